@@ -1,0 +1,77 @@
+import type { Awaitable, Json } from "../json.ts";
+import type { Ability, CallOptions, With } from "../model/types.ts";
+import type { MetricValue } from "../snapshots/schema.ts";
+
+/** One item or one result. Ids are unique within an evaluation and pair rows between two looks. */
+export interface Row {
+  readonly id: string;
+}
+
+/** What one row adds to a metric: `value / weight` summed over rows. A rate adds 0 or 1 of weight 1. */
+export interface Observation {
+  readonly value: number;
+  readonly weight: number;
+}
+
+export interface MetricOptions<R> {
+  /** Which direction is good. Left out: no direction is, and a verdict says only "changed". */
+  readonly higherIsBetter?: boolean;
+  /** Unit as printed: "share" for rates by default, "nats", "points". */
+  readonly unit?: string;
+  /** One further metric per group, named `metric/group`. */
+  readonly by?: (row: R) => string;
+  /** Rows that are not independent (samples of one question) share a cluster; intervals are then over clusters. */
+  readonly cluster?: (row: R) => string;
+  /** The metric that carries the verdict; exactly one per evaluation, the first by default. */
+  readonly primary?: boolean;
+  /** Rows are drawn at random anew at each look (sampled completions); pairs are then tested by permutation. */
+  readonly sampled?: boolean;
+}
+
+/** A pure function of rows; interval, grouping, pairing and curve all follow from it. */
+export interface Metric<R> {
+  readonly kind: "rate" | "mean" | "ratio";
+  readonly options: MetricOptions<R>;
+  /** Null leaves the row out (not scored, not graded). */
+  observe(row: R): Observation | null;
+}
+
+export interface MetricKit<R> {
+  /** The share of rows for which `hit` is true; Wilson interval. */
+  rate(hit: (row: R) => boolean | null, options?: MetricOptions<R>): Metric<R>;
+  /** The mean of a value; t interval. */
+  mean(value: (row: R) => number | null, options?: MetricOptions<R>): Metric<R>;
+  /** Σ numerator / Σ denominator (a perplexity's nats per token, say); delta-method interval. */
+  ratio(parts: (row: R) => readonly [number, number] | null, options?: MetricOptions<R>): Metric<R>;
+}
+
+export interface MeasureContext extends CallOptions {
+  /** Names the random stream of this firing: derive further ones from it, per item and sample. */
+  readonly seed: string;
+  /** Tell how many items are done; the terminal shows it. */
+  progress(done: number): void;
+}
+
+/**
+ * items → measure (training stands still) → grade (beside training, no model, again after a crash) → metrics (pure).
+ * It knows nothing of schedules, files or loggers, and sees only the abilities it names in `needs`.
+ */
+export interface Evaluation<I extends Row, R extends Row, G extends R, A extends Ability> {
+  readonly name: string;
+  /** Changes when the same answers would give other numbers. */
+  readonly version: string;
+  readonly needs: readonly A[];
+  /** Everything that changes a number and is not in the items: options, prompts, data hashes. Asked after `items`. */
+  provenance?(): Json;
+  /** The items in the order in which a smaller budget would take them. Throws on bad data: it runs before step 1. */
+  items(model: With<A>): Awaitable<readonly I[]>;
+  measure(model: With<A>, items: readonly I[], context: MeasureContext): Promise<readonly R[]>;
+  /** Returns each measured row and more; may be asked again with rows it graded before. */
+  grade?(rows: readonly R[], context: CallOptions): Promise<readonly G[]>;
+  metrics(kit: MetricKit<NoInfer<G>>): Readonly<Record<string, Metric<G>>>;
+  /** Keys at the snapshot's top level that existing scripts read. */
+  plainKeys?(metrics: Readonly<Record<string, MetricValue>>, rows: readonly G[]): Readonly<Record<string, Json>>;
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- the session holds evaluations of every row type side by side
+export type AnyEvaluation = Evaluation<any, any, any, any>;

@@ -1,0 +1,11 @@
+export * from "./errors.ts";
+export type { Awaitable, Json } from "./json.ts";
+export type * from "./model/types.ts";
+export type * from "./evaluation/types.ts";
+export { defineEvaluation } from "./evaluation/define.ts";
+export type * from "./grading/types.ts";
+export type * from "./guard/types.ts";
+export type * from "./schedule/types.ts";
+export type * from "./callback/types.ts";
+export type * from "./session/types.ts";
+export type { Evidence, MetricValue, Paired, Snapshot, SnapshotKey, SnapshotStatus, SnapshotStore } from "./snapshots/schema.ts";

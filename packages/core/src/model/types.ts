@@ -1,0 +1,143 @@
+import type { Json } from "../json.ts";
+
+/**
+ * The system prompt of a chat.
+ * - `"omit"`: no system message is passed; a template may then inject its own (what was rendered is recorded).
+ * - `"no_system_block"`: the rendered text must hold no system block at all; an error where the template cannot.
+ * - `{ text }`: a system message; `{ text: "" }` is an explicit empty one, which is not the same as none.
+ */
+export type SystemPrompt = "omit" | "no_system_block" | { readonly text: string };
+
+export interface Message {
+  readonly role: string;
+  readonly content: string;
+}
+
+/** What a model is asked: raw text, token ids as they are, or a chat that the tokenizer's template renders. */
+export type Prompt =
+  | { readonly text: string }
+  | { readonly ids: readonly number[] }
+  | { readonly messages: readonly Message[]; readonly system?: SystemPrompt };
+
+/**
+ * How a rendered chat ends.
+ * - `"generation"`: with the template's generation prompt, ready for the assistant to speak (the default).
+ * - `"continue"`: inside the last message, which is left open.
+ * - `"complete"`: after the last message, as a training row.
+ */
+export type ChatEnding = "generation" | "continue" | "complete";
+
+export interface RenderedPrompt {
+  /** The text before encoding; null where the prompt came as ids. */
+  readonly text: string | null;
+  readonly ids: readonly number[];
+  /** One boolean per id, true where an assistant's turn was encoded; null where the prompt is no chat. */
+  readonly assistantMask: readonly boolean[] | null;
+}
+
+export interface Tokenizer {
+  /** Hash of everything that changes an encoding or a rendering. */
+  readonly fingerprint: string;
+  readonly vocabSize: number;
+  /** Ids that end a completion: the model's end-of-text and the template's end-of-turn. */
+  readonly stopIds: readonly number[];
+  /** `specialTokens` (default true) adds what the tokenizer's post-processor adds, as Hugging Face's `add_special_tokens`. */
+  encode(text: string, options?: { readonly specialTokens?: boolean }): readonly number[];
+  /** `specialTokens` (default true) keeps special tokens in the text. */
+  decode(ids: readonly number[], options?: { readonly specialTokens?: boolean }): string;
+  /** Chats never get special tokens beyond those their template writes. */
+  render(prompt: Prompt, options?: { readonly ending?: ChatEnding }): RenderedPrompt;
+}
+
+export interface CallOptions {
+  readonly signal: AbortSignal;
+}
+
+export interface Sampling {
+  readonly maxNewTokens: number;
+  /** 0 is greedy. */
+  readonly temperature: number;
+  readonly topP?: number;
+  readonly topK?: number;
+  /** The completion ends before the first of these strings. */
+  readonly stop?: readonly string[];
+  /** Names this sequence's own random stream: a completion does not depend on its neighbours in a batch. */
+  readonly seed: string;
+}
+
+export interface LogLikelihood {
+  /** Σ log p of the continuation's tokens, in nats. */
+  readonly sumNats: number;
+  readonly tokenNats: readonly number[];
+  /** Whether every token of the continuation was the most likely one; null where the engine cannot tell. */
+  readonly isGreedy: boolean | null;
+  /** Tokens of the context cut on the left to fit the model; 0 where all fitted. */
+  readonly truncatedTokens: number;
+}
+
+export interface NextToken {
+  /** log p of each candidate, in nats, in the order asked. */
+  readonly nats: readonly number[];
+  /** Entropy of the whole distribution; null where the engine cannot tell. */
+  readonly entropyNats: number | null;
+  /** Tokens of the prompt cut on the left to fit the model; 0 where all fitted. */
+  readonly truncatedTokens: number;
+}
+
+export interface Completion {
+  readonly text: string;
+  readonly ids: readonly number[] | null;
+  readonly tokenNats: readonly number[] | null;
+  readonly finish: "stop" | "length";
+}
+
+export interface LogLikelihoodRequest {
+  /**
+   * For text, the continuation's tokens are those of `context + continuation` after the context's own
+   * (lm-evaluation-harness `_encode_pair`; trailing spaces of the context move to the continuation).
+   */
+  readonly context: Prompt;
+  readonly continuation: string;
+}
+
+export interface NextTokenRequest {
+  readonly prompt: Prompt;
+  readonly candidates: readonly number[];
+}
+
+export interface GenerateRequest {
+  readonly prompt: Prompt;
+  readonly sampling: Sampling;
+}
+
+/** What an engine can do. An evaluation names those it needs and sees no others. */
+export interface Abilities {
+  readonly tokenizer: Tokenizer;
+  logLikelihoods(requests: readonly LogLikelihoodRequest[], options: CallOptions): Promise<readonly LogLikelihood[]>;
+  nextToken(requests: readonly NextTokenRequest[], options: CallOptions): Promise<readonly NextToken[]>;
+  generate(requests: readonly GenerateRequest[], options: CallOptions): Promise<readonly Completion[]>;
+}
+
+export type Ability = keyof Abilities;
+
+export interface ModelIdentity {
+  readonly name: string;
+  /** For example `tfjs-wasm`, `tfjs-tensorflow`, `vllm`. */
+  readonly engine: string;
+  readonly dtype: string;
+  /** Fingerprint of the weights where they cannot change under us (a served checkpoint); null for a live model. */
+  readonly weights: string | null;
+  readonly adapter: string | null;
+  /** Versions and settings of the engine that can change a number. */
+  readonly details?: Json;
+}
+
+export interface EvaluableModel extends Partial<Abilities> {
+  readonly identity: ModelIdentity;
+  /** Longest sequence in tokens; null where it is not known. */
+  readonly contextLength: number | null;
+  /** The same model without its adapter. */
+  readonly base?: EvaluableModel;
+}
+
+export type With<A extends Ability> = Pick<Abilities, A> & Pick<EvaluableModel, "identity" | "contextLength" | "base">;

@@ -1,0 +1,24 @@
+/** Where a phase of training stands. */
+export interface Progress {
+  /** Completed optimizer steps of the phase: 0 before the first. Gradient accumulation is folded in. */
+  readonly step: number;
+  /** Optimizer steps of the whole phase; null where it is not known. */
+  readonly maxSteps: number | null;
+  /** Completed passes over the data, with fractions: 0 before the first. */
+  readonly epoch: number;
+  readonly elapsedSeconds: number;
+  /** True once training is over, whatever step it reached. */
+  readonly ended: boolean;
+}
+
+/** Plain data naming thresholds; a schedule is a list of them, in YAML too. */
+export type Trigger =
+  | { readonly every: number; readonly unit: "percent" | "steps" | "epochs" | "seconds" }
+  | { readonly at: readonly number[]; readonly unit: "percent" | "steps" }
+  | { readonly at: "start" | "end" };
+
+/** One threshold that lies in (previous progress, current progress]. `at` is in the trigger's own unit, 0 for start, null for an end. */
+export interface Crossing {
+  readonly trigger: Trigger;
+  readonly at: number | null;
+}

@@ -1,0 +1,94 @@
+import type { TrainerCallback } from "../callback/types.ts";
+import type { Guard } from "../guard/types.ts";
+import type { Awaitable, Json } from "../json.ts";
+import type { EvaluableModel } from "../model/types.ts";
+import type { Progress } from "../schedule/types.ts";
+import type { Snapshot, SnapshotStore } from "../snapshots/schema.ts";
+
+/** What a checkpoint carries so that a session goes on where it stood. */
+export interface SessionState {
+  readonly phase: string;
+  readonly progress: Progress;
+  /** Steps of earlier phases of the run, so that `run_step` goes on counting. */
+  readonly runStepOffset: number;
+  readonly callbacks: Readonly<Record<string, Json>>;
+}
+
+/** Receives what happens; one that throws is recorded and never stops training. */
+export interface Logger {
+  readonly name: string;
+  snapshot?(snapshot: Snapshot): Awaitable<void>;
+  /** Metrics of training, as the loop gave them. */
+  train?(metrics: Readonly<Record<string, number>>, at: Progress & { readonly phase: string }): Awaitable<void>;
+  /** A window opens, items are done, something needs saying. Synchronous: it may be called in the middle of a window. */
+  event?(event: SessionEvent): void;
+  close?(): Awaitable<void>;
+}
+
+export type SessionEvent =
+  | { readonly kind: "warning"; readonly where: string; readonly message: string }
+  | { readonly kind: "measuring"; readonly id: string; readonly step: number; readonly done: number; readonly total: number };
+
+export interface SessionOptions {
+  /** The run's folder (snapshots go to `<run>/periodic_eval`), or a store. */
+  readonly run: string | SnapshotStore;
+  /** Default `train`. Matches `[A-Za-z0-9][\w.-]*`; unique within the run. */
+  readonly phase?: string;
+  /** Null where it is not known: percent triggers then fire at the end only, with one warning. */
+  readonly maxSteps: number | null;
+  /** Default `"42"`. All randomness of measuring is derived from it. */
+  readonly seed?: string;
+  readonly model: EvaluableModel | ((at: Progress) => Awaitable<EvaluableModel>);
+  readonly callbacks: readonly TrainerCallback[];
+  readonly guards?: readonly Guard[];
+  readonly loggers?: readonly Logger[];
+  readonly budget?: {
+    /** How long `close` waits for grading that still runs; default 600. What is not done then is finished on resume. */
+    readonly drainSeconds?: number;
+  };
+  /** What a throwing evaluation or hook does: a `failed` snapshot and go on (default), or throw, for tests. */
+  readonly onFailure?: "record" | "throw";
+  /** What a broken receipt does: ask the loop to stop (default), throw out of `stepEnd`, or only record it. */
+  readonly onBrokenReceipt?: "stop" | "throw" | "record";
+  readonly signal?: AbortSignal;
+  readonly resume?: SessionState;
+  /** Steps of earlier phases; taken from `resume` where given. */
+  readonly runStepOffset?: number;
+  /** Snapshots to pair against: the phase's own start (default), or the first phase's start. */
+  readonly baseline?: "phase_start" | "run_start";
+  /** Seconds from an arbitrary origin; for tests. */
+  readonly clock?: () => number;
+  /** ISO 8601 time of now; for tests. */
+  readonly now?: () => string;
+}
+
+/** What the callbacks ask of the loop; null where nothing is asked. */
+export interface Control {
+  readonly stop: string | null;
+  readonly save: string | null;
+}
+
+export interface StepEnd {
+  /** Completed steps; default one more than before. */
+  readonly step?: number;
+  readonly epoch?: number;
+  readonly maxSteps?: number | null;
+  readonly metrics?: Readonly<Record<string, number>>;
+}
+
+/**
+ * The owner of a run's measurements. Order of calls: `begin`, then `stepEnd` after every optimizer step, `save` for
+ * every checkpoint, `end` or `fail`, `close`. The first `stepEnd` begins a session that was not begun.
+ */
+export interface Session {
+  readonly phase: string;
+  readonly progress: Progress;
+  begin(known?: { readonly maxSteps?: number | null }): Promise<Control>;
+  stepBegin(): Promise<void>;
+  stepEnd(at?: StepEnd): Promise<Control>;
+  /** The state for a checkpoint of the step just ended. */
+  save(): Promise<SessionState>;
+  end(): Promise<void>;
+  fail(error: unknown): Promise<void>;
+  close(): Promise<void>;
+}

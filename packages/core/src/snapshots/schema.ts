@@ -1,0 +1,132 @@
+import { z } from "zod";
+import type { Row } from "../evaluation/types.ts";
+
+const name = /^[A-Za-z0-9][\w.-]*$/;
+
+/** Phases, callback ids: what may stand in a file name. */
+export const nameSchema = z.string().regex(name);
+
+export const metricValueSchema = z.object({
+  /** Null where nothing could be observed; never 0 in its place. */
+  value: z.number().nullable(),
+  /** Observed rows. */
+  n: z.int().nonnegative(),
+  stderr: z.number().nullable(),
+  ci95: z.tuple([z.number(), z.number()]).nullable(),
+  /** `given_questions`: these questions, noise of answering. `over_questions`: questions like these. */
+  estimand: z.enum(["given_questions", "over_questions"]),
+  unit: z.string(),
+  higher_is_better: z.boolean().nullable(),
+});
+
+export const evidenceSchema = z.object({
+  /** The guard's name, and after a slash what it watched. */
+  part: z.string(),
+  before: z.string().nullable(),
+  after: z.string().nullable(),
+  /** True: seen unchanged. False: disturbed. Null: not observed. */
+  intact: z.boolean().nullable(),
+  note: z.string().optional(),
+});
+
+export const pairedSchema = z.object({
+  /** Step and phase of the snapshot compared with. */
+  phase: z.string(),
+  step: z.int().nonnegative(),
+  n_pairs: z.int().nonnegative(),
+  /** This minus that. */
+  delta: z.number().nullable(),
+  ci95: z.tuple([z.number(), z.number()]).nullable(),
+  test: z.enum(["mcnemar_exact", "permutation", "paired_t"]).nullable(),
+  p_value: z.number().nullable(),
+  /** What this look may spend; null for exploratory comparisons. */
+  alpha: z.number().nullable(),
+  /** Smallest change that such a look would see four times in five. */
+  minimal_detectable_change: z.number().nullable(),
+  verdict: z.enum(["better", "worse", "changed", "no evidence"]).nullable(),
+  exploratory: z.boolean(),
+});
+
+export const statusSchema = z.enum(["grading", "complete", "partial", "skipped", "failed"]);
+
+/** Snapshots carry further plain keys at the top level (`accuracy`, `correct`, …); unknown keys are kept. */
+export const snapshotSchema = z
+  .object({
+    schema_version: z.literal(1),
+    evaluation: z.string(),
+    evaluation_version: z.string(),
+    id: nameSchema,
+    phase: nameSchema,
+    step: z.int().nonnegative(),
+    /** Steps of earlier phases of the run added. */
+    run_step: z.int().nonnegative(),
+    max_steps: z.int().nonnegative().nullable(),
+    /** 100 × step / max_steps; null where max_steps is not known. */
+    pct: z.number().nullable(),
+    epoch: z.number(),
+    /** The thresholds this firing stands for, as text: `every 20 percent: 40`, `start`, `end`. */
+    crossed: z.array(z.string()),
+    status: statusSchema,
+    /** Why it is partial, skipped or failed. */
+    reason: z.string().nullable(),
+    created_at: z.string(),
+    on: z.enum(["model", "base"]),
+    metrics: z.record(z.string(), metricValueSchema),
+    primary_metric: z.string().nullable(),
+    paired: z.object({
+      baseline: z.record(z.string(), pairedSchema).nullable(),
+      previous: z.record(z.string(), pairedSchema).nullable(),
+    }),
+    timing: z.object({
+      /** Seconds training stood still for this snapshot, guards and writing included. */
+      total_seconds: z.number(),
+      guards_seconds: z.number(),
+      measure_seconds: z.number(),
+      grade_seconds: z.number().nullable(),
+      items: z.int().nonnegative(),
+      /** The phase so far: Σ window seconds / (wall − Σ window seconds), in percent. */
+      overhead_percent: z.number().nullable(),
+      governor: z.string(),
+    }),
+    receipt: z.array(evidenceSchema),
+    provenance: z.object({
+      /** SHA-256 of the canonical JSON of all the following but `created_by`. */
+      hash: z.string(),
+      items_hash: z.string(),
+      items: z.int().nonnegative(),
+      evaluation: z.json().nullable(),
+      model: z.json(),
+      tokenizer: z.string().nullable(),
+      seed: z.string(),
+      created_by: z.string(),
+    }),
+    /** Fingerprint of the weights measured; null where no guard gives one. */
+    weights: z.string().nullable(),
+    samples: z.object({ file: z.string(), rows: z.int().nonnegative() }).nullable(),
+  })
+  .catchall(z.json());
+
+export type MetricValue = z.infer<typeof metricValueSchema>;
+export type Evidence = z.infer<typeof evidenceSchema>;
+export type Paired = z.infer<typeof pairedSchema>;
+export type SnapshotStatus = z.infer<typeof statusSchema>;
+/** The record of one firing. */
+export type Snapshot = z.infer<typeof snapshotSchema>;
+
+export interface SnapshotKey {
+  readonly phase: string;
+  readonly id: string;
+  readonly step: number;
+}
+
+/** Where snapshots live. Every write is whole: a reader sees the old record or the new one, never a torn one. */
+export interface SnapshotStore {
+  /** Writes the rows, then the snapshot, then a line of the index; replaces a snapshot of the same key. */
+  put(snapshot: Snapshot, rows: readonly Row[]): Promise<void>;
+  get(key: SnapshotKey): Promise<Snapshot | null>;
+  rows(key: SnapshotKey): Promise<readonly Row[]>;
+  /** Every snapshot, by phase in order of appearance, then step, then id. */
+  list(): Promise<readonly Snapshot[]>;
+  /** Sets a snapshot and its rows aside into `superseded/`; it is never deleted. */
+  supersede(key: SnapshotKey, why: string): Promise<void>;
+}
