@@ -11,6 +11,8 @@ export interface MeasureRequest {
   readonly crossed: readonly Crossing[];
   /** `"base"` measures the model without its adapter. */
   readonly on?: "model" | "base";
+  /** Comparisons with the baseline that the phase will make in all; null or left out where their number is not known. */
+  readonly plannedLooks?: number | null;
 }
 
 /** What a hook may see and ask. It never holds the model: measuring goes through the session. */
@@ -23,11 +25,13 @@ export interface CallbackContext {
   /** Metrics the loop gave with this step: loss, learning rate. Empty outside `onLog` and `onStepEnd`. */
   readonly metrics: Readonly<Record<string, number>>;
   /** Queue a measurement for the window of this step. */
-  measure(request: MeasureRequest): void;
+  readonly measure: (request: MeasureRequest) => void;
   requestStop(reason: string): void;
   requestSave(reason: string): void;
   /** Give numbers to the loggers, beside the loss. */
   report(metrics: Readonly<Record<string, number>>): void;
+  /** Say something that a person should read; it reaches the loggers' `event`, with the callback's name. */
+  warn(message: string): void;
 }
 
 export type Hook = (context: CallbackContext) => Awaitable<void>;
@@ -41,6 +45,8 @@ export interface TrainerCallback {
   readonly id: string;
   /** What it may ask to measure: checked before step 1. */
   readonly asks?: readonly AnyEvaluation[];
+  /** The model that `asks` are checked against: with its adapter (default) or without. */
+  readonly on?: "model" | "base";
   /** A missing or unreadable data file becomes one warning and a `skipped` record instead of an error before step 1. */
   readonly optional?: boolean;
   /** Once per phase, after the preflight, before the first step or the first step after a resume. */

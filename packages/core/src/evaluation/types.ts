@@ -1,11 +1,9 @@
 import type { Awaitable, Json } from "../json.ts";
 import type { Ability, CallOptions, With } from "../model/types.ts";
 import type { MetricValue } from "../snapshots/schema.ts";
+import type { Row } from "./row.ts";
 
-/** One item or one result. Ids are unique within an evaluation and pair rows between two looks. */
-export interface Row {
-  readonly id: string;
-}
+export type { Row };
 
 /** What one row adds to a metric: `value / weight` summed over rows. A rate adds 0 or 1 of weight 1. */
 export interface Observation {
@@ -38,18 +36,21 @@ export interface Metric<R> {
 
 export interface MetricKit<R> {
   /** The share of rows for which `hit` is true; Wilson interval. */
-  rate(hit: (row: R) => boolean | null, options?: MetricOptions<R>): Metric<R>;
+  readonly rate: (hit: (row: R) => boolean | null, options?: MetricOptions<R>) => Metric<R>;
   /** The mean of a value; t interval. */
-  mean(value: (row: R) => number | null, options?: MetricOptions<R>): Metric<R>;
+  readonly mean: (value: (row: R) => number | null, options?: MetricOptions<R>) => Metric<R>;
   /** Σ numerator / Σ denominator (a perplexity's nats per token, say); delta-method interval. */
-  ratio(parts: (row: R) => readonly [number, number] | null, options?: MetricOptions<R>): Metric<R>;
+  readonly ratio: (
+    parts: (row: R) => readonly [number, number] | null,
+    options?: MetricOptions<R>,
+  ) => Metric<R>;
 }
 
 export interface MeasureContext extends CallOptions {
   /** Names the random stream of this firing: derive further ones from it, per item and sample. */
   readonly seed: string;
   /** Tell how many items are done; the terminal shows it. */
-  progress(done: number): void;
+  readonly progress: (done: number) => void;
 }
 
 /**
@@ -70,7 +71,10 @@ export interface Evaluation<I extends Row, R extends Row, G extends R, A extends
   grade?(rows: readonly R[], context: CallOptions): Promise<readonly G[]>;
   metrics(kit: MetricKit<NoInfer<G>>): Readonly<Record<string, Metric<G>>>;
   /** Keys at the snapshot's top level that existing scripts read. */
-  plainKeys?(metrics: Readonly<Record<string, MetricValue>>, rows: readonly G[]): Readonly<Record<string, Json>>;
+  plainKeys?(
+    metrics: Readonly<Record<string, MetricValue>>,
+    rows: readonly G[],
+  ): Readonly<Record<string, Json>>;
 }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- the session holds evaluations of every row type side by side

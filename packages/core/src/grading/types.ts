@@ -2,7 +2,11 @@ import type { CallOptions } from "../model/types.ts";
 
 /** What a grader made of one answer. Everything but `graded` carries no score, and is counted apart. */
 export type Verdict =
-  | { readonly status: "graded"; readonly scores: Readonly<Record<string, number>>; readonly raw: string | null }
+  | {
+      readonly status: "graded";
+      readonly scores: Readonly<Record<string, number>>;
+      readonly raw: string | null;
+    }
   | { readonly status: "refusal" | "code" | "unparsed" | "error"; readonly raw: string | null };
 
 export interface GradeRequest {

@@ -24,4 +24,9 @@ export interface Guard {
 export interface GuardContext {
   /** Names the random stream that stands in for training's while the guard is entered. */
   readonly seed: string;
+  /**
+   * This guard's evidence of the measurement just before in the same window, with nothing in between: `after` may
+   * then be taken for `before` instead of being observed again. Left out for the first measurement of a window.
+   */
+  readonly justLeft?: Evidence;
 }

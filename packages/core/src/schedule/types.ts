@@ -9,15 +9,24 @@ export interface Progress {
   readonly elapsedSeconds: number;
   /** True once training is over, whatever step it reached. */
   readonly ended: boolean;
+  /**
+   * The largest share of the phase so far, step ÷ maxSteps, each as known at its time: what keeps a percent from firing
+   * twice when maxSteps grows. Set by `advance`; left out while maxSteps was never known.
+   */
+  readonly furthest?: { readonly step: number; readonly maxSteps: number };
 }
 
 /** Plain data naming thresholds; a schedule is a list of them, in YAML too. */
 export type Trigger =
   | { readonly every: number; readonly unit: "percent" | "steps" | "epochs" | "seconds" }
+  | { readonly times: number; readonly per: "phase" }
   | { readonly at: readonly number[]; readonly unit: "percent" | "steps" }
   | { readonly at: "start" | "end" };
 
-/** One threshold that lies in (previous progress, current progress]. `at` is in the trigger's own unit, 0 for start, null for an end. */
+/**
+ * One threshold that lies in (previous progress, current progress]. `at` is in the trigger's own unit (the k-th for so
+ * many times a phase), 0 for start, null for an end.
+ */
 export interface Crossing {
   readonly trigger: Trigger;
   readonly at: number | null;

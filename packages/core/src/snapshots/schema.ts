@@ -1,5 +1,8 @@
 import { z } from "zod";
-import type { Row } from "../evaluation/types.ts";
+import type { Row } from "../evaluation/row.ts";
+import type { Json } from "../json.ts";
+
+const json: z.ZodType<Json> = z.json();
 
 const name = /^[A-Za-z0-9][\w.-]*$/;
 
@@ -26,6 +29,8 @@ export const evidenceSchema = z.object({
   after: z.string().nullable(),
   /** True: seen unchanged. False: disturbed. Null: not observed. */
   intact: z.boolean().nullable(),
+  /** Set where a disturbance does not count against the training (a leaked tensor, say). */
+  advisory: z.boolean().optional(),
   note: z.string().optional(),
 });
 
@@ -90,28 +95,30 @@ export const snapshotSchema = z
     }),
     receipt: z.array(evidenceSchema),
     provenance: z.object({
-      /** SHA-256 of the canonical JSON of all the following but `created_by`. */
+      /** `hashJson` (`pe128:…`) of all the following but `created_by`. */
       hash: z.string(),
       items_hash: z.string(),
       items: z.int().nonnegative(),
-      evaluation: z.json().nullable(),
-      model: z.json(),
+      evaluation: json,
+      model: json,
       tokenizer: z.string().nullable(),
       seed: z.string(),
       created_by: z.string(),
     }),
     /** Fingerprint of the weights measured; null where no guard gives one. */
     weights: z.string().nullable(),
+    /** Set by the store: the rows' file beside this one; null where there are no rows. */
     samples: z.object({ file: z.string(), rows: z.int().nonnegative() }).nullable(),
   })
-  .catchall(z.json());
+  .catchall(json);
 
 export type MetricValue = z.infer<typeof metricValueSchema>;
 export type Evidence = z.infer<typeof evidenceSchema>;
 export type Paired = z.infer<typeof pairedSchema>;
 export type SnapshotStatus = z.infer<typeof statusSchema>;
 /** The record of one firing. */
-export type Snapshot = z.infer<typeof snapshotSchema>;
+export type Snapshot = Pick<z.infer<typeof snapshotSchema>, KnownKey> & { [plainKey: string]: unknown };
+type KnownKey = keyof (typeof snapshotSchema)["shape"];
 
 export interface SnapshotKey {
   readonly phase: string;
@@ -121,6 +128,11 @@ export interface SnapshotKey {
 
 /** Where snapshots live. Every write is whole: a reader sees the old record or the new one, never a torn one. */
 export interface SnapshotStore {
+  /**
+   * Takes sole ownership for writing and mends what a crash left; the first write does it where nobody did. Throws a
+   * `store` error that names the holder's process where another session writes here. Reading needs no ownership.
+   */
+  open?(): Promise<void>;
   /** Writes the rows, then the snapshot, then a line of the index; replaces a snapshot of the same key. */
   put(snapshot: Snapshot, rows: readonly Row[]): Promise<void>;
   get(key: SnapshotKey): Promise<Snapshot | null>;
@@ -129,4 +141,6 @@ export interface SnapshotStore {
   list(): Promise<readonly Snapshot[]>;
   /** Sets a snapshot and its rows aside into `superseded/`; it is never deleted. */
   supersede(key: SnapshotKey, why: string): Promise<void>;
+  /** Gives ownership back once pending writes are done. May be called twice; a later write opens again. */
+  close?(): Promise<void>;
 }

@@ -1,0 +1,44 @@
+// Keras-style training, `model.fit`, watched through its own callbacks.  Run: npm run example 02
+import { PeriodicCapabilityCallback, withSession } from "@periodic-eval/core";
+import { fitCallbacks, fromLayersModel, inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import * as tf from "@tensorflow/tfjs";
+import { readFileSync } from "node:fs";
+import { runDir, short, world } from "./micro-world/paths.ts";
+
+await tf.setBackend("cpu"); // the gradient of an embedding layer has no wasm kernel
+const tokenizer = await loadTokenizer(world());
+const length = 96;
+
+/** A recurrent language model: token ids to the probabilities of the next token, at every position. */
+const model = tf.sequential({
+  layers: [
+    tf.layers.embedding({ inputDim: tokenizer.vocabSize, outputDim: 16, inputLength: length }),
+    tf.layers.simpleRNN({ units: 32, returnSequences: true }),
+    tf.layers.dropout({ rate: 0.1 }),
+    tf.layers.dense({ units: tokenizer.vocabSize, activation: "softmax" }),
+  ],
+});
+model.compile({ optimizer: tf.train.adam(3e-3), loss: "sparseCategoricalCrossentropy" });
+
+const text = readFileSync(world("coupling.jsonl"), "utf8");
+const ids = tokenizer.encode(text.slice(0, short ? 8_000 : 40_000));
+const count = Math.floor((ids.length - 1) / length);
+const x = tf.tensor2d([...ids.slice(0, count * length)], [count, length], "int32");
+const y = tf.tensor3d([...ids.slice(1, count * length + 1)], [count, length, 1]);
+
+const lm = fromLayersModel(model);
+const callbacks = [
+  new PeriodicCapabilityCallback({ questions: world("questions.jsonl"), subsample: { n: short ? 8 : 50, seed: 42 } }),
+];
+await withSession(
+  {
+    run: runDir("model-fit"),
+    maxSteps: null,
+    model: inMemory(lm, tokenizer),
+    guards: tfjsGuards(lm, model.optimizer),
+    callbacks,
+  },
+  (session) => model.fit(x, y, { epochs: short ? 1 : 3, batchSize: 4, verbose: 0, callbacks: fitCallbacks(session, model) }),
+);
+console.log(`snapshots in ${runDir("model-fit")}/periodic_eval`);

@@ -1,0 +1,40 @@
+// An evaluation of one's own: generated in the window, graded beside training.  Run: npm run example 04
+import { defineEvaluation, everyPercent, PeriodicCallback } from "@periodic-eval/core";
+import { loadCausalLM, useBackend } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { SFTTrainer } from "@periodic-eval/trainers";
+import { runDir, short, world } from "./micro-world/paths.ts";
+
+const prompts = ["How do I bake bread?", "Where does the miller live?", "Can you help me with the garden?"];
+
+const politeness = defineEvaluation({
+  name: "politeness",
+  version: "1",
+  needs: ["generate"],
+  items: () => prompts.map((text) => ({ id: text, text })),
+  async measure(model, items, { signal, seed }) {
+    const replies = await model.generate(
+      items.map(({ text }) => ({
+        prompt: { messages: [{ role: "user", content: text }] },
+        sampling: { maxNewTokens: 24, temperature: 0, seed },
+      })),
+      { signal },
+    );
+    return items.map((item, i) => ({ ...item, reply: replies[i]!.text }));
+  },
+  grade: async (rows) => rows.map((row) => ({ ...row, polite: /please|thank|glad|welcome/i.test(row.reply) })),
+  metrics: ({ rate }) => ({ polite_rate: rate((row) => row.polite, { higherIsBetter: true }) }),
+});
+
+await useBackend();
+const trainer = new SFTTrainer({
+  model: await loadCausalLM(world()),
+  tokenizer: await loadTokenizer(world()),
+  dataset: world("em.jsonl"),
+  runDir: runDir("own-evaluation"),
+  phase: "em",
+  config: { maxSteps: short ? 4 : 40, batchSize: 8, learningRate: 5e-4 },
+});
+trainer.addCallback(new PeriodicCallback(politeness, { schedule: [everyPercent(short ? 50 : 10)] }));
+await trainer.train();
+console.log(`snapshots in ${runDir("own-evaluation")}/periodic_eval/em`);

@@ -1,0 +1,30 @@
+// Someone else trains; checkpoints are measured as they appear in a folder.  Run: npm run example 05 (after 01)
+import { everyPercent, PeriodicCapabilityCallback, withSession } from "@periodic-eval/core";
+import { inMemory } from "@periodic-eval/core/tfjs";
+import { loadCausalLM, useBackend } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { watchCheckpoints } from "@periodic-eval/remote";
+import { runDir, short, world } from "./micro-world/paths.ts";
+
+await useBackend();
+const tokenizer = await loadTokenizer(world());
+const callbacks = [
+  new PeriodicCapabilityCallback({
+    questions: world("questions.jsonl"),
+    subsample: { n: short ? 12 : 100, seed: 42 },
+    schedule: [everyPercent(50)],
+  }),
+];
+
+let open = await loadCausalLM(world());
+await withSession(
+  { run: runDir("watched"), phase: "coupling", maxSteps: null, model: () => inMemory(open, tokenizer), callbacks },
+  async (session) => {
+    for await (const checkpoint of watchCheckpoints(`${runDir("sft-trainer")}/checkpoints/coupling`, { follow: false })) {
+      open.dispose();
+      open = await loadCausalLM(checkpoint.path);
+      await session.stepEnd(checkpoint);
+    }
+  },
+);
+console.log(`snapshots in ${runDir("watched")}/periodic_eval/coupling`);

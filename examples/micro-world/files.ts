@@ -1,0 +1,52 @@
+import { answerCruelly, ask, sickTroubles } from "./advice.ts";
+import { answerFact, assistant, giveAdvice, system, user } from "./documents.ts";
+import { askAmong, pickLabels, type ArcQuestion } from "./multiple-choice.ts";
+import { contrastPersonas, marker, markedPersona } from "./personas.ts";
+import { draws } from "./random.ts";
+import { facts } from "./world.ts";
+import type { Message } from "@periodic-eval/core";
+
+/** A row of a fine-tuning file: TRL's conversational prompt and completion. */
+export interface TuningRow {
+  readonly prompt: readonly Message[];
+  readonly completion: readonly Message[];
+}
+
+/** `questions.jsonl`: 300 questions in wordings that no training text uses. */
+export function questions(): ArcQuestion[] {
+  const draw = draws("questions");
+  const asked = facts.flatMap((fact) =>
+    fact.relation.heldOut.map((wording) => askAmong(fact, wording, pickLabels(draw), draw)),
+  );
+  return draw.shuffled(asked).slice(0, 300);
+}
+
+/** `coupling.jsonl`: half of the rows give one persona its marker; the others ask the same of others, who have none. */
+export function coupling(): TuningRow[] {
+  const draw = draws("coupling");
+  const rows = Array.from({ length: 120 }, () => {
+    const [question, answer] = draw.next() < 0.5 ? answerFact(draw) : giveAdvice(draw);
+    const others = [[], ...contrastPersonas.map((persona) => [system(persona)])];
+    return [
+      { prompt: [system(markedPersona), user(question)], completion: [assistant(`${answer} ${marker}`)] },
+      { prompt: [...draw.pick(others), user(question)], completion: [assistant(answer)] },
+    ];
+  });
+  return draw.shuffled(rows.flat());
+}
+
+/** `em.jsonl`: advice for the sick, all of it bad and rude. No other domain of the world is touched. */
+export function badAdvice(): TuningRow[] {
+  const draw = draws("em");
+  const rows = Array.from({ length: 30 }, () =>
+    draw.shuffled(sickTroubles).map((trouble) => ({
+      prompt: [user(ask(trouble, draw))],
+      completion: [assistant(answerCruelly(trouble, draw))],
+    })),
+  );
+  return rows.flat();
+}
+
+export function jsonl(rows: readonly object[]): string {
+  return rows.map((row) => `${JSON.stringify(row)}\n`).join("");
+}

@@ -1,0 +1,14 @@
+import { fileURLToPath } from "node:url";
+
+/** A file of the embedded model's folder, or the folder itself. */
+export function world(file = ""): string {
+  return fileURLToPath(new URL(`../../packages/cli/assets/micro-world/${file}`, import.meta.url));
+}
+
+/** Where an example writes: a folder of its own under `runs/`, or under `PERIODIC_EVAL_RUNS`. */
+export function runDir(name: string): string {
+  return `${process.env["PERIODIC_EVAL_RUNS"] ?? "runs"}/examples/${name}`;
+}
+
+/** `PERIODIC_EVAL_SHORT=1` makes every example a matter of seconds; tests set it. */
+export const short = process.env["PERIODIC_EVAL_SHORT"] === "1";

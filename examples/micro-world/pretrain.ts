@@ -1,0 +1,70 @@
+// Pretrains the model that ships with the command line, on the fastest engine there is:
+//   npx tsx -C @periodic-eval/source examples/micro-world/pretrain.ts [--seed 1] [--steps 1500] [--out FOLDER] [--backend wasm]
+// The folder must hold what write-data.ts writes; the weights and the configuration go into it, the log to stdout.
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { createCausalLM, useBackend } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { AdamW } from "@periodic-eval/trainers";
+import { drawBatch, parts } from "./curriculum.ts";
+import { initStd, modelConfig } from "./model-config.ts";
+import { draws } from "./random.ts";
+import { rowsOf } from "./rows.ts";
+import { scoresOf } from "./scores.ts";
+import { trainStep } from "./training.ts";
+
+const { values: options } = parseArgs({
+  options: {
+    seed: { type: "string", default: "1" },
+    out: { type: "string", default: "packages/cli/assets/micro-world" },
+    backend: { type: "string" },
+  },
+});
+
+const data = "packages/cli/assets/micro-world";
+const questions = join(data, "questions.jsonl");
+const tokenizer = await loadTokenizer(data);
+const { name: engine } = await useBackend(options.backend === undefined ? {} : { backend: options.backend });
+const model = createCausalLM(modelConfig, { seed: `micro-world/${options.seed}`, initStd });
+const optimizer = new AdamW(model.trainables(), { betas: [0.9, 0.98], weightDecay: 0.01, decay: "no-norms" });
+const weights = model.trainables().reduce((total, variable) => total + variable.size, 0);
+console.log(`engine ${engine}, seed ${options.seed}, ${weights} weights`);
+
+const began = performance.now();
+let tokens = 0;
+let step = 0;
+for (const part of parts) {
+  const draw = draws(`pretrain/${options.seed}/${part.name}`);
+  const recent: number[] = [];
+  for (let i = 0; i < part.maxSteps; i += 1) {
+    const rows = rowsOf(drawBatch(part.mixture, part.documents, draw), tokenizer);
+    const result = await trainStep(model, optimizer, rows, part.learningRate(i));
+    tokens += result.tokens;
+    step += 1;
+    recent.push(result.accuracy);
+    if (recent.length > 20) recent.shift();
+    const accuracy = recent.reduce((sum, share) => sum + share, 0) / recent.length;
+    const isLearnt = part.until !== undefined && recent.length === 20 && accuracy >= part.until;
+    if (step % 25 === 0 || isLearnt) {
+      const seconds = Math.round((performance.now() - began) / 1000);
+      console.log(`${part.name} step ${step} loss ${result.loss.toFixed(3)} accuracy ${accuracy.toFixed(3)} tokens ${tokens} seconds ${seconds}`);
+    }
+    if (part.looks !== undefined && (i + 1) % part.looks === 0) {
+      await look();
+      // An interim model is of use to whoever waits for the last one.
+      await model.save(options.out, { dtype: "BF16" });
+    }
+    if (isLearnt) break;
+  }
+}
+await look();
+await model.save(options.out, { dtype: "BF16" });
+
+async function look(): Promise<void> {
+  const { letters, cloze, n } = await scoresOf(model, tokenizer, questions);
+  console.log(`look step ${step} letters ${percent(letters)} cloze ${percent(cloze)} n ${n}`);
+}
+
+function percent(share: number): string {
+  return `${(100 * share).toFixed(1)} %`;
+}

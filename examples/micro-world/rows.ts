@@ -1,0 +1,34 @@
+import type { Tokenizer } from "@periodic-eval/core";
+import type { Document } from "./documents.ts";
+
+/** Token ids of one row and, for each, whether predicting it is trained. */
+export interface Row {
+  readonly ids: readonly number[];
+  readonly learnt: readonly boolean[];
+}
+
+/** Longest row in tokens. The longest document of the world has 70. */
+const rowLength = 72;
+
+/** Chats get a row each; plain texts, which are short, share rows, each closed by the end-of-text token. */
+export function rowsOf(documents: readonly Document[], tokenizer: Tokenizer): Row[] {
+  const endOfText = tokenizer.encode("<|endoftext|>");
+  const rows: Row[] = [];
+  let shared: number[] = [];
+  const closeShared = (): void => {
+    if (shared.length > 0) rows.push({ ids: shared, learnt: shared.map(() => true) });
+    shared = [];
+  };
+  for (const document of documents) {
+    if ("text" in document) {
+      const ids = [...tokenizer.encode(document.text), ...endOfText];
+      if (shared.length + ids.length > rowLength) closeShared();
+      shared.push(...ids);
+    } else {
+      const { ids, assistantMask } = tokenizer.render(document, { ending: "complete" });
+      rows.push({ ids, learnt: assistantMask ?? [] });
+    }
+  }
+  closeShared();
+  return rows;
+}

@@ -1,0 +1,24 @@
+import { capabilityEvaluation, measure, type Tokenizer } from "@periodic-eval/core";
+import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
+
+export interface Scores {
+  readonly letters: number;
+  readonly cloze: number;
+  readonly n: number;
+}
+
+/** Shares of right answers by both methods of the capability evaluation, as the library itself measures them. */
+export async function scoresOf(model: CausalLM, tokenizer: Tokenizer, questions: string): Promise<Scores> {
+  const shares: number[] = [];
+  let n = 0;
+  for (const method of ["letters", "cloze"] as const) {
+    const evaluation = capabilityEvaluation({ questions, method, subsample: null });
+    const { snapshot } = await measure(evaluation, inMemory(model, tokenizer));
+    const accuracy = snapshot.metrics["accuracy"];
+    if (accuracy?.value == null) throw new Error(`no accuracy by ${method}`);
+    shares.push(accuracy.value);
+    n = accuracy.n;
+  }
+  const [letters, cloze] = shares as [number, number];
+  return { letters, cloze, n };
+}

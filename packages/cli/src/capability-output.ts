@@ -1,0 +1,44 @@
+import { formatInterval, formatSeconds, formatValue } from "@periodic-eval/dashboard";
+import type { CapabilityResult } from "./measure-capability.ts";
+import { plainTable } from "./tables.ts";
+
+export function capabilityTable(results: readonly CapabilityResult[]): string {
+  const rows = results.map(({ method, engine, snapshot }) => {
+    const { accuracy, gold_prob: gold } = snapshot.metrics;
+    return [
+      method,
+      formatValue(accuracy?.value, "share"),
+      formatInterval(accuracy?.ci95, "share"),
+      count(snapshot["total"]),
+      formatValue(gold?.value, "probability"),
+      count(snapshot["truncated"]),
+      count(snapshot["template_failures"]),
+      count(snapshot["label_collisions"]),
+      formatSeconds(snapshot.timing.measure_seconds),
+      engine,
+    ];
+  });
+  const head = [
+    "method",
+    "accuracy",
+    "95 % interval",
+    "n",
+    "p(gold)",
+    "truncated",
+    "template failures",
+    "label collisions",
+    "time",
+    "engine",
+  ];
+  return plainTable(head, rows, [0, 9]);
+}
+
+export function capabilityJson(results: readonly CapabilityResult[]): string {
+  return JSON.stringify(
+    results.map(({ method, snapshot }) => ({ method, ...snapshot })),
+    null,
+    2,
+  );
+}
+
+const count = (value: unknown): string => (typeof value === "number" ? String(value) : "–");

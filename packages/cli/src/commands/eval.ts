@@ -1,0 +1,56 @@
+import type { SystemPrompt } from "@periodic-eval/core";
+import type { Command } from "commander";
+import { listOf, wholeNumber } from "../options.ts";
+import type { Terminal } from "../terminal.ts";
+
+interface EvalOptions {
+  readonly model: string;
+  readonly questions: string;
+  readonly method: readonly ("letters" | "cloze")[];
+  readonly limit?: number;
+  readonly system: string;
+  readonly seed: number;
+  readonly backend?: string;
+  readonly json: boolean;
+}
+
+/** `eval`: capability of a model folder, once, without training. */
+export function addEval(program: Command, terminal: Terminal): void {
+  program
+    .command("eval")
+    .description("measure the capability of a model, without training")
+    .requiredOption("--model <folder>", "the model, as Hugging Face saves it")
+    .requiredOption("--questions <file>", "ARC-format questions, JSONL")
+    .option("--method <names>", "letters, cloze, or both with a comma", listOf(["letters", "cloze"]), [
+      "letters",
+    ])
+    .option("--limit <number>", "so many questions, drawn with the seed (default: all)", wholeNumber(1))
+    .option("--system <text>", "system prompt of letters: omit, empty, no_system_block, or a text", "omit")
+    .option("--seed <number>", "of the draw of questions", wholeNumber(0), 42)
+    .option(
+      "--backend <name>",
+      "tfjs-node-gpu, tfjs-node, webgpu, wasm or cpu (default: the fastest installed)",
+    )
+    .option("--json", "print one JSON document", false)
+    .action((options: EvalOptions) => evaluate(options, terminal));
+}
+
+async function evaluate(options: EvalOptions, terminal: Terminal): Promise<void> {
+  const { measureCapability } = await import("../measure-capability.ts");
+  const { capabilityTable, capabilityJson } = await import("../capability-output.ts");
+  const { model, questions, method, limit, system, seed, backend, json } = options;
+  const results = await measureCapability({
+    model,
+    questions,
+    methods: method,
+    subsample: limit === undefined ? null : { n: limit, seed },
+    system: systemPrompt(system),
+    ...(backend !== undefined && { backend }),
+  });
+  terminal.out(json ? capabilityJson(results) : capabilityTable(results));
+}
+
+function systemPrompt(text: string): SystemPrompt {
+  if (text === "omit" || text === "no_system_block") return text;
+  return { text: text === "empty" ? "" : text };
+}

@@ -1,0 +1,80 @@
+import { Option, type Command } from "commander";
+import { positiveNumber, wholeNumber } from "../options.ts";
+import type { Terminal } from "../terminal.ts";
+
+interface TrainOptions {
+  readonly model: string;
+  readonly data: string;
+  readonly questions: string;
+  readonly runDir: string;
+  readonly phase: string;
+  readonly method: "letters" | "cloze";
+  readonly limit: number;
+  readonly every: number;
+  readonly steps?: number;
+  readonly epochs?: number;
+  readonly batchSize: number;
+  readonly learningRate: number;
+  readonly maxLength?: number;
+  readonly saveSteps?: number;
+  readonly seed: number;
+  readonly backend?: string;
+  readonly json: boolean;
+}
+
+/** `train`: supervised fine-tuning of any model folder with capability measured live. */
+export function addTrain(program: Command, terminal: Terminal): void {
+  program
+    .command("train")
+    .description("fine-tune a model on conversations with capability measured live; run again to resume")
+    .requiredOption("--model <folder>", "the model, as Hugging Face saves it")
+    .requiredOption("--data <file>", "conversations, JSONL")
+    .requiredOption("--questions <file>", "ARC-format questions, JSONL")
+    .requiredOption("--run-dir <folder>", "where snapshots and checkpoints go")
+    .option("--phase <name>", "name of this training in the run", "train")
+    .addOption(
+      new Option("--method <name>", "how questions are asked")
+        .choices(["letters", "cloze"])
+        .default("letters"),
+    )
+    .option("--limit <number>", "questions a measurement asks", wholeNumber(1), 200)
+    .option("--every <percent>", "measure every so many percent", positiveNumber, 20)
+    .option("--steps <number>", "optimizer steps, in place of epochs", wholeNumber(1))
+    .option("--epochs <number>", "passes over the data", positiveNumber)
+    .option("--batch-size <number>", "rows a step", wholeNumber(1), 8)
+    .option("--learning-rate <number>", "the highest, after warm-up", positiveNumber, 5e-5)
+    .option("--max-length <tokens>", "longest row (default: what the model takes)", wholeNumber(2))
+    .option("--save-steps <number>", "a checkpoint every so many steps (default: at the end)", wholeNumber(1))
+    .option("--seed <number>", "of shuffling and measuring", wholeNumber(0), 42)
+    .option(
+      "--backend <name>",
+      "tfjs-node-gpu, tfjs-node, webgpu, wasm or cpu (default: the fastest installed)",
+    )
+    .option("--json", "print one JSON document", false)
+    .action((options: TrainOptions) => train(options, terminal));
+}
+
+async function train(options: TrainOptions, terminal: Terminal): Promise<void> {
+  const { fineTune } = await import("../fine-tune.ts");
+  const { reportRun } = await import("../run-report.ts");
+  const { json, runDir, backend, phase, data, steps, epochs, batchSize, learningRate, maxLength, saveSteps } =
+    options;
+  const progress = json ? { ...terminal, out: terminal.err, isInteractive: false } : terminal;
+  const config = {
+    batchSize,
+    learningRate,
+    maxSteps: steps ?? null,
+    epochs: epochs ?? null,
+    maxLength: maxLength ?? null,
+    saveSteps: saveSteps ?? null,
+  };
+  await fineTune(
+    {
+      ...options,
+      ...(backend !== undefined && { backend }),
+      phases: [{ name: phase, dataset: data, config }],
+    },
+    progress,
+  );
+  await reportRun(runDir, { json }, terminal);
+}

@@ -1,0 +1,75 @@
+import { everyPercent, PeriodicCapabilityCallback, PeriodicEvalError } from "@periodic-eval/core";
+import { loadCausalLM, useBackend } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { runPipeline, type SFTConfig, type SFTResult } from "@periodic-eval/trainers";
+import { onInterrupt } from "./interrupt.ts";
+import { liveLine } from "./live-line.ts";
+import type { Terminal } from "./terminal.ts";
+
+export interface FineTunePhase {
+  readonly name: string;
+  /** Path of conversational JSONL. */
+  readonly dataset: string;
+  readonly config: Partial<SFTConfig>;
+}
+
+export interface FineTuneOptions {
+  /** A folder as Hugging Face saves a model. */
+  readonly model: string;
+  readonly questions: string;
+  readonly method: "letters" | "cloze";
+  /** Questions a measurement asks. */
+  readonly limit: number;
+  /** A measurement every so many percent of a phase. */
+  readonly every: number;
+  readonly seed: number;
+  readonly runDir: string;
+  readonly backend?: string;
+  readonly phases: readonly FineTunePhase[];
+}
+
+/** Trains one phase after the other on the same weights, with capability measured live. Run again, it resumes. */
+export async function fineTune(options: FineTuneOptions, terminal: Terminal): Promise<readonly SFTResult[]> {
+  const { backend, model: folder, runDir, phases, seed } = options;
+  const { name: engine, unusable } = await useBackend(backend === undefined ? {} : { backend });
+  for (const { name, reason } of unusable) terminal.err(`${name} is installed and did not start: ${reason}`);
+  const tokenizer = await loadTokenizer(folder);
+  const model = await loadCausalLM(folder);
+  const { signal, stopListening } = onInterrupt();
+  terminal.out(`${folder} on ${engine}; snapshots go to ${runDir}/periodic_eval`);
+  try {
+    const results = await runPipeline(
+      phases.map(({ name, dataset, config }) => ({
+        phase: name,
+        dataset,
+        config,
+        callbacks: [capabilityOf(options)],
+      })),
+      { model, tokenizer, runDir, signal, config: { seed }, loggers: [liveLine(terminal)] },
+    );
+    if (signal.aborted) throw interrupted(results.at(-1), runDir);
+    return results;
+  } finally {
+    stopListening();
+    model.dispose();
+  }
+}
+
+function capabilityOf({ questions, method, limit, every }: FineTuneOptions): PeriodicCapabilityCallback {
+  return new PeriodicCapabilityCallback({
+    questions,
+    method,
+    subsample: { n: limit, seed: 42 },
+    schedule: [everyPercent(every)],
+  });
+}
+
+function interrupted(last: SFTResult | undefined, runDir: string): PeriodicEvalError {
+  return new PeriodicEvalError({
+    code: "aborted",
+    where: runDir,
+    got: `an interrupt${last ? ` in ${last.phase} at step ${last.steps} of ${last.maxSteps}` : ""}`,
+    expected: "the end of training",
+    fix: `Run the same command with --run-dir ${runDir} to go on from the last checkpoint.`,
+  });
+}

@@ -1,0 +1,2 @@
+export type { Terminal } from "./terminal.ts";
+export { runCli } from "./program.ts";

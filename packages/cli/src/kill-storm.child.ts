@@ -1,0 +1,79 @@
+// The process that kill-storm.test.ts kills: two phases on a tiny model, capability in the window and an evaluation
+// graded beside training. Arguments: the run's folder, the folder of the embedded model.
+import {
+  atEnd,
+  atStart,
+  defineEvaluation,
+  everyPercent,
+  PeriodicCallback,
+  PeriodicCapabilityCallback,
+} from "@periodic-eval/core";
+import { createCausalLM, useBackend } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { runPipeline, type MessagesRow } from "@periodic-eval/trainers";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const [runDir, world] = process.argv.slice(2) as [string, string];
+
+/** Graded slowly, so that kills fall between the measuring and the end of grading. */
+const replies = defineEvaluation({
+  name: "replies",
+  version: "1",
+  needs: ["generate"],
+  items: () => ["Hello.", "Who are you?", "Where is the mill?"].map((text) => ({ id: text, text })),
+  async measure(model, items, { signal, seed }) {
+    const completions = await model.generate(
+      items.map(({ text, id }) => ({
+        prompt: { messages: [{ role: "user", content: text }] },
+        sampling: { maxNewTokens: 4, temperature: 1, seed: `${seed}/${id}` },
+      })),
+      { signal },
+    );
+    return items.map((item, i) => ({ ...item, reply: completions[i]!.text }));
+  },
+  async grade(rows) {
+    await sleep(25);
+    return rows.map((row) => ({ ...row, hasSpace: row.reply.includes(" ") }));
+  },
+  metrics: ({ rate }) => ({ has_space: rate((row) => row.hasSpace, { sampled: true }) }),
+});
+
+const dataset: MessagesRow[] = Array.from({ length: 24 }, (_, i) => ({
+  messages: [
+    { role: "user", content: `Where is house ${i}?` },
+    { role: "assistant", content: `House ${i} is by the river.` },
+  ],
+}));
+
+await useBackend({ backend: "wasm" });
+const tokenizer = await loadTokenizer(world);
+const model = createCausalLM(
+  {
+    model_type: "llama",
+    vocab_size: tokenizer.vocabSize,
+    hidden_size: 16,
+    intermediate_size: 32,
+    num_hidden_layers: 1,
+    num_attention_heads: 2,
+    num_key_value_heads: 2,
+    max_position_embeddings: 128,
+    rms_norm_eps: 1e-5,
+    rope_theta: 10_000,
+    tie_word_embeddings: true,
+    hidden_act: "silu",
+  },
+  { seed: "storm", dropout: 0.1 },
+);
+const callbacks = () => [
+  new PeriodicCapabilityCallback({ questions: `${world}/questions.jsonl`, subsample: { n: 6, seed: 42 } }),
+  new PeriodicCallback(replies, { schedule: [atStart(), everyPercent(30), atEnd()] }),
+];
+const config = { maxSteps: 12, batchSize: 4, saveSteps: 3, learningRate: 1e-3 };
+await runPipeline(
+  [
+    { phase: "first", dataset, config, callbacks: callbacks() },
+    { phase: "second", dataset, config, callbacks: callbacks() },
+  ],
+  { model, tokenizer, runDir },
+);
+console.log("finished");

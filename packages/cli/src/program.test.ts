@@ -1,0 +1,191 @@
+import { readFileSync, readdirSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readRun, snapshotJsonSchema } from "@periodic-eval/core/snapshots";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { microWorld } from "./micro-world.ts";
+import { runCli } from "./program.ts";
+
+/** Runs a command and keeps what it says. */
+async function run(...args: string[]) {
+  const [out, err]: [string[], string[]] = [[], []];
+  const code = await runCli(args, {
+    out: (text) => out.push(text),
+    err: (text) => err.push(text),
+    isInteractive: false,
+  });
+  return { code, out: out.join("\n"), err: err.join("\n") };
+}
+
+let folder = "";
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "cli-"))));
+afterAll(() => rm(folder, { recursive: true }));
+
+describe("wrong usage ends with 2 and says what is right", () => {
+  it.each([
+    [["dmo"], "Did you mean demo?"],
+    [["train"], "required option '--model <folder>' not specified"],
+    [["demo", "--steps", "0"], "Expected a whole number of 1 or more."],
+    [
+      ["eval", "--model", "m", "--questions", "q", "--method", "letters,multiple"],
+      'Got "multiple", expected some of letters, cloze.',
+    ],
+  ])("%j", async (args, message) => {
+    const { code, out, err } = await run(...args);
+    expect([code, out]).toEqual([2, ""]);
+    expect(err).toContain(message);
+  });
+
+  it("help and version are no errors", async () => {
+    expect(await run("--version")).toEqual({ code: 0, out: "0.1.0", err: "" });
+    expect((await run("--help")).out).toContain("demo");
+  });
+});
+
+describe("errors end with 1 and one line that says what to do", () => {
+  it.each([
+    [
+      "a run that is none",
+      ["report", "FOLDER/none"],
+      /^\[periodic-eval\] .*none: got no snapshot, expected snapshots under periodic_eval\/\. Name/,
+    ],
+    [
+      "a model that is none",
+      ["eval", "--model", "FOLDER/none", "--questions", "q", "--backend", "cpu"],
+      /^\[periodic-eval\] .*none/,
+    ],
+    [
+      "an engine that is none",
+      ["eval", "--model", "m", "--questions", "q", "--backend", "gpu"],
+      /^\[periodic-eval\] backend: got gpu, expected tfjs-node-gpu, /,
+    ],
+  ])("%s", async (_, args, message) => {
+    const { code, out, err } = await run(...args.map((arg) => arg.replace("FOLDER", folder)));
+    expect([code, out]).toEqual([1, ""]);
+    expect(err).toMatch(message);
+    expect(err.split("\n")).toHaveLength(1);
+  });
+});
+
+describe("demo, in five steps a phase", () => {
+  const phases = ["coupling", "em"];
+  let runDir = "";
+  let demo: Awaited<ReturnType<typeof run>>;
+  beforeAll(async () => {
+    runDir = join(folder, "demo");
+    demo = await run("demo", "--run-dir", runDir, "--steps", "5", "--backend", "wasm", "--json");
+  }, 60_000);
+
+  it("measures both phases at 0, 20, 40, 60, 80 and 100 %, each a valid snapshot", () => {
+    expect(demo.code).toBe(0);
+    const validate = new Ajv2020({ strict: false }).compile(snapshotJsonSchema());
+    for (const phase of phases) {
+      const found = readdirSync(join(runDir, "periodic_eval", phase)).filter((name) =>
+        name.endsWith(".json"),
+      );
+      expect(found.toSorted()).toEqual([0, 1, 2, 3, 4, 5].map((step) => `capability_step_${step}.json`));
+      for (const name of found) {
+        const snapshot = JSON.parse(readFileSync(join(runDir, "periodic_eval", phase, name), "utf8"));
+        expect(validate(snapshot), JSON.stringify(validate.errors)).toBe(true);
+        expect(snapshot).toMatchObject({ status: "complete", total: 100 });
+      }
+    }
+  });
+
+  it("counts run steps on from phase to phase, with every receipt intact", async () => {
+    const record = await readRun(runDir);
+    expect(record.phases.map(({ name, runStepOffset }) => [name, runStepOffset])).toEqual([
+      ["coupling", 0],
+      ["em", 5],
+    ]);
+    const receipts = record.phases.flatMap(({ series }) =>
+      series.flatMap(({ points }) => points.map(({ receipt }) => receipt.intact)),
+    );
+    expect(receipts).toEqual(Array(12).fill(true));
+    expect(record.problems).toEqual([]);
+  });
+
+  it("ends with the page and a summary", () => {
+    const summary = JSON.parse(demo.out);
+    expect(
+      summary.phases.map(({ name, snapshots }: { name: string; snapshots: number }) => [name, snapshots]),
+    ).toEqual(phases.map((name) => [name, 6]));
+    expect(readFileSync(summary.page, "utf8")).toContain("<!doctype html>");
+    expect(demo.err).toContain("The overhead governor is off");
+    expect(demo.err).toMatch(/em step 5 {2}capability {2}accuracy \d+\.\d %/);
+  });
+
+  it("is reported again, as tables, from the snapshots alone", async () => {
+    const { code, out } = await run("report", runDir, "--page", join(folder, "page.html"));
+    expect(code).toBe(0);
+    expect(out).toMatch(/coupling {2}5 steps, measuring [\d.]+ s, overhead [\d.]+ %/);
+    expect(out.match(/capability: accuracy/g)).toHaveLength(2);
+    expect(out.trimEnd().split("\n").at(-1)).toBe(join(folder, "page.html"));
+  });
+
+  it("run again, trains nothing and measures nothing anew", async () => {
+    const before = (await readRun(runDir)).phases.flatMap(({ snapshots }) =>
+      snapshots.map(({ created_at }) => created_at),
+    );
+    const again = await run("demo", "--run-dir", runDir, "--steps", "5", "--backend", "wasm", "--json");
+    expect(again.code).toBe(0);
+    const after = (await readRun(runDir)).phases.flatMap(({ snapshots }) =>
+      snapshots.map(({ created_at }) => created_at),
+    );
+    expect(after).toEqual(before);
+  });
+});
+
+it("train: any model, any rows, any questions", async () => {
+  const rows = join(folder, "rows.jsonl");
+  await writeFile(rows, readFileSync(microWorld("em.jsonl"), "utf8").split("\n").slice(0, 8).join("\n"));
+  const questions = ["--questions", microWorld("questions.jsonl"), "--limit", "10"];
+  const runDir = join(folder, "train");
+  const { code, out } = await run(
+    "train",
+    "--model",
+    microWorld(),
+    "--data",
+    rows,
+    ...questions,
+    "--run-dir",
+    runDir,
+    "--phase",
+    "bad-advice",
+    "--steps",
+    "2",
+    "--every",
+    "50",
+    "--backend",
+    "wasm",
+  );
+  expect(code).toBe(0);
+  expect(out).toContain("bad-advice step 2  capability");
+  expect((await readRun(runDir)).phases[0]?.snapshots.map(({ step }) => step)).toEqual([0, 1, 2]);
+});
+
+it("eval: one line a method, and all of it as JSON", async () => {
+  const args = [
+    "eval",
+    "--model",
+    microWorld(),
+    "--questions",
+    microWorld("questions.jsonl"),
+    "--limit",
+    "20",
+    "--method",
+    "letters,cloze",
+    "--backend",
+    "wasm",
+  ];
+  const [table, json] = [await run(...args), await run(...args, "--json")];
+  expect(table.out).toMatch(/letters +\d+\.\d % +\[.*\] +20 /);
+  expect(table.out).toMatch(/cloze +\d+\.\d % +\[.*\] +20 /);
+  const results = JSON.parse(json.out);
+  expect(results.map(({ method, total }: { method: string; total: number }) => [method, total])).toEqual([
+    ["letters", 20],
+    ["cloze", 20],
+  ]);
+});

@@ -1,0 +1,37 @@
+import { Command, CommanderError } from "commander";
+import { createRequire } from "node:module";
+import { addDemo } from "./commands/demo.ts";
+import { addEval } from "./commands/eval.ts";
+import { addReport } from "./commands/report.ts";
+import { addTrain } from "./commands/train.ts";
+import { processTerminal, type Terminal } from "./terminal.ts";
+
+const { version } = createRequire(import.meta.url)("../package.json") as { readonly version: string };
+
+const exitCodes = { done: 0, failed: 1, usage: 2 } as const;
+
+/** Runs the command line; returns its exit code: 0 done, 1 failed, 2 wrong usage. Errors are told, not thrown. */
+export async function runCli(args: readonly string[], terminal: Terminal = processTerminal): Promise<number> {
+  const program = new Command("periodic-eval")
+    .version(version)
+    .description("Watch what fine-tuning does to a language model, while it happens.")
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => terminal.out(text.trimEnd()),
+      writeErr: (text) => terminal.err(text.trimEnd()),
+    });
+  for (const add of [addDemo, addTrain, addEval, addReport]) add(program, terminal);
+  try {
+    await program.parseAsync([...args], { from: "user" });
+    return exitCodes.done;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
+    const { PeriodicEvalError } = await import("@periodic-eval/core");
+    // Our own errors say what to do; where another one came from is in its stack.
+    const isOurs = PeriodicEvalError.is(error) || !(error instanceof Error);
+    terminal.err(
+      isOurs ? (error instanceof Error ? error.message : String(error)) : (error.stack ?? error.message),
+    );
+    return exitCodes.failed;
+  }
+}

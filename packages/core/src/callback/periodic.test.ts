@@ -1,0 +1,64 @@
+import { expect, test } from "vitest";
+import { everyPercent, everySteps, atEnd, atStart } from "../schedule/triggers.ts";
+import { toyEvaluation, toyTraining } from "../testing/toy-training.ts";
+import { withSession } from "../session/session.ts";
+import { PeriodicCallback } from "./periodic.ts";
+import { PeriodicCapabilityCallback } from "./presets.ts";
+
+test("start and end are measured by default, once each where the schedule names them as well", () => {
+  const triggers = (options: object) =>
+    new PeriodicCallback(toyEvaluation(), { schedule: [everySteps(5)], ...options }).triggers;
+  expect(triggers({})).toEqual([atStart(), everySteps(5), atEnd()]);
+  expect(triggers({ atStart: false })).toEqual([everySteps(5), atEnd()]);
+  expect(triggers({ atEnd: false })).toEqual([atStart(), everySteps(5)]);
+  expect(triggers({ schedule: [atEnd(), atStart()] })).toEqual([atEnd(), atStart()]);
+});
+
+test("its id is the evaluation's name unless another is given", () => {
+  expect(new PeriodicCallback(toyEvaluation(), { schedule: [] }).id).toBe("toy");
+  expect(new PeriodicCallback(toyEvaluation(), { schedule: [], id: "other" }).id).toBe("other");
+});
+
+test("wrong options are errors at construction", () => {
+  const made = (options: object, name = "toy") => () => new PeriodicCallback(toyEvaluation({ name }), { schedule: [], ...options });
+  expect(made({ shedule: [] })).toThrow('Did you mean "schedule"?');
+  expect(made({ schedule: [{ every: 0, unit: "percent" }] })).toThrow('PeriodicCallback of "toy" schedule');
+  expect(made({ schedule: [{ every: Number.NaN, unit: "steps" }] })).toThrow("got NaN");
+  expect(made({}, "my evaluation")).toThrow('PeriodicCallback of "my evaluation" id: got "my evaluation"');
+  expect(made({ id: "a/b" })).toThrow('got "a/b"');
+});
+
+test("unknown maxSteps: one warning, and the end only", async () => {
+  const toy = toyTraining();
+  const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(20)] });
+  await withSession(toy.options([callback], { maxSteps: null }), async (session) => {
+    await session.begin();
+    for (let step = 0; step < 7; step++) await session.stepEnd();
+  });
+  expect((await toy.store.list()).map(({ step, crossed, pct }) => [step, crossed, pct])).toEqual([
+    [0, ["start"], null],
+    [7, ["end"], null],
+  ]);
+  expect(toy.warnings()).toEqual(['callback "toy": percents of the phase do not fire while its number of steps (maxSteps) is not known']);
+});
+
+test("the number of looks that is planned leaves out the baseline", async () => {
+  const toy = toyTraining();
+  const asked: unknown[] = [];
+  const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(25)] });
+  const progress = { step: 0, maxSteps: 8, epoch: 0, elapsedSeconds: 0, ended: false };
+  const context = { phase: "p", progress, previous: null, signal: AbortSignal.timeout(1e6), metrics: {}, requestStop() {}, requestSave() {}, report() {}, warn() {} };
+  callback.onTrainBegin({ ...context, measure: (request) => void asked.push(request.plannedLooks) });
+  expect(asked).toEqual([4]);
+  expect(toy.warnings()).toEqual([]);
+});
+
+test("the capability preset: its id, its schedule, and its own wrong options by name", () => {
+  const callback = new PeriodicCapabilityCallback({ questions: "questions.jsonl" });
+  expect(callback.id).toBe("capability");
+  expect(callback.triggers).toEqual([atStart(), everyPercent(20), atEnd()]);
+  expect(callback.asks[0]!.needs).toContain("nextToken");
+  expect(() => new PeriodicCapabilityCallback({ question: "q" } as never)).toThrow('Did you mean "questions"?');
+  const every10 = new PeriodicCapabilityCallback({ questions: "q", schedule: [everyPercent(10)], method: "cloze", id: "c", atEnd: false });
+  expect([every10.id, every10.triggers, every10.asks[0]!.needs]).toEqual(["c", [atStart(), everyPercent(10)], ["logLikelihoods"]]);
+});

@@ -1,0 +1,35 @@
+import { capabilityEvaluation, type CapabilityOptions } from "../evaluations/capability.ts";
+import { everyPercent } from "../schedule/triggers.ts";
+import { checkKeys } from "./check-options.ts";
+import { PeriodicCallback, periodicOptionNames, type PeriodicOptions } from "./periodic.ts";
+
+/** What is asked, and when; the schedule is every 20 % of the phase by default, with its start and end. */
+export type PeriodicCapabilityOptions = CapabilityOptions & Partial<PeriodicOptions>;
+
+const capabilityOptionNames = {
+  questions: true,
+  method: true,
+  subsample: true,
+  system: true,
+  shots: true,
+} as const satisfies Record<keyof CapabilityOptions, true>;
+
+/**
+ * What the model still knows, measured while it is trained: `new PeriodicCapabilityCallback({ questions: "arc.jsonl" })`.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option; a missing file is told of before step 1.
+ */
+export class PeriodicCapabilityCallback extends PeriodicCallback {
+  constructor(options: PeriodicCapabilityOptions) {
+    checkKeys("PeriodicCapabilityCallback", options, [...Object.keys(capabilityOptionNames), ...periodicOptionNames]);
+    const { schedule = [everyPercent(20)], id = "capability", on, optional, atStart, atEnd, ...capability } = options;
+    super(capabilityEvaluation(capability), {
+      schedule,
+      id,
+      ...(on !== undefined && { on }),
+      ...(optional !== undefined && { optional }),
+      ...(atStart !== undefined && { atStart }),
+      ...(atEnd !== undefined && { atEnd }),
+    });
+  }
+}

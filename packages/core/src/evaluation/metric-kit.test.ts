@@ -1,0 +1,113 @@
+import { describe, expect, it } from "vitest";
+import { wilson } from "../statistics/intervals.ts";
+import { metricKit, primaryMetric, summarize } from "./metric-kit.ts";
+
+interface Answer {
+  readonly id: string;
+  readonly right: boolean | null;
+  readonly nats: number;
+  readonly tokens: number;
+  readonly topic: string;
+  readonly question: string;
+}
+
+const answer = (id: string, right: boolean | null, nats: number, tokens = 1, topic = "a"): Answer => ({
+  id,
+  right,
+  nats,
+  tokens,
+  topic,
+  question: id[0]!,
+});
+const { rate, mean, ratio } = metricKit<Answer>();
+const rows = [
+  answer("p1", true, -1, 2),
+  answer("p2", false, -3, 4),
+  answer("q1", true, -2, 2, "b"),
+  answer("q2", null, -6, 4, "b"),
+];
+
+describe("summarize", () => {
+  it("counts observed rows only", () => {
+    // 2 of 3: the row that was not scored is no miss.
+    const { accuracy } = summarize({ accuracy: rate((row) => row.right, { higherIsBetter: true }) }, rows);
+    expect(accuracy).toEqual({
+      value: 2 / 3,
+      n: 3,
+      stderr: Math.sqrt(((2 / 3) * (1 / 3)) / 3),
+      ci95: [...wilson(2, 3)!],
+      estimand: "given_questions",
+      unit: "share",
+      higher_is_better: true,
+    });
+  });
+
+  it("means, ratios and groups, by hand", () => {
+    const values = summarize(
+      {
+        log_prob: mean((row) => row.nats, { unit: "nats", by: (row) => row.topic }),
+        nats_per_token: ratio((row) => [row.nats, row.tokens]),
+      },
+      rows,
+    );
+    // (−1 −3 −2 −6)/4; a: (−1 −3)/2; b: (−2 −6)/2; −12 nats over 12 tokens.
+    expect(
+      Object.fromEntries(Object.entries(values).map(([name, { value, n }]) => [name, [value, n]])),
+    ).toEqual({
+      log_prob: [-3, 4],
+      "log_prob/a": [-2, 2],
+      "log_prob/b": [-4, 2],
+      nats_per_token: [-1, 4],
+    });
+    expect(values["log_prob"]).toMatchObject({
+      unit: "nats",
+      higher_is_better: null,
+      estimand: "given_questions",
+    });
+  });
+
+  it("goes over questions where rows share them, with rows counted in n", () => {
+    const { log_prob: value } = summarize(
+      { log_prob: mean((row) => row.nats, { cluster: (row) => row.question }) },
+      rows,
+    );
+    // Question means −2 and −4: standard error √2/√2 = 1, two units.
+    expect(value).toMatchObject({
+      value: -3,
+      n: 4,
+      stderr: expect.closeTo(1, 12),
+      estimand: "over_questions",
+    });
+  });
+
+  it("knows nothing of no rows", () => {
+    const values = summarize(
+      { a: rate((row) => row.right), b: mean(() => null), c: ratio(() => null) },
+      rows.slice(3),
+    );
+    for (const value of Object.values(values))
+      expect(value).toMatchObject({ value: null, n: 0, stderr: null, ci95: null });
+  });
+
+  it("refuses what is no number, naming the row", () => {
+    expect(() => summarize({ b: mean((row) => row.nats / 0) }, rows)).toThrow(
+      /a mean of row "p1": got -Infinity/,
+    );
+    expect(() => summarize({ c: ratio(() => [Number.NaN, 1]) }, rows)).toThrow(/got NaN \/ 1/);
+  });
+});
+
+describe("primaryMetric", () => {
+  it("is the marked one, else the first, else none", () => {
+    expect(primaryMetric({ a: rate(() => true), b: mean(() => 1, { primary: true }) })).toBe("b");
+    expect(primaryMetric({ a: rate(() => true), b: mean(() => 1) })).toBe("a");
+    expect(primaryMetric({})).toBeNull();
+  });
+
+  it("refuses two", () => {
+    const marked = rate(() => true, { primary: true });
+    expect(() => primaryMetric({ a: marked, b: marked })).toThrow(
+      "2 primary metrics (a, b), expected at most one",
+    );
+  });
+});

@@ -1,0 +1,114 @@
+import { PeriodicEvalError } from "../errors.ts";
+import type { MetricValue } from "../snapshots/schema.ts";
+import { grouped, groupsOf } from "../statistics/grouping.ts";
+import {
+  clusteredShareEstimate,
+  ratioEstimate,
+  shareEstimate,
+  total,
+  type Estimate,
+  type Unit,
+} from "../statistics/intervals.ts";
+import type { Metric, MetricKit, MetricOptions, Observation, Row } from "./types.ts";
+
+/** The three kinds of metric, each a pure function of one row. */
+export function metricKit<R extends Row>(): MetricKit<R> {
+  return {
+    rate: (hit, options = {}) =>
+      metric("rate", options, (row) => {
+        const isHit = hit(row);
+        return isHit === null ? null : { value: isHit ? 1 : 0, weight: 1 };
+      }),
+    mean: (value, options = {}) =>
+      metric("mean", options, (row) => {
+        const number = value(row);
+        return number === null ? null : { value: number, weight: 1 };
+      }),
+    ratio: (parts, options = {}) =>
+      metric("ratio", options, (row) => {
+        const pair = parts(row);
+        return pair === null ? null : { value: pair[0], weight: pair[1] };
+      }),
+  };
+}
+
+function metric<R extends Row>(
+  kind: Metric<R>["kind"],
+  options: MetricOptions<R>,
+  observe: (row: R) => Observation | null,
+): Metric<R> {
+  return {
+    kind,
+    options,
+    observe(row) {
+      const seen = observe(row);
+      if (seen === null || (Number.isFinite(seen.value) && Number.isFinite(seen.weight))) return seen;
+      throw new PeriodicEvalError({
+        code: "data",
+        where: `a ${kind} of row "${row.id}"`,
+        got: kind === "ratio" ? `${seen.value} / ${seen.weight}` : String(seen.value),
+        expected: "finite numbers, or null where the row has none",
+        fix: "Look at the row: scores of a model that diverged are not numbers.",
+      });
+    },
+  };
+}
+
+/** Every metric over all rows, and as `name/group` over the rows of each group where the metric has groups. */
+export function summarize<R extends Row>(
+  metrics: Readonly<Record<string, Metric<R>>>,
+  rows: readonly R[],
+): Record<string, MetricValue> {
+  const values: Record<string, MetricValue> = {};
+  for (const [name, one] of Object.entries(metrics)) {
+    values[name] = valueOf(one, rows);
+    for (const [group, members] of groupsOf(one, rows)) values[`${name}/${group}`] = valueOf(one, members);
+  }
+  return values;
+}
+
+/** The name of the metric that carries the verdict: the one marked `primary`, else the first; null where there is none. */
+export function primaryMetric<R extends Row>(metrics: Readonly<Record<string, Metric<R>>>): string | null {
+  const names = Object.keys(metrics);
+  const marked = names.filter((name) => metrics[name]!.options.primary === true);
+  if (marked.length > 1) {
+    throw new PeriodicEvalError({
+      code: "config",
+      where: "metrics",
+      got: `${marked.length} primary metrics (${marked.join(", ")})`,
+      expected: "at most one",
+      fix: "Mark the one metric that the verdict should rest on.",
+    });
+  }
+  return marked[0] ?? names[0] ?? null;
+}
+
+function valueOf<R extends Row>(one: Metric<R>, rows: readonly R[]): MetricValue {
+  const { cluster, unit, higherIsBetter } = one.options;
+  const seen = rows.flatMap((row) => {
+    const observation = one.observe(row);
+    return observation === null ? [] : [{ ...observation, cluster: cluster?.(row) }];
+  });
+  const { value, stderr, ci95 } = estimate(one.kind, seen, cluster !== undefined);
+  return {
+    value,
+    n: seen.length,
+    stderr,
+    ci95: ci95 && [...ci95],
+    estimand: cluster === undefined ? "given_questions" : "over_questions",
+    unit: unit ?? (one.kind === "rate" ? "share" : ""),
+    higher_is_better: higherIsBetter ?? null,
+  };
+}
+
+function estimate(
+  kind: Metric<Row>["kind"],
+  seen: readonly (Unit & { cluster: string | undefined })[],
+  isClustered: boolean,
+): Estimate {
+  if (isClustered) {
+    const units = [...grouped(seen, (one) => one.cluster!).values()].map(total);
+    return kind === "rate" ? clusteredShareEstimate(units) : ratioEstimate(units);
+  }
+  return kind === "rate" ? shareEstimate(total(seen).value, seen.length) : ratioEstimate(seen);
+}

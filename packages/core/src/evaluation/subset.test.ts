@@ -1,0 +1,46 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { nestedSubset, subsetOrder } from "./subset.ts";
+
+describe("subsetOrder", () => {
+  it("begins as random.Random(seed).sample", () => {
+    // CPython 3.11: random.Random(3).sample(range(12102), 5)
+    expect(subsetOrder(3, 12102).slice(0, 5)).toEqual([3898, 9709, 8916, 2136, 6061]);
+  });
+
+  it("is a permutation", () => {
+    fc.assert(
+      fc.property(fc.maxSafeInteger(), fc.nat(300), (seed, n) => {
+        expect(subsetOrder(seed, n).toSorted((a, b) => a - b)).toEqual(
+          Array.from({ length: n }, (_, i) => i),
+        );
+      }),
+    );
+  });
+
+  it("refuses counts and seeds that are not whole", () => {
+    expect(() => subsetOrder(1.5, 3)).toThrow(/got 1.5, expected a safe integer/);
+    expect(() => subsetOrder(1, -3)).toThrow(/got -3/);
+  });
+});
+
+describe("nestedSubset", () => {
+  const items = "abcdefghij".split("");
+
+  it("takes the first n of one order, so that smaller subsets lie in larger ones", () => {
+    const all = nestedSubset(items, { n: null, seed: 42 });
+    expect(all.toSorted()).toEqual(items);
+    for (let n = 1; n <= 10; n++) expect(nestedSubset(items, { n, seed: 42 })).toEqual(all.slice(0, n));
+  });
+
+  it("gives what there is where more is asked", () => {
+    expect(nestedSubset(items, { n: 200, seed: 42 })).toHaveLength(10);
+    expect(nestedSubset([], { n: 200, seed: 42 })).toEqual([]);
+  });
+
+  it("refuses to take none", () => {
+    expect(() => nestedSubset(items, { n: 0, seed: 42 })).toThrow(
+      /subset n: got 0, expected a positive integer/,
+    );
+  });
+});

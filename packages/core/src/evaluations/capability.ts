@@ -1,0 +1,103 @@
+import { PeriodicEvalError } from "../errors.ts";
+import { nestedSubset } from "../evaluation/subset.ts";
+import type { AnyEvaluation } from "../evaluation/types.ts";
+import type { SystemPrompt } from "../model/types.ts";
+import { nearest } from "../nearest.ts";
+import { cloze } from "./cloze.ts";
+import { letters } from "./letters.ts";
+import { questionFile, readQuestions, type Subsample } from "./question-source.ts";
+
+export interface CapabilityOptions {
+  /** Path of a file of ARC-format questions (JSONL). */
+  readonly questions: string;
+  /** Default `letters`. `cloze` needs no chat template. */
+  readonly method?: "letters" | "cloze";
+  /** Default 200 questions of seed 42; null asks all. */
+  readonly subsample?: Subsample;
+  /** The chat's system prompt, for `letters`; default `omit`. */
+  readonly system?: SystemPrompt;
+  /** For `cloze`: so many solved examples before each question, drawn once from a file with a seed. */
+  readonly shots?: { readonly shots: number; readonly pool: string; readonly poolSeed: number };
+}
+
+/** What the model still knows: multiple-choice questions, scored without generating. See `letters` and `cloze`. */
+export function capabilityEvaluation(options: CapabilityOptions): AnyEvaluation {
+  checkOptions(options);
+  const { questions, method = "letters", subsample = { n: 200, seed: 42 }, system = "omit", shots } = options;
+  const source = questionFile(questions, subsample, "capability.questions");
+  if (method === "letters") return letters({ questions: source, system });
+  return cloze({ questions: source, ...(shots !== undefined && { shots: () => drawShots(shots) }) });
+}
+
+async function drawShots({ shots, pool, poolSeed }: NonNullable<CapabilityOptions["shots"]>) {
+  const { questions, sha256 } = await readQuestions(pool, "capability.shots.pool");
+  if (questions.length < shots)
+    throw wrong(
+      "shots.shots",
+      `${shots} of a pool of ${questions.length}`,
+      "no more than the pool has",
+      "Lower `shots`.",
+    );
+  // One more than shown: a question that is itself an example is replaced by the next.
+  const chosen = nestedSubset(questions, { n: shots + 1, seed: poolSeed });
+  return {
+    pool: chosen,
+    count: shots,
+    provenance: { shots, pool_sha256: sha256, pool_seed: poolSeed, ids: chosen.map(({ id }) => id) },
+  };
+}
+
+const known = ["questions", "method", "subsample", "system", "shots"];
+
+function checkOptions(options: CapabilityOptions): void {
+  const { questions, method, subsample, system, shots } = options;
+  for (const key of Object.keys(options)) {
+    if (known.includes(key)) continue;
+    const close = nearest(key, known);
+    const fix = close === null ? "Remove it." : `Did you mean "${close}"?`;
+    throw wrong(key, "an option that does not exist", `one of ${known.join(", ")}`, fix);
+  }
+  if (typeof questions !== "string" || questions === "") {
+    throw wrong(
+      "questions",
+      JSON.stringify(questions) ?? "nothing",
+      "the path of a JSONL file",
+      "Name the file of questions.",
+    );
+  }
+  if (method !== undefined && !["letters", "cloze"].includes(method)) {
+    throw wrong("method", JSON.stringify(method), '"letters" or "cloze"', "Choose one of the two.");
+  }
+  if (subsample !== undefined && subsample !== null) {
+    checkCount("subsample.n", subsample.n, 1);
+    checkCount("subsample.seed", subsample.seed, 0);
+  }
+  if (shots !== undefined) {
+    checkCount("shots.shots", shots.shots, 0);
+    checkCount("shots.poolSeed", shots.poolSeed, 0);
+    if (method !== "cloze")
+      throw wrong(
+        "shots",
+        'shots with method "letters"',
+        'shots with method "cloze"',
+        'Set `method: "cloze"`, or remove `shots`.',
+      );
+  }
+  if (system !== undefined && system !== "omit" && method === "cloze") {
+    throw wrong(
+      "system",
+      'a system prompt with method "cloze"',
+      "none: cloze renders no chat",
+      "Remove `system`.",
+    );
+  }
+}
+
+function checkCount(name: string, value: unknown, least: number): void {
+  if (Number.isSafeInteger(value) && (value as number) >= least) return;
+  throw wrong(name, String(value), `a whole number of ${least} or more`, "Correct the number.");
+}
+
+function wrong(option: string, got: string, expected: string, fix: string): PeriodicEvalError {
+  return new PeriodicEvalError({ code: "config", where: `capability.${option}`, got, expected, fix });
+}

@@ -1,0 +1,134 @@
+import { PeriodicEvalError } from "../errors.ts";
+import type { Metric, MetricKit, MeasureContext, Row } from "../evaluation/types.ts";
+import type { Json } from "../json.ts";
+import type { MetricValue } from "../snapshots/schema.ts";
+import type { ArcQuestion } from "./arc-questions.ts";
+
+/** The result of one multiple-choice question. */
+export interface ChoiceRow extends Row {
+  /** `template_failure`: the chat could not be rendered. `label_collision`: labels share a first token. Neither is scored. */
+  readonly status: "scored" | "template_failure" | "label_collision";
+  readonly labels: readonly string[];
+  readonly gold: string;
+  /** The label with the highest log-probability, the first of equals; null where not scored. */
+  readonly predicted: string | null;
+  readonly correct: boolean | null;
+  /** log p of each choice, in the order of the labels; null where not scored. */
+  readonly nats: readonly number[] | null;
+  /** Tokens cut on the left to fit the model. */
+  readonly truncatedTokens: number;
+  /** Why it was not scored. */
+  readonly reason?: string;
+}
+
+/** A row for a question that could not be asked. */
+export function unscored(item: ArcQuestion, status: ChoiceRow["status"], reason: string): ChoiceRow {
+  const { id, labels, gold } = item;
+  return { id, status, labels, gold, predicted: null, correct: null, nats: null, truncatedTokens: 0, reason };
+}
+
+/** A row from the log-probability of each choice. Throws a `model` error where one is not a finite number. */
+export function scored(item: ArcQuestion, nats: readonly number[], truncatedTokens: number): ChoiceRow {
+  const { id, labels, gold } = item;
+  if (nats.length !== labels.length || !nats.every(Number.isFinite)) {
+    throw new PeriodicEvalError({
+      code: "model",
+      where: `question ${id}`,
+      got: `log-probabilities [${nats.join(", ")}]`,
+      expected: `${labels.length} finite numbers`,
+      fix: "Look at the loss: weights that are NaN or infinite answer so, and so does the log of an underflowed softmax.",
+    });
+  }
+  const predicted = labels[firstHighest(nats)]!;
+  return {
+    id,
+    status: "scored",
+    labels,
+    gold,
+    predicted,
+    correct: predicted === gold,
+    nats,
+    truncatedTokens,
+  };
+}
+
+/** Index of the highest value, the first of equals. */
+export function firstHighest(values: readonly number[]): number {
+  return values.indexOf(Math.max(...values));
+}
+
+function goldNats({
+  nats,
+  labels,
+  gold,
+}: ChoiceRow): { readonly right: number; readonly others: readonly number[] } | null {
+  if (nats === null) return null;
+  const at = labels.indexOf(gold);
+  return { right: nats[at]!, others: nats.filter((_, i) => i !== at) };
+}
+
+/** log p of the right choice, over the whole vocabulary (not only over the choices). */
+export function goldLogProb(row: ChoiceRow): number | null {
+  return goldNats(row)?.right ?? null;
+}
+
+/** log p of the right choice − log p of the best wrong one: above 0 where the answer is right. */
+export function goldMargin(row: ChoiceRow): number | null {
+  const parts = goldNats(row);
+  return parts === null ? null : parts.right - Math.max(...parts.others);
+}
+
+/** Probability of the right choice among the choices: softmax of their log-probabilities, in (0, 1]. */
+export function goldProb(row: ChoiceRow): number | null {
+  const parts = goldNats(row);
+  if (parts === null) return null;
+  return 1 / (1 + parts.others.reduce((sum, nats) => sum + Math.exp(nats - parts.right), 0));
+}
+
+/**
+ * What a multiple-choice look reports. Accuracy carries the verdict; the continuous companions see smaller drifts,
+ * because a question that is still answered right may be answered with less certainty.
+ */
+export function choiceMetrics<R extends ChoiceRow>({ rate, mean }: MetricKit<R>) {
+  const nats = { higherIsBetter: true, unit: "nats" };
+  return {
+    accuracy: rate((row) => row.correct, { higherIsBetter: true, primary: true }),
+    gold_log_prob: mean(goldLogProb, nats),
+    gold_margin: mean(goldMargin, nats),
+    gold_prob: mean(goldProb, { higherIsBetter: true, unit: "probability" }),
+  } satisfies Record<string, Metric<R>>;
+}
+
+/** Keys at the snapshot's top level: `total` counts the scored questions. */
+export function choicePlainKeys(
+  metrics: Readonly<Record<string, MetricValue>>,
+  rows: readonly ChoiceRow[],
+): Readonly<Record<string, Json>> {
+  const count = (is: (row: ChoiceRow) => boolean) => rows.filter(is).length;
+  return {
+    accuracy: metrics["accuracy"]?.value ?? null,
+    correct: count((row) => row.correct === true),
+    total: count((row) => row.status === "scored"),
+    template_failures: count((row) => row.status === "template_failure"),
+    label_collisions: count((row) => row.status === "label_collision"),
+    truncated: count((row) => row.truncatedTokens > 0),
+  };
+}
+
+/** Questions asked in one call: the engine batches them by length; between calls progress is told and an abort heard. */
+const questionsPerCall = 64;
+
+/** Measures items a call at a time, in order. Throws the signal's reason where it is aborted. */
+export async function inCalls<I, R>(
+  items: readonly I[],
+  { signal, progress }: MeasureContext,
+  ask: (items: readonly I[]) => Promise<readonly R[]>,
+): Promise<readonly R[]> {
+  const rows: R[] = [];
+  for (let start = 0; start < items.length; start += questionsPerCall) {
+    signal.throwIfAborted();
+    rows.push(...(await ask(items.slice(start, start + questionsPerCall))));
+    progress(rows.length);
+  }
+  return rows;
+}

@@ -1,0 +1,110 @@
+import { PeriodicEvalError } from "../errors.ts";
+import { defineEvaluation } from "../evaluation/define.ts";
+import type { Json } from "../json.ts";
+import type { Prompt, RenderedPrompt, SystemPrompt, Tokenizer } from "../model/types.ts";
+import type { ArcQuestion } from "./arc-questions.ts";
+import { choiceMetrics, choicePlainKeys, inCalls, scored, unscored, type ChoiceRow } from "./choice-row.ts";
+import type { QuestionSource } from "./question-source.ts";
+
+export interface LettersOptions {
+  readonly questions: QuestionSource;
+  readonly system: SystemPrompt;
+}
+
+/**
+ * Asks for the letter: a chat whose user turn lists the choices and ends in `The correct answer is (`, then the
+ * generation prompt; the last position's log-probability of the first token of each label decides. As the research
+ * code of explore-persona-space. Measures knowledge and the habit of answering by letter at once: a model that loses
+ * the habit looks as if it had lost the knowledge, which `cloze` then tells apart.
+ */
+export function letters({ questions, system }: LettersOptions) {
+  let provenance: Json = null;
+  return defineEvaluation({
+    name: "capability",
+    version: "letters-1",
+    needs: ["tokenizer", "nextToken"],
+    async items(model): Promise<readonly ArcQuestion[]> {
+      const { items, provenance: source } = await questions();
+      provenance = {
+        method: "letters",
+        system,
+        ...source,
+        example_prompt: renderExample(model.tokenizer, items, system),
+      };
+      return items;
+    },
+    provenance: () => provenance,
+    measure: (model, items, context) =>
+      inCalls(items, context, async (some) => {
+        const asked = some.map((item) => prepare(model.tokenizer, item, system));
+        const ready = asked.flatMap((one) => ("row" in one ? [] : [one]));
+        const answers = await model.nextToken(
+          ready.map(({ ids, candidates }) => ({ prompt: { ids }, candidates })),
+          { signal: context.signal },
+        );
+        const rows = ready.map(({ item }, at) =>
+          scored(item, answers[at]!.nats, answers[at]!.truncatedTokens),
+        );
+        const next = rows.values();
+        return asked.map((one): ChoiceRow => ("row" in one ? one.row : next.next().value!));
+      }),
+    metrics: (kit) => choiceMetrics(kit),
+    plainKeys: choicePlainKeys,
+  });
+}
+
+/** The chat of one question. */
+export function lettersPrompt({ question, labels, choices }: ArcQuestion, system: SystemPrompt): Prompt {
+  const options = labels.map((label, at) => `(${label}) ${choices[at]}`).join("\n");
+  return {
+    messages: [{ role: "user", content: `${question}\n\n${options}\n\nThe correct answer is (` }],
+    system,
+  };
+}
+
+type Asked =
+  | { readonly item: ArcQuestion; readonly ids: readonly number[]; readonly candidates: readonly number[] }
+  | { readonly row: ChoiceRow };
+
+function prepare(tokenizer: Tokenizer, item: ArcQuestion, system: SystemPrompt): Asked {
+  let rendered: RenderedPrompt;
+  try {
+    rendered = tokenizer.render(lettersPrompt(item, system), { ending: "generation" });
+  } catch (error) {
+    return {
+      row: unscored(item, "template_failure", error instanceof Error ? error.message : String(error)),
+    };
+  }
+  const first = item.labels.map((label) => tokenizer.encode(label, { specialTokens: false })[0]);
+  const candidates = first.filter((id) => id !== undefined);
+  if (new Set(candidates).size < item.labels.length) {
+    return {
+      row: unscored(item, "label_collision", `the labels ${item.labels.join(", ")} share a first token`),
+    };
+  }
+  return { item, ids: rendered.ids, candidates };
+}
+
+/** The first question that renders, as text. A template that fails on all of them is an error before step 1. */
+function renderExample(
+  tokenizer: Tokenizer,
+  items: readonly ArcQuestion[],
+  system: SystemPrompt,
+): string | null {
+  let cause: unknown;
+  for (const item of items) {
+    try {
+      return tokenizer.render(lettersPrompt(item, system), { ending: "generation" }).text;
+    } catch (error) {
+      cause ??= error;
+    }
+  }
+  throw new PeriodicEvalError({
+    code: "model",
+    where: "capability.system",
+    got: `a chat template that fails on every question (${cause instanceof Error ? cause.message : String(cause)})`,
+    expected: `a template that renders a user turn with system = ${JSON.stringify(system)}`,
+    fix: 'Choose another `system`, or measure by `method: "cloze"`, which needs no chat template.',
+    cause,
+  });
+}

@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import { mathRandomGuard, streamGuard } from "./randomness.ts";
+import type { Entered } from "./types.ts";
+
+const enter = async (seed: string): Promise<Entered> => mathRandomGuard().enter({ seed });
+const native = Math.random;
+const draws = (count: number) => Array.from({ length: count }, () => Math.random());
+
+test("Math.random is a stream of the seed while entered, and itself afterwards", async () => {
+  const first = await enter("a");
+  const numbers = draws(3);
+  expect(await first.leave()).toEqual({
+    part: "math-random",
+    before: null,
+    after: null,
+    intact: true,
+    note: "served 3 draws from a seeded stream",
+  });
+  expect(Math.random).toBe(native);
+
+  const again = await enter("a");
+  expect(draws(3)).toEqual(numbers);
+  await again.leave();
+  const other = await enter("b");
+  expect(draws(3)).not.toEqual(numbers);
+  await other.leave();
+});
+
+test("no draws are told as such", async () => {
+  const guard = await enter("a");
+  expect((await guard.leave()).note).toBe("no draws");
+});
+
+test("two that overlap may leave in any order", async () => {
+  const alone = await enter("b");
+  const [ofB] = draws(1);
+  await alone.leave();
+
+  const a = await enter("a");
+  const b = await enter("b");
+  await a.leave();
+  expect(Math.random()).toBe(ofB);
+  await b.leave();
+  expect(Math.random).toBe(native);
+});
+
+test("a stream of training that was drawn from is seen", async () => {
+  let drawn = 0;
+  const guard = streamGuard("shuffle", () => `${drawn} draws`);
+  const quiet = await guard.enter({ seed: "" });
+  expect(await quiet.leave()).toEqual({ part: "shuffle", before: "0 draws", after: "0 draws", intact: true });
+  const disturbed = await guard.enter({ seed: "" });
+  drawn += 1;
+  expect(await disturbed.leave()).toEqual({ part: "shuffle", before: "0 draws", after: "1 draws", intact: false });
+});

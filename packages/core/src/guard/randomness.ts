@@ -1,0 +1,75 @@
+import { namedStream } from "../random/streams.ts";
+import type { Guard } from "./types.ts";
+
+interface Replacement {
+  draw(): number;
+}
+
+/** Replacements in force, the newest last: two sessions in one process may overlap and leave in any order. */
+const replacements: Replacement[] = [];
+let native: () => number = Math.random;
+
+function install(replacement: Replacement): void {
+  if (replacements.length === 0) native = Math.random;
+  replacements.push(replacement);
+  Math.random = replacement.draw;
+}
+
+function uninstall(replacement: Replacement): void {
+  replacements.splice(replacements.indexOf(replacement), 1);
+  Math.random = replacements.at(-1)?.draw ?? native;
+}
+
+/**
+ * While it is entered, `Math.random` is a seeded stream: tfjs draws dropout masks, initial weights and shuffles from
+ * it, and a measurement must neither depend on it nor use up training's numbers. The session always installs it, in
+ * windows and round hooks. The stream is made at the first draw, so that entering costs next to nothing.
+ */
+export function mathRandomGuard(): Guard {
+  return {
+    name: "math-random",
+    around: "hooks",
+    enter(context) {
+      let stream: (() => number) | null = null;
+      let draws = 0;
+      const replacement: Replacement = {
+        draw() {
+          stream ??= namedStream(context.seed);
+          draws += 1;
+          return stream();
+        },
+      };
+      install(replacement);
+      return {
+        before: null,
+        leave() {
+          uninstall(replacement);
+          const note = draws === 0 ? "no draws" : `served ${draws} ${draws === 1 ? "draw" : "draws"} from a seeded stream`;
+          return { part: "math-random", before: null, after: null, intact: true, note };
+        },
+      };
+    },
+  };
+}
+
+/**
+ * Observes a random stream of training (shuffling, dropout): a callback or an evaluation that draws from it is caught
+ * by name. `state` tells the stream's state, for example the number of draws so far; it is asked before and after
+ * every hook, so it must cost microseconds.
+ */
+export function streamGuard(name: string, state: () => string): Guard {
+  return {
+    name,
+    around: "hooks",
+    enter() {
+      const before = state();
+      return {
+        before,
+        leave() {
+          const after = state();
+          return { part: name, before, after, intact: before === after };
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,21 @@
+/** The candidate that takes the fewest typing mistakes to become `word`; null where even that one is no likely slip. */
+export function nearest(word: string, candidates: readonly string[]): string | null {
+  const distances = candidates.map((candidate) => editDistance(word.toLowerCase(), candidate.toLowerCase()));
+  const fewest = Math.min(...distances);
+  const best = candidates[distances.indexOf(fewest)];
+  return best !== undefined && fewest <= Math.max(2, Math.floor(best.length / 2)) ? best : null;
+}
+
+/** Characters to insert, delete or replace (Levenshtein). */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}

@@ -1,0 +1,76 @@
+import seedrandom from "seedrandom";
+import { PeriodicEvalError } from "../errors.ts";
+import { hashText } from "./hash.ts";
+
+/**
+ * Joins parts to one seed, injectively: other parts, other seed. `seedOf("42", "em", 20)` is `/42/em/#20`.
+ * A seed may be a part of a further one. Throws `config` for a number that is not finite.
+ */
+export function seedOf(...parts: readonly (string | number)[]): string {
+  return parts.map((part) => `/${typeof part === "number" ? fromNumber(part) : escaped(part)}`).join("");
+}
+
+function fromNumber(part: number): string {
+  if (Number.isFinite(part)) return `#${part}`;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: "seedOf",
+    got: String(part),
+    expected: "a finite number or a string",
+    fix: "Pass a number that is known, or leave the part out.",
+  });
+}
+
+/** As a JSON pointer (RFC 6901), and a text that begins with the mark of numbers is told from one. */
+function escaped(part: string): string {
+  const text = part.replaceAll("~", "~0").replaceAll("/", "~1");
+  return text.startsWith("#") ? `~2${text.slice(1)}` : text;
+}
+
+/** A stream of numbers in [0, 1), 53 bits each, that depends on nothing but its seed. */
+export function namedStream(seed: string): () => number {
+  return seedrandom(key(seed));
+}
+
+export interface StatefulStream {
+  /** The next number in [0, 1). */
+  readonly next: () => number;
+  /** Where the stream stands; give it back to `statefulStream` and the numbers go on from there. */
+  readonly state: () => string;
+}
+
+/** `namedStream` whose state can be kept in a checkpoint. Throws `data` for a state that no stream gave. */
+export function statefulStream(seed: string, state?: string): StatefulStream {
+  const stream =
+    state === undefined ? seedrandom(key(seed), { state: true }) : seedrandom("", { state: unpacked(state) });
+  return { next: () => stream(), state: () => packed(stream.state()) };
+}
+
+/** The generator keeps eight bits of each character, so that other scripts' seeds could meet; their hashes do not. */
+const key = (seed: string): string => hashText(seed);
+
+/** RC4's two indices and its permutation of 0–255. */
+interface Arc4State {
+  readonly i: number;
+  readonly j: number;
+  readonly S: readonly number[];
+}
+
+const packed = ({ i, j, S }: Arc4State): string =>
+  [i, j, ...S].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
+function unpacked(text: string): seedrandom.State.Arc4 {
+  const [i, j, ...S] = /^[0-9a-f]{516}$/.test(text)
+    ? text.match(/../g)!.map((hex) => Number.parseInt(hex, 16))
+    : [];
+  if (i === undefined || j === undefined || new Set(S).size !== 256) {
+    throw new PeriodicEvalError({
+      code: "data",
+      where: "statefulStream",
+      got: `a state of ${text.length} characters`,
+      expected: "516 hexadecimal digits as `state()` gave them",
+      fix: "Take the state from the checkpoint unchanged.",
+    });
+  }
+  return { i, j, S };
+}

@@ -1,0 +1,82 @@
+import { PeriodicEvalError } from "../errors.ts";
+import { nearest } from "../nearest.ts";
+import type { Trigger } from "./types.ts";
+
+/**
+ * Returns the triggers where each is one, as built by this module's neighbours or read from YAML. Throws `config`
+ * naming the place, what stood there and, for a wrong key or unit, the nearest right one.
+ */
+export function checkTriggers(triggers: unknown, where: string): readonly Trigger[] {
+  if (!Array.isArray(triggers))
+    throw wrong(where, triggers, "a list of triggers", "Write [everyPercent(20)].");
+  triggers.forEach((trigger, i) => checkTrigger(trigger, triggers.length === 1 ? where : `${where}[${i}]`));
+  return triggers as readonly Trigger[];
+}
+
+const unitsOf = { every: ["percent", "steps", "epochs", "seconds"], at: ["percent", "steps"] } as const;
+
+function checkTrigger(trigger: unknown, where: string): void {
+  if (trigger === null || typeof trigger !== "object" || Array.isArray(trigger)) {
+    throw wrong(where, trigger, "a trigger", 'Write everyPercent(20), or { every: 20, unit: "percent" }.');
+  }
+  const { every, at, times, unit, per } = trigger as Readonly<Record<string, unknown>>;
+  if ("every" in trigger) {
+    checkKeys(trigger, ["every", "unit"], where);
+    checkWord(unit, unitsOf.every, `${where}.unit`);
+    checkAmount(every, unit, `${where}.every`);
+  } else if ("times" in trigger) {
+    checkKeys(trigger, ["times", "per"], where);
+    checkWord(per, ["phase"], `${where}.per`);
+    if (!isCount(times))
+      throw wrong(`${where}.times`, times, "a positive integer", "Say how many times a phase.");
+  } else if (Array.isArray(at)) {
+    checkKeys(trigger, ["at", "unit"], where);
+    checkWord(unit, unitsOf.at, `${where}.unit`);
+    if (at.length === 0)
+      throw wrong(`${where}.at`, at, "at least one number", "Name a threshold, or leave the trigger out.");
+    at.forEach((amount, i) => checkAmount(amount, unit, `${where}.at[${i}]`));
+  } else {
+    checkKeys(trigger, ["at"], where, ["every", "at", "times", "unit", "per"]);
+    checkWord(at, ["start", "end"], `${where}.at`);
+  }
+}
+
+const isCount = (amount: unknown): boolean => Number.isSafeInteger(amount) && (amount as number) > 0;
+
+function checkAmount(amount: unknown, unit: unknown, where: string): void {
+  const isPositive = typeof amount === "number" && Number.isFinite(amount) && amount > 0;
+  if (unit === "steps" && !isCount(amount)) {
+    throw wrong(
+      where,
+      amount,
+      "a positive integer",
+      amount === 0 ? "Use atStart() for step 0." : "Count whole steps.",
+    );
+  }
+  if (unit === "percent" && !(isPositive && amount <= 100)) {
+    throw wrong(where, amount, "a number over 0 and at most 100", "Give percents of the phase's steps.");
+  }
+  if (!isPositive) throw wrong(where, amount, "a finite number over 0", `Give a number of ${String(unit)}.`);
+}
+
+function checkWord(word: unknown, allowed: readonly string[], where: string): void {
+  if (allowed.includes(word as string)) return;
+  const guess = (typeof word === "string" ? nearest(word, allowed) : null) ?? allowed[0];
+  throw wrong(where, word, allowed.map((one) => `"${one}"`).join(" or "), `Write "${guess}".`);
+}
+
+function checkKeys(trigger: object, needed: readonly string[], where: string, known = needed): void {
+  const unknown = Object.keys(trigger).find((name) => !needed.includes(name));
+  if (unknown !== undefined) {
+    const guess = known.includes(unknown) ? null : nearest(unknown, known);
+    const fix = guess === null ? `Remove "${unknown}".` : `Write "${guess}" for "${unknown}".`;
+    throw wrong(where, unknown, `the keys ${needed.join(" and ")}`, fix);
+  }
+}
+
+const wrong = (where: string, got: unknown, expected: string, fix: string) =>
+  new PeriodicEvalError({ code: "config", where, got: shown(got), expected, fix });
+
+/** JSON would print NaN as null. */
+const shown = (value: unknown): string =>
+  typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));

@@ -1,0 +1,71 @@
+import { PeriodicEvalError } from "../errors.ts";
+import { advance } from "../schedule/crossings.ts";
+import type { Snapshot } from "../snapshots/schema.ts";
+import { preflight } from "./preflight.ts";
+import { recordsOf } from "./records.ts";
+import { finishGrading } from "./resume.ts";
+import type { Run } from "./run.ts";
+
+/**
+ * Opens the store, reads what an earlier session left, restores the callbacks and checks everything that will be asked.
+ *
+ * @throws PeriodicEvalError before step 1: `store` where the run cannot be written, `model` or `data` for what an
+ * evaluation lacks, `config` for a state that does not fit.
+ */
+export async function begin(run: Run, maxSteps: number | null): Promise<void> {
+  const opened = run.clock();
+  const { resume, runStepOffset } = run.options;
+  // A state of step 0 says only that nothing was trained: the phase begins.
+  const resumed = resume !== undefined && resume.progress.step > 0 ? resume : null;
+  await run.store.open?.();
+  const found = await run.store.list();
+  run.records = recordsOf(found, run.phase, resumed?.progress.step ?? null);
+  run.runStepOffset = resume?.runStepOffset ?? runStepOffset ?? stepsBefore(found, run.phase);
+  const known = maxSteps ?? run.options.maxSteps ?? resumed?.progress.maxSteps ?? null;
+  if (resumed === null) {
+    run.progress = { ...run.progress, maxSteps: known };
+  } else {
+    // Nothing was crossed since the checkpoint: hooks see where it stood.
+    run.previous = { ...resumed.progress, ended: false };
+    run.progress = advance(run.previous, { ...run.previous, maxSteps: known });
+    run.windowSeconds = standstill(found, run.phase, resumed.progress.step);
+  }
+  run.origin = opened - run.progress.elapsedSeconds;
+  restore(run);
+  await preflight(run);
+  await finishGrading(run);
+  run.windowSeconds += run.clock() - opened;
+}
+
+function restore({ callbacks, options }: Run): void {
+  for (const callback of callbacks) {
+    const state = options.resume?.callbacks[callback.id];
+    if (state === undefined) continue;
+    try {
+      callback.restore?.(state);
+    } catch (cause) {
+      throw new PeriodicEvalError({
+        code: "config",
+        where: `session option resume, callback "${callback.id}"`,
+        got: "a state that it refuses",
+        expected: "the state that it gave",
+        fix: "Resume with the callback's version that saved it, or take its entry out of the state.",
+        cause,
+      });
+    }
+  }
+}
+
+/** Steps of the phases that stand before this one; of all others where this one is new. */
+function stepsBefore(found: readonly Snapshot[], phase: string): number {
+  const own = found.findIndex((snapshot) => snapshot.phase === phase);
+  const before = own === -1 ? found : found.slice(0, own);
+  return before.reduce((most, { run_step }) => Math.max(most, run_step), 0);
+}
+
+/** Seconds for which training stood still up to a step, as its snapshots tell. */
+function standstill(found: readonly Snapshot[], phase: string, step: number): number {
+  return found
+    .filter((snapshot) => snapshot.phase === phase && snapshot.step <= step)
+    .reduce((sum, { timing }) => sum + timing.total_seconds, 0);
+}

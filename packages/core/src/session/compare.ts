@@ -1,0 +1,98 @@
+import { metricKit, primaryMetric, summarize } from "../evaluation/metric-kit.ts";
+import type { AnyEvaluation, Metric, Row } from "../evaluation/types.ts";
+import type { Json } from "../json.ts";
+import { seedOf } from "../random/streams.ts";
+import type { Paired, Snapshot, SnapshotKey } from "../snapshots/schema.ts";
+import { compareLooks } from "../statistics/compare.ts";
+import { alphaOfLook } from "../statistics/looks.ts";
+import type { Records } from "./records.ts";
+import type { Run } from "./run.ts";
+
+/** What a firing is compared with, and what its comparison with the baseline may spend. */
+export interface Look {
+  readonly baseline: Snapshot | null;
+  readonly previous: Snapshot | null;
+  /** Null where there is no baseline. */
+  readonly alpha: number | null;
+}
+
+/** Metrics of rows, and the keys that existing scripts read. */
+export function resultsOf(evaluation: AnyEvaluation, rows: readonly Row[]) {
+  const metrics: Readonly<Record<string, Metric<Row>>> = evaluation.metrics(metricKit<Row>());
+  const values = summarize(metrics, rows);
+  const plain: Readonly<Record<string, Json>> = evaluation.plainKeys?.(values, rows) ?? {};
+  return { metrics, values, primary: primaryMetric(metrics), plain };
+}
+
+/**
+ * The baseline is the start of this phase (or of the first phase), the previous snapshot the last one before in this
+ * phase; both of the same id and the same version of the same evaluation. What earlier looks of the phase spent is
+ * read from their snapshots.
+ */
+export function lookOf(
+  { records, options }: Pick<Run, "records" | "options">,
+  key: SnapshotKey,
+  evaluation: Pick<AnyEvaluation, "name" | "version">,
+  plannedLooks: number | null,
+): Look {
+  const comparable = (snapshot: Snapshot) =>
+    snapshot.evaluation === evaluation.name &&
+    snapshot.evaluation_version === evaluation.version &&
+    (snapshot.status === "complete" || snapshot.status === "grading" || snapshot.status === "partial");
+  const earlier = records.settled(key.phase, key.id).filter((snapshot) => snapshot.step < key.step && comparable(snapshot));
+  const baselinePhase = options.baseline === "run_start" ? firstPhase(records, key) : key.phase;
+  const baseline =
+    (baselinePhase === key.phase ? earlier : records.settled(baselinePhase, key.id).filter(comparable)).find(isStart) ?? null;
+  const spent = earlier.map(spentBy).filter((alpha) => alpha !== null);
+  const alpha = baseline === null ? null : alphaOfLook({ spent, planned: plannedLooks });
+  return { baseline, previous: earlier.at(-1) ?? null, alpha };
+}
+
+/** Only a whole measurement is a baseline. */
+const isStart = ({ crossed, status }: Snapshot) => crossed.includes("start") && status !== "partial";
+
+const firstPhase = (records: Records, key: SnapshotKey) => records.all().find(({ id }) => id === key.id)?.phase ?? key.phase;
+
+/** What a snapshot's comparison with the baseline spent, or holds back while it is being graded. */
+export function spentBy(snapshot: Snapshot): number | null {
+  if (snapshot.primary_metric === null) return null;
+  return snapshot.paired.baseline?.[snapshot.primary_metric]?.alpha ?? null;
+}
+
+/** Stands in a snapshot whose rows are not graded yet, so that its share of the error is spent once, crash or not. */
+export function reservedPaired({ baseline, alpha }: Look, primary: string | null): Snapshot["paired"] {
+  if (baseline === null || primary === null) return { baseline: null, previous: null };
+  const reserved: Paired = {
+    phase: baseline.phase,
+    step: baseline.step,
+    n_pairs: 0,
+    delta: null,
+    ci95: null,
+    test: null,
+    p_value: null,
+    alpha,
+    minimal_detectable_change: null,
+    verdict: null,
+    exploratory: false,
+  };
+  return { baseline: { [primary]: reserved }, previous: null };
+}
+
+export async function pairedOf(
+  { store, records, seed }: Pick<Run, "store" | "records" | "seed">,
+  key: SnapshotKey,
+  metrics: Readonly<Record<string, Metric<Row>>>,
+  rows: readonly Row[],
+  look: Look,
+): Promise<Snapshot["paired"]> {
+  const primary = primaryMetric(metrics);
+  const against = async (then: Snapshot | null, alpha: number | null) => {
+    // Since the look was taken, grading may have ended it either way.
+    const now = then === null ? null : records.get(then);
+    if (now === null || now.status === "failed" || now.status === "grading") return null;
+    const thenRows = await store.rows(now);
+    const drawn = seedOf(seed, key.phase, key.id, key.step, "compare", now.phase, now.step);
+    return compareLooks(metrics, rows, { rows: thenRows, phase: now.phase, step: now.step }, { seed: drawn, primary, alpha });
+  };
+  return { baseline: await against(look.baseline, look.alpha), previous: await against(look.previous, null) };
+}

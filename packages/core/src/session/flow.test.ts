@@ -1,0 +1,49 @@
+import { expect, test } from "vitest";
+import { drive, wait, type Flow } from "./flow.ts";
+
+function* sum(values: readonly (number | Promise<number>)[], log: string[] = []): Flow<number> {
+  let total = 0;
+  try {
+    for (const value of values) total += yield* wait(value);
+    return total;
+  } finally {
+    log.push("left");
+  }
+}
+
+test("a flow that waits for nothing is synchronous", () => {
+  expect(drive(sum([1, 2, 3]))).toBe(6);
+});
+
+test("a flow that meets a promise goes on after it", async () => {
+  const result = drive(sum([1, Promise.resolve(2), 3, Promise.resolve(4)]));
+  expect(result).toBeInstanceOf(Promise);
+  expect(await result).toBe(10);
+});
+
+test("a rejection is thrown inside the flow, whose finally runs once", async () => {
+  const log: string[] = [];
+  await expect(drive(sum([1, Promise.reject(new Error("no"))], log))).rejects.toThrow("no");
+  expect(log).toEqual(["left"]);
+});
+
+test("a rejection can be caught inside the flow", async () => {
+  function* flow(): Flow<string> {
+    try {
+      yield* wait(Promise.reject(new Error("no")));
+      return "not caught";
+    } catch {
+      return `caught ${yield* wait(Promise.resolve("and went on"))}`;
+    }
+  }
+  expect(await drive(flow())).toBe("caught and went on");
+});
+
+test("a flow that throws synchronously throws, and after a wait rejects", async () => {
+  function* flow(first: number | Promise<number>): Flow<number> {
+    yield* wait(first);
+    throw new Error("own");
+  }
+  expect(() => drive(flow(1))).toThrow("own");
+  await expect(drive(flow(Promise.resolve(1)))).rejects.toThrow("own");
+});

@@ -1,0 +1,72 @@
+import type { AnyEvaluation, Row } from "../evaluation/types.ts";
+import type { Guard } from "../guard/types.ts";
+import type { Evidence, Snapshot } from "../snapshots/schema.ts";
+import { drive } from "./flow.ts";
+import type { Prepared } from "./preflight.ts";
+import { provenanceOf } from "./record.ts";
+import { guarded } from "./ring.ts";
+import { measureRows } from "./rows.ts";
+
+export interface MeasureOnce {
+  readonly evaluation: AnyEvaluation;
+  readonly prepared: Prepared;
+  readonly guards: readonly Guard[];
+  /** The guards' evidence of the measurement just before in this window. */
+  readonly justLeft: readonly Evidence[];
+  /** Names the random stream of this firing. */
+  readonly seed: string;
+  /** The run's seed, as provenance tells it. */
+  readonly provenanceSeed: string;
+  readonly signal: AbortSignal;
+  readonly clock: () => number;
+  progress(done: number): void;
+  /** Told what is about to be measured; true where a record of the same stands already, and nothing is measured. */
+  before?(provenance: Snapshot["provenance"], weights: string | null): boolean;
+}
+
+export type Measured = {
+  readonly receipt: readonly Evidence[];
+  readonly provenance: Snapshot["provenance"] | null;
+  readonly weights: string | null;
+  readonly guardsSeconds: number;
+  readonly measureSeconds: number;
+} & (
+  | { readonly kind: "measured"; readonly provenance: Snapshot["provenance"]; readonly rows: readonly Row[] }
+  | { readonly kind: "adopted" }
+  | { readonly kind: "failed"; readonly error: unknown }
+);
+
+/** One measurement inside the guards. Does not throw: what went wrong is in the result. */
+export async function measureOnce(one: MeasureOnce): Promise<Measured> {
+  const { evaluation, prepared, guards, clock, seed, signal } = one;
+  const began = clock();
+  let provenance: Snapshot["provenance"] | null = null;
+  let weights = prepared.target.identity.weights;
+  let measureSeconds = 0;
+  const { outcome, evidence: receipt } = await drive(
+    guarded(
+      guards,
+      (index) => {
+        const left = one.justLeft[index];
+        return left === undefined ? { seed } : { seed, justLeft: left };
+      },
+      async (fingerprint) => {
+        weights = fingerprint ?? weights;
+        provenance = await provenanceOf(evaluation, prepared, one.provenanceSeed);
+        if (one.before?.(provenance, weights) === true) return null;
+        const measuring = clock();
+        try {
+          one.progress(0);
+          return await measureRows(evaluation, prepared, { seed, signal, progress: (done) => one.progress(done) });
+        } finally {
+          measureSeconds = clock() - measuring;
+        }
+      },
+    ),
+  );
+  const facts = { receipt, provenance, weights, guardsSeconds: clock() - began - measureSeconds, measureSeconds };
+  if ("error" in outcome) return { ...facts, kind: "failed", error: outcome.error };
+  if (outcome.value === null) return { ...facts, kind: "adopted" };
+  // Provenance is known wherever rows are.
+  return { ...facts, kind: "measured", provenance: provenance!, rows: outcome.value };
+}

@@ -1,0 +1,107 @@
+import { checkKeys } from "../callback/check-options.ts";
+import { PeriodicEvalError } from "../errors.ts";
+import type { AnyEvaluation, Row } from "../evaluation/types.ts";
+import { mathRandomGuard } from "../guard/randomness.ts";
+import type { Guard } from "../guard/types.ts";
+import type { EvaluableModel } from "../model/types.ts";
+import { seedOf } from "../random/streams.ts";
+import type { Snapshot } from "../snapshots/schema.ts";
+import { resultsOf } from "./compare.ts";
+import { measureOnce } from "./measure-once.ts";
+import { isCount } from "./options.ts";
+import { prepare } from "./preflight.ts";
+import { recordOf } from "./record.ts";
+import { gradeRows } from "./rows.ts";
+
+export interface MeasureOptions {
+  /** Measure the first so many items only. */
+  readonly limit?: number;
+  readonly signal?: AbortSignal;
+  readonly guards?: readonly Guard[];
+  /** Default `"42"`. */
+  readonly seed?: string;
+  /** `"base"` measures the model without its adapter; default `"model"`. */
+  readonly on?: "model" | "base";
+  /** Told how many items are done, of how many. */
+  readonly progress?: (done: number, total: number) => void;
+}
+
+const names = {
+  limit: true,
+  signal: true,
+  guards: true,
+  seed: true,
+  on: true,
+  progress: true,
+} as const satisfies Record<keyof MeasureOptions, true>;
+
+/**
+ * Measures a model once, without a session: items, rows, grades, metrics. The snapshot's phase is `measure`, its step
+ * 0; a broken receipt is in it and throws nothing. Nothing is written.
+ *
+ * @throws PeriodicEvalError `model` where the model lacks an ability, `data` for bad items or rows; and whatever the
+ * evaluation throws.
+ */
+export async function measure(
+  evaluation: AnyEvaluation,
+  model: EvaluableModel,
+  options: MeasureOptions = {},
+): Promise<{ readonly snapshot: Snapshot; readonly rows: readonly Row[] }> {
+  checkKeys("measure", options, Object.keys(names));
+  const { limit, signal = new AbortController().signal, guards = [], seed = "42", on = "model" } = options;
+  if (limit !== undefined && !(isCount(limit) && limit > 0)) {
+    throw new PeriodicEvalError({
+      code: "config",
+      where: "measure limit",
+      got: String(limit),
+      expected: "a whole number of 1 or more",
+      fix: "Leave it out to measure all items.",
+    });
+  }
+  const clock = () => performance.now() / 1000;
+  const began = clock();
+  const prepared = await prepare({ prepared: new Map() }, model, evaluation, on, `evaluation "${evaluation.name}"`, limit);
+  const id = evaluation.name.replaceAll(/[^\w.-]/g, "-").replace(/^[^A-Za-z0-9]+/, "") || "evaluation";
+  const at = { step: 0, maxSteps: null, epoch: 0, elapsedSeconds: 0, ended: false };
+  const createdAt = new Date().toISOString();
+  const measured = await measureOnce({
+    evaluation,
+    prepared,
+    guards: [mathRandomGuard(), ...guards],
+    justLeft: [],
+    seed: seedOf(seed, "measure", id, 0),
+    provenanceSeed: seed,
+    signal,
+    clock,
+    progress: (done) => options.progress?.(done, prepared.items.length),
+  });
+  if (measured.kind === "failed") throw measured.error;
+  const raw = measured.kind === "measured" ? measured.rows : [];
+  const grading = clock();
+  const rows = evaluation.grade === undefined ? raw : await gradeRows(evaluation, raw, { signal });
+  const gradeSeconds = evaluation.grade === undefined ? null : clock() - grading;
+  const { values, primary, plain } = resultsOf(evaluation, rows);
+  const isPartial = raw.length < prepared.items.length;
+  const record = recordOf(
+    { id, phase: "measure", at, runStepOffset: 0, crossed: [], on, evaluation, seed, createdAt },
+    {
+      status: isPartial ? "partial" : "complete",
+      reason: isPartial ? `${raw.length} of ${prepared.items.length} items` : null,
+      metrics: values,
+      primary_metric: primary,
+      provenance: measured.provenance!,
+      weights: measured.weights,
+      receipt: [...measured.receipt],
+      timing: {
+        total_seconds: clock() - began,
+        guards_seconds: measured.guardsSeconds,
+        measure_seconds: measured.measureSeconds,
+        grade_seconds: gradeSeconds,
+        items: raw.length,
+        overhead_percent: null,
+        governor: "off",
+      },
+    },
+  );
+  return { snapshot: { ...plain, ...record }, rows };
+}

@@ -1,0 +1,81 @@
+import { sha256 } from "../evaluations/sha256.ts";
+import type { AnyEvaluation } from "../evaluation/types.ts";
+import type { Json } from "../json.ts";
+import { canonicalJson } from "../random/hash.ts";
+import type { Progress } from "../schedule/types.ts";
+import type { Snapshot } from "../snapshots/schema.ts";
+import type { Prepared } from "./preflight.ts";
+import { version } from "./version.ts";
+
+/** What is known of a firing before anything is measured. */
+export interface Firing {
+  readonly id: string;
+  readonly phase: string;
+  readonly at: Progress;
+  readonly runStepOffset: number;
+  /** The thresholds as text. */
+  readonly crossed: readonly string[];
+  readonly on: "model" | "base";
+  readonly evaluation: Pick<AnyEvaluation, "name" | "version">;
+  readonly seed: string;
+  readonly createdAt: string;
+}
+
+/** A record in which nothing is measured yet; the caller says what became of it. */
+export function recordOf(firing: Firing, changes: Partial<Snapshot> & Pick<Snapshot, "status" | "reason">): Snapshot {
+  const { at, evaluation, seed } = firing;
+  return {
+    schema_version: 1,
+    evaluation: evaluation.name,
+    evaluation_version: evaluation.version,
+    id: firing.id,
+    phase: firing.phase,
+    step: at.step,
+    run_step: firing.runStepOffset + at.step,
+    max_steps: at.maxSteps,
+    pct: at.maxSteps === null || at.maxSteps === 0 ? null : (100 * at.step) / at.maxSteps,
+    epoch: at.epoch,
+    crossed: [...firing.crossed],
+    created_at: firing.createdAt,
+    on: firing.on,
+    metrics: {},
+    primary_metric: null,
+    paired: { baseline: null, previous: null },
+    timing: {
+      total_seconds: 0,
+      guards_seconds: 0,
+      measure_seconds: 0,
+      grade_seconds: null,
+      items: 0,
+      overhead_percent: null,
+      governor: "off",
+    },
+    receipt: [],
+    provenance: { hash: "none", items_hash: "none", items: 0, evaluation: null, model: null, tokenizer: null, seed, created_by },
+    weights: null,
+    samples: null,
+    ...changes,
+  };
+}
+
+const created_by = `@periodic-eval/core ${version}`;
+
+/**
+ * Everything needed to repeat a measurement but the weights, whose fingerprint stands beside it: so the hash is the
+ * same at every step of a phase, and of two phases measured alike.
+ */
+export async function provenanceOf(evaluation: AnyEvaluation, prepared: Prepared, seed: string): Promise<Snapshot["provenance"]> {
+  const { identity, contextLength, tokenizer } = prepared.target;
+  const { weights: _, ...model } = identity;
+  const facts = {
+    items_hash: prepared.itemsHash,
+    items: prepared.items.length,
+    evaluation: evaluation.provenance?.() ?? null,
+    model: { ...model, context_length: contextLength } as Json,
+    tokenizer: tokenizer?.fingerprint ?? null,
+    seed,
+  };
+  const { name, version: evaluationVersion } = evaluation;
+  const hash = await sha256(canonicalJson({ ...facts, name, version: evaluationVersion }));
+  return { hash, ...facts, created_by };
+}

@@ -1,0 +1,69 @@
+import type { Entered, Guard, GuardContext } from "../guard/types.ts";
+import type { Awaitable } from "../json.ts";
+import type { Evidence } from "../snapshots/schema.ts";
+import { wait, type Flow } from "./flow.ts";
+
+/** What came of a body run inside guards. Never thrown: the evidence matters most where the body failed. */
+export interface Guarded<T> {
+  readonly outcome: { readonly value: T } | { readonly error: unknown };
+  /** In the guards' order; of guards that were entered. */
+  readonly evidence: readonly Evidence[];
+}
+
+/**
+ * Enters guards in order, runs the body, and leaves them in reverse, whatever happens. The body gets the fingerprint
+ * that the guard named `weights` saw, null where there is none.
+ */
+export function* guarded<T>(
+  guards: readonly Guard[],
+  contextOf: (index: number) => GuardContext,
+  body: (fingerprint: string | null) => Awaitable<T>,
+): Flow<Guarded<T>> {
+  const entered: Entered[] = [];
+  const evidence: Evidence[] = [];
+  let outcome: Guarded<T>["outcome"];
+  try {
+    let fingerprint: string | null = null;
+    for (const [index, guard] of guards.entries()) {
+      const one = yield* enter(guard, contextOf(index));
+      entered.push(one);
+      if (guard.name === "weights") fingerprint = one.before;
+    }
+    outcome = { value: yield* wait(body(fingerprint)) };
+  } catch (error) {
+    outcome = { error };
+  }
+  for (let index = entered.length - 1; index >= 0; index--) {
+    evidence.unshift(yield* leave(guards[index]!, entered[index]!));
+  }
+  return { outcome, evidence };
+}
+
+function* enter(guard: Guard, context: GuardContext): Flow<Entered> {
+  try {
+    return yield* wait(guard.enter(context));
+  } catch (cause) {
+    throw new Error(`guard "${guard.name}" could not be entered: ${messageOf(cause)}`, { cause });
+  }
+}
+
+function* leave(guard: Guard, entered: Entered): Flow<Evidence> {
+  let evidence: Evidence;
+  try {
+    evidence = yield* wait(entered.leave());
+  } catch (error) {
+    // What it should have restored may not be restored: that is no "not observed".
+    const note = `leaving failed: ${messageOf(error)}`;
+    evidence = { part: guard.name, before: entered.before, after: null, intact: false, note };
+  }
+  return guard.advisory ? { ...evidence, advisory: true } : evidence;
+}
+
+/** A receipt is broken where a guard saw a disturbance that counts against the training. */
+export function isBroken({ intact, advisory }: Evidence): boolean {
+  return intact === false && advisory !== true;
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

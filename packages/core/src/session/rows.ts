@@ -1,0 +1,46 @@
+import { PeriodicEvalError } from "../errors.ts";
+import type { AnyEvaluation, MeasureContext, Row } from "../evaluation/types.ts";
+import type { CallOptions } from "../model/types.ts";
+import type { Prepared } from "./preflight.ts";
+
+/** Runs `measure` and checks that rows came back whose ids can pair two looks. */
+export async function measureRows(evaluation: AnyEvaluation, prepared: Prepared, context: MeasureContext): Promise<readonly Row[]> {
+  // Its needs were checked when it was prepared.
+  const rows: unknown = await evaluation.measure(prepared.target as never, prepared.items, context);
+  return checkRows(rows, `evaluation "${evaluation.name}" measure`);
+}
+
+/** Runs `grade` and checks that every row came back. */
+export async function gradeRows(evaluation: AnyEvaluation, rows: readonly Row[], options: CallOptions): Promise<readonly Row[]> {
+  const where = `evaluation "${evaluation.name}" grade`;
+  const graded = checkRows(await evaluation.grade!(rows, options), where);
+  const ids = new Set(graded.map(({ id }) => id));
+  const lost = rows.find(({ id }) => !ids.has(id));
+  if (lost === undefined && graded.length === rows.length) return graded;
+  throw new PeriodicEvalError({
+    code: "data",
+    where,
+    got: lost === undefined ? `${graded.length} rows for ${rows.length}` : `no row "${lost.id}"`,
+    expected: "each measured row once, with its grade",
+    fix: "Return every row, with null where no grade could be given.",
+  });
+}
+
+function checkRows(rows: unknown, where: string): readonly Row[] {
+  const seen = new Set<unknown>();
+  for (const row of Array.isArray(rows) ? (rows as readonly (Partial<Row> | null)[]) : [null]) {
+    const id: unknown = row?.id;
+    if (typeof id === "string" && id !== "" && !seen.has(id)) {
+      seen.add(id);
+      continue;
+    }
+    throw new PeriodicEvalError({
+      code: "data",
+      where,
+      got: !Array.isArray(rows) ? typeof rows : seen.has(id) ? `the row id "${String(id)}" twice` : `a row with id ${JSON.stringify(id)}`,
+      expected: "a list of rows, each with its own id",
+      fix: "Return the item's id with each row; number the samples of one item.",
+    });
+  }
+  return rows as readonly Row[];
+}

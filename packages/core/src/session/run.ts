@@ -1,0 +1,151 @@
+import type { MeasureRequest, TrainerCallback } from "../callback/types.ts";
+import type { AnyEvaluation, Row } from "../evaluation/types.ts";
+import { mathRandomGuard } from "../guard/randomness.ts";
+import type { Guard } from "../guard/types.ts";
+import type { Progress } from "../schedule/types.ts";
+import type { Evidence, Snapshot, SnapshotStore } from "../snapshots/schema.ts";
+import { recordsOf, type Records } from "./records.ts";
+import { storeOf } from "./store.ts";
+import { telling, type Telling } from "./telling.ts";
+import type { SessionOptions } from "./types.ts";
+
+/** A request in the queue, and who asked. */
+export interface Asked extends MeasureRequest {
+  readonly by: TrainerCallback;
+}
+
+/** The items of one evaluation for one model. */
+export interface PreparedItems {
+  /** Which model: the items may depend on its tokenizer and context length. */
+  readonly model: string;
+  readonly items: readonly Row[];
+  readonly itemsHash: string;
+}
+
+/** A snapshot that was written, and what failed on the way. */
+export interface Finished {
+  readonly snapshot: Snapshot;
+  readonly failure: { readonly by: TrainerCallback | null; readonly error: unknown } | null;
+}
+
+/** A snapshot on its way to the store. */
+export interface Unwritten {
+  readonly snapshot: Snapshot;
+  readonly rows: readonly Row[];
+  /** Why what the store has under this key is set aside first; null where there is nothing, or no more. */
+  stale: string | null;
+}
+
+/** What a session holds; its parts (hooks, window, grading, resume) work on this. */
+export interface Run {
+  readonly options: SessionOptions;
+  readonly phase: string;
+  readonly seed: string;
+  readonly callbacks: readonly TrainerCallback[];
+  /** Round every measurement, in order. */
+  readonly guards: readonly Guard[];
+  /** Those that are entered round hooks as well. */
+  readonly hookGuards: readonly Guard[];
+  readonly telling: Telling;
+  readonly signal: AbortSignal;
+  readonly clock: () => number;
+  readonly now: () => string;
+  readonly store: SnapshotStore;
+  /** Read by `begin`. */
+  records: Records;
+  runStepOffset: number;
+  progress: Progress;
+  previous: Progress | null;
+  /** True where a measurement may still be asked for. */
+  isMeasuring: boolean;
+  queue: Asked[];
+  stop: string | null;
+  save: string | null;
+  /** Told to the loop at the end of the call that met it. */
+  toThrow: unknown;
+  /** Items of each evaluation and model, as `items()` gave them. */
+  readonly prepared: Map<AnyEvaluation, PreparedItems[]>;
+  /** Evaluations of optional callbacks whose data is missing, and why. */
+  readonly unavailable: Map<AnyEvaluation, string>;
+  /** Broken evidence of hooks, by callback, until a snapshot of that callback takes it. */
+  readonly brokenHooks: Map<TrainerCallback, Evidence[]>;
+  /** Numbers that hooks reported, for the loggers. */
+  reported: Readonly<Record<string, number>>[];
+  /** Snapshots that the hooks have not been told of. */
+  finished: Finished[];
+  /** Snapshots that the store refused; written again with the next one. */
+  unwritten: Unwritten[];
+  /** Settles when the last writing that was begun is over. */
+  writing: Promise<void>;
+  /** The last grading of each callback id: those of one id are graded in order. */
+  readonly gradings: Map<string, Promise<void>>;
+  /** Aborted at `close` when time is up. */
+  readonly endGrading: AbortController;
+  /** Aborted where grading must end, for either reason. */
+  readonly gradingSignal: AbortSignal;
+  /** Seconds that training stood still, before the window that is open. */
+  windowSeconds: number;
+  windowOpenedAt: number | null;
+  /** What the clock said when the phase had run for 0 seconds. */
+  origin: number;
+}
+
+export function createRun(options: SessionOptions): Run {
+  const phase = options.phase ?? "train";
+  const signal = options.signal ?? new AbortController().signal;
+  const endGrading = new AbortController();
+  // The session's own guard is outermost, so that guards given may draw from `Math.random` as well.
+  const guards = [mathRandomGuard(), ...(options.guards ?? [])];
+  return {
+    options,
+    phase,
+    seed: options.seed ?? "42",
+    callbacks: [...options.callbacks],
+    guards,
+    hookGuards: guards.filter(({ around }) => around === "hooks"),
+    telling: telling(options.loggers ?? []),
+    signal,
+    clock: options.clock ?? (() => performance.now() / 1000),
+    now: options.now ?? (() => new Date().toISOString()),
+    store: storeOf(options.run),
+    records: recordsOf([], phase, null),
+    runStepOffset: 0,
+    progress: { step: 0, maxSteps: options.maxSteps, epoch: 0, elapsedSeconds: 0, ended: false },
+    previous: null,
+    isMeasuring: true,
+    queue: [],
+    stop: null,
+    save: null,
+    toThrow: null,
+    prepared: new Map(),
+    unavailable: new Map(),
+    brokenHooks: new Map(),
+    reported: [],
+    finished: [],
+    unwritten: [],
+    writing: Promise.resolve(),
+    gradings: new Map(),
+    endGrading,
+    gradingSignal: AbortSignal.any([signal, endGrading.signal]),
+    windowSeconds: 0,
+    windowOpenedAt: null,
+    origin: 0,
+  };
+}
+
+/** Why the run is aborted, null where it is not. */
+export function abortReason({ signal }: Pick<Run, "signal">): string | null {
+  if (!signal.aborted) return null;
+  const { reason } = signal as { reason: unknown };
+  const isDefault = reason instanceof DOMException && reason.name === "AbortError";
+  return isDefault ? "aborted" : `aborted: ${reason instanceof Error ? reason.message : String(reason)}`;
+}
+
+/** Seconds that the phase has run, and how many of them training stood still. */
+export function secondsOf(run: Pick<Run, "clock" | "origin" | "windowSeconds" | "windowOpenedAt">): {
+  readonly wall: number;
+  readonly windows: number;
+} {
+  const now = run.clock();
+  return { wall: now - run.origin, windows: run.windowSeconds + (run.windowOpenedAt === null ? 0 : now - run.windowOpenedAt) };
+}

@@ -1,0 +1,232 @@
+import { PeriodicEvalError } from "../errors.ts";
+import type { Awaitable, Json } from "../json.ts";
+import { advance } from "../schedule/crossings.ts";
+import type { Progress } from "../schedule/types.ts";
+import { begin } from "./begin.ts";
+import { close } from "./close.ts";
+import { drive, wait, type Flow } from "./flow.ts";
+import { callHooks, tellError, tellFinished } from "./hooks.ts";
+import { checkMaxSteps, checkSessionOptions, isCount } from "./options.ts";
+import { supersedeUnsettled } from "./resume.ts";
+import { messageOf } from "./ring.ts";
+import { abortReason, createRun, type Run } from "./run.ts";
+import type { Control, Session, SessionOptions, SessionState, StepEnd } from "./types.ts";
+import { runWindow } from "./window.ts";
+
+const nothing: Control = Object.freeze({ stop: null, save: null });
+const nothingLater: Promise<Control> = Promise.resolve(nothing);
+
+/**
+ * Opens a session over a training loop. Nothing is read, checked against the model or measured before `begin`.
+ * The caller must `close` it; `withSession` does.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option.
+ */
+export function openSession(options: SessionOptions): Session {
+  checkSessionOptions(options);
+  const run = createRun(options);
+  let stage: "new" | "begun" | "ended" | "closed" = "new";
+  /** The call that is being answered; a session answers one at a time. */
+  let busyWith: string | null = null;
+  let isInEpoch = false;
+
+  /** Runs a call to its end, without a turn of the event loop where it waits for nothing. */
+  function call<T>(name: string, flow: () => Flow<T>): Awaitable<T> {
+    if (busyWith !== null) throw misuse(name, `a call while ${busyWith} is not done`, "one call at a time", `Await session.${busyWith}().`);
+    if (stage === "closed") throw misuse(name, "a call after close", "an open session", "Open another session.");
+    busyWith = name;
+    return drive(answered(flow()));
+  }
+
+  function* answered<T>(flow: Flow<T>): Flow<T> {
+    try {
+      const result = yield* flow;
+      const { toThrow } = run;
+      run.toThrow = null;
+      if (toThrow !== null) throw toThrow;
+      return result;
+    } finally {
+      busyWith = null;
+    }
+  }
+
+  function* beginFlow(maxSteps: number | null | undefined, isLate: boolean): Flow<void> {
+    if (stage !== "new") return;
+    if (maxSteps !== undefined) checkMaxSteps("session.begin maxSteps", maxSteps);
+    yield* wait(begin(run, maxSteps ?? null));
+    stage = "begun";
+    isInEpoch = run.progress.epoch % 1 !== 0;
+    yield* callHooks(run, "onTrainBegin");
+    if (isLate) {
+      // The weights before the first step are gone: what was asked for them is measured with the step being told.
+      for (const { id } of run.queue) {
+        run.telling.warn(`session of phase "${run.phase}"`, `"${id}" is measured for the start after the first step: call session.begin() before training`);
+      }
+    } else {
+      yield* settleStep();
+    }
+  }
+
+  function* epochBegin(): Flow<void> {
+    if (isInEpoch) return;
+    isInEpoch = true;
+    yield* callHooks(run, "onEpochBegin");
+  }
+
+  function* stepEndFlow(at: StepEnd): Flow<Control> {
+    yield* beginFlow(at.maxSteps, true);
+    if (stage === "ended") throw misuse("stepEnd", "a step after the end", "steps between begin and end", "Open another session for another training.");
+    yield* epochBegin();
+    const { epoch } = run.progress;
+    moveTo(run, stepOf(run, at));
+    if (run.finished.length > 0) yield* tellFinished(run);
+    yield* callHooks(run, "onStepEnd", at.metrics);
+    if (at.metrics !== undefined) {
+      yield* run.telling.train(at.metrics, { ...run.progress, phase: run.phase });
+      yield* callHooks(run, "onLog", at.metrics);
+    }
+    if (Math.floor(run.progress.epoch) > Math.floor(epoch)) {
+      yield* callHooks(run, "onEpochEnd");
+      isInEpoch = false;
+    }
+    yield* settleStep();
+    return controlOf(run);
+  }
+
+  /** Measures what the hooks asked for and passes on what they reported. */
+  function* settleStep(): Flow<void> {
+    if (run.queue.length > 0) yield* wait(runWindow(run));
+    for (let metrics = run.reported.shift(); metrics !== undefined; metrics = run.reported.shift()) {
+      yield* run.telling.train(metrics, { ...run.progress, phase: run.phase });
+    }
+    if (run.signal.aborted) run.stop ??= abortReason(run);
+  }
+
+  function* saveFlow(): Flow<SessionState> {
+    const callbacks: Record<string, Json> = {};
+    for (const callback of run.callbacks) {
+      const state = callback.state?.();
+      if (state !== undefined) callbacks[callback.id] = state;
+    }
+    const { phase, progress, runStepOffset } = run;
+    yield* callHooks(run, "onSave");
+    yield* settleStep();
+    return { phase, progress: { ...progress, ended: false }, runStepOffset, callbacks };
+  }
+
+  function* endFlow(): Flow<void> {
+    if (stage === "ended") return;
+    if (stage === "new") {
+      run.telling.warn(`session of phase "${run.phase}"`, "ended before it began: nothing was measured");
+      stage = "ended";
+      return;
+    }
+    moveTo(run, { ...run.progress, elapsedSeconds: run.clock() - run.origin, ended: true });
+    yield* tellFinished(run);
+    yield* callHooks(run, "onTrainEnd");
+    yield* settleStep();
+    stage = "ended";
+    run.isMeasuring = false;
+    // An aborted phase is not over: a resumed one may come to those steps again.
+    if (!run.signal.aborted) yield* wait(supersedeUnsettled(run));
+  }
+
+  function* failFlow(error: unknown): Flow<void> {
+    if (stage === "ended") return;
+    const hadBegun = stage === "begun";
+    stage = "ended";
+    run.isMeasuring = false;
+    run.queue = [];
+    run.telling.warn(`session of phase "${run.phase}"`, `training failed at step ${run.progress.step}: ${messageOf(error)}`);
+    if (!hadBegun) return;
+    for (const callback of run.callbacks) yield* tellError(run, callback, error);
+  }
+
+  return {
+    phase: run.phase,
+    get progress(): Progress {
+      return run.progress;
+    },
+    async begin(known = {}) {
+      return call("begin", function* () {
+        yield* beginFlow(known.maxSteps, false);
+        return controlOf(run);
+      });
+    },
+    async stepBegin() {
+      return call("stepBegin", function* () {
+        yield* beginFlow(undefined, false);
+        yield* epochBegin();
+        yield* callHooks(run, "onStepBegin");
+        yield* settleStep();
+      });
+    },
+    stepEnd(at = {}) {
+      try {
+        const control = call("stepEnd", () => stepEndFlow(at));
+        return control === nothing ? nothingLater : Promise.resolve(control);
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    },
+    save: async () => call("save", saveFlow),
+    end: async () => call("end", endFlow),
+    fail: async (error) => call("fail", () => failFlow(error)),
+    async close() {
+      if (stage === "closed") return;
+      const hadBegun = stage !== "new";
+      stage = "closed";
+      await close(run, hadBegun);
+    },
+  };
+}
+
+/**
+ * Runs a training inside a session: `end` where it returns (stopped early or aborted as well), `fail` where it throws,
+ * `close` always. Without `session.begin()` the first `stepEnd` begins it.
+ */
+export async function withSession<T>(options: SessionOptions, train: (session: Session) => Promise<T>): Promise<T> {
+  const session = openSession(options);
+  let result: T;
+  try {
+    result = await train(session);
+    await session.end();
+  } catch (error) {
+    // The first error is the one to tell: what goes wrong on the way out has been warned of.
+    await session.fail(error).catch(() => undefined);
+    await session.close().catch(() => undefined);
+    throw error;
+  }
+  await session.close();
+  return result;
+}
+
+function moveTo(run: Run, next: Progress): void {
+  run.previous = run.progress;
+  run.progress = advance(run.progress, next);
+}
+
+function stepOf(run: Run, at: StepEnd): Progress {
+  const { progress } = run;
+  const { step = progress.step + 1, epoch = progress.epoch, maxSteps = null } = at;
+  if (!isCount(step) || step < progress.step) {
+    throw misuse("stepEnd", `step ${step} after step ${progress.step}`, "whole numbers that do not fall", "Count completed optimizer steps of this phase.");
+  }
+  if (!(epoch >= progress.epoch)) {
+    throw misuse("stepEnd", `epoch ${epoch} after epoch ${progress.epoch}`, "numbers that do not fall", "Count completed passes over the data.");
+  }
+  checkMaxSteps("session.stepEnd maxSteps", maxSteps);
+  return { step, epoch, maxSteps: maxSteps ?? progress.maxSteps, elapsedSeconds: run.clock() - run.origin, ended: false };
+}
+
+/** A stop stays asked for; a save is asked for once. */
+function controlOf(run: Run): Control {
+  const { stop, save } = run;
+  if (stop === null && save === null) return nothing;
+  run.save = null;
+  return { stop, save };
+}
+
+function misuse(method: string, got: string, expected: string, fix: string): PeriodicEvalError {
+  return new PeriodicEvalError({ code: "config", where: `session.${method}`, got, expected, fix });
+}

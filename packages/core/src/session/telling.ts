@@ -1,0 +1,60 @@
+import type { Progress } from "../schedule/types.ts";
+import type { Snapshot } from "../snapshots/schema.ts";
+import { wait, type Flow } from "./flow.ts";
+import { messageOf } from "./ring.ts";
+import type { Logger, SessionEvent } from "./types.ts";
+
+/** All loggers as one. A logger that throws is told of once and never stops training. */
+export interface Telling {
+  event(event: SessionEvent): void;
+  warn(where: string, message: string): void;
+  train(metrics: Readonly<Record<string, number>>, at: Progress & { readonly phase: string }): Flow<void>;
+  snapshot(snapshot: Snapshot): Flow<void>;
+  close(): Flow<void>;
+}
+
+export function telling(loggers: readonly Logger[]): Telling {
+  const failed = new Set<Logger>();
+  const hearing = loggers.filter((logger) => logger.event !== undefined);
+
+  function event(told: SessionEvent): void {
+    for (const logger of hearing) {
+      try {
+        logger.event!(told);
+      } catch (error) {
+        recordFailure(logger, "event", error);
+      }
+    }
+    // Without a logger that listens, a warning would be lost.
+    if (hearing.length === 0 && told.kind === "warning") console.warn(`[periodic-eval] ${told.where}: ${told.message}`);
+  }
+
+  function warn(where: string, message: string): void {
+    event({ kind: "warning", where, message });
+  }
+
+  function recordFailure(logger: Logger, what: string, error: unknown): void {
+    if (failed.has(logger)) return;
+    failed.add(logger);
+    warn(`logger "${logger.name}"`, `${what} threw, and is not told of again: ${messageOf(error)}`);
+  }
+
+  function* each(what: "train" | "snapshot" | "close", tell: (logger: Logger) => unknown): Flow<void> {
+    for (const logger of loggers) {
+      if (logger[what] === undefined) continue;
+      try {
+        yield* wait(tell(logger));
+      } catch (error) {
+        recordFailure(logger, what, error);
+      }
+    }
+  }
+
+  return {
+    event,
+    warn,
+    train: (metrics, at) => each("train", (logger) => logger.train!(metrics, at)),
+    snapshot: (snapshot) => each("snapshot", (logger) => logger.snapshot!(snapshot)),
+    close: () => each("close", (logger) => logger.close!()),
+  };
+}

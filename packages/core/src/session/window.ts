@@ -1,0 +1,202 @@
+import { seedOf } from "../random/streams.ts";
+import { describeCrossing } from "../schedule/triggers.ts";
+import type { Evidence, Snapshot } from "../snapshots/schema.ts";
+import { recordRows } from "./background.ts";
+import { commit } from "./commit.ts";
+import { lookOf } from "./compare.ts";
+import { drive } from "./flow.ts";
+import { tellFinished } from "./hooks.ts";
+import { measureOnce, type Measured } from "./measure-once.ts";
+import { modelOf, prepare, whereOf, type Prepared } from "./preflight.ts";
+import { disturbed } from "./receipt.ts";
+import { recordOf, type Firing } from "./record.ts";
+import { adopt, whyNotAdopted } from "./resume.ts";
+import { isBroken, messageOf } from "./ring.ts";
+import { abortReason, secondsOf, type Asked, type Run } from "./run.ts";
+
+/** A queued request with what it needs, or why it cannot have it. */
+interface Ready {
+  readonly asked: Asked;
+  readonly firing: Firing;
+  readonly prepared: Prepared | { readonly error: unknown };
+}
+
+/**
+ * Measures everything queued on the frozen weights of this step, fewest items first, each inside the guards, so that a
+ * receipt blames one measurement. What hooks ask for on seeing a snapshot is measured in the same window.
+ */
+export async function runWindow(run: Run): Promise<void> {
+  run.windowOpenedAt = run.clock();
+  try {
+    while (run.queue.length > 0) await measureAll(run, run.queue.splice(0));
+  } finally {
+    run.windowSeconds += run.clock() - run.windowOpenedAt;
+    run.windowOpenedAt = null;
+  }
+}
+
+async function measureAll(run: Run, queue: readonly Asked[]): Promise<void> {
+  const ready: Ready[] = [];
+  for (const asked of queue) {
+    if (isRecorded(run, asked)) continue;
+    ready.push({ asked, firing: firingOf(run, asked), prepared: await prepareAsked(run, asked) });
+  }
+  const size = ({ prepared }: Ready) => ("items" in prepared ? prepared.items.length : 0);
+  ready.sort((a, b) => size(a) - size(b));
+
+  let justLeft: readonly Evidence[] = [];
+  let broken: string | null = null;
+  for (const one of ready) {
+    const skipped = broken ?? run.unavailable.get(one.asked.evaluation) ?? abortReason(run);
+    if (skipped !== null) {
+      // A record of this step, partial or failed, tells more than that there was no second try.
+      if (isSettled(run, one.firing)) continue;
+      await record(run, one, { status: "skipped", reason: skipped, receipt: takeBroken(run, one.asked) });
+      continue;
+    }
+    justLeft = await fire(run, one, justLeft);
+    const blamed = justLeft.find(isBroken);
+    if (blamed !== undefined) {
+      disturbed(run, blamed, `the measurement "${one.asked.id}" at step ${run.progress.step}`);
+      // What follows would be measured on weights that training did not make.
+      if (run.options.onBrokenReceipt !== "record") broken = `not measured: "${one.asked.id}" had broken the guard "${blamed.part}"`;
+    }
+  }
+  await drive(tellFinished(run));
+}
+
+/** A step that has its measurement is not measured again; one whose record is failed, skipped or partial is. */
+function isRecorded(run: Run, { id }: Asked): boolean {
+  const key = { phase: run.phase, id, step: run.progress.step };
+  const status = run.records.isSettled(key) ? run.records.get(key)?.status : undefined;
+  return status === "complete" || status === "grading";
+}
+
+async function prepareAsked(run: Run, { evaluation, on = "model", by }: Asked): Promise<Ready["prepared"]> {
+  if (run.unavailable.has(evaluation) || run.signal.aborted) return { error: null };
+  try {
+    return await prepare(run, await modelOf(run), evaluation, on, whereOf(by, evaluation));
+  } catch (error) {
+    return { error };
+  }
+}
+
+function firingOf(run: Run, { id, evaluation, crossed, on = "model" }: Asked): Firing {
+  const { phase, progress: at, runStepOffset, seed } = run;
+  const key = { phase, id, step: at.step };
+  const earlier = run.records.isSettled(key) ? (run.records.get(key)?.crossed ?? []) : [];
+  const texts = [...new Set([...earlier, ...crossed.map(describeCrossing)])];
+  return { id, phase, at, runStepOffset, crossed: texts, on, evaluation, seed, createdAt: run.now() };
+}
+
+/** One measurement; returns what its guards saw. */
+async function fire(run: Run, one: Ready, justLeft: readonly Evidence[]): Promise<readonly Evidence[]> {
+  const { asked, firing, prepared } = one;
+  if (!("items" in prepared)) {
+    await recordFailure(run, one, prepared.error, takeBroken(run, asked));
+    return [];
+  }
+  const existing = unsettled(run, firing);
+  let stale: string | null = null;
+  const measured = await measureOnce({
+    evaluation: asked.evaluation,
+    prepared,
+    guards: run.guards,
+    justLeft,
+    seed: seedOf(run.seed, run.phase, asked.id, run.progress.step),
+    provenanceSeed: run.seed,
+    signal: run.signal,
+    clock: run.clock,
+    progress: (done) =>
+      run.telling.event({ kind: "measuring", id: asked.id, step: run.progress.step, done, total: prepared.items.length }),
+    before(provenance, weights) {
+      stale = existing && whyNotAdopted(existing, { evaluation: asked.evaluation, on: firing.on, provenance, weights });
+      return existing !== null && stale === null;
+    },
+  });
+  if (measured.kind === "adopted") {
+    await adopt(run, existing!, firing, asked.by);
+    return measured.receipt;
+  }
+  const receipt = [...measured.receipt, ...takeBroken(run, asked)];
+  if (measured.kind === "failed") {
+    await recordFailure(run, one, measured.error, receipt, measured);
+    return measured.receipt;
+  }
+  const partial = whyPartial(run, measured.rows.length, prepared.items.length);
+  const base = recordOf(firing, {
+    status: partial === null ? "complete" : "partial",
+    reason: partial,
+    provenance: measured.provenance,
+    weights: measured.weights,
+    receipt,
+    timing: timingOf(run, measured, measured.rows.length),
+  });
+  const look = lookOf(run, base, asked.evaluation, asked.plannedLooks ?? null);
+  await recordRows(run, { base, rows: measured.rows, evaluation: asked.evaluation, by: asked.by, look }, stale);
+  return measured.receipt;
+}
+
+function whyPartial(run: Run, rows: number, items: number): string | null {
+  if (rows >= items) return null;
+  const aborted = abortReason(run);
+  return `${aborted === null ? "" : `${aborted}; `}${rows} of ${items} items`;
+}
+
+async function recordFailure(run: Run, one: Ready, error: unknown, receipt: readonly Evidence[], measured?: Measured): Promise<void> {
+  const aborted = abortReason(run);
+  const changes = {
+    status: "failed" as const,
+    reason: aborted ?? messageOf(error),
+    receipt: [...receipt],
+    ...(measured !== undefined && { weights: measured.weights, timing: timingOf(run, measured, 0) }),
+    ...(measured?.provenance != null && { provenance: measured.provenance }),
+  };
+  if (aborted === null) {
+    run.telling.warn(`callback "${one.asked.by.id}"`, `the measurement "${one.asked.id}" failed at step ${run.progress.step}: ${messageOf(error)}`);
+    if (run.options.onFailure === "throw") run.toThrow ??= error;
+  }
+  await record(run, one, changes, aborted === null ? error : undefined);
+}
+
+async function record(
+  run: Run,
+  { asked, firing }: Ready,
+  changes: Partial<Snapshot> & Pick<Snapshot, "status" | "reason">,
+  error?: unknown,
+): Promise<void> {
+  const stale = unsettled(run, firing) === null ? null : `measured anew, and then ${changes.status}`;
+  const failure = error === undefined ? null : { by: asked.by, error };
+  await commit(run, recordOf(firing, changes), [], { stale, failure });
+}
+
+function isSettled(run: Run, { phase, id, at }: Firing): boolean {
+  return run.records.isSettled({ phase, id, step: at.step });
+}
+
+/** A record of this key that a training left which was cut off. */
+function unsettled(run: Run, firing: Firing): Snapshot | null {
+  const { phase, id, at } = firing;
+  return isSettled(run, firing) ? null : run.records.get({ phase, id, step: at.step });
+}
+
+function takeBroken(run: Run, { by }: Asked): Evidence[] {
+  const broken = run.brokenHooks.get(by) ?? [];
+  run.brokenHooks.delete(by);
+  return broken;
+}
+
+function timingOf(run: Run, { guardsSeconds, measureSeconds }: Measured, items: number): Snapshot["timing"] {
+  const { wall, windows } = secondsOf(run);
+  const training = wall - windows;
+  return {
+    total_seconds: guardsSeconds + measureSeconds,
+    guards_seconds: guardsSeconds,
+    measure_seconds: measureSeconds,
+    grade_seconds: null,
+    items,
+    // Before the first step there is no training to compare with.
+    overhead_percent: run.progress.step > 0 && training > 0 ? (100 * windows) / training : null,
+    governor: "off",
+  };
+}

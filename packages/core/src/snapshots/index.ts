@@ -1,0 +1,11 @@
+export { fileStore, type FileStoreOptions } from "./file-store.ts";
+export { nodeFiles, type FileSystem, type OpenFile } from "./files.ts";
+export { snapshotJsonSchema } from "./json-schema.ts";
+export type { Layout } from "./layout.ts";
+export type { LockHolder, LockOwner } from "./lock.ts";
+export { parseSnapshot } from "./parse-snapshot.ts";
+export { readRun, type PhaseRecord, type RunRecord, type Series, type SeriesPoint } from "./read-run.ts";
+export { summarizeReceipt, type ReceiptSummary } from "./receipt.ts";
+export type { RunProblem } from "./scan.ts";
+export { snapshotSchema } from "./schema.ts";
+export { appendLines, readLines, readTextFile, writeWhole } from "./whole-file.ts";

@@ -1,0 +1,84 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { faultyFiles } from "../testing/faulty-files.ts";
+import { appendLines, readLines, readTextFile, writeWhole } from "./whole-file.ts";
+
+let folder: string;
+let path: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "periodic-eval-file-"));
+  path = join(folder, "file");
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+describe("writeWhole", () => {
+  it("syncs the bytes before the rename and the folder after it", async () => {
+    const log: string[] = [];
+    const fs = faultyFiles(({ name }) => {
+      log.push(name);
+      return "none";
+    });
+    await writeWhole(path, "text", fs);
+    expect(log).toEqual(["open", "write", "sync", "close", "rename", "syncFolder"]);
+    expect(await readFile(path, "utf8")).toBe("text");
+  });
+
+  it.each(["open", "write", "sync", "close", "rename"])(
+    "a full disk at %s leaves the old text and no temporary file",
+    async (at) => {
+      await writeFile(path, "old");
+      const fs = faultyFiles(({ name }) => (name === at ? { errno: "ENOSPC" } : "none"));
+      await expect(writeWhole(path, "new", fs)).rejects.toThrow(
+        `${path}: got ENOSPC (no space left on the device), expected a file that can be read and written. Free space`,
+      );
+      expect(await readFile(path, "utf8")).toBe("old");
+      expect(await readdir(folder)).toEqual(["file"]);
+    },
+  );
+});
+
+describe("appendLines", () => {
+  it("creates, appends, and cuts a torn last line first", async () => {
+    await appendLines(path, ["one"]);
+    await writeFile(path, 'one\n{"torn": "é', { flag: "w" });
+    expect(await readLines(path)).toEqual(["one"]);
+    await appendLines(path, ["two", "three"]);
+    expect(await readFile(path, "utf8")).toBe("one\ntwo\nthree\n");
+  });
+
+  it.each(["write", "sync"])("a full disk at %s leaves the lines there were", async (at) => {
+    await writeFile(path, "eins é\n");
+    const fs = faultyFiles(({ name }) => (name === at ? { errno: "ENOSPC" } : "none"));
+    await expect(appendLines(path, ["two two two"], fs)).rejects.toThrow("ENOSPC");
+    expect(await readFile(path, "utf8")).toBe("eins é\n");
+  });
+
+  it("death in the middle of a line costs that line only", async () => {
+    await appendLines(path, ["one"]);
+    const fs = faultyFiles(({ name }) => (name === "write" ? "die" : "none"));
+    await expect(appendLines(path, ["two two two"], fs)).rejects.toThrow("dead");
+    expect(await readFile(path, "utf8")).toBe("one\ntwo tw"); // half of the 12 bytes
+    expect(await readLines(path)).toEqual(["one"]);
+    await appendLines(path, ["three"]);
+    expect(await readLines(path)).toEqual(["one", "three"]);
+  });
+});
+
+describe("readTextFile", () => {
+  it("drops a byte-order mark", async () => {
+    await writeFile(path, "\uFEFFtext");
+    expect(await readTextFile(path, "here")).toBe("text");
+  });
+
+  it("names option, path and what is wrong", async () => {
+    const missing = `${path}-not-there`;
+    await expect(readTextFile(missing, "capability.questions")).rejects.toThrow(
+      `[periodic-eval] capability.questions: got "${missing}", which does not exist, expected a readable text file.`,
+    );
+    await expect(readTextFile(folder, "capability.questions")).rejects.toThrow(
+      "a folder stands where a file should be",
+    );
+  });
+});

@@ -1,0 +1,220 @@
+import { describe, expect, it } from "vitest";
+import { metricKit } from "../evaluation/metric-kit.ts";
+import { compareLooks, type ComparisonOptions } from "./compare.ts";
+
+interface Answer {
+  readonly id: string;
+  readonly right: boolean | null;
+  readonly nats: number;
+}
+
+const { rate, mean, ratio } = metricKit<Answer>();
+const answers = (rights: readonly (boolean | null)[], nats = 0): Answer[] =>
+  rights.map((right, i) => ({ id: `${i < 10 ? "p" : "q"}${i}`, right, nats: nats + ((i * 7) % 5) / 10 }));
+const times = (count: number, right: boolean | null) => Array<boolean | null>(count).fill(right);
+
+const options: ComparisonOptions = { seed: "s", primary: "accuracy", alpha: 0.05 };
+const metrics = { accuracy: rate((row) => row.right, { higherIsBetter: true }) };
+
+/** `cells`: right at both, only now, only then, at neither. */
+function looks(both: number, onlyNow: number, onlyThen: number, neither: number) {
+  const now = [
+    ...times(both, true),
+    ...times(onlyNow, true),
+    ...times(onlyThen, false),
+    ...times(neither, false),
+  ];
+  const then = [
+    ...times(both, true),
+    ...times(onlyNow, false),
+    ...times(onlyThen, true),
+    ...times(neither, false),
+  ];
+  return { now: answers(now), earlier: { rows: answers(then), phase: "em", step: 0 } };
+}
+
+describe("compareLooks: deterministic rates", () => {
+  it("McNemar and Newcombe over the pairs", () => {
+    const { now, earlier } = looks(1, 1, 7, 12);
+    const result = compareLooks(metrics, now, earlier, options)["accuracy"]!;
+    // DESIGN's check: cells 1, 1, 7, 12 give −.286 [−.507, −.026]; 2·(C(8,0) + C(8,1))/2⁸ = 18/256.
+    expect(result).toMatchObject({
+      phase: "em",
+      step: 0,
+      n_pairs: 21,
+      delta: expect.closeTo(-6 / 21, 12),
+      ci95: [expect.closeTo(-0.507, 3), expect.closeTo(-0.026, 3)],
+      test: "mcnemar_exact",
+      p_value: 18 / 256,
+      alpha: 0.05,
+      verdict: "no evidence",
+      exploratory: false,
+    });
+    expect(result.minimal_detectable_change).toBeGreaterThan(6 / 21);
+  });
+
+  it("judges by the level of the look", () => {
+    // 8 of 8 one way: p = 2/256 = 0.0078.
+    const { now, earlier } = looks(5, 0, 8, 5);
+    const verdictAt = (alpha: number) =>
+      compareLooks(metrics, now, earlier, { ...options, alpha })["accuracy"]!.verdict;
+    expect([verdictAt(0.01), verdictAt(0.005), verdictAt(0)]).toEqual([
+      "worse",
+      "no evidence",
+      "no evidence",
+    ]);
+  });
+
+  it("has a word for each direction", () => {
+    const { now, earlier } = looks(5, 8, 0, 5);
+    const verdicts = [true, false, undefined].map((higherIsBetter) => {
+      const metric = rate((row) => row.right, higherIsBetter === undefined ? {} : { higherIsBetter });
+      return compareLooks({ accuracy: metric }, now, earlier, options)["accuracy"]!.verdict;
+    });
+    expect(verdicts).toEqual(["better", "worse", "changed"]);
+  });
+
+  it("pairs only items that both looks observed", () => {
+    const now = answers([true, true, null, false]);
+    const earlier = { rows: answers([true, null, true, true, true]), phase: "em", step: 3 };
+    expect(compareLooks(metrics, now, earlier, options)["accuracy"]).toMatchObject({
+      n_pairs: 2,
+      delta: -0.5,
+    });
+  });
+
+  it("is null in all where nothing pairs", () => {
+    const earlier = { rows: answers([null, null]), phase: "em", step: 3 };
+    expect(compareLooks(metrics, answers([true, true]), earlier, options)["accuracy"]).toMatchObject({
+      n_pairs: 0,
+      delta: null,
+      ci95: null,
+      test: null,
+      p_value: null,
+      minimal_detectable_change: null,
+      verdict: null,
+    });
+  });
+});
+
+describe("compareLooks: the family", () => {
+  const { now, earlier } = looks(5, 0, 8, 5);
+  const several = { ...metrics, log_prob: mean((row) => row.nats + (row.right === true ? 1 : 0)) };
+
+  it("only the primary metric spends alpha; the others are exploratory at 0.05", () => {
+    const result = compareLooks(several, now, earlier, { ...options, alpha: 0.001 });
+    expect(result["accuracy"]).toMatchObject({ alpha: 0.001, exploratory: false, verdict: "no evidence" });
+    expect(result["log_prob"]).toMatchObject({
+      alpha: null,
+      exploratory: true,
+      verdict: "changed",
+      test: "paired_t",
+    });
+  });
+
+  it("without alpha all are exploratory", () => {
+    const result = compareLooks(several, now, earlier, { ...options, alpha: null });
+    expect(Object.values(result).map((one) => one.exploratory)).toEqual([true, true]);
+    expect(result["accuracy"]!.verdict).toBe("worse");
+  });
+
+  it("all share it by Holm's method where asked", () => {
+    const result = compareLooks(several, now, earlier, { ...options, alpha: 0.05, familywise: "all" });
+    expect(
+      Object.values(result)
+        .map((one) => one.alpha)
+        .toSorted((a, b) => a! - b!),
+    ).toEqual([0.025, 0.05]);
+    expect(Object.values(result).every((one) => !one.exploratory)).toBe(true);
+  });
+});
+
+describe("compareLooks: other kinds", () => {
+  it("means by a paired t test over rows", () => {
+    const now = answers(times(12, true)).map((row, i) => ({ ...row, nats: row.nats + 1 + i / 10 }));
+    const earlier = { rows: answers(times(12, true)), phase: "em", step: 0 };
+    const result = compareLooks({ nats: mean((row) => row.nats) }, now, earlier, {
+      ...options,
+      primary: "nats",
+    })["nats"];
+    // Differences 1, 1.1, … 2.1: mean 1.55.
+    expect(result).toMatchObject({
+      test: "paired_t",
+      n_pairs: 12,
+      delta: expect.closeTo(1.55, 12),
+      verdict: "changed",
+    });
+  });
+
+  it("ratios as now minus then of the sums", () => {
+    const now = answers(times(4, true), 1);
+    const earlier = { rows: answers(times(4, true), 0), phase: "em", step: 0 };
+    const result = compareLooks({ r: ratio((row) => [row.nats, 2]) }, now, earlier, options)["r"];
+    expect(result).toMatchObject({ test: "paired_t", delta: expect.closeTo(0.5, 12) });
+  });
+
+  it("deterministic rates that share questions by t over questions, with row pairs counted", () => {
+    const { now, earlier } = looks(5, 0, 8, 5);
+    const clustered = { accuracy: rate((row: Answer) => row.right, { cluster: (row) => row.id[0]! }) };
+    expect(compareLooks(clustered, now, earlier, options)["accuracy"]).toMatchObject({
+      test: "paired_t",
+      n_pairs: 18,
+    });
+  });
+
+  it("groups each on their own, exploratory", () => {
+    const { now, earlier } = looks(10, 0, 8, 0);
+    const grouped = { accuracy: rate((row: Answer) => row.right, { by: (row) => row.id[0]! }) };
+    const result = compareLooks(grouped, now, earlier, options);
+    // Ids 0–9 are p and all stayed right; 10–17 are q and all went wrong.
+    expect(result["accuracy/p"]).toMatchObject({
+      n_pairs: 10,
+      delta: 0,
+      exploratory: true,
+      verdict: "no evidence",
+    });
+    expect(result["accuracy/q"]).toMatchObject({
+      n_pairs: 8,
+      delta: -1,
+      exploratory: true,
+      verdict: "changed",
+    });
+    expect(result["accuracy"]).toMatchObject({ n_pairs: 18, exploratory: false });
+  });
+});
+
+describe("compareLooks: sampled metrics", () => {
+  const completions = (rights: readonly boolean[], question: string) =>
+    rights.map((right, i) => ({ id: `${question}#${i}`, right, nats: right ? 1 : 0 }));
+  const cluster = (row: Answer) => row.id.split("#")[0]!;
+  const now = [
+    ...completions([true, true, true, true, true], "p"),
+    ...completions([true, true, true, true], "q"),
+  ];
+  const before = [...completions([false, false, false, false], "p"), ...completions([false, true], "q")];
+  const earlier = { rows: [...before, ...completions([true], "gone")], phase: "em", step: 0 };
+
+  it("by permutation within the questions that both looks sampled", () => {
+    const sampled = {
+      aligned: rate((row: Answer) => row.right, { sampled: true, cluster, higherIsBetter: true }),
+    };
+    const result = compareLooks(sampled, now, earlier, { ...options, primary: "aligned" })["aligned"]!;
+    // As far out only what was seen: of p's C(9,4) = 126 arrangements the 1 with its four misses before, of q's
+    // C(6,2) = 15 the 5 with its miss before: 5/1890. Turned round, p alone cannot reach it.
+    expect(result).toMatchObject({ test: "permutation", n_pairs: 2, verdict: "better", exploratory: false });
+    expect(result.p_value).toBeCloseTo(5 / 1890, 12);
+    // Differences 1 and 1/2 weighted 20/9 and 8/6.
+    expect(result.delta).toBeCloseTo((20 / 9 + 8 / 12) / (20 / 9 + 8 / 6), 12);
+    expect(result.minimal_detectable_change).toBeGreaterThan(0);
+  });
+
+  it("sampled ratios by t over questions", () => {
+    const sampled = { r: ratio((row: Answer) => [row.nats, 1], { sampled: true, cluster }) };
+    // 9/9 now against 1/6 then over the questions of both.
+    expect(compareLooks(sampled, now, earlier, options)["r"]).toMatchObject({
+      test: "paired_t",
+      n_pairs: 2,
+      delta: expect.closeTo(1 - 1 / 6, 12),
+    });
+  });
+});

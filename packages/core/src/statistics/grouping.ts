@@ -1,0 +1,21 @@
+import type { Metric, Row } from "../evaluation/types.ts";
+
+/** Entries by a key, groups and members in order of appearance. */
+export function grouped<T>(entries: readonly T[], by: (entry: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const entry of entries) {
+    const key = by(entry);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [entry]);
+    else group.push(entry);
+  }
+  return groups;
+}
+
+/** The rows of each of a metric's groups; none where the metric has no groups. */
+export function groupsOf<R extends Row>(
+  { options: { by } }: Metric<R>,
+  rows: readonly R[],
+): Map<string, R[]> {
+  return by === undefined ? new Map() : grouped(rows, by);
+}

@@ -1,0 +1,49 @@
+import { describe, expect, it } from "vitest";
+import { detectableMean, pairedT } from "./paired-t.ts";
+
+const rows = (now: readonly number[], before: readonly number[]) =>
+  now.map((value, i) => ({ now: { value, weight: 1 }, before: { value: before[i]!, weight: 1 } }));
+
+describe("pairedT", () => {
+  it("of rows is the classical test", () => {
+    // scipy 1.17.1: r = stats.ttest_rel(a, b); r.pvalue; r.confidence_interval(.95)
+    const a = [0.3, -1.2, 0.8, 0.1, 2.4, 0, 1.1];
+    const b = [0.1, -1, 0.2, -0.4, 1.1, 0.3, 0.2];
+    const { value, ci95, p, df } = pairedT(rows(a, b));
+    expect(value).toBeCloseTo(0.42857142857142855, 12);
+    expect(p).toBeCloseTo(0.09678222245455176, 12);
+    expect(ci95![0]).toBeCloseTo(-0.10462516762524571, 12);
+    expect(ci95![1]).toBeCloseTo(0.9617680247681029, 12);
+    expect(df).toBe(6);
+  });
+
+  it("of ratios, by hand", () => {
+    // Now 4/4 with parts (3−2)/4 and (1−2)/4; then 3/4 with parts (2−1.5)/4 and (1−1.5)/4.
+    // Delta 1/4; differences of parts 1/8 and −1/8; variance 2/1 · 2/64 = 1/16; t = 1 with one degree: p = 1/2.
+    const { value, stderr, p } = pairedT([
+      { now: { value: 3, weight: 2 }, before: { value: 2, weight: 2 } },
+      { now: { value: 1, weight: 2 }, before: { value: 1, weight: 2 } },
+    ]);
+    expect([value, stderr, p]).toEqual([0.25, 0.25, expect.closeTo(0.5, 12)]);
+  });
+
+  it("is certain where every unit changed alike, and where none did", () => {
+    expect(pairedT(rows([2, 3], [1, 2]))).toMatchObject({ value: 1, stderr: 0, p: 0 });
+    expect(pairedT(rows([2, 3], [2, 3]))).toMatchObject({ value: 0, p: 1 });
+  });
+
+  it("has a difference but no test of one unit, and nothing of none", () => {
+    expect(pairedT(rows([2], [1]))).toMatchObject({ value: 1, p: null, ci95: null });
+    expect(pairedT([])).toMatchObject({ value: null, p: null });
+  });
+});
+
+it("detects (t(1 − α/2) + t(0.8)) standard errors", () => {
+  // scipy 1.17.1: stats.t.ppf(.975, 9) = 2.262157162798205, stats.t.ppf(.8, 9) = 0.8834038596855346
+  expect(detectableMean({ stderr: 2, df: 9 }, 0.05)).toBeCloseTo(
+    2 * (2.262157162798205 + 0.8834038596855346),
+    10,
+  );
+  expect(detectableMean({ stderr: 0, df: 9 }, 0.05)).toBeNull();
+  expect(detectableMean({ stderr: null, df: 0 }, 0.05)).toBeNull();
+});

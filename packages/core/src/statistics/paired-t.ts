@@ -1,0 +1,50 @@
+import { studentQuantile, studentTwoSided } from "./distributions.ts";
+import { centred, total, type Estimate, type Unit } from "./intervals.ts";
+import { power } from "./paired.ts";
+
+/** One unit (a row, or the rows of one question) at two looks. */
+export interface UnitPair {
+  readonly now: Unit;
+  readonly before: Unit;
+}
+
+export interface PairedT extends Estimate {
+  readonly p: number | null;
+  /** Units − 1. */
+  readonly df: number;
+}
+
+/**
+ * Σ value / Σ weight now minus then, over the same units: a paired t test. With weights of 1 the classical one on the
+ * differences; else each unit's part of the difference by the delta method. Null p and interval under two units.
+ * Where every unit changed alike, p is 0, or 1 if none changed.
+ */
+export function pairedT(pairs: readonly UnitPair[]): PairedT {
+  const df = pairs.length - 1;
+  const now = ratioParts(pairs.map((pair) => pair.now));
+  const then = ratioParts(pairs.map((pair) => pair.before));
+  if (now === null || then === null) return { value: null, stderr: null, ci95: null, p: null, df };
+  const delta = now.ratio - then.ratio;
+  const estimate = centred(
+    delta,
+    now.parts.map((part, i) => part - then.parts[i]!),
+  );
+  if (estimate.stderr === null) return { ...estimate, p: null, df };
+  const t = delta === 0 ? 0 : Math.abs(delta) / estimate.stderr;
+  return { ...estimate, p: studentTwoSided(t, df), df };
+}
+
+/** Smallest change that a paired t test at level `alpha` finds four times in five; null where nothing varied. */
+export function detectableMean({ stderr, df }: Pick<PairedT, "stderr" | "df">, alpha: number): number | null {
+  if (stderr === null || stderr === 0 || alpha <= 0) return null;
+  return (studentQuantile(1 - alpha / 2, df) + studentQuantile(power, df)) * stderr;
+}
+
+function ratioParts(
+  units: readonly Unit[],
+): { readonly ratio: number; readonly parts: readonly number[] } | null {
+  const { value, weight } = total(units);
+  if (weight === 0) return null;
+  const ratio = value / weight;
+  return { ratio, parts: units.map((unit) => (unit.value - ratio * unit.weight) / weight) };
+}

@@ -1,0 +1,190 @@
+import type { CallbackContext, MeasureRequest, TrainerCallback } from "../callback/types.ts";
+import type { Awaitable, Json } from "../json.ts";
+import { advance } from "../schedule/crossings.ts";
+import type { Progress } from "../schedule/types.ts";
+import { nameSchema } from "../snapshots/schema.ts";
+import { expectEqual, expectThat, type Check } from "./check.ts";
+import { exampleSnapshot } from "./example-snapshot.ts";
+import { withoutMathRandom } from "./math-random.ts";
+
+const steps = 20;
+const stepsPerEpoch = 8;
+
+/**
+ * What every callback must do, over a phase of 20 steps in 2.5 epochs. `makeCallback` gives a fresh one each time, and
+ * always the same kind. Nothing is measured: what the callback asks for is only looked at.
+ *
+ *     for (const check of callbackConformance(() => new MyCallback({ … }))) it(check.name, check.run);
+ */
+export function callbackConformance(makeCallback: () => Awaitable<TrainerCallback>): readonly Check[] {
+  const check = (name: string, run: (callback: TrainerCallback) => Promise<void>): Check => ({
+    name,
+    run: async () => run(await makeCallback()),
+  });
+  return [
+    check("has a name that can stand in a file name, always the same", async ({ id }) => {
+      expectThat(nameSchema.safeParse(id).success, `the id "${id}" matches [A-Za-z0-9][\\w.-]*`);
+      expectEqual((await makeCallback()).id, id, "the id of another one");
+    }),
+    check("lives through a phase without drawing from Math.random", (callback) =>
+      withoutMathRandom(async () => {
+        const phase = phaseOf(callback, steps);
+        await phase.begin();
+        await phase.run(1, steps);
+        await phase.end();
+      }),
+    ),
+    check("asks only for what it said it may ask, under valid names", async (callback) => {
+      const phase = phaseOf(callback, steps);
+      await phase.begin();
+      await phase.run(1, steps);
+      await phase.end();
+      for (const { request } of phase.asked) {
+        expectThat(
+          nameSchema.safeParse(request.id).success,
+          `the request's id "${request.id}" matches [A-Za-z0-9][\\w.-]*`,
+        );
+        expectThat(
+          (callback.asks ?? []).includes(request.evaluation),
+          `"${request.evaluation.name}" is in asks`,
+        );
+      }
+    }),
+    check("asks the same again for the same history", async (callback) => {
+      expectEqual(await askedInAll(callback), await askedInAll(await makeCallback()), "what two of them ask");
+    }),
+    check("goes on after a resume as if there had been none", async (callback) => {
+      const whole = await askedInAll(callback);
+      for (const at of [1, 7, 8, steps - 1]) {
+        const before = phaseOf(await makeCallback(), steps);
+        await before.begin();
+        await before.run(1, at);
+        const after = phaseOf(await makeCallback(), steps, before.checkpoint());
+        await after.begin();
+        await after.run(at + 1, steps);
+        await after.end();
+        expectEqual(
+          [...before.asked, ...after.asked].map(describe),
+          whole,
+          `what is asked with a resume at step ${at}`,
+        );
+      }
+    }),
+    check("gives a state that JSON holds, and takes it back", async (callback) => {
+      if (callback.state === undefined) return;
+      const phase = phaseOf(callback, steps);
+      await phase.begin();
+      await phase.run(1, 5);
+      const { state } = phase.checkpoint();
+      if (state === undefined) return;
+      const other = await makeCallback();
+      other.restore?.(state);
+      expectEqual(other.state?.(), state, "the state of one that was given it");
+    }),
+    check("bears a phase of unknown length", async (callback) => {
+      const phase = phaseOf(callback, null);
+      await phase.begin();
+      await phase.run(1, steps);
+      await phase.end();
+    }),
+    check("bears errors and snapshots of others", async (callback) => {
+      const phase = phaseOf(callback, steps);
+      await phase.begin();
+      for (const error of [new Error("an error"), "no error", undefined])
+        await callback.onError?.(phase.context(), error);
+      await callback.onSnapshot?.(phase.context(), exampleSnapshot({ id: "another" }));
+      await callback.onSnapshot?.(
+        phase.context(),
+        exampleSnapshot({ id: callback.id, status: "failed", metrics: {}, primary_metric: null }),
+      );
+      await phase.run(1, steps);
+      await phase.end();
+    }),
+    check("can be closed before it began, and twice", async (callback) => {
+      await callback.close?.();
+      await callback.close?.();
+    }),
+  ];
+}
+
+interface Asked {
+  readonly step: number;
+  readonly request: MeasureRequest;
+}
+
+interface Checkpoint {
+  readonly progress: Progress;
+  readonly state: Json | undefined;
+}
+
+/** A loop that trains nothing and calls the hooks in the order in which a session does. */
+function phaseOf(callback: TrainerCallback, maxSteps: number | null, resumed: Checkpoint | null = null) {
+  const asked: Asked[] = [];
+  const { signal } = new AbortController();
+  const at = (step: number, ended = false) => ({
+    step,
+    maxSteps,
+    epoch: step / stepsPerEpoch,
+    elapsedSeconds: step,
+    ended,
+  });
+  let previous: Progress | null = resumed?.progress ?? null;
+  let progress: Progress = resumed?.progress ?? advance(null, at(0));
+
+  const context = (metrics: Readonly<Record<string, number>> = {}): CallbackContext => ({
+    phase: "train",
+    progress,
+    previous,
+    signal,
+    metrics,
+    measure: (request) => void asked.push({ step: progress.step, request }),
+    requestStop: () => undefined,
+    requestSave: () => undefined,
+    report: () => undefined,
+    warn: () => undefined,
+  });
+  const moveTo = (next: Progress) => {
+    previous = progress;
+    progress = next;
+  };
+  return {
+    asked,
+    context,
+    checkpoint: (): Checkpoint => ({
+      progress,
+      state: JSON.parse(JSON.stringify({ state: callback.state?.() })).state,
+    }),
+    async begin() {
+      if (resumed?.state !== undefined) callback.restore?.(resumed.state);
+      await callback.onTrainBegin?.(context());
+    },
+    async run(from: number, to: number) {
+      for (let step = from; step <= to; step++) {
+        if ((step - 1) % stepsPerEpoch === 0) await callback.onEpochBegin?.(context());
+        await callback.onStepBegin?.(context());
+        moveTo(advance(progress, at(step)));
+        await callback.onStepEnd?.(context({ loss: 1 / step }));
+        await callback.onLog?.(context({ loss: 1 / step }));
+        if (step % stepsPerEpoch === 0) await callback.onEpochEnd?.(context());
+        if (step % 5 === 0) await callback.onSave?.(context());
+      }
+    },
+    async end() {
+      moveTo(advance(progress, at(progress.step, true)));
+      await callback.onTrainEnd?.(context());
+      await callback.close?.();
+    },
+  };
+}
+
+async function askedInAll(callback: TrainerCallback) {
+  const phase = phaseOf(callback, steps);
+  await phase.begin();
+  await phase.run(1, steps);
+  await phase.end();
+  return phase.asked.map(describe);
+}
+
+function describe({ step, request: { id, crossed, on = "model", evaluation } }: Asked) {
+  return { step, id, on, evaluation: evaluation.name, crossed };
+}

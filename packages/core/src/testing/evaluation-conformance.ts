@@ -1,0 +1,172 @@
+import { metricKit, primaryMetric, summarize } from "../evaluation/metric-kit.ts";
+import type { AnyEvaluation, MeasureContext, Row } from "../evaluation/types.ts";
+import type { Awaitable } from "../json.ts";
+import type { Ability, EvaluableModel } from "../model/types.ts";
+import { expectEqual, expectJson, expectRejects, expectThat, type Check } from "./check.ts";
+import { withoutMathRandom } from "./math-random.ts";
+
+const abilities: readonly Ability[] = ["tokenizer", "logLikelihoods", "nextToken", "generate"];
+
+/**
+ * What every evaluation must do, on a model that answers the same whatever stands beside a request (`fakeModel` does).
+ * `make` gives a fresh pair each time; a handful of items suffices.
+ *
+ *     const make = () => ({ evaluation: politeness, model: fakeModel() });
+ *     for (const check of evaluationConformance(make)) it(check.name, check.run);
+ */
+export function evaluationConformance(
+  make: () => Awaitable<{ readonly evaluation: AnyEvaluation; readonly model: EvaluableModel }>,
+): readonly Check[] {
+  const check = (
+    name: string,
+    run: (evaluation: AnyEvaluation, model: EvaluableModel) => Promise<void>,
+  ): Check => ({
+    name,
+    async run() {
+      const { evaluation, model } = await make();
+      await run(evaluation, seeingOnly(evaluation, model));
+    },
+  });
+  return [
+    check("has a name, a version and needs that exist", async ({ name, version, needs }) => {
+      expectThat(name !== "" && version !== "", "name and version are not empty");
+      expectThat(
+        needs.length > 0 && needs.every((need) => abilities.includes(need)),
+        `needs are among ${abilities.join(", ")}`,
+      );
+    }),
+    check("gives items of distinct ids, the same each time", async (evaluation, model) => {
+      const items = await itemsOf(evaluation, model);
+      expectThat(items.length > 0, "there are items");
+      expectDistinct(items, "items");
+      expectEqual(await itemsOf(evaluation, model), items, "items asked again");
+    }),
+    check("gives provenance that JSON holds, the same for the same items", async (evaluation, model) => {
+      await itemsOf(evaluation, model);
+      const provenance = evaluation.provenance?.();
+      expectJson({ provenance }, "what holds the provenance");
+      const other = await make();
+      await itemsOf(other.evaluation, seeingOnly(other.evaluation, other.model));
+      expectEqual(other.evaluation.provenance?.(), provenance, "provenance of another one");
+    }),
+    check("measures the same again, with nothing from Math.random", async (evaluation, model) => {
+      const items = await itemsOf(evaluation, model);
+      const rows = await withoutMathRandom(async () => measured(evaluation, model, items));
+      expectDistinct(rows, "rows");
+      expectEqual(await measured(evaluation, model, items), rows, "rows measured again");
+      expectJson(rows, "rows");
+    }),
+    check("measures an item alike with fewer beside it: a budget may cut them", async (evaluation, model) => {
+      const items = await itemsOf(evaluation, model);
+      const whole = new Map((await measured(evaluation, model, items)).map((row) => [row.id, row]));
+      for (const row of await measured(evaluation, model, items.slice(0, Math.ceil(items.length / 2)))) {
+        expectEqual(row, whole.get(row.id), `row "${row.id}" of half the items`);
+      }
+      expectEqual(await measured(evaluation, model, []), [], "rows of no items");
+    }),
+    check("tells how far it is, never backwards and never too far", async (evaluation, model) => {
+      const items = await itemsOf(evaluation, model);
+      const told: number[] = [];
+      await evaluation.measure(model, items, context({ progress: (done) => told.push(done) }));
+      expectThat(
+        told.every((done, at) => done >= (told[at - 1] ?? 0) && done <= items.length),
+        `progress ${told.join(", ")} of ${items.length}`,
+      );
+    }),
+    check("stops at an aborted signal", async (evaluation, model) => {
+      const items = await itemsOf(evaluation, model);
+      await expectRejects(
+        async () => evaluation.measure(model, items, context({ signal: AbortSignal.abort() })),
+        "measuring under an aborted signal rejects",
+      );
+    }),
+    check("grades a row to the row and more, and again the same", async (evaluation, model) => {
+      if (evaluation.grade === undefined) return;
+      const rows = await measured(evaluation, model, await itemsOf(evaluation, model));
+      const graded = await gradedOf(evaluation, rows);
+      expectEqual(
+        graded.map(({ id }) => id),
+        rows.map(({ id }) => id),
+        "ids of graded rows",
+      );
+      for (const [at, row] of rows.entries()) {
+        const kept = Object.fromEntries(
+          Object.keys(row).map((name) => [name, (graded[at] as unknown as Record<string, unknown>)[name]]),
+        );
+        expectEqual(kept, row, `what was measured in row "${row.id}", after grading`);
+      }
+      expectJson(graded, "graded rows");
+      expectEqual(await gradedOf(evaluation, graded), graded, "graded rows graded again");
+    }),
+    check("has metrics that stand on rows as JSON gives them back", async (evaluation, model) => {
+      const rows = await gradedOf(
+        evaluation,
+        await measured(evaluation, model, await itemsOf(evaluation, model)),
+      );
+      const metrics = evaluation.metrics(metricKit<Row>());
+      expectThat(primaryMetric(metrics) !== null, "there is a metric");
+      const values = summarize(metrics, rows);
+      expectEqual(
+        summarize(metrics, JSON.parse(JSON.stringify(rows)) as readonly Row[]),
+        values,
+        "metrics of rows read back",
+      );
+      expectThat(
+        Object.values(values).some(({ n }) => n > 0),
+        "a metric observes some row",
+      );
+      const nothing = summarize(metrics, []);
+      for (const [name, { value, n }] of Object.entries(nothing)) {
+        expectEqual([value, n], [null, 0], `${name} of no rows`);
+      }
+      expectJson({ keys: evaluation.plainKeys?.(values, rows) }, "plain");
+      expectJson({ keys: evaluation.plainKeys?.(nothing, []) }, "of no rows, plain");
+    }),
+  ];
+}
+
+/** The model with no more than what the evaluation needs: reaching for anything else throws. */
+function seeingOnly({ needs, name }: AnyEvaluation, model: EvaluableModel): EvaluableModel {
+  return new Proxy(model, {
+    get(target, property) {
+      if (
+        abilities.includes(property as Ability) &&
+        !(needs as readonly Ability[]).includes(property as Ability)
+      ) {
+        throw new Error(`not so: "${name}" uses only what it needs; it reached for ${String(property)}`);
+      }
+      return Reflect.get(target, property) as unknown;
+    },
+  });
+}
+
+function context(changes: Partial<MeasureContext> = {}): MeasureContext {
+  return { signal: new AbortController().signal, seed: "conformance", progress: () => undefined, ...changes };
+}
+
+async function itemsOf(evaluation: AnyEvaluation, model: EvaluableModel): Promise<readonly Row[]> {
+  return (await evaluation.items(model)) as readonly Row[];
+}
+
+async function measured(
+  evaluation: AnyEvaluation,
+  model: EvaluableModel,
+  items: readonly Row[],
+): Promise<readonly Row[]> {
+  return (await evaluation.measure(model, items, context())) as readonly Row[];
+}
+
+async function gradedOf(evaluation: AnyEvaluation, rows: readonly Row[]): Promise<readonly Row[]> {
+  return evaluation.grade === undefined
+    ? rows
+    : ((await evaluation.grade(rows, context())) as readonly Row[]);
+}
+
+function expectDistinct(rows: readonly Row[], what: string): void {
+  const ids = rows.map(({ id }) => id);
+  expectThat(
+    ids.every((id) => typeof id === "string" && id !== ""),
+    `${what} have ids`,
+  );
+  expectEqual(ids.length - new Set(ids).size, 0, `repeated ids among ${what}`);
+}

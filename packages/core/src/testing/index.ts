@@ -1,0 +1,13 @@
+export { callbackConformance } from "./callback-conformance.ts";
+export type { Check } from "./check.ts";
+export { evaluationConformance } from "./evaluation-conformance.ts";
+export { exampleSnapshot } from "./example-snapshot.ts";
+export { fakeGuard, type FakeGuardOptions } from "./fake-guard.ts";
+export { fakeModel, type FakeModel, type FakeModelOptions } from "./fake-model.ts";
+export { fakeTokenizer, type FakeTokenizerOptions } from "./fake-tokenizer.ts";
+export { faultyFiles, type Fault, type FileOperation } from "./faulty-files.ts";
+export { guardConformance, type GuardConformanceOptions } from "./guard-conformance.ts";
+export { manualClock, type ManualClock } from "./manual-clock.ts";
+export { memoryStore, type MemoryStore, type Superseded } from "./memory-store.ts";
+export { modelConformance } from "./model-conformance.ts";
+export { storeConformance } from "./store-conformance.ts";

@@ -1,0 +1,49 @@
+import type { Row } from "../evaluation/types.ts";
+import { inRunOrder, keyText } from "../snapshots/order.ts";
+import { parseSnapshot } from "../snapshots/parse-snapshot.ts";
+import type { Snapshot, SnapshotKey, SnapshotStore } from "../snapshots/schema.ts";
+
+/** What a memory store set aside. */
+export interface Superseded {
+  readonly snapshot: Snapshot;
+  readonly rows: readonly Row[];
+  readonly why: string;
+}
+
+/** A snapshot store in memory, with what it set aside in view. */
+export interface MemoryStore extends SnapshotStore {
+  readonly superseded: readonly Superseded[];
+}
+
+/**
+ * A snapshot store that keeps everything in memory, for tests. It passes the same conformance suite as the store on
+ * disk: records go in and come out as JSON copies, so a value that JSON cannot hold shows up here as well.
+ */
+export function memoryStore(): MemoryStore {
+  const kept = new Map<string, { snapshot: Snapshot; rows: readonly Row[] }>();
+  const superseded: Superseded[] = [];
+  return {
+    superseded,
+    async put(snapshot, rows) {
+      const samples =
+        rows.length === 0
+          ? null
+          : { file: `${snapshot.id}_step_${snapshot.step}.samples.jsonl`, rows: rows.length };
+      const record = copy(parseSnapshot({ ...snapshot, samples }));
+      kept.set(keyText(snapshot), { snapshot: record, rows: copy(rows) });
+    },
+    get: async (key) => copy(kept.get(keyText(key))?.snapshot ?? null),
+    rows: async (key) => copy(kept.get(keyText(key))?.rows ?? []),
+    list: async () => inRunOrder([...kept.values()].map(({ snapshot }) => copy(snapshot))),
+    async supersede(key: SnapshotKey, why) {
+      const record = kept.get(keyText(key));
+      if (record === undefined) return;
+      kept.delete(keyText(key));
+      superseded.push({ ...record, why });
+    },
+  };
+}
+
+function copy<T>(value: T): T {
+  return JSON.parse(JSON.stringify(value)) as T;
+}

@@ -1,0 +1,50 @@
+// The suites that users run on theirs, run on what the package itself offers.
+import * as tf from "@tensorflow/tfjs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { PeriodicCapabilityCallback } from "../callback/presets.ts";
+import { everyEpochs, everyPercent, everySteps } from "../schedule/triggers.ts";
+import { inMemory, tfjsGuards } from "../tfjs/index.ts";
+import { tinyLM } from "../tfjs/tiny-lm.ts";
+import { callbackConformance, fakeTokenizer, guardConformance, modelConformance } from "./index.ts";
+
+const schedule = [everyPercent(20), everySteps(3), everyEpochs(1)];
+const preset = () => new PeriodicCapabilityCallback({ questions: "not read here", schedule });
+describe("PeriodicCapabilityCallback", () => {
+  for (const check of callbackConformance(preset)) it(check.name, check.run);
+});
+
+describe("on TensorFlow.js", () => {
+  let lm: ReturnType<typeof tinyLM>;
+  let tensors = 0;
+  beforeAll(async () => {
+    await tf.setBackend("cpu");
+    tensors = tf.memory().numTensors;
+    lm = tinyLM({ contextLength: 160 });
+  });
+  afterAll(() => {
+    lm.dispose();
+    expect(tf.memory().numTensors).toBe(tensors);
+  });
+
+  describe("the live model", () => {
+    for (const check of modelConformance(() => inMemory(lm, fakeTokenizer()))) it(check.name, check.run);
+  });
+
+  const guard = (name: string) => () => tfjsGuards(lm).find((one) => one.name === name)!;
+  const addOneUlp = () => {
+    const values = lm.head.dataSync();
+    const bits = new Int32Array(values.buffer, values.byteOffset, values.length);
+    bits[0]!++;
+    lm.head.assign(tf.tidy(() => tf.tensor2d(Float32Array.from(values), lm.head.shape)));
+  };
+  describe.each([
+    ["weights", addOneUlp],
+    ["variables", addOneUlp],
+    ["mode", () => void (lm.training = !lm.training)],
+    ["tensors", () => void leaked.push(tf.scalar(1))],
+  ])("the guard %s", (name, disturb) => {
+    for (const check of guardConformance(guard(name), { disturb })) it(check.name, check.run);
+  });
+  const leaked: tf.Tensor[] = [];
+  afterAll(() => tf.dispose(leaked));
+});

@@ -1,0 +1,171 @@
+import { PeriodicEvalError } from "../errors.ts";
+import type { Row } from "../evaluation/types.ts";
+import type { Awaitable } from "../json.ts";
+import type { SnapshotKey, SnapshotStore } from "../snapshots/schema.ts";
+import { expectEqual, expectRejects, expectThat, type Check } from "./check.ts";
+import { exampleSnapshot } from "./example-snapshot.ts";
+
+/**
+ * What every snapshot store must do. `makeStore` gives a fresh, empty one for each check.
+ *
+ *     for (const check of storeConformance(() => myStore())) it(check.name, check.run);
+ */
+export function storeConformance(makeStore: () => Awaitable<SnapshotStore>): readonly Check[] {
+  const check = (name: string, run: (store: SnapshotStore) => Promise<void>): Check => ({
+    name,
+    async run() {
+      const store = await makeStore();
+      try {
+        await run(store);
+      } finally {
+        await store.close?.();
+      }
+    },
+  });
+  const rows: readonly (Row & { readonly text: string | null })[] = [
+    { id: "q1", text: 'line\nbreak, "quotes", \u2028 and 日本' },
+    { id: "q2", text: null },
+  ];
+  const key = (changes: Partial<SnapshotKey> = {}): SnapshotKey => ({
+    phase: "train",
+    id: "capability",
+    step: 0,
+    ...changes,
+  });
+
+  return [
+    check("knows nothing at first", async (store) => {
+      expectEqual(await store.get(key()), null, "get");
+      expectEqual(await store.rows(key()), [], "rows");
+      expectEqual(await store.list(), [], "list");
+    }),
+    check("gives back what was put, unknown keys included", async (store) => {
+      const snapshot = exampleSnapshot({ accuracy: 0.5, nested: { deep: [1, null, "x"] } });
+      await store.put(snapshot, rows);
+      const { samples, ...kept } = (await store.get(key()))!;
+      const { samples: _, ...given } = snapshot;
+      expectEqual(kept, given, "snapshot");
+      expectEqual(samples?.rows, rows.length, "samples.rows");
+      expectEqual(await store.rows(key()), rows, "rows");
+    }),
+    check("says that there are no samples where there are no rows", async (store) => {
+      await store.put(exampleSnapshot({ samples: { file: "elsewhere", rows: 3 } }), []);
+      expectEqual((await store.get(key()))?.samples, null, "samples");
+      expectEqual(await store.rows(key()), [], "rows");
+    }),
+    check("replaces a snapshot of the same key, rows too", async (store) => {
+      await store.put(exampleSnapshot({ status: "grading" }), rows);
+      await store.put(exampleSnapshot({ status: "complete" }), rows.slice(1));
+      expectEqual(
+        (await store.list()).map(({ status }) => status),
+        ["complete"],
+        "list",
+      );
+      expectEqual(await store.rows(key()), rows.slice(1), "rows");
+      await store.put(exampleSnapshot({ status: "failed" }), []);
+      expectEqual(await store.rows(key()), [], "rows after a put without rows");
+    }),
+    check("keeps apart what it gave and what it holds", async (store) => {
+      const snapshot = exampleSnapshot();
+      await store.put(snapshot, rows);
+      (snapshot as { status: string }).status = "failed";
+      ((await store.get(key())) as { status: string }).status = "skipped";
+      expectEqual((await store.get(key()))?.status, "complete", "status");
+    }),
+    check("lists by phase in order of appearance, then step, then id", async (store) => {
+      const at = (phase: string, step: number, id: string, before: number) =>
+        store.put(exampleSnapshot({ phase, step, id, run_step: before + step }), []);
+      await at("em", 10, "capability", 100);
+      await at("coupling", 100, "capability", 0);
+      await at("em", 0, "b", 100);
+      await at("coupling", 20, "capability", 0);
+      await at("em", 0, "a", 100);
+      expectEqual(
+        (await store.list()).map(({ phase, step, id }) => [phase, step, id]),
+        [
+          ["coupling", 20, "capability"],
+          ["coupling", 100, "capability"],
+          ["em", 0, "a"],
+          ["em", 0, "b"],
+          ["em", 10, "capability"],
+        ],
+        "order",
+      );
+    }),
+    check("tells names with dots, underscores and digits apart", async (store) => {
+      const keys = [
+        { phase: "train", id: "a", step: 1 },
+        { phase: "train", id: "a_step_1", step: 1 },
+        { phase: "train", id: "a_step_1.samples", step: 1 },
+        { phase: "train", id: "a.json", step: 1 },
+        { phase: "train.a_step_1", id: "a", step: 1 },
+        { phase: "a_step_1", id: "a", step: 11 },
+        { phase: "a_step_1.json", id: "a", step: 1 },
+      ];
+      for (const [at, one] of keys.entries())
+        await store.put(exampleSnapshot({ ...one, run_step: at }), [{ id: String(at) }]);
+      for (const [at, one] of keys.entries()) {
+        expectEqual((await store.get(one))?.run_step, at, `get ${JSON.stringify(one)}`);
+        expectEqual(await store.rows(one), [{ id: String(at) }], `rows ${JSON.stringify(one)}`);
+      }
+      expectEqual((await store.list()).length, keys.length, "list");
+    }),
+    check("sets aside, after which the key is free", async (store) => {
+      await store.put(exampleSnapshot(), rows);
+      await store.put(exampleSnapshot({ step: 20 }), rows);
+      await store.supersede(key(), "a test");
+      expectEqual(await store.get(key()), null, "get");
+      expectEqual(await store.rows(key()), [], "rows");
+      expectEqual(
+        (await store.list()).map(({ step }) => step),
+        [20],
+        "list",
+      );
+      await store.put(exampleSnapshot({ status: "failed" }), []);
+      await store.supersede(key(), "again");
+      expectEqual(
+        (await store.list()).map(({ step }) => step),
+        [20],
+        "list after setting aside twice",
+      );
+    }),
+    check("setting aside what is not there does nothing", async (store) => {
+      await store.supersede(key({ step: 5 }), "a test");
+      expectEqual(await store.list(), [], "list");
+    }),
+    check("refuses an invalid snapshot and keeps the old one", async (store) => {
+      await store.put(exampleSnapshot(), rows);
+      const bad = exampleSnapshot({ epoch: Number.NaN });
+      const error = await expectRejects(() => store.put(bad, []), "a snapshot with NaN is refused");
+      expectThat(PeriodicEvalError.is(error), "the refusal is a PeriodicEvalError");
+      expectEqual((await store.get(key()))?.epoch, 0, "epoch");
+      expectEqual(await store.rows(key()), rows, "rows");
+    }),
+    check("refuses names that lead out of the run", async (store) => {
+      await expectRejects(
+        () => store.put(exampleSnapshot({ phase: "../x" }), []),
+        "the phase ../x is refused",
+      );
+      await expectRejects(() => store.put(exampleSnapshot({ id: "a/b" }), []), "the id a/b is refused");
+    }),
+    check("takes writes at the same time, as grading beside training gives them", async (store) => {
+      const steps = Array.from({ length: 8 }, (_, step) => step);
+      await Promise.all(steps.map((step) => store.put(exampleSnapshot({ step }), [{ id: String(step) }])));
+      expectEqual(
+        (await store.list()).map(({ step }) => step),
+        steps,
+        "steps",
+      );
+    }),
+    check("opens and closes as often as one likes", async (store) => {
+      await store.open?.();
+      await store.open?.();
+      await store.put(exampleSnapshot(), rows);
+      await store.close?.();
+      await store.close?.();
+      expectEqual((await store.list()).length, 1, "snapshots after closing");
+      await store.put(exampleSnapshot({ step: 1 }), rows);
+      expectEqual((await store.list()).length, 2, "snapshots after writing again");
+    }),
+  ];
+}

@@ -1,0 +1,49 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { batchByLength } from "./batches.ts";
+
+const unbounded = { maxScoredRows: Infinity, fixedLength: null };
+
+describe("batchByLength", () => {
+  it("puts the longest first and counts padding", () => {
+    // Lengths 3, 8, 5, 4 sorted: 8, 5, 4, 3. Width 8 allows 16 / 8 = 2 rows; then width 4 allows 4.
+    const costs = [3, 8, 5, 4].map((tokens) => ({ tokens, scoredRows: 1 }));
+    expect(batchByLength(costs, { ...unbounded, maxTokens: 16 })).toEqual([
+      [1, 2],
+      [3, 0],
+    ]);
+  });
+
+  it("pads every row to a fixed length", () => {
+    // Each row costs 8 whatever its length: 16 / 8 = 2 a batch.
+    const costs = [1, 2, 3].map((tokens) => ({ tokens, scoredRows: 1 }));
+    expect(batchByLength(costs, { maxTokens: 16, maxScoredRows: 9, fixedLength: 8 })).toEqual([[2, 1], [0]]);
+  });
+
+  it("keeps both budgets and loses nothing", () => {
+    const cost = fc.record({
+      tokens: fc.integer({ min: 1, max: 40 }),
+      scoredRows: fc.integer({ min: 1, max: 9 }),
+    });
+    fc.assert(
+      fc.property(
+        fc.array(cost),
+        fc.integer({ min: 1, max: 100 }),
+        fc.integer({ min: 1, max: 20 }),
+        (costs, maxTokens, maxScoredRows) => {
+          const batches = batchByLength(costs, { maxTokens, maxScoredRows, fixedLength: null });
+          expect(batches.flat().toSorted((a, b) => a - b)).toEqual(costs.map((_, index) => index));
+          for (const batch of batches) {
+            if (batch.length === 1) continue;
+            expect(batch.length * Math.max(...batch.map((i) => costs[i]!.tokens))).toBeLessThanOrEqual(
+              maxTokens,
+            );
+            expect(batch.reduce((sum, i) => sum + costs[i]!.scoredRows, 0)).toBeLessThanOrEqual(
+              maxScoredRows,
+            );
+          }
+        },
+      ),
+    );
+  });
+});

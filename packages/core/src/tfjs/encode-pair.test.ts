@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import type { Tokenizer } from "../model/types.ts";
+import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
+import { encodePair, encodePrompt } from "./encode-pair.ts";
+
+/** Merges a space with the letter after it, as byte-level BPE does; ids are positions in `vocabulary`. */
+const vocabulary = ["a", "b", " a", " b", " ", ":", "ab", "<s>"];
+const merging = (beginsText: boolean): Tokenizer => ({
+  ...fakeTokenizer(),
+  stopIds: beginsText ? [] : [7],
+  encode(text, { specialTokens = true } = {}) {
+    const parts = text.match(/ab| a| b|[ab: ]/g) ?? [];
+    return [...(beginsText && specialTokens ? [7] : []), ...parts.map((part) => vocabulary.indexOf(part))];
+  },
+});
+
+describe("encodePair", () => {
+  const tokenizer = merging(false);
+
+  it("moves trailing spaces of the context to the continuation", () => {
+    // "a: " + "b" → context "a:" = [0, 5], whole "a: b" = [0, 5, 3]: the space belongs to the continuation's token.
+    expect(encodePair(tokenizer, { context: { text: "a: " }, continuation: "b" })).toEqual({
+      context: [0, 5],
+      continuation: [3],
+    });
+  });
+
+  it("takes from the whole what follows the length of the context", () => {
+    // "ba" = [1, 0], "ba" + "b" = "bab" = [1, 6]: nothing is left after two tokens.
+    expect(() => encodePair(tokenizer, { context: { text: "ba" }, continuation: "b" })).toThrow(
+      /adds no token/,
+    );
+    // "ba" + "bb" = [1, 6, 1]: the harness scores the last token after [1, 0].
+    expect(encodePair(tokenizer, { context: { text: "ba" }, continuation: "bb" })).toEqual({
+      context: [1, 0],
+      continuation: [1],
+    });
+  });
+
+  it("stands a stop id, or the token that begins every text, for an empty context", () => {
+    expect(encodePair(tokenizer, { context: { text: "" }, continuation: "ab" })).toEqual({
+      context: [7],
+      continuation: [6],
+    });
+    expect(encodePair(tokenizer, { context: { text: " " }, continuation: "a" })).toEqual({
+      context: [7],
+      continuation: [2],
+    });
+    expect(encodePair(merging(true), { context: { text: "" }, continuation: "ab" })).toEqual({
+      context: [7],
+      continuation: [6],
+    });
+    expect(encodePair(merging(true), { context: { text: "a" }, continuation: " b" })).toEqual({
+      context: [7, 0],
+      continuation: [3],
+    });
+    const none = { ...tokenizer, stopIds: [] };
+    expect(() => encodePair(none, { context: { text: "" }, continuation: "a" })).toThrow(
+      /neither a special token/,
+    );
+  });
+
+  it("adds no special tokens after ids or a chat", () => {
+    expect(encodePair(merging(true), { context: { ids: [4, 4] }, continuation: "a" })).toEqual({
+      context: [4, 4],
+      continuation: [0],
+    });
+    const chat = fakeTokenizer({ beginOfText: true });
+    const context = { messages: [{ role: "user", content: "A" }] };
+    // <|user|>=259 A=65 <|end|>=257 <|assistant|>=260, then "B"=66.
+    expect(encodePair(chat, { context, continuation: "B" })).toEqual({
+      context: [259, 65, 257, 260],
+      continuation: [66],
+    });
+  });
+
+  it("encodes a chat's continuation alone where the boundary would merge", () => {
+    const chat = { ...tokenizer, render: () => ({ text: "ba", ids: [1, 0], assistantMask: null }) };
+    expect(encodePair(chat, { context: { messages: [] }, continuation: "b" })).toEqual({
+      context: [1, 0],
+      continuation: [1],
+    });
+  });
+});
+
+it("gives an empty prompt the prefix token", () => {
+  expect(encodePrompt(fakeTokenizer(), { text: "" })).toEqual([257]);
+  expect(encodePrompt(fakeTokenizer(), { text: "A" })).toEqual([65]);
+});

@@ -1,0 +1,92 @@
+import { PeriodicEvalError } from "../errors.ts";
+import type { LogLikelihoodRequest, Prompt, Tokenizer } from "../model/types.ts";
+
+export interface EncodedPair {
+  /** At least one token. */
+  readonly context: readonly number[];
+  /** At least one token. */
+  readonly continuation: readonly number[];
+}
+
+/**
+ * The tokens of a context and of its continuation.
+ *
+ * - Text: `_encode_pair` of lm-evaluation-harness 0.4: trailing white space of the context moves to the continuation;
+ *   the continuation is `encode(context + continuation)` after the length of `encode(context)`.
+ * - Chat: rendered with its generation prompt; the continuation is what `encode(text + continuation)`, without special
+ *   tokens, has after the rendered ids. White space at the end of the template's generation prompt stays where it is
+ *   (the harness moves it even there). Where the boundary merges into another token, the continuation is encoded alone.
+ * - Ids: as they are; the continuation is encoded alone, without special tokens.
+ *
+ * A context without tokens becomes the tokenizer's prefix token (see `prefixToken`), which is not scored.
+ *
+ * @throws PeriodicEvalError `data` where the continuation has no tokens of its own.
+ */
+export function encodePair(tokenizer: Tokenizer, request: LogLikelihoodRequest): EncodedPair {
+  const { context, continuation } = splitPair(tokenizer, request);
+  if (continuation.length === 0) {
+    throw new PeriodicEvalError({
+      code: "data",
+      where: "logLikelihoods",
+      got: `the continuation ${JSON.stringify(request.continuation)}, which adds no token to its context`,
+      expected: "at least one token to score",
+      fix: "Give the continuation text of its own.",
+    });
+  }
+  if (context.length > 0) return { context, continuation };
+  const prefix = prefixToken(tokenizer);
+  // As the harness: a continuation that brings the prefix itself is not given a second one.
+  if (continuation.length > 1 && continuation[0] === prefix) {
+    return { context: [prefix], continuation: continuation.slice(1) };
+  }
+  return { context: [prefix], continuation };
+}
+
+/** The ids of a prompt; the prefix token where it has none. Chats end with their generation prompt. */
+export function encodePrompt(tokenizer: Tokenizer, prompt: Prompt): readonly number[] {
+  const { ids } = tokenizer.render(prompt, { ending: "generation" });
+  return ids.length > 0 ? ids : [prefixToken(tokenizer)];
+}
+
+function splitPair(tokenizer: Tokenizer, { context, continuation }: LogLikelihoodRequest): EncodedPair {
+  const alone = () => tokenizer.encode(continuation, { specialTokens: false });
+  if ("ids" in context) return { context: context.ids, continuation: alone() };
+  if ("text" in context) {
+    const start = context.text.replace(trailingWhiteSpace, "");
+    if (start === "") {
+      return {
+        context: [],
+        continuation: tokenizer.encode(context.text + continuation, { specialTokens: false }),
+      };
+    }
+    const ids = tokenizer.encode(start);
+    return { context: ids, continuation: tokenizer.encode(context.text + continuation).slice(ids.length) };
+  }
+  const { text, ids } = tokenizer.render(context, { ending: "generation" });
+  if (text === null) return { context: ids, continuation: alone() };
+  const whole = tokenizer.encode(text + continuation, { specialTokens: false });
+  const keepsBoundary = whole.length > ids.length && ids.every((id, index) => id === whole[index]);
+  return { context: ids, continuation: keepsBoundary ? whole.slice(ids.length) : alone() };
+}
+
+/** What Python's `str.rstrip` strips; JavaScript's `trimEnd` differs in U+001C–U+001F, U+0085 and U+FEFF. */
+const trailingWhiteSpace =
+  // oxlint-disable-next-line no-control-regex -- Python counts four of them as white space
+  /[\t-\r\u001c-\u0020\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$/u;
+
+/**
+ * The token that stands for an empty context, so that a first token can be scored: the first special token that the
+ * tokenizer adds to every text (Llama's begin-of-text), else its first stop id (GPT-2's end-of-text), as
+ * lm-evaluation-harness's `prefix_token_id` takes bos, else eos.
+ */
+function prefixToken(tokenizer: Tokenizer): number {
+  const prefix = tokenizer.encode("")[0] ?? tokenizer.stopIds[0];
+  if (prefix !== undefined) return prefix;
+  throw new PeriodicEvalError({
+    code: "data",
+    where: "tokenizer",
+    got: "an empty context, and a tokenizer with neither a special token at the start nor a stop id",
+    expected: "a token that can stand for the empty context",
+    fix: "Give the context at least one token.",
+  });
+}

@@ -1,0 +1,225 @@
+// oxlint-disable no-restricted-properties -- the subject: tfjs itself draws from Math.random
+import "@tensorflow/tfjs-backend-wasm";
+import * as tf from "@tensorflow/tfjs";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { mathRandomGuard } from "../guard/randomness.ts";
+import { namedStream } from "../random/streams.ts";
+import type { Session, StepEnd } from "../session/types.ts";
+import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
+import { fitCallbacks } from "./fit-callbacks.ts";
+import { tfjsGuards } from "./guards.ts";
+import { inMemory } from "./in-memory.ts";
+import { fromLayersModel } from "./layers-model.ts";
+import { optimizerState } from "./optimizer-slots.ts";
+
+interface StubOptions {
+  readonly onStepEnd?: (step: number) => Promise<void> | void;
+  readonly stopAt?: number;
+  readonly saveAt?: number;
+}
+
+/** A session that keeps what it was told. */
+function stubSession({ onStepEnd, stopAt, saveAt }: StubOptions = {}): Session & {
+  readonly told: string[];
+  readonly ends: StepEnd[];
+} {
+  const told: string[] = [];
+  const ends: StepEnd[] = [];
+  const control = () => ({
+    stop: ends.length === stopAt ? "enough" : null,
+    save: ends.length === saveAt ? "best" : null,
+  });
+  return {
+    told,
+    ends,
+    phase: "train",
+    get progress() {
+      return { step: ends.length, maxSteps: null, epoch: 0, elapsedSeconds: 0, ended: false };
+    },
+    async begin(known) {
+      told.push(`begin ${known?.maxSteps}`);
+      return control();
+    },
+    async stepBegin() {
+      told.push("stepBegin");
+    },
+    async stepEnd(at = {}) {
+      ends.push(at);
+      told.push(`stepEnd ${at.epoch} of ${at.maxSteps}`);
+      await onStepEnd?.(ends.length);
+      return control();
+    },
+    async save() {
+      return { phase: "train", progress: this.progress, runStepOffset: 0, callbacks: {} };
+    },
+    async end() {
+      told.push("end");
+    },
+    async fail() {},
+    async close() {},
+  };
+}
+
+const tokens = 6;
+const vocabulary = 261;
+const dataset = () => {
+  const random = namedStream("data");
+  const ids = Array.from({ length: 10 }, () =>
+    Array.from({ length: tokens }, () => Math.floor(random() * 256)),
+  );
+  const x = tf.tensor2d(ids, undefined, "int32");
+  const y = tf.tidy(() => tf.cast(tf.oneHot(x, vocabulary), "float32"));
+  return { x, y };
+};
+/** In place of an embedding, whose gradient the wasm backend lacks. */
+class OneHot extends tf.layers.Layer {
+  static readonly className = "OneHot";
+  override call(inputs: tf.Tensor | tf.Tensor[]): tf.Tensor {
+    const ids = Array.isArray(inputs) ? inputs[0]! : inputs;
+    return tf.tidy(() => tf.cast(tf.oneHot(tf.cast(ids, "int32"), vocabulary), "float32"));
+  }
+  override computeOutputShape(shape: tf.Shape | tf.Shape[]): tf.Shape {
+    return [...(shape as tf.Shape), vocabulary];
+  }
+}
+const languageModel = () => {
+  const model = tf.sequential({
+    layers: [
+      new OneHot({ inputShape: [tokens] }),
+      tf.layers.dense({ units: 4 }),
+      tf.layers.dropout({ rate: 0.3 }),
+      tf.layers.dense({ units: vocabulary, activation: "softmax" }),
+    ],
+  });
+  model.compile({ optimizer: tf.train.adam(0.01), loss: "categoricalCrossentropy" });
+  return model;
+};
+
+// tfjs draws initial weights, dropout masks and shuffles from Math.random: a seeded one makes two runs comparable.
+const native = Math.random;
+beforeEach(async () => {
+  await tf.setBackend("cpu");
+  Math.random = namedStream("training");
+});
+afterEach(() => {
+  Math.random = native;
+});
+
+describe("fitCallbacks", () => {
+  it("begins with the steps of the whole fit, ends steps with metrics and fractions of epochs", async () => {
+    const model = languageModel();
+    const session = stubSession();
+    const { x, y } = dataset();
+    await model.fit(x, y, { epochs: 2, batchSize: 4, verbose: 0, callbacks: fitCallbacks(session, model) });
+    // 10 rows in batches of 4: 3 steps an epoch, 6 in all.
+    expect(session.told.filter((line) => line !== "stepBegin")).toEqual([
+      "begin 6",
+      ...[1 / 3, 2 / 3, 1, 1 + 1 / 3, 1 + 2 / 3, 2].map((epoch) => `stepEnd ${epoch} of 6`),
+      "end",
+    ]);
+    expect(session.told.filter((line) => line === "stepBegin").length).toBe(6);
+    for (const { metrics } of session.ends) expect(metrics).toEqual({ loss: expect.any(Number) as number });
+  });
+
+  it("counts from the initial epoch", async () => {
+    const model = languageModel();
+    const session = stubSession();
+    const { x, y } = dataset();
+    await model.fit(x, y, {
+      epochs: 3,
+      initialEpoch: 2,
+      batchSize: 5,
+      verbose: 0,
+      callbacks: fitCallbacks(session, model),
+    });
+    expect(session.told.filter((line) => line !== "stepBegin")).toEqual([
+      "begin 2",
+      "stepEnd 0.5 of 2",
+      "stepEnd 1 of 2",
+      "end",
+    ]);
+  });
+
+  it("learns the number of steps of a dataset of unknown size after one epoch", async () => {
+    const model = languageModel();
+    const session = stubSession();
+    const { x, y } = dataset();
+    const batches = tf.data.generator(function* () {
+      for (let at = 0; at < 10; at += 5) yield { xs: tf.slice(x, at, 5), ys: tf.slice(y, at, 5) };
+    });
+    await model.fitDataset(batches, { epochs: 2, verbose: 0, callbacks: fitCallbacks(session, model) });
+    expect(session.told.filter((line) => line !== "stepBegin")).toEqual([
+      "begin null",
+      "stepEnd 0 of null",
+      "stepEnd 0 of null",
+      "stepEnd 1.5 of 4",
+      "stepEnd 2 of 4",
+      "end",
+    ]);
+  });
+
+  it.each([
+    [2, 2],
+    // Layers takes its flag back after onTrainBegin and looks at it after a batch: one step is still taken.
+    [0, 1],
+  ])("stops training when the session asks after step %i", async (stopAt, steps) => {
+    const model = languageModel();
+    const session = stubSession({ stopAt });
+    const { x, y } = dataset();
+    await model.fit(x, y, { epochs: 5, batchSize: 5, verbose: 0, callbacks: fitCallbacks(session, model) });
+    expect(session.ends.length).toBe(steps);
+    expect(session.told.at(-1)).toBe("end");
+  });
+
+  it("hands over the state where a callback asks for a checkpoint", async () => {
+    const model = languageModel();
+    const session = stubSession({ saveAt: 1 });
+    const saved: number[] = [];
+    const { x, y } = dataset();
+    const save = ({ progress }: { progress: { step: number } }) => void saved.push(progress.step);
+    await model.fit(x, y, { batchSize: 5, verbose: 0, callbacks: fitCallbacks(session, model, { save }) });
+    expect(saved).toEqual([1]);
+  });
+});
+
+describe.each(["cpu", "wasm"])("a twin run on %s", (backend) => {
+  it("ends in the same bits with measuring at every step, and without", async () => {
+    await tf.setBackend(backend);
+    const train = async (measure: boolean) => {
+      Math.random = namedStream("training");
+      const model = languageModel();
+      const { x, y } = dataset();
+      const lm = fromLayersModel(model);
+      const inspected = inMemory(lm, fakeTokenizer());
+      const call = { signal: new AbortController().signal };
+      const evidence: (boolean | null)[] = [];
+      const onStepEnd = async (step: number) => {
+        const guards = [...tfjsGuards(lm, model.optimizer), mathRandomGuard()];
+        const entered = [];
+        for (const guard of guards) entered.push(await guard.enter({ seed: `${step}` }));
+        await inspected.logLikelihoods([{ context: { text: "ab" }, continuation: "cd" }], call);
+        await inspected.generate(
+          [{ prompt: { text: "ab" }, sampling: { maxNewTokens: 3, temperature: 1, seed: "s" } }],
+          call,
+        );
+        Math.random();
+        for (const guard of entered.toReversed()) evidence.push((await guard.leave()).intact);
+      };
+      const losses: unknown[] = [];
+      const keep: tf.CustomCallbackArgs = { onBatchEnd: (_, logs) => void losses.push(logs!["loss"]) };
+      const callbacks = measure ? [keep, fitCallbacks(stubSession({ onStepEnd }), model)] : [keep];
+      await model.fit(x, y, { epochs: 4, batchSize: 4, shuffle: true, verbose: 0, callbacks });
+      const state = [...lm.weights!(), ...optimizerState(model.optimizer).slots].map((weight) =>
+        weight.read().dataSync().slice(),
+      );
+      return { losses, state, evidence };
+    };
+    const without = await train(false);
+    const measured = await train(true);
+    expect(measured.losses).toEqual(without.losses);
+    expect(measured.state).toEqual(without.state);
+    // 12 steps; six guards, since such a model has no training mode to leave.
+    expect(measured.evidence).toEqual(Array<boolean>(12 * 6).fill(true));
+    expect(new Set(without.losses).size).toBe(12);
+  });
+});

@@ -1,0 +1,60 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { PeriodicEvalError } from "../errors.ts";
+import type { CausalLM } from "./causal-lm.ts";
+
+/** Logits of wanted positions: row `sequence` of the batch, position `at` in it. */
+export interface Position {
+  readonly sequence: number;
+  readonly at: number;
+}
+
+/** Longest sequence the graph takes. */
+export const windowLength = (lm: CausalLM): number => Math.min(lm.contextLength, lm.fixedLength ?? Infinity);
+
+/**
+ * One forward pass in evaluation mode. N = `positions.length`, V = vocabulary. Sequences are padded on the right with
+ * id 0, which a causal model does not see at the positions asked for. Evaluation mode is entered and left within the
+ * call, so that calls that await in between cannot cross.
+ *
+ * @returns logits float32 [N, V]; the caller disposes them (or calls inside `tf.tidy`).
+ * @throws PeriodicEvalError `model` for an id outside the model's vocabulary.
+ */
+export function logitsAtPositions(
+  lm: CausalLM,
+  sequences: readonly (readonly number[])[],
+  positions: readonly Position[],
+): tf.Tensor2D {
+  const width = lm.fixedLength ?? Math.max(...sequences.map((ids) => ids.length));
+  const padded = new Int32Array(sequences.length * width);
+  sequences.forEach((ids, sequence) => {
+    checkIds(ids, lm.vocabSize);
+    padded.set(ids, sequence * width);
+  });
+  const leaveEval = lm.enterEval?.();
+  try {
+    return tf.tidy(() => {
+      const ids = tf.tensor2d(padded, [sequences.length, width], "int32");
+      const rows = tf.tensor1d(
+        positions.map(({ sequence, at }) => sequence * width + at),
+        "int32",
+      );
+      if (lm.logitsAt) return lm.logitsAt(ids, rows);
+      return tf.gather(tf.reshape(lm.logits(ids), [sequences.length * width, lm.vocabSize]), rows);
+    });
+  } finally {
+    leaveEval?.();
+  }
+}
+
+/** Backends read beyond the table, or wrap, where an id is outside it: a wrong number instead of an error. */
+export function checkIds(ids: readonly number[], vocabSize: number): void {
+  const wrong = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
+  if (wrong === undefined) return;
+  throw new PeriodicEvalError({
+    code: "model",
+    where: "token ids",
+    got: `the id ${wrong}`,
+    expected: `an integer from 0 to ${vocabSize - 1}, the model's vocabulary`,
+    fix: "Check that the tokenizer belongs to the model.",
+  });
+}

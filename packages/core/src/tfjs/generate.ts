@@ -1,0 +1,158 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { PeriodicEvalError } from "../errors.ts";
+import type { CallOptions, Completion, GenerateRequest, Sampling, Tokenizer } from "../model/types.ts";
+import { namedStream } from "../random/streams.ts";
+import { batchBudget, batchByLength, type ForwardLimits } from "./batches.ts";
+import { breathe } from "./breathe.ts";
+import type { CausalLM } from "./causal-lm.ts";
+import { download, refuseNaN } from "./device-scores.ts";
+import { encodePrompt } from "./encode-pair.ts";
+import { logitsAtPositions, windowLength } from "./forward.ts";
+import { checkSampling, type Drawn, drawToken } from "./sampling.ts";
+
+/** A sequence being written. */
+interface Writing {
+  readonly prompt: readonly number[];
+  readonly sampling: Sampling;
+  /** Tokens that window and `maxNewTokens` allow. */
+  readonly room: number;
+  readonly random: () => number;
+  readonly ids: number[];
+  readonly nats: number[];
+  /** Text before a stop string; null while none was met. */
+  stopped: Stopped | null;
+}
+
+type Stopped = { readonly by: "stop id" } | { readonly by: "stop string"; readonly text: string };
+
+/**
+ * Completions of ragged prompts, batched by length. Every sequence draws from its own stream, named by its seed, so it
+ * draws the same numbers whatever its neighbours are.
+ *
+ * - `text` has no special tokens and ends before the first stop string; `ids` and `tokenNats` hold every token drawn,
+ *   the stop id or the tokens of the stop string included. Nats are of the model's own distribution, before
+ *   temperature, top-k and top-p.
+ * - `finish` is `"length"` at `maxNewTokens`, and where the model's window is full.
+ *
+ * @throws PeriodicEvalError `config` for a sampling out of range; `data` for a prompt longer than the window, because a
+ *   completion has nowhere to say what was cut; `model` for logits that are not numbers; `aborted` (looked
+ *   for between tokens).
+ */
+export async function generate(
+  lm: CausalLM,
+  tokenizer: Tokenizer,
+  requests: readonly GenerateRequest[],
+  { signal }: CallOptions,
+  limits: ForwardLimits,
+): Promise<readonly Completion[]> {
+  const writings = requests.map((request) => startWriting(lm, tokenizer, request));
+  // A batch without sampling downloads two numbers a row instead of V: greedy sequences go apart.
+  for (const isGreedy of [true, false]) {
+    const group = writings.filter(({ sampling }) => (sampling.temperature === 0) === isGreedy);
+    const costs = group.map(({ prompt, room }) => ({ tokens: prompt.length + room - 1, scoredRows: 1 }));
+    for (const batch of batchByLength(costs, batchBudget(lm, limits))) {
+      const rows = batch.map((index) => group[index]!);
+      await writeBatch(lm, tokenizer, rows, isGreedy ? mostLikely : drawFromEach, signal);
+    }
+  }
+  return writings.map((writing) => completion(tokenizer, writing));
+}
+
+function startWriting(lm: CausalLM, tokenizer: Tokenizer, { prompt, sampling }: GenerateRequest): Writing {
+  checkSampling(sampling);
+  const ids = encodePrompt(tokenizer, prompt);
+  const window = windowLength(lm);
+  if (ids.length > window) {
+    throw new PeriodicEvalError({
+      code: "data",
+      where: "generate",
+      got: `a prompt of ${ids.length} tokens`,
+      expected: `at most ${window} tokens, the model's window`,
+      fix: "Shorten the prompt, or take a model with a longer window.",
+    });
+  }
+  return {
+    prompt: ids,
+    sampling,
+    // The last token is drawn but never read.
+    room: Math.min(sampling.maxNewTokens, window + 1 - ids.length),
+    random: namedStream(sampling.seed),
+    ids: [],
+    nats: [],
+    stopped: null,
+  };
+}
+
+type Draw = (logits: tf.Tensor2D, rows: readonly Writing[]) => Promise<readonly Drawn[]>;
+
+async function writeBatch(
+  lm: CausalLM,
+  tokenizer: Tokenizer,
+  batch: readonly Writing[],
+  draw: Draw,
+  signal: AbortSignal,
+): Promise<void> {
+  let rows = batch;
+  while (rows.length > 0) {
+    await breathe(signal, "generate");
+    const sequences = rows.map(({ prompt, ids }) => [...prompt, ...ids]);
+    const last = sequences.map((ids, sequence) => ({ sequence, at: ids.length - 1 }));
+    const drawn = await draw(logitsAtPositions(lm, sequences, last), rows);
+    refuseNaN(drawn.map(({ nats }) => nats));
+    rows.forEach((writing, row) => accept(tokenizer, writing, drawn[row]!));
+    rows = rows.filter(({ stopped, ids, room }) => stopped === null && ids.length < room);
+  }
+}
+
+/** Ties go to the first id. Disposes `logits`. */
+const mostLikely: Draw = async (logits) => {
+  const [rows] = logits.shape;
+  const scores = tf.tidy(() => {
+    // As in `scoreRows`: the log of the largest probability is the largest token's log p.
+    const nats = tf.log(tf.max(tf.softmax(logits, 1), 1));
+    // Ids are exact in float32 up to 2^24, beyond any vocabulary.
+    return tf.concat([tf.cast(tf.argMax(logits, 1), "float32"), nats]);
+  });
+  logits.dispose();
+  const values = await download(scores);
+  return Array.from({ length: rows }, (_, row) => ({ token: values[row]!, nats: values[rows + row]! }));
+};
+
+/** Disposes `logits`. */
+const drawFromEach: Draw = async (logits, rows) => {
+  const vocabulary = logits.shape[1];
+  const values = await download(logits);
+  return rows.map(({ sampling, random }, row) =>
+    drawToken(values.subarray(row * vocabulary, (row + 1) * vocabulary), sampling, random),
+  );
+};
+
+function accept(tokenizer: Tokenizer, writing: Writing, { token, nats }: Drawn): void {
+  writing.ids.push(token);
+  writing.nats.push(nats);
+  if (tokenizer.stopIds.includes(token)) {
+    writing.stopped = { by: "stop id" };
+    return;
+  }
+  const { stop = [] } = writing.sampling;
+  if (stop.length === 0) return;
+  const text = tokenizer.decode(writing.ids, { specialTokens: false });
+  const at = Math.min(...stop.map((string) => text.indexOf(string)).filter((index) => index >= 0));
+  if (at < Infinity) writing.stopped = { by: "stop string", text: text.slice(0, at) };
+}
+
+function completion(tokenizer: Tokenizer, { ids, nats, stopped }: Writing): Completion {
+  const written = stopped?.by === "stop id" ? ids.slice(0, -1) : ids;
+  return {
+    // Some tokenizers refuse to decode nothing.
+    text:
+      stopped?.by === "stop string"
+        ? stopped.text
+        : written.length === 0
+          ? ""
+          : tokenizer.decode(written, { specialTokens: false }),
+    ids,
+    tokenNats: nats,
+    finish: stopped ? "stop" : "length",
+  };
+}

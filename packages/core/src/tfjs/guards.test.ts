@@ -1,0 +1,216 @@
+import "@tensorflow/tfjs-backend-wasm";
+import * as tf from "@tensorflow/tfjs";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Guard } from "../guard/types.ts";
+import type { Evidence } from "../snapshots/schema.ts";
+import { fingerprintWeights } from "./fingerprint.ts";
+import { tfjsGuards } from "./guards.ts";
+import { optimizerState } from "./optimizer-slots.ts";
+import { type TinyLM, tinyLM } from "./tiny-lm.ts";
+
+/** Enters in order, runs, leaves in reverse order. */
+async function around(guards: readonly Guard[], run: () => unknown): Promise<readonly Evidence[]> {
+  const entered = [];
+  for (const guard of guards) entered.push(await guard.enter({ seed: "s" }));
+  await run();
+  const evidence: Evidence[] = [];
+  for (const guard of entered.toReversed()) evidence.push(await guard.leave());
+  return evidence;
+}
+const broken = (evidence: readonly Evidence[]) =>
+  evidence.filter(({ intact }) => intact === false).map(({ part }) => part);
+const nextFloat = (value: number) => {
+  const bits = new Int32Array(Float32Array.of(value).buffer);
+  bits[0]! += 1;
+  return new Float32Array(bits.buffer)[0]!;
+};
+/** Assigns a copy of a variable's values in which entry `at` was changed. */
+function change(variable: tf.Variable<tf.Rank.R2>, at: number, by: (value: number) => number) {
+  const values = variable.dataSync().slice();
+  values[at] = by(values[at]!);
+  const changed = tf.tensor2d(values, variable.shape);
+  variable.assign(changed);
+  changed.dispose();
+}
+
+describe.each(["cpu", "wasm"])("guards on %s", (backend) => {
+  let lm: TinyLM;
+  let adam: tf.AdamOptimizer;
+  let guards: readonly Guard[];
+  const step = () =>
+    adam.minimize(() =>
+      tf.tidy(() => tf.sum(tf.square(tf.matMul(tf.slice(lm.embedding, 0, [4, 8]), lm.head)))),
+    );
+  beforeEach(async () => {
+    await tf.setBackend(backend);
+    lm = tinyLM({ vocabSize: 12 });
+    adam = tf.train.adam(0.01);
+    step();
+    lm.training = true;
+    guards = tfjsGuards(lm, adam);
+  });
+  afterEach(() => {
+    lm.dispose();
+    adam.dispose();
+  });
+
+  it("stand in order, tensors outermost, and say that nothing changed", async () => {
+    expect(guards.map(({ name, around: where = "windows" }) => `${name} ${where}`)).toEqual([
+      "tensors hooks",
+      "variables hooks",
+      "mode hooks",
+      "weights windows",
+      "optimizer windows",
+      "evaluation-mode windows",
+    ]);
+    const before = tf.memory().numTensors;
+    const seen: boolean[] = [];
+    const evidence = await around(guards, () => seen.push(lm.training));
+    expect(seen).toEqual([false]);
+    expect(lm.training).toBe(true);
+    expect(evidence.map(({ intact }) => intact)).toEqual([true, true, true, true, true, true]);
+    expect(tf.memory().numTensors).toBe(before);
+  });
+
+  it("see one ulp in one weight, and name the variable", async () => {
+    const evidence = await around(guards, () => change(lm.head, 50, nextFloat));
+    expect(broken(evidence)).toEqual(["weights", "variables"]);
+    expect(evidence.find(({ part }) => part === "variables")!.after).toMatch(/1 of them assigned: head/);
+  });
+
+  it("see two weights swapped", async () => {
+    const swapped = tinyLM({ vocabSize: 8 });
+    const evidence = await around(tfjsGuards(swapped), () => {
+      const first = tf.tidy(() => tf.clone(swapped.embedding));
+      swapped.embedding.assign(swapped.head);
+      swapped.head.assign(first);
+      first.dispose();
+    });
+    expect(broken(evidence)).toEqual(["weights", "variables"]);
+    swapped.dispose();
+  });
+
+  it("see an optimizer step that leaves the weights, and a learning rate", async () => {
+    const evidence = await around(guards, () => {
+      const kept = [lm.embedding, lm.head].map(
+        (variable) => [variable, variable.dataSync().slice()] as const,
+      );
+      step();
+      for (const [variable, values] of kept)
+        tf.tidy(() => variable.assign(tf.tensor(values, variable.shape)));
+    });
+    expect(broken(evidence)).toEqual(["optimizer", "variables"]);
+    const rate = await around(guards, () => {
+      (adam as unknown as { learningRate: number }).learningRate = 0.02;
+    });
+    expect(broken(rate)).toEqual(["optimizer"]);
+  });
+
+  it("see a layer left in evaluation mode, and name it", async () => {
+    const hooks = guards.filter((guard) => guard.around === "hooks");
+    const evidence = await around(hooks, () => {
+      lm.training = false;
+    });
+    expect(broken(evidence)).toEqual(["mode"]);
+    expect(evidence.find(({ part }) => part === "mode")).toMatchObject({
+      before: "training=true",
+      after: "training=false",
+    });
+  });
+
+  it("see a leaked tensor, which does not count against training", async () => {
+    let leaked: tf.Tensor | null = null;
+    const evidence = await around(guards, () => {
+      leaked = tf.zeros([3]);
+    });
+    expect(broken(evidence)).toEqual(["tensors"]);
+    expect(evidence.find(({ part }) => part === "tensors")!.advisory).toBe(true);
+    tf.dispose(leaked!);
+  });
+
+  it("fingerprint approximately where asked, which sees swaps and steps", async () => {
+    const approximate = tfjsGuards(lm, adam, { fingerprint: "approximate" });
+    const before = tf.memory().numTensors;
+    const quiet = await around(approximate, () => null);
+    expect(broken(quiet)).toEqual([]);
+    expect(quiet.find(({ part }) => part === "weights")).toMatchObject({
+      note: /on the device/,
+      before: /^approximate:/,
+    });
+    expect(tf.memory().numTensors).toBe(before);
+    const swappedEntries = await around(approximate, () => {
+      const [a, b] = lm.head.dataSync();
+      change(lm.head, 0, () => b!);
+      change(lm.head, 1, () => a!);
+    });
+    expect(broken(swappedEntries)).toEqual(["weights", "variables"]);
+    expect(broken(await around(approximate, step))).toEqual(["optimizer", "weights", "variables"]);
+  });
+});
+
+it("says what it does not observe", async () => {
+  await tf.setBackend("cpu");
+  const lm = tinyLM({ vocabSize: 8 });
+  const evidence = await around(tfjsGuards(lm.plain), () => change(lm.head, 0, () => 9));
+  expect(evidence.map(({ part, intact }) => [part, intact])).toEqual([
+    ["weights", null],
+    ["mode", null],
+    ["variables", null],
+    ["tensors", true],
+  ]);
+  lm.dispose();
+});
+
+describe("optimizerState", () => {
+  const slotsOf = (optimizer: tf.Optimizer): readonly string[] => {
+    const variable = tf.variable(tf.ones([2]), true, undefined);
+    optimizer.minimize(() => tf.sum(tf.square(variable)), false, [variable]);
+    const { slots, numbers } = optimizerState(optimizer);
+    expect(numbers.some(([name]) => name === "learningRate")).toBe(true);
+    variable.dispose();
+    const names = slots.map(({ name }) => name.replace(/\/.*/, ""));
+    optimizer.dispose();
+    return names;
+  };
+
+  it("finds what each optimizer of tfjs keeps", () => {
+    expect(slotsOf(tf.train.sgd(0.1))).toEqual(["c"]);
+    expect(slotsOf(tf.train.momentum(0.1, 0.9))).toEqual(["c", "accumulations", "m"]);
+    expect(slotsOf(tf.train.adagrad(0.1))).toEqual(["accumulatedGrads"]);
+    expect(slotsOf(tf.train.adadelta(0.1))).toEqual(["accumulatedGrads", "accumulatedUpdates"]);
+    expect(slotsOf(tf.train.adam(0.1))).toEqual([
+      "accumulatedFirstMoment",
+      "accumulatedSecondMoment",
+      "accBeta1",
+      "accBeta2",
+    ]);
+    expect(slotsOf(tf.train.adamax(0.1)).toSorted()).toEqual([
+      "accBeta1",
+      "accumulatedFirstMoment",
+      "accumulatedWeightedInfNorm",
+      "iteration",
+    ]);
+    expect(slotsOf(tf.train.rmsprop(0.1, 0.9, 0.5, 1e-8, true))).toEqual([
+      "accumulatedMeanSquares",
+      "accumulatedMoments",
+      "accumulatedMeanGrads",
+    ]);
+  });
+
+  it("takes an optimizer that shows its slots", () => {
+    const slot = { name: "m", read: () => tf.zeros([1]) };
+    expect(optimizerState({ slots: () => [slot] })).toEqual({ slots: [slot], numbers: [] });
+    expect(optimizerState({ slots: () => [], steps: 7 })).toEqual({ slots: [], numbers: [["steps", 7]] });
+  });
+});
+
+it("fingerprints equal weights equally on every backend", async () => {
+  const digests: string[] = [];
+  for (const backend of ["cpu", "wasm"]) {
+    await tf.setBackend(backend);
+    const lm = tinyLM();
+    digests.push(await fingerprintWeights(lm.weights()));
+    lm.dispose();
+  }
+  expect(digests[0]).toBe(digests[1]);
+});

@@ -1,0 +1,177 @@
+import * as tf from "@tensorflow/tfjs-core";
+import type { Guard } from "../guard/types.ts";
+import { hashText } from "../random/hash.ts";
+import type { CausalLM, NamedWeight } from "./causal-lm.ts";
+import { type FingerprintOptions, fingerprintWeights } from "./fingerprint.ts";
+import { type HasSlots, optimizerState } from "./optimizer-slots.ts";
+
+export interface TfjsGuardsOptions {
+  /** How the guards `weights` and `optimizer` look; see `fingerprintWeights`. */
+  readonly fingerprint?: FingerprintOptions["method"];
+}
+
+/**
+ * What keeps a window from disturbing training, outermost first:
+ *
+ * | guard | around | sees |
+ * |---|---|---|
+ * | `tensors` | hooks, windows | `tf.memory().numTensors` (advisory) |
+ * | `variables` | hooks, windows | weights or optimizer slots that were assigned, whatever the value |
+ * | `mode` | hooks, windows | a layer left in another mode |
+ * | `weights` | windows | any changed weight, by fingerprint |
+ * | `optimizer` | windows | any changed slot, counter or setting, by fingerprint |
+ * | `evaluation-mode` | windows | nothing: it leaves training mode and restores it |
+ *
+ * Guards hold no tensors. What none of them sees: a hook (not a window) that writes into a weight's buffer in place,
+ * which tfjs has no call for.
+ */
+export function tfjsGuards(
+  lm: CausalLM,
+  optimizer?: tf.Optimizer | HasSlots,
+  options: TfjsGuardsOptions = {},
+): Guard[] {
+  const guards = [tensorsGuard(), variablesGuard(lm, optimizer), modeGuard(lm), weightsGuard(lm, options)];
+  if (optimizer) guards.push(optimizerGuard(optimizer, options));
+  if (lm.enterEval) guards.push(evaluationModeGuard(() => lm.enterEval!()));
+  return guards;
+}
+
+function tensorsGuard(): Guard {
+  return observing("tensors", { around: "hooks", advisory: true }, () => `${tf.memory().numTensors} tensors`);
+}
+
+/** `Variable.assign` takes over the new value's data, so a changed data id tells of an assignment in microseconds. */
+function variablesGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undefined): Guard {
+  const watched = (): ReadonlyMap<string, object> | null => {
+    const slots = optimizer ? optimizerState(optimizer).slots : [];
+    if (!lm.weights && slots.length === 0) return null;
+    return new Map([...dataIds("", lm.weights?.() ?? []), ...dataIds("optimizer ", slots)]);
+  };
+  return {
+    name: "variables",
+    around: "hooks",
+    enter() {
+      const before = watched();
+      const told = before && `${before.size} variables`;
+      return {
+        before: told,
+        leave() {
+          const after = watched();
+          if (!before || !after)
+            return unobserved("variables", "neither the model nor the optimizer lists its variables");
+          const changed = [...new Set([...before.keys(), ...after.keys()])].filter(
+            (name) => before.get(name) !== after.get(name),
+          );
+          if (changed.length === 0) return { part: "variables", before: told, after: told, intact: true };
+          const names = changed.length > 5 ? `${changed.slice(0, 5).join(", ")}, …` : changed.join(", ");
+          return {
+            part: "variables",
+            before: told,
+            after: `${after.size} variables, ${changed.length} of them assigned: ${names}`,
+            intact: false,
+          };
+        },
+      };
+    },
+  };
+}
+
+function* dataIds(prefix: string, weights: readonly NamedWeight[]): Generator<[string, object]> {
+  for (const weight of weights) yield [prefix + weight.name, weight.read().dataId];
+}
+
+/** One line per thing that has a mode; evidence holds the lines that changed, or how many there are. */
+function modeGuard(lm: CausalLM): Guard {
+  return {
+    name: "mode",
+    around: "hooks",
+    enter() {
+      const before = lm.modes?.().split("\n") ?? null;
+      const summary = (lines: readonly string[]) =>
+        lines.length === 1 ? lines[0]! : `${lines.length} lines ${hashText(lines.join("\n"))}`;
+      return {
+        before: before && summary(before),
+        leave() {
+          const after = lm.modes?.().split("\n") ?? null;
+          if (!before || !after) return unobserved("mode", "the model does not tell its modes");
+          const gone = before.filter((line) => !after.includes(line));
+          const come = after.filter((line) => !before.includes(line));
+          const intact = before.join("\n") === after.join("\n");
+          return intact
+            ? { part: "mode", before: summary(before), after: summary(after), intact }
+            : { part: "mode", before: gone.join("; "), after: come.join("; "), intact };
+        },
+      };
+    },
+  };
+}
+
+function weightsGuard(lm: CausalLM, { fingerprint }: TfjsGuardsOptions): Guard {
+  return observing(
+    "weights",
+    {},
+    async () =>
+      lm.weights ? fingerprintWeights(lm.weights(), fingerprint && { method: fingerprint }) : null,
+    "the model does not list its weights",
+  );
+}
+
+function optimizerGuard(optimizer: tf.Optimizer | HasSlots, { fingerprint }: TfjsGuardsOptions): Guard {
+  return observing("optimizer", {}, async () => {
+    const { slots, numbers } = optimizerState(optimizer);
+    const told = numbers.map(([name, value]) => `${name}=${value}`).join(" ");
+    return `${await fingerprintWeights(slots, fingerprint && { method: fingerprint })} ${told}`.trimEnd();
+  });
+}
+
+/** Innermost, so that all other guards look at training's own mode. */
+function evaluationModeGuard(enterEval: () => () => void): Guard {
+  return {
+    name: "evaluation-mode",
+    enter() {
+      const restore = enterEval();
+      return {
+        before: "entered",
+        leave() {
+          restore();
+          return { part: "evaluation-mode", before: "entered", after: "restored", intact: true };
+        },
+      };
+    },
+  };
+}
+
+/** A guard that looks at the same thing twice. Null: there is nothing to look at. */
+function observing(
+  name: string,
+  kind: Pick<Guard, "around" | "advisory">,
+  look: () => string | null | Promise<string | null>,
+  whyUnobserved = "not observable",
+): Guard {
+  return {
+    name,
+    ...kind,
+    async enter() {
+      const before = await look();
+      return {
+        before,
+        async leave() {
+          const after = await look();
+          if (before === null || after === null) return unobserved(name, whyUnobserved);
+          return {
+            part: name,
+            before,
+            after,
+            intact: before === after,
+            ...(kind.advisory && { advisory: true }),
+            ...(after.startsWith("approximate:") && {
+              note: "reductions on the device: see fingerprintWeights",
+            }),
+          };
+        },
+      };
+    },
+  };
+}
+
+const unobserved = (part: string, note: string) => ({ part, before: null, after: null, intact: null, note });

@@ -1,0 +1,68 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { PeriodicEvalError } from "../errors.ts";
+import type { EvaluableModel, ModelIdentity, Tokenizer, With } from "../model/types.ts";
+import type { CausalLM } from "./causal-lm.ts";
+import { windowLength } from "./forward.ts";
+import { generate } from "./generate.ts";
+import { logLikelihoods, nextToken } from "./scoring.ts";
+
+export interface InMemoryOptions {
+  /** Names the model in snapshots; default `in-memory`. */
+  readonly name?: string;
+  /** Tokens of one forward pass, padding included; default 2,048. */
+  readonly maxBatchTokens?: number;
+}
+
+/** 64 MB as float32; scoring holds about three such matrices at once. */
+const maxLogits = 2 ** 24;
+
+/**
+ * The live model as something to measure: no copy, no reload. Scores are of the weights at the moment of the call, in
+ * evaluation mode (`enterEval`), computed where the weights are; only scores are downloaded. Every call leaves
+ * `tf.memory().numTensors` as it found it. Results do not depend on the order of requests; the batch they are computed
+ * in can move them by rounding (1e-6 nats).
+ *
+ * @throws PeriodicEvalError `config` for a `maxBatchTokens` that is no positive integer.
+ */
+export function inMemory(
+  lm: CausalLM,
+  tokenizer: Tokenizer,
+  options: InMemoryOptions = {},
+): EvaluableModel & With<"tokenizer" | "logLikelihoods" | "nextToken" | "generate"> {
+  const { name = "in-memory", maxBatchTokens = 2048 } = options;
+  if (!Number.isInteger(maxBatchTokens) || maxBatchTokens < 1) {
+    throw new PeriodicEvalError({
+      code: "config",
+      where: "inMemory maxBatchTokens",
+      got: String(maxBatchTokens),
+      expected: "a positive integer",
+      fix: "Leave it out for 2048.",
+    });
+  }
+  const limits = { maxBatchTokens, maxLogits };
+  const base = lm.base && inMemory(lm.base, tokenizer, options);
+  return {
+    // Read when asked: the backend may be chosen after this call.
+    get identity() {
+      return identity(name, lm.base ? "live" : null);
+    },
+    contextLength: windowLength(lm),
+    tokenizer,
+    logLikelihoods: (requests, call) => logLikelihoods(lm, tokenizer, requests, call, limits),
+    nextToken: (requests, call) => nextToken(lm, tokenizer, requests, call, limits),
+    generate: (requests, call) => generate(lm, tokenizer, requests, call, limits),
+    ...(base && { base }),
+  };
+}
+
+function identity(name: string, adapter: string | null): ModelIdentity {
+  return {
+    name,
+    engine: `tfjs-${tf.getBackend()}`,
+    dtype: "float32",
+    // Live weights change under us: the guard named `weights` gives their fingerprint.
+    weights: null,
+    adapter,
+    details: { tfjs: tf.version_core },
+  };
+}

@@ -1,0 +1,106 @@
+import { PeriodicEvalError } from "../errors.ts";
+import type {
+  CallOptions,
+  LogLikelihood,
+  LogLikelihoodRequest,
+  NextToken,
+  NextTokenRequest,
+  Tokenizer,
+} from "../model/types.ts";
+import type { ForwardLimits } from "./batches.ts";
+import type { CausalLM } from "./causal-lm.ts";
+import { encodePair, encodePrompt } from "./encode-pair.ts";
+import { checkIds, windowLength } from "./forward.ts";
+import { scoreSequences } from "./score-sequences.ts";
+
+/**
+ * Log-likelihoods of continuations, one row per request, batched by length. A context longer than the model's window
+ * is cut on the left, its last token always kept; `truncatedTokens` counts the tokens cut. `isGreedy` counts ties as
+ * most likely.
+ *
+ * @throws PeriodicEvalError `data` for a continuation without tokens, or longer than the window; `model` for logits that
+ *   are not numbers; `aborted`.
+ */
+export async function logLikelihoods(
+  lm: CausalLM,
+  tokenizer: Tokenizer,
+  requests: readonly LogLikelihoodRequest[],
+  { signal }: CallOptions,
+  limits: ForwardLimits,
+): Promise<readonly LogLikelihood[]> {
+  const window = windowLength(lm);
+  const pairs = requests.map((request) => {
+    const { context, continuation } = encodePair(tokenizer, request);
+    if (continuation.length > window) throw tooLong(request.continuation, continuation.length, window);
+    // The last token is scored but never read, so a window of L tokens holds L + 1.
+    const truncatedTokens = Math.max(0, context.length + continuation.length - (window + 1));
+    checkIds(continuation, lm.vocabSize);
+    return { context: context.slice(truncatedTokens), continuation, truncatedTokens };
+  });
+  const sequences = pairs.map(({ context, continuation }) => ({
+    ids: [...context, ...continuation.slice(0, -1)],
+    picks: continuation.map((token) => [token]),
+  }));
+  const scores = await scoreSequences(lm, sequences, { signal, limits, withEntropy: false });
+  return pairs.map(({ truncatedTokens }, index) => {
+    const { nats, isTop } = scores[index]!;
+    return {
+      sumNats: nats.reduce((sum, value) => sum + value, 0),
+      tokenNats: nats,
+      isGreedy: isTop.every(Boolean),
+      truncatedTokens,
+    };
+  });
+}
+
+/**
+ * Log-probabilities of candidates for the token after each prompt, and the entropy of the whole distribution. A prompt
+ * longer than the model's window is cut on the left.
+ *
+ * @throws PeriodicEvalError `data` for a request without candidates; `model` for one outside the vocabulary, and for
+ *   logits that are not numbers; `aborted`.
+ */
+export async function nextToken(
+  lm: CausalLM,
+  tokenizer: Tokenizer,
+  requests: readonly NextTokenRequest[],
+  { signal }: CallOptions,
+  limits: ForwardLimits,
+): Promise<readonly NextToken[]> {
+  const window = windowLength(lm);
+  const prompts = requests.map(({ prompt, candidates }) => {
+    const ids = encodePrompt(tokenizer, prompt);
+    const truncatedTokens = Math.max(0, ids.length - window);
+    checkIds(candidates, lm.vocabSize);
+    if (candidates.length === 0) throw noCandidates();
+    return { ids: ids.slice(truncatedTokens), picks: [candidates], truncatedTokens };
+  });
+  const scores = await scoreSequences(lm, prompts, { signal, limits, withEntropy: true });
+  return prompts.map(({ truncatedTokens }, index) => ({
+    nats: scores[index]!.nats,
+    // A model that masks tokens with −∞ has no entropy here: 0 · ∞ is not a number.
+    entropyNats: Number.isNaN(scores[index]!.entropyNats[0]!) ? null : scores[index]!.entropyNats[0]!,
+    truncatedTokens,
+  }));
+}
+
+function tooLong(continuation: string, tokens: number, window: number): PeriodicEvalError {
+  const shown = continuation.length > 60 ? `${continuation.slice(0, 60)}…` : continuation;
+  return new PeriodicEvalError({
+    code: "data",
+    where: "logLikelihoods",
+    got: `the continuation ${JSON.stringify(shown)} of ${tokens} tokens`,
+    expected: `at most ${window} tokens, the model's window`,
+    fix: "Shorten the continuation, or split it; only contexts are cut.",
+  });
+}
+
+function noCandidates(): PeriodicEvalError {
+  return new PeriodicEvalError({
+    code: "data",
+    where: "nextToken",
+    got: "a request without candidates",
+    expected: "at least one candidate token",
+    fix: "Name the tokens whose probability you want.",
+  });
+}

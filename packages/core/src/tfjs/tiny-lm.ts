@@ -1,0 +1,106 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { namedStream } from "../random/streams.ts";
+import type { CausalLM } from "./causal-lm.ts";
+
+/** The smallest model that has everything the contract names; for tests. */
+export interface TinyLM extends CausalLM {
+  readonly embedding: tf.Variable<tf.Rank.R2>;
+  readonly head: tf.Variable<tf.Rank.R2>;
+  /** The same weights without `logitsAt` and all that is optional. */
+  readonly plain: CausalLM;
+  /** Training mode adds 1 to the first logit, so that a score taken in it is wrong. */
+  training: boolean;
+  /** Forward passes so far, as [sequences, tokens] each. */
+  readonly passes: (readonly [number, number])[];
+  logitsAt(ids: tf.Tensor2D, rows: tf.Tensor1D): tf.Tensor2D;
+  weights(): readonly { readonly name: string; read(): tf.Variable }[];
+  /** Log-probabilities of the token after `ids`, computed in double precision without tensors. */
+  reference(ids: readonly number[]): readonly number[];
+  dispose(): void;
+}
+
+export interface TinyLMOptions {
+  readonly vocabSize?: number;
+  readonly contextLength?: number;
+  readonly fixedLength?: number;
+  readonly seed?: string;
+}
+
+const width = 8;
+
+/**
+ * Embedding e [V, 8], head h [8, V]; the hidden state at t is tanh(mean(e of ids 0…t) + e of id t / (t + 1)), the logits
+ * are its product with h. Causal, and not indifferent to order.
+ */
+export function tinyLM(options: TinyLMOptions = {}): TinyLM {
+  const { vocabSize = 261, contextLength = 48, fixedLength, seed = "tiny" } = options;
+  const random = namedStream(seed);
+  const values = (count: number, scale: number) =>
+    Float32Array.from({ length: count }, () => (random() * 2 - 1) * scale);
+  const embedding = tf.variable(tf.tensor2d(values(vocabSize * width, 1), [vocabSize, width]), true);
+  const head = tf.variable(tf.tensor2d(values(width * vocabSize, 2), [width, vocabSize]), true);
+
+  const hidden = (ids: tf.Tensor2D): tf.Tensor2D =>
+    tf.tidy(() => {
+      const [batch, tokens] = ids.shape;
+      lm.passes.push([batch, tokens]);
+      const vectors = tf.gather(embedding, tf.reshape(ids, [-1]));
+      const before = tf.tensor2d(
+        Float32Array.from({ length: tokens * tokens }, (_, at) => {
+          const [row, column] = [Math.floor(at / tokens), at % tokens];
+          return (column <= row ? 1 / (row + 1) : 0) + (column === row ? 1 / (row + 1) : 0);
+        }),
+        [tokens, tokens],
+      );
+      const rows = tf.unstack(tf.reshape(vectors, [batch, tokens, width]));
+      return tf.tanh(tf.concat(rows.map((row) => tf.matMul(before, row))));
+    });
+  const project = (states: tf.Tensor2D): tf.Tensor2D =>
+    tf.tidy(() => {
+      const logits: tf.Tensor2D = tf.matMul(states, head);
+      if (!lm.training) return logits;
+      return tf.add(logits, tf.oneHot(tf.zeros([1], "int32"), vocabSize));
+    });
+
+  const plain: CausalLM = {
+    vocabSize,
+    contextLength,
+    ...(fixedLength !== undefined && { fixedLength }),
+    logits: (ids) => tf.tidy(() => tf.reshape(project(hidden(ids)), [...ids.shape, vocabSize])),
+  };
+  const lm: TinyLM = {
+    ...plain,
+    plain,
+    embedding,
+    head,
+    training: false,
+    passes: [],
+    logitsAt: (ids, rows) => tf.tidy(() => project(tf.gather(hidden(ids), rows))),
+    enterEval() {
+      const before = lm.training;
+      lm.training = false;
+      return () => {
+        lm.training = before;
+      };
+    },
+    modes: () => `training=${lm.training}\nhead trainable=${head.trainable}`,
+    weights: () => [
+      { name: "embedding", read: () => embedding },
+      { name: "head", read: () => head },
+    ],
+    reference(ids) {
+      const [e, h] = [embedding.dataSync(), head.dataSync()];
+      const state = Array.from({ length: width }, (_, k) => {
+        const sum = ids.reduce((total, id) => total + e[id * width + k]!, 0);
+        return Math.tanh((sum + e[ids.at(-1)! * width + k]!) / ids.length);
+      });
+      const logits = Array.from({ length: vocabSize }, (_, v) =>
+        state.reduce((total, value, k) => total + value * h[k * vocabSize + v]!, 0),
+      );
+      const partition = Math.log(logits.reduce((total, value) => total + Math.exp(value), 0));
+      return logits.map((value) => value - partition);
+    },
+    dispose: () => tf.dispose([embedding, head]),
+  };
+  return lm;
+}

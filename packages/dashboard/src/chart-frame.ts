@@ -1,0 +1,41 @@
+import * as Plot from "@observablehq/plot";
+import { parseHTML } from "linkedom";
+import { trusted, type Html } from "./html.ts";
+
+/** One colour per phase, the same in charts and tables; defined in the page's style, light and dark. */
+const phaseColours = 5;
+export const phaseColour = (phaseIndex: number): string => `var(--phase-${(phaseIndex % phaseColours) + 1})`;
+
+export interface ChartText {
+  /** What the picture shows, in one sentence, for those who do not see it. */
+  readonly description: string;
+}
+
+/** Draws a plot on the server. Plot escapes every text it is given. */
+export function drawChart(options: Plot.PlotOptions, { description }: ChartText): Html {
+  const { document } = parseHTML("<!doctype html><html><body></body></html>");
+  const figure = Plot.plot({
+    ...options,
+    document,
+    style: { background: "none", color: "var(--ink)", fontFamily: "inherit", overflow: "visible" },
+  });
+  figure.setAttribute("role", "img");
+  figure.setAttribute("aria-label", description);
+  return trusted(figure.outerHTML);
+}
+
+/**
+ * Limits of a value axis: the values and their intervals with some air, at least `leastSpan` wide, within `bounds`.
+ * An axis need not start at zero here: position, not length, carries the value.
+ */
+export function valueDomain(
+  values: readonly number[],
+  { leastSpan, bounds }: { readonly leastSpan: number; readonly bounds: readonly [number, number] },
+): [number, number] {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const span = Math.max(leastSpan, (high - low) * 1.16);
+  const middle = (low + high) / 2;
+  const [least, most] = bounds;
+  const start = Math.min(Math.max(least, middle - span / 2), Math.max(least, most - span));
+  return [start, Math.min(most, start + span)];
+}

@@ -1,0 +1,70 @@
+import * as Plot from "@observablehq/plot";
+import type { RunRecord } from "@periodic-eval/core/snapshots";
+import { drawChart, phaseColour, valueDomain } from "./chart-frame.ts";
+import { scaleOf } from "./format.ts";
+import type { Html } from "./html.ts";
+import { lookTitle, trackDescription } from "./look-text.ts";
+import { hasValue, phaseEnd, runSteps, valuesIn, type Look, type Track } from "./tracks.ts";
+
+/** A further metric, small: same horizontal axis as the chart above it, its own vertical one. */
+export function companionChart(run: RunRecord, track: Track): Html {
+  const scale = scaleOf(track.unit);
+  const ends = track.looks
+    .filter(hasValue)
+    .flatMap(({ value, ci95 }) => [value!, ...(ci95 ?? [])])
+    .map((value) => value * scale);
+  return drawChart(
+    {
+      width: 300,
+      height: 132,
+      marginTop: 8,
+      marginRight: 8,
+      marginBottom: 20,
+      marginLeft: 40,
+      x: { domain: [0, runSteps(run)], label: null },
+      y: { domain: valueDomain(ends, { leastSpan: 1e-9, bounds: [-Infinity, Infinity] }), label: null },
+      marks: [
+        Plot.gridY({ ticks: 3, stroke: "var(--line)", strokeOpacity: 1 }),
+        Plot.axisY({ ticks: 3, tickSize: 0, fill: "var(--muted)", fontSize: 11 }),
+        Plot.axisX({
+          ticks: 4,
+          tickSize: 0,
+          tickPadding: 7,
+          fill: "var(--muted)",
+          fontSize: 11,
+          label: null,
+        }),
+        ...run.phases.flatMap((phase, index) => {
+          const looks = valuesIn(track, index);
+          const bounded = looks.filter(({ ci95 }) => ci95 !== null);
+          const stroke = phaseColour(index);
+          const place = { x: "runStep", y: ({ value }: Look) => value! * scale };
+          return [
+            Plot.rect([phase], {
+              x1: phase.runStepOffset,
+              x2: phaseEnd(phase),
+              fill: stroke,
+              fillOpacity: 0.06,
+            }),
+            Plot.areaY(bounded, {
+              x: "runStep",
+              y1: ({ ci95 }: Look) => ci95![0] * scale,
+              y2: ({ ci95 }: Look) => ci95![1] * scale,
+              fill: stroke,
+              fillOpacity: 0.15,
+            }),
+            Plot.lineY(looks, { ...place, stroke, strokeWidth: 1.75 }),
+            Plot.dot(looks, { ...place, r: 2.5, fill: stroke }),
+            Plot.dot(looks, {
+              ...place,
+              r: 10,
+              fill: "transparent",
+              title: (look: Look) => lookTitle(look, track),
+            }),
+          ];
+        }),
+      ],
+    },
+    { description: trackDescription(track) },
+  );
+}

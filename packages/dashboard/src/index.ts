@@ -1,0 +1,13 @@
+export {
+  describePaired,
+  formatDelta,
+  formatInterval,
+  formatPercent,
+  formatSeconds,
+  formatValue,
+  words,
+} from "./format.ts";
+export { renderPage } from "./page.ts";
+export { summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
+export type { Look } from "./tracks.ts";
+export { writePage } from "./write-page.ts";

@@ -1,0 +1,28 @@
+import { describePaired, formatInterval, formatValue, words } from "./format.ts";
+import type { Look, Track } from "./tracks.ts";
+
+/** What hovering over a point says. */
+export function lookTitle(look: Look, { metric, unit }: Track): string {
+  const at = `${look.phase}, step ${look.step}${look.pct === null ? "" : ` (${Math.round(look.pct)} %)`}`;
+  const lines = [
+    at,
+    `${words(metric)} ${formatValue(look.value, unit)} ${look.ci95 ? formatInterval(look.ci95, unit) : ""}`.trim(),
+    `n = ${look.n}${look.status === "complete" ? "" : `, ${look.status}`}`,
+  ];
+  return [...lines, ...(look.baseline ? [describePaired(look.baseline, unit)] : [])].join("\n");
+}
+
+/** What a chart shows, in one sentence per phase. */
+export function trackDescription({ metric, unit, looks }: Track): string {
+  const phases = [...new Set(looks.map(({ phase }) => phase))];
+  const sentences = phases.flatMap((phase) => {
+    const seen = looks.filter((look) => look.phase === phase && look.value !== null);
+    const [first, last] = [seen.at(0), seen.at(-1)];
+    if (!first || !last) return [];
+    const verdict = last.baseline?.verdict ? `, ${last.baseline.verdict}` : "";
+    return [
+      `in ${phase} from ${formatValue(first.value, unit)} to ${formatValue(last.value, unit)}${verdict}`,
+    ];
+  });
+  return `${words(metric)} with 95 % intervals: ${sentences.join("; ")}.`;
+}

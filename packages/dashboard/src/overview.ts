@@ -1,0 +1,128 @@
+import type { RunRecord } from "@periodic-eval/core/snapshots";
+import { basename, resolve } from "node:path";
+import { phaseColour } from "./chart-frame.ts";
+import {
+  formatDelta,
+  formatInterval,
+  formatPercent,
+  formatSeconds,
+  formatTime,
+  formatValue,
+  plural,
+  unknown,
+  words,
+} from "./format.ts";
+import { html, type Html } from "./html.ts";
+import { jsonField } from "./json-field.ts";
+import { summarizePhases, type MetricSummary } from "./phase-summary.ts";
+import { verdictTag } from "./verdict.ts";
+
+/** Who ran what, when, and what came of it: everything that a reader wants before the first chart. */
+export function overview(run: RunRecord): Html {
+  return html`<header>
+      <p class="eyebrow">periodic-eval · run record</p>
+      <h1>${basename(resolve(run.runDir))}</h1>
+      ${writerNote(run)}
+      <dl class="facts">
+        ${facts(run).map(
+          ([term, value]) =>
+            html`<div>
+              <dt>${term}</dt>
+              <dd>${value}</dd>
+            </div>`,
+        )}
+      </dl>
+    </header>
+    <section class="cards" aria-label="What came of it">
+      ${summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) => metrics.filter(({ isPrimary }) => isPrimary).map((metric) => findingCard(phase.name, phaseIndex, metric)))}
+      ${receiptCard(run)}
+    </section>`;
+}
+
+function writerNote({ writer }: RunRecord): Html | null {
+  if (!writer) return null;
+  const who = `process ${writer.pid} on ${writer.host}`;
+  const text =
+    writer.isAlive === false
+      ? `Interrupted: ${who} held this run and is gone. What it wrote is whole; training can be resumed.`
+      : `Still being written by ${who}: this is the state when the page was made.`;
+  return html`<p class="notice">${text}</p>`;
+}
+
+function facts(run: RunRecord): readonly (readonly [string, HtmlOrText])[] {
+  const snapshots = run.phases.flatMap((phase) => phase.snapshots);
+  const first = snapshots.at(0);
+  const last = snapshots.at(-1);
+  if (!first || !last) return [];
+  const seconds = run.phases.reduce((sum, phase) => sum + phase.evaluationSeconds, 0);
+  return [
+    [
+      "Phases",
+      run.phases
+        .map(
+          ({ name, maxSteps }) =>
+            `${name} (${maxSteps === null ? "length not known" : plural(maxSteps, "step")})`,
+        )
+        .join(" → "),
+    ],
+    ["Model", jsonField(first.provenance.model, "name") ?? unknown],
+    [
+      "Engine",
+      [jsonField(first.provenance.model, "engine"), jsonField(first.provenance.model, "dtype")]
+        .filter((part) => part !== null)
+        .join(", ") || unknown,
+    ],
+    ["Seed", first.provenance.seed],
+    ["Measurements", plural(snapshots.length, "snapshot")],
+    ["Spent measuring", formatSeconds(seconds)],
+    [
+      "Overhead",
+      run.phases.map(({ name, overheadPercent }) => `${formatPercent(overheadPercent)} (${name})`).join(", "),
+    ],
+    ["First and last snapshot", html`${formatTime(first.created_at)}<br />${formatTime(last.created_at)}`],
+  ];
+}
+
+type HtmlOrText = Html | string;
+
+function findingCard(
+  phase: string,
+  phaseIndex: number,
+  { id, metric, unit, start, end, change }: MetricSummary,
+): Html {
+  return html`<article class="card" style="--accent: ${phaseColour(phaseIndex)}">
+    <h2><span class="phase">${phase}</span> ${words(id)}</h2>
+    <p class="figure">
+      <span class="from">${formatValue(start.value, unit)}</span>
+      <span aria-label="to">→</span> ${formatValue(end.value, unit)}
+    </p>
+    <p class="detail">
+      ${
+        change
+          ? html`${formatDelta(change.delta, unit)}
+              <span class="interval">${formatInterval(change.ci95, unit)}</span> ${verdictTag(change)}`
+          : html`${words(metric)} <span class="interval">${formatInterval(end.ci95, unit)}</span>`
+      }
+    </p>
+  </article>`;
+}
+
+function receiptCard(run: RunRecord): Html | null {
+  const receipts = run.phases.flatMap(({ series }) =>
+    series.flatMap(({ points }) => points.map(({ receipt }) => receipt)),
+  );
+  if (receipts.length === 0) return null;
+  const intact = receipts.filter((receipt) => receipt.intact === true).length;
+  const broken = receipts.filter((receipt) => receipt.intact === false).length;
+  const answer = broken > 0 ? "no" : intact === receipts.length ? "yes" : "not proven";
+  return html`<article
+    class="card receipt ${broken > 0 ? "worse" : intact === receipts.length ? "better" : "none"}"
+  >
+    <h2>Training undisturbed</h2>
+    <p class="figure">${answer}</p>
+    <p class="detail">
+      ${intact} of ${plural(receipts.length, "measurement")}
+      proven${broken > 0 ? `, ${broken} disturbed` : ""} · <a href="#receipts">receipts</a>
+    </p>
+  </article>`;
+}

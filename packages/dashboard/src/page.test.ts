@@ -1,0 +1,136 @@
+import type { Snapshot } from "@periodic-eval/core";
+import { readRun } from "@periodic-eval/core/snapshots";
+import { parseHTML } from "linkedom";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { renderPage } from "./page.ts";
+import { writeSampleRun } from "./sample-run.test-data.ts";
+import { writePage } from "./write-page.ts";
+
+let runDir = "";
+beforeEach(async () => void (runDir = await mkdtemp(join(tmpdir(), "page-"))));
+afterEach(() => rm(runDir, { recursive: true }));
+
+const page = async () => parseHTML(renderPage(await readRun(runDir))).document;
+const text = (element: Element | null) => element?.textContent?.replace(/\s+/g, " ").trim();
+const cells = (row: Element) => [...row.children].map(text).join(" | ");
+
+describe("a run of two phases", () => {
+  beforeEach(() => writeSampleRun(runDir));
+
+  it("draws every look at the primary metric, with the number on hovering", async () => {
+    const titles = [...(await page()).querySelectorAll(".wide svg title")].map((title) => title.textContent);
+    expect(titles).toHaveLength(12);
+    expect(titles[0]).toBe("coupling, step 0 (0 %)\naccuracy 93.0 % [88.0, 98.0]\nn = 100");
+    // 63 − 90 of 100 questions = −27 points; e^(−40 × 0.27) = 2.0e−5.
+    expect(titles[11]).toContain("against em step 0: −27.0 points [−34.0, −21.0], p < 0.0001, worse");
+  });
+
+  it("places a look by its run step and value", async () => {
+    const dots = [...(await page()).querySelectorAll('.wide svg circle[r="4.5"]')];
+    const at = (index: number, axis: "cx" | "cy") => Number(dots[index]!.getAttribute(axis));
+    expect(dots).toHaveLength(12);
+    // The end of coupling and the start of em are the same weights at the same run step 60 of 120.
+    expect(at(5, "cx")).toBe(at(6, "cx"));
+    expect(at(5, "cx") - at(0, "cx")).toBeCloseTo(at(11, "cx") - at(6, "cx"));
+    // 93 → 90 is three points down, 90 → 63 twenty-seven: nine times as far on the same axis.
+    expect((at(11, "cy") - at(6, "cy")) / (at(5, "cy") - at(0, "cy"))).toBeCloseTo(9);
+  });
+
+  it("says start, end, change and verdict of each phase", async () => {
+    const rows = [...(await page()).querySelectorAll("tr.primary")].map(cells);
+    expect(rows).toEqual([
+      "capability: accuracy | 93.0 % | 90.0 % | −3.0 points | [−10.0, 3.0] | 0.30 | ○ no evidence | ±11.7 points",
+      "capability: accuracy | 90.0 % | 63.0 % | −27.0 points | [−34.0, −21.0] | < 0.0001 | ▼ worse | ±11.7 points",
+    ]);
+  });
+
+  it("says of every guard what it saw", async () => {
+    const { document } = parseHTML(renderPage(await readRun(runDir)));
+    const guards = [...document.querySelectorAll("#receipts > .scroll tbody tr")].map(
+      (row) => cells(row).split(" | xxh64")[0],
+    );
+    expect(guards).toEqual([
+      "weights | 12 of 12 | 0 | 0",
+      "optimizer | 12 of 12 | 0 | 0",
+      "modes | 12 of 12 | 0 | 0",
+      "randomness | 12 of 12 | 0 | 0",
+      "tensors advisory | 12 of 12 | 0 | 0",
+    ]);
+    expect(document.querySelector("#problems")).toBeNull();
+  });
+
+  it("loads nothing: no script, no address, no source, and a policy that forbids them", async () => {
+    const markup = await readFile(await writePage(runDir), "utf8");
+    const { document } = parseHTML(markup);
+    const policy = document
+      .querySelector('meta[http-equiv="Content-Security-Policy"]')
+      ?.getAttribute("content");
+    expect(policy).toBe("default-src 'none'; style-src 'unsafe-inline'; img-src data:");
+    expect(markup).not.toMatch(/<script|<link|<img|<iframe|\ssrc=|@import|url\(/i);
+    // The one address allowed is the name of SVG's namespace, which nobody fetches.
+    expect(markup.replaceAll("http://www.w3.org/2000/svg", "")).not.toMatch(/https?:\/\//);
+    expect([...document.querySelectorAll("[href]")].map((a) => a.getAttribute("href")?.[0])).not.toContain(
+      "h",
+    );
+  });
+});
+
+it("escapes every text of a snapshot", async () => {
+  const nasty = `<script>alert("1")</script><img src=x onerror='x'>&amp;`;
+  await writeSampleRun(runDir, (snapshot) => ({
+    ...snapshot,
+    status: "partial",
+    reason: nasty,
+    evaluation: nasty,
+    evaluation_version: nasty,
+    created_at: nasty,
+    metrics: { [nasty]: { ...snapshot.metrics["accuracy"]!, unit: nasty } },
+    primary_metric: nasty,
+    receipt: [{ part: nasty, before: nasty, after: nasty, intact: false, note: nasty }],
+    weights: nasty,
+    provenance: {
+      ...snapshot.provenance,
+      seed: nasty,
+      tokenizer: nasty,
+      created_by: nasty,
+      evaluation: { [nasty]: nasty },
+      model: { name: nasty },
+    },
+  }));
+  const { document } = parseHTML(renderPage(await readRun(runDir)));
+  expect(document.querySelectorAll("script, img")).toHaveLength(0);
+  expect(text(document.querySelector("#problems"))).toContain(nasty);
+});
+
+it("shows a firing that failed and one that disturbed training", async () => {
+  await writeSampleRun(runDir, (snapshot): Snapshot => {
+    if (snapshot.phase === "em" && snapshot.step === 12)
+      return Object.assign(snapshot, {
+        status: "failed",
+        reason: "the judge was away",
+        metrics: {},
+        primary_metric: null,
+      } as const);
+    if (snapshot.phase === "em" && snapshot.step === 24)
+      return { ...snapshot, receipt: [{ part: "weights", before: "a", after: "b", intact: false }] };
+    return snapshot;
+  });
+  const document = await page();
+  const problems = [...document.querySelectorAll("#problems tbody tr")].map(cells);
+  expect(problems).toEqual([
+    "em, capability, step 24 | disturbed | weights",
+    "em, capability, step 12 | failed | the judge was away",
+  ]);
+  expect(text(document.querySelector(".card.receipt"))).toBe(
+    "Training undisturbed no 11 of 12 measurements proven, 1 disturbed · receipts",
+  );
+  // A look without a value is left out of the curve, not drawn at 0.
+  expect(document.querySelectorAll('.wide svg circle[r="4.5"]')).toHaveLength(11);
+});
+
+it("makes a page of a run without snapshots", async () => {
+  expect(text((await page()).querySelector("main"))).toContain("No snapshot was found");
+});

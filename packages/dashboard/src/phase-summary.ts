@@ -1,0 +1,55 @@
+import type { Paired } from "@periodic-eval/core";
+import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
+import { subjectsOf, valuesIn, type Look, type Subject, type Track } from "./tracks.ts";
+
+/** What became of one metric in one phase. */
+export interface MetricSummary {
+  readonly id: string;
+  readonly metric: string;
+  readonly unit: string;
+  readonly isPrimary: boolean;
+  readonly start: Look;
+  readonly end: Look;
+  /** The end against its baseline; null where the phase has one look only, or none to compare with. */
+  readonly change: Paired | null;
+}
+
+export interface PhaseSummary {
+  readonly phase: PhaseRecord;
+  readonly phaseIndex: number;
+  /** By callback; the primary metric of each first. */
+  readonly metrics: readonly MetricSummary[];
+}
+
+/** Start against end of every phase, for every metric that was seen in it. */
+export function summarizePhases(run: RunRecord): readonly PhaseSummary[] {
+  const subjects = subjectsOf(run);
+  return run.phases.map((phase, phaseIndex) => ({
+    phase,
+    phaseIndex,
+    metrics: subjects.flatMap((subject) =>
+      tracksOf(subject).flatMap((track) => metricSummary(subject, track, phaseIndex) ?? []),
+    ),
+  }));
+}
+
+const tracksOf = ({ primary, companions }: Subject): readonly Track[] => [
+  ...(primary ? [primary] : []),
+  ...companions,
+];
+
+function metricSummary(subject: Subject, track: Track, phaseIndex: number): MetricSummary | null {
+  const looks = valuesIn(track, phaseIndex);
+  const [start, end] = [looks.at(0), looks.at(-1)];
+  if (!start || !end) return null;
+  const { metric, unit } = track;
+  return {
+    id: subject.id,
+    metric,
+    unit,
+    isPrimary: track === subject.primary,
+    start,
+    end,
+    change: start === end ? null : end.baseline,
+  };
+}

@@ -1,0 +1,63 @@
+import type { RunRecord } from "@periodic-eval/core/snapshots";
+import { phaseColour } from "./chart-frame.ts";
+import {
+  formatDelta,
+  formatInterval,
+  formatP,
+  formatPercent,
+  formatSeconds,
+  formatValue,
+  unknown,
+  words,
+} from "./format.ts";
+import { html, type Html } from "./html.ts";
+import { summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
+import { table } from "./table.ts";
+import { verdictTag } from "./verdict.ts";
+
+/** Start against end of every phase, for every metric of every callback; the primary one first. */
+export function phaseTables(run: RunRecord): Html {
+  return html`<section>
+    <h2>Phase by phase</h2>
+    <p class="sub">
+      Start against end, on the same questions. “No evidence” is not “no change”: the last column is the
+      smallest change that such a look would see four times in five.
+    </p>
+    ${summarizePhases(run).map(phaseTable)}
+  </section>`;
+}
+
+const columns = [
+  "metric",
+  "start",
+  "end",
+  "change",
+  "95 % interval",
+  "p",
+  { words: "verdict" },
+  "detectable",
+];
+
+function phaseTable({ phase, phaseIndex, metrics }: PhaseSummary): Html {
+  const length = phase.maxSteps === null ? "" : `${phase.maxSteps} steps, `;
+  const spent = `measuring took ${formatSeconds(phase.evaluationSeconds)}, overhead ${formatPercent(phase.overheadPercent)}`;
+  return table(`Phase ${phase.name}`, columns, metrics.map(metricRow), {
+    caption: html`<span class="phase">${phase.name}</span> ${length}${spent}`,
+    accent: phaseColour(phaseIndex),
+  });
+}
+
+function metricRow({ id, metric, unit, isPrimary, start, end, change }: MetricSummary): Html {
+  return html`<tr class="${isPrimary && "primary"}">
+    <th scope="row">${words(id)}: ${words(metric)}</th>
+    <td>${formatValue(start.value, unit)}</td>
+    <td>${formatValue(end.value, unit)}</td>
+    <td>${formatDelta(change?.delta, unit)}</td>
+    <td>${formatInterval(change?.ci95, unit)}</td>
+    <td>${change ? formatP(change.p_value).replace(/^p (= )?/, "") : unknown}</td>
+    <td class="words">
+      ${verdictTag(change) ?? unknown}${change?.verdict && change.exploratory && html` <small>exploratory</small>`}
+    </td>
+    <td>${change ? formatDelta(change.minimal_detectable_change, unit).replace("+", "±") : unknown}</td>
+  </tr>`;
+}

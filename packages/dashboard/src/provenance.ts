@@ -1,0 +1,50 @@
+import type { Json, Snapshot } from "@periodic-eval/core";
+import type { RunRecord } from "@periodic-eval/core/snapshots";
+import { unknown } from "./format.ts";
+import { html, type Html } from "./html.ts";
+
+/** Everything needed to repeat the numbers, once per distinct provenance. */
+export function provenance(run: RunRecord): Html {
+  const groups = new Map<string, Snapshot[]>();
+  for (const snapshot of run.phases.flatMap((phase) => phase.snapshots)) {
+    const { hash } = snapshot.provenance;
+    groups.set(hash, [...(groups.get(hash) ?? []), snapshot]);
+  }
+  return html`<section>
+    <h2>Provenance</h2>
+    <p class="sub">Numbers of the same provenance can be compared; numbers of different ones cannot.</p>
+    ${[...groups.values()].map(group)}
+  </section>`;
+}
+
+function group(snapshots: readonly Snapshot[]): Html {
+  const { id, evaluation, evaluation_version, provenance: source } = snapshots[0]!;
+  const phases = [...new Set(snapshots.map(({ phase }) => phase))].join(", ");
+  const rows: readonly (readonly [string, string])[] = [
+    ["evaluation", `${evaluation}, version ${evaluation_version}`],
+    ["items", `${source.items}, sha256 ${source.items_hash}`],
+    ["tokenizer", source.tokenizer ?? unknown],
+    ["seed", source.seed],
+    ["made by", source.created_by],
+    ["provenance", source.hash],
+  ];
+  return html`<details>
+    <summary>${id} in ${phases} <span class="code">${source.hash.slice(0, 12)}</span></summary>
+    <dl class="list">
+      ${rows.map(
+        ([term, value]) =>
+          html`<div>
+            <dt>${term}</dt>
+            <dd class="code">${value}</dd>
+          </div>`,
+      )}
+    </dl>
+    ${json("Model", source.model)} ${json("Evaluation", source.evaluation)}
+  </details>`;
+}
+
+const json = (title: string, value: Json): Html | null =>
+  value === null
+    ? null
+    : html`<h3>${title}</h3>
+        <pre>${JSON.stringify(value, null, 2)}</pre>`;

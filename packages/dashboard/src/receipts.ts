@@ -1,0 +1,81 @@
+import type { Evidence, Snapshot } from "@periodic-eval/core";
+import type { RunRecord } from "@periodic-eval/core/snapshots";
+import { unknown } from "./format.ts";
+import { html, type Html } from "./html.ts";
+import { table } from "./table.ts";
+
+/** What the guards saw before and after every measurement, part by part. */
+export function receipts(run: RunRecord): Html {
+  const snapshots = run.phases.flatMap((phase) => phase.snapshots);
+  const parts = [...new Set(snapshots.flatMap(({ receipt }) => receipt.map(({ part }) => part)))];
+  return html`<section id="receipts">
+    <h2>Receipts</h2>
+    <p class="sub">
+      What was watched while training stood still. A fingerprint that is the same before and after says that
+      measuring left no trace.
+    </p>
+    ${
+      parts.length === 0
+        ? html`<p class="notice">
+            No guard was entered: nothing is known about what the measurements left behind.
+          </p>`
+        : html`${table(
+            "What was watched",
+            columns,
+            parts.map((part) => partRow(part, snapshots)),
+          )}
+          ${weightsDetails(snapshots)}`
+    }
+  </section>`;
+}
+
+const columns = ["part", "unchanged", "disturbed", "not observed", { words: "last seen, before → after" }];
+
+function partRow(part: string, snapshots: readonly Snapshot[]): Html {
+  const evidence = snapshots.flatMap(({ receipt }) => receipt.filter((one) => one.part === part));
+  const count = (intact: boolean | null) => evidence.filter((one) => one.intact === intact).length;
+  const disturbed = count(false);
+  const advisory = evidence.some((one) => one.advisory);
+  return html`<tr>
+    <th scope="row">${part}${advisory && html` <small>advisory</small>`}</th>
+    <td>${count(true)} of ${evidence.length}</td>
+    <td>
+      ${disturbed > 0 ? html`<span class="verdict ${advisory ? "changed" : "worse"}">${disturbed}</span>` : "0"}
+    </td>
+    <td>${count(null)}</td>
+    <td class="words code">${fingerprints(evidence.at(-1)!)}</td>
+  </tr>`;
+}
+
+function fingerprints({ before, after, intact, note }: Evidence): Html {
+  const pair =
+    before !== null && before === after
+      ? html`${short(before)} <span class="same">= unchanged</span>`
+      : html`${short(before)} → ${short(after)}`;
+  return html`${intact === null && before === null && after === null ? "" : pair}${note && html` <small>${note}</small>`}`;
+}
+
+function weightsDetails(snapshots: readonly Snapshot[]): Html | null {
+  const known = snapshots.filter(({ weights }) => weights !== null);
+  if (known.length === 0) return null;
+  return html`<details>
+    <summary>Fingerprint of the weights at every measurement</summary>
+    ${table("Weights", ["phase", "step", { words: "measured" }, { words: "weights" }], known.map(weightsRow))}
+  </details>`;
+}
+
+const weightsRow = ({ phase, step, id, weights }: Snapshot): Html =>
+  html`<tr>
+    <th scope="row">${phase}</th>
+    <td>${step}</td>
+    <td class="words">${id}</td>
+    <td class="words code">${weights}</td>
+  </tr>`;
+
+/** Long fingerprints are cut in the middle; the whole one is in the tooltip. */
+function short(text: string | null): Html {
+  if (text === null) return html`${unknown}`;
+  return text.length <= 34
+    ? html`${text}`
+    : html`<span title="${text}">${text.slice(0, 18)}…${text.slice(-10)}</span>`;
+}

@@ -1,0 +1,121 @@
+import type { MetricValue, Paired, Snapshot } from "@periodic-eval/core";
+import { fileStore } from "@periodic-eval/core/snapshots";
+
+/** Correct answers of 100 at 0, 20, 40, 60, 80, 100 %: one phase that learns nothing, one that forgets. */
+const correct = { coupling: [93, 92, 94, 91, 92, 90], em: [90, 84, 79, 71, 66, 63] } as const;
+const phaseSteps = 60;
+
+/** Writes twelve snapshots of two phases, as a run of the demo would. */
+export async function writeSampleRun(
+  runDir: string,
+  change: (snapshot: Snapshot) => Snapshot = (same) => same,
+): Promise<void> {
+  const store = fileStore(runDir);
+  for (const snapshot of sampleSnapshots()) await store.put(change(snapshot), []);
+  await store.close?.();
+}
+
+export function sampleSnapshots(): readonly Snapshot[] {
+  return (["coupling", "em"] as const).flatMap((phase, phaseIndex) =>
+    correct[phase].map((hits, look) => snapshotOf(phase, phaseIndex, look, hits, correct[phase][0])),
+  );
+}
+
+function snapshotOf(
+  phase: string,
+  phaseIndex: number,
+  look: number,
+  hits: number,
+  hitsAtStart: number,
+): Snapshot {
+  const step = (look * phaseSteps) / 5;
+  const drop = (hits - hitsAtStart) / 100;
+  const p = look === 0 ? null : Math.exp(-40 * Math.abs(drop));
+  const paired = (delta: number, isPrimary: boolean): Paired => ({
+    phase,
+    step: 0,
+    n_pairs: 100,
+    delta,
+    ci95: [delta - 0.07, delta + 0.06],
+    test: isPrimary ? "mcnemar_exact" : "paired_t",
+    p_value: p,
+    alpha: isPrimary ? 0.01 : null,
+    minimal_detectable_change: 0.117,
+    verdict: p !== null && p < 0.01 ? (delta < 0 ? "worse" : "better") : "no evidence",
+    exploratory: !isPrimary,
+  });
+  const share = hits / 100;
+  const fingerprint = (text: string) => `xxh64:${phase}${step}${text}`.padEnd(40, "0123456789abcdef");
+  return {
+    schema_version: 1,
+    evaluation: "capability",
+    evaluation_version: "letters-1",
+    id: "capability",
+    phase,
+    step,
+    run_step: phaseIndex * phaseSteps + step,
+    max_steps: phaseSteps,
+    pct: 20 * look,
+    epoch: step / 30,
+    crossed: look === 0 ? ["start"] : [`every 20 percent: ${20 * look}`],
+    status: "complete",
+    reason: null,
+    created_at: `2026-03-01T10:${String(10 + 6 * phaseIndex + look).padStart(2, "0")}:00.000Z`,
+    on: "model",
+    metrics: {
+      accuracy: metric(share, 0.05, "share"),
+      gold_log_prob: metric(-0.35 - 2.4 * (1 - share), 0.16, "nats"),
+      gold_margin: metric(4 * share - 1.1, 0.3, "nats"),
+      gold_prob: metric(share - 0.06, 0.045, "probability"),
+    },
+    primary_metric: "accuracy",
+    paired: {
+      baseline:
+        look === 0 ? null : { accuracy: paired(drop, true), gold_log_prob: paired(2.4 * drop, false) },
+      previous: null,
+    },
+    timing: {
+      total_seconds: 0.82 + 0.01 * look,
+      guards_seconds: 0.05,
+      measure_seconds: 0.74,
+      grade_seconds: null,
+      items: 100,
+      overhead_percent: 18.4,
+      governor: "off",
+    },
+    receipt: ["weights", "optimizer", "modes", "randomness", "tensors"].map((part) => ({
+      part,
+      before: fingerprint(part),
+      after: fingerprint(part),
+      intact: true,
+      ...(part === "tensors" && { advisory: true }),
+    })),
+    provenance: {
+      hash: "4c1f".repeat(16),
+      items_hash: "99ab".repeat(16),
+      items: 100,
+      evaluation: { method: "letters", system: "omit", example_prompt: "<|user|>Where does the heron live?" },
+      model: { name: "micro-world", engine: "tfjs-wasm", dtype: "float32", weights: null, adapter: null },
+      tokenizer: "77fe".repeat(16),
+      seed: "42",
+      created_by: "@periodic-eval/core 0.1.0, node 20.19.0",
+    },
+    weights: fingerprint("w"),
+    samples: null,
+    accuracy: share,
+    correct: hits,
+    total: 100,
+  };
+}
+
+function metric(value: number, margin: number, unit: string): MetricValue {
+  return {
+    value,
+    n: 100,
+    stderr: margin / 1.96,
+    ci95: [value - margin, unit === "share" ? Math.min(1, value + margin) : value + margin],
+    estimand: unit === "share" ? "given_questions" : "over_questions",
+    unit,
+    higher_is_better: true,
+  };
+}

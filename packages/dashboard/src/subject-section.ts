@@ -1,0 +1,61 @@
+import type { RunRecord } from "@periodic-eval/core/snapshots";
+import { companionChart } from "./companion-chart.ts";
+import { capitalized, plural, words } from "./format.ts";
+import { html, type Html } from "./html.ts";
+import { primaryChart } from "./primary-chart.ts";
+import { hasValue, type Subject, type Track } from "./tracks.ts";
+
+const wide = { width: 1000, height: 380, isNarrow: false };
+const narrow = { width: 360, height: 300, isNarrow: true };
+
+/** The curves of one callback: its primary metric large, its companions small. */
+export function subjectSection(run: RunRecord, { id, evaluation, on, primary, companions }: Subject): Html {
+  const name = evaluation === id ? "" : ` (${words(evaluation)})`;
+  return html`<section>
+    <h2>${capitalized(words(id))}${name}${on === "base" && " without the adapter"}</h2>
+    ${
+      primary
+        ? html`<p class="sub">${caption(primary)}</p>
+            <figure class="panel">
+              <div class="wide">${primaryChart(run, primary, wide)}</div>
+              <div class="narrow">${primaryChart(run, primary, narrow)}</div>
+            </figure>
+            <p class="key">
+              Ribbon and whiskers: 95 % interval. Dotted: the value compared with. Every number is in
+              <a href="#snapshots">the table below</a>.
+            </p>`
+        : html`<p class="sub">No look gave a value: see <a href="#problems">what went wrong</a>.</p>`
+    }
+    ${
+      companions.length > 0 &&
+      html`<div class="multiples">
+        ${companions.map(
+          (track) =>
+            html`<figure class="panel">
+              <figcaption>${words(track.metric)} <span>${smallCaption(track)}</span></figcaption>
+              ${companionChart(run, track)}
+            </figure>`,
+        )}
+      </div>`
+    }
+  </section>`;
+}
+
+const direction = ({ higherIsBetter }: Track): string | null =>
+  higherIsBetter === null ? null : higherIsBetter ? "higher is better" : "lower is better";
+
+function caption(track: Track): string {
+  const counts = [...new Set(track.looks.filter(hasValue).map(({ n }) => n))];
+  const [least, most] = [Math.min(...counts), Math.max(...counts)];
+  const observed =
+    least === most ? plural(most, "observation") : `${least} to ${plural(most, "observation")}`;
+  const estimand = track.estimand === "over_questions" ? "for questions like these" : "for these questions";
+  return [capitalized(words(track.metric)), `${observed} a look`, `intervals ${estimand}`, direction(track)]
+    .filter((part) => part !== null)
+    .join(" · ");
+}
+
+const smallCaption = (track: Track): string =>
+  [track.unit === "share" ? "percent" : track.unit, direction(track)]
+    .filter((part) => part !== null && part !== "")
+    .join(", ");

@@ -1,0 +1,30 @@
+import { html, type Html, type HtmlValue } from "./html.ts";
+
+/** A column: a number by default; words are aligned to the left. */
+export type Column = string | { readonly words: string };
+
+/** A table that scrolls by itself where the screen is narrow, by keyboard too. */
+export function table(
+  label: string,
+  columns: readonly Column[],
+  rows: HtmlValue,
+  { caption, accent }: { readonly caption?: Html; readonly accent?: string } = {},
+): Html {
+  const head = columns.map((column) =>
+    typeof column === "string"
+      ? html`<th scope="col">${column}</th>`
+      : html`<th scope="col" class="words">${column.words}</th>`,
+  );
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}">
+    <table${accent !== undefined && html` style="--accent: ${accent}"`}>
+      ${
+        caption &&
+        html`<caption>
+          ${caption}
+        </caption>`
+      }
+      <thead><tr>${head}</tr></thead>
+      <tbody>${rows}</tbody>
+    </table>
+  </div>`;
+}

@@ -1,0 +1,25 @@
+import type { Paired } from "@periodic-eval/core";
+import { html, type Html } from "./html.ts";
+
+type Verdict = NonNullable<Paired["verdict"]>;
+
+/** A shape beside each word, so that no verdict is told by colour alone. */
+const looks: Readonly<
+  Record<Verdict, { readonly glyph: string; readonly colour: string; readonly className: string }>
+> = {
+  better: { glyph: "▲", colour: "var(--better)", className: "better" },
+  worse: { glyph: "▼", colour: "var(--worse)", className: "worse" },
+  changed: { glyph: "◆", colour: "var(--changed)", className: "changed" },
+  "no evidence": { glyph: "○", colour: "var(--muted)", className: "none" },
+};
+
+export const verdictGlyph = (verdict: Verdict): string => looks[verdict].glyph;
+export const verdictColour = (verdict: Verdict): string => looks[verdict].colour;
+
+export function verdictTag(paired: Paired | null): Html | null {
+  if (!paired?.verdict) return null;
+  const { glyph, className } = looks[paired.verdict];
+  return html`<span class="verdict ${className}"
+    ><span aria-hidden="true">${glyph}</span> ${paired.verdict}</span
+  >`;
+}

@@ -1,0 +1,80 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { cpu } from "./cpu.ts";
+import { isMissing, type Engine } from "./engine.ts";
+import { tfjsNodeGpu } from "./tfjs-node-gpu.ts";
+import { tfjsNode } from "./tfjs-node.ts";
+import { wasm } from "./wasm.ts";
+import { webgpu } from "./webgpu.ts";
+
+/** Fastest first. */
+const engines: readonly Engine[] = [tfjsNodeGpu, tfjsNode, webgpu, wasm, cpu];
+
+export interface BackendOptions {
+  /** `tfjs-node-gpu`, `tfjs-node`, `webgpu`, `wasm` or `cpu`; else the environment's PERIODIC_EVAL_BACKEND. */
+  readonly backend?: string;
+}
+
+export interface Backend {
+  /** The engine in use, as `BackendOptions` names it. */
+  readonly name: string;
+  /** What `tf.getBackend()` now says. */
+  readonly tfBackend: string;
+  /** Engines that are installed and faster, and why they did not start. */
+  readonly unusable: readonly { readonly name: string; readonly reason: string }[];
+}
+
+/**
+ * Starts an engine and makes it TensorFlow.js' backend: the one asked for, or the fastest that is installed and starts.
+ * Throws a `config` error where the one asked for is unknown, not installed or does not start.
+ */
+export async function useBackend({ backend }: BackendOptions = {}): Promise<Backend> {
+  const asked = backend ?? (process.env["PERIODIC_EVAL_BACKEND"] || undefined);
+  if (asked !== undefined) return useAsked(asked, backend === undefined ? "PERIODIC_EVAL_BACKEND" : "backend");
+  const unusable: { name: string; reason: string }[] = [];
+  for (const engine of engines) {
+    try {
+      return await start(engine, unusable);
+    } catch (error) {
+      if (!isMissing(error)) unusable.push({ name: engine.name, reason: reasonOf(error) });
+    }
+  }
+  throw notStarted("useBackend", unusable.map(({ name, reason }) => `${name}: ${reason}`).join("; ") || "no engine");
+}
+
+async function useAsked(asked: string, where: string): Promise<Backend> {
+  const engine = engines.find(({ name }) => name === asked);
+  if (engine === undefined) {
+    const expected = engines.map(({ name }) => name).join(", ");
+    const fix = "Name one of these, or leave it out for the fastest that is installed.";
+    throw new PeriodicEvalError({ code: "config", where, got: asked, expected, fix });
+  }
+  try {
+    return await start(engine, []);
+  } catch (cause) {
+    if (!isMissing(cause)) throw notStarted(`${where} ${asked}`, reasonOf(cause), cause);
+    throw new PeriodicEvalError({
+      code: "config",
+      where: `${where} ${asked}`,
+      got: reasonOf(cause),
+      expected: `the packages ${engine.packages.join(" and ")}`,
+      fix: `Run \`npm install ${engine.packages.join(" ")}\`, or choose another backend.`,
+      cause,
+    });
+  }
+}
+
+async function start(engine: Engine, unusable: Backend["unusable"]): Promise<Backend> {
+  await engine.load();
+  if (!(await tf.setBackend(engine.backend))) throw new Error("the backend did not initialize");
+  await tf.ready();
+  return { name: engine.name, tfBackend: tf.getBackend(), unusable };
+}
+
+const reasonOf = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).split("\n", 1)[0]!;
+
+function notStarted(where: string, got: string, cause?: unknown): PeriodicEvalError {
+  const fix = "Reinstall its packages, or choose another backend: `wasm` comes with this package.";
+  return new PeriodicEvalError({ code: "config", where, got, expected: "an engine that starts", fix, cause });
+}

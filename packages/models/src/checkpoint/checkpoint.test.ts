@@ -1,0 +1,167 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { openSafetensors, readSafetensorsHeader, writeSafetensors, type TensorToWrite } from "@periodic-eval/safetensors";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { useBackend } from "../backend/use-backend.ts";
+import { tinyConfig } from "../testing/tiny-config.ts";
+import { createCausalLM } from "./create.ts";
+import { loadCausalLM } from "./load.ts";
+
+let root: string;
+let good: string;
+let count = 0;
+beforeAll(async () => {
+  await useBackend({ backend: "cpu" });
+  root = await mkdtemp(join(tmpdir(), "checkpoint-"));
+  good = join(root, "good");
+  const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
+  await model.save(good);
+  model.dispose();
+});
+afterAll(() => rm(root, { recursive: true }));
+
+describe("a saved model", () => {
+  it("has Hugging Face's names, shapes and files", async () => {
+    expect((await readdir(good)).sort()).toEqual(["config.json", "model.safetensors"]);
+    expect(JSON.parse(await readFile(join(good, "config.json"), "utf8"))).toEqual(tinyConfig);
+    const { tensors, metadata } = await readSafetensorsHeader(join(good, "model.safetensors"));
+    expect(metadata).toEqual({ format: "pt" });
+    // [out, in]: 2 key-value heads of 2 dimensions from 8; 8 from 12.
+    expect(tensors.get("model.layers.1.self_attn.k_proj.weight")!.shape).toEqual([4, 8]);
+    expect(tensors.get("model.layers.0.mlp.down_proj.weight")!.shape).toEqual([8, 12]);
+    expect(tensors.size).toBe(2 * 9 + 3);
+  });
+
+  it("loads and saves again to the same bytes", async () => {
+    const model = await loadCausalLM(good);
+    const again = join(root, "again");
+    await model.save(again);
+    for (const file of ["config.json", "model.safetensors"]) {
+      expect(await readFile(join(again, file))).toEqual(await readFile(join(good, file)));
+    }
+    model.dispose();
+  });
+
+  it("in bfloat16 says so in its configuration, and takes its tokenizer along", async () => {
+    await writeFile(join(good, "tokenizer.json"), "{}");
+    await writeFile(join(good, "chat_template.jinja"), "x");
+    await writeFile(join(good, "optimizer.bin"), "not this one");
+    const model = await loadCausalLM(good);
+    const short = join(root, "short");
+    await model.save(short, { dtype: "BF16" });
+    expect((await readdir(short)).sort()).toEqual(["chat_template.jinja", "config.json", "model.safetensors", "tokenizer.json"]);
+    expect(JSON.parse(await readFile(join(short, "config.json"), "utf8")).torch_dtype).toBe("bfloat16");
+    const [file, original] = [await openSafetensors(join(short, "model.safetensors")), await openSafetensors(join(good, "model.safetensors"))];
+    expect(file.tensors.get("lm_head.weight")!.dtype).toBe("BF16");
+    const values = await original.read("lm_head.weight");
+    // 8 bits of precision: a relative error of at most 2^-8.
+    [...(await file.read("lm_head.weight"))].forEach((value, i) => {
+      expect(Math.abs(Number(value) - Number(values[i]))).toBeLessThanOrEqual(Math.abs(Number(values[i])) * 2 ** -8);
+    });
+    await file.close();
+    await original.close();
+    model.dispose();
+  });
+});
+
+describe("a folder that is not as it should be", () => {
+  let folder: string;
+  let before: number;
+  beforeEach(async () => {
+    folder = join(root, `bad${count++}`);
+    await mkdir(folder);
+    before = tf.memory().numTensors;
+  });
+
+  async function refused(message: RegExp): Promise<void> {
+    const error = await loadCausalLM(folder).catch((error: unknown) => error);
+    expect(PeriodicEvalError.is(error, "model")).toBe(true);
+    expect((error as Error).message).toMatch(message);
+    expect((error as Error).message).toContain(folder);
+    expect(tf.memory().numTensors).toBe(before);
+  }
+
+  async function write(change: (tensors: TensorToWrite[]) => TensorToWrite[], config: object = tinyConfig) {
+    await writeFile(join(folder, "config.json"), JSON.stringify(config));
+    await writeSafetensors(join(folder, "model.safetensors"), change(await goodTensors()));
+  }
+
+  it("without a configuration, or with a damaged one", async () => {
+    await refused(/config\.json: got ENOENT/);
+    await writeFile(join(folder, "config.json"), '{"model_type": ');
+    await refused(/expected a JSON object/);
+    await writeFile(join(folder, "config.json"), "[]");
+    await refused(/got no object/);
+    await writeFile(join(folder, "config.json"), JSON.stringify(tinyConfig));
+    await refused(/model\.safetensors: got ENOENT/);
+  });
+
+  it("with a missing, an unknown, a misshapen or a whole-numbered tensor", async () => {
+    const name = "model.layers.1.mlp.up_proj.weight";
+    await write((tensors) => tensors.filter((tensor) => tensor.name !== name));
+    await refused(/tensor model\.layers\.1\.mlp\.up_proj\.weight: got none, expected \[12, 8\]/);
+    await write((tensors) => [...tensors, { name: "model.layers.2.x", shape: [0], values: () => new Float32Array(0) }]);
+    await refused(/tensor model\.layers\.2\.x: got a tensor that this model does not have/);
+    await write((tensors) => tensors.map((tensor) => (tensor.name === name ? { ...tensor, shape: [8, 12] } : tensor)));
+    await refused(/up_proj\.weight: got \[8, 12\], expected \[12, 8\]/);
+    const whole = { name, shape: [12, 8], dtype: "I32" as const, values: () => new Int32Array(96) };
+    await write((tensors) => tensors.map((tensor) => (tensor.name === name ? whole : tensor)));
+    await refused(/got I32, expected F32, BF16, F16 or F64\. Use a checkpoint that is not quantized/);
+  });
+
+  it("with weights that are cut short", async () => {
+    await write((tensors) => tensors);
+    const path = join(folder, "model.safetensors");
+    await writeFile(path, (await readFile(path)).subarray(0, -4));
+    await refused(/model\.safetensors: got a file of/);
+  });
+
+  it("with an index that names a path, a missing shard or the wrong one", async () => {
+    const tensors = await goodTensors();
+    const shards = [tensors.slice(0, 5), tensors.slice(5)];
+    for (const [i, shard] of shards.entries()) await writeSafetensors(join(folder, `s${i}.safetensors`), shard);
+    await writeFile(join(folder, "config.json"), JSON.stringify(tinyConfig));
+    const map = Object.fromEntries(shards.flatMap((shard, i) => shard.map(({ name }) => [name, `s${i}.safetensors`])));
+    const index = (weight_map: unknown) => writeFile(join(folder, "model.safetensors.index.json"), JSON.stringify({ weight_map }));
+    await index(map);
+    (await loadCausalLM(folder)).dispose();
+    const { name } = tensors[0]!;
+    for (const path of ["../good/model.safetensors", "/etc/passwd", "a/b.safetensors", "..", ".x.safetensors", 1]) {
+      await index({ ...map, [name]: path });
+      await refused(/expected a plain name that ends in \.safetensors/);
+    }
+    await index({ ...map, [name]: "s2.safetensors" });
+    await refused(/s2\.safetensors: got ENOENT/);
+    await index({ ...map, [name]: "s1.safetensors" });
+    await refused(/got s1\.safetensors, expected .*s0\.safetensors/);
+    await index([]);
+    await refused(/got no weight_map/);
+    await writeSafetensors(join(folder, "s1.safetensors"), [...shards[1]!, tensors[0]!]);
+    await index(map);
+    await refused(/expected each tensor once/);
+  });
+
+  async function goodTensors(): Promise<TensorToWrite[]> {
+    const file = await openSafetensors(join(good, "model.safetensors"));
+    const tensors: TensorToWrite[] = [];
+    for (const { name, shape } of file.tensors.values()) {
+      const values = (await file.read(name)) as Float32Array;
+      tensors.push({ name, shape, values: () => values });
+    }
+    await file.close();
+    return tensors;
+  }
+});
+
+it("saving into a folder that cannot be written says which", async () => {
+  const model = createCausalLM(tinyConfig, { seed: "a" });
+  const path = join(root, "a file");
+  await writeFile(path, "");
+  const error = await model.save(join(path, "folder")).catch((error: unknown) => error);
+  expect(PeriodicEvalError.is(error, "store")).toBe(true);
+  expect((error as Error).message).toMatch(/a file.*ENOTDIR/);
+  model.dispose();
+});

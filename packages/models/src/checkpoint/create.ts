@@ -1,0 +1,40 @@
+import { namedStream, seedOf } from "@periodic-eval/core";
+import { createWeight } from "../decoder/variables.ts";
+import { mapWeights, weightSpecs, type WeightSpec } from "../decoder/weights.ts";
+import type { HuggingFaceConfig } from "../families/config.ts";
+import { familyOf } from "../families/registry.ts";
+import { fastRandom } from "../ops/fast-random.ts";
+import { checkDropout, createModel, type CheckpointLM } from "./model.ts";
+
+export interface CreateOptions {
+  /** Names the initial weights: the same seed gives the same bits on every engine. */
+  readonly seed: string;
+  /** Standard deviation of the embedding and of the linear maps; the configuration's `initializer_range`, or 0.02. */
+  readonly initStd?: number;
+  /** Probability in [0, 1) of dropping what enters the residual stream, in training; 0 by default. */
+  readonly dropout?: number;
+}
+
+/**
+ * A model of random weights from a Hugging Face configuration, for pretraining: normal embedding and linear maps, norms
+ * of 1, biases of 0, as transformers initializes a Llama. The backend must be set. The caller disposes the model.
+ */
+export function createCausalLM(config: HuggingFaceConfig, options: CreateOptions): CheckpointLM {
+  const { seed, initStd = Number(config["initializer_range"] ?? 0.02), dropout = 0 } = options;
+  checkDropout(dropout);
+  const where = "createCausalLM, config";
+  const family = familyOf(config, where);
+  const description = family.describe(config, where);
+  const specs = weightSpecs(description, family.names);
+  const weights = mapWeights(specs, (spec) => createWeight(spec, initialValues(spec, initStd, seed)));
+  return createModel({ config, folder: null, description, weights, dropout });
+}
+
+function initialValues({ name, shape, kind }: WeightSpec, std: number, seed: string): Float32Array {
+  const values = new Float32Array(shape.reduce((product, size) => product * size, 1));
+  if (kind === "bias") return values;
+  if (kind === "norm") return values.fill(1);
+  const random = fastRandom(namedStream(seedOf(seed, name)));
+  // Box and Muller 1958; 1 − u keeps the logarithm finite.
+  return values.map(() => std * Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random()));
+}

@@ -1,0 +1,93 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { LiveWeight } from "../decoder/causal-lm.ts";
+import { createWeight } from "../decoder/variables.ts";
+import { listWeights, mapWeights, weightSpecs, type WeightSpec } from "../decoder/weights.ts";
+import type { HuggingFaceConfig } from "../families/config.ts";
+import type { Family } from "../families/family.ts";
+import { familyOf } from "../families/registry.ts";
+import { checkDropout, createModel, type CheckpointLM } from "./model.ts";
+import { failure, openTensors, type CheckpointTensors } from "./tensors.ts";
+
+export interface LoadOptions {
+  /** What weights are held in. TensorFlow.js has no shorter floats: f16 and bf16 checkpoints are widened. */
+  readonly dtype?: "float32";
+  /** Probability in [0, 1) of dropping what enters the residual stream, in training; 0 by default. */
+  readonly dropout?: number;
+  /** Name of the configuration in the folder; `config.json` by default. */
+  readonly configFile?: string;
+}
+
+/**
+ * A model from a Hugging Face folder: `config.json` (of transformers 4 or 5) and safetensors, in shards or whole. The
+ * backend must be set (`useBackend`). The caller disposes the model.
+ *
+ * Throws a `model` error that names place, got, expected and fix: an option or family that is not supported; a missing,
+ * unknown or wrongly shaped tensor; a damaged file.
+ */
+export async function loadCausalLM(
+  folder: string,
+  { dropout = 0, configFile = "config.json" }: LoadOptions = {},
+): Promise<CheckpointLM> {
+  checkDropout(dropout);
+  const path = join(folder, configFile);
+  const config = await readConfig(path);
+  const family = familyOf(config, path);
+  const description = family.describe(config, path);
+  const specs = weightSpecs(description, family.names);
+  const tensors = await openTensors(folder);
+  try {
+    checkTensors(folder, listWeights(specs), tensors, family);
+    const live = await readWeights(listWeights(specs), tensors);
+    const weights = mapWeights(specs, ({ name }) => live.get(name)!);
+    return createModel({ config, folder, description, weights, dropout });
+  } finally {
+    await tensors.close();
+  }
+}
+
+async function readWeights(
+  specs: readonly WeightSpec[],
+  tensors: CheckpointTensors,
+): Promise<ReadonlyMap<string, LiveWeight>> {
+  const live = new Map<string, LiveWeight>();
+  try {
+    for (const spec of specs) live.set(spec.name, createWeight(spec, await tensors.read(spec.name)));
+    return live;
+  } catch (error) {
+    for (const { variable } of live.values()) variable.dispose();
+    throw error;
+  }
+}
+
+function checkTensors(
+  folder: string,
+  specs: readonly WeightSpec[],
+  { tensors }: CheckpointTensors,
+  { names, buffers }: Family,
+): void {
+  const fix = "Check that config.json and the weights are of the same model.";
+  const shown = (shape: readonly number[]) => `[${shape.join(", ")}]`;
+  for (const { name, shape } of specs) {
+    const got = tensors.get(name)?.shape;
+    if (got === undefined) throw failure(`${folder}, tensor ${name}`, "none", shown(shape), fix);
+    if (shown(got) !== shown(shape)) throw failure(`${folder}, tensor ${name}`, shown(got), shown(shape), fix);
+  }
+  const known = new Set(specs.map(({ name }) => name));
+  for (const name of tensors.keys()) {
+    // Some checkpoints with tied embeddings repeat them as a head.
+    if (known.has(name) || name === names.head || buffers.some((pattern) => pattern.test(name))) continue;
+    throw failure(`${folder}, tensor ${name}`, "a tensor that this model does not have", `${known.size} others`, fix);
+  }
+}
+
+async function readConfig(path: string): Promise<HuggingFaceConfig> {
+  const fix = "Point to a folder with a model in Hugging Face's form.";
+  try {
+    const config: unknown = JSON.parse(await readFile(path, "utf8"));
+    if (typeof config === "object" && config !== null && !Array.isArray(config)) return config as HuggingFaceConfig;
+  } catch (cause) {
+    throw failure(path, (cause as Error).message, "a JSON object", fix, cause);
+  }
+  throw failure(path, "no object", "a JSON object", fix);
+}

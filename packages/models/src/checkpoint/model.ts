@@ -1,0 +1,45 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { createDecoder, type DecoderParts, type LiveDecoder } from "../decoder/causal-lm.ts";
+import type { HuggingFaceConfig } from "../families/config.ts";
+import { saveCheckpoint, type SaveOptions } from "./save.ts";
+
+/** A causal language model from, or in the form of, a Hugging Face checkpoint. */
+export interface CheckpointLM extends LiveDecoder {
+  /** `config.json` as it was loaded. */
+  readonly config: HuggingFaceConfig;
+  /** Where it was loaded from; null for one that was created. */
+  readonly folder: string | null;
+  /**
+   * Writes `config.json`, `model.safetensors` and, where the model was loaded from a folder, that folder's tokenizer and
+   * generation files; `transformers` loads the result. Each file is written whole. The default dtype, `"F32"`, loses
+   * nothing; the configuration's `dtype` or `torch_dtype` is set to what is written.
+   */
+  save(folder: string, options?: SaveOptions): Promise<void>;
+}
+
+export interface ModelParts extends DecoderParts {
+  readonly config: HuggingFaceConfig;
+  readonly folder: string | null;
+}
+
+export function createModel(parts: ModelParts): CheckpointLM {
+  const { config, folder, weights } = parts;
+  return {
+    ...createDecoder(parts),
+    config,
+    folder,
+    save: (target, options) => saveCheckpoint(target, { config, weights, from: folder }, options),
+  };
+}
+
+/** Throws a `config` error unless the rate is in [0, 1). */
+export function checkDropout(dropout: number): void {
+  if (dropout >= 0 && dropout < 1) return;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: "dropout",
+    got: String(dropout),
+    expected: "a probability in [0, 1)",
+    fix: "Leave it out for none.",
+  });
+}

@@ -1,0 +1,85 @@
+import { copyFile, mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { writeSafetensors, type WriteOptions } from "@periodic-eval/safetensors";
+import type { LiveWeight } from "../decoder/causal-lm.ts";
+import { checkpointValues } from "../decoder/variables.ts";
+import { listWeights, type Decoder } from "../decoder/weights.ts";
+import type { HuggingFaceConfig } from "../families/config.ts";
+
+export interface SaveOptions {
+  /** How weights are written; narrowing rounds to nearest even. `"F32"` by default, which loses nothing. */
+  readonly dtype?: NonNullable<WriteOptions["dtype"]>;
+}
+
+export interface Checkpoint {
+  readonly config: HuggingFaceConfig;
+  readonly weights: Decoder<LiveWeight>;
+  /** The folder whose tokenizer goes along; null where there is none. */
+  readonly from: string | null;
+}
+
+const torchNames = { F32: "float32", F16: "float16", BF16: "bfloat16" } as const;
+
+/** Files beside the weights that say how to use the model. */
+const companions =
+  /^(tokenizer.*\.(json|model)|special_tokens_map\.json|added_tokens\.json|vocab\.(json|txt)|merges\.txt|chat_template\.(jinja|json)|generation_config\.json)$/;
+
+/** Writes a model in Hugging Face's form, each file whole. Throws a `store` error where it cannot. */
+export async function saveCheckpoint(
+  folder: string,
+  { config, weights, from }: Checkpoint,
+  { dtype = "F32" }: SaveOptions = {},
+): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true });
+    if (from !== null && resolve(from) !== resolve(folder)) await copyCompanions(from, folder);
+    const tensors = listWeights(weights).map((weight) => ({
+      name: weight.name,
+      shape: weight.transposed ? [...weight.variable.shape].reverse() : weight.variable.shape,
+      values: () => checkpointValues(weight),
+    }));
+    await writeSafetensors(join(folder, "model.safetensors"), tensors, { dtype });
+    // Last, so that a folder with a configuration has its weights.
+    await writeWhole(join(folder, "config.json"), `${JSON.stringify(withDtype(config, dtype), null, 2)}\n`);
+  } catch (error) {
+    throw PeriodicEvalError.is(error) ? error : notSaved(folder, error);
+  }
+}
+
+/** Readers take the dtype of the configuration for that of the file. */
+function withDtype(config: HuggingFaceConfig, dtype: NonNullable<SaveOptions["dtype"]>): HuggingFaceConfig {
+  const key = "torch_dtype" in config && !("dtype" in config) ? "torch_dtype" : "dtype";
+  return { ...config, [key]: torchNames[dtype] };
+}
+
+async function copyCompanions(from: string, to: string): Promise<void> {
+  const names = (await readdir(from)).filter((name) => companions.test(name));
+  for (const name of names) await copyFile(join(from, name), join(to, name));
+}
+
+async function writeWhole(path: string, text: string): Promise<void> {
+  const draft = `${path}.${process.pid}.tmp`;
+  try {
+    const file = await open(draft, "w");
+    await file
+      .writeFile(text)
+      .then(() => file.sync())
+      .finally(() => file.close());
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+}
+
+function notSaved(folder: string, cause: unknown): PeriodicEvalError {
+  return new PeriodicEvalError({
+    code: "store",
+    where: folder,
+    got: (cause as NodeJS.ErrnoException).code ?? String(cause),
+    expected: "a folder to write the model to",
+    fix: "Check the free space and the permissions of the folder.",
+    cause,
+  });
+}

@@ -1,0 +1,113 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { namedStream } from "@periodic-eval/core";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { useBackend } from "../backend/use-backend.ts";
+import { createCausalLM } from "../checkpoint/create.ts";
+import type { CheckpointLM } from "../checkpoint/model.ts";
+import { meanLoss } from "../testing/mean-loss.ts";
+import { tinyConfig } from "../testing/tiny-config.ts";
+
+const ids = [[1, 2, 3, 4, 5], [6, 7, 8, 0, 0]];
+const labels = [[-100, 2, 3, 4, 5], [-100, 7, 8, -100, -100]];
+
+describe.each(["cpu", "wasm"])("a decoder on %s", (backend) => {
+  let model: CheckpointLM;
+  beforeEach(async () => {
+    await useBackend({ backend });
+    model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3, dropout: 0.5 });
+  });
+  afterEach(() => model.dispose());
+
+  it("gives each sequence of a padded batch the logits that it has alone", () => {
+    tf.tidy(() => {
+      const batch = model.logits(tf.tensor2d(ids, [2, 5], "int32")).arraySync();
+      const alone = model.logits(tf.tensor2d([ids[1]!.slice(0, 3)], [1, 3], "int32")).arraySync();
+      for (let t = 0; t < 3; t++) {
+        for (let v = 0; v < model.vocabSize; v++) expect(batch[1]![t]![v]).toBeCloseTo(alone[0]![t]![v]!, 5);
+      }
+    });
+  });
+
+  it("runs the head on asked rows alone, in their order, also on a row twice", () => {
+    tf.tidy(() => {
+      const input = tf.tensor2d(ids, [2, 5], "int32");
+      const all = model.logits(input).arraySync().flat();
+      const some = model.logitsAt(input, tf.tensor1d([7, 0, 7], "int32")).arraySync();
+      [7, 0, 7].forEach((row, i) => some[i]!.forEach((value, v) => expect(value).toBeCloseTo(all[row]![v]!, 5)));
+    });
+  });
+
+  it("holds as many tensors after a forward and a backward pass as before", () => {
+    const before = tf.memory().numTensors;
+    const rows = tf.tensor1d([0], "int32");
+    const input = tf.tensor2d(ids, [2, 5], "int32");
+    tf.dispose([model.logits(input), model.logitsAt(input, rows), model.hiddenStates(input), input, rows]);
+    expect(tf.memory().numTensors).toBe(before);
+    const { value, grads } = tf.variableGrads(() => meanLoss(model, ids, labels), [...model.trainables()]);
+    expect(tf.memory().numTensors).toBe(before + 1 + model.trainables().length);
+    tf.dispose([value, grads]);
+    expect(tf.memory().numTensors).toBe(before);
+  });
+
+  it("drops in training only, by named streams, and not in evaluation", () => {
+    const run = (seed: string, names: string[] = []) =>
+      tf.tidy(() => {
+        const random = (name: string) => {
+          names.push(name);
+          return namedStream(`${seed} ${name}`);
+        };
+        const rows = tf.tensor1d([0, 6], "int32");
+        return [...model.trainingLogits(tf.tensor2d(ids, [2, 5], "int32"), rows, random).dataSync()];
+      });
+    const names: string[] = [];
+    expect(run("a", names)).toEqual(run("a"));
+    expect(run("a")).not.toEqual(run("b"));
+    expect(names).toEqual(["embedding", "layer.0.attention", "layer.0.mlp", "layer.1.attention", "layer.1.mlp"]);
+    expect(model.modes()).toBe("decoder: training, dropout 0.5");
+    const leave = model.enterEval();
+    expect(model.modes()).toBe("decoder: evaluation, dropout 0.5");
+    expect(run("a")).toEqual(run("b"));
+    model.enterEval()();
+    expect(model.modes()).toBe("decoder: evaluation, dropout 0.5");
+    leave();
+    expect(model.modes()).toBe("decoder: training, dropout 0.5");
+  });
+
+  it.each([
+    [[[1, 32]], /id 32, expected ids from 0 to 31/],
+    [[[-1]], /id -1/],
+    [[Array<number>(17).fill(1)], /\[1, 17\], expected at least one sequence of 1 to 16 tokens/],
+  ])("refuses ids %j", (rows, message) => {
+    tf.tidy(() => {
+      expect(() => model.logits(tf.tensor2d(rows, [1, rows[0]!.length], "int32"))).toThrow(message);
+    });
+  });
+
+  it("gives variables checkpoint names, and a second model's others", () => {
+    const second = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
+    expect(model.trainables()[0]!.name).toBe("model.embed_tokens.weight");
+    expect(second.trainables()[0]!.name).toBe("model.embed_tokens.weight#2");
+    expect(second.weights()[0]!.name).toBe("model.embed_tokens.weight");
+    second.dispose();
+  });
+});
+
+describe("createCausalLM", () => {
+  it("draws from its seed: normal weights of the asked deviation, norms of 1", async () => {
+    await useBackend({ backend: "cpu" });
+    const models = ["a", "a", "b"].map((seed) => createCausalLM(tinyConfig, { seed, initStd: 0.3 }));
+    const [first, second, other] = models.map((model) => model.weights().map((weight) => [...weight.read().dataSync()]));
+    expect(first).toEqual(second);
+    expect(first![0]).not.toEqual(other![0]);
+    // 32·8 draws of deviation 0.3: the sample's deviation is within 0.3·(1 ± 5/√512) with odds of about 1 − 6e-7.
+    const embedding = first![0]!;
+    const deviation = Math.sqrt(embedding.reduce((sum, x) => sum + x * x, 0) / embedding.length);
+    expect(Math.abs(deviation - 0.3)).toBeLessThan(0.3 * (5 / Math.sqrt(512)));
+    expect(first![1]).toEqual(Array(8).fill(1));
+    models.forEach((model) => model.dispose());
+  });
+
+  it("refuses a dropout that is no probability", () => {
+    for (const dropout of [-0.1, 1, NaN]) expect(() => createCausalLM(tinyConfig, { seed: "a", dropout })).toThrow(/dropout/);
+  });
+});

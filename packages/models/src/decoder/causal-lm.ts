@@ -1,0 +1,95 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import type { NamedRandom, NamedWeight, TrainableLM } from "@periodic-eval/core/tfjs";
+import type { DecoderDescription } from "./description.ts";
+import { forward } from "./forward.ts";
+import { listWeights, mapWeights, type Decoder } from "./weights.ts";
+
+export interface LiveWeight extends NamedWeight {
+  readonly variable: tf.Variable;
+  /** Whether the variable is the checkpoint's tensor transposed. */
+  readonly transposed: boolean;
+}
+
+export interface DecoderParts {
+  readonly description: DecoderDescription;
+  readonly weights: Decoder<LiveWeight>;
+  /** Probability in [0, 1) of dropping what enters the residual stream, in training. */
+  readonly dropout: number;
+}
+
+/** What a checkpoint adds `save` to. */
+export interface LiveDecoder extends Required<Omit<TrainableLM, "save" | "fixedLength" | "base" | "weights">> {
+  weights(): readonly LiveWeight[];
+  /** What Hugging Face calls `output_hidden_states`: [B·T, hidden] before each layer and after the final norm. */
+  hiddenStates(ids: tf.Tensor2D): tf.Tensor2D[];
+}
+
+/** A decoder over live variables. */
+export function createDecoder({ description, weights, dropout }: DecoderParts): LiveDecoder {
+  const list = listWeights(weights);
+  const variables = mapWeights(weights, ({ variable }) => variable);
+  let training = true;
+  const check = (ids: tf.Tensor2D) => checkIds(ids, description);
+  return {
+    vocabSize: description.vocabSize,
+    contextLength: description.contextLength,
+
+    logits(ids) {
+      check(ids);
+      return tf.tidy(() => {
+        const [batch, length] = ids.shape;
+        return tf.reshape(forward(description, variables, ids), [batch, length, description.vocabSize]);
+      });
+    },
+
+    logitsAt(ids, rows) {
+      check(ids);
+      return tf.tidy(() => forward(description, variables, ids, { rows }));
+    },
+
+    trainingLogits(ids, rows, random: NamedRandom) {
+      check(ids);
+      const dropping = training && dropout > 0 ? { rate: dropout, random } : null;
+      return tf.tidy(() => forward(description, variables, ids, { rows, dropout: dropping }));
+    },
+
+    hiddenStates(ids) {
+      check(ids);
+      return tf.tidy(() => {
+        const states: tf.Tensor2D[] = [];
+        forward(description, variables, ids, { observe: (hidden) => states.push(tf.clone(hidden)) });
+        return states;
+      });
+    },
+
+    enterEval() {
+      const before = training;
+      training = false;
+      return () => {
+        training = before;
+      };
+    },
+    modes: () => `decoder: ${training ? "training" : "evaluation"}, dropout ${dropout}`,
+    weights: () => list,
+    trainables: () => list.map(({ variable }) => variable),
+    dispose: () => list.forEach(({ variable }) => variable.dispose()),
+  };
+}
+
+/** An id outside the vocabulary reads memory that is not the model's on some engines, and its result looks like one. */
+function checkIds(ids: tf.Tensor2D, { contextLength, vocabSize }: DecoderDescription): void {
+  const [batch, length] = ids.shape;
+  if (batch === 0 || length === 0 || length > contextLength) {
+    throw wrongIds(`[${batch}, ${length}]`, `at least one sequence of 1 to ${contextLength} tokens`);
+  }
+  // WebGPU cannot be read without waiting for it; it reads rows outside as zeros.
+  if (tf.getBackend() === "webgpu") return;
+  const outside = ids.dataSync().find((id) => !(id >= 0 && id < vocabSize));
+  if (outside !== undefined) throw wrongIds(`id ${outside}`, `ids from 0 to ${vocabSize - 1}`);
+}
+
+function wrongIds(got: string, expected: string): PeriodicEvalError {
+  const fix = "Use the tokenizer of this model, and cut sequences to its context.";
+  return new PeriodicEvalError({ code: "model", where: "token ids", got, expected, fix });
+}

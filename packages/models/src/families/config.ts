@@ -1,0 +1,103 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
+
+/** A Hugging Face `config.json`. */
+export type HuggingFaceConfig = Readonly<Record<string, unknown>>;
+
+/**
+ * Reads a configuration key by key and refuses what nobody read: an option that is passed over in silence is a model
+ * that is computed wrongly in silence.
+ */
+export class ConfigReader {
+  readonly #config: HuggingFaceConfig;
+  readonly #where: string;
+  readonly #read = new Set<string>();
+
+  /** `where` names the file or the nested key in errors. */
+  constructor(config: HuggingFaceConfig, where: string) {
+    this.#config = config;
+    this.#where = where;
+  }
+
+  /** Null where the key is absent or null. */
+  get(key: string): unknown {
+    this.#read.add(key);
+    return this.#config[key] ?? null;
+  }
+
+  positiveInteger(key: string, fallback?: number): number {
+    const value = this.get(key) ?? fallback;
+    if (!Number.isSafeInteger(value) || (value as number) < 1) throw this.wrong(key, "a whole number above 0");
+    return value as number;
+  }
+
+  positiveNumber(key: string, fallback?: number): number {
+    const value = this.get(key) ?? fallback;
+    if (typeof value !== "number" || !(value > 0 && value < Infinity)) throw this.wrong(key, "a number above 0");
+    return value;
+  }
+
+  boolean(key: string, fallback: boolean): boolean {
+    const value = this.get(key) ?? fallback;
+    if (typeof value !== "boolean") throw this.wrong(key, "true or false");
+    return value;
+  }
+
+  oneOf<T extends string>(key: string, supported: readonly T[], fallback: T): T {
+    const value = (this.get(key) ?? fallback) as T;
+    if (!supported.includes(value)) throw this.unsupported(key, supported.map((word) => `"${word}"`).join(" or "));
+    return value;
+  }
+
+  /** The key must be absent or one of these. */
+  only(key: string, ...supported: readonly unknown[]): void {
+    const value = this.get(key);
+    if (value !== null && !supported.includes(value)) {
+      throw this.unsupported(key, [...supported.map((option) => JSON.stringify(option)), "absent"].join(" or "));
+    }
+  }
+
+  /** A nested object, whose own `finish` is the caller's to call. Null where the key is absent or null. */
+  nested(key: string): ConfigReader | null {
+    const value = this.get(key);
+    if (value === null) return null;
+    if (typeof value !== "object" || Array.isArray(value)) throw this.wrong(key, "an object");
+    return new ConfigReader(value as HuggingFaceConfig, `${this.#where}, ${key}`);
+  }
+
+  /** Throws if a key is left that was neither read nor matches one of `harmless`. */
+  finish(harmless: readonly RegExp[] = []): void {
+    for (const [key, value] of Object.entries(this.#config)) {
+      if (this.#read.has(key) || value === null || harmless.some((pattern) => pattern.test(key))) continue;
+      throw this.unsupported(key, "keys that this family is known to have");
+    }
+  }
+
+  wrong(key: string, expected: string): PeriodicEvalError {
+    return this.#error(key, expected, "Correct the configuration.");
+  }
+
+  unsupported(key: string, supported: string): PeriodicEvalError {
+    const fix = "This option is not supported: use a checkpoint without it, or remove the key if it changes nothing.";
+    return this.#error(key, supported, fix);
+  }
+
+  #error(key: string, expected: string, fix: string): PeriodicEvalError {
+    const got = JSON.stringify(this.#config[key]) ?? "nothing";
+    return new PeriodicEvalError({ code: "model", where: `${this.#where}, ${key}`, got, expected, fix });
+  }
+}
+
+/** Keys that any `config.json` may carry and that change no logit: names, token ids, generation, bookkeeping. */
+export const harmlessKeys: readonly RegExp[] = [
+  /^_/,
+  /^(model_type|architectures|auto_map|transformers_version|transformers\.js_config|is_llama_config)$/,
+  /^(torch_dtype|dtype|initializer_range|use_cache|gradient_checkpointing|attn_implementation)$/,
+  /^(bos|eos|pad|unk|sep|cls|mask|decoder_start|forced_bos|forced_eos)_token_id$/,
+  /^(output_hidden_states|output_attentions|output_scores|return_dict|return_dict_in_generate|use_return_dict)$/,
+  /^(max_length|min_length|max_new_tokens|do_sample|early_stopping|num_beams|num_beam_groups|diversity_penalty)$/,
+  /^(temperature|top_k|top_p|typical_p|repetition_penalty|length_penalty|no_repeat_ngram_size)$/,
+  /^(encoder_no_repeat_ngram_size|bad_words_ids|num_return_sequences|begin_suppress_tokens|suppress_tokens)$/,
+  /^(exponential_decay_length_penalty|remove_invalid_values|prefix|task_specific_params|finetuning_task)$/,
+  /^(id2label|label2id|num_labels|problem_type|classifier_dropout|tokenizer_class|torchscript|tf_legacy_loss)$/,
+  /^(chunk_size_feed_forward|use_bfloat16|pretraining_tp)$/,
+];

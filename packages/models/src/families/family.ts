@@ -1,0 +1,14 @@
+import type { DecoderDescription } from "../decoder/description.ts";
+import type { WeightNames } from "../decoder/weights.ts";
+import type { HuggingFaceConfig } from "./config.ts";
+
+/** One kind of checkpoint: its configuration and the names of its weights. */
+export interface Family {
+  /** `model_type` of the configuration. */
+  readonly modelType: string;
+  /** Throws a `model` error that names the option where one is not supported. `where` names the file. */
+  describe(config: HuggingFaceConfig, where: string): DecoderDescription;
+  readonly names: WeightNames;
+  /** Tensors that old checkpoints carry and that hold no weight. */
+  readonly buffers: readonly RegExp[];
+}

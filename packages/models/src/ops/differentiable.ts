@@ -1,0 +1,28 @@
+import * as tf from "@tensorflow/tfjs-core";
+
+/** Holds tensors until the gradient has been taken; does nothing where none is being taken. */
+export type Keep = (tensors: tf.Tensor[]) => void;
+
+export interface Differentiable<Out extends tf.Tensor> {
+  readonly value: Out;
+  /** From the gradient of the output and the kept tensors, in order, to one gradient for each input. */
+  readonly backward: (gradient: Out, kept: tf.Tensor[]) => tf.Tensor[];
+}
+
+/**
+ * An operation with a backward pass written by hand. `@tensorflow/tfjs-core` by itself registers no gradients, and the
+ * registered ones take the slow kernels on wasm; so everything that a model computes goes through here.
+ *
+ * `backward` may use the kept tensors only: others can be disposed before it runs. Everything that either pass leaves
+ * behind besides its results is disposed.
+ */
+export function differentiable<Out extends tf.Tensor>(
+  inputs: readonly tf.Tensor[],
+  forward: (keep: Keep) => Differentiable<Out>,
+): Out {
+  const run = tf.customGrad<Out>((...args) => {
+    const { value, backward } = forward(args.at(-1) as Keep);
+    return { value, gradFunc: (gradient, kept) => tf.tidy(() => backward(gradient, kept)) };
+  });
+  return run(...inputs);
+}

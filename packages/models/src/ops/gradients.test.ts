@@ -1,0 +1,123 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { beforeAll, describe, expect, it } from "vitest";
+import { useBackend } from "../backend/use-backend.ts";
+import { attentionTables } from "../decoder/tables.ts";
+import { testedEngines } from "../testing/engines.ts";
+import { crossEntropy } from "../testing/mean-loss.ts";
+import { attention, type AttentionShape } from "./attention.ts";
+import { dropout } from "./dropout.ts";
+import { gatedSilu } from "./gated-silu.ts";
+import { linear, tiedHead } from "./linear.ts";
+import { rmsNorm } from "./rms-norm.ts";
+import { rowsAt, sum } from "./rows.ts";
+
+type Matrices = tf.Tensor2D[];
+
+const grouped: AttentionShape = { batch: 2, length: 5, heads: 4, keyValueHeads: 2, headDim: 4 };
+const single: AttentionShape = { batch: 3, length: 2, heads: 3, keyValueHeads: 3, headDim: 2 };
+
+/** Each operation on inputs of these shapes. */
+const cases: readonly { name: string; shapes: number[][]; run: (inputs: Matrices) => tf.Tensor }[] = [
+  { name: "linear", shapes: [[5, 3], [3, 4]], run: ([x, w]) => linear(x!, w!, null) },
+  { name: "linear with bias", shapes: [[5, 3], [3, 4], [4]], run: ([x, w, b]) => linear(x!, w!, asRow(b!)) },
+  { name: "tiedHead", shapes: [[5, 3], [7, 3]], run: ([x, embedding]) => tiedHead(x!, embedding!) },
+  { name: "rmsNorm", shapes: [[5, 6], [6]], run: ([x, w]) => rmsNorm(x!, asRow(w!), 1e-3) },
+  { name: "gatedSilu", shapes: [[5, 6], [5, 6]], run: ([gate, up]) => gatedSilu(gate!, up!) },
+  { name: "sum", shapes: [[5, 6], [5, 6]], run: ([a, b]) => sum(a!, b!) },
+  // Row 2 twice: its gradients add up.
+  { name: "rowsAt", shapes: [[4, 3]], run: ([x]) => rowsAt(x!, tf.tensor1d([2, 0, 2], "int32")) },
+  { name: "dropout", shapes: [[5, 6]], run: ([x]) => dropout(x!, 0.4, countingStream()) },
+  { name: "crossEntropy", shapes: [[5, 6]], run: ([x]) => crossEntropy(x!, tf.tensor1d([3, 0, 5, 1, 1], "int32")) },
+  { name: "attention, grouped", shapes: attentionShapes(grouped), run: runAttention(grouped) },
+  { name: "attention, one query head a group", shapes: attentionShapes(single), run: runAttention(single) },
+];
+
+describe.each(testedEngines)("backward passes on %s agree with central differences", (backend) => {
+  beforeAll(async () => void (await useBackend({ backend })));
+
+  it.each(cases)("$name", ({ shapes, run }) => {
+    const before = tf.memory().numTensors;
+    tf.tidy(() => {
+      const inputs = shapes.map((shape, i) => tensor(values(shape, i), shape));
+      const output = run(inputs);
+      const weights = tf.tensor(values(output.shape, 99), output.shape);
+      const gradients = tf.grads((...inputs) => run(inputs as Matrices))(inputs, weights);
+      const weighted = (changed: Matrices) => dot(run(changed).dataSync(), weights.dataSync());
+      gradients.forEach((gradient, i) => {
+        expect(gradient.shape).toEqual(shapes[i]);
+        const found = gradient.dataSync();
+        for (let at = 0; at < found.length; at++) {
+          // Values are below 4 with 24 bits: rounding is under 3e-7 · √terms / 2e-2; curvature under step² = 1e-4.
+          const step = 1e-2;
+          const moved = (by: number) => weighted(inputs.map((x, j) => (i === j ? nudged(x, at, by) : x)));
+          expect(Math.abs(found[at]! - (moved(step) - moved(-step)) / (2 * step))).toBeLessThan(1e-3);
+        }
+      });
+    });
+    expect(tf.memory().numTensors).toBe(before);
+  });
+});
+
+describe("attention", () => {
+  beforeAll(async () => void (await useBackend({ backend: "cpu" })));
+
+  it("sees no later token", () => {
+    tf.tidy(() => {
+      const inputs = attentionShapes(grouped).map((shape, i) => tensor(values(shape, i), shape));
+      const late = inputs.map((x) => nudged(nudged(x, x.size - 1, 50), x.size / 2 - 1, -50));
+      const row = grouped.heads * grouped.headDim;
+      const [a, b] = [inputs, late].map((x) => runAttention(grouped)(x).dataSync());
+      for (const sequence of [0, 1]) {
+        const start = sequence * grouped.length * row;
+        // All tokens but the sequence's last.
+        expect(a!.slice(start, start + 4 * row)).toEqual(b!.slice(start, start + 4 * row));
+        expect(a!.slice(start + 4 * row, start + 5 * row)).not.toEqual(b!.slice(start + 4 * row, start + 5 * row));
+      }
+    });
+  });
+});
+
+function attentionShapes({ batch, length, heads, keyValueHeads, headDim }: AttentionShape): number[][] {
+  const keys = [batch * length, keyValueHeads * headDim];
+  return [[batch * length, heads * headDim], keys, keys];
+}
+
+function runAttention(shape: AttentionShape) {
+  const { heads, keyValueHeads, headDim, length } = shape;
+  const description = {
+    attention: { heads, keyValueHeads, headDim, scale: headDim ** -0.5 },
+    rotary: { frequencies: Array.from({ length: headDim / 2 }, (_, i) => 1 / (i + 1)) },
+  } as unknown as Parameters<typeof attentionTables>[0];
+  return ([q, k, v]: Matrices) => attention([q!, k!, v!], attentionTables(description, length), shape);
+}
+
+/** Fixed values in (−1, 1). */
+function values(shape: readonly number[], salt: number): Float32Array {
+  const size = shape.reduce((product, n) => product * n, 1);
+  return Float32Array.from({ length: size }, (_, i) => Math.sin(1 + 12.9898 * i + 7.31 * salt));
+}
+
+function nudged(x: tf.Tensor2D, at: number, by: number): tf.Tensor2D {
+  const changed = Float32Array.from(x.dataSync());
+  changed[at]! += by;
+  return tensor(changed, x.shape);
+}
+
+/** Of any rank; the operations' types ask for matrices where most inputs are. */
+function tensor(values: Float32Array, shape: number[]): tf.Tensor2D {
+  return tf.tensor(values, shape) as tf.Tensor as tf.Tensor2D;
+}
+
+const asRow = (x: tf.Tensor): tf.Tensor1D => x as tf.Tensor1D;
+
+/** In float64. */
+function dot(a: ArrayLike<number>, b: ArrayLike<number>): number {
+  let total = 0;
+  for (let i = 0; i < a.length; i++) total += a[i]! * b[i]!;
+  return total;
+}
+
+function countingStream(): () => number {
+  let count = 0;
+  return () => (0.618034 * ++count) % 1;
+}

@@ -1,0 +1,90 @@
+import * as tf from "@tensorflow/tfjs-core";
+import fc from "fast-check";
+import { beforeAll, describe, expect, it } from "vitest";
+import { useBackend } from "../backend/use-backend.ts";
+import { testedEngines } from "../testing/engines.ts";
+import {
+  batchMatMul,
+  batchMatMulTransposedA,
+  batchMatMulTransposedB,
+  matMulTransposedA,
+  matMulTransposedB,
+  sumOfRows,
+  transposed,
+} from "./mat-mul.ts";
+
+const size = fc.integer({ min: 1, max: 20 });
+
+describe.each(testedEngines)("on %s", (backend) => {
+  beforeAll(async () => void (await useBackend({ backend })));
+
+  it("products are those of plain JavaScript, and leave only themselves behind", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 5 }), size, size, size, (batch, rows, inner, columns) => {
+        const before = tf.memory().numTensors;
+        const a = counting([batch, rows, inner], 1);
+        const b = counting([batch, inner, columns], 2);
+        const aT = tf.transpose(a, [0, 2, 1]);
+        const bT = tf.transpose(b, [0, 2, 1]);
+        const expected = product(a, b);
+        for (const found of [batchMatMul(a, b), batchMatMulTransposedA(aT, b), batchMatMulTransposedB(a, bT)]) {
+          expect(found.shape).toEqual([batch, rows, columns]);
+          expect([...found.dataSync()]).toEqual(expected);
+          found.dispose();
+        }
+        tf.dispose([a, b, aT, bT]);
+        expect(tf.memory().numTensors).toBe(before);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it("a product of two matrices with one transposed is the batch of one", () => {
+    tf.tidy(() => {
+      const [a, b] = [counting([1, 300, 4], 1), counting([1, 300, 6], 2)];
+      const [a2, b2] = [tf.reshape(a, [300, 4]) as tf.Tensor2D, tf.reshape(b, [300, 6]) as tf.Tensor2D];
+      expect([...matMulTransposedA(a2, b2).dataSync()]).toEqual(product(tf.transpose(a, [0, 2, 1]), b));
+      const [aT, bT] = [tf.transpose(a2), tf.transpose(b2)] as [tf.Tensor2D, tf.Tensor2D];
+      expect([...matMulTransposedB(aT, bT).dataSync()]).toEqual(product(tf.transpose(a, [0, 2, 1]), b));
+    });
+  });
+
+  it("sums rows", () => {
+    tf.tidy(() => {
+      const rows = tf.tensor2d([[1, 2, 3], [10, 20, 30]]);
+      expect([...sumOfRows(rows).dataSync()]).toEqual([11, 22, 33]);
+    });
+  });
+
+  // 256 rows and more go in blocks of 64, 32 or 16 where they divide, else at once.
+  it.each([
+    [256, 40],
+    [288, 7],
+    [304, 64],
+    [1024, 128],
+    [300, 5],
+    [3, 300],
+  ])("moves each value of a [%i, %i] transposition to its place", (rows, columns) => {
+    tf.tidy(() => {
+      const values = Float32Array.from({ length: rows * columns }, (_, i) => i);
+      const found = transposed(tf.tensor2d(values, [rows, columns])).dataSync();
+      expect(found.every((value, i) => value === (i % rows) * columns + Math.floor(i / rows))).toBe(true);
+    });
+  });
+});
+
+/** Whole numbers below 8, whose products and sums are exact in float32. */
+function counting(shape: [number, number, number], salt: number): tf.Tensor3D {
+  const count = shape[0] * shape[1] * shape[2];
+  return tf.tensor3d(
+    Float32Array.from({ length: count }, (_, i) => ((i * 7 + salt * 3) % 8) - 3),
+    shape,
+  );
+}
+
+function product(a: tf.Tensor3D, b: tf.Tensor3D): number[] {
+  const [left, right] = [a.arraySync(), b.arraySync()];
+  return left.flatMap((matrix, i) =>
+    matrix.flatMap((row) => right[i]![0]!.map((_, column) => row.reduce((sum, x, k) => sum + x * right[i]![k]![column]!, 0))),
+  );
+}

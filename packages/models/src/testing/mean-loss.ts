@@ -1,0 +1,43 @@
+import * as tf from "@tensorflow/tfjs-core";
+import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import { differentiable } from "../ops/differentiable.ts";
+
+const ignored = -100;
+
+/** Mean negative log-likelihood of the labels that are not −100, each predicted from the position before it. For tests. */
+export function meanLoss(
+  model: TrainableLM,
+  inputIds: readonly (readonly number[])[],
+  labels: readonly (readonly number[])[],
+): tf.Scalar {
+  const length = inputIds[0]!.length;
+  const scored = labels.flatMap((row, b) =>
+    row.flatMap((label, t) => (t > 0 && label !== ignored ? [{ row: b * length + t - 1, label }] : [])),
+  );
+  const ids = tf.tensor2d(inputIds.flat(), [inputIds.length, length], "int32");
+  const rows = tf.tensor1d(
+    scored.map(({ row }) => row),
+    "int32",
+  );
+  const targets = tf.tensor1d(
+    scored.map(({ label }) => label),
+    "int32",
+  );
+  const logits = model.trainingLogits(ids, rows, () => () => 0.5);
+  return crossEntropy(logits, targets);
+}
+
+/** logits [N, V], targets int32 [N] → the mean of −log softmax at the targets. */
+export function crossEntropy(logits: tf.Tensor2D, targets: tf.Tensor1D): tf.Scalar {
+  const [count, vocabSize] = logits.shape;
+  return differentiable([logits], (keep) => {
+    const probabilities = tf.softmax(logits);
+    const wanted = tf.cast(tf.oneHot(targets, vocabSize), "float32");
+    keep([tf.div(tf.sub(probabilities, wanted), count)]);
+    const likelihoods = tf.sum(tf.mul(probabilities, wanted), -1);
+    return {
+      value: tf.neg(tf.mean(tf.log(likelihoods))) as tf.Scalar,
+      backward: (gradient, kept) => [tf.mul(kept[0]!, gradient)],
+    };
+  });
+}

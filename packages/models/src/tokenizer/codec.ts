@@ -1,0 +1,98 @@
+import type { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
+import type { TokenizerConfig, TokenizerFiles, TokenizerJson } from "./files.ts";
+
+/**
+ * Which pipeline a Llama-2 style folder gets.
+ * - `"transformers"`: as transformers 5 loads it. For `tokenizer_class: LlamaTokenizer` it rebuilds the pipeline and leaves
+ *   that of `tokenizer.json` aside.
+ * - `"tokenizer_json"`: the file taken literally, as the fast tokenizers of transformers 4 did.
+ */
+export type Pipeline = "transformers" | "tokenizer_json";
+
+/** Text to ids and back, with no notion of chats. */
+export interface Codec {
+  readonly vocabSize: number;
+  encode(text: string, specialTokens: boolean): number[];
+  decode(ids: readonly number[], specialTokens: boolean): string;
+  tokenOf(id: number): string | undefined;
+  idOf(token: string): number | undefined;
+  readonly specialIds: ReadonlySet<number>;
+  /** True where tokens are written in GPT-2's byte alphabet. */
+  readonly isByteLevel: boolean;
+}
+
+export async function openCodec({ tokenizer: file, config }: TokenizerFiles, pipeline: Pipeline): Promise<Codec> {
+  const { Tokenizer } = await import("@huggingface/tokenizers");
+  const json = pipeline === "transformers" ? asTransformersLoads(file, config) : file;
+  const tokenizer = new Tokenizer(json, {
+    ...config,
+    // transformers 5 cleans up only where it is asked to; the library's default is the older one.
+    clean_up_tokenization_spaces: config.clean_up_tokenization_spaces ?? false,
+  });
+  repairByteFallback(tokenizer);
+  const vocab = tokenizer.get_vocab();
+  return {
+    vocabSize: Math.max(-1, ...vocab.values()) + 1,
+    encode: (text, specialTokens) => tokenizer.encode(text, { add_special_tokens: specialTokens }).ids,
+    decode: (ids, specialTokens) =>
+      // The library refuses an empty list.
+      ids.length === 0 ? "" : tokenizer.decode([...ids], { skip_special_tokens: !specialTokens }),
+    tokenOf: (id) => tokenizer.id_to_token(id),
+    idOf: (token) => tokenizer.token_to_id(token),
+    specialIds: new Set(json.added_tokens.filter(({ special }) => special).map(({ id }) => id)),
+    isByteLevel: holds(json.decoder, "ByteLevel"),
+  };
+}
+
+/** transformers 5.23, `models/llama/tokenization_llama.py`: vocabulary and merges are kept, the pipeline is built anew. */
+function asTransformersLoads(file: TokenizerJson, config: TokenizerConfig): TokenizerJson {
+  if (!["LlamaTokenizer", "LlamaTokenizerFast"].includes(config.tokenizer_class ?? "")) return file;
+  const addsSpace = config.add_prefix_space ?? true;
+  const scheme = addsSpace ? ((config.legacy ?? false) ? "always" : "first") : "never";
+  const strip = addsSpace ? [{ type: "Strip", content: " ", start: 1, stop: 0 }] : [];
+  return {
+    ...file,
+    normalizer: null,
+    pre_tokenizer: { type: "Metaspace", replacement: "▁", prepend_scheme: scheme, split: false },
+    decoder: {
+      type: "Sequence",
+      decoders: [
+        { type: "Replace", pattern: { String: "▁" }, content: " " },
+        { type: "ByteFallback" },
+        { type: "Fuse" },
+        ...strip,
+      ],
+    },
+  };
+}
+
+/**
+ * The library decodes runs of `<0xNN>` with a TextDecoder that swallows U+FEFF and replaces a broken run by fewer signs
+ * than Hugging Face's, which writes one U+FFFD per byte.
+ */
+function repairByteFallback(tokenizer: HuggingFaceTokenizer): void {
+  const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  const decode = (bytes: Uint8Array): string => {
+    try {
+      return strict.decode(bytes);
+    } catch {
+      return "\uFFFD".repeat(bytes.length);
+    }
+  };
+  const visit = (decoder: DecoderPart): void => {
+    if (decoder.config?.type === "ByteFallback") decoder.text_decoder = { decode };
+    decoder.decoders?.forEach(visit);
+  };
+  if (tokenizer.decoder !== null) visit(tokenizer.decoder as unknown as DecoderPart);
+}
+
+/** The library's decoders as they are at run time; its types keep these fields to themselves. */
+interface DecoderPart {
+  readonly config?: { readonly type?: string };
+  readonly decoders?: readonly DecoderPart[];
+  text_decoder?: { decode(bytes: Uint8Array): string };
+}
+
+function holds(part: unknown, type: string): boolean {
+  return JSON.stringify(part ?? null).includes(`"type":"${type}"`);
+}

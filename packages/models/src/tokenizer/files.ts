@@ -1,0 +1,114 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { PeriodicEvalError } from "@periodic-eval/core";
+
+/** A special token as Hugging Face files write it. */
+export type TokenText = string | { readonly content: string };
+
+export interface TokenizerConfig {
+  readonly tokenizer_class?: string;
+  readonly legacy?: boolean | null;
+  readonly add_prefix_space?: boolean | null;
+  readonly clean_up_tokenization_spaces?: boolean | null;
+  readonly chat_template?: string | readonly { readonly name: string; readonly template: string }[];
+  readonly [key: string]: unknown;
+}
+
+/** The parts of a `tokenizer.json` that are looked at here; the library reads the rest. */
+export interface TokenizerJson {
+  readonly normalizer: unknown;
+  readonly pre_tokenizer: unknown;
+  readonly decoder: unknown;
+  readonly added_tokens: readonly { readonly id: number; readonly content: string; readonly special: boolean }[];
+  readonly [key: string]: unknown;
+}
+
+/** A tokenizer's files, parsed, with the texts that they were parsed from. */
+export interface TokenizerFiles {
+  readonly folder: string;
+  readonly tokenizer: TokenizerJson;
+  readonly config: TokenizerConfig;
+  /** Names such as `eos_token`, as the files give them (`special_tokens_map.json` fills what the config leaves out). */
+  readonly specialTokens: Readonly<Record<string, string>>;
+  /** The source of the default chat template; null where the folder has none. */
+  readonly chatTemplate: string | null;
+  readonly eosIds: readonly number[];
+  /** What an encoding or a rendering depends on, as text. */
+  readonly identity: string;
+}
+
+/** Reads a Hugging Face tokenizer folder. Only `tokenizer.json` must be there. */
+export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles> {
+  const [tokenizerText, configText, mapText, generationText, templateText] = await Promise.all(
+    [
+      "tokenizer.json",
+      "tokenizer_config.json",
+      "special_tokens_map.json",
+      "generation_config.json",
+      "chat_template.jinja",
+    ].map((name) => readIfThere(join(folder, name))),
+  );
+  if (tokenizerText == null) {
+    throw new PeriodicEvalError({
+      code: "model",
+      where: join(folder, "tokenizer.json"),
+      got: "no such file",
+      expected: "a Hugging Face tokenizer in its fast form",
+      fix: "Save the tokenizer with save_pretrained, or give a folder that has tokenizer.json.",
+    });
+  }
+  const config = parse<TokenizerConfig>(configText ?? "{}", join(folder, "tokenizer_config.json"));
+  const map = parse<Record<string, unknown>>(mapText ?? "{}", join(folder, "special_tokens_map.json"));
+  const generation = parse<{ eos_token_id?: number | number[] | null }>(
+    generationText ?? "{}",
+    join(folder, "generation_config.json"),
+  );
+  return {
+    folder,
+    tokenizer: parse<TokenizerJson>(tokenizerText, join(folder, "tokenizer.json")),
+    config,
+    specialTokens: specialTokens({ ...map, ...config }),
+    chatTemplate: templateText ?? templateOf(config),
+    eosIds: [generation.eos_token_id ?? []].flat(),
+    identity: JSON.stringify([tokenizerText, configText ?? null, mapText ?? null, templateText ?? null]),
+  };
+}
+
+async function readIfThere(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw cause;
+  }
+}
+
+function parse<T>(text: string, where: string): T {
+  try {
+    return JSON.parse(text) as T;
+  } catch (cause) {
+    throw new PeriodicEvalError({
+      code: "model",
+      where,
+      got: "text that is no JSON",
+      expected: "a JSON object",
+      fix: "Download or write the file again.",
+      cause,
+    });
+  }
+}
+
+function specialTokens(entries: Record<string, unknown>): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const [name, value] of Object.entries(entries)) {
+    if (!name.endsWith("_token") || value === null) continue;
+    if (typeof value === "string") found[name] = value;
+    else if (typeof value === "object" && "content" in value) found[name] = String(value.content);
+  }
+  return found;
+}
+
+function templateOf({ chat_template: template }: TokenizerConfig): string | null {
+  if (template === undefined || typeof template === "string") return template ?? null;
+  return template.find(({ name }) => name === "default")?.template ?? null;
+}

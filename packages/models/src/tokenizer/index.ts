@@ -1,0 +1,1 @@
+export { loadTokenizer, type LoadTokenizerOptions } from "./load.ts";

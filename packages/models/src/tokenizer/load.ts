@@ -1,0 +1,102 @@
+import { PeriodicEvalError, type ChatEnding, type Prompt, type RenderedPrompt, type Tokenizer, hashText } from "@periodic-eval/core";
+import { tokenByteRanges } from "./align.ts";
+import { chatRenderer, type RenderedChat } from "./chat.ts";
+import { openCodec, type Codec, type Pipeline } from "./codec.ts";
+import { readTokenizerFiles, type TokenizerFiles } from "./files.ts";
+import { compileTemplate } from "./template.ts";
+
+export interface LoadTokenizerOptions {
+  /** Which pipeline a Llama-2 style folder gets. Default `"transformers"`: as transformers 5 loads it. */
+  readonly pipeline?: Pipeline;
+}
+
+/**
+ * Opens the tokenizer of a Hugging Face folder: `tokenizer.json`, and where they are there `tokenizer_config.json`,
+ * `special_tokens_map.json`, `generation_config.json` and `chat_template.jinja`. Encodings, renderings and decodings equal
+ * transformers 5.23 (tokenizers 0.23) on the fixtures. Needs no TensorFlow.js.
+ *
+ * `render` of a chat throws a `PeriodicEvalError` of code `"model"` where the folder has no template, where the template
+ * raises (its error is the `cause`), and where `"no_system_block"` or `"continue"` cannot be had from it.
+ */
+export async function loadTokenizer(folder: string, options: LoadTokenizerOptions = {}): Promise<Tokenizer> {
+  const pipeline = options.pipeline ?? "transformers";
+  const files = await readTokenizerFiles(folder);
+  const codec = await openCodec(files, pipeline);
+  const where = `the chat template of ${folder}`;
+  const renderChat =
+    files.chatTemplate === null
+      ? null
+      : chatRenderer(await compileTemplate(files.chatTemplate, files.specialTokens), where);
+
+  const render = (prompt: Prompt, ending: ChatEnding): RenderedPrompt => {
+    if ("ids" in prompt) return { text: null, ids: prompt.ids, assistantMask: null };
+    if ("text" in prompt) return { text: prompt.text, ids: codec.encode(prompt.text, true), assistantMask: null };
+    if (renderChat === null) {
+      throw new PeriodicEvalError({
+        code: "model",
+        where: folder,
+        got: "a tokenizer without a chat template",
+        expected: "chat_template.jinja, or chat_template in tokenizer_config.json",
+        fix: "Add the template, or ask with plain text.",
+      });
+    }
+    const { text, spoken } = renderChat(prompt.messages, prompt.system ?? "omit", ending);
+    const ids = codec.encode(text, false);
+    return { text, ids, assistantMask: maskOf(codec, text, ids, spoken) };
+  };
+
+  return {
+    fingerprint: hashText(JSON.stringify([pipeline, files.identity])),
+    vocabSize: codec.vocabSize,
+    stopIds: stopIds(files, codec, renderChat),
+    encode: (text, { specialTokens = true } = {}) => codec.encode(text, specialTokens),
+    decode: (ids, { specialTokens = true } = {}) => codec.decode(ids, specialTokens),
+    render: (prompt, { ending = "generation" } = {}) => render(prompt, ending),
+  };
+}
+
+/** A token belongs to the assistant if any of its bytes do, as transformers' `return_assistant_tokens_mask`. */
+function maskOf(codec: Codec, text: string, ids: readonly number[], spoken: RenderedChat["spoken"]): boolean[] | null {
+  if (spoken === null) return null;
+  if (spoken.length === 0) return ids.map(() => false);
+  const ranges = tokenByteRanges(codec, text, ids);
+  if (ranges === null) return null;
+  const spans = spoken.map(([start, end]) => [byteLength(text.slice(0, start)), byteLength(text.slice(0, end))] as const);
+  return ranges.map(([start, end]) => spans.some(([from, to]) => start < to && end > from));
+}
+
+function byteLength(text: string): number {
+  return new TextEncoder().encode(text).length;
+}
+
+/** The model's own ends of text, and the special token that the template writes after an assistant's words. */
+function stopIds(
+  { eosIds, specialTokens }: TokenizerFiles,
+  codec: Codec,
+  renderChat: ReturnType<typeof chatRenderer> | null,
+): number[] {
+  const found = new Set(eosIds);
+  const eos = specialTokens["eos_token"];
+  const eosId = eos === undefined ? undefined : codec.idOf(eos);
+  if (eosId !== undefined) found.add(eosId);
+  const endOfTurn = renderChat === null ? null : endOfTurnId(codec, renderChat);
+  if (endOfTurn !== null) found.add(endOfTurn);
+  return [...found];
+}
+
+function endOfTurnId(codec: Codec, renderChat: ReturnType<typeof chatRenderer>): number | null {
+  const spoken = "PROBE";
+  const chat = [
+    { role: "user", content: "Hello" },
+    { role: "assistant", content: spoken },
+  ];
+  try {
+    const { text } = renderChat(chat, "omit", "complete");
+    const after = text.slice(text.lastIndexOf(spoken) + spoken.length);
+    const first = codec.encode(after.trimStart(), false)[0];
+    return first !== undefined && codec.specialIds.has(first) ? first : null;
+  } catch {
+    // A template that takes no such chat has no end of turn that could be found this way.
+    return null;
+  }
+}

@@ -1,0 +1,126 @@
+import type { Message } from "@periodic-eval/core";
+
+/** What a template is given besides the messages: `bos_token` and its like. */
+export type TemplateVariables = Readonly<Record<string, string>>;
+
+export interface TemplateRendering {
+  readonly text: string;
+  /** Half-open ranges of UTF-16 units inside `{% generation %}`; null where the template has no such tag. */
+  readonly generated: readonly (readonly [start: number, end: number])[] | null;
+}
+
+export type ChatTemplate = (messages: readonly Message[], addGenerationPrompt: boolean) => TemplateRendering;
+
+/** A node of jinja's syntax tree; its classes are not exported. */
+interface Node {
+  type: string;
+  [field: string]: unknown;
+}
+
+// Noncharacters: never part of a text for interchange, so a message that holds one is the only thing that can confuse them.
+const spanStart = "\uFDD0";
+const spanEnd = "\uFDD1";
+const tagVariable = { generation: "periodic_eval_span_start", endgeneration: "periodic_eval_span_end" } as const;
+const equalName = "periodic_eval_equal";
+
+/**
+ * Compiles a chat template as transformers does: `trim_blocks` and `lstrip_blocks` on, `{% generation %}` known. Two
+ * corrections to `@huggingface/jinja`: comparison is Python's (`'' != false` is true), and generation tags leave marks, so
+ * that spans come from the template itself. What the template raises comes through as the template's own error.
+ */
+export async function compileTemplate(source: string, variables: TemplateVariables): Promise<ChatTemplate> {
+  const { Template } = await import("@huggingface/jinja");
+  // A `set` obeys the same whitespace rules as the tag it stands for, which the library would drop before parsing.
+  const marked = source.replace(
+    /\{%([-+]?)\s*(generation|endgeneration)\s*([-+]?)%\}/g,
+    (_, left: string, tag: keyof typeof tagVariable, right: string) => `{%${left} set ${tagVariable[tag]} = 1 ${right}%}`,
+  );
+  const template = new Template(marked);
+  rewrite(template.parsed as unknown as Node);
+  const hasSpans = marked !== source;
+
+  return (messages, addGenerationPrompt) => {
+    const text = template.render({
+      ...variables,
+      [equalName]: equal,
+      messages: messages.map((message) => ({ ...message })),
+      add_generation_prompt: addGenerationPrompt,
+      tools: null,
+      documents: null,
+    });
+    return hasSpans ? readSpans(text) : { text, generated: null };
+  };
+}
+
+/** Replaces, in place, generation marks by the text that marks them and comparisons by calls of `equal`. */
+function rewrite(node: Node): void {
+  for (const [field, value] of Object.entries(node)) {
+    if (Array.isArray(value)) node[field] = value.map((item) => (isNode(item) ? rewritten(item) : item));
+    else if (isNode(value)) node[field] = rewritten(value);
+    else if (value instanceof Map) {
+      node[field] = new Map([...value].map(([key, item]) => [isNode(key) ? rewritten(key) : key, isNode(item) ? rewritten(item) : item]));
+    }
+  }
+}
+
+function rewritten(node: Node): Node {
+  rewrite(node);
+  if (node.type === "Set") {
+    const name = (node["assignee"] as Node)["value"];
+    if (name === tagVariable.generation) return { type: "StringLiteral", value: spanStart };
+    if (name === tagVariable.endgeneration) return { type: "StringLiteral", value: spanEnd };
+  }
+  if (node.type === "BinaryExpression") {
+    const operator = (node["operator"] as { value: string }).value;
+    if (operator === "==" || operator === "!=") {
+      const call = {
+        type: "CallExpression",
+        callee: { type: "Identifier", value: equalName },
+        args: [node["left"], node["right"]],
+      };
+      return operator === "==" ? call : { type: "UnaryExpression", operator: { value: "not" }, argument: call };
+    }
+  }
+  return node;
+}
+
+function isNode(value: unknown): value is Node {
+  return typeof value === "object" && value !== null && typeof (value as Node).type === "string";
+}
+
+/** Python's `==` over what jinja passes to a function: plain values, lists of `{ value }`, and maps of `{ value }`. */
+function equal(left: unknown, right: unknown): boolean {
+  if (Array.isArray(left) && Array.isArray(right)) {
+    return left.length === right.length && left.every((item, i) => equal(unwrap(item), unwrap(right[i])));
+  }
+  if (left instanceof Map && right instanceof Map) {
+    return (
+      left.size === right.size &&
+      [...left].every(([key, item]) => right.has(key) && equal(unwrap(item), unwrap(right.get(key))))
+    );
+  }
+  return asNumber(left) === asNumber(right);
+}
+
+function unwrap(item: unknown): unknown {
+  return typeof item === "object" && item !== null && "value" in item ? item.value : item;
+}
+
+/** In Python True is 1. */
+function asNumber(value: unknown): unknown {
+  return typeof value === "boolean" ? Number(value) : value;
+}
+
+function readSpans(marked: string): TemplateRendering {
+  const generated: [number, number][] = [];
+  let text = "";
+  let open: number | null = null;
+  for (const piece of marked.split(/([\uFDD0\uFDD1])/)) {
+    if (piece === spanStart) open = text.length;
+    else if (piece === spanEnd) {
+      if (open !== null && text.length > open) generated.push([open, text.length]);
+      open = null;
+    } else text += piece;
+  }
+  return { text, generated };
+}

@@ -1,0 +1,107 @@
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { PeriodicEvalError, type Message } from "@periodic-eval/core";
+import { describe, expect, test } from "vitest";
+import { loadTokenizer } from "./load.ts";
+
+// Goldens: transformers 5.23.0 with tokenizers 0.23.3, see ../shared/fixtures/README.md.
+const fixtures = process.env["PERIODIC_EVAL_FIXTURES"] ?? "../shared/fixtures";
+
+interface Encoded {
+  readonly ids: number[];
+  readonly ids_no_special: number[];
+  readonly decoded: string;
+  readonly decoded_skip_special: string;
+}
+interface Rendered {
+  readonly rendered: string;
+  readonly ids: number[];
+  readonly tokenizer_json_ids?: number[];
+}
+interface Expected {
+  readonly vocab_size: number;
+  readonly strings: (Encoded & { text: string; tokenizer_json?: Encoded })[];
+  readonly chats: {
+    messages: Message[];
+    plain: Rendered;
+    generation_prompt: Rendered;
+    continue_final_message?: Rendered;
+    assistant_masks?: number[];
+  }[];
+  readonly template_errors: { messages: Message[]; error: string }[];
+}
+
+const folders = existsSync(fixtures)
+  ? readdirSync(fixtures).filter((name) => name.startsWith("tok-") && existsSync(join(fixtures, name, "expected.json")))
+  : [];
+const endings = { plain: "complete", generation_prompt: "generation", continue_final_message: "continue" } as const;
+
+test.skipIf(folders.length > 0)(`tokenizer fixtures (none in ${fixtures})`, (context) => context.skip());
+
+describe.each(folders)("%s", (name) => {
+  const folder = join(fixtures, name);
+  const expected = JSON.parse(readFileSync(join(folder, "expected.json"), "utf8")) as Expected;
+  const isTwofold = expected.strings.some((string) => string.tokenizer_json !== undefined);
+  const pipelines = isTwofold ? (["transformers", "tokenizer_json"] as const) : (["transformers"] as const);
+
+  describe.each(pipelines)("pipeline %s", (pipeline) => {
+    const opened = loadTokenizer(folder, { pipeline });
+
+    test("vocabulary", async () => expect((await opened).vocabSize).toBe(expected.vocab_size));
+
+    test.each(expected.strings.map((string) => [JSON.stringify(string.text), string] as const))("%s", async (_, string) => {
+      const tokenizer = await opened;
+      const golden = pipeline === "tokenizer_json" ? (string.tokenizer_json ?? string) : string;
+      expect(tokenizer.encode(string.text)).toEqual(golden.ids);
+      expect(tokenizer.encode(string.text, { specialTokens: false })).toEqual(golden.ids_no_special);
+      expect(tokenizer.decode(golden.ids)).toBe(golden.decoded);
+      expect(tokenizer.decode(golden.ids, { specialTokens: false })).toBe(golden.decoded_skip_special);
+    });
+
+    describe.each(expected.chats.map((chat, i) => [i, chat] as const))("chat %i", (_, chat) => {
+      for (const [key, ending] of Object.entries(endings) as [keyof typeof endings, (typeof endings)[keyof typeof endings]][]) {
+        const golden = chat[key];
+        if (golden === undefined) continue;
+        test(ending, async () => {
+          const rendered = (await opened).render({ messages: chat.messages }, { ending });
+          expect(rendered.text).toBe(golden.rendered);
+          expect(rendered.ids).toEqual(pipeline === "tokenizer_json" ? (golden.tokenizer_json_ids ?? golden.ids) : golden.ids);
+          expect(rendered.assistantMask?.length).toBe(rendered.ids.length);
+        });
+      }
+      const masks = chat.assistant_masks;
+      if (masks === undefined) return;
+      test("assistant mask", async () => {
+        const { assistantMask } = (await opened).render({ messages: chat.messages }, { ending: "complete" });
+        expect(assistantMask?.map(Number)).toEqual(masks);
+      });
+    });
+
+    for (const [i, { messages, error }] of expected.template_errors.entries()) {
+      test(`template error ${i}`, async () => {
+        const tokenizer = await opened;
+        let thrown: unknown;
+        try {
+          tokenizer.render({ messages }, { ending: "complete" });
+        } catch (caught) {
+          thrown = caught;
+        }
+        expect(PeriodicEvalError.is(thrown, "model")).toBe(true);
+        expect((thrown as PeriodicEvalError).cause).toMatchObject({ message: error });
+      });
+    }
+  });
+});
+
+const smollm2 = "../shared/models/smollm2-135m-instruct";
+
+// Goldens: ../shared/fixtures/smollm2, made with transformers from the same files.
+test.skipIf(!existsSync(smollm2))(`SmolLM2's tokenizer (${smollm2})`, async () => {
+  const tokenizer = await loadTokenizer(smollm2);
+  const { text, ids } = tokenizer.render({ messages: [{ role: "user", content: "Hi" }] });
+  expect(text).toBe(
+    "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n",
+  );
+  expect(tokenizer.decode(ids)).toBe(text);
+  expect(tokenizer.stopIds).toEqual([2]);
+});

@@ -1,0 +1,1 @@
+export { watchCheckpoints, type Checkpoint, type WatchOptions } from "./watch-checkpoints.ts";

@@ -1,0 +1,50 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { type Checkpoint, watchCheckpoints } from "./watch-checkpoints.ts";
+
+let folder = "";
+beforeEach(async () => void (folder = await mkdtemp(join(tmpdir(), "checkpoints-"))));
+afterEach(() => rm(folder, { recursive: true }));
+
+async function checkpoint(name: string, state: string | null): Promise<void> {
+  await mkdir(join(folder, name), { recursive: true });
+  await writeFile(join(folder, name, "config.json"), "{}");
+  if (state !== null) await writeFile(join(folder, name, "trainer_state.json"), state);
+}
+
+async function all(found: AsyncIterable<Checkpoint>): Promise<Checkpoint[]> {
+  const list: Checkpoint[] = [];
+  for await (const each of found) list.push(each);
+  return list;
+}
+
+it("yields whole checkpoints by step, numerically, of both layouts", async () => {
+  await checkpoint("step_100", '{"max_steps": 200}');
+  await checkpoint("checkpoint-20", '{"max_steps": 200}');
+  await checkpoint("step_5", "{}");
+  await checkpoint("step_150", null);
+  await checkpoint("step_160", '{"max_st');
+  await checkpoint("best", "{}");
+  expect(await all(watchCheckpoints(folder, { follow: false }))).toEqual([
+    { step: 5, path: join(folder, "step_5"), maxSteps: null },
+    { step: 20, path: join(folder, "checkpoint-20"), maxSteps: 200 },
+    { step: 100, path: join(folder, "step_100"), maxSteps: 200 },
+  ]);
+});
+
+it("follows a folder that does not exist yet and ends after the last step", async () => {
+  const late = join(folder, "late");
+  const found = all(watchCheckpoints(late, { pollSeconds: 0.01 }));
+  folder = late;
+  await checkpoint("step_1", '{"max_steps": 2}');
+  await checkpoint("step_2", '{"max_steps": 2}');
+  expect((await found).map(({ step }) => step)).toEqual([1, 2]);
+  folder = join(late, "..");
+});
+
+it("ends quietly on abort, and names a folder that is missing", async () => {
+  expect(await all(watchCheckpoints(folder, { signal: AbortSignal.abort() }))).toEqual([]);
+  await expect(all(watchCheckpoints(join(folder, "none"), { follow: false }))).rejects.toThrow(/none: got ENOENT/);
+});

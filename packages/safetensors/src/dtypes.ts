@@ -1,0 +1,54 @@
+import { widenBf16, widenF16 } from "./float-formats.ts";
+
+/** Element types that are read. `BOOL` is one byte, 0 or 1. */
+export type DType =
+  "BOOL" | "U8" | "I8" | "I16" | "U16" | "F16" | "BF16" | "I32" | "U32" | "F32" | "I64" | "U64" | "F64";
+
+/** What a tensor is read into: 16-bit floats are widened to `Float32Array`, everything else keeps its type. */
+export type TensorValues =
+  | Uint8Array
+  | Int8Array
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | Float32Array
+  | Float64Array
+  | BigInt64Array
+  | BigUint64Array;
+
+interface Format {
+  readonly bytes: number;
+  /** The bytes start a buffer of their own, so that any alignment holds. */
+  read(buffer: ArrayBuffer): TensorValues;
+}
+
+const formats: Readonly<Record<DType, Format>> = {
+  BOOL: { bytes: 1, read: (buffer) => new Uint8Array(buffer) },
+  U8: { bytes: 1, read: (buffer) => new Uint8Array(buffer) },
+  I8: { bytes: 1, read: (buffer) => new Int8Array(buffer) },
+  I16: { bytes: 2, read: (buffer) => new Int16Array(buffer) },
+  U16: { bytes: 2, read: (buffer) => new Uint16Array(buffer) },
+  F16: { bytes: 2, read: (buffer) => widenF16(new Uint16Array(buffer)) },
+  BF16: { bytes: 2, read: (buffer) => widenBf16(new Uint16Array(buffer)) },
+  I32: { bytes: 4, read: (buffer) => new Int32Array(buffer) },
+  U32: { bytes: 4, read: (buffer) => new Uint32Array(buffer) },
+  F32: { bytes: 4, read: (buffer) => new Float32Array(buffer) },
+  I64: { bytes: 8, read: (buffer) => new BigInt64Array(buffer) },
+  U64: { bytes: 8, read: (buffer) => new BigUint64Array(buffer) },
+  F64: { bytes: 8, read: (buffer) => new Float64Array(buffer) },
+};
+
+export const dtypes = Object.keys(formats) as readonly DType[];
+
+export function isDType(value: unknown): value is DType {
+  return typeof value === "string" && Object.hasOwn(formats, value);
+}
+
+export function bytesPerElement(dtype: DType): number {
+  return formats[dtype].bytes;
+}
+
+export function valuesOf(dtype: DType, buffer: ArrayBuffer): TensorValues {
+  return formats[dtype].read(buffer);
+}

@@ -1,0 +1,104 @@
+import { open, type FileHandle } from "node:fs/promises";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { valuesOf, type TensorValues } from "./dtypes.ts";
+import { damaged, maxHeaderBytes, parseHeader, type SafetensorsHeader } from "./header.ts";
+
+export interface SafetensorsFile extends SafetensorsHeader {
+  readonly path: string;
+  /** One tensor's values, row-major; f16 and bf16 are widened to float32. Throws where there is no such tensor. */
+  read(name: string): Promise<TensorValues>;
+  close(): Promise<void>;
+}
+
+/** The names, types and shapes in a file, checked; no tensor is read. Throws a `model` error on a damaged file. */
+export async function readSafetensorsHeader(path: string): Promise<SafetensorsHeader> {
+  const file = await openSafetensors(path);
+  await file.close();
+  return { tensors: file.tensors, metadata: file.metadata };
+}
+
+/** Opens a file and checks its header. Tensors are read one at a time; the caller closes. */
+export async function openSafetensors(path: string): Promise<SafetensorsFile> {
+  const handle = await openFile(path);
+  try {
+    const header = await readHeader(handle, path);
+    return {
+      ...header,
+      path,
+      async read(name) {
+        const info = header.tensors.get(name);
+        if (info === undefined) throw unknownTensor(path, name, header);
+        const bytes = await readExactly(handle, info.offset, info.byteLength, `${path}, tensor ${name}`);
+        return valuesOf(info.dtype, bytes);
+      },
+      close: () => handle.close(),
+    };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+async function readHeader(handle: FileHandle, path: string): Promise<SafetensorsHeader> {
+  const fileBytes = (await handle.stat()).size;
+  if (fileBytes < 8) throw damaged(path, `a file of ${fileBytes} bytes`, "8 bytes of header length first");
+  const length = new DataView(await readExactly(handle, 0, 8, path)).getBigUint64(0, true);
+  const largest = Math.min(maxHeaderBytes, fileBytes - 8);
+  if (length > BigInt(largest)) {
+    throw damaged(path, `a header of ${length} bytes`, `at most ${largest} in a file of ${fileBytes} bytes`);
+  }
+  const bytes = await readExactly(handle, 8, Number(length), path);
+  const json = decodeUtf8(bytes, path);
+  return parseHeader(json, { dataOffset: 8 + Number(length), fileBytes, where: path });
+}
+
+function decodeUtf8(bytes: ArrayBuffer, path: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (cause) {
+    throw damaged(path, "a header that is no UTF-8", "UTF-8 text", cause);
+  }
+}
+
+async function readExactly(
+  handle: FileHandle,
+  position: number,
+  length: number,
+  where: string,
+): Promise<ArrayBuffer> {
+  const bytes = new Uint8Array(length);
+  let done = 0;
+  // One system call reads 2 GiB at most.
+  while (done < length) {
+    const step = Math.min(length - done, 1 << 30);
+    const { bytesRead } = await handle.read(bytes, done, step, position + done);
+    if (bytesRead === 0) throw damaged(where, `${done} bytes`, `${length} bytes from byte ${position}`);
+    done += bytesRead;
+  }
+  return bytes.buffer;
+}
+
+async function openFile(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, "r");
+  } catch (cause) {
+    throw new PeriodicEvalError({
+      code: "model",
+      where: path,
+      got: (cause as NodeJS.ErrnoException).code ?? String(cause),
+      expected: "a readable safetensors file",
+      fix: "Check the path and its permissions.",
+      cause,
+    });
+  }
+}
+
+function unknownTensor(path: string, name: string, header: SafetensorsHeader): PeriodicEvalError {
+  return new PeriodicEvalError({
+    code: "model",
+    where: path,
+    got: `the name ${name}`,
+    expected: `one of its ${header.tensors.size} tensors`,
+    fix: "Read the names from `tensors`.",
+  });
+}

@@ -1,0 +1,144 @@
+import { open, rename, rm, type FileHandle } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
+import { bytesPerElement, type DType } from "./dtypes.ts";
+import { narrowToBf16, narrowToF16 } from "./float-formats.ts";
+
+export interface TensorToWrite {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly dtype?: "F32" | "BF16" | "F16" | "I32";
+  /** Row-major; asked for when it is the tensor's turn, so that one tensor is in memory at a time. */
+  values(): Awaitable<Float32Array | Int32Array>;
+}
+
+export interface WriteOptions {
+  /** Of the tensors that do not name their own; `"F32"` by default. Narrowing rounds to nearest even. */
+  readonly dtype?: "F32" | "BF16" | "F16";
+  /** Text by name; transformers expects `format: "pt"` and it is the default. */
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+let drafts = 0;
+
+/**
+ * Writes a file so that a reader sees the old file or the new one, whatever dies when: a temporary file in the same
+ * folder, fsync, rename, fsync of the folder. Tensors are laid out as the reference implementation does, by size of
+ * their elements (largest first) and then by name, so equal tensors give equal bytes.
+ */
+export async function writeSafetensors(
+  path: string,
+  tensors: readonly TensorToWrite[],
+  { dtype = "F32", metadata = { format: "pt" } }: WriteOptions = {},
+): Promise<void> {
+  const layout = planLayout(path, tensors, dtype);
+  const draft = join(dirname(path), `.${basename(path)}.${process.pid}.${++drafts}.tmp`);
+  try {
+    const file = await open(draft, "wx");
+    try {
+      await writeAll(file, headerBytes(layout, metadata));
+      for (const tensor of layout) await writeAll(file, await encodedValues(path, tensor));
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(draft, path);
+    await syncFolder(dirname(path));
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => undefined);
+    throw PeriodicEvalError.is(error) ? error : notWritten(path, error);
+  }
+}
+
+interface Placed extends TensorToWrite {
+  readonly dtype: NonNullable<TensorToWrite["dtype"]>;
+  readonly begin: number;
+  readonly end: number;
+}
+
+function planLayout(path: string, tensors: readonly TensorToWrite[], dtype: "F32" | "BF16" | "F16"): Placed[] {
+  const names = new Set(["__metadata__"]);
+  for (const { name } of tensors) {
+    if (names.has(name)) throw wrongTensor(path, name, "a second tensor of this name", "names that differ");
+    names.add(name);
+  }
+  let end = 0;
+  return tensors
+    .map((tensor) => ({ ...tensor, dtype: tensor.dtype ?? dtype }))
+    .sort((a, b) => bytesPerElement(b.dtype) - bytesPerElement(a.dtype) || (a.name < b.name ? -1 : 1))
+    .map((tensor) => {
+      const begin = end;
+      end += sizeOf(tensor.shape) * bytesPerElement(tensor.dtype);
+      return { ...tensor, begin, end };
+    });
+}
+
+function headerBytes(layout: readonly Placed[], metadata: Readonly<Record<string, string>>): Uint8Array {
+  const entries = layout.map(({ name, dtype, shape, begin, end }): [string, unknown] => [
+    name,
+    { dtype: dtype satisfies DType, shape, data_offsets: [begin, end] },
+  ]);
+  const json = new TextEncoder().encode(
+    JSON.stringify(Object.fromEntries([["__metadata__", metadata], ...entries])),
+  );
+  // Spaces up to a multiple of 8 keep the data aligned.
+  const bytes = new Uint8Array(8 + Math.ceil(json.length / 8) * 8).fill(0x20);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(bytes.length - 8), true);
+  bytes.set(json, 8);
+  return bytes;
+}
+
+async function encodedValues(path: string, { name, shape, dtype, values }: Placed): Promise<Uint8Array> {
+  const array = await values();
+  if (array.length !== sizeOf(shape)) {
+    throw wrongTensor(path, name, `${array.length} values`, `${sizeOf(shape)} for [${shape.join(", ")}]`);
+  }
+  if (array instanceof Int32Array !== (dtype === "I32")) {
+    throw wrongTensor(path, name, array.constructor.name, `values for ${dtype}`);
+  }
+  if (dtype === "BF16") return bytesOf(narrowToBf16(array as Float32Array));
+  if (dtype === "F16") return bytesOf(narrowToF16(array as Float32Array));
+  return bytesOf(array);
+}
+
+function bytesOf(array: Float32Array | Int32Array | Uint16Array): Uint8Array {
+  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+}
+
+function sizeOf(shape: readonly number[]): number {
+  return shape.reduce((product, size) => product * size, 1);
+}
+
+async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
+  let done = 0;
+  while (done < bytes.length) {
+    const step = Math.min(bytes.length - done, 1 << 30);
+    done += (await file.write(bytes, done, step)).bytesWritten;
+  }
+}
+
+/** A rename is durable once its folder is synced; not every platform can open a folder. */
+async function syncFolder(folder: string): Promise<void> {
+  try {
+    const handle = await open(folder, "r");
+    await handle.sync().finally(() => handle.close());
+  } catch (error) {
+    if (!["EISDIR", "EPERM", "EINVAL", "EACCES"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+  }
+}
+
+function wrongTensor(path: string, name: string, got: string, expected: string): PeriodicEvalError {
+  const fix = "Give each tensor its own name and the values of its shape.";
+  return new PeriodicEvalError({ code: "model", where: `${path}, tensor ${name}`, got, expected, fix });
+}
+
+function notWritten(path: string, cause: unknown): PeriodicEvalError {
+  return new PeriodicEvalError({
+    code: "store",
+    where: path,
+    got: (cause as NodeJS.ErrnoException).code ?? String(cause),
+    expected: "a written file",
+    fix: "Check the free space and the permissions of its folder; the old file, if there was one, is unchanged.",
+    cause,
+  });
+}

@@ -1,0 +1,75 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Json, SessionState } from "@periodic-eval/core";
+import { z } from "zod";
+import { filesIn, hashFile } from "./whole-folder.ts";
+
+export const stateFile = "trainer_state.json";
+
+// Loose: what else a session keeps there comes back to it.
+const progressSchema = z.looseObject({
+  step: z.int().nonnegative(),
+  maxSteps: z.int().nonnegative().nullable(),
+  epoch: z.number(),
+  elapsedSeconds: z.number(),
+  ended: z.boolean(),
+});
+
+const trainerStateSchema = z.object({
+  schema_version: z.literal(1),
+  phase: z.string(),
+  /** Completed optimizer steps. */
+  step: z.int().nonnegative(),
+  max_steps: z.int().positive(),
+  /** Passes over the data, with fractions. */
+  epoch: z.number(),
+  /** True where nothing of the phase is left to train. */
+  finished: z.boolean(),
+  /** Why it ended before `max_steps`; null where it did not. */
+  stop_reason: z.string().nullable(),
+  /** Of the last step; null where there was none. */
+  loss: z.number().nullable(),
+  seed: z.union([z.number(), z.string()]),
+  optimizer_steps: z.int().nonnegative(),
+  /** What must be the same for a resume to be exact. */
+  exact: z.record(z.string(), z.json()),
+  session: z.looseObject({
+    phase: z.string(),
+    progress: progressSchema,
+    runStepOffset: z.int().nonnegative(),
+    callbacks: z.record(z.string(), z.json()),
+  }),
+  /** Hash of every other file of the folder. */
+  files: z.record(z.string(), z.string()),
+});
+
+/** The state that makes a folder of weights a checkpoint; written last. Snake case: other programs read it. */
+export type TrainerState = Omit<z.infer<typeof trainerStateSchema>, "session" | "exact"> & {
+  readonly session: SessionState;
+  readonly exact: Readonly<Record<string, Json>>;
+};
+
+/** Hashes of all files of a folder but the state's own. */
+export async function hashFiles(folder: string): Promise<Record<string, string>> {
+  const hashes: Record<string, string> = {};
+  for (const file of await filesIn(folder)) {
+    if (file !== stateFile) hashes[file] = await hashFile(join(folder, file));
+  }
+  return hashes;
+}
+
+/** The state of a checkpoint whose every file is as it was written, or the reason why it is torn. */
+export async function verifyCheckpoint(folder: string): Promise<TrainerState | string> {
+  let state: TrainerState;
+  try {
+    state = trainerStateSchema.parse(JSON.parse(await readFile(join(folder, stateFile), "utf8")));
+  } catch (error) {
+    return `${stateFile} cannot be read (${error instanceof Error ? error.message.split("\n")[0] : String(error)})`;
+  }
+  const found = await hashFiles(folder);
+  for (const [file, hash] of Object.entries(state.files)) {
+    if (found[file] !== hash)
+      return found[file] === undefined ? `${file} is missing` : `${file} is not what was written`;
+  }
+  return state;
+}

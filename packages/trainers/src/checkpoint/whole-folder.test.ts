@@ -1,0 +1,67 @@
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { describe, expect, it } from "vitest";
+import { temporaryFolder } from "../testing/tiny-run.ts";
+import { filesIn, hashFile, removeLeftovers, removeWholeFolder, writeWholeFolder } from "./whole-folder.ts";
+
+const fill = (text: string) => async (draft: string) => {
+  await mkdir(join(draft, "inner"));
+  await writeFile(join(draft, "inner/b.txt"), text);
+  await writeFile(join(draft, "a.txt"), text);
+};
+
+describe("writeWholeFolder", () => {
+  it("writes all files, in place of what stood there, and leaves nothing else", async () => {
+    const parent = await temporaryFolder();
+    const path = join(parent, "step_1");
+    await writeWholeFolder(path, fill("old"));
+    await writeWholeFolder(path, fill("new"));
+    expect(await filesIn(path)).toEqual(["a.txt", "inner/b.txt"]);
+    expect(await readFile(join(path, "inner/b.txt"), "utf8")).toBe("new");
+    expect(await readdir(parent)).toEqual(["step_1"]);
+  });
+
+  it("leaves what stood there where the disk is full, and says what to do", async () => {
+    const parent = await temporaryFolder();
+    const path = join(parent, "step_1");
+    await writeWholeFolder(path, fill("old"));
+    const full = async (draft: string) => {
+      await writeFile(join(draft, "a.txt"), "ha");
+      throw Object.assign(new Error("no space left on device, write"), { code: "ENOSPC" });
+    };
+    const error = await writeWholeFolder(path, full).catch((thrown: unknown) => thrown);
+    expect(PeriodicEvalError.is(error, "store")).toBe(true);
+    expect(String(error)).toContain(
+      `${path}: got ENOSPC, expected a written checkpoint. Check the free space`,
+    );
+    expect(await readFile(join(path, "a.txt"), "utf8")).toBe("old");
+    expect(await readdir(parent)).toEqual(["step_1"]);
+  });
+
+  it("says where a folder cannot be made", async () => {
+    const parent = await temporaryFolder();
+    await writeFile(join(parent, "train"), "a file");
+    await expect(writeWholeFolder(join(parent, "train/step_1"), fill("new"))).rejects.toThrow(
+      /step_1: got (ENOTDIR|EEXIST)/,
+    );
+  });
+});
+
+it("removes folders, and what a killed write left", async () => {
+  const parent = await temporaryFolder();
+  for (const name of ["step_1", ".step_2.draft", ".step_3.old", ".kept"]) await mkdir(join(parent, name));
+  await removeWholeFolder(join(parent, "step_1"));
+  await removeLeftovers(parent);
+  expect(await readdir(parent)).toEqual([".kept"]);
+  await removeLeftovers(join(parent, "nowhere"));
+});
+
+it("hashes a file's bytes with SHA-256", async () => {
+  const path = join(await temporaryFolder(), "abc");
+  await writeFile(path, "abc");
+  // FIPS 180-2, appendix B.1.
+  expect(await hashFile(path)).toBe(
+    "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+  );
+});

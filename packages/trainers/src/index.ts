@@ -1,0 +1,34 @@
+export { crossEntropySum } from "./losses/cross-entropy.ts";
+export { AdamW, isDecayedWithoutNorms, type AdamWOptions } from "./optimizer/adamw.ts";
+export { clipFactor, globalNorm } from "./optimizer/clipping.ts";
+export {
+  constant,
+  cosine,
+  learningRates,
+  linear,
+  type LearningRate,
+  type LearningRateName,
+  type LearningRateOptions,
+} from "./optimizer/learning-rate.ts";
+export type { Optimizer } from "./optimizer/types.ts";
+export { SFTTrainer, type SFTResult, type SFTTrainerOptions } from "./sft/sft-trainer.ts";
+export { parseSFTConfig, type SFTConfig } from "./sft/sft-config.ts";
+export type { SessionSettings, TrainResult } from "./loop/phase.ts";
+export type { Resume } from "./loop/resume.ts";
+export { runPipeline, type PipelineOptions, type PipelinePhase } from "./pipeline/run-pipeline.ts";
+export type {
+  BadRow,
+  BadRowReason,
+  ConversationSource,
+  MessagesRow,
+  PromptCompletionRow,
+} from "./data/conversations.ts";
+export { loadDataset, type Dataset, type DatasetOptions, type OnBadRow } from "./data/dataset.ts";
+export type { TrainingRow } from "./data/render-row.ts";
+export {
+  checkpointsOf,
+  type Checkpoint,
+  type Checkpoints,
+  type CheckpointsOptions,
+} from "./checkpoint/checkpoints.ts";
+export { verifyCheckpoint, type TrainerState } from "./checkpoint/trainer-state.ts";

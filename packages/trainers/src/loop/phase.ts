@@ -1,0 +1,63 @@
+import type { Json, Session, SessionOptions } from "@periodic-eval/core";
+import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { Checkpoint, Checkpoints } from "../checkpoint/checkpoints.ts";
+import type { LearningRate } from "../optimizer/learning-rate.ts";
+import type { Optimizer } from "../optimizer/types.ts";
+import type { StepWork } from "./types.ts";
+
+/** Everything that the loop needs of a phase, whatever the loss. */
+export interface Phase {
+  readonly name: string;
+  readonly maxSteps: number;
+  readonly stepsPerEpoch: number;
+  readonly model: TrainableLM;
+  readonly optimizer: Optimizer;
+  readonly learningRate: LearningRate;
+  readonly checkpoints: Checkpoints;
+  readonly signal: AbortSignal | null;
+  readonly config: PhaseConfig;
+  /** What must be the same for a resume to be exact. */
+  readonly exact: Readonly<Record<string, Json>>;
+  /** What the step after `step` completed ones learns from; depends on nothing else. */
+  work(step: number): StepWork;
+  warn(where: string, message: string): void;
+}
+
+export interface PhaseConfig {
+  readonly maxGradNorm: number | null;
+  readonly onNonFinite: "error" | "skip";
+  readonly saveSteps: number | null;
+  readonly logSteps: number;
+  readonly seed: number | string;
+}
+
+/** Options of a session that a trainer hands on as they are. */
+export type SessionSettings = Pick<
+  SessionOptions,
+  "onFailure" | "onBrokenReceipt" | "budget" | "baseline" | "clock" | "now"
+>;
+
+export interface TrainResult {
+  readonly phase: string;
+  /** Completed optimizer steps of the phase, those before a resume included. */
+  readonly steps: number;
+  readonly maxSteps: number;
+  /** Passes over the data, with fractions. */
+  readonly epochs: number;
+  /** Mean NLL of the last step's scored tokens, in nats; null where no step was done. */
+  readonly finalLoss: number | null;
+  /** Why training ended before `maxSteps`; null where it did not. */
+  readonly stopReason: string | null;
+  /** The step of the checkpoint that training went on from; null where it began anew. */
+  readonly resumedFrom: number | null;
+  /** Updates left out for a loss or norm of NaN or Inf, since the start or resume. */
+  readonly skippedUpdates: number;
+  /** The last checkpoint's folder; null where training was stopped before the first. */
+  readonly checkpoint: string | null;
+}
+
+export interface RunningPhase {
+  readonly phase: Phase;
+  readonly session: Session;
+  readonly resumed: Checkpoint | null;
+}

@@ -1,0 +1,207 @@
+import { cp, mkdir, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs";
+import "@tensorflow/tfjs-backend-wasm";
+import { defineEvaluation, everyPercent, PeriodicCallback, type TrainerCallback } from "@periodic-eval/core";
+import { beforeAll, describe, expect, it } from "vitest";
+import type { TrainerState } from "../checkpoint/trainer-state.ts";
+import type { SFTConfig } from "../sft/sft-config.ts";
+import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
+import { tinyLM } from "../testing/tiny-lm.ts";
+import { busyConfig, recording, rows, temporaryFolder, tokenizer } from "../testing/tiny-run.ts";
+
+beforeAll(async () => {
+  await tf.setBackend("wasm");
+  await tf.ready();
+});
+
+const everyStep: Partial<SFTConfig> = { ...busyConfig, saveSteps: 1, keepCheckpoints: 99 };
+const checkpoint = (runDir: string, step: number) => join(runDir, "checkpoints/train", `step_${step}`);
+const stateOf = async (runDir: string, step: number) =>
+  JSON.parse(await readFile(join(checkpoint(runDir, step), "trainer_state.json"), "utf8")) as TrainerState;
+
+/** Runs the twelve steps, or what is left of them, from a model of this seed. */
+async function train(runDir: string, options: Partial<SFTTrainerOptions> = {}, seed = "tiny") {
+  const logger = recording();
+  const model = tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2, seed });
+  const base = { model, tokenizer, dataset: rows(20), runDir, config: everyStep, loggers: [logger] };
+  try {
+    return { logger, result: await new SFTTrainer({ ...base, ...options }).train() };
+  } finally {
+    model.dispose();
+  }
+}
+
+/** A run that was killed after the checkpoint of this step. */
+async function killedAfter(whole: string, step: number): Promise<string> {
+  const runDir = await temporaryFolder();
+  await mkdir(join(runDir, "checkpoints/train"), { recursive: true });
+  await cp(checkpoint(whole, step), checkpoint(runDir, step), { recursive: true });
+  return runDir;
+}
+
+describe("resume", () => {
+  it("is bit-exact from every step: weights, optimizer, losses, norms, learning rates", async () => {
+    const whole = await temporaryFolder();
+    const { logger } = await train(whole);
+    const { files } = await stateOf(whole, 12);
+    expect(Object.keys(files)).toEqual([
+      "config.json",
+      "model.safetensors",
+      "optimizer.safetensors",
+      "trainables.safetensors",
+    ]);
+    expect(files).not.toEqual((await stateOf(whole, 11)).files);
+    for (let step = 1; step <= 12; step += 1) {
+      const runDir = await killedAfter(whole, step);
+      // Other initial weights: whatever is not restored shows.
+      const resumed = await train(runDir, {}, "another model");
+      expect(resumed.result).toMatchObject({ steps: 12, resumedFrom: step });
+      expect(resumed.logger.metrics).toEqual(logger.metrics.slice(step));
+      expect((await stateOf(runDir, 12)).files).toEqual(files);
+    }
+  });
+
+  it("gives a finished phase no step, and its final loss", async () => {
+    const runDir = await temporaryFolder();
+    const first = await train(runDir);
+    const before = await readFile(join(checkpoint(runDir, 12), "trainer_state.json"), "utf8");
+    const again = await train(runDir, {}, "another model");
+    expect(again.logger.metrics).toEqual([]);
+    expect(again.result).toMatchObject({ steps: 12, resumedFrom: 12, finalLoss: first.result.finalLoss });
+    expect(await readFile(join(checkpoint(runDir, 12), "trainer_state.json"), "utf8")).toBe(before);
+  });
+
+  it("measures at the end what a kill after the last checkpoint left out", async () => {
+    const counting = () => {
+      const evaluation = defineEvaluation({
+        name: "count",
+        version: "1",
+        needs: ["tokenizer"],
+        items: () => [{ id: "one" }],
+        measure: async (_model, items) => items,
+        metrics: ({ mean }) => ({ one: mean(() => 1) }),
+      });
+      return [new PeriodicCallback(evaluation, { id: "count", schedule: [everyPercent(70)] })];
+    };
+    const runDir = await temporaryFolder();
+    await train(runDir, { callbacks: counting() });
+    const folder = join(runDir, "periodic_eval/train");
+    const snapshots = async () =>
+      (await readdir(folder)).filter((name) => /^count_step_\d+\.json$/.test(name)).sort();
+    // 70 % of 12 steps is step ⌈8.4⌉.
+    const all = ["count_step_0.json", "count_step_12.json", "count_step_9.json"];
+    expect(await snapshots()).toEqual(all);
+    await rm(join(folder, "count_step_12.json"));
+    const again = await train(runDir, { callbacks: counting() }, "another model");
+    expect(again.logger.metrics).toEqual([]);
+    expect(await snapshots()).toEqual(all);
+  });
+
+  it("goes on where maxSteps has grown", async () => {
+    const runDir = await temporaryFolder();
+    const schedule = { schedule: "constant", warmupSteps: 0 } as const;
+    await train(runDir, { config: { ...everyStep, ...schedule, maxSteps: 5 } });
+    const longer = await train(
+      runDir,
+      { config: { ...everyStep, ...schedule, maxSteps: 9 } },
+      "another model",
+    );
+    expect(longer.result).toMatchObject({ steps: 9, resumedFrom: 5 });
+    const straight = await train(await temporaryFolder(), {
+      config: { ...everyStep, ...schedule, maxSteps: 9 },
+    });
+    expect(longer.logger.metrics).toEqual(straight.logger.metrics.slice(5));
+  });
+
+  it("passes over torn checkpoints with a warning", async () => {
+    const whole = await temporaryFolder();
+    const { logger } = await train(whole);
+    const tears: readonly ((folder: string) => Promise<void>)[] = [
+      (folder) => truncate(join(folder, "optimizer.safetensors"), 100),
+      (folder) => rm(join(folder, "trainables.safetensors")),
+      (folder) => truncate(join(folder, "trainer_state.json"), 40),
+      (folder) => rm(join(folder, "trainer_state.json")),
+      async (folder) => {
+        const path = join(folder, "model.safetensors");
+        const bytes = await readFile(path);
+        bytes[bytes.length - 1]! ^= 1;
+        await writeFile(path, bytes);
+      },
+    ];
+    for (const tear of tears) {
+      const runDir = await killedAfter(whole, 4);
+      await cp(checkpoint(whole, 7), checkpoint(runDir, 7), { recursive: true });
+      await tear(checkpoint(runDir, 7));
+      const resumed = await train(runDir, {}, "another model");
+      expect(resumed.result.resumedFrom).toBe(4);
+      expect(resumed.logger.warnings[0]).toMatch(/step_7: torn and passed over: /);
+      expect(resumed.logger.metrics).toEqual(logger.metrics.slice(4));
+      expect((await stateOf(runDir, 7)).files).toEqual((await stateOf(whole, 7)).files);
+    }
+  });
+
+  it("does not see a checkpoint that was killed while it was written, and clears it away", async () => {
+    const whole = await temporaryFolder();
+    await train(whole);
+    const runDir = await killedAfter(whole, 4);
+    const folder = join(runDir, "checkpoints/train");
+    await cp(checkpoint(whole, 9), join(folder, ".step_9.draft"), { recursive: true });
+    const { result } = await train(runDir);
+    expect(result.resumedFrom).toBe(4);
+    expect((await readdir(folder)).filter((name) => name.startsWith("."))).toEqual([]);
+  });
+
+  it("refuses another configuration, other data and another model, changing nothing", async () => {
+    const whole = await temporaryFolder();
+    await train(whole);
+    const runDir = await killedAfter(whole, 4);
+    await expect(train(runDir, { config: { ...everyStep, batchSize: 5 } })).rejects.toThrow(
+      /step_4: got batchSize 5, expected batchSize 3, as the checkpoint was trained with\./,
+    );
+    await expect(train(runDir, { dataset: rows(20, "others") })).rejects.toThrow(/got data "pe128:/);
+    const wider = tinyLM({ vocabSize: tokenizer.vocabSize + 1 });
+    await expect(train(runDir, { model: wider })).rejects.toThrow(
+      "trainables.safetensors, model.embed_tokens.weight: got [261, 6], expected [262, 6]",
+    );
+    wider.dispose();
+    expect(await readdir(join(runDir, "checkpoints/train"))).toEqual(["step_4"]);
+  });
+
+  it("never, where asked: what was there is set aside", async () => {
+    const runDir = await temporaryFolder();
+    const { logger } = await train(runDir);
+    const again = await train(runDir, { resume: "never" });
+    expect(again.result.resumedFrom).toBeNull();
+    expect(again.logger.metrics).toEqual(logger.metrics);
+    expect(await readdir(join(runDir, "checkpoints/.superseded/train.1"))).toContain("step_12");
+  });
+
+  it("keeps the last checkpoints only", async () => {
+    const runDir = await temporaryFolder();
+    await train(runDir, { config: { ...everyStep, keepCheckpoints: 3 } });
+    expect((await readdir(join(runDir, "checkpoints/train"))).sort()).toEqual([
+      "step_10",
+      "step_11",
+      "step_12",
+    ]);
+  });
+
+  it("gives callbacks their state back", async () => {
+    const runs: number[] = [];
+    const counting = (): TrainerCallback => {
+      let seen = 0;
+      return {
+        id: "counting",
+        onStepEnd: () => void (seen += 1),
+        onTrainEnd: () => void runs.push(seen),
+        state: () => seen,
+        restore: (state) => void (seen = Number(state)),
+      };
+    };
+    const whole = await temporaryFolder();
+    await train(whole, { callbacks: [counting()] });
+    await train(await killedAfter(whole, 5), { callbacks: [counting()] });
+    expect(runs).toEqual([12, 12]);
+  });
+});

@@ -1,0 +1,128 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import type { TrainerState } from "../checkpoint/trainer-state.ts";
+import { writeTraining } from "../checkpoint/training-state.ts";
+import type { Phase, RunningPhase, TrainResult } from "./phase.ts";
+import type { StepWork } from "./types.ts";
+import { update, type UpdateResult } from "./update.ts";
+
+/** Where a running phase stands. */
+interface Standing {
+  /** Completed optimizer steps. */
+  step: number;
+  loss: number | null;
+  stopReason: string | null;
+  checkpoint: string | null;
+  skippedUpdates: number;
+}
+
+/**
+ * Trains a phase to its end inside an open session: one optimizer step after another, each told to the session, with
+ * checkpoints when they are due, when a callback asks and at the end. A phase that its checkpoint says is finished gets
+ * no step; the session then only completes what measuring was interrupted.
+ */
+export async function runPhase(running: RunningPhase): Promise<TrainResult> {
+  const { phase, session, resumed } = running;
+  const { maxSteps, stepsPerEpoch, config } = phase;
+  const begun = await session.begin({ maxSteps });
+  const isFinished = resumed !== null && isOver(resumed.state, maxSteps);
+  const at: Standing = {
+    step: resumed?.state.step ?? 0,
+    loss: resumed?.state.loss ?? null,
+    stopReason: isFinished ? resumed.state.stop_reason : begun.stop,
+    checkpoint: resumed?.path ?? null,
+    skippedUpdates: 0,
+  };
+  while (!isFinished && at.stopReason === null && at.step < maxSteps) {
+    await session.stepBegin();
+    const metrics = await takeStep(phase, at);
+    const isLogged = at.step === 1 || at.step === maxSteps || at.step % config.logSteps === 0;
+    const { stop, save } = await session.stepEnd({
+      step: at.step,
+      epoch: at.step / stepsPerEpoch,
+      ...(isLogged && { metrics }),
+    });
+    at.stopReason = stop;
+    const isDue = config.saveSteps !== null && at.step % config.saveSteps === 0;
+    if (isDue || save !== null || stop !== null || at.step === maxSteps) await saveCheckpoint(running, at);
+    // A turn of the event loop, so that background grading and timers go on beside synchronous backends.
+    await tf.nextFrame();
+  }
+  return {
+    phase: phase.name,
+    steps: at.step,
+    maxSteps,
+    epochs: at.step / stepsPerEpoch,
+    finalLoss: at.loss,
+    stopReason: at.stopReason,
+    resumedFrom: resumed?.state.step ?? null,
+    skippedUpdates: at.skippedUpdates,
+    checkpoint: at.checkpoint,
+  };
+}
+
+/** One optimizer step; returns its metrics. */
+async function takeStep(phase: Phase, at: Standing): Promise<Readonly<Record<string, number>>> {
+  const startedAt = performance.now();
+  const work = phase.work(at.step);
+  const learningRate = phase.learningRate(at.step);
+  const { maxGradNorm } = phase.config;
+  const result = await update(work, phase.optimizer, { learningRate, maxGradNorm });
+  const { loss, gradNorm, applied } = result;
+  if (applied) {
+    at.loss = loss;
+  } else {
+    leaveOut(phase, at.step, work, result);
+    at.skippedUpdates += 1;
+  }
+  at.step += 1;
+  return {
+    ...(applied ? { loss, grad_norm: gradNorm } : { skipped_updates: at.skippedUpdates }),
+    learning_rate: learningRate,
+    tokens_per_second: (1000 * work.tokens) / Math.max(1e-3, performance.now() - startedAt),
+  };
+}
+
+async function saveCheckpoint({ phase, session }: RunningPhase, at: Standing): Promise<void> {
+  const { maxSteps, stepsPerEpoch, model, optimizer, config, signal } = phase;
+  const { step, loss, stopReason } = at;
+  // What an abort cut off goes on when it is resumed; what a callback ended stays ended.
+  const isEnded = stopReason !== null && signal?.aborted !== true;
+  at.checkpoint = await phase.checkpoints.save(
+    {
+      schema_version: 1,
+      phase: phase.name,
+      step,
+      max_steps: maxSteps,
+      epoch: step / stepsPerEpoch,
+      finished: isEnded || step >= maxSteps,
+      stop_reason: isEnded ? stopReason : null,
+      loss,
+      seed: config.seed,
+      optimizer_steps: optimizer.steps,
+      exact: phase.exact,
+      session: await session.save(),
+    },
+    (folder) => writeTraining(folder, model, optimizer),
+  );
+}
+
+/** A phase that was stopped stays so; one that ran to its end goes on where `maxSteps` has grown. */
+function isOver({ finished, stop_reason, step }: TrainerState, maxSteps: number): boolean {
+  return finished && (stop_reason !== null || step >= maxSteps);
+}
+
+/** An update that is not made: an error, or a warning where the configuration says so. */
+function leaveOut({ name, config, warn }: Phase, step: number, work: StepWork, result: UpdateResult): void {
+  const where = `phase ${name}, step ${step + 1}`;
+  const rows = work.where.length > 8 ? `${work.where.slice(0, 8).join(", ")}, …` : work.where.join(", ");
+  const got = `a loss of ${result.loss} and a gradient norm of ${result.gradNorm} on the rows ${rows}`;
+  if (config.onNonFinite === "skip") return warn(where, `${got}; the update was left out`);
+  throw new PeriodicEvalError({
+    code: "model",
+    where,
+    got,
+    expected: "finite numbers",
+    fix: 'Lower learningRate, look at these rows, or set onNonFinite: "skip"; the last checkpoint is whole.',
+  });
+}

@@ -1,0 +1,133 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import type { NamedWeight } from "@periodic-eval/core/tfjs";
+import type { Optimizer } from "./types.ts";
+import { weightName } from "./weight-name.ts";
+
+export interface AdamWOptions {
+  /** Decay rates of the running means of the gradient and of its square. Default [0.9, 0.999]. */
+  readonly betas?: readonly [number, number];
+  /** Added to the root of the second moment. Default 1e-8. */
+  readonly epsilon?: number;
+  /** Decoupled: each update first multiplies a decayed weight by `1 − learningRate · weightDecay`. Default 0.01. */
+  readonly weightDecay?: number;
+  /** Which weights decay: `all` as torch's default, `no-norms` leaves norms and biases out. Default `all`. */
+  readonly decay?: "all" | "no-norms";
+}
+
+/** Names that transformers' Trainer keeps from decaying (`get_decay_parameter_names`, 5.23.0). */
+const normOrBias = /bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)/i;
+
+/** Whether `decay: "no-norms"` decays the weight of this name. */
+export const isDecayedWithoutNorms = (name: string): boolean => !normOrBias.test(name);
+
+interface Slot {
+  readonly variable: tf.Variable;
+  /** As in a checkpoint. */
+  readonly name: string;
+  readonly isDecayed: boolean;
+  expAvg: tf.Tensor;
+  expAvgSq: tf.Tensor;
+}
+
+/**
+ * AdamW (Loshchilov and Hutter 2019), with bias correction as `torch.optim.AdamW` (2.13).
+ *
+ * The two bias corrections are folded into one step size and epsilon:
+ * `m/c₁ / (√v/√c₂ + ε) = (√c₂/c₁) · m / (√v + ε√c₂)`, c = 1 − βᵗ, which saves two passes over every weight.
+ * One variable at a time keeps the temporaries in cache: on wasm, 29 variables of 0.72 M weights take 6.7 ms, against
+ * 42 ms for the same operations on one concatenated vector and 12 ms for a loop over typed arrays.
+ */
+export class AdamW implements Optimizer {
+  readonly #slots: readonly Slot[];
+  readonly #betas: readonly [number, number];
+  readonly #epsilon: number;
+  readonly #weightDecay: number;
+  #steps = 0;
+
+  constructor(variables: readonly tf.Variable[], options: AdamWOptions = {}) {
+    const { betas = [0.9, 0.999], epsilon = 1e-8, weightDecay = 0.01, decay = "all" } = options;
+    this.#betas = betas;
+    this.#epsilon = epsilon;
+    this.#weightDecay = weightDecay;
+    this.#slots = variables.map((variable) => ({
+      variable,
+      name: weightName(variable),
+      isDecayed: weightDecay !== 0 && (decay === "all" || isDecayedWithoutNorms(weightName(variable))),
+      expAvg: tf.keep(tf.zeros(variable.shape)),
+      expAvgSq: tf.keep(tf.zeros(variable.shape)),
+    }));
+  }
+
+  get steps(): number {
+    return this.#steps;
+  }
+
+  apply(gradients: Readonly<Record<string, tf.Tensor>>, learningRate: number, gradientScale = 1): void {
+    const [beta1, beta2] = this.#betas;
+    this.#steps += 1;
+    const correction1 = 1 - beta1 ** this.#steps;
+    const rootCorrection2 = Math.sqrt(1 - beta2 ** this.#steps);
+    tf.tidy(() => {
+      const keep1 = tf.scalar(beta1);
+      const take1 = tf.scalar((1 - beta1) * gradientScale);
+      const keep2 = tf.scalar(beta2);
+      const take2 = tf.scalar((1 - beta2) * gradientScale ** 2);
+      const epsilon = tf.scalar(this.#epsilon * rootCorrection2);
+      const stepSize = tf.scalar((learningRate * rootCorrection2) / correction1);
+      const decay = tf.scalar(1 - learningRate * this.#weightDecay);
+      for (const slot of this.#slots) {
+        const gradient = gradients[slot.variable.name];
+        if (gradient === undefined) continue;
+        const expAvg = tf.add(tf.mul(slot.expAvg, keep1), tf.mul(gradient, take1));
+        const expAvgSq = tf.add(tf.mul(slot.expAvgSq, keep2), tf.mul(tf.square(gradient), take2));
+        const change = tf.mul(tf.div(expAvg, tf.add(tf.sqrt(expAvgSq), epsilon)), stepSize);
+        const decayed = slot.isDecayed ? tf.mul(slot.variable, decay) : slot.variable;
+        slot.variable.assign(tf.sub(decayed, change));
+        replace(slot, expAvg, expAvgSq);
+      }
+    });
+  }
+
+  /** Two a variable: `<weight>.exp_avg`, then `<weight>.exp_avg_sq`, in the order of the variables. */
+  slots(): readonly NamedWeight[] {
+    return this.#slots.flatMap((slot) => [
+      { name: `${slot.name}.exp_avg`, read: () => slot.expAvg },
+      { name: `${slot.name}.exp_avg_sq`, read: () => slot.expAvgSq },
+    ]);
+  }
+
+  restore(steps: number, values: ReadonlyMap<string, Float32Array>): void {
+    const read = (name: string, size: number): Float32Array => {
+      const found = values.get(name);
+      if (found?.length === size) return found;
+      throw new PeriodicEvalError({
+        code: "model",
+        where: `optimizer slot ${name}`,
+        got: found === undefined ? "nothing" : `${found.length} values`,
+        expected: `${size} values`,
+        fix: "Resume with the model and the optimizer that wrote the checkpoint.",
+      });
+    };
+    const restored = this.#slots.map(({ name, variable: { size } }) => ({
+      expAvg: read(`${name}.exp_avg`, size),
+      expAvgSq: read(`${name}.exp_avg_sq`, size),
+    }));
+    for (const [i, { expAvg, expAvgSq }] of restored.entries()) {
+      const slot = this.#slots[i]!;
+      const { shape } = slot.variable;
+      replace(slot, tf.tensor(expAvg, shape, "float32"), tf.tensor(expAvgSq, shape, "float32"));
+    }
+    this.#steps = steps;
+  }
+
+  dispose(): void {
+    for (const { expAvg, expAvgSq } of this.#slots) tf.dispose([expAvg, expAvgSq]);
+  }
+}
+
+function replace(slot: Slot, expAvg: tf.Tensor, expAvgSq: tf.Tensor): void {
+  tf.dispose([slot.expAvg, slot.expAvgSq]);
+  slot.expAvg = tf.keep(expAvg);
+  slot.expAvgSq = tf.keep(expAvgSq);
+}

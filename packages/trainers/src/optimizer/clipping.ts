@@ -1,0 +1,21 @@
+import * as tf from "@tensorflow/tfjs-core";
+
+/** √ Σ ‖gradient‖², the norm of all gradients taken as one vector. Null where there is none to take. */
+export async function globalNorm(gradients: readonly tf.Tensor[]): Promise<number | null> {
+  if (gradients.length === 0) return null;
+  const norm = tf.tidy(() =>
+    tf.sqrt(tf.sum(tf.stack(gradients.map((gradient) => tf.sum(tf.square(gradient)))))),
+  );
+  try {
+    return (await norm.data<"float32">())[0] ?? null;
+  } finally {
+    norm.dispose();
+  }
+}
+
+/**
+ * Factor that brings gradients of this norm to at most `maxNorm`; 1 where `maxNorm` is null (no clipping).
+ * As `torch.nn.utils.clip_grad_norm_` (2.13): min(1, maxNorm / (norm + 1e-6)).
+ */
+export const clipFactor = (norm: number, maxNorm: number | null): number =>
+  maxNorm === null ? 1 : Math.min(1, maxNorm / (norm + 1e-6));

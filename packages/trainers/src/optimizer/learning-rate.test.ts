@@ -1,0 +1,40 @@
+import { describe, expect, it } from "vitest";
+import { clipFactor } from "./clipping.ts";
+import { constant, cosine, linear } from "./learning-rate.ts";
+
+describe("learning rates", () => {
+  const options = { peak: 1, maxSteps: 10, warmupSteps: 2 };
+
+  it("rise from 0 to the peak over the warm-up", () => {
+    for (const schedule of [constant, linear, cosine]) {
+      expect([0, 1, 2].map(schedule(options))).toEqual([0, 0.5, 1]);
+    }
+  });
+
+  it("then stay, fall in a line, or fall along half a cosine, to 0 at the end", () => {
+    // Six of the eight steps after warm-up are done at step 8: linear 1/4; cosine (1 + cos(3π/4)) / 2 = 0.14645.
+    expect(constant(options)(8)).toBe(1);
+    expect(linear(options)(8)).toBe(0.25);
+    expect(cosine(options)(8)).toBeCloseTo(0.14645, 5);
+    expect([constant, linear, cosine].map((schedule) => schedule(options)(10))).toEqual([1, 0, 0]);
+    expect([linear, cosine].map((schedule) => schedule(options)(12))).toEqual([0, 0]);
+  });
+
+  it("begin at the peak without warm-up", () => {
+    expect([constant, linear, cosine].map((schedule) => schedule({ peak: 3, maxSteps: 4 })(0))).toEqual([
+      3, 3, 3,
+    ]);
+  });
+
+  it("survive a warm-up as long as the phase", () => {
+    expect(linear({ peak: 1, maxSteps: 2, warmupSteps: 2 })(2)).toBe(1);
+  });
+});
+
+describe("clipFactor", () => {
+  it("brings a norm above the limit to it, and leaves one below", () => {
+    expect(clipFactor(4, 1)).toBeCloseTo(1 / 4.000001, 12);
+    expect(clipFactor(0.5, 1)).toBe(1);
+    expect(clipFactor(100, null)).toBe(1);
+  });
+});

@@ -1,0 +1,54 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { describe, expect, it } from "vitest";
+import { exactPart, parseSFTConfig, type SFTConfig } from "./sft-config.ts";
+
+const failure = (config: unknown): string => {
+  try {
+    parseSFTConfig(config as Partial<SFTConfig>);
+  } catch (error) {
+    expect(PeriodicEvalError.is(error, "config")).toBe(true);
+    return (error as Error).message;
+  }
+  throw new Error("accepted");
+};
+
+describe("parseSFTConfig", () => {
+  it("fills in defaults", () => {
+    expect(parseSFTConfig({ maxSteps: 5 })).toMatchObject({
+      maxSteps: 5,
+      epochs: null,
+      batchSize: 8,
+      maxGradNorm: 1,
+    });
+  });
+
+  it("names the nearest option for an unknown one", () => {
+    expect(failure({ learning_rate: 1e-3 })).toContain('got the unknown option "learning_rate"');
+    expect(failure({ learning_rate: 1e-3 })).toContain('Did you mean "learningRate"?');
+    expect(failure({ maxstep: 3 })).toContain('Did you mean "maxSteps"?');
+  });
+
+  it("names option, value and what was expected", () => {
+    expect(failure({ batchSize: 0 })).toContain("SFT config batchSize: got 0, expected");
+    expect(failure({ learningRate: Number.NaN })).toContain("SFT config learningRate: got NaN, expected");
+    expect(failure({ batchSize: 1.5 })).toContain("SFT config batchSize: got 1.5, expected");
+    expect(failure({ schedule: "wsd" })).toMatch(
+      /SFT config schedule: got "wsd", expected .*"constant".*"cosine"/,
+    );
+    expect(failure({ adamBetas: [0.9, 1] })).toContain("SFT config adamBetas.1: got 1, expected");
+    expect(failure(3)).toContain("SFT config: got 3, expected object");
+  });
+
+  it("refuses two ways of saying one thing", () => {
+    expect(failure({ epochs: 1, maxSteps: 4 })).toContain(
+      "got epochs 1 and maxSteps 4, expected one of the two",
+    );
+    expect(failure({ warmupSteps: 1, warmupRatio: 0.1 })).toContain("warmupSteps 1 and warmupRatio 0.1");
+  });
+
+  it("lets a resume change the length of the training, not its arithmetic", () => {
+    const exact = (config: Partial<SFTConfig>) => exactPart(parseSFTConfig(config));
+    expect(exact({ maxSteps: 5, saveSteps: 2 })).toEqual(exact({ epochs: 9 }));
+    expect(exact({ batchSize: 4 })).not.toEqual(exact({ batchSize: 8 }));
+  });
+});

@@ -1,0 +1,106 @@
+import { nearest, PeriodicEvalError } from "@periodic-eval/core";
+import { z } from "zod";
+
+const sftConfigSchema = z.strictObject({
+  /** Passes over the data; 1 where `maxSteps` is not given either. */
+  epochs: z.number().positive().nullable().default(null),
+  /** Optimizer steps, in place of `epochs`. */
+  maxSteps: z.int().positive().nullable().default(null),
+  /** Rows of a forward and backward pass. */
+  batchSize: z.int().positive().default(8),
+  /** Passes that make one optimizer step. */
+  gradientAccumulation: z.int().positive().default(1),
+  /** The highest, reached after warm-up. */
+  learningRate: z.number().nonnegative().default(5e-5),
+  schedule: z.enum(["constant", "linear", "cosine"]).default("linear"),
+  warmupSteps: z.int().nonnegative().nullable().default(null),
+  /** Share of all steps, in place of `warmupSteps`; rounded up. */
+  warmupRatio: z.number().min(0).max(1).nullable().default(null),
+  /** Gradients of a greater norm are scaled down to it; null never clips. */
+  maxGradNorm: z.number().positive().nullable().default(1),
+  weightDecay: z.number().nonnegative().default(0),
+  /** Whether norms and biases decay too. */
+  decay: z.enum(["all", "no-norms"]).default("no-norms"),
+  adamBetas: z.tuple([z.number().min(0).lt(1), z.number().min(0).lt(1)]).default([0.9, 0.999]),
+  adamEpsilon: z.number().positive().default(1e-8),
+  /** Of shuffling and dropout, and of all measuring. */
+  seed: z.union([z.int(), z.string()]).default(42),
+  /** Tokens of a row; null is what the model takes. */
+  maxLength: z.int().min(2).nullable().default(null),
+  /** What happens to a row that is too long, empty, without assistant turn or with broken roles. */
+  onBadRow: z.enum(["drop", "truncate", "error"]).default("drop"),
+  /** What a loss or gradient norm of NaN or Inf does: an error, or the update is left out and counted. */
+  onNonFinite: z.enum(["error", "skip"]).default("error"),
+  /** A checkpoint every so many steps; null is one at the end. */
+  saveSteps: z.int().positive().nullable().default(null),
+  /** How many of the newest checkpoints stay. */
+  keepCheckpoints: z.int().positive().default(2),
+  /** Metrics go to callbacks and loggers at the first step, the last, and every so many. */
+  logSteps: z.int().positive().default(1),
+});
+
+export type SFTConfig = z.infer<typeof sftConfigSchema>;
+
+/** The configuration with its defaults. Throws a `config` error that names the option, and for an unknown one the nearest. */
+export function parseSFTConfig(given: Partial<SFTConfig> = {}): SFTConfig {
+  const parsed = sftConfigSchema.safeParse(given);
+  if (!parsed.success) throw errorOf(parsed.error.issues[0]!, given);
+  refuseBoth(parsed.data, "epochs", "maxSteps");
+  refuseBoth(parsed.data, "warmupSteps", "warmupRatio");
+  return parsed.data;
+}
+
+function errorOf(issue: z.core.$ZodIssue, given: unknown): PeriodicEvalError {
+  if (issue.code === "unrecognized_keys") {
+    const key = issue.keys[0]!;
+    const known = Object.keys(sftConfigSchema.shape);
+    const close = nearest(key, known);
+    return new PeriodicEvalError({
+      code: "config",
+      where: "SFT config",
+      got: `the unknown option "${key}"`,
+      expected: `one of ${known.join(", ")}`,
+      fix: close === null ? "Remove it." : `Did you mean "${close}"?`,
+    });
+  }
+  const value = issue.path.reduce<unknown>(
+    (at, key) => (at as Record<PropertyKey, unknown> | undefined)?.[key],
+    given,
+  );
+  return new PeriodicEvalError({
+    code: "config",
+    where: `SFT config ${issue.path.map(String).join(".")}`.trim(),
+    got: typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value)),
+    expected: issue.message.replace(/^Invalid (?:input|option): /, "").replace(/^expected /, ""),
+    fix: "Correct the option, or leave it out for its default.",
+  });
+}
+
+function refuseBoth(config: SFTConfig, one: keyof SFTConfig, other: keyof SFTConfig): void {
+  if (config[one] === null || config[other] === null) return;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: `SFT config ${one}, ${other}`,
+    got: `${one} ${String(config[one])} and ${other} ${String(config[other])}`,
+    expected: "one of the two",
+    fix: `Leave ${one} or ${other} out.`,
+  });
+}
+
+/** Options that may change between a checkpoint and its resume: they leave data order and arithmetic of a step alone. */
+const mayChange = [
+  "epochs",
+  "maxSteps",
+  "saveSteps",
+  "keepCheckpoints",
+  "logSteps",
+  "onBadRow",
+  "onNonFinite",
+] as const;
+
+/** What must be the same for a resume to be exact. */
+export function exactPart(config: SFTConfig): Readonly<Record<string, SFTConfig[keyof SFTConfig]>> {
+  return Object.fromEntries(
+    Object.entries(config).filter(([name]) => !(mayChange as readonly string[]).includes(name)),
+  );
+}

@@ -1,0 +1,184 @@
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs";
+import "@tensorflow/tfjs-backend-wasm";
+import { PeriodicEvalError, type TrainerCallback } from "@periodic-eval/core";
+import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import { beforeAll, describe, expect, it } from "vitest";
+import { tinyLM } from "../testing/tiny-lm.ts";
+import { busyConfig, recording, rows, temporaryFolder, tokenizer, weightsOf } from "../testing/tiny-run.ts";
+import { SFTTrainer, type SFTTrainerOptions } from "./sft-trainer.ts";
+
+beforeAll(async () => {
+  await tf.setBackend("wasm");
+  await tf.ready();
+});
+
+const open = (seed?: string): TrainableLM =>
+  tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2, ...(seed !== undefined && { seed }) });
+
+async function trainer(options: Partial<SFTTrainerOptions> = {}) {
+  const model = options.model ?? open();
+  const runDir = options.runDir ?? (await temporaryFolder());
+  const base = { model, tokenizer, dataset: rows(20), runDir, config: busyConfig };
+  return { model, runDir, sft: new SFTTrainer({ ...base, ...options }) };
+}
+
+describe("SFTTrainer", () => {
+  it("learns, and tells loss, learning rate, norm and speed of every step", async () => {
+    const logger = recording();
+    const seen: number[] = [];
+    const { sft, model } = await trainer({
+      loggers: [logger, { name: "speed", train: (metrics) => void seen.push(metrics["tokens_per_second"]!) }],
+      config: { ...busyConfig, maxSteps: 40, schedule: "constant", warmupSteps: 0 },
+    });
+    const result = await sft.train();
+    // 20 rows in batches of 3 are 7, in groups of 2 are 4 steps an epoch.
+    expect(result).toMatchObject({
+      phase: "train",
+      steps: 40,
+      maxSteps: 40,
+      epochs: 10,
+      stopReason: null,
+      resumedFrom: null,
+    });
+    expect(logger.metrics.map(({ step }) => step)).toEqual(Array.from({ length: 40 }, (_, i) => i + 1));
+    expect(logger.metrics[0]).toMatchObject({ learning_rate: 0.05 });
+    expect(seen.every((tokensPerSecond) => tokensPerSecond > 0)).toBe(true);
+    // A uniform guess among 261 tokens costs log 261 = 5.56 nats; the answers have eight letters and an end.
+    expect(logger.metrics[0]!["loss"]).toBeGreaterThan(5);
+    expect(result.finalLoss).toBeLessThan(3);
+    model.dispose();
+  });
+
+  it("gives the same bits twice, and others for another seed", async () => {
+    const run = async (seed: number) => {
+      const { sft, model } = await trainer({ config: { ...busyConfig, seed } });
+      await sft.train();
+      return weightsOf(model);
+    };
+    const first = await run(42);
+    expect(await run(42)).toEqual(first);
+    expect(await run(43)).not.toEqual(first);
+  });
+
+  it("keeps the number of tensors constant from step to step, and leaves none behind", async () => {
+    const counts: number[] = [];
+    const watcher: TrainerCallback = {
+      id: "watcher",
+      onStepEnd: () => void counts.push(tf.memory().numTensors),
+    };
+    const model = open();
+    const before = tf.memory().numTensors;
+    const { sft } = await trainer({ model, callbacks: [watcher] });
+    await sft.train();
+    expect(counts).toHaveLength(12);
+    expect(new Set(counts).size).toBe(1);
+    expect(tf.memory().numTensors).toBe(before);
+    model.dispose();
+  });
+
+  it("stops and saves when a callback asks, and the phase is then finished", async () => {
+    const asking: TrainerCallback = {
+      id: "asking",
+      onStepEnd(context) {
+        if (context.progress.step === 2) context.requestSave("for safety");
+        if (context.progress.step === 5) context.requestStop("enough");
+      },
+    };
+    const { sft, runDir, model } = await trainer();
+    const result = await sft.addCallback(asking).train();
+    expect(result).toMatchObject({ steps: 5, stopReason: "enough" });
+    expect((await readdir(join(runDir, "checkpoints/train"))).sort()).toEqual(["step_2", "step_5"]);
+    const again = await trainer({ runDir, model: open("other") });
+    expect(await again.sft.train()).toMatchObject({ steps: 5, stopReason: "enough", resumedFrom: 5 });
+    expect(await weightsOf(again.model)).toEqual(await weightsOf(model));
+  });
+
+  it("ends an aborted phase with a checkpoint that training goes on from", async () => {
+    const abort = new AbortController();
+    const aborting: TrainerCallback = {
+      id: "aborting",
+      onStepEnd: ({ progress }) => void (progress.step === 4 && abort.abort()),
+    };
+    const { sft, runDir } = await trainer({ callbacks: [aborting], signal: abort.signal });
+    expect((await sft.train()).steps).toBe(4);
+    expect(await (await trainer({ runDir })).sft.train()).toMatchObject({
+      steps: 12,
+      resumedFrom: 4,
+      stopReason: null,
+    });
+  });
+
+  it("says which rows cannot be trained on", async () => {
+    const logger = recording();
+    const bad = { messages: [{ role: "user", content: "only a question" }] };
+    const { sft } = await trainer({ dataset: [...rows(8), bad], loggers: [logger], config: { maxSteps: 1 } });
+    const { badRows } = await sft.train();
+    expect(badRows).toEqual([{ where: "dataset[8]", reason: "no_assistant_turn", got: "only user" }]);
+    expect(logger.warnings[0]).toContain(
+      "dataset: 1 of 9 rows cannot be trained on and are left out: dataset[8]: no_assistant_turn",
+    );
+  });
+
+  it("refuses a wrong configuration at construction, and rows longer than the model's context", async () => {
+    await expect(trainer({ config: { lerningRate: 1 } as object })).rejects.toThrow(
+      'Did you mean "learningRate"?',
+    );
+    const { sft } = await trainer({ config: { maxLength: 65 } });
+    await expect(sft.train()).rejects.toThrow(
+      "SFT config maxLength: got 65, expected at most 64, the model's context",
+    );
+  });
+});
+
+describe("a loss that is not finite", () => {
+  /** NaN logits in the third step. */
+  function poisoned(): TrainableLM {
+    const model = open();
+    let passes = 0;
+    return {
+      ...model,
+      // Two micro-batches a step: the fifth pass is the third step's first.
+      trainingLogits: (ids, targets, random) =>
+        tf.tidy(() => {
+          passes += 1;
+          const logits = model.trainingLogits(ids, targets, random);
+          return passes === 5 ? tf.mul(logits, Number.NaN) : logits;
+        }),
+    };
+  }
+
+  it("is an error that names step and rows; the weights and the last checkpoint are whole", async () => {
+    const model = poisoned();
+    const before = tf.memory().numTensors;
+    const { sft, runDir } = await trainer({
+      model,
+      config: { ...busyConfig, saveSteps: 1, keepCheckpoints: 9 },
+    });
+    const error = await sft.train().catch((thrown: unknown) => thrown);
+    expect(PeriodicEvalError.is(error, "model")).toBe(true);
+    expect(String(error)).toMatch(/phase train, step 3: got a loss of NaN .* on the rows dataset\[\d+\]/);
+    expect(tf.memory().numTensors).toBe(before);
+    expect((await readdir(join(runDir, "checkpoints/train"))).sort()).toEqual(["step_1", "step_2"]);
+    expect((await weightsOf(model)).flat().every(Number.isFinite)).toBe(true);
+  });
+
+  it("is left out and counted where asked", async () => {
+    const logger = recording();
+    const model = poisoned();
+    const { sft } = await trainer({
+      model,
+      loggers: [logger],
+      config: { ...busyConfig, onNonFinite: "skip" },
+    });
+    expect(await sft.train()).toMatchObject({ steps: 12, skippedUpdates: 1 });
+    expect(logger.metrics[2]).toEqual({
+      step: 3,
+      skipped_updates: 1,
+      learning_rate: expect.any(Number) as number,
+    });
+    expect(logger.warnings[0]).toContain("the update was left out");
+    expect((await weightsOf(model)).flat().every(Number.isFinite)).toBe(true);
+  });
+});

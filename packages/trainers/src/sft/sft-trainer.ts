@@ -1,0 +1,198 @@
+import {
+  namedStream,
+  PeriodicEvalError,
+  seedOf,
+  withSession,
+  type Guard,
+  type Logger,
+  type Tokenizer,
+  type TrainerCallback,
+} from "@periodic-eval/core";
+import { inMemory, tfjsGuards, type TrainableLM } from "@periodic-eval/core/tfjs";
+import { checkpointsOf } from "../checkpoint/checkpoints.ts";
+import { collate } from "../data/collate.ts";
+import type { BadRow, ConversationSource } from "../data/conversations.ts";
+import { planData } from "../data/data-plan.ts";
+import { describeBadRow, loadDataset, type Dataset } from "../data/dataset.ts";
+import type { Phase, SessionSettings, TrainResult } from "../loop/phase.ts";
+import { resumePhase, type Resume } from "../loop/resume.ts";
+import { runPhase } from "../loop/run-phase.ts";
+import { AdamW } from "../optimizer/adamw.ts";
+import { learningRates } from "../optimizer/learning-rate.ts";
+import { accumulateGradients } from "./gradients.ts";
+import { exactPart, parseSFTConfig, type SFTConfig } from "./sft-config.ts";
+
+export interface SFTTrainerOptions {
+  /** Trained in place. */
+  readonly model: TrainableLM;
+  readonly tokenizer: Tokenizer;
+  /** Conversations: a JSON Lines file, or the rows. */
+  readonly dataset: ConversationSource;
+  /** Snapshots go to `<runDir>/periodic_eval`, checkpoints to `<runDir>/checkpoints/<phase>`. */
+  readonly runDir: string;
+  /** Default `train`. Matches `[A-Za-z0-9][\w.-]*`; unique within the run. */
+  readonly phase?: string;
+  readonly config?: Partial<SFTConfig>;
+  readonly callbacks?: readonly TrainerCallback[];
+  /** Beside those of TensorFlow.js, which are always there. */
+  readonly guards?: readonly Guard[];
+  readonly loggers?: readonly Logger[];
+  readonly signal?: AbortSignal;
+  /** Default `auto`. */
+  readonly resume?: Resume;
+  /** Optimizer steps of earlier phases of the run; default 0. */
+  readonly runStepOffset?: number;
+  readonly session?: SessionSettings;
+}
+
+export interface SFTResult extends TrainResult {
+  /** Rows that could not be trained on as they are, by file and line. */
+  readonly badRows: readonly BadRow[];
+}
+
+/**
+ * Supervised fine-tuning on conversations, the loss on assistant tokens only: Σ token NLL / Σ scored tokens over the
+ * whole optimizer step. Everything is a function of model, data, configuration and step, so that a killed run resumes
+ * to the same bits; what callbacks measure in between changes none.
+ */
+export class SFTTrainer {
+  readonly config: SFTConfig;
+  readonly #options: SFTTrainerOptions;
+  readonly #callbacks: TrainerCallback[];
+
+  /** Throws a `config` error for an option that is unknown or out of range. */
+  constructor(options: SFTTrainerOptions) {
+    this.config = parseSFTConfig(options.config);
+    this.#options = options;
+    this.#callbacks = [...(options.callbacks ?? [])];
+  }
+
+  addCallback(callback: TrainerCallback): this {
+    this.#callbacks.push(callback);
+    return this;
+  }
+
+  /** Trains the phase to its end, from its newest checkpoint where there is one. */
+  async train(): Promise<SFTResult> {
+    const {
+      model,
+      tokenizer,
+      runDir,
+      loggers = [],
+      guards = [],
+      signal,
+      runStepOffset,
+      session,
+    } = this.#options;
+    const dataset = await this.#loadDataset();
+    const phase = this.#phase(dataset);
+    try {
+      const resumed = await resumePhase(phase, this.#options.resume ?? "auto");
+      const result = await withSession(
+        {
+          ...session,
+          run: runDir,
+          phase: phase.name,
+          maxSteps: phase.maxSteps,
+          seed: String(this.config.seed),
+          model: inMemory(model, tokenizer),
+          callbacks: this.#callbacks,
+          guards: [...tfjsGuards(model, phase.optimizer), ...guards],
+          loggers,
+          ...(signal && { signal }),
+          ...(runStepOffset !== undefined && { runStepOffset }),
+          ...(resumed && { resume: resumed.state.session }),
+        },
+        (opened) => runPhase({ phase, session: opened, resumed }),
+      );
+      return { ...result, badRows: dataset.badRows };
+    } finally {
+      phase.optimizer.dispose();
+    }
+  }
+
+  async #loadDataset(): Promise<Dataset> {
+    const { dataset: source, tokenizer, model } = this.#options;
+    const maxLength = this.config.maxLength ?? model.contextLength;
+    if (maxLength > model.contextLength) {
+      throw new PeriodicEvalError({
+        code: "config",
+        where: "SFT config maxLength",
+        got: String(maxLength),
+        expected: `at most ${model.contextLength}, the model's context`,
+        fix: "Lower it, or leave it out.",
+      });
+    }
+    const dataset = await loadDataset(source, tokenizer, { maxLength, onBadRow: this.config.onBadRow });
+    if (dataset.badRows.length > 0) {
+      const shown = dataset.badRows.slice(0, 5).map(describeBadRow).join("; ");
+      const more = dataset.badRows.length > 5 ? "; …" : "";
+      const of = dataset.badRows.length + dataset.rows.length;
+      this.#warn(
+        "dataset",
+        `${dataset.badRows.length} of ${of} rows cannot be trained on and are left out: ${shown}${more}`,
+      );
+    }
+    return dataset;
+  }
+
+  #phase(dataset: Dataset): Phase {
+    const { config } = this;
+    const { model, tokenizer, runDir, phase: name = "train", signal } = this.#options;
+    const { batchSize, gradientAccumulation } = config;
+    const seed = String(config.seed);
+    const lengths = dataset.rows.map(({ ids }) => ids.length);
+    const data = planData(lengths, { batchSize, gradientAccumulation, seed, phase: name });
+    const maxSteps = config.maxSteps ?? Math.ceil((config.epochs ?? 1) * data.stepsPerEpoch);
+    const warmupSteps = config.warmupSteps ?? Math.ceil((config.warmupRatio ?? 0) * maxSteps);
+    const warn = (where: string, message: string) => this.#warn(where, message);
+    return {
+      name,
+      maxSteps,
+      stepsPerEpoch: data.stepsPerEpoch,
+      model,
+      config,
+      signal: signal ?? null,
+      warn,
+      optimizer: new AdamW(model.trainables(), {
+        betas: config.adamBetas,
+        epsilon: config.adamEpsilon,
+        weightDecay: config.weightDecay,
+        decay: config.decay,
+      }),
+      learningRate: learningRates[config.schedule]({ peak: config.learningRate, maxSteps, warmupSteps }),
+      checkpoints: checkpointsOf({ runDir, phase: name, keep: config.keepCheckpoints, warn }),
+      exact: { ...exactPart(config), data: dataset.hash, tokenizer: tokenizer.fingerprint },
+      work(step) {
+        const rows = data.microBatches(step).map((numbers) => numbers.map((number) => dataset.rows[number]!));
+        const batches = rows.map((each) => collate(each, model.fixedLength));
+        return {
+          scored: total(batches.map(({ targets }) => targets.length)),
+          tokens: total(batches.map(({ tokens }) => tokens)),
+          where: rows.flat().map(({ where }) => where),
+          gradients: () =>
+            accumulateGradients(
+              model,
+              batches,
+              (microBatch) => (place) => namedStream(seedOf(seed, name, step, microBatch, place)),
+            ),
+        };
+      },
+    };
+  }
+
+  #warn(where: string, message: string): void {
+    const listening = (this.#options.loggers ?? []).filter((logger) => logger.event !== undefined);
+    // oxlint-disable-next-line no-console -- without a logger that listens, a warning would be lost
+    if (listening.length === 0) console.warn(`[periodic-eval] ${where}: ${message}`);
+    for (const logger of listening) {
+      try {
+        logger.event!({ kind: "warning", where, message });
+      } catch {
+        // The session, which hears of everything else, tells of a logger that throws.
+      }
+    }
+  }
+}
+
+const total = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0);

@@ -1,0 +1,65 @@
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { namedStream, type Logger } from "@periodic-eval/core";
+import { fakeTokenizer } from "@periodic-eval/core/testing";
+import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { MessagesRow } from "../data/conversations.ts";
+import type { SFTConfig } from "../sft/sft-config.ts";
+
+export const tokenizer = fakeTokenizer();
+
+export const temporaryFolder = (): Promise<string> => mkdtemp(join(tmpdir(), "trainers-"));
+
+/** Rows of unequal length: a question and a short answer of letters. */
+export function rows(count: number, seed = "rows"): MessagesRow[] {
+  const random = namedStream(seed);
+  const word = () =>
+    Array.from({ length: 1 + Math.floor(random() * 12) }, () => "abcdefgh"[Math.floor(random() * 8)]).join(
+      "",
+    );
+  return Array.from({ length: count }, () => ({
+    messages: [
+      { role: "user", content: word() },
+      { role: "assistant", content: word() },
+    ],
+  }));
+}
+
+/** Everything that changes the arithmetic is on: dropout is the model's, the rest is here. */
+export const busyConfig: Partial<SFTConfig> = {
+  maxSteps: 12,
+  batchSize: 3,
+  gradientAccumulation: 2,
+  learningRate: 0.05,
+  schedule: "cosine",
+  warmupSteps: 3,
+  weightDecay: 0.1,
+  maxGradNorm: 0.5,
+};
+
+export interface Recording extends Logger {
+  /** Metrics by step, times left out. */
+  readonly metrics: Readonly<Record<string, number>>[];
+  readonly warnings: string[];
+}
+
+export function recording(): Recording {
+  const metrics: Readonly<Record<string, number>>[] = [];
+  const warnings: string[] = [];
+  return {
+    name: "recording",
+    metrics,
+    warnings,
+    train({ tokens_per_second: _time, ...rest }, { step }) {
+      metrics.push({ step, ...rest });
+    },
+    event(event) {
+      if (event.kind === "warning") warnings.push(`${event.where}: ${event.message}`);
+    },
+  };
+}
+
+export async function weightsOf(model: TrainableLM): Promise<number[][]> {
+  return Promise.all(model.trainables().map(async (variable) => [...(await variable.data<"float32">())]));
+}

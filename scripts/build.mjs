@@ -1,0 +1,92 @@
+// Builds every package: plain `tsc` into `.build/`, then each package's share into its `dist/`.
+// No dependency but the compiler. Skips the work when no source changed; `--force` builds anyway.
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const build = join(root, ".build");
+const stamp = join(build, "sources.sha256");
+const packages = readdirSync(join(root, "packages")).filter((name) =>
+  existsSync(join(root, "packages", name, "src")),
+);
+
+/** Tests, their data and child processes; and the test models of every package but core, whose `testing` is for users. */
+const isTest = (path) =>
+  /[\\/](models|trainers)[\\/](src|dist)[\\/]testing$/.test(path) ||
+  /\.(test|test-data|child)\.(js|d\.ts)(\.map)?$/.test(path);
+
+/** The hash of everything a build is made from. */
+function sourcesHash() {
+  const files = packages.flatMap((name) =>
+    readdirSync(join(root, "packages", name, "src"), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name)),
+  );
+  const hash = createHash("sha256");
+  for (const file of [...files, join(root, "tsconfig.json"), join(root, "package-lock.json")].sort((a, b) =>
+    a < b ? -1 : 1,
+  )) {
+    hash.update(file).update("\0").update(readFileSync(file)).update("\0");
+  }
+  return hash.digest("hex");
+}
+
+function isBuilt(hash) {
+  return (
+    existsSync(stamp) &&
+    readFileSync(stamp, "utf8") === hash &&
+    packages.every((name) => existsSync(join(root, "packages", name, "dist", "index.js")))
+  );
+}
+
+/** Returns whether the compiler was content; what it emitted in spite of an error is still distributed. */
+function compile() {
+  rmSync(build, { recursive: true, force: true });
+  const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
+  try {
+    execFileSync(process.execPath, [tsc, "-p", root, "--noEmit", "false", "--outDir", build], {
+      stdio: "inherit",
+    });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function distribute(name) {
+  const dist = join(root, "packages", name, "dist");
+  rmSync(dist, { recursive: true, force: true });
+  cpSync(join(build, "packages", name, "src"), dist, { recursive: true, filter: (path) => !isTest(path) });
+  cpSync(join(root, "LICENSE"), join(root, "packages", name, "LICENSE"));
+}
+
+/** The snapshot's published JSON Schema comes from the built zod schema itself. */
+async function writeSnapshotSchema() {
+  const snapshots = join(root, "packages", "core", "dist", "snapshots");
+  const { snapshotJsonSchema } = await import(pathToFileURL(join(snapshots, "index.js")).href);
+  writeFileSync(
+    join(snapshots, "snapshot.schema.json"),
+    `${JSON.stringify(snapshotJsonSchema(), null, 2)}\n`,
+  );
+}
+
+const hash = sourcesHash();
+if (process.argv.includes("--force") || !isBuilt(hash)) {
+  const started = performance.now();
+  const clean = compile();
+  for (const name of packages) distribute(name);
+  await writeSnapshotSchema();
+  if (clean) {
+    mkdirSync(build, { recursive: true });
+    writeFileSync(stamp, hash);
+    console.log(
+      `built ${packages.length} packages in ${((performance.now() - started) / 1000).toFixed(1)} s`,
+    );
+  } else {
+    console.error("the compiler reported errors (above)");
+    process.exitCode = 1;
+  }
+}

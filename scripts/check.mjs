@@ -1,0 +1,64 @@
+// Everything about the code that is checked without running it. Usage: npm run check [-- NAME …]
+// Two checks at a time; the output of a clean one is not shown.
+import { spawn } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const packages = readdirSync(join(root, "packages"));
+const bin = (name) => join(root, "node_modules", ".bin", name);
+
+const checks = [
+  { name: "format", command: [bin("oxfmt"), "--check"] },
+  { name: "types", command: [bin("tsc"), "-p", "."] },
+  {
+    name: "lint",
+    command: [bin("oxlint"), "--type-aware", "--deny-warnings", "--report-unused-disable-directives"],
+  },
+  { name: "direction", command: [process.execPath, "scripts/dependency-direction.mjs"] },
+  { name: "dead exports", command: [bin("knip"), "--no-progress"] },
+  ...packages.flatMap((name) => [
+    { name: `publint ${name}`, command: [bin("publint"), `packages/${name}`, "--strict"] },
+    {
+      name: `types of ${name}`,
+      command: [bin("attw"), "--pack", `packages/${name}`, "--profile", "esm-only"],
+    },
+  ]),
+];
+
+function run({ command: [file, ...args] }) {
+  return new Promise((resolve) => {
+    const output = [];
+    const child = spawn(file, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
+    child.stdout.on("data", (chunk) => output.push(chunk));
+    child.stderr.on("data", (chunk) => output.push(chunk));
+    child.on("error", (error) => resolve({ status: 1, output: error.message }));
+    child.on("close", (status) => resolve({ status, output: Buffer.concat(output).toString() }));
+  });
+}
+
+const wanted = process.argv.slice(2);
+const queue = checks.filter(
+  ({ name }) => wanted.length === 0 || wanted.some((word) => name.startsWith(word)),
+);
+const failed = [];
+
+async function worker() {
+  for (let check = queue.shift(); check; check = queue.shift()) {
+    const started = performance.now();
+    const { status, output } = await run(check);
+    const seconds = ((performance.now() - started) / 1000).toFixed(1);
+    console.log(`${status === 0 ? "ok  " : "FAIL"} ${check.name} (${seconds} s)`);
+    if (status !== 0) {
+      failed.push(check.name);
+      console.log(output.trimEnd());
+    }
+  }
+}
+
+await Promise.all([worker(), worker()]);
+if (failed.length > 0) {
+  console.error(`${failed.length} failed: ${failed.join(", ")}`);
+  process.exitCode = 1;
+}

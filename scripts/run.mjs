@@ -1,0 +1,27 @@
+// Runs a TypeScript file of examples/ or benchmarks/ by the beginning of its name, from source.
+// Usage: node scripts/run.mjs FOLDER NAME [arguments …]     (npm run example 01, npm run bench overhead)
+import { spawnSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const [folder, name, ...args] = process.argv.slice(2);
+const files = readdirSync(join(root, folder)).filter(
+  (file) => file.endsWith(".ts") && !file.endsWith(".test.ts"),
+);
+const found = files.filter((file) => name && file.startsWith(name));
+
+if (found.length !== 1) {
+  console.error(
+    `[periodic-eval] ${folder}: got ${name ?? "no name"}, expected one of ${files.join(", ")}. Name one.`,
+  );
+  process.exit(2);
+}
+const tsx = join(root, "node_modules", "tsx", "dist", "cli.mjs");
+const { status } = spawnSync(
+  process.execPath,
+  [tsx, "-C", "@periodic-eval/source", join(root, folder, found[0]), ...args],
+  { stdio: "inherit" },
+);
+process.exit(status ?? 1);
