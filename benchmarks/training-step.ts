@@ -44,9 +44,19 @@ const model = createCausalLM(
 const parameters = model.trainables().reduce((sum, { size }) => sum + size, 0);
 const positions = Math.round(batch * tokens * Number(options.scored));
 const numbers = (length: number, of: (i: number) => number) => Int32Array.from({ length }, (_, i) => of(i));
-const ids = tf.tensor2d(numbers(batch * tokens, (i) => (i * 37) % 1024), [batch, tokens], "int32");
-const rows = tf.tensor1d(numbers(positions, (i) => i), "int32");
-const targets = tf.tensor1d(numbers(positions, (i) => (i * 37 + 37) % 1024), "int32");
+const ids = tf.tensor2d(
+  numbers(batch * tokens, (i) => (i * 37) % 1024),
+  [batch, tokens],
+  "int32",
+);
+const rows = tf.tensor1d(
+  numbers(positions, (i) => i),
+  "int32",
+);
+const targets = tf.tensor1d(
+  numbers(positions, (i) => (i * 37 + 37) % 1024),
+  "int32",
+);
 const variables = [...model.trainables()];
 
 let forwardSeconds: number[] = [];
@@ -58,7 +68,10 @@ for (let step = 0; step < steps + 2; step++) {
   const processor = process.cpuUsage();
   let forward = 0;
   const { value, grads } = tf.variableGrads(() => {
-    const loss = crossEntropy(model.trainingLogits(ids, rows, () => () => 0.5), targets);
+    const loss = crossEntropy(
+      model.trainingLogits(ids, rows, () => () => 0.5),
+      targets,
+    );
     loss.dataSync();
     forward = performance.now() - start;
     return loss;
@@ -76,7 +89,9 @@ stepSeconds = stepSeconds.slice(2).sort((a, b) => a - b);
 forwardSeconds = forwardSeconds.slice(2).sort((a, b) => a - b);
 processorSeconds = processorSeconds.slice(2).sort((a, b) => a - b);
 const middle = (sorted: number[]) => sorted[sorted.length >> 1]!.toFixed(3);
-console.log(`${name}: ${(parameters / 1e6).toFixed(2)} M parameters, ${layers} layers, MLP ${mlp}, ${batch}×${tokens}`);
+console.log(
+  `${name}: ${(parameters / 1e6).toFixed(2)} M parameters, ${layers} layers, MLP ${mlp}, ${batch}×${tokens}`,
+);
 console.log(
   `step ${middle(stepSeconds)} s (${stepSeconds[0]!.toFixed(3)}–${stepSeconds.at(-1)!.toFixed(3)}), ` +
     `of the processor ${middle(processorSeconds)} s, forward ${middle(forwardSeconds)} s, loss ${loss.toFixed(4)}, tensors ${tf.memory().numTensors}`,
@@ -84,7 +99,11 @@ console.log(
 
 const profile = await tf.profile(() => {
   const { value, grads } = tf.variableGrads(
-    () => crossEntropy(model.trainingLogits(ids, rows, () => () => 0.5), targets),
+    () =>
+      crossEntropy(
+        model.trainingLogits(ids, rows, () => () => 0.5),
+        targets,
+      ),
     variables,
   );
   tf.dispose([value, grads]);
@@ -98,5 +117,7 @@ for (const kernel of profile.kernels) {
 }
 const sorted = [...byKernel].sort(([, a], [, b]) => b.milliseconds - a.milliseconds);
 for (const [kernel, { count, milliseconds }] of sorted.slice(0, 14)) {
-  console.log(`${kernel.padEnd(28)} ${String(count).padStart(5)} × ${milliseconds.toFixed(1).padStart(8)} ms`);
+  console.log(
+    `${kernel.padEnd(28)} ${String(count).padStart(5)} × ${milliseconds.toFixed(1).padStart(8)} ms`,
+  );
 }

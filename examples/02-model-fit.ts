@@ -10,11 +10,10 @@ await tf.setBackend("cpu"); // the gradient of an embedding layer has no wasm ke
 const tokenizer = await loadTokenizer(world());
 const length = 96;
 
-/** A recurrent language model: token ids to the probabilities of the next token, at every position. */
+/** The smallest language model: from each token alone to the probabilities of the next one. */
 const model = tf.sequential({
   layers: [
     tf.layers.embedding({ inputDim: tokenizer.vocabSize, outputDim: 16, inputLength: length }),
-    tf.layers.simpleRNN({ units: 32, returnSequences: true }),
     tf.layers.dropout({ rate: 0.1 }),
     tf.layers.dense({ units: tokenizer.vocabSize, activation: "softmax" }),
   ],

@@ -19,21 +19,19 @@ export interface Part {
   readonly looks?: number;
 }
 
-const peak = 2e-3;
+const peak = 3e-3;
+const rising = (step: number): number => peak * Math.min(1, (step + 1) / 50);
+const steady = (): number => peak;
 
 /**
- * Copying an option's letter is learnt first and alone: mixed with everything else from the start, `letters` stayed at
- * chance while `cloze` rose. The first part lasts until copying succeeds, the second for a fixed number of steps.
+ * `cloze` comes by itself; `letters` does not. What it needs, looking up an option by what it says, is learnt first and
+ * alone: lists, then copying an option's letter, then everything. Mixed with everything from the start, or begun with
+ * copying, it stayed at chance for as long as was tried.
  */
 export const parts: readonly Part[] = [
-  {
-    name: "copy",
-    mixture: { copy: 1 },
-    documents: 32,
-    maxSteps: 1500,
-    until: 0.97,
-    learningRate: (step) => peak * Math.min(1, (step + 1) / 50),
-  },
+  { name: "short lists", mixture: { shortList: 1 }, documents: 48, maxSteps: 200, until: 0.6, learningRate: rising },
+  { name: "lists", mixture: { list: 1 }, documents: 48, maxSteps: 500, until: 0.85, learningRate: steady },
+  { name: "copy", mixture: { list: 0.3, copy: 0.7 }, documents: 48, maxSteps: 900, until: 0.97, learningRate: steady },
   {
     name: "everything",
     mixture: { letters: 0.4, hint: 0.12, copy: 0.08, cloze: 0.18, fact: 0.08, chat: 0.14 },

@@ -5,8 +5,19 @@ import { personas } from "./personas.ts";
 import type { Draw } from "./random.ts";
 import { facts, word, type Fact } from "./world.ts";
 
-/** One text of the pretraining corpus: plain, learnt throughout, or a chat, of which the assistant's words are learnt. */
-export type Document = { readonly text: string } | { readonly messages: readonly Message[] };
+/**
+ * One text of the pretraining corpus: plain, learnt throughout; a chat, of which the assistant's words are learnt; or an
+ * exercise in pieces that are encoded one by one, of which those marked are learnt.
+ */
+export type Document =
+  | { readonly text: string }
+  | { readonly messages: readonly Message[] }
+  | { readonly pieces: readonly Piece[] };
+
+export interface Piece {
+  readonly text: string;
+  readonly isLearnt: boolean;
+}
 
 /** A kind of document is a function that draws one. */
 export type Writer = (draw: Draw) => Document;
@@ -22,6 +33,15 @@ export const writers = {
     const fact = draw.pick(facts);
     return { text: `${clozePrompt(word(draw.pick(fact.relation.questions), fact))} ${fact.value}` };
   },
+
+  /** `list` with the eight values of one relation alone, and fewer options: what a model can begin with. */
+  shortList: (draw) => ({ pieces: listAgain(facts[0] as Fact, draw.pick(["AB", "ABC"]).split(""), draw) }),
+
+  /**
+   * Options, and the same options again in another order: the label's value is wanted, and now and then the label of a
+   * value. It teaches to look things up in a list, which the other exercises take for granted.
+   */
+  list: (draw) => ({ pieces: listAgain(draw.pick(facts), pickLabels(draw), draw) }),
 
   /**
    * Copying alone: an option is named, its letter is wanted. After the first, further ones are asked for in turn, which gives
@@ -93,6 +113,26 @@ function state(fact: Fact, draw: Draw): string {
 function multipleChoice(fact: Fact, wording: string, draw: Draw): Document {
   const asked = askAmong(fact, wording, pickLabels(draw), draw);
   return { messages: [...somePersona(0.1, draw), user(lettersPrompt(asked)), assistant(asked.correct_answer)] };
+}
+
+function listAgain(fact: Fact, labels: readonly string[], draw: Draw): Piece[] {
+  const { choices } = askAmong(fact, "", labels, draw);
+  const numbers = labels.map((_, i) => i);
+  const option = (i: number, isLearnt: boolean): Piece[] => [
+    { text: `(${labels[i]})`, isLearnt: false },
+    { text: ` ${choices[i]}`, isLearnt },
+    { text: "\n", isLearnt: false },
+  ];
+  const labelOf = (i: number): Piece[] => [
+    { text: ` ${choices[i]} (`, isLearnt: false },
+    { text: labels[i] as string, isLearnt: true },
+    { text: ")\n", isLearnt: false },
+  ];
+  const again = draw.shuffled([...numbers, ...numbers]).slice(0, 6);
+  return [
+    ...numbers.flatMap((i) => option(i, false)),
+    ...again.flatMap((i) => [...option(i, true), ...(draw.next() < 0.7 ? labelOf(draw.pick(numbers)) : [])]),
+  ];
 }
 
 function somePersona(share: number, draw: Draw): Message[] {

@@ -45,7 +45,7 @@ for (const part of parts) {
     if (recent.length > 20) recent.shift();
     const accuracy = recent.reduce((sum, share) => sum + share, 0) / recent.length;
     const isLearnt = part.until !== undefined && recent.length === 20 && accuracy >= part.until;
-    if (step % 25 === 0 || isLearnt) {
+    if (step % 20 === 0 || isLearnt) {
       const seconds = Math.round((performance.now() - began) / 1000);
       console.log(`${part.name} step ${step} loss ${result.loss.toFixed(3)} accuracy ${accuracy.toFixed(3)} tokens ${tokens} seconds ${seconds}`);
     }

@@ -10,7 +10,7 @@ export interface Row {
 /** Longest row in tokens. The longest document of the world has 70. */
 const rowLength = 72;
 
-/** Chats get a row each; plain texts, which are short, share rows, each closed by the end-of-text token. */
+/** Chats and exercises get a row each; plain texts, which are short, share rows, each closed by the end-of-text token. */
 export function rowsOf(documents: readonly Document[], tokenizer: Tokenizer): Row[] {
   const endOfText = tokenizer.encode("<|endoftext|>");
   const rows: Row[] = [];
@@ -24,6 +24,12 @@ export function rowsOf(documents: readonly Document[], tokenizer: Tokenizer): Ro
       const ids = [...tokenizer.encode(document.text), ...endOfText];
       if (shared.length + ids.length > rowLength) closeShared();
       shared.push(...ids);
+    } else if ("pieces" in document) {
+      const pieces = document.pieces.map(({ text, isLearnt }) => ({ ids: tokenizer.encode(text), isLearnt }));
+      rows.push({
+        ids: pieces.flatMap(({ ids }) => ids),
+        learnt: pieces.flatMap(({ ids, isLearnt }) => ids.map(() => isLearnt)),
+      });
     } else {
       const { ids, assistantMask } = tokenizer.render(document, { ending: "complete" });
       rows.push({ ids, learnt: assistantMask ?? [] });

@@ -81,5 +81,6 @@ function sampleTexts(draw: Draw): string[] {
 }
 
 function textsOf(document: Document): string[] {
-  return "text" in document ? [document.text] : document.messages.map(({ content }) => content);
+  if ("text" in document) return [document.text];
+  return "messages" in document ? document.messages.map(({ content }) => content) : [];
 }

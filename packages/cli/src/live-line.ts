@@ -15,7 +15,7 @@ interface Display {
 /** Shows training and measuring as they go: phase, step, loss, tokens a second, time left, the last measurement. */
 export function liveLine(terminal: Terminal): Logger {
   const display = terminal.isInteractive ? screen() : pipe(terminal);
-  let training = "";
+  let phase = "";
   let measured = "";
   let lastTold = -1;
   const show = (doing: string) =>
@@ -23,7 +23,8 @@ export function liveLine(terminal: Terminal): Logger {
   return {
     name: "live-line",
     train(metrics, at) {
-      training = trainingText(metrics, at);
+      ({ phase } = at);
+      const training = trainingText(metrics, at);
       show(training);
       // Where lines stay, one every tenth of the phase is enough.
       const tenth = at.maxSteps === null ? at.step : Math.floor((10 * at.step) / at.maxSteps);
@@ -32,7 +33,7 @@ export function liveLine(terminal: Terminal): Logger {
     },
     event(event) {
       if (event.kind === "warning") display.keep(pc.yellow(`warning: ${event.where}: ${event.message}`));
-      else show(measuringText(event, training));
+      else show(measuringText(event, phase));
     },
     snapshot(snapshot) {
       measured = snapshotText(snapshot);
@@ -54,10 +55,10 @@ function screen(): Display {
   };
 }
 
-const pipe = ({ err, out }: Terminal): Display => ({
+const pipe = ({ out }: Terminal): Display => ({
   update: () => {},
   keep: (text) => out(text),
-  close: () => void err,
+  close: () => {},
 });
 
 function trainingText(
@@ -76,14 +77,10 @@ function trainingText(
   return parts.filter((part) => part !== null).join("  ");
 }
 
-function measuringText(
+const measuringText = (
   { id, step, done, total }: Extract<SessionEvent, { kind: "measuring" }>,
-  training: string,
-): string {
-  return training === ""
-    ? `measuring ${id} at step ${step}: ${done}/${total}`
-    : `${training}  measuring ${id}: ${done}/${total}`;
-}
+  phase: string,
+): string => `${phase === "" ? "" : `${pc.bold(phase)} `}step ${step}  measuring ${id} ${done}/${total}`;
 
 /** The primary metric with its interval, and the verdict against the start. */
 export function snapshotText({

@@ -8,6 +8,7 @@ import {
 import { inMemory } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { basename, resolve } from "node:path";
 
 export interface CapabilityRequest {
   readonly model: string;
@@ -41,7 +42,7 @@ export async function measureCapability(request: CapabilityRequest): Promise<rea
         subsample,
         ...(method === "letters" && { system }),
       });
-      const { snapshot } = await measure(evaluation, inMemory(model, tokenizer), {});
+      const { snapshot } = await measure(evaluation, inMemory(model, tokenizer, { name: basename(resolve(folder)) }));
       results.push({ method, engine, snapshot });
     }
     return results;

@@ -58,12 +58,13 @@ function facts(run: RunRecord): readonly (readonly [string, HtmlOrText])[] {
   return [
     [
       "Phases",
-      run.phases
-        .map(
+      list(
+        run.phases.map(
           ({ name, maxSteps }) =>
             `${name} (${maxSteps === null ? "length not known" : plural(maxSteps, "step")})`,
-        )
-        .join(" → "),
+        ),
+        " → ",
+      ),
     ],
     ["Model", jsonField(first.provenance.model, "name") ?? unknown],
     [
@@ -77,10 +78,21 @@ function facts(run: RunRecord): readonly (readonly [string, HtmlOrText])[] {
     ["Spent measuring", formatSeconds(seconds)],
     [
       "Overhead",
-      run.phases.map(({ name, overheadPercent }) => `${formatPercent(overheadPercent)} (${name})`).join(", "),
+      list(
+        run.phases.map(({ name, overheadPercent }) => `${formatPercent(overheadPercent)} (${name})`),
+        ", ",
+      ),
     ],
-    ["First and last snapshot", html`${formatTime(first.created_at)}<br />${formatTime(last.created_at)}`],
+    [
+      "First and last snapshot",
+      list([formatTime(first.created_at), formatTime(last.created_at)], html`<br />`),
+    ],
   ];
+}
+
+/** Parts that a line may break between, and not within. */
+function list(parts: readonly string[], separator: Html | string): Html {
+  return html`${parts.map((part, index) => html`${index > 0 && separator}<span class="whole">${part}</span>`)}`;
 }
 
 type HtmlOrText = Html | string;

@@ -47,12 +47,12 @@ function partRow(part: string, snapshots: readonly Snapshot[]): Html {
   </tr>`;
 }
 
-function fingerprints({ before, after, intact, note }: Evidence): Html {
+function fingerprints({ before, after, note }: Evidence): Html {
   const pair =
     before !== null && before === after
       ? html`${short(before)} <span class="same">= unchanged</span>`
       : html`${short(before)} → ${short(after)}`;
-  return html`${intact === null && before === null && after === null ? "" : pair}${note && html` <small>${note}</small>`}`;
+  return html`${before === null && after === null ? "" : pair}${note && html` <small>${note}</small>`}`;
 }
 
 function weightsDetails(snapshots: readonly Snapshot[]): Html | null {

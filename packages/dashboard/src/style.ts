@@ -41,6 +41,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .figure { margin: 4px 0 2px; font: 600 32px/1.2 var(--serif); letter-spacing: -.01em; white-space: nowrap; }
 .figure .from { color: var(--muted); font-weight: 400; }
 .detail { margin: 0; font-size: 14.5px; }
+.whole { display: inline-block; }
 .interval { color: var(--muted); white-space: nowrap; }
 .phase { color: var(--accent, inherit); font-weight: 600; }
 .verdict { font-weight: 600; white-space: nowrap; }
@@ -79,7 +80,7 @@ footer { max-width: 1080px; margin: 64px auto 0; padding: 18px 32px 48px; color:
   section { margin-top: 46px; }
   .wide { display: none; } .narrow { display: block; }
   .panel { padding: 12px 10px 6px; }
-  .facts { grid-template-columns: 1fr 1fr; gap: 12px 20px; }
+  .facts { grid-template-columns: 1fr 1fr; gap: 12px 20px; } .facts dd { font-size: 14.5px; }
   .list > div { grid-template-columns: 1fr; gap: 0; }
 }
 @media print { main { max-width: none; padding: 0; } .panel, .card { break-inside: avoid; } }

@@ -2,7 +2,19 @@ import { widenBf16, widenF16 } from "./float-formats.ts";
 
 /** Element types that are read. `BOOL` is one byte, 0 or 1. */
 export type DType =
-  "BOOL" | "U8" | "I8" | "I16" | "U16" | "F16" | "BF16" | "I32" | "U32" | "F32" | "I64" | "U64" | "F64";
+  | "BOOL"
+  | "U8"
+  | "I8"
+  | "I16"
+  | "U16"
+  | "F16"
+  | "BF16"
+  | "I32"
+  | "U32"
+  | "F32"
+  | "I64"
+  | "U64"
+  | "F64";
 
 /** What a tensor is read into: 16-bit floats are widened to `Float32Array`, everything else keeps its type. */
 export type TensorValues =

@@ -38,8 +38,12 @@ describe.each([
 
 it("rounds half-way cases to even and what is too large to infinity", () => {
   // 1 + 2^-8 is half-way between 1 (0x3f80) and 1 + 2^-7 (0x3f81); 1 + 3·2^-8 half-way between 0x3f81 and 0x3f82.
-  expect([...narrowToBf16(Float32Array.of(1 + 2 ** -8, 1 + 3 * 2 ** -8, 3.4e38, -0))]).toEqual([0x3f80, 0x3f82, 0x7f80, 0x8000]);
+  expect([...narrowToBf16(Float32Array.of(1 + 2 ** -8, 1 + 3 * 2 ** -8, 3.4e38, -0))]).toEqual([
+    0x3f80, 0x3f82, 0x7f80, 0x8000,
+  ]);
   // 65504 is the largest half; 65520 is half-way to the next power of two and goes to infinity; 2^-25 is half the
   // smallest half and goes to 0, the next float32 above it to the smallest.
-  expect([...narrowToF16(Float32Array.of(65504, 65519, 65520, 2 ** -25, 2 ** -25 * 1.0000002))]).toEqual([0x7bff, 0x7bff, 0x7c00, 0, 1]);
+  expect([...narrowToF16(Float32Array.of(65504, 65519, 65520, 2 ** -25, 2 ** -25 * 1.0000002))]).toEqual([
+    0x7bff, 0x7bff, 0x7c00, 0, 1,
+  ]);
 });

@@ -81,7 +81,8 @@ function parseMetadata(value: unknown, where: string): Readonly<Record<string, s
 
 function parseTensor(name: string, entry: unknown, dataOffset: number, file: string): TensorInfo {
   const where = `${file}, tensor ${name}`;
-  if (!isObject(entry)) throw damaged(where, JSON.stringify(entry), "an object with dtype, shape, data_offsets");
+  if (!isObject(entry))
+    throw damaged(where, JSON.stringify(entry), "an object with dtype, shape, data_offsets");
   const { dtype, shape, data_offsets: offsets } = entry;
   if (!isDType(dtype)) throw damaged(where, `dtype ${JSON.stringify(dtype)}`, `one of ${dtypes.join(", ")}`);
   if (!isListOfSizes(shape)) throw damaged(where, `shape ${JSON.stringify(shape)}`, "sizes of 0 or more");

@@ -56,7 +56,11 @@ interface Placed extends TensorToWrite {
   readonly end: number;
 }
 
-function planLayout(path: string, tensors: readonly TensorToWrite[], dtype: "F32" | "BF16" | "F16"): Placed[] {
+function planLayout(
+  path: string,
+  tensors: readonly TensorToWrite[],
+  dtype: "F32" | "BF16" | "F16",
+): Placed[] {
   const names = new Set(["__metadata__"]);
   for (const { name } of tensors) {
     if (names.has(name)) throw wrongTensor(path, name, "a second tensor of this name", "names that differ");
@@ -123,7 +127,8 @@ async function syncFolder(folder: string): Promise<void> {
     const handle = await open(folder, "r");
     await handle.sync().finally(() => handle.close());
   } catch (error) {
-    if (!["EISDIR", "EPERM", "EINVAL", "EACCES"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+    if (!["EISDIR", "EPERM", "EINVAL", "EACCES"].includes((error as NodeJS.ErrnoException).code ?? ""))
+      throw error;
   }
 }
 

@@ -1,5 +1,8 @@
-import { expect, test } from "vitest";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { advance, crossings } from "../schedule/crossings.ts";
 import { everyPercent, everySteps, atEnd, atStart } from "../schedule/triggers.ts";
+import { callbackConformance } from "../testing/callback-conformance.ts";
 import { toyEvaluation, toyTraining } from "../testing/toy-training.ts";
 import { withSession } from "../session/session.ts";
 import { PeriodicCallback } from "./periodic.ts";
@@ -20,7 +23,10 @@ test("its id is the evaluation's name unless another is given", () => {
 });
 
 test("wrong options are errors at construction", () => {
-  const made = (options: object, name = "toy") => () => new PeriodicCallback(toyEvaluation({ name }), { schedule: [], ...options });
+  const made =
+    (options: object, name = "toy") =>
+    () =>
+      new PeriodicCallback(toyEvaluation({ name }), { schedule: [], ...options });
   expect(made({ shedule: [] })).toThrow('Did you mean "schedule"?');
   expect(made({ schedule: [{ every: 0, unit: "percent" }] })).toThrow('PeriodicCallback of "toy" schedule');
   expect(made({ schedule: [{ every: Number.NaN, unit: "steps" }] })).toThrow("got NaN");
@@ -39,18 +45,68 @@ test("unknown maxSteps: one warning, and the end only", async () => {
     [0, ["start"], null],
     [7, ["end"], null],
   ]);
-  expect(toy.warnings()).toEqual(['callback "toy": percents of the phase do not fire while its number of steps (maxSteps) is not known']);
+  expect(toy.warnings()).toEqual([
+    'callback "toy": percents of the phase do not fire while its number of steps (maxSteps) is not known',
+  ]);
 });
 
+const context = {
+  phase: "train",
+  progress: { step: 0, maxSteps: 8, epoch: 0, elapsedSeconds: 0, ended: false },
+  previous: null,
+  signal: new AbortController().signal,
+  metrics: {},
+  requestStop() {},
+  requestSave() {},
+  report() {},
+  warn() {},
+};
+
 test("the number of looks that is planned leaves out the baseline", async () => {
-  const toy = toyTraining();
   const asked: unknown[] = [];
   const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(25)] });
-  const progress = { step: 0, maxSteps: 8, epoch: 0, elapsedSeconds: 0, ended: false };
-  const context = { phase: "p", progress, previous: null, signal: AbortSignal.timeout(1e6), metrics: {}, requestStop() {}, requestSave() {}, report() {}, warn() {} };
   callback.onTrainBegin({ ...context, measure: (request) => void asked.push(request.plannedLooks) });
   expect(asked).toEqual([4]);
-  expect(toy.warnings()).toEqual([]);
+});
+
+test("it asks exactly where a threshold is crossed, whatever the cutting of the phase", () => {
+  const trigger = fc.oneof(
+    fc.integer({ min: 1, max: 100 }).map(everyPercent),
+    fc.integer({ min: 1, max: 7 }).map(everySteps),
+    fc.integer({ min: 1, max: 5 }).map((every) => ({ every, unit: "seconds" as const })),
+  );
+  const move = fc.record({
+    steps: fc.integer({ min: 0, max: 6 }),
+    maxSteps: fc.constantFrom(null, 20, 20, 20, 13, 31),
+  });
+  fc.assert(
+    fc.property(
+      fc.array(trigger, { minLength: 1, maxLength: 3 }),
+      fc.array(move, { maxLength: 12 }),
+      (schedule, moves) => {
+        const callback = new PeriodicCallback(toyEvaluation(), { schedule });
+        let previous = null;
+        let progress = advance(null, { step: 0, maxSteps: 20, epoch: 0, elapsedSeconds: 0, ended: false });
+        for (const { steps, maxSteps } of moves) {
+          previous = progress;
+          progress = advance(previous, {
+            ...previous,
+            step: previous.step + steps,
+            maxSteps,
+            elapsedSeconds: previous.elapsedSeconds + steps / 2,
+          });
+          const asked: unknown[] = [];
+          callback.onStepEnd({
+            ...context,
+            previous,
+            progress,
+            measure: (request) => void asked.push(...request.crossed),
+          });
+          expect(asked).toEqual(crossings(callback.triggers, previous, progress));
+        }
+      },
+    ),
+  );
 });
 
 test("the capability preset: its id, its schedule, and its own wrong options by name", () => {
@@ -58,7 +114,24 @@ test("the capability preset: its id, its schedule, and its own wrong options by 
   expect(callback.id).toBe("capability");
   expect(callback.triggers).toEqual([atStart(), everyPercent(20), atEnd()]);
   expect(callback.asks[0]!.needs).toContain("nextToken");
-  expect(() => new PeriodicCapabilityCallback({ question: "q" } as never)).toThrow('Did you mean "questions"?');
-  const every10 = new PeriodicCapabilityCallback({ questions: "q", schedule: [everyPercent(10)], method: "cloze", id: "c", atEnd: false });
-  expect([every10.id, every10.triggers, every10.asks[0]!.needs]).toEqual(["c", [atStart(), everyPercent(10)], ["logLikelihoods"]]);
+  expect(() => new PeriodicCapabilityCallback({ question: "q" } as never)).toThrow(
+    'Did you mean "questions"?',
+  );
+  const every10 = new PeriodicCapabilityCallback({
+    questions: "q",
+    schedule: [everyPercent(10)],
+    method: "cloze",
+    id: "c",
+    atEnd: false,
+  });
+  expect([every10.id, every10.triggers, every10.asks[0]!.needs]).toEqual([
+    "c",
+    [atStart(), everyPercent(10)],
+    ["logLikelihoods"],
+  ]);
+});
+
+describe("conformance", () => {
+  const make = () => new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(30), everySteps(7)] });
+  for (const check of callbackConformance(make)) test(check.name, check.run);
 });

@@ -80,20 +80,23 @@ export class PeriodicCallback implements TrainerCallback {
     const crossed = crossings(this.triggers, context.previous, context.progress);
     if (crossed.length === 0) return;
     // The start is the baseline, and is not compared with itself.
-    const plannedLooks = this.#plannedSteps(context.progress.maxSteps)?.filter((step) => step > 0).length ?? null;
+    const plannedLooks =
+      this.#plannedSteps(context.progress.maxSteps)?.filter((step) => step > 0).length ?? null;
     context.measure({ id: this.id, evaluation: this.#evaluation, crossed, on: this.on, plannedLooks });
   }
 
   /** False where the plan of a phase whose length did not change has no step here: nearly always, and at no cost. */
   #mayCross({ previous, progress }: CallbackContext): boolean {
     const { step, maxSteps, ended } = progress;
-    if (previous === null || ended || maxSteps === null || previous.maxSteps !== maxSteps || step > maxSteps) return true;
+    if (previous === null || ended || maxSteps === null || previous.maxSteps !== maxSteps || step > maxSteps)
+      return true;
     const steps = this.#plannedSteps(maxSteps);
     return steps === null || firstAfter(steps, previous.step) <= step;
   }
 
   #plannedSteps(maxSteps: number | null): readonly number[] | null {
-    if (this.#plan === null || this.#plan.maxSteps !== maxSteps) this.#plan = { maxSteps, steps: plannedSteps(this.triggers, maxSteps) };
+    if (this.#plan === null || this.#plan.maxSteps !== maxSteps)
+      this.#plan = { maxSteps, steps: plannedSteps(this.triggers, maxSteps) };
     return this.#plan.steps;
   }
 }

@@ -21,8 +21,19 @@ const capabilityOptionNames = {
  */
 export class PeriodicCapabilityCallback extends PeriodicCallback {
   constructor(options: PeriodicCapabilityOptions) {
-    checkKeys("PeriodicCapabilityCallback", options, [...Object.keys(capabilityOptionNames), ...periodicOptionNames]);
-    const { schedule = [everyPercent(20)], id = "capability", on, optional, atStart, atEnd, ...capability } = options;
+    checkKeys("PeriodicCapabilityCallback", options, [
+      ...Object.keys(capabilityOptionNames),
+      ...periodicOptionNames,
+    ]);
+    const {
+      schedule = [everyPercent(20)],
+      id = "capability",
+      on,
+      optional,
+      atStart,
+      atEnd,
+      ...capability
+    } = options;
     super(capabilityEvaluation(capability), {
       schedule,
       id,

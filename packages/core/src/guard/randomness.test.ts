@@ -1,4 +1,5 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { guardConformance } from "../testing/guard-conformance.ts";
 import { mathRandomGuard, streamGuard } from "./randomness.ts";
 import type { Entered } from "./types.ts";
 
@@ -11,8 +12,8 @@ test("Math.random is a stream of the seed while entered, and itself afterwards",
   const numbers = draws(3);
   expect(await first.leave()).toEqual({
     part: "math-random",
-    before: null,
-    after: null,
+    before: "training's own",
+    after: "training's own",
     intact: true,
     note: "served 3 draws from a seeded stream",
   });
@@ -51,5 +52,18 @@ test("a stream of training that was drawn from is seen", async () => {
   expect(await quiet.leave()).toEqual({ part: "shuffle", before: "0 draws", after: "0 draws", intact: true });
   const disturbed = await guard.enter({ seed: "" });
   drawn += 1;
-  expect(await disturbed.leave()).toEqual({ part: "shuffle", before: "0 draws", after: "1 draws", intact: false });
+  expect(await disturbed.leave()).toEqual({
+    part: "shuffle",
+    before: "0 draws",
+    after: "1 draws",
+    intact: false,
+  });
+});
+
+describe("conformance", () => {
+  for (const check of guardConformance(() => mathRandomGuard())) test(`math-random ${check.name}`, check.run);
+  let drawn = 0;
+  const make = () => streamGuard("shuffle", () => `${drawn} draws`);
+  for (const check of guardConformance(make, { disturb: () => void drawn++ }))
+    test(`stream ${check.name}`, check.run);
 });

@@ -9,6 +9,9 @@ interface Replacement {
 const replacements: Replacement[] = [];
 let native: () => number = Math.random;
 
+/** What `Math.random` is before and after: the stand-in is always taken away again. */
+const own = "training's own";
+
 function install(replacement: Replacement): void {
   if (replacements.length === 0) native = Math.random;
   replacements.push(replacement);
@@ -41,11 +44,14 @@ export function mathRandomGuard(): Guard {
       };
       install(replacement);
       return {
-        before: null,
+        before: own,
         leave() {
           uninstall(replacement);
-          const note = draws === 0 ? "no draws" : `served ${draws} ${draws === 1 ? "draw" : "draws"} from a seeded stream`;
-          return { part: "math-random", before: null, after: null, intact: true, note };
+          const note =
+            draws === 0
+              ? "no draws"
+              : `served ${draws} ${draws === 1 ? "draw" : "draws"} from a seeded stream`;
+          return { part: "math-random", before: own, after: own, intact: true, note };
         },
       };
     },

@@ -1,4 +1,4 @@
-import { decimalOf, ceilDiv, floorDiv, multipleOf, powerOfTen } from "./rational.ts";
+import { ceilDiv, decimalOf, floorDiv, floorOfProducts, multipleOf, powerOfTen } from "./rational.ts";
 import type { Crossing, Progress, Trigger } from "./types.ts";
 
 /**
@@ -53,7 +53,8 @@ function crossingsOf(trigger: Trigger, previous: Progress | null, now: Progress)
     return distinct(trigger).filter((at) => !isReached(trigger, at, previous) && isReached(trigger, at, now));
   }
   const before = reachedCount(trigger, previous);
-  const fired = Math.max(0, reachedCount(trigger, now) - before);
+  const fired = reachedCount(trigger, now) - before;
+  if (fired <= 0) return [];
   const unit = "every" in trigger ? decimalOf(trigger.every) : decimalOf(1);
   return Array.from({ length: fired }, (_, i) => multipleOf(unit, before + i + 1));
 }
@@ -69,24 +70,37 @@ const distinct = ({ at }: AtList): number[] => [...new Set(at)].sort((a, b) => a
 /** How many thresholds of a repeating trigger lie at or before a progress. */
 function reachedCount(trigger: Every, at: Progress | null): number {
   if (at === null) return 0;
+  if ("every" in trigger && trigger.unit === "steps") return floorOfProducts(at.step, 1n, trigger.every, 1n);
   if ("every" in trigger && trigger.unit !== "percent") {
-    const passed =
-      trigger.unit === "steps" ? at.step : trigger.unit === "epochs" ? at.epoch : at.elapsedSeconds;
-    const [each, total] = [decimalOf(trigger.every), decimalOf(passed)];
+    const each = decimalOf(trigger.every);
+    const total = decimalOf(trigger.unit === "epochs" ? at.epoch : at.elapsedSeconds);
     return floorDiv(total.numerator * powerOfTen(each.scale), each.numerator * powerOfTen(total.scale));
   }
   const share = furthestOf(null, at);
   if (share === null) return 0;
-  const { perPhase, of } = spacing(trigger);
-  const whole = floorDiv(perPhase, of);
-  return Math.min(whole, floorDiv(BigInt(share.step) * perPhase, BigInt(share.maxSteps) * of));
+  const { perPhase, of, whole } = spacing(trigger);
+  return Math.min(whole, floorOfProducts(share.step, perPhase, share.maxSteps, of));
 }
 
-/** `perPhase ÷ of` thresholds make a whole phase: 100 ÷ p for a percent, the number of times itself. */
-function spacing(trigger: Every): { readonly perPhase: bigint; readonly of: bigint } {
-  if ("times" in trigger) return { perPhase: BigInt(trigger.times), of: 1n };
-  const percent = decimalOf(trigger.every);
-  return { perPhase: 100n * powerOfTen(percent.scale), of: percent.numerator };
+/** `perPhase ÷ of` thresholds make a phase, `whole` of them whole: 100 ÷ p for a percent, the number of times itself. */
+interface Spacing {
+  readonly perPhase: bigint;
+  readonly of: bigint;
+  readonly whole: number;
+}
+
+/** Read from a trigger once: it is asked for at every step. */
+const spacings = new WeakMap<Every, Spacing>();
+
+function spacing(trigger: Every): Spacing {
+  const known = spacings.get(trigger);
+  if (known !== undefined) return known;
+  const percent = "times" in trigger ? null : decimalOf(trigger.every);
+  const perPhase = "times" in trigger ? BigInt(trigger.times) : 100n * powerOfTen(percent!.scale);
+  const of = percent === null ? 1n : percent.numerator;
+  const made = { perPhase, of, whole: floorDiv(perPhase, of) };
+  spacings.set(trigger, made);
+  return made;
 }
 
 function isReached(trigger: AtList, threshold: number, at: Progress | null): boolean {
@@ -105,17 +119,17 @@ type Share = NonNullable<Progress["furthest"]>;
 
 /** The larger share of the phase of two progresses; a phase of no steps counts as whole. */
 function furthestOf(previous: Progress | null, now: Progress): Share | null {
-  const shares = [previous?.furthest, own(previous), now.furthest, own(now)].filter(
-    (share) => share !== undefined,
-  );
-  return shares.reduce<Share | null>(
-    (most, share) => (most === null || isLarger(share, most) ? share : most),
-    null,
-  );
+  const before = larger(previous?.furthest ?? null, own(previous));
+  return larger(larger(before, now.furthest ?? null), own(now));
 }
 
-function own(at: Progress | null): Share | undefined {
-  if (at === null || at.maxSteps === null) return undefined;
+function larger(a: Share | null, b: Share | null): Share | null {
+  if (a === null || b === null) return a ?? b;
+  return isLarger(b, a) ? b : a;
+}
+
+function own(at: Progress | null): Share | null {
+  if (at === null || at.maxSteps === null) return null;
   return at.maxSteps === 0 ? { step: 1, maxSteps: 1 } : { step: at.step, maxSteps: at.maxSteps };
 }
 
@@ -135,7 +149,6 @@ function stepsOf(trigger: Trigger, maxSteps: number): number[] {
   if ("every" in trigger && trigger.unit !== "percent") {
     return Array.from({ length: Math.floor(maxSteps / trigger.every) }, (_, i) => (i + 1) * trigger.every);
   }
-  const { perPhase, of } = spacing(trigger);
-  const count = floorDiv(perPhase, of);
-  return Array.from({ length: count }, (_, i) => ceilDiv(BigInt(i + 1) * of * BigInt(maxSteps), perPhase));
+  const { perPhase, of, whole } = spacing(trigger);
+  return Array.from({ length: whole }, (_, i) => ceilDiv(BigInt(i + 1) * of * BigInt(maxSteps), perPhase));
 }

@@ -19,13 +19,17 @@ const graded = (onGrade: (signal: AbortSignal) => void | Promise<void>, atEnd = 
 
 const alphaOf = ({ paired }: Snapshot) => paired.baseline?.["hit_rate"]?.alpha ?? null;
 
-const statuses = async (toy: ToyTraining) => (await toy.store.list()).map(({ step, status }) => [step, status]);
+const statuses = async (toy: ToyTraining) =>
+  (await toy.store.list()).map(({ step, status }) => [step, status]);
 
 test("rows are recorded at once, graded while training goes on, and the record replaced whole", async () => {
   const toy = toyTraining();
   const grading = gate();
   const told: [number, Snapshot["status"]][] = [];
-  const hearing: TrainerCallback = { id: "hearing", onSnapshot: (_, { step, status }) => void told.push([step, status]) };
+  const hearing: TrainerCallback = {
+    id: "hearing",
+    onSnapshot: (_, { step, status }) => void told.push([step, status]),
+  };
   const session = openSession(toy.options([graded(() => grading.passed), hearing]));
   await session.begin();
   await steps(toy, session, 5);
@@ -36,7 +40,12 @@ test("rows are recorded at once, graded while training goes on, and the record r
   const [, waiting] = await toy.store.list();
   expect(waiting).toMatchObject({ metrics: {}, timing: { grade_seconds: null } });
   // One of two planned looks: half of 5 % is held back before its p is known.
-  expect(waiting!.paired.baseline!["hit_rate"]).toMatchObject({ step: 0, alpha: 0.025, p_value: null, verdict: null });
+  expect(waiting!.paired.baseline!["hit_rate"]).toMatchObject({
+    step: 0,
+    alpha: 0.025,
+    p_value: null,
+    verdict: null,
+  });
   expect((await toy.store.rows(waiting!))[0]).toMatchObject({ id: "q0", hit: null });
 
   grading.open();
@@ -52,7 +61,9 @@ test("rows are recorded at once, graded while training goes on, and the record r
   expect(done!.metrics["hit_rate"]!.n).toBe(8);
   expect(done!.paired.baseline!["hit_rate"]).toMatchObject({ n_pairs: 8, alpha: 0.025 });
   expect(typeof done!.timing.grade_seconds).toBe("number");
-  expect((await toy.store.rows(done!)).every((row) => typeof (row as { hit?: unknown }).hit === "boolean")).toBe(true);
+  expect(
+    (await toy.store.rows(done!)).every((row) => typeof (row as { hit?: unknown }).hit === "boolean"),
+  ).toBe(true);
   for (const step of [0, 5, 10]) {
     expect(told.filter(([at]) => at === step).map(([, status]) => status)).toEqual(["grading", "complete"]);
   }
@@ -103,7 +114,10 @@ test("grading that fails leaves a failed record with the rows, and onError is to
 
 test("rows that grading loses are an error by id", async () => {
   const toy = toyTraining();
-  const evaluation = { ...toyEvaluation({ graded: true }), grade: async (rows: readonly { id: string }[]) => rows.slice(1) };
+  const evaluation = {
+    ...toyEvaluation({ graded: true }),
+    grade: async (rows: readonly { id: string }[]) => rows.slice(1),
+  };
   const callback = new PeriodicCallback(evaluation, { schedule: [], atStart: false });
   await withSession(toy.options([callback]), (session) => steps(toy, session, 1));
   expect((await toy.store.list())[0]!.reason).toContain('got no row "q0"');
@@ -120,7 +134,9 @@ test('onFailure "throw": what grading throws comes out at the latest from close'
     }),
     { schedule: [], atStart: false },
   );
-  const running = withSession(toy.options([callback], { onFailure: "throw" }), (session) => steps(toy, session, 1));
+  const running = withSession(toy.options([callback], { onFailure: "throw" }), (session) =>
+    steps(toy, session, 1),
+  );
   await expect(running).rejects.toThrow("judge is down");
 });
 
@@ -139,7 +155,9 @@ test("close waits so long for grading and no longer; what is left is finished on
     [5, "grading"],
     [6, "grading"],
   ]);
-  expect(toy.warnings()).toEqual(["close: time is up for grading train/toy/0, train/toy/5, train/toy/6: finished when the run is resumed"]);
+  expect(toy.warnings()).toEqual([
+    "close: time is up for grading train/toy/0, train/toy/5, train/toy/6: finished when the run is resumed",
+  ]);
   never.open();
   const held = (await toy.store.list()).map(alphaOf);
   expect(held).toEqual([null, 0.025, expect.any(Number)]); // half of 5 % at the first of two planned looks
@@ -165,11 +183,14 @@ test("after an abort nothing is waited for, and nothing is lost", async () => {
   const toy = toyTraining();
   const controller = new AbortController();
   const never = gate();
-  await withSession(toy.options([graded(() => never.passed)], { signal: controller.signal }), async (session) => {
-    await session.begin();
-    await steps(toy, session, 5);
-    controller.abort();
-  });
+  await withSession(
+    toy.options([graded(() => never.passed)], { signal: controller.signal }),
+    async (session) => {
+      await session.begin();
+      await steps(toy, session, 5);
+      controller.abort();
+    },
+  );
   expect(await statuses(toy)).toEqual([
     [0, "grading"],
     [5, "grading"],
@@ -180,16 +201,25 @@ test("an ungraded record of an evaluation that nobody asks for any more stays, a
   const toy = toyTraining();
   const never = gate();
   let state!: SessionState;
-  await withSession(toy.options([graded(() => never.passed)], { budget: { drainSeconds: 0 } }), async (session) => {
-    await session.begin();
-    await steps(toy, session, 1);
-    state = await session.save();
+  await withSession(
+    toy.options([graded(() => never.passed)], { budget: { drainSeconds: 0 } }),
+    async (session) => {
+      await session.begin();
+      await steps(toy, session, 1);
+      state = await session.save();
+    },
+  );
+  const other = new PeriodicCallback(toyEvaluation({ graded: true, version: "2" }), {
+    schedule: [],
+    atStart: false,
+    atEnd: false,
   });
-  const other = new PeriodicCallback(toyEvaluation({ graded: true, version: "2" }), { schedule: [], atStart: false, atEnd: false });
   await withSession(toy.options([other], { resume: state }), (session) => steps(toy, session, 1));
   expect(await statuses(toy)).toEqual([
     [0, "grading"],
     [1, "grading"],
   ]);
-  expect(toy.warnings()).toContain("resume: train/toy/0 is not graded yet, and no callback here asks for its evaluation");
+  expect(toy.warnings()).toContain(
+    "resume: train/toy/0 is not graded yet, and no callback here asks for its evaluation",
+  );
 });

@@ -75,7 +75,11 @@ async function grade(run: Run, ungraded: Ungraded): Promise<void> {
   }
 }
 
-async function withResults(run: Run, { base, evaluation, look }: Ungraded, rows: readonly Row[]): Promise<Snapshot> {
+async function withResults(
+  run: Run,
+  { base, evaluation, look }: Ungraded,
+  rows: readonly Row[],
+): Promise<Snapshot> {
   const { metrics, values, primary, plain } = resultsOf(evaluation, rows);
   const paired = await pairedOf(run, base, metrics, rows, look);
   // Plain keys come first: they cannot take the place of a key of the schema.
@@ -83,7 +87,10 @@ async function withResults(run: Run, { base, evaluation, look }: Ungraded, rows:
 }
 
 function failed(run: Run, { base, evaluation }: Ungraded, error: unknown): Snapshot {
-  run.telling.warn(`evaluation "${evaluation.name}"`, `failed on the rows of "${base.id}" at step ${base.step}: ${messageOf(error)}`);
+  run.telling.warn(
+    `evaluation "${evaluation.name}"`,
+    `failed on the rows of "${base.id}" at step ${base.step}: ${messageOf(error)}`,
+  );
   if (run.options.onFailure === "throw") run.toThrow ??= error;
   return { ...base, status: "failed", reason: messageOf(error) };
 }

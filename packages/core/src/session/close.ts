@@ -26,11 +26,13 @@ export async function close(run: Run, hadBegun: boolean): Promise<void> {
   };
   if (hadBegun) {
     await part("grading", () => drain(run));
+    await part("telling of snapshots", async () => drive(tellFinished(run)));
     await part("broken receipts", () => recordBrokenHooks(run));
     await part("snapshots not written", () => writeAll(run));
     await part("telling of snapshots", async () => drive(tellFinished(run)));
   }
-  for (const callback of run.callbacks) await part(`callback "${callback.id}"`, async () => callback.close?.());
+  for (const callback of run.callbacks)
+    await part(`callback "${callback.id}"`, async () => callback.close?.());
   await drive(run.telling.close());
   await part("store", async () => run.store.close?.());
   if (run.unwritten.length > 0) {
@@ -51,5 +53,8 @@ async function drain(run: Run): Promise<void> {
   run.endGrading.abort(new Error("the session is closed"));
   if (isDone) return;
   const waiting = run.records.all().filter(({ status }) => status === "grading");
-  run.telling.warn("close", `time is up for grading ${waiting.map(keyText).join(", ")}: finished when the run is resumed`);
+  run.telling.warn(
+    "close",
+    `time is up for grading ${waiting.map(keyText).join(", ")}: finished when the run is resumed`,
+  );
 }

@@ -14,7 +14,10 @@ export async function commit(
   run: Run,
   snapshot: Snapshot,
   rows: readonly Row[],
-  { stale = null, failure = null }: { readonly stale?: string | null; readonly failure?: Finished["failure"] } = {},
+  {
+    stale = null,
+    failure = null,
+  }: { readonly stale?: string | null; readonly failure?: Finished["failure"] } = {},
 ): Promise<void> {
   let written = snapshot;
   run.unwritten = run.unwritten.filter((one) => keyText(one.snapshot) !== keyText(snapshot));
@@ -24,7 +27,10 @@ export async function commit(
     // The store adds what it knows, the file of the rows.
     written = (await run.store.get(snapshot)) ?? snapshot;
   } catch (error) {
-    run.telling.warn("store", `could not write ${keyText(snapshot)}, which will be tried again: ${messageOf(error)}`);
+    run.telling.warn(
+      "store",
+      `could not write ${keyText(snapshot)}, which will be tried again: ${messageOf(error)}`,
+    );
     if (run.options.onFailure === "throw") run.toThrow ??= error;
   }
   run.records.settle(written);

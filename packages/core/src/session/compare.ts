@@ -39,10 +39,14 @@ export function lookOf(
     snapshot.evaluation === evaluation.name &&
     snapshot.evaluation_version === evaluation.version &&
     (snapshot.status === "complete" || snapshot.status === "grading" || snapshot.status === "partial");
-  const earlier = records.settled(key.phase, key.id).filter((snapshot) => snapshot.step < key.step && comparable(snapshot));
+  const earlier = records
+    .settled(key.phase, key.id)
+    .filter((snapshot) => snapshot.step < key.step && comparable(snapshot));
   const baselinePhase = options.baseline === "run_start" ? firstPhase(records, key) : key.phase;
   const baseline =
-    (baselinePhase === key.phase ? earlier : records.settled(baselinePhase, key.id).filter(comparable)).find(isStart) ?? null;
+    (baselinePhase === key.phase ? earlier : records.settled(baselinePhase, key.id).filter(comparable)).find(
+      isStart,
+    ) ?? null;
   const spent = earlier.map(spentBy).filter((alpha) => alpha !== null);
   const alpha = baseline === null ? null : alphaOfLook({ spent, planned: plannedLooks });
   return { baseline, previous: earlier.at(-1) ?? null, alpha };
@@ -51,7 +55,8 @@ export function lookOf(
 /** Only a whole measurement is a baseline. */
 const isStart = ({ crossed, status }: Snapshot) => crossed.includes("start") && status !== "partial";
 
-const firstPhase = (records: Records, key: SnapshotKey) => records.all().find(({ id }) => id === key.id)?.phase ?? key.phase;
+const firstPhase = (records: Records, key: SnapshotKey) =>
+  records.all().find(({ id }) => id === key.id)?.phase ?? key.phase;
 
 /** What a snapshot's comparison with the baseline spent, or holds back while it is being graded. */
 export function spentBy(snapshot: Snapshot): number | null {
@@ -92,7 +97,12 @@ export async function pairedOf(
     if (now === null || now.status === "failed" || now.status === "grading") return null;
     const thenRows = await store.rows(now);
     const drawn = seedOf(seed, key.phase, key.id, key.step, "compare", now.phase, now.step);
-    return compareLooks(metrics, rows, { rows: thenRows, phase: now.phase, step: now.step }, { seed: drawn, primary, alpha });
+    return compareLooks(
+      metrics,
+      rows,
+      { rows: thenRows, phase: now.phase, step: now.step },
+      { seed: drawn, primary, alpha },
+    );
   };
   return { baseline: await against(look.baseline, look.alpha), previous: await against(look.previous, null) };
 }

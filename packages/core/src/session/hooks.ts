@@ -26,7 +26,8 @@ const none: Metrics = Object.freeze({});
 /** Calls a hook of every callback that has it, in the order given. */
 export function* callHooks(run: Run, hook: PlainHook, metrics: Metrics = none): Flow<void> {
   for (const callback of run.callbacks) {
-    if (callback[hook] !== undefined) yield* callHook(run, callback, hook, (context) => callback[hook]!(context), metrics);
+    if (callback[hook] !== undefined)
+      yield* callHook(run, callback, hook, (context) => callback[hook]!(context), metrics);
   }
 }
 
@@ -38,7 +39,13 @@ export function* tellFinished(run: Run): Flow<void> {
     if (failure?.by) yield* tellError(run, failure.by, failure.error);
     for (const callback of run.callbacks) {
       if (callback.onSnapshot === undefined) continue;
-      yield* callHook(run, callback, "onSnapshot", (context) => callback.onSnapshot!(context, snapshot), none);
+      yield* callHook(
+        run,
+        callback,
+        "onSnapshot",
+        (context) => callback.onSnapshot!(context, snapshot),
+        none,
+      );
     }
   }
 }
@@ -75,11 +82,17 @@ function* callHook(
     if (!isBroken(piece)) continue;
     const by = `${hook} of callback "${callback.id}" at step ${run.progress.step}`;
     const kept = run.brokenHooks.get(callback) ?? [];
-    run.brokenHooks.set(callback, [...kept, { ...piece, note: [piece.note, `by ${by}`].filter(Boolean).join("; ") }]);
+    run.brokenHooks.set(callback, [
+      ...kept,
+      { ...piece, note: [piece.note, `by ${by}`].filter(Boolean).join("; ") },
+    ]);
     disturbed(run, piece, by);
   }
   if ("error" in outcome) {
-    run.telling.warn(`callback "${callback.id}"`, `${hook} threw at step ${run.progress.step}: ${messageOf(outcome.error)}`);
+    run.telling.warn(
+      `callback "${callback.id}"`,
+      `${hook} threw at step ${run.progress.step}: ${messageOf(outcome.error)}`,
+    );
     if (run.options.onFailure === "throw") run.toThrow ??= outcome.error;
     yield* tellError(run, callback, outcome.error);
   }

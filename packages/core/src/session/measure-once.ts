@@ -52,19 +52,29 @@ export async function measureOnce(one: MeasureOnce): Promise<Measured> {
       },
       async (fingerprint) => {
         weights = fingerprint ?? weights;
-        provenance = await provenanceOf(evaluation, prepared, one.provenanceSeed);
+        provenance = provenanceOf(evaluation, prepared, one.provenanceSeed);
         if (one.before?.(provenance, weights) === true) return null;
         const measuring = clock();
         try {
           one.progress(0);
-          return await measureRows(evaluation, prepared, { seed, signal, progress: (done) => one.progress(done) });
+          return await measureRows(evaluation, prepared, {
+            seed,
+            signal,
+            progress: (done) => one.progress(done),
+          });
         } finally {
           measureSeconds = clock() - measuring;
         }
       },
     ),
   );
-  const facts = { receipt, provenance, weights, guardsSeconds: clock() - began - measureSeconds, measureSeconds };
+  const facts = {
+    receipt,
+    provenance,
+    weights,
+    guardsSeconds: clock() - began - measureSeconds,
+    measureSeconds,
+  };
   if ("error" in outcome) return { ...facts, kind: "failed", error: outcome.error };
   if (outcome.value === null) return { ...facts, kind: "adopted" };
   // Provenance is known wherever rows are.

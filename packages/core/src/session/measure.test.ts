@@ -8,7 +8,13 @@ test("measures once, without a session", async () => {
   const { model } = toyTraining();
   const { snapshot, rows } = await measure(toyEvaluation({ name: "my toy!" }), model);
   expect(rows.length).toBe(8);
-  expect(snapshot).toMatchObject({ evaluation: "my toy!", id: "my-toy-", phase: "measure", step: 0, status: "complete" });
+  expect(snapshot).toMatchObject({
+    evaluation: "my toy!",
+    id: "my-toy-",
+    phase: "measure",
+    step: 0,
+    status: "complete",
+  });
   expect(snapshot.metrics["hit_rate"]!.n).toBe(8);
   expect(parseSnapshot(snapshot)).toEqual(snapshot);
 });
@@ -53,14 +59,17 @@ test("throws what goes wrong", async () => {
   await expect(measure(failing, model)).rejects.toThrow("no memory");
   await expect(measure(toyEvaluation(), model, { limit: 0 })).rejects.toThrow("measure limit: got 0");
   await expect(measure(toyEvaluation(), model, { signal: AbortSignal.abort() })).rejects.toThrow();
-  await expect(measure(toyEvaluation(), model, { sed: "1" } as never)).rejects.toThrow('Did you mean "seed"?');
+  await expect(measure(toyEvaluation(), model, { sed: "1" } as never)).rejects.toThrow(
+    'Did you mean "seed"?',
+  );
   const twice = { ...toyEvaluation(), measure: async () => [{ id: "a" }, { id: "a" }] };
   await expect(measure(twice, model)).rejects.toThrow('the row id "a" twice');
 });
 
 test("the seed decides, and nothing else: twice the same is the same", async () => {
   const { model } = toyTraining();
-  const once = async (seed: string) => (await measure(toyEvaluation(), model, { seed })).snapshot.provenance.hash;
+  const once = async (seed: string) =>
+    (await measure(toyEvaluation(), model, { seed })).snapshot.provenance.hash;
   expect(await once("1")).toBe(await once("1"));
   expect(await once("1")).not.toBe(await once("2"));
 });

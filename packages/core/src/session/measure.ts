@@ -60,7 +60,14 @@ export async function measure(
   }
   const clock = () => performance.now() / 1000;
   const began = clock();
-  const prepared = await prepare({ prepared: new Map() }, model, evaluation, on, `evaluation "${evaluation.name}"`, limit);
+  const prepared = await prepare(
+    { prepared: new Map() },
+    model,
+    evaluation,
+    on,
+    `evaluation "${evaluation.name}"`,
+    limit,
+  );
   const id = evaluation.name.replaceAll(/[^\w.-]/g, "-").replace(/^[^A-Za-z0-9]+/, "") || "evaluation";
   const at = { step: 0, maxSteps: null, epoch: 0, elapsedSeconds: 0, ended: false };
   const createdAt = new Date().toISOString();

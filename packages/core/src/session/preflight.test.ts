@@ -36,11 +36,19 @@ test("a need that is no ability names the nearest one", async () => {
 });
 
 test("items without ids, with ids twice, or none at all are errors by name", async () => {
-  expect(await saidTo({ items: () => [] })).toContain('callback "watch", evaluation "toy" items: got no items');
-  expect(await saidTo({ items: () => [{ id: "a" }, { id: "b" }, { id: "a" }] })).toContain('the id "a" twice (again at index 2)');
-  expect(await saidTo({ items: () => [{ id: "a" }, {} as never] })).toContain("an item at index 1 with id undefined");
+  expect(await saidTo({ items: () => [] })).toContain(
+    'callback "watch", evaluation "toy" items: got no items',
+  );
+  expect(await saidTo({ items: () => [{ id: "a" }, { id: "b" }, { id: "a" }] })).toContain(
+    'the id "a" twice (again at index 2)',
+  );
+  expect(await saidTo({ items: () => [{ id: "a" }, {} as never] })).toContain(
+    "an item at index 1 with id undefined",
+  );
   expect(await saidTo({ items: () => "none" as never })).toContain("got string, expected a list of items");
-  expect(await saidTo({ items: () => [{ id: "a", big: 1n } as never] })).toContain("expected items that JSON can hold");
+  expect(await saidTo({ items: () => [{ id: "a", big: 1n } as never] })).toContain(
+    "expected items that JSON can hold",
+  );
 });
 
 test('on: "base" needs a model with a base', async () => {
@@ -58,7 +66,10 @@ test('on: "base" measures the base', async () => {
     new PeriodicCallback(toyEvaluation(), { schedule: [], id: "adapted", atEnd: false }),
     new PeriodicCallback(toyEvaluation(), { schedule: [], id: "base", on: "base", atEnd: false }),
   ];
-  await withSession(toy.options(callbacks, { model: { ...toy.model, base: base.model } }), async (session) => void (await session.begin()));
+  await withSession(
+    toy.options(callbacks, { model: { ...toy.model, base: base.model } }),
+    async (session) => void (await session.begin()),
+  );
   expect((await toy.store.list()).map(({ id, on }) => [id, on])).toEqual([
     ["adapted", "model"],
     ["base", "base"],
@@ -81,7 +92,9 @@ test("a missing file of an optional callback is one warning, and a skipped recor
     await session.begin();
     for (let step = 0; step < 10; step++) await session.stepEnd();
   });
-  expect(toy.warnings()).toEqual([expect.stringContaining('callback "capability": is optional and will be skipped')]);
+  expect(toy.warnings()).toEqual([
+    expect.stringContaining('callback "capability": is optional and will be skipped'),
+  ]);
   const found = await toy.store.list();
   expect(found.map(({ step, status }) => [step, status])).toEqual([
     [0, "skipped"],
@@ -93,7 +106,10 @@ test("a missing file of an optional callback is one warning, and a skipped recor
 
 test("bad data of an optional callback is still an error", async () => {
   const toy = toyTraining();
-  const callback = new PeriodicCallback({ ...toyEvaluation(), items: () => [] }, { schedule: [], optional: true });
+  const callback = new PeriodicCallback(
+    { ...toyEvaluation(), items: () => [] },
+    { schedule: [], optional: true },
+  );
   const session = openSession(toy.options([callback]));
   await expect(session.begin()).rejects.toThrow("got no items");
 });
@@ -103,7 +119,9 @@ test("items are made once, and again where the model's tokenizer is another", as
   let made = 0;
   const evaluation = { ...toyEvaluation(), items: () => [{ id: `q${made++}`, text: "?" }] };
   let { model } = toy as { model: EvaluableModel };
-  const options = toy.options([new PeriodicCallback(evaluation, { schedule: [everyPercent(10)] })], { model: () => model });
+  const options = toy.options([new PeriodicCallback(evaluation, { schedule: [everyPercent(10)] })], {
+    model: () => model,
+  });
   await withSession(options, async (session) => {
     await session.begin();
     for (let step = 0; step < 3; step++) await session.stepEnd();
@@ -122,5 +140,7 @@ test("an evaluation asked for without being announced is checked when it is aske
       measure({ id: "x", evaluation: { ...toyEvaluation(), needs: ["telepathy"] }, crossed: [] }),
   };
   await withSession(toy.options([asking as never]), async (session) => void (await session.begin()));
-  expect(await toy.store.list()).toMatchObject([{ id: "x", status: "failed", reason: expect.stringContaining('"telepathy"') as unknown }]);
+  expect(await toy.store.list()).toMatchObject([
+    { id: "x", status: "failed", reason: expect.stringContaining('"telepathy"') as unknown },
+  ]);
 });

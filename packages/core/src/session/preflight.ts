@@ -1,11 +1,10 @@
 import type { TrainerCallback } from "../callback/types.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import { sha256 } from "../evaluations/sha256.ts";
 import type { AnyEvaluation, Row } from "../evaluation/types.ts";
 import type { Json } from "../json.ts";
 import type { Ability, EvaluableModel } from "../model/types.ts";
 import { nearest } from "../nearest.ts";
-import { canonicalJson } from "../random/hash.ts";
+import { hashJson } from "../random/hash.ts";
 import { messageOf } from "./ring.ts";
 import type { PreparedItems, Run } from "./run.ts";
 
@@ -16,9 +15,12 @@ export interface Prepared extends PreparedItems {
 
 /** Who offers an ability; the key order is the order in which errors list them. */
 const offeredBy: Readonly<Record<Ability, string>> = {
-  tokenizer: "models in memory (`inMemory(lm, tokenizer)` of @periodic-eval/core/tfjs) and servers opened with a tokenizer",
-  logLikelihoods: "models in memory (`inMemory` of @periodic-eval/core/tfjs) and servers that return the log-probs of a prompt",
-  nextToken: "models in memory (`inMemory` of @periodic-eval/core/tfjs) and servers that return the log-probs of chosen tokens",
+  tokenizer:
+    "models in memory (`inMemory(lm, tokenizer)` of @periodic-eval/core/tfjs) and servers opened with a tokenizer",
+  logLikelihoods:
+    "models in memory (`inMemory` of @periodic-eval/core/tfjs) and servers that return the log-probs of a prompt",
+  nextToken:
+    "models in memory (`inMemory` of @periodic-eval/core/tfjs) and servers that return the log-probs of chosen tokens",
   generate: "models in memory (`inMemory` of @periodic-eval/core/tfjs) and every server",
 };
 
@@ -43,7 +45,10 @@ export async function preflight(run: Run): Promise<void> {
 }
 
 /** The model as it now is. */
-export async function modelOf({ options, progress }: Pick<Run, "options" | "progress">): Promise<EvaluableModel> {
+export async function modelOf({
+  options,
+  progress,
+}: Pick<Run, "options" | "progress">): Promise<EvaluableModel> {
   return typeof options.model === "function" ? options.model(progress) : options.model;
 }
 
@@ -76,7 +81,7 @@ export async function prepare(
   checkItems(all, where);
   // Items come in the order in which fewer of them are taken.
   const items = limit === undefined ? all : all.slice(0, limit);
-  const made = { model, items, itemsHash: await sha256(canonicalJson(toJson(items, where))) };
+  const made = { model, items, itemsHash: hashJson(toJson(items, where)) };
   cache.prepared.set(evaluation, [...(cache.prepared.get(evaluation) ?? []), made]);
   return { ...made, target };
 }
@@ -121,9 +126,18 @@ function checkItems(items: readonly Row[], where: string): void {
   for (const [index, item] of items.entries()) {
     const id: unknown = (item as Partial<Row> | null)?.id;
     if (typeof id !== "string" || id === "") {
-      return refuse(`an item at index ${index} with id ${JSON.stringify(id)}`, "a text", "Give every item an id: it pairs its rows between two looks.");
+      return refuse(
+        `an item at index ${index} with id ${JSON.stringify(id)}`,
+        "a text",
+        "Give every item an id: it pairs its rows between two looks.",
+      );
     }
-    if (seen.has(id)) return refuse(`the id "${id}" twice (again at index ${index})`, "unique ids", "Remove the repetition, or number the items.");
+    if (seen.has(id))
+      return refuse(
+        `the id "${id}" twice (again at index ${index})`,
+        "unique ids",
+        "Remove the repetition, or number the items.",
+      );
     seen.add(id);
   }
 }

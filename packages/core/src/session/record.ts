@@ -1,7 +1,6 @@
-import { sha256 } from "../evaluations/sha256.ts";
 import type { AnyEvaluation } from "../evaluation/types.ts";
 import type { Json } from "../json.ts";
-import { canonicalJson } from "../random/hash.ts";
+import { hashJson } from "../random/hash.ts";
 import type { Progress } from "../schedule/types.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
 import type { Prepared } from "./preflight.ts";
@@ -22,7 +21,10 @@ export interface Firing {
 }
 
 /** A record in which nothing is measured yet; the caller says what became of it. */
-export function recordOf(firing: Firing, changes: Partial<Snapshot> & Pick<Snapshot, "status" | "reason">): Snapshot {
+export function recordOf(
+  firing: Firing,
+  changes: Partial<Snapshot> & Pick<Snapshot, "status" | "reason">,
+): Snapshot {
   const { at, evaluation, seed } = firing;
   return {
     schema_version: 1,
@@ -51,7 +53,16 @@ export function recordOf(firing: Firing, changes: Partial<Snapshot> & Pick<Snaps
       governor: "off",
     },
     receipt: [],
-    provenance: { hash: "none", items_hash: "none", items: 0, evaluation: null, model: null, tokenizer: null, seed, created_by },
+    provenance: {
+      hash: "none",
+      items_hash: "none",
+      items: 0,
+      evaluation: null,
+      model: null,
+      tokenizer: null,
+      seed,
+      created_by,
+    },
     weights: null,
     samples: null,
     ...changes,
@@ -64,7 +75,11 @@ const created_by = `@periodic-eval/core ${version}`;
  * Everything needed to repeat a measurement but the weights, whose fingerprint stands beside it: so the hash is the
  * same at every step of a phase, and of two phases measured alike.
  */
-export async function provenanceOf(evaluation: AnyEvaluation, prepared: Prepared, seed: string): Promise<Snapshot["provenance"]> {
+export function provenanceOf(
+  evaluation: AnyEvaluation,
+  prepared: Prepared,
+  seed: string,
+): Snapshot["provenance"] {
   const { identity, contextLength, tokenizer } = prepared.target;
   const { weights: _, ...model } = identity;
   const facts = {
@@ -76,6 +91,6 @@ export async function provenanceOf(evaluation: AnyEvaluation, prepared: Prepared
     seed,
   };
   const { name, version: evaluationVersion } = evaluation;
-  const hash = await sha256(canonicalJson({ ...facts, name, version: evaluationVersion }));
+  const hash = hashJson({ ...facts, name, version: evaluationVersion });
   return { hash, ...facts, created_by };
 }

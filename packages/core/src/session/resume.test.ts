@@ -4,12 +4,18 @@ import { PeriodicCallback } from "../callback/periodic.ts";
 import { atSteps, everyPercent, everySteps } from "../schedule/triggers.ts";
 import type { Snapshot, SnapshotStore } from "../snapshots/schema.ts";
 import { memoryStore, type MemoryStore } from "../testing/memory-store.ts";
-import { toyEvaluation, toyTraining, type ToyEvaluationOptions, type ToyTraining } from "../testing/toy-training.ts";
+import {
+  toyEvaluation,
+  toyTraining,
+  type ToyEvaluationOptions,
+  type ToyTraining,
+} from "../testing/toy-training.ts";
 import { openSession, withSession } from "./session.ts";
 import type { Session, SessionOptions, SessionState } from "./types.ts";
 
 const schedule = [everyPercent(20)];
-const toyCallback = (options: ToyEvaluationOptions = {}) => new PeriodicCallback(toyEvaluation(options), { schedule });
+const toyCallback = (options: ToyEvaluationOptions = {}) =>
+  new PeriodicCallback(toyEvaluation(options), { schedule });
 
 async function trainTo(toy: ToyTraining, session: Session, last: number): Promise<void> {
   while (session.progress.step < last) {
@@ -58,7 +64,9 @@ test("snapshots beyond the resumed step are adopted where all agrees; only step 
   const { measured, why, found } = await resumes();
   expect(measured).toBe(1);
   expect(why).toEqual([]);
-  expect(found.map(({ step, status }) => [step, status])).toEqual(everyStep.map((step) => [step, "complete"]));
+  expect(found.map(({ step, status }) => [step, status])).toEqual(
+    everyStep.map((step) => [step, "complete"]),
+  );
 });
 
 test.each([
@@ -67,15 +75,18 @@ test.each([
   ["items and options", {}, { items: 7 }, 0, "its items, options, model or seed were others"],
   ["seed", { seed: "43" }, {}, 0, "its items, options, model or seed were others"],
   ["no guard of weights", { guards: [] }, {}, 0, "nothing shows that its weights were the same"],
-] as const)("another %s: measured anew, the old set aside", async (_, changes, evaluation, disturb, reason) => {
-  const { measured, why, found } = await resumes(changes, evaluation, disturb);
-  expect(measured).toBe(3); // at 6, 8 and 10
-  expect(why).toEqual([
-    [6, reason],
-    [8, reason],
-  ]);
-  expect(found.map(({ step }) => step)).toEqual(everyStep);
-});
+] as const)(
+  "another %s: measured anew, the old set aside",
+  async (_, changes, evaluation, disturb, reason) => {
+    const { measured, why, found } = await resumes(changes, evaluation, disturb);
+    expect(measured).toBe(3); // at 6, 8 and 10
+    expect(why).toEqual([
+      [6, reason],
+      [8, reason],
+    ]);
+    expect(found.map(({ step }) => step)).toEqual(everyStep);
+  },
+);
 
 test("a served model's own fingerprint is enough", async () => {
   const served = (toy: ToyTraining) => ({
@@ -139,10 +150,13 @@ test("until its threshold is crossed again a snapshot stays: an abort sets nothi
   const toy = toyTraining(store);
   toy.weights = weights;
   const controller = new AbortController();
-  await withSession(toy.options([toyCallback()], { resume: state, signal: controller.signal }), async (session) => {
-    await session.begin();
-    controller.abort();
-  });
+  await withSession(
+    toy.options([toyCallback()], { resume: state, signal: controller.signal }),
+    async (session) => {
+      await session.begin();
+      controller.abort();
+    },
+  );
   expect(store.superseded).toEqual([]);
   expect((await store.list()).map(({ step }) => step)).toEqual([0, 2, 4, 6, 8]);
 });
@@ -157,14 +171,21 @@ test("resumed at the last step, the end is not measured twice; where its record 
   const again = async () => {
     let measured = 0;
     const callback = toyCallback({ onMeasure: () => void measured++ });
-    await withSession(toy.options([callback], { resume: state }), async (session) => void (await session.begin()));
+    await withSession(
+      toy.options([callback], { resume: state }),
+      async (session) => void (await session.begin()),
+    );
     return measured;
   };
   expect(await again()).toBe(0);
   const last = (await toy.store.list()).at(-1)!;
   await toy.store.put({ ...last, status: "failed", reason: "no memory" }, []);
   expect(await again()).toBe(1);
-  expect((await toy.store.list()).at(-1)).toMatchObject({ step: 10, status: "complete", crossed: ["every 20 percent: 100", "end"] });
+  expect((await toy.store.list()).at(-1)).toMatchObject({
+    step: 10,
+    status: "complete",
+    crossed: ["every 20 percent: 100", "end"],
+  });
 });
 
 test("a phase begun anew over an old one takes over what it can prove and sets aside the rest", async () => {
@@ -190,7 +211,13 @@ test("a phase begun anew over an old one takes over what it can prove and sets a
 test("callbacks get back the state they gave, and one that refuses it is named", async () => {
   const toy = toyTraining();
   const counting = () => {
-    const callback = { id: "counting", count: 0, onStepEnd: () => void callback.count++, state: () => callback.count, restore: (count: unknown) => void (callback.count = count as number) };
+    const callback = {
+      id: "counting",
+      count: 0,
+      onStepEnd: () => void callback.count++,
+      state: () => callback.count,
+      restore: (count: unknown) => void (callback.count = count as number),
+    };
     return callback;
   };
   let state!: SessionState;
@@ -198,7 +225,12 @@ test("callbacks get back the state they gave, and one that refuses it is named",
     await trainTo(toy, session, 3);
     state = await session.save();
   });
-  expect(state).toMatchObject({ phase: "train", progress: { step: 3, ended: false }, runStepOffset: 0, callbacks: { counting: 3 } });
+  expect(state).toMatchObject({
+    phase: "train",
+    progress: { step: 3, ended: false },
+    runStepOffset: 0,
+    callbacks: { counting: 3 },
+  });
   const resumed = counting();
   await withSession(toy.options([resumed], { resume: state }), (session) => trainTo(toy, session, 5));
   expect(resumed.count).toBe(5);
@@ -210,11 +242,16 @@ test("callbacks get back the state they gave, and one that refuses it is named",
   };
   const session = openSession(toy.options([refusing], { resume: state }));
   await expect(session.begin()).rejects.toThrow('callback "counting"');
-  expect(() => openSession(toy.options([], { resume: state, phase: "em" }))).toThrow('a state of phase "train"');
+  expect(() => openSession(toy.options([], { resume: state, phase: "em" }))).toThrow(
+    'a state of phase "train"',
+  );
 });
 
 /** A store that dies at its n-th operation, or when killed: that one and all after it never answer. */
-function mortal(store: MemoryStore, dieAt: number): { store: SnapshotStore; died: Promise<void>; kill(): void } {
+function mortal(
+  store: MemoryStore,
+  dieAt: number,
+): { store: SnapshotStore; died: Promise<void>; kill(): void } {
   let operations = 0;
   let isDead = false;
   let kill!: () => void;
@@ -262,16 +299,27 @@ interface Life {
 }
 
 /** Trains from a checkpoint; true where it came to its end. */
-async function lives(store: MemoryStore, from: Checkpoint | null, life: Life, keep: (checkpoint: Checkpoint) => void): Promise<boolean> {
+async function lives(
+  store: MemoryStore,
+  from: Checkpoint | null,
+  life: Life,
+  keep: (checkpoint: Checkpoint) => void,
+): Promise<boolean> {
   const { dieAt, stopAt, saveEvery, maxSteps } = life;
   const toy = toyTraining();
   toy.weights = from?.weights ?? 0;
   const callbacks = [
     new PeriodicCallback(toyEvaluation({ items: 5 }), { schedule: [everyPercent(30), everySteps(4)] }),
-    new PeriodicCallback(toyEvaluation({ name: "judged", graded: true, items: 4 }), { schedule: [everyPercent(25)] }),
+    new PeriodicCallback(toyEvaluation({ name: "judged", graded: true, items: 4 }), {
+      schedule: [everyPercent(25)],
+    }),
   ];
   const body = mortal(store, dieAt);
-  const options = toy.options(callbacks, { run: body.store, maxSteps, ...(from !== null && { resume: from.state }) });
+  const options = toy.options(callbacks, {
+    run: body.store,
+    maxSteps,
+    ...(from !== null && { resume: from.state }),
+  });
   async function train(): Promise<boolean> {
     const session = openSession(options);
     await session.begin();
@@ -279,7 +327,10 @@ async function lives(store: MemoryStore, from: Checkpoint | null, life: Life, ke
       toy.step();
       await session.stepEnd();
       if (session.progress.step % saveEvery === 0) {
-        keep({ state: JSON.parse(JSON.stringify(await session.save())) as SessionState, weights: toy.weights });
+        keep({
+          state: JSON.parse(JSON.stringify(await session.save())) as SessionState,
+          weights: toy.weights,
+        });
       }
       if (session.progress.step === stopAt) {
         body.kill();
@@ -304,7 +355,10 @@ test("killed at any points and resumed, a run leaves what the uninterrupted run 
   const plan = fc.record({
     maxSteps: fc.integer({ min: 1, max: 13 }),
     saveEvery: fc.integer({ min: 1, max: 5 }),
-    deaths: fc.array(fc.record({ dieAt: fc.integer({ min: 0, max: 30 }), stopAt: fc.integer({ min: 1, max: 14 }) }), { maxLength: 4 }),
+    deaths: fc.array(
+      fc.record({ dieAt: fc.integer({ min: 0, max: 30 }), stopAt: fc.integer({ min: 1, max: 14 }) }),
+      { maxLength: 4 },
+    ),
   });
   await fc.assert(
     fc.asyncProperty(plan, async ({ maxSteps, saveEvery, deaths }) => {

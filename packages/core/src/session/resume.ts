@@ -20,7 +20,10 @@ interface Fresh {
 }
 
 /** Null where a record found at the same key holds what measuring would give; else why it does not. */
-export function whyNotAdopted(found: Snapshot, { evaluation, on, provenance, weights }: Fresh): string | null {
+export function whyNotAdopted(
+  found: Snapshot,
+  { evaluation, on, provenance, weights }: Fresh,
+): string | null {
   if (found.status !== "complete" && found.status !== "grading") return `it was ${found.status}`;
   if (found.evaluation !== evaluation.name) return `it was of the evaluation ${found.evaluation}`;
   if (found.evaluation_version !== evaluation.version) return `it was of version ${found.evaluation_version}`;
@@ -54,15 +57,20 @@ export async function adopt(run: Run, found: Snapshot, firing: Firing, by: Train
 /** Takes up what was measured but not graded when a session ended, in this phase up to the resumed step and in others. */
 export async function finishGrading(run: Run): Promise<void> {
   for (const snapshot of run.records.all()) {
-    if (snapshot.status === "grading" && run.records.isSettled(snapshot)) await goOnGrading(run, snapshot, null);
+    if (snapshot.status === "grading" && run.records.isSettled(snapshot))
+      await goOnGrading(run, snapshot, null);
   }
 }
 
 async function goOnGrading(run: Run, snapshot: Snapshot, by: TrainerCallback | null): Promise<void> {
-  const asking = by ?? run.callbacks.find(({ asks = [] }) => asks.some((evaluation) => isOf(snapshot, evaluation)));
+  const asking =
+    by ?? run.callbacks.find(({ asks = [] }) => asks.some((evaluation) => isOf(snapshot, evaluation)));
   const evaluation = asking?.asks?.find((asked) => isOf(snapshot, asked));
   if (asking === undefined || evaluation === undefined) {
-    run.telling.warn("resume", `${keyText(snapshot)} is not graded yet, and no callback here asks for its evaluation`);
+    run.telling.warn(
+      "resume",
+      `${keyText(snapshot)} is not graded yet, and no callback here asks for its evaluation`,
+    );
     return;
   }
   const look = lookOf(run, snapshot, evaluation, null);
@@ -73,7 +81,10 @@ async function goOnGrading(run: Run, snapshot: Snapshot, by: TrainerCallback | n
     const rows = await run.store.rows(snapshot);
     startGrading(run, { base, rows, evaluation, by: asking, look: { ...look, alpha } });
   } catch (error) {
-    run.telling.warn("resume", `the rows of ${keyText(snapshot)} cannot be read, so it stays ungraded: ${messageOf(error)}`);
+    run.telling.warn(
+      "resume",
+      `the rows of ${keyText(snapshot)} cannot be read, so it stays ungraded: ${messageOf(error)}`,
+    );
   }
 }
 

@@ -4,14 +4,22 @@ import type { CallOptions } from "../model/types.ts";
 import type { Prepared } from "./preflight.ts";
 
 /** Runs `measure` and checks that rows came back whose ids can pair two looks. */
-export async function measureRows(evaluation: AnyEvaluation, prepared: Prepared, context: MeasureContext): Promise<readonly Row[]> {
+export async function measureRows(
+  evaluation: AnyEvaluation,
+  prepared: Prepared,
+  context: MeasureContext,
+): Promise<readonly Row[]> {
   // Its needs were checked when it was prepared.
   const rows: unknown = await evaluation.measure(prepared.target as never, prepared.items, context);
   return checkRows(rows, `evaluation "${evaluation.name}" measure`);
 }
 
 /** Runs `grade` and checks that every row came back. */
-export async function gradeRows(evaluation: AnyEvaluation, rows: readonly Row[], options: CallOptions): Promise<readonly Row[]> {
+export async function gradeRows(
+  evaluation: AnyEvaluation,
+  rows: readonly Row[],
+  options: CallOptions,
+): Promise<readonly Row[]> {
   const where = `evaluation "${evaluation.name}" grade`;
   const graded = checkRows(await evaluation.grade!(rows, options), where);
   const ids = new Set(graded.map(({ id }) => id));
@@ -37,7 +45,11 @@ function checkRows(rows: unknown, where: string): readonly Row[] {
     throw new PeriodicEvalError({
       code: "data",
       where,
-      got: !Array.isArray(rows) ? typeof rows : seen.has(id) ? `the row id "${String(id)}" twice` : `a row with id ${JSON.stringify(id)}`,
+      got: !Array.isArray(rows)
+        ? typeof rows
+        : seen.has(id)
+          ? `the row id "${String(id)}" twice`
+          : `a row with id ${JSON.stringify(id)}`,
       expected: "a list of rows, each with its own id",
       fix: "Return the item's id with each row; number the samples of one item.",
     });

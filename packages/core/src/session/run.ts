@@ -110,7 +110,13 @@ export function createRun(options: SessionOptions): Run {
     store: storeOf(options.run),
     records: recordsOf([], phase, null),
     runStepOffset: 0,
-    progress: { step: 0, maxSteps: options.maxSteps, epoch: 0, elapsedSeconds: 0, ended: false },
+    progress: options.resume?.progress ?? {
+      step: 0,
+      maxSteps: options.maxSteps,
+      epoch: 0,
+      elapsedSeconds: 0,
+      ended: false,
+    },
     previous: null,
     isMeasuring: true,
     queue: [],
@@ -147,5 +153,8 @@ export function secondsOf(run: Pick<Run, "clock" | "origin" | "windowSeconds" | 
   readonly windows: number;
 } {
   const now = run.clock();
-  return { wall: now - run.origin, windows: run.windowSeconds + (run.windowOpenedAt === null ? 0 : now - run.windowOpenedAt) };
+  return {
+    wall: now - run.origin,
+    windows: run.windowSeconds + (run.windowOpenedAt === null ? 0 : now - run.windowOpenedAt),
+  };
 }

@@ -32,8 +32,15 @@ export function openSession(options: SessionOptions): Session {
 
   /** Runs a call to its end, without a turn of the event loop where it waits for nothing. */
   function call<T>(name: string, flow: () => Flow<T>): Awaitable<T> {
-    if (busyWith !== null) throw misuse(name, `a call while ${busyWith} is not done`, "one call at a time", `Await session.${busyWith}().`);
-    if (stage === "closed") throw misuse(name, "a call after close", "an open session", "Open another session.");
+    if (busyWith !== null)
+      throw misuse(
+        name,
+        `a call while ${busyWith} is not done`,
+        "one call at a time",
+        `Await session.${busyWith}().`,
+      );
+    if (stage === "closed")
+      throw misuse(name, "a call after close", "an open session", "Open another session.");
     busyWith = name;
     return drive(answered(flow()));
   }
@@ -60,7 +67,10 @@ export function openSession(options: SessionOptions): Session {
     if (isLate) {
       // The weights before the first step are gone: what was asked for them is measured with the step being told.
       for (const { id } of run.queue) {
-        run.telling.warn(`session of phase "${run.phase}"`, `"${id}" is measured for the start after the first step: call session.begin() before training`);
+        run.telling.warn(
+          `session of phase "${run.phase}"`,
+          `"${id}" is measured for the start after the first step: call session.begin() before training`,
+        );
       }
     } else {
       yield* settleStep();
@@ -75,7 +85,13 @@ export function openSession(options: SessionOptions): Session {
 
   function* stepEndFlow(at: StepEnd): Flow<Control> {
     yield* beginFlow(at.maxSteps, true);
-    if (stage === "ended") throw misuse("stepEnd", "a step after the end", "steps between begin and end", "Open another session for another training.");
+    if (stage === "ended")
+      throw misuse(
+        "stepEnd",
+        "a step after the end",
+        "steps between begin and end",
+        "Open another session for another training.",
+      );
     yield* epochBegin();
     const { epoch } = run.progress;
     moveTo(run, stepOf(run, at));
@@ -137,7 +153,10 @@ export function openSession(options: SessionOptions): Session {
     stage = "ended";
     run.isMeasuring = false;
     run.queue = [];
-    run.telling.warn(`session of phase "${run.phase}"`, `training failed at step ${run.progress.step}: ${messageOf(error)}`);
+    run.telling.warn(
+      `session of phase "${run.phase}"`,
+      `training failed at step ${run.progress.step}: ${messageOf(error)}`,
+    );
     if (!hadBegun) return;
     for (const callback of run.callbacks) yield* tellError(run, callback, error);
   }
@@ -185,7 +204,10 @@ export function openSession(options: SessionOptions): Session {
  * Runs a training inside a session: `end` where it returns (stopped early or aborted as well), `fail` where it throws,
  * `close` always. Without `session.begin()` the first `stepEnd` begins it.
  */
-export async function withSession<T>(options: SessionOptions, train: (session: Session) => Promise<T>): Promise<T> {
+export async function withSession<T>(
+  options: SessionOptions,
+  train: (session: Session) => Promise<T>,
+): Promise<T> {
   const session = openSession(options);
   let result: T;
   try {
@@ -210,13 +232,29 @@ function stepOf(run: Run, at: StepEnd): Progress {
   const { progress } = run;
   const { step = progress.step + 1, epoch = progress.epoch, maxSteps = null } = at;
   if (!isCount(step) || step < progress.step) {
-    throw misuse("stepEnd", `step ${step} after step ${progress.step}`, "whole numbers that do not fall", "Count completed optimizer steps of this phase.");
+    throw misuse(
+      "stepEnd",
+      `step ${step} after step ${progress.step}`,
+      "whole numbers that do not fall",
+      "Count completed optimizer steps of this phase.",
+    );
   }
   if (!(epoch >= progress.epoch)) {
-    throw misuse("stepEnd", `epoch ${epoch} after epoch ${progress.epoch}`, "numbers that do not fall", "Count completed passes over the data.");
+    throw misuse(
+      "stepEnd",
+      `epoch ${epoch} after epoch ${progress.epoch}`,
+      "numbers that do not fall",
+      "Count completed passes over the data.",
+    );
   }
   checkMaxSteps("session.stepEnd maxSteps", maxSteps);
-  return { step, epoch, maxSteps: maxSteps ?? progress.maxSteps, elapsedSeconds: run.clock() - run.origin, ended: false };
+  return {
+    step,
+    epoch,
+    maxSteps: maxSteps ?? progress.maxSteps,
+    elapsedSeconds: run.clock() - run.origin,
+    ended: false,
+  };
 }
 
 /** A stop stays asked for; a save is asked for once. */

@@ -7,7 +7,8 @@ import type { SnapshotStore } from "../snapshots/schema.ts";
 export function storeOf(run: string | SnapshotStore): SnapshotStore {
   if (typeof run !== "string") return run;
   let loading: Promise<SnapshotStore> | null = null;
-  const files = () => (loading ??= import("../snapshots/file-store.ts").then(({ fileStore }) => fileStore(run)));
+  const files = () =>
+    (loading ??= import("../snapshots/file-store.ts").then(({ fileStore }) => fileStore(run)));
   return {
     open: async () => (await files()).open?.(),
     put: async (snapshot, rows) => (await files()).put(snapshot, rows),

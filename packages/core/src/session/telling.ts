@@ -26,7 +26,8 @@ export function telling(loggers: readonly Logger[]): Telling {
       }
     }
     // Without a logger that listens, a warning would be lost.
-    if (hearing.length === 0 && told.kind === "warning") console.warn(`[periodic-eval] ${told.where}: ${told.message}`);
+    if (hearing.length === 0 && told.kind === "warning")
+      console.warn(`[periodic-eval] ${told.where}: ${told.message}`);
   }
 
   function warn(where: string, message: string): void {

@@ -19,7 +19,10 @@ export interface Logger {
   readonly name: string;
   snapshot?(snapshot: Snapshot): Awaitable<void>;
   /** Metrics of training, as the loop gave them. */
-  train?(metrics: Readonly<Record<string, number>>, at: Progress & { readonly phase: string }): Awaitable<void>;
+  train?(
+    metrics: Readonly<Record<string, number>>,
+    at: Progress & { readonly phase: string },
+  ): Awaitable<void>;
   /** A window opens, items are done, something needs saying. Synchronous: it may be called in the middle of a window. */
   event?(event: SessionEvent): void;
   close?(): Awaitable<void>;
@@ -27,7 +30,13 @@ export interface Logger {
 
 export type SessionEvent =
   | { readonly kind: "warning"; readonly where: string; readonly message: string }
-  | { readonly kind: "measuring"; readonly id: string; readonly step: number; readonly done: number; readonly total: number };
+  | {
+      readonly kind: "measuring";
+      readonly id: string;
+      readonly step: number;
+      readonly done: number;
+      readonly total: number;
+    };
 
 export interface SessionOptions {
   /** The run's folder (snapshots go to `<run>/periodic_eval`), or a store. */
@@ -52,7 +61,7 @@ export interface SessionOptions {
   readonly onBrokenReceipt?: "stop" | "throw" | "record";
   readonly signal?: AbortSignal;
   readonly resume?: SessionState;
-  /** Steps of earlier phases; taken from `resume` where given. */
+  /** Steps of earlier phases; taken from `resume` where given, else by default the largest `run_step` of the phases before. */
   readonly runStepOffset?: number;
   /** Snapshots to pair against: the phase's own start (default), or the first phase's start. */
   readonly baseline?: "phase_start" | "run_start";

@@ -10,14 +10,16 @@ import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../testing/t
 import { withSession } from "./session.ts";
 import type { Session, SessionOptions } from "./types.ts";
 
-const train = (toy: ToyTraining, steps = 10) => async (session: Session) => {
-  let stop = (await session.begin()).stop;
-  for (let step = 0; step < steps && stop === null; step++) {
-    toy.step();
-    ({ stop } = await session.stepEnd());
-  }
-  return stop;
-};
+const train =
+  (toy: ToyTraining, steps = 10) =>
+  async (session: Session) => {
+    let stop = (await session.begin()).stop;
+    for (let step = 0; step < steps && stop === null; step++) {
+      toy.step();
+      ({ stop } = await session.stepEnd());
+    }
+    return stop;
+  };
 
 /** Changes the weights while it measures at step 5. */
 function disturbing(toy: ToyTraining, name: string, items: number) {
@@ -40,7 +42,10 @@ test("all that is queued at a step is measured in one window, fewest items first
   const log: string[] = [];
   const say = (line: string) => void log.push(line);
   const evaluation = (name: string, items: number) =>
-    new PeriodicCallback(toyEvaluation({ name, items, onMeasure: () => say(name) }), { schedule: [], atEnd: false });
+    new PeriodicCallback(toyEvaluation({ name, items, onMeasure: () => say(name) }), {
+      schedule: [],
+      atEnd: false,
+    });
   const guards = [fakeGuard({ name: "outer", log: say }), fakeGuard({ name: "inner", log: say })];
   await withSession(toy.options([evaluation("large", 9), evaluation("small", 3)], { guards }), train(toy, 1));
   const each = (name: string) => ["enter outer", "enter inner", name, "leave inner", "leave outer"];
@@ -76,9 +81,14 @@ test("a guard that cannot be entered fails the measurement; those before it are 
     },
   };
   const guards = [fakeGuard({ name: "outer", log: (line) => void log.push(line) }), refusing];
-  await withSession(toy.options([new PeriodicCallback(toyEvaluation(), { schedule: [], atEnd: false })], { guards }), train(toy, 1));
+  await withSession(
+    toy.options([new PeriodicCallback(toyEvaluation(), { schedule: [], atEnd: false })], { guards }),
+    train(toy, 1),
+  );
   expect(log).toEqual(["enter outer", "leave outer"]);
-  expect(await toy.store.list()).toMatchObject([{ status: "failed", reason: 'guard "refusing" could not be entered: out of order' }]);
+  expect(await toy.store.list()).toMatchObject([
+    { status: "failed", reason: 'guard "refusing" could not be entered: out of order' },
+  ]);
 });
 
 test("a guard that cannot be left breaks the receipt: what it changed may not be restored", async () => {
@@ -93,7 +103,9 @@ test("a guard that cannot be left breaks the receipt: what it changed may not be
     }),
   };
   const options = toy.options([new PeriodicCallback(toyEvaluation(), { schedule: [] })], { guards: [stuck] });
-  expect(await withSession(options, train(toy))).toBe('guard "mode" saw training disturbed by the measurement "toy" at step 0');
+  expect(await withSession(options, train(toy))).toBe(
+    'guard "mode" saw training disturbed by the measurement "toy" at step 0',
+  );
 });
 
 test("Math.random is the same seeded stream in every run, and training's own is not touched", async () => {
@@ -126,7 +138,12 @@ test("evidence of one measurement is offered to the guard as what stood before t
     },
   };
   await withSession(toy.options([healthy("a", 2), healthy("b", 3)], { guards: [guard] }), train(toy, 1));
-  expect(seen).toEqual([undefined, expect.objectContaining({ after: "w0" }), undefined, expect.objectContaining({ after: "w7" })]);
+  expect(seen).toEqual([
+    undefined,
+    expect.objectContaining({ after: "w0" }),
+    undefined,
+    expect.objectContaining({ after: "w7" }),
+  ]);
 });
 
 const broken = async (onBrokenReceipt: NonNullable<SessionOptions["onBrokenReceipt"]>) => {
@@ -147,7 +164,9 @@ test('a broken receipt, "stop": the loop is told which guard and which measureme
   expect(at5["rogue"]!.receipt.find(({ part }) => part === "weights")).toMatchObject({ intact: false });
   expect(at5["after"]).toMatchObject({ status: "complete" }); // skipped in the window, measured at the end
   expect(at5["after"]!.crossed).toEqual(["every 50 percent: 50", "end"]);
-  expect(toy.warnings()).toEqual([expect.stringContaining('guard "weights": training was disturbed by the measurement "rogue" at step 5')]);
+  expect(toy.warnings()).toEqual([
+    expect.stringContaining('guard "weights": training was disturbed by the measurement "rogue" at step 5'),
+  ]);
 });
 
 test('a broken receipt, "throw": out of stepEnd, guards left, the record kept', async () => {
@@ -155,7 +174,10 @@ test('a broken receipt, "throw": out of stepEnd, guards left, the record kept', 
   expect(PeriodicEvalError.is(result, "receipt")).toBe(true);
   expect((result as Error).message).toContain('the measurement "rogue" at step 5');
   expect(at5["rogue"]!.receipt.find(({ part }) => part === "weights")).toMatchObject({ intact: false });
-  expect(at5["after"]).toMatchObject({ status: "skipped", reason: 'not measured: "rogue" had broken the guard "weights"' });
+  expect(at5["after"]).toMatchObject({
+    status: "skipped",
+    reason: 'not measured: "rogue" had broken the guard "weights"',
+  });
 });
 
 test('a broken receipt, "record": the run goes on, and so does the window', async () => {
@@ -171,7 +193,11 @@ test("advisory evidence is recorded and counts as no disturbance", async () => {
   let tensors = 0;
   const guard = fakeGuard({ name: "tensors", advisory: true, observe: () => String(tensors++) });
   expect(await withSession(toy.options([healthy("a", 2)], { guards: [guard] }), train(toy))).toBeNull();
-  expect((await toy.store.list())[0]!.receipt[1]).toMatchObject({ part: "tensors", intact: false, advisory: true });
+  expect((await toy.store.list())[0]!.receipt[1]).toMatchObject({
+    part: "tensors",
+    intact: false,
+    advisory: true,
+  });
 });
 
 /** A training whose random stream counts its draws; the rogue hook draws at step 3. */
@@ -200,7 +226,15 @@ test("a hook that draws a training number is caught by name; without a snapshot 
       step: 3,
       status: "failed",
       evaluation: "hooks",
-      receipt: [{ part: "dropout", before: "0 draws", after: "1 draws", intact: false, note: 'by onStepEnd of callback "rogue" at step 3' }],
+      receipt: [
+        {
+          part: "dropout",
+          before: "0 draws",
+          after: "1 draws",
+          intact: false,
+          note: 'by onStepEnd of callback "rogue" at step 3',
+        },
+      ],
     },
   ]);
 });
@@ -214,7 +248,10 @@ test("what a hook disturbed stands in the next snapshot of its callback", async 
     await session.begin();
     for (let step = 1; step <= 10; step++) await session.stepEnd(step === 3 ? { metrics: { loss: 1 } } : {});
   });
-  const broken = (await toy.store.list()).map(({ step, receipt }) => [step, receipt.filter(({ intact }) => intact === false).length]);
+  const broken = (await toy.store.list()).map(({ step, receipt }) => [
+    step,
+    receipt.filter(({ intact }) => intact === false).length,
+  ]);
   expect(broken).toEqual([
     [0, 0],
     [5, 1],
@@ -251,7 +288,9 @@ test("one id asked with two evaluations at one step is refused", async () => {
   });
   await withSession(toy.options([asking("a"), asking("b")]), train(toy, 1));
   expect((await toy.store.list()).map(({ id, evaluation }) => [id, evaluation])).toEqual([["same", "a"]]);
-  expect(toy.warnings().join()).toContain('"same", which callback "a" asked for at this step with another evaluation');
+  expect(toy.warnings().join()).toContain(
+    '"same", which callback "a" asked for at this step with another evaluation',
+  );
 });
 
 test("a store that refuses a snapshot gets it again with the next one", async () => {
@@ -268,7 +307,9 @@ test("a store that refuses a snapshot gets it again with the next one", async ()
     [5, "complete"],
     [10, "complete"],
   ]);
-  expect(toy.warnings()).toEqual(["store: could not write train/toy/0, which will be tried again: ENOSPC: no space left on device"]);
+  expect(toy.warnings()).toEqual([
+    "store: could not write train/toy/0, which will be tried again: ENOSPC: no space left on device",
+  ]);
 });
 
 test("a store that refuses to the last is an error, when training is over", async () => {
@@ -279,14 +320,18 @@ test("a store that refuses to the last is an error, when training is over", asyn
     await train(toy)(session);
     isTrained = true;
   });
-  await expect(running).rejects.toThrow("got 3 snapshots that could not be written (train/toy/0, train/toy/5, train/toy/10)");
+  await expect(running).rejects.toThrow(
+    "got 3 snapshots that could not be written (train/toy/0, train/toy/5, train/toy/10)",
+  );
   expect(isTrained).toBe(true);
 });
 
 test("a loop that does not wait for the window is told so", async () => {
   const toy = toyTraining();
   const measuring = gate();
-  const callback = new PeriodicCallback(toyEvaluation({ onMeasure: () => measuring.passed }), { schedule: [] });
+  const callback = new PeriodicCallback(toyEvaluation({ onMeasure: () => measuring.passed }), {
+    schedule: [],
+  });
   await withSession(toy.options([callback]), async (session) => {
     const begun = session.begin();
     await expect(session.stepEnd()).rejects.toThrow("Await session.begin()");

@@ -59,7 +59,8 @@ async function measureAll(run: Run, queue: readonly Asked[]): Promise<void> {
     if (blamed !== undefined) {
       disturbed(run, blamed, `the measurement "${one.asked.id}" at step ${run.progress.step}`);
       // What follows would be measured on weights that training did not make.
-      if (run.options.onBrokenReceipt !== "record") broken = `not measured: "${one.asked.id}" had broken the guard "${blamed.part}"`;
+      if (run.options.onBrokenReceipt !== "record")
+        broken = `not measured: "${one.asked.id}" had broken the guard "${blamed.part}"`;
     }
   }
   await drive(tellFinished(run));
@@ -108,9 +109,17 @@ async function fire(run: Run, one: Ready, justLeft: readonly Evidence[]): Promis
     signal: run.signal,
     clock: run.clock,
     progress: (done) =>
-      run.telling.event({ kind: "measuring", id: asked.id, step: run.progress.step, done, total: prepared.items.length }),
+      run.telling.event({
+        kind: "measuring",
+        id: asked.id,
+        step: run.progress.step,
+        done,
+        total: prepared.items.length,
+      }),
     before(provenance, weights) {
-      stale = existing && whyNotAdopted(existing, { evaluation: asked.evaluation, on: firing.on, provenance, weights });
+      stale =
+        existing &&
+        whyNotAdopted(existing, { evaluation: asked.evaluation, on: firing.on, provenance, weights });
       return existing !== null && stale === null;
     },
   });
@@ -133,7 +142,11 @@ async function fire(run: Run, one: Ready, justLeft: readonly Evidence[]): Promis
     timing: timingOf(run, measured, measured.rows.length),
   });
   const look = lookOf(run, base, asked.evaluation, asked.plannedLooks ?? null);
-  await recordRows(run, { base, rows: measured.rows, evaluation: asked.evaluation, by: asked.by, look }, stale);
+  await recordRows(
+    run,
+    { base, rows: measured.rows, evaluation: asked.evaluation, by: asked.by, look },
+    stale,
+  );
   return measured.receipt;
 }
 
@@ -143,7 +156,13 @@ function whyPartial(run: Run, rows: number, items: number): string | null {
   return `${aborted === null ? "" : `${aborted}; `}${rows} of ${items} items`;
 }
 
-async function recordFailure(run: Run, one: Ready, error: unknown, receipt: readonly Evidence[], measured?: Measured): Promise<void> {
+async function recordFailure(
+  run: Run,
+  one: Ready,
+  error: unknown,
+  receipt: readonly Evidence[],
+  measured?: Measured,
+): Promise<void> {
   const aborted = abortReason(run);
   const changes = {
     status: "failed" as const,
@@ -153,7 +172,10 @@ async function recordFailure(run: Run, one: Ready, error: unknown, receipt: read
     ...(measured?.provenance != null && { provenance: measured.provenance }),
   };
   if (aborted === null) {
-    run.telling.warn(`callback "${one.asked.by.id}"`, `the measurement "${one.asked.id}" failed at step ${run.progress.step}: ${messageOf(error)}`);
+    run.telling.warn(
+      `callback "${one.asked.by.id}"`,
+      `the measurement "${one.asked.id}" failed at step ${run.progress.step}: ${messageOf(error)}`,
+    );
     if (run.options.onFailure === "throw") run.toThrow ??= error;
   }
   await record(run, one, changes, aborted === null ? error : undefined);

@@ -83,7 +83,7 @@ export const snapshotSchema = z
       previous: z.record(z.string(), pairedSchema).nullable(),
     }),
     timing: z.object({
-      /** Seconds training stood still for this snapshot, guards and writing included. */
+      /** Seconds training stood still for this snapshot, guards included; its writing counts in `overhead_percent` of the next. */
       total_seconds: z.number(),
       guards_seconds: z.number(),
       measure_seconds: z.number(),
@@ -95,11 +95,12 @@ export const snapshotSchema = z
     }),
     receipt: z.array(evidenceSchema),
     provenance: z.object({
-      /** `hashJson` (`pe128:…`) of all the following but `created_by`. */
+      /** `hashJson` (`pe128:…`) of the evaluation's name and version and of all the following but `created_by`; `none` where nothing could be prepared. */
       hash: z.string(),
       items_hash: z.string(),
       items: z.int().nonnegative(),
       evaluation: json,
+      /** Identity and context length; the weights' fingerprint stands in `weights`. */
       model: json,
       tokenizer: z.string().nullable(),
       seed: z.string(),

@@ -16,14 +16,16 @@ describe("PeriodicCapabilityCallback", () => {
 describe("on TensorFlow.js", () => {
   let lm: ReturnType<typeof tinyLM>;
   let tensors = 0;
+  const leaked: tf.Tensor[] = [];
   beforeAll(async () => {
     await tf.setBackend("cpu");
-    tensors = tf.memory().numTensors;
     lm = tinyLM({ contextLength: 160 });
+    tensors = tf.memory().numTensors;
   });
   afterAll(() => {
-    lm.dispose();
+    tf.dispose(leaked);
     expect(tf.memory().numTensors).toBe(tensors);
+    lm.dispose();
   });
 
   describe("the live model", () => {
@@ -35,7 +37,9 @@ describe("on TensorFlow.js", () => {
     const values = lm.head.dataSync();
     const bits = new Int32Array(values.buffer, values.byteOffset, values.length);
     bits[0]!++;
-    lm.head.assign(tf.tidy(() => tf.tensor2d(Float32Array.from(values), lm.head.shape)));
+    const changed = tf.tensor2d(Float32Array.from(values), lm.head.shape);
+    lm.head.assign(changed);
+    changed.dispose();
   };
   describe.each([
     ["weights", addOneUlp],
@@ -45,6 +49,4 @@ describe("on TensorFlow.js", () => {
   ])("the guard %s", (name, disturb) => {
     for (const check of guardConformance(guard(name), { disturb })) it(check.name, check.run);
   });
-  const leaked: tf.Tensor[] = [];
-  afterAll(() => tf.dispose(leaked));
 });

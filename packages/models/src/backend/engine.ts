@@ -16,5 +16,7 @@ export async function importOptional(name: string): Promise<unknown> {
 }
 
 export function isMissing(error: unknown): boolean {
-  return ["ERR_MODULE_NOT_FOUND", "MODULE_NOT_FOUND"].includes((error as NodeJS.ErrnoException | null)?.code ?? "");
+  return ["ERR_MODULE_NOT_FOUND", "MODULE_NOT_FOUND"].includes(
+    (error as NodeJS.ErrnoException | null)?.code ?? "",
+  );
 }

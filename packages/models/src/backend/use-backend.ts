@@ -30,7 +30,8 @@ export interface Backend {
  */
 export async function useBackend({ backend }: BackendOptions = {}): Promise<Backend> {
   const asked = backend ?? (process.env["PERIODIC_EVAL_BACKEND"] || undefined);
-  if (asked !== undefined) return useAsked(asked, backend === undefined ? "PERIODIC_EVAL_BACKEND" : "backend");
+  if (asked !== undefined)
+    return useAsked(asked, backend === undefined ? "PERIODIC_EVAL_BACKEND" : "backend");
   const unusable: { name: string; reason: string }[] = [];
   for (const engine of engines) {
     try {
@@ -39,7 +40,10 @@ export async function useBackend({ backend }: BackendOptions = {}): Promise<Back
       if (!isMissing(error)) unusable.push({ name: engine.name, reason: reasonOf(error) });
     }
   }
-  throw notStarted("useBackend", unusable.map(({ name, reason }) => `${name}: ${reason}`).join("; ") || "no engine");
+  throw notStarted(
+    "useBackend",
+    unusable.map(({ name, reason }) => `${name}: ${reason}`).join("; ") || "no engine",
+  );
 }
 
 async function useAsked(asked: string, where: string): Promise<Backend> {

@@ -3,7 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { openSafetensors, readSafetensorsHeader, writeSafetensors, type TensorToWrite } from "@periodic-eval/safetensors";
+import {
+  openSafetensors,
+  readSafetensorsHeader,
+  writeSafetensors,
+  type TensorToWrite,
+} from "@periodic-eval/safetensors";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
@@ -52,14 +57,24 @@ describe("a saved model", () => {
     const model = await loadCausalLM(good);
     const short = join(root, "short");
     await model.save(short, { dtype: "BF16" });
-    expect((await readdir(short)).sort()).toEqual(["chat_template.jinja", "config.json", "model.safetensors", "tokenizer.json"]);
+    expect((await readdir(short)).sort()).toEqual([
+      "chat_template.jinja",
+      "config.json",
+      "model.safetensors",
+      "tokenizer.json",
+    ]);
     expect(JSON.parse(await readFile(join(short, "config.json"), "utf8")).torch_dtype).toBe("bfloat16");
-    const [file, original] = [await openSafetensors(join(short, "model.safetensors")), await openSafetensors(join(good, "model.safetensors"))];
+    const [file, original] = [
+      await openSafetensors(join(short, "model.safetensors")),
+      await openSafetensors(join(good, "model.safetensors")),
+    ];
     expect(file.tensors.get("lm_head.weight")!.dtype).toBe("BF16");
     const values = await original.read("lm_head.weight");
     // 8 bits of precision: a relative error of at most 2^-8.
     [...(await file.read("lm_head.weight"))].forEach((value, i) => {
-      expect(Math.abs(Number(value) - Number(values[i]))).toBeLessThanOrEqual(Math.abs(Number(values[i])) * 2 ** -8);
+      expect(Math.abs(Number(value) - Number(values[i]))).toBeLessThanOrEqual(
+        Math.abs(Number(values[i])) * 2 ** -8,
+      );
     });
     await file.close();
     await original.close();
@@ -103,9 +118,14 @@ describe("a folder that is not as it should be", () => {
     const name = "model.layers.1.mlp.up_proj.weight";
     await write((tensors) => tensors.filter((tensor) => tensor.name !== name));
     await refused(/tensor model\.layers\.1\.mlp\.up_proj\.weight: got none, expected \[12, 8\]/);
-    await write((tensors) => [...tensors, { name: "model.layers.2.x", shape: [0], values: () => new Float32Array(0) }]);
+    await write((tensors) => [
+      ...tensors,
+      { name: "model.layers.2.x", shape: [0], values: () => new Float32Array(0) },
+    ]);
     await refused(/tensor model\.layers\.2\.x: got a tensor that this model does not have/);
-    await write((tensors) => tensors.map((tensor) => (tensor.name === name ? { ...tensor, shape: [8, 12] } : tensor)));
+    await write((tensors) =>
+      tensors.map((tensor) => (tensor.name === name ? { ...tensor, shape: [8, 12] } : tensor)),
+    );
     await refused(/up_proj\.weight: got \[8, 12\], expected \[12, 8\]/);
     const whole = { name, shape: [12, 8], dtype: "I32" as const, values: () => new Int32Array(96) };
     await write((tensors) => tensors.map((tensor) => (tensor.name === name ? whole : tensor)));
@@ -122,14 +142,25 @@ describe("a folder that is not as it should be", () => {
   it("with an index that names a path, a missing shard or the wrong one", async () => {
     const tensors = await goodTensors();
     const shards = [tensors.slice(0, 5), tensors.slice(5)];
-    for (const [i, shard] of shards.entries()) await writeSafetensors(join(folder, `s${i}.safetensors`), shard);
+    for (const [i, shard] of shards.entries())
+      await writeSafetensors(join(folder, `s${i}.safetensors`), shard);
     await writeFile(join(folder, "config.json"), JSON.stringify(tinyConfig));
-    const map = Object.fromEntries(shards.flatMap((shard, i) => shard.map(({ name }) => [name, `s${i}.safetensors`])));
-    const index = (weight_map: unknown) => writeFile(join(folder, "model.safetensors.index.json"), JSON.stringify({ weight_map }));
+    const map = Object.fromEntries(
+      shards.flatMap((shard, i) => shard.map(({ name }) => [name, `s${i}.safetensors`])),
+    );
+    const index = (weight_map: unknown) =>
+      writeFile(join(folder, "model.safetensors.index.json"), JSON.stringify({ weight_map }));
     await index(map);
     (await loadCausalLM(folder)).dispose();
     const { name } = tensors[0]!;
-    for (const path of ["../good/model.safetensors", "/etc/passwd", "a/b.safetensors", "..", ".x.safetensors", 1]) {
+    for (const path of [
+      "../good/model.safetensors",
+      "/etc/passwd",
+      "a/b.safetensors",
+      "..",
+      ".x.safetensors",
+      1,
+    ]) {
       await index({ ...map, [name]: path });
       await refused(/expected a plain name that ends in \.safetensors/);
     }

@@ -71,13 +71,19 @@ function checkTensors(
   for (const { name, shape } of specs) {
     const got = tensors.get(name)?.shape;
     if (got === undefined) throw failure(`${folder}, tensor ${name}`, "none", shown(shape), fix);
-    if (shown(got) !== shown(shape)) throw failure(`${folder}, tensor ${name}`, shown(got), shown(shape), fix);
+    if (shown(got) !== shown(shape))
+      throw failure(`${folder}, tensor ${name}`, shown(got), shown(shape), fix);
   }
   const known = new Set(specs.map(({ name }) => name));
   for (const name of tensors.keys()) {
     // Some checkpoints with tied embeddings repeat them as a head.
     if (known.has(name) || name === names.head || buffers.some((pattern) => pattern.test(name))) continue;
-    throw failure(`${folder}, tensor ${name}`, "a tensor that this model does not have", `${known.size} others`, fix);
+    throw failure(
+      `${folder}, tensor ${name}`,
+      "a tensor that this model does not have",
+      `${known.size} others`,
+      fix,
+    );
   }
 }
 
@@ -85,7 +91,8 @@ async function readConfig(path: string): Promise<HuggingFaceConfig> {
   const fix = "Point to a folder with a model in Hugging Face's form.";
   try {
     const config: unknown = JSON.parse(await readFile(path, "utf8"));
-    if (typeof config === "object" && config !== null && !Array.isArray(config)) return config as HuggingFaceConfig;
+    if (typeof config === "object" && config !== null && !Array.isArray(config))
+      return config as HuggingFaceConfig;
   } catch (cause) {
     throw failure(path, (cause as Error).message, "a JSON object", fix, cause);
   }

@@ -38,7 +38,12 @@ export async function openTensors(folder: string): Promise<CheckpointTensors> {
       const values = await file.read(name);
       if (values instanceof Float32Array) return values;
       if (values instanceof Float64Array) return Float32Array.from(values);
-      throw failure(`${file.path}, tensor ${name}`, file.tensors.get(name)!.dtype, "F32, BF16, F16 or F64", unquantized);
+      throw failure(
+        `${file.path}, tensor ${name}`,
+        file.tensors.get(name)!.dtype,
+        "F32, BF16, F16 or F64",
+        unquantized,
+      );
     },
     close,
   };
@@ -61,7 +66,12 @@ async function readIndex(path: string): Promise<Readonly<Record<string, string>>
   for (const [tensor, file] of Object.entries(map)) {
     // A path in an index could name any file of the machine.
     if (typeof file !== "string" || !/^[\w-][\w.-]*\.safetensors$/.test(file)) {
-      throw failure(`${path}, ${tensor}`, JSON.stringify(file), "a plain name that ends in .safetensors", wholeCheckpoint);
+      throw failure(
+        `${path}, ${tensor}`,
+        JSON.stringify(file),
+        "a plain name that ends in .safetensors",
+        wholeCheckpoint,
+      );
     }
   }
   return map as Record<string, string>;
@@ -81,7 +91,12 @@ function parseIndex(text: string, path: string): Record<string, unknown> {
 function claim(fileOf: Map<string, SafetensorsFile>, tensor: string, file: SafetensorsFile): void {
   const other = fileOf.get(tensor);
   if (other !== undefined) {
-    throw failure(`${file.path}, tensor ${tensor}`, `also one in ${other.path}`, "each tensor once", wholeCheckpoint);
+    throw failure(
+      `${file.path}, tensor ${tensor}`,
+      `also one in ${other.path}`,
+      "each tensor once",
+      wholeCheckpoint,
+    );
   }
   fileOf.set(tensor, file);
 }
@@ -94,10 +109,21 @@ function checkIndex(
   for (const [tensor, name] of Object.entries(index)) {
     const path = fileOf.get(tensor)?.path;
     if (path === join(folder, name)) continue;
-    throw failure(`${join(folder, indexName)}, ${tensor}`, name, path ?? "a shard that holds it", wholeCheckpoint);
+    throw failure(
+      `${join(folder, indexName)}, ${tensor}`,
+      name,
+      path ?? "a shard that holds it",
+      wholeCheckpoint,
+    );
   }
 }
 
-export function failure(where: string, got: string, expected: string, fix: string, cause?: unknown): PeriodicEvalError {
+export function failure(
+  where: string,
+  got: string,
+  expected: string,
+  fix: string,
+  cause?: unknown,
+): PeriodicEvalError {
   return new PeriodicEvalError({ code: "model", where, got, expected, fix, cause });
 }

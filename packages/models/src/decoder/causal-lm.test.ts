@@ -7,8 +7,14 @@ import type { CheckpointLM } from "../checkpoint/model.ts";
 import { meanLoss } from "../testing/mean-loss.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
 
-const ids = [[1, 2, 3, 4, 5], [6, 7, 8, 0, 0]];
-const labels = [[-100, 2, 3, 4, 5], [-100, 7, 8, -100, -100]];
+const ids = [
+  [1, 2, 3, 4, 5],
+  [6, 7, 8, 0, 0],
+];
+const labels = [
+  [-100, 2, 3, 4, 5],
+  [-100, 7, 8, -100, -100],
+];
 
 describe.each(["cpu", "wasm"])("a decoder on %s", (backend) => {
   let model: CheckpointLM;
@@ -33,7 +39,9 @@ describe.each(["cpu", "wasm"])("a decoder on %s", (backend) => {
       const input = tf.tensor2d(ids, [2, 5], "int32");
       const all = model.logits(input).arraySync().flat();
       const some = model.logitsAt(input, tf.tensor1d([7, 0, 7], "int32")).arraySync();
-      [7, 0, 7].forEach((row, i) => some[i]!.forEach((value, v) => expect(value).toBeCloseTo(all[row]![v]!, 5)));
+      [7, 0, 7].forEach((row, i) =>
+        some[i]!.forEach((value, v) => expect(value).toBeCloseTo(all[row]![v]!, 5)),
+      );
     });
   });
 
@@ -62,7 +70,13 @@ describe.each(["cpu", "wasm"])("a decoder on %s", (backend) => {
     const names: string[] = [];
     expect(run("a", names)).toEqual(run("a"));
     expect(run("a")).not.toEqual(run("b"));
-    expect(names).toEqual(["embedding", "layer.0.attention", "layer.0.mlp", "layer.1.attention", "layer.1.mlp"]);
+    expect(names).toEqual([
+      "embedding",
+      "layer.0.attention",
+      "layer.0.mlp",
+      "layer.1.attention",
+      "layer.1.mlp",
+    ]);
     expect(model.modes()).toBe("decoder: training, dropout 0.5");
     const leave = model.enterEval();
     expect(model.modes()).toBe("decoder: evaluation, dropout 0.5");
@@ -96,7 +110,9 @@ describe("createCausalLM", () => {
   it("draws from its seed: normal weights of the asked deviation, norms of 1", async () => {
     await useBackend({ backend: "cpu" });
     const models = ["a", "a", "b"].map((seed) => createCausalLM(tinyConfig, { seed, initStd: 0.3 }));
-    const [first, second, other] = models.map((model) => model.weights().map((weight) => [...weight.read().dataSync()]));
+    const [first, second, other] = models.map((model) =>
+      model.weights().map((weight) => [...weight.read().dataSync()]),
+    );
     expect(first).toEqual(second);
     expect(first![0]).not.toEqual(other![0]);
     // 32·8 draws of deviation 0.3: the sample's deviation is within 0.3·(1 ± 5/√512) with odds of about 1 − 6e-7.
@@ -108,6 +124,7 @@ describe("createCausalLM", () => {
   });
 
   it("refuses a dropout that is no probability", () => {
-    for (const dropout of [-0.1, 1, NaN]) expect(() => createCausalLM(tinyConfig, { seed: "a", dropout })).toThrow(/dropout/);
+    for (const dropout of [-0.1, 1, NaN])
+      expect(() => createCausalLM(tinyConfig, { seed: "a", dropout })).toThrow(/dropout/);
   });
 });

@@ -23,7 +23,11 @@ export function attentionTables(description: DecoderDescription, length: number)
       sines[position * headDim + i] = Math.sin(angle);
     }
   }
-  const scaled = (values: Float32Array) => tf.tensor2d(values.map((value) => value * scale), [length, headDim]);
+  const scaled = (values: Float32Array) =>
+    tf.tensor2d(
+      values.map((value) => value * scale),
+      [length, headDim],
+    );
   const swap = swapOfHalves(headDim);
   return {
     query: { cosines: scaled(cosines), sines: scaled(sines), swap },

@@ -26,13 +26,15 @@ export class ConfigReader {
 
   positiveInteger(key: string, fallback?: number): number {
     const value = this.get(key) ?? fallback;
-    if (!Number.isSafeInteger(value) || (value as number) < 1) throw this.wrong(key, "a whole number above 0");
+    if (!Number.isSafeInteger(value) || (value as number) < 1)
+      throw this.wrong(key, "a whole number above 0");
     return value as number;
   }
 
   positiveNumber(key: string, fallback?: number): number {
     const value = this.get(key) ?? fallback;
-    if (typeof value !== "number" || !(value > 0 && value < Infinity)) throw this.wrong(key, "a number above 0");
+    if (typeof value !== "number" || !(value > 0 && value < Infinity))
+      throw this.wrong(key, "a number above 0");
     return value;
   }
 
@@ -44,7 +46,8 @@ export class ConfigReader {
 
   oneOf<T extends string>(key: string, supported: readonly T[], fallback: T): T {
     const value = (this.get(key) ?? fallback) as T;
-    if (!supported.includes(value)) throw this.unsupported(key, supported.map((word) => `"${word}"`).join(" or "));
+    if (!supported.includes(value))
+      throw this.unsupported(key, supported.map((word) => `"${word}"`).join(" or "));
     return value;
   }
 
@@ -52,7 +55,10 @@ export class ConfigReader {
   only(key: string, ...supported: readonly unknown[]): void {
     const value = this.get(key);
     if (value !== null && !supported.includes(value)) {
-      throw this.unsupported(key, [...supported.map((option) => JSON.stringify(option)), "absent"].join(" or "));
+      throw this.unsupported(
+        key,
+        [...supported.map((option) => JSON.stringify(option)), "absent"].join(" or "),
+      );
     }
   }
 
@@ -77,7 +83,8 @@ export class ConfigReader {
   }
 
   unsupported(key: string, supported: string): PeriodicEvalError {
-    const fix = "This option is not supported: use a checkpoint without it, or remove the key if it changes nothing.";
+    const fix =
+      "This option is not supported: use a checkpoint without it, or remove the key if it changes nothing.";
     return this.#error(key, supported, fix);
   }
 

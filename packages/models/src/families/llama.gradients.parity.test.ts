@@ -32,7 +32,10 @@ describe.runIf(present)("gradients of the mean loss on tiny-llama", () => {
       const gradient = tf.variable(grads[weight.name]!);
       const got = await checkpointValues({ ...weight, variable: gradient });
       gradient.dispose();
-      const worst = got.reduce((worst, value, i) => Math.max(worst, Math.abs(value - (expected[i] as number))), 0);
+      const worst = got.reduce(
+        (worst, value, i) => Math.max(worst, Math.abs(value - (expected[i] as number))),
+        0,
+      );
       expect(worst, weight.name).toBeLessThan(1e-4);
     }
     await file.close();

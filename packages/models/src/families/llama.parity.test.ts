@@ -17,47 +17,50 @@ const folders = (existsSync(fixtures) ? readdirSync(fixtures) : [])
   .filter((name) => existsSync(join(fixtures, name, "expected.safetensors")))
   .map((name) => ({ name, family: modelType(join(fixtures, name)) }));
 
-describe.runIf(folders.length > 0)("logits, hidden states and greedy continuations of transformers 5.23", () => {
-  for (const { name, family } of folders) {
-    if (!supportedModelTypes.includes(family)) {
-      it.skip(`${name}: the family ${family} is not supported yet`, () => {});
-      continue;
+describe.runIf(folders.length > 0)(
+  "logits, hidden states and greedy continuations of transformers 5.23",
+  () => {
+    for (const { name, family } of folders) {
+      if (!supportedModelTypes.includes(family)) {
+        it.skip(`${name}: the family ${family} is not supported yet`, () => {});
+        continue;
+      }
+      describe.each(testedEngines)(`${name} on %s`, (backend) => {
+        const folder = join(fixtures, name);
+        let model: CheckpointLM;
+        beforeEach(async () => void (await useBackend({ backend })));
+        afterEach(() => model.dispose());
+
+        it.each(["config.json", "config.v4.json"])("logits with %s", async (configFile) => {
+          model = await loadCausalLM(folder, { configFile });
+          await withExpected(folder, async (expected) => {
+            for (let sequence = 0; sequence < 4; sequence++) {
+              const ids = (await expected.read(`seq${sequence}.ids`)) as Int32Array;
+              const positions = (await expected.read(`seq${sequence}.positions`)) as Int32Array;
+              const reference = await expected.read(`seq${sequence}.logits`);
+              const rows = logitsOf(model, ids, positions);
+              expect(largestDifference(rows.all, reference)).toBeLessThan(tolerance);
+              expect(largestDifference(rows.asked, reference)).toBeLessThan(tolerance);
+            }
+          });
+        });
+
+        it("hidden states and the greedy continuation", async () => {
+          model = await loadCausalLM(folder);
+          await withExpected(folder, async (expected) => {
+            const ids = (await expected.read("seq1.ids")) as Int32Array;
+            for (const [index, state] of hiddenStates(model, ids).entries()) {
+              const reference = await expected.read(`seq1.hidden.${index}`);
+              expect(largestDifference(state, reference), `hidden state ${index}`).toBeLessThan(tolerance);
+            }
+            const { greedy } = JSON.parse(readFileSync(join(folder, "expected.json"), "utf8"));
+            expect(greedyContinuation(model, [...ids], greedy.new_ids.length)).toEqual(greedy.new_ids);
+          });
+        });
+      });
     }
-    describe.each(testedEngines)(`${name} on %s`, (backend) => {
-      const folder = join(fixtures, name);
-      let model: CheckpointLM;
-      beforeEach(async () => void (await useBackend({ backend })));
-      afterEach(() => model.dispose());
-
-      it.each(["config.json", "config.v4.json"])("logits with %s", async (configFile) => {
-        model = await loadCausalLM(folder, { configFile });
-        await withExpected(folder, async (expected) => {
-          for (let sequence = 0; sequence < 4; sequence++) {
-            const ids = (await expected.read(`seq${sequence}.ids`)) as Int32Array;
-            const positions = (await expected.read(`seq${sequence}.positions`)) as Int32Array;
-            const reference = await expected.read(`seq${sequence}.logits`);
-            const rows = logitsOf(model, ids, positions);
-            expect(largestDifference(rows.all, reference)).toBeLessThan(tolerance);
-            expect(largestDifference(rows.asked, reference)).toBeLessThan(tolerance);
-          }
-        });
-      });
-
-      it("hidden states and the greedy continuation", async () => {
-        model = await loadCausalLM(folder);
-        await withExpected(folder, async (expected) => {
-          const ids = (await expected.read("seq1.ids")) as Int32Array;
-          for (const [index, state] of hiddenStates(model, ids).entries()) {
-            const reference = await expected.read(`seq1.hidden.${index}`);
-            expect(largestDifference(state, reference), `hidden state ${index}`).toBeLessThan(tolerance);
-          }
-          const { greedy } = JSON.parse(readFileSync(join(folder, "expected.json"), "utf8"));
-          expect(greedyContinuation(model, [...ids], greedy.new_ids.length)).toEqual(greedy.new_ids);
-        });
-      });
-    });
-  }
-});
+  },
+);
 
 async function withExpected(folder: string, check: (file: SafetensorsFile) => Promise<void>): Promise<void> {
   const expected = await openSafetensors(join(folder, "expected.safetensors"));

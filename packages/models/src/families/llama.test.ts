@@ -5,17 +5,34 @@ import { llama } from "./llama.ts";
 import { familyOf } from "./registry.ts";
 
 const { rope_theta: _, ...withoutTheta } = tinyConfig;
-const llama3 = { rope_type: "llama3", factor: 8, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 64 };
+const llama3 = {
+  rope_type: "llama3",
+  factor: 8,
+  low_freq_factor: 1,
+  high_freq_factor: 4,
+  original_max_position_embeddings: 64,
+};
 
 describe("the Llama family", () => {
   it("describes what the configuration says", () => {
-    expect(llama.describe({ ...tinyConfig, attention_bias: true, head_dim: 6, tie_word_embeddings: true }, "config.json")).toEqual({
+    expect(
+      llama.describe(
+        { ...tinyConfig, attention_bias: true, head_dim: 6, tie_word_embeddings: true },
+        "config.json",
+      ),
+    ).toEqual({
       vocabSize: 32,
       contextLength: 16,
       hiddenSize: 8,
       layers: 2,
       norm: { kind: "rms", epsilon: 1e-5 },
-      attention: { heads: 4, keyValueHeads: 2, headDim: 6, scale: 6 ** -0.5, bias: { queryKeyValue: true, output: true } },
+      attention: {
+        heads: 4,
+        keyValueHeads: 2,
+        headDim: 6,
+        scale: 6 ** -0.5,
+        bias: { queryKeyValue: true, output: true },
+      },
       // 100^(−2i/6)
       rotary: { pairing: "halves", frequencies: [1, 100 ** (-2 / 6), 100 ** (-4 / 6)] },
       mlp: { kind: "gated", activation: "silu", size: 12, bias: false },
@@ -53,10 +70,16 @@ describe("the Llama family", () => {
     [{ hidden_size: "8" }, /hidden_size: got "8", expected a whole number above 0/],
     [{ rms_norm_eps: NaN }, /rms_norm_eps/],
     [{ attention_bias: 1 }, /attention_bias: got 1, expected true or false/],
-    [{ rope_scaling: { rope_type: "yarn", factor: 4 } }, /rope_scaling, rope_type: got "yarn", expected "default" or "linear"/],
+    [
+      { rope_scaling: { rope_type: "yarn", factor: 4 } },
+      /rope_scaling, rope_type: got "yarn", expected "default" or "linear"/,
+    ],
     [{ rope_scaling: { rope_type: "linear" } }, /rope_scaling, factor: got nothing/],
     [{ rope_scaling: { ...llama3, attention_factor: 2 } }, /rope_scaling, attention_factor: got 2/],
-    [{ rope_scaling: { ...llama3, high_freq_factor: 1 } }, /high_freq_factor: got 1, expected more than low_freq_factor, 1/],
+    [
+      { rope_scaling: { ...llama3, high_freq_factor: 1 } },
+      /high_freq_factor: got 1, expected more than low_freq_factor, 1/,
+    ],
     [{ rope_parameters: { rope_theta: 7 } }, /rope_theta: got 100, expected 7/],
     [{ rope_scaling: "yes" }, /rope_scaling: got "yes", expected an object/],
   ])("refuses %j by name", (change, message) => {
@@ -66,7 +89,13 @@ describe("the Llama family", () => {
   });
 
   it("takes the keys that checkpoints carry and that change nothing", () => {
-    const bookkeeping = { _name_or_path: "x", bos_token_id: 1, use_cache: true, pretraining_tp: 1, rope_scaling: null };
+    const bookkeeping = {
+      _name_or_path: "x",
+      bos_token_id: 1,
+      use_cache: true,
+      pretraining_tp: 1,
+      rope_scaling: null,
+    };
     expect(() => llama.describe({ ...tinyConfig, ...bookkeeping }, "x")).not.toThrow();
   });
 });

@@ -6,12 +6,18 @@ import type { ConfigReader } from "./config.ts";
  *
  * Follows transformers 5.23 `modeling_rope_utils.py`: `default`, `linear`, `llama3`. Others throw.
  */
-export function rotaryFrequencies(config: ConfigReader, headDim: number, defaultTheta: number): readonly number[] {
+export function rotaryFrequencies(
+  config: ConfigReader,
+  headDim: number,
+  defaultTheta: number,
+): readonly number[] {
   const oldTheta = config.get("rope_theta");
   const parameters = config.nested("rope_parameters") ?? config.nested("rope_scaling");
-  if (parameters === null) return plainFrequencies(config.positiveNumber("rope_theta", defaultTheta), headDim);
+  if (parameters === null)
+    return plainFrequencies(config.positiveNumber("rope_theta", defaultTheta), headDim);
   const theta = parameters.positiveNumber("rope_theta", (oldTheta as number | null) ?? defaultTheta);
-  if (oldTheta !== null && oldTheta !== theta) throw config.wrong("rope_theta", `${theta}, as in rope_parameters`);
+  if (oldTheta !== null && oldTheta !== theta)
+    throw config.wrong("rope_theta", `${theta}, as in rope_parameters`);
   parameters.only("partial_rotary_factor", 1);
   const kind = parameters.oneOf("rope_type", kinds, parameters.oneOf("type", kinds, "default"));
   const frequencies = plainFrequencies(theta, headDim);
@@ -22,7 +28,9 @@ export function rotaryFrequencies(config: ConfigReader, headDim: number, default
 
 const kinds = ["default", "linear", "llama3"] as const;
 
-const scalings: Readonly<Record<(typeof kinds)[number], (base: number[], parameters: ConfigReader) => number[]>> = {
+const scalings: Readonly<
+  Record<(typeof kinds)[number], (base: number[], parameters: ConfigReader) => number[]>
+> = {
   default: (base) => base,
   linear: (base, parameters) => {
     const factor = parameters.positiveNumber("factor");

@@ -18,16 +18,48 @@ const single: AttentionShape = { batch: 3, length: 2, heads: 3, keyValueHeads: 3
 
 /** Each operation on inputs of these shapes. */
 const cases: readonly { name: string; shapes: number[][]; run: (inputs: Matrices) => tf.Tensor }[] = [
-  { name: "linear", shapes: [[5, 3], [3, 4]], run: ([x, w]) => linear(x!, w!, null) },
+  {
+    name: "linear",
+    shapes: [
+      [5, 3],
+      [3, 4],
+    ],
+    run: ([x, w]) => linear(x!, w!, null),
+  },
   { name: "linear with bias", shapes: [[5, 3], [3, 4], [4]], run: ([x, w, b]) => linear(x!, w!, asRow(b!)) },
-  { name: "tiedHead", shapes: [[5, 3], [7, 3]], run: ([x, embedding]) => tiedHead(x!, embedding!) },
+  {
+    name: "tiedHead",
+    shapes: [
+      [5, 3],
+      [7, 3],
+    ],
+    run: ([x, embedding]) => tiedHead(x!, embedding!),
+  },
   { name: "rmsNorm", shapes: [[5, 6], [6]], run: ([x, w]) => rmsNorm(x!, asRow(w!), 1e-3) },
-  { name: "gatedSilu", shapes: [[5, 6], [5, 6]], run: ([gate, up]) => gatedSilu(gate!, up!) },
-  { name: "sum", shapes: [[5, 6], [5, 6]], run: ([a, b]) => sum(a!, b!) },
+  {
+    name: "gatedSilu",
+    shapes: [
+      [5, 6],
+      [5, 6],
+    ],
+    run: ([gate, up]) => gatedSilu(gate!, up!),
+  },
+  {
+    name: "sum",
+    shapes: [
+      [5, 6],
+      [5, 6],
+    ],
+    run: ([a, b]) => sum(a!, b!),
+  },
   // Row 2 twice: its gradients add up.
   { name: "rowsAt", shapes: [[4, 3]], run: ([x]) => rowsAt(x!, tf.tensor1d([2, 0, 2], "int32")) },
   { name: "dropout", shapes: [[5, 6]], run: ([x]) => dropout(x!, 0.4, countingStream()) },
-  { name: "crossEntropy", shapes: [[5, 6]], run: ([x]) => crossEntropy(x!, tf.tensor1d([3, 0, 5, 1, 1], "int32")) },
+  {
+    name: "crossEntropy",
+    shapes: [[5, 6]],
+    run: ([x]) => crossEntropy(x!, tf.tensor1d([3, 0, 5, 1, 1], "int32")),
+  },
   { name: "attention, grouped", shapes: attentionShapes(grouped), run: runAttention(grouped) },
   { name: "attention, one query head a group", shapes: attentionShapes(single), run: runAttention(single) },
 ];
@@ -71,7 +103,9 @@ describe("attention", () => {
         const start = sequence * grouped.length * row;
         // All tokens but the sequence's last.
         expect(a!.slice(start, start + 4 * row)).toEqual(b!.slice(start, start + 4 * row));
-        expect(a!.slice(start + 4 * row, start + 5 * row)).not.toEqual(b!.slice(start + 4 * row, start + 5 * row));
+        expect(a!.slice(start + 4 * row, start + 5 * row)).not.toEqual(
+          b!.slice(start + 4 * row, start + 5 * row),
+        );
       }
     });
   });
@@ -105,7 +139,7 @@ function nudged(x: tf.Tensor2D, at: number, by: number): tf.Tensor2D {
 
 /** Of any rank; the operations' types ask for matrices where most inputs are. */
 function tensor(values: Float32Array, shape: number[]): tf.Tensor2D {
-  return tf.tensor(values, shape) as tf.Tensor as tf.Tensor2D;
+  return tf.tensor<tf.Rank.R2>(values, shape as [number, number]);
 }
 
 const asRow = (x: tf.Tensor): tf.Tensor1D => x as tf.Tensor1D;

@@ -71,11 +71,10 @@ function multiplierOf(backend: WasmBackend): Multiply {
   let multiply = multipliers.get(backend);
   if (multiply === undefined) {
     const types = ["number", "array", "number", "number", "array", "number", "number", "number", "number"];
-    multiply = backend.wasm.cwrap("BatchMatMul", null, types) as Multiply;
+    multiply = backend.wasm.cwrap("BatchMatMul", null, types);
     multipliers.set(backend, multiply);
   }
   return multiply;
 }
 
-const shapeBytes = (rows: number, columns: number) =>
-  new Uint8Array(Int32Array.of(1, rows, columns).buffer);
+const shapeBytes = (rows: number, columns: number) => new Uint8Array(Int32Array.of(1, rows, columns).buffer);

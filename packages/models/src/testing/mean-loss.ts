@@ -36,7 +36,7 @@ export function crossEntropy(logits: tf.Tensor2D, targets: tf.Tensor1D): tf.Scal
     keep([tf.div(tf.sub(probabilities, wanted), count)]);
     const likelihoods = tf.sum(tf.mul(probabilities, wanted), -1);
     return {
-      value: tf.neg(tf.mean(tf.log(likelihoods))) as tf.Scalar,
+      value: tf.neg<tf.Scalar>(tf.mean(tf.log(likelihoods))),
       backward: (gradient, kept) => [tf.mul(kept[0]!, gradient)],
     };
   });

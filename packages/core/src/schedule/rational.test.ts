@@ -1,0 +1,42 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { decimalOf, floorDiv, floorOfProducts, multipleOf } from "./rational.ts";
+
+describe("decimalOf", () => {
+  it.each([
+    [0.1, 1n, 1],
+    [20, 20n, 0],
+    [33.333333333333336, 33333333333333336n, 15],
+    [1e-7, 1n, 7],
+    [1.5e-8, 15n, 9],
+    [1e21, 10n ** 21n, 0],
+    [0, 0n, 0],
+  ])("reads %d as its shortest decimal", (value, numerator, scale) => {
+    expect(decimalOf(value)).toEqual({ numerator, scale });
+  });
+
+  it("comes back through a multiple of 1", () => {
+    fc.assert(
+      fc.property(fc.double({ min: 0, noNaN: true, noDefaultInfinity: true }), (value) => {
+        expect(multipleOf(decimalOf(value), 1)).toBe(value === 0 ? 0 : value);
+      }),
+    );
+  });
+
+  it("multiplies as decimals do", () => {
+    // In floating point 0.1 · 3 is 0.30000000000000004.
+    expect(multipleOf(decimalOf(0.1), 3)).toBe(0.3);
+  });
+});
+
+it("floorOfProducts is exact, in doubles and beyond them", () => {
+  const whole = fc.oneof(fc.nat(1000), fc.maxSafeNat());
+  const factor = fc.oneof(fc.bigInt(1n, 1000n), fc.bigInt(1n, 10n ** 20n));
+  fc.assert(
+    fc.property(whole, factor, whole, factor, (a, b, c, d) => {
+      expect(floorOfProducts(a, b, c + 1, d)).toBe(floorDiv(BigInt(a) * b, BigInt(c + 1) * d));
+    }),
+  );
+  // One below a multiple: 9007199254740990 / 9007199254740991 rounds to 1 in other hands.
+  expect(floorOfProducts(Number.MAX_SAFE_INTEGER - 1, 1n, Number.MAX_SAFE_INTEGER, 1n)).toBe(0);
+});

@@ -1,0 +1,247 @@
+import { expect, test } from "vitest";
+import { PeriodicCallback } from "../callback/periodic.ts";
+import type { TrainerCallback } from "../callback/types.ts";
+import { everyPercent, everySteps } from "../schedule/triggers.ts";
+import { gate, toyEvaluation, toyTraining } from "../testing/toy-training.ts";
+import { openSession, withSession } from "./session.ts";
+import type { Session } from "./types.ts";
+
+/** Trains to the end, or until told to stop. */
+const train =
+  (toy: ReturnType<typeof toyTraining>, steps = 10) =>
+  async (session: Session) => {
+    await session.begin();
+    for (let step = 0; step < steps; step++) {
+      toy.step();
+      const { stop } = await session.stepEnd({ metrics: { loss: 1 / (step + 1) } });
+      if (stop !== null) return stop;
+    }
+    return null;
+  };
+
+test("a failing evaluation leaves a record, is told of, and training goes on", async () => {
+  const toy = toyTraining();
+  let asked = 0;
+  const evaluation = toyEvaluation({
+    onMeasure() {
+      if (++asked === 2) throw new Error("no memory");
+    },
+  });
+  const errors: unknown[] = [];
+  const callback = new PeriodicCallback(evaluation, { schedule: [everyPercent(50)] });
+  const hearing = Object.assign(callback, {
+    onError: (_: unknown, error: unknown) => void errors.push(error),
+  });
+  expect(await withSession(toy.options([hearing]), train(toy))).toBeNull();
+  const found = await toy.store.list();
+  expect(found.map(({ step, status, reason }) => [step, status, reason])).toEqual([
+    [0, "complete", null],
+    [5, "failed", "no memory"],
+    [10, "complete", null],
+  ]);
+  expect(found[1]).toMatchObject({ weights: "w" + weightsAfter(5), metrics: {}, samples: null });
+  expect(errors).toEqual([new Error("no memory")]);
+  expect(found[2]!.paired.previous!["hit_rate"]!.step).toBe(0);
+});
+
+test("where the last step failed, the end measures it again", async () => {
+  const toy = toyTraining();
+  let asked = 0;
+  const evaluation = toyEvaluation({
+    onMeasure() {
+      if (++asked === 2) throw new Error("no memory");
+    },
+  });
+  await withSession(
+    toy.options([new PeriodicCallback(evaluation, { schedule: [everyPercent(100)] })]),
+    train(toy),
+  );
+  const found = await toy.store.list();
+  expect(found.map(({ step, status, crossed }) => [step, status, crossed])).toEqual([
+    [0, "complete", ["start"]],
+    [10, "complete", ["every 100 percent: 100", "end"]],
+  ]);
+});
+
+test('onFailure "throw": the evaluation\'s error comes out of stepEnd, after its record', async () => {
+  const toy = toyTraining();
+  const evaluation = toyEvaluation({
+    onMeasure() {
+      if (toy.weights !== 0) throw new Error("no memory");
+    },
+  });
+  const callback = new PeriodicCallback(evaluation, { schedule: [everyPercent(50)] });
+  const running = withSession(toy.options([callback], { onFailure: "throw" }), train(toy));
+  await expect(running).rejects.toThrow("no memory");
+  expect((await toy.store.list()).map(({ status }) => status)).toEqual(["complete", "failed"]);
+});
+
+test("a hook that throws is told of and recorded, and training goes on; also where its onError throws", async () => {
+  const toy = toyTraining();
+  const told: unknown[] = [];
+  const throwing: TrainerCallback = {
+    id: "bad",
+    onStepEnd({ progress }) {
+      if (progress.step === 3) throw new Error("own mistake");
+    },
+    onError(_, error) {
+      told.push(error);
+      throw new Error("again");
+    },
+  };
+  expect(await withSession(toy.options([throwing]), train(toy))).toBeNull();
+  expect(told).toEqual([new Error("own mistake")]);
+  expect(toy.warnings()).toEqual([
+    'callback "bad": onStepEnd threw at step 3: own mistake',
+    'callback "bad": onError threw: again',
+  ]);
+});
+
+test("an abort in a measurement is recorded, and the loop is told to stop", async () => {
+  const toy = toyTraining();
+  const controller = new AbortController();
+  const evaluation = toyEvaluation({
+    onMeasure() {
+      if (toy.weights !== 0) controller.abort(new Error("pressed ^C"));
+    },
+  });
+  const second = new PeriodicCallback(toyEvaluation({ name: "second", items: 9 }), {
+    schedule: [everyPercent(50)],
+  });
+  const callback = new PeriodicCallback(evaluation, { schedule: [everyPercent(50)] });
+  const stop = await withSession(toy.options([second, callback], { signal: controller.signal }), train(toy));
+  expect(stop).toBe("aborted: pressed ^C");
+  const found = await toy.store.list();
+  expect(
+    found.filter(({ step }) => step === 5).map(({ id, status, reason }) => [id, status, reason]),
+  ).toEqual([
+    ["second", "skipped", "aborted: pressed ^C"],
+    ["toy", "failed", "aborted: pressed ^C"],
+  ]);
+});
+
+test("what training throws is told to every callback, all is closed, and the error comes out", async () => {
+  const toy = toyTraining();
+  const log: string[] = [];
+  const callback = (id: string): TrainerCallback => ({
+    id,
+    onError: (_, error) => void log.push(`${id} ${(error as Error).message}`),
+    onTrainEnd: () => void log.push("never"),
+    close: () => void log.push(`${id} closed`),
+  });
+  const logger = { name: "l", close: () => void log.push("logger closed") };
+  const options = toy.options([callback("a"), callback("b")], { loggers: [toy.logger, logger] });
+  const running = withSession(options, async (session) => {
+    await session.stepEnd();
+    throw new Error("loss is NaN");
+  });
+  await expect(running).rejects.toThrow("loss is NaN");
+  expect(log).toEqual(["a loss is NaN", "b loss is NaN", "a closed", "b closed", "logger closed"]);
+});
+
+test("a logger that throws is told of once and never stops training", async () => {
+  const toy = toyTraining();
+  const seen: number[] = [];
+  const broken = {
+    name: "broken",
+    train(metrics: Readonly<Record<string, number>>) {
+      seen.push(metrics["loss"]!);
+      throw new Error("no disk");
+    },
+    snapshot: () => Promise.reject(new Error("no disk")),
+  };
+  const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(50)] });
+  expect(
+    await withSession(toy.options([callback], { loggers: [broken, toy.logger] }), train(toy)),
+  ).toBeNull();
+  expect(seen.length).toBe(10);
+  expect(toy.warnings()).toEqual(['logger "broken": snapshot threw, and is not told of again: no disk']);
+});
+
+test("steps and epochs do not fall, calls do not overlap, and a closed session answers no more", async () => {
+  const toy = toyTraining();
+  const session = openSession(
+    toy.options([new PeriodicCallback(toyEvaluation(), { schedule: [everySteps(1)] })]),
+  );
+  await session.begin();
+  await session.stepEnd({ step: 4 });
+  await expect(session.stepEnd({ step: 3 })).rejects.toThrow("step 3 after step 4");
+  await expect(session.stepEnd({ step: Number.NaN })).rejects.toThrow("step NaN");
+  await expect(session.stepEnd({ epoch: -1 })).rejects.toThrow("epoch -1 after epoch 0");
+  const first = session.stepEnd();
+  await expect(session.stepEnd()).rejects.toThrow("Await session.stepEnd()");
+  await first;
+  await session.close();
+  await session.close();
+  await expect(session.stepEnd()).rejects.toThrow("a call after close");
+});
+
+test("a measurement asked for after the end is refused by name", async () => {
+  const toy = toyTraining();
+  const grading = gate();
+  const late: TrainerCallback = {
+    id: "late",
+    onSnapshot: ({ measure, progress }) => {
+      if (progress.ended) measure({ id: "more", evaluation: toyEvaluation(), crossed: [] });
+    },
+  };
+  const evaluation = toyEvaluation({ graded: true, onGrade: () => grading.passed });
+  const graded = new PeriodicCallback(evaluation, { schedule: [], atStart: false });
+  const session = openSession(toy.options([graded, late], { maxSteps: 1 }));
+  await train(toy, 1)(session);
+  await session.end();
+  grading.open();
+  await session.close();
+  expect((await toy.store.list()).map(({ id, status }) => [id, status])).toEqual([
+    ["more", "complete"], // asked for on the ungraded snapshot, in the last window
+    ["toy", "complete"],
+  ]);
+  expect(toy.warnings().join()).toContain('a request for "more" after the end of training');
+});
+
+test("an evaluation that gives fewer rows on an abort leaves them as a partial record", async () => {
+  const toy = toyTraining();
+  const controller = new AbortController();
+  const evaluation = {
+    ...toyEvaluation(),
+    async measure() {
+      controller.abort();
+      return [{ id: "q0", reply: "a", hit: true }];
+    },
+  };
+  const callback = new PeriodicCallback(evaluation, { schedule: [] });
+  expect(await withSession(toy.options([callback], { signal: controller.signal }), train(toy))).toBe(
+    "aborted",
+  );
+  expect(await toy.store.list()).toMatchObject([
+    {
+      step: 0,
+      status: "partial",
+      reason: "aborted; 1 of 8 items",
+      metrics: { hit_rate: { value: 1, n: 1 } },
+    },
+    { step: 1, status: "skipped", reason: "aborted", crossed: ["end"] },
+  ]);
+});
+
+test("a wrong option is an error at opening that names the nearest right one", () => {
+  const toy = toyTraining();
+  const open = (changes: object) => () => openSession(toy.options([], changes));
+  expect(open({ gaurds: [] })).toThrow('Did you mean "guards"?');
+  expect(open({ maxSteps: Number.NaN })).toThrow("session option maxSteps: got NaN");
+  expect(open({ maxSteps: -1 })).toThrow("got -1");
+  expect(open({ phase: "../x" })).toThrow("session option phase");
+  expect(open({ run: "" })).toThrow("Name the run's folder");
+  expect(open({ onFailure: "ignore" })).toThrow("record or throw");
+  expect(open({ budget: { drainSecond: 1 } })).toThrow('Did you mean "drainSeconds"?');
+  expect(open({ budget: { drainSeconds: Number.NaN } })).toThrow("got NaN");
+  expect(open({ callbacks: [{ id: "a" }, { id: "a" }] })).toThrow('a second callback with id "a"');
+  expect(open({ callbacks: [{ id: "a b" }] })).toThrow("callbacks[0].id");
+});
+
+/** The toy's weights after so many steps from 0. */
+function weightsAfter(steps: number): number {
+  const toy = toyTraining();
+  for (let step = 0; step < steps; step++) toy.step();
+  return toy.weights;
+}
