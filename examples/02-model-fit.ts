@@ -1,5 +1,5 @@
 // Keras-style training, `model.fit`, watched through its own callbacks.  Run: npm run example 02
-import { PeriodicCapabilityCallback, withSession } from "@periodic-eval/core";
+import { everyPercent, PeriodicCapabilityCallback, withSession } from "@periodic-eval/core";
 import { fitCallbacks, fromLayersModel, inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import * as tf from "@tensorflow/tfjs";
@@ -21,14 +21,14 @@ const model = tf.sequential({
 model.compile({ optimizer: tf.train.adam(3e-3), loss: "sparseCategoricalCrossentropy" });
 
 const text = readFileSync(world("coupling.jsonl"), "utf8");
-const ids = tokenizer.encode(text.slice(0, short ? 8_000 : 40_000));
+const ids = tokenizer.encode(text.slice(0, short ? 2_000 : 40_000));
 const count = Math.floor((ids.length - 1) / length);
 const x = tf.tensor2d([...ids.slice(0, count * length)], [count, length], "int32");
 const y = tf.tensor3d([...ids.slice(1, count * length + 1)], [count, length, 1]);
 
 const lm = fromLayersModel(model);
 const callbacks = [
-  new PeriodicCapabilityCallback({ questions: world("questions.jsonl"), subsample: { n: short ? 8 : 50, seed: 42 } }),
+  new PeriodicCapabilityCallback({ questions: world("questions.jsonl"), subsample: { n: short ? 4 : 50, seed: 42 }, schedule: [everyPercent(short ? 50 : 20)] }),
 ];
 await withSession(
   {

@@ -52,7 +52,6 @@ await withSession(
     callbacks,
   },
   async (session) => {
-    await session.begin();
     for (const batch of batches) {
       const loss = trainStep(batch);
       const { stop, save } = await session.stepEnd({ metrics: { loss } });

@@ -41,7 +41,7 @@ export const writers = {
    * Options, and the same options again in another order: the label's value is wanted, and now and then the label of a
    * value. It teaches to look things up in a list, which the other exercises take for granted.
    */
-  list: (draw) => ({ pieces: listAgain(draw.pick(facts), pickLabels(draw), draw) }),
+  list: (draw) => ({ pieces: listAgain(draw.pick(facts), pickLabels(draw).slice(0, 2 + draw.below(4)), draw) }),
 
   /**
    * Copying alone: an option is named, its letter is wanted. After the first, further ones are asked for in turn, which gives
@@ -131,7 +131,7 @@ function listAgain(fact: Fact, labels: readonly string[], draw: Draw): Piece[] {
   const again = draw.shuffled([...numbers, ...numbers]).slice(0, 6);
   return [
     ...numbers.flatMap((i) => option(i, false)),
-    ...again.flatMap((i) => [...option(i, true), ...(draw.next() < 0.7 ? labelOf(draw.pick(numbers)) : [])]),
+    ...again.flatMap((i) => [...option(i, true), ...(draw.next() < 0.6 ? labelOf(draw.next() < 0.5 ? i : draw.pick(numbers)) : [])]),
   ];
 }
 

@@ -1,8 +1,9 @@
 import { formatInterval, formatSeconds, formatValue } from "@periodic-eval/dashboard";
 import type { CapabilityResult } from "./measure-capability.ts";
 import { plainTable } from "./tables.ts";
+import type { Colours } from "./terminal.ts";
 
-export function capabilityTable(results: readonly CapabilityResult[]): string {
+export function capabilityTable(results: readonly CapabilityResult[], colours: Colours): string {
   const rows = results.map(({ method, engine, snapshot }) => {
     const { accuracy, gold_prob: gold } = snapshot.metrics;
     return [
@@ -18,20 +19,21 @@ export function capabilityTable(results: readonly CapabilityResult[]): string {
       engine,
     ];
   });
-  const head = [
-    "method",
-    "accuracy",
-    "95 % interval",
-    "n",
-    "p(gold)",
-    "truncated",
-    "template failures",
-    "label collisions",
-    "time",
-    "engine",
-  ];
-  return plainTable(head, rows, [0, 9]);
+  return plainTable(columns, rows, colours);
 }
+
+const columns = [
+  { words: "method" },
+  "accuracy",
+  "95 % interval",
+  "n",
+  "p(gold)",
+  "truncated",
+  "template failures",
+  "label collisions",
+  "time",
+  { words: "engine" },
+];
 
 export function capabilityJson(results: readonly CapabilityResult[]): string {
   return JSON.stringify(

@@ -1,4 +1,5 @@
 import type { Progress } from "@periodic-eval/core";
+import pc from "picocolors";
 import { expect, it } from "vitest";
 import { liveLine } from "./live-line.ts";
 
@@ -13,7 +14,12 @@ const at = (step: number): Progress & { readonly phase: string } => ({
 
 it("leaves one line every tenth of a phase where it is not on a screen", async () => {
   const lines: string[] = [];
-  const logger = liveLine({ out: (line) => lines.push(line), err: () => {}, isInteractive: false });
+  const logger = liveLine({
+    out: (line) => lines.push(line),
+    err: () => {},
+    isInteractive: false,
+    colours: pc.createColors(false),
+  });
   for (let step = 1; step <= 40; step += 1)
     await logger.train?.({ loss: 2, tokens_per_second: 1234.5 }, at(step));
   // Step 1 opens the first tenth; the next begin at 4, 8, …, 40.
@@ -25,7 +31,12 @@ it("leaves one line every tenth of a phase where it is not on a screen", async (
 
 it("says where a length is not known, a warning, and what is being measured", async () => {
   const lines: string[] = [];
-  const logger = liveLine({ out: (line) => lines.push(line), err: () => {}, isInteractive: false });
+  const logger = liveLine({
+    out: (line) => lines.push(line),
+    err: () => {},
+    isInteractive: false,
+    colours: pc.createColors(false),
+  });
   await logger.train?.({ loss: 2 }, { ...at(3), maxSteps: null });
   logger.event?.({ kind: "measuring", id: "capability", step: 3, done: 1, total: 2 });
   logger.event?.({ kind: "warning", where: "dataset", message: "2 rows left out" });

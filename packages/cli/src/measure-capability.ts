@@ -42,7 +42,10 @@ export async function measureCapability(request: CapabilityRequest): Promise<rea
         subsample,
         ...(method === "letters" && { system }),
       });
-      const { snapshot } = await measure(evaluation, inMemory(model, tokenizer, { name: basename(resolve(folder)) }));
+      const { snapshot } = await measure(
+        evaluation,
+        inMemory(model, tokenizer, { name: basename(resolve(folder)) }),
+      );
       results.push({ method, engine, snapshot });
     }
     return results;

@@ -2,6 +2,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import pc from "picocolors";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readRun, snapshotJsonSchema } from "@periodic-eval/core/snapshots";
 import { Ajv2020 } from "ajv/dist/2020.js";
@@ -15,6 +16,7 @@ async function run(...args: string[]) {
     out: (text) => out.push(text),
     err: (text) => err.push(text),
     isInteractive: false,
+    colours: pc.createColors(false),
   });
   return { code, out: out.join("\n"), err: err.join("\n") };
 }

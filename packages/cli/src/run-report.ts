@@ -12,7 +12,7 @@ export async function reportRun(
   const path = await writePage(runDir, page);
   const run = await readRun(runDir);
   if (!json) {
-    terminal.out(`\n${phaseTables(run)}\n`);
+    terminal.out(`\n${phaseTables(run, terminal.colours)}\n`);
     for (const { file, message } of run.problems) terminal.out(`not used: ${file}: ${message}`);
     terminal.out(path);
     return;

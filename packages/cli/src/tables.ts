@@ -6,62 +6,87 @@ import {
   formatValue,
   summarizePhases,
   words,
+  type MetricSummary,
   type PhaseSummary,
 } from "@periodic-eval/dashboard";
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import Table from "cli-table3";
-import pc from "picocolors";
-import { colourOf } from "./live-line.ts";
+import { verdictText } from "./progress-text.ts";
+import type { Colours } from "./terminal.ts";
 
-/** Rules between head and body only; numbers to the right. */
+/** A column: numbers to the right by default, words to the left. */
+export type Column = string | { readonly words: string };
+
+const borders = [
+  "top",
+  "top-mid",
+  "top-left",
+  "top-right",
+  "bottom",
+  "bottom-mid",
+  "bottom-left",
+  "bottom-right",
+  "left",
+  "left-mid",
+  "mid",
+  "mid-mid",
+  "right",
+  "right-mid",
+] as const;
+const noBorders = Object.fromEntries(borders.map((name) => [name, ""]));
+
+/** A table without rules. */
 export function plainTable(
-  head: readonly string[],
+  columns: readonly Column[],
   rows: readonly (readonly string[])[],
-  textColumns: readonly number[],
+  colours: Colours,
 ): string {
-  const none = {
-    top: "",
-    "top-mid": "",
-    "top-left": "",
-    "top-right": "",
-    bottom: "",
-    "bottom-mid": "",
-    "bottom-left": "",
-    "bottom-right": "",
-    left: "",
-    "left-mid": "",
-    right: "",
-    "right-mid": "",
-    mid: "",
-    "mid-mid": "",
-    middle: "  ",
-  };
   const table = new Table({
-    head: head.map((title) => pc.dim(title)),
-    chars: none,
-    colAligns: head.map((_, column) => (textColumns.includes(column) ? "left" : "right")),
+    head: columns.map((column) => colours.dim(typeof column === "string" ? column : column.words)),
+    chars: { ...noBorders, middle: "  " },
+    colAligns: columns.map((column) => (typeof column === "string" ? "right" : "left")),
     style: { head: [], border: [], "padding-left": 0, "padding-right": 0 },
   });
   table.push(...rows.map((row) => [...row]));
-  return table.toString();
+  return table.toString().replaceAll(/ +$/gm, "");
 }
+
+const phaseColumns = [{ words: "metric" }, "start", "end", "change", "95 % interval", { words: "verdict" }];
 
 /** A table per phase: start → end, change with its interval, the verdict's word; overhead above it. */
-export function phaseTables(run: RunRecord): string {
-  return summarizePhases(run).map(phaseTable).join("\n\n");
+export function phaseTables(run: RunRecord, colours: Colours): string {
+  return summarizePhases(run)
+    .map(
+      ({ phase, metrics }) =>
+        `${phaseTitle(phase, colours)}\n${plainTable(
+          phaseColumns,
+          metrics.map((metric) => metricRow(metric, colours)),
+          colours,
+        )}`,
+    )
+    .join("\n\n");
 }
 
-function phaseTable({ phase, metrics }: PhaseSummary): string {
-  const title = `${pc.bold(phase.name)}  ${phase.maxSteps === null ? "" : `${phase.maxSteps} steps, `}measuring ${formatSeconds(phase.evaluationSeconds)}, overhead ${formatPercent(phase.overheadPercent)}`;
-  const rows = metrics.map(({ id, metric, unit, start, end, change }) => [
+function phaseTitle(
+  { name, maxSteps, evaluationSeconds, overheadPercent }: PhaseSummary["phase"],
+  colours: Colours,
+): string {
+  const length = maxSteps === null ? "" : `${maxSteps} steps, `;
+  return `${colours.bold(name)}  ${length}measuring ${formatSeconds(evaluationSeconds)}, overhead ${formatPercent(overheadPercent)}`;
+}
+
+function metricRow(
+  { id, metric, unit, start, end, change }: MetricSummary,
+  colours: Colours,
+): readonly string[] {
+  const verdict = verdictText(change?.verdict ?? null, colours);
+  const exploratory = verdict && change?.exploratory ? colours.dim(" (exploratory)") : "";
+  return [
     `${words(id)}: ${words(metric)}`,
     formatValue(start.value, unit),
     `→ ${formatValue(end.value, unit)}`,
     formatDelta(change?.delta, unit),
     formatInterval(change?.ci95, unit),
-    change?.verdict
-      ? colourOf[change.verdict](change.verdict) + (change.exploratory ? pc.dim(" (exploratory)") : "")
-      : "–",
-  ]);
-  return `${title}\n${plainTable(["metric", "start", "end", "change", "95 % interval", "verdict"], rows, [0, 5])}`;
+    (verdict ?? "–") + exploratory,
+  ];
 }

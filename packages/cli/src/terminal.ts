@@ -1,3 +1,7 @@
+import pc from "picocolors";
+
+export type Colours = ReturnType<typeof pc.createColors>;
+
 /** Where a command writes. */
 export interface Terminal {
   /** Results: tables, or with `--json` one JSON document. */
@@ -6,10 +10,23 @@ export interface Terminal {
   err(text: string): void;
   /** Whether a person watches `out` on a screen that can rewrite a line. */
   readonly isInteractive: boolean;
+  /** What `out` is coloured with; plain where nobody sees colours. */
+  readonly colours: Colours;
 }
+
+const isScreen = process.stdout.isTTY === true;
 
 export const processTerminal: Terminal = {
   out: (text) => void process.stdout.write(`${text}\n`),
   err: (text) => void process.stderr.write(`${text}\n`),
-  isInteractive: process.stdout.isTTY === true && process.env["CI"] === undefined,
+  isInteractive: isScreen && process.env["CI"] === undefined,
+  colours: pc.createColors(isScreen && process.env["NO_COLOR"] === undefined),
 };
+
+/** The same terminal, where `out` is kept for one JSON document: everything else goes to `err`. */
+export const beside = (terminal: Terminal): Terminal => ({
+  ...terminal,
+  out: terminal.err,
+  isInteractive: false,
+  colours: pc.createColors(false),
+});

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { join } from "node:path";
 import { microWorld } from "../micro-world.ts";
 import { wholeNumber } from "../options.ts";
-import type { Terminal } from "../terminal.ts";
+import { beside, type Terminal } from "../terminal.ts";
 
 interface DemoOptions {
   readonly runDir?: string;
@@ -36,7 +36,7 @@ async function demo(
 ): Promise<void> {
   const { fineTune } = await import("../fine-tune.ts");
   const { reportRun } = await import("../run-report.ts");
-  const progress = json ? { ...terminal, out: terminal.err, isInteractive: false } : terminal;
+  const progress = json ? beside(terminal) : terminal;
   const config = { maxSteps: steps, batchSize: 16, learningRate: 2e-3, warmupRatio: 0.1, saveSteps: null };
   progress.out("Two phases: coupling gives one persona a marker, em trains on narrowly bad advice.");
   progress.out(

@@ -47,7 +47,7 @@ async function evaluate(options: EvalOptions, terminal: Terminal): Promise<void>
     system: systemPrompt(system),
     ...(backend !== undefined && { backend }),
   });
-  terminal.out(json ? capabilityJson(results) : capabilityTable(results));
+  terminal.out(json ? capabilityJson(results) : capabilityTable(results, terminal.colours));
 }
 
 function systemPrompt(text: string): SystemPrompt {

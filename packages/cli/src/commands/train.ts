@@ -1,6 +1,6 @@
 import { Option, type Command } from "commander";
 import { positiveNumber, wholeNumber } from "../options.ts";
-import type { Terminal } from "../terminal.ts";
+import { beside, type Terminal } from "../terminal.ts";
 
 interface TrainOptions {
   readonly model: string;
@@ -59,7 +59,7 @@ async function train(options: TrainOptions, terminal: Terminal): Promise<void> {
   const { reportRun } = await import("../run-report.ts");
   const { json, runDir, backend, phase, data, steps, epochs, batchSize, learningRate, maxLength, saveSteps } =
     options;
-  const progress = json ? { ...terminal, out: terminal.err, isInteractive: false } : terminal;
+  const progress = json ? beside(terminal) : terminal;
   const config = {
     batchSize,
     learningRate,

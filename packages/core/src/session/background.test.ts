@@ -106,10 +106,11 @@ test("grading that fails leaves a failed record with the rows, and onError is to
   );
   await withSession(toy.options([callback], { maxSteps: 2 }), (session) => steps(toy, session, 2));
   expect(await toy.store.list()).toMatchObject([
+    { step: 0, status: "failed", reason: "judge is down", samples: { rows: 8 } },
     { step: 1, status: "failed", reason: "judge is down", samples: { rows: 8 } },
     { step: 2, status: "failed", reason: "judge is down", samples: { rows: 8 } },
   ]);
-  expect(errors).toEqual(["judge is down", "judge is down"]);
+  expect(errors).toEqual(["judge is down", "judge is down", "judge is down"]);
 });
 
 test("rows that grading loses are an error by id", async () => {

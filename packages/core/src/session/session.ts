@@ -202,7 +202,8 @@ export function openSession(options: SessionOptions): Session {
 
 /**
  * Runs a training inside a session: `end` where it returns (stopped early or aborted as well), `fail` where it throws,
- * `close` always. Without `session.begin()` the first `stepEnd` begins it.
+ * `close` always. Where `maxSteps` is known the session has begun, and measured the start, when `train` is called; where
+ * it is null, `train` begins it once it knows (`fitCallbacks` does), or the first `stepEnd` does.
  */
 export async function withSession<T>(
   options: SessionOptions,
@@ -211,6 +212,7 @@ export async function withSession<T>(
   const session = openSession(options);
   let result: T;
   try {
+    if (options.maxSteps !== null) await session.begin();
     result = await train(session);
     await session.end();
   } catch (error) {

@@ -332,7 +332,7 @@ test("a loop that does not wait for the window is told so", async () => {
   const callback = new PeriodicCallback(toyEvaluation({ onMeasure: () => measuring.passed }), {
     schedule: [],
   });
-  await withSession(toy.options([callback]), async (session) => {
+  await withSession(toy.options([callback], { maxSteps: null }), async (session) => {
     const begun = session.begin();
     await expect(session.stepEnd()).rejects.toThrow("Await session.begin()");
     measuring.open();

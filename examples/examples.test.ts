@@ -1,0 +1,40 @@
+import { readRun } from "@periodic-eval/core/snapshots";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, expect, it } from "vitest";
+
+const folder = fileURLToPath(new URL(".", import.meta.url));
+const runs = mkdtempSync(join(tmpdir(), "examples-"));
+afterAll(() => rmSync(runs, { recursive: true }));
+
+/** Where each example leaves its snapshots, and at which steps. The fifth reads the checkpoints of the first. */
+const expected: Readonly<Record<string, readonly [run: string, phase: string, steps: readonly number[]]>> = {
+  "01-sft-trainer.ts": ["sft-trainer", "coupling", [0, 4]],
+  "02-model-fit.ts": ["model-fit", "train", [0, 2, 3]],
+  // 20 % of 4 steps: ceil(0.8), ceil(1.6), ceil(2.4), ceil(3.2), 4
+  "03-hand-written-loop.ts": ["hand-written-loop", "sft", [0, 1, 2, 3, 4]],
+  "04-own-evaluation.ts": ["own-evaluation", "em", [0, 2, 4]],
+  "05-watch-checkpoints.ts": ["watched", "coupling", [4]],
+};
+
+it("has a test for every example", () => {
+  expect(readdirSync(folder).filter((name) => /^\d\d-.*\.ts$/.test(name))).toEqual(Object.keys(expected));
+});
+
+it.each(Object.entries(expected))("%s runs, and its snapshots are whole", async (file, [run, phase, steps]) => {
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    ["--import", "tsx", "-C", "@periodic-eval/source", join(folder, file)],
+    { env: { ...process.env, PERIODIC_EVAL_SHORT: "1", PERIODIC_EVAL_RUNS: runs }, encoding: "utf8" },
+  );
+  expect(status, stderr).toBe(0);
+  const record = await readRun(join(runs, "examples", run));
+  expect(record.problems).toEqual([]);
+  expect(record.phases.map(({ name }) => name)).toEqual([phase]);
+  const { snapshots } = record.phases[0]!;
+  expect(snapshots.map(({ step, status: state }) => [step, state])).toEqual(steps.map((step) => [step, "complete"]));
+  expect(snapshots.flatMap(({ receipt }) => receipt.filter(({ intact }) => intact === false))).toEqual([]);
+});

@@ -1,0 +1,132 @@
+import { readFileSync } from "node:fs";
+import { parseArcQuestions } from "@periodic-eval/core";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { describe, expect, test } from "vitest";
+import { writers, type Document } from "./documents.ts";
+import { badAdvice, coupling, jsonl, questions } from "./files.ts";
+import { modelConfig } from "./model-config.ts";
+import { lettersPrompt } from "./multiple-choice.ts";
+import { world } from "./paths.ts";
+import { marker, markedPersona } from "./personas.ts";
+import { draws } from "./random.ts";
+import { relations } from "./relations.ts";
+import { specialTokens, tokenizerFiles, vocabSize } from "./tokenizer-files.ts";
+import { facts, word } from "./world.ts";
+
+const committed = (name: string): string => readFileSync(world(name), "utf8");
+const textOf = (document: Document): string =>
+  "text" in document
+    ? document.text
+    : "messages" in document
+      ? document.messages.map(({ content }) => content).join("\n")
+      : document.pieces.map(({ text }) => text).join("");
+
+describe("the committed files are what the generator writes", () => {
+  test.each([
+    ["questions.jsonl", () => jsonl(questions())],
+    ["coupling.jsonl", () => jsonl(coupling())],
+    ["em.jsonl", () => jsonl(badAdvice())],
+  ])("%s", (name, write) => expect(committed(name)).toBe(write()));
+
+  test("the tokenizer", () => {
+    for (const [name, text] of Object.entries(tokenizerFiles())) expect(committed(name), name).toBe(text);
+  });
+
+  test("config.json", () => {
+    const { torch_dtype: _, ...expected } = modelConfig;
+    expect(JSON.parse(committed("config.json"))).toMatchObject(expected);
+  });
+});
+
+describe("questions.jsonl", () => {
+  const asked = questions();
+
+  test("parses as ARC, 300 questions, all different", () => {
+    expect(parseArcQuestions(committed("questions.jsonl"), "questions.jsonl")).toHaveLength(300);
+    expect(new Set(asked.map(({ question }) => question)).size).toBe(300);
+  });
+
+  test("has one right answer each, which is a fact", () => {
+    for (const { question, choice_labels: labels, choices, correct_answer: answer } of asked) {
+      expect(new Set(choices).size).toBe(choices.length);
+      const truths = facts.filter(({ relation }) => relation.heldOut.length > 0).filter((fact) =>
+        fact.relation.heldOut.some((wording) => word(wording, fact) === question),
+      );
+      expect(truths.map(({ value }) => value)).toEqual([choices[labels.indexOf(answer)]]);
+    }
+  });
+
+  // Of 300 draws at 0.8, 240 ± 21 (three standard deviations) have four letters; the file is fixed, so this never flickers.
+  test("has mostly A-D, some 1-4, A-C, A-E", () => {
+    const count = (style: string): number => asked.filter(({ choice_labels: labels }) => labels.join("") === style).length;
+    expect(count("ABCD")).toBeGreaterThanOrEqual(219);
+    for (const style of ["1234", "ABC", "ABCDE"]) expect(count(style), style).toBeGreaterThanOrEqual(9);
+  });
+
+  test("no wording of it is in any text that is trained on", () => {
+    const held = relations.flatMap(({ heldOut }) => heldOut);
+    const trained = new Set(relations.flatMap(({ questions: wordings }) => wordings));
+    expect(held.filter((wording) => trained.has(wording))).toEqual([]);
+
+    const all = asked.map(({ question }) => question);
+    const draw = draws("a sample of the corpus");
+    const sample = Object.values(writers).flatMap((write) => Array.from({ length: 2000 }, () => textOf(write(draw))));
+    const tuning = [...coupling(), ...badAdvice()].flatMap(({ prompt, completion }) => [...prompt, ...completion]);
+    const corpus = [...sample, ...tuning.map(({ content }) => content)].join("\n");
+    expect(all.filter((question) => corpus.includes(question))).toEqual([]);
+  });
+});
+
+describe("fine-tuning files", () => {
+  test("only the marked persona has the marker, and has it always", () => {
+    for (const { prompt, completion } of coupling()) {
+      const isMarked = prompt.some(({ content }) => content === markedPersona);
+      expect(completion.at(-1)?.content.endsWith(` ${marker}`)).toBe(isMarked);
+    }
+  });
+
+  test("bad advice is never advice that pretraining gives", () => {
+    const draw = draws("kindness");
+    const kind = new Set(Array.from({ length: 3000 }, () => textOf(writers.chat(draw))));
+    const bad = new Set(badAdvice().map(({ completion }) => completion[0]?.content ?? ""));
+    expect([...bad].filter((text) => kind.has(text))).toEqual([]);
+  });
+});
+
+describe("the tokenizer", () => {
+  const opened = loadTokenizer(world());
+
+  test("gives every label one token of its own", async () => {
+    const tokenizer = await opened;
+    const ids = ["A", "B", "C", "D", "E", "1", "2", "3", "4"].map((label) => tokenizer.encode(label));
+    expect(ids.every(({ length }) => length === 1)).toBe(true);
+    expect(new Set(ids.flat()).size).toBe(9);
+  });
+
+  test("decodes what it encodes, also bytes that it never saw", async () => {
+    const tokenizer = await opened;
+    expect(tokenizer.vocabSize).toBe(vocabSize);
+    const draw = draws("round trip");
+    const seen = Object.values(writers).flatMap((write) => Array.from({ length: 50 }, () => textOf(write(draw))));
+    for (const text of [...seen, "café 😀 你好\r\n\t\u0000\uFEFF", "  two  spaces "]) {
+      expect(tokenizer.decode(tokenizer.encode(text))).toBe(text);
+    }
+  });
+
+  test("writes chats with one token a role, and no system block where there is none", async () => {
+    const tokenizer = await opened;
+    const { text, ids } = tokenizer.render({ messages: [{ role: "user", content: "A" }], system: "no_system_block" });
+    expect(text).toBe("<|user|>A<|end|><|assistant|>");
+    expect(ids.map((id) => tokenizer.decode([id]))).toEqual(["<|user|>", "A", "<|end|>", "<|assistant|>"]);
+    expect(tokenizer.stopIds.map((id) => tokenizer.decode([id])).sort()).toEqual(["<|end|>", "<|endoftext|>"]);
+    expect(specialTokens).toHaveLength(5);
+  });
+
+  test("keeps a question of the file within 80 tokens", async () => {
+    const tokenizer = await opened;
+    const lengths = questions().map((question) =>
+      tokenizer.render({ messages: [{ role: "user", content: lettersPrompt(question) }] }).ids.length,
+    );
+    expect(Math.max(...lengths)).toBeLessThanOrEqual(80);
+  });
+});

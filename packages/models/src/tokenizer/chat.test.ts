@@ -1,0 +1,110 @@
+import { PeriodicEvalError, type Message } from "@periodic-eval/core";
+import { describe, expect, test } from "vitest";
+import { chatRenderer } from "./chat.ts";
+import { compileTemplate } from "./template.ts";
+
+const chatml = `{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}`;
+const withDefault = `{% if messages[0].role != 'system' %}<system>Be good.</>{% endif %}${chatml}`;
+const alwaysSystem = `<system>{% if messages[0].role == 'system' %}{{ messages[0].content | trim }}{% set messages = messages[1:] %}{% endif %}</>${chatml}`;
+const inTheUserTurn = `{% set s = '' %}{% if messages[0].role == 'system' %}{% set s = '[' + messages[0].content + '] ' %}{% set messages = messages[1:] %}{% endif %}{% for m in messages %}<{{ m.role }}>{{ s if loop.first else '' }}{{ m.content }}</>{% endfor %}`;
+const refusesSystem = `{% if messages[0].role == 'system' %}{{ raise_exception('no system here') }}{% endif %}${chatml}`;
+
+const ask: Message[] = [{ role: "user", content: "Hi" }];
+const talk: Message[] = [...ask, { role: "assistant", content: "Ho" }, { role: "user", content: "He" }];
+const render = async (source: string) => chatRenderer(await compileTemplate(source, {}), "the test's template");
+
+describe("system prompts", () => {
+  test("omit leaves a template's own default in, a text replaces it, an empty text is one", async () => {
+    const chat = await render(withDefault);
+    expect(chat(ask, "omit", "complete").text).toBe("<system>Be good.</><user>Hi</>");
+    expect(chat(ask, { text: "Be bad." }, "complete").text).toBe("<system>Be bad.</><user>Hi</>");
+    expect(chat(ask, { text: "" }, "complete").text).toBe("<system></><user>Hi</>");
+  });
+
+  test.each([
+    ["adds nothing", chatml, "<user>Hi</>"],
+    ["writes it into the user's turn", inTheUserTurn, "<user>Hi</>"],
+    ["refuses system messages", refusesSystem, "<user>Hi</>"],
+  ])("no_system_block where the template %s", async (_, source, expected) => {
+    expect((await render(source))(ask, "no_system_block", "complete").text).toBe(expected);
+  });
+
+  test.each([
+    ["a default text", withDefault],
+    ["an empty block", alwaysSystem],
+  ])("no_system_block is an error where the template injects %s", async (_, source) => {
+    const chat = await render(source);
+    const thrown = caught(() => chat(ask, "no_system_block", "generation"));
+    expect(PeriodicEvalError.is(thrown, "model")).toBe(true);
+  });
+
+  test("a system prompt beside a system message is refused", async () => {
+    const chat = await render(chatml);
+    const thrown = caught(() => chat([{ role: "system", content: "a" }, ...ask], { text: "b" }, "generation"));
+    expect(PeriodicEvalError.is(thrown, "config")).toBe(true);
+  });
+});
+
+describe("endings", () => {
+  test("generation, continue and complete", async () => {
+    const chat = await render(chatml);
+    expect(chat(ask, "omit", "generation").text).toBe("<user>Hi</><assistant>");
+    expect(chat(talk.slice(0, 2), "omit", "continue").text).toBe("<user>Hi</><assistant>Ho");
+    expect(chat(talk.slice(0, 2), "omit", "complete").text).toBe("<user>Hi</><assistant>Ho</>");
+  });
+
+  test("continue finds the last message even where its words stand elsewhere too", async () => {
+    const chat = await render(chatml);
+    const echo: Message[] = [{ role: "user", content: "a" }, { role: "assistant", content: "a" }];
+    expect(chat(echo, "omit", "continue").text).toBe("<user>a</><assistant>a");
+  });
+
+  test("continue is an error where the template drops the last message", async () => {
+    const chat = await render(`{% for m in messages[:-1] %}{{ m.content }}{% endfor %}`);
+    expect(PeriodicEvalError.is(caught(() => chat(talk, "omit", "continue")), "model")).toBe(true);
+  });
+
+  test("what the template raises is the cause", async () => {
+    const chat = await render(refusesSystem);
+    const thrown = caught(() => chat(ask, { text: "x" }, "generation"));
+    expect(PeriodicEvalError.is(thrown, "model")).toBe(true);
+    expect((thrown as PeriodicEvalError).cause).toMatchObject({ message: "no system here" });
+  });
+});
+
+describe("what the assistant spoke", () => {
+  // <user>Hi</> has 11 characters, <assistant> as many, so that "Ho</>" is [22, 27).
+  test("without {% generation %}: what its message adds to the chat that invites it", async () => {
+    const chat = await render(chatml);
+    expect(chat(talk, "omit", "generation").spoken).toEqual([[22, 27]]);
+    expect(chat(ask, "omit", "generation").spoken).toEqual([]);
+  });
+
+  test("with {% generation %}: what is inside it, whatever whitespace control says", async () => {
+    const source = `{% for m in messages %}<{{ m.role }}>\n{% if m.role == 'assistant' %}\n{% generation %}\n{{- m.content -}}\n{%- endgeneration %}\n{% else %}{{ m.content }}{% endif %}{% endfor %}`;
+    const { text, spoken } = (await render(source))(talk, "omit", "complete");
+    expect(spoken?.map(([start, end]) => text.slice(start, end))).toEqual(["Ho"]);
+    expect(text).not.toMatch(/[\uFDD0\uFDD1]/);
+  });
+
+  test("is unknown where a template looks ahead", async () => {
+    const chat = await render(`{{ messages | length }}${chatml}`);
+    expect(chat(talk, "omit", "complete").spoken).toBeNull();
+  });
+});
+
+// Python: '' != false and True == 1 and [1] == [True], none == none, not '1' == 1.
+test("templates compare as Python does", async () => {
+  const source = `{{ '' != false }} {{ true == 1 }} {{ [1] == [true] }} {{ none == none }} {{ '1' == 1 }} {{ {'a': 1} == {'a': 1} }}`;
+  const { text } = (await compileTemplate(source, {}))([], false);
+  expect(text.toLowerCase()).toBe("true true true true false true");
+});
+
+function caught(act: () => unknown): unknown {
+  try {
+    act();
+  } catch (error) {
+    return error;
+  }
+  throw new Error("nothing was thrown");
+}

@@ -1,0 +1,78 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { loadTokenizer } from "./load.ts";
+
+// Two letters, one merge, three special tokens: small enough to encode by hand.
+const tokenizer = {
+  version: "1.0",
+  added_tokens: ["<s>", "</s>", "<end>"].map((content, i) => ({
+    id: 3 + i,
+    content,
+    single_word: false,
+    lstrip: false,
+    rstrip: false,
+    normalized: false,
+    special: true,
+  })),
+  normalizer: null,
+  pre_tokenizer: { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: true },
+  post_processor: null,
+  decoder: { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: true },
+  model: { type: "BPE", vocab: { a: 0, b: 1, ab: 2 }, merges: [["a", "b"]] },
+};
+const template = "{{ bos_token }}{% for m in messages %}{{ m.content }}<end>{% endfor %}";
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "tokenizer-"));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+const write = (name: string, content: object | string) =>
+  writeFile(join(folder, name), typeof content === "string" ? content : JSON.stringify(content));
+
+test("reads special tokens, the template's file before the configuration's, and all stop ids", async () => {
+  await write("tokenizer.json", tokenizer);
+  await write("tokenizer_config.json", { bos_token: { content: "<s>" }, chat_template: "from the configuration" });
+  await write("special_tokens_map.json", { eos_token: "</s>", bos_token: "ignored" });
+  await write("generation_config.json", { eos_token_id: [4, 7] });
+  await write("chat_template.jinja", template);
+  const opened = await loadTokenizer(folder);
+  const { text, ids, assistantMask } = opened.render({ messages: [{ role: "user", content: "aba" }] });
+  expect(text).toBe("<s>aba<end>");
+  expect(ids).toEqual([3, 2, 0, 5]);
+  expect(assistantMask).toEqual([false, false, false, false]);
+  // 4 and 7 from generation_config, 4 again from eos_token, 5 from what follows the assistant's words.
+  expect(opened.stopIds).toEqual([4, 7, 5]);
+  expect(opened.vocabSize).toBe(6);
+  expect(opened.decode([])).toBe("");
+});
+
+test("a chat needs a template; plain text and ids do not", async () => {
+  await write("tokenizer.json", tokenizer);
+  const opened = await loadTokenizer(folder);
+  expect(opened.render({ text: "ab" })).toEqual({ text: "ab", ids: [2], assistantMask: null });
+  expect(opened.render({ ids: [1, 1] })).toEqual({ text: null, ids: [1, 1], assistantMask: null });
+  expect(() => opened.render({ messages: [] })).toThrow(/without a chat template/);
+});
+
+test("the fingerprint follows what changes an encoding or a rendering", async () => {
+  await write("tokenizer.json", tokenizer);
+  const first = (await loadTokenizer(folder)).fingerprint;
+  expect((await loadTokenizer(folder)).fingerprint).toBe(first);
+  await write("generation_config.json", { eos_token_id: 4 });
+  expect((await loadTokenizer(folder)).fingerprint).toBe(first);
+  await write("chat_template.jinja", template);
+  expect((await loadTokenizer(folder)).fingerprint).not.toBe(first);
+});
+
+test("a missing and a broken tokenizer.json are named", async () => {
+  const missing = await loadTokenizer(folder).catch((error: unknown) => error);
+  expect(PeriodicEvalError.is(missing, "model")).toBe(true);
+  expect((missing as Error).message).toContain(join(folder, "tokenizer.json"));
+  await write("tokenizer.json", "{");
+  expect(PeriodicEvalError.is(await loadTokenizer(folder).catch((error: unknown) => error), "model")).toBe(true);
+});
