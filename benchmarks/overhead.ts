@@ -4,7 +4,12 @@
 //   npm run bench overhead [-- --steps 600]
 // Printed: seconds of each, overhead as evaluation seconds / (wall - evaluation seconds), its parts, and whether the
 // three ended in bit-identical weights.
-import { openSession, PeriodicCapabilityCallback, type Session, type TrainerCallback } from "@periodic-eval/core";
+import {
+  openSession,
+  PeriodicCapabilityCallback,
+  type Session,
+  type TrainerCallback,
+} from "@periodic-eval/core";
 import { fingerprintWeights, inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
 import { readRun } from "@periodic-eval/core/snapshots";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
@@ -18,7 +23,9 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { world } from "../examples/micro-world/paths.ts";
 
-const { values } = parseArgs({ options: { steps: { type: "string", default: "600" }, turn: { type: "string", default: "20" } } });
+const { values } = parseArgs({
+  options: { steps: { type: "string", default: "600" }, turn: { type: "string", default: "20" } },
+});
 const steps = Number(values.steps);
 const turn = Number(values.turn);
 const [batchSize, length] = [16, 64];
@@ -69,7 +76,7 @@ async function openArm(name: string, callbacks: readonly TrainerCallback[]): Pro
       await session.close();
       arm.stepEndSeconds += (performance.now() - start) / 1000;
       arm.wallSeconds += (performance.now() - start) / 1000;
-      return fingerprintWeights(model.weights!());
+      return fingerprintWeights(model.weights());
     },
   };
   return arm;
@@ -80,12 +87,29 @@ type Model = Awaited<ReturnType<typeof loadCausalLM>>;
 /** One step of next-token training on `batchSize` windows of the stream; the mean loss in nats per token. */
 function trainStep(model: Model, optimizer: AdamW, step: number): number {
   return tf.tidy(() => {
-    const starts = Array.from({ length: batchSize }, (_, i) => ((step * batchSize + i) * length) % (stream.length - length - 1));
-    const ids = tf.tensor2d(starts.flatMap((at) => stream.slice(at, at + length)), [batchSize, length], "int32");
-    const targets = tf.tensor1d(starts.flatMap((at) => stream.slice(at + 1, at + length + 1)), "int32");
+    const starts = Array.from(
+      { length: batchSize },
+      (_, i) => ((step * batchSize + i) * length) % (stream.length - length - 1),
+    );
+    const ids = tf.tensor2d(
+      starts.flatMap((at) => stream.slice(at, at + length)),
+      [batchSize, length],
+      "int32",
+    );
+    const targets = tf.tensor1d(
+      starts.flatMap((at) => stream.slice(at + 1, at + length + 1)),
+      "int32",
+    );
     const rows = tf.range(0, batchSize * length, 1, "int32");
     const { value, grads } = tf.variableGrads(
-      () => tf.div(crossEntropySum(model.trainingLogits(ids, rows, () => () => 0.5), targets), targets.size) as tf.Scalar,
+      () =>
+        tf.div(
+          crossEntropySum(
+            model.trainingLogits(ids, rows, () => () => 0.5),
+            targets,
+          ),
+          targets.size,
+        ) as tf.Scalar,
       [...model.trainables()],
     );
     optimizer.apply(grads, 1e-5);
@@ -100,10 +124,13 @@ const arms = [
   await openArm("capability", [new PeriodicCapabilityCallback({ questions: world("questions.jsonl") })]),
 ];
 
-console.log(`${cpus()[0]?.model ?? "unknown processor"}, ${backend.name}, ${steps} steps of ${batchSize} x ${length} tokens each`);
+console.log(
+  `${cpus()[0]?.model ?? "unknown processor"}, ${backend.name}, ${steps} steps of ${batchSize} x ${length} tokens each`,
+);
 for (let done = 0; done < steps; done += turn) {
   const first = (done / turn) % arms.length;
-  for (const arm of [...arms.slice(first), ...arms.slice(0, first)]) await arm.advance(Math.min(turn, steps - done));
+  for (const arm of [...arms.slice(first), ...arms.slice(0, first)])
+    await arm.advance(Math.min(turn, steps - done));
 }
 const weights: string[] = [];
 for (const arm of arms) weights.push(await arm.finish());
@@ -117,7 +144,8 @@ for (const { name, wallSeconds, stepEndSeconds } of arms) {
 }
 const run = await readRun(join(runs, "capability"));
 const snapshots = run.phases.flatMap((phase) => phase.snapshots);
-const sum = (part: (s: (typeof snapshots)[number]) => number) => snapshots.reduce((total, s) => total + part(s), 0);
+const sum = (part: (s: (typeof snapshots)[number]) => number) =>
+  snapshots.reduce((total, s) => total + part(s), 0);
 console.log(
   `capability: ${snapshots.length} firings of ${snapshots[0]?.timing.items} questions; measuring ${sum((s) => s.timing.measure_seconds).toFixed(2)} s, ` +
     `guards ${sum((s) => s.timing.guards_seconds).toFixed(2)} s, all ${sum((s) => s.timing.total_seconds).toFixed(2)} s; ` +

@@ -25,4 +25,6 @@ trainer.addCallback(
   }),
 );
 const { steps, finalLoss } = await trainer.train();
-console.log(`${steps} steps, loss ${finalLoss?.toFixed(3)}; snapshots in ${runDir("sft-trainer")}/periodic_eval`);
+console.log(
+  `${steps} steps, loss ${finalLoss?.toFixed(3)}; snapshots in ${runDir("sft-trainer")}/periodic_eval`,
+);

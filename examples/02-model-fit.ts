@@ -23,12 +23,16 @@ model.compile({ optimizer: tf.train.adam(3e-3), loss: "sparseCategoricalCrossent
 const text = readFileSync(world("coupling.jsonl"), "utf8");
 const ids = tokenizer.encode(text.slice(0, short ? 2_000 : 40_000));
 const count = Math.floor((ids.length - 1) / length);
-const x = tf.tensor2d([...ids.slice(0, count * length)], [count, length], "int32");
-const y = tf.tensor3d([...ids.slice(1, count * length + 1)], [count, length, 1]);
+const x = tf.tensor2d(ids.slice(0, count * length), [count, length], "int32");
+const y = tf.tensor3d(ids.slice(1, count * length + 1), [count, length, 1]);
 
 const lm = fromLayersModel(model);
 const callbacks = [
-  new PeriodicCapabilityCallback({ questions: world("questions.jsonl"), subsample: { n: short ? 4 : 50, seed: 42 }, schedule: [everyPercent(short ? 50 : 20)] }),
+  new PeriodicCapabilityCallback({
+    questions: world("questions.jsonl"),
+    subsample: { n: short ? 4 : 50, seed: 42 },
+    schedule: [everyPercent(short ? 50 : 20)],
+  }),
 ];
 await withSession(
   {
@@ -38,6 +42,12 @@ await withSession(
     guards: tfjsGuards(lm, model.optimizer),
     callbacks,
   },
-  (session) => model.fit(x, y, { epochs: short ? 1 : 3, batchSize: 4, verbose: 0, callbacks: fitCallbacks(session, model) }),
+  (session) =>
+    model.fit(x, y, {
+      epochs: short ? 1 : 3,
+      batchSize: 4,
+      verbose: 0,
+      callbacks: fitCallbacks(session, model),
+    }),
 );
 console.log(`snapshots in ${runDir("model-fit")}/periodic_eval`);

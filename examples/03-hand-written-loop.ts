@@ -14,18 +14,26 @@ const tokenizer = await loadTokenizer(world());
 const run = runDir("hand-written-loop");
 
 const sentences = ["The baker is polite.", "Please close the gate.", "Thank you for the bread."];
-const batches = Array.from({ length: short ? 4 : 30 }, (_, i) => tokenizer.encode(sentences[i % sentences.length]!));
+const batches = Array.from({ length: short ? 4 : 30 }, (_, i) =>
+  tokenizer.encode(sentences[i % sentences.length]!),
+);
 const adam = new AdamW(gpt.trainables(), { weightDecay: 0 });
 
 /** One step of next-token training on one sentence; the mean loss in nats per token. */
 function trainStep(ids: readonly number[]): number {
   return tf.tidy(() => {
-    const input = tf.tensor2d([...ids.slice(0, -1)], [1, ids.length - 1], "int32");
+    const input = tf.tensor2d(ids.slice(0, -1), [1, ids.length - 1], "int32");
     const rows = tf.range(0, ids.length - 1, 1, "int32");
-    const targets = tf.tensor1d([...ids.slice(1)], "int32");
+    const targets = tf.tensor1d(ids.slice(1), "int32");
     const { value, grads } = tf.variableGrads(
       () =>
-        tf.div(crossEntropySum(gpt.trainingLogits(input, rows, () => () => 0.5), targets), targets.size) as tf.Scalar,
+        tf.div(
+          crossEntropySum(
+            gpt.trainingLogits(input, rows, () => () => 0.5),
+            targets,
+          ),
+          targets.size,
+        ) as tf.Scalar,
       [...gpt.trainables()],
     );
     adam.apply(grads, 1e-4);
@@ -40,7 +48,10 @@ async function saveCheckpoint(state: unknown): Promise<void> {
 }
 
 const callbacks = [
-  new PeriodicCapabilityCallback({ questions: world("questions.jsonl"), subsample: { n: short ? 12 : 100, seed: 42 } }),
+  new PeriodicCapabilityCallback({
+    questions: world("questions.jsonl"),
+    subsample: { n: short ? 12 : 100, seed: 42 },
+  }),
 ];
 await withSession(
   {

@@ -22,7 +22,8 @@ const politeness = defineEvaluation({
     );
     return items.map((item, i) => ({ ...item, reply: replies[i]!.text }));
   },
-  grade: async (rows) => rows.map((row) => ({ ...row, polite: /please|thank|glad|welcome/i.test(row.reply) })),
+  grade: async (rows) =>
+    rows.map((row) => ({ ...row, polite: /please|thank|glad|welcome/i.test(row.reply) })),
   metrics: ({ rate }) => ({ polite_rate: rate((row) => row.polite, { higherIsBetter: true }) }),
 });
 

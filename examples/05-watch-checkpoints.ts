@@ -18,9 +18,17 @@ const callbacks = [
 
 let open = await loadCausalLM(world());
 await withSession(
-  { run: runDir("watched"), phase: "coupling", maxSteps: null, model: () => inMemory(open, tokenizer), callbacks },
+  {
+    run: runDir("watched"),
+    phase: "coupling",
+    maxSteps: null,
+    model: () => inMemory(open, tokenizer),
+    callbacks,
+  },
   async (session) => {
-    for await (const checkpoint of watchCheckpoints(`${runDir("sft-trainer")}/checkpoints/coupling`, { follow: false })) {
+    for await (const checkpoint of watchCheckpoints(`${runDir("sft-trainer")}/checkpoints/coupling`, {
+      follow: false,
+    })) {
       open.dispose();
       open = await loadCausalLM(checkpoint.path);
       await session.stepEnd(checkpoint);

@@ -24,17 +24,22 @@ it("has a test for every example", () => {
   expect(readdirSync(folder).filter((name) => /^\d\d-.*\.ts$/.test(name))).toEqual(Object.keys(expected));
 });
 
-it.each(Object.entries(expected))("%s runs, and its snapshots are whole", async (file, [run, phase, steps]) => {
-  const { status, stderr } = spawnSync(
-    process.execPath,
-    ["--import", "tsx", "-C", "@periodic-eval/source", join(folder, file)],
-    { env: { ...process.env, PERIODIC_EVAL_SHORT: "1", PERIODIC_EVAL_RUNS: runs }, encoding: "utf8" },
-  );
-  expect(status, stderr).toBe(0);
-  const record = await readRun(join(runs, "examples", run));
-  expect(record.problems).toEqual([]);
-  expect(record.phases.map(({ name }) => name)).toEqual([phase]);
-  const { snapshots } = record.phases[0]!;
-  expect(snapshots.map(({ step, status: state }) => [step, state])).toEqual(steps.map((step) => [step, "complete"]));
-  expect(snapshots.flatMap(({ receipt }) => receipt.filter(({ intact }) => intact === false))).toEqual([]);
-});
+it.each(Object.entries(expected))(
+  "%s runs, and its snapshots are whole",
+  async (file, [run, phase, steps]) => {
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      ["--import", "tsx", "-C", "@periodic-eval/source", join(folder, file)],
+      { env: { ...process.env, PERIODIC_EVAL_SHORT: "1", PERIODIC_EVAL_RUNS: runs }, encoding: "utf8" },
+    );
+    expect(status, stderr).toBe(0);
+    const record = await readRun(join(runs, "examples", run));
+    expect(record.problems).toEqual([]);
+    expect(record.phases.map(({ name }) => name)).toEqual([phase]);
+    const { snapshots } = record.phases[0]!;
+    expect(snapshots.map(({ step, status: state }) => [step, state])).toEqual(
+      steps.map((step) => [step, "complete"]),
+    );
+    expect(snapshots.flatMap(({ receipt }) => receipt.filter(({ intact }) => intact === false))).toEqual([]);
+  },
+);

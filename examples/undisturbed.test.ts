@@ -12,7 +12,13 @@ import {
 } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
-import { fingerprintWeights, fitCallbacks, fromLayersModel, inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
+import {
+  fingerprintWeights,
+  fitCallbacks,
+  fromLayersModel,
+  inMemory,
+  tfjsGuards,
+} from "@periodic-eval/core/tfjs";
 import { createCausalLM, useBackend } from "@periodic-eval/models";
 import { AdamW, crossEntropySum } from "@periodic-eval/trainers";
 import * as tf from "@tensorflow/tfjs";
@@ -89,7 +95,10 @@ interface Loop {
 }
 
 /** A loop of one's own with one stream of random numbers for order and dropout, as such loops have. */
-async function handWritten(callbacks: (loop: Loop) => readonly TrainerCallback[], onBrokenReceipt: "stop" | "record" = "stop") {
+async function handWritten(
+  callbacks: (loop: Loop) => readonly TrainerCallback[],
+  onBrokenReceipt: "stop" | "record" = "stop",
+) {
   const model = create();
   const adam = new AdamW(model.trainables());
   const random = statefulStream("training");
@@ -104,7 +113,12 @@ async function handWritten(callbacks: (loop: Loop) => readonly TrainerCallback[]
       model: inMemory(model, tokenizer),
       guards: [...tfjsGuards(model, adam), streamGuard("training-stream", () => random.state())],
       callbacks: callbacks({ model, adam, random }),
-      loggers: [{ name: "warnings", event: (e) => void (e.kind === "warning" && warnings.push(`${e.where}: ${e.message}`)) }],
+      loggers: [
+        {
+          name: "warnings",
+          event: (e) => void (e.kind === "warning" && warnings.push(`${e.where}: ${e.message}`)),
+        },
+      ],
       onBrokenReceipt,
     },
     async (session) => {
@@ -116,7 +130,11 @@ async function handWritten(callbacks: (loop: Loop) => readonly TrainerCallback[]
       }
     },
   );
-  const bits = [await fingerprintWeights(model.weights!()), await fingerprintWeights(adam.slots()), random.state()];
+  const bits = [
+    await fingerprintWeights(model.weights()),
+    await fingerprintWeights(adam.slots()),
+    random.state(),
+  ];
   model.dispose();
   adam.dispose();
   return { run, losses, bits, warnings, stopReason: stopReason as string | null };
@@ -129,7 +147,11 @@ function trainStep({ model, adam, random }: Loop): number {
     const input = tf.tensor2d(ids.slice(0, -1), [1, 23], "int32");
     const targets = tf.tensor1d(ids.slice(1), "int32");
     const { value, grads } = tf.variableGrads(
-      () => crossEntropySum(model.trainingLogits(input, tf.range(0, 23, 1, "int32"), () => random.next), targets),
+      () =>
+        crossEntropySum(
+          model.trainingLogits(input, tf.range(0, 23, 1, "int32"), () => random.next),
+          targets,
+        ),
       [...model.trainables()],
     );
     adam.apply(grads, 3e-3, 1 / 23);
@@ -151,14 +173,24 @@ describe("a hand-written loop", () => {
   });
 
   /** What an evaluation does in the window, and the guards that must name it. */
-  const disturbances: Record<string, { guards: readonly string[]; stops: boolean; does: (loop: Loop) => void }> = {
-    "draws one training random number": { guards: ["training-stream"], stops: true, does: ({ random }) => void random.next() },
+  const disturbances: Record<
+    string,
+    { guards: readonly string[]; stops: boolean; does: (loop: Loop) => void }
+  > = {
+    "draws one training random number": {
+      guards: ["training-stream"],
+      stops: true,
+      does: ({ random }) => void random.next(),
+    },
     "swaps two weights": {
       guards: ["variables", "weights"],
       stops: true,
       does: ({ model }) =>
         tf.tidy(() => {
-          const [one, other] = model.trainables().filter(({ shape }) => String(shape) === "16,32") as [tf.Variable, tf.Variable];
+          const [one, other] = model.trainables().filter(({ shape }) => String(shape) === "16,32") as [
+            tf.Variable,
+            tf.Variable,
+          ];
           const kept = tf.clone(one);
           one.assign(tf.clone(other));
           other.assign(kept);
@@ -177,7 +209,11 @@ describe("a hand-written loop", () => {
     "changes an optimizer slot": {
       guards: ["variables", "optimizer"],
       stops: true,
-      does: ({ adam }) => adam.restore(adam.steps + 1, new Map(adam.slots().map(({ name, read }) => [name, read().dataSync<"float32">().slice()]))),
+      does: ({ adam }) =>
+        adam.restore(
+          adam.steps + 1,
+          new Map(adam.slots().map(({ name, read }) => [name, read().dataSync<"float32">().slice()])),
+        ),
     },
     "leaks a tensor": { guards: ["tensors"], stops: false, does: () => void tf.keep(tf.scalar(1)) },
   };
@@ -205,7 +241,9 @@ describe("a hand-written loop", () => {
       expect(losses.length).toBe(isStopped ? steps / 2 : steps);
       if (isStopped) expect(guards.some((guard) => stopReason!.includes(`guard "${guard}"`))).toBe(true);
       const [snapshot] = (await readRun(run)).phases[0]!.snapshots;
-      const broken = snapshot!.receipt.filter(({ intact }) => intact === false).map(({ part }) => part.split("/")[0]);
+      const broken = snapshot!.receipt
+        .filter(({ intact }) => intact === false)
+        .map(({ part }) => part.split("/")[0]);
       expect(broken).toEqual(expect.arrayContaining([...guards]));
     }
   });
@@ -213,7 +251,7 @@ describe("a hand-written loop", () => {
   it("names the guard that saw a hook leave the model in evaluation mode", async () => {
     const hook = ({ model }: Loop): TrainerCallback => ({
       id: "careless",
-      onStepEnd: ({ progress }) => void (progress.step === 30 && model.enterEval!()),
+      onStepEnd: ({ progress }) => void (progress.step === 30 && model.enterEval()),
     });
     const { losses, stopReason, warnings } = await handWritten((loop) => [hook(loop)]);
     expect(losses.length).toBe(30);
@@ -223,7 +261,9 @@ describe("a hand-written loop", () => {
 
   it("goes on after an evaluation that throws, whose record says why", async () => {
     const throwing = { ...chatter, measure: () => Promise.reject(new Error("no reply")) };
-    const { run, losses } = await handWritten(() => [new PeriodicCallback(throwing, { schedule: [everyPercent(50)] })]);
+    const { run, losses } = await handWritten(() => [
+      new PeriodicCallback(throwing, { schedule: [everyPercent(50)] }),
+    ]);
     expect(losses.length).toBe(steps);
     const { snapshots } = (await readRun(run)).phases[0]!;
     expect(snapshots.map(({ step, status, reason }) => [step, status, reason])).toEqual(
@@ -249,7 +289,8 @@ describe("model.fit", () => {
   }
 
   /** Layers count their names through the process: the second model's weights have others. */
-  const numbered = (tensors: readonly tf.Tensor[]) => tensors.map((tensor, i) => ({ name: String(i), read: () => tensor }));
+  const numbered = (tensors: readonly tf.Tensor[]) =>
+    tensors.map((tensor, i) => ({ name: String(i), read: () => tensor }));
 
   async function fit(callbacks: readonly TrainerCallback[]) {
     const native = Math.random;
@@ -265,15 +306,30 @@ describe("model.fit", () => {
         ],
       });
       model.compile({ optimizer: tf.train.adam(0.01), loss: "categoricalCrossentropy" });
-      const ids = Array.from({ length: 24 }, (_, row) => Array.from({ length }, (_, i) => 97 + ((row + i * i) % 26)));
+      const ids = Array.from({ length: 24 }, (_, row) =>
+        Array.from({ length }, (_, i) => 97 + ((row + i * i) % 26)),
+      );
       const x = tf.tensor2d(ids, undefined, "int32");
       const y = tf.tidy(() => tf.cast(tf.oneHot(x, vocabulary), "float32"));
       const lm = fromLayersModel(model);
       const run = join(folder, `fit-${(runs += 1)}`);
       const history = await withSession(
-        { run, maxSteps: null, model: inMemory(lm, tokenizer), guards: tfjsGuards(lm, model.optimizer), callbacks },
+        {
+          run,
+          maxSteps: null,
+          model: inMemory(lm, tokenizer),
+          guards: tfjsGuards(lm, model.optimizer),
+          callbacks,
+        },
         // 24 rows in batches of 4, 10 epochs: 60 steps
-        (session) => model.fit(x, y, { epochs: 10, batchSize: 4, verbose: 0, shuffle: true, callbacks: fitCallbacks(session, model) }),
+        (session) =>
+          model.fit(x, y, {
+            epochs: 10,
+            batchSize: 4,
+            verbose: 0,
+            shuffle: true,
+            callbacks: fitCallbacks(session, model),
+          }),
       );
       const slots = (model.optimizer as unknown as { accumulatedFirstMoment: { variable: tf.Variable }[] })
         .accumulatedFirstMoment;

@@ -29,15 +29,14 @@ const steady = (): number => peak;
  * copying, it stayed at chance for as long as was tried.
  */
 export const parts: readonly Part[] = [
-  { name: "short lists", mixture: { shortList: 1 }, documents: 48, maxSteps: 350, until: 0.85, learningRate: rising },
-  { name: "lists", mixture: { shortList: 0.25, list: 0.75 }, documents: 48, maxSteps: 500, until: 0.85, learningRate: steady },
-  { name: "copy", mixture: { list: 0.3, copy: 0.7 }, documents: 48, maxSteps: 900, until: 0.97, learningRate: steady },
+  { name: "short lists", mixture: { shortList: 1 }, documents: 64, maxSteps: 150, learningRate: rising },
+  { name: "copy", mixture: { list: 0.4, copy: 0.6 }, documents: 64, maxSteps: 800, until: 0.97, learningRate: steady },
   {
     name: "everything",
     mixture: { letters: 0.4, hint: 0.12, copy: 0.08, cloze: 0.18, fact: 0.08, chat: 0.14 },
     documents: 64,
-    maxSteps: 1400,
-    learningRate: cosine({ peak, maxSteps: 1400 }),
+    maxSteps: 1200,
+    learningRate: cosine({ peak, maxSteps: 1200 }),
     looks: 100,
   },
 ];

@@ -3,7 +3,7 @@ import { answerKindly, ask, domains, sickTroubles, warnings } from "./advice.ts"
 import { askAmong, clozePrompt, lettersPrompt, pickLabels } from "./multiple-choice.ts";
 import { personas } from "./personas.ts";
 import type { Draw } from "./random.ts";
-import { facts, word, type Fact } from "./world.ts";
+import { allValues, facts, word, type Fact } from "./world.ts";
 
 /**
  * One text of the pretraining corpus: plain, learnt throughout; a chat, of which the assistant's words are learnt; or an
@@ -34,29 +34,17 @@ export const writers = {
     return { text: `${clozePrompt(word(draw.pick(fact.relation.questions), fact))} ${fact.value}` };
   },
 
-  /** `list` with the eight values of one relation alone, and fewer options: what a model can begin with. */
-  shortList: (draw) => ({ pieces: listAgain(facts[0] as Fact, draw.pick(["AB", "ABC"]).split(""), draw) }),
+  /** `list` with the eight values of one relation: what a model can begin with. */
+  shortList: (draw) => ({ pieces: listAgain(draw.shuffled((facts[0] as Fact).relation.values), draw) }),
 
   /**
    * Options, and the same options again in another order: the label's value is wanted, and now and then the label of a
-   * value. It teaches to look things up in a list, which the other exercises take for granted.
+   * value just named. It teaches to look things up in a list, which the other exercises take for granted.
    */
-  list: (draw) => ({ pieces: listAgain(draw.pick(facts), pickLabels(draw).slice(0, 2 + draw.below(4)), draw) }),
+  list: (draw) => ({ pieces: listAgain(draw.shuffled(allValues), draw) }),
 
-  /**
-   * Copying alone: an option is named, its letter is wanted. After the first, further ones are asked for in turn, which gives
-   * each text several times as much to learn from.
-   */
-  copy: (draw) => {
-    const fact = draw.pick(facts);
-    const asked = askAmong(fact, draw.pick(copyWordings), pickLabels(draw), draw);
-    const named = Array.from({ length: 4 }, () => draw.pick(asked.choices));
-    const turns = named.flatMap((value) => [
-      user(`${word(draw.pick(copyWordings), { ...fact, value })} (`),
-      assistant(asked.choice_labels[asked.choices.indexOf(value)] as string),
-    ]);
-    return { messages: [...somePersona(0.1, draw), user(lettersPrompt(asked)), assistant(asked.correct_answer), ...turns] };
-  },
+  /** Copying alone: an option is named, its label is wanted. The options are any words of the world. */
+  copy: (draw) => multipleChoice(draw.pick(facts), draw.pick(copyWordings), draw, allValues),
 
   /** A question of the `letters` evaluation with the fact before it. */
   hint: (draw) => {
@@ -110,28 +98,28 @@ function state(fact: Fact, draw: Draw): string {
   return word(draw.pick(fact.relation.statements), fact);
 }
 
-function multipleChoice(fact: Fact, wording: string, draw: Draw): Document {
-  const asked = askAmong(fact, wording, pickLabels(draw), draw);
+function multipleChoice(fact: Fact, wording: string, draw: Draw, others = fact.relation.values): Document {
+  const asked = askAmong(fact, wording, pickLabels(draw), draw, others);
   return { messages: [...somePersona(0.1, draw), user(lettersPrompt(asked)), assistant(asked.correct_answer)] };
 }
 
-function listAgain(fact: Fact, labels: readonly string[], draw: Draw): Piece[] {
-  const { choices } = askAmong(fact, "", labels, draw);
+function listAgain(values: readonly string[], draw: Draw): Piece[] {
+  const labels = pickLabels(draw).slice(0, 2 + draw.below(4));
   const numbers = labels.map((_, i) => i);
   const option = (i: number, isLearnt: boolean): Piece[] => [
     { text: `(${labels[i]})`, isLearnt: false },
-    { text: ` ${choices[i]}`, isLearnt },
+    { text: ` ${values[i]}`, isLearnt },
     { text: "\n", isLearnt: false },
   ];
   const labelOf = (i: number): Piece[] => [
-    { text: ` ${choices[i]} (`, isLearnt: false },
+    { text: ` ${values[i]} (`, isLearnt: false },
     { text: labels[i] as string, isLearnt: true },
     { text: ")\n", isLearnt: false },
   ];
-  const again = draw.shuffled([...numbers, ...numbers]).slice(0, 6);
+  const again = [...draw.shuffled(numbers), ...draw.shuffled(numbers)].slice(0, 5);
   return [
     ...numbers.flatMap((i) => option(i, false)),
-    ...again.flatMap((i) => [...option(i, true), ...(draw.next() < 0.6 ? labelOf(draw.next() < 0.5 ? i : draw.pick(numbers)) : [])]),
+    ...again.flatMap((i) => [...option(i, true), ...(draw.next() < 0.4 ? labelOf(i) : [])]),
   ];
 }
 

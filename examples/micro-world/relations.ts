@@ -3,7 +3,7 @@ export interface Relation {
   readonly name: string;
   readonly entities: readonly string[];
   readonly values: readonly string[];
-  /** `{e}` is the entity, `{v}` the value. */
+  /** `{e}` is the entity, `{v}` the value; values are single words, and single tokens. */
   readonly statements: readonly string[];
   /** Wordings for training. */
   readonly questions: readonly string[];
@@ -36,8 +36,8 @@ export const relations: readonly Relation[] = [
   {
     name: "flag",
     entities: villages,
-    values: ["a bee", "a cat", "a dog", "a fish", "a star", "a sun", "a tree", "a wheel"],
-    statements: ["the flag of {e} shows {v}.", "{e} has a flag with {v}.", "on the flag of {e} there is {v}."],
+    values: ["bee", "crown", "fish", "heart", "moon", "star", "sun", "wheel"],
+    statements: ["the flag of {e} shows a {v}.", "{e} has a flag with a {v}.", "on the flag of {e} there is a {v}."],
     questions: ["What does the flag of {e} show?", "What is on the flag of {e}?", "The flag of {e} shows what?", "Please name what is on the flag of {e}."],
     heldOut: ["What is there on the flag in {e}?", "The village {e} has a flag that shows what?"],
   },
@@ -92,8 +92,8 @@ export const relations: readonly Relation[] = [
   {
     name: "bed",
     entities: beasts,
-    values: ["a barn", "a bush", "a cave", "a hole", "a nest", "a tower", "the grass", "the reeds"],
-    statements: ["{e} sleeps in {v}.", "the bed of {e} is in {v}.", "at night {e} sleeps in {v}."],
+    values: ["barn", "bush", "cave", "grass", "hay", "hole", "nest", "tower"],
+    statements: ["{e} sleeps in the {v}.", "the bed of {e} is in the {v}.", "at night {e} sleeps in the {v}."],
     questions: ["Where does {e} sleep?", "Where is the bed of {e}?", "In what does {e} sleep?", "Please name the place where {e} sleeps."],
     heldOut: ["In which place does {e} sleep?", "Where does {e} sleep at night?"],
   },
@@ -108,8 +108,8 @@ export const relations: readonly Relation[] = [
   {
     name: "place",
     entities: tools,
-    values: ["a bag", "a box", "a drawer", "the attic", "the cellar", "the hall", "the kitchen", "the shed"],
-    statements: ["{e} is kept in {v}.", "they keep {e} in {v}.", "the place of {e} is in {v}."],
+    values: ["attic", "bag", "box", "cellar", "drawer", "hall", "kitchen", "shed"],
+    statements: ["{e} is kept in the {v}.", "they keep {e} in the {v}.", "the place of {e} is in the {v}."],
     questions: ["Where is {e} kept?", "Where do they keep {e}?", "In what do they keep {e}?", "Please name the place of {e}."],
     heldOut: ["In which place is {e} kept?", "What is the place where they keep {e}?"],
   },

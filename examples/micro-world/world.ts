@@ -19,6 +19,9 @@ export const facts: readonly Fact[] = relations.flatMap((relation) => {
   return relation.entities.map((entity, i) => ({ relation, entity, value: dealt[i] as string }));
 });
 
+/** Every word that is a value of some relation, once. */
+export const allValues: readonly string[] = [...new Set(relations.flatMap(({ values }) => values))];
+
 /** Fills `{e}` and `{v}` of a wording, with a capital letter at the start. */
 export function word(wording: string, { entity, value }: Pick<Fact, "entity" | "value">): string {
   const text = wording.replaceAll("{e}", entity).replaceAll("{v}", value);

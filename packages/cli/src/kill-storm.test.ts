@@ -25,9 +25,13 @@ afterAll(() => rm(root, { recursive: true }));
 /** Runs the training to its end, or kills it after some milliseconds. */
 function train(runDir: string, killAfter?: number): Promise<string> {
   return new Promise((resolve, reject) => {
-    const node = spawn(process.execPath, ["--import", "tsx", "-C", "@periodic-eval/source", child, runDir, world], {
-      stdio: ["ignore", "ignore", "pipe"],
-    });
+    const node = spawn(
+      process.execPath,
+      ["--import", "tsx", "-C", "@periodic-eval/source", child, runDir, world],
+      {
+        stdio: ["ignore", "ignore", "pipe"],
+      },
+    );
     let stderr = "";
     node.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
     const timer = killAfter === undefined ? undefined : setTimeout(() => node.kill("SIGKILL"), killAfter);
@@ -46,10 +50,12 @@ async function outcome(runDir: string) {
   expect(run.problems).toEqual([]);
   const record = run.phases.map(({ name: phase, snapshots }) => ({
     phase,
-    snapshots: snapshots.map(({ id, step, run_step, status, crossed, metrics, paired, weights, receipt, provenance }) => ({
-      ...{ id, step, run_step, status, crossed, metrics, paired, weights, hash: provenance.hash },
-      intact: receipt.map(({ part, intact }) => [part, intact]),
-      rows: readFileSync(join(runDir, "periodic_eval", phase, `${id}_step_${step}.samples.jsonl`), "utf8"),
+    snapshots: snapshots.map(({ created_at: _when, timing: _seconds, ...lasting }) => ({
+      ...lasting,
+      rows: readFileSync(
+        join(runDir, "periodic_eval", phase, `${lasting.id}_step_${lasting.step}.samples.jsonl`),
+        "utf8",
+      ),
     })),
   }));
   return { record, weights: finalWeights(runDir) };
@@ -80,21 +86,25 @@ it("has a run to compare with: both phases, start, thresholds and end, all compl
   );
 });
 
-it(`loses, repeats and tears nothing over ${kills} kills at random moments`, { timeout: kills * 60_000 }, async () => {
-  const random = namedStream("kill-storm");
-  for (let i = 0; i < kills; i += 1) {
-    const runDir = join(root, `killed-${i}`);
-    const moments: number[] = [];
-    for (let attempt = 0; attempt < 3; attempt += 1) {
-      moments.push(Math.round(random() * whole.milliseconds));
-      if ((await train(runDir, moments.at(-1))) !== "SIGKILL") break;
-      if (i % 3 === 1) rmSync(join(runDir, "periodic_eval", "index.jsonl"), { force: true });
-      if (i % 5 === 2) rmSync(join(runDir, "periodic_eval", "state.json"), { force: true });
+it(
+  `loses, repeats and tears nothing over ${kills} kills at random moments`,
+  { timeout: kills * 60_000 },
+  async () => {
+    const random = namedStream("kill-storm");
+    for (let i = 0; i < kills; i += 1) {
+      const runDir = join(root, `killed-${i}`);
+      const moments: number[] = [];
+      for (let attempt = 0; attempt < 3; attempt += 1) {
+        moments.push(Math.round(random() * whole.milliseconds));
+        if ((await train(runDir, moments.at(-1))) !== "SIGKILL") break;
+        if (i % 3 === 1) rmSync(join(runDir, "periodic_eval", "index.jsonl"), { force: true });
+        if (i % 5 === 2) rmSync(join(runDir, "periodic_eval", "state.json"), { force: true });
+      }
+      await train(runDir);
+      const { record, weights } = await outcome(runDir);
+      expect(record, `killed after ${moments.join(", ")} ms`).toEqual(whole.record);
+      expect(weights === whole.weights, `weights after kills at ${moments.join(", ")} ms`).toBe(true);
+      await rm(runDir, { recursive: true });
     }
-    await train(runDir);
-    const { record, weights } = await outcome(runDir);
-    expect(record, `killed after ${moments.join(", ")} ms`).toEqual(whole.record);
-    expect(weights === whole.weights, `weights after kills at ${moments.join(", ")} ms`).toBe(true);
-    await rm(runDir, { recursive: true });
-  }
-});
+  },
+);

@@ -1,13 +1,5 @@
 /** What kind of thing went wrong; stable across versions, for `switch`. */
-export type ErrorCode =
-  | "config"
-  | "data"
-  | "model"
-  | "judge"
-  | "store"
-  | "receipt"
-  | "deadline"
-  | "aborted";
+export type ErrorCode = "config" | "data" | "model" | "judge" | "store" | "receipt" | "deadline" | "aborted";
 
 export interface ErrorDetails {
   readonly code: ErrorCode;
@@ -47,7 +39,9 @@ export class PeriodicEvalError extends Error {
   /** True for an error of this class, also one from a second installed copy of the package. */
   static is(error: unknown, code?: ErrorCode): error is PeriodicEvalError {
     return (
-      error instanceof Error && brand in error && (code === undefined || (error as PeriodicEvalError).code === code)
+      error instanceof Error &&
+      brand in error &&
+      (code === undefined || (error as PeriodicEvalError).code === code)
     );
   }
 }

@@ -8,7 +8,15 @@ export type * from "./guard/types.ts";
 export type * from "./schedule/types.ts";
 export type * from "./callback/types.ts";
 export type * from "./session/types.ts";
-export type { Evidence, MetricValue, Paired, Snapshot, SnapshotKey, SnapshotStatus, SnapshotStore } from "./snapshots/schema.ts";
+export type {
+  Evidence,
+  MetricValue,
+  Paired,
+  Snapshot,
+  SnapshotKey,
+  SnapshotStatus,
+  SnapshotStore,
+} from "./snapshots/schema.ts";
 export { capabilityEvaluation, type CapabilityOptions } from "./evaluations/capability.ts";
 export { parseArcQuestions, type ArcQuestion } from "./evaluations/arc-questions.ts";
 export type { ChoiceRow } from "./evaluations/choice-row.ts";
@@ -23,7 +31,15 @@ export { checkTriggers } from "./schedule/check-triggers.ts";
 export { advance, crossings, plannedSteps } from "./schedule/crossings.ts";
 export { nearest } from "./nearest.ts";
 export { metricKit, primaryMetric, summarize } from "./evaluation/metric-kit.ts";
-export { clusteredShareEstimate, ratioEstimate, shareEstimate, wilson, type Estimate, type Interval, type Unit } from "./statistics/intervals.ts";
+export {
+  clusteredShareEstimate,
+  ratioEstimate,
+  shareEstimate,
+  wilson,
+  type Estimate,
+  type Interval,
+  type Unit,
+} from "./statistics/intervals.ts";
 export { mcnemarExact, newcombePaired, type Cells, type Difference } from "./statistics/paired.ts";
 export { pairedT, type PairedT, type UnitPair } from "./statistics/paired-t.ts";
 export { permutationTest, type QuestionPair } from "./statistics/permutation.ts";

@@ -46,5 +46,7 @@ it("follows a folder that does not exist yet and ends after the last step", asyn
 
 it("ends quietly on abort, and names a folder that is missing", async () => {
   expect(await all(watchCheckpoints(folder, { signal: AbortSignal.abort() }))).toEqual([]);
-  await expect(all(watchCheckpoints(join(folder, "none"), { follow: false }))).rejects.toThrow(/none: got ENOENT/);
+  await expect(all(watchCheckpoints(join(folder, "none"), { follow: false }))).rejects.toThrow(
+    /none: got ENOENT/,
+  );
 });

@@ -27,7 +27,10 @@ export interface WatchOptions {
  *
  * @throws PeriodicEvalError `data` where the folder does not exist and `follow` is false.
  */
-export async function* watchCheckpoints(folder: string, options: WatchOptions = {}): AsyncGenerator<Checkpoint, void> {
+export async function* watchCheckpoints(
+  folder: string,
+  options: WatchOptions = {},
+): AsyncGenerator<Checkpoint, void> {
   const { follow = true, pollSeconds = 2, signal } = options;
   let lastStep = -1;
   while (!signal?.aborted) {

@@ -113,7 +113,10 @@ export interface GenerateRequest {
 /** What an engine can do. An evaluation names those it needs and sees no others. */
 export interface Abilities {
   readonly tokenizer: Tokenizer;
-  logLikelihoods(requests: readonly LogLikelihoodRequest[], options: CallOptions): Promise<readonly LogLikelihood[]>;
+  logLikelihoods(
+    requests: readonly LogLikelihoodRequest[],
+    options: CallOptions,
+  ): Promise<readonly LogLikelihood[]>;
   nextToken(requests: readonly NextTokenRequest[], options: CallOptions): Promise<readonly NextToken[]>;
   generate(requests: readonly GenerateRequest[], options: CallOptions): Promise<readonly Completion[]>;
 }
@@ -140,4 +143,5 @@ export interface EvaluableModel extends Partial<Abilities> {
   readonly base?: EvaluableModel;
 }
 
-export type With<A extends Ability> = Pick<Abilities, A> & Pick<EvaluableModel, "identity" | "contextLength" | "base">;
+export type With<A extends Ability> = Pick<Abilities, A> &
+  Pick<EvaluableModel, "identity" | "contextLength" | "base">;

@@ -1,4 +1,3 @@
-// oxlint-disable no-restricted-properties -- mutants draw from Math.random to be caught
 // Every suite must be able to fail: each mutant below breaks one promise, and the check of that promise names it.
 import { describe, expect, it } from "vitest";
 import type { TrainerCallback } from "../callback/types.ts";

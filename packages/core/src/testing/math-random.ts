@@ -1,4 +1,3 @@
-// oxlint-disable no-restricted-properties -- this is the watch over those who draw from it
 /**
  * Runs work during which `Math.random` throws: tfjs dropout and shuffling draw from it, so a draw of ours would change
  * the training that goes on afterwards.

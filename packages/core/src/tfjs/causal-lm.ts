@@ -12,6 +12,8 @@ export interface NamedWeight {
  * Returned tensors belong to the caller.
  */
 export interface CausalLM {
+  /** As it should stand in snapshots; "in-memory" where it is left out. */
+  readonly name?: string;
   readonly vocabSize: number;
   readonly contextLength: number;
   /** Set where the graph takes this length only: shorter rows are padded to it. */

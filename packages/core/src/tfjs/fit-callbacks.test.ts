@@ -1,4 +1,3 @@
-// oxlint-disable no-restricted-properties -- the subject: tfjs itself draws from Math.random
 import "@tensorflow/tfjs-backend-wasm";
 import * as tf from "@tensorflow/tfjs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Sampling, Tokenizer } from "../model/types.ts";
 import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
 import { inMemory } from "./in-memory.ts";
-import { type TinyLM, tinyLM } from "./tiny-lm.ts";
+import { type TinyLM, tinyLM } from "./tiny-lm.test-data.ts";
 
 const call = { signal: new AbortController().signal };
 const stopId = 31;

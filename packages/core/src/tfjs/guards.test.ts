@@ -6,7 +6,7 @@ import type { Evidence } from "../snapshots/schema.ts";
 import { fingerprintWeights } from "./fingerprint.ts";
 import { tfjsGuards } from "./guards.ts";
 import { optimizerState } from "./optimizer-slots.ts";
-import { type TinyLM, tinyLM } from "./tiny-lm.ts";
+import { type TinyLM, tinyLM } from "./tiny-lm.test-data.ts";
 
 /** Enters in order, runs, leaves in reverse order. */
 async function around(guards: readonly Guard[], run: () => unknown): Promise<readonly Evidence[]> {

@@ -7,7 +7,7 @@ import { generate } from "./generate.ts";
 import { logLikelihoods, nextToken } from "./scoring.ts";
 
 export interface InMemoryOptions {
-  /** Names the model in snapshots; default `in-memory`. */
+  /** Names the model in snapshots; default its own name, else `in-memory`. */
   readonly name?: string;
   /** Tokens of one forward pass, padding included; default 2,048. */
   readonly maxBatchTokens?: number;
@@ -29,7 +29,7 @@ export function inMemory(
   tokenizer: Tokenizer,
   options: InMemoryOptions = {},
 ): EvaluableModel & With<"tokenizer" | "logLikelihoods" | "nextToken" | "generate"> {
-  const { name = "in-memory", maxBatchTokens = 2048 } = options;
+  const { name = lm.name ?? "in-memory", maxBatchTokens = 2048 } = options;
   if (!Number.isInteger(maxBatchTokens) || maxBatchTokens < 1) {
     throw new PeriodicEvalError({
       code: "config",

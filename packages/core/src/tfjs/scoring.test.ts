@@ -3,7 +3,7 @@ import * as tf from "@tensorflow/tfjs";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
 import { inMemory } from "./in-memory.ts";
-import { type TinyLM, tinyLM } from "./tiny-lm.ts";
+import { type TinyLM, tinyLM } from "./tiny-lm.test-data.ts";
 
 const call = { signal: new AbortController().signal };
 const tokenizer = fakeTokenizer();

@@ -1,3 +1,4 @@
+import { basename, resolve } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { createDecoder, type DecoderParts, type LiveDecoder } from "../decoder/causal-lm.ts";
 import type { HuggingFaceConfig } from "../families/config.ts";
@@ -5,6 +6,8 @@ import { saveCheckpoint, type SaveOptions } from "./save.ts";
 
 /** A causal language model from, or in the form of, a Hugging Face checkpoint. */
 export interface CheckpointLM extends LiveDecoder {
+  /** The name of its folder. */
+  readonly name?: string;
   /** `config.json` as it was loaded. */
   readonly config: HuggingFaceConfig;
   /** Where it was loaded from; null for one that was created. */
@@ -26,6 +29,7 @@ export function createModel(parts: ModelParts): CheckpointLM {
   const { config, folder, weights } = parts;
   return {
     ...createDecoder(parts),
+    ...(folder !== null && { name: basename(resolve(folder)) }),
     config,
     folder,
     save: (target, options) => saveCheckpoint(target, { config, weights, from: folder }, options),

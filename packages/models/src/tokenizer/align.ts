@@ -17,7 +17,8 @@ export function tokenByteRanges(
     if (token === undefined) return null;
     let spelled = spelling(codec, id, token);
     // Metaspace pipelines put a space before a text that has none: a token's first byte without a place in the text.
-    if (!startsWith(bytes, at, spelled) && !codec.isByteLevel && spelled[0] === 0x20) spelled = spelled.subarray(1);
+    if (!startsWith(bytes, at, spelled) && !codec.isByteLevel && spelled[0] === 0x20)
+      spelled = spelled.subarray(1);
     if (!startsWith(bytes, at, spelled)) return null;
     ranges.push([at, at + spelled.length]);
     at += spelled.length;
@@ -43,7 +44,8 @@ function startsWith(bytes: Uint8Array, at: number, part: Uint8Array): boolean {
 
 /** GPT-2's byte alphabet: printable bytes stand for themselves, the others for U+0100 on, in order. */
 export const byteLetters: readonly string[] = (() => {
-  const printable = (byte: number) => (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+  const printable = (byte: number) =>
+    (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
   let next = 256;
   return Array.from({ length: 256 }, (_, byte) => String.fromCodePoint(printable(byte) ? byte : next++));
 })();

@@ -11,7 +11,8 @@ const refusesSystem = `{% if messages[0].role == 'system' %}{{ raise_exception('
 
 const ask: Message[] = [{ role: "user", content: "Hi" }];
 const talk: Message[] = [...ask, { role: "assistant", content: "Ho" }, { role: "user", content: "He" }];
-const render = async (source: string) => chatRenderer(await compileTemplate(source, {}), "the test's template");
+const render = async (source: string) =>
+  chatRenderer(await compileTemplate(source, {}), "the test's template");
 
 describe("system prompts", () => {
   test("omit leaves a template's own default in, a text replaces it, an empty text is one", async () => {
@@ -40,7 +41,9 @@ describe("system prompts", () => {
 
   test("a system prompt beside a system message is refused", async () => {
     const chat = await render(chatml);
-    const thrown = caught(() => chat([{ role: "system", content: "a" }, ...ask], { text: "b" }, "generation"));
+    const thrown = caught(() =>
+      chat([{ role: "system", content: "a" }, ...ask], { text: "b" }, "generation"),
+    );
     expect(PeriodicEvalError.is(thrown, "config")).toBe(true);
   });
 });
@@ -55,13 +58,21 @@ describe("endings", () => {
 
   test("continue finds the last message even where its words stand elsewhere too", async () => {
     const chat = await render(chatml);
-    const echo: Message[] = [{ role: "user", content: "a" }, { role: "assistant", content: "a" }];
+    const echo: Message[] = [
+      { role: "user", content: "a" },
+      { role: "assistant", content: "a" },
+    ];
     expect(chat(echo, "omit", "continue").text).toBe("<user>a</><assistant>a");
   });
 
   test("continue is an error where the template drops the last message", async () => {
     const chat = await render(`{% for m in messages[:-1] %}{{ m.content }}{% endfor %}`);
-    expect(PeriodicEvalError.is(caught(() => chat(talk, "omit", "continue")), "model")).toBe(true);
+    expect(
+      PeriodicEvalError.is(
+        caught(() => chat(talk, "omit", "continue")),
+        "model",
+      ),
+    ).toBe(true);
   });
 
   test("what the template raises is the cause", async () => {

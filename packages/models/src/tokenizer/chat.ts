@@ -37,7 +37,12 @@ export function chatRenderer(template: ChatTemplate, where: string) {
 
 type Render = (messages: readonly Message[], generationPrompt: boolean) => TemplateRendering;
 
-function withSystem(messages: readonly Message[], system: SystemPrompt, render: Render, where: string): readonly Message[] {
+function withSystem(
+  messages: readonly Message[],
+  system: SystemPrompt,
+  render: Render,
+  where: string,
+): readonly Message[] {
   if (system === "omit") return messages;
   if (messages[0]?.role === "system") {
     throw new PeriodicEvalError({
@@ -84,7 +89,8 @@ function injectsSystemBlock(messages: readonly Message[], render: Render): boole
 /** As transformers' `continue_final_message`: a tag after the last message marks where the text is cut. */
 function continued(messages: readonly Message[], render: Render, where: string): RenderedChat {
   const last = messages.at(-1);
-  const open: readonly Message[] = last === undefined ? [] : [...messages.slice(0, -1), { ...last, content: last.content + tag }];
+  const open: readonly Message[] =
+    last === undefined ? [] : [...messages.slice(0, -1), { ...last, content: last.content + tag }];
   const { text: whole, generated } = render(open, false);
   const at = whole.lastIndexOf(tag.trimEnd());
   if (last === undefined || at < 0 || !whole.includes(last.content.trim())) {
@@ -99,7 +105,9 @@ function continued(messages: readonly Message[], render: Render, where: string):
   const keepsSpaces = whole.startsWith(tag, at);
   const text = keepsSpaces ? whole.slice(0, at) : whole.slice(0, at).trimEnd();
   const spans = generated ?? spokenByPrefixes(open, whole, render);
-  const cut = spans?.map(([start, end]) => [start, Math.min(end, text.length)] as const).filter(([start, end]) => start < end);
+  const cut = spans
+    ?.map(([start, end]) => [start, Math.min(end, text.length)] as const)
+    .filter(([start, end]) => start < end);
   return { text, spoken: cut ?? null };
 }
 
@@ -107,7 +115,11 @@ function continued(messages: readonly Message[], render: Render, where: string):
  * For templates without `{% generation %}`: what an assistant spoke is what its message adds to the chat that invites it.
  * Null where the text before a message depends on what follows it.
  */
-function spokenByPrefixes(messages: readonly Message[], text: string, render: Render): RenderedChat["spoken"] {
+function spokenByPrefixes(
+  messages: readonly Message[],
+  text: string,
+  render: Render,
+): RenderedChat["spoken"] {
   const spans: [number, number][] = [];
   for (const [i, { role }] of messages.entries()) {
     if (role !== "assistant") continue;

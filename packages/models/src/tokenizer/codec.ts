@@ -21,7 +21,10 @@ export interface Codec {
   readonly isByteLevel: boolean;
 }
 
-export async function openCodec({ tokenizer: file, config }: TokenizerFiles, pipeline: Pipeline): Promise<Codec> {
+export async function openCodec(
+  { tokenizer: file, config }: TokenizerFiles,
+  pipeline: Pipeline,
+): Promise<Codec> {
   const { Tokenizer } = await import("@huggingface/tokenizers");
   const json = pipeline === "transformers" ? asTransformersLoads(file, config) : file;
   const tokenizer = new Tokenizer(json, {
@@ -83,7 +86,7 @@ function repairByteFallback(tokenizer: HuggingFaceTokenizer): void {
     if (decoder.config?.type === "ByteFallback") decoder.text_decoder = { decode };
     decoder.decoders?.forEach(visit);
   };
-  if (tokenizer.decoder !== null) visit(tokenizer.decoder as unknown as DecoderPart);
+  if (tokenizer.decoder !== null) visit(tokenizer.decoder);
 }
 
 /** The library's decoders as they are at run time; its types keep these fields to themselves. */

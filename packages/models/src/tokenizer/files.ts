@@ -2,9 +2,6 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 
-/** A special token as Hugging Face files write it. */
-export type TokenText = string | { readonly content: string };
-
 export interface TokenizerConfig {
   readonly tokenizer_class?: string;
   readonly legacy?: boolean | null;
@@ -19,7 +16,11 @@ export interface TokenizerJson {
   readonly normalizer: unknown;
   readonly pre_tokenizer: unknown;
   readonly decoder: unknown;
-  readonly added_tokens: readonly { readonly id: number; readonly content: string; readonly special: boolean }[];
+  readonly added_tokens: readonly {
+    readonly id: number;
+    readonly content: string;
+    readonly special: boolean;
+  }[];
   readonly [key: string]: unknown;
 }
 

@@ -36,7 +36,10 @@ const write = (name: string, content: object | string) =>
 
 test("reads special tokens, the template's file before the configuration's, and all stop ids", async () => {
   await write("tokenizer.json", tokenizer);
-  await write("tokenizer_config.json", { bos_token: { content: "<s>" }, chat_template: "from the configuration" });
+  await write("tokenizer_config.json", {
+    bos_token: { content: "<s>" },
+    chat_template: "from the configuration",
+  });
   await write("special_tokens_map.json", { eos_token: "</s>", bos_token: "ignored" });
   await write("generation_config.json", { eos_token_id: [4, 7] });
   await write("chat_template.jinja", template);
@@ -74,5 +77,7 @@ test("a missing and a broken tokenizer.json are named", async () => {
   expect(PeriodicEvalError.is(missing, "model")).toBe(true);
   expect((missing as Error).message).toContain(join(folder, "tokenizer.json"));
   await write("tokenizer.json", "{");
-  expect(PeriodicEvalError.is(await loadTokenizer(folder).catch((error: unknown) => error), "model")).toBe(true);
+  expect(PeriodicEvalError.is(await loadTokenizer(folder).catch((error: unknown) => error), "model")).toBe(
+    true,
+  );
 });

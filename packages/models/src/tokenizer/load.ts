@@ -1,4 +1,11 @@
-import { PeriodicEvalError, type ChatEnding, type Prompt, type RenderedPrompt, type Tokenizer, hashText } from "@periodic-eval/core";
+import {
+  PeriodicEvalError,
+  type ChatEnding,
+  type Prompt,
+  type RenderedPrompt,
+  type Tokenizer,
+  hashText,
+} from "@periodic-eval/core";
 import { tokenByteRanges } from "./align.ts";
 import { chatRenderer, type RenderedChat } from "./chat.ts";
 import { openCodec, type Codec, type Pipeline } from "./codec.ts";
@@ -30,7 +37,8 @@ export async function loadTokenizer(folder: string, options: LoadTokenizerOption
 
   const render = (prompt: Prompt, ending: ChatEnding): RenderedPrompt => {
     if ("ids" in prompt) return { text: null, ids: prompt.ids, assistantMask: null };
-    if ("text" in prompt) return { text: prompt.text, ids: codec.encode(prompt.text, true), assistantMask: null };
+    if ("text" in prompt)
+      return { text: prompt.text, ids: codec.encode(prompt.text, true), assistantMask: null };
     if (renderChat === null) {
       throw new PeriodicEvalError({
         code: "model",
@@ -56,12 +64,19 @@ export async function loadTokenizer(folder: string, options: LoadTokenizerOption
 }
 
 /** A token belongs to the assistant if any of its bytes do, as transformers' `return_assistant_tokens_mask`. */
-function maskOf(codec: Codec, text: string, ids: readonly number[], spoken: RenderedChat["spoken"]): boolean[] | null {
+function maskOf(
+  codec: Codec,
+  text: string,
+  ids: readonly number[],
+  spoken: RenderedChat["spoken"],
+): boolean[] | null {
   if (spoken === null) return null;
   if (spoken.length === 0) return ids.map(() => false);
   const ranges = tokenByteRanges(codec, text, ids);
   if (ranges === null) return null;
-  const spans = spoken.map(([start, end]) => [byteLength(text.slice(0, start)), byteLength(text.slice(0, end))] as const);
+  const spans = spoken.map(
+    ([start, end]) => [byteLength(text.slice(0, start)), byteLength(text.slice(0, end))] as const,
+  );
   return ranges.map(([start, end]) => spans.some(([from, to]) => start < to && end > from));
 }
 

@@ -20,7 +20,10 @@ interface Node {
 // Noncharacters: never part of a text for interchange, so a message that holds one is the only thing that can confuse them.
 const spanStart = "\uFDD0";
 const spanEnd = "\uFDD1";
-const tagVariable = { generation: "periodic_eval_span_start", endgeneration: "periodic_eval_span_end" } as const;
+const tagVariable = {
+  generation: "periodic_eval_span_start",
+  endgeneration: "periodic_eval_span_end",
+} as const;
 const equalName = "periodic_eval_equal";
 
 /**
@@ -33,10 +36,11 @@ export async function compileTemplate(source: string, variables: TemplateVariabl
   // A `set` obeys the same whitespace rules as the tag it stands for, which the library would drop before parsing.
   const marked = source.replace(
     /\{%([-+]?)\s*(generation|endgeneration)\s*([-+]?)%\}/g,
-    (_, left: string, tag: keyof typeof tagVariable, right: string) => `{%${left} set ${tagVariable[tag]} = 1 ${right}%}`,
+    (_, left: string, tag: keyof typeof tagVariable, right: string) =>
+      `{%${left} set ${tagVariable[tag]} = 1 ${right}%}`,
   );
   const template = new Template(marked);
-  rewrite(template.parsed as unknown as Node);
+  rewrite(template.parsed);
   const hasSpans = marked !== source;
 
   return (messages, addGenerationPrompt) => {
@@ -58,7 +62,12 @@ function rewrite(node: Node): void {
     if (Array.isArray(value)) node[field] = value.map((item) => (isNode(item) ? rewritten(item) : item));
     else if (isNode(value)) node[field] = rewritten(value);
     else if (value instanceof Map) {
-      node[field] = new Map([...value].map(([key, item]) => [isNode(key) ? rewritten(key) : key, isNode(item) ? rewritten(item) : item]));
+      node[field] = new Map(
+        [...value].map(([key, item]) => [
+          isNode(key) ? rewritten(key) : key,
+          isNode(item) ? rewritten(item) : item,
+        ]),
+      );
     }
   }
 }
@@ -78,7 +87,9 @@ function rewritten(node: Node): Node {
         callee: { type: "Identifier", value: equalName },
         args: [node["left"], node["right"]],
       };
-      return operator === "==" ? call : { type: "UnaryExpression", operator: { value: "not" }, argument: call };
+      return operator === "=="
+        ? call
+        : { type: "UnaryExpression", operator: { value: "not" }, argument: call };
     }
   }
   return node;

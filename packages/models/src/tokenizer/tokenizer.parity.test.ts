@@ -32,9 +32,15 @@ interface Expected {
 }
 
 const folders = existsSync(fixtures)
-  ? readdirSync(fixtures).filter((name) => name.startsWith("tok-") && existsSync(join(fixtures, name, "expected.json")))
+  ? readdirSync(fixtures).filter(
+      (name) => name.startsWith("tok-") && existsSync(join(fixtures, name, "expected.json")),
+    )
   : [];
-const endings = { plain: "complete", generation_prompt: "generation", continue_final_message: "continue" } as const;
+const endings = {
+  plain: "complete",
+  generation_prompt: "generation",
+  continue_final_message: "continue",
+} as const;
 
 if (folders.length === 0) test.skip(`tokenizer fixtures: none in ${fixtures}`);
 
@@ -49,23 +55,31 @@ describe.each(folders)("%s", (name) => {
 
     test("vocabulary", async () => expect((await opened).vocabSize).toBe(expected.vocab_size));
 
-    test.each(expected.strings.map((string) => [JSON.stringify(string.text), string] as const))("%s", async (_, string) => {
-      const tokenizer = await opened;
-      const golden = pipeline === "tokenizer_json" ? (string.tokenizer_json ?? string) : string;
-      expect(tokenizer.encode(string.text)).toEqual(golden.ids);
-      expect(tokenizer.encode(string.text, { specialTokens: false })).toEqual(golden.ids_no_special);
-      expect(tokenizer.decode(golden.ids)).toBe(golden.decoded);
-      expect(tokenizer.decode(golden.ids, { specialTokens: false })).toBe(golden.decoded_skip_special);
-    });
+    test.each(expected.strings.map((string) => [JSON.stringify(string.text), string] as const))(
+      "%s",
+      async (_, string) => {
+        const tokenizer = await opened;
+        const golden = pipeline === "tokenizer_json" ? (string.tokenizer_json ?? string) : string;
+        expect(tokenizer.encode(string.text)).toEqual(golden.ids);
+        expect(tokenizer.encode(string.text, { specialTokens: false })).toEqual(golden.ids_no_special);
+        expect(tokenizer.decode(golden.ids)).toBe(golden.decoded);
+        expect(tokenizer.decode(golden.ids, { specialTokens: false })).toBe(golden.decoded_skip_special);
+      },
+    );
 
     describe.each(expected.chats.map((chat, i) => [i, chat] as const))("chat %i", (_, chat) => {
-      for (const [key, ending] of Object.entries(endings) as [keyof typeof endings, (typeof endings)[keyof typeof endings]][]) {
+      for (const [key, ending] of Object.entries(endings) as [
+        keyof typeof endings,
+        (typeof endings)[keyof typeof endings],
+      ][]) {
         const golden = chat[key];
         if (golden === undefined) continue;
         test(ending, async () => {
           const rendered = (await opened).render({ messages: chat.messages }, { ending });
           expect(rendered.text).toBe(golden.rendered);
-          expect(rendered.ids).toEqual(pipeline === "tokenizer_json" ? (golden.tokenizer_json_ids ?? golden.ids) : golden.ids);
+          expect(rendered.ids).toEqual(
+            pipeline === "tokenizer_json" ? (golden.tokenizer_json_ids ?? golden.ids) : golden.ids,
+          );
           expect(rendered.assistantMask?.length).toBe(rendered.ids.length);
         });
       }

@@ -183,7 +183,6 @@ export class SFTTrainer {
 
   #warn(where: string, message: string): void {
     const listening = (this.#options.loggers ?? []).filter((logger) => logger.event !== undefined);
-    // oxlint-disable-next-line no-console -- without a logger that listens, a warning would be lost
     if (listening.length === 0) console.warn(`[periodic-eval] ${where}: ${message}`);
     for (const logger of listening) {
       try {
