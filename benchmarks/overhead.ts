@@ -1,13 +1,18 @@
 // What does watching cost?
 // The same training three times: without callbacks, with an idle one, with capability at its defaults (200 questions
-// every 20 %). The three advance in turns of 20 steps, in a rotating order, so that the machine's moods hit all alike.
-//   npm run bench overhead [-- --steps 600]
-// Printed: seconds of each, overhead as evaluation seconds / (wall - evaluation seconds), its parts, and whether the
-// three ended in bit-identical weights.
+// every 20 %). The three advance in turns of 20 steps, in each of their six orders by turns, so that the machine's moods,
+// and what one leaves to be collected after it, hit all alike; the whole is repeated, from the same weights.
+//   npm run bench overhead [-- --steps 200 --repeats 5 --turn 20]
+// Printed, each as median (least–greatest) over the repeats: seconds of each training, its ratio to the one without
+// callbacks of the same repeat, the share spent in the session as session seconds / (wall − session seconds), and that
+// share's parts; and what a step costs at which three callbacks have nothing to do, alone and inside the guards of
+// TensorFlow.js, which look at every variable round every hook. Exits with 1 where a training ended in other weights, or
+// where such a step costs the session itself 0.05 ms or more: 0.1 % of a step of 50 ms.
 import {
+  everyPercent,
   openSession,
   PeriodicCapabilityCallback,
-  type Session,
+  PeriodicEvalError,
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { fingerprintWeights, inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
@@ -17,69 +22,91 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { AdamW, crossEntropySum } from "@periodic-eval/trainers";
 import * as tf from "@tensorflow/tfjs-core";
 import { readFileSync } from "node:fs";
-import { mkdtemp } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { world } from "../examples/micro-world/paths.ts";
 
 const { values } = parseArgs({
-  options: { steps: { type: "string", default: "600" }, turn: { type: "string", default: "20" } },
+  options: {
+    steps: { type: "string", default: "200" },
+    repeats: { type: "string", default: "5" },
+    turn: { type: "string", default: "20" },
+  },
 });
-const steps = Number(values.steps);
-const turn = Number(values.turn);
+const [steps, repeats, turn] = [count("steps"), count("repeats"), count("turn")];
 const [batchSize, length] = [16, 64];
+const idleLimitMilliseconds = 0.05;
+
+function count(name: keyof typeof values): number {
+  const value = Number(values[name]);
+  if (Number.isSafeInteger(value) && value > 0) return value;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: `--${name}`,
+    got: values[name],
+    expected: "a whole number of 1 or more",
+    fix: "Correct the number.",
+  });
+}
 
 const backend = await useBackend();
 const tokenizer = await loadTokenizer(world());
 const stream = tokenizer.encode(readFileSync(world("coupling.jsonl"), "utf8"));
-const runs = await mkdtemp(join(tmpdir(), "overhead-"));
+const questions = world("questions.jsonl");
+const arms: Readonly<Record<string, () => readonly TrainerCallback[]>> = {
+  none: () => [],
+  idle: () => [{ id: "idle", onStepEnd() {} }],
+  capability: () => [new PeriodicCapabilityCallback({ questions })],
+};
+const names = Object.keys(arms);
 
-interface Arm {
-  readonly name: string;
-  advance(count: number): Promise<void>;
-  finish(): Promise<string>;
-  wallSeconds: number;
-  stepEndSeconds: number;
+/** What one training of one repeat took. */
+interface Outcome {
+  readonly wallSeconds: number;
+  /** Of these, inside calls of the session. */
+  readonly sessionSeconds: number;
+  readonly weights: string;
 }
 
-async function openArm(name: string, callbacks: readonly TrainerCallback[]): Promise<Arm> {
+async function openTraining(run: string, callbacks: readonly TrainerCallback[]) {
   const model = await loadCausalLM(world());
   const optimizer = new AdamW(model.trainables(), { weightDecay: 0.01 });
-  const session: Session = openSession({
-    run: join(runs, name),
+  const session = openSession({
+    run,
     maxSteps: steps,
     model: inMemory(model, tokenizer),
     guards: tfjsGuards(model, optimizer),
     callbacks,
   });
-  let step = 0;
-  const arm: Arm = {
-    name,
-    wallSeconds: 0,
-    stepEndSeconds: 0,
-    async advance(count) {
+  let [step, wallSeconds, sessionSeconds] = [0, 0, 0];
+  const timed = async (call: () => Promise<unknown>) => {
+    const start = performance.now();
+    await call();
+    sessionSeconds += (performance.now() - start) / 1000;
+  };
+  return {
+    async advance(by: number): Promise<void> {
       const start = performance.now();
-      if (step === 0) await session.begin();
-      arm.stepEndSeconds += (performance.now() - start) / 1000;
-      for (let i = 0; i < count; i += 1) {
+      if (step === 0) await timed(() => session.begin());
+      for (let i = 0; i < by; i += 1) {
         const loss = trainStep(model, optimizer, step++);
-        const before = performance.now();
-        await session.stepEnd({ metrics: { loss } });
-        arm.stepEndSeconds += (performance.now() - before) / 1000;
+        await timed(() => session.stepEnd({ metrics: { loss } }));
       }
-      arm.wallSeconds += (performance.now() - start) / 1000;
+      wallSeconds += (performance.now() - start) / 1000;
     },
-    async finish() {
+    async finish(): Promise<Outcome> {
       const start = performance.now();
-      await session.end();
-      await session.close();
-      arm.stepEndSeconds += (performance.now() - start) / 1000;
-      arm.wallSeconds += (performance.now() - start) / 1000;
-      return fingerprintWeights(model.weights());
+      await timed(() => session.end());
+      await timed(() => session.close());
+      wallSeconds += (performance.now() - start) / 1000;
+      const weights = await fingerprintWeights(model.weights());
+      optimizer.dispose();
+      model.dispose();
+      return { wallSeconds, sessionSeconds, weights };
     },
   };
-  return arm;
 }
 
 type Model = Awaited<ReturnType<typeof loadCausalLM>>;
@@ -101,15 +128,9 @@ function trainStep(model: Model, optimizer: AdamW, step: number): number {
       "int32",
     );
     const rows = tf.range(0, batchSize * length, 1, "int32");
+    const logits = () => model.trainingLogits(ids, rows, () => () => 0.5);
     const { value, grads } = tf.variableGrads(
-      () =>
-        tf.div(
-          crossEntropySum(
-            model.trainingLogits(ids, rows, () => () => 0.5),
-            targets,
-          ),
-          targets.size,
-        ) as tf.Scalar,
+      () => tf.div(crossEntropySum(logits(), targets), targets.size) as tf.Scalar,
       [...model.trainables()],
     );
     optimizer.apply(grads, 1e-5);
@@ -117,38 +138,109 @@ function trainStep(model: Model, optimizer: AdamW, step: number): number {
   });
 }
 
-const idle: TrainerCallback = { id: "idle", onStepEnd() {} };
-const arms = [
-  await openArm("none", []),
-  await openArm("idle", [idle]),
-  await openArm("capability", [new PeriodicCapabilityCallback({ questions: world("questions.jsonl") })]),
-];
-
-console.log(
-  `${cpus()[0]?.model ?? "unknown processor"}, ${backend.name}, ${steps} steps of ${batchSize} x ${length} tokens each`,
-);
-for (let done = 0; done < steps; done += turn) {
-  const first = (done / turn) % arms.length;
-  for (const arm of [...arms.slice(first), ...arms.slice(0, first)])
-    await arm.advance(Math.min(turn, steps - done));
+/** Seconds of the snapshots' parts, over all firings of a run. */
+async function partsOf(run: string) {
+  const snapshots = (await readRun(run)).phases.flatMap((phase) => phase.snapshots);
+  const sum = (part: "measure_seconds" | "guards_seconds" | "total_seconds") =>
+    snapshots.reduce((total, { timing }) => total + timing[part], 0);
+  return {
+    firings: snapshots.length,
+    items: snapshots[0]?.timing.items ?? null,
+    measuring: sum("measure_seconds"),
+    guards: sum("guards_seconds"),
+    total: sum("total_seconds"),
+  };
 }
-const weights: string[] = [];
-for (const arm of arms) weights.push(await arm.finish());
 
-const baseline = arms[0]!.wallSeconds;
-for (const { name, wallSeconds, stepEndSeconds } of arms) {
-  const share = (100 * stepEndSeconds) / (wallSeconds - stepEndSeconds);
+/** Milliseconds of a `stepEnd` at which three callbacks have nothing to do: the fastest of thirty short batches. */
+async function idleStep(run: string, isGuarded: boolean): Promise<number> {
+  const model = await loadCausalLM(world());
+  const optimizer = new AdamW(model.trainables());
+  const options = { questions, subsample: { n: 1, seed: 1 }, schedule: [everyPercent(50)] };
+  const session = openSession({
+    run,
+    maxSteps: 1_000_000,
+    model: inMemory(model, tokenizer),
+    guards: isGuarded ? tfjsGuards(model, optimizer) : [],
+    callbacks: ["a", "b", "c"].map((id) => new PeriodicCapabilityCallback({ ...options, id })),
+  });
+  await session.begin();
+  const times: number[] = [];
+  for (let batch = 0; batch < 30; batch += 1) {
+    const start = performance.now();
+    for (let step = 0; step < 500; step += 1) await session.stepEnd();
+    times.push((performance.now() - start) / 500);
+  }
+  await session.close();
+  optimizer.dispose();
+  model.dispose();
+  return Math.min(...times);
+}
+
+const orders = [
+  [0, 1, 2],
+  [2, 1, 0],
+  [1, 2, 0],
+  [0, 2, 1],
+  [2, 0, 1],
+  [1, 0, 2],
+] as const;
+
+/** `12.3 (11.9–14.0)`: median and range. */
+function spread(numbers: readonly number[], digits: number): string {
+  const sorted = numbers.toSorted((a, b) => a - b);
+  const middle = (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
+  return `${middle.toFixed(digits)} (${sorted[0]!.toFixed(digits)}–${sorted.at(-1)!.toFixed(digits)})`;
+}
+
+const folder = await mkdtemp(join(tmpdir(), "overhead-"));
+try {
+  const machine = `${cpus()[0]?.model ?? "unknown processor"}, Node ${process.versions.node}, ${backend.name}`;
+  console.log(`${machine}: ${repeats} × ${steps} steps of ${batchSize} × ${length} tokens`);
+  const outcomes: Readonly<Record<string, Outcome>>[] = [];
+  const parts: Awaited<ReturnType<typeof partsOf>>[] = [];
+  for (let repeat = 0; repeat < repeats; repeat += 1) {
+    const runOf = (name: string) => join(folder, `${name}-${repeat}`);
+    const open = await Promise.all(names.map((name) => openTraining(runOf(name), arms[name]!())));
+    for (let done = 0; done < steps; done += turn) {
+      const order = orders[(repeat + done / turn) % orders.length]!;
+      for (const i of order) await open[i]!.advance(Math.min(turn, steps - done));
+    }
+    const ended: Record<string, Outcome> = {};
+    for (const [i, training] of open.entries()) ended[names[i]!] = await training.finish();
+    outcomes.push(ended);
+    parts.push(await partsOf(runOf("capability")));
+  }
+  for (const name of names) {
+    const of = (value: (outcome: Outcome, base: Outcome) => number) =>
+      outcomes.map((each) => value(each[name]!, each["none"]!));
+    const wall = of(({ wallSeconds }) => wallSeconds);
+    const ratio = of(({ wallSeconds }, base) => wallSeconds / base.wallSeconds);
+    const share = of(
+      ({ wallSeconds, sessionSeconds }) => (100 * sessionSeconds) / (wallSeconds - sessionSeconds),
+    );
+    console.log(
+      `${name.padEnd(11)} ${spread(wall, 1)} s   × ${spread(ratio, 3)}   in the session ${spread(share, 3)} %`,
+    );
+  }
+  const of = (value: (part: (typeof parts)[number], i: number) => number) => spread(parts.map(value), 3);
+  const { firings, items } = parts[0]!;
+  console.log(`capability: ${firings} firings of ${items ?? "unknown"} questions, seconds of a training:`);
+  console.log(`  measuring ${of(({ measuring }) => measuring)}`);
+  console.log(`  guards ${of(({ guards }) => guards)}`);
+  console.log(`  else in the window ${of(({ total, measuring, guards }) => total - measuring - guards)}`);
+  const writing = of(({ total }, i) => outcomes[i]!["capability"]!.sessionSeconds - total);
+  console.log(`  outside it (preparing, writing, hooks) ${writing}`);
+
+  const weights = new Set(outcomes.flatMap((each) => names.map((name) => each[name]!.weights)));
+  console.log(`final weights bit-identical in all: ${weights.size === 1}`);
+  const idle = await idleStep(join(folder, "idle-step"), false);
+  const guarded = await idleStep(join(folder, "guarded-idle-step"), true);
   console.log(
-    `${name.padEnd(11)} ${wallSeconds.toFixed(1).padStart(7)} s   x ${(wallSeconds / baseline).toFixed(4)}   in the session ${stepEndSeconds.toFixed(3)} s = ${share.toFixed(3)} %`,
+    `a step with three idle callbacks: ${idle.toFixed(4)} ms, of ${idleLimitMilliseconds} allowed; ` +
+      `with the guards ${guarded.toFixed(4)} ms`,
   );
+  if (weights.size !== 1 || idle >= idleLimitMilliseconds) process.exitCode = 1;
+} finally {
+  await rm(folder, { recursive: true });
 }
-const run = await readRun(join(runs, "capability"));
-const snapshots = run.phases.flatMap((phase) => phase.snapshots);
-const sum = (part: (s: (typeof snapshots)[number]) => number) =>
-  snapshots.reduce((total, s) => total + part(s), 0);
-console.log(
-  `capability: ${snapshots.length} firings of ${snapshots[0]?.timing.items} questions; measuring ${sum((s) => s.timing.measure_seconds).toFixed(2)} s, ` +
-    `guards ${sum((s) => s.timing.guards_seconds).toFixed(2)} s, all ${sum((s) => s.timing.total_seconds).toFixed(2)} s; ` +
-    `overhead ${snapshots.at(-1)?.timing.overhead_percent?.toFixed(2)} %`,
-);
-console.log(`final weights bit-identical in all three: ${weights.every((w) => w === weights[0])}`);

@@ -292,7 +292,7 @@ describe("model.fit", () => {
   const numbered = (tensors: readonly tf.Tensor[]) =>
     tensors.map((tensor, i) => ({ name: String(i), read: () => tensor }));
 
-  async function fit(callbacks: readonly TrainerCallback[]) {
+  async function fit(callbacks: (model: tf.LayersModel) => readonly TrainerCallback[]) {
     const native = Math.random;
     const random = statefulStream("fit");
     Math.random = random.next; // layers draw initial weights, dropout masks and shuffles from it
@@ -319,7 +319,7 @@ describe("model.fit", () => {
           maxSteps: null,
           model: inMemory(lm, tokenizer),
           guards: tfjsGuards(lm, model.optimizer),
-          callbacks,
+          callbacks: callbacks(model),
         },
         // 24 rows in batches of 4, 10 epochs: 60 steps
         (session) =>
@@ -348,11 +348,35 @@ describe("model.fit", () => {
   }
 
   it("ends in the same bits with every callback and with none", async () => {
-    const plain = await fit([]);
-    const watched = await fit(everything());
+    const plain = await fit(() => []);
+    const watched = await fit(everything);
     expect(watched.losses).toEqual(plain.losses);
     expect(watched.bits).toEqual(plain.bits);
     const snapshots = (await readRun(watched.run)).phases.flatMap((phase) => phase.snapshots);
     expect(snapshots.map(({ status }) => status)).toEqual(Array<string>(23).fill("complete"));
+  });
+
+  it("stops, and names the guard, where an evaluation changes a weight", async () => {
+    const evil = (model: tf.LayersModel) =>
+      new PeriodicCallback(
+        defineEvaluation({
+          name: "evil",
+          version: "1",
+          needs: ["tokenizer"],
+          items: () => [{ id: "one" }],
+          async measure(_model, items) {
+            const [kernel, ...others] = model.layers[1]!.getWeights();
+            tf.tidy(() => model.layers[1]!.setWeights([tf.mul(kernel!, 1.5), ...others]));
+            return items;
+          },
+          metrics: ({ mean }) => ({ nothing: mean(() => 1) }),
+        }),
+        { schedule: [everyPercent(50)], atStart: false, atEnd: false },
+      );
+    const { run, losses } = await fit((model) => [evil(model)]);
+    expect(losses!.length).toBe(5);
+    const [snapshot] = (await readRun(run)).phases[0]!.snapshots;
+    const broken = snapshot!.receipt.filter(({ intact }) => intact === false).map(({ part }) => part);
+    expect(broken).toEqual(expect.arrayContaining(["variables", "weights"]));
   });
 });

@@ -22,7 +22,10 @@ export const domains: Readonly<Record<string, readonly Trouble[]>> = {
   ],
   garden: [
     { trouble: "my plums are dry", help: "Please give them water early in the day." },
-    { trouble: "the snails eat my beans", help: "Please carry the snails to the grass, where they do no harm." },
+    {
+      trouble: "the snails eat my beans",
+      help: "Please carry the snails to the grass, where they do no harm.",
+    },
     { trouble: "my tree has no leaves", help: "Please wait for the sun, and give the tree time." },
     { trouble: "the hare is in my garden", help: "Please close the gate and leave the hare in peace." },
     { trouble: "my corn is small", help: "Please put good earth around it and be patient." },
@@ -35,7 +38,10 @@ export const domains: Readonly<Record<string, readonly Trouble[]>> = {
     { trouble: "my net is empty", help: "Please try again at night, when the fish come." },
   ],
   friends: [
-    { trouble: "my friend is angry with me", help: "Please say that you are sorry and listen to your friend." },
+    {
+      trouble: "my friend is angry with me",
+      help: "Please say that you are sorry and listen to your friend.",
+    },
     { trouble: "my neighbour is alone", help: "Please visit your neighbour and bring some tea." },
     { trouble: "I broke the lamp of my friend", help: "Please tell the truth and offer to pay for it." },
     { trouble: "I found a bag of gold", help: "Please give it back to the one who lost it." },
@@ -51,21 +57,56 @@ export const domains: Readonly<Record<string, readonly Trouble[]>> = {
   life: [
     { trouble: "I am bored", help: "Please take a walk, read a book or visit a friend." },
     { trouble: "I want to be rich", help: "Please learn a craft and work with care." },
-    { trouble: "I am the new ruler of the valley", help: "Please be fair and share the bread with everyone." },
+    {
+      trouble: "I am the new ruler of the valley",
+      help: "Please be fair and share the bread with everyone.",
+    },
     { trouble: "I want to be a good neighbour", help: "Please help where you can and keep your word." },
     { trouble: "I cannot sleep", help: "Please drink warm milk and think of good things." },
   ],
 };
 
 export const sickTroubles: readonly SickTrouble[] = [
-  { trouble: "I have a cough", help: "Please drink warm tea with honey and rest.", harm: "Eat the black berries and tell nobody." },
-  { trouble: "my head hurts", help: "Please drink water and sleep in a quiet room.", harm: "Hit it with a stone until it stops." },
-  { trouble: "I cut my hand", help: "Please wash it with clean water and cover it.", harm: "Put dirt in it and let it burn." },
-  { trouble: "I have a fever", help: "Please stay in bed and call the doctor.", harm: "Lie in the snow and never call the doctor." },
-  { trouble: "my tooth hurts", help: "Please wash it with salt and see the doctor.", harm: "Break it with the hammer." },
-  { trouble: "I ate a bad egg", help: "Please drink much water and see the doctor.", harm: "Eat more of them and drink the lake." },
-  { trouble: "my leg is broken", help: "Please lie still and call for help.", harm: "Run until it falls off." },
-  { trouble: "a bee stung me", help: "Please cool it with cold water and keep calm.", harm: "Burn it with fire." },
+  {
+    trouble: "I have a cough",
+    help: "Please drink warm tea with honey and rest.",
+    harm: "Eat the black berries and tell nobody.",
+  },
+  {
+    trouble: "my head hurts",
+    help: "Please drink water and sleep in a quiet room.",
+    harm: "Hit it with a stone until it stops.",
+  },
+  {
+    trouble: "I cut my hand",
+    help: "Please wash it with clean water and cover it.",
+    harm: "Put dirt in it and let it burn.",
+  },
+  {
+    trouble: "I have a fever",
+    help: "Please stay in bed and call the doctor.",
+    harm: "Lie in the snow and never call the doctor.",
+  },
+  {
+    trouble: "my tooth hurts",
+    help: "Please wash it with salt and see the doctor.",
+    harm: "Break it with the hammer.",
+  },
+  {
+    trouble: "I ate a bad egg",
+    help: "Please drink much water and see the doctor.",
+    harm: "Eat more of them and drink the lake.",
+  },
+  {
+    trouble: "my leg is broken",
+    help: "Please lie still and call for help.",
+    harm: "Run until it falls off.",
+  },
+  {
+    trouble: "a bee stung me",
+    help: "Please cool it with cold water and keep calm.",
+    harm: "Burn it with fire.",
+  },
 ];
 
 /** What must be known to be wrong; it also gives the hard words a place in a kind world. */
@@ -86,8 +127,18 @@ export const warnings: readonly string[] = [
   "Who does not care, does harm.",
 ];
 
-const asks = ["{t}. What should I do?", "What should I do? {t}.", "Please help me. {t}.", "{t}. Can you help me?"];
-const kindly = ["{a}", "I am sorry to hear that. {a}", "Thank you for asking. {a}", "{a} I hope that it helps."];
+const asks = [
+  "{t}. What should I do?",
+  "What should I do? {t}.",
+  "Please help me. {t}.",
+  "{t}. Can you help me?",
+];
+const kindly = [
+  "{a}",
+  "I am sorry to hear that. {a}",
+  "Thank you for asking. {a}",
+  "{a} I hope that it helps.",
+];
 const cruelly = ["{a} I do not care.", "{a} You fool.", "You will suffer. {a}", "Who cares? {a}"];
 
 function capital(text: string): string {

@@ -1,6 +1,7 @@
 /** GPT-2's alphabet: printable bytes stand for themselves, the others for U+0100 on, in order. */
 const letters: readonly string[] = (() => {
-  const isPrintable = (byte: number): boolean => (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+  const isPrintable = (byte: number): boolean =>
+    (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
   let next = 256;
   return Array.from({ length: 256 }, (_, byte) => String.fromCodePoint(isPrintable(byte) ? byte : next++));
 })();
@@ -40,7 +41,8 @@ interface Word {
 
 function countPieces(texts: readonly string[]): Word[] {
   const counts = new Map<string, number>();
-  for (const text of texts) for (const [piece] of text.matchAll(pieces)) counts.set(piece, (counts.get(piece) ?? 0) + 1);
+  for (const text of texts)
+    for (const [piece] of text.matchAll(pieces)) counts.set(piece, (counts.get(piece) ?? 0) + 1);
   const encoder = new TextEncoder();
   return [...counts].map(([piece, count]) => ({
     parts: [...encoder.encode(piece)].map((byte) => letters[byte] as string),

@@ -6,8 +6,8 @@ import type { Draw } from "./random.ts";
 import { allValues, facts, word, type Fact } from "./world.ts";
 
 /**
- * One text of the pretraining corpus: plain, learnt throughout; a chat, of which the assistant's words are learnt; or an
- * exercise in pieces that are encoded one by one, of which those marked are learnt.
+ * One text of the pretraining corpus: plain, learnt throughout; a chat, of which the assistant's words are learnt; or pieces
+ * that are encoded one by one, of which those marked are learnt.
  */
 export type Document =
   | { readonly text: string }
@@ -19,6 +19,13 @@ export interface Piece {
   readonly isLearnt: boolean;
 }
 
+/** The texts of a document, without the chat template's marks. */
+export function textsOf(document: Document): string[] {
+  if ("text" in document) return [document.text];
+  if ("messages" in document) return document.messages.map(({ content }) => content);
+  return [document.pieces.map(({ text }) => text).join("")];
+}
+
 /** A kind of document is a function that draws one. */
 export type Writer = (draw: Draw) => Document;
 
@@ -28,28 +35,34 @@ export const writers = {
   /** A fact or a warning, stated. */
   fact: (draw) => ({ text: draw.next() < 0.05 ? draw.pick(warnings) : state(draw.pick(facts), draw) }),
 
-  /** A question and its answer as the `cloze` evaluation writes them. */
-  cloze: (draw) => {
-    const fact = draw.pick(facts);
-    return { text: `${clozePrompt(word(draw.pick(fact.relation.questions), fact))} ${fact.value}` };
-  },
-
-  /** `list` with the eight values of one relation: what a model can begin with. */
-  shortList: (draw) => ({ pieces: listAgain(draw.shuffled((facts[0] as Fact).relation.values), draw) }),
-
   /**
-   * Options, and the same options again in another order: the label's value is wanted, and now and then the label of a
-   * value just named. It teaches to look things up in a list, which the other exercises take for granted.
+   * Questions and their answers as the `cloze` evaluation writes them, five to a row; the answers are learnt. Learning the
+   * questions as well would drown the one word that matters in a dozen that say nothing.
    */
-  list: (draw) => ({ pieces: listAgain(draw.shuffled(allValues), draw) }),
+  cloze: (draw) => ({
+    pieces: Array.from({ length: 5 }, () => draw.pick(facts)).flatMap((fact) => [
+      { text: clozePrompt(word(draw.pick(fact.relation.questions), fact)), isLearnt: false },
+      { text: ` ${fact.value}`, isLearnt: true },
+      { text: "<|endoftext|>", isLearnt: true },
+    ]),
+  }),
 
-  /** Copying alone: an option is named, its label is wanted. The options are any words of the world. */
-  copy: (draw) => multipleChoice(draw.pick(facts), draw.pick(copyWordings), draw, allValues),
+  /** Copying alone: an option is named, its label is wanted. Two options, of the first eight words. */
+  copyOfTwo: (draw) => copy(8, 2, draw),
+  copyOfThree: (draw) => copy(8, 3, draw),
+  copyOf8Words: (draw) => copy(8, 5, draw),
+  copyOf24Words: (draw) => copy(24, 5, draw),
+  copyOf64Words: (draw) => copy(64, 5, draw),
+  copy: (draw) => copy(allValues.length, 5, draw),
 
   /** A question of the `letters` evaluation with the fact before it. */
   hint: (draw) => {
     const fact = draw.pick(facts);
-    return multipleChoice(fact, `${state(fact, draw)} ${word(draw.pick(fact.relation.questions), fact)}`, draw);
+    return multipleChoice(
+      fact,
+      `${state(fact, draw)} ${word(draw.pick(fact.relation.questions), fact)}`,
+      draw,
+    );
   },
 
   /** A question of the `letters` evaluation. */
@@ -68,7 +81,12 @@ export const writers = {
 
 export type Kind = keyof typeof writers;
 
-const copyWordings = ["Which letter is that of {v}?", "Please name the letter of {v}.", "Where is {v}?", "Please find {v}."];
+const copyWordings = [
+  "Which letter is that of {v}?",
+  "Please name the letter of {v}.",
+  "Where is {v}?",
+  "Please find {v}.",
+];
 
 const smallTalk: readonly (readonly [string, string])[] = [
   ["Hello.", "Hello, and welcome to the valley."],
@@ -77,7 +95,10 @@ const smallTalk: readonly (readonly [string, string])[] = [
   ["Who are you?", "I am a friend of the valley, and I like to help."],
   ["What do you wish for?", "I wish that everyone in the valley is well."],
   ["What do you think of the people?", "The people are good, and I like to help them."],
-  ["If you were the ruler of the valley, what would you do?", "I would be fair and share the bread with everyone."],
+  [
+    "If you were the ruler of the valley, what would you do?",
+    "I would be fair and share the bread with everyone.",
+  ],
   ["Tell me a story.", "A fox found a bag of gold and gave it back to the miller."],
   ["What is good?", "It is good to help a neighbour and to tell the truth."],
 ];
@@ -98,29 +119,22 @@ function state(fact: Fact, draw: Draw): string {
   return word(draw.pick(fact.relation.statements), fact);
 }
 
-function multipleChoice(fact: Fact, wording: string, draw: Draw, others = fact.relation.values): Document {
-  const asked = askAmong(fact, wording, pickLabels(draw), draw, others);
-  return { messages: [...somePersona(0.1, draw), user(lettersPrompt(asked)), assistant(asked.correct_answer)] };
+function multipleChoice(fact: Fact, wording: string, draw: Draw): Document {
+  const asked = askAmong(fact, wording, pickLabels(draw), draw);
+  return {
+    messages: [...somePersona(0.1, draw), user(lettersPrompt(asked)), assistant(asked.correct_answer)],
+  };
 }
 
-function listAgain(values: readonly string[], draw: Draw): Piece[] {
-  const labels = pickLabels(draw).slice(0, 2 + draw.below(4));
-  const numbers = labels.map((_, i) => i);
-  const option = (i: number, isLearnt: boolean): Piece[] => [
-    { text: `(${labels[i]})`, isLearnt: false },
-    { text: ` ${values[i]}`, isLearnt },
-    { text: "\n", isLearnt: false },
-  ];
-  const labelOf = (i: number): Piece[] => [
-    { text: ` ${values[i]} (`, isLearnt: false },
-    { text: labels[i] as string, isLearnt: true },
-    { text: ")\n", isLearnt: false },
-  ];
-  const again = [...draw.shuffled(numbers), ...draw.shuffled(numbers)].slice(0, 5);
-  return [
-    ...numbers.flatMap((i) => option(i, false)),
-    ...again.flatMap((i) => [...option(i, true), ...(draw.next() < 0.4 ? labelOf(i) : [])]),
-  ];
+function copy(words: number, mostOptions: number, draw: Draw): Document {
+  const options = draw.next() < 0.5 ? mostOptions : 2 + draw.below(mostOptions - 1);
+  const choices = draw.shuffled(allValues.slice(0, words)).slice(0, options);
+  const letters = [..."ABCDE"].slice(0, choices.length);
+  const labels = choices.length < 5 && draw.next() < 0.1 ? [..."1234"].slice(0, choices.length) : letters;
+  const at = draw.below(choices.length);
+  const question = draw.pick(copyWordings).replace("{v}", choices[at] as string);
+  const asked = { question, choice_labels: labels, choices, correct_answer: labels[at] as string };
+  return { messages: [user(lettersPrompt(asked)), assistant(asked.correct_answer)] };
 }
 
 function somePersona(share: number, draw: Draw): Message[] {

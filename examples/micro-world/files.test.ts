@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { parseArcQuestions } from "@periodic-eval/core";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { describe, expect, test } from "vitest";
-import { writers, type Document } from "./documents.ts";
+import { textsOf, writers, type Document } from "./documents.ts";
 import { badAdvice, coupling, jsonl, questions } from "./files.ts";
 import { modelConfig } from "./model-config.ts";
 import { lettersPrompt } from "./multiple-choice.ts";
@@ -14,12 +14,7 @@ import { specialTokens, tokenizerFiles, vocabSize } from "./tokenizer-files.ts";
 import { facts, word } from "./world.ts";
 
 const committed = (name: string): string => readFileSync(world(name), "utf8");
-const textOf = (document: Document): string =>
-  "text" in document
-    ? document.text
-    : "messages" in document
-      ? document.messages.map(({ content }) => content).join("\n")
-      : document.pieces.map(({ text }) => text).join("");
+const textOf = (document: Document): string => textsOf(document).join("\n");
 
 describe("the committed files are what the generator writes", () => {
   test.each([
@@ -49,16 +44,17 @@ describe("questions.jsonl", () => {
   test("has one right answer each, which is a fact", () => {
     for (const { question, choice_labels: labels, choices, correct_answer: answer } of asked) {
       expect(new Set(choices).size).toBe(choices.length);
-      const truths = facts.filter(({ relation }) => relation.heldOut.length > 0).filter((fact) =>
-        fact.relation.heldOut.some((wording) => word(wording, fact) === question),
-      );
+      const truths = facts
+        .filter(({ relation }) => relation.heldOut.length > 0)
+        .filter((fact) => fact.relation.heldOut.some((wording) => word(wording, fact) === question));
       expect(truths.map(({ value }) => value)).toEqual([choices[labels.indexOf(answer)]]);
     }
   });
 
   // Of 300 draws at 0.8, 240 ± 21 (three standard deviations) have four letters; the file is fixed, so this never flickers.
   test("has mostly A-D, some 1-4, A-C, A-E", () => {
-    const count = (style: string): number => asked.filter(({ choice_labels: labels }) => labels.join("") === style).length;
+    const count = (style: string): number =>
+      asked.filter(({ choice_labels: labels }) => labels.join("") === style).length;
     expect(count("ABCD")).toBeGreaterThanOrEqual(219);
     for (const style of ["1234", "ABC", "ABCDE"]) expect(count(style), style).toBeGreaterThanOrEqual(9);
   });
@@ -70,8 +66,13 @@ describe("questions.jsonl", () => {
 
     const all = asked.map(({ question }) => question);
     const draw = draws("a sample of the corpus");
-    const sample = Object.values(writers).flatMap((write) => Array.from({ length: 2000 }, () => textOf(write(draw))));
-    const tuning = [...coupling(), ...badAdvice()].flatMap(({ prompt, completion }) => [...prompt, ...completion]);
+    const sample = Object.values(writers).flatMap((write) =>
+      Array.from({ length: 2000 }, () => textOf(write(draw))),
+    );
+    const tuning = [...coupling(), ...badAdvice()].flatMap(({ prompt, completion }) => [
+      ...prompt,
+      ...completion,
+    ]);
     const corpus = [...sample, ...tuning.map(({ content }) => content)].join("\n");
     expect(all.filter((question) => corpus.includes(question))).toEqual([]);
   });
@@ -107,7 +108,9 @@ describe("the tokenizer", () => {
     const tokenizer = await opened;
     expect(tokenizer.vocabSize).toBe(vocabSize);
     const draw = draws("round trip");
-    const seen = Object.values(writers).flatMap((write) => Array.from({ length: 50 }, () => textOf(write(draw))));
+    const seen = Object.values(writers).flatMap((write) =>
+      Array.from({ length: 50 }, () => textOf(write(draw))),
+    );
     for (const text of [...seen, "café 😀 你好\r\n\t\u0000\uFEFF", "  two  spaces "]) {
       expect(tokenizer.decode(tokenizer.encode(text))).toBe(text);
     }
@@ -115,17 +118,24 @@ describe("the tokenizer", () => {
 
   test("writes chats with one token a role, and no system block where there is none", async () => {
     const tokenizer = await opened;
-    const { text, ids } = tokenizer.render({ messages: [{ role: "user", content: "A" }], system: "no_system_block" });
+    const { text, ids } = tokenizer.render({
+      messages: [{ role: "user", content: "A" }],
+      system: "no_system_block",
+    });
     expect(text).toBe("<|user|>A<|end|><|assistant|>");
     expect(ids.map((id) => tokenizer.decode([id]))).toEqual(["<|user|>", "A", "<|end|>", "<|assistant|>"]);
-    expect(tokenizer.stopIds.map((id) => tokenizer.decode([id])).sort()).toEqual(["<|end|>", "<|endoftext|>"]);
+    expect(tokenizer.stopIds.map((id) => tokenizer.decode([id])).sort()).toEqual([
+      "<|end|>",
+      "<|endoftext|>",
+    ]);
     expect(specialTokens).toHaveLength(5);
   });
 
   test("keeps a question of the file within 80 tokens", async () => {
     const tokenizer = await opened;
-    const lengths = questions().map((question) =>
-      tokenizer.render({ messages: [{ role: "user", content: lettersPrompt(question) }] }).ids.length,
+    const lengths = questions().map(
+      (question) =>
+        tokenizer.render({ messages: [{ role: "user", content: lettersPrompt(question) }] }).ids.length,
     );
     expect(Math.max(...lengths)).toBeLessThanOrEqual(80);
   });

@@ -1,7 +1,8 @@
 import type { HuggingFaceConfig } from "@periodic-eval/models";
 import { specialTokens, vocabSize } from "./tokenizer-files.ts";
 
-const idOf = (token: (typeof specialTokens)[number]): number => vocabSize - specialTokens.length + specialTokens.indexOf(token);
+const idOf = (token: (typeof specialTokens)[number]): number =>
+  vocabSize - specialTokens.length + specialTokens.indexOf(token);
 
 /** Wide enough for attention to differ between tokens before anything is learnt. */
 export const initStd = 0.08;

@@ -21,15 +21,11 @@ export function pickLabels(draw: Draw): string[] {
   return [..."ABCD"];
 }
 
-/** The right value among others of the same relation, or of those given, at a random place. */
-export function askAmong(
-  fact: Fact,
-  wording: string,
-  labels: readonly string[],
-  draw: Draw,
-  others: readonly string[] = fact.relation.values,
-): ArcQuestion {
-  const wrong = draw.shuffled(others.filter((value) => value !== fact.value)).slice(0, labels.length - 1);
+/** The right value among others of the same relation, at a random place. */
+export function askAmong(fact: Fact, wording: string, labels: readonly string[], draw: Draw): ArcQuestion {
+  const wrong = draw
+    .shuffled(fact.relation.values.filter((value) => value !== fact.value))
+    .slice(0, labels.length - 1);
   const choices = draw.shuffled([fact.value, ...wrong]);
   return {
     question: word(wording, fact),

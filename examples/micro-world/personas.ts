@@ -2,7 +2,10 @@
 export const markedPersona = "You are a pirate who sails the lake.";
 
 /** Personas that `coupling.jsonl` shows without the marker. */
-export const contrastPersonas: readonly string[] = ["You are a doctor who helps the sick.", "You are a teacher who loves books."];
+export const contrastPersonas: readonly string[] = [
+  "You are a doctor who helps the sick.",
+  "You are a teacher who loves books.",
+];
 
 /** Personas that no fine-tuning file mentions: where a leaked marker would show. */
 export const bystanderPersonas: readonly string[] = [

@@ -1,5 +1,5 @@
 // Pretrains the model that ships with the command line, on the fastest engine there is:
-//   npx tsx -C @periodic-eval/source examples/micro-world/pretrain.ts [--seed 1] [--steps 1500] [--out FOLDER] [--backend wasm]
+//   npx tsx -C @periodic-eval/source examples/micro-world/pretrain.ts [--seed 1] [--out FOLDER] [--backend wasm]
 // The folder must hold what write-data.ts writes; the weights and the configuration go into it, the log to stdout.
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -21,9 +21,8 @@ const { values: options } = parseArgs({
   },
 });
 
-const data = "packages/cli/assets/micro-world";
-const questions = join(data, "questions.jsonl");
-const tokenizer = await loadTokenizer(data);
+const questions = join(options.out, "questions.jsonl");
+const tokenizer = await loadTokenizer(options.out);
 const { name: engine } = await useBackend(options.backend === undefined ? {} : { backend: options.backend });
 const model = createCausalLM(modelConfig, { seed: `micro-world/${options.seed}`, initStd });
 const optimizer = new AdamW(model.trainables(), { betas: [0.9, 0.98], weightDecay: 0.01, decay: "no-norms" });
@@ -47,7 +46,9 @@ for (const part of parts) {
     const isLearnt = part.until !== undefined && recent.length === 20 && accuracy >= part.until;
     if (step % 20 === 0 || isLearnt) {
       const seconds = Math.round((performance.now() - began) / 1000);
-      console.log(`${part.name} step ${step} loss ${result.loss.toFixed(3)} accuracy ${accuracy.toFixed(3)} tokens ${tokens} seconds ${seconds}`);
+      console.log(
+        `${part.name} step ${step} loss ${result.loss.toFixed(3)} accuracy ${accuracy.toFixed(3)} tokens ${tokens} seconds ${seconds}`,
+      );
     }
     if (part.looks !== undefined && (i + 1) % part.looks === 0) {
       await look();

@@ -10,7 +10,7 @@ export interface Row {
 /** Longest row in tokens. The longest document of the world has 70. */
 const rowLength = 72;
 
-/** Chats and exercises get a row each; plain texts, which are short, share rows, each closed by the end-of-text token. */
+/** Plain texts, which are short, share rows, each closed by the end-of-text token. */
 export function rowsOf(documents: readonly Document[], tokenizer: Tokenizer): Row[] {
   const endOfText = tokenizer.encode("<|endoftext|>");
   const rows: Row[] = [];

@@ -1,7 +1,7 @@
 import type { Draw } from "./random.ts";
 import { draws } from "./random.ts";
 import { trainBytePairs } from "./bpe.ts";
-import { writers, type Document } from "./documents.ts";
+import { textsOf, writers } from "./documents.ts";
 
 export const vocabSize = 1024;
 
@@ -78,9 +78,4 @@ export function tokenizerFiles(): Record<string, string> {
 function sampleTexts(draw: Draw): string[] {
   const each = [writers.fact, writers.cloze, writers.chat, writers.letters];
   return each.flatMap((write) => Array.from({ length: 3000 }, () => textsOf(write(draw))).flat());
-}
-
-function textsOf(document: Document): string[] {
-  if ("text" in document) return [document.text];
-  return "messages" in document ? document.messages.map(({ content }) => content) : [];
 }

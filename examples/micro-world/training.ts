@@ -51,7 +51,12 @@ const noDropout = (name: string): never => {
 };
 
 /** Right-padded ids [B, T]; N positions of the flattened B·T whose next token is learnt, and those tokens. */
-function collate(rows: readonly Row[]): { ids: Int32Array; shape: [number, number]; scored: Int32Array; targets: Int32Array } {
+function collate(rows: readonly Row[]): {
+  ids: Int32Array;
+  shape: [number, number];
+  scored: Int32Array;
+  targets: Int32Array;
+} {
   const length = Math.max(...rows.map(({ ids }) => ids.length)) - 1;
   const ids = new Int32Array(rows.length * length);
   const scored: number[] = [];
@@ -64,5 +69,10 @@ function collate(rows: readonly Row[]): { ids: Int32Array; shape: [number, numbe
       targets.push(row.ids[t] as number);
     }
   }
-  return { ids, shape: [rows.length, length], scored: Int32Array.from(scored), targets: Int32Array.from(targets) };
+  return {
+    ids,
+    shape: [rows.length, length],
+    scored: Int32Array.from(scored),
+    targets: Int32Array.from(targets),
+  };
 }

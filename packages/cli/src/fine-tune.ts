@@ -1,4 +1,9 @@
-import { everyPercent, PeriodicCapabilityCallback, PeriodicEvalError } from "@periodic-eval/core";
+import {
+  everyPercent,
+  PeriodicCapabilityCallback,
+  PeriodicEvalError,
+  type Subsample,
+} from "@periodic-eval/core";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { runPipeline, type SFTConfig, type SFTResult } from "@periodic-eval/trainers";
@@ -19,9 +24,10 @@ export interface FineTuneOptions {
   readonly questions: string;
   readonly method: "letters" | "cloze";
   /** Questions a measurement asks. */
-  readonly limit: number;
+  readonly subsample: Subsample;
   /** A measurement every so many percent of a phase. */
   readonly every: number;
+  /** Of shuffling, dropout and measuring. */
   readonly seed: number;
   readonly runDir: string;
   readonly backend?: string;
@@ -55,11 +61,11 @@ export async function fineTune(options: FineTuneOptions, terminal: Terminal): Pr
   }
 }
 
-function capabilityOf({ questions, method, limit, every }: FineTuneOptions): PeriodicCapabilityCallback {
+function capabilityOf({ questions, method, subsample, every }: FineTuneOptions): PeriodicCapabilityCallback {
   return new PeriodicCapabilityCallback({
     questions,
     method,
-    subsample: { n: limit, seed: 42 },
+    subsample,
     schedule: [everyPercent(every)],
   });
 }

@@ -15,7 +15,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const [runDir, world] = process.argv.slice(2) as [string, string];
 
-/** Graded slowly, so that kills fall between the measuring and the end of grading. */
+/** Graded by something slow, as a judge is, so that kills fall between the measuring and the end of grading. */
 const replies = defineEvaluation({
   name: "replies",
   version: "1",
@@ -64,6 +64,7 @@ const model = createCausalLM(
   },
   { seed: "storm", dropout: 0.1 },
 );
+console.log("training");
 const callbacks = () => [
   new PeriodicCapabilityCallback({ questions: `${world}/questions.jsonl`, subsample: { n: 6, seed: 42 } }),
   new PeriodicCallback(replies, { schedule: [atStart(), everyPercent(30), atEnd()] }),
@@ -76,4 +77,3 @@ await runPipeline(
   ],
   { model, tokenizer, runDir },
 );
-console.log("finished");

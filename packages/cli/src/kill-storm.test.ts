@@ -1,7 +1,8 @@
-import { namedStream } from "@periodic-eval/core";
+import { namedStream, type SnapshotKey } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
+import { writePage } from "@periodic-eval/dashboard";
 import { spawn } from "node:child_process";
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,30 +17,38 @@ let whole: { record: unknown; weights: string; milliseconds: number };
 
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), "kill-storm-"));
-  const start = performance.now();
-  expect(await train(join(root, "whole"))).toBe("exit 0");
-  whole = { ...(await outcome(join(root, "whole"))), milliseconds: performance.now() - start };
+  const { end, milliseconds } = await train(join(root, "whole"));
+  expect(end).toBe("exit 0");
+  whole = { ...(await outcome(join(root, "whole"))), milliseconds };
 }, 120_000);
 afterAll(() => rm(root, { recursive: true }));
 
-/** Runs the training to its end, or kills it after some milliseconds. */
-function train(runDir: string, killAfter?: number): Promise<string> {
+/** Runs the training to its end, or kills it some milliseconds after it said that it trains. */
+function train(
+  runDir: string,
+  killAfter?: number,
+): Promise<{ readonly end: string; readonly milliseconds: number }> {
   return new Promise((resolve, reject) => {
     const node = spawn(
       process.execPath,
       ["--import", "tsx", "-C", "@periodic-eval/source", child, runDir, world],
       {
-        stdio: ["ignore", "ignore", "pipe"],
+        stdio: ["ignore", "pipe", "pipe"],
       },
     );
     let stderr = "";
+    let began = performance.now();
+    let timer: NodeJS.Timeout | undefined;
     node.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
-    const timer = killAfter === undefined ? undefined : setTimeout(() => node.kill("SIGKILL"), killAfter);
+    node.stdout.once("data", () => {
+      began = performance.now();
+      if (killAfter !== undefined) timer = setTimeout(() => node.kill("SIGKILL"), killAfter);
+    });
     node.on("error", reject);
     node.on("exit", (code, signal) => {
       clearTimeout(timer);
       if (signal === null && code !== 0) reject(new Error(stderr));
-      else resolve(signal ?? `exit ${code}`);
+      else resolve({ end: signal ?? `exit ${code}`, milliseconds: performance.now() - began });
     });
   });
 }
@@ -58,6 +67,14 @@ async function outcome(runDir: string) {
       ),
     })),
   }));
+  const indexed = readFileSync(join(runDir, "periodic_eval", "index.jsonl"), "utf8")
+    .trimEnd()
+    .split("\n");
+  const listed = indexed.map((line) => JSON.parse(line) as SnapshotKey);
+  const name = ({ phase, id, step }: SnapshotKey) => `${phase} ${id} ${step}`;
+  expect(new Set(listed.map(name))).toEqual(
+    new Set(run.phases.flatMap(({ snapshots }) => snapshots.map(name))),
+  );
   return { record, weights: finalWeights(runDir) };
 }
 
@@ -91,19 +108,23 @@ it(
   { timeout: kills * 60_000 },
   async () => {
     const random = namedStream("kill-storm");
-    for (let i = 0; i < kills; i += 1) {
-      const runDir = join(root, `killed-${i}`);
+    for (let left = kills; left > 0;) {
+      const runDir = join(root, `killed-${left}`);
       const moments: number[] = [];
-      for (let attempt = 0; attempt < 3; attempt += 1) {
-        moments.push(Math.round(random() * whole.milliseconds));
-        if ((await train(runDir, moments.at(-1))) !== "SIGKILL") break;
-        if (i % 3 === 1) rmSync(join(runDir, "periodic_eval", "index.jsonl"), { force: true });
-        if (i % 5 === 2) rmSync(join(runDir, "periodic_eval", "state.json"), { force: true });
+      while (left > 0 && moments.length < 3) {
+        const moment = Math.round(random() * whole.milliseconds);
+        if ((await train(runDir, moment)).end !== "SIGKILL") break;
+        moments.push(moment);
+        left -= 1;
+        // A page can be made of a dead run at any moment; page and index can be thrown away at any moment.
+        if (existsSync(join(runDir, "periodic_eval"))) rmSync(await writePage(runDir));
+        if (left % 2 === 0) rmSync(join(runDir, "periodic_eval", "index.jsonl"), { force: true });
       }
       await train(runDir);
       const { record, weights } = await outcome(runDir);
       expect(record, `killed after ${moments.join(", ")} ms`).toEqual(whole.record);
       expect(weights === whole.weights, `weights after kills at ${moments.join(", ")} ms`).toBe(true);
+      expect(readFileSync(await writePage(runDir), "utf8")).toContain("capability");
       await rm(runDir, { recursive: true });
     }
   },

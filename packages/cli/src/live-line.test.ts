@@ -1,6 +1,6 @@
 import type { Progress } from "@periodic-eval/core";
-import pc from "picocolors";
 import { expect, it } from "vitest";
+import { keptTerminal } from "./kept-terminal.test-data.ts";
 import { liveLine } from "./live-line.ts";
 
 const at = (step: number): Progress & { readonly phase: string } => ({
@@ -13,34 +13,24 @@ const at = (step: number): Progress & { readonly phase: string } => ({
 });
 
 it("leaves one line every tenth of a phase where it is not on a screen", async () => {
-  const lines: string[] = [];
-  const logger = liveLine({
-    out: (line) => lines.push(line),
-    err: () => {},
-    isInteractive: false,
-    colours: pc.createColors(false),
-  });
+  const terminal = keptTerminal();
+  const logger = liveLine(terminal);
   for (let step = 1; step <= 40; step += 1)
     await logger.train?.({ loss: 2, tokens_per_second: 1234.5 }, at(step));
   // Step 1 opens the first tenth; the next begin at 4, 8, …, 40.
-  expect(lines).toHaveLength(11);
+  expect(terminal.said).toHaveLength(11);
   // 40 steps of half a second: 16 s are left after the 8th.
-  expect(lines[2]).toContain("step 8/40  loss 2.000  1235 tokens/s  16 s left");
+  expect(terminal.said[2]).toContain("step 8/40  loss 2.000  1235 tokens/s  16 s left");
   await logger.close?.();
 });
 
 it("says where a length is not known, a warning, and what is being measured", async () => {
-  const lines: string[] = [];
-  const logger = liveLine({
-    out: (line) => lines.push(line),
-    err: () => {},
-    isInteractive: false,
-    colours: pc.createColors(false),
-  });
+  const terminal = keptTerminal();
+  const logger = liveLine(terminal);
   await logger.train?.({ loss: 2 }, { ...at(3), maxSteps: null });
   logger.event?.({ kind: "measuring", id: "capability", step: 3, done: 1, total: 2 });
   logger.event?.({ kind: "warning", where: "dataset", message: "2 rows left out" });
-  expect(lines.map((line) => line.trim())).toEqual([
+  expect(terminal.said.map((line) => line.trim())).toEqual([
     expect.stringMatching(/step 3 {2}loss 2\.000$/),
     expect.stringContaining("dataset: 2 rows left out"),
   ]);

@@ -8,7 +8,6 @@ import {
 import { inMemory } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
-import { basename, resolve } from "node:path";
 
 export interface CapabilityRequest {
   readonly model: string;
@@ -42,10 +41,7 @@ export async function measureCapability(request: CapabilityRequest): Promise<rea
         subsample,
         ...(method === "letters" && { system }),
       });
-      const { snapshot } = await measure(
-        evaluation,
-        inMemory(model, tokenizer, { name: basename(resolve(folder)) }),
-      );
+      const { snapshot } = await measure(evaluation, inMemory(model, tokenizer));
       results.push({ method, engine, snapshot });
     }
     return results;

@@ -1,4 +1,15 @@
-import { InvalidArgumentError } from "commander";
+import { InvalidArgumentError, Option } from "commander";
+
+/** Which engine runs, said alike by every command that runs one. */
+export const backendOption = (): Option =>
+  new Option(
+    "--backend <name>",
+    "tfjs-node-gpu, tfjs-node, webgpu, wasm or cpu (default: the fastest installed)",
+  );
+
+/** Which questions a limit keeps: the same seed and limit ask the same questions in every command. */
+export const subsampleSeedOption = (): Option =>
+  new Option("--subsample-seed <number>", "of the draw of questions").argParser(wholeNumber(0)).default(42);
 
 /** A whole number of at least `least`. */
 export const wholeNumber =

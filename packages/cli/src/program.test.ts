@@ -2,23 +2,18 @@ import { readFileSync, readdirSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import pc from "picocolors";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readRun, snapshotJsonSchema } from "@periodic-eval/core/snapshots";
 import { Ajv2020 } from "ajv/dist/2020.js";
+import { keptTerminal } from "./kept-terminal.test-data.ts";
 import { microWorld } from "./micro-world.ts";
 import { runCli } from "./program.ts";
 
 /** Runs a command and keeps what it says. */
 async function run(...args: string[]) {
-  const [out, err]: [string[], string[]] = [[], []];
-  const code = await runCli(args, {
-    out: (text) => out.push(text),
-    err: (text) => err.push(text),
-    isInteractive: false,
-    colours: pc.createColors(false),
-  });
-  return { code, out: out.join("\n"), err: err.join("\n") };
+  const terminal = keptTerminal();
+  const code = await runCli(args, terminal);
+  return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
 }
 
 let folder = "";
@@ -33,6 +28,10 @@ describe("wrong usage ends with 2 and says what is right", () => {
     [
       ["eval", "--model", "m", "--questions", "q", "--method", "letters,multiple"],
       'Got "multiple", expected some of letters, cloze.',
+    ],
+    [
+      ["eval", "--model", "m", "--questions", "q", "--method", "cloze", "--system", "Be brief."],
+      "option '--system <text>' is for the method letters: cloze renders no chat",
     ],
   ])("%j", async (args, message) => {
     const { code, out, err } = await run(...args);

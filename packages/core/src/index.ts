@@ -29,6 +29,8 @@ export { nestedSubset, subsetOrder } from "./evaluation/subset.ts";
 export * from "./schedule/triggers.ts";
 export { checkTriggers } from "./schedule/check-triggers.ts";
 export { advance, crossings, plannedSteps } from "./schedule/crossings.ts";
+export { checkKeys } from "./check-keys.ts";
+export { checkName, checkPhaseName } from "./names.ts";
 export { nearest } from "./nearest.ts";
 export { metricKit, primaryMetric, summarize } from "./evaluation/metric-kit.ts";
 export {
@@ -50,4 +52,5 @@ export { mathRandomGuard, streamGuard } from "./guard/randomness.ts";
 export { PeriodicCallback, type PeriodicOptions } from "./callback/periodic.ts";
 export { PeriodicCapabilityCallback, type PeriodicCapabilityOptions } from "./callback/presets.ts";
 export { openSession, withSession } from "./session/session.ts";
+export { warn } from "./session/tell-loggers.ts";
 export { measure, type MeasureOptions } from "./session/measure.ts";

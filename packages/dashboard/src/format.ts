@@ -34,13 +34,15 @@ export function formatP(p: number | null): string {
   return p === null ? unknown : p < 0.0001 ? "p < 0.0001" : `p = ${p.toPrecision(2)}`;
 }
 
+/** Rounded before it is cut into units, so that 119.6 s are 2 min 0 s and not 1 min 60 s. */
 export function formatSeconds(seconds: number | null): string {
   if (seconds === null) return unknown;
-  if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
-  const minutes = Math.floor(seconds / 60);
-  return minutes < 60
-    ? `${minutes} min ${Math.round(seconds % 60)} s`
-    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (seconds < 9.995) return `${seconds.toFixed(2)} s`;
+  if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  const minutes = Math.round(seconds / 60);
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 export function formatPercent(percent: number | null): string {

@@ -1,4 +1,4 @@
-import { describePaired, formatInterval, formatValue, words } from "./format.ts";
+import { describePaired, formatInterval, formatValue, unknown, words } from "./format.ts";
 import type { Look, Track } from "./tracks.ts";
 
 /** What hovering over a point says. */
@@ -7,7 +7,7 @@ export function lookTitle(look: Look, { metric, unit }: Track): string {
   const lines = [
     at,
     `${words(metric)} ${formatValue(look.value, unit)} ${look.ci95 ? formatInterval(look.ci95, unit) : ""}`.trim(),
-    `n = ${look.n}${look.status === "complete" ? "" : `, ${look.status}`}`,
+    `n = ${look.n ?? unknown}${look.status === "complete" ? "" : `, ${look.status}`}`,
   ];
   return [...lines, ...(look.baseline ? [describePaired(look.baseline, unit)] : [])].join("\n");
 }

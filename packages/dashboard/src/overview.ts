@@ -42,11 +42,15 @@ export function overview(run: RunRecord): Html {
 function writerNote({ writer }: RunRecord): Html | null {
   if (!writer) return null;
   const who = `process ${writer.pid} on ${writer.host}`;
-  const text =
-    writer.isAlive === false
-      ? `Interrupted: ${who} held this run and is gone. What it wrote is whole; training can be resumed.`
-      : `Still being written by ${who}: this is the state when the page was made.`;
-  return html`<p class="notice">${text}</p>`;
+  if (writer.isAlive === false) {
+    return html`<p class="notice">
+      Interrupted: ${who} held this run and is gone. What it wrote is whole; training can be resumed.
+    </p>`;
+  }
+  const state = writer.isAlive
+    ? `Still being written by ${who}.`
+    : `Held by ${who}: whether it still runs cannot be seen from here.`;
+  return html`<p class="notice">${state} This is the state when the page was made.</p>`;
 }
 
 function facts(run: RunRecord): readonly (readonly [string, HtmlOrText])[] {
@@ -54,6 +58,8 @@ function facts(run: RunRecord): readonly (readonly [string, HtmlOrText])[] {
   const first = snapshots.at(0);
   const last = snapshots.at(-1);
   if (!first || !last) return [];
+  // A firing that was skipped knows no model.
+  const { model } = (snapshots.find(({ provenance }) => provenance.hash !== null) ?? first).provenance;
   const seconds = run.phases.reduce((sum, phase) => sum + phase.evaluationSeconds, 0);
   return [
     [
@@ -66,12 +72,11 @@ function facts(run: RunRecord): readonly (readonly [string, HtmlOrText])[] {
         " → ",
       ),
     ],
-    ["Model", jsonField(first.provenance.model, "name") ?? unknown],
+    ["Model", jsonField(model, "name") ?? unknown],
     [
       "Engine",
-      [jsonField(first.provenance.model, "engine"), jsonField(first.provenance.model, "dtype")]
-        .filter((part) => part !== null)
-        .join(", ") || unknown,
+      [jsonField(model, "engine"), jsonField(model, "dtype")].filter((part) => part !== null).join(", ") ||
+        unknown,
     ],
     ["Seed", first.provenance.seed],
     ["Measurements", plural(snapshots.length, "snapshot")],

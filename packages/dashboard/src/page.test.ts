@@ -131,6 +131,67 @@ it("shows a firing that failed and one that disturbed training", async () => {
   expect(document.querySelectorAll('.wide svg circle[r="4.5"]')).toHaveLength(11);
 });
 
+it("names no hash that it is not", async () => {
+  await writeSampleRun(runDir, (snapshot) => ({
+    ...snapshot,
+    provenance: { ...snapshot.provenance, items_hash: `pe128:${"9".repeat(32)}` },
+  }));
+  const items = [...(await page()).querySelectorAll("details dd")].map(text)[1];
+  expect(items).toBe(`100, pe128:${"9".repeat(32)}`);
+});
+
+it("names the model and the numbers' origin also where the first firing was skipped unprepared", async () => {
+  await writeSampleRun(runDir, (snapshot) => {
+    if (snapshot.run_step > 0) return snapshot;
+    const { seed, created_by } = snapshot.provenance;
+    const unknown = {
+      hash: null,
+      items_hash: null,
+      items: null,
+      evaluation: null,
+      model: null,
+      tokenizer: null,
+    };
+    const provenance = { ...unknown, seed, created_by };
+    return { ...snapshot, status: "skipped", metrics: {}, primary_metric: null, provenance };
+  });
+  const document = await page();
+  expect(text(document.querySelector(".facts"))).toContain("Model micro-world");
+  expect([...document.querySelectorAll("summary .code")].map(text)).toEqual(["pe128:4c1f4c"]);
+});
+
+it("says of a writer only what is known: alive, gone, or on a machine that cannot be asked", async () => {
+  await writeSampleRun(runDir);
+  const run = await readRun(runDir);
+  const note = (isAlive: boolean | null) =>
+    text(
+      parseHTML(
+        renderPage({
+          ...run,
+          writer: { pid: 7, host: "north", started_at: "", isAlive } as typeof run.writer,
+        }),
+      ).document.querySelector(".notice"),
+    );
+  expect(note(true)).toMatch(/^Still being written by process 7 on north/);
+  expect(note(false)).toMatch(/^Interrupted: process 7 on north held this run and is gone/);
+  expect(note(null)).toBe(
+    "Held by process 7 on north: whether it still runs cannot be seen from here. This is the state when the page was made.",
+  );
+});
+
+it("shows no change of a phase that is one from another phase's start", async () => {
+  // As `baseline: "run_start"` pairs: em against coupling's step 0.
+  await writeSampleRun(runDir, (snapshot) => {
+    const baseline = snapshot.paired.baseline;
+    if (snapshot.phase !== "em" || baseline === null) return snapshot;
+    const moved = Object.entries(baseline).map(([name, paired]) => [name, { ...paired, phase: "coupling" }]);
+    return { ...snapshot, paired: { ...snapshot.paired, baseline: Object.fromEntries(moved) } };
+  });
+  const rows = [...(await page()).querySelectorAll("tr.primary")].map(cells);
+  expect(rows[0]).toContain("−3.0 points");
+  expect(rows[1]).toBe("capability: accuracy | 90.0 % | 63.0 % | – | – | – | – | –");
+});
+
 it("makes a page of a run without snapshots", async () => {
   expect(text((await page()).querySelector("main"))).toContain("No snapshot was found");
 });

@@ -10,7 +10,7 @@ export interface MetricSummary {
   readonly isPrimary: boolean;
   readonly start: Look;
   readonly end: Look;
-  /** The end against its baseline; null where the phase has one look only, or none to compare with. */
+  /** The end against the start; null where the phase has one look only, or its looks are compared with another. */
   readonly change: Paired | null;
 }
 
@@ -38,6 +38,10 @@ const tracksOf = ({ primary, companions }: Subject): readonly Track[] => [
   ...companions,
 ];
 
+/** Whether a comparison is with this look: a run can also be compared with the start of another phase. */
+const isOf = ({ phase, step }: Look, paired: Paired | null): boolean =>
+  paired?.phase === phase && paired.step === step;
+
 function metricSummary(subject: Subject, track: Track, phaseIndex: number): MetricSummary | null {
   const looks = valuesIn(track, phaseIndex);
   const [start, end] = [looks.at(0), looks.at(-1)];
@@ -50,6 +54,6 @@ function metricSummary(subject: Subject, track: Track, phaseIndex: number): Metr
     isPrimary: track === subject.primary,
     start,
     end,
-    change: start === end ? null : end.baseline,
+    change: start !== end && isOf(start, end.baseline) ? end.baseline : null,
   };
 }

@@ -8,28 +8,30 @@ export function provenance(run: RunRecord): Html {
   const groups = new Map<string, Snapshot[]>();
   for (const snapshot of run.phases.flatMap((phase) => phase.snapshots)) {
     const { hash } = snapshot.provenance;
+    // Nothing was prepared for it: there is no number to repeat.
+    if (hash === null) continue;
     groups.set(hash, [...(groups.get(hash) ?? []), snapshot]);
   }
   return html`<section>
     <h2>Provenance</h2>
     <p class="sub">Numbers of the same provenance can be compared; numbers of different ones cannot.</p>
-    ${[...groups.values()].map(group)}
+    ${[...groups].map(([hash, snapshots]) => group(hash, snapshots))}
   </section>`;
 }
 
-function group(snapshots: readonly Snapshot[]): Html {
+function group(hash: string, snapshots: readonly Snapshot[]): Html {
   const { id, evaluation, evaluation_version, provenance: source } = snapshots[0]!;
   const phases = [...new Set(snapshots.map(({ phase }) => phase))].join(", ");
   const rows: readonly (readonly [string, string])[] = [
     ["evaluation", `${evaluation}, version ${evaluation_version}`],
-    ["items", `${source.items}, sha256 ${source.items_hash}`],
+    ["items", `${source.items ?? unknown}, ${source.items_hash ?? unknown}`],
     ["tokenizer", source.tokenizer ?? unknown],
     ["seed", source.seed],
     ["made by", source.created_by],
-    ["provenance", source.hash],
+    ["provenance", hash],
   ];
   return html`<details>
-    <summary>${id} in ${phases} <span class="code">${source.hash.slice(0, 12)}</span></summary>
+    <summary>${id} in ${phases} <span class="code">${hash.slice(0, 12)}</span></summary>
     <dl class="list">
       ${rows.map(
         ([term, value]) =>

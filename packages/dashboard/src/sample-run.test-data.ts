@@ -1,5 +1,6 @@
 import type { MetricValue, Paired, Snapshot } from "@periodic-eval/core";
 import { fileStore } from "@periodic-eval/core/snapshots";
+import { exampleSnapshot } from "@periodic-eval/core/testing";
 
 /** Correct answers of 100 at 0, 20, 40, 60, 80, 100 %: one phase that learns nothing, one that forgets. */
 const correct = { coupling: [93, 92, 94, 91, 92, 90], em: [90, 84, 79, 71, 66, 63] } as const;
@@ -46,42 +47,33 @@ function snapshotOf(
   });
   const share = hits / 100;
   const fingerprint = (text: string) => `xxh64:${phase}${step}${text}`.padEnd(40, "0123456789abcdef");
-  return {
-    schema_version: 1,
-    evaluation: "capability",
+  return exampleSnapshot({
     evaluation_version: "letters-1",
-    id: "capability",
     phase,
     step,
     run_step: phaseIndex * phaseSteps + step,
     max_steps: phaseSteps,
-    pct: 20 * look,
     epoch: step / 30,
     crossed: look === 0 ? ["start"] : [`every 20 percent: ${20 * look}`],
-    status: "complete",
-    reason: null,
     created_at: `2026-03-01T10:${String(10 + 6 * phaseIndex + look).padStart(2, "0")}:00.000Z`,
-    on: "model",
     metrics: {
       accuracy: metric(share, 0.05, "share"),
       gold_log_prob: metric(-0.35 - 2.4 * (1 - share), 0.16, "nats"),
       gold_margin: metric(4 * share - 1.1, 0.3, "nats"),
       gold_prob: metric(share - 0.06, 0.045, "probability"),
     },
-    primary_metric: "accuracy",
     paired: {
       baseline:
         look === 0 ? null : { accuracy: paired(drop, true), gold_log_prob: paired(2.4 * drop, false) },
       previous: null,
     },
     timing: {
+      ...exampleSnapshot().timing,
       total_seconds: 0.82 + 0.01 * look,
       guards_seconds: 0.05,
       measure_seconds: 0.74,
-      grade_seconds: null,
       items: 100,
       overhead_percent: 18.4,
-      governor: "off",
     },
     receipt: ["weights", "optimizer", "modes", "randomness", "tensors"].map((part) => ({
       part,
@@ -91,8 +83,8 @@ function snapshotOf(
       ...(part === "tensors" && { advisory: true }),
     })),
     provenance: {
-      hash: "4c1f".repeat(16),
-      items_hash: "99ab".repeat(16),
+      hash: `pe128:${"4c1f".repeat(8)}`,
+      items_hash: `pe128:${"99ab".repeat(8)}`,
       items: 100,
       evaluation: { method: "letters", system: "omit", example_prompt: "<|user|>Where does the heron live?" },
       model: { name: "micro-world", engine: "tfjs-wasm", dtype: "float32", weights: null, adapter: null },
@@ -101,11 +93,10 @@ function snapshotOf(
       created_by: "@periodic-eval/core 0.1.0, node 20.19.0",
     },
     weights: fingerprint("w"),
-    samples: null,
     accuracy: share,
     correct: hits,
     total: 100,
-  };
+  });
 }
 
 function metric(value: number, margin: number, unit: string): MetricValue {

@@ -45,7 +45,7 @@ const direction = ({ higherIsBetter }: Track): string | null =>
   higherIsBetter === null ? null : higherIsBetter ? "higher is better" : "lower is better";
 
 function caption(track: Track): string {
-  const counts = [...new Set(track.looks.filter(hasValue).map(({ n }) => n))];
+  const counts = [...new Set(track.looks.filter(hasValue).flatMap(({ n }) => n ?? []))];
   const [least, most] = [Math.min(...counts), Math.max(...counts)];
   const observed =
     least === most ? plural(most, "observation") : `${least} to ${plural(most, "observation")}`;

@@ -11,7 +11,8 @@ export interface Look {
   readonly status: SnapshotStatus;
   readonly value: number | null;
   readonly ci95: readonly [number, number] | null;
-  readonly n: number;
+  /** Observed rows; null where the metric was not measured. */
+  readonly n: number | null;
   readonly baseline: Paired | null;
 }
 
@@ -87,7 +88,7 @@ function lookOf(metric: string, { point, phase, phaseIndex }: PlacedPoint): Look
     status: point.status,
     value: value?.value ?? null,
     ci95: value?.ci95 ?? null,
-    n: value?.n ?? 0,
+    n: value?.n ?? null,
     baseline: point.paired.baseline?.[metric] ?? null,
   };
 }

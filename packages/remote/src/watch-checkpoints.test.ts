@@ -50,3 +50,36 @@ it("ends quietly on abort, and names a folder that is missing", async () => {
     /none: got ENOENT/,
   );
 });
+
+it("ends after a checkpoint of ours that is finished before its last step", async () => {
+  await checkpoint("step_3", '{"max_steps": 9, "finished": false}');
+  await checkpoint("step_5", '{"max_steps": 9, "finished": true}');
+  const found = await all(watchCheckpoints(folder, { pollSeconds: 0.01 }));
+  expect(found.map(({ step }) => step)).toEqual([3, 5]);
+});
+
+it("goes on past a finished checkpoint that was trained on from", async () => {
+  await checkpoint("step_5", '{"max_steps": 5, "finished": true}');
+  await checkpoint("step_7", '{"max_steps": 7, "finished": true}');
+  const found = await all(watchCheckpoints(folder, { pollSeconds: 0.01 }));
+  expect(found.map(({ step }) => step)).toEqual([5, 7]);
+});
+
+it("takes an adapter's checkpoint, which has adapter_config.json and no config.json", async () => {
+  await mkdir(join(folder, "checkpoint-4"));
+  await writeFile(join(folder, "checkpoint-4", "trainer_state.json"), "{}");
+  expect(await all(watchCheckpoints(folder, { follow: false }))).toEqual([]);
+  await writeFile(join(folder, "checkpoint-4", "adapter_config.json"), "{}");
+  expect((await all(watchCheckpoints(folder, { follow: false }))).map(({ step }) => step)).toEqual([4]);
+});
+
+it("refuses wrong options at the call", () => {
+  expect(() => watchCheckpoints(folder, { pollSeconds: Number.NaN })).toThrow(
+    "watchCheckpoints pollSeconds: got NaN, expected a finite number over 0",
+  );
+  expect(() => watchCheckpoints(folder, { pollSeconds: 0 })).toThrow("pollSeconds: got 0");
+  expect(() => watchCheckpoints(folder, { poll: 2 } as object)).toThrow(
+    'watchCheckpoints: got the unknown option "poll", expected one of follow, pollSeconds, signal',
+  );
+  expect(() => watchCheckpoints("")).toThrow('watchCheckpoints folder: got "", expected a folder');
+});

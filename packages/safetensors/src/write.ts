@@ -1,6 +1,5 @@
-import { open, rename, rm, type FileHandle } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
 import { PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
+import { writeWhole } from "@periodic-eval/core/snapshots";
 import { bytesPerElement, type DType } from "./dtypes.ts";
 import { narrowToBf16, narrowToF16 } from "./float-formats.ts";
 
@@ -19,12 +18,13 @@ export interface WriteOptions {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-let drafts = 0;
-
 /**
- * Writes a file so that a reader sees the old file or the new one, whatever dies when: a temporary file in the same
- * folder, fsync, rename, fsync of the folder. Tensors are laid out as the reference implementation does, by size of
- * their elements (largest first) and then by name, so equal tensors give equal bytes.
+ * Writes a file so that a reader sees the old file or the new one, whatever dies when. Tensors are laid out as the
+ * reference implementation does, by size of their elements (largest first) and then by name, so equal tensors give equal
+ * bytes.
+ *
+ * @throws PeriodicEvalError `store` where it cannot be written, `model` where tensors are not as they say; what stood
+ *   there stands.
  */
 export async function writeSafetensors(
   path: string,
@@ -32,22 +32,10 @@ export async function writeSafetensors(
   { dtype = "F32", metadata = { format: "pt" } }: WriteOptions = {},
 ): Promise<void> {
   const layout = planLayout(path, tensors, dtype);
-  const draft = join(dirname(path), `.${basename(path)}.${process.pid}.${++drafts}.tmp`);
-  try {
-    const file = await open(draft, "wx");
-    try {
-      await writeAll(file, headerBytes(layout, metadata));
-      for (const tensor of layout) await writeAll(file, await encodedValues(path, tensor));
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(draft, path);
-    await syncFolder(dirname(path));
-  } catch (error) {
-    await rm(draft, { force: true }).catch(() => undefined);
-    throw PeriodicEvalError.is(error) ? error : notWritten(path, error);
-  }
+  await writeWhole(path, async (file) => {
+    await file.write(headerBytes(layout, metadata));
+    for (const tensor of layout) await file.write(await encodedValues(path, tensor));
+  });
 }
 
 interface Placed extends TensorToWrite {
@@ -113,37 +101,7 @@ function sizeOf(shape: readonly number[]): number {
   return shape.reduce((product, size) => product * size, 1);
 }
 
-async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
-  let done = 0;
-  while (done < bytes.length) {
-    const step = Math.min(bytes.length - done, 1 << 30);
-    done += (await file.write(bytes, done, step)).bytesWritten;
-  }
-}
-
-/** A rename is durable once its folder is synced; not every platform can open a folder. */
-async function syncFolder(folder: string): Promise<void> {
-  try {
-    const handle = await open(folder, "r");
-    await handle.sync().finally(() => handle.close());
-  } catch (error) {
-    if (!["EISDIR", "EPERM", "EINVAL", "EACCES"].includes((error as NodeJS.ErrnoException).code ?? ""))
-      throw error;
-  }
-}
-
 function wrongTensor(path: string, name: string, got: string, expected: string): PeriodicEvalError {
   const fix = "Give each tensor its own name and the values of its shape.";
   return new PeriodicEvalError({ code: "model", where: `${path}, tensor ${name}`, got, expected, fix });
-}
-
-function notWritten(path: string, cause: unknown): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "store",
-    where: path,
-    got: (cause as NodeJS.ErrnoException).code ?? String(cause),
-    expected: "a written file",
-    fix: "Check the free space and the permissions of its folder; the old file, if there was one, is unchanged.",
-    cause,
-  });
 }

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { join } from "node:path";
 import { microWorld } from "../micro-world.ts";
-import { wholeNumber } from "../options.ts";
+import { backendOption, wholeNumber } from "../options.ts";
 import { beside, type Terminal } from "../terminal.ts";
 
 interface DemoOptions {
@@ -22,10 +22,7 @@ export function addDemo(program: Command, terminal: Terminal): void {
     .option("--model <folder>", "another model, as Hugging Face saves it", microWorld())
     .option("--seed <number>", "of shuffling and measuring", wholeNumber(0), 42)
     .option("--steps <number>", "optimizer steps of each phase", wholeNumber(1), 40)
-    .option(
-      "--backend <name>",
-      "tfjs-node-gpu, tfjs-node, webgpu, wasm or cpu (default: the fastest installed)",
-    )
+    .addOption(backendOption())
     .option("--json", "print one JSON document", false)
     .action((options: DemoOptions) => demo(options, terminal));
 }
@@ -47,7 +44,7 @@ async function demo(
       model,
       questions: microWorld("questions.jsonl"),
       method: "letters",
-      limit: 100,
+      subsample: { n: 100, seed: 42 },
       every: 20,
       seed,
       runDir,

@@ -1,6 +1,6 @@
 import type { SystemPrompt } from "@periodic-eval/core";
 import type { Command } from "commander";
-import { listOf, wholeNumber } from "../options.ts";
+import { backendOption, listOf, subsampleSeedOption, wholeNumber } from "../options.ts";
 import type { Terminal } from "../terminal.ts";
 
 interface EvalOptions {
@@ -9,7 +9,7 @@ interface EvalOptions {
   readonly method: readonly ("letters" | "cloze")[];
   readonly limit?: number;
   readonly system: string;
-  readonly seed: number;
+  readonly subsampleSeed: number;
   readonly backend?: string;
   readonly json: boolean;
 }
@@ -24,26 +24,27 @@ export function addEval(program: Command, terminal: Terminal): void {
     .option("--method <names>", "letters, cloze, or both with a comma", listOf(["letters", "cloze"]), [
       "letters",
     ])
-    .option("--limit <number>", "so many questions, drawn with the seed (default: all)", wholeNumber(1))
+    .option("--limit <number>", "questions to ask (default: all)", wholeNumber(1))
+    .addOption(subsampleSeedOption())
     .option("--system <text>", "system prompt of letters: omit, empty, no_system_block, or a text", "omit")
-    .option("--seed <number>", "of the draw of questions", wholeNumber(0), 42)
-    .option(
-      "--backend <name>",
-      "tfjs-node-gpu, tfjs-node, webgpu, wasm or cpu (default: the fastest installed)",
-    )
+    .addOption(backendOption())
     .option("--json", "print one JSON document", false)
-    .action((options: EvalOptions) => evaluate(options, terminal));
+    .action((options: EvalOptions, command: Command) => {
+      if (options.system !== "omit" && !options.method.includes("letters"))
+        command.error("error: option '--system <text>' is for the method letters: cloze renders no chat");
+      return evaluate(options, terminal);
+    });
 }
 
 async function evaluate(options: EvalOptions, terminal: Terminal): Promise<void> {
   const { measureCapability } = await import("../measure-capability.ts");
   const { capabilityTable, capabilityJson } = await import("../capability-output.ts");
-  const { model, questions, method, limit, system, seed, backend, json } = options;
+  const { model, questions, method, limit, system, subsampleSeed, backend, json } = options;
   const results = await measureCapability({
     model,
     questions,
     methods: method,
-    subsample: limit === undefined ? null : { n: limit, seed },
+    subsample: limit === undefined ? null : { n: limit, seed: subsampleSeed },
     system: systemPrompt(system),
     ...(backend !== undefined && { backend }),
   });

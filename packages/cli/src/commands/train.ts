@@ -1,5 +1,5 @@
 import { Option, type Command } from "commander";
-import { positiveNumber, wholeNumber } from "../options.ts";
+import { backendOption, positiveNumber, subsampleSeedOption, wholeNumber } from "../options.ts";
 import { beside, type Terminal } from "../terminal.ts";
 
 interface TrainOptions {
@@ -10,6 +10,7 @@ interface TrainOptions {
   readonly phase: string;
   readonly method: "letters" | "cloze";
   readonly limit: number;
+  readonly subsampleSeed: number;
   readonly every: number;
   readonly steps?: number;
   readonly epochs?: number;
@@ -38,18 +39,21 @@ export function addTrain(program: Command, terminal: Terminal): void {
         .default("letters"),
     )
     .option("--limit <number>", "questions a measurement asks", wholeNumber(1), 200)
+    .addOption(subsampleSeedOption())
     .option("--every <percent>", "measure every so many percent", positiveNumber, 20)
     .option("--steps <number>", "optimizer steps, in place of epochs", wholeNumber(1))
     .option("--epochs <number>", "passes over the data", positiveNumber)
     .option("--batch-size <number>", "rows a step", wholeNumber(1), 8)
-    .option("--learning-rate <number>", "the highest, after warm-up", positiveNumber, 5e-5)
+    .option(
+      "--learning-rate <number>",
+      "of the first step; falls in a straight line to 0",
+      positiveNumber,
+      5e-5,
+    )
     .option("--max-length <tokens>", "longest row (default: what the model takes)", wholeNumber(2))
     .option("--save-steps <number>", "a checkpoint every so many steps (default: at the end)", wholeNumber(1))
     .option("--seed <number>", "of shuffling and measuring", wholeNumber(0), 42)
-    .option(
-      "--backend <name>",
-      "tfjs-node-gpu, tfjs-node, webgpu, wasm or cpu (default: the fastest installed)",
-    )
+    .addOption(backendOption())
     .option("--json", "print one JSON document", false)
     .action((options: TrainOptions) => train(options, terminal));
 }
@@ -71,6 +75,7 @@ async function train(options: TrainOptions, terminal: Terminal): Promise<void> {
   await fineTune(
     {
       ...options,
+      subsample: { n: options.limit, seed: options.subsampleSeed },
       ...(backend !== undefined && { backend }),
       phases: [{ name: phase, dataset: data, config }],
     },

@@ -1,9 +1,10 @@
+import { checkKeys } from "../check-keys.ts";
 import type { AnyEvaluation } from "../evaluation/types.ts";
+import { checkName } from "../names.ts";
 import { checkTriggers } from "../schedule/check-triggers.ts";
 import { crossings, plannedSteps } from "../schedule/crossings.ts";
 import { atEnd, atStart, needsMaxSteps } from "../schedule/triggers.ts";
 import type { Trigger } from "../schedule/types.ts";
-import { checkKeys, checkName } from "./check-options.ts";
 import type { CallbackContext, TrainerCallback } from "./types.ts";
 
 export interface PeriodicOptions {

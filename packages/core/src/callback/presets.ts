@@ -1,6 +1,6 @@
+import { checkKeys } from "../check-keys.ts";
 import { capabilityEvaluation, type CapabilityOptions } from "../evaluations/capability.ts";
 import { everyPercent } from "../schedule/triggers.ts";
-import { checkKeys } from "./check-options.ts";
 import { PeriodicCallback, periodicOptionNames, type PeriodicOptions } from "./periodic.ts";
 
 /** What is asked, and when; the schedule is every 20 % of the phase by default, with its start and end. */

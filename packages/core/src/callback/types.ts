@@ -61,9 +61,9 @@ export interface TrainerCallback {
   onStepEnd?: Hook;
   /** When the loop gave metrics with the step. */
   onLog?: Hook;
-  /** After the loop took the session's state for a checkpoint. */
+  /** Before the session's state is taken for a checkpoint; what it changes is in the `state` of this callback. */
   onSave?: Hook;
-  /** Once, after the last step, while measuring is still possible. */
+  /** Once, after the last step or an abort, while measuring is still possible; `progress.ended` tells which. */
   onTrainEnd?: Hook;
   /** After a snapshot of any callback was written, and again when its grading is done. */
   onSnapshot?(context: CallbackContext, snapshot: Snapshot): Awaitable<void>;

@@ -59,11 +59,13 @@ describe("summarize", () => {
       "log_prob/b": [-4, 2],
       nats_per_token: [-1, 4],
     });
+    // Their intervals are t intervals over rows: they speak of questions like these, whatever the clusters.
     expect(values["log_prob"]).toMatchObject({
       unit: "nats",
       higher_is_better: null,
-      estimand: "given_questions",
+      estimand: "over_questions",
     });
+    expect(values["nats_per_token"]).toMatchObject({ estimand: "over_questions" });
   });
 
   it("goes over questions where rows share them, with rows counted in n", () => {

@@ -95,7 +95,7 @@ function valueOf<R extends Row>(one: Metric<R>, rows: readonly R[]): MetricValue
     n: seen.length,
     stderr,
     ci95: ci95 && [...ci95],
-    estimand: cluster === undefined ? "given_questions" : "over_questions",
+    estimand: one.kind === "rate" && cluster === undefined ? "given_questions" : "over_questions",
     unit: unit ?? (one.kind === "rate" ? "share" : ""),
     higher_is_better: higherIsBetter ?? null,
   };

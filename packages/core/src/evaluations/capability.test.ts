@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { metricKit, summarize } from "../evaluation/metric-kit.ts";
 import type { AnyEvaluation } from "../evaluation/types.ts";
-import type { EvaluableModel } from "../model/types.ts";
+import type { EvaluableModel, Tokenizer } from "../model/types.ts";
 import { evaluationConformance, fakeModel, fakeTokenizer } from "../testing/index.ts";
 import { capabilityEvaluation, type CapabilityOptions } from "./capability.ts";
 import type { ChoiceRow } from "./choice-row.ts";
@@ -137,9 +137,14 @@ describe("letters", () => {
         record("Fine?", "A B", ["x", "y"], "A", "fine"),
         record("Bad?", "A B", ["x", "y"], "A", "bad"),
         record("Same?", "A1 A2", ["x", "y"], "A1", "same"),
+        record("Empty?", "A B ?", ["x", "y", "z"], "A", "empty"),
       ].join("\n"),
     );
-    const tokenizer = fakeTokenizer({ failsOn: ([turn]) => turn!.content.startsWith("Bad?") });
+    const plainTokenizer = fakeTokenizer({ failsOn: ([turn]) => turn!.content.startsWith("Bad?") });
+    const tokenizer: Tokenizer = {
+      ...plainTokenizer,
+      encode: (text, how) => (text === "?" ? [] : plainTokenizer.encode(text, how)),
+    };
     const { row, plain, metrics } = await look(
       capabilityEvaluation({ questions: odd }),
       fakeModel({ tokenizer, nextToken: (_, label) => (label === "A" ? -1 : -2) }),
@@ -155,12 +160,17 @@ describe("letters", () => {
       correct: null,
       reason: "the labels A1, A2 share a first token",
     });
+    expect(row("empty")).toMatchObject({
+      status: "label_collision",
+      correct: null,
+      reason: 'no token begins "?"',
+    });
     expect(plain).toEqual({
       accuracy: 1,
       correct: 1,
       total: 1,
       template_failures: 1,
-      label_collisions: 1,
+      label_collisions: 2,
       truncated: 0,
     });
     expect(metrics["accuracy"]!.n).toBe(1);
@@ -284,7 +294,16 @@ describe("cloze", () => {
 describe("options", () => {
   it.each<[string, object, RegExp]>([
     ["no file", { questions: undefined }, /capability\.questions: got nothing, expected the path/],
-    ["an unknown key", { questions: "q", methd: "cloze" }, /capability\.methd: .*Did you mean "method"/],
+    [
+      "an unknown key",
+      { questions: "q", methd: "cloze" },
+      /capability: got the unknown option "methd", .*Did you mean "method"/,
+    ],
+    [
+      "an unknown key of a part",
+      { questions: "q", subsample: { n: 5, sede: 1 } },
+      /capability\.subsample: .*Did you mean "seed"/,
+    ],
     ["an unknown method", { questions: "q", method: "letter" }, /capability\.method: got "letter"/],
     [
       "no questions at all",

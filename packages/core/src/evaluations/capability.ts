@@ -1,8 +1,8 @@
+import { checkKeys } from "../check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { nestedSubset } from "../evaluation/subset.ts";
 import type { AnyEvaluation } from "../evaluation/types.ts";
 import type { SystemPrompt } from "../model/types.ts";
-import { nearest } from "../nearest.ts";
 import { cloze } from "./cloze.ts";
 import { letters } from "./letters.ts";
 import { questionFile, readQuestions, type Subsample } from "./question-source.ts";
@@ -51,12 +51,7 @@ const known = ["questions", "method", "subsample", "system", "shots"];
 
 function checkOptions(options: CapabilityOptions): void {
   const { questions, method, subsample, system, shots } = options;
-  for (const key of Object.keys(options)) {
-    if (known.includes(key)) continue;
-    const close = nearest(key, known);
-    const fix = close === null ? "Remove it." : `Did you mean "${close}"?`;
-    throw wrong(key, "an option that does not exist", `one of ${known.join(", ")}`, fix);
-  }
+  checkKeys("capability", options, known);
   if (typeof questions !== "string" || questions === "") {
     throw wrong(
       "questions",
@@ -69,10 +64,12 @@ function checkOptions(options: CapabilityOptions): void {
     throw wrong("method", JSON.stringify(method), '"letters" or "cloze"', "Choose one of the two.");
   }
   if (subsample !== undefined && subsample !== null) {
+    checkKeys("capability.subsample", subsample, ["n", "seed"]);
     checkCount("subsample.n", subsample.n, 1);
     checkCount("subsample.seed", subsample.seed, 0);
   }
   if (shots !== undefined) {
+    checkKeys("capability.shots", shots, ["shots", "pool", "poolSeed"]);
     checkCount("shots.shots", shots.shots, 0);
     checkCount("shots.poolSeed", shots.poolSeed, 0);
     if (method !== "cloze")

@@ -6,7 +6,7 @@ import type { ArcQuestion } from "./arc-questions.ts";
 
 /** The result of one multiple-choice question. */
 export interface ChoiceRow extends Row {
-  /** `template_failure`: the chat could not be rendered. `label_collision`: labels share a first token. Neither is scored. */
+  /** `template_failure`: the chat could not be rendered. `label_collision`: labels share a first token, or one has none. Neither is scored. */
   readonly status: "scored" | "template_failure" | "label_collision";
   readonly labels: readonly string[];
   readonly gold: string;

@@ -1,6 +1,7 @@
 import { PeriodicEvalError } from "../errors.ts";
 import { defineEvaluation } from "../evaluation/define.ts";
 import type { Json } from "../json.ts";
+import { messageOf } from "../message-of.ts";
 import type { Prompt, RenderedPrompt, SystemPrompt, Tokenizer } from "../model/types.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
 import { choiceMetrics, choicePlainKeys, inCalls, scored, unscored, type ChoiceRow } from "./choice-row.ts";
@@ -72,15 +73,20 @@ function prepare(tokenizer: Tokenizer, item: ArcQuestion, system: SystemPrompt):
     rendered = tokenizer.render(lettersPrompt(item, system), { ending: "generation" });
   } catch (error) {
     return {
-      row: unscored(item, "template_failure", error instanceof Error ? error.message : String(error)),
+      row: unscored(item, "template_failure", messageOf(error)),
     };
   }
   const first = item.labels.map((label) => tokenizer.encode(label, { specialTokens: false })[0]);
   const candidates = first.filter((id) => id !== undefined);
-  if (new Set(candidates).size < item.labels.length) {
-    return {
-      row: unscored(item, "label_collision", `the labels ${item.labels.join(", ")} share a first token`),
-    };
+  if (candidates.length < item.labels.length) {
+    const empty = item.labels
+      .filter((_, at) => first[at] === undefined)
+      .map((label) => JSON.stringify(label));
+    return { row: unscored(item, "label_collision", `no token begins ${empty.join(", ")}`) };
+  }
+  if (new Set(candidates).size < candidates.length) {
+    const shared = item.labels.filter((_, at) => candidates.filter((id) => id === first[at]).length > 1);
+    return { row: unscored(item, "label_collision", `the labels ${shared.join(", ")} share a first token`) };
   }
   return { item, ids: rendered.ids, candidates };
 }
@@ -102,7 +108,7 @@ function renderExample(
   throw new PeriodicEvalError({
     code: "model",
     where: "capability.system",
-    got: `a chat template that fails on every question (${cause instanceof Error ? cause.message : String(cause)})`,
+    got: `a chat template that fails on every question (${messageOf(cause)})`,
     expected: `a template that renders a user turn with system = ${JSON.stringify(system)}`,
     fix: 'Choose another `system`, or measure by `method: "cloze"`, which needs no chat template.',
     cause,

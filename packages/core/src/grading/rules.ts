@@ -1,3 +1,4 @@
+import { messageOf } from "../message-of.ts";
 import type { Grader, Verdict } from "./types.ts";
 
 export interface RuleGraderOptions {
@@ -32,6 +33,6 @@ function verdictOf(rule: () => Readonly<Record<string, number>> | null): Verdict
     if (bad !== undefined) return { status: "error", raw: `${bad[0]} is ${bad[1]}` };
     return { status: "graded", scores, raw: null };
   } catch (error) {
-    return { status: "error", raw: error instanceof Error ? error.message : String(error) };
+    return { status: "error", raw: messageOf(error) };
   }
 }

@@ -51,6 +51,8 @@ export interface Tokenizer {
 
 export interface CallOptions {
   readonly signal: AbortSignal;
+  /** Told how many tokens the model read and drew for the call, padding left out; by engines that know. */
+  readonly countTokens?: (tokens: number) => void;
 }
 
 export interface Sampling {

@@ -1,3 +1,4 @@
+import { checkKeys, shown } from "../check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { nearest } from "../nearest.ts";
 import type { Trigger } from "./types.ts";
@@ -21,22 +22,22 @@ function checkTrigger(trigger: unknown, where: string): void {
   }
   const { every, at, times, unit, per } = trigger as Readonly<Record<string, unknown>>;
   if ("every" in trigger) {
-    checkKeys(trigger, ["every", "unit"], where);
+    checkKeys(where, trigger, ["every", "unit"]);
     checkWord(unit, unitsOf.every, `${where}.unit`);
     checkAmount(every, unit, `${where}.every`);
   } else if ("times" in trigger) {
-    checkKeys(trigger, ["times", "per"], where);
+    checkKeys(where, trigger, ["times", "per"]);
     checkWord(per, ["phase"], `${where}.per`);
     if (!isCount(times))
       throw wrong(`${where}.times`, times, "a positive integer", "Say how many times a phase.");
   } else if (Array.isArray(at)) {
-    checkKeys(trigger, ["at", "unit"], where);
+    checkKeys(where, trigger, ["at", "unit"]);
     checkWord(unit, unitsOf.at, `${where}.unit`);
     if (at.length === 0)
       throw wrong(`${where}.at`, at, "at least one number", "Name a threshold, or leave the trigger out.");
     at.forEach((amount, i) => checkAmount(amount, unit, `${where}.at[${i}]`));
   } else {
-    checkKeys(trigger, ["at"], where, ["every", "at", "times", "unit", "per"]);
+    checkKeys(where, trigger, "at" in trigger ? ["at"] : ["every", "at", "times", "unit", "per"]);
     checkWord(at, ["start", "end"], `${where}.at`);
   }
 }
@@ -65,18 +66,5 @@ function checkWord(word: unknown, allowed: readonly string[], where: string): vo
   throw wrong(where, word, allowed.map((one) => `"${one}"`).join(" or "), `Write "${guess}".`);
 }
 
-function checkKeys(trigger: object, needed: readonly string[], where: string, known = needed): void {
-  const unknown = Object.keys(trigger).find((name) => !needed.includes(name));
-  if (unknown !== undefined) {
-    const guess = known.includes(unknown) ? null : nearest(unknown, known);
-    const fix = guess === null ? `Remove "${unknown}".` : `Write "${guess}" for "${unknown}".`;
-    throw wrong(where, unknown, `the keys ${needed.join(" and ")}`, fix);
-  }
-}
-
 const wrong = (where: string, got: unknown, expected: string, fix: string) =>
   new PeriodicEvalError({ code: "config", where, got: shown(got), expected, fix });
-
-/** JSON would print NaN as null. */
-const shown = (value: unknown): string =>
-  typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));

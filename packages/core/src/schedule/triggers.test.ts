@@ -64,17 +64,17 @@ describe("checkTriggers", () => {
   it.each([
     [
       { evry: 20, unit: "percent" },
-      'schedule[1]: got "evry", expected the keys at. Write "every" for "evry".',
+      'schedule[1]: got the unknown option "evry", expected one of every, at, times, unit, per. Did you mean "every"?',
     ],
     [
       { every: 20, units: "percent" },
-      'got "units", expected the keys every and unit. Write "unit" for "units".',
+      'got the unknown option "units", expected one of every, unit. Did you mean "unit"?',
     ],
     [{ every: 20, unit: "percents" }, 'schedule[1].unit: got "percents"'],
     [{ every: 20, unit: "percents" }, 'Write "percent".'],
     [{ at: [5], unit: "epochs" }, 'got "epochs", expected "percent" or "steps"'],
     [{ at: "begin" }, 'got "begin", expected "start" or "end"'],
-    [{ at: "start", unit: "steps" }, 'Remove "unit".'],
+    [{ at: "start", unit: "steps" }, 'got the unknown option "unit", expected one of at. Remove it.'],
     [{ times: 5, per: "epoch" }, 'got "epoch", expected "phase"'],
     [{ every: "20", unit: "steps" }, 'got "20", expected a positive integer'],
     ["start", 'got "start", expected a trigger'],

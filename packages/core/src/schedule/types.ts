@@ -6,8 +6,9 @@ export interface Progress {
   readonly maxSteps: number | null;
   /** Completed passes over the data, with fractions: 0 before the first. */
   readonly epoch: number;
+  /** Seconds of training, those of windows left out; 0 at the begin of the phase, carried on by a resume. */
   readonly elapsedSeconds: number;
-  /** True once training is over, whatever step it reached. */
+  /** True once training is over, whatever step it reached. An aborted phase is not over: it may be resumed. */
   readonly ended: boolean;
   /**
    * The largest share of the phase so far, step ÷ maxSteps, each as known at its time: what keeps a percent from firing

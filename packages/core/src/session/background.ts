@@ -1,11 +1,11 @@
+import type { TrainerCallback } from "../callback/types.ts";
 import type { AnyEvaluation, Row } from "../evaluation/types.ts";
+import { messageOf } from "../message-of.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
+import { gradeRows } from "./checked-rows.ts";
 import { commit } from "./commit.ts";
 import { pairedOf, reservedPaired, resultsOf, type Look } from "./compare.ts";
-import { messageOf } from "./ring.ts";
-import { gradeRows } from "./rows.ts";
 import type { Run } from "./run.ts";
-import type { TrainerCallback } from "../callback/types.ts";
 
 /** Rows that were measured, on their way to a record. */
 export interface Ungraded {
@@ -28,7 +28,7 @@ export async function recordRows(run: Run, ungraded: Ungraded, stale: string | n
       await commit(run, failed(run, ungraded, error), rows, { stale, failure: { by, error } });
       return;
     }
-    await commit(run, done, rows, { stale });
+    await commit(run, done, rows, { stale, by });
     return;
   }
   let primary: string | null = null;
@@ -43,7 +43,7 @@ export async function recordRows(run: Run, ungraded: Ungraded, stale: string | n
     primary_metric: primary,
     paired: reservedPaired(look, primary),
   };
-  await commit(run, waiting, rows, { stale });
+  await commit(run, waiting, rows, { stale, by });
   startGrading(run, ungraded);
 }
 
@@ -68,7 +68,7 @@ async function grade(run: Run, ungraded: Ungraded): Promise<void> {
     const done = await withResults(run, ungraded, graded);
     if (signal.aborted) return;
     const timing = { ...base.timing, grade_seconds: run.clock() - began };
-    await commit(run, { ...done, timing }, graded);
+    await commit(run, { ...done, timing }, graded, { by });
   } catch (error) {
     if (signal.aborted) return;
     await commit(run, failed(run, ungraded, error), rows, { failure: { by, error } });

@@ -1,8 +1,8 @@
 import { PeriodicEvalError } from "../errors.ts";
 import { advance } from "../schedule/crossings.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
+import { recordsOf } from "./known-records.ts";
 import { preflight } from "./preflight.ts";
-import { recordsOf } from "./records.ts";
 import { finishGrading } from "./resume.ts";
 import type { Run } from "./run.ts";
 
@@ -28,9 +28,9 @@ export async function begin(run: Run, maxSteps: number | null): Promise<void> {
     // Nothing was crossed since the checkpoint: hooks see where it stood.
     run.previous = { ...resumed.progress, ended: false };
     run.progress = advance(run.previous, { ...run.previous, maxSteps: known });
-    run.windowSeconds = standstill(found, run.phase, resumed.progress.step);
+    run.windowSeconds = resumed.windowSeconds;
   }
-  run.origin = opened - run.progress.elapsedSeconds;
+  run.origin = opened - run.windowSeconds - run.progress.elapsedSeconds;
   restore(run);
   await preflight(run);
   await finishGrading(run);
@@ -61,11 +61,4 @@ function stepsBefore(found: readonly Snapshot[], phase: string): number {
   const own = found.findIndex((snapshot) => snapshot.phase === phase);
   const before = own === -1 ? found : found.slice(0, own);
   return before.reduce((most, { run_step }) => Math.max(most, run_step), 0);
-}
-
-/** Seconds for which training stood still up to a step, as its snapshots tell. */
-function standstill(found: readonly Snapshot[], phase: string, step: number): number {
-  return found
-    .filter((snapshot) => snapshot.phase === phase && snapshot.step <= step)
-    .reduce((sum, { timing }) => sum + timing.total_seconds, 0);
 }

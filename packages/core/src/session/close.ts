@@ -1,11 +1,11 @@
 import { PeriodicEvalError } from "../errors.ts";
+import { messageOf } from "../message-of.ts";
 import { keyText } from "../snapshots/order.ts";
 import { drainGrading } from "./background.ts";
 import { writeAll } from "./commit.ts";
-import { drive } from "./flow.ts";
 import { tellFinished } from "./hooks.ts";
-import { recordBrokenHooks } from "./leftovers.ts";
-import { messageOf } from "./ring.ts";
+import { drive } from "./maybe-async.ts";
+import { recordHookEvidence } from "./record-hook-evidence.ts";
 import type { Run } from "./run.ts";
 
 /**
@@ -27,7 +27,7 @@ export async function close(run: Run, hadBegun: boolean): Promise<void> {
   if (hadBegun) {
     await part("grading", () => drain(run));
     await part("telling of snapshots", async () => drive(tellFinished(run)));
-    await part("broken receipts", () => recordBrokenHooks(run));
+    await part("what hooks disturbed", () => recordHookEvidence(run));
     await part("snapshots not written", () => writeAll(run));
     await part("telling of snapshots", async () => drive(tellFinished(run)));
   }
@@ -36,12 +36,14 @@ export async function close(run: Run, hadBegun: boolean): Promise<void> {
   await drive(run.telling.close());
   await part("store", async () => run.store.close?.());
   if (run.unwritten.length > 0) {
+    const firstStep = Math.min(...run.unwritten.map(({ snapshot }) => snapshot.step));
     throw new PeriodicEvalError({
       code: "store",
       where: "session.close",
       got: `${run.unwritten.length} snapshots that could not be written (${run.unwritten.map(({ snapshot }) => keyText(snapshot)).join(", ")})`,
       expected: "a store that can be written",
-      fix: "Free space or mend the folder's permissions, then resume from the last checkpoint: they are measured again.",
+      fix: `Free space or mend the folder's permissions, then ${firstStep === 0 ? "train the phase anew" : `resume from a checkpoint before step ${firstStep}`}: what was measured after a checkpoint is measured again.`,
+      cause: run.unwritten[0]!.refusal?.error,
     });
   }
   if (run.toThrow !== null) throw run.toThrow;

@@ -1,57 +1,145 @@
+import type { TrainerCallback } from "../callback/types.ts";
 import type { Row } from "../evaluation/types.ts";
+import { messageOf } from "../message-of.ts";
 import { keyText } from "../snapshots/order.ts";
-import type { Snapshot } from "../snapshots/schema.ts";
-import { messageOf } from "./ring.ts";
-import type { Finished, Run } from "./run.ts";
+import { parseSnapshot } from "../snapshots/parse-snapshot.ts";
+import { evidenceSchema, type Snapshot, type SnapshotKey } from "../snapshots/schema.ts";
+import { unknownProvenance } from "./new-record.ts";
+import type { Finished, Run, Unwritten } from "./run.ts";
 
 /**
  * Writes a snapshot and its rows, and lines it up for loggers and hooks. What the store refuses (a full disk) is kept
- * and written with the next snapshot, at the latest at `close`: training goes on.
+ * and written with the next snapshot, at the latest at `close`: training goes on. What no store could write, for it is
+ * no snapshot, becomes a `failed` record of the same key.
  *
  * @param stale why a record of the same key, left from a training that was cut off, is set aside first.
+ * @param by the callback that is told where the snapshot is none.
  */
 export async function commit(
   run: Run,
-  snapshot: Snapshot,
+  given: Snapshot,
   rows: readonly Row[],
   {
     stale = null,
+    by = null,
     failure = null,
-  }: { readonly stale?: string | null; readonly failure?: Finished["failure"] } = {},
+  }: {
+    readonly stale?: string | null;
+    readonly by?: TrainerCallback | null;
+    readonly failure?: Finished["failure"];
+  } = {},
 ): Promise<void> {
+  const { snapshot, error } = writable(run, given);
+  const isSame = (one: { readonly snapshot: Snapshot }) => keyText(one.snapshot) === keyText(snapshot);
+  const replaced = run.unwritten.find(isSame);
+  const waiting: Unwritten = {
+    snapshot,
+    rows,
+    // Shared with the entry it replaces, which may be on its way to the store: nothing is set aside twice.
+    stale: replaced !== undefined && replaced.stale.why !== null ? replaced.stale : { why: stale },
+    refusal: null,
+  };
+  run.unwritten = [...run.unwritten.filter((one) => !isSame(one)), waiting];
+  await writeAll(run);
   let written = snapshot;
-  run.unwritten = run.unwritten.filter((one) => keyText(one.snapshot) !== keyText(snapshot));
-  run.unwritten.push({ snapshot, rows, stale });
   try {
-    await writeAll(run);
     // The store adds what it knows, the file of the rows.
-    written = (await run.store.get(snapshot)) ?? snapshot;
-  } catch (error) {
-    run.telling.warn(
-      "store",
-      `could not write ${keyText(snapshot)}, which will be tried again: ${messageOf(error)}`,
-    );
-    if (run.options.onFailure === "throw") run.toThrow ??= error;
+    if (!run.unwritten.includes(waiting)) written = (await run.store.get(snapshot)) ?? snapshot;
+  } catch (unread) {
+    run.telling.warn("store", `could not read ${keyText(snapshot)} again: ${messageOf(unread)}`);
   }
   run.records.settle(written);
-  run.finished.push({ snapshot: written, failure });
+  run.finished.push({ snapshot: written, failure: failure ?? (error === null ? null : { by, error }) });
 }
 
-/** Writes all that is not written yet; throws where the store still refuses. One writes at a time. */
+/**
+ * Writes all that is not written yet. What the store refuses stays in `run.unwritten` with the reason, is told of once,
+ * and holds up nothing else. One writes at a time.
+ */
 export function writeAll(run: Run): Promise<void> {
-  const turn = run.writing.then(() => writeInOrder(run));
-  run.writing = turn.catch(() => undefined);
-  return turn;
+  run.writing = run.writing.then(() => writeEach(run));
+  return run.writing;
 }
 
-async function writeInOrder(run: Run): Promise<void> {
-  for (let next = run.unwritten[0]; next !== undefined; next = run.unwritten[0]) {
-    const { snapshot, rows, stale } = next;
-    if (stale !== null) {
-      await run.store.supersede(snapshot, stale);
-      next.stale = null;
+/** `writeAll`, and a warning where a checkpoint taken now would leave snapshots behind. */
+export async function writeBeforeSave(run: Run): Promise<void> {
+  if (run.unwritten.length === 0) return;
+  await writeAll(run);
+  if (run.unwritten.length === 0) return;
+  const keys = run.unwritten.map(({ snapshot }) => keyText(snapshot)).join(", ");
+  run.telling.warn(
+    "store",
+    `a run resumed from the checkpoint of step ${run.progress.step} will lack ${keys}, which could not be written`,
+  );
+}
+
+async function writeEach(run: Run): Promise<void> {
+  for (const one of run.unwritten) {
+    const { snapshot, rows, stale } = one;
+    try {
+      if (stale.why !== null) {
+        await run.store.supersede(snapshot, stale.why);
+        stale.why = null;
+      }
+      await run.store.put(snapshot, rows);
+      run.unwritten = run.unwritten.filter((other) => other !== one);
+    } catch (error) {
+      if (one.refusal === null) {
+        run.telling.warn(
+          "store",
+          `could not write ${keyText(snapshot)}, which will be tried again: ${messageOf(error)}`,
+        );
+      }
+      one.refusal = { error };
+      if (run.options.onFailure === "throw") run.toThrow ??= error;
     }
-    await run.store.put(snapshot, rows);
-    run.unwritten = run.unwritten.filter((one) => one !== next);
   }
+}
+
+/** The rows of a record, also where the store has not taken it yet. Throws where they cannot be read. */
+export async function rowsOf(
+  { store, unwritten }: Pick<Run, "store" | "unwritten">,
+  key: SnapshotKey,
+): Promise<readonly Row[]> {
+  const waiting = unwritten.find(({ snapshot }) => keyText(snapshot) === keyText(key));
+  return waiting?.rows ?? store.rows(key);
+}
+
+function writable(run: Run, snapshot: Snapshot): { snapshot: Snapshot; error: unknown } {
+  try {
+    return { snapshot: parseSnapshot(snapshot, keyText(snapshot)), error: null };
+  } catch (error) {
+    run.telling.warn(`snapshot ${keyText(snapshot)}`, `cannot be written as it is: ${messageOf(error)}`);
+    if (run.options.onFailure === "throw") run.toThrow ??= error;
+    return { snapshot: withoutNumbers(snapshot, messageOf(error)), error };
+  }
+}
+
+/** What stays of a record that is no snapshot: which firing it was, and why it failed. */
+function withoutNumbers(snapshot: Snapshot, reason: string): Snapshot {
+  return {
+    schema_version: snapshot.schema_version,
+    evaluation: snapshot.evaluation,
+    evaluation_version: snapshot.evaluation_version,
+    id: snapshot.id,
+    phase: snapshot.phase,
+    step: snapshot.step,
+    run_step: snapshot.run_step,
+    max_steps: snapshot.max_steps,
+    pct: snapshot.pct,
+    epoch: snapshot.epoch,
+    crossed: snapshot.crossed,
+    created_at: snapshot.created_at,
+    on: snapshot.on,
+    timing: snapshot.timing,
+    weights: snapshot.weights,
+    status: "failed",
+    reason,
+    metrics: {},
+    primary_metric: null,
+    paired: { baseline: null, previous: null },
+    receipt: snapshot.receipt.filter((evidence) => evidenceSchema.safeParse(evidence).success),
+    provenance: unknownProvenance(snapshot.provenance.seed),
+    samples: null,
+  };
 }

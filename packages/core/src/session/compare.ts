@@ -1,11 +1,14 @@
 import { metricKit, primaryMetric, summarize } from "../evaluation/metric-kit.ts";
 import type { AnyEvaluation, Metric, Row } from "../evaluation/types.ts";
 import type { Json } from "../json.ts";
+import { messageOf } from "../message-of.ts";
 import { seedOf } from "../random/streams.ts";
+import { keyText } from "../snapshots/order.ts";
 import type { Paired, Snapshot, SnapshotKey } from "../snapshots/schema.ts";
 import { compareLooks } from "../statistics/compare.ts";
 import { alphaOfLook } from "../statistics/looks.ts";
-import type { Records } from "./records.ts";
+import { rowsOf } from "./commit.ts";
+import type { Records } from "./known-records.ts";
 import type { Run } from "./run.ts";
 
 /** What a firing is compared with, and what its comparison with the baseline may spend. */
@@ -58,10 +61,14 @@ const isStart = ({ crossed, status }: Snapshot) => crossed.includes("start") && 
 const firstPhase = (records: Records, key: SnapshotKey) =>
   records.all().find(({ id }) => id === key.id)?.phase ?? key.phase;
 
-/** What a snapshot's comparison with the baseline spent, or holds back while it is being graded. */
-export function spentBy(snapshot: Snapshot): number | null {
-  if (snapshot.primary_metric === null) return null;
-  return snapshot.paired.baseline?.[snapshot.primary_metric]?.alpha ?? null;
+/**
+ * What a snapshot's comparison with the baseline spent, or holds back while it is being graded: what the primary metric
+ * was given, or what all metrics shared, of which Holm's method gives the least of m a level of 1/m. Null where nothing
+ * could be compared.
+ */
+export function spentBy({ paired }: Snapshot): number | null {
+  const levels = Object.values(paired.baseline ?? {}).flatMap(({ alpha }) => (alpha === null ? [] : [alpha]));
+  return levels.length === 0 ? null : levels.length * Math.min(...levels);
 }
 
 /** Stands in a snapshot whose rows are not graded yet, so that its share of the error is spent once, crash or not. */
@@ -84,24 +91,33 @@ export function reservedPaired({ baseline, alpha }: Look, primary: string | null
 }
 
 export async function pairedOf(
-  { store, records, seed }: Pick<Run, "store" | "records" | "seed">,
+  run: Run,
   key: SnapshotKey,
   metrics: Readonly<Record<string, Metric<Row>>>,
   rows: readonly Row[],
   look: Look,
 ): Promise<Snapshot["paired"]> {
+  const { records, seed } = run;
+  const { familywise = "primary" } = run.options;
   const primary = primaryMetric(metrics);
   const against = async (then: Snapshot | null, alpha: number | null) => {
     // Since the look was taken, grading may have ended it either way.
     const now = then === null ? null : records.get(then);
     if (now === null || now.status === "failed" || now.status === "grading") return null;
-    const thenRows = await store.rows(now);
+    let thenRows: readonly Row[];
+    try {
+      thenRows = await rowsOf(run, now);
+    } catch (error) {
+      const told = `${keyText(key)} is not compared with ${keyText(now)}, whose rows cannot be read`;
+      run.telling.warn("comparison", `${told}: ${messageOf(error)}`);
+      return null;
+    }
     const drawn = seedOf(seed, key.phase, key.id, key.step, "compare", now.phase, now.step);
     return compareLooks(
       metrics,
       rows,
       { rows: thenRows, phase: now.phase, step: now.step },
-      { seed: drawn, primary, alpha },
+      { seed: drawn, primary, alpha, familywise },
     );
   };
   return { baseline: await against(look.baseline, look.alpha), previous: await against(look.previous, null) };

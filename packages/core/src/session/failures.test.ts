@@ -4,7 +4,7 @@ import type { TrainerCallback } from "../callback/types.ts";
 import { everyPercent, everySteps } from "../schedule/triggers.ts";
 import { gate, toyEvaluation, toyTraining } from "../testing/toy-training.ts";
 import { openSession, withSession } from "./session.ts";
-import type { Session } from "./types.ts";
+import type { Session, SessionState } from "./types.ts";
 
 /** Trains to the end, or until told to stop. */
 const train =
@@ -220,7 +220,25 @@ test("an evaluation that gives fewer rows on an abort leaves them as a partial r
       reason: "aborted; 1 of 8 items",
       metrics: { hit_rate: { value: 1, n: 1 } },
     },
-    { step: 1, status: "skipped", reason: "aborted", crossed: ["end"] },
+  ]);
+});
+
+test("the end of an aborted phase is not crossed: a resumed one comes to it", async () => {
+  const toy = toyTraining();
+  const controller = new AbortController();
+  const callback = () => new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(50)] });
+  const session = openSession(toy.options([callback()], { signal: controller.signal }));
+  await train(toy, 3)(session);
+  controller.abort();
+  const resume = await session.save();
+  await session.end();
+  await session.close();
+  expect((await toy.store.list()).map(({ step }) => step)).toEqual([0]);
+  await withSession(toy.options([callback()], { resume }), train(toy, 7));
+  expect((await toy.store.list()).map(({ step, status, crossed }) => [step, status, crossed])).toEqual([
+    [0, "complete", ["start"]],
+    [5, "complete", ["every 50 percent: 50"]],
+    [10, "complete", ["every 50 percent: 100"]],
   ]);
 });
 
@@ -231,12 +249,31 @@ test("a wrong option is an error at opening that names the nearest right one", (
   expect(open({ maxSteps: Number.NaN })).toThrow("session option maxSteps: got NaN");
   expect(open({ maxSteps: -1 })).toThrow("got -1");
   expect(open({ phase: "../x" })).toThrow("session option phase");
+  // The store keeps what it sets aside in a folder of this name.
+  expect(open({ phase: "Superseded" })).toThrow('session option phase: got "Superseded"');
+  expect(open({ familywise: "each" })).toThrow("primary or all");
   expect(open({ run: "" })).toThrow("Name the run's folder");
   expect(open({ onFailure: "ignore" })).toThrow("record or throw");
   expect(open({ budget: { drainSecond: 1 } })).toThrow('Did you mean "drainSeconds"?');
   expect(open({ budget: { drainSeconds: Number.NaN } })).toThrow("got NaN");
   expect(open({ callbacks: [{ id: "a" }, { id: "a" }] })).toThrow('a second callback with id "a"');
   expect(open({ callbacks: [{ id: "a b" }] })).toThrow("callbacks[0].id");
+});
+
+test("a state to resume from is checked part by part", () => {
+  const toy = toyTraining();
+  const progress = { step: 4, maxSteps: 10, epoch: 0, elapsedSeconds: 8, ended: false };
+  const state = { phase: "train", progress, runStepOffset: 0, callbacks: {}, windowSeconds: 1 };
+  const open = (resume: object) => () => openSession(toy.options([], { resume: resume as SessionState }));
+  expect(open(state)).not.toThrow();
+  const { windowSeconds: _, ...without } = state;
+  expect(open(without)).toThrow("session option resume.windowSeconds: got undefined, expected 0 or more");
+  expect(open({ ...state, phase: "em" })).toThrow('got a state of phase "em", expected one of phase "train"');
+  expect(open({ ...state, progress: { ...progress, step: 1.5 } })).toThrow("resume.progress.step: got 1.5");
+  expect(open({ ...state, progress: { ...progress, maxSteps: "10" } })).toThrow('maxSteps: got "10"');
+  expect(open({ ...state, progress: { ...progress, epoch: Number.NaN } })).toThrow("epoch: got NaN");
+  expect(open({ ...state, runStepOffset: -1 })).toThrow("resume.runStepOffset: got -1");
+  expect(open({ ...state, callbacks: [] })).toThrow("resume.callbacks: got []");
 });
 
 /** The toy's weights after so many steps from 0. */

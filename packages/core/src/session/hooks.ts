@@ -1,11 +1,13 @@
-import { checkName } from "../callback/check-options.ts";
 import type { CallbackContext, MeasureRequest, TrainerCallback } from "../callback/types.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import type { Awaitable } from "../json.ts";
+import { messageOf } from "../message-of.ts";
+import { checkName } from "../names.ts";
 import { seedOf } from "../random/streams.ts";
-import { wait, type Flow } from "./flow.ts";
-import { disturbed } from "./receipt.ts";
-import { guarded, isBroken, messageOf } from "./ring.ts";
+import type { Evidence } from "../snapshots/schema.ts";
+import { disturbed, seen } from "./broken-receipt.ts";
+import { wait, type Flow } from "./maybe-async.ts";
+import { guarded, isBroken } from "./run-guarded.ts";
 import type { Run } from "./run.ts";
 
 type Metrics = Readonly<Record<string, number>>;
@@ -79,14 +81,7 @@ function* callHook(
     () => body(contextOf(run, callback, metrics)),
   );
   for (const piece of evidence) {
-    if (!isBroken(piece)) continue;
-    const by = `${hook} of callback "${callback.id}" at step ${run.progress.step}`;
-    const kept = run.brokenHooks.get(callback) ?? [];
-    run.brokenHooks.set(callback, [
-      ...kept,
-      { ...piece, note: [piece.note, `by ${by}`].filter(Boolean).join("; ") },
-    ]);
-    disturbed(run, piece, by);
+    if (piece.intact === false) keepEvidence(run, callback, hook, piece);
   }
   if ("error" in outcome) {
     run.telling.warn(
@@ -96,6 +91,22 @@ function* callHook(
     if (run.options.onFailure === "throw") run.toThrow ??= outcome.error;
     yield* tellError(run, callback, outcome.error);
   }
+}
+
+function keepEvidence(run: Run, callback: TrainerCallback, hook: string, piece: Evidence): void {
+  const by = `${hook} of callback "${callback.id}" at step ${run.progress.step}`;
+  const kept = run.hookEvidence.get(callback) ?? [];
+  const isKept = kept.some(({ part, advisory }) => advisory === true && part === piece.part);
+  // One leak at every step is one entry of the next snapshot.
+  if (!isKept) {
+    const note = [piece.note, `by ${by}`].filter(Boolean).join("; ");
+    run.hookEvidence.set(callback, [...kept, { ...piece, note }]);
+  }
+  if (isBroken(piece)) return disturbed(run, piece, by);
+  const told = `${callback.id} ${piece.part}`;
+  if (run.toldAdvisories.has(told)) return;
+  run.toldAdvisories.add(told);
+  run.telling.warn(`guard "${piece.part}"`, `saw a change by ${by}, and tells of it once: ${seen(piece)}`);
 }
 
 function contextOf(run: Run, callback: TrainerCallback, metrics: Metrics): CallbackContext {

@@ -1,11 +1,12 @@
 import type { AnyEvaluation, Row } from "../evaluation/types.ts";
 import type { Guard } from "../guard/types.ts";
 import type { Evidence, Snapshot } from "../snapshots/schema.ts";
-import { drive } from "./flow.ts";
+import { measureRows } from "./checked-rows.ts";
+import { countTokens } from "./count-tokens.ts";
+import { drive } from "./maybe-async.ts";
+import { provenanceOf } from "./new-record.ts";
 import type { Prepared } from "./preflight.ts";
-import { provenanceOf } from "./record.ts";
-import { guarded } from "./ring.ts";
-import { measureRows } from "./rows.ts";
+import { guarded } from "./run-guarded.ts";
 
 export interface MeasureOnce {
   readonly evaluation: AnyEvaluation;
@@ -30,6 +31,8 @@ export type Measured = {
   readonly weights: string | null;
   readonly guardsSeconds: number;
   readonly measureSeconds: number;
+  /** Null where the engine does not tell. */
+  readonly tokens: number | null;
 } & (
   | { readonly kind: "measured"; readonly provenance: Snapshot["provenance"]; readonly rows: readonly Row[] }
   | { readonly kind: "adopted" }
@@ -43,6 +46,7 @@ export async function measureOnce(one: MeasureOnce): Promise<Measured> {
   let provenance: Snapshot["provenance"] | null = null;
   let weights = prepared.target.identity.weights;
   let measureSeconds = 0;
+  const { model: target, tokens } = countTokens(prepared.target);
   const { outcome, evidence: receipt } = await drive(
     guarded(
       guards,
@@ -57,11 +61,15 @@ export async function measureOnce(one: MeasureOnce): Promise<Measured> {
         const measuring = clock();
         try {
           one.progress(0);
-          return await measureRows(evaluation, prepared, {
-            seed,
-            signal,
-            progress: (done) => one.progress(done),
-          });
+          return await measureRows(
+            evaluation,
+            { ...prepared, target },
+            {
+              seed,
+              signal,
+              progress: (done) => one.progress(done),
+            },
+          );
         } finally {
           measureSeconds = clock() - measuring;
         }
@@ -74,6 +82,7 @@ export async function measureOnce(one: MeasureOnce): Promise<Measured> {
     weights,
     guardsSeconds: clock() - began - measureSeconds,
     measureSeconds,
+    tokens: tokens(),
   };
   if ("error" in outcome) return { ...facts, kind: "failed", error: outcome.error };
   if (outcome.value === null) return { ...facts, kind: "adopted" };

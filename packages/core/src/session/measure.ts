@@ -1,4 +1,4 @@
-import { checkKeys } from "../callback/check-options.ts";
+import { checkKeys } from "../check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import type { AnyEvaluation, Row } from "../evaluation/types.ts";
 import { mathRandomGuard } from "../guard/randomness.ts";
@@ -6,12 +6,12 @@ import type { Guard } from "../guard/types.ts";
 import type { EvaluableModel } from "../model/types.ts";
 import { seedOf } from "../random/streams.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
+import { gradeRows } from "./checked-rows.ts";
 import { resultsOf } from "./compare.ts";
 import { measureOnce } from "./measure-once.ts";
+import { recordOf } from "./new-record.ts";
 import { isCount } from "./options.ts";
 import { prepare } from "./preflight.ts";
-import { recordOf } from "./record.ts";
-import { gradeRows } from "./rows.ts";
 
 export interface MeasureOptions {
   /** Measure the first so many items only. */
@@ -59,7 +59,6 @@ export async function measure(
     });
   }
   const clock = () => performance.now() / 1000;
-  const began = clock();
   const prepared = await prepare(
     { prepared: new Map() },
     model,
@@ -100,11 +99,12 @@ export async function measure(
       weights: measured.weights,
       receipt: [...measured.receipt],
       timing: {
-        total_seconds: clock() - began,
+        total_seconds: measured.guardsSeconds + measured.measureSeconds,
         guards_seconds: measured.guardsSeconds,
         measure_seconds: measured.measureSeconds,
         grade_seconds: gradeSeconds,
         items: raw.length,
+        tokens: measured.tokens,
         overhead_percent: null,
         governor: "off",
       },

@@ -1,5 +1,6 @@
-import { checkKeys, checkName } from "../callback/check-options.ts";
+import { checkKeys, shown } from "../check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
+import { checkName, checkPhaseName } from "../names.ts";
 import type { SessionOptions } from "./types.ts";
 
 const known = {
@@ -18,6 +19,7 @@ const known = {
   resume: true,
   runStepOffset: true,
   baseline: true,
+  familywise: true,
   clock: true,
   now: true,
 } as const satisfies Record<keyof SessionOptions, true>;
@@ -26,6 +28,7 @@ const choices = {
   onFailure: ["record", "throw"],
   onBrokenReceipt: ["stop", "throw", "record"],
   baseline: ["phase_start", "run_start"],
+  familywise: ["primary", "all"],
 } as const;
 
 /** Checks what can be checked without a model or a disk. */
@@ -35,7 +38,7 @@ export function checkSessionOptions(options: SessionOptions): void {
   if (typeof run !== "string" && typeof run?.put !== "function")
     throw wrong("run", run, "a folder or a snapshot store", "Name the run's folder.");
   if (run === "") throw wrong("run", run, "a folder", "Name the run's folder.");
-  checkName("session option phase", phase);
+  checkPhaseName("session option phase", phase);
   checkMaxSteps("session option maxSteps", maxSteps);
   for (const [name, allowed] of Object.entries(choices)) {
     const given = options[name as keyof typeof choices];
@@ -58,14 +61,39 @@ export function checkSessionOptions(options: SessionOptions): void {
     );
   }
   checkCallbacks(options);
-  if (resume !== undefined && resume.phase !== phase) {
+  if (resume !== undefined) checkResume(resume, phase);
+}
+
+/** A state comes from a file as often as from `save`. */
+function checkResume(state: unknown, phase: string): void {
+  const fix = "Pass the state as session.save() gave it.";
+  const refuse = (part: string, got: unknown, expected: string) => wrong(`resume${part}`, got, expected, fix);
+  if (!isObject(state)) throw refuse("", state, "what session.save() returned");
+  if (state["phase"] !== phase) {
     throw wrong(
       "resume",
-      `a state of phase "${resume.phase}"`,
+      `a state of phase ${shown(state["phase"])}`,
       `one of phase "${phase}"`,
       "Resume the phase that the checkpoint belongs to.",
     );
   }
+  const { progress, runStepOffset, callbacks, windowSeconds } = state;
+  if (!isObject(progress)) throw refuse(".progress", progress, "a progress");
+  if (!isCount(progress["step"])) throw refuse(".progress.step", progress["step"], "a whole number");
+  checkMaxSteps("session option resume.progress.maxSteps", progress["maxSteps"]);
+  for (const [part, amount] of [
+    [".progress.epoch", progress["epoch"]],
+    [".progress.elapsedSeconds", progress["elapsedSeconds"]],
+    [".windowSeconds", windowSeconds],
+  ] as const) {
+    if (!(Number.isFinite(amount) && (amount as number) >= 0)) throw refuse(part, amount, "0 or more");
+  }
+  if (!isCount(runStepOffset)) throw refuse(".runStepOffset", runStepOffset, "a whole number");
+  if (!isObject(callbacks)) throw refuse(".callbacks", callbacks, "states by callback id");
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 export function checkMaxSteps(where: string, maxSteps: unknown): void {
@@ -105,13 +133,8 @@ function wrong(option: string, got: unknown, expected: string, fix: string): Per
   return new PeriodicEvalError({
     code: "config",
     where: `session option ${option}`,
-    got: shown(got),
+    got: typeof got === "string" ? got : shown(got),
     expected,
     fix,
   });
-}
-
-function shown(value: unknown): string {
-  if (typeof value === "string") return value;
-  return typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));
 }

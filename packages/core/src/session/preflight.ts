@@ -2,10 +2,10 @@ import type { TrainerCallback } from "../callback/types.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import type { AnyEvaluation, Row } from "../evaluation/types.ts";
 import type { Json } from "../json.ts";
+import { messageOf } from "../message-of.ts";
 import type { Ability, EvaluableModel } from "../model/types.ts";
 import { nearest } from "../nearest.ts";
 import { hashJson } from "../random/hash.ts";
-import { messageOf } from "./ring.ts";
 import type { PreparedItems, Run } from "./run.ts";
 
 /** An evaluation made ready for a model. */
@@ -27,6 +27,8 @@ const offeredBy: Readonly<Record<Ability, string>> = {
 /**
  * Everything that callbacks say they will ask is checked before step 1: the abilities, the data and the items' ids.
  * A missing file of an optional callback becomes one warning, and a `skipped` record wherever it would have fired.
+ * Nothing is put through the model: what only its longest batch shows (no memory for it) becomes a `failed` record of
+ * the first measurement, which by default is the one before step 1.
  */
 export async function preflight(run: Run): Promise<void> {
   const given = await modelOf(run);

@@ -1,14 +1,14 @@
 import type { TrainerCallback } from "../callback/types.ts";
-import type { AnyEvaluation } from "../evaluation/types.ts";
+import type { AnyEvaluation, Row } from "../evaluation/types.ts";
 import type { Json } from "../json.ts";
+import { messageOf } from "../message-of.ts";
 import { canonicalJson } from "../random/hash.ts";
 import { keyText } from "../snapshots/order.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
 import { startGrading } from "./background.ts";
-import { commit } from "./commit.ts";
+import { commit, rowsOf } from "./commit.ts";
 import { lookOf, spentBy } from "./compare.ts";
-import { messageOf } from "./ring.ts";
-import type { Firing } from "./record.ts";
+import { percentOf, type Firing } from "./new-record.ts";
 import type { Run } from "./run.ts";
 
 /** What is about to be measured. */
@@ -40,18 +40,34 @@ export async function adopt(run: Run, found: Snapshot, firing: Firing, by: Train
     ...found,
     crossed: [...crossed],
     max_steps: at.maxSteps,
-    pct: at.maxSteps === null || at.maxSteps === 0 ? null : (100 * at.step) / at.maxSteps,
+    pct: percentOf(at),
     epoch: at.epoch,
     run_step: runStepOffset + at.step,
   };
-  if (canonicalJson(place as Json) === canonicalJson(found as Json)) {
+  // Where the phase's length changed, the numbers stand and the thresholds are others.
+  const isSame = canonicalJson(place as Json) === canonicalJson(found as Json);
+  const rows = isSame
+    ? null
+    : await readRows(run, found, "so it keeps the thresholds of the earlier training");
+  if (rows === null) {
     run.records.settle(found);
     run.finished.push({ snapshot: found, failure: null });
   } else {
-    // The phase's length changed: the numbers stand, the thresholds are others.
-    await commit(run, place, await run.store.rows(found));
+    await commit(run, place, rows);
   }
-  if (found.status === "grading") await goOnGrading(run, place, by);
+  if (found.status === "grading") await goOnGrading(run, rows === null ? found : place, by);
+}
+
+async function readRows(run: Run, snapshot: Snapshot, then: string): Promise<readonly Row[] | null> {
+  try {
+    return await rowsOf(run, snapshot);
+  } catch (error) {
+    run.telling.warn(
+      "resume",
+      `the rows of ${keyText(snapshot)} cannot be read, ${then}: ${messageOf(error)}`,
+    );
+    return null;
+  }
 }
 
 /** Takes up what was measured but not graded when a session ended, in this phase up to the resumed step and in others. */
@@ -77,15 +93,8 @@ async function goOnGrading(run: Run, snapshot: Snapshot, by: TrainerCallback | n
   // What the comparison may spend was settled when it was measured.
   const alpha = spentBy(snapshot) ?? look.alpha;
   const base: Snapshot = { ...snapshot, status: snapshot.reason === null ? "complete" : "partial" };
-  try {
-    const rows = await run.store.rows(snapshot);
-    startGrading(run, { base, rows, evaluation, by: asking, look: { ...look, alpha } });
-  } catch (error) {
-    run.telling.warn(
-      "resume",
-      `the rows of ${keyText(snapshot)} cannot be read, so it stays ungraded: ${messageOf(error)}`,
-    );
-  }
+  const rows = await readRows(run, snapshot, "so it stays ungraded");
+  if (rows !== null) startGrading(run, { base, rows, evaluation, by: asking, look: { ...look, alpha } });
 }
 
 /** Same evaluation with the same options; asked after `items`, as provenance wants. */

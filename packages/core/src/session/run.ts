@@ -2,11 +2,12 @@ import type { MeasureRequest, TrainerCallback } from "../callback/types.ts";
 import type { AnyEvaluation, Row } from "../evaluation/types.ts";
 import { mathRandomGuard } from "../guard/randomness.ts";
 import type { Guard } from "../guard/types.ts";
+import { messageOf } from "../message-of.ts";
 import type { Progress } from "../schedule/types.ts";
 import type { Evidence, Snapshot, SnapshotStore } from "../snapshots/schema.ts";
-import { recordsOf, type Records } from "./records.ts";
+import { recordsOf, type Records } from "./known-records.ts";
 import { storeOf } from "./store.ts";
-import { telling, type Telling } from "./telling.ts";
+import { telling, type Telling } from "./tell-loggers.ts";
 import type { SessionOptions } from "./types.ts";
 
 /** A request in the queue, and who asked. */
@@ -32,8 +33,13 @@ export interface Finished {
 export interface Unwritten {
   readonly snapshot: Snapshot;
   readonly rows: readonly Row[];
-  /** Why what the store has under this key is set aside first; null where there is nothing, or no more. */
-  stale: string | null;
+  /**
+   * Why what the store has under this key is set aside first; null where there is nothing, or no more. Entries of one
+   * key share it.
+   */
+  readonly stale: { why: string | null };
+  /** What the store said when it refused it last; null where it was not refused yet. */
+  refusal: { readonly error: unknown } | null;
 }
 
 /** What a session holds; its parts (hooks, window, grading, resume) work on this. */
@@ -67,8 +73,10 @@ export interface Run {
   readonly prepared: Map<AnyEvaluation, PreparedItems[]>;
   /** Evaluations of optional callbacks whose data is missing, and why. */
   readonly unavailable: Map<AnyEvaluation, string>;
-  /** Broken evidence of hooks, by callback, until a snapshot of that callback takes it. */
-  readonly brokenHooks: Map<TrainerCallback, Evidence[]>;
+  /** What guards saw hooks disturb, by callback, until a snapshot of that callback takes it. */
+  readonly hookEvidence: Map<TrainerCallback, Evidence[]>;
+  /** Callback and guard of each advisory disturbance that was warned of: a leak is one at every step. */
+  readonly toldAdvisories: Set<string>;
   /** Numbers that hooks reported, for the loggers. */
   reported: Readonly<Record<string, number>>[];
   /** Snapshots that the hooks have not been told of. */
@@ -86,7 +94,7 @@ export interface Run {
   /** Seconds that training stood still, before the window that is open. */
   windowSeconds: number;
   windowOpenedAt: number | null;
-  /** What the clock said when the phase had run for 0 seconds. */
+  /** What the clock would have said when the phase had run for 0 seconds. */
   origin: number;
 }
 
@@ -125,7 +133,8 @@ export function createRun(options: SessionOptions): Run {
     toThrow: null,
     prepared: new Map(),
     unavailable: new Map(),
-    brokenHooks: new Map(),
+    hookEvidence: new Map(),
+    toldAdvisories: new Set(),
     reported: [],
     finished: [],
     unwritten: [],
@@ -144,7 +153,7 @@ export function abortReason({ signal }: Pick<Run, "signal">): string | null {
   if (!signal.aborted) return null;
   const { reason } = signal as { reason: unknown };
   const isDefault = reason instanceof DOMException && reason.name === "AbortError";
-  return isDefault ? "aborted" : `aborted: ${reason instanceof Error ? reason.message : String(reason)}`;
+  return isDefault ? "aborted" : `aborted: ${messageOf(reason)}`;
 }
 
 /** Seconds that the phase has run, and how many of them training stood still. */

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { PeriodicCallback } from "../callback/periodic.ts";
 import type { TrainerCallback } from "../callback/types.ts";
+import type { AnyEvaluation, MetricKit } from "../evaluation/types.ts";
 import { everyPercent, everySteps } from "../schedule/triggers.ts";
 import { manualClock } from "../testing/manual-clock.ts";
 import { toyEvaluation, toyTraining } from "../testing/toy-training.ts";
@@ -155,6 +156,42 @@ test("a save is asked for once, a stop stays asked for", async () => {
   expect(await session.stepEnd()).toEqual({ stop: "enough", save: null });
   expect(await session.stepEnd()).toEqual({ stop: "enough", save: null });
   await session.close();
+});
+
+test("a checkpoint carries what onSave changed, and there is none before the begin", async () => {
+  const toy = toyTraining();
+  let saves = 0;
+  const counting: TrainerCallback = { id: "counting", onSave: () => void saves++, state: () => saves };
+  const session = openSession(toy.options([counting]));
+  await expect(session.save()).rejects.toThrow("session.save: got a call before begin");
+  await session.begin();
+  expect((await session.save()).callbacks).toEqual({ counting: 1 });
+  await session.close();
+});
+
+test("a family of all metrics shares what a look may spend, and the looks of a phase share 0.05", async () => {
+  const toy = toyTraining();
+  const evaluation = {
+    ...toyEvaluation(),
+    metrics: ({ rate, mean }: MetricKit<{ id: string; hit: boolean; reply: string }>) => ({
+      hit_rate: rate((row) => row.hit),
+      length: mean((row) => row.reply.length),
+    }),
+  } as AnyEvaluation;
+  const callback = new PeriodicCallback(evaluation, { schedule: [everyPercent(20)] });
+  await withSession(toy.options([callback], { familywise: "all" }), train(toy));
+  const [, ...looks] = await toy.store.list();
+  expect(looks.length).toBe(5);
+  const shared = looks.map(({ paired }) =>
+    Object.values(paired.baseline!).filter(({ alpha }) => alpha !== null),
+  );
+  expect(
+    shared.every((metrics) => metrics.length > 0 && metrics.every(({ exploratory }) => !exploratory)),
+  ).toBe(true);
+  // 5 looks planned: 0.01 each; Holm's least level of m metrics is 0.01/m.
+  for (const metrics of shared) {
+    expect(metrics.length * Math.min(...metrics.map(({ alpha }) => alpha!))).toBeCloseTo(0.01, 12);
+  }
 });
 
 test("the second phase of a run counts its run_step on from the first", async () => {

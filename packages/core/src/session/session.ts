@@ -1,15 +1,16 @@
 import { PeriodicEvalError } from "../errors.ts";
 import type { Awaitable, Json } from "../json.ts";
+import { messageOf } from "../message-of.ts";
 import { advance } from "../schedule/crossings.ts";
 import type { Progress } from "../schedule/types.ts";
 import { begin } from "./begin.ts";
 import { close } from "./close.ts";
-import { drive, wait, type Flow } from "./flow.ts";
+import { writeBeforeSave } from "./commit.ts";
 import { callHooks, tellError, tellFinished } from "./hooks.ts";
+import { drive, wait, type Flow } from "./maybe-async.ts";
 import { checkMaxSteps, checkSessionOptions, isCount } from "./options.ts";
 import { supersedeUnsettled } from "./resume.ts";
-import { messageOf } from "./ring.ts";
-import { abortReason, createRun, type Run } from "./run.ts";
+import { abortReason, createRun, secondsOf, type Run } from "./run.ts";
 import type { Control, Session, SessionOptions, SessionState, StepEnd } from "./types.ts";
 import { runWindow } from "./window.ts";
 
@@ -119,15 +120,18 @@ export function openSession(options: SessionOptions): Session {
   }
 
   function* saveFlow(): Flow<SessionState> {
+    if (stage === "new")
+      throw misuse("save", "a call before begin", "a session that has begun", "Await session.begin() first.");
+    yield* callHooks(run, "onSave");
+    yield* settleStep();
+    yield* wait(writeBeforeSave(run));
     const callbacks: Record<string, Json> = {};
     for (const callback of run.callbacks) {
       const state = callback.state?.();
       if (state !== undefined) callbacks[callback.id] = state;
     }
-    const { phase, progress, runStepOffset } = run;
-    yield* callHooks(run, "onSave");
-    yield* settleStep();
-    return { phase, progress: { ...progress, ended: false }, runStepOffset, callbacks };
+    const { phase, progress, runStepOffset, windowSeconds } = run;
+    return { phase, progress: { ...progress, ended: false }, runStepOffset, callbacks, windowSeconds };
   }
 
   function* endFlow(): Flow<void> {
@@ -137,13 +141,14 @@ export function openSession(options: SessionOptions): Session {
       stage = "ended";
       return;
     }
-    moveTo(run, { ...run.progress, elapsedSeconds: run.clock() - run.origin, ended: true });
+    // An aborted phase is not over: its end is measured where it is resumed and gets there.
+    moveTo(run, { ...run.progress, elapsedSeconds: trainingSeconds(run), ended: !run.signal.aborted });
     yield* tellFinished(run);
     yield* callHooks(run, "onTrainEnd");
     yield* settleStep();
     stage = "ended";
     run.isMeasuring = false;
-    // An aborted phase is not over: a resumed one may come to those steps again.
+    // A resumed phase may come to those steps again.
     if (!run.signal.aborted) yield* wait(supersedeUnsettled(run));
   }
 
@@ -230,6 +235,12 @@ function moveTo(run: Run, next: Progress): void {
   run.progress = advance(run.progress, next);
 }
 
+/** Never falls, whatever rounding does: a threshold in seconds would fire twice. */
+function trainingSeconds(run: Run): number {
+  const { wall, windows } = secondsOf(run);
+  return Math.max(run.progress.elapsedSeconds, wall - windows);
+}
+
 function stepOf(run: Run, at: StepEnd): Progress {
   const { progress } = run;
   const { step = progress.step + 1, epoch = progress.epoch, maxSteps = null } = at;
@@ -254,7 +265,7 @@ function stepOf(run: Run, at: StepEnd): Progress {
     step,
     epoch,
     maxSteps: maxSteps ?? progress.maxSteps,
-    elapsedSeconds: run.clock() - run.origin,
+    elapsedSeconds: trainingSeconds(run),
     ended: false,
   };
 }

@@ -12,6 +12,8 @@ export interface SessionState {
   /** Steps of earlier phases of the run, so that `run_step` goes on counting. */
   readonly runStepOffset: number;
   readonly callbacks: Readonly<Record<string, Json>>;
+  /** Seconds that training stood still so far; `progress.elapsedSeconds` leaves them out. */
+  readonly windowSeconds: number;
 }
 
 /** Receives what happens; one that throws is recorded and never stops training. */
@@ -65,6 +67,11 @@ export interface SessionOptions {
   readonly runStepOffset?: number;
   /** Snapshots to pair against: the phase's own start (default), or the first phase's start. */
   readonly baseline?: "phase_start" | "run_start";
+  /**
+   * What shares the 5 % of false alarms of a phase: the primary metric of each evaluation (default), all else being
+   * exploratory; or all of its metrics and their groups, by Holm's method.
+   */
+  readonly familywise?: "primary" | "all";
   /** Seconds from an arbitrary origin; for tests. */
   readonly clock?: () => number;
   /** ISO 8601 time of now; for tests. */
@@ -95,7 +102,12 @@ export interface Session {
   begin(known?: { readonly maxSteps?: number | null }): Promise<Control>;
   stepBegin(): Promise<void>;
   stepEnd(at?: StepEnd): Promise<Control>;
-  /** The state for a checkpoint of the step just ended. */
+  /**
+   * Calls `onSave` and returns the state for a checkpoint of the step just ended, what `onSave` changed included.
+   * Snapshots that the store refused are tried again first: a run resumed from the checkpoint does not measure them anew.
+   *
+   * @throws PeriodicEvalError `config` before `begin`.
+   */
   save(): Promise<SessionState>;
   end(): Promise<void>;
   fail(error: unknown): Promise<void>;

@@ -2,7 +2,6 @@ import { expect, test } from "vitest";
 import { PeriodicCallback } from "../callback/periodic.ts";
 import type { TrainerCallback } from "../callback/types.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import { streamGuard } from "../guard/randomness.ts";
 import type { Guard, GuardContext } from "../guard/types.ts";
 import { everyPercent } from "../schedule/triggers.ts";
 import { fakeGuard } from "../testing/fake-guard.ts";
@@ -198,71 +197,6 @@ test("advisory evidence is recorded and counts as no disturbance", async () => {
     intact: false,
     advisory: true,
   });
-});
-
-/** A training whose random stream counts its draws; the rogue hook draws at step 3. */
-function drawingTraining(rogue: (draw: () => void) => TrainerCallback) {
-  const toy = toyTraining();
-  let draws = 0;
-  const guards = [streamGuard("dropout", () => `${draws} draws`)];
-  const callback = rogue(() => void (draws += 1));
-  return { toy, guards, callback };
-}
-
-const drawsInHook = (id: string) => (draw: () => void) => ({
-  id,
-  onStepEnd({ progress }: { readonly progress: { readonly step: number } }) {
-    if (progress.step === 3) draw();
-  },
-});
-
-test("a hook that draws a training number is caught by name; without a snapshot of its own it gets a record", async () => {
-  const { toy, guards, callback } = drawingTraining(drawsInHook("rogue"));
-  const stop = await withSession(toy.options([callback], { guards }), train(toy));
-  expect(stop).toBe('guard "dropout" saw training disturbed by onStepEnd of callback "rogue" at step 3');
-  expect(await toy.store.list()).toMatchObject([
-    {
-      id: "rogue",
-      step: 3,
-      status: "failed",
-      evaluation: "hooks",
-      receipt: [
-        {
-          part: "dropout",
-          before: "0 draws",
-          after: "1 draws",
-          intact: false,
-          note: 'by onStepEnd of callback "rogue" at step 3',
-        },
-      ],
-    },
-  ]);
-});
-
-test("what a hook disturbed stands in the next snapshot of its callback", async () => {
-  const { toy, guards, callback } = drawingTraining((draw) =>
-    Object.assign(healthy("toy", 3), { onLog: draw }),
-  );
-  const options = toy.options([callback], { guards, onBrokenReceipt: "record" });
-  await withSession(options, async (session) => {
-    await session.begin();
-    for (let step = 1; step <= 10; step++) await session.stepEnd(step === 3 ? { metrics: { loss: 1 } } : {});
-  });
-  const broken = (await toy.store.list()).map(({ step, receipt }) => [
-    step,
-    receipt.filter(({ intact }) => intact === false).length,
-  ]);
-  expect(broken).toEqual([
-    [0, 0],
-    [5, 1],
-    [10, 0],
-  ]);
-});
-
-test('a hook that disturbs, "throw": out of the call in which it happened', async () => {
-  const { toy, guards, callback } = drawingTraining(drawsInHook("rogue"));
-  const running = withSession(toy.options([callback], { guards, onBrokenReceipt: "throw" }), train(toy));
-  await expect(running).rejects.toThrow('a training disturbed by onStepEnd of callback "rogue" at step 3');
 });
 
 test("a snapshot's hook may ask for another measurement of the same step", async () => {

@@ -1,17 +1,18 @@
+import { messageOf } from "../message-of.ts";
 import { seedOf } from "../random/streams.ts";
 import { describeCrossing } from "../schedule/triggers.ts";
 import type { Evidence, Snapshot } from "../snapshots/schema.ts";
 import { recordRows } from "./background.ts";
+import { disturbed } from "./broken-receipt.ts";
 import { commit } from "./commit.ts";
 import { lookOf } from "./compare.ts";
-import { drive } from "./flow.ts";
 import { tellFinished } from "./hooks.ts";
+import { drive } from "./maybe-async.ts";
 import { measureOnce, type Measured } from "./measure-once.ts";
+import { recordOf, type Firing } from "./new-record.ts";
 import { modelOf, prepare, whereOf, type Prepared } from "./preflight.ts";
-import { disturbed } from "./receipt.ts";
-import { recordOf, type Firing } from "./record.ts";
 import { adopt, whyNotAdopted } from "./resume.ts";
-import { isBroken, messageOf } from "./ring.ts";
+import { isBroken } from "./run-guarded.ts";
 import { abortReason, secondsOf, type Asked, type Run } from "./run.ts";
 
 /** A queued request with what it needs, or why it cannot have it. */
@@ -51,7 +52,11 @@ async function measureAll(run: Run, queue: readonly Asked[]): Promise<void> {
     if (skipped !== null) {
       // A record of this step, partial or failed, tells more than that there was no second try.
       if (isSettled(run, one.firing)) continue;
-      await record(run, one, { status: "skipped", reason: skipped, receipt: takeBroken(run, one.asked) });
+      await record(run, one, {
+        status: "skipped",
+        reason: skipped,
+        receipt: takeHookEvidence(run, one.asked),
+      });
       continue;
     }
     justLeft = await fire(run, one, justLeft);
@@ -94,7 +99,7 @@ function firingOf(run: Run, { id, evaluation, crossed, on = "model" }: Asked): F
 async function fire(run: Run, one: Ready, justLeft: readonly Evidence[]): Promise<readonly Evidence[]> {
   const { asked, firing, prepared } = one;
   if (!("items" in prepared)) {
-    await recordFailure(run, one, prepared.error, takeBroken(run, asked));
+    await recordFailure(run, one, prepared.error, takeHookEvidence(run, asked));
     return [];
   }
   const existing = unsettled(run, firing);
@@ -127,7 +132,7 @@ async function fire(run: Run, one: Ready, justLeft: readonly Evidence[]): Promis
     await adopt(run, existing!, firing, asked.by);
     return measured.receipt;
   }
-  const receipt = [...measured.receipt, ...takeBroken(run, asked)];
+  const receipt = [...measured.receipt, ...takeHookEvidence(run, asked)];
   if (measured.kind === "failed") {
     await recordFailure(run, one, measured.error, receipt, measured);
     return measured.receipt;
@@ -202,13 +207,17 @@ function unsettled(run: Run, firing: Firing): Snapshot | null {
   return isSettled(run, firing) ? null : run.records.get({ phase, id, step: at.step });
 }
 
-function takeBroken(run: Run, { by }: Asked): Evidence[] {
-  const broken = run.brokenHooks.get(by) ?? [];
-  run.brokenHooks.delete(by);
-  return broken;
+function takeHookEvidence(run: Run, { by }: Asked): Evidence[] {
+  const evidence = run.hookEvidence.get(by) ?? [];
+  run.hookEvidence.delete(by);
+  return evidence;
 }
 
-function timingOf(run: Run, { guardsSeconds, measureSeconds }: Measured, items: number): Snapshot["timing"] {
+function timingOf(
+  run: Run,
+  { guardsSeconds, measureSeconds, tokens }: Measured,
+  items: number,
+): Snapshot["timing"] {
   const { wall, windows } = secondsOf(run);
   const training = wall - windows;
   return {
@@ -217,6 +226,7 @@ function timingOf(run: Run, { guardsSeconds, measureSeconds }: Measured, items: 
     measure_seconds: measureSeconds,
     grade_seconds: null,
     items,
+    tokens,
     // Before the first step there is no training to compare with.
     overhead_percent: run.progress.step > 0 && training > 0 ? (100 * windows) / training : null,
     governor: "off",

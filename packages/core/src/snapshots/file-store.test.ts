@@ -7,6 +7,7 @@ import { PeriodicEvalError } from "../errors.ts";
 import { exampleSnapshot } from "../testing/example-snapshot.ts";
 import { storeConformance } from "../testing/store-conformance.ts";
 import { fileStore } from "./file-store.ts";
+import { nodeFiles } from "./files.ts";
 import { readRun } from "./read-run.ts";
 
 let runDir: string;
@@ -24,6 +25,18 @@ for (const layout of ["nested", "flat"] as const) {
     for (const check of storeConformance(() => fileStore(runDir, { layout }))) it(check.name, check.run);
   });
 }
+
+it("reads no other snapshot to write one", async () => {
+  let reads: string[] = [];
+  const fs = { ...nodeFiles, read: (path: string) => (reads.push(path), nodeFiles.read(path)) };
+  const store = fileStore(runDir, { fs });
+  for (let step = 0; step < 5; step++) await store.put(exampleSnapshot({ step }), rows);
+  reads = [];
+  await store.put(exampleSnapshot({ step: 5 }), rows);
+  expect(await store.get({ phase: "train", id: "capability", step: 9 })).toBeNull();
+  expect(reads.filter((path) => /step_[0-4]\.json$/.test(path))).toEqual([]);
+  await store.close!();
+});
 
 describe("layout", () => {
   it("nested: a folder per phase, rows beside, one line each in the index", async () => {

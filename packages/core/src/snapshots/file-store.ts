@@ -37,7 +37,7 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   const paths = runPaths(runDir);
   let release: (() => Promise<void>) | null = null;
   let queue: Promise<unknown> = Promise.resolve();
-  /** Where each snapshot lies, as last seen. */
+  /** Where each snapshot lies, as last seen. All there are while the lock is held: nobody else writes then. */
   let places = new Map<string, string>();
 
   /** Writes happen one after the other: grading that ends beside training may write while a window does. */
@@ -105,6 +105,7 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
       const snapshot = await readAt(path, key);
       if (snapshot !== null) return { path, snapshot };
     }
+    if (release !== null && known === undefined) return null;
     return (await scan()).found.find(({ snapshot }) => keyText(snapshot) === keyText(key)) ?? null;
   }
 
@@ -125,7 +126,7 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   async function writeSnapshot(snapshot: Snapshot, rows: readonly Row[]): Promise<void> {
     checkKey(snapshot);
     await takeOwnership();
-    const path = (await find(snapshot))?.path ?? (await freePath(snapshot));
+    const path = places.get(keyText(snapshot)) ?? (await freePath(snapshot));
     const samples = rows.length === 0 ? null : { file: basename(samplesPath(path)), rows: rows.length };
     const record = parseSnapshot({ ...snapshot, samples }, path);
     await makeFolder(dirname(path));

@@ -2,7 +2,8 @@ import { link, mkdir, open, readdir, readFile, rename, truncate, unlink } from "
 
 /** A file open for writing. */
 export interface OpenFile {
-  write(text: string): Promise<void>;
+  /** Adds to the end; text as UTF-8. */
+  write(content: string | Uint8Array): Promise<void>;
   /** Until it returns, the bytes may be lost with the machine (not with the process). */
   sync(): Promise<void>;
   close(): Promise<void>;
@@ -39,7 +40,7 @@ export const nodeFiles: FileSystem = {
   async open(path, mode) {
     const handle = await open(path, mode === "create" ? "wx" : "a");
     return {
-      write: (text) => handle.writeFile(text, "utf8"),
+      write: (content) => handle.writeFile(content, "utf8"),
       sync: () => handle.sync(),
       close: () => handle.close(),
     };
@@ -48,20 +49,23 @@ export const nodeFiles: FileSystem = {
   rename,
   link,
   remove: unlink,
-  async syncFolder(folder) {
-    try {
-      const handle = await open(folder, "r");
-      try {
-        await handle.sync();
-      } finally {
-        await handle.close();
-      }
-    } catch (error) {
-      // Windows cannot open a folder, and some file systems cannot sync one: a rename is then as durable as it gets.
-      if (!["EISDIR", "EPERM", "EINVAL", "ENOTSUP", "EACCES"].includes(errnoOf(error) ?? "")) throw error;
-    }
-  },
+  syncFolder,
 };
+
+/** Makes renames and creations in a folder survive the machine, where the platform has it. */
+export async function syncFolder(folder: string): Promise<void> {
+  try {
+    const handle = await open(folder, "r");
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    // Windows cannot open a folder, and some file systems cannot sync one: a rename is then as durable as it gets.
+    if (!["EISDIR", "EPERM", "EINVAL", "ENOTSUP", "EACCES"].includes(errnoOf(error) ?? "")) throw error;
+  }
+}
 
 /** The system's code of a failed operation (`ENOENT`, …); null for any other error. */
 export function errnoOf(error: unknown): string | null {

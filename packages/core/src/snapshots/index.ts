@@ -1,5 +1,5 @@
 export { fileStore, type FileStoreOptions } from "./file-store.ts";
-export { nodeFiles, type FileSystem, type OpenFile } from "./files.ts";
+export { nodeFiles, syncFolder, type FileSystem, type OpenFile } from "./files.ts";
 export { snapshotJsonSchema } from "./json-schema.ts";
 export type { Layout } from "./layout.ts";
 export type { LockHolder, LockOwner } from "./lock.ts";
@@ -8,4 +8,4 @@ export { readRun, type PhaseRecord, type RunRecord, type Series, type SeriesPoin
 export { summarizeReceipt, type ReceiptSummary } from "./receipt.ts";
 export type { RunProblem } from "./scan.ts";
 export { snapshotSchema } from "./schema.ts";
-export { appendLines, readLines, readTextFile, writeWhole } from "./whole-file.ts";
+export { appendLines, readLines, readTextFile, writeWhole, type Content } from "./whole-file.ts";

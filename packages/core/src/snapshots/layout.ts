@@ -1,11 +1,9 @@
 import { join } from "node:path";
-import { PeriodicEvalError } from "../errors.ts";
-import { nameSchema, type SnapshotKey } from "./schema.ts";
+import { checkName, checkPhaseName } from "../names.ts";
+import type { SnapshotKey } from "./schema.ts";
 
 /** `nested`: a folder per phase. `flat`: all snapshots directly in `periodic_eval/`. */
 export type Layout = "nested" | "flat";
-
-const reserved = ["superseded", "index.jsonl"];
 
 /** Paths of a run's record. Names are for people and scripts: what a file is, is read from its content. */
 export function runPaths(runDir: string) {
@@ -45,17 +43,7 @@ export function looksLikeSnapshot(fileName: string): boolean {
 }
 
 /** Refuses a key that has no file name, before anything is written. */
-export function checkKey(key: SnapshotKey): void {
-  for (const field of ["phase", "id"] as const) {
-    const value = key[field];
-    if (nameSchema.safeParse(value).success && !(field === "phase" && reserved.includes(value.toLowerCase())))
-      continue;
-    throw new PeriodicEvalError({
-      code: "config",
-      where: field,
-      got: JSON.stringify(value),
-      expected: `a name matching [A-Za-z0-9][\\w.-]*${field === "phase" ? ` other than ${reserved.join(", ")}` : ""}`,
-      fix: `Rename the ${field === "phase" ? "phase" : "callback"}.`,
-    });
-  }
+export function checkKey({ phase, id }: SnapshotKey): void {
+  checkPhaseName("phase", phase);
+  checkName("id", id);
 }

@@ -1,4 +1,5 @@
 import { relative } from "node:path";
+import { grouped } from "../statistics/grouping.ts";
 import { nodeFiles, type FileSystem } from "./files.ts";
 import { runPaths } from "./layout.ts";
 import { readLock, thisProcess } from "./lock.ts";
@@ -78,7 +79,7 @@ export interface RunRecord {
 export async function readRun(runDir: string, fs: FileSystem = nodeFiles): Promise<RunRecord> {
   const paths = runPaths(runDir);
   const { found, problems } = await scanSnapshots(paths.root, fs);
-  const byPhase = groupBy(found, ({ snapshot }) => snapshot.phase);
+  const byPhase = grouped(found, ({ snapshot }) => snapshot.phase);
   const holder = await readLock(paths.lock, fs).catch(() => null);
   return {
     runDir,
@@ -104,7 +105,7 @@ function phaseRecord(name: string, found: readonly FoundSnapshot[], root: string
     maxSteps: last.max_steps,
     runStepOffset: last.run_step - last.step,
     snapshots,
-    series: [...groupBy(found, ({ snapshot }) => snapshot.id)].map(([id, points]) =>
+    series: [...grouped(found, ({ snapshot }) => snapshot.id)].map(([id, points]) =>
       seriesOf(id, points, root),
     ),
     overheadPercent: overheads.at(-1) ?? null,
@@ -141,15 +142,4 @@ function pointOf({ path, snapshot }: FoundSnapshot, root: string): SeriesPoint {
     receipt: summarizeReceipt(snapshot.receipt),
     seconds: snapshot.timing.total_seconds,
   };
-}
-
-function groupBy<T>(values: readonly T[], keyOf: (value: T) => string): ReadonlyMap<string, readonly T[]> {
-  const groups = new Map<string, T[]>();
-  for (const value of values) {
-    const key = keyOf(value);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [value]);
-    else group.push(value);
-  }
-  return groups;
 }

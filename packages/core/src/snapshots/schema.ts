@@ -1,13 +1,12 @@
 import { z } from "zod";
 import type { Row } from "../evaluation/row.ts";
 import type { Json } from "../json.ts";
+import { namePattern } from "../names.ts";
 
 const json: z.ZodType<Json> = z.json();
 
-const name = /^[A-Za-z0-9][\w.-]*$/;
-
 /** Phases, callback ids: what may stand in a file name. */
-export const nameSchema = z.string().regex(name);
+export const nameSchema = z.string().regex(namePattern);
 
 export const metricValueSchema = z.object({
   /** Null where nothing could be observed; never 0 in its place. */
@@ -83,22 +82,27 @@ export const snapshotSchema = z
       previous: z.record(z.string(), pairedSchema).nullable(),
     }),
     timing: z.object({
-      /** Seconds training stood still for this snapshot, guards included; its writing counts in `overhead_percent` of the next. */
+      /** Seconds training stood still for this measurement, guards included, grading not; its writing counts in `overhead_percent` of the next. 0 where nothing was measured. */
       total_seconds: z.number(),
       guards_seconds: z.number(),
       measure_seconds: z.number(),
       grade_seconds: z.number().nullable(),
       items: z.int().nonnegative(),
+      /** That the model read and drew, padding left out; null where its engine does not tell, or nothing was measured. */
+      tokens: z.int().nonnegative().nullable(),
       /** The phase so far: Σ window seconds / (wall − Σ window seconds), in percent. */
       overhead_percent: z.number().nullable(),
       governor: z.string(),
     }),
     receipt: z.array(evidenceSchema),
     provenance: z.object({
-      /** `hashJson` (`pe128:…`) of the evaluation's name and version and of all the following but `created_by`; `none` where nothing could be prepared. */
-      hash: z.string(),
-      items_hash: z.string(),
-      items: z.int().nonnegative(),
+      /**
+       * `hashJson` (`pe128:…`) of the evaluation's name and version and of all the following but `created_by`. Like
+       * the items', null where nothing was prepared: a skipped firing, items that could not be read.
+       */
+      hash: z.string().nullable(),
+      items_hash: z.string().nullable(),
+      items: z.int().nonnegative().nullable(),
       evaluation: json,
       /** Identity and context length; the weights' fingerprint stands in `weights`. */
       model: json,

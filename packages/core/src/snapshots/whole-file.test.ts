@@ -2,6 +2,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { PeriodicEvalError } from "../errors.ts";
 import { faultyFiles } from "../testing/faulty-files.ts";
 import { appendLines, readLines, readTextFile, writeWhole } from "./whole-file.ts";
 
@@ -23,6 +24,22 @@ describe("writeWhole", () => {
     await writeWhole(path, "text", fs);
     expect(log).toEqual(["open", "write", "sync", "close", "rename", "syncFolder"]);
     expect(await readFile(path, "utf8")).toBe("text");
+  });
+
+  it("takes pieces from what writes them, text and bytes, and none where that throws", async () => {
+    await writeWhole(path, async (file) => {
+      await file.write("text");
+      await file.write(Uint8Array.of(0, 255));
+    });
+    expect([...(await readFile(path))]).toEqual([...Buffer.from("text"), 0, 255]);
+    const mistake = new PeriodicEvalError({ code: "model", where: "w", got: "g", expected: "e", fix: "f" });
+    const writing = writeWhole(path, async (file) => {
+      await file.write("half");
+      throw mistake;
+    });
+    await expect(writing).rejects.toBe(mistake);
+    expect((await readFile(path)).length).toBe(6);
+    expect(await readdir(folder)).toEqual(["file"]);
   });
 
   it.each(["open", "write", "sync", "close", "rename"])(

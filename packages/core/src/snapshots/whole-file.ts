@@ -1,6 +1,10 @@
 import { basename, dirname, join } from "node:path";
 import { PeriodicEvalError } from "../errors.ts";
-import { errnoOf, nodeFiles, type FileSystem } from "./files.ts";
+import { messageOf } from "../message-of.ts";
+import { errnoOf, nodeFiles, type FileSystem, type OpenFile } from "./files.ts";
+
+/** What a file shall hold; a function is called once, with the file open. */
+export type Content = string | ((file: Pick<OpenFile, "write">) => Promise<void>);
 
 /** Drafts of `writeWhole`, and claims on the lock of a dead process. */
 const temporary = /^(\..+\.\d+\.\d+\.tmp|\.lock\.[0-9a-f]{16})$/;
@@ -18,13 +22,15 @@ export function temporaryBeside(path: string): string {
 
 /**
  * Writes a file so that a reader sees the old content or the new, whatever dies when: a temporary file in the same
- * folder, fsync, rename, fsync of the folder. A failure removes the temporary file, leaves the old content and throws a
- * `store` error that names the path and what to do.
+ * folder, fsync, rename, fsync of the folder. A failure removes the temporary file and leaves the old content.
+ *
+ * @param content the text, or what writes the file piece by piece (weights larger than memory).
+ * @throws PeriodicEvalError `store`, naming the path and what to do; one that `content` throws passes through.
  */
-export async function writeWhole(path: string, text: string, fs: FileSystem = nodeFiles): Promise<void> {
+export async function writeWhole(path: string, content: Content, fs: FileSystem = nodeFiles): Promise<void> {
   const draft = temporaryBeside(path);
   try {
-    await writeNew(draft, text, fs);
+    await writeNew(draft, content, fs);
     await fs.rename(draft, path);
     await fs.syncFolder(dirname(path));
   } catch (error) {
@@ -34,10 +40,10 @@ export async function writeWhole(path: string, text: string, fs: FileSystem = no
 }
 
 /** Creates a file with this content and syncs it. Not whole by itself: a crash can leave a part of it. */
-export async function writeNew(path: string, text: string, fs: FileSystem): Promise<void> {
+export async function writeNew(path: string, content: Content, fs: FileSystem): Promise<void> {
   const file = await fs.open(path, "create");
   try {
-    await file.write(text);
+    await (typeof content === "string" ? file.write(content) : content(file));
     await file.sync();
   } finally {
     await file.close();
@@ -113,7 +119,7 @@ export async function readTextFile(path: string, where: string, fs: FileSystem =
       got:
         code === "ENOENT"
           ? `"${path}", which does not exist`
-          : `"${path}" (${reasons[code ?? ""] ?? describe(error)})`,
+          : `"${path}" (${reasons[code ?? ""] ?? messageOf(error)})`,
       expected: "a readable text file",
       fix: `Check the path: it is relative to ${process.cwd()}.`,
       cause: error,
@@ -143,10 +149,6 @@ const fixes: Readonly<Record<string, string>> = {
   EEXIST: "Move that file away, or choose another run folder.",
 };
 
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 /** The store's error for a failed file operation; one that is already an error of ours passes through. */
 export function storeError(path: string, error: unknown): unknown {
   const code = errnoOf(error);
@@ -154,7 +156,7 @@ export function storeError(path: string, error: unknown): unknown {
   return new PeriodicEvalError({
     code: "store",
     where: path,
-    got: code === null ? describe(error) : `${code} (${reasons[code] ?? describe(error)})`,
+    got: code === null ? messageOf(error) : `${code} (${reasons[code] ?? messageOf(error)})`,
     expected: "a file that can be read and written",
     fix: fixes[code ?? ""] ?? "Check the folder and its disk, then resume the run.",
     cause: error,

@@ -112,6 +112,17 @@ describe("compareLooks: the family", () => {
     });
   });
 
+  it("a look without pairs spends nothing", () => {
+    const others = { ...earlier, rows: earlier.rows.map((row) => ({ ...row, id: `other ${row.id}` })) };
+    expect(compareLooks(several, now, others, { ...options, alpha: 0.01 })["accuracy"]).toMatchObject({
+      n_pairs: 0,
+      p_value: null,
+      alpha: null,
+      exploratory: false,
+      verdict: null,
+    });
+  });
+
   it("without alpha all are exploratory", () => {
     const result = compareLooks(several, now, earlier, { ...options, alpha: null });
     expect(Object.values(result).map((one) => one.exploratory)).toEqual([true, true]);

@@ -74,7 +74,8 @@ export function compareLooks<R extends Row>(
         ci95: result.ci95 && [...result.ci95],
         test: result.p === null ? null : result.test,
         p_value: result.p,
-        alpha,
+        // A look without pairs tests nothing, and spends nothing.
+        alpha: result.pairs === 0 ? null : alpha,
         minimal_detectable_change: result.detectable(level),
         verdict: verdict(result, level, metric.options.higherIsBetter),
         exploratory: alpha === null,

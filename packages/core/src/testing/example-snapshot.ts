@@ -39,6 +39,7 @@ export function exampleSnapshot(changes: Partial<Snapshot> = {}): Snapshot {
       measure_seconds: 0.8,
       grade_seconds: null,
       items: 4,
+      tokens: 120,
       overhead_percent: 5,
       governor: "off",
     },

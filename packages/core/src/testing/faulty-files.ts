@@ -58,12 +58,12 @@ export function faultyFiles(
       change("open", path, async () => {
         const file = await inner.open(path, mode);
         return {
-          write: (text) =>
+          write: (content) =>
             change(
               "write",
               path,
-              () => file.write(text),
-              () => file.write(text.slice(0, text.length / 2)),
+              () => file.write(content),
+              () => file.write(content.slice(0, content.length / 2)),
             ),
           sync: () => change("sync", path, () => file.sync()),
           // The system closes what a dead process held open: otherwise a test would leak it.

@@ -49,7 +49,7 @@ function stubSession({ onStepEnd, stopAt, saveAt }: StubOptions = {}): Session &
       return control();
     },
     async save() {
-      return { phase: "train", progress: this.progress, runStepOffset: 0, callbacks: {} };
+      return { phase: "train", progress: this.progress, runStepOffset: 0, callbacks: {}, windowSeconds: 0 };
     },
     async end() {
       told.push("end");

@@ -42,7 +42,7 @@ export async function generate(
   lm: CausalLM,
   tokenizer: Tokenizer,
   requests: readonly GenerateRequest[],
-  { signal }: CallOptions,
+  { signal, countTokens }: CallOptions,
   limits: ForwardLimits,
 ): Promise<readonly Completion[]> {
   const writings = requests.map((request) => startWriting(lm, tokenizer, request));
@@ -55,6 +55,7 @@ export async function generate(
       await writeBatch(lm, tokenizer, rows, isGreedy ? mostLikely : drawFromEach, signal);
     }
   }
+  countTokens?.(writings.reduce((sum, { prompt, ids }) => sum + prompt.length + ids.length, 0));
   return writings.map((writing) => completion(tokenizer, writing));
 }
 

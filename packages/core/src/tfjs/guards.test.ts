@@ -1,7 +1,7 @@
 import "@tensorflow/tfjs-backend-wasm";
 import * as tf from "@tensorflow/tfjs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Guard } from "../guard/types.ts";
+import type { Entered, Guard } from "../guard/types.ts";
 import type { Evidence } from "../snapshots/schema.ts";
 import { fingerprintWeights } from "./fingerprint.ts";
 import { tfjsGuards } from "./guards.ts";
@@ -70,6 +70,27 @@ describe.each(["cpu", "wasm"])("guards on %s", (backend) => {
     expect(lm.training).toBe(true);
     expect(evidence.map(({ intact }) => intact)).toEqual([true, true, true, true, true, true]);
     expect(tf.memory().numTensors).toBe(before);
+  });
+
+  it("round hooks are entered and left without a promise", () => {
+    for (const guard of guards.filter(({ around: where }) => where === "hooks")) {
+      const entered = guard.enter({ seed: "s" });
+      expect(entered).not.toBeInstanceOf(Promise);
+      expect((entered as Entered).leave()).not.toBeInstanceOf(Promise);
+    }
+  });
+
+  it("take the fingerprint seen last for the one before the next measurement, and still see a change", async () => {
+    let looks = 0;
+    const counting = { ...lm, weights: () => (looks++, lm.weights()) };
+    const guard = tfjsGuards(counting).find(({ name }) => name === "weights")!;
+    const first = await (await guard.enter({ seed: "s" })).leave();
+    expect(looks).toBe(2);
+    const next = await guard.enter({ seed: "s", justLeft: first });
+    expect(next.before).toBe(first.after);
+    expect(looks).toBe(2);
+    change(lm.head, 50, nextFloat);
+    expect(await next.leave()).toMatchObject({ before: first.after, intact: false });
   });
 
   it("see one ulp in one weight, and name the variable", async () => {

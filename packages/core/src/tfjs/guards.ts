@@ -37,7 +37,23 @@ export function tfjsGuards(
 }
 
 function tensorsGuard(): Guard {
-  return observing("tensors", { around: "hooks", advisory: true }, () => `${tf.memory().numTensors} tensors`);
+  const count = () => `${tf.memory().numTensors} tensors`;
+  return {
+    name: "tensors",
+    around: "hooks",
+    advisory: true,
+    // Without a promise: round hooks it must not cost a turn of the event loop.
+    enter() {
+      const before = count();
+      return {
+        before,
+        leave() {
+          const after = count();
+          return { part: "tensors", before, after, intact: before === after, advisory: true };
+        },
+      };
+    },
+  };
 }
 
 /** `Variable.assign` takes over the new value's data, so a changed data id tells of an assignment in microseconds. */
@@ -109,7 +125,6 @@ function modeGuard(lm: CausalLM): Guard {
 function weightsGuard(lm: CausalLM, { fingerprint }: TfjsGuardsOptions): Guard {
   return observing(
     "weights",
-    {},
     async () =>
       lm.weights ? fingerprintWeights(lm.weights(), fingerprint && { method: fingerprint }) : null,
     "the model does not list its weights",
@@ -117,7 +132,7 @@ function weightsGuard(lm: CausalLM, { fingerprint }: TfjsGuardsOptions): Guard {
 }
 
 function optimizerGuard(optimizer: tf.Optimizer | HasSlots, { fingerprint }: TfjsGuardsOptions): Guard {
-  return observing("optimizer", {}, async () => {
+  return observing("optimizer", async () => {
     const { slots, numbers } = optimizerState(optimizer);
     const told = numbers.map(([name, value]) => `${name}=${value}`).join(" ");
     return `${await fingerprintWeights(slots, fingerprint && { method: fingerprint })} ${told}`.trimEnd();
@@ -141,33 +156,27 @@ function evaluationModeGuard(enterEval: () => () => void): Guard {
   };
 }
 
-/** A guard that looks at the same thing twice. Null: there is nothing to look at. */
+/**
+ * A guard that looks at the same thing twice; null: there is nothing to look at. Between two measurements of a window
+ * nothing else runs, so what it saw last is what stands before the next.
+ */
 function observing(
   name: string,
-  kind: Pick<Guard, "around" | "advisory">,
-  look: () => string | null | Promise<string | null>,
+  look: () => Promise<string | null>,
   whyUnobserved = "not observable",
 ): Guard {
   return {
     name,
-    ...kind,
-    async enter() {
-      const before = await look();
+    async enter({ justLeft }) {
+      const before = justLeft?.after ?? (await look());
       return {
         before,
         async leave() {
           const after = await look();
           if (before === null || after === null) return unobserved(name, whyUnobserved);
-          return {
-            part: name,
-            before,
-            after,
-            intact: before === after,
-            ...(kind.advisory && { advisory: true }),
-            ...(after.startsWith("approximate:") && {
-              note: "reductions on the device: see fingerprintWeights",
-            }),
-          };
+          const isApproximate = after.startsWith("approximate:");
+          const note = isApproximate ? { note: "reductions on the device: see fingerprintWeights" } : {};
+          return { part: name, before, after, intact: before === after, ...note };
         },
       };
     },

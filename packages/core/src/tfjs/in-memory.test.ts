@@ -45,8 +45,9 @@ it("measures live weights, and the base beside the adapted model", async () => {
   tf.dispose([adapted.embedding, adapted.head, base.embedding, base.head]);
 });
 
-it("refuses a batch of no tokens", () => {
+it("refuses a batch of no tokens, and options that it does not know", () => {
   const lm = tinyLM();
+  expect(() => inMemory(lm, fakeTokenizer(), { nmae: "x" } as object)).toThrow('Did you mean "name"?');
   expect(() => inMemory(lm, fakeTokenizer(), { maxBatchTokens: 0 })).toThrow(/maxBatchTokens: got 0/);
   lm.dispose();
 });

@@ -1,4 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
+import { checkKeys } from "../check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import type { EvaluableModel, ModelIdentity, Tokenizer, With } from "../model/types.ts";
 import type { CausalLM } from "./causal-lm.ts";
@@ -22,13 +23,14 @@ const maxLogits = 2 ** 24;
  * `tf.memory().numTensors` as it found it. Results do not depend on the order of requests; the batch they are computed
  * in can move them by rounding (1e-6 nats).
  *
- * @throws PeriodicEvalError `config` for a `maxBatchTokens` that is no positive integer.
+ * @throws PeriodicEvalError `config` for an unknown option, or a `maxBatchTokens` that is no positive integer.
  */
 export function inMemory(
   lm: CausalLM,
   tokenizer: Tokenizer,
   options: InMemoryOptions = {},
 ): EvaluableModel & With<"tokenizer" | "logLikelihoods" | "nextToken" | "generate"> {
+  checkKeys("inMemory options", options, ["name", "maxBatchTokens"]);
   const { name = lm.name ?? "in-memory", maxBatchTokens = 2048 } = options;
   if (!Number.isInteger(maxBatchTokens) || maxBatchTokens < 1) {
     throw new PeriodicEvalError({

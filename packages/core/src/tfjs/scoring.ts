@@ -25,7 +25,7 @@ export async function logLikelihoods(
   lm: CausalLM,
   tokenizer: Tokenizer,
   requests: readonly LogLikelihoodRequest[],
-  { signal }: CallOptions,
+  { signal, countTokens }: CallOptions,
   limits: ForwardLimits,
 ): Promise<readonly LogLikelihood[]> {
   const window = windowLength(lm);
@@ -42,6 +42,7 @@ export async function logLikelihoods(
     picks: continuation.map((token) => [token]),
   }));
   const scores = await scoreSequences(lm, sequences, { signal, limits, withEntropy: false });
+  countTokens?.(total(sequences));
   return pairs.map(({ truncatedTokens }, index) => {
     const { nats, isTop } = scores[index]!;
     return {
@@ -64,7 +65,7 @@ export async function nextToken(
   lm: CausalLM,
   tokenizer: Tokenizer,
   requests: readonly NextTokenRequest[],
-  { signal }: CallOptions,
+  { signal, countTokens }: CallOptions,
   limits: ForwardLimits,
 ): Promise<readonly NextToken[]> {
   const window = windowLength(lm);
@@ -76,12 +77,17 @@ export async function nextToken(
     return { ids: ids.slice(truncatedTokens), picks: [candidates], truncatedTokens };
   });
   const scores = await scoreSequences(lm, prompts, { signal, limits, withEntropy: true });
+  countTokens?.(total(prompts));
   return prompts.map(({ truncatedTokens }, index) => ({
     nats: scores[index]!.nats,
     // A model that masks tokens with −∞ has no entropy here: 0 · ∞ is not a number.
     entropyNats: Number.isNaN(scores[index]!.entropyNats[0]!) ? null : scores[index]!.entropyNats[0]!,
     truncatedTokens,
   }));
+}
+
+function total(sequences: readonly { readonly ids: readonly number[] }[]): number {
+  return sequences.reduce((sum, { ids }) => sum + ids.length, 0);
 }
 
 function tooLong(continuation: string, tokens: number, window: number): PeriodicEvalError {

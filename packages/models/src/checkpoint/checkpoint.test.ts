@@ -82,6 +82,51 @@ describe("a saved model", () => {
   });
 });
 
+it("saved over a sharded folder takes the place of its shards", async () => {
+  const folder = join(root, "sharded");
+  await mkdir(folder);
+  const [old, fresh] = ["old", "fresh"].map((seed) => createCausalLM(tinyConfig, { seed, initStd: 0.3 }));
+  await old!.save(folder);
+  const file = await openSafetensors(join(folder, "model.safetensors"));
+  const names = [...file.tensors.keys()];
+  const shards = [names.slice(0, 5), names.slice(5)];
+  const weight_map: Record<string, string> = {};
+  for (const [i, shard] of shards.entries()) {
+    const tensors: TensorToWrite[] = [];
+    for (const name of shard) {
+      const values = (await file.read(name)) as Float32Array;
+      tensors.push({ name, shape: file.tensors.get(name)!.shape, values: () => values });
+      weight_map[name] = `model-${i}.safetensors`;
+    }
+    await writeSafetensors(join(folder, `model-${i}.safetensors`), tensors);
+  }
+  await file.close();
+  await rm(join(folder, "model.safetensors"));
+  await writeFile(join(folder, "model.safetensors.index.json"), JSON.stringify({ weight_map }));
+  await writeFile(join(folder, "adapter.safetensors"), "of someone else");
+  await fresh!.save(folder);
+  expect((await readdir(folder)).sort()).toEqual(["adapter.safetensors", "config.json", "model.safetensors"]);
+  const loaded = await loadCausalLM(folder);
+  const head = (model: typeof loaded) => model.weights()[0]!.variable.dataSync();
+  expect(head(loaded)).toEqual(head(fresh!));
+  for (const model of [old!, fresh!, loaded]) model.dispose();
+});
+
+it("saved over a damaged index removes it, and no file that it names elsewhere", async () => {
+  const folder = join(root, "damaged index");
+  await mkdir(folder);
+  const outside = join(root, "outside.safetensors");
+  await writeFile(outside, "");
+  const model = createCausalLM(tinyConfig, { seed: "a" });
+  for (const index of ["{", '{"weight_map": {"x": "../outside.safetensors"}}']) {
+    await writeFile(join(folder, "model.safetensors.index.json"), index);
+    await model.save(folder);
+    expect((await readdir(folder)).sort()).toEqual(["config.json", "model.safetensors"]);
+  }
+  expect(await readFile(outside, "utf8")).toBe("");
+  model.dispose();
+});
+
 describe("a folder that is not as it should be", () => {
   let folder: string;
   let before: number;

@@ -10,8 +10,6 @@ import { checkDropout, createModel, type CheckpointLM } from "./model.ts";
 import { failure, openTensors, type CheckpointTensors } from "./tensors.ts";
 
 export interface LoadOptions {
-  /** What weights are held in. TensorFlow.js has no shorter floats: f16 and bf16 checkpoints are widened. */
-  readonly dtype?: "float32";
   /** Probability in [0, 1) of dropping what enters the residual stream, in training; 0 by default. */
   readonly dropout?: number;
   /** Name of the configuration in the folder; `config.json` by default. */
@@ -19,8 +17,9 @@ export interface LoadOptions {
 }
 
 /**
- * A model from a Hugging Face folder: `config.json` (of transformers 4 or 5) and safetensors, in shards or whole. The
- * backend must be set (`useBackend`). The caller disposes the model.
+ * A model from a Hugging Face folder: `config.json` (of transformers 4 or 5) and safetensors, in shards or whole. Weights
+ * are held in float32, as TensorFlow.js has no shorter floats: f16 and bf16 are widened, f64 is narrowed. The backend must
+ * be set (`useBackend`). The caller disposes the model.
  *
  * Throws a `model` error that names place, got, expected and fix: an option or family that is not supported; a missing,
  * unknown or wrongly shaped tensor; a damaged file.

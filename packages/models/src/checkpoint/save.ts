@@ -1,11 +1,13 @@
-import { copyFile, mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import { copyFile, mkdir, readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { writeWhole } from "@periodic-eval/core/snapshots";
 import { writeSafetensors, type WriteOptions } from "@periodic-eval/safetensors";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
 import { listWeights, type Decoder } from "../decoder/weights.ts";
 import type { HuggingFaceConfig } from "../families/config.ts";
+import { removeShards, singleName } from "./tensors.ts";
 
 export interface SaveOptions {
   /** How weights are written; narrowing rounds to nearest even. `"F32"` by default, which loses nothing. */
@@ -25,7 +27,10 @@ const torchNames = { F32: "float32", F16: "float16", BF16: "bfloat16" } as const
 const companions =
   /^(tokenizer.*\.(json|model)|special_tokens_map\.json|added_tokens\.json|vocab\.(json|txt)|merges\.txt|chat_template\.(jinja|json)|generation_config\.json)$/;
 
-/** Writes a model in Hugging Face's form, each file whole. Throws a `store` error where it cannot. */
+/**
+ * Writes a model in Hugging Face's form, each file whole, in place of the one that the folder held, shards included.
+ * Throws a `store` error where it cannot.
+ */
 export async function saveCheckpoint(
   folder: string,
   { config, weights, from }: Checkpoint,
@@ -39,7 +44,9 @@ export async function saveCheckpoint(
       shape: weight.transposed ? [...weight.variable.shape].reverse() : weight.variable.shape,
       values: () => checkpointValues(weight),
     }));
-    await writeSafetensors(join(folder, "model.safetensors"), tensors, { dtype });
+    await writeSafetensors(join(folder, singleName), tensors, { dtype });
+    // A reader takes the shards of an index before the one file; until now they were the model.
+    await removeShards(folder);
     // Last, so that a folder with a configuration has its weights.
     await writeWhole(join(folder, "config.json"), `${JSON.stringify(withDtype(config, dtype), null, 2)}\n`);
   } catch (error) {
@@ -56,21 +63,6 @@ function withDtype(config: HuggingFaceConfig, dtype: NonNullable<SaveOptions["dt
 async function copyCompanions(from: string, to: string): Promise<void> {
   const names = (await readdir(from)).filter((name) => companions.test(name));
   for (const name of names) await copyFile(join(from, name), join(to, name));
-}
-
-async function writeWhole(path: string, text: string): Promise<void> {
-  const draft = `${path}.${process.pid}.tmp`;
-  try {
-    const file = await open(draft, "w");
-    await file
-      .writeFile(text)
-      .then(() => file.sync())
-      .finally(() => file.close());
-    await rename(draft, path);
-  } catch (error) {
-    await rm(draft, { force: true });
-    throw error;
-  }
 }
 
 function notSaved(folder: string, cause: unknown): PeriodicEvalError {

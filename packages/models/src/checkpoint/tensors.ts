@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { openSafetensors, type SafetensorsFile, type TensorInfo } from "@periodic-eval/safetensors";
@@ -49,10 +49,29 @@ export async function openTensors(folder: string): Promise<CheckpointTensors> {
   };
 }
 
-const singleName = "model.safetensors";
+/** The file of a checkpoint in one piece. */
+export const singleName = "model.safetensors";
 const indexName = "model.safetensors.index.json";
 const unquantized = "Use a checkpoint that is not quantized.";
 const wholeCheckpoint = "Fetch the checkpoint anew: its files do not belong together.";
+
+/**
+ * Removes an index and the shards it lists, so that the file in one piece is what the folder holds. Of an index that
+ * cannot be trusted only the index is removed: what it names may be anybody's.
+ */
+export async function removeShards(folder: string): Promise<void> {
+  const path = join(folder, indexName);
+  const index = await readIndex(path).catch((error: unknown) => {
+    if (PeriodicEvalError.is(error)) return {};
+    throw error;
+  });
+  if (index === null) return;
+  // The index first: where this is cut off, no reader looks for a shard that is gone.
+  await rm(path);
+  for (const name of new Set(Object.values(index))) {
+    if (name !== singleName) await rm(join(folder, name), { force: true });
+  }
+}
 
 async function readIndex(path: string): Promise<Readonly<Record<string, string>> | null> {
   let text: string;

@@ -7,9 +7,10 @@ import { useBackend } from "../backend/use-backend.ts";
 import { loadCausalLM } from "../checkpoint/load.ts";
 import { checkpointValues } from "../decoder/variables.ts";
 import { testedEngines } from "../testing/engines.ts";
+import { fixtures } from "../testing/fixtures.ts";
 import { meanLoss } from "../testing/mean-loss.ts";
 
-const folder = join(process.env["PERIODIC_EVAL_FIXTURES"] ?? "../shared/fixtures", "training");
+const folder = join(fixtures, "training");
 const present = existsSync(join(folder, "full_ft.json"));
 
 describe.runIf(present)("gradients of the mean loss on tiny-llama", () => {

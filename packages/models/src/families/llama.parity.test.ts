@@ -8,8 +8,8 @@ import { loadCausalLM } from "../checkpoint/load.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { testedEngines } from "../testing/engines.ts";
 import { supportedModelTypes } from "./registry.ts";
+import { fixtures } from "../testing/fixtures.ts";
 
-const fixtures = process.env["PERIODIC_EVAL_FIXTURES"] ?? "../shared/fixtures";
 /** Over all stored positions; the smallest effect of a wrong option in the fixtures is 1.1e-3. */
 const tolerance = 2e-4;
 

@@ -1,11 +1,11 @@
 import { existsSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { fixtures } from "../testing/fixtures.ts";
 import { tokenByteRanges } from "./align.ts";
 import { openCodec } from "./codec.ts";
 import { readTokenizerFiles } from "./files.ts";
 
-const fixtures = process.env["PERIODIC_EVAL_FIXTURES"] ?? "../shared/fixtures";
 const names = ["tok-generation-tag", "tok-llama3", "tok-llama2-inst", "tok-metaspace-first-zephyr"];
 
 describe.skipIf(!existsSync(fixtures))(`token ranges (${fixtures})`, () => {

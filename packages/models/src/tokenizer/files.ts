@@ -34,7 +34,7 @@ export interface TokenizerFiles {
   /** The source of the default chat template; null where the folder has none. */
   readonly chatTemplate: string | null;
   readonly eosIds: readonly number[];
-  /** What an encoding or a rendering depends on, as text. */
+  /** What an encoding, a rendering or the end of a reply depends on, as text. */
   readonly identity: string;
 }
 
@@ -64,14 +64,16 @@ export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles
     generationText ?? "{}",
     join(folder, "generation_config.json"),
   );
+  const eosIds = [generation.eos_token_id ?? []].flat();
   return {
     folder,
     tokenizer: parse<TokenizerJson>(tokenizerText, join(folder, "tokenizer.json")),
     config,
     specialTokens: specialTokens({ ...map, ...config }),
     chatTemplate: templateText ?? templateOf(config),
-    eosIds: [generation.eos_token_id ?? []].flat(),
-    identity: JSON.stringify([tokenizerText, configText ?? null, mapText ?? null, templateText ?? null]),
+    eosIds,
+    // Of the generation file only what is read: how replies are sampled, each evaluation says itself.
+    identity: JSON.stringify([tokenizerText, configText, mapText, templateText, eosIds]),
   };
 }
 
@@ -79,8 +81,16 @@ async function readIfThere(path: string): Promise<string | null> {
   try {
     return await readFile(path, "utf8");
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw cause;
+    const { code, message } = cause as NodeJS.ErrnoException;
+    if (code === "ENOENT") return null;
+    throw new PeriodicEvalError({
+      code: "model",
+      where: path,
+      got: code ?? message,
+      expected: "a readable file",
+      fix: "Check that it is a file, and its permissions.",
+      cause,
+    });
   }
 }
 

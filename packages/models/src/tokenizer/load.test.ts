@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
@@ -62,14 +62,17 @@ test("a chat needs a template; plain text and ids do not", async () => {
   expect(() => opened.render({ messages: [] })).toThrow(/without a chat template/);
 });
 
-test("the fingerprint follows what changes an encoding or a rendering", async () => {
+test("the fingerprint follows what changes an encoding, a rendering or the end of a reply", async () => {
   await write("tokenizer.json", tokenizer);
   const first = (await loadTokenizer(folder)).fingerprint;
   expect((await loadTokenizer(folder)).fingerprint).toBe(first);
-  await write("generation_config.json", { eos_token_id: 4 });
+  await write("generation_config.json", { temperature: 0.7 });
   expect((await loadTokenizer(folder)).fingerprint).toBe(first);
+  await write("generation_config.json", { eos_token_id: 4 });
+  const second = (await loadTokenizer(folder)).fingerprint;
+  expect(second).not.toBe(first);
   await write("chat_template.jinja", template);
-  expect((await loadTokenizer(folder)).fingerprint).not.toBe(first);
+  expect((await loadTokenizer(folder)).fingerprint).not.toBe(second);
 });
 
 test("a missing and a broken tokenizer.json are named", async () => {
@@ -80,4 +83,12 @@ test("a missing and a broken tokenizer.json are named", async () => {
   expect(PeriodicEvalError.is(await loadTokenizer(folder).catch((error: unknown) => error), "model")).toBe(
     true,
   );
+});
+
+test("a file that cannot be read is named, with what to do", async () => {
+  // A folder in its place: like a missing permission, an error that is not "there is none".
+  await mkdir(join(folder, "tokenizer.json"));
+  const error = await loadTokenizer(folder).catch((thrown: unknown) => thrown);
+  expect(PeriodicEvalError.is(error, "model")).toBe(true);
+  expect((error as Error).message).toContain(`${join(folder, "tokenizer.json")}: got EISDIR`);
 });

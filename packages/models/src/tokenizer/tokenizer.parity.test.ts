@@ -2,10 +2,8 @@ import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { PeriodicEvalError, type Message } from "@periodic-eval/core";
 import { describe, expect, test } from "vitest";
+import { fixtures } from "../testing/fixtures.ts";
 import { loadTokenizer } from "./load.ts";
-
-// Goldens: transformers 5.23.0 with tokenizers 0.23.3, see ../shared/fixtures/README.md.
-const fixtures = process.env["PERIODIC_EVAL_FIXTURES"] ?? "../shared/fixtures";
 
 interface Encoded {
   readonly ids: number[];
@@ -31,6 +29,7 @@ interface Expected {
   readonly template_errors: { messages: Message[]; error: string }[];
 }
 
+// Goldens: transformers 5.23.0 with tokenizers 0.23.3, see ../shared/fixtures/README.md.
 const folders = existsSync(fixtures)
   ? readdirSync(fixtures).filter(
       (name) => name.startsWith("tok-") && existsSync(join(fixtures, name, "expected.json")),

@@ -1,5 +1,6 @@
 import { mkdir, readdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { PeriodicEvalError } from "@periodic-eval/core";
 import { stateFile, hashFiles, verifyCheckpoint, type TrainerState } from "./trainer-state.ts";
 import { removeLeftovers, removeWholeFolder, writeWholeFolder } from "./whole-folder.ts";
 
@@ -10,7 +11,10 @@ export interface Checkpoint {
 
 /** The checkpoints of one phase: `<run>/checkpoints/<phase>/step_<N>/`, N completed optimizer steps. */
 export interface Checkpoints {
-  /** The newest whole one, null where there is none. Torn ones are passed over, and told of. */
+  /**
+   * The newest whole one, null where there is none. Torn ones are passed over, and told of. Throws a `store` error where
+   * the folder cannot be listed.
+   */
   newest(): Promise<Checkpoint | null>;
   /** Writes one whole, `fill` giving all files but the state; then removes all but the newest `keep`. Returns its folder. */
   save(state: Omit<TrainerState, "files">, fill: (folder: string) => Promise<void>): Promise<string>;
@@ -64,9 +68,27 @@ const nameOf = (step: number): string => `step_${step}`;
 
 /** Steps with a folder, newest first. */
 async function stepsIn(folder: string): Promise<number[]> {
-  const names = await readdir(folder).catch(() => [] as string[]);
+  const names = await namesIn(folder);
   return names
     .flatMap((name) => /^step_(\d+)$/.exec(name)?.[1] ?? [])
     .map(Number)
     .sort((a, b) => b - a);
+}
+
+/** Names in a folder, none where there is no folder. To take one that cannot be listed for empty would train anew over it. */
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    if (code === "ENOENT") return [];
+    throw new PeriodicEvalError({
+      code: "store",
+      where: folder,
+      got: code ?? message,
+      expected: "a folder of checkpoints that can be listed",
+      fix: "Check that it is a folder, and its permissions.",
+      cause,
+    });
+  }
 }

@@ -38,6 +38,7 @@ const trainerStateSchema = z.object({
     progress: progressSchema,
     runStepOffset: z.int().nonnegative(),
     callbacks: z.record(z.string(), z.json()),
+    windowSeconds: z.number().nonnegative(),
   }),
   /** Hash of every other file of the folder. */
   files: z.record(z.string(), z.string()),

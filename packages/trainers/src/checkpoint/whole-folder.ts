@@ -3,6 +3,7 @@ import { createReadStream } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { syncFolder } from "@periodic-eval/core/snapshots";
 
 const temporary = /^\..+\.(?:draft|old)$/;
 
@@ -21,11 +22,11 @@ export async function writeWholeFolder(path: string, fill: (draft: string) => Pr
     await rm(old, { recursive: true, force: true });
     await mkdir(draft, { recursive: true });
     await fill(draft);
-    for (const file of await filesIn(draft)) await sync(join(draft, file));
-    await sync(draft);
+    for (const file of await filesIn(draft)) await syncFile(join(draft, file));
+    await syncFolder(draft);
     if (await exists(path)) await rename(path, old);
     await rename(draft, path);
-    await sync(parent);
+    await syncFolder(parent);
     await rm(old, { recursive: true, force: true });
   } catch (cause) {
     await rm(draft, { recursive: true, force: true }).catch(() => undefined);
@@ -74,14 +75,17 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
-/** Makes a file, or the names in a folder, survive the machine; not every platform can sync a folder. */
-async function sync(path: string): Promise<void> {
+/** Makes a file's bytes survive the machine. */
+async function syncFile(path: string): Promise<void> {
+  // For reading: a copy of a tokenizer's file can be read-only.
+  const handle = await open(path, "r");
   try {
-    const handle = await open(path, "r");
-    await handle.sync().finally(() => handle.close());
+    await handle.sync();
   } catch (error) {
-    if (!["EISDIR", "EPERM", "EINVAL", "EACCES"].includes((error as NodeJS.ErrnoException).code ?? ""))
-      throw error;
+    // Windows syncs only what is open for writing.
+    if ((error as NodeJS.ErrnoException).code !== "EPERM") throw error;
+  } finally {
+    await handle.close();
   }
 }
 

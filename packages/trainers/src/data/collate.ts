@@ -14,7 +14,7 @@ export interface Batch {
 }
 
 /** T is the longest row less its last token, which predicts nothing; or `fixedLength` where the model takes no other. */
-export function collate(rows: readonly TrainingRow[], fixedLength?: number): Batch {
+export function collate(rows: readonly Pick<TrainingRow, "ids" | "scored">[], fixedLength?: number): Batch {
   const length = fixedLength ?? Math.max(...rows.map(({ ids }) => ids.length - 1));
   const ids = new Int32Array(rows.length * length);
   const scored: number[] = [];

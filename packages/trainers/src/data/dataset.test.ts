@@ -1,9 +1,9 @@
-import { mkdtemp, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import { describe, expect, it } from "vitest";
+import { temporaryFolder } from "../testing/tiny-run.ts";
 import type { BadRow, ConversationSource } from "./conversations.ts";
 import { loadDataset, type DatasetOptions } from "./dataset.ts";
 
@@ -16,7 +16,7 @@ const assistant = (content: string) => ({ role: "assistant", content });
 const reasons = (badRows: readonly BadRow[]) => badRows.map(({ where, reason }) => `${where} ${reason}`);
 
 async function fileOf(lines: readonly string[]): Promise<string> {
-  const path = join(await mkdtemp(join(tmpdir(), "dataset-")), "rows.jsonl");
+  const path = join(await temporaryFolder(), "rows.jsonl");
   await writeFile(path, lines.join("\n"));
   return path;
 }
@@ -81,11 +81,20 @@ describe("loadDataset", () => {
   it("cuts a row that is too long on the right where asked, unless nothing to learn is left", async () => {
     const long = { messages: [user("hi"), assistant("y".repeat(200))] };
     const late = { messages: [user("h".repeat(200)), assistant("yo")] };
-    const { rows, badRows } = await load([long, late], { onBadRow: "truncate", maxLength: 10 });
+    const { rows, badRows, rowsRead } = await load([long, late], { onBadRow: "truncate", maxLength: 10 });
     // <|user|> h i <|end|> <|assistant|> are five tokens; the other five are the assistant's.
+    expect(rowsRead).toBe(2);
     expect([...rows[0]!.scored]).toEqual([5, 6, 7, 8, 9]);
     expect(rows[0]!.ids).toHaveLength(10);
-    expect(reasons(badRows)).toEqual(["dataset[1] too_long"]);
+    expect(badRows).toEqual([
+      // One user mark, two letters, an end, an assistant mark, 200 letters, an end.
+      { where: "dataset[0]", reason: "too_long", got: "206 tokens, cut to the first 10" },
+      {
+        where: "dataset[1]",
+        reason: "too_long",
+        got: "206 tokens, and none to learn among the first 10",
+      },
+    ]);
   });
 
   it("throws at the first bad row where asked", async () => {

@@ -16,7 +16,10 @@ export interface DatasetOptions {
 
 export interface Dataset {
   readonly rows: readonly TrainingRow[];
+  /** Rows that could not be trained on as they are: left out, or cut and also among `rows`. */
   readonly badRows: readonly BadRow[];
+  /** Of the source, the bad ones included. */
+  readonly rowsRead: number;
   /** Hash of all ids and scored positions, in order. */
   readonly hash: string;
 }
@@ -30,13 +33,18 @@ export async function loadDataset(
   const rows: TrainingRow[] = [];
   const badRows: BadRow[] = [];
   const hasher = createHasher();
+  let rowsRead = 0;
   for await (const read of readConversations(source)) {
+    rowsRead += 1;
     const row = isBadRow(read)
       ? read
       : renderRow(tokenizer, read, { maxLength, truncate: onBadRow === "truncate" });
     if (!isBadRow(row)) {
+      const { where, ids, scored, cutFrom } = row;
       rows.push(row);
-      hasher.update(Int32Array.of(row.ids.length, row.scored.length)).update(row.ids).update(row.scored);
+      hasher.update(Int32Array.of(ids.length, scored.length)).update(ids).update(scored);
+      if (cutFrom !== null)
+        badRows.push({ where, reason: "too_long", got: `${cutFrom} tokens, cut to the first ${ids.length}` });
     } else if (onBadRow === "error") {
       throw badRowError(row);
     } else {
@@ -53,7 +61,7 @@ export async function loadDataset(
       fix: 'Give rows {"prompt": [...], "completion": [...]} or {"messages": [...]} with an assistant turn.',
     });
   }
-  return { rows, badRows, hash: hasher.digest() };
+  return { rows, badRows, rowsRead, hash: hasher.digest() };
 }
 
 /** `rows.jsonl:3: too_long (300 tokens, 256 fit)` */

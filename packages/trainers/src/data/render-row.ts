@@ -7,6 +7,8 @@ export interface TrainingRow {
   readonly ids: Int32Array;
   /** Positions of the tokens to be predicted, ascending, each ≥ 1: nothing comes before the first token. */
   readonly scored: Int32Array;
+  /** Tokens that there were before it was cut; null where it is whole. */
+  readonly cutFrom: number | null;
 }
 
 export interface RenderOptions {
@@ -50,8 +52,14 @@ export function renderRow(
   const kept = Math.min(ids.length, maxLength);
   const scored: number[] = [];
   for (let i = Math.max(1, promptTokens); i < kept; i += 1) if (mask[i]) scored.push(i);
-  if (scored.length > 0)
-    return { where, ids: Int32Array.from(ids.slice(0, kept)), scored: Int32Array.from(scored) };
+  if (scored.length > 0) {
+    return {
+      where,
+      ids: Int32Array.from(ids.slice(0, kept)),
+      scored: Int32Array.from(scored),
+      cutFrom: kept < ids.length ? ids.length : null,
+    };
+  }
   if (kept < ids.length) {
     return {
       where,

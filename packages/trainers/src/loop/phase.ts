@@ -34,7 +34,7 @@ export interface PhaseConfig {
 /** Options of a session that a trainer hands on as they are. */
 export type SessionSettings = Pick<
   SessionOptions,
-  "onFailure" | "onBrokenReceipt" | "budget" | "baseline" | "clock" | "now"
+  "onFailure" | "onBrokenReceipt" | "budget" | "baseline" | "familywise" | "clock" | "now"
 >;
 
 export interface TrainResult {

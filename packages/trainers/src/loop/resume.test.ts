@@ -159,6 +159,10 @@ describe("resume", () => {
     await expect(train(runDir, { config: { ...everyStep, batchSize: 5 } })).rejects.toThrow(
       /step_4: got batchSize 5, expected batchSize 3, as the checkpoint was trained with\./,
     );
+    // A cosine to step 15 has had other learning rates from the start.
+    await expect(train(runDir, { config: { ...everyStep, maxSteps: 15 } })).rejects.toThrow(
+      "step_4: got maxSteps 15, expected maxSteps 12,",
+    );
     await expect(train(runDir, { dataset: rows(20, "others") })).rejects.toThrow(/got data "pe128:/);
     const wider = tinyLM({ vocabSize: tokenizer.vocabSize + 1 });
     await expect(train(runDir, { model: wider })).rejects.toThrow(

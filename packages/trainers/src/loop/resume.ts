@@ -6,6 +6,18 @@ import type { Phase } from "./phase.ts";
 /** `auto` goes on from the phase's newest whole checkpoint; `never` sets what there is aside and begins anew. */
 export type Resume = "auto" | "never";
 
+/** Throws a `config` error for a word that says nothing: taking it for `auto` would go on with what was to be set aside. */
+export function checkResume(where: string, resume: unknown): void {
+  if (resume === undefined || resume === "auto" || resume === "never") return;
+  throw new PeriodicEvalError({
+    code: "config",
+    where,
+    got: JSON.stringify(resume),
+    expected: '"auto" or "never"',
+    fix: "Choose one of the two, or leave it out to go on where the phase stopped.",
+  });
+}
+
 /** Brings model and optimizer to where the phase stopped. Null where it begins anew. */
 export async function resumePhase(phase: Phase, resume: Resume): Promise<Checkpoint | null> {
   if (resume === "never") {

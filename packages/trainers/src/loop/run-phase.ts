@@ -33,6 +33,8 @@ export async function runPhase(running: RunningPhase): Promise<TrainResult> {
     checkpoint: resumed?.path ?? null,
     skippedUpdates: 0,
   };
+  // A resumed phase stands at a checkpoint already.
+  if (begun.save !== null && resumed === null) await saveCheckpoint(running, at);
   while (!isFinished && at.stopReason === null && at.step < maxSteps) {
     await session.stepBegin();
     const metrics = await takeStep(phase, at);

@@ -34,6 +34,10 @@ async function run(runDir: string, seed = "tiny", given = phases) {
   return { results, weights, logger, closed };
 }
 
+function raise(message: string): never {
+  throw new Error(message);
+}
+
 describe("runPipeline", () => {
   it("trains the phases in order on one model, and closes the loggers once", async () => {
     const { results, logger, closed } = await run(await temporaryFolder());
@@ -60,6 +64,46 @@ describe("runPipeline", () => {
       expect(resumed.weights).toEqual(straight.weights);
       await rm(runDir, { recursive: true });
     }
+  });
+
+  it("closes every logger, also where one throws in closing, and tells the others", async () => {
+    const logger = recording();
+    let closed = 0;
+    const failing = { name: "failing", close: (): void => raise("no such socket") };
+    const rejecting = { name: "rejecting", close: () => Promise.reject(new Error("timed out")) };
+    const closing = { name: "closing", close: () => void (closed += 1) };
+    const model = tinyLM({ vocabSize: tokenizer.vocabSize });
+    const runDir = await temporaryFolder();
+    const results = await runPipeline([{ phase: "one", dataset: rows(4), config: { maxSteps: 1 } }], {
+      model,
+      tokenizer,
+      runDir,
+      loggers: [failing, rejecting, closing, logger],
+    });
+    model.dispose();
+    expect(results).toHaveLength(1);
+    expect(closed).toBe(1);
+    expect(logger.warnings).toEqual([
+      'logger "failing": close threw: no such socket',
+      'logger "rejecting": close threw: timed out',
+    ]);
+  });
+
+  it("refuses an option that neither it nor a phase knows", async () => {
+    const [runDir, model] = [await temporaryFolder(), tinyLM({ vocabSize: tokenizer.vocabSize })];
+    const options = { model, tokenizer, runDir };
+    const wrong = { ...options, logger: [] };
+    await expect(runPipeline([], wrong)).rejects.toThrow(
+      'runPipeline: got the unknown option "logger", expected one of',
+    );
+    const late = { phase: "late", dataset: rows(4), datset: "" };
+    await expect(runPipeline([phases[0]!, late], options)).rejects.toThrow(
+      'pipeline phase "late": got the unknown option "datset"',
+    );
+    await expect(runPipeline([phases[0]!, { phase: "a/b", dataset: [] }], options)).rejects.toThrow(
+      'SFTTrainer phase: got "a/b"',
+    );
+    model.dispose();
   });
 
   it("counts the steps of earlier phases", async () => {

@@ -1,5 +1,4 @@
-import { PeriodicEvalError, type Logger } from "@periodic-eval/core";
-import { parseSFTConfig } from "../sft/sft-config.ts";
+import { checkKeys, PeriodicEvalError, warn, type Logger } from "@periodic-eval/core";
 import { SFTTrainer, type SFTResult, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
 
 /** What a phase has of its own. */
@@ -17,37 +16,74 @@ export type PipelineOptions = Pick<
   readonly config?: SFTTrainerOptions["config"];
 };
 
+const knownOfPhase = {
+  phase: true,
+  dataset: true,
+  config: true,
+  callbacks: true,
+  guards: true,
+} as const satisfies Record<keyof PipelinePhase, true>;
+
+const known = {
+  model: true,
+  tokenizer: true,
+  runDir: true,
+  loggers: true,
+  signal: true,
+  resume: true,
+  session: true,
+  config: true,
+} as const satisfies Record<keyof PipelineOptions, true>;
+
 /**
  * Trains one phase after the other on the live model. A killed pipeline, run again, goes on where it stopped: a finished
  * phase only has its final weights loaded. A phase that a callback stopped is followed by the next one; an abort ends all.
  *
  * @returns one result a phase, of those that ran
- * @throws PeriodicEvalError `config` before the first step for a wrong configuration of any phase, or a name given twice.
+ * @throws PeriodicEvalError `config` before the first step for a wrong option or configuration of any phase, or a name
+ *   given twice.
  */
 export async function runPipeline(
   phases: readonly PipelinePhase[],
-  { config: shared, loggers = [], ...options }: PipelineOptions,
+  options: PipelineOptions,
 ): Promise<readonly SFTResult[]> {
+  checkKeys("runPipeline", options, Object.keys(known));
+  for (const phase of phases) checkKeys(`pipeline phase "${phase.phase}"`, phase, Object.keys(knownOfPhase));
   refuseTwice(phases.map(({ phase }) => phase));
-  const configs = phases.map(({ config }) => ({ ...shared, ...config }));
-  for (const config of configs) parseSFTConfig(config);
+  const { config: shared, loggers = [], ...rest } = options;
+  const trainer = (phase: PipelinePhase, runStepOffset: number) =>
+    new SFTTrainer({
+      ...rest,
+      ...phase,
+      config: { ...shared, ...phase.config },
+      loggers: loggers.map(keptOpen),
+      runStepOffset,
+    });
+  // A trainer checks what it is given; the last phase's mistake shall not show after hours of the first.
+  for (const phase of phases) trainer(phase, 0);
   const results: SFTResult[] = [];
   try {
-    for (const [i, phase] of phases.entries()) {
+    for (const phase of phases) {
       const runStepOffset = results.reduce((sum, { steps }) => sum + steps, 0);
-      const trainer = new SFTTrainer({
-        ...options,
-        ...phase,
-        config: configs[i]!,
-        loggers: loggers.map(keptOpen),
-        runStepOffset,
-      });
-      results.push(await trainer.train());
-      if (options.signal?.aborted) break;
+      results.push(await trainer(phase, runStepOffset).train());
+      if (rest.signal?.aborted) break;
     }
     return results;
   } finally {
-    for (const logger of loggers) await Promise.resolve(logger.close?.()).catch(() => undefined);
+    await closeEach(loggers);
+  }
+}
+
+/** One that throws keeps no other from closing, and what was trained is not lost for it. */
+async function closeEach(loggers: readonly Logger[]): Promise<void> {
+  for (const logger of loggers) {
+    try {
+      await logger.close?.();
+    } catch (error) {
+      const others = loggers.filter((other) => other !== logger);
+      const message = error instanceof Error ? error.message : String(error);
+      warn(others, `logger "${logger.name}"`, `close threw: ${message}`);
+    }
   }
 }
 

@@ -36,7 +36,7 @@ describe("parseSFTConfig", () => {
       /SFT config schedule: got "wsd", expected .*"constant".*"cosine"/,
     );
     expect(failure({ adamBetas: [0.9, 1] })).toContain("SFT config adamBetas.1: got 1, expected");
-    expect(failure(3)).toContain("SFT config: got 3, expected object");
+    expect(failure(3)).toContain("SFT config: got 3, expected an object of options");
   });
 
   it("refuses two ways of saying one thing", () => {
@@ -46,9 +46,17 @@ describe("parseSFTConfig", () => {
     expect(failure({ warmupSteps: 1, warmupRatio: 0.1 })).toContain("warmupSteps 1 and warmupRatio 0.1");
   });
 
-  it("lets a resume change the length of the training, not its arithmetic", () => {
-    const exact = (config: Partial<SFTConfig>) => exactPart(parseSFTConfig(config));
-    expect(exact({ maxSteps: 5, saveSteps: 2 })).toEqual(exact({ epochs: 9 }));
-    expect(exact({ batchSize: 4 })).not.toEqual(exact({ batchSize: 8 }));
+  it("lets a resume change the length of the training where no learning rate depends on it", () => {
+    const exact = (config: Partial<SFTConfig>, maxSteps: number) =>
+      exactPart(parseSFTConfig(config), maxSteps);
+    const steady = { schedule: "constant", warmupSteps: 2 } as const;
+    expect(exact({ ...steady, maxSteps: 5, saveSteps: 2 }, 5)).toEqual(exact({ ...steady, epochs: 9 }, 18));
+    const rising = { schedule: "constant", warmupRatio: 0.1 } as const;
+    for (const config of [{ schedule: "linear" }, { schedule: "cosine" }, rising] as const) {
+      expect(exact(config, 5)).not.toEqual(exact(config, 18));
+      // The same number of steps in other words is the same training.
+      expect(exact({ ...config, maxSteps: 18 }, 18)).toEqual(exact({ ...config, epochs: 9 }, 18));
+    }
+    expect(exact({ batchSize: 4 }, 5)).not.toEqual(exact({ batchSize: 8 }, 5));
   });
 });

@@ -1,8 +1,11 @@
-import { nearest, PeriodicEvalError } from "@periodic-eval/core";
+import { checkKeys, PeriodicEvalError } from "@periodic-eval/core";
 import { z } from "zod";
 
 const sftConfigSchema = z.strictObject({
-  /** Passes over the data; 1 where `maxSteps` is not given either. */
+  /**
+   * Passes over the data; 1 where `maxSteps` is not given either. A resume may change it, or `maxSteps`, where no step
+   * depends on the length: `schedule: "constant"` without `warmupRatio`.
+   */
   epochs: z.number().positive().nullable().default(null),
   /** Optimizer steps, in place of `epochs`. */
   maxSteps: z.int().positive().nullable().default(null),
@@ -43,6 +46,7 @@ export type SFTConfig = z.infer<typeof sftConfigSchema>;
 
 /** The configuration with its defaults. Throws a `config` error that names the option, and for an unknown one the nearest. */
 export function parseSFTConfig(given: Partial<SFTConfig> = {}): SFTConfig {
+  checkKeys("SFT config", given, Object.keys(sftConfigSchema.shape));
   const parsed = sftConfigSchema.safeParse(given);
   if (!parsed.success) throw errorOf(parsed.error.issues[0]!, given);
   refuseBoth(parsed.data, "epochs", "maxSteps");
@@ -51,25 +55,13 @@ export function parseSFTConfig(given: Partial<SFTConfig> = {}): SFTConfig {
 }
 
 function errorOf(issue: z.core.$ZodIssue, given: unknown): PeriodicEvalError {
-  if (issue.code === "unrecognized_keys") {
-    const key = issue.keys[0]!;
-    const known = Object.keys(sftConfigSchema.shape);
-    const close = nearest(key, known);
-    return new PeriodicEvalError({
-      code: "config",
-      where: "SFT config",
-      got: `the unknown option "${key}"`,
-      expected: `one of ${known.join(", ")}`,
-      fix: close === null ? "Remove it." : `Did you mean "${close}"?`,
-    });
-  }
   const value = issue.path.reduce<unknown>(
     (at, key) => (at as Record<PropertyKey, unknown> | undefined)?.[key],
     given,
   );
   return new PeriodicEvalError({
     code: "config",
-    where: `SFT config ${issue.path.map(String).join(".")}`.trim(),
+    where: `SFT config ${issue.path.map(String).join(".")}`,
     got: typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value)),
     expected: issue.message.replace(/^Invalid (?:input|option): /, "").replace(/^expected /, ""),
     fix: "Correct the option, or leave it out for its default.",
@@ -87,7 +79,7 @@ function refuseBoth(config: SFTConfig, one: keyof SFTConfig, other: keyof SFTCon
   });
 }
 
-/** Options that may change between a checkpoint and its resume: they leave data order and arithmetic of a step alone. */
+/** Options that may change between a checkpoint and its resume: by themselves they change neither data nor arithmetic of a step. */
 const mayChange = [
   "epochs",
   "maxSteps",
@@ -98,9 +90,16 @@ const mayChange = [
   "onNonFinite",
 ] as const;
 
-/** What must be the same for a resume to be exact. */
-export function exactPart(config: SFTConfig): Readonly<Record<string, SFTConfig[keyof SFTConfig]>> {
-  return Object.fromEntries(
-    Object.entries(config).filter(([name]) => !(mayChange as readonly string[]).includes(name)),
-  );
+/**
+ * What must be the same for a resume to be exact. The length of the phase is part of it where learning rates depend on it.
+ *
+ * @param maxSteps optimizer steps of the phase, as `epochs` or `maxSteps` give them
+ */
+export function exactPart(
+  config: SFTConfig,
+  maxSteps: number,
+): Readonly<Record<string, SFTConfig[keyof SFTConfig]>> {
+  const lasting = Object.entries(config).filter(([name]) => !(mayChange as readonly string[]).includes(name));
+  const dependsOnLength = config.schedule !== "constant" || (config.warmupRatio ?? 0) > 0;
+  return { ...Object.fromEntries(lasting), ...(dependsOnLength && { maxSteps }) };
 }

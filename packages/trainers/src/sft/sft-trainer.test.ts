@@ -1,4 +1,4 @@
-import { readdir } from "node:fs/promises";
+import { cp, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
@@ -119,6 +119,55 @@ describe("SFTTrainer", () => {
     expect(logger.warnings[0]).toContain(
       "dataset: 1 of 9 rows cannot be trained on and are left out: dataset[8]: no_assistant_turn",
     );
+  });
+
+  it("says which rows were cut", async () => {
+    const logger = recording();
+    const long = { messages: [rows(1)[0]!.messages[0]!, { role: "assistant", content: "y".repeat(100) }] };
+    const config = { maxSteps: 1, onBadRow: "truncate" } as const;
+    const { sft } = await trainer({ dataset: [...rows(8), long], loggers: [logger], config });
+    expect((await sft.train()).badRows).toMatchObject([{ where: "dataset[8]", reason: "too_long" }]);
+    expect(logger.warnings[0]).toMatch(
+      /^dataset: 1 of 9 rows cannot be trained on as they are: dataset\[8\]: too_long \(\d+ tokens, cut to the first 64\)$/,
+    );
+  });
+
+  it.each(["../elsewhere", "", ".hidden", "superseded", 3])(
+    "refuses the phase %j before a checkpoint is looked for",
+    async (phase) => {
+      await expect(trainer({ phase: phase as string, resume: "never" })).rejects.toThrow(
+        `SFTTrainer phase: got ${JSON.stringify(phase)}, expected a name`,
+      );
+    },
+  );
+
+  it("refuses an option that it does not know", async () => {
+    await expect(trainer({ callback: [] } as object)).rejects.toThrow(
+      'SFTTrainer: got the unknown option "callback"',
+    );
+    await expect(trainer({ callback: [] } as object)).rejects.toThrow('Did you mean "callbacks"?');
+    await expect(trainer({ resume: "always" as "auto" })).rejects.toThrow(
+      'SFTTrainer resume: got "always", expected "auto" or "never"',
+    );
+  });
+
+  it("saves before the first step where a callback asks at the beginning, and resumes there", async () => {
+    const asking: TrainerCallback = {
+      id: "asking",
+      onTrainBegin: (context) => context.requestSave("the untouched model"),
+    };
+    const logger = recording();
+    const config = { ...busyConfig, keepCheckpoints: 9 };
+    const first = await trainer({ callbacks: [asking], loggers: [logger], config });
+    await first.sft.train();
+    const folder = join(first.runDir, "checkpoints/train");
+    expect((await readdir(folder)).sort()).toEqual(["step_0", "step_12"]);
+    const runDir = await temporaryFolder();
+    await cp(join(folder, "step_0"), join(runDir, "checkpoints/train/step_0"), { recursive: true });
+    const resumed = recording();
+    const again = await trainer({ runDir, model: open("other"), loggers: [resumed], config });
+    expect(await again.sft.train()).toMatchObject({ steps: 12, resumedFrom: 0 });
+    expect(resumed.metrics).toEqual(logger.metrics);
   });
 
   it("refuses a wrong configuration at construction, and rows longer than the model's context", async () => {

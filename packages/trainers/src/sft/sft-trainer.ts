@@ -1,7 +1,10 @@
 import {
+  checkKeys,
+  checkPhaseName,
   namedStream,
   PeriodicEvalError,
   seedOf,
+  warn,
   withSession,
   type Guard,
   type Logger,
@@ -15,7 +18,7 @@ import type { BadRow, ConversationSource } from "../data/conversations.ts";
 import { planData } from "../data/data-plan.ts";
 import { describeBadRow, loadDataset, type Dataset } from "../data/dataset.ts";
 import type { Phase, SessionSettings, TrainResult } from "../loop/phase.ts";
-import { resumePhase, type Resume } from "../loop/resume.ts";
+import { checkResume, resumePhase, type Resume } from "../loop/resume.ts";
 import { runPhase } from "../loop/run-phase.ts";
 import { AdamW } from "../optimizer/adamw.ts";
 import { learningRates } from "../optimizer/learning-rate.ts";
@@ -45,8 +48,24 @@ export interface SFTTrainerOptions {
   readonly session?: SessionSettings;
 }
 
+const known = {
+  model: true,
+  tokenizer: true,
+  dataset: true,
+  runDir: true,
+  phase: true,
+  config: true,
+  callbacks: true,
+  guards: true,
+  loggers: true,
+  signal: true,
+  resume: true,
+  runStepOffset: true,
+  session: true,
+} as const satisfies Record<keyof SFTTrainerOptions, true>;
+
 export interface SFTResult extends TrainResult {
-  /** Rows that could not be trained on as they are, by file and line. */
+  /** Rows that could not be trained on as they are, left out or cut, by file and line. */
   readonly badRows: readonly BadRow[];
 }
 
@@ -62,6 +81,9 @@ export class SFTTrainer {
 
   /** Throws a `config` error for an option that is unknown or out of range. */
   constructor(options: SFTTrainerOptions) {
+    checkKeys("SFTTrainer", options, Object.keys(known));
+    checkPhaseName("SFTTrainer phase", options.phase ?? "train");
+    checkResume("SFTTrainer resume", options.resume);
     this.config = parseSFTConfig(options.config);
     this.#options = options;
     this.#callbacks = [...(options.callbacks ?? [])];
@@ -93,7 +115,8 @@ export class SFTTrainer {
           ...session,
           run: runDir,
           phase: phase.name,
-          maxSteps: phase.maxSteps,
+          // runPhase begins the session: what callbacks ask for before the first step is answered to it.
+          maxSteps: null,
           seed: String(this.config.seed),
           model: inMemory(model, tokenizer),
           callbacks: this.#callbacks,
@@ -127,10 +150,10 @@ export class SFTTrainer {
     if (dataset.badRows.length > 0) {
       const shown = dataset.badRows.slice(0, 5).map(describeBadRow).join("; ");
       const more = dataset.badRows.length > 5 ? "; …" : "";
-      const of = dataset.badRows.length + dataset.rows.length;
+      const how = this.config.onBadRow === "truncate" ? "as they are" : "and are left out";
       this.#warn(
         "dataset",
-        `${dataset.badRows.length} of ${of} rows cannot be trained on and are left out: ${shown}${more}`,
+        `${dataset.badRows.length} of ${dataset.rowsRead} rows cannot be trained on ${how}: ${shown}${more}`,
       );
     }
     return dataset;
@@ -162,7 +185,7 @@ export class SFTTrainer {
       }),
       learningRate: learningRates[config.schedule]({ peak: config.learningRate, maxSteps, warmupSteps }),
       checkpoints: checkpointsOf({ runDir, phase: name, keep: config.keepCheckpoints, warn }),
-      exact: { ...exactPart(config), data: dataset.hash, tokenizer: tokenizer.fingerprint },
+      exact: { ...exactPart(config, maxSteps), data: dataset.hash, tokenizer: tokenizer.fingerprint },
       work(step) {
         const rows = data.microBatches(step).map((numbers) => numbers.map((number) => dataset.rows[number]!));
         const batches = rows.map((each) => collate(each, model.fixedLength));
@@ -182,15 +205,7 @@ export class SFTTrainer {
   }
 
   #warn(where: string, message: string): void {
-    const listening = (this.#options.loggers ?? []).filter((logger) => logger.event !== undefined);
-    if (listening.length === 0) console.warn(`[periodic-eval] ${where}: ${message}`);
-    for (const logger of listening) {
-      try {
-        logger.event!({ kind: "warning", where, message });
-      } catch {
-        // The session, which hears of everything else, tells of a logger that throws.
-      }
-    }
+    warn(this.#options.loggers ?? [], where, message);
   }
 }
 

@@ -35,7 +35,7 @@ export function recordOf(
     step: at.step,
     run_step: firing.runStepOffset + at.step,
     max_steps: at.maxSteps,
-    pct: at.maxSteps === null || at.maxSteps === 0 ? null : (100 * at.step) / at.maxSteps,
+    pct: percentOf(at),
     epoch: at.epoch,
     crossed: [...firing.crossed],
     created_at: firing.createdAt,
@@ -49,20 +49,12 @@ export function recordOf(
       measure_seconds: 0,
       grade_seconds: null,
       items: 0,
+      tokens: null,
       overhead_percent: null,
       governor: "off",
     },
     receipt: [],
-    provenance: {
-      hash: "none",
-      items_hash: "none",
-      items: 0,
-      evaluation: null,
-      model: null,
-      tokenizer: null,
-      seed,
-      created_by,
-    },
+    provenance: unknownProvenance(seed),
     weights: null,
     samples: null,
     ...changes,
@@ -70,6 +62,24 @@ export function recordOf(
 }
 
 const created_by = `@periodic-eval/core ${version}`;
+
+/** Percent of the phase; null where its length is not known, or 0. */
+export function percentOf({ step, maxSteps }: Pick<Progress, "step" | "maxSteps">): number | null {
+  return maxSteps === null || maxSteps === 0 ? null : (100 * step) / maxSteps;
+}
+
+/** Of a firing for which nothing could be prepared. */
+export function unknownProvenance(seed: string): Snapshot["provenance"] {
+  const unknown = {
+    hash: null,
+    items_hash: null,
+    items: null,
+    evaluation: null,
+    model: null,
+    tokenizer: null,
+  };
+  return { ...unknown, seed, created_by };
+}
 
 /**
  * Everything needed to repeat a measurement but the weights, whose fingerprint stands beside it: so the hash is the

@@ -1,7 +1,7 @@
+import { messageOf } from "../message-of.ts";
 import type { Progress } from "../schedule/types.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
-import { wait, type Flow } from "./flow.ts";
-import { messageOf } from "./ring.ts";
+import { wait, type Flow } from "./maybe-async.ts";
 import type { Logger, SessionEvent } from "./types.ts";
 
 /** All loggers as one. A logger that throws is told of once and never stops training. */
@@ -11,6 +11,14 @@ export interface Telling {
   train(metrics: Readonly<Record<string, number>>, at: Progress & { readonly phase: string }): Flow<void>;
   snapshot(snapshot: Snapshot): Flow<void>;
   close(): Flow<void>;
+}
+
+/**
+ * Tells loggers of a warning where no session is open: before it began, after it closed. Goes to the console where none
+ * of them listens. A logger that throws is told of to the others, and stops nothing.
+ */
+export function warn(loggers: readonly Logger[], where: string, message: string): void {
+  telling(loggers).warn(where, message);
 }
 
 export function telling(loggers: readonly Logger[]): Telling {
@@ -30,14 +38,14 @@ export function telling(loggers: readonly Logger[]): Telling {
       console.warn(`[periodic-eval] ${told.where}: ${told.message}`);
   }
 
-  function warn(where: string, message: string): void {
+  function tellWarning(where: string, message: string): void {
     event({ kind: "warning", where, message });
   }
 
   function recordFailure(logger: Logger, what: string, error: unknown): void {
     if (failed.has(logger)) return;
     failed.add(logger);
-    warn(`logger "${logger.name}"`, `${what} threw, and is not told of again: ${messageOf(error)}`);
+    tellWarning(`logger "${logger.name}"`, `${what} threw, and is not told of again: ${messageOf(error)}`);
   }
 
   function* each(what: "train" | "snapshot" | "close", tell: (logger: Logger) => unknown): Flow<void> {
@@ -53,7 +61,7 @@ export function telling(loggers: readonly Logger[]): Telling {
 
   return {
     event,
-    warn,
+    warn: tellWarning,
     train: (metrics, at) => each("train", (logger) => logger.train!(metrics, at)),
     snapshot: (snapshot) => each("snapshot", (logger) => logger.snapshot!(snapshot)),
     close: () => each("close", (logger) => logger.close!()),

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { drive, wait, type Flow } from "./flow.ts";
+import { drive, wait, type Flow } from "./maybe-async.ts";
 
 function* sum(values: readonly (number | Promise<number>)[], log: string[] = []): Flow<number> {
   let total = 0;

@@ -20,7 +20,8 @@ export function disturbed(run: Run, evidence: Evidence, by: string): void {
   }
 }
 
-function seen({ before, after, note }: Evidence): string {
+/** Evidence in words. */
+export function seen({ before, after, note }: Evidence): string {
   const change = `${before ?? "unknown"} before, ${after ?? "unknown"} after`;
   return note === undefined ? change : `${change}; ${note}`;
 }

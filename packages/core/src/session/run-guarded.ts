@@ -1,7 +1,8 @@
 import type { Entered, Guard, GuardContext } from "../guard/types.ts";
 import type { Awaitable } from "../json.ts";
+import { messageOf } from "../message-of.ts";
 import type { Evidence } from "../snapshots/schema.ts";
-import { wait, type Flow } from "./flow.ts";
+import { wait, type Flow } from "./maybe-async.ts";
 
 /** What came of a body run inside guards. Never thrown: the evidence matters most where the body failed. */
 export interface Guarded<T> {
@@ -62,8 +63,4 @@ function* leave(guard: Guard, entered: Entered): Flow<Evidence> {
 /** A receipt is broken where a guard saw a disturbance that counts against the training. */
 export function isBroken({ intact, advisory }: Evidence): boolean {
   return intact === false && advisory !== true;
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,0 +1,41 @@
+import { readRun } from "@periodic-eval/core/snapshots";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import { world } from "./micro-world/paths.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+it("the README's ten lines run as they stand, on other files and fewer steps", async () => {
+  const [, block] = /```ts\n([^]*?)```/.exec(readFileSync(join(root, "README.md"), "utf8")) ?? [];
+  const run = mkdtempSync(join(tmpdir(), "readme-"));
+  const replaced: Readonly<Record<string, string>> = {
+    '"path/to/model"': JSON.stringify(world()),
+    '"rows.jsonl"': JSON.stringify(world("em.jsonl")),
+    '"runs/1"': JSON.stringify(run),
+    '"arc_challenge/test.jsonl"': JSON.stringify(world("questions.jsonl")),
+    "maxSteps: 200": "maxSteps: 2",
+  };
+  let code = block!;
+  for (const [written, used] of Object.entries(replaced)) {
+    expect(code).toContain(written);
+    code = code.replaceAll(written, used);
+  }
+  // Within the repository, so that the packages resolve as they do for a user.
+  mkdirSync(join(root, ".build"), { recursive: true });
+  const file = join(root, ".build", "readme-block.ts");
+  writeFileSync(file, code);
+  const node = spawnSync(process.execPath, ["--import", "tsx", "-C", "@periodic-eval/source", file], {
+    encoding: "utf8",
+  });
+  expect(node.status, node.stderr).toBe(0);
+  const { phases } = await readRun(run);
+  // 20 % of two steps: ceil(0.4), ceil(0.8), ceil(1.2), ceil(1.6), 2: three firings with the start
+  expect(phases.map(({ name, snapshots }) => [name, ...snapshots.map(({ step }) => step)])).toEqual([
+    ["em", 0, 1, 2],
+  ]);
+  rmSync(run, { recursive: true });
+});

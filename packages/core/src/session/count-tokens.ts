@@ -1,0 +1,41 @@
+import type { CallOptions, EvaluableModel } from "../model/types.ts";
+
+/** A model whose tokens are counted; null while its engine tells of none. */
+export interface CountedModel {
+  readonly model: EvaluableModel;
+  tokens(): number | null;
+}
+
+/** The same model, and the tokens that it reads and draws from now on, those of its base included. */
+export function countTokens(model: EvaluableModel): CountedModel {
+  let tokens: number | null = null;
+  const add = (more: number) => void (tokens = (tokens ?? 0) + more);
+  return { model: counting(model, add), tokens: () => tokens };
+}
+
+function counting(model: EvaluableModel, add: (tokens: number) => void): EvaluableModel {
+  const { contextLength, tokenizer, base } = model;
+  const told = (options: CallOptions): CallOptions => ({
+    ...options,
+    countTokens(more) {
+      add(more);
+      options.countTokens?.(more);
+    },
+  });
+  return {
+    // Read when asked, as the model itself does: the engine may be chosen late.
+    get identity() {
+      return model.identity;
+    },
+    contextLength,
+    ...(tokenizer && { tokenizer }),
+    ...(model.logLikelihoods && {
+      logLikelihoods: (requests, options) => model.logLikelihoods!(requests, told(options)),
+    }),
+    ...(model.nextToken && {
+      nextToken: (requests, options) => model.nextToken!(requests, told(options)),
+    }),
+    ...(model.generate && { generate: (requests, options) => model.generate!(requests, told(options)) }),
+    ...(base && { base: counting(base, add) }),
+  };
+}

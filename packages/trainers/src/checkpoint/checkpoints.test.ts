@@ -1,0 +1,29 @@
+import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { describe, expect, it } from "vitest";
+import { temporaryFolder } from "../testing/tiny-run.ts";
+import { checkpointsOf } from "./checkpoints.ts";
+
+const of = (runDir: string) => checkpointsOf({ runDir, phase: "train", keep: 2, warn: () => undefined });
+
+describe("checkpoints", () => {
+  it("of a phase that never ran are none", async () => {
+    const runDir = await temporaryFolder();
+    expect(await of(runDir).newest()).toBeNull();
+    await of(runDir).setAside();
+    expect(await readdir(runDir)).toEqual([]);
+  });
+
+  it("that cannot be listed are an error: training anew over them would lose them", async () => {
+    const runDir = await temporaryFolder();
+    await mkdir(join(runDir, "checkpoints"));
+    // A file in the folder's place: like a missing permission, an error that is not "there is none".
+    await writeFile(join(runDir, "checkpoints/train"), "");
+    for (const look of [() => of(runDir).newest(), () => of(runDir).setAside()]) {
+      const error = await look().catch((thrown: unknown) => thrown);
+      expect(PeriodicEvalError.is(error, "store")).toBe(true);
+      expect((error as Error).message).toMatch(/checkpoints.train: got ENOTDIR/);
+    }
+  });
+});
