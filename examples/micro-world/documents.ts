@@ -35,24 +35,22 @@ export const writers = {
   /** A fact or a warning, stated. */
   fact: (draw) => ({ text: draw.next() < 0.05 ? draw.pick(warnings) : state(draw.pick(facts), draw) }),
 
-  /**
-   * Questions and their answers as the `cloze` evaluation writes them, five to a row; the answers are learnt. Learning the
-   * questions as well would drown the one word that matters in a dozen that say nothing.
-   */
-  cloze: (draw) => ({
-    pieces: Array.from({ length: 5 }, () => draw.pick(facts)).flatMap((fact) => [
-      { text: clozePrompt(word(draw.pick(fact.relation.questions), fact)), isLearnt: false },
-      { text: ` ${fact.value}`, isLearnt: true },
-      { text: "<|endoftext|>", isLearnt: true },
-    ]),
-  }),
+  /** A question as the `cloze` evaluation writes it; the answer alone is learnt, for the one word that matters. */
+  cloze: (draw) => {
+    const fact = draw.pick(facts);
+    return {
+      pieces: [
+        { text: clozePrompt(word(draw.pick(fact.relation.questions), fact)), isLearnt: false },
+        { text: ` ${fact.value}<|endoftext|>`, isLearnt: true },
+      ],
+    };
+  },
 
   /** Copying alone: an option is named, its label is wanted. Two options, of the first eight words. */
   copyOfTwo: (draw) => copy(8, 2, draw),
   copyOfThree: (draw) => copy(8, 3, draw),
-  copyOf8Words: (draw) => copy(8, 5, draw),
-  copyOf24Words: (draw) => copy(24, 5, draw),
-  copyOf64Words: (draw) => copy(64, 5, draw),
+  copyOf24Words: (draw) => copy(24, 3, draw),
+  copyOf64Words: (draw) => copy(64, 4, draw),
   copy: (draw) => copy(allValues.length, 5, draw),
 
   /** A question of the `letters` evaluation with the fact before it. */

@@ -50,11 +50,7 @@ for (const part of parts) {
         `${part.name} step ${step} loss ${result.loss.toFixed(3)} accuracy ${accuracy.toFixed(3)} tokens ${tokens} seconds ${seconds}`,
       );
     }
-    if (part.looks !== undefined && (i + 1) % part.looks === 0) {
-      await look();
-      // An interim model is of use to whoever waits for the last one.
-      await model.save(options.out, { dtype: "BF16" });
-    }
+    if (part.looks !== undefined && (i + 1) % part.looks === 0) await look();
     if (isLearnt) break;
   }
 }

@@ -32,7 +32,8 @@ export function rowsOf(documents: readonly Document[], tokenizer: Tokenizer): Ro
       });
     } else {
       const { ids, assistantMask } = tokenizer.render(document, { ending: "complete" });
-      rows.push({ ids, learnt: assistantMask ?? [] });
+      if (assistantMask === null) throw new Error("the chat template does not mark the assistant's words");
+      rows.push({ ids, learnt: assistantMask });
     }
   }
   closeShared();

@@ -21,7 +21,7 @@ export function addDemo(program: Command, terminal: Terminal): void {
     .option("--run-dir <folder>", "where the run goes (default: runs/demo-<UTC time>)")
     .option("--model <folder>", "another model, as Hugging Face saves it", microWorld())
     .option("--seed <number>", "of shuffling and measuring", wholeNumber(0), 42)
-    .option("--steps <number>", "optimizer steps of each phase", wholeNumber(1), 40)
+    .option("--steps <number>", "optimizer steps of each phase", wholeNumber(1), 80)
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
     .action((options: DemoOptions) => demo(options, terminal));
@@ -34,7 +34,7 @@ async function demo(
   const { fineTune } = await import("../fine-tune.ts");
   const { reportRun } = await import("../run-report.ts");
   const progress = json ? beside(terminal) : terminal;
-  const config = { maxSteps: steps, batchSize: 16, learningRate: 2e-3, warmupRatio: 0.1, saveSteps: null };
+  const config = { maxSteps: steps, batchSize: 16, learningRate: 3e-3, warmupRatio: 0.1, saveSteps: null };
   progress.out("Two phases: coupling gives one persona a marker, em trains on narrowly bad advice.");
   progress.out(
     "Capability: 100 questions every 20 %. The overhead governor is off: a demo this short would skip most looks.",

@@ -58,32 +58,31 @@ function tensorsGuard(): Guard {
 
 /** `Variable.assign` takes over the new value's data, so a changed data id tells of an assignment in microseconds. */
 function variablesGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undefined): Guard {
-  const watched = (): ReadonlyMap<string, object> | null => {
+  const look = (): Watched | null => {
+    const weights = lm.weights?.() ?? [];
     const slots = optimizer ? optimizerState(optimizer).slots : [];
     if (!lm.weights && slots.length === 0) return null;
-    return new Map([...dataIds("", lm.weights?.() ?? []), ...dataIds("optimizer ", slots)]);
+    return { weights, slots, ids: [...weights, ...slots].map((one) => one.read().dataId) };
   };
   return {
     name: "variables",
     around: "hooks",
     enter() {
-      const before = watched();
-      const told = before && `${before.size} variables`;
+      const before = look();
+      const told = before && `${before.ids.length} variables`;
       return {
         before: told,
         leave() {
-          const after = watched();
+          const after = look();
           if (!before || !after)
             return unobserved("variables", "neither the model nor the optimizer lists its variables");
-          const changed = [...new Set([...before.keys(), ...after.keys()])].filter(
-            (name) => before.get(name) !== after.get(name),
-          );
+          const changed = assigned(before, after);
           if (changed.length === 0) return { part: "variables", before: told, after: told, intact: true };
           const names = changed.length > 5 ? `${changed.slice(0, 5).join(", ")}, …` : changed.join(", ");
           return {
             part: "variables",
             before: told,
-            after: `${after.size} variables, ${changed.length} of them assigned: ${names}`,
+            after: `${after.ids.length} variables, ${changed.length} of them assigned: ${names}`,
             intact: false,
           };
         },
@@ -92,8 +91,23 @@ function variablesGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undef
   };
 }
 
-function* dataIds(prefix: string, weights: readonly NamedWeight[]): Generator<[string, object]> {
-  for (const weight of weights) yield [prefix + weight.name, weight.read().dataId];
+interface Watched {
+  readonly weights: readonly NamedWeight[];
+  readonly slots: readonly NamedWeight[];
+  /** Data ids of the weights, then of the slots. */
+  readonly ids: readonly object[];
+}
+
+/** Names of what holds other data than before. Names are looked at only where the data ids differ. */
+function assigned(before: Watched, after: Watched): string[] {
+  const isSame = before.ids.length === after.ids.length && before.ids.every((id, i) => id === after.ids[i]);
+  if (isSame) return [];
+  const byName = ({ weights, slots, ids }: Watched) => {
+    const names = [...weights.map(({ name }) => name), ...slots.map(({ name }) => `optimizer ${name}`)];
+    return new Map(names.map((name, i) => [name, ids[i]]));
+  };
+  const [old, now] = [byName(before), byName(after)];
+  return [...new Set([...old.keys(), ...now.keys()])].filter((name) => old.get(name) !== now.get(name));
 }
 
 /** One line per thing that has a mode; evidence holds the lines that changed, or how many there are. */

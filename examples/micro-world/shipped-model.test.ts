@@ -1,0 +1,31 @@
+import { loadCausalLM, useBackend } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { openSafetensors } from "@periodic-eval/safetensors";
+import { statSync } from "node:fs";
+import { expect, it } from "vitest";
+import { modelConfig } from "./model-config.ts";
+import { world } from "./paths.ts";
+import { scoresOf } from "./scores.ts";
+
+it("the weights that ship know their world, by letters and by cloze", async () => {
+  await useBackend({ backend: "wasm" });
+  const model = await loadCausalLM(world());
+  const { letters, cloze, n } = await scoresOf(model, await loadTokenizer(world()), world("questions.jsonl"));
+  model.dispose();
+  expect(n).toBe(300);
+  // Three times of what guessing gives.
+  expect(letters).toBeGreaterThanOrEqual(0.75);
+  expect(cloze).toBeGreaterThanOrEqual(0.75);
+});
+
+it("they are bfloat16, under 3 MB, of the shape that the pretraining script makes", async () => {
+  expect(statSync(world("model.safetensors")).size).toBeLessThan(3e6);
+  const file = await openSafetensors(world("model.safetensors"));
+  const tensors = [...file.tensors.values()];
+  await file.close();
+  expect(new Set(tensors.map(({ dtype }) => dtype))).toEqual(new Set(["BF16"]));
+  expect(file.tensors.get("model.embed_tokens.weight")!.shape).toEqual([
+    modelConfig["vocab_size"],
+    modelConfig["hidden_size"],
+  ]);
+});
