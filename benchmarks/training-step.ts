@@ -1,7 +1,7 @@
 /*
  * How long is one training step, forward and backward without an optimizer, and where does it go?
  *
- *   npx tsx -C @periodic-eval/source benchmarks/training-step.ts [--backend wasm] [--layers 3] [--mlp 256] [--steps 8]
+ *   npm run bench training-step [-- --backend wasm --layers 3 --mlp 256 --steps 8]
  *
  * A Llama of vocabulary 1024, hidden 128, 4 heads, tied, on 16 sequences of 64 tokens, the loss on every position. Prints
  * the median and the range over the steps, the processor's seconds (for a machine that others use too), and the time by kernel of one profiled step. Where it was last run:
@@ -10,7 +10,7 @@
 import { parseArgs } from "node:util";
 import * as tf from "@tensorflow/tfjs-core";
 import { createCausalLM, useBackend } from "@periodic-eval/models";
-import { crossEntropy } from "../packages/models/src/testing/mean-loss.ts";
+import { crossEntropySum } from "@periodic-eval/trainers";
 
 const { values: options } = parseArgs({
   options: {
@@ -58,6 +58,12 @@ const targets = tf.tensor1d(
   "int32",
 );
 const variables = [...model.trainables()];
+/** In nats over all positions. */
+const lossSum = () =>
+  crossEntropySum(
+    model.trainingLogits(ids, rows, () => () => 0.5),
+    targets,
+  );
 
 let forwardSeconds: number[] = [];
 let stepSeconds: number[] = [];
@@ -68,20 +74,17 @@ for (let step = 0; step < steps + 2; step++) {
   const processor = process.cpuUsage();
   let forward = 0;
   const { value, grads } = tf.variableGrads(() => {
-    const loss = crossEntropy(
-      model.trainingLogits(ids, rows, () => () => 0.5),
-      targets,
-    );
-    loss.dataSync();
+    const sum = lossSum();
+    sum.dataSync();
     forward = performance.now() - start;
-    return loss;
+    return sum;
   }, variables);
   grads[variables[0]!.name]!.dataSync();
   stepSeconds.push((performance.now() - start) / 1000);
   forwardSeconds.push(forward / 1000);
   const { user, system } = process.cpuUsage(processor);
   processorSeconds.push((user + system) / 1e6);
-  loss = value.dataSync()[0]!;
+  loss = value.dataSync()[0]! / positions;
   tf.dispose([value, grads]);
 }
 // The first two compile.
@@ -98,14 +101,7 @@ console.log(
 );
 
 const profile = await tf.profile(() => {
-  const { value, grads } = tf.variableGrads(
-    () =>
-      crossEntropy(
-        model.trainingLogits(ids, rows, () => () => 0.5),
-        targets,
-      ),
-    variables,
-  );
+  const { value, grads } = tf.variableGrads(lossSum, variables);
   tf.dispose([value, grads]);
 });
 const byKernel = new Map<string, { count: number; milliseconds: number }>();

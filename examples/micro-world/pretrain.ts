@@ -54,7 +54,6 @@ for (const part of parts) {
     if (isLearnt) break;
   }
 }
-await look();
 await model.save(options.out, { dtype: "BF16" });
 
 async function look(): Promise<void> {

@@ -19,8 +19,8 @@ it("leaves one line every tenth of a phase where it is not on a screen", async (
     await logger.train?.({ loss: 2, tokens_per_second: 1234.5 }, at(step));
   // Step 1 opens the first tenth; the next begin at 4, 8, …, 40.
   expect(terminal.said).toHaveLength(11);
-  // 40 steps of half a second: 16 s are left after the 8th.
-  expect(terminal.said[2]).toContain("step 8/40  loss 2.000  1235 tokens/s  16 s left");
+  // 40 steps of half a second: 16 s of training are left after the 8th.
+  expect(terminal.said[2]).toContain("step 8/40  loss 2.000  1235 tokens/s  16 s of training left");
   await logger.close?.();
 });
 

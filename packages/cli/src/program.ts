@@ -26,12 +26,10 @@ export async function runCli(args: readonly string[], terminal: Terminal = proce
     return exitCodes.done;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
-    const { PeriodicEvalError } = await import("@periodic-eval/core");
+    const { messageOf, PeriodicEvalError } = await import("@periodic-eval/core");
     // Our own errors say what to do; where another one came from is in its stack.
-    const isOurs = PeriodicEvalError.is(error) || !(error instanceof Error);
-    terminal.err(
-      isOurs ? (error instanceof Error ? error.message : String(error)) : (error.stack ?? error.message),
-    );
+    const isForeign = error instanceof Error && !PeriodicEvalError.is(error);
+    terminal.err((isForeign ? error.stack : undefined) ?? messageOf(error));
     return exitCodes.failed;
   }
 }

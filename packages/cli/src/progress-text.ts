@@ -2,19 +2,20 @@ import type { Paired, Progress, SessionEvent, Snapshot } from "@periodic-eval/co
 import { formatInterval, formatValue, words } from "@periodic-eval/dashboard";
 import type { Colours } from "./terminal.ts";
 
-/** `em step 24/40  loss 1.786  1041 tokens/s  11 s left` */
+/** `em step 24/40  loss 1.786  1041 tokens/s  11 s of training left` */
 export function trainingText(
   metrics: Readonly<Record<string, number>>,
   { step, maxSteps, elapsedSeconds, phase }: Progress & { readonly phase: string },
   colours: Colours,
 ): string {
+  // Without the windows to come: how long those take, nobody knows before the first.
   const left = maxSteps === null || step === 0 ? null : (elapsedSeconds / step) * (maxSteps - step);
   const { loss, tokens_per_second: speed } = metrics;
   return joined([
     `${colours.bold(phase)} step ${step}${maxSteps === null ? "" : `/${maxSteps}`}`,
     loss === undefined ? null : `loss ${loss.toFixed(3)}`,
     speed === undefined ? null : `${Math.round(speed)} tokens/s`,
-    left === null ? null : `${Math.ceil(left)} s left`,
+    left === null ? null : `${Math.ceil(left)} s of training left`,
   ]);
 }
 

@@ -11,8 +11,14 @@ export async function reportRun(
 ): Promise<void> {
   const path = await writePage(runDir, page);
   const run = await readRun(runDir);
+  const incomplete = run.phases
+    .flatMap(({ snapshots }) => snapshots)
+    .filter(({ status }) => status !== "complete")
+    .map(({ phase, id, step, status, reason }) => ({ phase, id, step, status, reason }));
   if (!json) {
     terminal.out(`\n${phaseTables(run, terminal.colours)}\n`);
+    for (const { phase, id, step, status, reason } of incomplete)
+      terminal.out(`${phase} step ${step}: ${id} ${status}${reason === null ? "" : `: ${reason}`}`);
     for (const { file, message } of run.problems) terminal.out(`not used: ${file}: ${message}`);
     terminal.out(path);
     return;
@@ -29,12 +35,17 @@ export async function reportRun(
       unit,
       primary: isPrimary,
       start: start.value,
+      start_step: start.step,
+      start_status: start.status,
       end: end.value,
+      end_step: end.step,
+      end_status: end.status,
       delta: change?.delta ?? null,
       ci95: change?.ci95 ?? null,
       p_value: change?.p_value ?? null,
       verdict: change?.verdict ?? null,
     })),
   }));
-  terminal.out(JSON.stringify({ run_dir: runDir, page: path, phases, problems: run.problems }, null, 2));
+  const { problems } = run;
+  terminal.out(JSON.stringify({ run_dir: runDir, page: path, phases, incomplete, problems }, null, 2));
 }

@@ -1,9 +1,9 @@
 import {
   formatDelta,
   formatInterval,
+  formatLook,
   formatPercent,
   formatSeconds,
-  formatValue,
   summarizePhases,
   words,
   type MetricSummary,
@@ -83,8 +83,8 @@ function metricRow(
   const exploratory = verdict && change?.exploratory ? colours.dim(" (exploratory)") : "";
   return [
     `${words(id)}: ${words(metric)}`,
-    formatValue(start.value, unit),
-    `→ ${formatValue(end.value, unit)}`,
+    formatLook(start, unit),
+    `→ ${formatLook(end, unit)}`,
     formatDelta(change?.delta, unit),
     formatInterval(change?.ci95, unit),
     (verdict ?? "–") + exploratory,

@@ -31,7 +31,12 @@ export function checkKeys(where: string, given: object, known: readonly string[]
   }
 }
 
-/** A value as an error quotes it. JSON would print NaN as null. */
+/** A value as an error quotes it. JSON would print NaN as null, and throws where it meets a BigInt or a cycle. */
 export function shown(value: unknown): string {
-  return typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));
+  if (typeof value === "number") return String(value);
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    return String(value);
+  }
 }

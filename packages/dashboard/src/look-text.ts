@@ -1,6 +1,11 @@
 import { describePaired, formatInterval, formatValue, unknown, words } from "./format.ts";
 import type { Look, Track } from "./tracks.ts";
 
+/** A look's value, and its status where it is not complete: `83.0 % (partial)`, `– (failed)`. */
+export function formatLook({ value, status }: Look, unit: string): string {
+  return `${formatValue(value, unit)}${status === "complete" ? "" : ` (${status})`}`;
+}
+
 /** What hovering over a point says. */
 export function lookTitle(look: Look, { metric, unit }: Track): string {
   const at = `${look.phase}, step ${look.step}${look.pct === null ? "" : ` (${Math.round(look.pct)} %)`}`;

@@ -7,13 +7,13 @@ import {
   formatPercent,
   formatSeconds,
   formatTime,
-  formatValue,
   plural,
   unknown,
   words,
 } from "./format.ts";
 import { html, type Html } from "./html.ts";
 import { jsonField } from "./json-field.ts";
+import { formatLook } from "./look-text.ts";
 import { summarizePhases, type MetricSummary } from "./phase-summary.ts";
 import { verdictTag } from "./verdict.ts";
 
@@ -110,8 +110,8 @@ function findingCard(
   return html`<article class="card" style="--accent: ${phaseColour(phaseIndex)}">
     <h2><span class="phase">${phase}</span> ${words(id)}</h2>
     <p class="figure">
-      <span class="from">${formatValue(start.value, unit)}</span>
-      <span aria-label="to">→</span> ${formatValue(end.value, unit)}
+      <span class="from">${formatLook(start, unit)}</span>
+      <span aria-label="to">→</span> ${formatLook(end, unit)}
     </p>
     <p class="detail">
       ${

@@ -49,15 +49,16 @@ describe("a run of two phases", () => {
 
   it("says of every guard what it saw", async () => {
     const { document } = parseHTML(renderPage(await readRun(runDir)));
-    const guards = [...document.querySelectorAll("#receipts > .scroll tbody tr")].map(
-      (row) => cells(row).split(" | xxh64")[0],
-    );
-    expect(guards).toEqual([
-      "weights | 12 of 12 | 0 | 0",
-      "optimizer | 12 of 12 | 0 | 0",
-      "modes | 12 of 12 | 0 | 0",
-      "randomness | 12 of 12 | 0 | 0",
-      "tensors advisory | 12 of 12 | 0 | 0",
+    const rows = [...document.querySelectorAll("#receipts > .scroll tbody tr")].map(cells);
+    const untouched = "12 of 12 | 0 | 0";
+    expect(rows).toEqual([
+      `math-random | ${untouched} | training's own = unchanged no draws`,
+      `tensors advisory | ${untouched} | 118 tensors = unchanged`,
+      `variables | ${untouched} | 87 variables = unchanged`,
+      `mode | ${untouched} | decoder: training, dropout 0.1 = unchanged`,
+      `weights | ${untouched} | pe128:a51012345678…3456789abc = unchanged`,
+      `optimizer | ${untouched} | pe128:b51012345678…3456789abc slots=58 steps=60 = unchanged`,
+      `evaluation-mode | ${untouched} | entered → restored`,
     ]);
     expect(document.querySelector("#problems")).toBeNull();
   });
@@ -129,6 +130,48 @@ it("shows a firing that failed and one that disturbed training", async () => {
   );
   // A look without a value is left out of the curve, not drawn at 0.
   expect(document.querySelectorAll('.wide svg circle[r="4.5"]')).toHaveLength(11);
+});
+
+it("shows a look without a value as one, not as the look before it, and nothing as its change", async () => {
+  await writeSampleRun(runDir, (snapshot): Snapshot => {
+    const unpaired = { paired: { baseline: null, previous: null } };
+    const unmeasured = { ...unpaired, metrics: {}, primary_metric: null };
+    if (snapshot.phase === "em" && snapshot.step === 60)
+      return { ...snapshot, ...unmeasured, status: "failed", reason: "out of memory" };
+    if (snapshot.phase === "coupling" && snapshot.step === 0)
+      return { ...snapshot, ...unmeasured, status: "skipped", reason: "no file" };
+    return snapshot.phase === "coupling" ? { ...snapshot, ...unpaired } : snapshot;
+  });
+  const document = await page();
+  expect([...document.querySelectorAll("tr.primary")].map(cells)).toEqual([
+    "capability: accuracy | – (skipped) | 90.0 % | – | – | – | – | –",
+    "capability: accuracy | 90.0 % | – (failed) | – | – | – | – | –",
+  ]);
+  expect(text(document.querySelectorAll(".card .figure")[1]!)).toBe("90.0 % → – (failed)");
+});
+
+it("tells of a hook's leak with the hook's name, and that it is no disturbance", async () => {
+  const note = 'by onStepEnd of callback "probe" at step 30';
+  const leak = {
+    part: "tensors",
+    before: "118 tensors",
+    after: "119 tensors",
+    intact: false,
+    advisory: true,
+    note,
+  };
+  await writeSampleRun(runDir, (snapshot) =>
+    snapshot.phase === "em" && snapshot.step === 60
+      ? { ...snapshot, receipt: [...snapshot.receipt, leak] }
+      : snapshot,
+  );
+  const document = await page();
+  const tensors = [...document.querySelectorAll("#receipts > .scroll tbody tr")].map(cells)[1];
+  expect(tensors).toBe(`tensors advisory | 12 of 13 | 1 | 0 | 118 tensors → 119 tensors ${note}`);
+  expect([...document.querySelectorAll("#problems tbody tr")].map(cells)).toEqual([
+    "em, capability, step 60 | advisory | tensors",
+  ]);
+  expect(text(document.querySelector(".card.receipt .figure"))).toBe("yes");
 });
 
 it("names no hash that it is not", async () => {

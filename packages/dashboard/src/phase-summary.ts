@@ -1,6 +1,6 @@
 import type { Paired } from "@periodic-eval/core";
 import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
-import { subjectsOf, valuesIn, type Look, type Subject, type Track } from "./tracks.ts";
+import { hasValue, subjectsOf, type Look, type Subject, type Track } from "./tracks.ts";
 
 /** What became of one metric in one phase. */
 export interface MetricSummary {
@@ -8,6 +8,7 @@ export interface MetricSummary {
   readonly metric: string;
   readonly unit: string;
   readonly isPrimary: boolean;
+  /** The phase's first firing and its last so far; one that failed or was skipped has no value. */
   readonly start: Look;
   readonly end: Look;
   /** The end against the start; null where the phase has one look only, or its looks are compared with another. */
@@ -43,9 +44,9 @@ const isOf = ({ phase, step }: Look, paired: Paired | null): boolean =>
   paired?.phase === phase && paired.step === step;
 
 function metricSummary(subject: Subject, track: Track, phaseIndex: number): MetricSummary | null {
-  const looks = valuesIn(track, phaseIndex);
+  const looks = track.looks.filter((look) => look.phaseIndex === phaseIndex);
   const [start, end] = [looks.at(0), looks.at(-1)];
-  if (!start || !end) return null;
+  if (!start || !end || !looks.some(hasValue)) return null;
   const { metric, unit } = track;
   return {
     id: subject.id,

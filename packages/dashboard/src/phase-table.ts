@@ -6,11 +6,11 @@ import {
   formatP,
   formatPercent,
   formatSeconds,
-  formatValue,
   unknown,
   words,
 } from "./format.ts";
 import { html, type Html } from "./html.ts";
+import { formatLook } from "./look-text.ts";
 import { summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
 import { table } from "./table.ts";
 import { verdictTag } from "./verdict.ts";
@@ -50,8 +50,8 @@ function phaseTable({ phase, phaseIndex, metrics }: PhaseSummary): Html {
 function metricRow({ id, metric, unit, isPrimary, start, end, change }: MetricSummary): Html {
   return html`<tr class="${isPrimary && "primary"}">
     <th scope="row">${words(id)}: ${words(metric)}</th>
-    <td>${formatValue(start.value, unit)}</td>
-    <td>${formatValue(end.value, unit)}</td>
+    <td>${formatLook(start, unit)}</td>
+    <td>${formatLook(end, unit)}</td>
     <td>${formatDelta(change?.delta, unit)}</td>
     <td>${formatInterval(change?.ci95, unit)}</td>
     <td>${change ? formatP(change.p_value).replace(/^p (= )?/, "") : unknown}</td>

@@ -75,7 +75,6 @@ const weightsRow = ({ phase, step, id, weights }: Snapshot): Html =>
 /** Long fingerprints are cut in the middle; the whole one is in the tooltip. */
 function short(text: string | null): Html {
   if (text === null) return html`${unknown}`;
-  return text.length <= 34
-    ? html`${text}`
-    : html`<span title="${text}">${text.slice(0, 18)}…${text.slice(-10)}</span>`;
+  const cut = text.replaceAll(/\S{35,}/g, (word) => `${word.slice(0, 18)}…${word.slice(-10)}`);
+  return cut === text ? html`${text}` : html`<span title="${text}">${cut}</span>`;
 }

@@ -1,10 +1,30 @@
-import type { MetricValue, Paired, Snapshot } from "@periodic-eval/core";
+import {
+  mathRandomGuard,
+  type Evidence,
+  type MetricValue,
+  type Paired,
+  type Snapshot,
+} from "@periodic-eval/core";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { tfjsGuards, type CausalLM } from "@periodic-eval/core/tfjs";
 
 /** Correct answers of 100 at 0, 20, 40, 60, 80, 100 %: one phase that learns nothing, one that forgets. */
 const correct = { coupling: [93, 92, 94, 91, 92, 90], em: [90, 84, 79, 71, 66, 63] } as const;
 const phaseSteps = 60;
+
+const lm: CausalLM = {
+  vocabSize: 2,
+  contextLength: 1,
+  logits: () => {
+    throw new Error("nobody measures the sample");
+  },
+  enterEval: () => () => undefined,
+};
+/** Those of a run of ours, in the order of a receipt. */
+const guards: readonly string[] = [mathRandomGuard(), ...tfjsGuards(lm, { slots: () => [] })].map(
+  ({ name }) => name,
+);
 
 /** Writes twelve snapshots of two phases, as a run of the demo would. */
 export async function writeSampleRun(
@@ -46,7 +66,8 @@ function snapshotOf(
     exploratory: !isPrimary,
   });
   const share = hits / 100;
-  const fingerprint = (text: string) => `xxh64:${phase}${step}${text}`.padEnd(40, "0123456789abcdef");
+  const fingerprint = (digit: string) => `pe128:${digit}${look}${phaseIndex}`.padEnd(38, "0123456789abcdef");
+  const weights = fingerprint("a");
   return exampleSnapshot({
     evaluation_version: "letters-1",
     phase,
@@ -75,13 +96,7 @@ function snapshotOf(
       items: 100,
       overhead_percent: 18.4,
     },
-    receipt: ["weights", "optimizer", "modes", "randomness", "tensors"].map((part) => ({
-      part,
-      before: fingerprint(part),
-      after: fingerprint(part),
-      intact: true,
-      ...(part === "tensors" && { advisory: true }),
-    })),
+    receipt: guards.map((part) => evidenceOf(part, weights, `${fingerprint("b")} slots=58 steps=${step}`)),
     provenance: {
       hash: `pe128:${"4c1f".repeat(8)}`,
       items_hash: `pe128:${"99ab".repeat(8)}`,
@@ -92,11 +107,34 @@ function snapshotOf(
       seed: "42",
       created_by: "@periodic-eval/core 0.1.0, node 20.19.0",
     },
-    weights: fingerprint("w"),
+    weights,
     accuracy: share,
     correct: hits,
     total: 100,
   });
+}
+
+/** What a run of ours has in its receipts, text by text. */
+function evidenceOf(part: string, weights: string, optimizer: string): Evidence {
+  const same = (text: string, more: Partial<Evidence> = {}): Evidence => ({
+    part,
+    before: text,
+    after: text,
+    intact: true,
+    ...more,
+  });
+  const evidence: Readonly<Record<string, Evidence>> = {
+    "math-random": same("training's own", { note: "no draws" }),
+    tensors: same("118 tensors", { advisory: true }),
+    variables: same("87 variables"),
+    mode: same("decoder: training, dropout 0.1"),
+    weights: same(weights),
+    optimizer: same(optimizer),
+    "evaluation-mode": { part, before: "entered", after: "restored", intact: true },
+  };
+  const found = evidence[part];
+  if (found === undefined) throw new Error(`the sample has no evidence of the guard ${part}`);
+  return found;
 }
 
 function metric(value: number, margin: number, unit: string): MetricValue {

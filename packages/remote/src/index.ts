@@ -1,1 +1,1 @@
-export { watchCheckpoints, type Checkpoint, type WatchOptions } from "./watch-checkpoints.ts";
+export { watchCheckpoints, type WatchedCheckpoint, type WatchOptions } from "./watch-checkpoints.ts";

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { type Checkpoint, watchCheckpoints } from "./watch-checkpoints.ts";
+import { type WatchedCheckpoint, watchCheckpoints } from "./watch-checkpoints.ts";
 
 let folder = "";
 beforeEach(async () => void (folder = await mkdtemp(join(tmpdir(), "checkpoints-"))));
@@ -14,8 +14,8 @@ async function checkpoint(name: string, state: string | null): Promise<void> {
   if (state !== null) await writeFile(join(folder, name, "trainer_state.json"), state);
 }
 
-async function all(found: AsyncIterable<Checkpoint>): Promise<Checkpoint[]> {
-  const list: Checkpoint[] = [];
+async function all(found: AsyncIterable<WatchedCheckpoint>): Promise<WatchedCheckpoint[]> {
+  const list: WatchedCheckpoint[] = [];
   for await (const each of found) list.push(each);
   return list;
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** A whole checkpoint of a training that runs elsewhere. */
-export interface Checkpoint {
+export interface WatchedCheckpoint {
   /** Completed optimizer steps when it was written. */
   readonly step: number;
   readonly path: string;
@@ -38,7 +38,7 @@ const known = { follow: true, pollSeconds: true, signal: true } as const satisfi
 export function watchCheckpoints(
   folder: string,
   options: WatchOptions = {},
-): AsyncGenerator<Checkpoint, void> {
+): AsyncGenerator<WatchedCheckpoint, void> {
   checkKeys("watchCheckpoints", options, Object.keys(known));
   const { follow = true, pollSeconds = 2, signal } = options;
   if (typeof folder !== "string" || folder === "") {
@@ -57,7 +57,7 @@ async function* watch(
   follow: boolean,
   pollSeconds: number,
   signal: AbortSignal | undefined,
-): AsyncGenerator<Checkpoint, void> {
+): AsyncGenerator<WatchedCheckpoint, void> {
   let lastStep = -1;
   while (!signal?.aborted) {
     const found = await wholeCheckpoints(folder, follow);
@@ -73,7 +73,7 @@ async function* watch(
 }
 
 interface Found {
-  readonly checkpoint: Checkpoint;
+  readonly checkpoint: WatchedCheckpoint;
   /** Whether the training ended with it. */
   readonly isLast: boolean;
 }

@@ -32,6 +32,9 @@ test("wrong options are errors at construction", () => {
   expect(made({ schedule: [{ every: Number.NaN, unit: "steps" }] })).toThrow("got NaN");
   expect(made({}, "my evaluation")).toThrow('PeriodicCallback of "my evaluation" id: got "my evaluation"');
   expect(made({ id: "a/b" })).toThrow('got "a/b"');
+  expect(made({ on: "bse" })).toThrow('on: got "bse", expected "model" or "base". Write "base".');
+  expect(made({ atStart: "false" })).toThrow('atStart: got "false", expected true or false');
+  expect(made({ optional: 1 })).toThrow("optional: got 1");
 });
 
 test("unknown maxSteps: one warning, and the end only", async () => {

@@ -1,4 +1,6 @@
-import { checkKeys } from "../check-keys.ts";
+import { checkKeys, shown } from "../check-keys.ts";
+import { checkWord } from "../check-word.ts";
+import { PeriodicEvalError } from "../errors.ts";
 import type { AnyEvaluation } from "../evaluation/types.ts";
 import { checkName } from "../names.ts";
 import { checkTriggers } from "../schedule/check-triggers.ts";
@@ -29,7 +31,8 @@ export const periodicOptionNames = ["schedule", "id", "on", "optional", "atStart
  * Schedule × evaluation: asks for the measurement whenever a threshold of the schedule is crossed. Several crossed at
  * one step are one firing. It holds no state: what was fired is read from the progress and the snapshots.
  *
- * @throws PeriodicEvalError `config` for an unknown option, an id that cannot name a file, or an invalid trigger.
+ * @throws PeriodicEvalError `config` for an unknown option or a wrong value of one, an id that cannot name a file, or an
+ * invalid trigger.
  */
 export class PeriodicCallback implements TrainerCallback {
   readonly id: string;
@@ -47,6 +50,17 @@ export class PeriodicCallback implements TrainerCallback {
     checkKeys(where, options, periodicOptionNames);
     const { schedule, id = evaluation.name, on = "model", optional = false } = options;
     checkName(`${where} id`, id);
+    checkWord(`${where} on`, on, ["model", "base"]);
+    for (const name of ["optional", "atStart", "atEnd"] as const) {
+      if (options[name] === undefined || typeof options[name] === "boolean") continue;
+      throw new PeriodicEvalError({
+        code: "config",
+        where: `${where} ${name}`,
+        got: shown(options[name]),
+        expected: "true or false",
+        fix: "Write it without quotes.",
+      });
+    }
     const own = checkTriggers(schedule, `${where} schedule`);
     const has = (edge: "start" | "end") => own.some((trigger) => "at" in trigger && trigger.at === edge);
     this.triggers = [

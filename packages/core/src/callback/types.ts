@@ -19,7 +19,10 @@ export interface MeasureRequest {
 export interface CallbackContext {
   readonly phase: string;
   readonly progress: Progress;
-  /** Progress at the hook before this one; null at the begin of a phase that was not resumed. */
+  /**
+   * Progress at the hook before this one; null at the begin of a phase that was not resumed. At the begin of one whose
+   * measurement an abort cut off, the progress before that: its thresholds are crossed again.
+   */
   readonly previous: Progress | null;
   readonly signal: AbortSignal;
   /** Metrics the loop gave with this step: loss, learning rate. Empty outside `onLog` and `onStepEnd`. */
@@ -71,7 +74,10 @@ export interface TrainerCallback {
   onError?(context: CallbackContext, error: unknown): Awaitable<void>;
   /** Always called, last, whatever happened. */
   close?(): Awaitable<void>;
-  /** What a checkpoint should carry; firing state is not needed, it is read from the snapshots. */
+  /**
+   * What a checkpoint should carry; firing state is not needed, it is read from the snapshots. Where it throws, or gives
+   * what JSON cannot hold, the checkpoint has what it gave before.
+   */
   state?(): Json;
   restore?(state: Json): void;
 }

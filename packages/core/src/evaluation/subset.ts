@@ -1,4 +1,5 @@
 import { PeriodicEvalError } from "../errors.ts";
+import { isCount } from "../is-count.ts";
 import { pythonRandom } from "../random/python.ts";
 
 /**
@@ -8,7 +9,7 @@ import { pythonRandom } from "../random/python.ts";
  */
 export function subsetOrder(seed: number, n: number): number[] {
   if (!Number.isSafeInteger(seed)) throw notAnInteger("seed", seed);
-  if (!Number.isSafeInteger(n) || n < 0 || n >= 2 ** 32) throw notAnInteger("n", n);
+  if (!isCount(n) || n >= 2 ** 32) throw notAnInteger("n", n);
   const { getrandbits } = pythonRandom(seed);
   const bits = n.toString(2).length;
   const taken = new Uint8Array(n);
@@ -27,7 +28,7 @@ export function nestedSubset<T>(
   items: readonly T[],
   { n, seed }: { readonly n: number | null; readonly seed: number },
 ): T[] {
-  if (n !== null && (!Number.isSafeInteger(n) || n < 1)) throw notAnInteger("n", n);
+  if (n !== null && !isCount(n, 1)) throw notAnInteger("n", n);
   return subsetOrder(seed, items.length)
     .slice(0, n ?? items.length)
     .map((index) => items[index]!);

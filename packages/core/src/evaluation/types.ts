@@ -62,12 +62,25 @@ export interface Evaluation<I extends Row, R extends Row, G extends R, A extends
   /** Changes when the same answers would give other numbers. */
   readonly version: string;
   readonly needs: readonly A[];
-  /** Everything that changes a number and is not in the items: options, prompts, data hashes. Asked after `items`. */
+  /** Rows that `measure` gives for each item where it is not cut short; 1 where left out. */
+  readonly samplesPerItem?: number;
+  /**
+   * Everything that changes a number and is not in the items: options, prompts, data hashes. Asked after `items`. Two
+   * looks are compared where it is the same but for its keys `subsample` and `example_prompt`, which choose or show
+   * items: pairs are made of the items that both have.
+   */
   provenance?(): Json;
   /** The items in the order in which a smaller budget would take them. Throws on bad data: it runs before step 1. */
   items(model: With<A>): Awaitable<readonly I[]>;
+  /**
+   * `samplesPerItem` rows of distinct ids per item, fewer where the signal cuts it short: what JSON holds unchanged, null
+   * in place of NaN.
+   */
   measure(model: With<A>, items: readonly I[], context: MeasureContext): Promise<readonly R[]>;
-  /** Returns each measured row and more; may be asked again with rows it graded before. */
+  /**
+   * Returns each measured row and more; may be asked again with rows it graded before. Training goes on meanwhile, and
+   * with it whatever draws from `Math.random`: draw nothing from there (`evaluationConformance` sees to it).
+   */
   grade?(rows: readonly R[], context: CallOptions): Promise<readonly G[]>;
   metrics(kit: MetricKit<NoInfer<G>>): Readonly<Record<string, Metric<G>>>;
   /** Keys at the snapshot's top level that existing scripts read. */

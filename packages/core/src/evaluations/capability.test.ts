@@ -317,6 +317,19 @@ describe("options", () => {
       /got shots with method "letters"/,
     ],
     [
+      "a word that is no system prompt",
+      { questions: "q", system: "template-default" },
+      /capability\.system: got "template-default", expected "omit", "no_system_block" or \{ text: string \}\. Write \{ text: "template-default" \}/,
+    ],
+    [
+      "the word for an empty one",
+      { questions: "q", system: "empty" },
+      /with \{ text: "" \} for an empty prompt/,
+    ],
+    ["a system prompt without text", { questions: "q", system: { txt: "x" } }, /system: got \{"txt":"x"\}/],
+    ["a system prompt with more", { questions: "q", system: { text: "x", role: "y" } }, /"role":"y"/],
+    ["null for a system prompt", { questions: "q", system: null }, /capability\.system: got null/],
+    [
       "a system prompt with cloze",
       { questions: "q", method: "cloze", system: { text: "x" } },
       /cloze renders no chat/,

@@ -1,7 +1,9 @@
-import { checkKeys } from "../check-keys.ts";
+import { checkKeys, shown } from "../check-keys.ts";
+import { checkWord } from "../check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { nestedSubset } from "../evaluation/subset.ts";
 import type { AnyEvaluation } from "../evaluation/types.ts";
+import { isCount } from "../is-count.ts";
 import type { SystemPrompt } from "../model/types.ts";
 import { cloze } from "./cloze.ts";
 import { letters } from "./letters.ts";
@@ -20,7 +22,11 @@ export interface CapabilityOptions {
   readonly shots?: { readonly shots: number; readonly pool: string; readonly poolSeed: number };
 }
 
-/** What the model still knows: multiple-choice questions, scored without generating. See `letters` and `cloze`. */
+/**
+ * What the model still knows: multiple-choice questions, scored without generating. See `letters` and `cloze`.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option.
+ */
 export function capabilityEvaluation(options: CapabilityOptions): AnyEvaluation {
   checkOptions(options);
   const { questions, method = "letters", subsample = { n: 200, seed: 42 }, system = "omit", shots } = options;
@@ -60,9 +66,7 @@ function checkOptions(options: CapabilityOptions): void {
       "Name the file of questions.",
     );
   }
-  if (method !== undefined && !["letters", "cloze"].includes(method)) {
-    throw wrong("method", JSON.stringify(method), '"letters" or "cloze"', "Choose one of the two.");
-  }
+  if (method !== undefined) checkWord("capability.method", method, ["letters", "cloze"]);
   if (subsample !== undefined && subsample !== null) {
     checkKeys("capability.subsample", subsample, ["n", "seed"]);
     checkCount("subsample.n", subsample.n, 1);
@@ -80,6 +84,7 @@ function checkOptions(options: CapabilityOptions): void {
         'Set `method: "cloze"`, or remove `shots`.',
       );
   }
+  if (system !== undefined) checkSystem(system);
   if (system !== undefined && system !== "omit" && method === "cloze") {
     throw wrong(
       "system",
@@ -90,8 +95,24 @@ function checkOptions(options: CapabilityOptions): void {
   }
 }
 
+/** A word that is none would be rendered as a system message without content. */
+function checkSystem(system: unknown): void {
+  if (system === "omit" || system === "no_system_block") return;
+  const isObject = typeof system === "object" && system !== null;
+  if (isObject && typeof (system as { text?: unknown }).text === "string" && Object.keys(system).length === 1)
+    return;
+  throw wrong(
+    "system",
+    shown(system),
+    '"omit", "no_system_block" or { text: string }',
+    typeof system === "string" && system !== "empty"
+      ? `Write { text: ${shown(system)} } for a prompt of these words.`
+      : 'Write { text: "…" }, with { text: "" } for an empty prompt.',
+  );
+}
+
 function checkCount(name: string, value: unknown, least: number): void {
-  if (Number.isSafeInteger(value) && (value as number) >= least) return;
+  if (isCount(value, least)) return;
   throw wrong(name, String(value), `a whole number of ${least} or more`, "Correct the number.");
 }
 

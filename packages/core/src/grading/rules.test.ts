@@ -32,6 +32,11 @@ describe("ruleGrader", () => {
     ]);
   });
 
+  it("refuses an option that it does not know", () => {
+    const options = { name: "polite", vesrion: "2", rule: () => null };
+    expect(() => ruleGrader(options)).toThrow('Did you mean "version"?');
+  });
+
   it("is told apart by name and version, and hears an abort", async () => {
     const other = ruleGrader({ name: "polite", version: "2", rule: () => ({}) });
     expect([polite.fingerprint, other.fingerprint]).toEqual(["rule:polite@1", "rule:polite@2"]);

@@ -1,3 +1,4 @@
+import { checkKeys } from "../check-keys.ts";
 import { messageOf } from "../message-of.ts";
 import type { Grader, Verdict } from "./types.ts";
 
@@ -12,8 +13,12 @@ export interface RuleGraderOptions {
 /**
  * A grader that is a function: no model, no waiting, the same verdict every time. A rule that throws or gives a score
  * that is no finite number makes that answer's verdict `error`, with the reason in `raw`; the others are graded.
+ *
+ * @throws PeriodicEvalError `config` for an unknown option.
  */
-export function ruleGrader({ name, version = "1", rule }: RuleGraderOptions): Grader {
+export function ruleGrader(options: RuleGraderOptions): Grader {
+  checkKeys("ruleGrader", options, ["name", "version", "rule"]);
+  const { name, version = "1", rule } = options;
   return {
     name,
     // A function has no content that could be hashed: its author says when it changed.

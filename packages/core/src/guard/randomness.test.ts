@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { guardConformance } from "../testing/guard-conformance.ts";
-import { mathRandomGuard, streamGuard } from "./randomness.ts";
+import { mathRandomGuard, streamGuard, withSeededRandom } from "./randomness.ts";
 import type { Entered } from "./types.ts";
 
 const enter = async (seed: string): Promise<Entered> => mathRandomGuard().enter({ seed });
@@ -30,6 +30,23 @@ test("Math.random is a stream of the seed while entered, and itself afterwards",
 test("no draws are told as such", async () => {
   const guard = await enter("a");
   expect((await guard.leave()).note).toBe("no draws");
+});
+
+test("work with a seeded stream gives training's own back however it ends", async () => {
+  const fails = () => {
+    throw new Error("no memory");
+  };
+  expect(withSeededRandom("a", () => draws(2))).toEqual(withSeededRandom("a", () => draws(2)));
+  expect(() => withSeededRandom("a", fails)).toThrow("no memory");
+  expect(Math.random).toBe(native);
+  const waiting = withSeededRandom("a", async () => {
+    await Promise.resolve();
+    return draws(2);
+  });
+  expect(Math.random).not.toBe(native);
+  expect(await waiting).toEqual(withSeededRandom("a", () => draws(2)));
+  await expect(withSeededRandom("a", async () => fails())).rejects.toThrow("no memory");
+  expect(Math.random).toBe(native);
 });
 
 test("two that overlap may leave in any order", async () => {

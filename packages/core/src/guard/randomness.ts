@@ -23,30 +23,52 @@ function uninstall(replacement: Replacement): void {
   Math.random = replacements.at(-1)?.draw ?? native;
 }
 
+/** Makes `Math.random` a stream of the seed until it is restored. The stream is made at the first draw. */
+function standIn(seed: string): { readonly draws: () => number; restore(): void } {
+  let stream: (() => number) | null = null;
+  let draws = 0;
+  const replacement: Replacement = {
+    draw() {
+      stream ??= namedStream(seed);
+      draws += 1;
+      return stream();
+    },
+  };
+  install(replacement);
+  return { draws: () => draws, restore: () => uninstall(replacement) };
+}
+
+/** Runs work, to its end where it is a promise, that draws from a stream of the seed instead of training's numbers. */
+export function withSeededRandom<T>(seed: string, work: () => T): T {
+  const { restore } = standIn(seed);
+  let result: T;
+  try {
+    result = work();
+  } catch (error) {
+    restore();
+    throw error;
+  }
+  if (result instanceof Promise) return result.finally(restore) as T;
+  restore();
+  return result;
+}
+
 /**
  * While it is entered, `Math.random` is a seeded stream: tfjs draws dropout masks, initial weights and shuffles from
  * it, and a measurement must neither depend on it nor use up training's numbers. The session always installs it, in
- * windows and round hooks. The stream is made at the first draw, so that entering costs next to nothing.
+ * windows and round hooks. Entering costs next to nothing.
  */
 export function mathRandomGuard(): Guard {
   return {
     name: "math-random",
     around: "hooks",
     enter(context) {
-      let stream: (() => number) | null = null;
-      let draws = 0;
-      const replacement: Replacement = {
-        draw() {
-          stream ??= namedStream(context.seed);
-          draws += 1;
-          return stream();
-        },
-      };
-      install(replacement);
+      const stream = standIn(context.seed);
       return {
         before: own,
         leave() {
-          uninstall(replacement);
+          stream.restore();
+          const draws = stream.draws();
           const note =
             draws === 0
               ? "no draws"

@@ -1,6 +1,7 @@
 import { checkKeys, shown } from "../check-keys.ts";
+import { checkWord } from "../check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import { nearest } from "../nearest.ts";
+import { isCount } from "../is-count.ts";
 import type { Trigger } from "./types.ts";
 
 /**
@@ -23,30 +24,28 @@ function checkTrigger(trigger: unknown, where: string): void {
   const { every, at, times, unit, per } = trigger as Readonly<Record<string, unknown>>;
   if ("every" in trigger) {
     checkKeys(where, trigger, ["every", "unit"]);
-    checkWord(unit, unitsOf.every, `${where}.unit`);
+    checkWord(`${where}.unit`, unit, unitsOf.every);
     checkAmount(every, unit, `${where}.every`);
   } else if ("times" in trigger) {
     checkKeys(where, trigger, ["times", "per"]);
-    checkWord(per, ["phase"], `${where}.per`);
-    if (!isCount(times))
+    checkWord(`${where}.per`, per, ["phase"]);
+    if (!isCount(times, 1))
       throw wrong(`${where}.times`, times, "a positive integer", "Say how many times a phase.");
   } else if (Array.isArray(at)) {
     checkKeys(where, trigger, ["at", "unit"]);
-    checkWord(unit, unitsOf.at, `${where}.unit`);
+    checkWord(`${where}.unit`, unit, unitsOf.at);
     if (at.length === 0)
       throw wrong(`${where}.at`, at, "at least one number", "Name a threshold, or leave the trigger out.");
     at.forEach((amount, i) => checkAmount(amount, unit, `${where}.at[${i}]`));
   } else {
     checkKeys(where, trigger, "at" in trigger ? ["at"] : ["every", "at", "times", "unit", "per"]);
-    checkWord(at, ["start", "end"], `${where}.at`);
+    checkWord(`${where}.at`, at, ["start", "end"]);
   }
 }
 
-const isCount = (amount: unknown): boolean => Number.isSafeInteger(amount) && (amount as number) > 0;
-
 function checkAmount(amount: unknown, unit: unknown, where: string): void {
   const isPositive = typeof amount === "number" && Number.isFinite(amount) && amount > 0;
-  if (unit === "steps" && !isCount(amount)) {
+  if (unit === "steps" && !isCount(amount, 1)) {
     throw wrong(
       where,
       amount,
@@ -58,12 +57,6 @@ function checkAmount(amount: unknown, unit: unknown, where: string): void {
     throw wrong(where, amount, "a number over 0 and at most 100", "Give percents of the phase's steps.");
   }
   if (!isPositive) throw wrong(where, amount, "a finite number over 0", `Give a number of ${String(unit)}.`);
-}
-
-function checkWord(word: unknown, allowed: readonly string[], where: string): void {
-  if (allowed.includes(word as string)) return;
-  const guess = (typeof word === "string" ? nearest(word, allowed) : null) ?? allowed[0];
-  throw wrong(where, word, allowed.map((one) => `"${one}"`).join(" or "), `Write "${guess}".`);
 }
 
 const wrong = (where: string, got: unknown, expected: string, fix: string) =>

@@ -1,7 +1,8 @@
 import type { TrainerCallback } from "../callback/types.ts";
 import type { AnyEvaluation, Row } from "../evaluation/types.ts";
 import { messageOf } from "../message-of.ts";
-import type { Snapshot } from "../snapshots/schema.ts";
+import { seedOf } from "../random/streams.ts";
+import type { Snapshot, SnapshotKey } from "../snapshots/schema.ts";
 import { gradeRows } from "./checked-rows.ts";
 import { commit } from "./commit.ts";
 import { pairedOf, reservedPaired, resultsOf, type Look } from "./compare.ts";
@@ -33,7 +34,7 @@ export async function recordRows(run: Run, ungraded: Ungraded, stale: string | n
   }
   let primary: string | null = null;
   try {
-    primary = resultsOf(evaluation, []).primary;
+    primary = resultsOf(evaluation, [], firingSeed(run, base)).primary;
   } catch {
     // Metrics that cannot stand an empty list reserve nothing; they are told of when they are asked for real rows.
   }
@@ -75,12 +76,14 @@ async function grade(run: Run, ungraded: Ungraded): Promise<void> {
   }
 }
 
+const firingSeed = (run: Run, { phase, id, step }: SnapshotKey) => seedOf(run.seed, phase, id, step);
+
 async function withResults(
   run: Run,
   { base, evaluation, look }: Ungraded,
   rows: readonly Row[],
 ): Promise<Snapshot> {
-  const { metrics, values, primary, plain } = resultsOf(evaluation, rows);
+  const { metrics, values, primary, plain } = resultsOf(evaluation, rows, firingSeed(run, base));
   const paired = await pairedOf(run, base, metrics, rows, look);
   // Plain keys come first: they cannot take the place of a key of the schema.
   return { ...plain, ...base, metrics: values, primary_metric: primary, paired };

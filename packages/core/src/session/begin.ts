@@ -1,4 +1,6 @@
 import { PeriodicEvalError } from "../errors.ts";
+import { withSeededRandom } from "../guard/randomness.ts";
+import { seedOf } from "../random/streams.ts";
 import { advance } from "../schedule/crossings.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
 import { recordsOf } from "./known-records.ts";
@@ -25,15 +27,19 @@ export async function begin(run: Run, maxSteps: number | null): Promise<void> {
   if (resumed === null) {
     run.progress = { ...run.progress, maxSteps: known };
   } else {
-    // Nothing was crossed since the checkpoint: hooks see where it stood.
-    run.previous = { ...resumed.progress, ended: false };
-    run.progress = advance(run.previous, { ...run.previous, maxSteps: known });
+    // Nothing was crossed since the checkpoint, but what an abort cut off: hooks see where it stood.
+    const stood = { ...resumed.progress, ended: false };
+    run.previous = resumed.owedSince ?? stood;
+    run.progress = advance(stood, { ...stood, maxSteps: known });
     run.windowSeconds = resumed.windowSeconds;
   }
   run.origin = opened - run.windowSeconds - run.progress.elapsedSeconds;
-  restore(run);
-  await preflight(run);
-  await finishGrading(run);
+  // An evaluation's `items` and provenance are not training, which must find its numbers where it left them.
+  await withSeededRandom(seedOf(run.seed, run.phase, "begin"), async () => {
+    restore(run);
+    await preflight(run);
+    await finishGrading(run);
+  });
   run.windowSeconds += run.clock() - opened;
 }
 

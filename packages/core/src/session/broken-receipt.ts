@@ -3,12 +3,15 @@ import type { Evidence } from "../snapshots/schema.ts";
 import type { Run } from "./run.ts";
 
 /** Says that a guard saw training disturbed, and does what the session was told to do then. */
-export function disturbed(run: Run, evidence: Evidence, by: string): void {
+export function disturbed(run: Run, evidence: Evidence, by: string, isTold = false): void {
   const guard = evidence.part;
   const message = `guard "${guard}" saw training disturbed by ${by}`;
-  run.telling.warn(`guard "${guard}"`, `training was disturbed by ${by}: ${seen(evidence)}`);
+  if (!isTold) run.telling.warn(`guard "${guard}"`, `training was disturbed by ${by}: ${seen(evidence)}`);
   const { onBrokenReceipt = "stop" } = run.options;
-  if (onBrokenReceipt === "stop") run.stop ??= message;
+  if (onBrokenReceipt === "stop") {
+    run.brokenReceipt ??= message;
+    run.stop ??= message;
+  }
   if (onBrokenReceipt === "throw") {
     run.toThrow ??= new PeriodicEvalError({
       code: "receipt",

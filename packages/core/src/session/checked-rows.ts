@@ -1,9 +1,10 @@
 import { PeriodicEvalError } from "../errors.ts";
 import type { AnyEvaluation, MeasureContext, Row } from "../evaluation/types.ts";
+import { jsonFault } from "../json.ts";
 import type { CallOptions } from "../model/types.ts";
 import type { Prepared } from "./preflight.ts";
 
-/** Runs `measure` and checks that rows came back whose ids can pair two looks. */
+/** Runs `measure` and checks that rows came back that can be kept, and whose ids can pair two looks. */
 export async function measureRows(
   evaluation: AnyEvaluation,
   prepared: Prepared,
@@ -11,7 +12,26 @@ export async function measureRows(
 ): Promise<readonly Row[]> {
   // Its needs were checked when it was prepared.
   const rows: unknown = await evaluation.measure(prepared.target as never, prepared.items, context);
-  return checkRows(rows, `evaluation "${evaluation.name}" measure`);
+  const where = `evaluation "${evaluation.name}" measure`;
+  const checked = checkRows(rows, where);
+  const owed = rowsOwed(evaluation, prepared);
+  if (checked.length <= owed) return checked;
+  // Counted as whole, a measurement that was cut short would stand as a baseline.
+  throw new PeriodicEvalError({
+    code: "data",
+    where,
+    got: `${checked.length} rows for ${prepared.items.length} items`,
+    expected: `at most ${owed}: samplesPerItem is ${evaluation.samplesPerItem ?? 1}`,
+    fix: "Set samplesPerItem to the rows that measure gives for each item.",
+  });
+}
+
+/** How many rows make a whole measurement. */
+export function rowsOwed(
+  { samplesPerItem = 1 }: Pick<AnyEvaluation, "samplesPerItem">,
+  { items }: Pick<Prepared, "items">,
+): number {
+  return samplesPerItem * items.length;
 }
 
 /** Runs `grade` and checks that every row came back. */
@@ -54,5 +74,17 @@ function checkRows(rows: unknown, where: string): readonly Row[] {
       fix: "Return the item's id with each row; number the samples of one item.",
     });
   }
-  return rows as readonly Row[];
+  for (const row of rows as readonly Row[]) {
+    const fault = jsonFault(row);
+    if (fault === null) continue;
+    throw new PeriodicEvalError({
+      code: "data",
+      where: `${where}, row "${row.id}"${fault.path}`,
+      got: fault.what,
+      expected: "what JSON gives back unchanged",
+      fix: "Put numbers, texts, booleans, lists and plain objects into rows, and null where there is no number.",
+    });
+  }
+  // As they are read back after a resume.
+  return JSON.parse(JSON.stringify(rows)) as readonly Row[];
 }

@@ -37,13 +37,15 @@ export async function close(run: Run, hadBegun: boolean): Promise<void> {
   await part("store", async () => run.store.close?.());
   if (run.unwritten.length > 0) {
     const firstStep = Math.min(...run.unwritten.map(({ snapshot }) => snapshot.step));
+    const { error: cause } = run.unwritten[0]!.refusal ?? { error: null };
+    const mend = PeriodicEvalError.is(cause) ? cause.fix : "Free space or mend the folder's permissions.";
     throw new PeriodicEvalError({
       code: "store",
       where: "session.close",
-      got: `${run.unwritten.length} snapshots that could not be written (${run.unwritten.map(({ snapshot }) => keyText(snapshot)).join(", ")})`,
+      got: `${run.unwritten.length} snapshots that could not be written (${run.unwritten.map(({ snapshot }) => keyText(snapshot)).join(", ")}): ${messageOf(cause)}`,
       expected: "a store that can be written",
-      fix: `Free space or mend the folder's permissions, then ${firstStep === 0 ? "train the phase anew" : `resume from a checkpoint before step ${firstStep}`}: what was measured after a checkpoint is measured again.`,
-      cause: run.unwritten[0]!.refusal?.error,
+      fix: `${mend} Then ${firstStep === 0 ? "train the phase anew" : `resume from a checkpoint before step ${firstStep}`}: what was measured after a checkpoint is measured again.`,
+      cause,
     });
   }
   if (run.toThrow !== null) throw run.toThrow;
@@ -51,7 +53,10 @@ export async function close(run: Run, hadBegun: boolean): Promise<void> {
 
 async function drain(run: Run): Promise<void> {
   // After an abort nothing is waited for: what is not graded stays for the resumed run.
-  const isDone = await drainGrading(run, run.signal.aborted ? 0 : (run.options.budget?.drainSeconds ?? 600));
+  const isDone = await drainGrading(
+    run,
+    run.options.signal?.aborted === true ? 0 : (run.options.budget?.drainSeconds ?? 600),
+  );
   run.endGrading.abort(new Error("the session is closed"));
   if (isDone) return;
   const waiting = run.records.all().filter(({ status }) => status === "grading");

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { PeriodicCallback } from "../callback/periodic.ts";
+import { PeriodicEvalError } from "../errors.ts";
 import { everyPercent } from "../schedule/triggers.ts";
-import type { SnapshotKey, SnapshotStore } from "../snapshots/schema.ts";
+import { snapshotSchema, type SnapshotKey, type SnapshotStore } from "../snapshots/schema.ts";
 import { exampleSnapshot } from "../testing/example-snapshot.ts";
 import { toyEvaluation, toyTraining, type ToyTraining } from "../testing/toy-training.ts";
 import { commit } from "./commit.ts";
@@ -51,7 +52,7 @@ test("a snapshot that no store can write becomes a failed record of its key, and
   ]);
   const key = { phase: "train", id: "wrong", step: 5 };
   expect(await toy.store.get(key)).toMatchObject({
-    reason: expect.stringContaining("train/wrong/5: score: got null"),
+    reason: expect.stringContaining("train/wrong/5: score: got NaN"),
     crossed: ["every 50 percent: 50"],
     weights: expect.stringMatching(/^w\d+$/),
     receipt: [{ part: "math-random" }, { part: "weights" }],
@@ -60,6 +61,29 @@ test("a snapshot that no store can write becomes a failed record of its key, and
   expect((await toy.store.rows(key)).length).toBe(8);
   // At the last step twice: the end measures again what failed there.
   expect(told.length).toBe(4);
+});
+
+const { id: _, phase: __, step: ___, ...fields } = snapshotSchema.shape;
+const wrongValues = Object.keys(fields).map((name) => [name, name === "receipt" ? [1n] : 1n] as const);
+const example = exampleSnapshot();
+
+test.each([
+  ...wrongValues,
+  ["provenance", { ...example.provenance, seed: 42 }],
+  ["timing", { ...example.timing, tokens: 1.5 }],
+  ["epoch", Number.POSITIVE_INFINITY],
+] as const)("a record whose %s is %o becomes a failed one, written with its rows", async (name, value) => {
+  const toy = toyTraining();
+  const run = createRun(toy.options([]));
+  await commit(run, { ...example, [name]: value }, [{ id: "q1" }]);
+  expect(run.unwritten).toEqual([]);
+  const written = await toy.store.get(example);
+  expect(written).toMatchObject({ status: "failed", reason: expect.stringContaining(name) });
+  // Every other field of the firing stands.
+  for (const kept of ["evaluation", "crossed", "on", "epoch", "timing", "weights"] as const) {
+    if (kept !== name) expect(written![kept]).toEqual(example[kept]);
+  }
+  expect(await toy.store.rows(example)).toEqual([{ id: "q1" }]);
 });
 
 test('onFailure "throw": what no store can write comes out of the call', async () => {
@@ -77,8 +101,9 @@ test("a snapshot that the store refuses to the last holds up no other; its key i
     train(toy),
   );
   await expect(running).rejects.toThrow(
-    "got 1 snapshots that could not be written (train/toy/5), expected a store that can be written. " +
-      "Free space or mend the folder's permissions, then resume from a checkpoint before step 5",
+    "got 1 snapshots that could not be written (train/toy/5): ENOSPC: no space left on device, " +
+      "expected a store that can be written. Free space or mend the folder's permissions. " +
+      "Then resume from a checkpoint before step 5",
   );
   expect(await running.catch((error: Error) => error.cause)).toBe(full);
   expect(await found(toy)).toEqual(["toy 0 complete", "toy 10 complete"]);
@@ -144,6 +169,24 @@ test("a record that is still to be set aside is, also where another takes the pl
     { snapshot: { accuracy: 0.1 }, why: "its weights were others" },
   ]);
   expect(await toy.store.list()).toMatchObject([{ status: "complete", accuracy: 0.9 }]);
+});
+
+test("a store's own error says at close what is wrong and what to do", async () => {
+  const toy = toyTraining();
+  const locked = new PeriodicEvalError({
+    code: "store",
+    where: "runs/a/.lock",
+    got: "a run that process 7 writes",
+    expected: "a run of its own",
+    fix: "End process 7.",
+  });
+  const run = { ...toy.store, put: () => Promise.reject(locked) };
+  const running = withSession(
+    toy.options([new PeriodicCallback(toyEvaluation(), { schedule: [] })], { run, maxSteps: 1 }),
+    async () => undefined,
+  );
+  await expect(running).rejects.toThrow("got a run that process 7 writes");
+  await expect(running).rejects.toThrow("End process 7. Then train the phase anew");
 });
 
 test("a checkpoint's state is given when what was refused is written, or said to be behind", async () => {

@@ -3,8 +3,8 @@ import type { Row } from "../evaluation/types.ts";
 import { messageOf } from "../message-of.ts";
 import { keyText } from "../snapshots/order.ts";
 import { parseSnapshot } from "../snapshots/parse-snapshot.ts";
-import { evidenceSchema, type Snapshot, type SnapshotKey } from "../snapshots/schema.ts";
-import { unknownProvenance } from "./new-record.ts";
+import { evidenceSchema, snapshotSchema, type Snapshot, type SnapshotKey } from "../snapshots/schema.ts";
+import { recordOf } from "./new-record.ts";
 import type { Finished, Run, Unwritten } from "./run.ts";
 
 /**
@@ -115,31 +115,41 @@ function writable(run: Run, snapshot: Snapshot): { snapshot: Snapshot; error: un
   }
 }
 
-/** What stays of a record that is no snapshot: which firing it was, and why it failed. */
+/** What stays of a record that is no snapshot: which firing it was, why it failed, and all that is a field of one. */
 function withoutNumbers(snapshot: Snapshot, reason: string): Snapshot {
-  return {
-    schema_version: snapshot.schema_version,
-    evaluation: snapshot.evaluation,
-    evaluation_version: snapshot.evaluation_version,
-    id: snapshot.id,
-    phase: snapshot.phase,
-    step: snapshot.step,
-    run_step: snapshot.run_step,
-    max_steps: snapshot.max_steps,
-    pct: snapshot.pct,
-    epoch: snapshot.epoch,
-    crossed: snapshot.crossed,
-    created_at: snapshot.created_at,
-    on: snapshot.on,
-    timing: snapshot.timing,
-    weights: snapshot.weights,
-    status: "failed",
-    reason,
-    metrics: {},
-    primary_metric: null,
-    paired: { baseline: null, previous: null },
+  const { phase, id, step } = snapshot;
+  const seed: unknown = snapshot.provenance.seed;
+  const firing = {
+    id,
+    phase,
+    runStepOffset: 0,
+    crossed: [],
+    on: "model",
+    createdAt: "unknown",
+    at: { step, maxSteps: null, epoch: 0, elapsedSeconds: 0, ended: false },
+    evaluation: { name: "unknown", version: "unknown" },
+    seed: typeof seed === "string" ? seed : "unknown",
+  } as const;
+  const blank = recordOf(firing, { status: "failed", reason });
+  const kept = keptFields.filter((name) => snapshotSchema.shape[name].safeParse(snapshot[name]).success);
+  return parseSnapshot({
+    ...blank,
+    ...Object.fromEntries(kept.map((name) => [name, snapshot[name]])),
     receipt: snapshot.receipt.filter((evidence) => evidenceSchema.safeParse(evidence).success),
-    provenance: unknownProvenance(snapshot.provenance.seed),
-    samples: null,
-  };
+  });
 }
+
+/** Of a firing, whatever became of its numbers. */
+const keptFields = [
+  "evaluation",
+  "evaluation_version",
+  "run_step",
+  "max_steps",
+  "pct",
+  "epoch",
+  "crossed",
+  "created_at",
+  "on",
+  "timing",
+  "weights",
+] as const satisfies readonly (keyof Snapshot)[];

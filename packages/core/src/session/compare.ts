@@ -1,7 +1,9 @@
 import { metricKit, primaryMetric, summarize } from "../evaluation/metric-kit.ts";
 import type { AnyEvaluation, Metric, Row } from "../evaluation/types.ts";
+import { withSeededRandom } from "../guard/randomness.ts";
 import type { Json } from "../json.ts";
 import { messageOf } from "../message-of.ts";
+import { canonicalJson } from "../random/hash.ts";
 import { seedOf } from "../random/streams.ts";
 import { keyText } from "../snapshots/order.ts";
 import type { Paired, Snapshot, SnapshotKey } from "../snapshots/schema.ts";
@@ -19,40 +21,75 @@ export interface Look {
   readonly alpha: number | null;
 }
 
-/** Metrics of rows, and the keys that existing scripts read. */
-export function resultsOf(evaluation: AnyEvaluation, rows: readonly Row[]) {
-  const metrics: Readonly<Record<string, Metric<Row>>> = evaluation.metrics(metricKit<Row>());
-  const values = summarize(metrics, rows);
-  const plain: Readonly<Record<string, Json>> = evaluation.plainKeys?.(values, rows) ?? {};
-  return { metrics, values, primary: primaryMetric(metrics), plain };
+/**
+ * Metrics of rows, and the keys that existing scripts read. Draws from `Math.random` in them (a bootstrap) come from a
+ * stream of the firing, beside training too, and so are the same again.
+ */
+export function resultsOf(evaluation: AnyEvaluation, rows: readonly Row[], firing: string) {
+  return withSeededRandom(seedOf(firing, "metrics"), () => {
+    const metrics: Readonly<Record<string, Metric<Row>>> = evaluation.metrics(metricKit<Row>());
+    const values = summarize(metrics, rows);
+    const plain: Readonly<Record<string, Json>> = evaluation.plainKeys?.(values, rows) ?? {};
+    return { metrics, values, primary: primaryMetric(metrics), plain };
+  });
 }
 
 /**
  * The baseline is the start of this phase (or of the first phase), the previous snapshot the last one before in this
- * phase; both of the same id and the same version of the same evaluation. What earlier looks of the phase spent is
- * read from their snapshots.
+ * phase; both of the same id and asked alike. What earlier looks of the phase spent is read from their snapshots.
  */
 export function lookOf(
-  { records, options }: Pick<Run, "records" | "options">,
-  key: SnapshotKey,
-  evaluation: Pick<AnyEvaluation, "name" | "version">,
+  {
+    records,
+    options,
+    telling,
+    toldIncomparable,
+  }: Pick<Run, "records" | "options" | "telling" | "toldIncomparable">,
+  now: Snapshot,
   plannedLooks: number | null,
 ): Look {
-  const comparable = (snapshot: Snapshot) =>
-    snapshot.evaluation === evaluation.name &&
-    snapshot.evaluation_version === evaluation.version &&
-    (snapshot.status === "complete" || snapshot.status === "grading" || snapshot.status === "partial");
-  const earlier = records
-    .settled(key.phase, key.id)
-    .filter((snapshot) => snapshot.step < key.step && comparable(snapshot));
-  const baselinePhase = options.baseline === "run_start" ? firstPhase(records, key) : key.phase;
-  const baseline =
-    (baselinePhase === key.phase ? earlier : records.settled(baselinePhase, key.id).filter(comparable)).find(
-      isStart,
-    ) ?? null;
-  const spent = earlier.map(spentBy).filter((alpha) => alpha !== null);
+  const { phase, id, step } = now;
+  const measured = (of: string) =>
+    records
+      .settled(of, id)
+      .filter(
+        (snapshot) =>
+          snapshot.evaluation === now.evaluation &&
+          (snapshot.status === "complete" || snapshot.status === "grading" || snapshot.status === "partial"),
+      );
+  const own = measured(phase).filter((snapshot) => snapshot.step < step);
+  const baselinePhase = options.baseline === "run_start" ? firstPhase(records, now) : phase;
+  const start = (baselinePhase === phase ? own : measured(baselinePhase)).find(isStart) ?? null;
+  const earlier = own.filter((snapshot) => isAskedAlike(snapshot, now));
+  const baseline = start !== null && isAskedAlike(start, now) ? start : null;
+  if (start !== null && baseline === null && !toldIncomparable.has(id)) {
+    toldIncomparable.add(id);
+    telling.warn(
+      "comparison",
+      `${keyText(now)} is not compared with ${keyText(start)}: its version, options, tokenizer or model (on) are others`,
+    );
+  }
+  const spent = own.map(spentBy).filter((alpha) => alpha !== null);
   const alpha = baseline === null ? null : alphaOfLook({ spent, planned: plannedLooks });
   return { baseline, previous: earlier.at(-1) ?? null, alpha };
+}
+
+/** Otherwise a verdict would blame training for what was asked another way. */
+function isAskedAlike(a: Snapshot, b: Snapshot): boolean {
+  return (
+    a.evaluation_version === b.evaluation_version &&
+    a.on === b.on &&
+    a.provenance.tokenizer === b.provenance.tokenizer &&
+    canonicalJson(howAsked(a)) === canonicalJson(howAsked(b))
+  );
+}
+
+/** Provenance without what only chooses or shows items: pairs are made of those that both have. */
+function howAsked({ provenance }: Snapshot): Json {
+  const { evaluation } = provenance;
+  if (typeof evaluation !== "object" || evaluation === null || Array.isArray(evaluation)) return evaluation;
+  const { subsample: _, example_prompt: __, ...how } = evaluation as { readonly [key: string]: Json };
+  return how;
 }
 
 /** Only a whole measurement is a baseline. */
@@ -113,11 +150,13 @@ export async function pairedOf(
       return null;
     }
     const drawn = seedOf(seed, key.phase, key.id, key.step, "compare", now.phase, now.step);
-    return compareLooks(
-      metrics,
-      rows,
-      { rows: thenRows, phase: now.phase, step: now.step },
-      { seed: drawn, primary, alpha, familywise },
+    return withSeededRandom(drawn, () =>
+      compareLooks(
+        metrics,
+        rows,
+        { rows: thenRows, phase: now.phase, step: now.step },
+        { seed: drawn, primary, alpha, familywise },
+      ),
     );
   };
   return { baseline: await against(look.baseline, look.alpha), previous: await against(look.previous, null) };

@@ -1,6 +1,7 @@
+import { isCount } from "../is-count.ts";
 import type { CallOptions, EvaluableModel } from "../model/types.ts";
 
-/** A model whose tokens are counted; null while its engine tells of none. */
+/** A model whose tokens are counted; null while its engine tells of none, or tells what is no count. */
 export interface CountedModel {
   readonly model: EvaluableModel;
   tokens(): number | null;
@@ -10,7 +11,7 @@ export interface CountedModel {
 export function countTokens(model: EvaluableModel): CountedModel {
   let tokens: number | null = null;
   const add = (more: number) => void (tokens = (tokens ?? 0) + more);
-  return { model: counting(model, add), tokens: () => tokens };
+  return { model: counting(model, add), tokens: () => (isCount(tokens) ? tokens : null) };
 }
 
 function counting(model: EvaluableModel, add: (tokens: number) => void): EvaluableModel {

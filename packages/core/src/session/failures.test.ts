@@ -97,29 +97,6 @@ test("a hook that throws is told of and recorded, and training goes on; also whe
   ]);
 });
 
-test("an abort in a measurement is recorded, and the loop is told to stop", async () => {
-  const toy = toyTraining();
-  const controller = new AbortController();
-  const evaluation = toyEvaluation({
-    onMeasure() {
-      if (toy.weights !== 0) controller.abort(new Error("pressed ^C"));
-    },
-  });
-  const second = new PeriodicCallback(toyEvaluation({ name: "second", items: 9 }), {
-    schedule: [everyPercent(50)],
-  });
-  const callback = new PeriodicCallback(evaluation, { schedule: [everyPercent(50)] });
-  const stop = await withSession(toy.options([second, callback], { signal: controller.signal }), train(toy));
-  expect(stop).toBe("aborted: pressed ^C");
-  const found = await toy.store.list();
-  expect(
-    found.filter(({ step }) => step === 5).map(({ id, status, reason }) => [id, status, reason]),
-  ).toEqual([
-    ["second", "skipped", "aborted: pressed ^C"],
-    ["toy", "failed", "aborted: pressed ^C"],
-  ]);
-});
-
 test("what training throws is told to every callback, all is closed, and the error comes out", async () => {
   const toy = toyTraining();
   const log: string[] = [];
@@ -168,6 +145,7 @@ test("steps and epochs do not fall, calls do not overlap, and a closed session a
   await expect(session.stepEnd({ step: 3 })).rejects.toThrow("step 3 after step 4");
   await expect(session.stepEnd({ step: Number.NaN })).rejects.toThrow("step NaN");
   await expect(session.stepEnd({ epoch: -1 })).rejects.toThrow("epoch -1 after epoch 0");
+  await expect(session.stepEnd({ epoch: Number.POSITIVE_INFINITY })).rejects.toThrow("epoch Infinity");
   const first = session.stepEnd();
   await expect(session.stepEnd()).rejects.toThrow("Await session.stepEnd()");
   await first;
@@ -199,28 +177,89 @@ test("a measurement asked for after the end is refused by name", async () => {
   expect(toy.warnings().join()).toContain('a request for "more" after the end of training');
 });
 
-test("an evaluation that gives fewer rows on an abort leaves them as a partial record", async () => {
+test.each([
+  ["big", 1n, "a bigint"],
+  ["nats", [0, Number.NaN], "NaN"],
+  ["scores", new Float32Array(2), "a Float32Array"],
+  ["at", undefined, null],
+] as const)(
+  "a row whose %s is %o fails its measurement where JSON cannot hold it",
+  async (name, value, what) => {
+    const toy = toyTraining();
+    const evaluation = {
+      ...toyEvaluation(),
+      measure: async () => Array.from({ length: 8 }, (_, i) => ({ id: `q${i}`, hit: true, [name]: value })),
+    };
+    const wrong = new PeriodicCallback(evaluation, { schedule: [], atEnd: false });
+    await withSession(toy.options([wrong]), train(toy));
+    const [snapshot] = await toy.store.list();
+    if (what === null) return expect(snapshot).toMatchObject({ status: "complete" });
+    expect(snapshot).toMatchObject({ status: "failed" });
+    expect(snapshot!.reason).toContain(`row "q0".${name}`);
+    expect(snapshot!.reason).toContain(`got ${what}, expected what JSON gives back unchanged`);
+  },
+);
+
+test("more rows than samplesPerItem says fail the measurement: half of them would pass for the whole", async () => {
   const toy = toyTraining();
-  const controller = new AbortController();
+  const evaluation = {
+    ...toyEvaluation({ items: 2 }),
+    measure: async () => Array.from({ length: 8 }, (_, i) => ({ id: `q${i % 2}/${i}`, hit: true })),
+  };
+  const callback = new PeriodicCallback(evaluation, { schedule: [], atEnd: false });
+  await withSession(toy.options([callback]), train(toy));
+  const [snapshot] = await toy.store.list();
+  expect(snapshot!.reason).toContain("got 8 rows for 2 items, expected at most 2: samplesPerItem is 1");
+});
+
+test("a partial record is kept where measuring it again at the end fails", async () => {
+  const toy = toyTraining();
+  let isEnding = false;
   const evaluation = {
     ...toyEvaluation(),
     async measure() {
-      controller.abort();
+      if (isEnding) throw new Error("no memory");
       return [{ id: "q0", reply: "a", hit: true }];
     },
   };
-  const callback = new PeriodicCallback(evaluation, { schedule: [] });
-  expect(await withSession(toy.options([callback], { signal: controller.signal }), train(toy))).toBe(
-    "aborted",
+  const callback = new PeriodicCallback(evaluation, { schedule: [everyPercent(100)] });
+  await withSession(toy.options([callback]), async (session) => {
+    await train(toy)(session);
+    isEnding = true;
+  });
+  const key = { phase: "train", id: "toy", step: 10 };
+  expect(await toy.store.get(key)).toMatchObject({
+    status: "partial",
+    reason: "1 of 8 rows; measured anew, and then failed: no memory",
+    metrics: { hit_rate: { value: 1, n: 1 } },
+    crossed: ["every 100 percent: 100", "end"],
+  });
+  expect((await toy.store.rows(key)).length).toBe(1);
+});
+
+test("a state that throws, or that JSON cannot hold, ends no training; the one before stands", async () => {
+  const toy = toyTraining();
+  const told: unknown[] = [];
+  let state: () => number = () => 1;
+  const callback = {
+    id: "counting",
+    state: () => state(),
+    onError: (_: unknown, error: unknown) => void told.push(error),
+  };
+  await withSession(toy.options([callback]), async (session) => {
+    await session.begin();
+    expect((await session.save()).callbacks).toEqual({ counting: 1 });
+    state = () => {
+      throw new Error("state broke");
+    };
+    expect((await session.save()).callbacks).toEqual({ counting: 1 });
+    state = () => Number.NaN;
+    expect((await session.save()).callbacks).toEqual({ counting: 1 });
+  });
+  expect(told.length).toBe(2);
+  expect(toy.warnings()[0]).toBe(
+    'callback "counting": state threw, and the checkpoint of step 0 has what it gave before: state broke',
   );
-  expect(await toy.store.list()).toMatchObject([
-    {
-      step: 0,
-      status: "partial",
-      reason: "aborted; 1 of 8 items",
-      metrics: { hit_rate: { value: 1, n: 1 } },
-    },
-  ]);
 });
 
 test("the end of an aborted phase is not crossed: a resumed one comes to it", async () => {
@@ -251,9 +290,11 @@ test("a wrong option is an error at opening that names the nearest right one", (
   expect(open({ phase: "../x" })).toThrow("session option phase");
   // The store keeps what it sets aside in a folder of this name.
   expect(open({ phase: "Superseded" })).toThrow('session option phase: got "Superseded"');
-  expect(open({ familywise: "each" })).toThrow("primary or all");
+  expect(open({ seed: 42 })).toThrow('session option seed: got 42, expected a text. Write "42".');
+  expect(open({ callbacks: [{ id: "a", on: "bse" }] })).toThrow('callback "a" on: got "bse"');
+  expect(open({ familywise: "each" })).toThrow('"primary" or "all"');
   expect(open({ run: "" })).toThrow("Name the run's folder");
-  expect(open({ onFailure: "ignore" })).toThrow("record or throw");
+  expect(open({ onFailure: "ignore" })).toThrow('"record" or "throw"');
   expect(open({ budget: { drainSecond: 1 } })).toThrow('Did you mean "drainSeconds"?');
   expect(open({ budget: { drainSeconds: Number.NaN } })).toThrow("got NaN");
   expect(open({ callbacks: [{ id: "a" }, { id: "a" }] })).toThrow('a second callback with id "a"');

@@ -1,13 +1,13 @@
 import type { CallbackContext, MeasureRequest, TrainerCallback } from "../callback/types.ts";
+import { checkWord } from "../check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import type { Awaitable } from "../json.ts";
+import { jsonFault, type Awaitable, type Json } from "../json.ts";
 import { messageOf } from "../message-of.ts";
 import { checkName } from "../names.ts";
 import { seedOf } from "../random/streams.ts";
-import type { Evidence } from "../snapshots/schema.ts";
-import { disturbed, seen } from "./broken-receipt.ts";
-import { wait, type Flow } from "./maybe-async.ts";
-import { guarded, isBroken } from "./run-guarded.ts";
+import { keepHookEvidence } from "./hook-evidence.ts";
+import type { Flow } from "./maybe-async.ts";
+import { guarded, type Guarded } from "./run-guarded.ts";
 import type { Run } from "./run.ts";
 
 type Metrics = Readonly<Record<string, number>>;
@@ -55,11 +55,40 @@ export function* tellFinished(run: Run): Flow<void> {
 /** Tells a callback of an error. What that throws is a warning: there is nobody else to tell. */
 export function* tellError(run: Run, callback: TrainerCallback, error: unknown): Flow<void> {
   if (callback.onError === undefined) return;
-  try {
-    yield* wait(callback.onError(contextOf(run, callback, none), error));
-  } catch (second) {
-    run.telling.warn(`callback "${callback.id}"`, `onError threw: ${messageOf(second)}`);
+  const outcome = yield* insideGuards(run, callback, "onError", () =>
+    callback.onError!(contextOf(run, callback, none), error),
+  );
+  if ("error" in outcome)
+    run.telling.warn(`callback "${callback.id}"`, `onError threw: ${messageOf(outcome.error)}`);
+}
+
+/**
+ * What a checkpoint carries of a callback, undefined where it gives nothing. One that cannot tell, or tells what JSON
+ * cannot hold, ends no training: what it gave last stands.
+ */
+export function* stateOf(run: Run, callback: TrainerCallback): Flow<Json | undefined> {
+  if (callback.state === undefined) return undefined;
+  const outcome = yield* insideGuards(run, callback, "state", () => {
+    const state = callback.state!();
+    const fault = state === undefined ? null : jsonFault(state);
+    if (fault === null) return state;
+    throw new PeriodicEvalError({
+      code: "config",
+      where: `callback "${callback.id}" state${fault.path}`,
+      got: fault.what,
+      expected: "what JSON gives back unchanged",
+      fix: "Keep numbers, texts, booleans, lists and plain objects in the state, and null where there is no number.",
+    });
+  });
+  if ("value" in outcome) {
+    run.states.set(callback.id, outcome.value);
+    return outcome.value;
   }
+  const earlier = run.states.get(callback.id);
+  const then = earlier === undefined ? "has nothing of it" : "has what it gave before";
+  const message = `state threw, and the checkpoint of step ${run.progress.step} ${then}: ${messageOf(outcome.error)}`;
+  yield* tellFailure(run, callback, message, outcome.error);
+  return earlier;
 }
 
 function* callHook(
@@ -69,44 +98,36 @@ function* callHook(
   body: (context: CallbackContext) => Awaitable<void>,
   metrics: Metrics,
 ): Flow<void> {
+  const outcome = yield* insideGuards(run, callback, hook, () => body(contextOf(run, callback, metrics)));
+  if (!("error" in outcome)) return;
+  const message = `${hook} threw at step ${run.progress.step}: ${messageOf(outcome.error)}`;
+  yield* tellFailure(run, callback, message, outcome.error);
+}
+
+function* tellFailure(run: Run, callback: TrainerCallback, message: string, error: unknown): Flow<void> {
+  run.telling.warn(`callback "${callback.id}"`, message);
+  if (run.options.onFailure === "throw") run.toThrow ??= error;
+  yield* tellError(run, callback, error);
+}
+
+/** Runs what a callback gives inside the guards that stand round hooks. */
+function* insideGuards<T>(
+  run: Run,
+  callback: TrainerCallback,
+  hook: string,
+  body: () => Awaitable<T>,
+): Flow<Guarded<T>["outcome"]> {
   const place = {
     // Asked by few guards, so it is not computed for all.
     get seed() {
       return seedOf(run.seed, run.phase, callback.id, hook, run.progress.step);
     },
   };
-  const { outcome, evidence } = yield* guarded(
-    run.hookGuards,
-    () => place,
-    () => body(contextOf(run, callback, metrics)),
-  );
+  const { outcome, evidence } = yield* guarded(run.hookGuards, () => place, body);
   for (const piece of evidence) {
-    if (piece.intact === false) keepEvidence(run, callback, hook, piece);
+    if (piece.intact === false) keepHookEvidence(run, callback, hook, piece);
   }
-  if ("error" in outcome) {
-    run.telling.warn(
-      `callback "${callback.id}"`,
-      `${hook} threw at step ${run.progress.step}: ${messageOf(outcome.error)}`,
-    );
-    if (run.options.onFailure === "throw") run.toThrow ??= outcome.error;
-    yield* tellError(run, callback, outcome.error);
-  }
-}
-
-function keepEvidence(run: Run, callback: TrainerCallback, hook: string, piece: Evidence): void {
-  const by = `${hook} of callback "${callback.id}" at step ${run.progress.step}`;
-  const kept = run.hookEvidence.get(callback) ?? [];
-  const isKept = kept.some(({ part, advisory }) => advisory === true && part === piece.part);
-  // One leak at every step is one entry of the next snapshot.
-  if (!isKept) {
-    const note = [piece.note, `by ${by}`].filter(Boolean).join("; ");
-    run.hookEvidence.set(callback, [...kept, { ...piece, note }]);
-  }
-  if (isBroken(piece)) return disturbed(run, piece, by);
-  const told = `${callback.id} ${piece.part}`;
-  if (run.toldAdvisories.has(told)) return;
-  run.toldAdvisories.add(told);
-  run.telling.warn(`guard "${piece.part}"`, `saw a change by ${by}, and tells of it once: ${seen(piece)}`);
+  return outcome;
 }
 
 function contextOf(run: Run, callback: TrainerCallback, metrics: Metrics): CallbackContext {
@@ -134,6 +155,7 @@ function contextOf(run: Run, callback: TrainerCallback, metrics: Metrics): Callb
 function enqueue(run: Run, by: TrainerCallback, request: MeasureRequest): void {
   const where = `callback "${by.id}" measure`;
   checkName(`${where} id`, request.id);
+  if (request.on !== undefined) checkWord(`${where} on`, request.on, ["model", "base"]);
   if (!run.isMeasuring) {
     throw new PeriodicEvalError({
       code: "config",

@@ -33,6 +33,23 @@ test("a limit takes the first items, and provenance tells of those", async () =>
   ]);
 });
 
+test("a wrong value of an option is an error", async () => {
+  const { model } = toyTraining();
+  await expect(measure(toyEvaluation(), model, { on: "bse" as never })).rejects.toThrow(
+    'measure on: got "bse"',
+  );
+  await expect(measure(toyEvaluation(), model, { seed: 42 as never })).rejects.toThrow(
+    "measure seed: got 42",
+  );
+});
+
+test("half the samples of the items are a partial measurement", async () => {
+  const rows = Array.from({ length: 20 }, (_, i) => ({ id: `q${i % 5}/${i}`, hit: true }));
+  const evaluation = { ...toyEvaluation({ items: 10 }), samplesPerItem: 4, measure: async () => rows };
+  const { snapshot } = await measure(evaluation, toyTraining().model);
+  expect(snapshot).toMatchObject({ status: "partial", reason: "20 of 40 rows" });
+});
+
 test("grades before it answers", async () => {
   const { snapshot, rows } = await measure(toyEvaluation({ graded: true }), toyTraining().model);
   expect(snapshot.status).toBe("complete");

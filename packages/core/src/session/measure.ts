@@ -1,16 +1,18 @@
 import { checkKeys } from "../check-keys.ts";
+import { checkWord } from "../check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import type { AnyEvaluation, Row } from "../evaluation/types.ts";
 import { mathRandomGuard } from "../guard/randomness.ts";
 import type { Guard } from "../guard/types.ts";
+import { isCount } from "../is-count.ts";
 import type { EvaluableModel } from "../model/types.ts";
 import { seedOf } from "../random/streams.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
-import { gradeRows } from "./checked-rows.ts";
+import { gradeRows, rowsOwed } from "./checked-rows.ts";
 import { resultsOf } from "./compare.ts";
 import { measureOnce } from "./measure-once.ts";
 import { recordOf } from "./new-record.ts";
-import { isCount } from "./options.ts";
+import { checkSeed } from "./options.ts";
 import { prepare } from "./preflight.ts";
 
 export interface MeasureOptions {
@@ -49,7 +51,7 @@ export async function measure(
 ): Promise<{ readonly snapshot: Snapshot; readonly rows: readonly Row[] }> {
   checkKeys("measure", options, Object.keys(names));
   const { limit, signal = new AbortController().signal, guards = [], seed = "42", on = "model" } = options;
-  if (limit !== undefined && !(isCount(limit) && limit > 0)) {
+  if (limit !== undefined && !isCount(limit, 1)) {
     throw new PeriodicEvalError({
       code: "config",
       where: "measure limit",
@@ -58,6 +60,8 @@ export async function measure(
       fix: "Leave it out to measure all items.",
     });
   }
+  checkSeed("measure seed", seed);
+  checkWord("measure on", on, ["model", "base"]);
   const clock = () => performance.now() / 1000;
   const prepared = await prepare(
     { prepared: new Map() },
@@ -70,12 +74,13 @@ export async function measure(
   const id = evaluation.name.replaceAll(/[^\w.-]/g, "-").replace(/^[^A-Za-z0-9]+/, "") || "evaluation";
   const at = { step: 0, maxSteps: null, epoch: 0, elapsedSeconds: 0, ended: false };
   const createdAt = new Date().toISOString();
+  const firing = seedOf(seed, "measure", id, 0);
   const measured = await measureOnce({
     evaluation,
     prepared,
     guards: [mathRandomGuard(), ...guards],
     justLeft: [],
-    seed: seedOf(seed, "measure", id, 0),
+    seed: firing,
     provenanceSeed: seed,
     signal,
     clock,
@@ -86,13 +91,14 @@ export async function measure(
   const grading = clock();
   const rows = evaluation.grade === undefined ? raw : await gradeRows(evaluation, raw, { signal });
   const gradeSeconds = evaluation.grade === undefined ? null : clock() - grading;
-  const { values, primary, plain } = resultsOf(evaluation, rows);
-  const isPartial = raw.length < prepared.items.length;
+  const { values, primary, plain } = resultsOf(evaluation, rows, firing);
+  const owed = rowsOwed(evaluation, prepared);
+  const isPartial = raw.length < owed;
   const record = recordOf(
     { id, phase: "measure", at, runStepOffset: 0, crossed: [], on, evaluation, seed, createdAt },
     {
       status: isPartial ? "partial" : "complete",
-      reason: isPartial ? `${raw.length} of ${prepared.items.length} items` : null,
+      reason: isPartial ? `${raw.length} of ${owed} rows` : null,
       metrics: values,
       primary_metric: primary,
       provenance: measured.provenance!,

@@ -1,5 +1,7 @@
 import { checkKeys, shown } from "../check-keys.ts";
+import { checkWord } from "../check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
+import { isCount } from "../is-count.ts";
 import { checkName, checkPhaseName } from "../names.ts";
 import type { SessionOptions } from "./types.ts";
 
@@ -34,17 +36,16 @@ const choices = {
 /** Checks what can be checked without a model or a disk. */
 export function checkSessionOptions(options: SessionOptions): void {
   checkKeys("session options", options, Object.keys(known));
-  const { run, phase = "train", maxSteps, budget, resume, runStepOffset } = options;
+  const { run, phase = "train", seed, maxSteps, budget, resume, runStepOffset } = options;
   if (typeof run !== "string" && typeof run?.put !== "function")
     throw wrong("run", run, "a folder or a snapshot store", "Name the run's folder.");
   if (run === "") throw wrong("run", run, "a folder", "Name the run's folder.");
   checkPhaseName("session option phase", phase);
+  if (seed !== undefined) checkSeed("session option seed", seed);
   checkMaxSteps("session option maxSteps", maxSteps);
   for (const [name, allowed] of Object.entries(choices)) {
     const given = options[name as keyof typeof choices];
-    if (given !== undefined && !(allowed as readonly string[]).includes(given)) {
-      throw wrong(name, given, allowed.join(" or "), "Choose one of these.");
-    }
+    if (given !== undefined) checkWord(`session option ${name}`, given, allowed);
   }
   if (budget !== undefined) {
     checkKeys("session option budget", budget, ["drainSeconds"]);
@@ -77,23 +78,38 @@ function checkResume(state: unknown, phase: string): void {
       "Resume the phase that the checkpoint belongs to.",
     );
   }
-  const { progress, runStepOffset, callbacks, windowSeconds } = state;
-  if (!isObject(progress)) throw refuse(".progress", progress, "a progress");
-  if (!isCount(progress["step"])) throw refuse(".progress.step", progress["step"], "a whole number");
-  checkMaxSteps("session option resume.progress.maxSteps", progress["maxSteps"]);
-  for (const [part, amount] of [
-    [".progress.epoch", progress["epoch"]],
-    [".progress.elapsedSeconds", progress["elapsedSeconds"]],
-    [".windowSeconds", windowSeconds],
-  ] as const) {
+  const { progress, owedSince, runStepOffset, callbacks, windowSeconds } = state;
+  const checkAmount = (part: string, amount: unknown) => {
     if (!(Number.isFinite(amount) && (amount as number) >= 0)) throw refuse(part, amount, "0 or more");
-  }
+  };
+  const checkProgress = (part: string, at: unknown) => {
+    if (!isObject(at)) throw refuse(part, at, "a progress");
+    if (!isCount(at["step"])) throw refuse(`${part}.step`, at["step"], "a whole number");
+    checkMaxSteps(`session option resume${part}.maxSteps`, at["maxSteps"]);
+    checkAmount(`${part}.epoch`, at["epoch"]);
+    checkAmount(`${part}.elapsedSeconds`, at["elapsedSeconds"]);
+  };
+  checkProgress(".progress", progress);
+  if (owedSince !== undefined) checkProgress(".owedSince", owedSince);
+  checkAmount(".windowSeconds", windowSeconds);
   if (!isCount(runStepOffset)) throw refuse(".runStepOffset", runStepOffset, "a whole number");
   if (!isObject(callbacks)) throw refuse(".callbacks", callbacks, "states by callback id");
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The random streams are named by it, and provenance tells it. */
+export function checkSeed(where: string, seed: unknown): void {
+  if (typeof seed === "string") return;
+  throw new PeriodicEvalError({
+    code: "config",
+    where,
+    got: shown(seed),
+    expected: "a text",
+    fix: `Write "${String(seed)}".`,
+  });
 }
 
 export function checkMaxSteps(where: string, maxSteps: unknown): void {
@@ -107,16 +123,13 @@ export function checkMaxSteps(where: string, maxSteps: unknown): void {
   });
 }
 
-export function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
-}
-
 function checkCallbacks({ callbacks }: SessionOptions): void {
   if (!Array.isArray(callbacks))
     throw wrong("callbacks", callbacks, "a list", "Pass `callbacks: []` where there is none.");
   const seen = new Set<string>();
   for (const [index, callback] of callbacks.entries()) {
     checkName(`session option callbacks[${index}].id`, callback.id);
+    if (callback.on !== undefined) checkWord(`callback "${callback.id}" on`, callback.on, ["model", "base"]);
     if (seen.has(callback.id)) {
       throw wrong(
         `callbacks[${index}].id`,

@@ -51,6 +51,13 @@ test("items without ids, with ids twice, or none at all are errors by name", asy
   );
 });
 
+test("a name or version that is no text is an error before anything is measured", async () => {
+  expect(await saidTo({ version: 1 as never })).toContain('evaluation "toy" version: got 1, expected a text');
+  expect(await saidTo({ version: "" })).toContain('version: got "", expected a text');
+  expect(await saidTo({ name: undefined as never })).toContain("name: got undefined");
+  expect(await saidTo({ samplesPerItem: 0 })).toContain("samplesPerItem: got 0");
+});
+
 test('on: "base" needs a model with a base', async () => {
   const toy = toyTraining();
   const callback = new PeriodicCallback(toyEvaluation(), { schedule: [], on: "base" });

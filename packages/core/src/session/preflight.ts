@@ -1,6 +1,8 @@
 import type { TrainerCallback } from "../callback/types.ts";
+import { shown } from "../check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import type { AnyEvaluation, Row } from "../evaluation/types.ts";
+import { isCount } from "../is-count.ts";
 import type { Json } from "../json.ts";
 import { messageOf } from "../message-of.ts";
 import type { Ability, EvaluableModel } from "../model/types.ts";
@@ -73,6 +75,7 @@ export async function prepare(
       fix: 'Measure on: "model", or open the model with its adapter.',
     });
   }
+  checkEvaluation(evaluation, where);
   checkNeeds(evaluation, target, where);
   const { identity, contextLength, tokenizer } = target;
   const model = [on, identity.name, identity.engine, contextLength, tokenizer?.fingerprint].join("|");
@@ -90,6 +93,23 @@ export async function prepare(
 
 export function whereOf(callback: TrainerCallback, evaluation: AnyEvaluation): string {
   return `callback "${callback.id}", evaluation "${evaluation.name}"`;
+}
+
+function checkEvaluation(evaluation: AnyEvaluation, where: string): void {
+  const { name, version, samplesPerItem = 1 } = evaluation;
+  const refuse = (option: string, got: unknown, expected: string, fix: string) =>
+    new PeriodicEvalError({ code: "config", where: `${where} ${option}`, got: shown(got), expected, fix });
+  for (const [option, text] of Object.entries({ name, version })) {
+    if (typeof text !== "string" || text === "")
+      throw refuse(option, text, "a text", "Write it in quotes; snapshots carry it.");
+  }
+  if (!isCount(samplesPerItem, 1))
+    throw refuse(
+      "samplesPerItem",
+      samplesPerItem,
+      "a whole number of 1 or more",
+      "Count the rows of one item.",
+    );
 }
 
 function checkNeeds(evaluation: AnyEvaluation, model: EvaluableModel, where: string): void {

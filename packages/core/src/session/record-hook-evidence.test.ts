@@ -158,6 +158,28 @@ test("what a hook disturbed stands in the next snapshot of its callback", async 
   ]);
 });
 
+test("a hook that disturbs at every step is told of once, and is one entry of the next snapshot", async () => {
+  const { toy, guards, callback } = drawingTraining((draw) =>
+    Object.assign(healthy("toy", 3), { onStepBegin: draw }),
+  );
+  const options = toy.options([callback], { guards, onBrokenReceipt: "record" });
+  await withSession(options, async (session) => {
+    for (let step = 1; step <= 10; step++) {
+      await session.stepBegin();
+      await session.stepEnd();
+    }
+  });
+  const entries = (await toy.store.list()).map(({ step, receipt }) => [
+    step,
+    ...receipt.filter(({ part }) => part === "dropout").flatMap(({ note }) => note ?? []),
+  ]);
+  const by = (step: number) =>
+    `by onStepBegin of callback "toy" at step ${step}, and 5 times in all up to step`;
+  // Before steps 1 to 5 and 6 to 10, seen with 0 to 4 and 5 to 9 steps done.
+  expect(entries).toEqual([[0], [5, `${by(0)} 4`], [10, `${by(5)} 9`]]);
+  expect(toy.warnings().length).toBe(1);
+});
+
 test('a hook that disturbs, "throw": out of the call in which it happened', async () => {
   const { toy, guards, callback } = drawingTraining(drawsInHook("rogue"));
   const running = withSession(toy.options([callback], { guards, onBrokenReceipt: "throw" }), train(toy));

@@ -2,6 +2,7 @@ import { messageOf } from "../message-of.ts";
 import { keyText } from "../snapshots/order.ts";
 import type { Evidence } from "../snapshots/schema.ts";
 import { commit, rowsOf } from "./commit.ts";
+import { takeHookEvidence } from "./hook-evidence.ts";
 import { recordOf } from "./new-record.ts";
 import { isBroken } from "./run-guarded.ts";
 import type { Run } from "./run.ts";
@@ -11,7 +12,8 @@ import type { Run } from "./run.ts";
  * the callback's record of this step; a disturbance of training makes one where there is none.
  */
 export async function recordHookEvidence(run: Run): Promise<void> {
-  for (const [callback, evidence] of run.hookEvidence) {
+  for (const callback of run.hookEvidence.keys()) {
+    const evidence = takeHookEvidence(run, callback);
     const key = { phase: run.phase, id: callback.id, step: run.progress.step };
     const existing = run.records.isSettled(key) ? run.records.get(key) : null;
     if (existing === null) {
@@ -29,7 +31,6 @@ export async function recordHookEvidence(run: Run): Promise<void> {
       );
     }
   }
-  run.hookEvidence.clear();
 }
 
 async function makeRecord(

@@ -58,7 +58,8 @@ export async function adopt(run: Run, found: Snapshot, firing: Firing, by: Train
   if (found.status === "grading") await goOnGrading(run, rows === null ? found : place, by);
 }
 
-async function readRows(run: Run, snapshot: Snapshot, then: string): Promise<readonly Row[] | null> {
+/** The rows of a record; null where they cannot be read, which is warned of with what is done `then`. */
+export async function readRows(run: Run, snapshot: Snapshot, then: string): Promise<readonly Row[] | null> {
   try {
     return await rowsOf(run, snapshot);
   } catch (error) {
@@ -89,7 +90,7 @@ async function goOnGrading(run: Run, snapshot: Snapshot, by: TrainerCallback | n
     );
     return;
   }
-  const look = lookOf(run, snapshot, evaluation, null);
+  const look = lookOf(run, snapshot, null);
   // What the comparison may spend was settled when it was measured.
   const alpha = spentBy(snapshot) ?? look.alpha;
   const base: Snapshot = { ...snapshot, status: snapshot.reason === null ? "complete" : "partial" };
@@ -114,11 +115,16 @@ export async function supersedeUnsettled(run: Run): Promise<void> {
       snapshot.step > run.progress.step
         ? `the phase ended at step ${run.progress.step}`
         : "no threshold at this step was crossed again";
-    try {
-      await run.store.supersede(snapshot, why);
-      run.records.remove(snapshot);
-    } catch (error) {
-      run.telling.warn("store", `could not set ${keyText(snapshot)} aside: ${messageOf(error)}`);
-    }
+    await setAside(run, snapshot, why);
+  }
+}
+
+/** Sets a record aside that does not stand for this training; where the store refuses, it stays, with a warning. */
+export async function setAside(run: Run, snapshot: Snapshot, why: string): Promise<void> {
+  try {
+    await run.store.supersede(snapshot, why);
+    run.records.remove(snapshot);
+  } catch (error) {
+    run.telling.warn("store", `could not set ${keyText(snapshot)} aside: ${messageOf(error)}`);
   }
 }

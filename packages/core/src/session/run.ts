@@ -2,6 +2,7 @@ import type { MeasureRequest, TrainerCallback } from "../callback/types.ts";
 import type { AnyEvaluation, Row } from "../evaluation/types.ts";
 import { mathRandomGuard } from "../guard/randomness.ts";
 import type { Guard } from "../guard/types.ts";
+import type { Json } from "../json.ts";
 import { messageOf } from "../message-of.ts";
 import type { Progress } from "../schedule/types.ts";
 import type { Evidence, Snapshot, SnapshotStore } from "../snapshots/schema.ts";
@@ -29,6 +30,13 @@ export interface Finished {
   readonly failure: { readonly by: TrainerCallback | null; readonly error: unknown } | null;
 }
 
+/** What one guard saw one hook do since the last snapshot of its callback: the first time, and how often since. */
+export interface HookEvidence {
+  readonly first: Evidence;
+  readonly times: number;
+  readonly lastStep: number;
+}
+
 /** A snapshot on its way to the store. */
 export interface Unwritten {
   readonly snapshot: Snapshot;
@@ -53,6 +61,7 @@ export interface Run {
   /** Those that are entered round hooks as well. */
   readonly hookGuards: readonly Guard[];
   readonly telling: Telling;
+  /** Aborted where measuring must end, for either reason. */
   readonly signal: AbortSignal;
   readonly clock: () => number;
   readonly now: () => string;
@@ -66,6 +75,10 @@ export interface Run {
   isMeasuring: boolean;
   queue: Asked[];
   stop: string | null;
+  /** Progress before the first measurement that an abort cut off; null where none was. */
+  owedSince: Progress | null;
+  /** What a guard saw disturbed, where that ends training. */
+  brokenReceipt: string | null;
   save: string | null;
   /** Told to the loop at the end of the call that met it. */
   toThrow: unknown;
@@ -74,9 +87,13 @@ export interface Run {
   /** Evaluations of optional callbacks whose data is missing, and why. */
   readonly unavailable: Map<AnyEvaluation, string>;
   /** What guards saw hooks disturb, by callback, until a snapshot of that callback takes it. */
-  readonly hookEvidence: Map<TrainerCallback, Evidence[]>;
-  /** Callback and guard of each advisory disturbance that was warned of: a leak is one at every step. */
-  readonly toldAdvisories: Set<string>;
+  readonly hookEvidence: Map<TrainerCallback, Map<string, HookEvidence>>;
+  /** Callback, guard and hook of each disturbance that was warned of. */
+  readonly toldHooks: Set<string>;
+  /** Ids of which it was said that no earlier snapshot can be compared with. */
+  readonly toldIncomparable: Set<string>;
+  /** What each callback gave last for a checkpoint. */
+  readonly states: Map<string, Json>;
   /** Numbers that hooks reported, for the loggers. */
   reported: Readonly<Record<string, number>>[];
   /** Snapshots that the hooks have not been told of. */
@@ -87,6 +104,8 @@ export interface Run {
   writing: Promise<void>;
   /** The last grading of each callback id: those of one id are graded in order. */
   readonly gradings: Map<string, Promise<void>>;
+  /** Aborted where `close` is called in the middle of another call. */
+  readonly endMeasuring: AbortController;
   /** Aborted at `close` when time is up. */
   readonly endGrading: AbortController;
   /** Aborted where grading must end, for either reason. */
@@ -100,7 +119,8 @@ export interface Run {
 
 export function createRun(options: SessionOptions): Run {
   const phase = options.phase ?? "train";
-  const signal = options.signal ?? new AbortController().signal;
+  const given = options.signal === undefined ? [] : [options.signal];
+  const endMeasuring = new AbortController();
   const endGrading = new AbortController();
   // The session's own guard is outermost, so that guards given may draw from `Math.random` as well.
   const guards = [mathRandomGuard(), ...(options.guards ?? [])];
@@ -112,7 +132,7 @@ export function createRun(options: SessionOptions): Run {
     guards,
     hookGuards: guards.filter(({ around }) => around === "hooks"),
     telling: telling(options.loggers ?? []),
-    signal,
+    signal: AbortSignal.any([...given, endMeasuring.signal]),
     clock: options.clock ?? (() => performance.now() / 1000),
     now: options.now ?? (() => new Date().toISOString()),
     store: storeOf(options.run),
@@ -129,19 +149,24 @@ export function createRun(options: SessionOptions): Run {
     isMeasuring: true,
     queue: [],
     stop: null,
+    owedSince: null,
+    brokenReceipt: null,
     save: null,
     toThrow: null,
     prepared: new Map(),
     unavailable: new Map(),
     hookEvidence: new Map(),
-    toldAdvisories: new Set(),
+    toldHooks: new Set(),
+    toldIncomparable: new Set(),
+    states: new Map(),
     reported: [],
     finished: [],
     unwritten: [],
     writing: Promise.resolve(),
     gradings: new Map(),
+    endMeasuring,
     endGrading,
-    gradingSignal: AbortSignal.any([signal, endGrading.signal]),
+    gradingSignal: AbortSignal.any([...given, endGrading.signal]),
     windowSeconds: 0,
     windowOpenedAt: null,
     origin: 0,

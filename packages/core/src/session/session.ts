@@ -1,4 +1,5 @@
 import { PeriodicEvalError } from "../errors.ts";
+import { isCount } from "../is-count.ts";
 import type { Awaitable, Json } from "../json.ts";
 import { messageOf } from "../message-of.ts";
 import { advance } from "../schedule/crossings.ts";
@@ -6,9 +7,9 @@ import type { Progress } from "../schedule/types.ts";
 import { begin } from "./begin.ts";
 import { close } from "./close.ts";
 import { writeBeforeSave } from "./commit.ts";
-import { callHooks, tellError, tellFinished } from "./hooks.ts";
+import { callHooks, stateOf, tellError, tellFinished } from "./hooks.ts";
 import { drive, wait, type Flow } from "./maybe-async.ts";
-import { checkMaxSteps, checkSessionOptions, isCount } from "./options.ts";
+import { checkMaxSteps, checkSessionOptions } from "./options.ts";
 import { supersedeUnsettled } from "./resume.ts";
 import { abortReason, createRun, secondsOf, type Run } from "./run.ts";
 import type { Control, Session, SessionOptions, SessionState, StepEnd } from "./types.ts";
@@ -26,9 +27,12 @@ const nothingLater: Promise<Control> = Promise.resolve(nothing);
 export function openSession(options: SessionOptions): Session {
   checkSessionOptions(options);
   const run = createRun(options);
-  let stage: "new" | "begun" | "ended" | "closed" = "new";
+  let stage: "new" | "begun" | "ended" = "new";
+  let closing: Promise<void> | null = null;
   /** The call that is being answered; a session answers one at a time. */
   let busyWith: string | null = null;
+  /** Settles when it is answered, where it waits for something. */
+  let answering: Promise<unknown> = Promise.resolve();
   let isInEpoch = false;
 
   /** Runs a call to its end, without a turn of the event loop where it waits for nothing. */
@@ -40,10 +44,12 @@ export function openSession(options: SessionOptions): Session {
         "one call at a time",
         `Await session.${busyWith}().`,
       );
-    if (stage === "closed")
+    if (closing !== null)
       throw misuse(name, "a call after close", "an open session", "Open another session.");
     busyWith = name;
-    return drive(answered(flow()));
+    const answer = drive(answered(flow()));
+    if (answer instanceof Promise) answering = answer.catch(() => undefined);
+    return answer;
   }
 
   function* answered<T>(flow: Flow<T>): Flow<T> {
@@ -58,6 +64,14 @@ export function openSession(options: SessionOptions): Session {
     }
   }
 
+  async function closeNow(): Promise<void> {
+    if (busyWith !== null) {
+      run.endMeasuring.abort(new Error("the session was closed"));
+      await answering;
+    }
+    await close(run, stage !== "new");
+  }
+
   function* beginFlow(maxSteps: number | null | undefined, isLate: boolean): Flow<void> {
     if (stage !== "new") return;
     if (maxSteps !== undefined) checkMaxSteps("session.begin maxSteps", maxSteps);
@@ -70,7 +84,7 @@ export function openSession(options: SessionOptions): Session {
       for (const { id } of run.queue) {
         run.telling.warn(
           `session of phase "${run.phase}"`,
-          `"${id}" is measured for the start after the first step: call session.begin() before training`,
+          `"${id}" is measured for step ${run.progress.step} after the step that follows: call session.begin() before training`,
         );
       }
     } else {
@@ -127,11 +141,18 @@ export function openSession(options: SessionOptions): Session {
     yield* wait(writeBeforeSave(run));
     const callbacks: Record<string, Json> = {};
     for (const callback of run.callbacks) {
-      const state = callback.state?.();
+      const state = yield* stateOf(run, callback);
       if (state !== undefined) callbacks[callback.id] = state;
     }
-    const { phase, progress, runStepOffset, windowSeconds } = run;
-    return { phase, progress: { ...progress, ended: false }, runStepOffset, callbacks, windowSeconds };
+    const { phase, progress, runStepOffset, windowSeconds, owedSince } = run;
+    return {
+      phase,
+      progress: { ...progress, ended: false },
+      runStepOffset,
+      callbacks,
+      windowSeconds,
+      ...(owedSince !== null && { owedSince: { ...owedSince, ended: false } }),
+    };
   }
 
   function* endFlow(): Flow<void> {
@@ -171,6 +192,9 @@ export function openSession(options: SessionOptions): Session {
     get progress(): Progress {
       return run.progress;
     },
+    get brokenReceipt(): string | null {
+      return run.brokenReceipt;
+    },
     async begin(known = {}) {
       return call("begin", function* () {
         yield* beginFlow(known.maxSteps, false);
@@ -197,10 +221,10 @@ export function openSession(options: SessionOptions): Session {
     end: async () => call("end", endFlow),
     fail: async (error) => call("fail", () => failFlow(error)),
     async close() {
-      if (stage === "closed") return;
-      const hadBegun = stage !== "new";
-      stage = "closed";
-      await close(run, hadBegun);
+      // The first call tells what went wrong.
+      if (closing !== null) return closing.catch(() => undefined);
+      closing = closeNow();
+      return closing;
     },
   };
 }
@@ -252,11 +276,11 @@ function stepOf(run: Run, at: StepEnd): Progress {
       "Count completed optimizer steps of this phase.",
     );
   }
-  if (!(epoch >= progress.epoch)) {
+  if (!(Number.isFinite(epoch) && epoch >= progress.epoch)) {
     throw misuse(
       "stepEnd",
       `epoch ${epoch} after epoch ${progress.epoch}`,
-      "numbers that do not fall",
+      "finite numbers that do not fall",
       "Count completed passes over the data.",
     );
   }

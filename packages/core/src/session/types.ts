@@ -14,6 +14,11 @@ export interface SessionState {
   readonly callbacks: Readonly<Record<string, Json>>;
   /** Seconds that training stood still so far; `progress.elapsedSeconds` leaves them out. */
   readonly windowSeconds: number;
+  /**
+   * Progress before the first measurement that an abort cut off, left out where none was: what was crossed since then is
+   * crossed again when the session is resumed.
+   */
+  readonly owedSince?: Progress;
 }
 
 /** Receives what happens; one that throws is recorded and never stops training. */
@@ -49,6 +54,10 @@ export interface SessionOptions {
   readonly maxSteps: number | null;
   /** Default `"42"`. All randomness of measuring is derived from it. */
   readonly seed?: string;
+  /**
+   * What is measured. A function is called once before step 1, for the checks, and once for each window, of which all
+   * measurements see the model it gave; the session disposes of none.
+   */
   readonly model: EvaluableModel | ((at: Progress) => Awaitable<EvaluableModel>);
   readonly callbacks: readonly TrainerCallback[];
   readonly guards?: readonly Guard[];
@@ -99,6 +108,11 @@ export interface StepEnd {
 export interface Session {
   readonly phase: string;
   readonly progress: Progress;
+  /**
+   * What a guard saw disturbed, which ends training; null where nothing was, or `onBrokenReceipt` is not `"stop"`. The
+   * weights are then no longer those that training made: no checkpoint should be written of them, nor trained on.
+   */
+  readonly brokenReceipt: string | null;
   begin(known?: { readonly maxSteps?: number | null }): Promise<Control>;
   stepBegin(): Promise<void>;
   stepEnd(at?: StepEnd): Promise<Control>;
@@ -111,5 +125,11 @@ export interface Session {
   save(): Promise<SessionState>;
   end(): Promise<void>;
   fail(error: unknown): Promise<void>;
+  /**
+   * Ends grading, writes what is left to write, closes callbacks, loggers and the store. May be called at any time: a
+   * call that is not done is waited for, its measurement cut off as by an abort.
+   *
+   * @throws PeriodicEvalError `store` where snapshots could not be written to the last.
+   */
   close(): Promise<void>;
 }

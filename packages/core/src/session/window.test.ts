@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { PeriodicCallback } from "../callback/periodic.ts";
 import type { TrainerCallback } from "../callback/types.ts";
 import { PeriodicEvalError } from "../errors.ts";
+import type { AnyEvaluation } from "../evaluation/types.ts";
 import type { Guard, GuardContext } from "../guard/types.ts";
 import { everyPercent } from "../schedule/triggers.ts";
 import { fakeGuard } from "../testing/fake-guard.ts";
@@ -123,6 +124,66 @@ test("Math.random is the same seeded stream in every run, and training's own is 
   expect(new Set(first.numbers).size).toBe(3);
   expect(first.note).toBe("served 1 draw from a seeded stream");
   expect(await drawn()).toEqual(first);
+});
+
+test("nothing that evaluations and callbacks bring draws training's numbers, and what they draw repeats", async () => {
+  const native = Math.random;
+  let ofTraining = 0;
+  Math.random = () => {
+    ofTraining += 1;
+    return native();
+  };
+  try {
+    const drawn = async () => {
+      const toy = toyTraining();
+      const numbers: number[] = [];
+      const draw = () => void numbers.push(Math.random());
+      const plain = toyEvaluation({ graded: true });
+      const evaluation: AnyEvaluation = {
+        ...plain,
+        items: (model: never) => (draw(), plain.items(model)),
+        provenance: () => (draw(), 1),
+        metrics: (kit) => (draw(), plain.metrics(kit)),
+        plainKeys: () => (draw(), {}),
+      };
+      const callback = Object.assign(new PeriodicCallback(evaluation, { schedule: [] }), {
+        restore: draw,
+        state: () => (draw(), 1),
+        onError: draw,
+        onLog() {
+          throw new Error("for onError");
+        },
+      });
+      const model = () => (draw(), toy.model);
+      await withSession(toy.options([callback], { model }), async (session) => {
+        await session.stepEnd({ metrics: {} });
+        await session.save();
+      });
+      return numbers;
+    };
+    const first = await drawn();
+    expect(ofTraining).toBe(0);
+    expect(new Set(first).size).toBeGreaterThan(5);
+    expect(await drawn()).toEqual(first);
+  } finally {
+    Math.random = native;
+  }
+});
+
+test("the model of a step is asked for once a window, and all measurements see that one", async () => {
+  const toy = toyTraining();
+  const asked: number[] = [];
+  const seen: unknown[] = [];
+  const model = ({ step }: { readonly step: number }) => {
+    asked.push(step);
+    return { ...toy.model, identity: { ...toy.model.identity, name: `model ${asked.length}` } };
+  };
+  await withSession(toy.options([healthy("a", 2), healthy("b", 3)], { model }), train(toy));
+  for (const { step, provenance } of await toy.store.list())
+    seen.push([step, (provenance.model as { name: string }).name]);
+  // The first for the checks before step 1.
+  expect(asked).toEqual([0, 0, 5, 10]);
+  expect(seen).toEqual([0, 5, 10].flatMap((step, at) => [1, 2].map(() => [step, `model ${at + 2}`])));
 });
 
 test("evidence of one measurement is offered to the guard as what stood before the next", async () => {

@@ -1,17 +1,21 @@
+import { withSeededRandom } from "../guard/randomness.ts";
 import { messageOf } from "../message-of.ts";
+import type { EvaluableModel } from "../model/types.ts";
 import { seedOf } from "../random/streams.ts";
 import { describeCrossing } from "../schedule/triggers.ts";
 import type { Evidence, Snapshot } from "../snapshots/schema.ts";
 import { recordRows } from "./background.ts";
 import { disturbed } from "./broken-receipt.ts";
+import { rowsOwed } from "./checked-rows.ts";
 import { commit } from "./commit.ts";
 import { lookOf } from "./compare.ts";
+import { takeHookEvidence } from "./hook-evidence.ts";
 import { tellFinished } from "./hooks.ts";
 import { drive } from "./maybe-async.ts";
 import { measureOnce, type Measured } from "./measure-once.ts";
 import { recordOf, type Firing } from "./new-record.ts";
 import { modelOf, prepare, whereOf, type Prepared } from "./preflight.ts";
-import { adopt, whyNotAdopted } from "./resume.ts";
+import { adopt, readRows, setAside, whyNotAdopted } from "./resume.ts";
 import { isBroken } from "./run-guarded.ts";
 import { abortReason, secondsOf, type Asked, type Run } from "./run.ts";
 
@@ -28,19 +32,28 @@ interface Ready {
  */
 export async function runWindow(run: Run): Promise<void> {
   run.windowOpenedAt = run.clock();
+  let given: Promise<EvaluableModel> | null = null;
+  const model = () => (given ??= modelOf(run));
   try {
-    while (run.queue.length > 0) await measureAll(run, run.queue.splice(0));
+    // Items and metrics are asked for outside the guards: they too must leave training's numbers alone.
+    await withSeededRandom(seedOf(run.seed, run.phase, "window", run.progress.step), async () => {
+      while (run.queue.length > 0) await measureAll(run, run.queue.splice(0), model);
+    });
   } finally {
     run.windowSeconds += run.clock() - run.windowOpenedAt;
     run.windowOpenedAt = null;
   }
 }
 
-async function measureAll(run: Run, queue: readonly Asked[]): Promise<void> {
+async function measureAll(
+  run: Run,
+  queue: readonly Asked[],
+  model: () => Promise<EvaluableModel>,
+): Promise<void> {
   const ready: Ready[] = [];
   for (const asked of queue) {
     if (isRecorded(run, asked)) continue;
-    ready.push({ asked, firing: firingOf(run, asked), prepared: await prepareAsked(run, asked) });
+    ready.push({ asked, firing: firingOf(run, asked), prepared: await prepareAsked(run, asked, model) });
   }
   const size = ({ prepared }: Ready) => ("items" in prepared ? prepared.items.length : 0);
   ready.sort((a, b) => size(a) - size(b));
@@ -48,14 +61,18 @@ async function measureAll(run: Run, queue: readonly Asked[]): Promise<void> {
   let justLeft: readonly Evidence[] = [];
   let broken: string | null = null;
   for (const one of ready) {
-    const skipped = broken ?? run.unavailable.get(one.asked.evaluation) ?? abortReason(run);
+    const skipped = broken ?? run.unavailable.get(one.asked.evaluation) ?? null;
+    if (skipped === null && run.signal.aborted) {
+      await leaveOwed(run, one);
+      continue;
+    }
     if (skipped !== null) {
       // A record of this step, partial or failed, tells more than that there was no second try.
       if (isSettled(run, one.firing)) continue;
       await record(run, one, {
         status: "skipped",
         reason: skipped,
-        receipt: takeHookEvidence(run, one.asked),
+        receipt: takeHookEvidence(run, one.asked.by),
       });
       continue;
     }
@@ -78,10 +95,14 @@ function isRecorded(run: Run, { id }: Asked): boolean {
   return status === "complete" || status === "grading";
 }
 
-async function prepareAsked(run: Run, { evaluation, on = "model", by }: Asked): Promise<Ready["prepared"]> {
+async function prepareAsked(
+  run: Run,
+  { evaluation, on = "model", by }: Asked,
+  model: () => Promise<EvaluableModel>,
+): Promise<Ready["prepared"]> {
   if (run.unavailable.has(evaluation) || run.signal.aborted) return { error: null };
   try {
-    return await prepare(run, await modelOf(run), evaluation, on, whereOf(by, evaluation));
+    return await prepare(run, await model(), evaluation, on, whereOf(by, evaluation));
   } catch (error) {
     return { error };
   }
@@ -99,7 +120,7 @@ function firingOf(run: Run, { id, evaluation, crossed, on = "model" }: Asked): F
 async function fire(run: Run, one: Ready, justLeft: readonly Evidence[]): Promise<readonly Evidence[]> {
   const { asked, firing, prepared } = one;
   if (!("items" in prepared)) {
-    await recordFailure(run, one, prepared.error, takeHookEvidence(run, asked));
+    await recordFailure(run, one, prepared.error, takeHookEvidence(run, asked.by));
     return [];
   }
   const existing = unsettled(run, firing);
@@ -132,12 +153,19 @@ async function fire(run: Run, one: Ready, justLeft: readonly Evidence[]): Promis
     await adopt(run, existing!, firing, asked.by);
     return measured.receipt;
   }
-  const receipt = [...measured.receipt, ...takeHookEvidence(run, asked)];
+  const owed = rowsOwed(asked.evaluation, prepared);
+  const isWhole = measured.kind === "measured" && measured.rows.length >= owed;
+  // What a guard saw must be told, whatever became of the measurement.
+  if (run.signal.aborted && !isWhole && !measured.receipt.some(isBroken)) {
+    await leaveOwed(run, one);
+    return measured.receipt;
+  }
+  const receipt = [...measured.receipt, ...takeHookEvidence(run, asked.by)];
   if (measured.kind === "failed") {
     await recordFailure(run, one, measured.error, receipt, measured);
     return measured.receipt;
   }
-  const partial = whyPartial(run, measured.rows.length, prepared.items.length);
+  const partial = isWhole ? null : whyPartial(run, measured.rows.length, owed);
   const base = recordOf(firing, {
     status: partial === null ? "complete" : "partial",
     reason: partial,
@@ -146,7 +174,7 @@ async function fire(run: Run, one: Ready, justLeft: readonly Evidence[]): Promis
     receipt,
     timing: timingOf(run, measured, measured.rows.length),
   });
-  const look = lookOf(run, base, asked.evaluation, asked.plannedLooks ?? null);
+  const look = lookOf(run, base, asked.plannedLooks ?? null);
   await recordRows(
     run,
     { base, rows: measured.rows, evaluation: asked.evaluation, by: asked.by, look },
@@ -155,10 +183,24 @@ async function fire(run: Run, one: Ready, justLeft: readonly Evidence[]): Promis
   return measured.receipt;
 }
 
-function whyPartial(run: Run, rows: number, items: number): string | null {
-  if (rows >= items) return null;
+function whyPartial(run: Run, rows: number, owed: number): string {
   const aborted = abortReason(run);
-  return `${aborted === null ? "" : `${aborted}; `}${rows} of ${items} items`;
+  return `${aborted === null ? "" : `${aborted}; `}${rows} of ${owed} rows`;
+}
+
+/**
+ * What an abort cuts off leaves no record, so that what asked for it is crossed again when the run is resumed, on the
+ * weights of this step.
+ */
+async function leaveOwed(run: Run, { asked, firing }: Ready): Promise<void> {
+  run.owedSince ??= run.previous ?? run.progress;
+  run.telling.warn(
+    `callback "${asked.by.id}"`,
+    `"${asked.id}" is not measured at step ${run.progress.step} (${abortReason(run)}): it is when the run is resumed`,
+  );
+  // A run resumed at this step would take what a longer training left for this one's.
+  const left = unsettled(run, firing);
+  if (left !== null) await setAside(run, left, "an abort cut off its being measured anew");
 }
 
 async function recordFailure(
@@ -192,25 +234,38 @@ async function record(
   changes: Partial<Snapshot> & Pick<Snapshot, "status" | "reason">,
   error?: unknown,
 ): Promise<void> {
-  const stale = unsettled(run, firing) === null ? null : `measured anew, and then ${changes.status}`;
   const failure = error === undefined ? null : { by: asked.by, error };
-  await commit(run, recordOf(firing, changes), [], { stale, failure });
+  const stale = `measured anew, and then ${changes.status}`;
+  const earlier = run.records.get(keyOf(firing));
+  if (earlier !== null && isSettled(run, firing)) {
+    const rows = await readRows(run, earlier, "so it is set aside");
+    if (rows === null) return commit(run, recordOf(firing, changes), [], { stale, failure });
+    if (rows.length > 0) {
+      // Half a measurement tells more than a second one that gave none.
+      const kept = {
+        ...earlier,
+        crossed: [...firing.crossed],
+        reason: [earlier.reason, `${stale}: ${changes.reason}`].filter(Boolean).join("; "),
+        receipt: [...earlier.receipt, ...(changes.receipt ?? [])],
+      };
+      return commit(run, kept, rows, { failure });
+    }
+  }
+  await commit(run, recordOf(firing, changes), [], {
+    stale: unsettled(run, firing) === null ? null : stale,
+    failure,
+  });
 }
 
-function isSettled(run: Run, { phase, id, at }: Firing): boolean {
-  return run.records.isSettled({ phase, id, step: at.step });
+const keyOf = ({ phase, id, at }: Firing) => ({ phase, id, step: at.step });
+
+function isSettled(run: Run, firing: Firing): boolean {
+  return run.records.isSettled(keyOf(firing));
 }
 
 /** A record of this key that a training left which was cut off. */
 function unsettled(run: Run, firing: Firing): Snapshot | null {
-  const { phase, id, at } = firing;
-  return isSettled(run, firing) ? null : run.records.get({ phase, id, step: at.step });
-}
-
-function takeHookEvidence(run: Run, { by }: Asked): Evidence[] {
-  const evidence = run.hookEvidence.get(by) ?? [];
-  run.hookEvidence.delete(by);
-  return evidence;
+  return isSettled(run, firing) ? null : run.records.get(keyOf(firing));
 }
 
 function timingOf(

@@ -8,4 +8,4 @@ export { readRun, type PhaseRecord, type RunRecord, type Series, type SeriesPoin
 export { summarizeReceipt, type ReceiptSummary } from "./receipt.ts";
 export type { RunProblem } from "./scan.ts";
 export { snapshotSchema } from "./schema.ts";
-export { appendLines, readLines, readTextFile, writeWhole, type Content } from "./whole-file.ts";
+export { appendLines, readLines, readTextFile, storeError, writeWhole, type Content } from "./whole-file.ts";

@@ -1,3 +1,4 @@
+import { shown } from "../check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { snapshotSchema, type Snapshot } from "./schema.ts";
 
@@ -13,7 +14,7 @@ export function parseSnapshot(value: unknown, where = "snapshot"): Snapshot {
   throw new PeriodicEvalError({
     code: "store",
     where: field === "" ? where : `${where}: ${field}`,
-    got: shorten(JSON.stringify(at(value, issue?.path ?? [])) ?? "nothing"),
+    got: shorten(shown(at(value, issue?.path ?? []))),
     expected: issue?.message ?? "a snapshot",
     fix: "Compare it with the published JSON Schema (@periodic-eval/core/schema.json).",
     cause: result.error,

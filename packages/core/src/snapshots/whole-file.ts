@@ -149,15 +149,24 @@ const fixes: Readonly<Record<string, string>> = {
   EEXIST: "Move that file away, or choose another run folder.",
 };
 
-/** The store's error for a failed file operation; one that is already an error of ours passes through. */
-export function storeError(path: string, error: unknown): unknown {
-  const code = errnoOf(error);
+/**
+ * The `store` error for a failed file operation: path, reason in words, what to do. One that is already an error of ours
+ * passes through.
+ *
+ * @param expected what should have been there; a file by default.
+ */
+export function storeError(
+  path: string,
+  error: unknown,
+  expected = "a file that can be read and written",
+): PeriodicEvalError {
   if (PeriodicEvalError.is(error)) return error;
+  const code = errnoOf(error);
   return new PeriodicEvalError({
     code: "store",
     where: path,
     got: code === null ? messageOf(error) : `${code} (${reasons[code] ?? messageOf(error)})`,
-    expected: "a file that can be read and written",
+    expected,
     fix: fixes[code ?? ""] ?? "Check the folder and its disk, then resume the run.",
     cause: error,
   });

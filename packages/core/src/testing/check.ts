@@ -1,3 +1,5 @@
+import { jsonFault } from "../json.ts";
+
 /** One named check of a conformance suite; `run` rejects where it fails. */
 export interface Check {
   readonly name: string;
@@ -27,15 +29,8 @@ export async function expectRejects(work: () => unknown, what: string): Promise<
 
 /** Throws where a value would come back from JSON as another one; an object's undefined fields may get lost. */
 export function expectJson(value: unknown, what: string): void {
-  if (value === null || typeof value === "string" || typeof value === "boolean" || Number.isFinite(value))
-    return;
-  const isPlain =
-    typeof value === "object" &&
-    [Object.prototype, Array.prototype, null].includes(Object.getPrototypeOf(value) as object);
-  if (!isPlain) throw new Error(`${what}: JSON cannot hold a ${typeof value}`);
-  for (const [name, inner] of Object.entries(value)) {
-    if (inner !== undefined || Array.isArray(value)) expectJson(inner, `${what}.${name}`);
-  }
+  const fault = jsonFault(value);
+  if (fault !== null) throw new Error(`${what}${fault.path}: JSON cannot hold ${fault.what}`);
 }
 
 /** A number as JSON would give it back, told apart from null: NaN and infinities stay what they are. */

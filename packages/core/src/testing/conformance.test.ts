@@ -214,6 +214,26 @@ describe("evaluation", () => {
       { grade: async (rows) => (rows as Row[]).map((row) => ({ ...row, at: new Date(0) })) },
       "grades a row to the row and more, and again the same",
     ],
+    [
+      "draws from Math.random when it grades",
+      { grade: async (rows) => (Math.random(), rows) },
+      "grades a row to the row and more, and again the same",
+    ],
+    [
+      "draws from Math.random in a metric",
+      { metrics: ({ mean }) => ({ noise: mean(() => Math.random()) }) },
+      "has metrics that stand on rows as JSON gives them back",
+    ],
+    [
+      "gives more rows than it says",
+      {
+        measure: async (...given) => {
+          const rows = await honest.measure(...(given as Parameters<typeof honest.measure>));
+          return rows.flatMap((row) => [1, 2].map((n) => ({ ...row, id: `${row.id} ${n}` })));
+        },
+      },
+      "measures the same again, with nothing from Math.random",
+    ],
     ["has no metric", { metrics: () => ({}) }, "has metrics that stand on rows as JSON gives them back"],
   ];
   it.each(mutants)("one that %s is caught", async (_, changes, name) => {

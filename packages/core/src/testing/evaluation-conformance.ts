@@ -53,6 +53,11 @@ export function evaluationConformance(
       const items = await itemsOf(evaluation, model);
       const rows = await withoutMathRandom(async () => measured(evaluation, model, items));
       expectDistinct(rows, "rows");
+      expectEqual(
+        rows.length,
+        (evaluation.samplesPerItem ?? 1) * items.length,
+        "rows, samplesPerItem for each item",
+      );
       expectEqual(await measured(evaluation, model, items), rows, "rows measured again");
       expectJson(rows, "rows");
     }),
@@ -83,7 +88,7 @@ export function evaluationConformance(
     check("grades a row to the row and more, and again the same", async (evaluation, model) => {
       if (evaluation.grade === undefined) return;
       const rows = await measured(evaluation, model, await itemsOf(evaluation, model));
-      const graded = await gradedOf(evaluation, rows);
+      const graded = await withoutMathRandom(async () => gradedOf(evaluation, rows));
       expectEqual(
         graded.map(({ id }) => id),
         rows.map(({ id }) => id),
@@ -105,7 +110,7 @@ export function evaluationConformance(
       );
       const metrics = evaluation.metrics(metricKit<Row>());
       expectThat(primaryMetric(metrics) !== null, "there is a metric");
-      const values = summarize(metrics, rows);
+      const values = await withoutMathRandom(() => summarize(metrics, rows));
       expectEqual(
         summarize(metrics, JSON.parse(JSON.stringify(rows)) as readonly Row[]),
         values,
@@ -119,7 +124,7 @@ export function evaluationConformance(
       for (const [name, { value, n }] of Object.entries(nothing)) {
         expectEqual([value, n], [null, 0], `${name} of no rows`);
       }
-      expectJson({ keys: evaluation.plainKeys?.(values, rows) }, "plain");
+      expectJson({ keys: await withoutMathRandom(() => evaluation.plainKeys?.(values, rows)) }, "plain");
       expectJson({ keys: evaluation.plainKeys?.(nothing, []) }, "of no rows, plain");
     }),
   ];

@@ -1,4 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
+import { checkKeys } from "../check-keys.ts";
+import { checkWord } from "../check-word.ts";
 import { createHasher, hashBytes } from "../random/hash.ts";
 import type { NamedWeight } from "./causal-lm.ts";
 
@@ -24,11 +26,15 @@ export interface FingerprintOptions {
  * and a change built to cancel in all six.
  *
  * Memory: nothing is kept; the largest weight is held twice for a moment where the backend downloads a copy.
+ *
+ * @throws PeriodicEvalError `config` for an unknown option or method.
  */
 export async function fingerprintWeights(
   weights: readonly NamedWeight[],
   options: FingerprintOptions = {},
 ): Promise<string> {
+  checkKeys("fingerprintWeights", options, ["method"]);
+  if (options.method !== undefined) checkFingerprint("fingerprintWeights method", options.method);
   const method = options.method ?? (hostBackends.includes(tf.getBackend()) ? "exact" : "approximate");
   const hasher = createHasher();
   const bytesOf = method === "exact" ? exactBytes : reducedBytes;
@@ -39,6 +45,11 @@ export async function fingerprintWeights(
   }
   const digest = hasher.digest();
   return method === "exact" ? digest : `approximate:${digest}`;
+}
+
+/** Another word must not quietly be the approximate method. */
+export function checkFingerprint(where: string, method: unknown): void {
+  checkWord(where, method, ["exact", "approximate"]);
 }
 
 async function exactBytes(tensor: tf.Tensor): Promise<Uint8Array> {

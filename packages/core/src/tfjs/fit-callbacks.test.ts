@@ -15,10 +15,11 @@ interface StubOptions {
   readonly onStepEnd?: (step: number) => Promise<void> | void;
   readonly stopAt?: number;
   readonly saveAt?: number;
+  readonly brokenReceipt?: string;
 }
 
 /** A session that keeps what it was told. */
-function stubSession({ onStepEnd, stopAt, saveAt }: StubOptions = {}): Session & {
+function stubSession({ onStepEnd, stopAt, saveAt, brokenReceipt }: StubOptions = {}): Session & {
   readonly told: string[];
   readonly ends: StepEnd[];
 } {
@@ -32,6 +33,7 @@ function stubSession({ onStepEnd, stopAt, saveAt }: StubOptions = {}): Session &
     told,
     ends,
     phase: "train",
+    brokenReceipt: brokenReceipt ?? null,
     get progress() {
       return { step: ends.length, maxSteps: null, epoch: 0, elapsedSeconds: 0, ended: false };
     },
@@ -179,6 +181,23 @@ describe("fitCallbacks", () => {
     await model.fit(x, y, { batchSize: 5, verbose: 0, callbacks: fitCallbacks(session, model, { save }) });
     expect(saved).toEqual([1]);
   });
+
+  it("hands over no state of weights that measuring has disturbed", async () => {
+    const model = languageModel();
+    const session = stubSession({ saveAt: 1, brokenReceipt: 'guard "weights"' });
+    const { x, y } = dataset();
+    const saved: string[] = [];
+    const save = () => void saved.push("weights");
+    await model.fit(x, y, { batchSize: 5, verbose: 0, callbacks: fitCallbacks(session, model, { save }) });
+    expect(saved).toEqual([]);
+  });
+});
+
+it("refuses an option that it does not know: saves would go unheard", () => {
+  const save = { onSave: () => undefined } as object;
+  expect(() => fitCallbacks(stubSession(), { stopTraining: false }, save)).toThrow(
+    'fitCallbacks: got the unknown option "onSave", expected one of save',
+  );
 });
 
 describe.each(["cpu", "wasm"])("a twin run on %s", (backend) => {

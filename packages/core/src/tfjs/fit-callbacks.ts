@@ -1,3 +1,4 @@
+import { checkKeys } from "../check-keys.ts";
 import type { Awaitable } from "../json.ts";
 import type { Control, Session, SessionState } from "../session/types.ts";
 
@@ -36,12 +37,15 @@ interface FitParams {
  * - Where `fitDataset` does not know its size, `maxSteps` is null until the first epoch ended.
  * - Layers forgets a stop asked for before the first batch; that batch is still trained, then training stops.
  * - A callback that throws skips `onTrainEnd`; `withSession` then calls `fail`.
+ *
+ * @throws PeriodicEvalError `config` for an unknown option.
  */
 export function fitCallbacks(
   session: Session,
   model: { stopTraining: boolean },
   options: FitCallbacksOptions = {},
 ): FitCallbacks {
+  checkKeys("fitCallbacks", options, ["save"]);
   let params: FitParams = {};
   let startStep = 0;
   let startEpoch = 0;
@@ -56,7 +60,8 @@ export function fitCallbacks(
     return startStep + (params.epochs - (firstEpoch ?? params.initialEpoch ?? 0)) * stepsPerEpoch;
   };
   const obey = async ({ stop, save }: Control): Promise<void> => {
-    if (save !== null && options.save) await options.save(await session.save());
+    const isSound = session.brokenReceipt === null;
+    if (save !== null && isSound && options.save) await options.save(await session.save());
     if (stop !== null) wantsStop = true;
     if (wantsStop) model.stopTraining = true;
   };

@@ -182,6 +182,77 @@ it("says what it does not observe", async () => {
   lm.dispose();
 });
 
+it("says nothing of weights that are not listed, though the optimizer's slots are", async () => {
+  await tf.setBackend("cpu");
+  const lm = tinyLM({ vocabSize: 8 });
+  const adam = tf.train.adam(0.01);
+  const variables = async (run: () => unknown) =>
+    (await around(tfjsGuards(lm.plain, adam), run)).find(({ part }) => part === "variables");
+  expect(await variables(() => change(lm.head, 0, () => 9))).toMatchObject({
+    intact: null,
+    note: /does not list its weights/,
+  });
+  const { slots } = optimizerState(adam);
+  expect(
+    await variables(() => tf.tidy(() => (slots[0]!.read() as tf.Variable).assign(tf.scalar(9)))),
+  ).toMatchObject({ intact: false });
+  lm.dispose();
+  adam.dispose();
+});
+
+it("says nothing of an optimizer whose state is out of sight, though its settings are seen", async () => {
+  await tf.setBackend("cpu");
+  class Lion extends tf.Optimizer {
+    readonly momenta = new Map<string, number>();
+    rate = 0.1;
+    static readonly className = "Lion";
+    override applyGradients(): void {}
+    getConfig() {
+      return {};
+    }
+    override getClassName() {
+      return "Lion";
+    }
+  }
+  const lm = tinyLM({ vocabSize: 8 });
+  const lion = new Lion();
+  const receipt = async (run: () => unknown) =>
+    (await around(tfjsGuards(lm, lion), run)).find(({ part }) => part === "optimizer")!;
+  expect(await receipt(() => lion.momenta.set("head", 1))).toMatchObject({
+    intact: null,
+    note: expect.stringContaining("shows no slots"),
+  });
+  expect(await receipt(() => (lion.rate = 0.2))).toMatchObject({ intact: false });
+  lm.dispose();
+});
+
+it("says how many slots of the optimizer it saw, none of RMSProp before the first step", async () => {
+  await tf.setBackend("cpu");
+  const lm = tinyLM({ vocabSize: 8 });
+  const rmsprop = tf.train.rmsprop(0.1);
+  const receipt = async () =>
+    (await around(tfjsGuards(lm, rmsprop), () => null)).find(({ part }) => part === "optimizer")!;
+  expect(await receipt()).toMatchObject({ intact: true, after: expect.stringContaining(" slots=0 ") });
+  rmsprop.minimize(() => tf.sum(tf.square(lm.head)), false, [lm.head]);
+  expect(await receipt()).toMatchObject({ intact: true, after: expect.stringContaining(" slots=2 ") });
+  lm.dispose();
+  rmsprop.dispose();
+});
+
+it("refuse a fingerprint that is none, and an unknown option", async () => {
+  const lm = tinyLM({ vocabSize: 8 });
+  expect(() => tfjsGuards(lm, undefined, { fingerprint: "Exact" as "exact" })).toThrow(
+    'tfjsGuards fingerprint: got "Exact", expected "exact" or "approximate". Write "exact".',
+  );
+  expect(() => tfjsGuards(lm, undefined, { method: "exact" } as object)).toThrow(
+    'tfjsGuards: got the unknown option "method"',
+  );
+  await expect(fingerprintWeights(lm.weights(), { method: "Exact" as "exact" })).rejects.toThrow(
+    'fingerprintWeights method: got "Exact"',
+  );
+  lm.dispose();
+});
+
 describe("optimizerState", () => {
   const slotsOf = (optimizer: tf.Optimizer): readonly string[] => {
     const variable = tf.variable(tf.ones([2]), true, undefined);
@@ -220,8 +291,12 @@ describe("optimizerState", () => {
 
   it("takes an optimizer that shows its slots", () => {
     const slot = { name: "m", read: () => tf.zeros([1]) };
-    expect(optimizerState({ slots: () => [slot] })).toEqual({ slots: [slot], numbers: [] });
-    expect(optimizerState({ slots: () => [], steps: 7 })).toEqual({ slots: [], numbers: [["steps", 7]] });
+    expect(optimizerState({ slots: () => [slot] })).toEqual({ slots: [slot], numbers: [], isWhole: true });
+    expect(optimizerState({ slots: () => [], steps: 7 })).toEqual({
+      slots: [],
+      numbers: [["steps", 7]],
+      isWhole: true,
+    });
   });
 });
 

@@ -1,8 +1,9 @@
 import * as tf from "@tensorflow/tfjs-core";
+import { checkKeys } from "../check-keys.ts";
 import type { Guard } from "../guard/types.ts";
 import { hashText } from "../random/hash.ts";
 import type { CausalLM, NamedWeight } from "./causal-lm.ts";
-import { type FingerprintOptions, fingerprintWeights } from "./fingerprint.ts";
+import { checkFingerprint, type FingerprintOptions, fingerprintWeights } from "./fingerprint.ts";
 import { type HasSlots, optimizerState } from "./optimizer-slots.ts";
 
 export interface TfjsGuardsOptions {
@@ -23,13 +24,17 @@ export interface TfjsGuardsOptions {
  * | `evaluation-mode` | windows | nothing: it leaves training mode and restores it |
  *
  * Guards hold no tensors. What none of them sees: a hook (not a window) that writes into a weight's buffer in place,
- * which tfjs has no call for.
+ * which tfjs has no call for. A guard that sees a part only reports a change it saw, and `null` where it saw none.
+ *
+ * @throws PeriodicEvalError `config` for an unknown option or fingerprint.
  */
 export function tfjsGuards(
   lm: CausalLM,
   optimizer?: tf.Optimizer | HasSlots,
   options: TfjsGuardsOptions = {},
 ): Guard[] {
+  checkKeys("tfjsGuards", options, ["fingerprint"]);
+  if (options.fingerprint !== undefined) checkFingerprint("tfjsGuards fingerprint", options.fingerprint);
   const guards = [tensorsGuard(), variablesGuard(lm, optimizer), modeGuard(lm), weightsGuard(lm, options)];
   if (optimizer) guards.push(optimizerGuard(optimizer, options));
   if (lm.enterEval) guards.push(evaluationModeGuard(() => lm.enterEval!()));
@@ -77,7 +82,12 @@ function variablesGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undef
           if (!before || !after)
             return unobserved("variables", "neither the model nor the optimizer lists its variables");
           const changed = assigned(before, after);
-          if (changed.length === 0) return { part: "variables", before: told, after: told, intact: true };
+          if (changed.length === 0) {
+            const note = "the model does not list its weights: only optimizer slots were looked at";
+            return lm.weights
+              ? { part: "variables", before: told, after: told, intact: true }
+              : { part: "variables", before: told, after: told, intact: null, note };
+          }
           const names = changed.length > 5 ? `${changed.slice(0, 5).join(", ")}, …` : changed.join(", ");
           return {
             part: "variables",
@@ -141,16 +151,21 @@ function weightsGuard(lm: CausalLM, { fingerprint }: TfjsGuardsOptions): Guard {
     "weights",
     async () =>
       lm.weights ? fingerprintWeights(lm.weights(), fingerprint && { method: fingerprint }) : null,
-    "the model does not list its weights",
+    () => (lm.weights ? null : "the model does not list its weights"),
   );
 }
 
 function optimizerGuard(optimizer: tf.Optimizer | HasSlots, { fingerprint }: TfjsGuardsOptions): Guard {
-  return observing("optimizer", async () => {
-    const { slots, numbers } = optimizerState(optimizer);
-    const told = numbers.map(([name, value]) => `${name}=${value}`).join(" ");
-    return `${await fingerprintWeights(slots, fingerprint && { method: fingerprint })} ${told}`.trimEnd();
-  });
+  return observing(
+    "optimizer",
+    async () => {
+      const { slots, numbers } = optimizerState(optimizer);
+      const told = numbers.map(([name, value]) => `${name}=${value}`);
+      const seen = await fingerprintWeights(slots, fingerprint && { method: fingerprint });
+      return [seen, `slots=${slots.length}`, ...told].join(" ");
+    },
+    () => (optimizerState(optimizer).isWhole ? null : "the optimizer shows no slots: give it slots()"),
+  );
 }
 
 /** Innermost, so that all other guards look at training's own mode. */
@@ -173,12 +188,10 @@ function evaluationModeGuard(enterEval: () => () => void): Guard {
 /**
  * A guard that looks at the same thing twice; null: there is nothing to look at. Between two measurements of a window
  * nothing else runs, so what it saw last is what stands before the next.
+ *
+ * @param gap why a change could have escaped it; null where none could
  */
-function observing(
-  name: string,
-  look: () => Promise<string | null>,
-  whyUnobserved = "not observable",
-): Guard {
+function observing(name: string, look: () => Promise<string | null>, gap: () => string | null): Guard {
   return {
     name,
     async enter({ justLeft }) {
@@ -187,10 +200,13 @@ function observing(
         before,
         async leave() {
           const after = await look();
-          if (before === null || after === null) return unobserved(name, whyUnobserved);
-          const isApproximate = after.startsWith("approximate:");
-          const note = isApproximate ? { note: "reductions on the device: see fingerprintWeights" } : {};
-          return { part: name, before, after, intact: before === after, ...note };
+          const isApproximate = after?.startsWith("approximate:") === true;
+          const how = isApproximate ? { note: "reductions on the device: see fingerprintWeights" } : {};
+          if (before !== after) return { part: name, before, after, intact: false, ...how };
+          const missing = gap();
+          return missing === null
+            ? { part: name, before, after, intact: true, ...how }
+            : { part: name, before, after, intact: null, note: missing };
         },
       };
     },

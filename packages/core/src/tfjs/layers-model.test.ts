@@ -89,6 +89,10 @@ describe("fromLayersModel", () => {
 
   it("refuses other shapes, stateful layers and an unknown length", () => {
     expect(() => fromLayersModel(model())).toThrow(/contextLength: got nothing/);
+    expect(() => fromLayersModel(model(), { contextLength: Number.NaN })).toThrow(/contextLength: got NaN/);
+    expect(() => fromLayersModel(model(), { context: 16 } as object)).toThrow(
+      'fromLayersModel: got the unknown option "context"',
+    );
     const flat = tf.sequential({ layers: [tf.layers.dense({ units: 2, inputShape: [3] })] });
     expect(() => fromLayersModel(flat)).toThrow(/inputs \[\?, 3\] and outputs \[\?, 2\]/);
     const stateful = tf.sequential({

@@ -1,5 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
+import { checkKeys, shown } from "../check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
+import { isCount } from "../is-count.ts";
 import type { CausalLM } from "./causal-lm.ts";
 
 /** What is needed of a `tf.Sequential` or functional `tf.LayersModel`, without the layers library at run time. */
@@ -34,9 +36,10 @@ export interface LayersModelOptions {
  * `trainable` and dropout rates, which a callback could leave changed.
  *
  * @throws PeriodicEvalError `model` for other shapes, for several inputs or outputs, and for stateful layers, whose state
- *   measuring would change; `config` where the context length is not known.
+ *   measuring would change; `config` for an unknown option, and where the context length is not known or no length.
  */
 export function fromLayersModel(model: LayersModel, options: LayersModelOptions = {}): CausalLM {
+  checkKeys("fromLayersModel", options, ["contextLength"]);
   const [input, output] = [model.inputs[0], model.outputs[0]];
   const vocabSize = output?.shape[2];
   if (
@@ -64,13 +67,13 @@ export function fromLayersModel(model: LayersModel, options: LayersModelOptions 
   }
   const fixedLength = input.shape[1] ?? null;
   const contextLength = options.contextLength ?? fixedLength;
-  if (contextLength === null) {
+  if (!isCount(contextLength, 1)) {
     throw new PeriodicEvalError({
       code: "config",
       where: "fromLayersModel contextLength",
-      got: "nothing, and an input shape without a length",
+      got: contextLength === null ? "nothing, and an input shape without a length" : shown(contextLength),
       expected: "the longest sequence in tokens",
-      fix: "Pass { contextLength }.",
+      fix: "Pass { contextLength }, a whole number.",
     });
   }
   const givesProbabilities = endsInSoftmax(output.sourceLayer);

@@ -13,6 +13,8 @@ export interface OptimizerState {
   readonly slots: readonly NamedWeight[];
   /** Settings and counters that are plain numbers: `learningRate`, `iterations_`. */
   readonly numbers: readonly (readonly [name: string, value: number])[];
+  /** False where nothing that could hold slots was found: they may be in private fields, a Map, or a closure. */
+  readonly isWhole: boolean;
 }
 
 /**
@@ -23,20 +25,29 @@ export interface OptimizerState {
 export function optimizerState(optimizer: tf.Optimizer | HasSlots): OptimizerState {
   if ("slots" in optimizer) {
     const { steps } = optimizer;
-    return { slots: optimizer.slots(), numbers: steps === undefined ? [] : [["steps", steps]] };
+    return {
+      slots: optimizer.slots(),
+      numbers: steps === undefined ? [] : [["steps", steps]],
+      isWhole: true,
+    };
   }
   const slots: NamedWeight[] = [];
   const numbers: [string, number][] = [];
+  let isWhole = false;
   for (const [field, value] of Object.entries(optimizer as object) as [string, unknown][]) {
     if (typeof value === "number") numbers.push([field, value]);
-    else if (value instanceof tf.Tensor) slots.push({ name: field, read: () => value });
-    else if (Array.isArray(value)) {
-      for (const entry of value.filter(isAccumulator)) {
+    else if (value instanceof tf.Tensor) {
+      isWhole = true;
+      slots.push({ name: field, read: () => value });
+    } else if (Array.isArray(value) && value.every(isAccumulator)) {
+      // Empty before the first step: RMSProp and Adagrad make them then.
+      isWhole = true;
+      for (const entry of value) {
         slots.push({ name: `${field}/${entry.originalName}`, read: () => entry.variable });
       }
     }
   }
-  return { slots, numbers };
+  return { slots, numbers, isWhole };
 }
 
 interface Accumulator {

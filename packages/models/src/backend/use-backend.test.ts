@@ -20,6 +20,12 @@ describe("useBackend", () => {
     expect(tf.getBackend()).toBe(tfBackend);
   });
 
+  it("refuses an option that it does not know: it would start another engine", async () => {
+    await expect(useBackend({ engine: "cpu" } as object)).rejects.toThrow(
+      'useBackend: got the unknown option "engine", expected one of backend',
+    );
+  });
+
   it("names what is wrong with one that it cannot start", async () => {
     await expect(useBackend({ backend: "wsam" })).rejects.toThrow(
       /backend: got wsam, expected tfjs-node-gpu, tfjs-node, webgpu, wasm, cpu/,

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { checkKeys, messageOf, PeriodicEvalError } from "@periodic-eval/core";
 import { cpu } from "./cpu.ts";
 import { isMissing, type Engine } from "./engine.ts";
 import { tfjsNodeGpu } from "./tfjs-node-gpu.ts";
@@ -28,7 +28,9 @@ export interface Backend {
  * Starts an engine and makes it TensorFlow.js' backend: the one asked for, or the fastest that is installed and starts.
  * Throws a `config` error where the one asked for is unknown, not installed or does not start.
  */
-export async function useBackend({ backend }: BackendOptions = {}): Promise<Backend> {
+export async function useBackend(options: BackendOptions = {}): Promise<Backend> {
+  checkKeys("useBackend", options, ["backend"]);
+  const { backend } = options;
   const asked = backend ?? (process.env["PERIODIC_EVAL_BACKEND"] || undefined);
   if (asked !== undefined)
     return useAsked(asked, backend === undefined ? "PERIODIC_EVAL_BACKEND" : "backend");
@@ -75,8 +77,7 @@ async function start(engine: Engine, unusable: Backend["unusable"]): Promise<Bac
   return { name: engine.name, tfBackend: tf.getBackend(), unusable };
 }
 
-const reasonOf = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).split("\n", 1)[0]!;
+const reasonOf = (error: unknown): string => messageOf(error).split("\n", 1)[0]!;
 
 function notStarted(where: string, got: string, cause?: unknown): PeriodicEvalError {
   const fix = "Reinstall its packages, or choose another backend: `wasm` comes with this package.";

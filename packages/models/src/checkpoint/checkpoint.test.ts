@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { link, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
@@ -80,6 +80,35 @@ describe("a saved model", () => {
     await original.close();
     model.dispose();
   });
+});
+
+it("saved over an older one writes the tokenizer whole: who dies in it leaves the old file or the new", async () => {
+  const [from, to] = [join(root, "with tokenizer"), join(root, "older")];
+  const created = createCausalLM(tinyConfig, { seed: "a" });
+  for (const folder of [from, to]) await created.save(folder);
+  await writeFile(join(from, "tokenizer.json"), "new");
+  await writeFile(join(to, "tokenizer.json"), "old");
+  // A second name of the old file's bytes sees what is written into them.
+  await link(join(to, "tokenizer.json"), join(root, "old bytes"));
+  const model = await loadCausalLM(from);
+  await model.save(to);
+  expect(await readFile(join(to, "tokenizer.json"), "utf8")).toBe("new");
+  expect(await readFile(join(root, "old bytes"), "utf8")).toBe("old");
+  for (const each of [created, model]) each.dispose();
+});
+
+it("refuses options that it does not know", async () => {
+  const created = createCausalLM(tinyConfig, { seed: "a" });
+  const wrong: [() => unknown, string][] = [
+    [() => loadCausalLM(good, { dropOut: 0.1 } as object), 'got the unknown option "dropOut"'],
+    [() => createCausalLM(tinyConfig, { seed: "a", std: 1 } as never), 'got the unknown option "std"'],
+    [() => createCausalLM(tinyConfig, {} as never), "createCausalLM seed: got undefined"],
+    [() => createCausalLM(tinyConfig, { seed: "a", initStd: Number.NaN }), "createCausalLM initStd: got NaN"],
+    [() => created.save(good, { dtpye: "BF16" } as object), 'Did you mean "dtype"?'],
+    [() => created.save(good, { dtype: "bf16" as "BF16" }), 'model.save dtype: got "bf16"'],
+  ];
+  for (const [call, message] of wrong) await expect((async () => call())()).rejects.toThrow(message);
+  created.dispose();
 });
 
 it("saved over a sharded folder takes the place of its shards", async () => {

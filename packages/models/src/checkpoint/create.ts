@@ -1,4 +1,4 @@
-import { namedStream, seedOf } from "@periodic-eval/core";
+import { checkKeys, namedStream, PeriodicEvalError, seedOf, shown } from "@periodic-eval/core";
 import { createWeight } from "../decoder/variables.ts";
 import { mapWeights, weightSpecs, type WeightSpec } from "../decoder/weights.ts";
 import type { HuggingFaceConfig } from "../families/config.ts";
@@ -15,13 +15,24 @@ export interface CreateOptions {
   readonly dropout?: number;
 }
 
+const known = { seed: true, initStd: true, dropout: true } as const satisfies Record<
+  keyof CreateOptions,
+  true
+>;
+
 /**
  * A model of random weights from a Hugging Face configuration, for pretraining: normal embedding and linear maps, norms
  * of 1, biases of 0, as transformers initializes a Llama. The backend must be set. The caller disposes the model.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option, `model` for a configuration that is not supported.
  */
 export function createCausalLM(config: HuggingFaceConfig, options: CreateOptions): CheckpointLM {
+  checkKeys("createCausalLM", options, Object.keys(known));
   const { seed, initStd = Number(config["initializer_range"] ?? 0.02), dropout = 0 } = options;
   checkDropout(dropout);
+  if (typeof seed !== "string") throw wrong("seed", seed, "a text", "Name the initial weights.");
+  if (!(Number.isFinite(initStd) && initStd >= 0))
+    throw wrong("initStd", initStd, "a finite number of 0 or more", "Leave it out for the configuration's.");
   const where = "createCausalLM, config";
   const family = familyOf(config, where);
   const description = family.describe(config, where);
@@ -37,4 +48,14 @@ function initialValues({ name, shape, kind }: WeightSpec, std: number, seed: str
   const random = fastRandom(namedStream(seedOf(seed, name)));
   // Box and Muller 1958; 1 − u keeps the logarithm finite.
   return values.map(() => std * Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random()));
+}
+
+function wrong(option: string, got: unknown, expected: string, fix: string): PeriodicEvalError {
+  return new PeriodicEvalError({
+    code: "config",
+    where: `createCausalLM ${option}`,
+    got: shown(got),
+    expected,
+    fix,
+  });
 }

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { checkKeys } from "@periodic-eval/core";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { createWeight } from "../decoder/variables.ts";
 import { listWeights, mapWeights, weightSpecs, type WeightSpec } from "../decoder/weights.ts";
@@ -16,18 +17,19 @@ export interface LoadOptions {
   readonly configFile?: string;
 }
 
+const known = { dropout: true, configFile: true } as const satisfies Record<keyof LoadOptions, true>;
+
 /**
  * A model from a Hugging Face folder: `config.json` (of transformers 4 or 5) and safetensors, in shards or whole. Weights
  * are held in float32, as TensorFlow.js has no shorter floats: f16 and bf16 are widened, f64 is narrowed. The backend must
  * be set (`useBackend`). The caller disposes the model.
  *
  * Throws a `model` error that names place, got, expected and fix: an option or family that is not supported; a missing,
- * unknown or wrongly shaped tensor; a damaged file.
+ * unknown or wrongly shaped tensor; a damaged file. A `config` error for a wrong option of the call.
  */
-export async function loadCausalLM(
-  folder: string,
-  { dropout = 0, configFile = "config.json" }: LoadOptions = {},
-): Promise<CheckpointLM> {
+export async function loadCausalLM(folder: string, options: LoadOptions = {}): Promise<CheckpointLM> {
+  checkKeys("loadCausalLM", options, Object.keys(known));
+  const { dropout = 0, configFile = "config.json" } = options;
   checkDropout(dropout);
   const path = join(folder, configFile);
   const config = await readConfig(path);

@@ -1,7 +1,7 @@
-import { copyFile, mkdir, readdir } from "node:fs/promises";
+import { mkdir, readdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { writeWhole } from "@periodic-eval/core/snapshots";
+import { checkKeys, checkWord } from "@periodic-eval/core";
+import { storeError, writeWhole } from "@periodic-eval/core/snapshots";
 import { writeSafetensors, type WriteOptions } from "@periodic-eval/safetensors";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
@@ -14,7 +14,7 @@ export interface SaveOptions {
   readonly dtype?: NonNullable<WriteOptions["dtype"]>;
 }
 
-export interface Checkpoint {
+export interface ModelFiles {
   readonly config: HuggingFaceConfig;
   readonly weights: Decoder<LiveWeight>;
   /** The folder whose tokenizer goes along; null where there is none. */
@@ -29,13 +29,17 @@ const companions =
 
 /**
  * Writes a model in Hugging Face's form, each file whole, in place of the one that the folder held, shards included.
- * Throws a `store` error where it cannot.
+ *
+ * @throws PeriodicEvalError `store` where it cannot; `config` for a wrong option, before anything is written.
  */
 export async function saveCheckpoint(
   folder: string,
-  { config, weights, from }: Checkpoint,
-  { dtype = "F32" }: SaveOptions = {},
+  { config, weights, from }: ModelFiles,
+  options: SaveOptions = {},
 ): Promise<void> {
+  checkKeys("model.save", options, ["dtype"]);
+  const { dtype = "F32" } = options;
+  checkWord("model.save dtype", dtype, Object.keys(torchNames));
   try {
     await mkdir(folder, { recursive: true });
     if (from !== null && resolve(from) !== resolve(folder)) await copyCompanions(from, folder);
@@ -50,7 +54,7 @@ export async function saveCheckpoint(
     // Last, so that a folder with a configuration has its weights.
     await writeWhole(join(folder, "config.json"), `${JSON.stringify(withDtype(config, dtype), null, 2)}\n`);
   } catch (error) {
-    throw PeriodicEvalError.is(error) ? error : notSaved(folder, error);
+    throw storeError(folder, error, "a folder to write the model to");
   }
 }
 
@@ -62,16 +66,8 @@ function withDtype(config: HuggingFaceConfig, dtype: NonNullable<SaveOptions["dt
 
 async function copyCompanions(from: string, to: string): Promise<void> {
   const names = (await readdir(from)).filter((name) => companions.test(name));
-  for (const name of names) await copyFile(join(from, name), join(to, name));
-}
-
-function notSaved(folder: string, cause: unknown): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "store",
-    where: folder,
-    got: (cause as NodeJS.ErrnoException).code ?? String(cause),
-    expected: "a folder to write the model to",
-    fix: "Check the free space and the permissions of the folder.",
-    cause,
-  });
+  for (const name of names) {
+    const bytes = await readFile(join(from, name));
+    await writeWhole(join(to, name), (file) => file.write(bytes));
+  }
 }

@@ -1,17 +1,15 @@
 import * as tf from "@tensorflow/tfjs-core";
+import { variableName } from "@periodic-eval/core/tfjs";
 import type { LiveWeight } from "./causal-lm.ts";
 import type { WeightSpec } from "./weights.ts";
 
-/**
- * The variable of one weight. `values` are the checkpoint's, row-major in the checkpoint's shape. Optimizers of
- * TensorFlow.js find variables by name in one registry for the process: a second model's get a number after their names.
- */
+/** The variable of one weight. `values` are the checkpoint's, row-major in the checkpoint's shape. */
 export function createWeight(spec: WeightSpec, values: Float32Array): LiveWeight {
   const [rows, columns] = spec.shape as [number, number];
   const initial = spec.transposed
     ? tf.tensor2d(transposedValues(values, rows, columns), [columns, rows])
     : tf.tensor(values, [...spec.shape]);
-  const variable = tf.variable(initial, true, freeName(spec.name));
+  const variable = tf.variable(initial, true, variableName(spec.name));
   initial.dispose();
   return { name: spec.name, variable, transposed: spec.transposed, read: () => variable };
 }
@@ -37,11 +35,4 @@ function transposedValues(values: Float32Array, rows: number, columns: number): 
     }
   }
   return out;
-}
-
-function freeName(name: string): string {
-  const { registeredVariables } = tf.engine();
-  let free = name;
-  for (let model = 2; free in registeredVariables; model++) free = `${name}#${model}`;
-  return free;
 }

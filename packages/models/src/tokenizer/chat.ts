@@ -1,4 +1,10 @@
-import { PeriodicEvalError, type ChatEnding, type Message, type SystemPrompt } from "@periodic-eval/core";
+import {
+  messageOf,
+  PeriodicEvalError,
+  type ChatEnding,
+  type Message,
+  type SystemPrompt,
+} from "@periodic-eval/core";
 import type { ChatTemplate, TemplateRendering } from "./template.ts";
 
 /** A rendered chat and which of its characters (UTF-16 units) an assistant spoke; null where that cannot be told. */
@@ -19,7 +25,7 @@ export function chatRenderer(template: ChatTemplate, where: string) {
       throw new PeriodicEvalError({
         code: "model",
         where,
-        got: `the template's error "${cause instanceof Error ? cause.message : String(cause)}"`,
+        got: `the template's error "${messageOf(cause)}"`,
         expected: `a template that renders ${messages.map(({ role }) => role).join(", ") || "an empty chat"}`,
         fix: "Give the chat in the form that this template takes.",
         cause,

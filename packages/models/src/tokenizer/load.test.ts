@@ -92,3 +92,13 @@ test("a file that cannot be read is named, with what to do", async () => {
   expect(PeriodicEvalError.is(error, "model")).toBe(true);
   expect((error as Error).message).toContain(`${join(folder, "tokenizer.json")}: got EISDIR`);
 });
+
+test("refuses options that it does not know", async () => {
+  await write("tokenizer.json", tokenizer);
+  await expect(loadTokenizer(folder, { pipline: "tokenizer_json" } as object)).rejects.toThrow(
+    'Did you mean "pipeline"?',
+  );
+  await expect(loadTokenizer(folder, { pipeline: "fast" as "transformers" })).rejects.toThrow(
+    'loadTokenizer pipeline: got "fast", expected "transformers" or "tokenizer_json"',
+  );
+});

@@ -1,4 +1,6 @@
 import {
+  checkKeys,
+  checkWord,
   PeriodicEvalError,
   type ChatEnding,
   type Prompt,
@@ -26,7 +28,9 @@ export interface LoadTokenizerOptions {
  * raises (its error is the `cause`), and where `"no_system_block"` or `"continue"` cannot be had from it.
  */
 export async function loadTokenizer(folder: string, options: LoadTokenizerOptions = {}): Promise<Tokenizer> {
-  const pipeline = options.pipeline ?? "transformers";
+  checkKeys("loadTokenizer", options, ["pipeline"]);
+  const { pipeline = "transformers" } = options;
+  checkWord("loadTokenizer pipeline", pipeline, ["transformers", "tokenizer_json"]);
   const files = await readTokenizerFiles(folder);
   const codec = await openCodec(files, pipeline);
   const where = `the chat template of ${folder}`;

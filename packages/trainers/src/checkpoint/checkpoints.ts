@@ -1,6 +1,6 @@
 import { mkdir, readdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { storeError } from "@periodic-eval/core/snapshots";
 import { stateFile, hashFiles, verifyCheckpoint, type TrainerState } from "./trainer-state.ts";
 import { removeLeftovers, removeWholeFolder, writeWholeFolder } from "./whole-folder.ts";
 
@@ -80,15 +80,7 @@ async function namesIn(folder: string): Promise<string[]> {
   try {
     return await readdir(folder);
   } catch (cause) {
-    const { code, message } = cause as NodeJS.ErrnoException;
-    if (code === "ENOENT") return [];
-    throw new PeriodicEvalError({
-      code: "store",
-      where: folder,
-      got: code ?? message,
-      expected: "a folder of checkpoints that can be listed",
-      fix: "Check that it is a folder, and its permissions.",
-      cause,
-    });
+    if ((cause as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw storeError(folder, cause, "a folder of checkpoints that can be listed");
   }
 }

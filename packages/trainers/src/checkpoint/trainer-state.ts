@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Json, SessionState } from "@periodic-eval/core";
+import { messageOf, type Json, type SessionState } from "@periodic-eval/core";
 import { z } from "zod";
 import { filesIn, hashFile } from "./whole-folder.ts";
 
@@ -65,7 +65,7 @@ export async function verifyCheckpoint(folder: string): Promise<TrainerState | s
   try {
     state = trainerStateSchema.parse(JSON.parse(await readFile(join(folder, stateFile), "utf8")));
   } catch (error) {
-    return `${stateFile} cannot be read (${error instanceof Error ? error.message.split("\n")[0] : String(error)})`;
+    return `${stateFile} cannot be read (${messageOf(error).split("\n")[0]})`;
   }
   const found = await hashFiles(folder);
   for (const [file, hash] of Object.entries(state.files)) {

@@ -1,9 +1,8 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import { weightName, type TrainableLM } from "@periodic-eval/core/tfjs";
 import type { Optimizer } from "../optimizer/types.ts";
-import { weightName } from "../optimizer/weight-name.ts";
 import { readTensors, writeTensors } from "./variables.ts";
 
 const trainablesFile = "trainables.safetensors";

@@ -2,8 +2,7 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { syncFolder } from "@periodic-eval/core/snapshots";
+import { storeError, syncFolder } from "@periodic-eval/core/snapshots";
 
 const temporary = /^\..+\.(?:draft|old)$/;
 
@@ -30,7 +29,7 @@ export async function writeWholeFolder(path: string, fill: (draft: string) => Pr
     await rm(old, { recursive: true, force: true });
   } catch (cause) {
     await rm(draft, { recursive: true, force: true }).catch(() => undefined);
-    throw PeriodicEvalError.is(cause) ? cause : notWritten(path, cause);
+    throw storeError(path, cause, "a written checkpoint");
   }
 }
 
@@ -87,16 +86,4 @@ async function syncFile(path: string): Promise<void> {
   } finally {
     await handle.close();
   }
-}
-
-function notWritten(path: string, cause: unknown): PeriodicEvalError {
-  const { code, message } = cause as NodeJS.ErrnoException;
-  return new PeriodicEvalError({
-    code: "store",
-    where: path,
-    got: code ?? message,
-    expected: "a written checkpoint",
-    fix: "Check the free space and the permissions of its folder, then resume the run; earlier checkpoints are intact.",
-    cause,
-  });
 }

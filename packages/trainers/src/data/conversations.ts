@@ -1,6 +1,6 @@
-import { createReadStream } from "node:fs";
+import { accessSync, constants, createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
-import { PeriodicEvalError, type Message } from "@periodic-eval/core";
+import { PeriodicEvalError, shown, type Message } from "@periodic-eval/core";
 
 /** A row as TRL writes it: what was said before, and what the model is to say. Only the completion is trained on. */
 export interface PromptCompletionRow {
@@ -41,6 +41,29 @@ export interface Conversation {
   readonly promptCount: number;
 }
 
+/**
+ * What can be said of a source without reading it.
+ *
+ * @throws PeriodicEvalError `config` where it is none, `data` for a file that is not there or cannot be read.
+ */
+export function checkSource(where: string, source: unknown): void {
+  if (Array.isArray(source)) return;
+  if (typeof source !== "string" || source === "") {
+    throw new PeriodicEvalError({
+      code: "config",
+      where,
+      got: shown(source),
+      expected: "the path of a JSON Lines file, or a list of rows",
+      fix: "Name the file of conversations.",
+    });
+  }
+  try {
+    accessSync(source, constants.R_OK);
+  } catch (cause) {
+    throw unreadable(source, cause);
+  }
+}
+
 /** The rows of a source in their order, each a conversation or the reason why it is none. Blank lines are no rows. */
 export async function* readConversations(
   source: ConversationSource,
@@ -65,15 +88,19 @@ async function* linesOf(path: string): AsyncGenerator<string, void> {
   try {
     yield* createInterface({ input: createReadStream(path, "utf8"), crlfDelay: Infinity });
   } catch (cause) {
-    throw new PeriodicEvalError({
-      code: "data",
-      where: path,
-      got: (cause as NodeJS.ErrnoException).code ?? String(cause),
-      expected: "a readable file of JSON Lines",
-      fix: "Check the path of the dataset and its permissions.",
-      cause,
-    });
+    throw unreadable(path, cause);
   }
+}
+
+function unreadable(path: string, cause: unknown): PeriodicEvalError {
+  return new PeriodicEvalError({
+    code: "data",
+    where: path,
+    got: (cause as NodeJS.ErrnoException).code ?? String(cause),
+    expected: "a readable file of JSON Lines",
+    fix: "Check the path of the dataset and its permissions.",
+    cause,
+  });
 }
 
 function parseJson(text: string): unknown {

@@ -1,4 +1,4 @@
-import type { Tokenizer } from "@periodic-eval/core";
+import { messageOf, type Tokenizer } from "@periodic-eval/core";
 import type { BadRow, Conversation } from "./conversations.ts";
 
 /** A conversation as token ids, and where the loss looks. */
@@ -37,7 +37,7 @@ export function renderRow(
         .ids.length;
     }
   } catch (error) {
-    return { where, reason: "template_failed", got: error instanceof Error ? error.message : String(error) };
+    return { where, reason: "template_failed", got: messageOf(error) };
   }
   if (mask === null) {
     return {

@@ -1,12 +1,12 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type * as tf from "@tensorflow/tfjs-core";
+import { weightName } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { describe, expect, it } from "vitest";
 import { collate } from "../data/collate.ts";
 import { AdamW } from "../optimizer/adamw.ts";
-import { weightName } from "../optimizer/weight-name.ts";
 import { accumulateGradients } from "../sft/gradients.ts";
 import { update } from "./update.ts";
 

@@ -37,6 +37,16 @@ export type SessionSettings = Pick<
   "onFailure" | "onBrokenReceipt" | "budget" | "baseline" | "familywise" | "clock" | "now"
 >;
 
+export const sessionSettings = [
+  "onFailure",
+  "onBrokenReceipt",
+  "budget",
+  "baseline",
+  "familywise",
+  "clock",
+  "now",
+] as const satisfies readonly (keyof SessionSettings)[];
+
 export interface TrainResult {
   readonly phase: string;
   /** Completed optimizer steps of the phase, those before a resume included. */
@@ -48,6 +58,11 @@ export interface TrainResult {
   readonly finalLoss: number | null;
   /** Why training ended before `maxSteps`; null where it did not. */
   readonly stopReason: string | null;
+  /**
+   * What a guard saw disturbed by measuring, which ended training; null where nothing was. The model's weights are then
+   * not those that training made; `checkpoint` is from before.
+   */
+  readonly brokenReceipt: string | null;
   /** The step of the checkpoint that training went on from; null where it began anew. */
   readonly resumedFrom: number | null;
   /** Updates left out for a loss or norm of NaN or Inf, since the start or resume. */

@@ -1,4 +1,4 @@
-import { canonicalJson, PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { canonicalJson, checkWord, PeriodicEvalError, type Json } from "@periodic-eval/core";
 import type { Checkpoint } from "../checkpoint/checkpoints.ts";
 import { readTraining } from "../checkpoint/training-state.ts";
 import type { Phase } from "./phase.ts";
@@ -8,14 +8,7 @@ export type Resume = "auto" | "never";
 
 /** Throws a `config` error for a word that says nothing: taking it for `auto` would go on with what was to be set aside. */
 export function checkResume(where: string, resume: unknown): void {
-  if (resume === undefined || resume === "auto" || resume === "never") return;
-  throw new PeriodicEvalError({
-    code: "config",
-    where,
-    got: JSON.stringify(resume),
-    expected: '"auto" or "never"',
-    fix: "Choose one of the two, or leave it out to go on where the phase stopped.",
-  });
+  if (resume !== undefined) checkWord(where, resume, ["auto", "never"]);
 }
 
 /** Brings model and optimizer to where the phase stopped. Null where it begins anew. */

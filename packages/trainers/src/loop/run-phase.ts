@@ -18,8 +18,8 @@ interface Standing {
 
 /**
  * Trains a phase to its end inside an open session: one optimizer step after another, each told to the session, with
- * checkpoints when they are due, when a callback asks and at the end. A phase that its checkpoint says is finished gets
- * no step; the session then only completes what measuring was interrupted.
+ * checkpoints when they are due, when a callback asks and at the end, none of weights that measuring has disturbed. A phase
+ * that its checkpoint says is finished gets no step; the session then only completes what measuring was interrupted.
  */
 export async function runPhase(running: RunningPhase): Promise<TrainResult> {
   const { phase, session, resumed } = running;
@@ -50,13 +50,17 @@ export async function runPhase(running: RunningPhase): Promise<TrainResult> {
     // A turn of the event loop, so that background grading and timers go on beside synchronous backends.
     await tf.nextFrame();
   }
+  // The end is measured too, and what that disturbs is to be told as well.
+  await session.end();
+  const { brokenReceipt } = session;
   return {
     phase: phase.name,
     steps: at.step,
     maxSteps,
     epochs: at.step / stepsPerEpoch,
     finalLoss: at.loss,
-    stopReason: at.stopReason,
+    stopReason: brokenReceipt ?? at.stopReason,
+    brokenReceipt,
     resumedFrom: resumed?.state.step ?? null,
     skippedUpdates: at.skippedUpdates,
     checkpoint: at.checkpoint,
@@ -85,7 +89,12 @@ async function takeStep(phase: Phase, at: Standing): Promise<Readonly<Record<str
   };
 }
 
+/** A resume from disturbed weights would make the disturbance last: of these there is no checkpoint. */
 async function saveCheckpoint({ phase, session }: RunningPhase, at: Standing): Promise<void> {
+  const isDisturbed = () => session.brokenReceipt !== null;
+  if (isDisturbed()) return;
+  const state = await session.save();
+  if (isDisturbed()) return;
   const { maxSteps, stepsPerEpoch, model, optimizer, config, signal } = phase;
   const { step, loss, stopReason } = at;
   // What an abort cut off goes on when it is resumed; what a callback ended stays ended.
@@ -103,7 +112,7 @@ async function saveCheckpoint({ phase, session }: RunningPhase, at: Standing): P
       seed: config.seed,
       optimizer_steps: optimizer.steps,
       exact: phase.exact,
-      session: await session.save(),
+      session: state,
     },
     (folder) => writeTraining(folder, model, optimizer),
   );

@@ -127,6 +127,17 @@ describe.each(["cpu", "wasm"])("AdamW on %s", (backend) => {
   });
 });
 
+it.each([
+  [{ weight_decay: 0.1 }, 'AdamW: got the unknown option "weight_decay"'],
+  [{ betas: [2, -1] }, "AdamW betas: got [2,-1], expected two numbers in [0, 1)"],
+  [{ betas: [0.9] }, "AdamW betas: got [0.9]"],
+  [{ epsilon: Number.NaN }, "AdamW epsilon: got NaN, expected a finite number over 0"],
+  [{ weightDecay: -0.1 }, "AdamW weightDecay: got -0.1"],
+  [{ decay: "none" }, 'AdamW decay: got "none", expected "all" or "no-norms"'],
+])("AdamW refuses %j", (options, message) => {
+  expect(() => new AdamW([], options as object)).toThrow(message);
+});
+
 it("names as transformers the weights that do not decay", () => {
   const names = [
     "model.layers.0.input_layernorm.weight",

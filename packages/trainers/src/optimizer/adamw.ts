@@ -1,8 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import type { NamedWeight } from "@periodic-eval/core/tfjs";
+import { checkKeys, checkWord, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { weightName, type NamedWeight } from "@periodic-eval/core/tfjs";
 import type { Optimizer } from "./types.ts";
-import { weightName } from "./weight-name.ts";
 
 export interface AdamWOptions {
   /** Decay rates of the running means of the gradient and of its square. Default [0.9, 0.999]. */
@@ -14,6 +13,11 @@ export interface AdamWOptions {
   /** Which weights decay: `all` as torch's default, `no-norms` leaves norms and biases out. Default `all`. */
   readonly decay?: "all" | "no-norms";
 }
+
+const known = { betas: true, epsilon: true, weightDecay: true, decay: true } as const satisfies Record<
+  keyof AdamWOptions,
+  true
+>;
 
 /** Names that transformers' Trainer keeps from decaying (`get_decay_parameter_names`, 5.23.0). */
 const normOrBias = /bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)/i;
@@ -40,12 +44,16 @@ interface Slot {
  */
 export class AdamW implements Optimizer {
   readonly #slots: readonly Slot[];
+  /** Made once: guards ask for it round every hook. */
+  readonly #listed: readonly NamedWeight[];
   readonly #betas: readonly [number, number];
   readonly #epsilon: number;
   readonly #weightDecay: number;
   #steps = 0;
 
+  /** Throws a `config` error for an option that is unknown or out of range. */
   constructor(variables: readonly tf.Variable[], options: AdamWOptions = {}) {
+    checkOptions(options);
     const { betas = [0.9, 0.999], epsilon = 1e-8, weightDecay = 0.01, decay = "all" } = options;
     this.#betas = betas;
     this.#epsilon = epsilon;
@@ -57,6 +65,10 @@ export class AdamW implements Optimizer {
       expAvg: tf.keep(tf.zeros(variable.shape)),
       expAvgSq: tf.keep(tf.zeros(variable.shape)),
     }));
+    this.#listed = this.#slots.flatMap((slot) => [
+      { name: `${slot.name}.exp_avg`, read: () => slot.expAvg },
+      { name: `${slot.name}.exp_avg_sq`, read: () => slot.expAvgSq },
+    ]);
   }
 
   get steps(): number {
@@ -91,10 +103,7 @@ export class AdamW implements Optimizer {
 
   /** Two a variable: `<weight>.exp_avg`, then `<weight>.exp_avg_sq`, in the order of the variables. */
   slots(): readonly NamedWeight[] {
-    return this.#slots.flatMap((slot) => [
-      { name: `${slot.name}.exp_avg`, read: () => slot.expAvg },
-      { name: `${slot.name}.exp_avg_sq`, read: () => slot.expAvgSq },
-    ]);
+    return this.#listed;
   }
 
   restore(steps: number, values: ReadonlyMap<string, Float32Array>): void {
@@ -130,4 +139,22 @@ function replace(slot: Slot, expAvg: tf.Tensor, expAvgSq: tf.Tensor): void {
   tf.dispose([slot.expAvg, slot.expAvgSq]);
   slot.expAvg = tf.keep(expAvg);
   slot.expAvgSq = tf.keep(expAvgSq);
+}
+
+function checkOptions(options: AdamWOptions): void {
+  checkKeys("AdamW", options, Object.keys(known));
+  const { betas, epsilon, weightDecay, decay } = options;
+  const isRate = (beta: unknown) => typeof beta === "number" && beta >= 0 && beta < 1;
+  if (betas !== undefined && !(Array.isArray(betas) && betas.length === 2 && betas.every(isRate)))
+    throw wrong("betas", betas, "two numbers in [0, 1)");
+  if (epsilon !== undefined && !(Number.isFinite(epsilon) && epsilon > 0))
+    throw wrong("epsilon", epsilon, "a finite number over 0");
+  if (weightDecay !== undefined && !(Number.isFinite(weightDecay) && weightDecay >= 0))
+    throw wrong("weightDecay", weightDecay, "a finite number of 0 or more");
+  if (decay !== undefined) checkWord("AdamW decay", decay, ["all", "no-norms"]);
+}
+
+function wrong(option: keyof AdamWOptions, got: unknown, expected: string): PeriodicEvalError {
+  const fix = "Correct the option, or leave it out for its default.";
+  return new PeriodicEvalError({ code: "config", where: `AdamW ${option}`, got: shown(got), expected, fix });
 }

@@ -1,7 +1,9 @@
-import { cp, readFile, rm } from "node:fs/promises";
+import { cp, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
+import { atEnd, atSteps, defineEvaluation, PeriodicCallback, type Trigger } from "@periodic-eval/core";
+import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";
 import { tinyLM } from "../testing/tiny-lm.ts";
@@ -34,6 +36,23 @@ async function run(runDir: string, seed = "tiny", given = phases) {
   return { results, weights, logger, closed };
 }
 
+/** An evaluation that adds to a weight; by default at step 6. */
+function changing(model: TrainableLM, schedule: readonly Trigger[] = [atSteps([6])]): PeriodicCallback {
+  const evaluation = defineEvaluation({
+    name: "changing",
+    version: "1",
+    needs: [],
+    items: async () => [{ id: "one" }],
+    async measure(_model, items) {
+      const weight = model.trainables()[0]!;
+      tf.tidy(() => weight.assign(tf.add(weight, 1e-3)));
+      return items;
+    },
+    metrics: ({ rate }) => ({ share: rate(() => true) }),
+  });
+  return new PeriodicCallback(evaluation, { schedule, atStart: false, atEnd: false });
+}
+
 function raise(message: string): never {
   throw new Error(message);
 }
@@ -64,6 +83,51 @@ describe("runPipeline", () => {
       expect(resumed.weights).toEqual(straight.weights);
       await rm(runDir, { recursive: true });
     }
+  });
+
+  it("trains no further phase on weights that measuring changed, and goes on from before when run again", async () => {
+    const runDir = await temporaryFolder();
+    const straight = await run(await temporaryFolder());
+    for (const isMended of [false, true]) {
+      const model = tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2 });
+      const given = phases.map((phase) => ({ ...phase, callbacks: isMended ? [] : [changing(model)] }));
+      const results = await runPipeline(given, {
+        model,
+        tokenizer,
+        runDir,
+        config: { ...busyConfig, saveSteps: 2 },
+        loggers: [recording()],
+      });
+      if (!isMended) {
+        expect(results).toMatchObject([
+          {
+            phase: "coupling",
+            steps: 6,
+            stopReason: expect.stringContaining('guard "variables"'),
+            brokenReceipt: expect.stringContaining('the measurement "changing" at step 6'),
+            checkpoint: join(runDir, "checkpoints/coupling/step_4"),
+          },
+        ]);
+      } else {
+        expect(results).toMatchObject([{ resumedFrom: 4 }, { brokenReceipt: null }]);
+        expect(await weightsOf(model)).toEqual(straight.weights);
+      }
+      model.dispose();
+    }
+  });
+
+  it("trains no further phase where measuring the end changed the weights", async () => {
+    const model = tinyLM({ vocabSize: tokenizer.vocabSize });
+    const given = phases.map((phase) => ({ ...phase, callbacks: [changing(model, [atEnd()])] }));
+    const results = await runPipeline(given, {
+      model,
+      tokenizer,
+      runDir: await temporaryFolder(),
+      config: busyConfig,
+      loggers: [recording()],
+    });
+    model.dispose();
+    expect(results).toMatchObject([{ steps: 12, brokenReceipt: expect.stringContaining("changing") }]);
   });
 
   it("closes every logger, also where one throws in closing, and tells the others", async () => {
@@ -113,6 +177,18 @@ describe("runPipeline", () => {
       await readFile(join(runDir, "checkpoints/em/step_7/trainer_state.json"), "utf8"),
     ) as TrainerState;
     expect(session).toMatchObject({ phase: "em", runStepOffset: 12 });
+  });
+
+  it.each<[string, Partial<PipelinePhase>, string | RegExp]>([
+    ["two callbacks of one id", { callbacks: [{ id: "a" }, { id: "a" }] }, 'a second callback with id "a"'],
+    ["rows longer than the context", { config: { maxLength: 65 } }, "maxLength: got 65, expected at most 64"],
+    ["a dataset that is not there", { dataset: "nowhere/rows.jsonl" }, /nowhere\/rows\.jsonl: got ENOENT/],
+    ["no dataset", { dataset: undefined as never }, "SFTTrainer dataset: got undefined"],
+  ])("refuses %s of a late phase before the first step", async (_, late, message) => {
+    const runDir = await temporaryFolder();
+    const given = [phases[0]!, { ...phases[1]!, ...late }];
+    await expect(run(runDir, "tiny", given)).rejects.toThrow(message);
+    expect(await readdir(runDir)).toEqual([]);
   });
 
   it("refuses a wrong configuration of a late phase, and two of one name, before the first step", async () => {

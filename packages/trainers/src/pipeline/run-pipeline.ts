@@ -1,4 +1,4 @@
-import { checkKeys, PeriodicEvalError, warn, type Logger } from "@periodic-eval/core";
+import { checkKeys, messageOf, PeriodicEvalError, warn, type Logger } from "@periodic-eval/core";
 import { SFTTrainer, type SFTResult, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
 
 /** What a phase has of its own. */
@@ -37,11 +37,13 @@ const known = {
 
 /**
  * Trains one phase after the other on the live model. A killed pipeline, run again, goes on where it stopped: a finished
- * phase only has its final weights loaded. A phase that a callback stopped is followed by the next one; an abort ends all.
+ * phase only has its final weights loaded. A phase that a callback stopped is followed by the next one; an abort ends all, and
+ * so does a broken receipt: run again, the phase goes on from its last checkpoint before that.
  *
  * @returns one result a phase, of those that ran
- * @throws PeriodicEvalError `config` before the first step for a wrong option or configuration of any phase, or a name
- *   given twice.
+ * @throws PeriodicEvalError before the first step, for any phase: `config` for a wrong option or configuration, or a name
+ *   given twice; `data` for a dataset's file that is not there. What a phase reads and measures is looked at where it
+ *   begins.
  */
 export async function runPipeline(
   phases: readonly PipelinePhase[],
@@ -65,8 +67,9 @@ export async function runPipeline(
   try {
     for (const phase of phases) {
       const runStepOffset = results.reduce((sum, { steps }) => sum + steps, 0);
-      results.push(await trainer(phase, runStepOffset).train());
-      if (rest.signal?.aborted) break;
+      const result = await trainer(phase, runStepOffset).train();
+      results.push(result);
+      if (rest.signal?.aborted || result.brokenReceipt !== null) break;
     }
     return results;
   } finally {
@@ -81,8 +84,7 @@ async function closeEach(loggers: readonly Logger[]): Promise<void> {
       await logger.close?.();
     } catch (error) {
       const others = loggers.filter((other) => other !== logger);
-      const message = error instanceof Error ? error.message : String(error);
-      warn(others, `logger "${logger.name}"`, `close threw: ${message}`);
+      warn(others, `logger "${logger.name}"`, `close threw: ${messageOf(error)}`);
     }
   }
 }

@@ -1,4 +1,4 @@
-import { checkKeys, PeriodicEvalError } from "@periodic-eval/core";
+import { checkKeys, PeriodicEvalError, shown } from "@periodic-eval/core";
 import { z } from "zod";
 
 const sftConfigSchema = z.strictObject({
@@ -62,7 +62,7 @@ function errorOf(issue: z.core.$ZodIssue, given: unknown): PeriodicEvalError {
   return new PeriodicEvalError({
     code: "config",
     where: `SFT config ${issue.path.map(String).join(".")}`,
-    got: typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value)),
+    got: shown(value),
     expected: issue.message.replace(/^Invalid (?:input|option): /, "").replace(/^expected /, ""),
     fix: "Correct the option, or leave it out for its default.",
   });

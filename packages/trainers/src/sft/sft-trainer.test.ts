@@ -151,6 +151,17 @@ describe("SFTTrainer", () => {
     );
   });
 
+  it("refuses settings of the session that are its own, and callbacks of one id", async () => {
+    await expect(trainer({ session: { seed: "7" } as object })).rejects.toThrow(
+      'SFTTrainer session: got the unknown option "seed", expected one of onFailure,',
+    );
+    await expect(trainer({ session: { baseline: "start" as "run_start" } })).rejects.toThrow(
+      'session option baseline: got "start"',
+    );
+    const { sft } = await trainer({ callbacks: [{ id: "a" }] });
+    expect(() => sft.addCallback({ id: "a" })).toThrow('a second callback with id "a"');
+  });
+
   it("saves before the first step where a callback asks at the beginning, and resumes there", async () => {
     const asking: TrainerCallback = {
       id: "asking",
@@ -174,8 +185,7 @@ describe("SFTTrainer", () => {
     await expect(trainer({ config: { lerningRate: 1 } as object })).rejects.toThrow(
       'Did you mean "learningRate"?',
     );
-    const { sft } = await trainer({ config: { maxLength: 65 } });
-    await expect(sft.train()).rejects.toThrow(
+    await expect(trainer({ config: { maxLength: 65 } })).rejects.toThrow(
       "SFT config maxLength: got 65, expected at most 64, the model's context",
     );
   });

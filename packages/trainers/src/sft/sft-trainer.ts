@@ -1,6 +1,7 @@
 import {
   checkKeys,
   checkPhaseName,
+  checkSessionOptions,
   namedStream,
   PeriodicEvalError,
   seedOf,
@@ -8,16 +9,17 @@ import {
   withSession,
   type Guard,
   type Logger,
+  type SessionOptions,
   type Tokenizer,
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { inMemory, tfjsGuards, type TrainableLM } from "@periodic-eval/core/tfjs";
 import { checkpointsOf } from "../checkpoint/checkpoints.ts";
 import { collate } from "../data/collate.ts";
-import type { BadRow, ConversationSource } from "../data/conversations.ts";
+import { checkSource, type BadRow, type ConversationSource } from "../data/conversations.ts";
 import { planData } from "../data/data-plan.ts";
 import { describeBadRow, loadDataset, type Dataset } from "../data/dataset.ts";
-import type { Phase, SessionSettings, TrainResult } from "../loop/phase.ts";
+import { sessionSettings, type Phase, type SessionSettings, type TrainResult } from "../loop/phase.ts";
 import { checkResume, resumePhase, type Resume } from "../loop/resume.ts";
 import { runPhase } from "../loop/run-phase.ts";
 import { AdamW } from "../optimizer/adamw.ts";
@@ -43,7 +45,7 @@ export interface SFTTrainerOptions {
   readonly signal?: AbortSignal;
   /** Default `auto`. */
   readonly resume?: Resume;
-  /** Optimizer steps of earlier phases of the run; default 0. */
+  /** Optimizer steps of earlier phases of the run; by default the largest `run_step` that their snapshots name. */
   readonly runStepOffset?: number;
   readonly session?: SessionSettings;
 }
@@ -79,51 +81,42 @@ export class SFTTrainer {
   readonly #options: SFTTrainerOptions;
   readonly #callbacks: TrainerCallback[];
 
-  /** Throws a `config` error for an option that is unknown or out of range. */
+  /**
+   * Everything is checked that needs no step: a pipeline constructs its last phase before it trains the first.
+   *
+   * @throws PeriodicEvalError `config` for an option that is unknown or out of range; `data` for a dataset's file that is
+   *   not there.
+   */
   constructor(options: SFTTrainerOptions) {
     checkKeys("SFTTrainer", options, Object.keys(known));
     checkPhaseName("SFTTrainer phase", options.phase ?? "train");
     checkResume("SFTTrainer resume", options.resume);
+    checkKeys("SFTTrainer session", options.session ?? {}, sessionSettings);
+    checkSource("SFTTrainer dataset", options.dataset);
     this.config = parseSFTConfig(options.config);
     this.#options = options;
     this.#callbacks = [...(options.callbacks ?? [])];
+    this.#checkMaxLength();
+    checkSessionOptions(this.#sessionOptions());
   }
 
+  /** Throws a `config` error for an id that cannot name a file, or that another callback has. */
   addCallback(callback: TrainerCallback): this {
     this.#callbacks.push(callback);
+    checkSessionOptions(this.#sessionOptions());
     return this;
   }
 
   /** Trains the phase to its end, from its newest checkpoint where there is one. */
   async train(): Promise<SFTResult> {
-    const {
-      model,
-      tokenizer,
-      runDir,
-      loggers = [],
-      guards = [],
-      signal,
-      runStepOffset,
-      session,
-    } = this.#options;
     const dataset = await this.#loadDataset();
     const phase = this.#phase(dataset);
     try {
       const resumed = await resumePhase(phase, this.#options.resume ?? "auto");
       const result = await withSession(
         {
-          ...session,
-          run: runDir,
-          phase: phase.name,
-          // runPhase begins the session: what callbacks ask for before the first step is answered to it.
-          maxSteps: null,
-          seed: String(this.config.seed),
-          model: inMemory(model, tokenizer),
-          callbacks: this.#callbacks,
-          guards: [...tfjsGuards(model, phase.optimizer), ...guards],
-          loggers,
-          ...(signal && { signal }),
-          ...(runStepOffset !== undefined && { runStepOffset }),
+          ...this.#sessionOptions(),
+          guards: [...tfjsGuards(this.#options.model, phase.optimizer), ...(this.#options.guards ?? [])],
           ...(resumed && { resume: resumed.state.session }),
         },
         (opened) => runPhase({ phase, session: opened, resumed }),
@@ -134,23 +127,48 @@ export class SFTTrainer {
     }
   }
 
+  /** All but the guards, which want the optimizer, and what the session goes on from. */
+  #sessionOptions(): SessionOptions {
+    const { model, tokenizer, runDir, phase = "train", loggers = [], signal, runStepOffset } = this.#options;
+    return {
+      ...this.#options.session,
+      run: runDir,
+      phase,
+      // runPhase begins the session: what callbacks ask for before the first step is answered to it.
+      maxSteps: null,
+      seed: String(this.config.seed),
+      model: inMemory(model, tokenizer),
+      callbacks: this.#callbacks,
+      loggers,
+      ...(signal && { signal }),
+      ...(runStepOffset !== undefined && { runStepOffset }),
+    };
+  }
+
+  get #maxLength(): number {
+    return this.config.maxLength ?? this.#options.model.contextLength;
+  }
+
+  #checkMaxLength(): void {
+    const { contextLength } = this.#options.model;
+    if (this.#maxLength <= contextLength) return;
+    throw new PeriodicEvalError({
+      code: "config",
+      where: "SFT config maxLength",
+      got: String(this.#maxLength),
+      expected: `at most ${contextLength}, the model's context`,
+      fix: "Lower it, or leave it out.",
+    });
+  }
+
   async #loadDataset(): Promise<Dataset> {
-    const { dataset: source, tokenizer, model } = this.#options;
-    const maxLength = this.config.maxLength ?? model.contextLength;
-    if (maxLength > model.contextLength) {
-      throw new PeriodicEvalError({
-        code: "config",
-        where: "SFT config maxLength",
-        got: String(maxLength),
-        expected: `at most ${model.contextLength}, the model's context`,
-        fix: "Lower it, or leave it out.",
-      });
-    }
-    const dataset = await loadDataset(source, tokenizer, { maxLength, onBadRow: this.config.onBadRow });
+    const { dataset: source, tokenizer } = this.#options;
+    const { onBadRow } = this.config;
+    const dataset = await loadDataset(source, tokenizer, { maxLength: this.#maxLength, onBadRow });
     if (dataset.badRows.length > 0) {
       const shown = dataset.badRows.slice(0, 5).map(describeBadRow).join("; ");
       const more = dataset.badRows.length > 5 ? "; …" : "";
-      const how = this.config.onBadRow === "truncate" ? "as they are" : "and are left out";
+      const how = onBadRow === "truncate" ? "as they are" : "and are left out";
       this.#warn(
         "dataset",
         `${dataset.badRows.length} of ${dataset.rowsRead} rows cannot be trained on ${how}: ${shown}${more}`,

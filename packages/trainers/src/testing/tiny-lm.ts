@@ -2,9 +2,8 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { namedStream, seedOf } from "@periodic-eval/core";
-import type { NamedRandom, TrainableLM } from "@periodic-eval/core/tfjs";
+import { variableName, weightName, type NamedRandom, type TrainableLM } from "@periodic-eval/core/tfjs";
 import { writeSafetensors } from "@periodic-eval/safetensors";
-import { weightName } from "../optimizer/weight-name.ts";
 
 export interface TinyLMOptions {
   readonly vocabSize: number;
@@ -29,7 +28,7 @@ export function tinyLM({
   const create = (name: string, shape: [number, number]) => {
     const random = namedStream(seedOf(seed, name));
     const values = Float32Array.from({ length: shape[0] * shape[1] }, () => random() - 0.5);
-    return tf.tidy(() => tf.variable(tf.tensor2d(values, shape), true, freeName(name)));
+    return tf.tidy(() => tf.variable(tf.tensor2d(values, shape), true, variableName(name)));
   };
   const embedding = create("model.embed_tokens.weight", [vocabSize, width]);
   const head = create("lm_head.weight", [width, vocabSize]);
@@ -84,12 +83,4 @@ export function tinyLM({
     },
     dispose: () => tf.dispose([embedding, head]),
   };
-}
-
-/** The process has one registry of names. */
-function freeName(name: string): string {
-  const { registeredVariables } = tf.engine();
-  let free = name;
-  for (let model = 2; free in registeredVariables; model += 1) free = `${name}#${model}`;
-  return free;
 }
