@@ -23,13 +23,13 @@ function uninstall(replacement: Replacement): void {
   Math.random = replacements.at(-1)?.draw ?? native;
 }
 
-/** Makes `Math.random` a stream of the seed until it is restored. The stream is made at the first draw. */
-function standIn(seed: string): { readonly draws: () => number; restore(): void } {
+/** Makes `Math.random` a stream of the seed until it is restored. Seed and stream are made at the first draw. */
+function standIn(seedOf: () => string): { readonly draws: () => number; restore(): void } {
   let stream: (() => number) | null = null;
   let draws = 0;
   const replacement: Replacement = {
     draw() {
-      stream ??= namedStream(seed);
+      stream ??= namedStream(seedOf());
       draws += 1;
       return stream();
     },
@@ -40,7 +40,7 @@ function standIn(seed: string): { readonly draws: () => number; restore(): void 
 
 /** Runs work, to its end where it is a promise, that draws from a stream of the seed instead of training's numbers. */
 export function withSeededRandom<T>(seed: string, work: () => T): T {
-  const { restore } = standIn(seed);
+  const { restore } = standIn(() => seed);
   let result: T;
   try {
     result = work();
@@ -63,7 +63,7 @@ export function mathRandomGuard(): Guard {
     name: "math-random",
     around: "hooks",
     enter(context) {
-      const stream = standIn(context.seed);
+      const stream = standIn(() => context.seed);
       return {
         before: own,
         leave() {

@@ -30,7 +30,7 @@ async function resume<T>(flow: Flow<T>, first: unknown): Promise<T> {
   }
 }
 
-function isPromise<T>(value: Awaitable<T>): value is Promise<T> {
+export function isPromise<T>(value: Awaitable<T>): value is Promise<T> {
   return (
     typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function"
   );

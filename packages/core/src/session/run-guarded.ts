@@ -2,7 +2,7 @@ import type { Entered, Guard, GuardContext } from "../guard/types.ts";
 import type { Awaitable } from "../json.ts";
 import { messageOf } from "../message-of.ts";
 import type { Evidence } from "../snapshots/schema.ts";
-import { wait, type Flow } from "./maybe-async.ts";
+import { isPromise, wait, type Flow } from "./maybe-async.ts";
 
 /** What came of a body run inside guards. Never thrown: the evidence matters most where the body failed. */
 export interface Guarded<T> {
@@ -26,7 +26,8 @@ export function* guarded<T>(
   try {
     let fingerprint: string | null = null;
     for (const [index, guard] of guards.entries()) {
-      const one = yield* enter(guard, contextOf(index));
+      const entering = enter(guard, contextOf(index));
+      const one = isPromise(entering) ? yield* wait(entering) : entering;
       entered.push(one);
       if (guard.name === "weights") fingerprint = one.before;
     }
@@ -35,29 +36,44 @@ export function* guarded<T>(
     outcome = { error };
   }
   for (let index = entered.length - 1; index >= 0; index--) {
-    evidence.unshift(yield* leave(guards[index]!, entered[index]!));
+    const leaving = leave(guards[index]!, entered[index]!);
+    evidence.unshift(isPromise(leaving) ? yield* wait(leaving) : leaving);
   }
   return { outcome, evidence };
 }
 
-function* enter(guard: Guard, context: GuardContext): Flow<Entered> {
-  try {
-    return yield* wait(guard.enter(context));
-  } catch (cause) {
+// Plain functions: round hooks every guard is entered and left at every step, and a generator each would cost more than
+// what most guards do.
+
+function enter(guard: Guard, context: GuardContext): Awaitable<Entered> {
+  const failed = (cause: unknown): never => {
     throw new Error(`guard "${guard.name}" could not be entered: ${messageOf(cause)}`, { cause });
+  };
+  try {
+    const entering = guard.enter(context);
+    return isPromise(entering) ? entering.then((one) => one, failed) : entering;
+  } catch (cause) {
+    return failed(cause);
   }
 }
 
-function* leave(guard: Guard, entered: Entered): Flow<Evidence> {
-  let evidence: Evidence;
+function leave(guard: Guard, entered: Entered): Awaitable<Evidence> {
+  const told = (evidence: Evidence) => (guard.advisory ? { ...evidence, advisory: true } : evidence);
+  // What it should have restored may not be restored: that is no "not observed".
+  const failed = (error: unknown) =>
+    told({
+      part: guard.name,
+      before: entered.before,
+      after: null,
+      intact: false,
+      note: `leaving failed: ${messageOf(error)}`,
+    });
   try {
-    evidence = yield* wait(entered.leave());
+    const leaving = entered.leave();
+    return isPromise(leaving) ? leaving.then(told, failed) : told(leaving);
   } catch (error) {
-    // What it should have restored may not be restored: that is no "not observed".
-    const note = `leaving failed: ${messageOf(error)}`;
-    evidence = { part: guard.name, before: entered.before, after: null, intact: false, note };
+    return failed(error);
   }
-  return guard.advisory ? { ...evidence, advisory: true } : evidence;
 }
 
 /** A receipt is broken where a guard saw a disturbance that counts against the training. */
