@@ -61,6 +61,19 @@ export async function fineTune(options: FineTuneOptions, terminal: Terminal): Pr
   }
 }
 
+/** @throws PeriodicEvalError `receipt` where measuring disturbed the last phase, which ended training there. */
+export function checkUndisturbed(results: readonly SFTResult[], runDir: string): void {
+  const last = results.at(-1);
+  if (last === undefined || last.brokenReceipt === null) return;
+  throw new PeriodicEvalError({
+    code: "receipt",
+    where: `${runDir} phase ${last.phase} step ${last.steps}`,
+    got: last.brokenReceipt,
+    expected: "measurements that leave training as it was",
+    fix: `Mend or leave out what the receipt names, then run the same command with --run-dir ${runDir}: it goes on from ${last.checkpoint ?? "the start of the phase"}.`,
+  });
+}
+
 function capabilityOf({ questions, method, subsample, every }: FineTuneOptions): PeriodicCapabilityCallback {
   return new PeriodicCapabilityCallback({
     questions,

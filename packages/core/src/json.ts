@@ -3,6 +3,11 @@ export type Awaitable<T> = T | Promise<T>;
 /** A value that survives `JSON.stringify` and `JSON.parse` unchanged. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
+/** A copy that shares nothing with the value. */
+export function copyJson<T extends Json>(value: T): T {
+  return JSON.parse(JSON.stringify(value)) as T;
+}
+
 /** What JSON would not give back, and where in the value. */
 export interface JsonFault {
   /** `.scores[3]`; empty for the value itself. */

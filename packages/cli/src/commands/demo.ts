@@ -31,7 +31,7 @@ async function demo(
   { runDir = defaultRunDir(), model, seed, steps, backend, json }: DemoOptions,
   terminal: Terminal,
 ): Promise<void> {
-  const { fineTune } = await import("../fine-tune.ts");
+  const { checkUndisturbed, fineTune } = await import("../fine-tune.ts");
   const { reportRun } = await import("../run-report.ts");
   const progress = json ? beside(terminal) : terminal;
   const config = { maxSteps: steps, batchSize: 16, learningRate: 3e-3, warmupRatio: 0.1, saveSteps: null };
@@ -39,7 +39,7 @@ async function demo(
   progress.out(
     "Capability: 100 questions every 20 %. The overhead governor is off: a demo this short would skip most looks.",
   );
-  await fineTune(
+  const results = await fineTune(
     {
       model,
       questions: microWorld("questions.jsonl"),
@@ -54,6 +54,7 @@ async function demo(
     progress,
   );
   await reportRun(runDir, { json }, terminal);
+  checkUndisturbed(results, runDir);
 }
 
 /** `runs/demo-20260301T101500Z`, under the current folder. */

@@ -59,7 +59,7 @@ export function addTrain(program: Command, terminal: Terminal): void {
 }
 
 async function train(options: TrainOptions, terminal: Terminal): Promise<void> {
-  const { fineTune } = await import("../fine-tune.ts");
+  const { checkUndisturbed, fineTune } = await import("../fine-tune.ts");
   const { reportRun } = await import("../run-report.ts");
   const { json, runDir, backend, phase, data, steps, epochs, batchSize, learningRate, maxLength, saveSteps } =
     options;
@@ -72,7 +72,7 @@ async function train(options: TrainOptions, terminal: Terminal): Promise<void> {
     maxLength: maxLength ?? null,
     saveSteps: saveSteps ?? null,
   };
-  await fineTune(
+  const results = await fineTune(
     {
       ...options,
       subsample: { n: options.limit, seed: options.subsampleSeed },
@@ -82,4 +82,5 @@ async function train(options: TrainOptions, terminal: Terminal): Promise<void> {
     progress,
   );
   await reportRun(runDir, { json }, terminal);
+  checkUndisturbed(results, runDir);
 }

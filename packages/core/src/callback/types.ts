@@ -19,10 +19,7 @@ export interface MeasureRequest {
 export interface CallbackContext {
   readonly phase: string;
   readonly progress: Progress;
-  /**
-   * Progress at the hook before this one; null at the begin of a phase that was not resumed. At the begin of one whose
-   * measurement an abort cut off, the progress before that: its thresholds are crossed again.
-   */
+  /** Progress at the hook before this one; null at the begin of a phase that was not resumed. */
   readonly previous: Progress | null;
   readonly signal: AbortSignal;
   /** Metrics the loop gave with this step: loss, learning rate. Empty outside `onLog` and `onStepEnd`. */
@@ -46,7 +43,7 @@ export type Hook = (context: CallbackContext) => Awaitable<void>;
 export interface TrainerCallback {
   /** Unique within a session; also the default name of its snapshots. */
   readonly id: string;
-  /** What it may ask to measure: checked before step 1. */
+  /** What it may ask to measure: checked before step 1, and asked for again on a resume where an abort cut it off. */
   readonly asks?: readonly AnyEvaluation[];
   /** The model that `asks` are checked against: with its adapter (default) or without. */
   readonly on?: "model" | "base";

@@ -1,4 +1,5 @@
 import { PeriodicEvalError } from "../errors.ts";
+import { copyJson } from "../json.ts";
 import { withSeededRandom } from "../guard/randomness.ts";
 import { seedOf } from "../random/streams.ts";
 import { advance } from "../schedule/crossings.ts";
@@ -21,16 +22,16 @@ export async function begin(run: Run, maxSteps: number | null): Promise<void> {
   const resumed = resume !== undefined && resume.progress.step > 0 ? resume : null;
   await run.store.open?.();
   const found = await run.store.list();
-  run.records = recordsOf(found, run.phase, resumed?.progress.step ?? null);
+  run.records = recordsOf(found, run.phase, resumed?.progress.step ?? null, resumed?.owed);
   run.runStepOffset = resume?.runStepOffset ?? runStepOffset ?? stepsBefore(found, run.phase);
   const known = maxSteps ?? run.options.maxSteps ?? resumed?.progress.maxSteps ?? null;
   if (resumed === null) {
     run.progress = { ...run.progress, maxSteps: known };
   } else {
-    // Nothing was crossed since the checkpoint, but what an abort cut off: hooks see where it stood.
-    const stood = { ...resumed.progress, ended: false };
-    run.previous = resumed.owedSince ?? stood;
-    run.progress = advance(stood, { ...stood, maxSteps: known });
+    // Nothing was crossed since the checkpoint: hooks see where it stood.
+    run.previous = { ...resumed.progress, ended: false };
+    run.progress = advance(run.previous, { ...run.previous, maxSteps: known });
+    for (const [id, owed] of Object.entries(resumed.owed ?? {})) run.owed.set(id, owed);
     run.windowSeconds = resumed.windowSeconds;
   }
   run.origin = opened - run.windowSeconds - run.progress.elapsedSeconds;
@@ -43,10 +44,11 @@ export async function begin(run: Run, maxSteps: number | null): Promise<void> {
   run.windowSeconds += run.clock() - opened;
 }
 
-function restore({ callbacks, options }: Run): void {
+function restore({ callbacks, options, states }: Run): void {
   for (const callback of callbacks) {
     const state = options.resume?.callbacks[callback.id];
     if (state === undefined) continue;
+    states.set(callback.id, copyJson(state));
     try {
       callback.restore?.(state);
     } catch (cause) {

@@ -32,7 +32,11 @@ export async function close(run: Run, hadBegun: boolean): Promise<void> {
     await part("telling of snapshots", async () => drive(tellFinished(run)));
   }
   for (const callback of run.callbacks)
-    await part(`callback "${callback.id}"`, async () => callback.close?.());
+    await part(`callback "${callback.id}"`, async () => {
+      run.hook = "close";
+      await callback.close?.();
+    });
+  run.hook = null;
   await drive(run.telling.close());
   await part("store", async () => run.store.close?.());
   if (run.unwritten.length > 0) {

@@ -301,6 +301,30 @@ test("a wrong option is an error at opening that names the nearest right one", (
   expect(open({ callbacks: [{ id: "a b" }] })).toThrow("callbacks[0].id");
 });
 
+test("a state that throws after a resume leaves what the checkpoint resumed from had", async () => {
+  const toy = toyTraining();
+  const seen = { losses: [1] };
+  const restoring = (isBroken: boolean): TrainerCallback => ({
+    id: "losses",
+    state() {
+      if (isBroken) throw new Error("state broke");
+      return seen;
+    },
+    restore: (state) => void (state as typeof seen).losses.push(7),
+  });
+  const first = openSession(toy.options([restoring(false)]));
+  await first.stepEnd();
+  const resume = await first.save();
+  // What a callback keeps on changing is no checkpoint.
+  seen.losses.push(2);
+  expect(resume.callbacks).toEqual({ losses: { losses: [1] } });
+  await first.close();
+  const second = openSession(toy.options([restoring(true)], { resume }));
+  await second.stepEnd();
+  expect((await second.save()).callbacks).toEqual({ losses: { losses: [1] } });
+  await second.close();
+});
+
 test("a state to resume from is checked part by part", () => {
   const toy = toyTraining();
   const progress = { step: 4, maxSteps: 10, epoch: 0, elapsedSeconds: 8, ended: false };
@@ -315,6 +339,16 @@ test("a state to resume from is checked part by part", () => {
   expect(open({ ...state, progress: { ...progress, epoch: Number.NaN } })).toThrow("epoch: got NaN");
   expect(open({ ...state, runStepOffset: -1 })).toThrow("resume.runStepOffset: got -1");
   expect(open({ ...state, callbacks: [] })).toThrow("resume.callbacks: got []");
+  const firing = { by: "a", evaluation: { name: "e", version: "1" }, on: "model", plannedLooks: null };
+  const crossed = [{ trigger: { every: 2, unit: "steps" }, at: 4 }];
+  const owing = (changes: object) => open({ ...state, owed: { a: { ...firing, crossed, ...changes } } });
+  expect(owing({})).not.toThrow();
+  expect(owing({ by: 1 })).toThrow("resume.owed.a.by: got 1");
+  expect(owing({ on: "models" })).toThrow("resume.owed.a.on");
+  expect(owing({ evaluation: { name: "e" } })).toThrow("resume.owed.a.evaluation");
+  expect(owing({ crossed: [{ trigger: { every: 2, unit: "stops" }, at: 4 }] })).toThrow(
+    "resume.owed.a.crossed",
+  );
 });
 
 /** The toy's weights after so many steps from 0. */

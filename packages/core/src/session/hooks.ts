@@ -1,7 +1,7 @@
 import type { CallbackContext, MeasureRequest, TrainerCallback } from "../callback/types.ts";
 import { checkWord } from "../check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import { jsonFault, type Awaitable, type Json } from "../json.ts";
+import { copyJson, jsonFault, type Awaitable, type Json } from "../json.ts";
 import { messageOf } from "../message-of.ts";
 import { checkName } from "../names.ts";
 import { seedOf } from "../random/streams.ts";
@@ -71,7 +71,8 @@ export function* stateOf(run: Run, callback: TrainerCallback): Flow<Json | undef
   const outcome = yield* insideGuards(run, callback, "state", () => {
     const state = callback.state!();
     const fault = state === undefined ? null : jsonFault(state);
-    if (fault === null) return state;
+    // The callback may go on changing what it gave.
+    if (fault === null) return state === undefined ? state : copyJson(state);
     throw new PeriodicEvalError({
       code: "config",
       where: `callback "${callback.id}" state${fault.path}`,
@@ -123,7 +124,9 @@ function* insideGuards<T>(
       return seedOf(run.seed, run.phase, callback.id, hook, run.progress.step);
     },
   };
+  run.hook = hook;
   const { outcome, evidence } = yield* guarded(run.hookGuards, () => place, body);
+  run.hook = null;
   for (const piece of evidence) {
     if (piece.intact === false) keepHookEvidence(run, callback, hook, piece);
   }

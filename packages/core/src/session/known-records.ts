@@ -20,12 +20,22 @@ export interface Records {
   all(): readonly Snapshot[];
 }
 
-/** @param resumedStep the step of the state resumed from; null where the phase starts anew. */
-export function recordsOf(found: readonly Snapshot[], phase: string, resumedStep: number | null): Records {
+/**
+ * @param resumedStep the step of the state resumed from; null where the phase starts anew.
+ * @param owed by id what was not measured at that step: a record of it is left from another training.
+ */
+export function recordsOf(
+  found: readonly Snapshot[],
+  phase: string,
+  resumedStep: number | null,
+  owed: Readonly<Record<string, unknown>> = {},
+): Records {
   const records = new Map(found.map((snapshot) => [keyText(snapshot), snapshot]));
   const settled = new Set<string>();
   for (const [key, snapshot] of records) {
-    if (snapshot.phase !== phase || (resumedStep !== null && snapshot.step <= resumedStep)) settled.add(key);
+    const isOwed = snapshot.step === resumedStep && Object.hasOwn(owed, snapshot.id);
+    const isBehind = resumedStep !== null && snapshot.step <= resumedStep && !isOwed;
+    if (snapshot.phase !== phase || isBehind) settled.add(key);
   }
   return {
     get: (key) => records.get(keyText(key)) ?? null,

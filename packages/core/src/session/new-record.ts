@@ -4,6 +4,7 @@ import { hashJson } from "../random/hash.ts";
 import type { Progress } from "../schedule/types.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
 import type { Prepared } from "./preflight.ts";
+import type { Run } from "./run.ts";
 import { version } from "./version.ts";
 
 /** What is known of a firing before anything is measured. */
@@ -18,6 +19,14 @@ export interface Firing {
   readonly evaluation: Pick<AnyEvaluation, "name" | "version">;
   readonly seed: string;
   readonly createdAt: string;
+}
+
+/** A firing at the step where the run stands. */
+export function firingOf(
+  { phase, progress: at, runStepOffset, seed, now }: Run,
+  asked: Pick<Firing, "id" | "crossed" | "on" | "evaluation">,
+): Firing {
+  return { ...asked, phase, at, runStepOffset, seed, createdAt: now() };
 }
 
 /** A record in which nothing is measured yet; the caller says what became of it. */

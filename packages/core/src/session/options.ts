@@ -3,6 +3,7 @@ import { checkWord } from "../check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { isCount } from "../is-count.ts";
 import { checkName, checkPhaseName } from "../names.ts";
+import { checkTriggers } from "../schedule/check-triggers.ts";
 import type { SessionOptions } from "./types.ts";
 
 const known = {
@@ -78,22 +79,48 @@ function checkResume(state: unknown, phase: string): void {
       "Resume the phase that the checkpoint belongs to.",
     );
   }
-  const { progress, owedSince, runStepOffset, callbacks, windowSeconds } = state;
+  const { progress, owed, runStepOffset, callbacks, windowSeconds } = state;
   const checkAmount = (part: string, amount: unknown) => {
     if (!(Number.isFinite(amount) && (amount as number) >= 0)) throw refuse(part, amount, "0 or more");
   };
-  const checkProgress = (part: string, at: unknown) => {
-    if (!isObject(at)) throw refuse(part, at, "a progress");
-    if (!isCount(at["step"])) throw refuse(`${part}.step`, at["step"], "a whole number");
-    checkMaxSteps(`session option resume${part}.maxSteps`, at["maxSteps"]);
-    checkAmount(`${part}.epoch`, at["epoch"]);
-    checkAmount(`${part}.elapsedSeconds`, at["elapsedSeconds"]);
-  };
-  checkProgress(".progress", progress);
-  if (owedSince !== undefined) checkProgress(".owedSince", owedSince);
+  if (!isObject(progress)) throw refuse(".progress", progress, "a progress");
+  if (!isCount(progress["step"])) throw refuse(".progress.step", progress["step"], "a whole number");
+  checkMaxSteps("session option resume.progress.maxSteps", progress["maxSteps"]);
+  checkAmount(".progress.epoch", progress["epoch"]);
+  checkAmount(".progress.elapsedSeconds", progress["elapsedSeconds"]);
+  if (owed !== undefined) checkOwed(owed, refuse);
   checkAmount(".windowSeconds", windowSeconds);
   if (!isCount(runStepOffset)) throw refuse(".runStepOffset", runStepOffset, "a whole number");
   if (!isObject(callbacks)) throw refuse(".callbacks", callbacks, "states by callback id");
+}
+
+function checkOwed(
+  owed: unknown,
+  refuse: (part: string, got: unknown, expected: string) => PeriodicEvalError,
+): void {
+  if (!isObject(owed)) throw refuse(".owed", owed, "owed measurements by id");
+  for (const [id, one] of Object.entries(owed)) {
+    const part = `.owed.${id}`;
+    checkName(`session option resume${part}`, id);
+    if (!isObject(one)) throw refuse(part, one, "an owed measurement");
+    const { by, evaluation, on, crossed, plannedLooks } = one;
+    if (typeof by !== "string") throw refuse(`${part}.by`, by, "a callback's id");
+    if (
+      !isObject(evaluation) ||
+      typeof evaluation["name"] !== "string" ||
+      typeof evaluation["version"] !== "string"
+    )
+      throw refuse(`${part}.evaluation`, evaluation, "its name and version");
+    checkWord(`session option resume${part}.on`, on, ["model", "base"]);
+    if (plannedLooks !== null && !isCount(plannedLooks))
+      throw refuse(`${part}.plannedLooks`, plannedLooks, "a whole number or null");
+    if (!Array.isArray(crossed)) throw refuse(`${part}.crossed`, crossed, "a list of crossings");
+    for (const crossing of crossed as readonly unknown[]) {
+      if (!isObject(crossing) || !Number.isFinite(crossing["at"]))
+        throw refuse(`${part}.crossed`, crossing, "thresholds, each with its trigger");
+      checkTriggers([crossing["trigger"]], `session option resume${part}.crossed`);
+    }
+  }
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -9,7 +9,7 @@ import type { Evidence, Snapshot, SnapshotStore } from "../snapshots/schema.ts";
 import { recordsOf, type Records } from "./known-records.ts";
 import { storeOf } from "./store.ts";
 import { telling, type Telling } from "./tell-loggers.ts";
-import type { SessionOptions } from "./types.ts";
+import type { OwedFiring, SessionOptions } from "./types.ts";
 
 /** A request in the queue, and who asked. */
 export interface Asked extends MeasureRequest {
@@ -75,8 +75,10 @@ export interface Run {
   isMeasuring: boolean;
   queue: Asked[];
   stop: string | null;
-  /** Progress before the first measurement that an abort cut off; null where none was. */
-  owedSince: Progress | null;
+  /** The hook that runs; null where none does. */
+  hook: string | null;
+  /** What an abort cut off at the step where the run stands, by snapshot id, until a record answers it. */
+  readonly owed: Map<string, OwedFiring>;
   /** What a guard saw disturbed, where that ends training. */
   brokenReceipt: string | null;
   save: string | null;
@@ -92,7 +94,7 @@ export interface Run {
   readonly toldHooks: Set<string>;
   /** Ids of which it was said that no earlier snapshot can be compared with. */
   readonly toldIncomparable: Set<string>;
-  /** What each callback gave last for a checkpoint. */
+  /** What each callback gave last for a checkpoint, or the one resumed from held. */
   readonly states: Map<string, Json>;
   /** Numbers that hooks reported, for the loggers. */
   reported: Readonly<Record<string, number>>[];
@@ -149,7 +151,8 @@ export function createRun(options: SessionOptions): Run {
     isMeasuring: true,
     queue: [],
     stop: null,
-    owedSince: null,
+    hook: null,
+    owed: new Map(),
     brokenReceipt: null,
     save: null,
     toThrow: null,

@@ -10,6 +10,7 @@ import { writeBeforeSave } from "./commit.ts";
 import { callHooks, stateOf, tellError, tellFinished } from "./hooks.ts";
 import { drive, wait, type Flow } from "./maybe-async.ts";
 import { checkMaxSteps, checkSessionOptions } from "./options.ts";
+import { askOwed, skipOwed } from "./owed.ts";
 import { supersedeUnsettled } from "./resume.ts";
 import { abortReason, createRun, secondsOf, type Run } from "./run.ts";
 import type { Control, Session, SessionOptions, SessionState, StepEnd } from "./types.ts";
@@ -25,14 +26,19 @@ const nothingLater: Promise<Control> = Promise.resolve(nothing);
  * @throws PeriodicEvalError `config` for a wrong option.
  */
 export function openSession(options: SessionOptions): Session {
+  return open(options).session;
+}
+
+/** A session, and its `close` for who is known to call it from outside of hooks. */
+function open(options: SessionOptions): { readonly session: Session; close(): Promise<void> } {
   checkSessionOptions(options);
   const run = createRun(options);
   let stage: "new" | "begun" | "ended" = "new";
   let closing: Promise<void> | null = null;
   /** The call that is being answered; a session answers one at a time. */
   let busyWith: string | null = null;
-  /** Settles when it is answered, where it waits for something. */
-  let answering: Promise<unknown> = Promise.resolve();
+  /** Told when it is answered. */
+  let onAnswered: (() => void) | null = null;
   let isInEpoch = false;
 
   /** Runs a call to its end, without a turn of the event loop where it waits for nothing. */
@@ -47,9 +53,7 @@ export function openSession(options: SessionOptions): Session {
     if (closing !== null)
       throw misuse(name, "a call after close", "an open session", "Open another session.");
     busyWith = name;
-    const answer = drive(answered(flow()));
-    if (answer instanceof Promise) answering = answer.catch(() => undefined);
-    return answer;
+    return drive(answered(flow()));
   }
 
   function* answered<T>(flow: Flow<T>): Flow<T> {
@@ -61,13 +65,21 @@ export function openSession(options: SessionOptions): Session {
       return result;
     } finally {
       busyWith = null;
+      onAnswered?.();
     }
+  }
+
+  async function closeOnce(): Promise<void> {
+    // The first call tells what went wrong.
+    if (closing !== null) return closing.catch(() => undefined);
+    closing = closeNow();
+    return closing;
   }
 
   async function closeNow(): Promise<void> {
     if (busyWith !== null) {
       run.endMeasuring.abort(new Error("the session was closed"));
-      await answering;
+      await new Promise<void>((resolve) => (onAnswered = resolve));
     }
     await close(run, stage !== "new");
   }
@@ -79,6 +91,7 @@ export function openSession(options: SessionOptions): Session {
     stage = "begun";
     isInEpoch = run.progress.epoch % 1 !== 0;
     yield* callHooks(run, "onTrainBegin");
+    askOwed(run);
     if (isLate) {
       // The weights before the first step are gone: what was asked for them is measured with the step being told.
       for (const { id } of run.queue) {
@@ -109,7 +122,9 @@ export function openSession(options: SessionOptions): Session {
       );
     yield* epochBegin();
     const { epoch } = run.progress;
-    moveTo(run, stepOf(run, at));
+    const next = stepOf(run, at);
+    if (run.owed.size > 0 && next.step > run.progress.step) yield* wait(skipOwed(run));
+    moveTo(run, next);
     if (run.finished.length > 0) yield* tellFinished(run);
     yield* callHooks(run, "onStepEnd", at.metrics);
     if (at.metrics !== undefined) {
@@ -144,14 +159,14 @@ export function openSession(options: SessionOptions): Session {
       const state = yield* stateOf(run, callback);
       if (state !== undefined) callbacks[callback.id] = state;
     }
-    const { phase, progress, runStepOffset, windowSeconds, owedSince } = run;
+    const { phase, progress, runStepOffset, windowSeconds, owed } = run;
     return {
       phase,
       progress: { ...progress, ended: false },
       runStepOffset,
       callbacks,
       windowSeconds,
-      ...(owedSince !== null && { owedSince: { ...owedSince, ended: false } }),
+      ...(owed.size > 0 && { owed: Object.fromEntries(owed) }),
     };
   }
 
@@ -170,7 +185,9 @@ export function openSession(options: SessionOptions): Session {
     stage = "ended";
     run.isMeasuring = false;
     // A resumed phase may come to those steps again.
-    if (!run.signal.aborted) yield* wait(supersedeUnsettled(run));
+    if (run.signal.aborted) return;
+    yield* wait(skipOwed(run));
+    yield* wait(supersedeUnsettled(run));
   }
 
   function* failFlow(error: unknown): Flow<void> {
@@ -187,7 +204,7 @@ export function openSession(options: SessionOptions): Session {
     for (const callback of run.callbacks) yield* tellError(run, callback, error);
   }
 
-  return {
+  const session: Session = {
     phase: run.phase,
     get progress(): Progress {
       return run.progress;
@@ -221,12 +238,17 @@ export function openSession(options: SessionOptions): Session {
     end: async () => call("end", endFlow),
     fail: async (error) => call("fail", () => failFlow(error)),
     async close() {
-      // The first call tells what went wrong.
-      if (closing !== null) return closing.catch(() => undefined);
-      closing = closeNow();
-      return closing;
+      if (run.hook !== null)
+        throw misuse(
+          "close",
+          `a call inside ${run.hook}`,
+          "a call outside of hooks, which it waits for",
+          "End training with requestStop(reason), and close where the session was opened.",
+        );
+      return closeOnce();
     },
   };
+  return { session, close: closeOnce };
 }
 
 /**
@@ -238,7 +260,7 @@ export async function withSession<T>(
   options: SessionOptions,
   train: (session: Session) => Promise<T>,
 ): Promise<T> {
-  const session = openSession(options);
+  const { session, close: closeSession } = open(options);
   let result: T;
   try {
     if (options.maxSteps !== null) await session.begin();
@@ -247,10 +269,10 @@ export async function withSession<T>(
   } catch (error) {
     // The first error is the one to tell: what goes wrong on the way out has been warned of.
     await session.fail(error).catch(() => undefined);
-    await session.close().catch(() => undefined);
+    await closeSession().catch(() => undefined);
     throw error;
   }
-  await session.close();
+  await closeSession();
   return result;
 }
 

@@ -2,8 +2,18 @@ import type { TrainerCallback } from "../callback/types.ts";
 import type { Guard } from "../guard/types.ts";
 import type { Awaitable, Json } from "../json.ts";
 import type { EvaluableModel } from "../model/types.ts";
-import type { Progress } from "../schedule/types.ts";
+import type { Crossing, Progress } from "../schedule/types.ts";
 import type { Snapshot, SnapshotStore } from "../snapshots/schema.ts";
+
+/** A measurement that an abort cut off: who asked for it, and what. */
+export interface OwedFiring {
+  /** Id of the callback. */
+  readonly by: string;
+  readonly evaluation: { readonly name: string; readonly version: string };
+  readonly on: "model" | "base";
+  readonly crossed: readonly Crossing[];
+  readonly plannedLooks: number | null;
+}
 
 /** What a checkpoint carries so that a session goes on where it stood. */
 export interface SessionState {
@@ -15,10 +25,10 @@ export interface SessionState {
   /** Seconds that training stood still so far; `progress.elapsedSeconds` leaves them out. */
   readonly windowSeconds: number;
   /**
-   * Progress before the first measurement that an abort cut off, left out where none was: what was crossed since then is
-   * crossed again when the session is resumed.
+   * What an abort cut off at this step, by snapshot id; left out where nothing was. A session resumed from here measures
+   * it at its begin.
    */
-  readonly owedSince?: Progress;
+  readonly owed?: Readonly<Record<string, OwedFiring>>;
 }
 
 /** Receives what happens; one that throws is recorded and never stops training. */
@@ -127,9 +137,11 @@ export interface Session {
   fail(error: unknown): Promise<void>;
   /**
    * Ends grading, writes what is left to write, closes callbacks, loggers and the store. May be called at any time: a
-   * call that is not done is waited for, its measurement cut off as by an abort.
+   * call that is not done is waited for, its measurement cut off as by an abort. Only while a callback's hook runs it is
+   * refused, for a hook that awaited it would wait for itself: hooks end training with `requestStop`.
    *
-   * @throws PeriodicEvalError `store` where snapshots could not be written to the last.
+   * @throws PeriodicEvalError `store` where snapshots could not be written to the last; `config` while a hook runs, and
+   * the session stays open.
    */
   close(): Promise<void>;
 }

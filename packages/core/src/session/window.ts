@@ -13,9 +13,10 @@ import { takeHookEvidence } from "./hook-evidence.ts";
 import { tellFinished } from "./hooks.ts";
 import { drive } from "./maybe-async.ts";
 import { measureOnce, type Measured } from "./measure-once.ts";
-import { recordOf, type Firing } from "./new-record.ts";
+import { firingOf, recordOf, type Firing } from "./new-record.ts";
+import { leaveOwed } from "./owed.ts";
 import { modelOf, prepare, whereOf, type Prepared } from "./preflight.ts";
-import { adopt, readRows, setAside, whyNotAdopted } from "./resume.ts";
+import { adopt, readRows, whyNotAdopted } from "./resume.ts";
 import { isBroken } from "./run-guarded.ts";
 import { abortReason, secondsOf, type Asked, type Run } from "./run.ts";
 
@@ -52,8 +53,11 @@ async function measureAll(
 ): Promise<void> {
   const ready: Ready[] = [];
   for (const asked of queue) {
-    if (isRecorded(run, asked)) continue;
-    ready.push({ asked, firing: firingOf(run, asked), prepared: await prepareAsked(run, asked, model) });
+    if (isRecorded(run, asked)) {
+      run.owed.delete(asked.id);
+      continue;
+    }
+    ready.push({ asked, firing: askedFiring(run, asked), prepared: await prepareAsked(run, asked, model) });
   }
   const size = ({ prepared }: Ready) => ("items" in prepared ? prepared.items.length : 0);
   ready.sort((a, b) => size(a) - size(b));
@@ -61,28 +65,34 @@ async function measureAll(
   let justLeft: readonly Evidence[] = [];
   let broken: string | null = null;
   for (const one of ready) {
+    const { id } = one.asked;
     const skipped = broken ?? run.unavailable.get(one.asked.evaluation) ?? null;
     if (skipped === null && run.signal.aborted) {
-      await leaveOwed(run, one);
+      await leaveOwed(run, one.asked);
       continue;
     }
     if (skipped !== null) {
       // A record of this step, partial or failed, tells more than that there was no second try.
-      if (isSettled(run, one.firing)) continue;
-      await record(run, one, {
-        status: "skipped",
-        reason: skipped,
-        receipt: takeHookEvidence(run, one.asked.by),
-      });
+      if (!isSettled(run, one.firing)) {
+        const receipt = takeHookEvidence(run, one.asked.by);
+        await record(run, one, { status: "skipped", reason: skipped, receipt });
+      }
+      run.owed.delete(id);
       continue;
     }
-    justLeft = await fire(run, one, justLeft);
+    const receipt = await fire(run, one, justLeft);
+    if (receipt === null) {
+      await leaveOwed(run, one.asked);
+      continue;
+    }
+    run.owed.delete(id);
+    justLeft = receipt;
     const blamed = justLeft.find(isBroken);
     if (blamed !== undefined) {
-      disturbed(run, blamed, `the measurement "${one.asked.id}" at step ${run.progress.step}`);
+      disturbed(run, blamed, `the measurement "${id}" at step ${run.progress.step}`);
       // What follows would be measured on weights that training did not make.
       if (run.options.onBrokenReceipt !== "record")
-        broken = `not measured: "${one.asked.id}" had broken the guard "${blamed.part}"`;
+        broken = `not measured: "${id}" had broken the guard "${blamed.part}"`;
     }
   }
   await drive(tellFinished(run));
@@ -108,16 +118,20 @@ async function prepareAsked(
   }
 }
 
-function firingOf(run: Run, { id, evaluation, crossed, on = "model" }: Asked): Firing {
-  const { phase, progress: at, runStepOffset, seed } = run;
-  const key = { phase, id, step: at.step };
+function askedFiring(run: Run, { id, evaluation, crossed, on = "model" }: Asked): Firing {
+  const key = { phase: run.phase, id, step: run.progress.step };
   const earlier = run.records.isSettled(key) ? (run.records.get(key)?.crossed ?? []) : [];
-  const texts = [...new Set([...earlier, ...crossed.map(describeCrossing)])];
-  return { id, phase, at, runStepOffset, crossed: texts, on, evaluation, seed, createdAt: run.now() };
+  const owed = run.owed.get(id)?.crossed ?? [];
+  const texts = [...new Set([...earlier, ...[...owed, ...crossed].map(describeCrossing)])];
+  return firingOf(run, { id, evaluation, on, crossed: texts });
 }
 
-/** One measurement; returns what its guards saw. */
-async function fire(run: Run, one: Ready, justLeft: readonly Evidence[]): Promise<readonly Evidence[]> {
+/** One measurement; returns what its guards saw, null where an abort cut it off and it left no record. */
+async function fire(
+  run: Run,
+  one: Ready,
+  justLeft: readonly Evidence[],
+): Promise<readonly Evidence[] | null> {
   const { asked, firing, prepared } = one;
   if (!("items" in prepared)) {
     await recordFailure(run, one, prepared.error, takeHookEvidence(run, asked.by));
@@ -156,10 +170,7 @@ async function fire(run: Run, one: Ready, justLeft: readonly Evidence[]): Promis
   const owed = rowsOwed(asked.evaluation, prepared);
   const isWhole = measured.kind === "measured" && measured.rows.length >= owed;
   // What a guard saw must be told, whatever became of the measurement.
-  if (run.signal.aborted && !isWhole && !measured.receipt.some(isBroken)) {
-    await leaveOwed(run, one);
-    return measured.receipt;
-  }
+  if (run.signal.aborted && !isWhole && !measured.receipt.some(isBroken)) return null;
   const receipt = [...measured.receipt, ...takeHookEvidence(run, asked.by)];
   if (measured.kind === "failed") {
     await recordFailure(run, one, measured.error, receipt, measured);
@@ -186,21 +197,6 @@ async function fire(run: Run, one: Ready, justLeft: readonly Evidence[]): Promis
 function whyPartial(run: Run, rows: number, owed: number): string {
   const aborted = abortReason(run);
   return `${aborted === null ? "" : `${aborted}; `}${rows} of ${owed} rows`;
-}
-
-/**
- * What an abort cuts off leaves no record, so that what asked for it is crossed again when the run is resumed, on the
- * weights of this step.
- */
-async function leaveOwed(run: Run, { asked, firing }: Ready): Promise<void> {
-  run.owedSince ??= run.previous ?? run.progress;
-  run.telling.warn(
-    `callback "${asked.by.id}"`,
-    `"${asked.id}" is not measured at step ${run.progress.step} (${abortReason(run)}): it is when the run is resumed`,
-  );
-  // A run resumed at this step would take what a longer training left for this one's.
-  const left = unsettled(run, firing);
-  if (left !== null) await setAside(run, left, "an abort cut off its being measured anew");
 }
 
 async function recordFailure(

@@ -16,15 +16,24 @@ interface StubOptions {
   readonly stopAt?: number;
   readonly saveAt?: number;
   readonly brokenReceipt?: string;
+  /** Broken by what `save` runs. */
+  readonly brokenBySave?: string;
 }
 
 /** A session that keeps what it was told. */
-function stubSession({ onStepEnd, stopAt, saveAt, brokenReceipt }: StubOptions = {}): Session & {
+function stubSession({
+  onStepEnd,
+  stopAt,
+  saveAt,
+  brokenReceipt,
+  brokenBySave,
+}: StubOptions = {}): Session & {
   readonly told: string[];
   readonly ends: StepEnd[];
 } {
   const told: string[] = [];
   const ends: StepEnd[] = [];
+  let broken = brokenReceipt ?? null;
   const control = () => ({
     stop: ends.length === stopAt ? "enough" : null,
     save: ends.length === saveAt ? "best" : null,
@@ -33,7 +42,9 @@ function stubSession({ onStepEnd, stopAt, saveAt, brokenReceipt }: StubOptions =
     told,
     ends,
     phase: "train",
-    brokenReceipt: brokenReceipt ?? null,
+    get brokenReceipt() {
+      return broken;
+    },
     get progress() {
       return { step: ends.length, maxSteps: null, epoch: 0, elapsedSeconds: 0, ended: false };
     },
@@ -51,6 +62,7 @@ function stubSession({ onStepEnd, stopAt, saveAt, brokenReceipt }: StubOptions =
       return control();
     },
     async save() {
+      broken ??= brokenBySave ?? null;
       return { phase: "train", progress: this.progress, runStepOffset: 0, callbacks: {}, windowSeconds: 0 };
     },
     async end() {
@@ -182,9 +194,9 @@ describe("fitCallbacks", () => {
     expect(saved).toEqual([1]);
   });
 
-  it("hands over no state of weights that measuring has disturbed", async () => {
+  it.each(["brokenReceipt", "brokenBySave"])("hands over no state of disturbed weights: %s", async (when) => {
     const model = languageModel();
-    const session = stubSession({ saveAt: 1, brokenReceipt: 'guard "weights"' });
+    const session = stubSession({ saveAt: 1, [when]: 'guard "weights"' });
     const { x, y } = dataset();
     const saved: string[] = [];
     const save = () => void saved.push("weights");

@@ -35,7 +35,8 @@ interface FitParams {
  * (`tf.callbacks.earlyStopping`) in one array: one order throws, the other loses `this`.
  *
  * - Where `fitDataset` does not know its size, `maxSteps` is null until the first epoch ended.
- * - Layers forgets a stop asked for before the first batch; that batch is still trained, then training stops.
+ * - Layers forgets a stop asked for before the first batch; that batch is still trained, then training stops. A baseline
+ *   that an abort cut off is then a `skipped` record.
  * - A callback that throws skips `onTrainEnd`; `withSession` then calls `fail`.
  *
  * @throws PeriodicEvalError `config` for an unknown option.
@@ -60,8 +61,11 @@ export function fitCallbacks(
     return startStep + (params.epochs - (firstEpoch ?? params.initialEpoch ?? 0)) * stepsPerEpoch;
   };
   const obey = async ({ stop, save }: Control): Promise<void> => {
-    const isSound = session.brokenReceipt === null;
-    if (save !== null && isSound && options.save) await options.save(await session.save());
+    if (save !== null && session.brokenReceipt === null && options.save) {
+      const state = await session.save();
+      // The hooks and windows of the save itself may have disturbed the weights.
+      if (session.brokenReceipt === null) await options.save(state);
+    }
     if (stop !== null) wantsStop = true;
     if (wantsStop) model.stopTraining = true;
   };

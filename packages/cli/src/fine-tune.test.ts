@@ -1,0 +1,28 @@
+import type { SFTResult } from "@periodic-eval/trainers";
+import { expect, it } from "vitest";
+import { checkUndisturbed } from "./fine-tune.ts";
+
+const result: SFTResult = {
+  phase: "em",
+  steps: 12,
+  maxSteps: 80,
+  epochs: 0.8,
+  finalLoss: 1,
+  stopReason: null,
+  brokenReceipt: null,
+  resumedFrom: null,
+  skippedUpdates: 0,
+  checkpoint: "runs/1/checkpoints/em/step_8",
+  badRows: [],
+};
+
+it("fails where measuring disturbed the last phase, and says how to go on", () => {
+  expect(() => checkUndisturbed([], "runs/1")).not.toThrow();
+  expect(() => checkUndisturbed([result], "runs/1")).not.toThrow();
+  const disturbed = { ...result, brokenReceipt: 'guard "weights" saw a change' };
+  expect(() => checkUndisturbed([result, disturbed], "runs/1")).toThrow(
+    '[periodic-eval] runs/1 phase em step 12: got guard "weights" saw a change, expected measurements that leave training ' +
+      "as it was. Mend or leave out what the receipt names, then run the same command with --run-dir runs/1: it goes on " +
+      "from runs/1/checkpoints/em/step_8.",
+  );
+});
