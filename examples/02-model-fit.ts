@@ -21,7 +21,7 @@ const model = tf.sequential({
 model.compile({ optimizer: tf.train.adam(3e-3), loss: "sparseCategoricalCrossentropy" });
 
 const text = readFileSync(world("coupling.jsonl"), "utf8");
-const ids = tokenizer.encode(text.slice(0, short ? 2_000 : 40_000));
+const ids = tokenizer.encode(text.slice(0, short ? 2_000 : 20_000));
 const count = Math.floor((ids.length - 1) / length);
 const x = tf.tensor2d(ids.slice(0, count * length), [count, length], "int32");
 const y = tf.tensor3d(ids.slice(1, count * length + 1), [count, length, 1]);
@@ -30,7 +30,7 @@ const lm = fromLayersModel(model);
 const callbacks = [
   new PeriodicCapabilityCallback({
     questions: world("questions.jsonl"),
-    subsample: { n: short ? 4 : 50, seed: 42 },
+    subsample: { n: short ? 4 : 20, seed: 42 },
     schedule: [everyPercent(short ? 50 : 20)],
   }),
 ];
@@ -44,7 +44,7 @@ await withSession(
   },
   (session) =>
     model.fit(x, y, {
-      epochs: short ? 1 : 3,
+      epochs: short ? 1 : 2,
       batchSize: 4,
       verbose: 0,
       callbacks: fitCallbacks(session, model),

@@ -1,4 +1,5 @@
-// Runs a TypeScript file of examples/ or benchmarks/ by the beginning of its name, from source.
+// Runs a TypeScript file of examples/ or benchmarks/ by the beginning of its name: an example from source, a benchmark
+// with the packages as they are published, which tsx adds nothing to.
 // Usage: node scripts/run.mjs FOLDER NAME [arguments …]     (npm run example 01, npm run bench overhead)
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
@@ -19,9 +20,8 @@ if (found.length !== 1) {
   process.exit(2);
 }
 const tsx = join(root, "node_modules", "tsx", "dist", "cli.mjs");
-const { status } = spawnSync(
-  process.execPath,
-  [tsx, "-C", "@periodic-eval/source", join(root, folder, found[0]), ...args],
-  { stdio: "inherit" },
-);
+const condition = folder === "benchmarks" ? [] : ["-C", "@periodic-eval/source"];
+const { status } = spawnSync(process.execPath, [tsx, ...condition, join(root, folder, found[0]), ...args], {
+  stdio: "inherit",
+});
 process.exit(status ?? 1);

@@ -25,9 +25,10 @@ export function crossings(
 /** The next progress of a phase: `now`, and the furthest share so far carried on. */
 export function advance(previous: Progress | null, now: Omit<Progress, "furthest">): Progress {
   const { step, maxSteps, epoch, elapsedSeconds, ended } = now;
-  const plain = { step, maxSteps, epoch, elapsedSeconds, ended };
-  const furthest = furthestOf(previous, plain);
-  return furthest === null ? plain : { ...plain, furthest };
+  const furthest = furthestOf(previous, { step, maxSteps, epoch, elapsedSeconds, ended });
+  return furthest === null
+    ? { step, maxSteps, epoch, elapsedSeconds, ended }
+    : { step, maxSteps, epoch, elapsedSeconds, ended, furthest };
 }
 
 /**

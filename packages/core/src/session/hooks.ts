@@ -3,10 +3,11 @@ import { checkWord } from "../check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { copyJson, jsonFault, type Awaitable, type Json } from "../json.ts";
 import { messageOf } from "../message-of.ts";
+import type { GuardContext } from "../guard/types.ts";
 import { checkName } from "../names.ts";
 import { seedOf } from "../random/streams.ts";
 import { keepHookEvidence } from "./hook-evidence.ts";
-import type { Flow } from "./maybe-async.ts";
+import { noFlow, type Flow } from "./maybe-async.ts";
 import { guarded, type Guarded } from "./run-guarded.ts";
 import type { Run } from "./run.ts";
 
@@ -26,7 +27,13 @@ export type PlainHook =
 const none: Metrics = Object.freeze({});
 
 /** Calls a hook of every callback that has it, in the order given. */
-export function* callHooks(run: Run, hook: PlainHook, metrics: Metrics = none): Flow<void> {
+export function callHooks(run: Run, hook: PlainHook, metrics: Metrics = none): Flow<void> {
+  return run.callbacks.some((callback) => callback[hook] !== undefined)
+    ? callEach(run, hook, metrics)
+    : noFlow;
+}
+
+function* callEach(run: Run, hook: PlainHook, metrics: Metrics): Flow<void> {
   for (const callback of run.callbacks) {
     if (callback[hook] !== undefined)
       yield* callHook(run, callback, hook, (context) => callback[hook]!(context), metrics);
@@ -111,6 +118,24 @@ function* tellFailure(run: Run, callback: TrainerCallback, message: string, erro
   yield* tellError(run, callback, error);
 }
 
+/** Few guards ask for the seed, so it is not computed for all. */
+class Place implements GuardContext {
+  readonly #run: Run;
+  readonly #callback: TrainerCallback;
+  readonly #hook: string;
+
+  constructor(run: Run, callback: TrainerCallback, hook: string) {
+    this.#run = run;
+    this.#callback = callback;
+    this.#hook = hook;
+  }
+
+  get seed(): string {
+    const { seed, phase, progress } = this.#run;
+    return seedOf(seed, phase, this.#callback.id, this.#hook, progress.step);
+  }
+}
+
 /** Runs what a callback gives inside the guards that stand round hooks. */
 function* insideGuards<T>(
   run: Run,
@@ -118,12 +143,7 @@ function* insideGuards<T>(
   hook: string,
   body: () => Awaitable<T>,
 ): Flow<Guarded<T>["outcome"]> {
-  const place = {
-    // Asked by few guards, so it is not computed for all.
-    get seed() {
-      return seedOf(run.seed, run.phase, callback.id, hook, run.progress.step);
-    },
-  };
+  const place = new Place(run, callback, hook);
   run.hook = hook;
   const { outcome, evidence } = yield* guarded(run.hookGuards, () => place, body);
   run.hook = null;

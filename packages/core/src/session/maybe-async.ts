@@ -6,6 +6,15 @@ import type { Awaitable } from "../json.ts";
  */
 export type Flow<T> = Generator<unknown, T, unknown>;
 
+/** A flow that is over: what has nothing to do at most steps need not make one each time. */
+export const noFlow: Flow<void> = over();
+
+function over(): Flow<void> {
+  const flow = (function* (): Flow<void> {})();
+  flow.next();
+  return flow;
+}
+
 /** `yield* wait(value)` is `await value` without a turn where the value is no promise. */
 export function* wait<T>(value: Awaitable<T>): Flow<T> {
   return isPromise(value) ? ((yield value) as T) : value;

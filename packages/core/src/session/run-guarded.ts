@@ -25,8 +25,8 @@ export function* guarded<T>(
   let outcome: Guarded<T>["outcome"];
   try {
     let fingerprint: string | null = null;
-    for (const [index, guard] of guards.entries()) {
-      const entering = enter(guard, contextOf(index));
+    for (const guard of guards) {
+      const entering = enter(guard, contextOf(entered.length));
       const one = isPromise(entering) ? yield* wait(entering) : entering;
       entered.push(one);
       if (guard.name === "weights") fingerprint = one.before;
@@ -37,8 +37,9 @@ export function* guarded<T>(
   }
   for (let index = entered.length - 1; index >= 0; index--) {
     const leaving = leave(guards[index]!, entered[index]!);
-    evidence.unshift(isPromise(leaving) ? yield* wait(leaving) : leaving);
+    evidence.push(isPromise(leaving) ? yield* wait(leaving) : leaving);
   }
+  evidence.reverse();
   return { outcome, evidence };
 }
 

@@ -128,7 +128,7 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
     if (run.finished.length > 0) yield* tellFinished(run);
     yield* callHooks(run, "onStepEnd", at.metrics);
     if (at.metrics !== undefined) {
-      yield* run.telling.train(at.metrics, { ...run.progress, phase: run.phase });
+      yield* run.telling.train(at.metrics, run.progress, run.phase);
       yield* callHooks(run, "onLog", at.metrics);
     }
     if (Math.floor(run.progress.epoch) > Math.floor(epoch)) {
@@ -143,7 +143,7 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
   function* settleStep(): Flow<void> {
     if (run.queue.length > 0) yield* wait(runWindow(run));
     for (let metrics = run.reported.shift(); metrics !== undefined; metrics = run.reported.shift()) {
-      yield* run.telling.train(metrics, { ...run.progress, phase: run.phase });
+      yield* run.telling.train(metrics, run.progress, run.phase);
     }
     if (run.signal.aborted) run.stop ??= abortReason(run);
   }

@@ -1,14 +1,14 @@
 import { messageOf } from "../message-of.ts";
 import type { Progress } from "../schedule/types.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
-import { wait, type Flow } from "./maybe-async.ts";
+import { noFlow, wait, type Flow } from "./maybe-async.ts";
 import type { Logger, SessionEvent } from "./types.ts";
 
 /** All loggers as one. A logger that throws is told of once and never stops training. */
 export interface Telling {
   event(event: SessionEvent): void;
   warn(where: string, message: string): void;
-  train(metrics: Readonly<Record<string, number>>, at: Progress & { readonly phase: string }): Flow<void>;
+  train(metrics: Readonly<Record<string, number>>, progress: Progress, phase: string): Flow<void>;
   snapshot(snapshot: Snapshot): Flow<void>;
   close(): Flow<void>;
 }
@@ -48,7 +48,11 @@ export function telling(loggers: readonly Logger[]): Telling {
     tellWarning(`logger "${logger.name}"`, `${what} threw, and is not told of again: ${messageOf(error)}`);
   }
 
-  function* each(what: "train" | "snapshot" | "close", tell: (logger: Logger) => unknown): Flow<void> {
+  function each(what: "train" | "snapshot" | "close", tell: (logger: Logger) => unknown): Flow<void> {
+    return loggers.length === 0 ? noFlow : tellEach(what, tell);
+  }
+
+  function* tellEach(what: "train" | "snapshot" | "close", tell: (logger: Logger) => unknown): Flow<void> {
     for (const logger of loggers) {
       if (logger[what] === undefined) continue;
       try {
@@ -62,7 +66,8 @@ export function telling(loggers: readonly Logger[]): Telling {
   return {
     event,
     warn: tellWarning,
-    train: (metrics, at) => each("train", (logger) => logger.train!(metrics, at)),
+    train: (metrics, progress, phase) =>
+      each("train", (logger) => logger.train!(metrics, { ...progress, phase })),
     snapshot: (snapshot) => each("snapshot", (logger) => logger.snapshot!(snapshot)),
     close: () => each("close", (logger) => logger.close!()),
   };

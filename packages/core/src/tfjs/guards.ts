@@ -67,16 +67,18 @@ function variablesGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undef
     const weights = lm.weights?.() ?? [];
     const slots = optimizer ? optimizerState(optimizer).slots : [];
     if (!lm.weights && slots.length === 0) return null;
-    return { weights, slots, ids: [...weights, ...slots].map((one) => one.read().dataId) };
+    const ids: object[] = [];
+    for (const { read } of weights) ids.push(read().dataId);
+    for (const { read } of slots) ids.push(read().dataId);
+    return { weights, slots, ids, told: `${ids.length} variables` };
   };
   return {
     name: "variables",
     around: "hooks",
     enter() {
       const before = look();
-      const told = before && `${before.ids.length} variables`;
       return {
-        before: told,
+        before: before?.told ?? null,
         leave() {
           const after = look();
           if (!before || !after)
@@ -85,14 +87,14 @@ function variablesGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undef
           if (changed.length === 0) {
             const note = "the model does not list its weights: only optimizer slots were looked at";
             return lm.weights
-              ? { part: "variables", before: told, after: told, intact: true }
-              : { part: "variables", before: told, after: told, intact: null, note };
+              ? { part: "variables", before: before.told, after: after.told, intact: true }
+              : { part: "variables", before: before.told, after: after.told, intact: null, note };
           }
           const names = changed.length > 5 ? `${changed.slice(0, 5).join(", ")}, …` : changed.join(", ");
           return {
             part: "variables",
-            before: told,
-            after: `${after.ids.length} variables, ${changed.length} of them assigned: ${names}`,
+            before: before.told,
+            after: `${after.told}, ${changed.length} of them assigned: ${names}`,
             intact: false,
           };
         },
@@ -106,6 +108,8 @@ interface Watched {
   readonly slots: readonly NamedWeight[];
   /** Data ids of the weights, then of the slots. */
   readonly ids: readonly object[];
+  /** How many, for people. */
+  readonly told: string;
 }
 
 /** Names of what holds other data than before. Names are looked at only where the data ids differ. */
@@ -126,24 +130,27 @@ function modeGuard(lm: CausalLM): Guard {
     name: "mode",
     around: "hooks",
     enter() {
-      const before = lm.modes?.().split("\n") ?? null;
-      const summary = (lines: readonly string[]) =>
-        lines.length === 1 ? lines[0]! : `${lines.length} lines ${hashText(lines.join("\n"))}`;
+      const before = lm.modes?.() ?? null;
+      const told = before === null ? null : summaryOf(before);
       return {
-        before: before && summary(before),
+        before: told,
         leave() {
-          const after = lm.modes?.().split("\n") ?? null;
-          if (!before || !after) return unobserved("mode", "the model does not tell its modes");
-          const gone = before.filter((line) => !after.includes(line));
-          const come = after.filter((line) => !before.includes(line));
-          const intact = before.join("\n") === after.join("\n");
-          return intact
-            ? { part: "mode", before: summary(before), after: summary(after), intact }
-            : { part: "mode", before: gone.join("; "), after: come.join("; "), intact };
+          const after = lm.modes?.() ?? null;
+          if (before === null || after === null)
+            return unobserved("mode", "the model does not tell its modes");
+          if (before === after) return { part: "mode", before: told, after: told, intact: true };
+          const [old, now] = [before.split("\n"), after.split("\n")];
+          const gone = old.filter((line) => !now.includes(line));
+          const come = now.filter((line) => !old.includes(line));
+          return { part: "mode", before: gone.join("; "), after: come.join("; "), intact: false };
         },
       };
     },
   };
+}
+
+function summaryOf(modes: string): string {
+  return modes.includes("\n") ? `${modes.split("\n").length} lines ${hashText(modes)}` : modes;
 }
 
 function weightsGuard(lm: CausalLM, { fingerprint }: TfjsGuardsOptions): Guard {
