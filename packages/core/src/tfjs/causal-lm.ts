@@ -22,6 +22,11 @@ export interface CausalLM {
   logits(ids: tf.Tensor2D): tf.Tensor3D;
   /** The head on scored positions only: ids [B, T], rows int32 [N] indexing the flattened B·T → logits [N, V]. */
   logitsAt?(ids: tf.Tensor2D, rows: tf.Tensor1D): tf.Tensor2D;
+  /**
+   * Reads tokens whose places are told one by one, after others that were read before: what packed questions, shared
+   * prefixes and generation with a cache are made of. In evaluation mode only.
+   */
+  extend?(block: TokenBlock, options: ExtendOptions): Extended;
   /** The same model without its adapter. */
   readonly base?: CausalLM;
   /** Leaves training mode (dropout); the returned function restores the mode there was. */
@@ -29,6 +34,49 @@ export interface CausalLM {
   /** Whether the model is in training mode, as one line per thing that has a mode; observed by the mode guard. */
   modes?(): string;
   weights?(): readonly NamedWeight[];
+}
+
+/**
+ * Tokens and their places, B rows of T. A token sees itself and, in its row and in what was read before, every token
+ * whose position is lower and whose segment is 0 or its own.
+ */
+export interface TokenBlock {
+  readonly batch: number;
+  readonly length: number;
+  /** [B·T], row-major. */
+  readonly ids: Int32Array;
+  /** Position of each token in the sequence that it belongs to, from 0, [B·T]. */
+  readonly positions: Int32Array;
+  /** [B·T]: 0 for what all later tokens of the row see, k > 0 for branch k, −1 for padding, which nothing sees. */
+  readonly segments: Int32Array;
+}
+
+export interface ExtendOptions {
+  /** Read before, in any number of pieces: each of as many rows as the block, or of one row that all of them follow. */
+  readonly past?: readonly KeyValues[];
+  /** Indices into the flattened B·T: logits are made of these alone. */
+  readonly rows: readonly number[];
+  /** Whether the block's keys and values are wanted; default false. */
+  readonly keep?: boolean;
+}
+
+export interface Extended {
+  /** float32 [N, V], N = `rows.length`; the caller's. */
+  readonly logits: tf.Tensor2D;
+  /** The block's; the caller's to dispose. Null where they were not wanted. */
+  readonly keyValues: KeyValues | null;
+}
+
+/** What attention keeps of tokens that were read. */
+export interface KeyValues {
+  readonly batch: number;
+  /** Tokens per row, padding included. */
+  readonly length: number;
+  /** These rows, in this order, of this. The caller disposes both. */
+  select(rows: readonly number[]): KeyValues;
+  /** This and, behind it, another of as many rows. The caller disposes all three. */
+  append(later: KeyValues): KeyValues;
+  dispose(): void;
 }
 
 /** A stream of numbers in [0, 1) for each name. */
