@@ -5,6 +5,8 @@ export interface ForwardLimits {
   readonly maxBatchTokens: number;
   /** Floats of one matrix of logits, [scored rows × vocabulary]. */
   readonly maxLogits: number;
+  /** Whether a model that reads incrementally is given what sequences share once. */
+  readonly scoring: "packed" | "plain";
 }
 
 /** What one forward pass may hold. */

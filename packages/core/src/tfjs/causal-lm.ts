@@ -22,11 +22,8 @@ export interface CausalLM {
   logits(ids: tf.Tensor2D): tf.Tensor3D;
   /** The head on scored positions only: ids [B, T], rows int32 [N] indexing the flattened B·T → logits [N, V]. */
   logitsAt?(ids: tf.Tensor2D, rows: tf.Tensor1D): tf.Tensor2D;
-  /**
-   * Reads tokens whose places are told one by one, after others that were read before: what packed questions, shared
-   * prefixes and generation with a cache are made of. In evaluation mode only.
-   */
-  extend?(block: TokenBlock, options: ExtendOptions): Extended;
+  /** Reading token by token, or many branches at once; without it every sequence is read whole. */
+  readonly incremental?: Incremental;
   /** The same model without its adapter. */
   readonly base?: CausalLM;
   /** Leaves training mode (dropout); the returned function restores the mode there was. */
@@ -34,6 +31,14 @@ export interface CausalLM {
   /** Whether the model is in training mode, as one line per thing that has a mode; observed by the mode guard. */
   modes?(): string;
   weights?(): readonly NamedWeight[];
+}
+
+/** What packed questions, shared prefixes and generation with a cache are made of. */
+export interface Incremental {
+  /** Reads tokens whose places are told one by one, after others that were read before. */
+  extend(block: TokenBlock, options: ExtendOptions): Extended;
+  /** The head: states float32 [N, H], as `extend` gives them → logits [N, V]. */
+  logitsOf(states: tf.Tensor2D): tf.Tensor2D;
 }
 
 /**
@@ -54,15 +59,15 @@ export interface TokenBlock {
 export interface ExtendOptions {
   /** Read before, in any number of pieces: each of as many rows as the block, or of one row that all of them follow. */
   readonly past?: readonly KeyValues[];
-  /** Indices into the flattened B·T: logits are made of these alone. */
+  /** Indices into the flattened B·T: states are given of these alone. */
   readonly rows: readonly number[];
   /** Whether the block's keys and values are wanted; default false. */
   readonly keep?: boolean;
 }
 
 export interface Extended {
-  /** float32 [N, V], N = `rows.length`; the caller's. */
-  readonly logits: tf.Tensor2D;
+  /** What `logitsOf` takes: float32 [N, H], N = `rows.length`, H of the model's own; the caller's. */
+  readonly states: tf.Tensor2D;
   /** The block's; the caller's to dispose. Null where they were not wanted. */
   readonly keyValues: KeyValues | null;
 }

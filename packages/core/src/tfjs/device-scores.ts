@@ -50,6 +50,56 @@ export function scoreRows(logits: tf.Tensor2D, picks: readonly Pick[], withEntro
   return { nats, isTop, entropy: entropy ?? null };
 }
 
+export interface PicksOptions {
+  /** Scored positions. */
+  readonly rows: number;
+  /** `row` is a scored position. */
+  readonly picks: readonly Pick[];
+  readonly withEntropy: boolean;
+  /** Rows of logits that may exist at once. */
+  readonly maxRows: number;
+}
+
+export interface PickedScores {
+  /** One per pick, in their order. */
+  readonly nats: readonly number[];
+  readonly isTop: readonly boolean[];
+  /** One per row; empty where not asked for. */
+  readonly entropyNats: readonly number[];
+}
+
+/**
+ * Scores of picked tokens, in chunks of rows so that no matrix of logits is larger than memory was given; one download.
+ *
+ * @param logitsOf logits [to − from, V] of the scored positions from `from` up to `to`; disposed here
+ */
+export async function scorePicks(
+  logitsOf: (from: number, to: number) => tf.Tensor2D,
+  { rows, picks, withEntropy, maxRows }: PicksOptions,
+): Promise<PickedScores> {
+  const chunks = Array.from({ length: Math.ceil(rows / maxRows) }, (_, chunk) => {
+    const [from, to] = [chunk * maxRows, Math.min(rows, (chunk + 1) * maxRows)];
+    return { from, to, members: picks.flatMap(({ row }, index) => (row >= from && row < to ? [index] : [])) };
+  });
+  const scoresOf = ({ from, to, members }: (typeof chunks)[number]): tf.Tensor1D[] =>
+    tf.tidy(() => {
+      const own = members.map((index) => ({ ...picks[index]!, row: picks[index]!.row - from }));
+      const { nats, isTop, entropy } = scoreRows(logitsOf(from, to), own, withEntropy);
+      return entropy ? [nats, isTop, entropy] : [nats, isTop];
+    });
+  const values = await download(tf.tidy(() => tf.concat(chunks.flatMap(scoresOf))));
+  const nats: number[] = [];
+  const isTop: boolean[] = [];
+  const entropyNats: number[] = [];
+  let offset = 0;
+  for (const { from, to, members } of chunks) {
+    for (const index of members) nats[index] = values[offset++]!;
+    for (const index of members) isTop[index] = values[offset++]! === 1;
+    if (withEntropy) for (let row = from; row < to; row++) entropyNats.push(values[offset++]!);
+  }
+  return { nats, isTop, entropyNats };
+}
+
 /** Downloads and disposes. */
 export async function download(tensor: tf.Tensor): Promise<Float32Array> {
   try {

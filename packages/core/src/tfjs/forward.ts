@@ -13,8 +13,7 @@ export const windowLength = (lm: CausalLM): number => Math.min(lm.contextLength,
 
 /**
  * One forward pass in evaluation mode. N = `positions.length`, V = vocabulary. Sequences are padded on the right with
- * id 0, which a causal model does not see at the positions asked for. Evaluation mode is entered and left within the
- * call, so that calls that await in between cannot cross.
+ * id 0, which a causal model does not see at the positions asked for.
  *
  * @returns logits float32 [N, V]; the caller disposes them (or calls inside `tf.tidy`).
  * @throws PeriodicEvalError `model` for an id outside the model's vocabulary.
@@ -30,9 +29,8 @@ export function logitsAtPositions(
     checkIds(ids, lm.vocabSize);
     padded.set(ids, sequence * width);
   });
-  const leaveEval = lm.enterEval?.();
-  try {
-    return tf.tidy(() => {
+  return inEvaluation(lm, () =>
+    tf.tidy(() => {
       const ids = tf.tensor2d(padded, [sequences.length, width], "int32");
       const rows = tf.tensor1d(
         positions.map(({ sequence, at }) => sequence * width + at),
@@ -40,7 +38,15 @@ export function logitsAtPositions(
       );
       if (lm.logitsAt) return lm.logitsAt(ids, rows);
       return tf.gather(tf.reshape(lm.logits(ids), [sequences.length * width, lm.vocabSize]), rows);
-    });
+    }),
+  );
+}
+
+/** Enters evaluation mode and leaves it within the call, so that calls that await in between cannot cross. */
+export function inEvaluation<T>(lm: CausalLM, pass: () => T): T {
+  const leaveEval = lm.enterEval?.();
+  try {
+    return pass();
   } finally {
     leaveEval?.();
   }

@@ -1,7 +1,9 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { checkKeys } from "../check-keys.ts";
+import { checkWord } from "../check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import type { EvaluableModel, ModelIdentity, Tokenizer, With } from "../model/types.ts";
+import type { ForwardLimits } from "./batches.ts";
 import type { CausalLM } from "./causal-lm.ts";
 import { windowLength } from "./forward.ts";
 import { generate } from "./generate.ts";
@@ -12,6 +14,11 @@ export interface InMemoryOptions {
   readonly name?: string;
   /** Tokens of one forward pass, padding included; default 2,048. */
   readonly maxBatchTokens?: number;
+  /**
+   * `"packed"` (the default, where the model reads incrementally): what questions and choices share is read once.
+   * `"plain"`: one row a choice.
+   */
+  readonly scoring?: "packed" | "plain";
 }
 
 /** 64 MB as float32; scoring holds about three such matrices at once. */
@@ -30,8 +37,9 @@ export function inMemory(
   tokenizer: Tokenizer,
   options: InMemoryOptions = {},
 ): EvaluableModel & With<"tokenizer" | "logLikelihoods" | "nextToken" | "generate"> {
-  checkKeys("inMemory options", options, ["name", "maxBatchTokens"]);
-  const { name = lm.name ?? "in-memory", maxBatchTokens = 2048 } = options;
+  checkKeys("inMemory options", options, ["name", "maxBatchTokens", "scoring"]);
+  const { name = lm.name ?? "in-memory", maxBatchTokens = 2048, scoring = "packed" } = options;
+  checkWord("inMemory scoring", scoring, ["packed", "plain"]);
   if (!Number.isInteger(maxBatchTokens) || maxBatchTokens < 1) {
     throw new PeriodicEvalError({
       code: "config",
@@ -41,7 +49,7 @@ export function inMemory(
       fix: "Leave it out for 2048.",
     });
   }
-  const limits = { maxBatchTokens, maxLogits };
+  const limits: ForwardLimits = { maxBatchTokens, maxLogits, scoring };
   const base = lm.base && inMemory(lm.base, tokenizer, options);
   return {
     // Read when asked: the backend may be chosen after this call.

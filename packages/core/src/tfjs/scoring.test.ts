@@ -204,11 +204,13 @@ describe("bad input", () => {
     const [whole] = await logLikelihoods(lm, tokenizer, request, call, {
       maxBatchTokens: 99,
       maxLogits: 1e6,
+      scoring: "plain",
     });
     lm.passes.length = 0;
     const [parts] = await logLikelihoods(lm, tokenizer, request, call, {
       maxBatchTokens: 99,
       maxLogits: 8 * 300,
+      scoring: "plain",
     });
     expect(lm.passes.length).toBe(3);
     expect(parts).toEqual(whole);

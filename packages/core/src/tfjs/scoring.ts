@@ -14,7 +14,7 @@ import { checkIds, windowLength } from "./forward.ts";
 import { scoreSequences } from "./score-sequences.ts";
 
 /**
- * Log-likelihoods of continuations, one row per request, batched by length. A context longer than the model's window
+ * Log-likelihoods of continuations, batched by length. A context longer than the model's window
  * is cut on the left, its last token always kept; `truncatedTokens` counts the tokens cut. `isGreedy` counts ties as
  * most likely.
  *
@@ -41,8 +41,8 @@ export async function logLikelihoods(
     ids: [...context, ...continuation.slice(0, -1)],
     picks: continuation.map((token) => [token]),
   }));
-  const scores = await scoreSequences(lm, sequences, { signal, limits, withEntropy: false });
-  countTokens?.(total(sequences));
+  const { scores, tokens } = await scoreSequences(lm, sequences, { signal, limits, withEntropy: false });
+  countTokens?.(tokens);
   return pairs.map(({ truncatedTokens }, index) => {
     const { nats, isTop } = scores[index]!;
     return {
@@ -76,18 +76,14 @@ export async function nextToken(
     if (candidates.length === 0) throw noCandidates();
     return { ids: ids.slice(truncatedTokens), picks: [candidates], truncatedTokens };
   });
-  const scores = await scoreSequences(lm, prompts, { signal, limits, withEntropy: true });
-  countTokens?.(total(prompts));
+  const { scores, tokens } = await scoreSequences(lm, prompts, { signal, limits, withEntropy: true });
+  countTokens?.(tokens);
   return prompts.map(({ truncatedTokens }, index) => ({
     nats: scores[index]!.nats,
     // A model that masks tokens with −∞ has no entropy here: 0 · ∞ is not a number.
     entropyNats: Number.isNaN(scores[index]!.entropyNats[0]!) ? null : scores[index]!.entropyNats[0]!,
     truncatedTokens,
   }));
-}
-
-function total(sequences: readonly { readonly ids: readonly number[] }[]): number {
-  return sequences.reduce((sum, { ids }) => sum + ids.length, 0);
 }
 
 function tooLong(continuation: string, tokens: number, window: number): PeriodicEvalError {

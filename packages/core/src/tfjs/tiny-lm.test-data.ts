@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { namedStream } from "../random/streams.ts";
-import type { CausalLM } from "./causal-lm.ts";
+import type { CausalLM, Incremental, KeyValues, TokenBlock } from "./causal-lm.ts";
 
 /** The smallest model that has everything the contract names; for tests. */
 export interface TinyLM extends CausalLM {
@@ -13,6 +13,7 @@ export interface TinyLM extends CausalLM {
   /** Forward passes so far, as [sequences, tokens] each. */
   readonly passes: (readonly [number, number])[];
   logitsAt(ids: tf.Tensor2D, rows: tf.Tensor1D): tf.Tensor2D;
+  readonly incremental: Incremental;
   weights(): readonly { readonly name: string; read(): tf.Variable }[];
   /** Log-probabilities of the token after `ids`, computed in double precision without tensors. */
   reference(ids: readonly number[]): readonly number[];
@@ -76,6 +77,24 @@ export function tinyLM(options: TinyLMOptions = {}): TinyLM {
     training: false,
     passes: [],
     logitsAt: (ids, rows) => tf.tidy(() => project(tf.gather(hidden(ids), rows))),
+    incremental: {
+      extend(block, { past = [], rows, keep = false }) {
+        lm.passes.push([block.batch, block.length]);
+        const e = embedding.dataSync();
+        const states = rows.flatMap((row) => {
+          const seen = seenBy(block, row, past as readonly TinyKeyValues[]);
+          return Array.from({ length: width }, (_, k) => {
+            const sum = seen.reduce((total, id) => total + e[id * width + k]!, 0);
+            return Math.tanh((sum + e[block.ids[row]! * width + k]!) / (block.positions[row]! + 1));
+          });
+        });
+        return {
+          states: tf.tensor2d(Float32Array.from(states), [rows.length, width]),
+          keyValues: keep ? keyValuesOf(block) : null,
+        };
+      },
+      logitsOf: (states) => project(states),
+    },
     enterEval() {
       const before = lm.training;
       lm.training = false;
@@ -103,4 +122,63 @@ export function tinyLM(options: TinyLMOptions = {}): TinyLM {
     dispose: () => tf.dispose([embedding, head]),
   };
   return lm;
+}
+
+interface TinyKeyValues extends KeyValues {
+  readonly block: TokenBlock;
+}
+
+/** Holds a tensor, so that one that nobody disposes is seen. */
+function keyValuesOf(block: TokenBlock): TinyKeyValues {
+  const held = tf.tensor1d(block.ids, "int32");
+  const { batch, length } = block;
+  const taken = (rows: readonly number[], from: Int32Array): number[] =>
+    rows.flatMap((row) => [...from.subarray(row * length, (row + 1) * length)]);
+  return {
+    batch,
+    length,
+    block,
+    select: (rows) =>
+      keyValuesOf({
+        batch: rows.length,
+        length,
+        ids: Int32Array.from(taken(rows, block.ids)),
+        positions: Int32Array.from(taken(rows, block.positions)),
+        segments: Int32Array.from(taken(rows, block.segments)),
+      }),
+    append(later) {
+      const other = (later as TinyKeyValues).block;
+      const joined = (key: "ids" | "positions" | "segments") =>
+        Int32Array.from(
+          Array.from({ length: batch }, (_, row) => [
+            ...block[key].subarray(row * length, (row + 1) * length),
+            ...other[key].subarray(row * other.length, (row + 1) * other.length),
+          ]).flat(),
+        );
+      return keyValuesOf({
+        batch,
+        length: length + other.length,
+        ids: joined("ids"),
+        positions: joined("positions"),
+        segments: joined("segments"),
+      });
+    },
+    dispose: () => held.dispose(),
+  };
+}
+
+/** The ids that a token sees, its own included. */
+function seenBy(block: TokenBlock, at: number, past: readonly TinyKeyValues[]): number[] {
+  const row = Math.floor(at / block.length);
+  const [position, segment] = [block.positions[at]!, block.segments[at]!];
+  const inBlock = (other: TokenBlock): number[] => {
+    const start = other.batch === 1 ? 0 : row * other.length;
+    return Array.from({ length: other.length }, (_, i) => start + i)
+      .filter((i) => {
+        const isOpen = other.segments[i] === 0 || (other.segments[i]! > 0 && other.segments[i] === segment);
+        return isOpen && other.positions[i]! < position;
+      })
+      .map((i) => other.ids[i]!);
+  };
+  return [...past.flatMap((piece) => inBlock(piece.block)), ...inBlock(block), block.ids[at]!];
 }

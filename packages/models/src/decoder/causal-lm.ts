@@ -20,7 +20,7 @@ export interface DecoderParts {
 
 /** What a checkpoint adds `save` to. */
 export interface LiveDecoder extends Required<
-  Omit<TrainableLM, "save" | "name" | "fixedLength" | "base" | "weights" | "extend">
+  Omit<TrainableLM, "save" | "name" | "fixedLength" | "base" | "weights" | "incremental">
 > {
   weights(): readonly LiveWeight[];
   /** What Hugging Face calls `output_hidden_states`: [B·T, hidden] before each layer and after the final norm. */

@@ -1,0 +1,85 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { packByPrefix } from "./packing.ts";
+import type { ScoredSequence } from "./scored-sequence.ts";
+
+/** The last `scored` positions are scored. */
+const sequence = (ids: readonly number[], scored = 1): ScoredSequence => ({
+  ids,
+  picks: Array.from({ length: scored }, () => [0]),
+});
+const question = (start: number, tokens: number) => Array.from({ length: tokens }, (_, i) => start + i);
+
+describe("packByPrefix", () => {
+  it("puts the choices of a question into one row, and reads what all questions share once", () => {
+    const shots = question(1000, 20);
+    const [first, second] = [question(100, 12), question(200, 12)];
+    // The last token of a question is scored for all its choices, and two tokens of each choice.
+    const sequences = [first, second].flatMap((context) =>
+      [7, 8, 9].map((choice) => sequence([...shots, ...context, choice, choice + 10], 3)),
+    );
+    expect(packByPrefix(sequences, 100)).toEqual({
+      prefix: 20,
+      packs: [
+        { members: [0, 1, 2], shared: 32, tokens: 12 + 3 * 2, scoredRows: 1 + 3 * 2 },
+        { members: [3, 4, 5], shared: 32, tokens: 12 + 3 * 2, scoredRows: 1 + 3 * 2 },
+      ],
+    });
+  });
+
+  it("keeps apart what has little in common", () => {
+    const sequences = [
+      [1, 2, 3, 4, 5, 6, 7, 8],
+      [1, 20, 30, 40, 50, 60, 70, 80],
+    ].map((ids) => sequence(ids));
+    expect(packByPrefix(sequences, 100).packs.map(({ members }) => members)).toEqual([[0], [1]]);
+  });
+
+  it("makes one row of sequences that are one another's beginning", () => {
+    const sequences = [question(0, 4), question(0, 6), question(0, 6)].map((ids) => sequence(ids));
+    expect(packByPrefix(sequences, 100)).toEqual({
+      prefix: 0,
+      packs: [{ members: [0, 1, 2], shared: 4, tokens: 4 + 2 + 2, scoredRows: 1 + 1 + 1 }],
+    });
+  });
+
+  it("begins a new row where the tokens of one are spent, and leaves scored positions out of the prefix", () => {
+    const ids = question(0, 20);
+    const { prefix, packs } = packByPrefix(
+      [0, 1, 2, 3].map((choice) => sequence([...ids, 50 + choice, 60 + choice], 12)),
+      25,
+    );
+    expect(packs.map(({ members }) => members)).toEqual([
+      [0, 1],
+      [2, 3],
+    ]);
+    // Of 22 tokens the last 12 are scored.
+    expect(prefix).toBe(10);
+  });
+
+  it("loses no sequence, costs no more than one by one, and never shares what differs", () => {
+    const tokens = fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 14 });
+    const scored = fc.record({ ids: tokens, scored: fc.integer({ min: 1, max: 14 }) });
+    fc.assert(
+      fc.property(fc.array(scored, { minLength: 1 }), fc.integer({ min: 1, max: 40 }), (drawn, maxTokens) => {
+        const sequences = drawn.map(({ ids, scored: count }) => sequence(ids, Math.min(count, ids.length)));
+        const { prefix, packs } = packByPrefix(sequences, maxTokens);
+        expect(packs.flatMap(({ members }) => members)).toEqual(sequences.map((_, index) => index));
+        const read = packs.reduce((sum, { tokens: own }) => sum + own, prefix);
+        expect(read).toBeLessThanOrEqual(sequences.reduce((sum, { ids }) => sum + ids.length, 0));
+        for (const { members, shared, tokens: own, scoredRows } of packs) {
+          const first = sequences[members[0]!]!.ids;
+          for (const index of members) {
+            const { ids, picks } = sequences[index]!;
+            expect(ids.slice(0, shared)).toEqual(first.slice(0, shared));
+            expect(ids.length - picks.length).toBeGreaterThanOrEqual(prefix);
+          }
+          const branches = members.map((index) => sequences[index]!.ids.length - shared);
+          expect(own).toBe(shared - prefix + branches.reduce((a, b) => a + b));
+          expect(scoredRows).toBeLessThanOrEqual(own);
+          expect(shared).toBeGreaterThanOrEqual(prefix);
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,92 @@
+import type { ScoredSequence } from "./scored-sequence.ts";
+
+/** Sequences that begin alike, read as one row: what they share once, then what each has of its own. */
+export interface Pack {
+  /** Indices of its sequences. */
+  readonly members: readonly number[];
+  /** Tokens that all of them begin with, what the call's prefix holds included. */
+  readonly shared: number;
+  /** Tokens of the row, without the prefix. */
+  readonly tokens: number;
+  /** Rows of logits: a position that members share is one. */
+  readonly scoredRows: number;
+}
+
+export interface Packing {
+  /** Tokens that all sequences of the call begin with, to be read once; 0 where that saves nothing. */
+  readonly prefix: number;
+  readonly packs: readonly Pack[];
+}
+
+/**
+ * Puts neighbours that begin alike into one row, where that saves a quarter of what the newcomer would cost and the row
+ * keeps within `maxTokens`. A question's choices come one after the other, so nothing is sought further away; what all
+ * sequences share is no reason to put them into one row, because it is read once for all.
+ */
+export function packByPrefix(sequences: readonly ScoredSequence[], maxTokens: number): Packing {
+  const common = sequences.reduce(
+    (length, sequence) =>
+      sharedLength(sequences[0]!.ids, sequence.ids, Math.min(length, firstScored(sequence))),
+    Infinity,
+  );
+  const groups = groupNeighbours(sequences, common, maxTokens);
+  // Where one row holds all, it holds what they share as well.
+  const prefix = groups.length > 1 && common >= shortestPrefix ? common : 0;
+  return { prefix, packs: groups.map((group) => packOf(sequences, group, prefix)) };
+}
+
+/** A shorter one costs more in being read apart than it saves. */
+const shortestPrefix = 8;
+
+interface Group {
+  readonly members: number[];
+  shared: number;
+  tokens: number;
+}
+
+function groupNeighbours(
+  sequences: readonly ScoredSequence[],
+  common: number,
+  maxTokens: number,
+): readonly Group[] {
+  const groups: Group[] = [];
+  sequences.forEach(({ ids }, index) => {
+    const group = groups.at(-1);
+    if (group !== undefined) {
+      const shared = sharedLength(sequences[group.members[0]!]!.ids, ids, group.shared);
+      // What the trunk loses by this member, every branch gains.
+      const tokens =
+        group.tokens + (group.shared - shared) * (group.members.length - 1) + ids.length - shared;
+      const saved = group.tokens + ids.length - tokens - common;
+      if (saved * 4 >= ids.length - common && tokens <= maxTokens) {
+        group.members.push(index);
+        Object.assign(group, { shared, tokens });
+        return;
+      }
+    }
+    groups.push({ members: [index], shared: ids.length, tokens: ids.length });
+  });
+  return groups;
+}
+
+function packOf(
+  sequences: readonly ScoredSequence[],
+  { members, shared, tokens }: Group,
+  prefix: number,
+): Pack {
+  const first = Math.min(...members.map((index) => firstScored(sequences[index]!)));
+  const inBranches = members.reduce((sum, index) => {
+    const sequence = sequences[index]!;
+    return sum + sequence.ids.length - Math.max(shared, firstScored(sequence));
+  }, 0);
+  return { members, shared, tokens: tokens - prefix, scoredRows: Math.max(0, shared - first) + inBranches };
+}
+
+/** The first position whose logits are wanted. */
+export const firstScored = ({ ids, picks }: ScoredSequence): number => ids.length - picks.length;
+
+function sharedLength(a: readonly number[], b: readonly number[], atMost: number): number {
+  const most = Math.min(a.length, b.length, atMost);
+  for (let at = 0; at < most; at++) if (a[at] !== b[at]) return at;
+  return most;
+}

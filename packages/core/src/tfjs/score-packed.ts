@@ -1,0 +1,134 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { batchBudget } from "./batches.ts";
+import type { CausalLM, Incremental, KeyValues, TokenBlock } from "./causal-lm.ts";
+import { type Pick, scorePicks } from "./device-scores.ts";
+import { checkIds, inEvaluation } from "./forward.ts";
+import { inBatches } from "./in-batches.ts";
+import { firstScored, type Pack, packByPrefix } from "./packing.ts";
+import type { AllScores, ScoredSequence, ScoreOptions, Scores } from "./scored-sequence.ts";
+
+/**
+ * Scores of sequences that begin alike: what all share is read once for the call, what the choices of a question share
+ * once for the question, and each choice sees its own question alone. Scores are those of sequences read one by one, up
+ * to rounding.
+ */
+export async function scorePacked(
+  lm: CausalLM,
+  incremental: Incremental,
+  sequences: readonly ScoredSequence[],
+  { signal, limits, withEntropy }: ScoreOptions,
+): Promise<AllScores> {
+  for (const { ids } of sequences) checkIds(ids, lm.vocabSize);
+  const budget = batchBudget(lm, limits);
+  const { prefix, packs } = packByPrefix(sequences, budget.maxTokens);
+  const past = prefix > 0 ? [readPrefix(lm, incremental, sequences[0]!.ids.slice(0, prefix))] : [];
+  const scores: Scores[] = [];
+  try {
+    await inBatches(lm, packs, budget, { signal, where: "scoring" }, async (batch) => {
+      const layout = layOut(
+        batch.map((index) => packs[index]!),
+        sequences,
+        prefix,
+      );
+      const states = inEvaluation(
+        lm,
+        () => incremental.extend(layout.block, { past, rows: layout.rows }).states,
+      );
+      try {
+        const { nats, isTop, entropyNats } = await scorePicks(
+          (from, to) =>
+            inEvaluation(lm, () => incremental.logitsOf(tf.slice(states, [from, 0], [to - from, -1]))),
+          { rows: layout.rows.length, picks: layout.picks, withEntropy, maxRows: budget.maxScoredRows },
+        );
+        for (const { sequence, firstPick, lastPick, rows } of layout.places) {
+          scores[sequence] = {
+            nats: nats.slice(firstPick, lastPick),
+            isTop: isTop.slice(firstPick, lastPick),
+            entropyNats: withEntropy ? rows.map((row) => entropyNats[row]!) : [],
+          };
+        }
+      } finally {
+        states.dispose();
+      }
+    });
+  } finally {
+    for (const piece of past) piece.dispose();
+  }
+  return { scores, tokens: packs.reduce((sum, { tokens }) => sum + tokens, prefix) };
+}
+
+function readPrefix(lm: CausalLM, { extend }: Incremental, ids: readonly number[]): KeyValues {
+  const block: TokenBlock = {
+    batch: 1,
+    length: ids.length,
+    ids: Int32Array.from(ids),
+    positions: Int32Array.from(ids, (_, at) => at),
+    segments: new Int32Array(ids.length),
+  };
+  const { states, keyValues } = inEvaluation(lm, () => extend(block, { rows: [], keep: true }));
+  states.dispose();
+  return keyValues!;
+}
+
+/** Packs as the rows of one block, and where the scores of each sequence will be found. */
+interface Layout {
+  readonly block: TokenBlock;
+  /** Indices into the flattened block. */
+  readonly rows: readonly number[];
+  /** Those of a sequence lie side by side. */
+  readonly picks: readonly Pick[];
+  readonly places: readonly Place[];
+}
+
+interface Place {
+  readonly sequence: number;
+  readonly firstPick: number;
+  readonly lastPick: number;
+  /** Indices into the layout's rows, one per scored position. */
+  readonly rows: readonly number[];
+}
+
+function layOut(packs: readonly Pack[], sequences: readonly ScoredSequence[], prefix: number): Layout {
+  const [batch, length] = [packs.length, Math.max(...packs.map(({ tokens }) => tokens))];
+  const block = {
+    batch,
+    length,
+    ids: new Int32Array(batch * length),
+    positions: new Int32Array(batch * length),
+    segments: new Int32Array(batch * length).fill(-1),
+  };
+  const rows: number[] = [];
+  const rowOf = new Map<number, number>();
+  const picks: Pick[] = [];
+  const places: Place[] = [];
+  packs.forEach(({ members, shared }, pack) => {
+    const start = pack * length;
+    let next = start;
+    const put = (ids: readonly number[], from: number, to: number, segment: number): void => {
+      for (let at = from; at < to; at++) {
+        block.ids[next] = ids[at]!;
+        block.positions[next] = at;
+        block.segments[next] = segment;
+        next += 1;
+      }
+    };
+    put(sequences[members[0]!]!.ids, prefix, shared, 0);
+    members.forEach((sequence, member) => {
+      const scored = sequences[sequence]!;
+      const branch = next;
+      put(scored.ids, shared, scored.ids.length, member + 1);
+      const firstPick = picks.length;
+      const ownRows = scored.picks.map((tokens, index) => {
+        const at = firstScored(scored) + index;
+        const flat = at < shared ? start + at - prefix : branch + at - shared;
+        // A position of the trunk is scored once, however many choices ask for it.
+        const row = rowOf.get(flat) ?? rows.push(flat) - 1;
+        rowOf.set(flat, row);
+        for (const token of tokens) picks.push({ row, token });
+        return row;
+      });
+      places.push({ sequence, firstPick, lastPick: picks.length, rows: ownRows });
+    });
+  });
+  return { block, rows, picks, places };
+}

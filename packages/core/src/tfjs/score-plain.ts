@@ -1,0 +1,45 @@
+import { batchBudget } from "./batches.ts";
+import type { CausalLM } from "./causal-lm.ts";
+import { type Pick, scorePicks } from "./device-scores.ts";
+import { logitsAtPositions } from "./forward.ts";
+import { inBatches } from "./in-batches.ts";
+import type { AllScores, ScoredSequence, ScoreOptions, Scores } from "./scored-sequence.ts";
+
+/** Scores of sequences, one row each, batched by length. */
+export async function scorePlain(
+  lm: CausalLM,
+  sequences: readonly ScoredSequence[],
+  { signal, limits, withEntropy }: ScoreOptions,
+): Promise<AllScores> {
+  const budget = batchBudget(lm, limits);
+  const costs = sequences.map(({ ids, picks }) => ({ tokens: ids.length, scoredRows: picks.length }));
+  const scores: Scores[] = [];
+  await inBatches(lm, costs, budget, { signal, where: "scoring" }, async (batch) => {
+    const rows = batch.map((index) => sequences[index]!);
+    const ids = rows.map((sequence) => sequence.ids);
+    const positions = rows.flatMap(({ ids: { length }, picks }, sequence) =>
+      picks.map((_, index) => ({ sequence, at: length - picks.length + index })),
+    );
+    const picks = rows
+      .flatMap((sequence) => sequence.picks)
+      .flatMap((tokens, row) => tokens.map((token): Pick => ({ row, token })));
+    // More than one chunk only where a single sequence exceeds the budget of logits; its body then runs once a chunk.
+    const { nats, isTop, entropyNats } = await scorePicks(
+      (from, to) => logitsAtPositions(lm, ids, positions.slice(from, to)),
+      { rows: positions.length, picks, withEntropy, maxRows: budget.maxScoredRows },
+    );
+    let [pick, row] = [0, 0];
+    for (const index of batch) {
+      const { picks: asked } = sequences[index]!;
+      const [fromPick, fromRow] = [pick, row];
+      pick += asked.reduce((sum, tokens) => sum + tokens.length, 0);
+      row += asked.length;
+      scores[index] = {
+        nats: nats.slice(fromPick, pick),
+        isTop: isTop.slice(fromPick, pick),
+        entropyNats: entropyNats.slice(fromRow, row),
+      };
+    }
+  });
+  return { scores, tokens: sequences.reduce((sum, { ids }) => sum + ids.length, 0) };
+}
