@@ -143,7 +143,13 @@ export interface EvaluableModel extends Partial<Abilities> {
   readonly contextLength: number | null;
   /** The same model without its adapter. */
   readonly base?: EvaluableModel;
+  /**
+   * Looks, by a few small requests, whether the model's numbers can be trusted; asked once before a phase.
+   *
+   * @throws PeriodicEvalError `model` where they cannot.
+   */
+  check?(options: CallOptions): Promise<void>;
 }
 
 export type With<A extends Ability> = Pick<Abilities, A> &
-  Pick<EvaluableModel, "identity" | "contextLength" | "base">;
+  Pick<EvaluableModel, "identity" | "contextLength" | "base" | "check">;

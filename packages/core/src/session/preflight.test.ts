@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { PeriodicCallback } from "../callback/periodic.ts";
 import { PeriodicCapabilityCallback } from "../callback/presets.ts";
+import { PeriodicEvalError } from "../errors.ts";
 import type { AnyEvaluation } from "../evaluation/types.ts";
 import type { EvaluableModel } from "../model/types.ts";
 import { everyPercent } from "../schedule/triggers.ts";
@@ -150,4 +151,46 @@ test("an evaluation asked for without being announced is checked when it is aske
   expect(await toy.store.list()).toMatchObject([
     { id: "x", status: "failed", reason: expect.stringContaining('"telepathy"') as unknown },
   ]);
+});
+
+test("a model is asked once whether its numbers can be trusted, and refused before step 1 where they cannot", async () => {
+  const toy = toyTraining();
+  const callbacks = () =>
+    ["a", "b"].map(
+      (id) => new PeriodicCallback({ ...toyEvaluation(), name: id }, { schedule: [everyPercent(50)], id }),
+    );
+  let asked = 0;
+  const model = { ...toy.model, check: async () => void (asked += 1) };
+  await withSession(toy.options(callbacks(), { model }), async () => {});
+  expect(asked).toBe(1);
+
+  const wrong = {
+    ...toy.model,
+    async check() {
+      throw new Error("packed scores differ");
+    },
+  };
+  const session = openSession(toyTraining().options(callbacks(), { model: wrong }));
+  await expect(session.begin()).rejects.toThrow("packed scores differ");
+});
+
+test("a check that an abort cuts off refuses nothing", async () => {
+  const toy = toyTraining();
+  const controller = new AbortController();
+  const model = {
+    ...toy.model,
+    async check() {
+      controller.abort();
+      throw new PeriodicEvalError({
+        code: "aborted",
+        where: "check",
+        got: "an abort",
+        expected: "none",
+        fix: "",
+      });
+    },
+  };
+  const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(50)] });
+  await withSession(toy.options([callback], { model, signal: controller.signal }), async () => {});
+  expect((await toy.store.list()).filter(({ status }) => status === "failed")).toEqual([]);
 });

@@ -29,15 +29,19 @@ const offeredBy: Readonly<Record<Ability, string>> = {
 /**
  * Everything that callbacks say they will ask is checked before step 1: the abilities, the data and the items' ids.
  * A missing file of an optional callback becomes one warning, and a `skipped` record wherever it would have fired.
- * Nothing is put through the model: what only its longest batch shows (no memory for it) becomes a `failed` record of
- * the first measurement, which by default is the one before step 1.
+ * Of the model's own numbers only a few are looked at (`check`): what only its longest batch shows (no memory for it)
+ * becomes a `failed` record of the first measurement, which by default is the one before step 1.
  */
 export async function preflight(run: Run): Promise<void> {
   const given = await modelOf(run);
+  const checked = new Set<EvaluableModel>();
   for (const callback of run.callbacks) {
     for (const evaluation of callback.asks ?? []) {
       try {
-        await prepare(run, given, evaluation, callback.on ?? "model", whereOf(callback, evaluation));
+        const on = callback.on ?? "model";
+        const { target } = await prepare(run, given, evaluation, on, whereOf(callback, evaluation));
+        if (!checked.has(target)) await checkOnce(target, run.signal);
+        checked.add(target);
       } catch (error) {
         if (callback.optional !== true || !isMissingFile(error)) throw error;
         const reason = messageOf(error);
@@ -45,6 +49,16 @@ export async function preflight(run: Run): Promise<void> {
         run.telling.warn(`callback "${callback.id}"`, `is optional and will be skipped: ${reason}`);
       }
     }
+  }
+}
+
+/** An abort in the middle is no fault of the model. */
+async function checkOnce(target: EvaluableModel, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  try {
+    await target.check?.({ signal });
+  } catch (error) {
+    if (!(PeriodicEvalError.is(error) && error.code === "aborted")) throw error;
   }
 }
 

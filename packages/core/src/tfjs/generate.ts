@@ -2,12 +2,14 @@ import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "../errors.ts";
 import type { CallOptions, Completion, GenerateRequest, Sampling, Tokenizer } from "../model/types.ts";
 import { namedStream } from "../random/streams.ts";
-import { batchBudget, batchByLength, type ForwardLimits } from "./batches.ts";
+import { batchBudget, type ForwardLimits } from "./batches.ts";
 import { breathe } from "./breathe.ts";
 import type { CausalLM } from "./causal-lm.ts";
 import { download, refuseNaN } from "./device-scores.ts";
 import { encodePrompt } from "./encode-pair.ts";
-import { logitsAtPositions, windowLength } from "./forward.ts";
+import { windowLength } from "./forward.ts";
+import { inBatches } from "./in-batches.ts";
+import { nextLogits } from "./next-logits.ts";
 import { checkSampling, type Drawn, drawToken } from "./sampling.ts";
 
 /** A sequence being written. */
@@ -45,43 +47,52 @@ export async function generate(
   { signal, countTokens }: CallOptions,
   limits: ForwardLimits,
 ): Promise<readonly Completion[]> {
-  const writings = requests.map((request) => startWriting(lm, tokenizer, request));
+  const prompts = requests.map(({ prompt, sampling }) => {
+    checkSampling(sampling);
+    return fitted(lm, encodePrompt(tokenizer, prompt), sampling);
+  });
+  const completions: Completion[] = [];
+  let tokens = 0;
   // A batch without sampling downloads two numbers a row instead of V: greedy sequences go apart.
   for (const isGreedy of [true, false]) {
-    const group = writings.filter(({ sampling }) => (sampling.temperature === 0) === isGreedy);
-    const costs = group.map(({ prompt, room }) => ({ tokens: prompt.length + room - 1, scoredRows: 1 }));
-    for (const batch of batchByLength(costs, batchBudget(lm, limits))) {
-      const rows = batch.map((index) => group[index]!);
-      await writeBatch(lm, tokenizer, rows, isGreedy ? mostLikely : drawFromEach, signal);
-    }
+    const group = prompts.flatMap(({ sampling }, index) =>
+      (sampling.temperature === 0) === isGreedy ? [index] : [],
+    );
+    const costs = group.map((index) => {
+      const { prompt, room } = prompts[index]!;
+      return { tokens: prompt.length + room - 1, scoredRows: 1 };
+    });
+    await inBatches(lm, costs, batchBudget(lm, limits), { signal, where: "generate" }, async (batch) => {
+      const indices = batch.map((at) => group[at]!);
+      // Begun here, so that a batch for which memory gave out is drawn again from the start of its streams.
+      const writings = indices.map((index): Writing => {
+        const { sampling } = prompts[index]!;
+        return { ...prompts[index]!, random: namedStream(sampling.seed), ids: [], nats: [], stopped: null };
+      });
+      await writeBatch(lm, tokenizer, writings, isGreedy ? mostLikely : drawFromEach, signal);
+      writings.forEach((writing, row) => {
+        completions[indices[row]!] = completion(tokenizer, writing);
+        tokens += writing.prompt.length + writing.ids.length;
+      });
+    });
   }
-  countTokens?.(writings.reduce((sum, { prompt, ids }) => sum + prompt.length + ids.length, 0));
-  return writings.map((writing) => completion(tokenizer, writing));
+  countTokens?.(tokens);
+  return completions;
 }
 
-function startWriting(lm: CausalLM, tokenizer: Tokenizer, { prompt, sampling }: GenerateRequest): Writing {
-  checkSampling(sampling);
-  const ids = encodePrompt(tokenizer, prompt);
+function fitted(lm: CausalLM, prompt: readonly number[], sampling: Sampling) {
   const window = windowLength(lm);
-  if (ids.length > window) {
+  if (prompt.length > window) {
     throw new PeriodicEvalError({
       code: "data",
       where: "generate",
-      got: `a prompt of ${ids.length} tokens`,
+      got: `a prompt of ${prompt.length} tokens`,
       expected: `at most ${window} tokens, the model's window`,
       fix: "Shorten the prompt, or take a model with a longer window.",
     });
   }
-  return {
-    prompt: ids,
-    sampling,
-    // The last token is drawn but never read.
-    room: Math.min(sampling.maxNewTokens, window + 1 - ids.length),
-    random: namedStream(sampling.seed),
-    ids: [],
-    nats: [],
-    stopped: null,
-  };
+  // The last token is drawn but never read.
+  return { prompt, sampling, room: Math.min(sampling.maxNewTokens, window + 1 - prompt.length) };
 }
 
 type Draw = (logits: tf.Tensor2D, rows: readonly Writing[]) => Promise<readonly Drawn[]>;
@@ -93,15 +104,18 @@ async function writeBatch(
   draw: Draw,
   signal: AbortSignal,
 ): Promise<void> {
-  let rows = batch;
-  while (rows.length > 0) {
-    await breathe(signal, "generate");
-    const sequences = rows.map(({ prompt, ids }) => [...prompt, ...ids]);
-    const last = sequences.map((ids, sequence) => ({ sequence, at: ids.length - 1 }));
-    const drawn = await draw(logitsAtPositions(lm, sequences, last), rows);
-    refuseNaN(drawn.map(({ nats }) => nats));
-    rows.forEach((writing, row) => accept(tokenizer, writing, drawn[row]!));
-    rows = rows.filter(({ stopped, ids, room }) => stopped === null && ids.length < room);
+  const reader = nextLogits(lm);
+  try {
+    let rows = batch;
+    while (rows.length > 0) {
+      await breathe(signal, "generate");
+      const drawn = await draw(reader.next(rows), rows);
+      refuseNaN(drawn.map(({ nats }) => nats));
+      rows.forEach((writing, row) => accept(tokenizer, writing, drawn[row]!));
+      rows = rows.filter(({ stopped, ids, room }) => stopped === null && ids.length < room);
+    }
+  } finally {
+    reader.dispose();
   }
 }
 

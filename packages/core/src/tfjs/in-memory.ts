@@ -8,6 +8,7 @@ import type { CausalLM } from "./causal-lm.ts";
 import { windowLength } from "./forward.ts";
 import { generate } from "./generate.ts";
 import { logLikelihoods, nextToken } from "./scoring.ts";
+import { selfCheck } from "./self-check.ts";
 
 export interface InMemoryOptions {
   /** Names the model in snapshots; default its own name, else `in-memory`. */
@@ -60,6 +61,7 @@ export function inMemory(
     tokenizer,
     logLikelihoods: (requests, call) => logLikelihoods(lm, tokenizer, requests, call, limits),
     nextToken: (requests, call) => nextToken(lm, tokenizer, requests, call, limits),
+    check: ({ signal }) => selfCheck(lm, limits, signal),
     generate: (requests, call) => generate(lm, tokenizer, requests, call, limits),
     ...(base && { base }),
   };

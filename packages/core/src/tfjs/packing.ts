@@ -36,7 +36,7 @@ export function packByPrefix(sequences: readonly ScoredSequence[], maxTokens: nu
 }
 
 /** A shorter one costs more in being read apart than it saves. */
-const shortestPrefix = 8;
+export const shortestPrefix = 8;
 
 interface Group {
   readonly members: number[];
@@ -85,7 +85,8 @@ function packOf(
 /** The first position whose logits are wanted. */
 export const firstScored = ({ ids, picks }: ScoredSequence): number => ids.length - picks.length;
 
-function sharedLength(a: readonly number[], b: readonly number[], atMost: number): number {
+/** How many tokens two sequences begin with alike, at most `atMost`. */
+export function sharedLength(a: readonly number[], b: readonly number[], atMost: number): number {
   const most = Math.min(a.length, b.length, atMost);
   for (let at = 0; at < most; at++) if (a[at] !== b[at]) return at;
   return most;

@@ -5,6 +5,7 @@ import { type Pick, scorePicks } from "./device-scores.ts";
 import { checkIds, inEvaluation } from "./forward.ts";
 import { inBatches } from "./in-batches.ts";
 import { firstScored, type Pack, packByPrefix } from "./packing.ts";
+import { blockOf } from "./token-block.ts";
 import type { AllScores, ScoredSequence, ScoreOptions, Scores } from "./scored-sequence.ts";
 
 /**
@@ -58,14 +59,7 @@ export async function scorePacked(
 }
 
 function readPrefix(lm: CausalLM, { extend }: Incremental, ids: readonly number[]): KeyValues {
-  const block: TokenBlock = {
-    batch: 1,
-    length: ids.length,
-    ids: Int32Array.from(ids),
-    positions: Int32Array.from(ids, (_, at) => at),
-    segments: new Int32Array(ids.length),
-  };
-  const { states, keyValues } = inEvaluation(lm, () => extend(block, { rows: [], keep: true }));
+  const { states, keyValues } = inEvaluation(lm, () => extend(blockOf([ids], 0), { rows: [], keep: true }));
   states.dispose();
   return keyValues!;
 }

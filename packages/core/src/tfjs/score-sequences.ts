@@ -1,3 +1,4 @@
+import type { ForwardLimits } from "./batches.ts";
 import type { CausalLM } from "./causal-lm.ts";
 import { refuseNaN } from "./device-scores.ts";
 import { scorePacked } from "./score-packed.ts";
@@ -22,4 +23,12 @@ export async function scoreSequences(
     : await scorePlain(lm, sequences, options);
   for (const { nats } of all.scores) refuseNaN(nats);
   return all;
+}
+
+/** Whether sequences are scored packed. */
+export function canPack<T extends CausalLM>(
+  lm: T,
+  { scoring }: ForwardLimits,
+): lm is T & Required<Pick<T, "incremental">> {
+  return scoring === "packed" && lm.incremental !== undefined && lm.fixedLength === undefined;
 }

@@ -1,0 +1,158 @@
+import * as tf from "@tensorflow/tfjs-core";
+import type { CausalLM, Incremental, KeyValues, TokenBlock } from "./causal-lm.ts";
+import { checkIds, inEvaluation, logitsAtPositions } from "./forward.ts";
+import { sharedLength, shortestPrefix } from "./packing.ts";
+import { blockOf } from "./token-block.ts";
+
+/** A sequence that grows token by token. */
+export interface Growing {
+  readonly prompt: readonly number[];
+  /** Drawn so far. */
+  readonly ids: readonly number[];
+}
+
+/** Reads growing sequences, one token further a call. */
+export interface NextLogits {
+  /**
+   * Logits [rows, V] of the token after each sequence; the caller's. Sequences that are over may be missing from the
+   * second call on; the others come in the same order, each one token longer.
+   */
+  next(rows: readonly Growing[]): tf.Tensor2D;
+  dispose(): void;
+}
+
+/** With a cache of keys and values where the model reads incrementally, else reading every sequence anew. */
+export function nextLogits(lm: CausalLM): NextLogits {
+  if (lm.incremental !== undefined && lm.fixedLength === undefined) return cached(lm, lm.incremental);
+  return {
+    next(rows) {
+      const sequences = rows.map(({ prompt, ids }) => [...prompt, ...ids]);
+      const last = sequences.map((ids, sequence) => ({ sequence, at: ids.length - 1 }));
+      return logitsAtPositions(lm, sequences, last);
+    },
+    dispose() {},
+  };
+}
+
+/** Tokens of the tail before it is joined to what stands before it: joining copies all there is. */
+const tailLength = 32;
+
+function cached(lm: CausalLM, { extend, logitsOf }: Incremental): NextLogits {
+  /** One row, which all sequences follow. */
+  let common: KeyValues[] = [];
+  /** A row a sequence: what of the prompt is its own, and the tokens drawn. */
+  let own: KeyValues | null = null;
+  let tail: KeyValues | null = null;
+  let held: readonly Growing[] | null = null;
+
+  /** The logits after the last of `rows`, and the block's keys and values. */
+  function read(block: TokenBlock, past: readonly KeyValues[], rows: readonly number[]) {
+    return inEvaluation(lm, () => {
+      const { states, keyValues } = extend(block, { past, rows, keep: true });
+      try {
+        return { logits: rows.length === 0 ? null : tf.tidy(() => logitsOf(states)), keyValues: keyValues! };
+      } catch (error) {
+        keyValues?.dispose();
+        throw error;
+      } finally {
+        states.dispose();
+      }
+    });
+  }
+
+  function replace(old: KeyValues | null, made: KeyValues | null): KeyValues | null {
+    old?.dispose();
+    return made;
+  }
+
+  function readPrompts(rows: readonly Growing[]): tf.Tensor2D {
+    for (const { prompt } of rows) checkIds(prompt, lm.vocabSize);
+    const { prompts, of } = distinct(rows.map(({ prompt }) => prompt));
+    const shortest = Math.min(...prompts.map(({ length }) => length));
+    // Its last token is left to each prompt: the logits after it are wanted.
+    const shared = prompts.reduce((length, ids) => sharedLength(prompts[0]!, ids, length), shortest - 1);
+    const prefix = prompts.length > 1 && shared >= shortestPrefix ? shared : 0;
+    if (prefix > 0) common = [read(blockOf([prompts[0]!.slice(0, prefix)], 0), [], []).keyValues];
+    const block = blockOf(
+      prompts.map((ids) => ids.slice(prefix)),
+      prefix,
+    );
+    const last = prompts.map(({ length }, row) => row * block.length + length - prefix - 1);
+    const { logits, keyValues } = read(block, common, last);
+    if (prompts.length === 1) {
+      common = [...common, keyValues];
+    } else if (prompts.length === rows.length) {
+      own = keyValues;
+    } else {
+      own = keyValues.select(of);
+      keyValues.dispose();
+    }
+    if (prompts.length === rows.length) return logits!;
+    const spread = tf.tidy(() => tf.gather(logits!, tf.tensor1d([...of], "int32")));
+    logits!.dispose();
+    return spread;
+  }
+
+  function readDrawn(rows: readonly Growing[]): tf.Tensor2D {
+    if (rows.length < held!.length) {
+      const kept = new Set(rows);
+      const left = held!.flatMap((row, index) => (kept.has(row) ? [index] : []));
+      own = own && replace(own, own.select(left));
+      tail = tail && replace(tail, tail.select(left));
+    }
+    const block: TokenBlock = {
+      batch: rows.length,
+      length: 1,
+      ids: Int32Array.from(rows, ({ ids }) => ids.at(-1)!),
+      positions: Int32Array.from(rows, ({ prompt, ids }) => prompt.length + ids.length - 1),
+      segments: new Int32Array(rows.length),
+    };
+    const past = [...common, own, tail].filter((piece) => piece !== null);
+    const { logits, keyValues } = read(
+      block,
+      past,
+      rows.map((_, row) => row),
+    );
+    tail = tail === null ? keyValues : joined(tail, keyValues);
+    if (tail.length >= tailLength) {
+      own = own === null ? tail : joined(own, tail);
+      tail = null;
+    }
+    return logits!;
+  }
+
+  function joined(before: KeyValues, after: KeyValues): KeyValues {
+    const both = before.append(after);
+    before.dispose();
+    after.dispose();
+    return both;
+  }
+
+  return {
+    next(rows) {
+      const logits = held === null ? readPrompts(rows) : readDrawn(rows);
+      held = rows;
+      return logits;
+    },
+    dispose() {
+      for (const piece of [...common, own, tail]) piece?.dispose();
+      [common, own, tail] = [[], null, null];
+    },
+  };
+}
+
+/** Each prompt once, and for every one given which it is. */
+function distinct(given: readonly (readonly number[])[]): {
+  readonly prompts: readonly (readonly number[])[];
+  readonly of: readonly number[];
+} {
+  const known = new Map<string, number>();
+  const prompts: (readonly number[])[] = [];
+  const of = given.map((ids) => {
+    const key = ids.join();
+    const index = known.get(key) ?? prompts.push(ids) - 1;
+    known.set(key, index);
+    return index;
+  });
+  return { prompts, of };
+}

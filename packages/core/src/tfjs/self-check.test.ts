@@ -1,0 +1,46 @@
+import * as tf from "@tensorflow/tfjs";
+import { beforeAll, expect, it } from "vitest";
+import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
+import type { CausalLM, TokenBlock } from "./causal-lm.ts";
+import { inMemory } from "./in-memory.ts";
+import { tinyLM } from "./tiny-lm.test-data.ts";
+
+const call = { signal: new AbortController().signal };
+beforeAll(async () => void (await tf.setBackend("cpu")));
+
+/** Reads its blocks changed. */
+function changed(change: (block: TokenBlock) => Partial<TokenBlock>, options = {}): CausalLM {
+  const lm = tinyLM(options);
+  const { extend } = lm.incremental;
+  return {
+    ...lm,
+    incremental: { ...lm.incremental, extend: (block, rest) => extend({ ...block, ...change(block) }, rest) },
+  };
+}
+
+it.each([48, 12, 5])("a model that packs rightly passes, window %d", async (contextLength) => {
+  await inMemory(tinyLM({ contextLength }), fakeTokenizer()).check!(call);
+});
+
+it.each([
+  [
+    "choices that see one another",
+    ({ segments }: TokenBlock) => ({ segments: segments.map((one) => Math.min(one, 0)) }),
+  ],
+  [
+    "positions that go on over the row",
+    ({ positions }: TokenBlock) => ({ positions: positions.map((_, at) => at) }),
+  ],
+])("refuses a model with %s, unless it is scored plainly", async (_, change) => {
+  const lm = changed(change);
+  await expect(inMemory(lm, fakeTokenizer()).check!(call)).rejects.toThrow(
+    /packed scores that differ from plain ones by up to/,
+  );
+  await inMemory(lm, fakeTokenizer(), { scoring: "plain" }).check!(call);
+});
+
+it("is no judge of a model that has diverged", async () => {
+  const lm = tinyLM();
+  lm.embedding.assign(tf.fill(lm.embedding.shape, NaN));
+  await inMemory(lm, fakeTokenizer()).check!(call);
+});

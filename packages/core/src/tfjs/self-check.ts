@@ -1,0 +1,53 @@
+import { PeriodicEvalError } from "../errors.ts";
+import { namedStream } from "../random/streams.ts";
+import type { ForwardLimits } from "./batches.ts";
+import type { CausalLM } from "./causal-lm.ts";
+import { windowLength } from "./forward.ts";
+import { scorePacked } from "./score-packed.ts";
+import { scorePlain } from "./score-plain.ts";
+import { canPack } from "./score-sequences.ts";
+import type { ScoredSequence } from "./scored-sequence.ts";
+
+/** Nats a token. Rounding moves scores by 1e-5; a mask or a position that is wrong, by 1e-2 and more. */
+const tolerance = 1e-3;
+
+/**
+ * Scores two questions of two choices, of tokens drawn by a seed, packed and one by one.
+ *
+ * @throws PeriodicEvalError `model` where a token's score differs by more than 1e-3 nats; `aborted`.
+ */
+export async function selfCheck(lm: CausalLM, limits: ForwardLimits, signal: AbortSignal): Promise<void> {
+  if (!canPack(lm, limits)) return;
+  const sequences = questions(lm);
+  const options = { signal, limits, withEntropy: false };
+  const packed = await scorePacked(lm, lm.incremental, sequences, options);
+  const plain = await scorePlain(lm, sequences, options);
+  const far = plain.scores.flatMap(({ nats }, index) =>
+    nats.map((value, at) => Math.abs(value - packed.scores[index]!.nats[at]!)),
+  );
+  // A model that has diverged gives NaN either way; its measurement will say so.
+  const most = Math.max(0, ...far.filter((value) => !Number.isNaN(value)));
+  if (most <= tolerance) return;
+  throw new PeriodicEvalError({
+    code: "model",
+    where: "inMemory scoring",
+    got: `packed scores that differ from plain ones by up to ${most.toPrecision(2)} nats a token`,
+    expected: `at most ${tolerance}`,
+    fix: 'Score with `inMemory(lm, tokenizer, { scoring: "plain" })`, and mend the model\'s `incremental`.',
+  });
+}
+
+function questions({ vocabSize, ...lm }: CausalLM): readonly ScoredSequence[] {
+  const random = namedStream("self-check");
+  const draw = (count: number) => Array.from({ length: count }, () => Math.floor(random() * vocabSize));
+  // All four begin alike, as questions behind the same examples do.
+  const lengths = windowLength({ vocabSize, ...lm }) < 18 ? [1, 2, 1] : [9, 6, 3];
+  const [shared, context, choice] = lengths as [number, number, number];
+  const start = draw(shared);
+  return [draw(context), draw(context)].flatMap((own) =>
+    [draw(choice), draw(choice)].map((last) => ({
+      ids: [...start, ...own, ...last],
+      picks: [...last.slice(0, 1), ...last].map((token) => [token]),
+    })),
+  );
+}

@@ -1,0 +1,19 @@
+import type { TokenBlock } from "./causal-lm.ts";
+
+/** Sequences that go on from position `start`, a row each, padded on the right. */
+export function blockOf(rows: readonly (readonly number[])[], start: number): TokenBlock {
+  const [batch, length] = [rows.length, Math.max(...rows.map((ids) => ids.length))];
+  const cells = batch * length;
+  const block = {
+    batch,
+    length,
+    ids: new Int32Array(cells),
+    positions: Int32Array.from({ length: cells }, (_, cell) => start + (cell % length)),
+    segments: new Int32Array(cells).fill(-1),
+  };
+  rows.forEach((ids, row) => {
+    block.ids.set(ids, row * length);
+    block.segments.fill(0, row * length, row * length + ids.length);
+  });
+  return block;
+}
