@@ -4,10 +4,10 @@
 // and what one leaves to be collected after it, hit all alike; the whole is repeated, from the same weights.
 //   npm run bench overhead [-- --steps 600 --repeats 1 --turn 20]
 // Printed, each as median (least–greatest) over the repeats: seconds of each training, its ratio to the one without
-// callbacks of the same repeat, the share spent in the session as session seconds / (wall − session seconds), and that
-// share's parts; and what a step costs at which three callbacks have nothing to do, alone and inside the guards of
+// callbacks of the same repeat, the share spent in the session as session seconds / (wall − session seconds), what of it
+// the callback adds to the session without one, and that share's parts; and what a step costs at which three callbacks have nothing to do, alone and inside the guards of
 // TensorFlow.js, which look at every variable round every hook. Exits with 1 where a training ended in other weights,
-// where the median share is 0.1 % or more with an idle callback or 20 % or more with the default capability, or where such
+// where an idle callback adds 0.1 % or more, by the median, or the default capability 20 % or more, or where such
 // a step costs the session itself 0.05 ms or more: 0.1 % of a step of 50 ms. The default takes about five minutes on two
 // cores; a share of a shorter training holds more of what a session costs once.
 import {
@@ -40,7 +40,7 @@ const { values } = parseArgs({
 const [steps, repeats, turn] = [count("steps"), count("repeats"), count("turn")];
 const [batchSize, length] = [16, 64];
 const idleLimitMilliseconds = 0.05;
-/** Percent of training's own time that the session may take, by arm; medians are held to them. */
+/** Percent of training's own time that callbacks may add, by arm; medians are held to them. */
 const shareLimits: Readonly<Record<string, number>> = { idle: 0.1, capability: 20 };
 
 function count(name: keyof typeof values): number {
@@ -223,12 +223,14 @@ try {
       outcomes.map((each) => value(each[name]!, each["none"]!));
     const wall = of(({ wallSeconds }) => wallSeconds);
     const ratio = of(({ wallSeconds }, base) => wallSeconds / base.wallSeconds);
-    const share = of(
-      ({ wallSeconds, sessionSeconds }) => (100 * sessionSeconds) / (wallSeconds - sessionSeconds),
+    const shareOf = (seconds: number, wallSeconds: number) => (100 * seconds) / (wallSeconds - seconds);
+    const share = of(({ wallSeconds, sessionSeconds }) => shareOf(sessionSeconds, wallSeconds));
+    const added = of(({ wallSeconds, sessionSeconds }, base) =>
+      shareOf(sessionSeconds - base.sessionSeconds, wallSeconds),
     );
     const limit = shareLimits[name];
-    if (limit !== undefined && !(median(share) < limit)) tooMuch.push(name);
-    const allowed = limit === undefined ? "" : `, of ${limit} allowed`;
+    if (limit !== undefined && !(median(added) < limit)) tooMuch.push(name);
+    const allowed = limit === undefined ? "" : `, added ${spread(added, 3)} %, of ${limit} allowed`;
     console.log(
       `${name.padEnd(11)} ${spread(wall, 1)} s   × ${spread(ratio, 3)}   in the session ${spread(share, 3)} %${allowed}`,
     );

@@ -6,6 +6,7 @@ import * as tf from "@tensorflow/tfjs";
 import { readFileSync } from "node:fs";
 import { runDir, short, world } from "./micro-world/paths.ts";
 
+tf.enableProdMode(); // no banner
 await tf.setBackend("cpu"); // the gradient of an embedding layer has no wasm kernel
 const tokenizer = await loadTokenizer(world());
 const length = 96;
@@ -21,7 +22,7 @@ const model = tf.sequential({
 model.compile({ optimizer: tf.train.adam(3e-3), loss: "sparseCategoricalCrossentropy" });
 
 const text = readFileSync(world("coupling.jsonl"), "utf8");
-const ids = tokenizer.encode(text.slice(0, short ? 2_000 : 20_000));
+const ids = tokenizer.encode(text.slice(0, short ? 2_000 : 5_000));
 const count = Math.floor((ids.length - 1) / length);
 const x = tf.tensor2d(ids.slice(0, count * length), [count, length], "int32");
 const y = tf.tensor3d(ids.slice(1, count * length + 1), [count, length, 1]);

@@ -4,7 +4,7 @@ import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { AdamW, crossEntropySum } from "@periodic-eval/trainers";
-import * as tf from "@tensorflow/tfjs-core";
+import * as tf from "@tensorflow/tfjs"; // with the gradients of its operations; tfjs-core alone has none
 import { mkdir, writeFile } from "node:fs/promises";
 import { runDir, short, world } from "./micro-world/paths.ts";
 

@@ -39,3 +39,13 @@ it("the README's ten lines run as they stand, on other files and fewer steps", a
   ]);
   rmSync(run, { recursive: true });
 });
+
+it("the README's `npx periodic-eval` is there once npm has installed and the packages are built", () => {
+  const bin = join(root, "node_modules", ".bin", "periodic-eval");
+  const { status, stdout, stderr } = spawnSync(bin, ["--version"], {
+    encoding: "utf8",
+    shell: process.platform === "win32",
+  });
+  expect(status, stderr).toBe(0);
+  expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+});

@@ -1,73 +1,24 @@
-// The twin runs and negative controls of the journeys that are not our trainer: a hand-written loop and `model.fit`.
+// The twin run and the negative controls of a hand-written loop.
 // (Those of our trainer stand beside it.)
 import {
   defineEvaluation,
   everyPercent,
   PeriodicCallback,
-  PeriodicCapabilityCallback,
   statefulStream,
   streamGuard,
   withSession,
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
-import { fakeTokenizer } from "@periodic-eval/core/testing";
-import {
-  fingerprintWeights,
-  fitCallbacks,
-  fromLayersModel,
-  inMemory,
-  tfjsGuards,
-} from "@periodic-eval/core/tfjs";
-import { createCausalLM, useBackend } from "@periodic-eval/models";
+import { fingerprintWeights, inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
+import { createCausalLM } from "@periodic-eval/models";
 import { AdamW, crossEntropySum } from "@periodic-eval/trainers";
 import * as tf from "@tensorflow/tfjs";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { chatter, everything, folder, steps, tokenizer } from "./undisturbed.test-data.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "undisturbed-"));
-const questions = join(folder, "questions.jsonl");
-const tokenizer = fakeTokenizer();
-const steps = 60;
 let runs = 0;
-
-beforeAll(async () => {
-  await useBackend({ backend: "wasm" });
-  const lines = ["abc", "bcd", "cde"].map((question) => ({
-    question,
-    choice_labels: ["A", "B"],
-    choices: [`${question}a`, `${question}b`],
-    correct_answer: "B",
-  }));
-  writeFileSync(questions, lines.map((line) => JSON.stringify(line)).join("\n"));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
-
-/** Generates in the window, draws from Math.random there, and is graded beside training. */
-const chatter = defineEvaluation({
-  name: "chatter",
-  version: "1",
-  needs: ["generate"],
-  items: () => ["ab", "cde"].map((text) => ({ id: text, text })),
-  async measure(model, items, { signal, seed }) {
-    Math.random();
-    const replies = await model.generate(
-      items.map(({ text }) => ({ prompt: { text }, sampling: { maxNewTokens: 5, temperature: 1, seed } })),
-      { signal },
-    );
-    return items.map((item, i) => ({ ...item, reply: replies[i]!.text }));
-  },
-  grade: async (rows) => rows.map((row) => ({ ...row, characters: row.reply.length })),
-  metrics: ({ mean }) => ({ length: mean((row) => row.characters) }),
-});
-
-const everything = (): TrainerCallback[] => [
-  new PeriodicCapabilityCallback({ questions }),
-  new PeriodicCapabilityCallback({ questions, method: "cloze", id: "cloze" }),
-  new PeriodicCallback(chatter, { schedule: [everyPercent(10)] }),
-];
 
 const create = () =>
   createCausalLM(
@@ -269,114 +220,5 @@ describe("a hand-written loop", () => {
     expect(snapshots.map(({ step, status, reason }) => [step, status, reason])).toEqual(
       [0, 30, 60].map((step) => [step, "failed", "no reply"]),
     );
-  });
-});
-
-describe("model.fit", () => {
-  const length = 24;
-  const vocabulary = tokenizer.vocabSize;
-
-  /** In place of an embedding, whose gradient has no wasm kernel. */
-  class OneHot extends tf.layers.Layer {
-    static readonly className = "UndisturbedOneHot";
-    override call(inputs: tf.Tensor | tf.Tensor[]): tf.Tensor {
-      const ids = Array.isArray(inputs) ? inputs[0]! : inputs;
-      return tf.tidy(() => tf.cast(tf.oneHot(tf.cast(ids, "int32"), vocabulary), "float32"));
-    }
-    override computeOutputShape(shape: tf.Shape | tf.Shape[]): tf.Shape {
-      return [...(shape as tf.Shape), vocabulary];
-    }
-  }
-
-  /** Layers count their names through the process: the second model's weights have others. */
-  const numbered = (tensors: readonly tf.Tensor[]) =>
-    tensors.map((tensor, i) => ({ name: String(i), read: () => tensor }));
-
-  async function fit(callbacks: (model: tf.LayersModel) => readonly TrainerCallback[]) {
-    const native = Math.random;
-    const random = statefulStream("fit");
-    Math.random = random.next; // layers draw initial weights, dropout masks and shuffles from it
-    try {
-      const model = tf.sequential({
-        layers: [
-          new OneHot({ inputShape: [length] }),
-          tf.layers.dense({ units: 8 }),
-          tf.layers.dropout({ rate: 0.3 }),
-          tf.layers.dense({ units: vocabulary, activation: "softmax" }),
-        ],
-      });
-      model.compile({ optimizer: tf.train.adam(0.01), loss: "categoricalCrossentropy" });
-      const ids = Array.from({ length: 24 }, (_, row) =>
-        Array.from({ length }, (_, i) => 97 + ((row + i * i) % 26)),
-      );
-      const x = tf.tensor2d(ids, undefined, "int32");
-      const y = tf.tidy(() => tf.cast(tf.oneHot(x, vocabulary), "float32"));
-      const lm = fromLayersModel(model);
-      const run = join(folder, `fit-${(runs += 1)}`);
-      const history = await withSession(
-        {
-          run,
-          maxSteps: null,
-          model: inMemory(lm, tokenizer),
-          guards: tfjsGuards(lm, model.optimizer),
-          callbacks: callbacks(model),
-        },
-        // 24 rows in batches of 4, 10 epochs: 60 steps
-        (session) =>
-          model.fit(x, y, {
-            epochs: 10,
-            batchSize: 4,
-            verbose: 0,
-            shuffle: true,
-            callbacks: fitCallbacks(session, model),
-          }),
-      );
-      const slots = (model.optimizer as unknown as { accumulatedFirstMoment: { variable: tf.Variable }[] })
-        .accumulatedFirstMoment;
-      return {
-        run,
-        losses: history.history["loss"],
-        bits: [
-          await fingerprintWeights(numbered(lm.weights!().map(({ read }) => read()))),
-          await fingerprintWeights(numbered(slots.map(({ variable }) => variable))),
-          random.state(),
-        ],
-      };
-    } finally {
-      Math.random = native;
-    }
-  }
-
-  it("ends in the same bits with every callback and with none", async () => {
-    const plain = await fit(() => []);
-    const watched = await fit(everything);
-    expect(watched.losses).toEqual(plain.losses);
-    expect(watched.bits).toEqual(plain.bits);
-    const snapshots = (await readRun(watched.run)).phases.flatMap((phase) => phase.snapshots);
-    expect(snapshots.map(({ status }) => status)).toEqual(Array<string>(23).fill("complete"));
-  });
-
-  it("stops, and names the guard, where an evaluation changes a weight", async () => {
-    const evil = (model: tf.LayersModel) =>
-      new PeriodicCallback(
-        defineEvaluation({
-          name: "evil",
-          version: "1",
-          needs: ["tokenizer"],
-          items: () => [{ id: "one" }],
-          async measure(_model, items) {
-            const [kernel, ...others] = model.layers[1]!.getWeights();
-            tf.tidy(() => model.layers[1]!.setWeights([tf.mul(kernel!, 1.5), ...others]));
-            return items;
-          },
-          metrics: ({ mean }) => ({ nothing: mean(() => 1) }),
-        }),
-        { schedule: [everyPercent(50)], atStart: false, atEnd: false },
-      );
-    const { run, losses } = await fit((model) => [evil(model)]);
-    expect(losses!.length).toBe(5);
-    const [snapshot] = (await readRun(run)).phases[0]!.snapshots;
-    const broken = snapshot!.receipt.filter(({ intact }) => intact === false).map(({ part }) => part);
-    expect(broken).toEqual(expect.arrayContaining(["variables", "weights"]));
   });
 });

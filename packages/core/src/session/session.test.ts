@@ -113,14 +113,15 @@ test("a first stepEnd begins the session, and says that the start is measured la
   const toy = toyTraining();
   const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everySteps(2)] });
   await withSession(toy.options([callback], { maxSteps: null }), async (session) => {
-    for (const step of [2, 4]) {
+    for (const step of [1, 2, 4]) {
       toy.step();
       await session.stepEnd({ step });
     }
   });
   const found = await toy.store.list();
   expect(found.map(({ step, crossed }) => [step, crossed])).toEqual([
-    [2, ["start", "every 2 steps: 2"]],
+    [1, ["start"]],
+    [2, ["every 2 steps: 2"]],
     [4, ["every 2 steps: 4"]],
   ]);
   expect(toy.warnings().join()).toContain("call session.begin() before training");
@@ -257,4 +258,37 @@ test("metrics of the loop and numbers that hooks report reach the loggers", asyn
     [{ loss: 3 }, 1, "train"],
     [{ doubled: 6 }, 1, "train"],
   ]);
+});
+
+test("a phase first seen in its middle has no start, and what lies behind it is measured there", async () => {
+  const toy = toyTraining();
+  const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(20)] });
+  const warnings: string[] = [];
+  const logger = {
+    name: "warnings",
+    event: (e: { kind: string; message?: string }) =>
+      void (e.kind === "warning" && warnings.push(e.message!)),
+  };
+  await withSession(toy.options([callback], { maxSteps: null, loggers: [logger] }), async (session) => {
+    await session.stepEnd({ step: 5, maxSteps: 10 });
+    await session.stepEnd({ step: 9 });
+  });
+  expect((await toy.store.list()).map(({ step, crossed }) => [step, crossed])).toEqual([
+    [5, ["every 20 percent: 20", "every 20 percent: 40"]],
+    [9, ["every 20 percent: 60", "every 20 percent: 80"]],
+  ]);
+  expect(warnings).toEqual([]);
+});
+
+test("what cannot begin is told once, by what is thrown", async () => {
+  const warnings: string[] = [];
+  const logger = {
+    name: "warnings",
+    event: (e: { kind: string; message?: string }) =>
+      void (e.kind === "warning" && warnings.push(e.message!)),
+  };
+  const callback = new PeriodicCallback({ ...toyEvaluation(), items: () => [] }, { schedule: [] });
+  const options = toyTraining().options([callback], { loggers: [logger] });
+  await expect(withSession(options, async () => {})).rejects.toThrow("got no items");
+  expect(warnings).toEqual([]);
 });

@@ -84,24 +84,28 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
     await close(run, stage !== "new");
   }
 
-  function* beginFlow(maxSteps: number | null | undefined, isLate: boolean): Flow<void> {
+  /** `lateFor`: the step that is told before the session began; null where none is. */
+  function* beginFlow(maxSteps: number | null | undefined, lateFor: number | null): Flow<void> {
     if (stage !== "new") return;
     if (maxSteps !== undefined) checkMaxSteps("session.begin maxSteps", maxSteps);
     yield* wait(begin(run, maxSteps ?? null));
     stage = "begun";
     isInEpoch = run.progress.epoch % 1 !== 0;
+    // A phase first seen in its middle has no start to measure.
+    if (lateFor !== null && lateFor > 1 && run.progress.step === 0)
+      run.progress = { ...run.progress, step: lateFor };
     yield* callHooks(run, "onTrainBegin");
     askOwed(run);
-    if (isLate) {
+    if (lateFor === null) {
+      yield* settleStep();
+    } else if (lateFor > run.progress.step) {
       // The weights before the first step are gone: what was asked for them is measured with the step being told.
       for (const { id } of run.queue) {
         run.telling.warn(
           `session of phase "${run.phase}"`,
-          `"${id}" is measured for step ${run.progress.step} after the step that follows: call session.begin() before training`,
+          `"${id}" was asked for before step ${lateFor} and is measured after it: call session.begin() before training`,
         );
       }
-    } else {
-      yield* settleStep();
     }
   }
 
@@ -112,7 +116,7 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
   }
 
   function* stepEndFlow(at: StepEnd): Flow<Control> {
-    yield* beginFlow(at.maxSteps, true);
+    yield* beginFlow(at.maxSteps, at.step ?? 1);
     if (stage === "ended")
       throw misuse(
         "stepEnd",
@@ -196,11 +200,12 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
     stage = "ended";
     run.isMeasuring = false;
     run.queue = [];
+    // Who began it is told by what is thrown.
+    if (!hadBegun) return;
     run.telling.warn(
       `session of phase "${run.phase}"`,
       `training failed at step ${run.progress.step}: ${messageOf(error)}`,
     );
-    if (!hadBegun) return;
     for (const callback of run.callbacks) yield* tellError(run, callback, error);
   }
 
@@ -214,13 +219,13 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
     },
     async begin(known = {}) {
       return call("begin", function* () {
-        yield* beginFlow(known.maxSteps, false);
+        yield* beginFlow(known.maxSteps, null);
         return controlOf(run);
       });
     },
     async stepBegin() {
       return call("stepBegin", function* () {
-        yield* beginFlow(undefined, false);
+        yield* beginFlow(undefined, null);
         yield* epochBegin();
         yield* callHooks(run, "onStepBegin");
         yield* settleStep();

@@ -48,7 +48,7 @@ describe("writeWhole", () => {
       await writeFile(path, "old");
       const fs = faultyFiles(({ name }) => (name === at ? { errno: "ENOSPC" } : "none"));
       await expect(writeWhole(path, "new", fs)).rejects.toThrow(
-        `${path}: got ENOSPC (no space left on the device), expected a file that can be read and written. Free space`,
+        `${path}: got ENOSPC (no space left on the device), expected a path that can be read and written. Free space`,
       );
       expect(await readFile(path, "utf8")).toBe("old");
       expect(await readdir(folder)).toEqual(["file"]);

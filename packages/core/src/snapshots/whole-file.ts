@@ -155,18 +155,19 @@ const fixes: Readonly<Record<string, string>> = {
  *
  * @param expected what should have been there; a file by default.
  */
-export function storeError(
-  path: string,
-  error: unknown,
-  expected = "a file that can be read and written",
-): PeriodicEvalError {
+export function storeError(path: string, error: unknown, expected?: string): PeriodicEvalError {
   if (PeriodicEvalError.is(error)) return error;
   const code = errnoOf(error);
+  const isFolder = code === "EEXIST" || code === "ENOTDIR";
   return new PeriodicEvalError({
     code: "store",
     where: path,
     got: code === null ? messageOf(error) : `${code} (${reasons[code] ?? messageOf(error)})`,
-    expected,
+    expected:
+      expected ??
+      (isFolder
+        ? "a folder, or nothing yet, at each part of the path"
+        : "a path that can be read and written"),
     fix: fixes[code ?? ""] ?? "Check the folder and its disk, then resume the run.",
     cause: error,
   });

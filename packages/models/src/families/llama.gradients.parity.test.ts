@@ -14,9 +14,8 @@ const folder = join(fixtures, "training");
 const present = existsSync(join(folder, "full_ft.json"));
 
 describe.runIf(present)("gradients of the mean loss on tiny-llama", () => {
-  const { input_ids, labels, losses } = JSON.parse(readFileSync(join(folder, "full_ft.json"), "utf8"));
-
   it.each(testedEngines)("are torch's on %s", async (backend) => {
+    const { input_ids, labels, losses } = JSON.parse(readFileSync(join(folder, "full_ft.json"), "utf8"));
     await useBackend({ backend });
     const model = await loadCausalLM(join(folder, "tiny-llama"));
     const before = tf.memory().numTensors;

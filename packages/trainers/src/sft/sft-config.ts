@@ -63,9 +63,32 @@ function errorOf(issue: z.core.$ZodIssue, given: unknown): PeriodicEvalError {
     code: "config",
     where: `SFT config ${issue.path.map(String).join(".")}`,
     got: shown(value),
-    expected: issue.message.replace(/^Invalid (?:input|option): /, "").replace(/^expected /, ""),
+    expected: wanted(issue),
     fix: "Correct the option, or leave it out for its default.",
   });
+}
+
+const typeWords: Readonly<Record<string, string>> = {
+  int: "a whole number",
+  number: "a finite number",
+  boolean: "true or false",
+  string: "a text",
+};
+
+/** What an issue asks for, in words. */
+function wanted(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case "invalid_type":
+      return typeWords[issue.expected] ?? issue.expected;
+    case "too_small":
+      return `a number ${issue.inclusive ? `of ${issue.minimum} or more` : `above ${issue.minimum}`}`;
+    case "too_big":
+      return `a number ${issue.inclusive ? `of ${issue.maximum} or less` : `below ${issue.maximum}`}`;
+    case "invalid_value":
+      return issue.values.map((value) => JSON.stringify(value)).join(" or ");
+    default:
+      return issue.message;
+  }
 }
 
 function refuseBoth(config: SFTConfig, one: keyof SFTConfig, other: keyof SFTConfig): void {

@@ -1,0 +1,55 @@
+// What the twin runs of the journeys that are not our trainer have in common.
+import {
+  defineEvaluation,
+  everyPercent,
+  PeriodicCallback,
+  PeriodicCapabilityCallback,
+  type TrainerCallback,
+} from "@periodic-eval/core";
+import { fakeTokenizer } from "@periodic-eval/core/testing";
+import { useBackend } from "@periodic-eval/models";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll } from "vitest";
+
+export const folder = mkdtempSync(join(tmpdir(), "undisturbed-"));
+const questions = join(folder, "questions.jsonl");
+export const tokenizer = fakeTokenizer();
+export const steps = 60;
+
+beforeAll(async () => {
+  await useBackend({ backend: "wasm" });
+  const lines = ["abc", "bcd", "cde"].map((question) => ({
+    question,
+    choice_labels: ["A", "B"],
+    choices: [`${question}a`, `${question}b`],
+    correct_answer: "B",
+  }));
+  writeFileSync(questions, lines.map((line) => JSON.stringify(line)).join("\n"));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Generates in the window, draws from Math.random there, and is graded beside training. */
+export const chatter = defineEvaluation({
+  name: "chatter",
+  version: "1",
+  needs: ["generate"],
+  items: () => ["ab", "cde"].map((text) => ({ id: text, text })),
+  async measure(model, items, { signal, seed }) {
+    Math.random();
+    const replies = await model.generate(
+      items.map(({ text }) => ({ prompt: { text }, sampling: { maxNewTokens: 5, temperature: 1, seed } })),
+      { signal },
+    );
+    return items.map((item, i) => ({ ...item, reply: replies[i]!.text }));
+  },
+  grade: async (rows) => rows.map((row) => ({ ...row, characters: row.reply.length })),
+  metrics: ({ mean }) => ({ length: mean((row) => row.characters) }),
+});
+
+export const everything = (): TrainerCallback[] => [
+  new PeriodicCapabilityCallback({ questions }),
+  new PeriodicCapabilityCallback({ questions, method: "cloze", id: "cloze" }),
+  new PeriodicCallback(chatter, { schedule: [everyPercent(10)] }),
+];
