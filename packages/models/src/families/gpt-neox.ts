@@ -56,7 +56,7 @@ export const gptNeoX: Family = {
       layers: alike(layers, { window: null, rotary: rotation, scoreScale: headDim ** -0.5 }),
       head: { tied: config.boolean("tie_word_embeddings", false), softCap: null },
     } as const;
-    config.finish([...harmlessKeys, /^is_decoder$/]);
+    config.finish(harmlessKeys);
     return description;
   },
 
