@@ -23,7 +23,7 @@ const options: Readonly<Partial<Record<keyof typeof tinyConfigs, HuggingFaceConf
   smollm3: { no_rope_layer_interval: 2 },
 };
 const cases = Object.entries(tinyConfigs).map(([family, config]) => {
-  return { family, config: { ...config, ...options[family as keyof typeof options] } };
+  return { family, config: { ...config, pad_token_id: null, ...options[family as keyof typeof options] } };
 });
 
 const ids = [
@@ -59,6 +59,24 @@ describe.each(["cpu", "wasm"])(
     });
   },
 );
+
+it("looking up the row of padding gives it no gradient, as torch has it", async () => {
+  await useBackend({ backend: "cpu" });
+  const rowNorms = (config: HuggingFaceConfig) => {
+    const model = createCausalLM(config, { seed: "a", initStd: 0.4 });
+    const { value, grads } = tf.variableGrads(() => meanLoss(model, ids, labels), [...model.trainables()]);
+    const norms = tf.tidy(() => [...tf.sum(tf.square(grads[model.trainables()[0]!.name]!), 1).dataSync()]);
+    tf.dispose([value, grads]);
+    model.dispose();
+    return norms;
+  };
+  const [without, padded] = [
+    rowNorms(tinyConfigs.llama),
+    rowNorms({ ...tinyConfigs.llama, pad_token_id: 4 }),
+  ];
+  expect(padded.map((norm, row) => (row === 4 ? norm === 0 : norm === without[row]))).not.toContain(false);
+  expect(without[4]).toBeGreaterThan(0);
+});
 
 /** The derivative of the loss by one variable along a direction, from two passes. */
 function slopeAlong(

@@ -24,6 +24,12 @@ export class ConfigReader {
     return this.#config[key] ?? null;
   }
 
+  /** Null where the key is null; the fallback where it is absent. */
+  given(key: string, fallback: unknown): unknown {
+    const value = this.get(key);
+    return value === null && !(key in this.#config) ? fallback : value;
+  }
+
   positiveInteger(key: string, fallback?: number): number {
     const value = this.get(key) ?? fallback;
     if (!Number.isSafeInteger(value) || (value as number) < 1)
@@ -47,16 +53,12 @@ export class ConfigReader {
 
   /** Null where the key is null; the fallback where it is absent. */
   positiveIntegerOrNull(key: string, fallback: number | null): number | null {
-    return this.#isNullFor(key, fallback) ? null : this.positiveInteger(key, fallback ?? undefined);
+    return this.given(key, fallback) === null ? null : this.positiveInteger(key, fallback ?? undefined);
   }
 
   /** Null where the key is null; the fallback where it is absent. */
   positiveNumberOrNull(key: string, fallback: number | null): number | null {
-    return this.#isNullFor(key, fallback) ? null : this.positiveNumber(key, fallback ?? undefined);
-  }
-
-  #isNullFor(key: string, fallback: number | null): boolean {
-    return this.get(key) === null && (key in this.#config || fallback === null);
+    return this.given(key, fallback) === null ? null : this.positiveNumber(key, fallback ?? undefined);
   }
 
   /** A list of so many entries, each of which `isRight`. Null where the key is absent or null. */

@@ -138,6 +138,18 @@ describe("rotation", () => {
   });
 });
 
+it("the row of padding is that of pad_token_id, with each class's default, where there is one", () => {
+  const rowOf = (type: ModelType, change: object) => described(type, change).embedding.paddingRow;
+  expect(rowOf("llama", {})).toBe(null);
+  expect(rowOf("llama", { pad_token_id: 3 })).toBe(3);
+  expect(rowOf("llama", { pad_token_id: -1 })).toBe(31);
+  expect(rowOf("gemma", {})).toBe(0);
+  expect(rowOf("gemma", { pad_token_id: null })).toBe(null);
+  // 32000 of 32 rows.
+  expect(rowOf("phi3", {})).toBe(null);
+  expect(rowOf("gpt2", { pad_token_id: 3 })).toBe(null);
+});
+
 it("GPT-2 scales scores as it is told", () => {
   const scales = (change: object) => described("gpt2", change).layers.map(({ scoreScale }) => scoreScale);
   expect(scales({})).toEqual([0.5, 0.5]);

@@ -32,7 +32,7 @@ export const gptNeoX: Family = {
     for (const key of ["attention_probs_dropout_prob", "hidden_dropout_prob"]) config.only(key, 0);
     const description = {
       ...sizes,
-      embedding: { scale: 1, learnedPositions: false },
+      embedding: { scale: 1, paddingRow: null, learnedPositions: false },
       norm: { kind: "layer", epsilon: config.positiveNumber("layer_norm_eps", 1e-5) },
       block: {
         norms: { before: true, after: false },

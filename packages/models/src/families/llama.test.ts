@@ -31,7 +31,7 @@ describe("the Llama family", () => {
       vocabSize: 32,
       contextLength: 16,
       hiddenSize: 8,
-      embedding: { scale: 1, learnedPositions: false },
+      embedding: { scale: 1, paddingRow: null, learnedPositions: false },
       norm: { kind: "rms", epsilon: 1e-5, offset: 0 },
       block: { norms: { before: true, after: false }, residual: "sequential" },
       attention: {
