@@ -77,6 +77,7 @@ export const gptNeoX: Family = {
       };
     },
   },
+  otherHead: "lm_head",
   prefix: "gpt_neox.",
   buffers: [/\.attention\.(masked_)?bias$/, /\.rotary_emb\.inv_freq$/],
 };
