@@ -19,7 +19,10 @@ import { checkDropout, createModel, type CheckpointLM } from "./model.ts";
 import { failure, openTensors, type CheckpointTensors } from "./tensors.ts";
 
 export interface LoadOptions {
-  /** Probability in [0, 1) of dropping what enters the residual stream, in training; 0 by default. */
+  /**
+   * Probability in [0, 1) of dropping what enters the residual stream, in training; 0 by default, also where a
+   * configuration of GPT-2 names other rates.
+   */
   readonly dropout?: number;
   /** Name of the configuration in the folder; `config.json` by default. */
   readonly configFile?: string;
