@@ -42,7 +42,7 @@ describe.runIf(folders.length > 0).each(folders)("$name equals transformers 5.23
       await withExpected(folder, async (expected) => {
         await checkLogits(model, expected);
         if (configFile !== present[0]) return;
-        await checkHiddenStates(model, expected);
+        if (expected.tensors.has("seq1.hidden.0")) await checkHiddenStates(model, expected);
         const { greedy } = JSON.parse(readFileSync(join(folder, "expected.json"), "utf8"));
         const ids = (await expected.read("seq1.ids")) as Int32Array;
         expect(greedyContinuation(model, [...ids], greedy.new_ids.length)).toEqual(greedy.new_ids);
