@@ -116,6 +116,11 @@ describe("rotation", () => {
     expect(rotaryOf(described("gpt_neox", wide)).frequencies).toEqual([1]);
     const half = { ...wide, rotary_pct: 0.5, rotary_emb_base: 100 };
     expect(rotaryOf(described("gpt_neox", half)).frequencies).toEqual([1, 0.1]);
+    const repeated = { ...half, rope_theta: 100, partial_rotary_factor: 0.5 };
+    expect(described("gpt_neox", repeated)).toEqual(described("gpt_neox", half));
+    expect(() => described("gpt_neox", { ...half, rope_theta: 7 })).toThrow(
+      /rope_theta: got 7, expected 100/,
+    );
     const phi3 = { ...wide, partial_rotary_factor: 0.5 };
     expect(rotaryOf(described("phi3", phi3)).frequencies).toEqual([1, 0.01]);
     expect(() => described("phi3", { ...phi3, partial_rotary_factor: 0.4 })).toThrow(/partial_rotary_factor/);

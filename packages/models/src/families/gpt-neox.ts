@@ -28,6 +28,9 @@ export const gptNeoX: Family = {
       theta: { key: "rotary_emb_base", fallback: 10_000 },
       partial: { key: "rotary_pct", fallback: 0.25 },
     });
+    // Transformers 4 saves both once more under the names of other families.
+    config.only("rope_theta", config.get("rotary_emb_base") ?? 10_000);
+    config.only("partial_rotary_factor", config.get("rotary_pct") ?? 0.25);
     for (const key of ["attention_dropout", "hidden_dropout"]) config.only(key, 0);
     for (const key of ["attention_probs_dropout_prob", "hidden_dropout_prob"]) config.only(key, 0);
     const description = {
