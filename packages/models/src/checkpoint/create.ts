@@ -21,8 +21,8 @@ const known = { seed: true, initStd: true, dropout: true } as const satisfies Re
 >;
 
 /**
- * A model of random weights from a Hugging Face configuration, for pretraining: normal embedding and linear maps, norms
- * of 1, biases of 0, as transformers initializes a Llama. The backend must be set. The caller disposes the model.
+ * A model of random weights from a Hugging Face configuration, for pretraining: normal embeddings and linear maps,
+ * norms that only norm, biases of 0, as transformers initializes a Llama. The backend must be set. The caller disposes the model.
  *
  * @throws PeriodicEvalError `config` for a wrong option, `model` for a configuration that is not supported.
  */
@@ -41,10 +41,9 @@ export function createCausalLM(config: HuggingFaceConfig, options: CreateOptions
   return createModel({ config, folder: null, description, weights, dropout });
 }
 
-function initialValues({ name, shape, kind }: WeightSpec, std: number, seed: string): Float32Array {
+function initialValues({ name, shape, initial }: WeightSpec, std: number, seed: string): Float32Array {
   const values = new Float32Array(shape.reduce((product, size) => product * size, 1));
-  if (kind === "bias") return values;
-  if (kind === "norm") return values.fill(1);
+  if (initial !== "normal") return values.fill(initial);
   const random = fastRandom(namedStream(seedOf(seed, name)));
   // Box and Muller 1958; 1 − u keeps the logarithm finite.
   return values.map(() => std * Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random()));

@@ -3,9 +3,16 @@ import { join } from "node:path";
 import { checkKeys } from "@periodic-eval/core";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { createWeight } from "../decoder/variables.ts";
-import { listWeights, mapWeights, weightSpecs, type WeightSpec } from "../decoder/weights.ts";
+import {
+  listWeights,
+  mapWeights,
+  weightSpecs,
+  type WeightNames,
+  type WeightSpec,
+} from "../decoder/weights.ts";
 import type { HuggingFaceConfig } from "../families/config.ts";
 import type { Family } from "../families/family.ts";
+import { withoutPrefix } from "../families/names.ts";
 import { familyOf } from "../families/registry.ts";
 import { checkDropout, createModel, type CheckpointLM } from "./model.ts";
 import { failure, openTensors, type CheckpointTensors } from "./tensors.ts";
@@ -35,16 +42,23 @@ export async function loadCausalLM(folder: string, options: LoadOptions = {}): P
   const config = await readConfig(path);
   const family = familyOf(config, path);
   const description = family.describe(config, path);
-  const specs = weightSpecs(description, family.names);
   const tensors = await openTensors(folder);
   try {
-    checkTensors(folder, listWeights(specs), tensors, family);
+    const names = namesIn(tensors, family);
+    const specs = weightSpecs(description, names);
+    checkTensors(folder, listWeights(specs), tensors, { names, buffers: family.buffers });
     const live = await readWeights(listWeights(specs), tensors);
     const weights = mapWeights(specs, ({ name }) => live.get(name)!);
     return createModel({ config, folder, description, weights, dropout });
   } finally {
     await tensors.close();
   }
+}
+
+/** Of a whole model, or of one that was saved without its head. */
+function namesIn({ tensors }: CheckpointTensors, { names, prefix }: Family): WeightNames {
+  const bare = withoutPrefix(names, prefix);
+  return !tensors.has(names.embedding) && tensors.has(bare.embedding) ? bare : names;
 }
 
 async function readWeights(
@@ -65,7 +79,7 @@ function checkTensors(
   folder: string,
   specs: readonly WeightSpec[],
   { tensors }: CheckpointTensors,
-  { names, buffers }: Family,
+  { names, buffers }: Pick<Family, "names" | "buffers">,
 ): void {
   const fix = "Check that config.json and the weights are of the same model.";
   const shown = (shape: readonly number[]) => `[${shape.join(", ")}]`;
@@ -78,7 +92,8 @@ function checkTensors(
   const known = new Set(specs.map(({ name }) => name));
   for (const name of tensors.keys()) {
     // Some checkpoints with tied embeddings repeat them as a head.
-    if (known.has(name) || name === names.head || buffers.some((pattern) => pattern.test(name))) continue;
+    if (known.has(name) || name === `${names.head}.weight` || buffers.some((pattern) => pattern.test(name)))
+      continue;
     throw failure(
       `${folder}, tensor ${name}`,
       "a tensor that this model does not have",

@@ -1,8 +1,9 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { NamedRandom, NamedWeight, TrainableLM } from "@periodic-eval/core/tfjs";
+import { wholeSequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
-import { forward } from "./forward.ts";
+import { forward, type ForwardOptions } from "./forward.ts";
 import { listWeights, mapWeights, type Decoder } from "./weights.ts";
 
 export interface LiveWeight extends NamedWeight {
@@ -33,6 +34,8 @@ export function createDecoder({ description, weights, dropout }: DecoderParts): 
   const variables = mapWeights(weights, ({ variable }) => variable);
   let training = true;
   const check = (ids: tf.Tensor2D) => checkIds(ids, description);
+  const run = (ids: tf.Tensor2D, options?: ForwardOptions) =>
+    forward(description, variables, wholeSequences(description, ids), options);
   return {
     vocabSize: description.vocabSize,
     contextLength: description.contextLength,
@@ -41,26 +44,26 @@ export function createDecoder({ description, weights, dropout }: DecoderParts): 
       check(ids);
       return tf.tidy(() => {
         const [batch, length] = ids.shape;
-        return tf.reshape(forward(description, variables, ids), [batch, length, description.vocabSize]);
+        return tf.reshape(run(ids), [batch, length, description.vocabSize]);
       });
     },
 
     logitsAt(ids, rows) {
       check(ids);
-      return tf.tidy(() => forward(description, variables, ids, { rows }));
+      return tf.tidy(() => run(ids, { rows }));
     },
 
     trainingLogits(ids, rows, random: NamedRandom) {
       check(ids);
       const dropping = training && dropout > 0 ? { rate: dropout, random } : null;
-      return tf.tidy(() => forward(description, variables, ids, { rows, dropout: dropping }));
+      return tf.tidy(() => run(ids, { rows, dropout: dropping }));
     },
 
     hiddenStates(ids) {
       check(ids);
       return tf.tidy(() => {
         const states: tf.Tensor2D[] = [];
-        forward(description, variables, ids, { observe: (hidden) => states.push(tf.clone(hidden)) });
+        run(ids, { observe: (hidden) => states.push(tf.clone(hidden)) });
         return states;
       });
     },

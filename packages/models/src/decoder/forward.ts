@@ -1,81 +1,156 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { NamedRandom } from "@periodic-eval/core/tfjs";
-import { attention, type AttentionShape, type AttentionTables } from "../ops/attention.ts";
+import { activate, activateGated } from "../ops/activation.ts";
+import { scaled, sum } from "../ops/arithmetic.ts";
+import { columns } from "../ops/columns.ts";
 import { dropout as applyDropout } from "../ops/dropout.ts";
-import { gatedSilu } from "../ops/gated-silu.ts";
+import { layerNorm } from "../ops/layer-norm.ts";
 import { linear, tiedHead } from "../ops/linear.ts";
 import { rmsNorm } from "../ops/rms-norm.ts";
-import { rowsAt, sum } from "../ops/rows.ts";
+import { rowsAt } from "../ops/rows.ts";
+import { softCap } from "../ops/soft-cap.ts";
 import type { DecoderDescription } from "./description.ts";
-import { attentionTables } from "./tables.ts";
-import type { Decoder, Layer, Linear } from "./weights.ts";
+import type { Decoder, Layer, Linear, Norm } from "./weights.ts";
+
+/** N tokens, of any number of sequences. */
+export interface Tokens {
+  /** int32 [N]. */
+  readonly ids: tf.Tensor1D;
+  /** int32 [N]: the place of each in its sequence, from 0, for models that learn places. */
+  readonly positions: tf.Tensor1D;
+  readonly attend: Attend;
+}
+
+/**
+ * Who sees whom, and from where: query [N, heads·headDim], key and value [N, keyValueHeads·headDim] of a layer, after
+ * bias and norms and before rotation → [N, heads·headDim].
+ */
+export type Attend = (layer: number, query: tf.Tensor2D, key: tf.Tensor2D, value: tf.Tensor2D) => tf.Tensor2D;
 
 export interface ForwardOptions {
-  /** int32 [N], indices into the flattened B·T: the head runs on these alone. All where it is null. */
+  /** int32 [M], indices into the N tokens: the head runs on these alone. All where it is null. */
   readonly rows?: tf.Tensor1D | null;
   /** Of the embedding and of what attention and the MLP add to the residual stream. */
   readonly dropout?: { readonly rate: number; readonly random: NamedRandom } | null;
-  /** Sees the residual stream before each layer, and after the final norm; [B·T, hidden], to be copied if kept. */
+  /** Sees the residual stream before each layer, and after the final norm; [N, hidden], to be copied if kept. */
   readonly observe?: (hidden: tf.Tensor2D) => void;
 }
 
 type Weights = Decoder<tf.Variable>;
 
 /**
- * ids int32 [B, T], positions from 0 → logits float32 [N, V], rows of the flattened B·T. Differentiable in the weights.
- * The caller owns the logits; what else is made belongs to the surrounding `tf.tidy`, which must be there.
+ * N tokens → logits float32 [M, V] of the rows asked for. Differentiable in the weights as far as `attend` is. The caller
+ * owns the logits; what else is made belongs to the surrounding `tf.tidy`, which must be there.
  */
 export function forward(
   description: DecoderDescription,
   weights: Weights,
-  ids: tf.Tensor2D,
+  { ids, positions, attend }: Tokens,
   { rows = null, dropout = null, observe }: ForwardOptions = {},
 ): tf.Tensor2D {
-  const [batch, length] = ids.shape;
-  const { heads, keyValueHeads, headDim } = description.attention;
-  const shape: AttentionShape = { batch, length, heads, keyValueHeads, headDim };
-  const tables = attentionTables(description, length);
   const dropped = (x: tf.Tensor2D, place: string) =>
     dropout === null ? x : applyDropout(x, dropout.rate, dropout.random(place));
+  const norm = (weights: Norm<tf.Variable> | null, x: tf.Tensor2D) =>
+    weights === null ? x : normOf(description, weights, x);
 
-  let hidden = dropped(rowsAt(weights.embedding as tf.Tensor2D, tf.reshape(ids, [-1])), "embedding");
+  let hidden = dropped(embeddingOf(description, weights, ids, positions), "embedding");
   weights.layers.forEach((layer, index) => {
     observe?.(hidden);
-    const attended = attentionOf(description, layer, hidden, tables, shape);
-    hidden = sum(hidden, dropped(attended, `layer.${index}.attention`));
-    hidden = sum(hidden, dropped(mlpOf(description, layer, hidden), `layer.${index}.mlp`));
+    const [query, key, value] = queryKeyValueOf(description, layer, norm(layer.attentionNorm, hidden));
+    const attended = project(layer.output, attend(index, query, key, value));
+    const attention = norm(layer.attentionOutputNorm, attended);
+    const before = hidden;
+    hidden = sum(hidden, dropped(attention, `layer.${index}.attention`));
+    const read = description.block.residual === "parallel" ? before : hidden;
+    const mlp = norm(layer.mlpOutputNorm, mlpOf(description, layer, norm(layer.mlpNorm, read)));
+    hidden = sum(hidden, dropped(mlp, `layer.${index}.mlp`));
   });
-  observe?.(normOf(description, weights.finalNorm, hidden));
+  observe?.(norm(weights.finalNorm, hidden));
   // The head comes last and costs most: rows that nobody asked for are left out before it.
   const asked = rows === null ? hidden : rowsAt(hidden, rows);
-  return headOf(weights, normOf(description, weights.finalNorm, asked));
+  return headOf(description, weights, norm(weights.finalNorm, asked));
 }
 
-function attentionOf(
-  description: DecoderDescription,
-  layer: Layer<tf.Variable>,
-  hidden: tf.Tensor2D,
-  tables: AttentionTables,
-  shape: AttentionShape,
-): tf.Tensor2D {
-  const x = normOf(description, layer.attentionNorm, hidden);
-  const qkv = [project(layer.query, x), project(layer.key, x), project(layer.value, x)] as const;
-  return project(layer.output, attention(qkv, tables, shape));
-}
-
-function mlpOf(description: DecoderDescription, layer: Layer<tf.Variable>, hidden: tf.Tensor2D): tf.Tensor2D {
-  const x = normOf(description, layer.mlpNorm, hidden);
-  return project(layer.down, gatedSilu(project(layer.gate, x), project(layer.up, x)));
-}
-
-function normOf({ norm }: DecoderDescription, weight: tf.Variable, x: tf.Tensor2D): tf.Tensor2D {
-  return rmsNorm(x, weight as tf.Tensor1D, norm.epsilon);
-}
-
-function headOf({ embedding, head }: Weights, x: tf.Tensor2D): tf.Tensor2D {
-  return head === null ? tiedHead(x, embedding as tf.Tensor2D) : linear(x, head as tf.Tensor2D, null);
-}
-
+/** Every linear map but a tied head goes through here. */
 function project({ weight, bias }: Linear<tf.Variable>, x: tf.Tensor2D): tf.Tensor2D {
   return linear(x, weight as tf.Tensor2D, bias as tf.Tensor1D | null);
+}
+
+function embeddingOf(
+  { embedding: { scale } }: DecoderDescription,
+  { embedding, positions: places }: Weights,
+  ids: tf.Tensor1D,
+  positions: tf.Tensor1D,
+): tf.Tensor2D {
+  const rows = rowsAt(embedding as tf.Tensor2D, ids);
+  const embedded = scale === 1 ? rows : scaled(rows, scale);
+  return places === null ? embedded : sum(embedded, rowsAt(places as tf.Tensor2D, positions));
+}
+
+function queryKeyValueOf(
+  description: DecoderDescription,
+  { queryKeyValue, queryNorm, keyNorm }: Layer<tf.Variable>,
+  x: tf.Tensor2D,
+): readonly [query: tf.Tensor2D, key: tf.Tensor2D, value: tf.Tensor2D] {
+  const [query, key, value] = separated(
+    description,
+    queryKeyValue.map((map) => project(map, x)),
+  );
+  return [
+    queryNorm === null ? query : normOf(description, queryNorm, query),
+    keyNorm === null ? key : normOf(description, keyNorm, key),
+    value,
+  ];
+}
+
+function separated(
+  { attention: { heads, keyValueHeads, headDim, projection } }: DecoderDescription,
+  projected: readonly tf.Tensor2D[],
+): readonly [query: tf.Tensor2D, key: tf.Tensor2D, value: tf.Tensor2D] {
+  const [first] = projected as [tf.Tensor2D];
+  switch (projection) {
+    case "separate":
+      return projected as [tf.Tensor2D, tf.Tensor2D, tf.Tensor2D];
+    case "fused": {
+      const [querySize, keySize] = [heads * headDim, keyValueHeads * headDim];
+      const key = columns(first, querySize, keySize);
+      return [columns(first, 0, querySize), key, columns(first, querySize + keySize, keySize)];
+    }
+    case "fusedByHead": {
+      const part = (index: number) => columns(first, index * headDim, headDim, heads);
+      return [part(0), part(1), part(2)];
+    }
+  }
+}
+
+function mlpOf(
+  { mlp: { kind, activation, size } }: DecoderDescription,
+  { up, down }: Layer<tf.Variable>,
+  x: tf.Tensor2D,
+): tf.Tensor2D {
+  const [first, second] = up.map((map) => project(map, x)) as [tf.Tensor2D, tf.Tensor2D];
+  switch (kind) {
+    case "gated":
+      return project(down, activateGated(activation, first, second));
+    case "gatedFused":
+      return project(down, activateGated(activation, columns(first, 0, size), columns(first, size, size)));
+    case "plain":
+      return project(down, activate(activation, first));
+  }
+}
+
+function normOf(
+  { norm }: DecoderDescription,
+  { weight, bias }: Norm<tf.Variable>,
+  x: tf.Tensor2D,
+): tf.Tensor2D {
+  return norm.kind === "rms"
+    ? rmsNorm(x, weight as tf.Tensor1D, norm.epsilon, norm.offset)
+    : layerNorm(x, weight as tf.Tensor1D, bias as tf.Tensor1D, norm.epsilon);
+}
+
+function headOf(description: DecoderDescription, { embedding, head }: Weights, x: tf.Tensor2D): tf.Tensor2D {
+  const logits = head === null ? tiedHead(x, embedding as tf.Tensor2D) : project(head, x);
+  const cap = description.head.softCap;
+  return cap === null ? logits : softCap(logits, cap);
 }

@@ -1,38 +1,71 @@
 import type { DecoderDescription } from "./description.ts";
 
-/** A linear map; `bias` null where it has none. */
+/** A linear map. */
 export interface Linear<W> {
+  /** In the checkpoint, without `.weight`. */
+  readonly name: string;
+  readonly weight: W;
+  /** Null where it has none. */
+  readonly bias: W | null;
+}
+
+export interface Norm<W> {
   readonly weight: W;
   readonly bias: W | null;
 }
 
+/** What is null is not there: see the description. */
 export interface Layer<W> {
-  readonly attentionNorm: W;
-  readonly query: Linear<W>;
-  readonly key: Linear<W>;
-  readonly value: Linear<W>;
+  readonly attentionNorm: Norm<W> | null;
+  /** Query, key and value; or one map that gives all three. */
+  readonly queryKeyValue: readonly Linear<W>[];
+  readonly queryNorm: Norm<W> | null;
+  readonly keyNorm: Norm<W> | null;
   readonly output: Linear<W>;
-  readonly mlpNorm: W;
-  readonly gate: Linear<W>;
-  readonly up: Linear<W>;
+  readonly attentionOutputNorm: Norm<W> | null;
+  readonly mlpNorm: Norm<W> | null;
+  /** Gate and up; or one map that gives both; or up alone. */
+  readonly up: readonly Linear<W>[];
   readonly down: Linear<W>;
+  readonly mlpOutputNorm: Norm<W> | null;
 }
 
 /** A decoder's weights, or something for each of them. */
 export interface Decoder<W> {
   readonly embedding: W;
+  /** Learned positions, [context, hidden]. */
+  readonly positions: W | null;
   readonly layers: readonly Layer<W>[];
-  readonly finalNorm: W;
+  readonly finalNorm: Norm<W>;
   /** Null where it is tied to the embedding. */
-  readonly head: W | null;
+  readonly head: Linear<W> | null;
 }
 
-/** How a checkpoint names things. A linear map's name is followed by `.weight` and `.bias`. */
+/** How a checkpoint names things. All but the two embeddings are followed by `.weight` and `.bias`. */
 export interface WeightNames {
   readonly embedding: string;
+  readonly positions?: string;
   readonly finalNorm: string;
   readonly head: string;
-  layer(index: number): Readonly<Record<keyof Layer<unknown>, string>>;
+  /** How matrices of layers are stored: rows are outputs, or inputs. */
+  readonly matrices: "outIn" | "inOut";
+  layer(index: number): LayerNames;
+}
+
+/** Those that the family's description asks for. */
+export interface LayerNames {
+  readonly attentionNorm?: string;
+  /** One name or three, as `Layer.queryKeyValue`. */
+  readonly queryKeyValue: readonly string[];
+  readonly queryNorm?: string;
+  readonly keyNorm?: string;
+  readonly output: string;
+  readonly attentionOutputNorm?: string;
+  readonly mlpNorm?: string;
+  /** One name or two, as `Layer.up`. */
+  readonly up: readonly string[];
+  readonly down: string;
+  readonly mlpOutputNorm?: string;
 }
 
 export interface WeightSpec {
@@ -40,68 +73,113 @@ export interface WeightSpec {
   /** As in the checkpoint. */
   readonly shape: readonly number[];
   /**
-   * Whether the variable is the checkpoint's tensor transposed: linear maps are [out, in] in checkpoints and [in, out]
-   * here, where a product needs no transposition.
+   * Whether the variable is the checkpoint's tensor transposed: most checkpoints hold linear maps as [out, in], and they
+   * are [in, out] here, where a product needs no transposition.
    */
   readonly transposed: boolean;
-  readonly kind: "embedding" | "norm" | "weight" | "bias";
+  /** What a model that is made anew holds: draws from a normal distribution, or this number. */
+  readonly initial: "normal" | 0 | 1;
 }
 
 /** The weights that a decoder of this description has, in the order of the model. */
 export function weightSpecs(description: DecoderDescription, names: WeightNames): Decoder<WeightSpec> {
-  const { vocabSize, hiddenSize, layers, attention, mlp } = description;
+  const { vocabSize, contextLength, hiddenSize, embedding, attention, block, mlp, head } = description;
+  const { before, after } = block.norms;
   const { heads, keyValueHeads, headDim, bias } = attention;
-  const norm = (name: string): WeightSpec => ({ name, shape: [hiddenSize], transposed: false, kind: "norm" });
-  const matrix = (name: string, out: number, into: number): WeightSpec => {
-    return { name, shape: [out, into], transposed: true, kind: "weight" };
+  const [querySize, keySize] = [heads * headDim, keyValueHeads * headDim];
+  const projected =
+    attention.projection === "separate" ? [querySize, keySize, keySize] : [querySize + 2 * keySize];
+  const widened = { gated: [mlp.size, mlp.size], gatedFused: [2 * mlp.size], plain: [mlp.size] }[mlp.kind];
+  const ofHead = attention.queryKeyNorm === "head";
+  const normed = attention.queryKeyNorm !== null;
+
+  const table = (name: string | undefined, rows: number): WeightSpec => {
+    return { name: present(name), shape: [rows, hiddenSize], transposed: false, initial: "normal" };
   };
-  const linear = (name: string, out: number, into: number, hasBias: boolean): Linear<WeightSpec> => ({
-    weight: matrix(`${name}.weight`, out, into),
-    bias: hasBias ? { name: `${name}.bias`, shape: [out], transposed: false, kind: "bias" } : null,
+  const neutral = description.norm.kind === "rms" && description.norm.offset === 1 ? 0 : 1;
+  const normOf = (stem: string | undefined, size = hiddenSize): Norm<WeightSpec> => ({
+    weight: { name: `${present(stem)}.weight`, shape: [size], transposed: false, initial: neutral },
+    bias:
+      description.norm.kind === "layer"
+        ? { name: `${present(stem)}.bias`, shape: [size], transposed: false, initial: 0 }
+        : null,
   });
-  const shape = [vocabSize, hiddenSize];
+  const linear = (name: string, out: number, into: number, hasBias: boolean): Linear<WeightSpec> => {
+    const transposed = names.matrices === "outIn";
+    const shape = transposed ? [out, into] : [into, out];
+    return {
+      name,
+      weight: { name: `${name}.weight`, shape, transposed, initial: "normal" },
+      bias: hasBias ? { name: `${name}.bias`, shape: [out], transposed: false, initial: 0 } : null,
+    };
+  };
   return {
-    embedding: { name: names.embedding, shape, transposed: false, kind: "embedding" },
-    layers: Array.from({ length: layers }, (_, index) => {
+    embedding: table(names.embedding, vocabSize),
+    positions: embedding.learnedPositions ? table(names.positions, contextLength) : null,
+    layers: description.layers.map((_, index) => {
       const at = names.layer(index);
       return {
-        attentionNorm: norm(at.attentionNorm),
-        query: linear(at.query, heads * headDim, hiddenSize, bias.queryKeyValue),
-        key: linear(at.key, keyValueHeads * headDim, hiddenSize, bias.queryKeyValue),
-        value: linear(at.value, keyValueHeads * headDim, hiddenSize, bias.queryKeyValue),
-        output: linear(at.output, hiddenSize, heads * headDim, bias.output),
-        mlpNorm: norm(at.mlpNorm),
-        gate: linear(at.gate, mlp.size, hiddenSize, mlp.bias),
-        up: linear(at.up, mlp.size, hiddenSize, mlp.bias),
+        attentionNorm: before ? normOf(at.attentionNorm) : null,
+        queryKeyValue: projected.map((size, i) =>
+          linear(present(at.queryKeyValue[i]), size, hiddenSize, bias.queryKeyValue),
+        ),
+        queryNorm: normed ? normOf(at.queryNorm, ofHead ? headDim : querySize) : null,
+        keyNorm: normed ? normOf(at.keyNorm, ofHead ? headDim : keySize) : null,
+        output: linear(at.output, hiddenSize, querySize, bias.output),
+        attentionOutputNorm: after ? normOf(at.attentionOutputNorm) : null,
+        mlpNorm: before ? normOf(at.mlpNorm) : null,
+        up: widened.map((size, i) => linear(present(at.up[i]), size, hiddenSize, mlp.bias)),
         down: linear(at.down, hiddenSize, mlp.size, mlp.bias),
+        mlpOutputNorm: after ? normOf(at.mlpOutputNorm) : null,
       };
     }),
-    finalNorm: norm(names.finalNorm),
-    head: description.head === "tied" ? null : matrix(names.head, vocabSize, hiddenSize),
+    finalNorm: normOf(names.finalNorm),
+    // [out, in] in every family.
+    head: head.tied
+      ? null
+      : {
+          name: names.head,
+          weight: {
+            name: `${names.head}.weight`,
+            shape: [vocabSize, hiddenSize],
+            transposed: true,
+            initial: "normal",
+          },
+          bias: null,
+        },
   };
+}
+
+function present(name: string | undefined): string {
+  if (name === undefined) throw new Error("a family describes a weight that it has no name for");
+  return name;
 }
 
 /** The same tree with `convert` of everything in it. */
 export function mapWeights<A, B>(decoder: Decoder<A>, convert: (weight: A) => B): Decoder<B> {
-  const linear = ({ weight, bias }: Linear<A>): Linear<B> => ({
-    weight: convert(weight),
-    bias: bias === null ? null : convert(bias),
-  });
+  const orNull = (weight: A | null): B | null => (weight === null ? null : convert(weight));
+  const linear = ({ name, weight, bias }: Linear<A>): Linear<B> => {
+    return { name, weight: convert(weight), bias: orNull(bias) };
+  };
+  const norm = ({ weight, bias }: Norm<A>): Norm<B> => ({ weight: convert(weight), bias: orNull(bias) });
+  const normOrNull = (it: Norm<A> | null): Norm<B> | null => (it === null ? null : norm(it));
   return {
     embedding: convert(decoder.embedding),
+    positions: orNull(decoder.positions),
     layers: decoder.layers.map((layer) => ({
-      attentionNorm: convert(layer.attentionNorm),
-      query: linear(layer.query),
-      key: linear(layer.key),
-      value: linear(layer.value),
+      attentionNorm: normOrNull(layer.attentionNorm),
+      queryKeyValue: layer.queryKeyValue.map(linear),
+      queryNorm: normOrNull(layer.queryNorm),
+      keyNorm: normOrNull(layer.keyNorm),
       output: linear(layer.output),
-      mlpNorm: convert(layer.mlpNorm),
-      gate: linear(layer.gate),
-      up: linear(layer.up),
+      attentionOutputNorm: normOrNull(layer.attentionOutputNorm),
+      mlpNorm: normOrNull(layer.mlpNorm),
+      up: layer.up.map(linear),
       down: linear(layer.down),
+      mlpOutputNorm: normOrNull(layer.mlpOutputNorm),
     })),
-    finalNorm: convert(decoder.finalNorm),
-    head: decoder.head === null ? null : convert(decoder.head),
+    finalNorm: norm(decoder.finalNorm),
+    head: decoder.head === null ? null : linear(decoder.head),
   };
 }
 

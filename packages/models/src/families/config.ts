@@ -31,10 +31,45 @@ export class ConfigReader {
     return value as number;
   }
 
+  wholeNumber(key: string, fallback: number): number {
+    const value = this.get(key) ?? fallback;
+    if (!Number.isSafeInteger(value) || (value as number) < 0)
+      throw this.wrong(key, "a whole number of 0 or more");
+    return value as number;
+  }
+
   positiveNumber(key: string, fallback?: number): number {
     const value = this.get(key) ?? fallback;
     if (typeof value !== "number" || !(value > 0 && value < Infinity))
       throw this.wrong(key, "a number above 0");
+    return value;
+  }
+
+  /** Null where the key is null; the fallback where it is absent. */
+  positiveIntegerOrNull(key: string, fallback: number | null): number | null {
+    return this.#isNullFor(key, fallback) ? null : this.positiveInteger(key, fallback ?? undefined);
+  }
+
+  /** Null where the key is null; the fallback where it is absent. */
+  positiveNumberOrNull(key: string, fallback: number | null): number | null {
+    return this.#isNullFor(key, fallback) ? null : this.positiveNumber(key, fallback ?? undefined);
+  }
+
+  #isNullFor(key: string, fallback: number | null): boolean {
+    return this.get(key) === null && (key in this.#config || fallback === null);
+  }
+
+  /** A list of so many entries, each of which `isRight`. Null where the key is absent or null. */
+  list<T>(
+    key: string,
+    length: number,
+    isRight: (entry: unknown) => entry is T,
+    entries: string,
+  ): readonly T[] | null {
+    const value = this.get(key);
+    if (value === null) return null;
+    if (!Array.isArray(value) || value.length !== length || !value.every(isRight))
+      throw this.wrong(key, `${length} entries, each ${entries}`);
     return value;
   }
 
@@ -67,7 +102,7 @@ export class ConfigReader {
     const value = this.get(key);
     if (value === null) return null;
     if (typeof value !== "object" || Array.isArray(value)) throw this.wrong(key, "an object");
-    return new ConfigReader(value as HuggingFaceConfig, `${this.#where}, ${key}`);
+    return new ConfigReader(value as HuggingFaceConfig, this.at(key));
   }
 
   /** Throws if a key is left that was neither read nor matches one of `harmless`. */
@@ -88,9 +123,14 @@ export class ConfigReader {
     return this.#error(key, supported, fix);
   }
 
+  /** `place` is a key of this object. */
+  at(place: string): string {
+    return `${this.#where}, ${place}`;
+  }
+
   #error(key: string, expected: string, fix: string): PeriodicEvalError {
     const got = JSON.stringify(this.#config[key]) ?? "nothing";
-    return new PeriodicEvalError({ code: "model", where: `${this.#where}, ${key}`, got, expected, fix });
+    return new PeriodicEvalError({ code: "model", where: this.at(key), got, expected, fix });
   }
 }
 
@@ -106,5 +146,5 @@ export const harmlessKeys: readonly RegExp[] = [
   /^(encoder_no_repeat_ngram_size|bad_words_ids|num_return_sequences|begin_suppress_tokens|suppress_tokens)$/,
   /^(exponential_decay_length_penalty|remove_invalid_values|prefix|task_specific_params|finetuning_task)$/,
   /^(id2label|label2id|num_labels|problem_type|classifier_dropout|tokenizer_class|torchscript|tf_legacy_loss)$/,
-  /^(chunk_size_feed_forward|use_bfloat16|pretraining_tp)$/,
+  /^(chunk_size_feed_forward|use_bfloat16|pretraining_tp|cache_implementation)$/,
 ];

@@ -1,10 +1,13 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
+import type { HuggingFaceConfig } from "./config.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
 import { llama } from "./llama.ts";
 import { familyOf } from "./registry.ts";
 
 const { rope_theta: _, ...withoutTheta } = tinyConfig;
+const frequenciesOf = (config: object, where = "x") =>
+  llama.describe(config as HuggingFaceConfig, where).layers[0]!.rotary!.frequencies;
 const llama3 = {
   rope_type: "llama3",
   factor: 8,
@@ -15,6 +18,12 @@ const llama3 = {
 
 describe("the Llama family", () => {
   it("describes what the configuration says", () => {
+    const layer = {
+      window: null,
+      // 100^(−2i/6)
+      rotary: { frequencies: [1, 100 ** (-2 / 6), 100 ** (-4 / 6)], long: null, factor: 1 },
+      scoreScale: 6 ** -0.5,
+    };
     expect(
       llama.describe(
         { ...tinyConfig, attention_bias: true, head_dim: 6, tie_word_embeddings: true },
@@ -24,42 +33,44 @@ describe("the Llama family", () => {
       vocabSize: 32,
       contextLength: 16,
       hiddenSize: 8,
-      layers: 2,
-      norm: { kind: "rms", epsilon: 1e-5 },
+      embedding: { scale: 1, learnedPositions: false },
+      norm: { kind: "rms", epsilon: 1e-5, offset: 0 },
+      block: { norms: { before: true, after: false }, residual: "sequential" },
       attention: {
         heads: 4,
         keyValueHeads: 2,
         headDim: 6,
-        scale: 6 ** -0.5,
+        projection: "separate",
         bias: { queryKeyValue: true, output: true },
+        queryKeyNorm: null,
+        softCap: null,
       },
-      // 100^(−2i/6)
-      rotary: { pairing: "halves", frequencies: [1, 100 ** (-2 / 6), 100 ** (-4 / 6)] },
       mlp: { kind: "gated", activation: "silu", size: 12, bias: false },
-      head: "tied",
+      layers: [layer, layer],
+      head: { tied: true, softCap: null },
     });
   });
 
   it("reads rotary options in the layouts of transformers 4 and 5 alike", () => {
-    const old = llama.describe({ ...tinyConfig, rope_scaling: llama3 }, "old").rotary.frequencies;
+    const old = frequenciesOf({ ...tinyConfig, rope_scaling: llama3 }, "old");
     const current = { ...withoutTheta, rope_parameters: { ...llama3, rope_theta: 100 } };
-    expect(llama.describe(current, "new").rotary.frequencies).toEqual(old);
+    expect(frequenciesOf(current, "new")).toEqual(old);
     const linear = { ...tinyConfig, rope_scaling: { type: "linear", factor: 4 } };
-    expect(llama.describe(linear, "linear").rotary.frequencies).toEqual([1 / 4]);
-    expect(llama.describe(withoutTheta, "default").rotary.frequencies).toEqual([1]);
+    expect(frequenciesOf(linear, "linear")).toEqual([1 / 4]);
+    expect(frequenciesOf(withoutTheta, "default")).toEqual([1]);
   });
 
   it("stretches long wavelengths only, as Llama 3", () => {
     // head_dim 8, theta 100: frequencies 1, .316, .1, .0316; wavelengths 6.3, 19.9, 62.8, 198.7 tokens. Of 64 tokens,
     // under 64/4 = 16 stays, over 64/1 is divided by 8, between is blended: smooth = (64/19.87 − 1)/3 = 0.7403,
     // 0.31623·(0.2597/8 + 0.7403) = 0.24438; and (64/62.83 − 1)/3 = 0.0062, 0.1·(0.9938/8 + 0.0062) = 0.013042.
-    const { frequencies } = llama.describe({ ...tinyConfig, head_dim: 8, rope_scaling: llama3 }, "x").rotary;
+    const frequencies = frequenciesOf({ ...tinyConfig, head_dim: 8, rope_scaling: llama3 });
     const expected = [1, 0.24438, 0.013042, 0.0316228 / 8];
     frequencies.forEach((frequency, i) => expect(frequency).toBeCloseTo(expected[i]!, 4));
   });
 
   it.each([
-    [{ hidden_act: "gelu" }, /hidden_act: got "gelu", expected "silu" or "swish"/],
+    [{ hidden_act: "mish" }, /hidden_act: got "mish", expected "silu" or "swish"/],
     [{ attention_dropout: 0.1 }, /attention_dropout: got 0.1, expected 0 or absent/],
     [{ rope_interleaved: true }, /rope_interleaved: got true/],
     [{ quantization_config: { bits: 4 } }, /quantization_config: got {"bits":4}/],
@@ -71,8 +82,8 @@ describe("the Llama family", () => {
     [{ rms_norm_eps: NaN }, /rms_norm_eps/],
     [{ attention_bias: 1 }, /attention_bias: got 1, expected true or false/],
     [
-      { rope_scaling: { rope_type: "yarn", factor: 4 } },
-      /rope_scaling, rope_type: got "yarn", expected "default" or "linear"/,
+      { rope_scaling: { rope_type: "proportional", factor: 4 } },
+      /rope_scaling, rope_type: got "proportional", expected "default" or "linear"/,
     ],
     [{ rope_scaling: { rope_type: "linear" } }, /rope_scaling, factor: got nothing/],
     [{ rope_scaling: { ...llama3, attention_factor: 2 } }, /rope_scaling, attention_factor: got 2/],

@@ -1,9 +1,33 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { HuggingFaceConfig } from "./config.ts";
 import type { Family } from "./family.ts";
+import { gemma } from "./gemma.ts";
+import { gemma2 } from "./gemma2.ts";
+import { gemma3Text } from "./gemma3-text.ts";
+import { gpt2 } from "./gpt2.ts";
+import { gptNeoX } from "./gpt-neox.ts";
 import { llama } from "./llama.ts";
+import { mistral } from "./mistral.ts";
+import { olmo2 } from "./olmo2.ts";
+import { phi3 } from "./phi3.ts";
+import { qwen2 } from "./qwen2.ts";
+import { qwen3 } from "./qwen3.ts";
+import { smollm3 } from "./smollm3.ts";
 
-const families: readonly Family[] = [llama];
+const families: readonly Family[] = [
+  llama,
+  mistral,
+  qwen2,
+  qwen3,
+  gpt2,
+  gptNeoX,
+  gemma,
+  gemma2,
+  gemma3Text,
+  phi3,
+  olmo2,
+  smollm3,
+];
 
 export const supportedModelTypes: readonly string[] = families.map(({ modelType }) => modelType);
 

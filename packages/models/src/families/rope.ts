@@ -1,60 +1,177 @@
-import type { ConfigReader } from "./config.ts";
+import type { RotaryDescription } from "../decoder/description.ts";
+import { ConfigReader } from "./config.ts";
+
+export interface RopeOptions {
+  readonly headDim: number;
+  readonly contextLength: number;
+  /** The default of the base; `key` names it in the layout of transformers 4, `rope_theta` by default. */
+  readonly theta: { readonly key?: string; readonly fallback: number };
+  /** For families that rotate a part of each head: its key in the layout of transformers 4, and its default. */
+  readonly partial?: { readonly key: string; readonly fallback: number };
+  /** For families that hold `original_max_position_embeddings` beside the rotary options: its default. */
+  readonly originalContext?: number;
+  /** Older names of kinds. */
+  readonly aliases?: Readonly<Record<string, Kind>>;
+}
+
+type Kind = (typeof kinds)[number];
 
 /**
- * The rotary frequencies of a configuration, in either layout: `rope_parameters` (transformers 5) or `rope_theta` beside
- * `rope_scaling` (transformers 4). Radians per position, [headDim / 2].
- *
- * Follows transformers 5.23 `modeling_rope_utils.py`: `default`, `linear`, `llama3`. Others throw.
+ * The rotary options of a configuration, in either layout: `rope_parameters` (transformers 5) or `rope_theta` and others
+ * beside `rope_scaling` (transformers 4).
  */
-export function rotaryFrequencies(
-  config: ConfigReader,
-  headDim: number,
-  defaultTheta: number,
-): readonly number[] {
-  const oldTheta = config.get("rope_theta");
+export function rotary(config: ConfigReader, options: RopeOptions): RotaryDescription {
   const parameters = config.nested("rope_parameters") ?? config.nested("rope_scaling");
-  if (parameters === null)
-    return plainFrequencies(config.positiveNumber("rope_theta", defaultTheta), headDim);
-  const theta = parameters.positiveNumber("rope_theta", (oldTheta as number | null) ?? defaultTheta);
+  return rotaryOf(config, parameters, options);
+}
+
+/**
+ * Those of `parameters`, an object of rotary options, null where there is none.
+ *
+ * Follows transformers 5.23 `modeling_rope_utils.py`: `default`, `linear`, `dynamic`, `yarn`, `longrope`, `llama3`.
+ * Others throw.
+ */
+export function rotaryOf(
+  config: ConfigReader,
+  given: ConfigReader | null,
+  options: RopeOptions,
+): RotaryDescription {
+  const parameters = given ?? new ConfigReader({}, config.at("rope_parameters"));
+  const thetaKey = options.theta.key ?? "rope_theta";
+  const oldTheta = config.get(thetaKey) === null ? null : config.positiveNumber(thetaKey);
+  const theta = parameters.positiveNumber("rope_theta", oldTheta ?? options.theta.fallback);
   if (oldTheta !== null && oldTheta !== theta)
-    throw config.wrong("rope_theta", `${theta}, as in rope_parameters`);
-  parameters.only("partial_rotary_factor", 1);
-  const kind = parameters.oneOf("rope_type", kinds, parameters.oneOf("type", kinds, "default"));
-  const frequencies = plainFrequencies(theta, headDim);
-  const scaled = scalings[kind](frequencies, parameters);
-  parameters.finish();
-  return scaled;
-}
-
-const kinds = ["default", "linear", "llama3"] as const;
-
-const scalings: Readonly<
-  Record<(typeof kinds)[number], (base: number[], parameters: ConfigReader) => number[]>
-> = {
-  default: (base) => base,
-  linear: (base, parameters) => {
-    const factor = parameters.positiveNumber("factor");
-    return base.map((frequency) => frequency / factor);
-  },
-  llama3: llama3Frequencies,
-};
-
-function plainFrequencies(theta: number, headDim: number): number[] {
-  return Array.from({ length: headDim / 2 }, (_, i) => theta ** ((-2 * i) / headDim));
-}
-
-/** Long wavelengths are stretched by `factor`, short ones kept, those between blended (Llama 3.1). */
-function llama3Frequencies(base: number[], parameters: ConfigReader): number[] {
-  const factor = parameters.positiveNumber("factor");
-  const low = parameters.positiveNumber("low_freq_factor");
-  const high = parameters.positiveNumber("high_freq_factor");
-  const oldContext = parameters.positiveInteger("original_max_position_embeddings");
-  if (high <= low) throw parameters.wrong("high_freq_factor", `more than low_freq_factor, ${low}`);
-  return base.map((frequency) => {
-    const wavelength = (2 * Math.PI) / frequency;
-    if (wavelength < oldContext / high) return frequency;
-    if (wavelength > oldContext / low) return frequency / factor;
-    const smooth = (oldContext / wavelength - low) / (high - low);
-    return ((1 - smooth) * frequency) / factor + smooth * frequency;
+    throw config.wrong(thetaKey, `${theta}, as in rope_parameters`);
+  const dimensions = rotatedDimensions(config, parameters, options);
+  const names = [...kinds, ...Object.keys(options.aliases ?? {})];
+  const named = parameters.oneOf("rope_type", names, parameters.oneOf("type", names, "default"));
+  const kind = options.aliases?.[named] ?? (named as Kind);
+  const outer =
+    options.originalContext === undefined
+      ? null
+      : config.positiveInteger("original_max_position_embeddings", options.originalContext);
+  const base = Array.from({ length: dimensions / 2 }, (_, i) => theta ** ((-2 * i) / dimensions));
+  const scaled = scalings[kind](base, parameters, {
+    theta,
+    contextLength: options.contextLength,
+    originalContext: () => {
+      const inner = parameters.positiveInteger("original_max_position_embeddings", options.contextLength);
+      return outer ?? inner;
+    },
   });
+  parameters.finish();
+  return { long: null, factor: 1, ...scaled };
 }
+
+function rotatedDimensions(
+  config: ConfigReader,
+  parameters: ConfigReader,
+  { headDim, partial }: RopeOptions,
+): number {
+  if (partial === undefined) {
+    for (const reader of [config, parameters]) reader.only("partial_rotary_factor", 1);
+    if (headDim % 2 !== 0) throw config.wrong("head_dim", "an even number");
+    return headDim;
+  }
+  const old = config.positiveNumber(partial.key, partial.fallback);
+  const part = parameters.positiveNumber("partial_rotary_factor", old);
+  const dimensions = Math.trunc(headDim * part);
+  if (part > 1 || dimensions < 2 || dimensions % 2 !== 0) {
+    const place = parameters.get("partial_rotary_factor") === null ? [config, partial.key] : null;
+    const [reader, key] = (place ?? [parameters, "partial_rotary_factor"]) as [ConfigReader, string];
+    throw reader.wrong(key, `a part of 1 that leaves an even number of the ${headDim} dimensions of a head`);
+  }
+  return dimensions;
+}
+
+const kinds = ["default", "linear", "dynamic", "yarn", "longrope", "llama3"] as const;
+
+interface Context {
+  readonly theta: number;
+  readonly contextLength: number;
+  /** Of the training before the context was stretched. */
+  originalContext(): number;
+}
+
+type Scaling = (
+  base: readonly number[],
+  parameters: ConfigReader,
+  context: Context,
+) => Pick<RotaryDescription, "frequencies"> & Partial<RotaryDescription>;
+
+const scalings: Readonly<Record<Kind, Scaling>> = {
+  default: (frequencies) => ({ frequencies }),
+
+  linear(base, parameters) {
+    const factor = parameters.positiveNumber("factor");
+    return { frequencies: base.map((frequency) => frequency / factor) };
+  },
+
+  // Changes sequences alone that are longer than the context, and there are none.
+  dynamic(frequencies, parameters) {
+    parameters.positiveNumber("factor");
+    return { frequencies };
+  },
+
+  /** Long wavelengths are stretched by `factor`, short ones kept, those between blended (Llama 3.1). */
+  llama3(base, parameters, { originalContext }) {
+    const factor = parameters.positiveNumber("factor");
+    const low = parameters.positiveNumber("low_freq_factor");
+    const high = parameters.positiveNumber("high_freq_factor");
+    const oldContext = originalContext();
+    if (high <= low) throw parameters.wrong("high_freq_factor", `more than low_freq_factor, ${low}`);
+    const frequencies = base.map((frequency) => {
+      const wavelength = (2 * Math.PI) / frequency;
+      if (wavelength < oldContext / high) return frequency;
+      if (wavelength > oldContext / low) return frequency / factor;
+      const smooth = (oldContext / wavelength - low) / (high - low);
+      return ((1 - smooth) * frequency) / factor + smooth * frequency;
+    });
+    return { frequencies };
+  },
+
+  /** One divisor for each frequency, another set of them for sequences that outgrow the old context (LongRoPE). */
+  longrope(base, parameters, { contextLength, originalContext }) {
+    const beyond = originalContext();
+    const divided = (key: string) => {
+      const isDivisor = (entry: unknown): entry is number => typeof entry === "number" && entry > 0;
+      const divisors = parameters.list(key, base.length, isDivisor, "a number above 0");
+      if (divisors === null) throw parameters.wrong(key, `${base.length} numbers`);
+      return base.map((frequency, i) => frequency / divisors[i]!);
+    };
+    const stretch = parameters.positiveNumber("factor", contextLength / beyond);
+    const natural = stretch <= 1 ? 1 : Math.sqrt(1 + Math.log(stretch) / Math.log(beyond));
+    return {
+      frequencies: divided("short_factor"),
+      long: { beyond, frequencies: divided("long_factor") },
+      factor: parameters.positiveNumber("attention_factor", natural),
+    };
+  },
+
+  /** Between two numbers of turns over the old context the stretch is phased in (YaRN, Peng et al. 2023). */
+  yarn(base, parameters, { theta, contextLength, originalContext }) {
+    const oldContext = originalContext();
+    const stretch = parameters.positiveNumber("factor", contextLength / oldContext);
+    const growth = (by: number) => (stretch <= 1 ? 1 : 0.1 * by * Math.log(stretch) + 1);
+    const numerator = parameters.positiveNumberOrNull("mscale", null);
+    const denominator = parameters.positiveNumberOrNull("mscale_all_dim", null);
+    const natural =
+      numerator !== null && denominator !== null ? growth(numerator) / growth(denominator) : growth(1);
+    const dimensions = 2 * base.length;
+    const pairThatTurns = (times: number) =>
+      (dimensions * Math.log(oldContext / (times * 2 * Math.PI))) / (2 * Math.log(theta));
+    const whole = parameters.boolean("truncate", true);
+    const [first, last] = [
+      pairThatTurns(parameters.positiveNumber("beta_fast", 32)),
+      pairThatTurns(parameters.positiveNumber("beta_slow", 1)),
+    ];
+    const start = Math.max(whole ? Math.floor(first) : first, 0);
+    const end = Math.min(whole ? Math.ceil(last) : last, dimensions - 1);
+    const width = start === end ? 0.001 : end - start;
+    const frequencies = base.map((frequency, i) => {
+      const stretched = Math.min(1, Math.max(0, (i - start) / width));
+      return (frequency / stretch) * stretched + frequency * (1 - stretched);
+    });
+    return { frequencies, factor: parameters.positiveNumber("attention_factor", natural) };
+  },
+};

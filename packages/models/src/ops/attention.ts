@@ -2,6 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { differentiable } from "./differentiable.ts";
 import { batchMatMul, batchMatMulTransposedA, batchMatMulTransposedB } from "./mat-mul.ts";
 import { rotate, rotateBack, type RotaryTables } from "./rotary.ts";
+import { tanh, tanhSlope } from "./soft-cap.ts";
 
 /** B sequences of T tokens, H query heads, G key-value heads (H a multiple of G) of D dimensions each. */
 export interface AttentionShape {
@@ -13,9 +14,12 @@ export interface AttentionShape {
 }
 
 export interface AttentionTables {
-  readonly key: RotaryTables;
-  /** Those of the keys with cosines and sines times the scale of the scores, so that scaling costs nothing. */
-  readonly query: RotaryTables;
+  /** `query`: that of the keys with cosines and sines times the scale of the scores, so that scaling costs nothing. */
+  readonly rotary: { readonly query: RotaryTables; readonly key: RotaryTables } | null;
+  /** What scores are multiplied by. */
+  readonly scale: number;
+  /** Scores s become cap · tanh(s / cap). */
+  readonly softCap: number | null;
   /** float32 [T, T], added to the scores: 0 where row may see column, very negative where not. */
   readonly mask: tf.Tensor2D;
 }
@@ -28,39 +32,70 @@ export interface AttentionTables {
  */
 export function attention(
   [query, key, value]: readonly [tf.Tensor2D, tf.Tensor2D, tf.Tensor2D],
-  tables: AttentionTables,
+  { rotary, scale, softCap, mask }: AttentionTables,
   shape: AttentionShape,
 ): tf.Tensor2D {
   return differentiable([query, key, value], (keep) => {
-    const q = inGroups(rotate(byHead(query, shape, shape.heads), tables.query), shape);
-    const k = rotate(byHead(key, shape, shape.keyValueHeads), tables.key);
+    const queries = byHead(query, shape, shape.heads);
+    const keys = byHead(key, shape, shape.keyValueHeads);
+    const q = inGroups(rotary === null ? tf.mul(queries, scale) : rotate(queries, rotary.query), shape);
+    const k = rotary === null ? keys : rotate(keys, rotary.key);
     const v = byHead(value, shape, shape.keyValueHeads);
-    const scores = tf.add<tf.Tensor3D>(outOfGroups(batchMatMulTransposedB(q, k), shape), tables.mask);
-    const weights = inGroups(tf.softmax(scores), shape);
-    const { key: keyTables, query: queryTables } = tables;
-    keep([q, k, v, weights, ...listOf(queryTables), ...listOf(keyTables)]);
+    const scores = outOfGroups(batchMatMulTransposedB(q, k), shape);
+    const bent = softCap === null ? null : tanh(tf.div<tf.Tensor3D>(scores, softCap));
+    const capped = bent === null ? scores : tf.mul(bent, softCap!);
+    const weights = inGroups(tf.softmax(tf.add<tf.Tensor3D>(capped, mask)), shape);
+    const tables = rotary === null ? [] : [...listOf(rotary.query), ...listOf(rotary.key)];
+    keep([q, k, v, weights, ...tables, ...(bent === null ? [] : [bent])]);
     return {
       value: byToken(outOfGroups(batchMatMul(weights, v), shape), shape, shape.heads),
-      backward: (gradient, kept) => backward(gradient, kept, shape),
+      backward(gradient, [q, k, v, weights, ...rest]) {
+        const kept = { q, k, v, weights } as Kept;
+        const bent = softCap === null ? null : (rest.pop() as tf.Tensor3D);
+        const ofScores = scoreGradient(gradient, kept, bent, shape);
+        const ofQuery = outOfGroups(batchMatMul(ofScores.scores, kept.k), shape);
+        const ofKey = batchMatMulTransposedA(ofScores.scores, kept.q);
+        return [
+          byToken(
+            rotary === null ? tf.mul(ofQuery, scale) : rotateBack(ofQuery, tablesOf(rest.slice(0, 3))),
+            shape,
+            shape.heads,
+          ),
+          byToken(
+            rotary === null ? ofKey : rotateBack(ofKey, tablesOf(rest.slice(3))),
+            shape,
+            shape.keyValueHeads,
+          ),
+          byToken(ofScores.value, shape, shape.keyValueHeads),
+        ];
+      },
     };
   });
 }
 
-function backward(gradient: tf.Tensor2D, kept: tf.Tensor[], shape: AttentionShape): tf.Tensor[] {
-  const [q, k, v, weights] = kept as [tf.Tensor3D, tf.Tensor3D, tf.Tensor3D, tf.Tensor3D];
+interface Kept {
+  readonly q: tf.Tensor3D;
+  readonly k: tf.Tensor3D;
+  readonly v: tf.Tensor3D;
+  readonly weights: tf.Tensor3D;
+}
+
+/** The gradients of the values and, in groups, of the scores before the soft cap. */
+function scoreGradient(
+  gradient: tf.Tensor2D,
+  { v, weights }: Kept,
+  bent: tf.Tensor3D | null,
+  shape: AttentionShape,
+): { value: tf.Tensor3D; scores: tf.Tensor3D } {
   const ofOutput = inGroups(byHead(gradient, shape, shape.heads), shape);
-  const ofValue = batchMatMulTransposedA(weights, ofOutput);
   // Softmax: dS = P ∘ (dP − rowsum(dP ∘ P)).
   const ofWeights = batchMatMulTransposedB(ofOutput, v);
   const along = tf.sum(tf.mul(ofWeights, weights), -1, true);
-  const ofScores = tf.mul<tf.Tensor3D>(weights, tf.sub(ofWeights, along));
-  const ofQuery = rotateBack(outOfGroups(batchMatMul(ofScores, k), shape), tablesOf(kept.slice(4, 7)));
-  const ofKey = rotateBack(batchMatMulTransposedA(ofScores, q), tablesOf(kept.slice(7, 10)));
-  return [
-    byToken(ofQuery, shape, shape.heads),
-    byToken(ofKey, shape, shape.keyValueHeads),
-    byToken(ofValue, shape, shape.keyValueHeads),
-  ];
+  const scores = tf.mul<tf.Tensor3D>(weights, tf.sub(ofWeights, along));
+  return {
+    value: batchMatMulTransposedA(weights, ofOutput),
+    scores: bent === null ? scores : tf.mul(scores, inGroups(tanhSlope(bent), shape)),
+  };
 }
 
 /** [B·T, heads·D] → [B·heads, T, D]. */

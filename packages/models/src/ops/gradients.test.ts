@@ -1,20 +1,27 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
+import type { Activation, DecoderDescription, LayerDescription } from "../decoder/description.ts";
 import { attentionTables } from "../decoder/tables.ts";
 import { testedEngines } from "../testing/engines.ts";
 import { crossEntropy } from "../testing/mean-loss.ts";
+import { activate, activateGated } from "./activation.ts";
+import { scaled, sum } from "./arithmetic.ts";
 import { attention, type AttentionShape } from "./attention.ts";
+import { columns } from "./columns.ts";
 import { dropout } from "./dropout.ts";
-import { gatedSilu } from "./gated-silu.ts";
+import { layerNorm } from "./layer-norm.ts";
 import { linear, tiedHead } from "./linear.ts";
 import { rmsNorm } from "./rms-norm.ts";
-import { rowsAt, sum } from "./rows.ts";
+import { rowsAt } from "./rows.ts";
+import { softCap } from "./soft-cap.ts";
 
 type Matrices = tf.Tensor2D[];
 
 const grouped: AttentionShape = { batch: 2, length: 5, heads: 4, keyValueHeads: 2, headDim: 4 };
 const single: AttentionShape = { batch: 3, length: 2, heads: 3, keyValueHeads: 3, headDim: 2 };
+
+const activations: readonly Activation[] = ["silu", "gelu", "geluTanh", "relu"];
 
 /** Each operation on inputs of these shapes. */
 const cases: readonly { name: string; shapes: number[][]; run: (inputs: Matrices) => tf.Tensor }[] = [
@@ -35,15 +42,32 @@ const cases: readonly { name: string; shapes: number[][]; run: (inputs: Matrices
     ],
     run: ([x, embedding]) => tiedHead(x!, embedding!),
   },
-  { name: "rmsNorm", shapes: [[5, 6], [6]], run: ([x, w]) => rmsNorm(x!, asRow(w!), 1e-3) },
+  { name: "rmsNorm", shapes: [[5, 6], [6]], run: ([x, w]) => rmsNorm(x!, asRow(w!), 1e-3, 0) },
   {
-    name: "gatedSilu",
-    shapes: [
-      [5, 6],
-      [5, 6],
-    ],
-    run: ([gate, up]) => gatedSilu(gate!, up!),
+    name: "rmsNorm of three heads, weights around 0",
+    shapes: [[5, 6], [2]],
+    run: ([x, w]) => rmsNorm(x!, asRow(w!), 1e-1, 1),
   },
+  {
+    name: "layerNorm",
+    shapes: [[5, 6], [6], [6]],
+    run: ([x, w, b]) => layerNorm(x!, asRow(w!), asRow(b!), 1e-3),
+  },
+  ...activations.flatMap((kind) => [
+    { name: kind, shapes: [[5, 6]], run: ([x]: Matrices) => activate(kind, x!) },
+    {
+      name: `gated ${kind}`,
+      shapes: [
+        [5, 6],
+        [5, 6],
+      ],
+      run: ([gate, up]: Matrices) => activateGated(kind, gate!, up!),
+    },
+  ]),
+  { name: "softCap", shapes: [[5, 6]], run: ([x]) => softCap(x!, 0.7) },
+  { name: "scaled", shapes: [[5, 6]], run: ([x]) => scaled(x!, -1.5) },
+  { name: "columns", shapes: [[5, 6]], run: ([x]) => columns(x!, 1, 3) },
+  { name: "columns of each of two blocks", shapes: [[5, 8]], run: ([x]) => columns(x!, 1, 2, 2) },
   {
     name: "sum",
     shapes: [
@@ -62,6 +86,20 @@ const cases: readonly { name: string; shapes: number[][]; run: (inputs: Matrices
   },
   { name: "attention, grouped", shapes: attentionShapes(grouped), run: runAttention(grouped) },
   { name: "attention, one query head a group", shapes: attentionShapes(single), run: runAttention(single) },
+  {
+    name: "attention that rotates in part, in a window, softly capped",
+    shapes: attentionShapes(grouped),
+    run: runAttention(grouped, {
+      window: 2,
+      rotary: { frequencies: [0.7], long: null, factor: 1.3 },
+      softCap: 0.8,
+    }),
+  },
+  {
+    name: "attention that does not rotate",
+    shapes: attentionShapes(grouped),
+    run: runAttention(grouped, { rotary: null }),
+  },
 ];
 
 describe.each(testedEngines)("backward passes on %s agree with central differences", (backend) => {
@@ -93,6 +131,20 @@ describe.each(testedEngines)("backward passes on %s agree with central differenc
 describe("attention", () => {
   beforeAll(async () => void (await useBackend({ backend: "cpu" })));
 
+  it("sees in a window itself and those just before it", () => {
+    tf.tidy(() => {
+      const inputs = attentionShapes(grouped).map((shape, i) => tensor(values(shape, i), shape));
+      // Of each sequence's five tokens the third changes: with a window of two, it and the fourth see that.
+      const width = inputs[2]!.shape[1];
+      const changed = [0, 1].reduce((x, sequence) => nudged(x, (5 * sequence + 2) * width, 50), inputs[2]!);
+      const [a, b] = [inputs[2]!, changed].map((value) =>
+        runAttention(grouped, { window: 2 })([inputs[0]!, inputs[1]!, value]).arraySync(),
+      );
+      const seeing = a!.map((row, i) => JSON.stringify(row) !== JSON.stringify(b![i]));
+      expect(seeing).toEqual([0, 1].flatMap(() => [false, false, true, true, false]));
+    });
+  });
+
   it("sees no later token", () => {
     tf.tidy(() => {
       const inputs = attentionShapes(grouped).map((shape, i) => tensor(values(shape, i), shape));
@@ -116,13 +168,18 @@ function attentionShapes({ batch, length, heads, keyValueHeads, headDim }: Atten
   return [[batch * length, heads * headDim], keys, keys];
 }
 
-function runAttention(shape: AttentionShape) {
-  const { heads, keyValueHeads, headDim, length } = shape;
+function runAttention(shape: AttentionShape, changed: Partial<LayerDescription> & { softCap?: number } = {}) {
+  const { headDim, length } = shape;
+  const rotary = {
+    frequencies: Array.from({ length: headDim / 2 }, (_, i) => 1 / (i + 1)),
+    long: null,
+    factor: 1,
+  };
   const description = {
-    attention: { heads, keyValueHeads, headDim, scale: headDim ** -0.5 },
-    rotary: { frequencies: Array.from({ length: headDim / 2 }, (_, i) => 1 / (i + 1)) },
-  } as unknown as Parameters<typeof attentionTables>[0];
-  return ([q, k, v]: Matrices) => attention([q!, k!, v!], attentionTables(description, length), shape);
+    attention: { ...shape, softCap: changed.softCap ?? null },
+    layers: [{ window: null, rotary, scoreScale: headDim ** -0.5, ...changed }],
+  } as unknown as DecoderDescription;
+  return ([q, k, v]: Matrices) => attention([q!, k!, v!], attentionTables(description, length)[0]!, shape);
 }
 
 /** Fixed values in (−1, 1). */

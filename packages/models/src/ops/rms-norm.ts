@@ -2,20 +2,28 @@ import * as tf from "@tensorflow/tfjs-core";
 import { differentiable } from "./differentiable.ts";
 import { sumOfRows } from "./mat-mul.ts";
 
-/** x [N, D], weight [D] → x / √(mean(x²) + epsilon) · weight [N, D] (Zhang and Sennrich 2019). */
-export function rmsNorm(x: tf.Tensor2D, weight: tf.Tensor1D, epsilon: number): tf.Tensor2D {
+/**
+ * x [N, H·D], weight [D] → x / √(mean(x²) + epsilon) · (weight + offset) [N, H·D], the mean over each D (Zhang and
+ * Sennrich 2019).
+ */
+export function rmsNorm(x: tf.Tensor2D, weight: tf.Tensor1D, epsilon: number, offset: 0 | 1): tf.Tensor2D {
+  const width = weight.size;
+  const parts: [number, number] = [x.size / width, width];
   return differentiable([x, weight], (keep) => {
-    const inverse = tf.rsqrt(tf.add(tf.mean(tf.square(x), -1, true), epsilon));
-    const normed = tf.mul(x, inverse);
-    keep([normed, inverse, weight]);
+    const rows = tf.reshape(x, parts);
+    const inverse = tf.rsqrt(tf.add(tf.mean(tf.square(rows), -1, true), epsilon));
+    const normed = tf.mul(rows, inverse);
+    const factor = offset === 0 ? weight : tf.add(weight, offset);
+    keep([normed, inverse, factor]);
     return {
-      value: tf.mul<tf.Tensor2D>(normed, weight),
+      value: tf.reshape(tf.mul<tf.Tensor2D>(normed, factor), x.shape),
       backward: (gradient, kept) => {
-        const [normed, inverse, weight] = kept as [tf.Tensor2D, tf.Tensor2D, tf.Tensor1D];
-        const ofNormed = tf.mul(gradient, weight);
+        const [normed, inverse, factor] = kept as [tf.Tensor2D, tf.Tensor2D, tf.Tensor1D];
+        const ofValue = tf.reshape(gradient, parts);
+        const ofNormed = tf.mul(ofValue, factor);
         const along = tf.mean(tf.mul(ofNormed, normed), -1, true);
         const ofX = tf.mul(inverse, tf.sub(ofNormed, tf.mul(normed, along)));
-        return [ofX, sumOfRows(tf.mul(gradient, normed))];
+        return [tf.reshape(ofX, x.shape), sumOfRows(tf.mul<tf.Tensor2D>(ofValue, normed))];
       },
     };
   });

@@ -15,12 +15,3 @@ export function rowsAt(table: tf.Tensor2D, indices: tf.Tensor1D): tf.Tensor2D {
     };
   });
 }
-
-/** a + b, of one shape. */
-export function sum(a: tf.Tensor2D, b: tf.Tensor2D): tf.Tensor2D {
-  return differentiable([a, b], () => ({
-    value: tf.add<tf.Tensor2D>(a, b),
-    // Two tensors: the tape disposes each by itself.
-    backward: (gradient) => [tf.clone(gradient), tf.clone(gradient)],
-  }));
-}

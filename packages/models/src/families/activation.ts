@@ -1,0 +1,22 @@
+import type { Activation } from "../decoder/description.ts";
+import type { ConfigReader } from "./config.ts";
+
+type Name = keyof typeof activations;
+
+/** The names of `ACT2FN` in transformers 5.23 `activations.py` that are supported. */
+const activations = {
+  silu: "silu",
+  swish: "silu",
+  gelu: "gelu",
+  gelu_python: "gelu",
+  gelu_new: "geluTanh",
+  gelu_pytorch_tanh: "geluTanh",
+  gelu_python_tanh: "geluTanh",
+  gelu_fast: "geluTanh",
+  gelu_accurate: "geluTanh",
+  relu: "relu",
+} as const satisfies Readonly<Record<string, Activation>>;
+
+export function activation(config: ConfigReader, key: string, fallback: Name): Activation {
+  return activations[config.oneOf(key, Object.keys(activations) as Name[], fallback)];
+}

@@ -1,0 +1,39 @@
+import type { ConfigReader } from "./config.ts";
+
+export interface Dimensions {
+  readonly vocabSize: number;
+  readonly contextLength: number;
+  readonly hiddenSize: number;
+  readonly layers: number;
+  readonly heads: number;
+  readonly keyValueHeads: number;
+  readonly headDim: number;
+}
+
+/** The defaults of a configuration class; `keyValueHeads` and `headDim` null where they follow from the others. */
+export interface DimensionDefaults {
+  readonly vocabSize: number;
+  readonly contextLength: number;
+  readonly hiddenSize: number;
+  readonly layers: number;
+  readonly heads: number;
+  readonly keyValueHeads: number | null;
+  readonly headDim: number | null;
+}
+
+/** The sizes under the keys that all families but GPT-2 share. */
+export function dimensions(config: ConfigReader, defaults: DimensionDefaults): Dimensions {
+  const hiddenSize = config.positiveInteger("hidden_size", defaults.hiddenSize);
+  const heads = config.positiveInteger("num_attention_heads", defaults.heads);
+  const keyValueHeads = config.positiveIntegerOrNull("num_key_value_heads", defaults.keyValueHeads) ?? heads;
+  if (heads % keyValueHeads !== 0) throw config.wrong("num_key_value_heads", `a divisor of ${heads} heads`);
+  return {
+    vocabSize: config.positiveInteger("vocab_size", defaults.vocabSize),
+    contextLength: config.positiveInteger("max_position_embeddings", defaults.contextLength),
+    hiddenSize,
+    layers: config.positiveInteger("num_hidden_layers", defaults.layers),
+    heads,
+    keyValueHeads,
+    headDim: config.positiveInteger("head_dim", defaults.headDim ?? hiddenSize / heads),
+  };
+}

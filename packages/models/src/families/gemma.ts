@@ -1,0 +1,60 @@
+import { activation } from "./activation.ts";
+import { ConfigReader, harmlessKeys } from "./config.ts";
+import { dimensions } from "./dimensions.ts";
+import type { Family } from "./family.ts";
+import { alike, llamaLike } from "./llama-like.ts";
+import { llamaNames } from "./names.ts";
+import { rotary } from "./rope.ts";
+
+/**
+ * Llama with scaled embeddings, norms whose weights are stored around 0, and a tanh gelu. Defaults are those of
+ * transformers 5.23 `GemmaConfig`.
+ */
+export const gemma: Family = {
+  modelType: "gemma",
+
+  describe(json, where) {
+    const config = new ConfigReader(json, where);
+    const sizes = dimensions(config, {
+      vocabSize: 256_000,
+      contextLength: 8192,
+      hiddenSize: 3072,
+      layers: 28,
+      heads: 16,
+      keyValueHeads: 16,
+      headDim: 256,
+    });
+    const base = llamaLike(config, sizes, {
+      epsilon: 1e-6,
+      mlpSize: 24_576,
+      tied: true,
+      activation: { key: "hidden_act", fallback: "gelu_pytorch_tanh" },
+    });
+    const bias = config.boolean("attention_bias", false);
+    // The first configurations say "gelu" and mean, as the weights do, its approximation; a later key says so.
+    const meant = base.mlp.activation === "gelu" ? "geluTanh" : base.mlp.activation;
+    if (config.get("hidden_activation") !== null) {
+      const named = activation(config, "hidden_activation", "gelu_pytorch_tanh");
+      if (named !== meant) throw config.wrong("hidden_activation", "the activation of hidden_act");
+    }
+    config.only("use_bidirectional_attention", false);
+    const description = {
+      ...base,
+      embedding: { scale: Math.sqrt(sizes.hiddenSize), learnedPositions: false },
+      norm: { ...base.norm, offset: 1 as const },
+      attention: { ...base.attention, bias: { queryKeyValue: bias, output: bias } },
+      mlp: { ...base.mlp, activation: meant },
+      layers: alike(sizes.layers, {
+        window: null,
+        rotary: rotary(config, { ...sizes, theta: { fallback: 10_000 } }),
+        scoreScale: sizes.headDim ** -0.5,
+      }),
+    };
+    config.finish(harmlessKeys);
+    return description;
+  },
+
+  names: llamaNames(),
+  prefix: "model.",
+  buffers: [/\.rotary_emb\.inv_freq$/],
+};

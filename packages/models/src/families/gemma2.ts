@@ -1,0 +1,67 @@
+import { ConfigReader, harmlessKeys } from "./config.ts";
+import { dimensions } from "./dimensions.ts";
+import type { Family } from "./family.ts";
+import { llamaLike } from "./llama-like.ts";
+import { llamaNames } from "./names.ts";
+import { rotary } from "./rope.ts";
+import { layerTypes, windows } from "./windows.ts";
+
+/**
+ * Gemma with norms also behind attention and MLP, a window in every other layer, and soft caps. Defaults are those of
+ * transformers 5.23 `Gemma2Config`.
+ */
+export const gemma2: Family = {
+  modelType: "gemma2",
+
+  describe(json, where) {
+    const config = new ConfigReader(json, where);
+    const sizes = dimensions(config, {
+      vocabSize: 256_000,
+      contextLength: 8192,
+      hiddenSize: 2304,
+      layers: 26,
+      heads: 8,
+      keyValueHeads: 4,
+      headDim: 256,
+    });
+    const base = llamaLike(config, sizes, {
+      epsilon: 1e-6,
+      mlpSize: 9216,
+      tied: true,
+      activation: { key: "hidden_activation", fallback: "gelu_pytorch_tanh" },
+    });
+    const bias = config.boolean("attention_bias", false);
+    const rotation = rotary(config, { ...sizes, theta: { fallback: 10_000 } });
+    const scoreScale = config.positiveNumber("query_pre_attn_scalar", 256) ** -0.5;
+    const types = layerTypes(config, sizes.layers, (index) =>
+      index % 2 === 0 ? "sliding_attention" : "full_attention",
+    );
+    const seen = windows(config, types, config.positiveIntegerOrNull("sliding_window", 4096));
+    // Published configurations carry it beside hidden_activation, which is the one that counts.
+    config.only("hidden_act", "gelu_pytorch_tanh", "gelu");
+    config.only("use_bidirectional_attention", false);
+    const description = {
+      ...base,
+      embedding: { scale: Math.sqrt(sizes.hiddenSize), learnedPositions: false },
+      norm: { ...base.norm, offset: 1 as const },
+      block: { norms: { before: true, after: true }, residual: "sequential" as const },
+      attention: {
+        ...base.attention,
+        bias: { queryKeyValue: bias, output: bias },
+        softCap: config.positiveNumberOrNull("attn_logit_softcapping", 50),
+      },
+      layers: seen.map((window) => ({ window, rotary: rotation, scoreScale })),
+      head: { ...base.head, softCap: config.positiveNumberOrNull("final_logit_softcapping", 30) },
+    };
+    config.finish(harmlessKeys);
+    return description;
+  },
+
+  names: llamaNames((at) => ({
+    attentionOutputNorm: `${at}.post_attention_layernorm`,
+    mlpNorm: `${at}.pre_feedforward_layernorm`,
+    mlpOutputNorm: `${at}.post_feedforward_layernorm`,
+  })),
+  prefix: "model.",
+  buffers: [/\.rotary_emb\.inv_freq$/],
+};

@@ -1,0 +1,93 @@
+import type { RotaryDescription } from "../decoder/description.ts";
+import { ConfigReader, harmlessKeys } from "./config.ts";
+import { dimensions, type Dimensions } from "./dimensions.ts";
+import type { Family } from "./family.ts";
+import { llamaLike } from "./llama-like.ts";
+import { llamaNames } from "./names.ts";
+import { rotaryOf } from "./rope.ts";
+import { layerTypes, windows } from "./windows.ts";
+
+/**
+ * Gemma 2 with norms of each head's queries and keys, and rotations of their own for layers with a window. Defaults are
+ * those of transformers 5.23 `Gemma3TextConfig`.
+ */
+export const gemma3Text: Family = {
+  modelType: "gemma3_text",
+
+  describe(json, where) {
+    const config = new ConfigReader(json, where);
+    const sizes = dimensions(config, {
+      vocabSize: 262_208,
+      contextLength: 131_072,
+      hiddenSize: 2304,
+      layers: 26,
+      heads: 8,
+      keyValueHeads: 4,
+      headDim: 256,
+    });
+    const base = llamaLike(config, sizes, {
+      epsilon: 1e-6,
+      mlpSize: 9216,
+      tied: true,
+      activation: { key: "hidden_activation", fallback: "gelu_pytorch_tanh" },
+    });
+    const bias = config.boolean("attention_bias", false);
+    const rotations = rotationsByType(config, sizes);
+    const scoreScale = config.positiveNumber("query_pre_attn_scalar", 256) ** -0.5;
+    const period = config.positiveInteger("sliding_window_pattern", 6);
+    const types = layerTypes(config, sizes.layers, (index) =>
+      (index + 1) % period !== 0 ? "sliding_attention" : "full_attention",
+    );
+    const seen = windows(config, types, config.positiveIntegerOrNull("sliding_window", 4096));
+    // The reference reads it and caps no score by it.
+    config.positiveNumberOrNull("attn_logit_softcapping", null);
+    config.only("hidden_act", "gelu_pytorch_tanh", "gelu");
+    config.only("use_bidirectional_attention", false);
+    const description = {
+      ...base,
+      embedding: { scale: Math.sqrt(sizes.hiddenSize), learnedPositions: false },
+      norm: { ...base.norm, offset: 1 as const },
+      block: { norms: { before: true, after: true }, residual: "sequential" as const },
+      attention: {
+        ...base.attention,
+        bias: { queryKeyValue: bias, output: bias },
+        queryKeyNorm: "head" as const,
+      },
+      layers: types.map((type, index) => {
+        return { window: seen[index]!, rotary: rotations[type], scoreScale };
+      }),
+      head: { ...base.head, softCap: config.positiveNumberOrNull("final_logit_softcapping", null) },
+    };
+    config.finish(harmlessKeys);
+    return description;
+  },
+
+  names: llamaNames((at) => ({
+    queryNorm: `${at}.self_attn.q_norm`,
+    keyNorm: `${at}.self_attn.k_norm`,
+    attentionOutputNorm: `${at}.post_attention_layernorm`,
+    mlpNorm: `${at}.pre_feedforward_layernorm`,
+    mlpOutputNorm: `${at}.post_feedforward_layernorm`,
+  })),
+  prefix: "model.",
+  buffers: [],
+};
+
+/** In transformers 4, `rope_scaling` and `rope_theta` are those of full attention. */
+function rotationsByType(
+  config: ConfigReader,
+  sizes: Dimensions,
+): Readonly<Record<"full_attention" | "sliding_attention", RotaryDescription>> {
+  const nested = config.nested("rope_parameters");
+  const full = nested === null ? config.nested("rope_scaling") : nested.nested("full_attention");
+  const sliding = nested?.nested("sliding_attention") ?? null;
+  const rotations = {
+    full_attention: rotaryOf(config, full, { ...sizes, theta: { fallback: 1_000_000 } }),
+    sliding_attention: rotaryOf(config, sliding, {
+      ...sizes,
+      theta: { key: "rope_local_base_freq", fallback: 10_000 },
+    }),
+  };
+  nested?.finish();
+  return rotations;
+}

@@ -1,0 +1,82 @@
+import { activation } from "./activation.ts";
+import { ConfigReader, harmlessKeys } from "./config.ts";
+import { dimensions } from "./dimensions.ts";
+import type { Family } from "./family.ts";
+import { alike } from "./llama-like.ts";
+import { rotary } from "./rope.ts";
+
+/** GPT-NeoX and Pythia. Defaults are those of transformers 5.23 `GPTNeoXConfig`. */
+export const gptNeoX: Family = {
+  modelType: "gpt_neox",
+
+  describe(json, where) {
+    const config = new ConfigReader(json, where);
+    for (const key of ["num_key_value_heads", "head_dim"]) config.only(key);
+    const { layers, heads, keyValueHeads, headDim, ...sizes } = dimensions(config, {
+      vocabSize: 50_432,
+      contextLength: 2048,
+      hiddenSize: 6144,
+      layers: 44,
+      heads: 64,
+      keyValueHeads: null,
+      headDim: null,
+    });
+    const bias = config.boolean("attention_bias", true);
+    const rotation = rotary(config, {
+      headDim,
+      contextLength: sizes.contextLength,
+      theta: { key: "rotary_emb_base", fallback: 10_000 },
+      partial: { key: "rotary_pct", fallback: 0.25 },
+    });
+    for (const key of ["attention_dropout", "hidden_dropout"]) config.only(key, 0);
+    for (const key of ["attention_probs_dropout_prob", "hidden_dropout_prob"]) config.only(key, 0);
+    const description = {
+      ...sizes,
+      embedding: { scale: 1, learnedPositions: false },
+      norm: { kind: "layer", epsilon: config.positiveNumber("layer_norm_eps", 1e-5) },
+      block: {
+        norms: { before: true, after: false },
+        residual: config.boolean("use_parallel_residual", true) ? "parallel" : "sequential",
+      },
+      attention: {
+        heads,
+        keyValueHeads,
+        headDim,
+        projection: "fusedByHead",
+        bias: { queryKeyValue: bias, output: bias },
+        queryKeyNorm: null,
+        softCap: null,
+      },
+      mlp: {
+        kind: "plain",
+        activation: activation(config, "hidden_act", "gelu"),
+        size: config.positiveInteger("intermediate_size", 24_576),
+        bias: true,
+      },
+      layers: alike(layers, { window: null, rotary: rotation, scoreScale: headDim ** -0.5 }),
+      head: { tied: config.boolean("tie_word_embeddings", false), softCap: null },
+    } as const;
+    config.finish([...harmlessKeys, /^is_decoder$/]);
+    return description;
+  },
+
+  names: {
+    embedding: "gpt_neox.embed_in.weight",
+    finalNorm: "gpt_neox.final_layer_norm",
+    head: "embed_out",
+    matrices: "outIn",
+    layer(index) {
+      const at = `gpt_neox.layers.${index}`;
+      return {
+        attentionNorm: `${at}.input_layernorm`,
+        queryKeyValue: [`${at}.attention.query_key_value`],
+        output: `${at}.attention.dense`,
+        mlpNorm: `${at}.post_attention_layernorm`,
+        up: [`${at}.mlp.dense_h_to_4h`],
+        down: `${at}.mlp.dense_4h_to_h`,
+      };
+    },
+  },
+  prefix: "gpt_neox.",
+  buffers: [/\.attention\.(masked_)?bias$/, /\.rotary_emb\.inv_freq$/],
+};

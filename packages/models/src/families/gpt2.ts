@@ -1,0 +1,81 @@
+import { activation } from "./activation.ts";
+import { ConfigReader, harmlessKeys } from "./config.ts";
+import type { Family } from "./family.ts";
+
+/**
+ * GPT-2: learned positions, LayerNorm, linear maps stored as [in, out]. Defaults are those of transformers 5.23
+ * `GPT2Config`. Its rates of dropout (`embd_pdrop`, `resid_pdrop`, `attn_pdrop`) are not taken over: whoever trains says
+ * what is dropped.
+ */
+export const gpt2: Family = {
+  modelType: "gpt2",
+
+  describe(json, where) {
+    const config = new ConfigReader(json, where);
+    const hiddenSize = config.positiveInteger("n_embd", 768);
+    const heads = config.positiveInteger("n_head", 12);
+    const headDim = hiddenSize / heads;
+    if (!Number.isInteger(headDim)) throw config.wrong("n_head", `a divisor of n_embd, ${hiddenSize}`);
+    const scale = config.boolean("scale_attn_weights", true) ? headDim ** -0.5 : 1;
+    const byLayer = config.boolean("scale_attn_by_inverse_layer_idx", false);
+    config.only("add_cross_attention", false);
+    const description = {
+      vocabSize: config.positiveInteger("vocab_size", 50_257),
+      contextLength: config.positiveInteger("n_positions", 1024),
+      hiddenSize,
+      embedding: { scale: 1, learnedPositions: true },
+      norm: { kind: "layer", epsilon: config.positiveNumber("layer_norm_epsilon", 1e-5) },
+      block: { norms: { before: true, after: false }, residual: "sequential" },
+      attention: {
+        heads,
+        keyValueHeads: heads,
+        headDim,
+        projection: "fused",
+        bias: { queryKeyValue: true, output: true },
+        queryKeyNorm: null,
+        softCap: null,
+      },
+      mlp: {
+        kind: "plain",
+        activation: activation(config, "activation_function", "gelu_new"),
+        size: config.positiveInteger("n_inner", 4 * hiddenSize),
+        bias: true,
+      },
+      layers: Array.from({ length: config.positiveInteger("n_layer", 12) }, (_, index) => {
+        return { window: null, rotary: null, scoreScale: byLayer ? scale / (index + 1) : scale };
+      }),
+      head: { tied: config.boolean("tie_word_embeddings", true), softCap: null },
+    } as const;
+    config.finish([...harmlessKeys, ...unused]);
+    return description;
+  },
+
+  names: {
+    embedding: "transformer.wte.weight",
+    positions: "transformer.wpe.weight",
+    finalNorm: "transformer.ln_f",
+    head: "lm_head",
+    matrices: "inOut",
+    layer(index) {
+      const at = `transformer.h.${index}`;
+      return {
+        attentionNorm: `${at}.ln_1`,
+        queryKeyValue: [`${at}.attn.c_attn`],
+        output: `${at}.attn.c_proj`,
+        mlpNorm: `${at}.ln_2`,
+        up: [`${at}.mlp.c_fc`],
+        down: `${at}.mlp.c_proj`,
+      };
+    },
+  },
+  prefix: "transformer.",
+  buffers: [/\.attn\.(masked_)?bias$/],
+};
+
+/** Heads of other tasks, dropout, the context once more, and an order of multiplication that float32 does not need. */
+const unused: readonly RegExp[] = [
+  /^summary_\w+$/,
+  /^(embd|resid|attn)_pdrop$/,
+  /^n_ctx$/,
+  /^reorder_and_upcast_attn$/,
+];

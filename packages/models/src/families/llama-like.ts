@@ -1,0 +1,56 @@
+import type { DecoderDescription, LayerDescription } from "../decoder/description.ts";
+import { activation } from "./activation.ts";
+import type { ConfigReader } from "./config.ts";
+import type { Dimensions } from "./dimensions.ts";
+
+export interface LlamaLikeDefaults {
+  readonly epsilon: number;
+  readonly mlpSize: number;
+  readonly tied: boolean;
+  readonly activation?: {
+    readonly key: "hidden_act" | "hidden_activation";
+    readonly fallback: "silu" | "gelu_pytorch_tanh";
+  };
+}
+
+/**
+ * What the descendants of Llama have in common, all but the layers: RMSNorm before attention and MLP, no biases, a gated
+ * MLP. Reads `rms_norm_eps`, `intermediate_size`, `tie_word_embeddings` and the activation.
+ */
+export function llamaLike(
+  config: ConfigReader,
+  { vocabSize, contextLength, hiddenSize, heads, keyValueHeads, headDim }: Dimensions,
+  { epsilon, mlpSize, tied, activation: named }: LlamaLikeDefaults,
+) {
+  // It would change training in silence.
+  config.only("attention_dropout", 0);
+  return {
+    vocabSize,
+    contextLength,
+    hiddenSize,
+    embedding: { scale: 1, learnedPositions: false },
+    norm: { kind: "rms", epsilon: config.positiveNumber("rms_norm_eps", epsilon), offset: 0 },
+    block: { norms: { before: true, after: false }, residual: "sequential" },
+    attention: {
+      heads,
+      keyValueHeads,
+      headDim,
+      projection: "separate",
+      bias: { queryKeyValue: false, output: false },
+      queryKeyNorm: null,
+      softCap: null,
+    },
+    mlp: {
+      kind: "gated",
+      activation: activation(config, named?.key ?? "hidden_act", named?.fallback ?? "silu"),
+      size: config.positiveInteger("intermediate_size", mlpSize),
+      bias: false,
+    },
+    head: { tied: config.boolean("tie_word_embeddings", tied), softCap: null },
+  } as const satisfies Omit<DecoderDescription, "layers">;
+}
+
+/** Layers that differ in nothing. */
+export function alike(count: number, layer: LayerDescription): readonly LayerDescription[] {
+  return Array.from({ length: count }, () => layer);
+}

@@ -1,0 +1,41 @@
+import type { LayerNames, WeightNames } from "../decoder/weights.ts";
+
+/** The names that Llama gave its weights, and most families after it; `changed` says where a layer's differ. */
+export function llamaNames(changed: (layer: string) => Partial<LayerNames> = () => ({})): WeightNames {
+  return {
+    embedding: "model.embed_tokens.weight",
+    finalNorm: "model.norm",
+    head: "lm_head",
+    matrices: "outIn",
+    layer(index) {
+      const at = `model.layers.${index}`;
+      return {
+        attentionNorm: `${at}.input_layernorm`,
+        queryKeyValue: ["q", "k", "v"].map((part) => `${at}.self_attn.${part}_proj`),
+        output: `${at}.self_attn.o_proj`,
+        mlpNorm: `${at}.post_attention_layernorm`,
+        up: ["gate", "up"].map((part) => `${at}.mlp.${part}_proj`),
+        down: `${at}.mlp.down_proj`,
+        ...changed(at),
+      };
+    },
+  };
+}
+
+/** The names in a file of the model without its head, which lack the prefix of the model in the whole. */
+export function withoutPrefix(names: WeightNames, prefix: string): WeightNames {
+  const cut = (name: string) => (name.startsWith(prefix) ? name.slice(prefix.length) : name);
+  return {
+    ...names,
+    embedding: cut(names.embedding),
+    ...(names.positions !== undefined && { positions: cut(names.positions) }),
+    finalNorm: cut(names.finalNorm),
+    layer: (index) => {
+      const entries = Object.entries(names.layer(index)).map(([key, name]: [string, string | string[]]) => [
+        key,
+        typeof name === "string" ? cut(name) : name.map(cut),
+      ]);
+      return Object.fromEntries(entries) as LayerNames;
+    },
+  };
+}

@@ -1,0 +1,54 @@
+import { ConfigReader, harmlessKeys } from "./config.ts";
+import { dimensions } from "./dimensions.ts";
+import type { Family } from "./family.ts";
+import { alike, llamaLike } from "./llama-like.ts";
+import { llamaNames } from "./names.ts";
+import { rotary } from "./rope.ts";
+
+/**
+ * Norms behind attention and MLP instead of before them, and over all queries and all keys. Defaults are those of
+ * transformers 5.23 `Olmo2Config`.
+ */
+export const olmo2: Family = {
+  modelType: "olmo2",
+
+  describe(json, where) {
+    const config = new ConfigReader(json, where);
+    const sizes = dimensions(config, {
+      vocabSize: 50_304,
+      contextLength: 2048,
+      hiddenSize: 4096,
+      layers: 32,
+      heads: 32,
+      keyValueHeads: null,
+      headDim: null,
+    });
+    const base = llamaLike(config, sizes, { epsilon: 1e-5, mlpSize: 11_008, tied: false });
+    const bias = config.boolean("attention_bias", false);
+    const description = {
+      ...base,
+      block: { norms: { before: false, after: true }, residual: "sequential" as const },
+      attention: {
+        ...base.attention,
+        bias: { queryKeyValue: bias, output: bias },
+        queryKeyNorm: "projection" as const,
+      },
+      layers: alike(sizes.layers, {
+        window: null,
+        rotary: rotary(config, { ...sizes, theta: { fallback: 10_000 } }),
+        scoreScale: sizes.headDim ** -0.5,
+      }),
+    };
+    config.finish(harmlessKeys);
+    return description;
+  },
+
+  names: llamaNames((at) => ({
+    queryNorm: `${at}.self_attn.q_norm`,
+    keyNorm: `${at}.self_attn.k_norm`,
+    attentionOutputNorm: `${at}.post_attention_layernorm`,
+    mlpOutputNorm: `${at}.post_feedforward_layernorm`,
+  })),
+  prefix: "model.",
+  buffers: [],
+};

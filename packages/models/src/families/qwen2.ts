@@ -1,0 +1,41 @@
+import { ConfigReader, harmlessKeys } from "./config.ts";
+import { dimensions } from "./dimensions.ts";
+import type { Family } from "./family.ts";
+import { llamaLike } from "./llama-like.ts";
+import { llamaNames } from "./names.ts";
+import { rotary } from "./rope.ts";
+import { qwenWindows } from "./windows.ts";
+
+/** Llama with biases of queries, keys and values. Defaults are those of transformers 5.23 `Qwen2Config`. */
+export const qwen2: Family = {
+  modelType: "qwen2",
+
+  describe(json, where) {
+    const config = new ConfigReader(json, where);
+    const sizes = dimensions(config, {
+      vocabSize: 151_936,
+      contextLength: 32_768,
+      hiddenSize: 4096,
+      layers: 32,
+      heads: 32,
+      keyValueHeads: 32,
+      headDim: null,
+    });
+    const base = llamaLike(config, sizes, { epsilon: 1e-6, mlpSize: 22_016, tied: false });
+    const rotation = rotary(config, { ...sizes, theta: { fallback: 10_000 } });
+    const description = {
+      ...base,
+      attention: { ...base.attention, bias: { queryKeyValue: true, output: false } },
+      layers: qwenWindows(config, sizes.layers).map((window) => {
+        return { window, rotary: rotation, scoreScale: sizes.headDim ** -0.5 };
+      }),
+    };
+    config.only("use_mrope", false);
+    config.finish(harmlessKeys);
+    return description;
+  },
+
+  names: llamaNames(),
+  prefix: "model.",
+  buffers: [/\.rotary_emb\.inv_freq$/],
+};

@@ -1,0 +1,45 @@
+import { ConfigReader, harmlessKeys } from "./config.ts";
+import { dimensions } from "./dimensions.ts";
+import type { Family } from "./family.ts";
+import { llamaLike } from "./llama-like.ts";
+import { llamaNames } from "./names.ts";
+import { rotary } from "./rope.ts";
+import { qwenWindows } from "./windows.ts";
+
+/** Llama with norms of each head's queries and keys. Defaults are those of transformers 5.23 `Qwen3Config`. */
+export const qwen3: Family = {
+  modelType: "qwen3",
+
+  describe(json, where) {
+    const config = new ConfigReader(json, where);
+    const sizes = dimensions(config, {
+      vocabSize: 151_936,
+      contextLength: 32_768,
+      hiddenSize: 4096,
+      layers: 32,
+      heads: 32,
+      keyValueHeads: 32,
+      headDim: 128,
+    });
+    const base = llamaLike(config, sizes, { epsilon: 1e-6, mlpSize: 22_016, tied: false });
+    const bias = config.boolean("attention_bias", false);
+    const rotation = rotary(config, { ...sizes, theta: { fallback: 10_000 } });
+    const description = {
+      ...base,
+      attention: {
+        ...base.attention,
+        bias: { queryKeyValue: bias, output: bias },
+        queryKeyNorm: "head" as const,
+      },
+      layers: qwenWindows(config, sizes.layers).map((window) => {
+        return { window, rotary: rotation, scoreScale: sizes.headDim ** -0.5 };
+      }),
+    };
+    config.finish(harmlessKeys);
+    return description;
+  },
+
+  names: llamaNames((at) => ({ queryNorm: `${at}.self_attn.q_norm`, keyNorm: `${at}.self_attn.k_norm` })),
+  prefix: "model.",
+  buffers: [],
+};

@@ -1,0 +1,38 @@
+import type { ConfigReader } from "./config.ts";
+
+type LayerType = "full_attention" | "sliding_attention";
+
+/** `layer_types`, or where it is absent what `derived` says of each layer, from 0. */
+export function layerTypes(
+  config: ConfigReader,
+  layers: number,
+  derived: (index: number) => LayerType,
+): readonly LayerType[] {
+  const isLayerType = (entry: unknown): entry is LayerType =>
+    entry === "full_attention" || entry === "sliding_attention";
+  const given = config.list("layer_types", layers, isLayerType, '"full_attention" or "sliding_attention"');
+  return given ?? Array.from({ length: layers }, (_, index) => derived(index));
+}
+
+/** What each layer sees, where layers that slide see `window` tokens. */
+export function windows(
+  config: ConfigReader,
+  types: readonly LayerType[],
+  window: number | null,
+): readonly (number | null)[] {
+  if (window === null && types.includes("sliding_attention"))
+    throw config.wrong("sliding_window", "a number of tokens, because some layers slide");
+  return types.map((type) => (type === "sliding_attention" ? window : null));
+}
+
+/** Qwen 2 and 3: layers from `max_window_layers` on slide, if `use_sliding_window` says that any do. */
+export function qwenWindows(config: ConfigReader, layers: number): readonly (number | null)[] {
+  const slides = config.boolean("use_sliding_window", false);
+  const size = config.positiveIntegerOrNull("sliding_window", 4096);
+  const first = config.wholeNumber("max_window_layers", 28);
+  const window = slides ? size : null;
+  const types = layerTypes(config, layers, (index) =>
+    window !== null && index >= first ? "sliding_attention" : "full_attention",
+  );
+  return windows(config, types, window);
+}

@@ -1,0 +1,80 @@
+import * as tf from "@tensorflow/tfjs-core";
+import type { Activation } from "../decoder/description.ts";
+import { differentiable } from "./differentiable.ts";
+
+/** x [N, F] → activation(x) [N, F]. */
+export function activate(kind: Activation, x: tf.Tensor2D): tf.Tensor2D {
+  const { run, slope } = activations[kind];
+  return differentiable([x], (keep) => {
+    const { value, kept } = run(x);
+    keep([value, ...kept]);
+    return {
+      value,
+      backward: (gradient, [value, ...kept]) => [tf.mul(gradient, slope(value as tf.Tensor2D, kept))],
+    };
+  });
+}
+
+/** gate, up [N, F] → activation(gate) · up [N, F] (gated linear units, Shazeer 2020). */
+export function activateGated(kind: Activation, gate: tf.Tensor2D, up: tf.Tensor2D): tf.Tensor2D {
+  const { run, slope } = activations[kind];
+  return differentiable([gate, up], (keep) => {
+    const { value: activated, kept } = run(gate);
+    keep([activated, up, ...kept]);
+    return {
+      value: tf.mul<tf.Tensor2D>(activated, up),
+      backward: (gradient, [activated, up, ...kept]) => [
+        tf.mul(tf.mul(gradient, up!), slope(activated as tf.Tensor2D, kept)),
+        tf.mul(gradient, activated!),
+      ],
+    };
+  });
+}
+
+interface Definition {
+  run(x: tf.Tensor2D): { value: tf.Tensor2D; kept: tf.Tensor[] };
+  /** The derivative, from what `run` gave. */
+  slope(value: tf.Tensor2D, kept: tf.Tensor[]): tf.Tensor2D;
+}
+
+const activations: Readonly<Record<Activation, Definition>> = {
+  // x·σ(x); slope σ + x·σ·(1 − σ) = σ + value − value·σ.
+  silu: {
+    run(x) {
+      const sigmoid = tf.sigmoid(x);
+      return { value: tf.mul(x, sigmoid), kept: [sigmoid] };
+    },
+    slope: (value, [sigmoid]) => tf.sub(tf.add(sigmoid!, value), tf.mul(value, sigmoid!)),
+  },
+  // x·Φ(x); slope Φ + x·φ(x), φ(x) = exp(−x²/2)/√(2π). As σ(−y)/σ(y) the exponential takes the fast kernels of wasm.
+  gelu: {
+    run(x) {
+      const below = tf.mul(tf.add(tf.erf(tf.mul(x, Math.SQRT1_2)), 1), 0.5);
+      return { value: tf.mul(x, below), kept: [below, x] };
+    },
+    slope(_, [below, x]) {
+      const y = tf.mul(tf.square(x!), 0.5);
+      const density = tf.div(tf.sigmoid(tf.neg(y)), tf.mul(tf.sigmoid(y), Math.sqrt(2 * Math.PI)));
+      return tf.add(below!, tf.mul(x!, density));
+    },
+  },
+  // x/2·(1 + tanh u) = x·σ(2u), u = √(2/π)·(x + 0.044715·x³) (Hendrycks and Gimpel 2016); slope σ + value·(1 − σ)·2u′.
+  geluTanh: {
+    run(x) {
+      const twoU = tf.mul(x, tf.add(tf.mul(tf.square(x), 2 * bend * cubic), 2 * bend));
+      const sigmoid = tf.sigmoid(twoU);
+      return { value: tf.mul(x, sigmoid), kept: [sigmoid, x] };
+    },
+    slope(value, [sigmoid, x]) {
+      const twoSlopeOfU = tf.add(tf.mul(tf.square(x!), 6 * bend * cubic), 2 * bend);
+      return tf.add(sigmoid!, tf.mul(tf.mul(value, tf.sub(1, sigmoid!)), twoSlopeOfU));
+    },
+  },
+  relu: {
+    run: (x) => ({ value: tf.relu(x), kept: [] }),
+    slope: (value) => tf.step(value),
+  },
+};
+
+const bend = Math.sqrt(2 / Math.PI);
+const cubic = 0.044715;
