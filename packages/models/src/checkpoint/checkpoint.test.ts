@@ -11,7 +11,7 @@ import {
 } from "@periodic-eval/safetensors";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { tinyConfig } from "../testing/tiny-config.ts";
+import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
 import { createCausalLM } from "./create.ts";
 import { loadCausalLM } from "./load.ts";
 
@@ -156,6 +156,66 @@ it("saved over a damaged index removes it, and no file that it names elsewhere",
   model.dispose();
 });
 
+describe("a head", () => {
+  const tied = { ...tinyConfig, tie_word_embeddings: true };
+
+  it("that is tied may lie in the file once more; with values of its own it is one", async () => {
+    const created = createCausalLM(tied, { seed: "a", initStd: 0.3 });
+    const folder = join(root, "repeated head");
+    await created.save(folder);
+    const tensors = await tensorsOf(folder);
+    const embedding = (await tensors
+      .find(({ name }) => name === "model.embed_tokens.weight")!
+      .values()) as Float32Array;
+    for (const [change, count] of [
+      [0, 20],
+      [1, 21],
+    ] as const) {
+      const head = { name: "lm_head.weight", shape: [32, 8], values: () => embedding.map((x) => x + change) };
+      await writeSafetensors(join(folder, "model.safetensors"), [...tensors, head]);
+      const loaded = await loadCausalLM(folder);
+      expect(loaded.weights().length).toBe(count);
+      loaded.dispose();
+    }
+    created.dispose();
+  });
+
+  it("is missing where a model was saved without it, and with it the prefix of all names", async () => {
+    const folder = join(root, "without head");
+    const created = createCausalLM(tied, { seed: "a", initStd: 0.3 });
+    await created.save(folder);
+    const tensors = await tensorsOf(folder);
+    const bare = tensors.map((tensor) => ({ ...tensor, name: tensor.name.replace(/^model\./, "") }));
+    await writeSafetensors(join(folder, "model.safetensors"), bare);
+    const loaded = await loadCausalLM(folder);
+    await loaded.save(join(root, "without head again"));
+    const { tensors: saved } = await readSafetensorsHeader(
+      join(root, "without head again", "model.safetensors"),
+    );
+    expect([...saved.keys()]).toContain("embed_tokens.weight");
+    const [a, b] = [created, loaded].map((model) =>
+      model.weights().map(({ variable }) => [...variable.dataSync()]),
+    );
+    expect(a).toEqual(b);
+    for (const model of [created, loaded]) model.dispose();
+  });
+
+  it("of a GPT-NeoX may be called as in other families", async () => {
+    const folder = join(root, "renamed head");
+    const created = createCausalLM(tinyConfigs.gpt_neox, { seed: "a", initStd: 0.3 });
+    await created.save(folder);
+    const tensors = await tensorsOf(folder);
+    const renamed = tensors.map((tensor) => ({
+      ...tensor,
+      name: tensor.name.replace("embed_out", "lm_head"),
+    }));
+    await writeSafetensors(join(folder, "model.safetensors"), renamed);
+    const loaded = await loadCausalLM(folder);
+    expect(loaded.weights().at(-1)!.name).toBe("lm_head.weight");
+    for (const model of [created, loaded]) model.dispose();
+  });
+});
+
 describe("a folder that is not as it should be", () => {
   let folder: string;
   let before: number;
@@ -249,17 +309,19 @@ describe("a folder that is not as it should be", () => {
     await refused(/expected each tensor once/);
   });
 
-  async function goodTensors(): Promise<TensorToWrite[]> {
-    const file = await openSafetensors(join(good, "model.safetensors"));
-    const tensors: TensorToWrite[] = [];
-    for (const { name, shape } of file.tensors.values()) {
-      const values = (await file.read(name)) as Float32Array;
-      tensors.push({ name, shape, values: () => values });
-    }
-    await file.close();
-    return tensors;
-  }
+  const goodTensors = () => tensorsOf(good);
 });
+
+async function tensorsOf(folder: string): Promise<TensorToWrite[]> {
+  const file = await openSafetensors(join(folder, "model.safetensors"));
+  const tensors: TensorToWrite[] = [];
+  for (const { name, shape } of file.tensors.values()) {
+    const values = (await file.read(name)) as Float32Array;
+    tensors.push({ name, shape, values: () => values });
+  }
+  await file.close();
+  return tensors;
+}
 
 it("saving into a folder that cannot be written says which", async () => {
   const model = createCausalLM(tinyConfig, { seed: "a" });

@@ -13,12 +13,16 @@ import {
 import type { HuggingFaceConfig } from "../families/config.ts";
 import type { Family } from "../families/family.ts";
 import { withoutPrefix } from "../families/names.ts";
+import type { DecoderDescription } from "../decoder/description.ts";
 import { familyOf } from "../families/registry.ts";
 import { checkDropout, createModel, type CheckpointLM } from "./model.ts";
 import { failure, openTensors, type CheckpointTensors } from "./tensors.ts";
 
 export interface LoadOptions {
-  /** Probability in [0, 1) of dropping what enters the residual stream, in training; 0 by default. */
+  /**
+   * Probability in [0, 1) of dropping what enters the residual stream, in training; 0 by default, also where a
+   * configuration of GPT-2 names other rates.
+   */
   readonly dropout?: number;
   /** Name of the configuration in the folder; `config.json` by default. */
   readonly configFile?: string;
@@ -41,10 +45,11 @@ export async function loadCausalLM(folder: string, options: LoadOptions = {}): P
   const path = join(folder, configFile);
   const config = await readConfig(path);
   const family = familyOf(config, path);
-  const description = family.describe(config, path);
+  const described = family.describe(config, path);
   const tensors = await openTensors(folder);
   try {
     const names = namesIn(tensors, family);
+    const description = await withHeadOf(tensors, described, names);
     const specs = weightSpecs(description, names);
     checkTensors(folder, listWeights(specs), tensors, { names, buffers: family.buffers });
     const live = await readWeights(listWeights(specs), tensors);
@@ -55,10 +60,29 @@ export async function loadCausalLM(folder: string, options: LoadOptions = {}): P
   }
 }
 
+/**
+ * A head that is said to be tied and lies in the file with values of its own is used, as in transformers 5; the same
+ * values once more are the tied head.
+ */
+async function withHeadOf(
+  tensors: CheckpointTensors,
+  description: DecoderDescription,
+  names: WeightNames,
+): Promise<DecoderDescription> {
+  const [head, embedding] = [`${names.head}.weight`, names.embedding];
+  if (!description.head.tied || !tensors.tensors.has(head) || !tensors.tensors.has(embedding))
+    return description;
+  const [own, tied] = [await tensors.read(head), await tensors.read(embedding)];
+  const equal = own.length === tied.length && own.every((value, i) => value === tied[i]);
+  return equal ? description : { ...description, head: { ...description.head, tied: false } };
+}
+
 /** Of a whole model, or of one that was saved without its head. */
-function namesIn({ tensors }: CheckpointTensors, { names, prefix }: Family): WeightNames {
+function namesIn({ tensors }: CheckpointTensors, { names, prefix, otherHead }: Family): WeightNames {
   const bare = withoutPrefix(names, prefix);
-  return !tensors.has(names.embedding) && tensors.has(bare.embedding) ? bare : names;
+  const found = !tensors.has(names.embedding) && tensors.has(bare.embedding) ? bare : names;
+  const renamed = otherHead !== undefined && tensors.has(`${otherHead}.weight`);
+  return renamed ? { ...found, head: otherHead } : found;
 }
 
 async function readWeights(

@@ -22,6 +22,11 @@ export interface DecoderDescription {
 export interface EmbeddingDescription {
   /** What a token's embedding is multiplied by. */
   readonly scale: number;
+  /**
+   * The row of padding: looking it up gives it no gradient, as torch's `padding_idx`. A tied head still does. Null where
+   * there is none.
+   */
+  readonly paddingRow: number | null;
   /** Whether each position has an embedding of its own, which is added. */
   readonly learnedPositions: boolean;
 }

@@ -1,4 +1,4 @@
-import * as tf from "@tensorflow/tfjs-core";
+import type * as tf from "@tensorflow/tfjs-core";
 import type { NamedRandom } from "@periodic-eval/core/tfjs";
 import { activate, activateGated } from "../ops/activation.ts";
 import { scaled, sum } from "../ops/arithmetic.ts";
@@ -87,12 +87,12 @@ function project({ weight, bias }: Linear<tf.Variable>, x: tf.Tensor2D): tf.Tens
 }
 
 function embeddingOf(
-  { embedding: { scale } }: DecoderDescription,
+  { embedding: { scale, paddingRow } }: DecoderDescription,
   { embedding, positions: places }: Weights,
   ids: tf.Tensor1D,
   positions: tf.Tensor1D,
 ): tf.Tensor2D {
-  const rows = rowsAt(embedding as tf.Tensor2D, ids);
+  const rows = rowsAt(embedding as tf.Tensor2D, ids, paddingRow);
   const embedded = scale === 1 ? rows : scaled(rows, scale);
   return places === null ? embedded : sum(embedded, rowsAt(places as tf.Tensor2D, positions));
 }

@@ -24,6 +24,12 @@ export class ConfigReader {
     return this.#config[key] ?? null;
   }
 
+  /** Null where the key is null; the fallback where it is absent. */
+  given(key: string, fallback: unknown): unknown {
+    const value = this.get(key);
+    return value === null && !(key in this.#config) ? fallback : value;
+  }
+
   positiveInteger(key: string, fallback?: number): number {
     const value = this.get(key) ?? fallback;
     if (!Number.isSafeInteger(value) || (value as number) < 1)
@@ -47,16 +53,12 @@ export class ConfigReader {
 
   /** Null where the key is null; the fallback where it is absent. */
   positiveIntegerOrNull(key: string, fallback: number | null): number | null {
-    return this.#isNullFor(key, fallback) ? null : this.positiveInteger(key, fallback ?? undefined);
+    return this.given(key, fallback) === null ? null : this.positiveInteger(key, fallback ?? undefined);
   }
 
   /** Null where the key is null; the fallback where it is absent. */
   positiveNumberOrNull(key: string, fallback: number | null): number | null {
-    return this.#isNullFor(key, fallback) ? null : this.positiveNumber(key, fallback ?? undefined);
-  }
-
-  #isNullFor(key: string, fallback: number | null): boolean {
-    return this.get(key) === null && (key in this.#config || fallback === null);
+    return this.given(key, fallback) === null ? null : this.positiveNumber(key, fallback ?? undefined);
   }
 
   /** A list of so many entries, each of which `isRight`. Null where the key is absent or null. */
@@ -146,5 +148,6 @@ export const harmlessKeys: readonly RegExp[] = [
   /^(encoder_no_repeat_ngram_size|bad_words_ids|num_return_sequences|begin_suppress_tokens|suppress_tokens)$/,
   /^(exponential_decay_length_penalty|remove_invalid_values|prefix|task_specific_params|finetuning_task)$/,
   /^(id2label|label2id|num_labels|problem_type|classifier_dropout|tokenizer_class|torchscript|tf_legacy_loss)$/,
+  /^(is_encoder_decoder|is_decoder|tie_encoder_decoder|cross_attention_hidden_size|pruned_heads)$/,
   /^(chunk_size_feed_forward|use_bfloat16|pretraining_tp|cache_implementation)$/,
 ];

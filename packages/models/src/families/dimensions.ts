@@ -37,3 +37,12 @@ export function dimensions(config: ConfigReader, defaults: DimensionDefaults): D
     headDim: config.positiveInteger("head_dim", defaults.headDim ?? hiddenSize / heads),
   };
 }
+
+/** The row of `pad_token_id`, from the end where it is negative; null where there is no such row. */
+export function paddingRow(config: ConfigReader, vocabSize: number, fallback: number | null): number | null {
+  const id = config.given("pad_token_id", fallback);
+  if (id === null) return null;
+  if (!Number.isSafeInteger(id)) throw config.wrong("pad_token_id", "a whole number or null");
+  const row = (id as number) < 0 ? vocabSize + (id as number) : (id as number);
+  return row >= 0 && row < vocabSize ? row : null;
+}

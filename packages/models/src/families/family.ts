@@ -9,6 +9,8 @@ export interface Family {
   /** Throws a `model` error that names the option where one is not supported. `where` names the file. */
   describe(config: HuggingFaceConfig, where: string): DecoderDescription;
   readonly names: WeightNames;
+  /** What some checkpoints call the head instead. */
+  readonly otherHead?: string;
   /** What all names but the head's begin with, and lack in files of the model without its head. */
   readonly prefix: string;
   /** Tensors that old checkpoints carry and that hold no weight. */

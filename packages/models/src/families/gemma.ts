@@ -28,6 +28,7 @@ export const gemma: Family = {
       epsilon: 1e-6,
       mlpSize: 24_576,
       tied: true,
+      padding: 0,
       activation: { key: "hidden_act", fallback: "gelu_pytorch_tanh" },
     });
     const bias = config.boolean("attention_bias", false);
@@ -40,7 +41,7 @@ export const gemma: Family = {
     config.only("use_bidirectional_attention", false);
     const description = {
       ...base,
-      embedding: { scale: Math.sqrt(sizes.hiddenSize), learnedPositions: false },
+      embedding: { ...base.embedding, scale: Math.sqrt(sizes.hiddenSize) },
       norm: { ...base.norm, offset: 1 as const },
       attention: { ...base.attention, bias: { queryKeyValue: bias, output: bias } },
       mlp: { ...base.mlp, activation: meant },

@@ -29,6 +29,7 @@ export const gemma3Text: Family = {
       epsilon: 1e-6,
       mlpSize: 9216,
       tied: true,
+      padding: 0,
       activation: { key: "hidden_activation", fallback: "gelu_pytorch_tanh" },
     });
     const bias = config.boolean("attention_bias", false);
@@ -45,7 +46,7 @@ export const gemma3Text: Family = {
     config.only("use_bidirectional_attention", false);
     const description = {
       ...base,
-      embedding: { scale: Math.sqrt(sizes.hiddenSize), learnedPositions: false },
+      embedding: { ...base.embedding, scale: Math.sqrt(sizes.hiddenSize) },
       norm: { ...base.norm, offset: 1 as const },
       block: { norms: { before: true, after: true }, residual: "sequential" as const },
       attention: {

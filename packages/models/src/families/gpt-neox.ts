@@ -32,7 +32,7 @@ export const gptNeoX: Family = {
     for (const key of ["attention_probs_dropout_prob", "hidden_dropout_prob"]) config.only(key, 0);
     const description = {
       ...sizes,
-      embedding: { scale: 1, learnedPositions: false },
+      embedding: { scale: 1, paddingRow: null, learnedPositions: false },
       norm: { kind: "layer", epsilon: config.positiveNumber("layer_norm_eps", 1e-5) },
       block: {
         norms: { before: true, after: false },
@@ -56,7 +56,7 @@ export const gptNeoX: Family = {
       layers: alike(layers, { window: null, rotary: rotation, scoreScale: headDim ** -0.5 }),
       head: { tied: config.boolean("tie_word_embeddings", false), softCap: null },
     } as const;
-    config.finish([...harmlessKeys, /^is_decoder$/]);
+    config.finish(harmlessKeys);
     return description;
   },
 
@@ -77,6 +77,7 @@ export const gptNeoX: Family = {
       };
     },
   },
+  otherHead: "lm_head",
   prefix: "gpt_neox.",
   buffers: [/\.attention\.(masked_)?bias$/, /\.rotary_emb\.inv_freq$/],
 };

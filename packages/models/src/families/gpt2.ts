@@ -23,7 +23,7 @@ export const gpt2: Family = {
       vocabSize: config.positiveInteger("vocab_size", 50_257),
       contextLength: config.positiveInteger("n_positions", 1024),
       hiddenSize,
-      embedding: { scale: 1, learnedPositions: true },
+      embedding: { scale: 1, paddingRow: null, learnedPositions: true },
       norm: { kind: "layer", epsilon: config.positiveNumber("layer_norm_epsilon", 1e-5) },
       block: { norms: { before: true, after: false }, residual: "sequential" },
       attention: {

@@ -1,12 +1,14 @@
 import type { DecoderDescription, LayerDescription } from "../decoder/description.ts";
 import { activation } from "./activation.ts";
 import type { ConfigReader } from "./config.ts";
-import type { Dimensions } from "./dimensions.ts";
+import { paddingRow, type Dimensions } from "./dimensions.ts";
 
 export interface LlamaLikeDefaults {
   readonly epsilon: number;
   readonly mlpSize: number;
   readonly tied: boolean;
+  /** `pad_token_id`. */
+  readonly padding: number | null;
   readonly activation?: {
     readonly key: "hidden_act" | "hidden_activation";
     readonly fallback: "silu" | "gelu_pytorch_tanh";
@@ -15,12 +17,12 @@ export interface LlamaLikeDefaults {
 
 /**
  * What the descendants of Llama have in common, all but the layers: RMSNorm before attention and MLP, no biases, a gated
- * MLP. Reads `rms_norm_eps`, `intermediate_size`, `tie_word_embeddings` and the activation.
+ * MLP. Reads `rms_norm_eps`, `intermediate_size`, `tie_word_embeddings`, `pad_token_id` and the activation.
  */
 export function llamaLike(
   config: ConfigReader,
   { vocabSize, contextLength, hiddenSize, heads, keyValueHeads, headDim }: Dimensions,
-  { epsilon, mlpSize, tied, activation: named }: LlamaLikeDefaults,
+  { epsilon, mlpSize, tied, padding, activation: named }: LlamaLikeDefaults,
 ) {
   // It would change training in silence.
   config.only("attention_dropout", 0);
@@ -28,7 +30,7 @@ export function llamaLike(
     vocabSize,
     contextLength,
     hiddenSize,
-    embedding: { scale: 1, learnedPositions: false },
+    embedding: { scale: 1, paddingRow: paddingRow(config, vocabSize, padding), learnedPositions: false },
     norm: { kind: "rms", epsilon: config.positiveNumber("rms_norm_eps", epsilon), offset: 0 },
     block: { norms: { before: true, after: false }, residual: "sequential" },
     attention: {

@@ -20,7 +20,7 @@ export const llama: Family = {
       keyValueHeads: null,
       headDim: null,
     });
-    const base = llamaLike(config, sizes, { epsilon: 1e-6, mlpSize: 11_008, tied: false });
+    const base = llamaLike(config, sizes, { epsilon: 1e-6, mlpSize: 11_008, tied: false, padding: null });
     const bias = config.boolean("attention_bias", false);
     // It would change long contexts in silence.
     config.only("rope_interleaved", false);

@@ -21,7 +21,7 @@ export const mistral: Family = {
       headDim: null,
     });
     const description = {
-      ...llamaLike(config, sizes, { epsilon: 1e-6, mlpSize: 14_336, tied: false }),
+      ...llamaLike(config, sizes, { epsilon: 1e-6, mlpSize: 14_336, tied: false, padding: null }),
       layers: alike(sizes.layers, {
         window: config.positiveIntegerOrNull("sliding_window", 4096),
         rotary: rotary(config, { ...sizes, theta: { fallback: 10_000 } }),

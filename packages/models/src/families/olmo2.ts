@@ -23,7 +23,7 @@ export const olmo2: Family = {
       keyValueHeads: null,
       headDim: null,
     });
-    const base = llamaLike(config, sizes, { epsilon: 1e-5, mlpSize: 11_008, tied: false });
+    const base = llamaLike(config, sizes, { epsilon: 1e-5, mlpSize: 11_008, tied: false, padding: 1 });
     const bias = config.boolean("attention_bias", false);
     const description = {
       ...base,

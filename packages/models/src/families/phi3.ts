@@ -20,7 +20,7 @@ export const phi3: Family = {
       keyValueHeads: null,
       headDim: null,
     });
-    const base = llamaLike(config, sizes, { epsilon: 1e-5, mlpSize: 8192, tied: false });
+    const base = llamaLike(config, sizes, { epsilon: 1e-5, mlpSize: 8192, tied: false, padding: 32_000 });
     const rotation = rotary(config, {
       ...sizes,
       theta: { fallback: 10_000 },

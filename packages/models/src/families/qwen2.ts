@@ -21,7 +21,7 @@ export const qwen2: Family = {
       keyValueHeads: 32,
       headDim: null,
     });
-    const base = llamaLike(config, sizes, { epsilon: 1e-6, mlpSize: 22_016, tied: false });
+    const base = llamaLike(config, sizes, { epsilon: 1e-6, mlpSize: 22_016, tied: false, padding: null });
     const rotation = rotary(config, { ...sizes, theta: { fallback: 10_000 } });
     const description = {
       ...base,

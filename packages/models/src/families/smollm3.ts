@@ -21,7 +21,7 @@ export const smollm3: Family = {
       keyValueHeads: 4,
       headDim: null,
     });
-    const base = llamaLike(config, sizes, { epsilon: 1e-6, mlpSize: 11_008, tied: true });
+    const base = llamaLike(config, sizes, { epsilon: 1e-6, mlpSize: 11_008, tied: true, padding: 128_004 });
     const bias = config.boolean("attention_bias", false);
     const rotation = rotary(config, { ...sizes, theta: { fallback: 2_000_000 } });
     const rotates = rotatingLayers(config, sizes.layers);

@@ -11,7 +11,7 @@ export function columns(x: tf.Tensor2D, start: number, size: number, blocks = 1)
   return differentiable([x], () => ({
     value: tf.tidy(() => {
       const part = tf.slice(tf.reshape(x, [rows * blocks, width]), [0, start], [-1, size]);
-      return tf.reshape(part, [rows, blocks * size]) as tf.Tensor2D;
+      return tf.reshape(part, [rows, blocks * size]);
     }),
     backward: (gradient) => {
       const inBlocks = tf.reshape(gradient, [rows * blocks, size]);

@@ -78,6 +78,11 @@ const cases: readonly { name: string; shapes: number[][]; run: (inputs: Matrices
   },
   // Row 2 twice: its gradients add up.
   { name: "rowsAt", shapes: [[4, 3]], run: ([x]) => rowsAt(x!, tf.tensor1d([2, 0, 2], "int32")) },
+  {
+    name: "rowsAt, of a scaled table",
+    shapes: [[4, 3]],
+    run: ([x]) => rowsAt(scaled(x!, 2), tf.tensor1d([1, 3], "int32"), 0),
+  },
   { name: "dropout", shapes: [[5, 6]], run: ([x]) => dropout(x!, 0.4, countingStream()) },
   {
     name: "crossEntropy",

@@ -13,3 +13,22 @@ export const tinyConfig = {
   tie_word_embeddings: false,
   torch_dtype: "float32",
 };
+
+const { model_type: _, ...sizes } = tinyConfig;
+const { num_key_value_heads: __, rope_theta: ___, rms_norm_eps: ____, ...withoutLlamas } = sizes;
+
+/** One of each family, of the same sizes, with what is its own switched on where it is an option. For tests. */
+export const tinyConfigs = {
+  llama: tinyConfig,
+  mistral: { ...sizes, model_type: "mistral" },
+  qwen2: { ...sizes, model_type: "qwen2", rope_theta: 10_000 },
+  qwen3: { ...sizes, model_type: "qwen3", head_dim: 4 },
+  gpt2: { model_type: "gpt2", vocab_size: 32, n_embd: 8, n_layer: 2, n_head: 2, n_positions: 16 },
+  gpt_neox: { ...withoutLlamas, model_type: "gpt_neox", num_attention_heads: 1 },
+  gemma: { ...sizes, model_type: "gemma", head_dim: 4, tie_word_embeddings: true },
+  gemma2: { ...sizes, model_type: "gemma2", head_dim: 4, tie_word_embeddings: true },
+  gemma3_text: { ...withoutLlamas, model_type: "gemma3_text", num_key_value_heads: 2, head_dim: 4 },
+  phi3: { ...withoutLlamas, model_type: "phi3", num_attention_heads: 2 },
+  olmo2: { ...sizes, model_type: "olmo2" },
+  smollm3: { ...sizes, model_type: "smollm3" },
+} as const;

@@ -1,0 +1,182 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { describe, expect, it } from "vitest";
+import type { DecoderDescription } from "../decoder/description.ts";
+import { tinyConfigs } from "../testing/tiny-config.ts";
+import type { HuggingFaceConfig } from "./config.ts";
+import { familyOf, supportedModelTypes } from "./registry.ts";
+
+type ModelType = keyof typeof tinyConfigs;
+
+function described(type: ModelType, change: object = {}): DecoderDescription {
+  const config: HuggingFaceConfig = { ...tinyConfigs[type], ...change };
+  return familyOf(config, "config.json").describe(config, "config.json");
+}
+
+const windowsOf = ({ layers }: DecoderDescription) => layers.map(({ window }) => window);
+const rotaryOf = ({ layers }: DecoderDescription, index = 0) => layers[index]!.rotary!;
+
+it("every family has a tiny configuration that the tests run", () => {
+  expect(Object.keys(tinyConfigs).sort()).toEqual([...supportedModelTypes].sort());
+});
+
+it("a family that is not there is named with those that are", () => {
+  for (const model_type of ["bert", undefined, "toString"]) {
+    const finding = () => familyOf({ model_type }, "config.json");
+    expect(finding).toThrow(/model_type: got .*, expected "llama" or .*"smollm3"/);
+    expect(finding).toThrow(PeriodicEvalError);
+  }
+});
+
+/** What `to_dict()` of each configuration class of transformers 5.23 says where nothing is set. */
+it.each<[ModelType, object]>([
+  ["llama", { vocabSize: 32_000, contextLength: 2048, head: { tied: false, softCap: null } }],
+  ["mistral", { vocabSize: 32_000, contextLength: 131_072, head: { tied: false, softCap: null } }],
+  ["qwen2", { vocabSize: 151_936, contextLength: 32_768, head: { tied: false, softCap: null } }],
+  ["qwen3", { vocabSize: 151_936, hiddenSize: 4096, head: { tied: false, softCap: null } }],
+  ["gpt2", { vocabSize: 50_257, contextLength: 1024, hiddenSize: 768, head: { tied: true, softCap: null } }],
+  ["gpt_neox", { vocabSize: 50_432, hiddenSize: 6144, head: { tied: false, softCap: null } }],
+  ["gemma", { vocabSize: 256_000, hiddenSize: 3072, head: { tied: true, softCap: null } }],
+  ["gemma2", { vocabSize: 256_000, hiddenSize: 2304, head: { tied: true, softCap: 30 } }],
+  ["gemma3_text", { vocabSize: 262_208, contextLength: 131_072, head: { tied: true, softCap: null } }],
+  ["phi3", { vocabSize: 32_064, contextLength: 4096, head: { tied: false, softCap: null } }],
+  ["olmo2", { vocabSize: 50_304, contextLength: 2048, head: { tied: false, softCap: null } }],
+  ["smollm3", { vocabSize: 128_256, contextLength: 32_768, head: { tied: true, softCap: null } }],
+])("%s has the defaults of its configuration class", (model_type, expected) => {
+  const description = familyOf({ model_type }, "x").describe({ model_type }, "x");
+  expect(description).toMatchObject(expected);
+});
+
+describe("what each layer sees", () => {
+  it("in Mistral is a window unless it is null, 4096 where it is absent", () => {
+    expect(windowsOf(described("mistral"))).toEqual([4096, 4096]);
+    expect(windowsOf(described("mistral", { sliding_window: 3 }))).toEqual([3, 3]);
+    expect(windowsOf(described("mistral", { sliding_window: null }))).toEqual([null, null]);
+  });
+
+  it.each<[ModelType]>([["qwen2"], ["qwen3"]])(
+    "in %s slides from max_window_layers on, if at all",
+    (type) => {
+      const sliding = { sliding_window: 3, max_window_layers: 1 };
+      expect(windowsOf(described(type, sliding))).toEqual([null, null]);
+      expect(windowsOf(described(type, { ...sliding, use_sliding_window: true }))).toEqual([null, 3]);
+      const layer_types = ["sliding_attention", "full_attention"];
+      expect(windowsOf(described(type, { ...sliding, use_sliding_window: true, layer_types }))).toEqual([
+        3,
+        null,
+      ]);
+      expect(() => described(type, { ...sliding, layer_types })).toThrow(
+        /sliding_window: got 3, expected a number/,
+      );
+    },
+  );
+
+  it("in Gemma 2 alternates, in Gemma 3 follows its pattern, unless layer_types says", () => {
+    expect(windowsOf(described("gemma2", { sliding_window: 3 }))).toEqual([3, null]);
+    const three = { num_hidden_layers: 3, sliding_window: 3 };
+    expect(windowsOf(described("gemma3_text", three))).toEqual([3, 3, 3]);
+    expect(windowsOf(described("gemma3_text", { ...three, sliding_window_pattern: 2 }))).toEqual([
+      3,
+      null,
+      3,
+    ]);
+    const layer_types = ["full_attention", "full_attention", "sliding_attention"];
+    expect(windowsOf(described("gemma3_text", { ...three, layer_types }))).toEqual([null, null, 3]);
+  });
+
+  it("in SmolLM3 slides where it does not rotate", () => {
+    const sliding = { num_hidden_layers: 4, use_sliding_window: true, sliding_window: 3 };
+    const description = described("smollm3", sliding);
+    expect(windowsOf(description)).toEqual([null, null, null, 3]);
+    expect(description.layers.map(({ rotary }) => rotary !== null)).toEqual([true, true, true, false]);
+  });
+});
+
+describe("rotation", () => {
+  it("of layers with a window is Gemma 3's own, in both layouts", () => {
+    const old = described("gemma3_text", {
+      rope_theta: 10_000,
+      rope_scaling: { rope_type: "linear", factor: 8 },
+      rope_local_base_freq: 100,
+      sliding_window_pattern: 2,
+    });
+    // head_dim 4: base^(−2i/4).
+    expect(rotaryOf(old, 0).frequencies).toEqual([1, 100 ** -0.5]);
+    expect(rotaryOf(old, 1).frequencies).toEqual([1 / 8, 10_000 ** -0.5 / 8]);
+    const rope_parameters = {
+      full_attention: { rope_type: "linear", factor: 8, rope_theta: 10_000 },
+      sliding_attention: { rope_type: "default", rope_theta: 100 },
+    };
+    const layer_types = ["sliding_attention", "full_attention"];
+    expect(described("gemma3_text", { rope_parameters, layer_types })).toEqual(old);
+  });
+
+  it("is of a part of each head in GPT-NeoX and Phi-3", () => {
+    // A quarter of 8 dimensions is one pair; half of them two.
+    const wide = { hidden_size: 16, num_attention_heads: 2, num_key_value_heads: undefined };
+    expect(rotaryOf(described("gpt_neox", wide)).frequencies).toEqual([1]);
+    const half = { ...wide, rotary_pct: 0.5, rotary_emb_base: 100 };
+    expect(rotaryOf(described("gpt_neox", half)).frequencies).toEqual([1, 0.1]);
+    const phi3 = { ...wide, partial_rotary_factor: 0.5 };
+    expect(rotaryOf(described("phi3", phi3)).frequencies).toEqual([1, 0.01]);
+    expect(() => described("phi3", { ...phi3, partial_rotary_factor: 0.4 })).toThrow(/partial_rotary_factor/);
+  });
+
+  it("in LongRoPE has other divisors beyond the old context, and grows with the stretch", () => {
+    const rope_scaling = { type: "longrope", short_factor: [1, 2], long_factor: [4, 8] };
+    const phi3 = { max_position_embeddings: 64, original_max_position_embeddings: 16 };
+    const rotary = rotaryOf(described("phi3", { ...phi3, rope_scaling }));
+    expect(rotary.frequencies).toEqual([1, 0.01 / 2]);
+    expect(rotary.long).toEqual({ beyond: 16, frequencies: [1 / 4, 0.01 / 8] });
+    // √(1 + ln(64/16)/ln 16) = √1.5
+    expect(rotary.factor).toBeCloseTo(Math.sqrt(1.5), 12);
+    expect(rotaryOf(described("phi3", { ...phi3, rope_scaling: { ...rope_scaling, type: "su" } }))).toEqual(
+      rotary,
+    );
+    expect(() => described("phi3", { ...phi3, rope_scaling: { ...rope_scaling, long_factor: [1] } })).toThrow(
+      /long_factor: got \[1\], expected 2 entries/,
+    );
+  });
+});
+
+it("the row of padding is that of pad_token_id, with each class's default, where there is one", () => {
+  const rowOf = (type: ModelType, change: object) => described(type, change).embedding.paddingRow;
+  expect(rowOf("llama", {})).toBe(null);
+  expect(rowOf("llama", { pad_token_id: 3 })).toBe(3);
+  expect(rowOf("llama", { pad_token_id: -1 })).toBe(31);
+  expect(rowOf("gemma", {})).toBe(0);
+  expect(rowOf("gemma", { pad_token_id: null })).toBe(null);
+  // 32000 of 32 rows.
+  expect(rowOf("phi3", {})).toBe(null);
+  expect(rowOf("gpt2", { pad_token_id: 3 })).toBe(null);
+});
+
+it("GPT-2 scales scores as it is told", () => {
+  const scales = (change: object) => described("gpt2", change).layers.map(({ scoreScale }) => scoreScale);
+  expect(scales({})).toEqual([0.5, 0.5]);
+  expect(scales({ scale_attn_by_inverse_layer_idx: true })).toEqual([0.5, 0.25]);
+  expect(scales({ scale_attn_weights: false })).toEqual([1, 1]);
+});
+
+it("the first Gemma's gelu is its approximation", () => {
+  for (const hidden_act of ["gelu", "gelu_pytorch_tanh"])
+    expect(described("gemma", { hidden_act, hidden_activation: null }).mlp.activation).toBe("geluTanh");
+  expect(() => described("gemma", { hidden_activation: "gelu" })).toThrow(/hidden_activation: got "gelu"/);
+});
+
+it.each<[ModelType, object, RegExp]>([
+  ["mistral", { layer_types: ["full_attention"] }, /layer_types: got/],
+  ["qwen2", { use_mrope: true }, /use_mrope: got true, expected false or absent/],
+  ["qwen3", { layer_types: ["full_attention"] }, /layer_types: got \["full_attention"\], expected 2 entries/],
+  ["gpt2", { add_cross_attention: true }, /add_cross_attention: got true/],
+  ["gpt2", { n_head: 3 }, /n_head: got 3, expected a divisor of n_embd, 8/],
+  ["gpt_neox", { hidden_dropout: 0.1 }, /hidden_dropout: got 0.1/],
+  ["gpt_neox", { num_key_value_heads: 2 }, /num_key_value_heads: got 2/],
+  ["gemma", { use_bidirectional_attention: true }, /use_bidirectional_attention: got true/],
+  ["gemma2", { attn_logit_softcapping: -1 }, /attn_logit_softcapping: got -1, expected a number above 0/],
+  ["gemma3_text", { rope_parameters: { rope_type: "default" } }, /rope_parameters, rope_type: got "default"/],
+  ["phi3", { resid_pdrop: 0.1 }, /resid_pdrop: got 0.1/],
+  ["olmo2", { partial_rotary_factor: 0.5 }, /partial_rotary_factor: got 0.5, expected 1 or absent/],
+  ["smollm3", { no_rope_layers: [1, 2] }, /no_rope_layers: got \[1,2\], expected 2 entries, each 0 or 1/],
+])("%s refuses %j by name", (type, change, message) => {
+  expect(() => described(type, change)).toThrow(message);
+});
