@@ -35,6 +35,8 @@ export interface CausalLM {
 
 /** What packed questions, shared prefixes and generation with a cache are made of. */
 export interface Incremental {
+  /** Tokens of the longest sequence that is read this way as it is read whole. */
+  readonly reach: number;
   /** Reads tokens whose places are told one by one, after others that were read before. */
   extend(block: TokenBlock, options: ExtendOptions): Extended;
   /** The head: states float32 [N, H], as `extend` gives them → logits [N, V]. */
@@ -59,9 +61,11 @@ export interface TokenBlock {
 export interface ExtendOptions {
   /** Read before, in any number of pieces: each of as many rows as the block, or of one row that all of them follow. */
   readonly past?: readonly KeyValues[];
+  /** Read after these, of as many rows as the block. What the block itself holds is put behind it: it then holds both. */
+  readonly into?: KeyValues | null;
   /** Indices into the flattened B·T: states are given of these alone. */
   readonly rows: readonly number[];
-  /** Whether the block's keys and values are wanted; default false. */
+  /** Whether the block's keys and values are wanted by themselves; default false. */
   readonly keep?: boolean;
 }
 

@@ -104,7 +104,7 @@ async function writeBatch(
   draw: Draw,
   signal: AbortSignal,
 ): Promise<void> {
-  const reader = nextLogits(lm);
+  const reader = nextLogits(lm, Math.max(...batch.map(({ prompt, room }) => prompt.length + room - 1)));
   try {
     let rows = batch;
     while (rows.length > 0) {

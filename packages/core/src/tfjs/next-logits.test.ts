@@ -17,7 +17,7 @@ describe("nextLogits", () => {
     prompts: readonly (readonly number[])[],
     drawn: readonly (readonly number[])[],
   ) {
-    const reader = nextLogits(model);
+    const reader = nextLogits(model, 200);
     const growing = prompts.map((prompt, index) => ({ prompt, ids: [] as number[], index }));
     const logits: number[][] = prompts.map(() => []);
     let rows = growing;
@@ -61,6 +61,21 @@ describe("nextLogits", () => {
       ),
       { numRuns: 30 },
     );
+    expect(tf.memory().numTensors).toBe(before);
+  });
+
+  it("reads a large cache with a tail behind it", () => {
+    const prompts = Array.from({ length: 22 }, (_, row) =>
+      Array.from({ length: 96 + (row % 3) }, (_1, at) => (at * row + row) % 12),
+    );
+    const drawn = prompts.map((_, row) =>
+      Array.from({ length: 34 + (row % 5) }, (_1, at) => (at + row) % 12),
+    );
+    const before = tf.memory().numTensors;
+    const [cached, anew] = [walk(lm, prompts, drawn), walk(plain, prompts, drawn)];
+    const far = cached.flatMap((values, row) => values.map((value, at) => Math.abs(value - anew[row]![at]!)));
+    expect(far.length).toBe(prompts.reduce((sum, _, row) => sum + (35 + (row % 5)) * 12, 0));
+    expect(Math.max(...far)).toBeLessThan(1e-5);
     expect(tf.memory().numTensors).toBe(before);
   });
 

@@ -21,9 +21,15 @@ export interface NextLogits {
   dispose(): void;
 }
 
-/** With a cache of keys and values where the model reads incrementally, else reading every sequence anew. */
-export function nextLogits(lm: CausalLM): NextLogits {
-  if (lm.incremental !== undefined && lm.fixedLength === undefined) return cached(lm, lm.incremental);
+/**
+ * With a cache of keys and values where the model reads incrementally, else reading every sequence anew.
+ *
+ * @param longest tokens of the longest sequence there may be, its last token left out
+ */
+export function nextLogits(lm: CausalLM, longest: number): NextLogits {
+  const { incremental, fixedLength } = lm;
+  if (incremental !== undefined && fixedLength === undefined && longest <= incremental.reach)
+    return cached(lm, incremental);
   return {
     next(rows) {
       const sequences = rows.map(({ prompt, ids }) => [...prompt, ...ids]);
@@ -34,7 +40,9 @@ export function nextLogits(lm: CausalLM): NextLogits {
   };
 }
 
-/** Tokens of the tail before it is joined to what stands before it: joining copies all there is. */
+/** A cache of this many tokens is copied to put one more behind it; a larger one gets a tail. */
+const copiedTokens = 2048;
+/** Tokens of the tail before it is joined to what stands before it. */
 const tailLength = 32;
 
 function cached(lm: CausalLM, { extend, logitsOf }: Incremental): NextLogits {
@@ -46,11 +54,16 @@ function cached(lm: CausalLM, { extend, logitsOf }: Incremental): NextLogits {
   let held: readonly Growing[] | null = null;
 
   /** The logits after the last of `rows`, and the block's keys and values. */
-  function read(block: TokenBlock, past: readonly KeyValues[], rows: readonly number[]) {
+  function read(
+    block: TokenBlock,
+    past: readonly KeyValues[],
+    rows: readonly number[],
+    into: KeyValues | null = null,
+  ) {
     return inEvaluation(lm, () => {
-      const { states, keyValues } = extend(block, { past, rows, keep: true });
+      const { states, keyValues } = extend(block, { past, rows, into, keep: into === null });
       try {
-        return { logits: rows.length === 0 ? null : tf.tidy(() => logitsOf(states)), keyValues: keyValues! };
+        return { logits: rows.length === 0 ? null : tf.tidy(() => logitsOf(states)), keyValues };
       } catch (error) {
         keyValues?.dispose();
         throw error;
@@ -72,20 +85,20 @@ function cached(lm: CausalLM, { extend, logitsOf }: Incremental): NextLogits {
     // Its last token is left to each prompt: the logits after it are wanted.
     const shared = prompts.reduce((length, ids) => sharedLength(prompts[0]!, ids, length), shortest - 1);
     const prefix = prompts.length > 1 && shared >= shortestPrefix ? shared : 0;
-    if (prefix > 0) common = [read(blockOf([prompts[0]!.slice(0, prefix)], 0), [], []).keyValues];
+    if (prefix > 0) common = [read(blockOf([prompts[0]!.slice(0, prefix)], 0), [], []).keyValues!];
     const block = blockOf(
       prompts.map((ids) => ids.slice(prefix)),
       prefix,
     );
     const last = prompts.map(({ length }, row) => row * block.length + length - prefix - 1);
     const { logits, keyValues } = read(block, common, last);
-    if (prompts.length === 1) {
-      common = [...common, keyValues];
-    } else if (prompts.length === rows.length) {
+    if (prompts.length === rows.length) {
       own = keyValues;
+    } else if (prompts.length === 1) {
+      common = [...common, keyValues!];
     } else {
-      own = keyValues.select(of);
-      keyValues.dispose();
+      own = keyValues!.select(of);
+      keyValues!.dispose();
     }
     if (prompts.length === rows.length) return logits!;
     const spread = tf.tidy(() => tf.gather(logits!, tf.tensor1d([...of], "int32")));
@@ -107,14 +120,13 @@ function cached(lm: CausalLM, { extend, logitsOf }: Incremental): NextLogits {
       positions: Int32Array.from(rows, ({ prompt, ids }) => prompt.length + ids.length - 1),
       segments: new Int32Array(rows.length),
     };
-    const past = [...common, own, tail].filter((piece) => piece !== null);
-    const { logits, keyValues } = read(
-      block,
-      past,
-      rows.map((_, row) => row),
-    );
-    tail = tail === null ? keyValues : joined(tail, keyValues);
-    if (tail.length >= tailLength) {
+    const isSmall = tail === null && own !== null && own.batch * own.length < copiedTokens;
+    const into = isSmall ? own : tail;
+    const past = [...common, own].filter((piece) => piece !== null && piece !== into) as KeyValues[];
+    const every = rows.map((_, row) => row);
+    const { logits, keyValues } = read(block, past, every, into);
+    tail ??= keyValues;
+    if (tail !== null && tail.length >= tailLength) {
       own = own === null ? tail : joined(own, tail);
       tail = null;
     }

@@ -15,20 +15,35 @@ export async function scoreSequences(
   sequences: readonly ScoredSequence[],
   options: ScoreOptions,
 ): Promise<AllScores> {
-  const { incremental, fixedLength } = lm;
-  const isPacked =
-    options.limits.scoring === "packed" && incremental !== undefined && fixedLength === undefined;
-  const all = isPacked
-    ? await scorePacked(lm, incremental, sequences, options)
+  const all = canPack(lm, options.limits)
+    ? await scoreWithin(lm, sequences, options)
     : await scorePlain(lm, sequences, options);
   for (const { nats } of all.scores) refuseNaN(nats);
   return all;
 }
 
+/** Packed as far as the model's incremental reading reaches, and whole beyond. */
+async function scoreWithin(
+  lm: CanPack<CausalLM>,
+  sequences: readonly ScoredSequence[],
+  options: ScoreOptions,
+): Promise<AllScores> {
+  const isWithin = sequences.map(({ ids }) => ids.length <= lm.incremental.reach);
+  const within = sequences.filter((_, index) => isWithin[index]);
+  const packed = await scorePacked(lm, lm.incremental, within, options);
+  if (within.length === sequences.length) return packed;
+  const beyond = sequences.filter((_, index) => !isWithin[index]);
+  const plain = await scorePlain(lm, beyond, options);
+  const [ofPacked, ofPlain] = [packed.scores.values(), plain.scores.values()];
+  return {
+    scores: isWithin.map((is) => (is ? ofPacked : ofPlain).next().value!),
+    tokens: packed.tokens + plain.tokens,
+  };
+}
+
+type CanPack<T extends CausalLM> = T & Required<Pick<T, "incremental">>;
+
 /** Whether sequences are scored packed. */
-export function canPack<T extends CausalLM>(
-  lm: T,
-  { scoring }: ForwardLimits,
-): lm is T & Required<Pick<T, "incremental">> {
+export function canPack<T extends CausalLM>(lm: T, { scoring }: ForwardLimits): lm is CanPack<T> {
   return scoring === "packed" && lm.incremental !== undefined && lm.fixedLength === undefined;
 }

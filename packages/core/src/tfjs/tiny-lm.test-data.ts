@@ -78,16 +78,19 @@ export function tinyLM(options: TinyLMOptions = {}): TinyLM {
     passes: [],
     logitsAt: (ids, rows) => tf.tidy(() => project(tf.gather(hidden(ids), rows))),
     incremental: {
-      extend(block, { past = [], rows, keep = false }) {
+      reach: contextLength,
+      extend(block, { past = [], into = null, rows, keep = false }) {
         lm.passes.push([block.batch, block.length]);
         const e = embedding.dataSync();
+        const pieces = [...past, ...(into ? [into] : [])] as TinyKeyValues[];
         const states = rows.flatMap((row) => {
-          const seen = seenBy(block, row, past as readonly TinyKeyValues[]);
+          const seen = seenBy(block, row, pieces);
           return Array.from({ length: width }, (_, k) => {
             const sum = seen.reduce((total, id) => total + e[id * width + k]!, 0);
             return Math.tanh((sum + e[block.ids[row]! * width + k]!) / (block.positions[row]! + 1));
           });
         });
+        (into as TinyKeyValues | null)?.grow(block);
         return {
           states: tf.tensor2d(Float32Array.from(states), [rows.length, width]),
           keyValues: keep ? keyValuesOf(block) : null,
@@ -126,44 +129,49 @@ export function tinyLM(options: TinyLMOptions = {}): TinyLM {
 
 interface TinyKeyValues extends KeyValues {
   readonly block: TokenBlock;
+  grow(by: TokenBlock): void;
 }
 
 /** Holds a tensor, so that one that nobody disposes is seen. */
-function keyValuesOf(block: TokenBlock): TinyKeyValues {
-  const held = tf.tensor1d(block.ids, "int32");
-  const { batch, length } = block;
-  const taken = (rows: readonly number[], from: Int32Array): number[] =>
-    rows.flatMap((row) => [...from.subarray(row * length, (row + 1) * length)]);
+function keyValuesOf(first: TokenBlock): TinyKeyValues {
+  const held = tf.tensor1d(first.ids, "int32");
+  let block = first;
+  const append = (by: TokenBlock) => joinedBlock([block, by]);
   return {
-    batch,
-    length,
-    block,
-    select: (rows) =>
-      keyValuesOf({
-        batch: rows.length,
-        length,
-        ids: Int32Array.from(taken(rows, block.ids)),
-        positions: Int32Array.from(taken(rows, block.positions)),
-        segments: Int32Array.from(taken(rows, block.segments)),
-      }),
-    append(later) {
-      const other = (later as TinyKeyValues).block;
-      const joined = (key: "ids" | "positions" | "segments") =>
-        Int32Array.from(
-          Array.from({ length: batch }, (_, row) => [
-            ...block[key].subarray(row * length, (row + 1) * length),
-            ...other[key].subarray(row * other.length, (row + 1) * other.length),
-          ]).flat(),
-        );
-      return keyValuesOf({
-        batch,
-        length: length + other.length,
-        ids: joined("ids"),
-        positions: joined("positions"),
-        segments: joined("segments"),
-      });
+    batch: first.batch,
+    get length() {
+      return block.length;
     },
+    get block() {
+      return block;
+    },
+    grow: (by) => void (block = append(by)),
+    select: (rows) => keyValuesOf(mapBlock([block], rows)),
+    append: (later) => keyValuesOf(append((later as TinyKeyValues).block)),
     dispose: () => held.dispose(),
+  };
+}
+
+const joinedBlock = (blocks: readonly TokenBlock[]): TokenBlock =>
+  mapBlock(
+    blocks,
+    Array.from({ length: blocks[0]!.batch }, (_, row) => row),
+  );
+
+/** These rows of the blocks side by side. */
+function mapBlock(blocks: readonly TokenBlock[], rows: readonly number[]): TokenBlock {
+  const cells = (key: "ids" | "positions" | "segments") =>
+    Int32Array.from(
+      rows.flatMap((row) =>
+        blocks.flatMap(({ length, [key]: values }) => [...values.subarray(row * length, (row + 1) * length)]),
+      ),
+    );
+  return {
+    batch: rows.length,
+    length: blocks.reduce((sum, { length }) => sum + length, 0),
+    ids: cells("ids"),
+    positions: cells("positions"),
+    segments: cells("segments"),
   };
 }
 

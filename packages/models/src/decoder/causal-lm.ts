@@ -3,6 +3,7 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import type { NamedRandom, NamedWeight, TrainableLM } from "@periodic-eval/core/tfjs";
 import { wholeSequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
+import { incremental } from "./incremental.ts";
 import { forward, type ForwardOptions } from "./forward.ts";
 import { listWeights, mapWeights, type Decoder } from "./weights.ts";
 
@@ -21,7 +22,7 @@ export interface DecoderParts {
 
 /** What a checkpoint adds `save` to. */
 export interface LiveDecoder extends Required<
-  Omit<TrainableLM, "save" | "name" | "fixedLength" | "base" | "weights" | "incremental">
+  Omit<TrainableLM, "save" | "name" | "fixedLength" | "base" | "weights">
 > {
   weights(): readonly LiveWeight[];
   /** What Hugging Face calls `output_hidden_states`: [B·T, hidden] before each layer and after the final norm. */
@@ -67,6 +68,8 @@ export function createDecoder({ description, weights, dropout }: DecoderParts): 
         return states;
       });
     },
+
+    incremental: incremental(description, variables),
 
     enterEval() {
       const before = training;

@@ -1,4 +1,4 @@
-import type * as tf from "@tensorflow/tfjs-core";
+import * as tf from "@tensorflow/tfjs-core";
 import type { NamedRandom } from "@periodic-eval/core/tfjs";
 import { activate, activateGated } from "../ops/activation.ts";
 import { scaled, sum } from "../ops/arithmetic.ts";
@@ -45,6 +45,16 @@ type Weights = Decoder<tf.Variable>;
 export function forward(
   description: DecoderDescription,
   weights: Weights,
+  tokens: Tokens,
+  options?: ForwardOptions,
+): tf.Tensor2D {
+  return logitsOf(description, weights, finalStates(description, weights, tokens, options));
+}
+
+/** As `forward`, up to the head: float32 [M, hidden], after the final norm. */
+export function finalStates(
+  description: DecoderDescription,
+  weights: Weights,
   { ids, positions, attend }: Tokens,
   { rows = null, dropout = null, observe }: ForwardOptions = {},
 ): tf.Tensor2D {
@@ -66,9 +76,9 @@ export function forward(
     hidden = sum(hidden, dropped(mlp, `layer.${index}.mlp`));
   });
   observe?.(norm(weights.finalNorm, hidden));
+  if (rows?.size === 0) return tf.zeros([0, description.hiddenSize]);
   // The head comes last and costs most: rows that nobody asked for are left out before it.
-  const asked = rows === null ? hidden : rowsAt(hidden, rows);
-  return headOf(description, weights, norm(weights.finalNorm, asked));
+  return norm(weights.finalNorm, rows === null ? hidden : rowsAt(hidden, rows));
 }
 
 /** Every linear map but a tied head goes through here. */
@@ -149,7 +159,12 @@ function normOf(
     : layerNorm(x, weight as tf.Tensor1D, bias as tf.Tensor1D, norm.epsilon);
 }
 
-function headOf(description: DecoderDescription, { embedding, head }: Weights, x: tf.Tensor2D): tf.Tensor2D {
+/** The head: what `finalStates` gives [M, hidden] → logits [M, V]. */
+export function logitsOf(
+  description: DecoderDescription,
+  { embedding, head }: Weights,
+  x: tf.Tensor2D,
+): tf.Tensor2D {
   const logits = head === null ? tiedHead(x, embedding as tf.Tensor2D) : project(head, x);
   const cap = description.head.softCap;
   return cap === null ? logits : softCap(logits, cap);

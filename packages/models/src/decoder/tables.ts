@@ -4,7 +4,7 @@ import type { RotaryTables } from "../ops/rotary.ts";
 import type { DecoderDescription, RotaryDescription } from "./description.ts";
 
 /** Low enough that its exponential is 0 beside any score, and finite, so that no product of it is NaN. */
-const unseen = -1e9;
+export const unseen = -1e9;
 
 /**
  * The tables of each layer for sequences of `length` tokens, positions from 0; layers that are alike share theirs. New
@@ -13,11 +13,11 @@ const unseen = -1e9;
 export function attentionTables(description: DecoderDescription, length: number): AttentionTables[] {
   const { headDim, softCap } = description.attention;
   const positions = Int32Array.from({ length }, (_, position) => position);
-  const mask = shared((window: number | null) => causalMask(length, window));
-  const angles = shared((rotary: RotaryDescription) => rotaryAngles(rotary, headDim, positions));
-  const swap = shared((pairs: number) => swapOfHalves(headDim, pairs));
-  const rotaryOf = shared((rotary: RotaryDescription) =>
-    shared((scale: number): RotaryTables => {
+  const mask = once((window: number | null) => causalMask(length, window));
+  const angles = once((rotary: RotaryDescription) => rotaryAngles(rotary, headDim, positions));
+  const swap = once((pairs: number) => swapOfHalves(headDim, pairs));
+  const rotaryOf = once((rotary: RotaryDescription) =>
+    once((scale: number): RotaryTables => {
       const { cosines, sines } = angles(rotary);
       const table = (values: Float32Array) =>
         tf.tensor2d(
@@ -86,7 +86,7 @@ function causalMask(length: number, window: number | null): tf.Tensor2D {
 }
 
 /** The function, made to give what it gave before where it is asked the same. */
-function shared<K, V>(make: (key: K) => V): (key: K) => V {
+export function once<K, V>(make: (key: K) => V): (key: K) => V {
   const made = new Map<K, V>();
   return (key) => {
     if (!made.has(key)) made.set(key, make(key));

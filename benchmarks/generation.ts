@@ -1,0 +1,86 @@
+// How fast are completions written, and beside what?
+// The same prompts with the same weights, greedily, by turns: ours on tfjs-node and transformers' generate (torch), on as
+// many threads; one prompt, and sixteen of different lengths.
+//   npm run bench generation [-- --model FOLDER --tokens 64 --batches 1,16 --repeats 3 --threads 2]
+// The peer needs a Python with `pip install -r benchmarks/peers/requirements.txt`, named by PERIODIC_EVAL_PEERS_PYTHON.
+import { inMemory } from "@periodic-eval/core/tfjs";
+import { loadCausalLM, useBackend } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { cpus } from "node:os";
+import { parseArgs } from "node:util";
+import { openPeer } from "./peers/peer.ts";
+
+const { values } = parseArgs({
+  options: {
+    model: { type: "string", default: ".cache/smollm2-135m-instruct" },
+    backend: { type: "string", default: "tfjs-node" },
+    tokens: { type: "string", default: "64" },
+    batches: { type: "string", default: "1,16" },
+    repeats: { type: "string", default: "3" },
+    threads: { type: "string", default: "2" },
+  },
+});
+// Read by TensorFlow when it starts.
+process.env["TF_NUM_INTRAOP_THREADS"] ??= values.threads;
+process.env["TF_NUM_INTEROP_THREADS"] ??= "1";
+const [newTokens, repeats] = [Number(values.tokens), Number(values.repeats)];
+
+await useBackend({ backend: values.backend });
+const tokenizer = await loadTokenizer(values.model);
+// Nothing ends a completion early: both sides write the same number of tokens.
+const model = inMemory(await loadCausalLM(values.model), { ...tokenizer, stopIds: [] });
+const peer = await openPeer("transformers_generation.py", [values.model, values.threads]);
+
+const words =
+  "The river winds past a mill, where an old man mends nets and tells whoever stops of the sea".split(" ");
+/** Prompts of 12 to 120 tokens or so. */
+const promptsOf = (batch: number) =>
+  Array.from({ length: batch }, (_, row) => {
+    const text = Array.from(
+      { length: 12 + row * 7 },
+      (_word, at) => words[(at * (row + 1) + row) % words.length],
+    );
+    return tokenizer.encode(text.join(" "));
+  });
+
+async function ours(prompts: readonly (readonly number[])[]) {
+  const requests = prompts.map((ids, row) => ({
+    prompt: { ids },
+    sampling: { maxNewTokens: newTokens, temperature: 0, seed: String(row) },
+  }));
+  const began = performance.now();
+  const written = await model.generate(requests, { signal: new AbortController().signal });
+  return { seconds: (performance.now() - began) / 1000, tokens: written.map(({ ids }) => ids!) };
+}
+
+console.log(
+  `${cpus()[0]!.model.trim()}, ${values.threads} threads, Node ${process.versions.node}; ${values.model}, ${newTokens} tokens a completion`,
+);
+for (const batch of values.batches.split(",").map(Number)) {
+  const prompts = promptsOf(batch);
+  const seconds: { ours: number[]; peer: number[] } = { ours: [], peer: [] };
+  let same = 0;
+  for (let repeat = 0; repeat < repeats; repeat++) {
+    const mine = await ours(prompts);
+    seconds.ours.push(mine.seconds);
+    if (peer === null) continue;
+    const theirs = await peer.ask<{ seconds: number; tokens: number[][] }>({
+      prompts,
+      new_tokens: newTokens,
+    });
+    seconds.peer.push(theirs.seconds);
+    same = theirs.tokens.filter((ids, row) => ids.join() === mine.tokens[row]!.join()).length;
+  }
+  const rate = (list: readonly number[]) => ((batch * newTokens) / median(list)).toFixed(1);
+  const beside =
+    peer === null
+      ? ""
+      : `; transformers ${rate(seconds.peer)}; ${(median(seconds.peer) / median(seconds.ours)).toFixed(2)} × as fast; ${same} of ${batch} completions the same`;
+  console.log(`batch ${batch}: ${rate(seconds.ours)} tokens a second${beside}`);
+}
+peer?.close();
+
+function median(numbers: readonly number[]): number {
+  const sorted = numbers.toSorted((a, b) => a - b);
+  return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
+}

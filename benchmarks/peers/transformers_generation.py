@@ -1,0 +1,51 @@
+"""transformers' generate as a peer of benchmarks/generation.ts.
+
+Reads one JSON object a line, {"prompts": [[id, ...], ...], "new_tokens": 64}, writes greedily that many tokens behind each
+prompt (padded on the left, as generate wants it), and answers {"seconds": ..., "tokens": [[id, ...], ...]}. The first line
+it writes, {"ready": ...}, says that the model is loaded.
+
+    python transformers_generation.py MODEL_FOLDER THREADS
+"""
+
+import json
+import os
+import sys
+import time
+
+folder, threads = sys.argv[1], int(sys.argv[2])
+for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = str(threads)
+os.environ["HF_HUB_OFFLINE"] = "1"
+# What is printed on the way belongs to nobody's answer.
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+
+import torch  # noqa: E402
+import transformers  # noqa: E402
+
+torch.set_num_threads(threads)
+model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+
+
+def answer(**what):
+    print(json.dumps(what), file=answers, flush=True)
+
+
+answer(ready=f"transformers {transformers.__version__}, torch {torch.__version__}")
+for line in sys.stdin:
+    asked = json.loads(line)
+    prompts, new = asked["prompts"], asked["new_tokens"]
+    longest = max(map(len, prompts))
+    ids = torch.tensor([[0] * (longest - len(one)) + one for one in prompts])
+    mask = torch.tensor([[0] * (longest - len(one)) + [1] * len(one) for one in prompts])
+    began = time.perf_counter()
+    with torch.inference_mode():
+        written = model.generate(
+            ids,
+            attention_mask=mask,
+            do_sample=False,
+            max_new_tokens=new,
+            min_new_tokens=new,
+            pad_token_id=0,
+        )
+    answer(seconds=time.perf_counter() - began, tokens=written[:, longest:].tolist())

@@ -1,0 +1,172 @@
+// How fast are ARC questions scored, and beside what?
+// The same questions with the same weights, by turns: packed and plain on tfjs-node, packed on wasm (a tenth of the
+// questions: seconds are given per question), and lm-evaluation-harness (HFLM, torch) on as many threads.
+//   npm run bench scoring [-- --model FOLDER --questions ARC.jsonl --count 200 --shots 0,5 --repeats 3 --threads 2]
+// The harness needs a Python with `pip install -r benchmarks/peers/requirements.txt`, named by PERIODIC_EVAL_PEERS_PYTHON
+// (default `python3`); without it, and without tfjs-node, those lines say what is missing.
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { inMemory } from "@periodic-eval/core/tfjs";
+import type { LogLikelihoodRequest } from "@periodic-eval/core";
+import { loadCausalLM, useBackend } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import * as tf from "@tensorflow/tfjs-core";
+import { readFileSync } from "node:fs";
+import { cpus } from "node:os";
+import { parseArgs } from "node:util";
+import { openPeer, type Peer } from "./peers/peer.ts";
+
+const { values } = parseArgs({
+  options: {
+    model: { type: "string", default: ".cache/smollm2-135m-instruct" },
+    questions: { type: "string", default: "../shared/data/arc_challenge/test.jsonl" },
+    count: { type: "string", default: "200" },
+    shots: { type: "string", default: "0,5" },
+    repeats: { type: "string", default: "3" },
+    threads: { type: "string", default: "2" },
+    engines: { type: "string", default: "tfjs-node,wasm,peer" },
+  },
+});
+// Read by TensorFlow when it starts.
+process.env["TF_NUM_INTRAOP_THREADS"] ??= values.threads;
+process.env["TF_NUM_INTEROP_THREADS"] ??= "1";
+const [count, repeats] = [Number(values.count), Number(values.repeats)];
+const wasmShare = 10;
+
+interface Question {
+  readonly question: string;
+  readonly choices: readonly string[];
+  readonly choice_labels: readonly string[];
+  readonly correct_answer: string;
+}
+
+const all = readFileSync(values.questions, "utf8")
+  .trim()
+  .split("\n")
+  .map((line) => JSON.parse(line) as Question);
+
+/** As lm-evaluation-harness asks `arc_challenge`; the examples are the last questions of the file. */
+function requestsOf(questions: readonly Question[], shots: number): LogLikelihoodRequest[] {
+  const asked = ({ question }: Question) => `Question: ${question}\nAnswer:`;
+  const answered = (one: Question) =>
+    `${asked(one)} ${one.choices[one.choice_labels.indexOf(one.correct_answer)]}`;
+  const examples = all
+    .slice(all.length - shots)
+    .map((one) => `${answered(one)}\n\n`)
+    .join("");
+  return questions.flatMap((one) =>
+    one.choices.map((choice) => ({ context: { text: examples + asked(one) }, continuation: ` ${choice}` })),
+  );
+}
+
+interface Outcome {
+  readonly seconds: number;
+  readonly sums: readonly number[];
+  readonly tokens: number | null;
+}
+
+interface Arm {
+  readonly name: string;
+  readonly questions: number;
+  run(requests: readonly LogLikelihoodRequest[]): Promise<Outcome>;
+}
+
+const tokenizer = await loadTokenizer(values.model);
+
+async function ourArms(backend: string, scorings: readonly ("packed" | "plain")[]): Promise<Arm[]> {
+  try {
+    await useBackend({ backend });
+  } catch (error) {
+    if (!PeriodicEvalError.is(error)) throw error;
+    console.log(`${backend}: not here. ${error.message}`);
+    return [];
+  }
+  const lm = await loadCausalLM(values.model);
+  return scorings.map((scoring) => ({
+    name: `${scoring} on ${backend}`,
+    questions: backend === "wasm" ? Math.ceil(count / wasmShare) : count,
+    async run(requests) {
+      await useBackend({ backend });
+      const model = inMemory(lm, tokenizer, { scoring });
+      let tokens = 0;
+      const began = performance.now();
+      const scored = await model.logLikelihoods(requests, {
+        signal: new AbortController().signal,
+        countTokens: (more) => (tokens += more),
+      });
+      const seconds = (performance.now() - began) / 1000;
+      return { seconds, tokens, sums: scored.map(({ sumNats }) => sumNats) };
+    },
+  }));
+}
+
+function peerArm(peer: Peer): Arm {
+  return {
+    name: "lm-evaluation-harness",
+    questions: count,
+    async run(requests) {
+      const pairs = requests.map(({ context, continuation }) => [
+        (context as { text: string }).text,
+        continuation,
+      ]);
+      const { seconds, sums } = await peer.ask<{ seconds: number; sums: number[] }>({
+        requests: pairs,
+        batch_size: 8,
+      });
+      return { seconds, sums, tokens: null };
+    },
+  };
+}
+
+const engines = values.engines.split(",");
+const peer = engines.includes("peer")
+  ? await openPeer("lm_eval_scoring.py", [values.model, values.threads])
+  : null;
+const arms = [
+  ...(engines.includes("tfjs-node") ? await ourArms("tfjs-node", ["packed", "plain"]) : []),
+  ...(engines.includes("wasm") ? await ourArms("wasm", ["packed"]) : []),
+  ...(peer === null ? [] : [peerArm(peer)]),
+];
+
+console.log(
+  `${cpus()[0]!.model.trim()}, ${values.threads} threads, Node ${process.versions.node}; ${values.model}, ${count} questions, ${repeats} × by turns`,
+);
+for (const shots of values.shots.split(",").map(Number)) {
+  const outcomes = new Map<string, Outcome[]>(arms.map(({ name }) => [name, []]));
+  for (let repeat = 0; repeat < repeats; repeat++) {
+    const turned = [...arms.slice(repeat % arms.length), ...arms.slice(0, repeat % arms.length)];
+    for (const arm of turned) {
+      // The slowest engine is not asked again for what it told.
+      if (arm.name.endsWith("wasm") && repeat > 0) continue;
+      const outcome = await arm.run(requestsOf(all.slice(0, arm.questions), shots));
+      outcomes.get(arm.name)!.push(outcome);
+    }
+  }
+  report(shots, outcomes);
+}
+peer?.close();
+
+function report(shots: number, outcomes: ReadonlyMap<string, readonly Outcome[]>): void {
+  const [first] = arms;
+  if (first === undefined) return;
+  const perQuestion = ({ name, questions }: Arm) =>
+    median(outcomes.get(name)!.map(({ seconds }) => seconds)) / questions;
+  const reference = outcomes.get(arms.at(-1)!.name)![0]!.sums;
+  console.log(
+    `\n${shots}-shot, seconds a question (median of ${repeats}); the others as multiples of the first`,
+  );
+  for (const arm of arms) {
+    const [{ sums, tokens }] = outcomes.get(arm.name)! as [Outcome];
+    const most = Math.max(...sums.map((nats, index) => Math.abs(nats - reference[index]!)));
+    const read =
+      tokens === null ? "" : `${(tokens / arm.questions).toFixed(1).padStart(8)} tokens a question`;
+    console.log(
+      `${arm.name.padEnd(22)} ${perQuestion(arm).toFixed(4).padStart(8)}  × ${(perQuestion(arm) / perQuestion(first)).toFixed(2).padStart(6)}${read}  scores within ${most.toExponential(1)} nats of ${arms.at(-1)!.name}`,
+    );
+  }
+  console.log(`tensors ${tf.memory().numTensors}, rss ${(process.memoryUsage().rss / 1e9).toFixed(2)} GB`);
+}
+
+function median(numbers: readonly number[]): number {
+  const sorted = numbers.toSorted((a, b) => a - b);
+  return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
+}

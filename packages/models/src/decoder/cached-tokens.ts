@@ -1,0 +1,110 @@
+import * as tf from "@tensorflow/tfjs-core";
+import type { KeyValues, TokenBlock } from "@periodic-eval/core/tfjs";
+
+/** Keys and values of one layer, float32 [B·G, P, D] each. */
+// A type, which `tf.tidy` takes for a container; an interface it does not.
+export type LayerCache = {
+  readonly keys: tf.Tensor3D;
+  readonly values: tf.Tensor3D;
+};
+
+/** Where tokens stand, without the tokens. */
+export type Places = Pick<TokenBlock, "batch" | "length" | "positions" | "segments">;
+
+/** What attention keeps of tokens, layer by layer, and where they stand. */
+export class CachedTokens implements KeyValues {
+  #places: Places;
+  #layers: readonly LayerCache[];
+
+  constructor(places: Places, layers: readonly LayerCache[]) {
+    this.#places = places;
+    this.#layers = layers;
+  }
+
+  get batch(): number {
+    return this.#places.batch;
+  }
+
+  get length(): number {
+    return this.#places.length;
+  }
+
+  get places(): Places {
+    return this.#places;
+  }
+
+  layer(index: number): LayerCache {
+    return this.#layers[index]!;
+  }
+
+  /** Takes over what holds this and, behind it, the block. */
+  grow(by: Places, layers: readonly LayerCache[]): void {
+    this.#places = placesBehind(this.#places, by);
+    const old = this.#layers;
+    this.#layers = layers;
+    for (const { keys, values } of old) tf.dispose([keys, values]);
+  }
+
+  select(rows: readonly number[]): CachedTokens {
+    const { batch, length, positions, segments } = this.#places;
+    const taken = (from: Int32Array) =>
+      joinedRows(rows.map((row) => from.subarray(row * length, (row + 1) * length)));
+    const ofRows = (x: tf.Tensor3D): tf.Tensor3D =>
+      tf.tidy(() => {
+        const [cells, tokens, width] = x.shape;
+        const perRow = tf.reshape(x, [batch, (cells / batch) * tokens * width]);
+        const indices = tf.tensor1d([...rows], "int32");
+        return tf.reshape<tf.Rank.R3>(tf.gather(perRow, indices), [
+          (cells / batch) * rows.length,
+          tokens,
+          width,
+        ]);
+      });
+    return new CachedTokens(
+      { batch: rows.length, length, positions: taken(positions), segments: taken(segments) },
+      this.#layers.map(({ keys, values }) => ({ keys: ofRows(keys), values: ofRows(values) })),
+    );
+  }
+
+  append(later: KeyValues): CachedTokens {
+    const other = later as CachedTokens;
+    return new CachedTokens(
+      placesBehind(this.#places, other.#places),
+      this.#layers.map(({ keys, values }, index) => ({
+        keys: tf.concat3d([keys, other.#layers[index]!.keys], 1),
+        values: tf.concat3d([values, other.#layers[index]!.values], 1),
+      })),
+    );
+  }
+
+  dispose(): void {
+    for (const { keys, values } of this.#layers) tf.dispose([keys, values]);
+  }
+}
+
+/** The places of two pieces, row by row. */
+export function placesBehind(first: Places, second: Places): Places {
+  const interleaved = (key: "positions" | "segments") =>
+    joinedRows(
+      Array.from({ length: first.batch }, (_, row) => [
+        first[key].subarray(row * first.length, (row + 1) * first.length),
+        second[key].subarray(row * second.length, (row + 1) * second.length),
+      ]).flat(),
+    );
+  return {
+    batch: first.batch,
+    length: first.length + second.length,
+    positions: interleaved("positions"),
+    segments: interleaved("segments"),
+  };
+}
+
+function joinedRows(rows: readonly Int32Array[]): Int32Array {
+  const out = new Int32Array(rows.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const row of rows) {
+    out.set(row, at);
+    at += row.length;
+  }
+  return out;
+}

@@ -1,0 +1,150 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import type { Extended, ExtendOptions, Incremental, TokenBlock } from "@periodic-eval/core/tfjs";
+import { byKeyHead, cachedAttention, type AttendedPiece } from "../ops/cached-attention.ts";
+import { CachedTokens, placesBehind, type LayerCache, type Places } from "./cached-tokens.ts";
+import type { DecoderDescription, RotaryDescription } from "./description.ts";
+import { finalStates, logitsOf, type Attend } from "./forward.ts";
+import { once, rotaryAngles, swapOfHalves, unseen } from "./tables.ts";
+import type { Decoder } from "./weights.ts";
+
+/** Reading tokens whose places are told one by one; without gradients. */
+export function incremental(description: DecoderDescription, weights: Decoder<tf.Variable>): Incremental {
+  const beyond = description.layers.map(({ rotary }) => rotary?.long?.beyond ?? Infinity);
+  return {
+    // What rotates otherwise in long sequences is not what was kept of a short one.
+    reach: Math.min(description.contextLength, ...beyond),
+    extend: (block, options) => extend(description, weights, block, options),
+    logitsOf: (states) => tf.tidy(() => logitsOf(description, weights, states)),
+  };
+}
+
+function extend(
+  description: DecoderDescription,
+  weights: Decoder<tf.Variable>,
+  block: TokenBlock,
+  { past = [], into = null, rows, keep = false }: ExtendOptions,
+): Extended {
+  checkPositions(block, description);
+  const pieces = past as readonly CachedTokens[];
+  const grown = into as CachedTokens | null;
+  const made = tf.tidy(() => {
+    const { attend, kept } = attention(description, block, pieces, grown, keep);
+    const states = finalStates(
+      description,
+      weights,
+      { ids: tf.tensor1d(block.ids, "int32"), positions: tf.tensor1d(block.positions, "int32"), attend },
+      { rows: tf.tensor1d([...rows], "int32") },
+    );
+    return { states, kept };
+  });
+  grown?.grow(block, made.kept);
+  return {
+    states: made.states,
+    keyValues: keep && grown === null ? new CachedTokens(block, made.kept) : null,
+  };
+}
+
+/** Who sees whom in a block after what was read before, and what the layers keep of it. */
+function attention(
+  description: DecoderDescription,
+  block: TokenBlock,
+  past: readonly CachedTokens[],
+  into: CachedTokens | null,
+  keep: boolean,
+): { readonly attend: Attend; readonly kept: LayerCache[] } {
+  const { heads, keyValueHeads, headDim, softCap } = description.attention;
+  const shape = { batch: block.batch, length: block.length, heads, keyValueHeads, headDim };
+  const kept: LayerCache[] = [];
+  const own = into === null ? block : placesBehind(into.places, block);
+  const masks = once((window: number | null) => ({
+    past: past.map(({ places }) => maskOf(block, places, window)),
+    own: maskOf(block, own, window),
+  }));
+  const turning = once((rotary: RotaryDescription) => rotation(rotary, block, shape));
+  return {
+    kept,
+    attend(layer, query, key, value) {
+      const { window, rotary, scoreScale } = description.layers[layer]!;
+      const turn = rotary === null ? null : turning(rotary);
+      const scaled = tf.mul<tf.Tensor2D>(turn === null ? query : turn(query, heads), scoreScale);
+      const fresh = {
+        keys: byKeyHead(turn === null ? key : turn(key, keyValueHeads), shape),
+        values: byKeyHead(value, shape),
+      };
+      const before = into?.layer(layer);
+      const all =
+        before === undefined
+          ? fresh
+          : {
+              keys: tf.concat3d([before.keys, fresh.keys], 1),
+              values: tf.concat3d([before.values, fresh.values], 1),
+            };
+      if (keep || into !== null) kept.push(all);
+      const mask = masks(window);
+      const pieces: AttendedPiece[] = past.map((piece, index) => ({
+        ...piece.layer(layer),
+        mask: mask.past[index]!,
+      }));
+      return cachedAttention(scaled, [...pieces, { ...all, mask: mask.own }], softCap, shape);
+    },
+  };
+}
+
+/** Turns x [B·T, h·D] by the places of the block's tokens. */
+function rotation(
+  rotary: RotaryDescription,
+  { positions }: TokenBlock,
+  { headDim }: { readonly headDim: number },
+): (x: tf.Tensor2D, heads: number) => tf.Tensor2D {
+  const { cosines, sines } = rotaryAngles(rotary, headDim, positions);
+  const swap = swapOfHalves(headDim, rotary.frequencies.length);
+  // Repeated for each head: an engine multiplies what is alike in shape faster than what it must spread.
+  const table = (values: Float32Array) => {
+    const perToken = tf.tensor2d(values, [positions.length, headDim]);
+    return once((heads: number) => tf.tile(perToken, [1, heads]));
+  };
+  const [cosinesFor, sinesFor] = [table(cosines), table(sines)];
+  return (x, heads) => {
+    const swapped = tf.reshape(tf.matMul(tf.reshape(x, [-1, headDim]), swap), x.shape);
+    return tf.add(tf.mul(x, cosinesFor(heads)), tf.mul(swapped, sinesFor(heads)));
+  };
+}
+
+/** [B, T·P]: 0 where a token of the block sees one of `keys`, very negative where not; null where each sees all. */
+function maskOf(block: TokenBlock, keys: Places, window: number | null): tf.Tensor2D | null {
+  const { batch, length } = block;
+  const mask = new Float32Array(batch * length * keys.length);
+  let isNeeded = false;
+  for (let row = 0; row < batch; row++) {
+    const first = keys.batch === 1 ? 0 : row * keys.length;
+    for (let token = 0; token < length; token++) {
+      const at = row * length + token;
+      const [position, segment] = [block.positions[at]!, block.segments[at]!];
+      // What nobody sees may look at anything.
+      if (segment < 0) continue;
+      for (let key = 0; key < keys.length; key++) {
+        const other = keys.segments[first + key]!;
+        const distance = position - keys.positions[first + key]!;
+        const isSeen =
+          (other === 0 || other === segment) && distance >= 0 && (window === null || distance < window);
+        if (isSeen) continue;
+        isNeeded = true;
+        mask[at * keys.length + key] = unseen;
+      }
+    }
+  }
+  return isNeeded ? tf.tensor2d(mask, [batch, length * keys.length]) : null;
+}
+
+function checkPositions({ positions, segments }: TokenBlock, { contextLength }: DecoderDescription): void {
+  const at = positions.findIndex((position, index) => segments[index]! >= 0 && position >= contextLength);
+  if (at === -1) return;
+  throw new PeriodicEvalError({
+    code: "model",
+    where: "token positions",
+    got: `position ${positions[at]}`,
+    expected: `positions from 0 to ${contextLength - 1}`,
+    fix: "Cut sequences to the model's context.",
+  });
+}
