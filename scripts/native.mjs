@@ -326,7 +326,13 @@ function main() {
     writeFileSync(stamp, library.libraries.join("\n"));
   });
   link();
-  check();
+  try {
+    check();
+  } catch (error) {
+    // Tests run on what is there: nothing that does not work may stay.
+    rmSync(installed);
+    throw error;
+  }
 }
 
 try {
