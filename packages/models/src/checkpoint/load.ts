@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { checkKeys } from "@periodic-eval/core";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
@@ -7,32 +6,44 @@ import { listWeights, mapWeights, weightSpecs, type WeightSpec } from "../decode
 import type { HuggingFaceConfig } from "../families/config.ts";
 import type { Family } from "../families/family.ts";
 import { familyOf } from "../families/registry.ts";
+import { failure } from "../folder/failure.ts";
+import { readJsonObject } from "../folder/read-file.ts";
+import type { DownloadProgress } from "../hub/fetch-model.ts";
+import { modelFolder } from "../hub/model-folder.ts";
 import { checkDropout, createModel, type CheckpointLM } from "./model.ts";
-import { failure, openTensors, type CheckpointTensors } from "./tensors.ts";
+import { openTensors, type CheckpointTensors } from "./tensors.ts";
 
 export interface LoadOptions {
   /** Probability in [0, 1) of dropping what enters the residual stream, in training; 0 by default. */
   readonly dropout?: number;
   /** Name of the configuration in the folder; `config.json` by default. */
   readonly configFile?: string;
+  /** Told how far a file is that has to be fetched from the hub. */
+  readonly onDownload?: (progress: DownloadProgress) => void;
 }
 
-const known = { dropout: true, configFile: true } as const satisfies Record<keyof LoadOptions, true>;
+const known = { dropout: true, configFile: true, onDownload: true } as const satisfies Record<
+  keyof LoadOptions,
+  true
+>;
 
 /**
- * A model from a Hugging Face folder: `config.json` (of transformers 4 or 5) and safetensors, in shards or whole. Weights
+ * A model from a Hugging Face folder, or of its hub as `owner/name` or `owner/name@revision` (a local folder of that name
+ * comes first): `config.json` (of transformers 4 or 5) and safetensors, in shards or whole. What is fetched lies in the
+ * cache of huggingface_hub, by HF_HOME and HF_HUB_CACHE, and is not asked for again; HF_TOKEN opens gated models. Weights
  * are held in float32, as TensorFlow.js has no shorter floats: f16 and bf16 are widened, f64 is narrowed. The backend must
  * be set (`useBackend`). The caller disposes the model.
  *
  * Throws a `model` error that names place, got, expected and fix: an option or family that is not supported; a missing,
- * unknown or wrongly shaped tensor; a damaged file. A `config` error for a wrong option of the call.
+ * unknown or wrongly shaped tensor; a damaged file; a model that cannot be fetched. A `config` error for a wrong option of the call.
  */
-export async function loadCausalLM(folder: string, options: LoadOptions = {}): Promise<CheckpointLM> {
+export async function loadCausalLM(source: string, options: LoadOptions = {}): Promise<CheckpointLM> {
   checkKeys("loadCausalLM", options, Object.keys(known));
-  const { dropout = 0, configFile = "config.json" } = options;
+  const { dropout = 0, configFile = "config.json", onDownload } = options;
   checkDropout(dropout);
+  const folder = await modelFolder(source, { need: "model", configFile, ...(onDownload && { onDownload }) });
   const path = join(folder, configFile);
-  const config = await readConfig(path);
+  const config = await readConfig(folder, configFile);
   const family = familyOf(config, path);
   const description = family.describe(config, path);
   const specs = weightSpecs(description, family.names);
@@ -88,14 +99,9 @@ function checkTensors(
   }
 }
 
-async function readConfig(path: string): Promise<HuggingFaceConfig> {
+async function readConfig(folder: string, name: string): Promise<HuggingFaceConfig> {
   const fix = "Point to a folder with a model in Hugging Face's form.";
-  try {
-    const config: unknown = JSON.parse(await readFile(path, "utf8"));
-    if (typeof config === "object" && config !== null && !Array.isArray(config))
-      return config as HuggingFaceConfig;
-  } catch (cause) {
-    throw failure(path, (cause as Error).message, "a JSON object", fix, cause);
-  }
-  throw failure(path, "no object", "a JSON object", fix);
+  const config = await readJsonObject(folder, name, fix);
+  if (config === null) throw failure(join(folder, name), "no such file", "a JSON object", fix);
+  return config;
 }

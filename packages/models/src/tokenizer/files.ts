@@ -1,6 +1,6 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { readText } from "../folder/read-file.ts";
 
 export interface TokenizerConfig {
   readonly tokenizer_class?: string;
@@ -47,7 +47,7 @@ export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles
       "special_tokens_map.json",
       "generation_config.json",
       "chat_template.jinja",
-    ].map((name) => readIfThere(join(folder, name))),
+    ].map((name) => readText(folder, name)),
   );
   if (tokenizerText == null) {
     throw new PeriodicEvalError({
@@ -75,23 +75,6 @@ export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles
     // Of the generation file only what is read: how replies are sampled, each evaluation says itself.
     identity: JSON.stringify([tokenizerText, configText, mapText, templateText, eosIds]),
   };
-}
-
-async function readIfThere(path: string): Promise<string | null> {
-  try {
-    return await readFile(path, "utf8");
-  } catch (cause) {
-    const { code, message } = cause as NodeJS.ErrnoException;
-    if (code === "ENOENT") return null;
-    throw new PeriodicEvalError({
-      code: "model",
-      where: path,
-      got: code ?? message,
-      expected: "a readable file",
-      fix: "Check that it is a file, and its permissions.",
-      cause,
-    });
-  }
 }
 
 function parse<T>(text: string, where: string): T {
