@@ -10,6 +10,7 @@ import { failure } from "../folder/failure.ts";
 import { readJsonObject } from "../folder/read-file.ts";
 import type { DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";
+import { checkSizes } from "./check-sizes.ts";
 import { checkDropout, createModel, type CheckpointLM } from "./model.ts";
 import { openTensors, type CheckpointTensors } from "./tensors.ts";
 
@@ -45,10 +46,11 @@ export async function loadCausalLM(source: string, options: LoadOptions = {}): P
   const path = join(folder, configFile);
   const config = await readConfig(folder, configFile);
   const family = familyOf(config, path);
-  const description = family.describe(config, path);
-  const specs = weightSpecs(description, family.names);
   const tensors = await openTensors(folder);
   try {
+    checkSizes(config, path, tensors);
+    const description = family.describe(config, path);
+    const specs = weightSpecs(description, family.names);
     checkTensors(folder, listWeights(specs), tensors, family);
     const live = await readWeights(listWeights(specs), tensors);
     const weights = mapWeights(specs, ({ name }) => live.get(name)!);

@@ -5,6 +5,9 @@ import { failure } from "./failure.ts";
 /** The largest of the texts, vocabularies of a million tokens, take 40 MB. */
 const maxTextBytes = 256_000_000;
 
+/** What nests deeper exhausts the stack of whoever walks it. */
+const maxDepth = 200;
+
 /** Where the cache of the hub keeps what its snapshots link to. */
 const hubBlob = /[\\/]models--[^\\/]+[\\/]blobs[\\/][0-9a-f]+$/;
 
@@ -70,6 +73,7 @@ export async function readJsonObject(
 
 /** @param where names the text in errors */
 export function parseJsonObject(text: string, where: string, fix: string): Readonly<Record<string, unknown>> {
+  if (isDeeperThan(maxDepth, text)) throw failure(where, "deeper nesting", `at most ${maxDepth} levels`, fix);
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -79,4 +83,21 @@ export function parseJsonObject(text: string, where: string, fix: string): Reado
   if (typeof value === "object" && value !== null && !Array.isArray(value))
     return value as Record<string, unknown>;
   throw failure(where, Array.isArray(value) ? "a list" : String(value), "a JSON object", fix);
+}
+
+function isDeeperThan(limit: number, json: string): boolean {
+  let level = 0;
+  let inText = false;
+  for (let i = 0; i < json.length; i++) {
+    const sign = json[i];
+    if (inText) {
+      if (sign === "\\") i += 1;
+      else if (sign === '"') inText = false;
+    } else if (sign === '"') inText = true;
+    else if (sign === "{" || sign === "[") {
+      level += 1;
+      if (level > limit) return true;
+    } else if (sign === "}" || sign === "]") level -= 1;
+  }
+  return false;
 }

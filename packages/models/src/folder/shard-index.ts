@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { failure } from "./failure.ts";
+import { failure, shown } from "./failure.ts";
 import { readJsonObject } from "./read-file.ts";
 
 /** The file of a checkpoint in one piece. */
@@ -24,7 +24,7 @@ export async function readShardIndex(folder: string): Promise<ShardIndex | null>
   for (const [tensor, name] of Object.entries(map as Readonly<Record<string, unknown>>)) {
     // A path in an index could name any file of the machine.
     if (typeof name !== "string" || !/^\w[\w.-]*\.safetensors$/.test(name)) {
-      const got = JSON.stringify(name);
+      const got = shown(name);
       throw failure(`${path}, ${tensor}`, got, "a plain name that ends in .safetensors", wholeCheckpoint);
     }
     index.set(tensor, name);

@@ -1,6 +1,7 @@
 import {
   checkKeys,
   checkWord,
+  messageOf,
   PeriodicEvalError,
   type ChatEnding,
   type Prompt,
@@ -11,10 +12,11 @@ import {
 import { tokenByteRanges } from "./align.ts";
 import { chatRenderer, type RenderedChat } from "./chat.ts";
 import { openCodec, type Codec, type Pipeline } from "./codec.ts";
+import { failure } from "../folder/failure.ts";
 import type { DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";
 import { readTokenizerFiles, type TokenizerFiles } from "./files.ts";
-import { compileTemplate } from "./template.ts";
+import { compileTemplate, type ChatTemplate } from "./template.ts";
 
 export interface LoadTokenizerOptions {
   /** Which pipeline a Llama-2 style folder gets. Default `"transformers"`: as transformers 5 loads it. */
@@ -40,10 +42,7 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
   const files = await readTokenizerFiles(folder);
   const codec = await openCodec(files, pipeline);
   const where = `the chat template of ${folder}`;
-  const renderChat =
-    files.chatTemplate === null
-      ? null
-      : chatRenderer(await compileTemplate(files.chatTemplate, files.specialTokens), where);
+  const renderChat = files.chatTemplate === null ? null : chatRenderer(await compile(files, where), where);
 
   const render = (prompt: Prompt, ending: ChatEnding): RenderedPrompt => {
     if ("ids" in prompt) return { text: null, ids: prompt.ids, assistantMask: null };
@@ -71,6 +70,18 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
     decode: (ids, { specialTokens = true } = {}) => codec.decode(ids, specialTokens),
     render: (prompt, { ending = "generation" } = {}) => render(prompt, ending),
   };
+}
+
+async function compile(
+  { chatTemplate, specialTokens }: TokenizerFiles,
+  where: string,
+): Promise<ChatTemplate> {
+  try {
+    return await compileTemplate(chatTemplate ?? "", specialTokens);
+  } catch (cause) {
+    const fix = "Correct the template, or remove it to ask with plain text.";
+    throw failure(where, `the error "${messageOf(cause)}"`, "a template that compiles", fix, cause);
+  }
 }
 
 /** A token belongs to the assistant if any of its bytes do, as transformers' `return_assistant_tokens_mask`. */
