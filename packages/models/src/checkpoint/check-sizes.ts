@@ -4,8 +4,15 @@ import type { CheckpointTensors } from "./tensors.ts";
 
 const layerKeys = ["num_hidden_layers", "n_layer"];
 const sizeKeys = [
-  ...["vocab_size", "hidden_size", "intermediate_size", "head_dim", "n_embd", "n_inner"],
-  ...["num_attention_heads", "num_key_value_heads", "n_head"],
+  "vocab_size",
+  "hidden_size",
+  "intermediate_size",
+  "head_dim",
+  "num_attention_heads",
+  "num_key_value_heads",
+  "n_embd",
+  "n_inner",
+  "n_head",
 ];
 /** Below this a size costs nothing, and its family says better what is wrong with it. */
 const harmless = 1 << 16;

@@ -9,7 +9,6 @@ import { useBackend } from "../backend/use-backend.ts";
 import { loadCausalLM } from "../checkpoint/load.ts";
 import { loadTokenizer } from "../tokenizer/load.ts";
 import type { DownloadProgress } from "./fetch-model.ts";
-import { parseHubId } from "./hub-id.ts";
 import { filesOf, sha256, startHub, type HubServer } from "./hub-server.test-data.ts";
 
 const world = fileURLToPath(new URL("../../../cli/assets/micro-world", import.meta.url));
@@ -376,27 +375,6 @@ describe("a hostile hub", () => {
     expect((await failureOf(load("owner/world"))).message).toContain("expected a size and a hash");
     expect(await readdir(cache)).toEqual([]);
   });
-});
-
-it("reads names as the hub takes them", () => {
-  expect(parseHubId("HuggingFaceTB/SmolLM2-135M")).toEqual({
-    name: "HuggingFaceTB/SmolLM2-135M",
-    revision: "main",
-  });
-  expect(parseHubId("a_b/c.d@refs/pr/3")).toEqual({ name: "a_b/c.d", revision: "refs/pr/3" });
-  for (const text of [
-    "a",
-    "a/b/c",
-    "a//b",
-    "a/b@",
-    "a/b@.x",
-    "a/b@x/../y",
-    "a--b/c",
-    "a/b.",
-    "a b/c",
-    "a/b\n",
-  ])
-    expect(parseHubId(text), text).toBe(null);
 });
 
 it("loads no library of the hub for a local folder", () => {

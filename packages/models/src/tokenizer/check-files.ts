@@ -1,5 +1,26 @@
 import { failure, shown } from "../folder/failure.ts";
-import type { TokenizerConfig, TokenizerJson } from "./files.ts";
+
+export interface TokenizerConfig {
+  readonly tokenizer_class?: string;
+  readonly legacy?: boolean | null;
+  readonly add_prefix_space?: boolean | null;
+  readonly clean_up_tokenization_spaces?: boolean | null;
+  readonly chat_template?: string | readonly { readonly name: string; readonly template: string }[];
+  readonly [key: string]: unknown;
+}
+
+/** The parts of a `tokenizer.json` that are looked at here; the library reads the rest. */
+export interface TokenizerJson {
+  readonly normalizer: unknown;
+  readonly pre_tokenizer: unknown;
+  readonly decoder: unknown;
+  readonly added_tokens: readonly {
+    readonly id: number;
+    readonly content: string;
+    readonly special: boolean;
+  }[];
+  readonly [key: string]: unknown;
+}
 
 /** Far above every tokenizer there is: ids are places in tables. */
 const maxId = 1 << 24;

@@ -2,7 +2,8 @@ import { join } from "node:path";
 import { messageOf } from "@periodic-eval/core";
 import type { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { failure } from "../folder/failure.ts";
-import type { TokenizerConfig, TokenizerFiles, TokenizerJson } from "./files.ts";
+import type { TokenizerConfig, TokenizerJson } from "./check-files.ts";
+import type { TokenizerFiles } from "./files.ts";
 
 /**
  * Which pipeline a Llama-2 style folder gets.

@@ -1,29 +1,13 @@
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { checkConfig, checkEosIds, checkTokenizer } from "./check-files.ts";
+import {
+  checkConfig,
+  checkEosIds,
+  checkTokenizer,
+  type TokenizerConfig,
+  type TokenizerJson,
+} from "./check-files.ts";
 import { parseJsonObject, readText } from "../folder/read-file.ts";
-
-export interface TokenizerConfig {
-  readonly tokenizer_class?: string;
-  readonly legacy?: boolean | null;
-  readonly add_prefix_space?: boolean | null;
-  readonly clean_up_tokenization_spaces?: boolean | null;
-  readonly chat_template?: string | readonly { readonly name: string; readonly template: string }[];
-  readonly [key: string]: unknown;
-}
-
-/** The parts of a `tokenizer.json` that are looked at here; the library reads the rest. */
-export interface TokenizerJson {
-  readonly normalizer: unknown;
-  readonly pre_tokenizer: unknown;
-  readonly decoder: unknown;
-  readonly added_tokens: readonly {
-    readonly id: number;
-    readonly content: string;
-    readonly special: boolean;
-  }[];
-  readonly [key: string]: unknown;
-}
 
 /** A tokenizer's files, parsed, with the texts that they were parsed from. */
 export interface TokenizerFiles {
