@@ -4,11 +4,11 @@ import {
   PeriodicEvalError,
   type Subsample,
 } from "@periodic-eval/core";
-import { loadCausalLM, useBackend } from "@periodic-eval/models";
-import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { useBackend } from "@periodic-eval/models";
 import { runPipeline, type SFTConfig, type SFTResult } from "@periodic-eval/trainers";
 import { onInterrupt } from "./interrupt.ts";
 import { liveLine } from "./live-line.ts";
+import { openModel } from "./open-model.ts";
 import type { Terminal } from "./terminal.ts";
 
 export interface FineTunePhase {
@@ -19,7 +19,7 @@ export interface FineTunePhase {
 }
 
 export interface FineTuneOptions {
-  /** A folder as Hugging Face saves a model. */
+  /** A folder as Hugging Face saves a model, or one of its hub. */
   readonly model: string;
   readonly questions: string;
   readonly method: "letters" | "cloze";
@@ -36,13 +36,12 @@ export interface FineTuneOptions {
 
 /** Trains one phase after the other on the same weights, with capability measured live. Run again, it resumes. */
 export async function fineTune(options: FineTuneOptions, terminal: Terminal): Promise<readonly SFTResult[]> {
-  const { backend, model: folder, runDir, phases, seed } = options;
+  const { backend, model: source, runDir, phases, seed } = options;
   const { name: engine, unusable } = await useBackend(backend === undefined ? {} : { backend });
   for (const { name, reason } of unusable) terminal.err(`${name} is installed and did not start: ${reason}`);
-  const tokenizer = await loadTokenizer(folder);
-  const model = await loadCausalLM(folder);
+  const { model, tokenizer } = await openModel(source, terminal);
   const { signal, stopListening } = onInterrupt();
-  terminal.out(`${folder} on ${engine}; snapshots go to ${runDir}/periodic_eval`);
+  terminal.out(`${source} on ${engine}; snapshots go to ${runDir}/periodic_eval`);
   try {
     const results = await runPipeline(
       phases.map(({ name, dataset, config }) => ({

@@ -6,10 +6,12 @@ import {
   type SystemPrompt,
 } from "@periodic-eval/core";
 import { inMemory } from "@periodic-eval/core/tfjs";
-import { loadCausalLM, useBackend } from "@periodic-eval/models";
-import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { useBackend } from "@periodic-eval/models";
+import { openModel } from "./open-model.ts";
+import type { Terminal } from "./terminal.ts";
 
 export interface CapabilityRequest {
+  /** A folder as Hugging Face saves a model, or one of its hub. */
   readonly model: string;
   readonly questions: string;
   readonly methods: readonly ("letters" | "cloze")[];
@@ -27,11 +29,13 @@ export interface CapabilityResult {
 }
 
 /** Loads a model once and measures it by each method. */
-export async function measureCapability(request: CapabilityRequest): Promise<readonly CapabilityResult[]> {
-  const { model: folder, questions, methods, subsample, system, backend } = request;
+export async function measureCapability(
+  request: CapabilityRequest,
+  terminal: Terminal,
+): Promise<readonly CapabilityResult[]> {
+  const { model: source, questions, methods, subsample, system, backend } = request;
   const { name: engine } = await useBackend(backend === undefined ? {} : { backend });
-  const tokenizer = await loadTokenizer(folder);
-  const model = await loadCausalLM(folder);
+  const { model, tokenizer } = await openModel(source, terminal);
   try {
     const results: CapabilityResult[] = [];
     for (const method of methods) {

@@ -1,5 +1,12 @@
 import { InvalidArgumentError, Option } from "commander";
 
+/** Which model, said alike by every command that loads one. */
+export const modelOption = (): Option =>
+  new Option(
+    "--model <folder>",
+    "a folder as Hugging Face saves a model, or one of its hub: owner/name or owner/name@revision",
+  ).makeOptionMandatory();
+
 /** Which engine runs, said alike by every command that runs one. */
 export const backendOption = (): Option =>
   new Option(

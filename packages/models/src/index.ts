@@ -5,4 +5,5 @@ export { loadCausalLM, type LoadOptions } from "./checkpoint/load.ts";
 export type { CheckpointLM } from "./checkpoint/model.ts";
 export type { SaveOptions } from "./checkpoint/save.ts";
 export type { HuggingFaceConfig } from "./families/config.ts";
+export type { DownloadProgress } from "./hub/fetch-model.ts";
 export { supportedModelTypes } from "./families/registry.ts";

@@ -1,5 +1,6 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { cut, damaged, shown } from "./damaged.ts";
 import { bytesPerElement, dtypes, isDType, type DType } from "./dtypes.ts";
+import { isObject, parseHeaderText } from "./header-text.ts";
 
 /** The reference implementation's own limit, so that a hostile length cannot ask for all memory. */
 export const maxHeaderBytes = 100_000_000;
@@ -32,7 +33,7 @@ export function parseHeader(
   json: string,
   { dataOffset, fileBytes, where }: { dataOffset: number; fileBytes: number; where: string },
 ): SafetensorsHeader {
-  const entries = Object.entries(parseObject(json, where));
+  const entries = Object.entries(parseHeaderText(json, where));
   const metadata = parseMetadata(entries.find(([name]) => name === "__metadata__")?.[1], where);
   const tensors = entries
     .filter(([name]) => name !== "__metadata__")
@@ -42,7 +43,7 @@ export function parseHeader(
   for (const tensor of tensors) {
     if (tensor.offset !== end) {
       throw damaged(
-        `${where}, tensor ${tensor.name}`,
+        `${where}, tensor ${cut(tensor.name)}`,
         `data that begins at byte ${tensor.offset - dataOffset}`,
         `byte ${end - dataOffset}, where the tensor before it ends (no gap, no overlap)`,
       );
@@ -55,22 +56,6 @@ export function parseHeader(
   return { tensors: new Map(tensors.map((tensor) => [tensor.name, tensor])), metadata };
 }
 
-export function damaged(where: string, got: string, expected: string, cause?: unknown): PeriodicEvalError {
-  const fix = "Fetch or write the file anew: it is cut short, damaged or no safetensors file.";
-  return new PeriodicEvalError({ code: "model", where, got, expected, fix, cause });
-}
-
-function parseObject(json: string, where: string): Record<string, unknown> {
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch (cause) {
-    throw damaged(where, `a header that is no JSON (${(cause as Error).message})`, "a JSON object", cause);
-  }
-  if (!isObject(value)) throw damaged(where, "a header that is no JSON object", "a JSON object");
-  return value;
-}
-
 function parseMetadata(value: unknown, where: string): Readonly<Record<string, string>> {
   if (value === undefined || value === null) return {};
   if (!isObject(value) || !Object.values(value).every((text) => typeof text === "string")) {
@@ -80,25 +65,20 @@ function parseMetadata(value: unknown, where: string): Readonly<Record<string, s
 }
 
 function parseTensor(name: string, entry: unknown, dataOffset: number, file: string): TensorInfo {
-  const where = `${file}, tensor ${name}`;
-  if (!isObject(entry))
-    throw damaged(where, JSON.stringify(entry), "an object with dtype, shape, data_offsets");
+  const where = `${file}, tensor ${cut(name)}`;
+  if (!isObject(entry)) throw damaged(where, shown(entry), "an object with dtype, shape, data_offsets");
   const { dtype, shape, data_offsets: offsets } = entry;
-  if (!isDType(dtype)) throw damaged(where, `dtype ${JSON.stringify(dtype)}`, `one of ${dtypes.join(", ")}`);
-  if (!isListOfSizes(shape)) throw damaged(where, `shape ${JSON.stringify(shape)}`, "sizes of 0 or more");
+  if (!isDType(dtype)) throw damaged(where, `dtype ${shown(dtype)}`, `one of ${dtypes.join(", ")}`);
+  if (!isListOfSizes(shape)) throw damaged(where, `shape ${shown(shape)}`, "sizes of 0 or more");
   if (!isListOfSizes(offsets) || offsets.length !== 2 || offsets[1]! < offsets[0]!) {
-    throw damaged(where, `data_offsets ${JSON.stringify(offsets)}`, "[begin, end] with 0 ≤ begin ≤ end");
+    throw damaged(where, `data_offsets ${shown(offsets)}`, "[begin, end] with 0 ≤ begin ≤ end");
   }
   const byteLength = shape.reduce((product, size) => product * size, bytesPerElement(dtype));
   const [begin, end] = offsets as [number, number];
   if (end - begin !== byteLength) {
-    throw damaged(where, `${end - begin} bytes`, `${byteLength}, as ${dtype} [${shape.join(", ")}] takes`);
+    throw damaged(where, `${end - begin} bytes`, `${byteLength}, as ${dtype} ${shown(shape)} takes`);
   }
   return { name, dtype, shape, offset: dataOffset + begin, byteLength };
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function isListOfSizes(value: unknown): value is number[] {

@@ -1,7 +1,8 @@
 import { open, type FileHandle } from "node:fs/promises";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { valuesOf, type TensorValues } from "./dtypes.ts";
-import { damaged, maxHeaderBytes, parseHeader, type SafetensorsHeader } from "./header.ts";
+import { cut, damaged } from "./damaged.ts";
+import { maxHeaderBytes, parseHeader, type SafetensorsHeader } from "./header.ts";
 
 export interface SafetensorsFile extends SafetensorsHeader {
   readonly path: string;
@@ -28,7 +29,7 @@ export async function openSafetensors(path: string): Promise<SafetensorsFile> {
       async read(name) {
         const info = header.tensors.get(name);
         if (info === undefined) throw unknownTensor(path, name, header);
-        const bytes = await readExactly(handle, info.offset, info.byteLength, `${path}, tensor ${name}`);
+        const bytes = await readExactly(handle, info.offset, info.byteLength, `${path}, tensor ${cut(name)}`);
         return valuesOf(info.dtype, bytes);
       },
       close: () => handle.close(),
@@ -40,7 +41,9 @@ export async function openSafetensors(path: string): Promise<SafetensorsFile> {
 }
 
 async function readHeader(handle: FileHandle, path: string): Promise<SafetensorsHeader> {
-  const fileBytes = (await handle.stat()).size;
+  const stat = await handle.stat();
+  if (!stat.isFile()) throw damaged(path, "a folder or device", "a file");
+  const fileBytes = stat.size;
   if (fileBytes < 8) throw damaged(path, `a file of ${fileBytes} bytes`, "8 bytes of header length first");
   const length = new DataView(await readExactly(handle, 0, 8, path)).getBigUint64(0, true);
   const largest = Math.min(maxHeaderBytes, fileBytes - 8);
@@ -66,16 +69,27 @@ async function readExactly(
   length: number,
   where: string,
 ): Promise<ArrayBuffer> {
-  const bytes = new Uint8Array(length);
+  const bytes = allocate(length, where);
   let done = 0;
   // One system call reads 2 GiB at most.
   while (done < length) {
     const step = Math.min(length - done, 1 << 30);
-    const { bytesRead } = await handle.read(bytes, done, step, position + done);
+    const { bytesRead } = await handle.read(bytes, done, step, position + done).catch((cause: unknown) => {
+      throw damaged(where, (cause as Error).message, "bytes that can be read", cause);
+    });
     if (bytesRead === 0) throw damaged(where, `${done} bytes`, `${length} bytes from byte ${position}`);
     done += bytesRead;
   }
   return bytes.buffer;
+}
+
+/** A file with holes can say that it is larger than any memory. */
+function allocate(length: number, where: string): Uint8Array<ArrayBuffer> {
+  try {
+    return new Uint8Array(length);
+  } catch (cause) {
+    throw damaged(where, `${length} bytes`, "what memory can hold", cause);
+  }
 }
 
 async function openFile(path: string): Promise<FileHandle> {
@@ -97,7 +111,7 @@ function unknownTensor(path: string, name: string, header: SafetensorsHeader): P
   return new PeriodicEvalError({
     code: "model",
     where: path,
-    got: `the name ${name}`,
+    got: `the name ${cut(name)}`,
     expected: `one of its ${header.tensors.size} tensors`,
     fix: "Read the names from `tensors`.",
   });

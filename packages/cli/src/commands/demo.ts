@@ -19,7 +19,11 @@ export function addDemo(program: Command, terminal: Terminal): void {
     .command("demo")
     .description("fine-tune the embedded model in two phases, measure it live, and draw the page")
     .option("--run-dir <folder>", "where the run goes (default: runs/demo-<UTC time>)")
-    .option("--model <folder>", "another model, as Hugging Face saves it", microWorld())
+    .option(
+      "--model <folder>",
+      "another model: a folder, or one of the Hugging Face hub, owner/name",
+      microWorld(),
+    )
     .option("--seed <number>", "of shuffling and measuring", wholeNumber(0), 42)
     .option("--steps <number>", "optimizer steps of each phase", wholeNumber(1), 80)
     .addOption(backendOption())

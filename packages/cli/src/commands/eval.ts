@@ -1,6 +1,6 @@
 import type { SystemPrompt } from "@periodic-eval/core";
 import type { Command } from "commander";
-import { backendOption, listOf, subsampleSeedOption, wholeNumber } from "../options.ts";
+import { backendOption, listOf, modelOption, subsampleSeedOption, wholeNumber } from "../options.ts";
 import type { Terminal } from "../terminal.ts";
 
 interface EvalOptions {
@@ -14,12 +14,12 @@ interface EvalOptions {
   readonly json: boolean;
 }
 
-/** `eval`: capability of a model folder, once, without training. */
+/** `eval`: capability of a model, once, without training. */
 export function addEval(program: Command, terminal: Terminal): void {
   program
     .command("eval")
     .description("measure the capability of a model, without training")
-    .requiredOption("--model <folder>", "the model, as Hugging Face saves it")
+    .addOption(modelOption())
     .requiredOption("--questions <file>", "ARC-format questions, JSONL")
     .option("--method <names>", "letters, cloze, or both with a comma", listOf(["letters", "cloze"]), [
       "letters",
@@ -40,14 +40,17 @@ async function evaluate(options: EvalOptions, terminal: Terminal): Promise<void>
   const { measureCapability } = await import("../measure-capability.ts");
   const { capabilityTable, capabilityJson } = await import("../capability-output.ts");
   const { model, questions, method, limit, system, subsampleSeed, backend, json } = options;
-  const results = await measureCapability({
-    model,
-    questions,
-    methods: method,
-    subsample: limit === undefined ? null : { n: limit, seed: subsampleSeed },
-    system: systemPrompt(system),
-    ...(backend !== undefined && { backend }),
-  });
+  const results = await measureCapability(
+    {
+      model,
+      questions,
+      methods: method,
+      subsample: limit === undefined ? null : { n: limit, seed: subsampleSeed },
+      system: systemPrompt(system),
+      ...(backend !== undefined && { backend }),
+    },
+    terminal,
+  );
   terminal.out(json ? capabilityJson(results) : capabilityTable(results, terminal.colours));
 }
 

@@ -1,5 +1,5 @@
 import { Option, type Command } from "commander";
-import { backendOption, positiveNumber, subsampleSeedOption, wholeNumber } from "../options.ts";
+import { backendOption, modelOption, positiveNumber, subsampleSeedOption, wholeNumber } from "../options.ts";
 import { beside, type Terminal } from "../terminal.ts";
 
 interface TrainOptions {
@@ -23,12 +23,12 @@ interface TrainOptions {
   readonly json: boolean;
 }
 
-/** `train`: supervised fine-tuning of any model folder with capability measured live. */
+/** `train`: supervised fine-tuning of any model with capability measured live. */
 export function addTrain(program: Command, terminal: Terminal): void {
   program
     .command("train")
     .description("fine-tune a model on conversations with capability measured live; run again to resume")
-    .requiredOption("--model <folder>", "the model, as Hugging Face saves it")
+    .addOption(modelOption())
     .requiredOption("--data <file>", "conversations, JSONL")
     .requiredOption("--questions <file>", "ARC-format questions, JSONL")
     .requiredOption("--run-dir <folder>", "where snapshots and checkpoints go")

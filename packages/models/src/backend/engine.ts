@@ -6,6 +6,8 @@ export interface Engine {
   readonly backend: string;
   /** The npm packages that it needs. */
   readonly packages: readonly string[];
+  /** The command that makes it work, where that is not to install these packages. */
+  readonly command?: string;
   /** Imports the packages, which registers the backend. Throws where one is missing or does not load. */
   load(): Promise<void>;
 }

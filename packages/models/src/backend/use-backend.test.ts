@@ -35,4 +35,23 @@ describe("useBackend", () => {
       /PERIODIC_EVAL_BACKEND tfjs-node-gpu: got .*Run `npm install @tensorflow\/tfjs-node-gpu`/,
     );
   });
+
+  it("points to the script that makes tfjs-node work, in this repository", async () => {
+    vi.doMock("./engine.ts", async (original) => ({
+      ...(await original<object>()),
+      importOptional: (name: string) =>
+        name.endsWith("tfjs-node")
+          ? Promise.reject(Object.assign(new Error(`no ${name}`), { code: "MODULE_NOT_FOUND" }))
+          : import(name),
+    }));
+    vi.resetModules();
+    try {
+      const { useBackend: fresh } = await import("./use-backend.ts");
+      await expect(fresh({ backend: "tfjs-node" })).rejects.toThrow(
+        "expected the packages @tensorflow/tfjs-node. Run `npm run native`, or choose another backend.",
+      );
+    } finally {
+      vi.doUnmock("./engine.ts");
+    }
+  });
 });

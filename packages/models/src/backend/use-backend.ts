@@ -58,13 +58,13 @@ async function useAsked(asked: string, where: string): Promise<Backend> {
   try {
     return await start(engine, []);
   } catch (cause) {
-    if (!isMissing(cause)) throw notStarted(`${where} ${asked}`, reasonOf(cause), cause);
+    if (!isMissing(cause)) throw notStarted(`${where} ${asked}`, reasonOf(cause), engine, cause);
     throw new PeriodicEvalError({
       code: "config",
       where: `${where} ${asked}`,
       got: reasonOf(cause),
       expected: `the packages ${engine.packages.join(" and ")}`,
-      fix: `Run \`npm install ${engine.packages.join(" ")}\`, or choose another backend.`,
+      fix: `Run \`${engine.command ?? `npm install ${engine.packages.join(" ")}`}\`, or choose another backend.`,
       cause,
     });
   }
@@ -79,7 +79,8 @@ async function start(engine: Engine, unusable: Backend["unusable"]): Promise<Bac
 
 const reasonOf = (error: unknown): string => messageOf(error).split("\n", 1)[0]!;
 
-function notStarted(where: string, got: string, cause?: unknown): PeriodicEvalError {
-  const fix = "Reinstall its packages, or choose another backend: `wasm` comes with this package.";
+function notStarted(where: string, got: string, engine?: Engine, cause?: unknown): PeriodicEvalError {
+  const remedy = engine?.command === undefined ? "Reinstall its packages" : `Run \`${engine.command}\``;
+  const fix = `${remedy}, or choose another backend: \`wasm\` comes with this package.`;
   return new PeriodicEvalError({ code: "config", where, got, expected: "an engine that starts", fix, cause });
 }

@@ -239,11 +239,11 @@ describe("a folder that is not as it should be", () => {
   }
 
   it("without a configuration, or with a damaged one", async () => {
-    await refused(/config\.json: got ENOENT/);
+    await refused(/config\.json: got no such file/);
     await writeFile(join(folder, "config.json"), '{"model_type": ');
     await refused(/expected a JSON object/);
     await writeFile(join(folder, "config.json"), "[]");
-    await refused(/got no object/);
+    await refused(/got a list/);
     await writeFile(join(folder, "config.json"), JSON.stringify(tinyConfig));
     await refused(/model\.safetensors: got ENOENT/);
   });

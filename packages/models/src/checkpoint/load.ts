@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { checkKeys } from "@periodic-eval/core";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
@@ -15,8 +14,13 @@ import type { Family } from "../families/family.ts";
 import { withoutPrefix } from "../families/names.ts";
 import type { DecoderDescription } from "../decoder/description.ts";
 import { familyOf } from "../families/registry.ts";
+import { failure } from "../folder/failure.ts";
+import { readJsonObject } from "../folder/read-file.ts";
+import type { DownloadProgress } from "../hub/fetch-model.ts";
+import { modelFolder } from "../hub/model-folder.ts";
+import { checkSizes } from "./check-sizes.ts";
 import { checkDropout, createModel, type CheckpointLM } from "./model.ts";
-import { failure, openTensors, type CheckpointTensors } from "./tensors.ts";
+import { openTensors, type CheckpointTensors } from "./tensors.ts";
 
 export interface LoadOptions {
   /**
@@ -26,28 +30,37 @@ export interface LoadOptions {
   readonly dropout?: number;
   /** Name of the configuration in the folder; `config.json` by default. */
   readonly configFile?: string;
+  /** Told how far a file is that has to be fetched from the hub. */
+  readonly onDownload?: (progress: DownloadProgress) => void;
 }
 
-const known = { dropout: true, configFile: true } as const satisfies Record<keyof LoadOptions, true>;
+const known = { dropout: true, configFile: true, onDownload: true } as const satisfies Record<
+  keyof LoadOptions,
+  true
+>;
 
 /**
- * A model from a Hugging Face folder: `config.json` (of transformers 4 or 5) and safetensors, in shards or whole. Weights
+ * A model from a Hugging Face folder, or of its hub as `owner/name` or `owner/name@revision` (a local folder of that name
+ * comes first): `config.json` (of transformers 4 or 5) and safetensors, in shards or whole. What is fetched lies in the
+ * cache of huggingface_hub, by HF_HOME and HF_HUB_CACHE, and is not asked for again; HF_TOKEN opens gated models. Weights
  * are held in float32, as TensorFlow.js has no shorter floats: f16 and bf16 are widened, f64 is narrowed. The backend must
  * be set (`useBackend`). The caller disposes the model.
  *
  * Throws a `model` error that names place, got, expected and fix: an option or family that is not supported; a missing,
- * unknown or wrongly shaped tensor; a damaged file. A `config` error for a wrong option of the call.
+ * unknown or wrongly shaped tensor; a damaged file; a model that cannot be fetched. A `config` error for a wrong option of the call.
  */
-export async function loadCausalLM(folder: string, options: LoadOptions = {}): Promise<CheckpointLM> {
+export async function loadCausalLM(source: string, options: LoadOptions = {}): Promise<CheckpointLM> {
   checkKeys("loadCausalLM", options, Object.keys(known));
-  const { dropout = 0, configFile = "config.json" } = options;
+  const { dropout = 0, configFile = "config.json", onDownload } = options;
   checkDropout(dropout);
+  const folder = await modelFolder(source, { need: "model", configFile, ...(onDownload && { onDownload }) });
   const path = join(folder, configFile);
-  const config = await readConfig(path);
+  const config = await readConfig(folder, configFile);
   const family = familyOf(config, path);
-  const described = family.describe(config, path);
   const tensors = await openTensors(folder);
   try {
+    checkSizes(config, path, tensors);
+    const described = family.describe(config, path);
     const names = namesIn(tensors, family);
     const description = await withHeadOf(tensors, described, names);
     const specs = weightSpecs(description, names);
@@ -127,14 +140,9 @@ function checkTensors(
   }
 }
 
-async function readConfig(path: string): Promise<HuggingFaceConfig> {
+async function readConfig(folder: string, name: string): Promise<HuggingFaceConfig> {
   const fix = "Point to a folder with a model in Hugging Face's form.";
-  try {
-    const config: unknown = JSON.parse(await readFile(path, "utf8"));
-    if (typeof config === "object" && config !== null && !Array.isArray(config))
-      return config as HuggingFaceConfig;
-  } catch (cause) {
-    throw failure(path, (cause as Error).message, "a JSON object", fix, cause);
-  }
-  throw failure(path, "no object", "a JSON object", fix);
+  const config = await readJsonObject(folder, name, fix);
+  if (config === null) throw failure(join(folder, name), "no such file", "a JSON object", fix);
+  return config;
 }

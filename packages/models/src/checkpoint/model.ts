@@ -2,11 +2,12 @@ import { basename, resolve } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { createDecoder, type DecoderParts, type LiveDecoder } from "../decoder/causal-lm.ts";
 import type { HuggingFaceConfig } from "../families/config.ts";
+import { hubNameOf } from "../hub/cache.ts";
 import { saveCheckpoint, type SaveOptions } from "./save.ts";
 
 /** A causal language model from, or in the form of, a Hugging Face checkpoint. */
 export interface CheckpointLM extends LiveDecoder {
-  /** The name of its folder. */
+  /** The name of its folder, or on the hub. */
   readonly name?: string;
   /** `config.json` as it was loaded. */
   readonly config: HuggingFaceConfig;
@@ -29,7 +30,7 @@ export function createModel(parts: ModelParts): CheckpointLM {
   const { config, folder, weights } = parts;
   return {
     ...createDecoder(parts),
-    ...(folder !== null && { name: basename(resolve(folder)) }),
+    ...(folder !== null && { name: hubNameOf(folder) ?? basename(resolve(folder)) }),
     config,
     folder,
     save: (target, options) => saveCheckpoint(target, { config, weights, from: folder }, options),

@@ -7,7 +7,9 @@ import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
 import { listWeights, type Decoder } from "../decoder/weights.ts";
 import type { HuggingFaceConfig } from "../families/config.ts";
-import { removeShards, singleName } from "./tensors.ts";
+import { companions } from "../folder/companions.ts";
+import { pathInFolder } from "../folder/read-file.ts";
+import { removeShards, singleName } from "../folder/shard-index.ts";
 
 export interface SaveOptions {
   /** How weights are written; narrowing rounds to nearest even. `"F32"` by default, which loses nothing. */
@@ -22,10 +24,6 @@ export interface ModelFiles {
 }
 
 const torchNames = { F32: "float32", F16: "float16", BF16: "bfloat16" } as const;
-
-/** Files beside the weights that say how to use the model. */
-const companions =
-  /^(tokenizer.*\.(json|model)|special_tokens_map\.json|added_tokens\.json|vocab\.(json|txt)|merges\.txt|chat_template\.(jinja|json)|generation_config\.json)$/;
 
 /**
  * Writes a model in Hugging Face's form, each file whole, in place of the one that the folder held, shards included.
@@ -67,7 +65,7 @@ function withDtype(config: HuggingFaceConfig, dtype: NonNullable<SaveOptions["dt
 async function copyCompanions(from: string, to: string): Promise<void> {
   const names = (await readdir(from)).filter((name) => companions.test(name));
   for (const name of names) {
-    const bytes = await readFile(join(from, name));
+    const bytes = await readFile(await pathInFolder(from, name));
     await writeWhole(join(to, name), (file) => file.write(bytes));
   }
 }

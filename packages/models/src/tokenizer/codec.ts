@@ -1,5 +1,9 @@
+import { join } from "node:path";
+import { messageOf } from "@periodic-eval/core";
 import type { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
-import type { TokenizerConfig, TokenizerFiles, TokenizerJson } from "./files.ts";
+import { failure } from "../folder/failure.ts";
+import type { TokenizerConfig, TokenizerJson } from "./check-files.ts";
+import type { TokenizerFiles } from "./files.ts";
 
 /**
  * Which pipeline a Llama-2 style folder gets.
@@ -21,30 +25,56 @@ export interface Codec {
   readonly isByteLevel: boolean;
 }
 
+/** Throws a `model` error where the library cannot make a tokenizer of the file; so do its functions for a text. */
 export async function openCodec(
-  { tokenizer: file, config }: TokenizerFiles,
+  { folder, tokenizer: file, config }: TokenizerFiles,
   pipeline: Pipeline,
 ): Promise<Codec> {
   const { Tokenizer } = await import("@huggingface/tokenizers");
   const json = pipeline === "transformers" ? asTransformersLoads(file, config) : file;
-  const tokenizer = new Tokenizer(json, {
-    ...config,
-    // transformers 5 cleans up only where it is asked to; the library's default is the older one.
-    clean_up_tokenization_spaces: config.clean_up_tokenization_spaces ?? false,
+  const where = join(folder, "tokenizer.json");
+  const tokenizer = guarded(where, "a tokenizer that can be built", () => {
+    const built = new Tokenizer(json, {
+      ...config,
+      // transformers 5 cleans up only where it is asked to; the library's default is the older one.
+      clean_up_tokenization_spaces: config.clean_up_tokenization_spaces ?? false,
+    });
+    repairByteFallback(built);
+    // What is wrong in a pipeline often shows only where something goes through it.
+    built.encode("a b");
+    return built;
   });
-  repairByteFallback(tokenizer);
-  const vocab = tokenizer.get_vocab();
+  let largest = -1;
+  for (const id of tokenizer.get_vocab().values()) largest = Math.max(largest, id);
   return {
-    vocabSize: Math.max(-1, ...vocab.values()) + 1,
-    encode: (text, specialTokens) => tokenizer.encode(text, { add_special_tokens: specialTokens }).ids,
+    vocabSize: largest + 1,
+    encode: (text, specialTokens) =>
+      guarded(where, "a tokenizer that encodes this text", () => {
+        return tokenizer.encode(text, { add_special_tokens: specialTokens }).ids;
+      }),
     decode: (ids, specialTokens) =>
       // The library refuses an empty list.
-      ids.length === 0 ? "" : tokenizer.decode([...ids], { skip_special_tokens: !specialTokens }),
+      ids.length === 0
+        ? ""
+        : guarded(where, "a tokenizer that decodes these ids", () => {
+            return tokenizer.decode([...ids], { skip_special_tokens: !specialTokens });
+          }),
     tokenOf: (id) => tokenizer.id_to_token(id),
     idOf: (token) => tokenizer.token_to_id(token),
     specialIds: new Set(json.added_tokens.filter(({ special }) => special).map(({ id }) => id)),
     isByteLevel: holds(json.decoder, "ByteLevel"),
   };
+}
+
+/** What the library throws says neither whose file it is nor what to do. */
+function guarded<T>(where: string, expected: string, work: () => T): T {
+  try {
+    return work();
+  } catch (cause) {
+    const fix =
+      "Save the tokenizer anew with save_pretrained: this file is damaged, or of a kind that is not supported.";
+    throw failure(where, `the error "${messageOf(cause)}"`, expected, fix, cause);
+  }
 }
 
 /** transformers 5.23, `models/llama/tokenization_llama.py`: vocabulary and merges are kept, the pipeline is built anew. */

@@ -1,28 +1,13 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-
-export interface TokenizerConfig {
-  readonly tokenizer_class?: string;
-  readonly legacy?: boolean | null;
-  readonly add_prefix_space?: boolean | null;
-  readonly clean_up_tokenization_spaces?: boolean | null;
-  readonly chat_template?: string | readonly { readonly name: string; readonly template: string }[];
-  readonly [key: string]: unknown;
-}
-
-/** The parts of a `tokenizer.json` that are looked at here; the library reads the rest. */
-export interface TokenizerJson {
-  readonly normalizer: unknown;
-  readonly pre_tokenizer: unknown;
-  readonly decoder: unknown;
-  readonly added_tokens: readonly {
-    readonly id: number;
-    readonly content: string;
-    readonly special: boolean;
-  }[];
-  readonly [key: string]: unknown;
-}
+import {
+  checkConfig,
+  checkEosIds,
+  checkTokenizer,
+  type TokenizerConfig,
+  type TokenizerJson,
+} from "./check-files.ts";
+import { parseJsonObject, readText } from "../folder/read-file.ts";
 
 /** A tokenizer's files, parsed, with the texts that they were parsed from. */
 export interface TokenizerFiles {
@@ -40,16 +25,14 @@ export interface TokenizerFiles {
 
 /** Reads a Hugging Face tokenizer folder. Only `tokenizer.json` must be there. */
 export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles> {
-  const [tokenizerText, configText, mapText, generationText, templateText] = await Promise.all(
-    [
-      "tokenizer.json",
-      "tokenizer_config.json",
-      "special_tokens_map.json",
-      "generation_config.json",
-      "chat_template.jinja",
-    ].map((name) => readIfThere(join(folder, name))),
-  );
-  if (tokenizerText == null) {
+  const [tokenizerText, configText, mapText, generationText, templateText] = await Promise.all([
+    readText(folder, "tokenizer.json"),
+    readText(folder, "tokenizer_config.json"),
+    readText(folder, "special_tokens_map.json"),
+    readText(folder, "generation_config.json"),
+    readText(folder, "chat_template.jinja"),
+  ]);
+  if (tokenizerText === null) {
     throw new PeriodicEvalError({
       code: "model",
       where: join(folder, "tokenizer.json"),
@@ -58,16 +41,18 @@ export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles
       fix: "Save the tokenizer with save_pretrained, or give a folder that has tokenizer.json.",
     });
   }
-  const config = parse<TokenizerConfig>(configText ?? "{}", join(folder, "tokenizer_config.json"));
-  const map = parse<Record<string, unknown>>(mapText ?? "{}", join(folder, "special_tokens_map.json"));
-  const generation = parse<{ eos_token_id?: number | number[] | null }>(
-    generationText ?? "{}",
-    join(folder, "generation_config.json"),
+  const parsed = (text: string | null, name: string) =>
+    parseJsonObject(text ?? "{}", join(folder, name), "Download or write the file again.");
+  const config = checkConfig(
+    parsed(configText, "tokenizer_config.json"),
+    join(folder, "tokenizer_config.json"),
   );
-  const eosIds = [generation.eos_token_id ?? []].flat();
+  const map = parsed(mapText, "special_tokens_map.json");
+  const generation = parsed(generationText, "generation_config.json");
+  const eosIds = checkEosIds(generation["eos_token_id"], join(folder, "generation_config.json"));
   return {
     folder,
-    tokenizer: parse<TokenizerJson>(tokenizerText, join(folder, "tokenizer.json")),
+    tokenizer: checkTokenizer(parsed(tokenizerText, "tokenizer.json"), join(folder, "tokenizer.json")),
     config,
     specialTokens: specialTokens({ ...map, ...config }),
     chatTemplate: templateText ?? templateOf(config),
@@ -75,38 +60,6 @@ export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles
     // Of the generation file only what is read: how replies are sampled, each evaluation says itself.
     identity: JSON.stringify([tokenizerText, configText, mapText, templateText, eosIds]),
   };
-}
-
-async function readIfThere(path: string): Promise<string | null> {
-  try {
-    return await readFile(path, "utf8");
-  } catch (cause) {
-    const { code, message } = cause as NodeJS.ErrnoException;
-    if (code === "ENOENT") return null;
-    throw new PeriodicEvalError({
-      code: "model",
-      where: path,
-      got: code ?? message,
-      expected: "a readable file",
-      fix: "Check that it is a file, and its permissions.",
-      cause,
-    });
-  }
-}
-
-function parse<T>(text: string, where: string): T {
-  try {
-    return JSON.parse(text) as T;
-  } catch (cause) {
-    throw new PeriodicEvalError({
-      code: "model",
-      where,
-      got: "text that is no JSON",
-      expected: "a JSON object",
-      fix: "Download or write the file again.",
-      cause,
-    });
-  }
 }
 
 function specialTokens(entries: Record<string, unknown>): Record<string, string> {

@@ -1,6 +1,7 @@
 import {
   checkKeys,
   checkWord,
+  messageOf,
   PeriodicEvalError,
   type ChatEnding,
   type Prompt,
@@ -11,33 +12,37 @@ import {
 import { tokenByteRanges } from "./align.ts";
 import { chatRenderer, type RenderedChat } from "./chat.ts";
 import { openCodec, type Codec, type Pipeline } from "./codec.ts";
+import { failure } from "../folder/failure.ts";
+import type { DownloadProgress } from "../hub/fetch-model.ts";
+import { modelFolder } from "../hub/model-folder.ts";
 import { readTokenizerFiles, type TokenizerFiles } from "./files.ts";
-import { compileTemplate } from "./template.ts";
+import { compileTemplate, type ChatTemplate } from "./template.ts";
 
 export interface LoadTokenizerOptions {
   /** Which pipeline a Llama-2 style folder gets. Default `"transformers"`: as transformers 5 loads it. */
   readonly pipeline?: Pipeline;
+  /** Told how far a file is that has to be fetched from the hub. */
+  readonly onDownload?: (progress: DownloadProgress) => void;
 }
 
 /**
- * Opens the tokenizer of a Hugging Face folder: `tokenizer.json`, and where they are there `tokenizer_config.json`,
+ * Opens the tokenizer of a Hugging Face folder, or of a model on its hub (`owner/name` or `owner/name@revision`; a local
+ * folder of that name comes first): `tokenizer.json`, and where they are there `tokenizer_config.json`,
  * `special_tokens_map.json`, `generation_config.json` and `chat_template.jinja`. Encodings, renderings and decodings equal
  * transformers 5.23 (tokenizers 0.23) on the fixtures. Needs no TensorFlow.js.
  *
  * `render` of a chat throws a `PeriodicEvalError` of code `"model"` where the folder has no template, where the template
  * raises (its error is the `cause`), and where `"no_system_block"` or `"continue"` cannot be had from it.
  */
-export async function loadTokenizer(folder: string, options: LoadTokenizerOptions = {}): Promise<Tokenizer> {
-  checkKeys("loadTokenizer", options, ["pipeline"]);
-  const { pipeline = "transformers" } = options;
+export async function loadTokenizer(source: string, options: LoadTokenizerOptions = {}): Promise<Tokenizer> {
+  checkKeys("loadTokenizer", options, ["pipeline", "onDownload"]);
+  const { pipeline = "transformers", onDownload } = options;
   checkWord("loadTokenizer pipeline", pipeline, ["transformers", "tokenizer_json"]);
+  const folder = await modelFolder(source, { need: "tokenizer", ...(onDownload && { onDownload }) });
   const files = await readTokenizerFiles(folder);
   const codec = await openCodec(files, pipeline);
   const where = `the chat template of ${folder}`;
-  const renderChat =
-    files.chatTemplate === null
-      ? null
-      : chatRenderer(await compileTemplate(files.chatTemplate, files.specialTokens), where);
+  const renderChat = files.chatTemplate === null ? null : chatRenderer(await compile(files, where), where);
 
   const render = (prompt: Prompt, ending: ChatEnding): RenderedPrompt => {
     if ("ids" in prompt) return { text: null, ids: prompt.ids, assistantMask: null };
@@ -65,6 +70,18 @@ export async function loadTokenizer(folder: string, options: LoadTokenizerOption
     decode: (ids, { specialTokens = true } = {}) => codec.decode(ids, specialTokens),
     render: (prompt, { ending = "generation" } = {}) => render(prompt, ending),
   };
+}
+
+async function compile(
+  { chatTemplate, specialTokens }: TokenizerFiles,
+  where: string,
+): Promise<ChatTemplate> {
+  try {
+    return await compileTemplate(chatTemplate ?? "", specialTokens);
+  } catch (cause) {
+    const fix = "Correct the template, or remove it to ask with plain text.";
+    throw failure(where, `the error "${messageOf(cause)}"`, "a template that compiles", fix, cause);
+  }
 }
 
 /** A token belongs to the assistant if any of its bytes do, as transformers' `return_assistant_tokens_mask`. */

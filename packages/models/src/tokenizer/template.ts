@@ -1,4 +1,5 @@
 import type { Message } from "@periodic-eval/core";
+import { addLimits, checkText, limitFunctions, type TemplateNode as Node } from "./template-limits.ts";
 
 /** What a template is given besides the messages: `bos_token` and its like. */
 export type TemplateVariables = Readonly<Record<string, string>>;
@@ -11,12 +12,6 @@ export interface TemplateRendering {
 
 export type ChatTemplate = (messages: readonly Message[], addGenerationPrompt: boolean) => TemplateRendering;
 
-/** A node of jinja's syntax tree; its classes are not exported. */
-interface Node {
-  type: string;
-  [field: string]: unknown;
-}
-
 // Noncharacters: never part of a text for interchange, so a message that holds one is the only thing that can confuse them.
 const spanStart = "\uFDD0";
 const spanEnd = "\uFDD1";
@@ -24,6 +19,8 @@ const tagVariable = {
   generation: "periodic_eval_span_start",
   endgeneration: "periodic_eval_span_end",
 } as const;
+/** The longest templates, with tools, have some ten thousand. */
+const maxSource = 1_000_000;
 const equalName = "periodic_eval_equal";
 
 /**
@@ -39,19 +36,23 @@ export async function compileTemplate(source: string, variables: TemplateVariabl
     (_, left: string, tag: keyof typeof tagVariable, right: string) =>
       `{%${left} set ${tagVariable[tag]} = 1 ${right}%}`,
   );
+  if (marked.length > maxSource) throw new Error(`the template has more than ${maxSource} characters`);
   const template = new Template(marked);
   rewrite(template.parsed);
+  addLimits(template.parsed);
   const hasSpans = marked !== source;
 
   return (messages, addGenerationPrompt) => {
     const text = template.render({
       ...variables,
+      ...limitFunctions(),
       [equalName]: equal,
       messages: messages.map((message) => ({ ...message })),
       add_generation_prompt: addGenerationPrompt,
       tools: null,
       documents: null,
     });
+    checkText(text);
     return hasSpans ? readSpans(text) : { text, generated: null };
   };
 }

@@ -1,0 +1,144 @@
+import { mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { useBackend } from "../backend/use-backend.ts";
+import { openedFiles } from "../testing/opened-files.ts";
+import { peakMemory, refusalOf } from "../testing/refusal.ts";
+import { tinyConfig } from "../testing/tiny-config.ts";
+import { createCausalLM } from "./create.ts";
+import { loadCausalLM } from "./load.ts";
+
+vi.mock("node:fs/promises", async (original) => {
+  const { recorded } = await import("../testing/opened-files.ts");
+  return recorded(await original());
+});
+
+let folder = "";
+let peak = 0;
+let tensors = 0;
+beforeAll(async () => {
+  await useBackend({ backend: "cpu" });
+  folder = await mkdtemp(join(tmpdir(), "hostile-"));
+  const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
+  await model.save(folder);
+  model.dispose();
+});
+afterAll(() => rm(folder, { recursive: true }));
+beforeEach(() => {
+  tensors = tf.memory().numTensors;
+  openedFiles.length = 0;
+  peak = peakMemory();
+});
+afterEach(() => {
+  expect(tf.memory().numTensors).toBe(tensors);
+  expect(openedFiles.filter((path) => dirname(path) !== folder)).toEqual([]);
+  expect(peakMemory() - peak).toBeLessThan(600e6);
+});
+
+const config = (content: unknown) =>
+  writeFile(join(folder, "config.json"), typeof content === "string" ? content : JSON.stringify(content));
+const refused = () => refusalOf(() => loadCausalLM(folder));
+
+describe("a config.json that is no configuration", () => {
+  it.each([
+    [""],
+    ["{"],
+    ["null"],
+    ["[]"],
+    ["7"],
+    ['"llama"'],
+    ["{}"],
+    ["NaN"],
+    ["{'model_type': 'llama'}"],
+    ['{"model_type": "llama", "vocab_size": NaN}'],
+    ['{"model_type": "llama", "vocab_size": Infinity}'],
+    ["\uFEFF{}"],
+    [`${"[".repeat(1_000_000)}${"]".repeat(1_000_000)}`],
+    [`{"rope_scaling":${'{"a":'.repeat(10_000)}1${"}".repeat(10_000)}}`],
+  ])("%.40s", async (text) => {
+    await config(text);
+    expect((await refused()).where).toContain("config.json");
+  });
+
+  it("of 300 MB is not read", async () => {
+    await config("{}");
+    await truncate(join(folder, "config.json"), 300e6);
+    expect((await refused()).got).toBe("300000000 bytes");
+  });
+});
+
+describe("a config.json with a wrong value", () => {
+  const sizes =
+    "vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads head_dim".split(
+      " ",
+    );
+  const wrong = [0, -1, 1.5, 1e308, 2 ** 53, 1e12, 1e9, 4e8, "8", "NaN", true, [], {}, [8]];
+  const cases = sizes.flatMap((key) => wrong.map((value) => [key, value] as const));
+  it.each(cases.map(([key, value]) => [`${key}: ${JSON.stringify(value)}`, { [key]: value }] as const))(
+    "%s",
+    async (_, change) => {
+      await config({ ...tinyConfig, ...change });
+      await refused();
+    },
+  );
+
+  it.each(
+    [
+      { model_type: null },
+      { model_type: 7 },
+      { model_type: ["llama"] },
+      { model_type: "__proto__" },
+      { model_type: "toString" },
+      { model_type: "x".repeat(100) },
+      { rms_norm_eps: "1e-5" },
+      { rms_norm_eps: -1 },
+      { rms_norm_eps: [] },
+      { rope_theta: "NaN" },
+      { rope_theta: 0 },
+      { rope_scaling: 7 },
+      { rope_scaling: [] },
+      { rope_scaling: {}, rope_parameters: "x" },
+      { rope_scaling: { type: "yarn", factor: 2 } },
+      { rope_scaling: { type: "linear", factor: 0 } },
+      { rope_scaling: { rope_type: "llama3", factor: 8 } },
+      { rope_scaling: { type: "linear", factor: 2, more: 1 } },
+      { tie_word_embeddings: "no" },
+      { tie_word_embeddings: 0 },
+      { attention_bias: {} },
+      { hidden_act: "gelu" },
+      { hidden_act: {} },
+      { head_dim: 3 },
+      { num_key_value_heads: 3 },
+      { max_position_embeddings: 0 },
+      { max_position_embeddings: "16" },
+      { sliding_window: 4 },
+      { quantization_config: {} },
+      { constructor: {} },
+      { toString: 1 },
+      { prototype: {} },
+    ].map((change) => [JSON.stringify(change).slice(0, 60), change] as const),
+  )("%s", async (_, change) => {
+    await config({ ...tinyConfig, ...change });
+    expect((await refused()).where).toContain("config.json");
+  });
+
+  it("under the key __proto__ changes no prototype, nor the model", async () => {
+    await config(JSON.stringify(tinyConfig).replace("{", '{"__proto__":{"polluted":true},'));
+    const model = await loadCausalLM(folder);
+    expect(model.vocabSize).toBe(tinyConfig.vocab_size);
+    expect(model).not.toHaveProperty("polluted");
+    model.dispose();
+    expect({}).not.toHaveProperty("polluted");
+  });
+
+  it.each(["vocab_size", "hidden_size", "num_hidden_layers", "intermediate_size"])(
+    "without %s is another model",
+    async (key) => {
+      const { [key as keyof typeof tinyConfig]: _, ...rest } = tinyConfig;
+      await config(rest);
+      await refused();
+    },
+  );
+});

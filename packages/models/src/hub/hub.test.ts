@@ -1,0 +1,384 @@
+import { readFileSync } from "node:fs";
+import { mkdir, mkdtemp, readdir, readFile, readlink, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { useBackend } from "../backend/use-backend.ts";
+import { loadCausalLM } from "../checkpoint/load.ts";
+import { loadTokenizer } from "../tokenizer/load.ts";
+import type { DownloadProgress } from "./fetch-model.ts";
+import { filesOf, sha256, startHub, type HubServer } from "./hub-server.test-data.ts";
+
+const world = fileURLToPath(new URL("../../../cli/assets/micro-world", import.meta.url));
+const files = filesOf(world);
+const weights = files.get("model.safetensors")!;
+const [first, second] = ["1".repeat(40), "2".repeat(40)];
+const changed = new Map([...files, ["chat_template.jinja", Buffer.from("{{ messages[0].content }}!")]]);
+
+let hub: HubServer;
+let cache = "";
+let stored = "";
+beforeAll(async () => {
+  await useBackend({ backend: "cpu" });
+});
+beforeEach(async () => {
+  hub = await startHub();
+  cache = await mkdtemp(join(tmpdir(), "hub-"));
+  stored = join(cache, "models--owner--world");
+  hub.models.set("owner/world", {
+    revisions: { main: first, "v2.0": second, "refs/pr/1": second },
+    commits: { [first]: files, [second]: changed },
+  });
+  vi.stubEnv("HF_ENDPOINT", hub.url);
+  vi.stubEnv("HF_HUB_CACHE", cache);
+  for (const name of ["HF_TOKEN", "HF_HUB_OFFLINE"]) vi.stubEnv(name, "");
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await hub.close();
+  await rm(cache, { recursive: true });
+});
+
+async function load(id: string, onDownload?: (progress: DownloadProgress) => void) {
+  const model = await loadCausalLM(id, onDownload && { onDownload });
+  model.dispose();
+  return model;
+}
+const failureOf = async (promise: Promise<unknown>): Promise<PeriodicEvalError> => {
+  const error = await promise.then(
+    () => "it was loaded",
+    (thrown: unknown) => thrown,
+  );
+  expect(PeriodicEvalError.is(error), String(error)).toBe(true);
+  return error as PeriodicEvalError;
+};
+const chat = { messages: [{ role: "user", content: "Hello" }] };
+
+describe("a model of the hub", () => {
+  it("is fetched once, into the cache as huggingface_hub lays it out, and then asks for nothing", async () => {
+    const told: DownloadProgress[] = [];
+    const model = await load("owner/world", (progress) => told.push(progress));
+    expect(model.name).toBe("owner/world");
+    expect(model.folder).toBe(join(stored, "snapshots", first));
+    expect(await readFile(join(stored, "refs", "main"), "utf8")).toBe(first);
+    expect(await readlink(join(model.folder!, "model.safetensors"))).toBe(
+      join("..", "..", "blobs", sha256(weights)),
+    );
+    expect(await readFile(join(model.folder!, "model.safetensors"))).toEqual(weights);
+    // Not the training rows and questions that lie there too; the weights last.
+    expect([...new Set(told.map(({ file }) => file))]).toEqual([
+      "config.json",
+      "chat_template.jinja",
+      "generation_config.json",
+      "tokenizer.json",
+      "tokenizer_config.json",
+      "model.safetensors",
+    ]);
+    expect(told.at(-1)).toEqual({
+      model: "owner/world",
+      file: "model.safetensors",
+      doneBytes: weights.length,
+      totalBytes: weights.length,
+    });
+    hub.requests.length = 0;
+    await load("owner/world");
+    const tokenizer = await loadTokenizer("owner/world");
+    expect(tokenizer.fingerprint).toBe((await loadTokenizer(world)).fingerprint);
+    expect(hub.requests).toEqual([]);
+  });
+
+  it("gives its tokenizer without its weights", async () => {
+    await loadTokenizer("owner/world");
+    expect((await readdir(join(stored, "snapshots", first))).sort()).toEqual([
+      "chat_template.jinja",
+      "generation_config.json",
+      "tokenizer.json",
+      "tokenizer_config.json",
+    ]);
+    hub.requests.length = 0;
+    await loadTokenizer("owner/world");
+    expect(hub.requests).toEqual([]);
+  });
+
+  it("comes in the revision asked for: a tag, a branch with a slash, a commit", async () => {
+    for (const revision of ["v2.0", "refs/pr/1", second]) {
+      const tokenizer = await loadTokenizer(`owner/world@${revision}`);
+      expect(tokenizer.render(chat).text).toBe("Hello!");
+    }
+    expect((await loadTokenizer("owner/world")).render(chat).text).not.toBe("Hello!");
+    expect((await readdir(join(stored, "snapshots"))).sort()).toEqual([first, second]);
+  });
+
+  it("stays the commit that it was first, though the hub has a newer one", async () => {
+    await loadTokenizer("owner/world");
+    hub.models.set("owner/world", {
+      revisions: { main: second },
+      commits: { [first]: files, [second]: changed },
+    });
+    expect((await load("owner/world")).folder).toBe(join(stored, "snapshots", first));
+  });
+
+  it("in shards is fetched by its index", async () => {
+    const folder = join(cache, "sharded");
+    const { openSafetensors, writeSafetensors } = await import("@periodic-eval/safetensors");
+    const whole = await openSafetensors(join(world, "model.safetensors"));
+    const names = [...whole.tensors.keys()];
+    await mkdir(folder);
+    const map: Record<string, string> = {};
+    for (const [shard, part] of [names.slice(0, 5), names.slice(5)].entries()) {
+      const file = `model-0000${shard + 1}-of-00002.safetensors`;
+      for (const name of part) map[name] = file;
+      await writeSafetensors(
+        join(folder, file),
+        part.map((name) => ({
+          name,
+          shape: whole.tensors.get(name)!.shape,
+          values: async () => (await whole.read(name)) as Float32Array,
+        })),
+      );
+    }
+    await whole.close();
+    await writeFile(join(folder, "model.safetensors.index.json"), JSON.stringify({ weight_map: map }));
+    // What is whole lies there too, as some repositories have it: only one of the two is fetched.
+    const sharded = new Map([...files, ...filesOf(folder)]);
+    hub.models.set("owner/world", { revisions: { main: first }, commits: { [first]: sharded } });
+    const { folder: fetched } = await load("owner/world");
+    expect((await readdir(fetched!)).filter((name) => name.endsWith(".safetensors"))).toEqual([
+      "model-00001-of-00002.safetensors",
+      "model-00002-of-00002.safetensors",
+    ]);
+    hub.requests.length = 0;
+    await rm(join(fetched!, "model-00002-of-00002.safetensors"));
+    await load("owner/world");
+    // Its blob is still there: the listing alone was asked for.
+    expect(hub.requests).toEqual([`GET /api/models/owner/world/tree/${first}`]);
+  });
+
+  it("is passed over where a local folder has its name", async () => {
+    const before = process.cwd();
+    process.chdir(cache);
+    try {
+      await mkdir("owner");
+      await symlink(world, join("owner", "world"), "dir");
+      expect((await load("owner/world")).folder).toBe("owner/world");
+      expect(hub.requests).toEqual([]);
+    } finally {
+      process.chdir(before);
+    }
+  });
+});
+
+describe("a download that breaks off", () => {
+  const cut = 100_000;
+  const isWeights = (path: string) => path.startsWith("/large/");
+
+  it.each([
+    ["with its connection", false],
+    ["and says that this was all", true],
+  ])("%s counts as none, and is gone on from", async (_, politely) => {
+    hub.tamper = (path) => (isWeights(path) ? { stopAfter: cut, politely } : null);
+    const error = await failureOf(load("owner/world"));
+    expect(error.message).toMatch(
+      /owner\/world, model\.safetensors on the hub: got 100000 of 864528 bytes.*, expected the whole file\. Check the network and run it again/,
+    );
+    expect(await readdir(join(stored, "blobs"))).toContain(`${sha256(weights)}.incomplete`);
+    expect(await readdir(join(stored, "snapshots", first))).not.toContain("model.safetensors");
+    hub.tamper = null;
+    hub.requests.length = 0;
+    await load("owner/world");
+    expect(hub.requests.filter((request) => isWeights(request.slice(4)) && !request.endsWith("0-0"))).toEqual(
+      [`GET /large/owner/world/resolve/${first}/model.safetensors bytes=${cut}-${weights.length - 1}`],
+    );
+    expect((await readdir(join(stored, "blobs"))).filter((name) => name.includes("incomplete"))).toEqual([]);
+  });
+
+  it("or brings other bytes is thrown away", async () => {
+    const other = Buffer.from(weights);
+    other[other.length - 1]! ^= 1;
+    hub.tamper = (path) => (isWeights(path) ? { content: other } : null);
+    const error = await failureOf(load("owner/world"));
+    expect(error.message).toContain(
+      `got content with the hash ${sha256(other)}, expected the hash ${sha256(weights)}`,
+    );
+    expect((await readdir(join(stored, "blobs"))).filter((name) => name.startsWith(sha256(weights)))).toEqual(
+      [],
+    );
+    hub.tamper = null;
+    await load("owner/world");
+  });
+
+  it("or whose place holds more than there is starts anew", async () => {
+    await mkdir(join(stored, "blobs"), { recursive: true });
+    await writeFile(join(stored, "blobs", `${sha256(weights)}.incomplete`), Buffer.alloc(weights.length + 1));
+    expect((await load("owner/world")).name).toBe("owner/world");
+  });
+
+  it("may be made by two processes at once", async () => {
+    const [one, two] = await Promise.all([load("owner/world"), load("owner/world")]);
+    expect(one.folder).toBe(two.folder);
+    expect(await readFile(join(one.folder!, "model.safetensors"))).toEqual(weights);
+  });
+});
+
+describe("what cannot be had", () => {
+  it.each([
+    ["no token", "", 401, "accept its terms on its page and set HF_TOKEN to your access token."],
+    ["a token that may not", "hf_other", 403, "check that HF_TOKEN may read it."],
+  ] as const)("a gated model with %s", async (_, token, status, fix) => {
+    const gate = { token: "hf_mine", status, message: "Access to model owner/world is restricted." };
+    hub.models.set("owner/world", { revisions: { main: first }, commits: { [first]: files }, gate });
+    vi.stubEnv("HF_TOKEN", token);
+    const error = await failureOf(load("owner/world"));
+    expect(error.message).toContain(
+      `owner/world on the hub: got status ${status} (Access to model owner/world is`,
+    );
+    expect(error.message).toContain(fix);
+    vi.stubEnv("HF_TOKEN", "hf_mine");
+    await load("owner/world");
+  });
+
+  it("a token that is none, which no message repeats", async () => {
+    vi.stubEnv("HF_TOKEN", "secret");
+    const error = await failureOf(load("owner/world"));
+    expect([error.code, error.where]).toEqual(["config", "HF_TOKEN"]);
+    expect(error.message).not.toContain("secret");
+  });
+
+  it.each([
+    [
+      "other/world",
+      "other/world on the hub: got status 404 (Repository not found)",
+      "no local folder of this name",
+    ],
+    ["owner/world@v3", "owner/world@v3 on the hub: got status 404 (Invalid rev id: v3)", "and the revision"],
+    [`owner/world@${"3".repeat(40)}`, "status 404", "and the revision"],
+  ])("%s", async (id, got, fix) => {
+    const { message } = await failureOf(load(id));
+    expect(message).toContain(got);
+    expect(message).toContain(fix);
+  });
+
+  it("a hub that is out of reach, which what was fetched before does not need", async () => {
+    await loadTokenizer("owner/world");
+    vi.stubEnv("HF_ENDPOINT", "http://127.0.0.1:1");
+    await loadTokenizer("owner/world");
+    const { message } = await failureOf(load("owner/world"));
+    expect(message).toMatch(
+      /owner\/world on the hub: got fetch failed \(.+\), expected an answer of the hub\. There is no local folder/,
+    );
+    // As huggingface_hub leaves it: nothing says that there is no special_tokens_map.json.
+    await rm(join(stored, ".no_exist"), { recursive: true });
+    await loadTokenizer("owner/world");
+  });
+
+  it("anything new where HF_HUB_OFFLINE is set", async () => {
+    await loadTokenizer("owner/world");
+    hub.requests.length = 0;
+    vi.stubEnv("HF_HUB_OFFLINE", "1");
+    await loadTokenizer("owner/world");
+    expect((await failureOf(load("owner/world"))).message).toContain("got HF_HUB_OFFLINE");
+    expect(hub.requests).toEqual([]);
+  });
+
+  it("a hub in trouble", async () => {
+    hub.tamper = () => ({ status: 503 });
+    expect((await failureOf(load("owner/world"))).message).toMatch(
+      /config\.json on the hub: got 0 of 582 bytes/,
+    );
+  });
+
+  it("a cache that cannot be written", async () => {
+    await writeFile(stored, "a file in its place");
+    const error = await failureOf(load("owner/world"));
+    expect(error.code).toBe("store");
+    expect(error.message).toContain(stored);
+  });
+
+  it("pickled weights, on the hub and in a folder", async () => {
+    const pickles = new Map([...files, ["pytorch_model.bin", Buffer.from("pickle")]]);
+    pickles.delete("model.safetensors");
+    hub.models.set("owner/world", { revisions: { main: first }, commits: { [first]: pickles } });
+    const folder = join(cache, "pickled");
+    await mkdir(folder);
+    for (const name of ["config.json", "pytorch_model.bin"])
+      await writeFile(join(folder, name), pickles.get(name)!);
+    for (const source of ["owner/world", folder]) {
+      const { message } = await failureOf(load(source));
+      expect(message).toContain(
+        "got only pytorch_model.bin, a pickled checkpoint, expected weights in safetensors",
+      );
+      expect(message).toContain("unpickling a file runs the code that it holds. Convert it");
+    }
+    expect(hub.requests.filter((request) => request.includes("pytorch_model"))).toEqual([]);
+  });
+
+  it("a path that is neither a folder nor a name", async () => {
+    for (const path of [
+      "./none/here",
+      "/none",
+      "a/b/c",
+      "none",
+      "../up",
+      "a/..",
+      "-a/b",
+      "a/b@../c",
+      "a\0/b",
+      "",
+    ]) {
+      expect((await failureOf(load(path))).message, path).toContain(
+        "got neither a folder that is there nor the name of a model on the hub, expected a folder",
+      );
+    }
+    expect((await failureOf(load(join(world, "config.json")))).message).toContain(
+      "got a file, expected a folder as Hugging Face saves a model",
+    );
+    expect((await failureOf(load(7 as unknown as string))).code).toBe("model");
+    expect(hub.requests).toEqual([]);
+  });
+});
+
+describe("a hostile hub", () => {
+  it("cannot name a file outside the cache, in a listing, an index or a commit", async () => {
+    const entry = { type: "file", size: 1, oid: "a".repeat(40) };
+    hub.extraEntries = [
+      "../evil.json",
+      "/evil.json",
+      "..\\evil.json",
+      "tokenizer_/../../evil.json",
+      "C:evil.json",
+    ].map((path) => ({ ...entry, path }));
+    await load("owner/world");
+    expect(hub.requests.filter((request) => request.includes("evil"))).toEqual([]);
+
+    for (const shard of [
+      "../evil.safetensors",
+      "/evil.safetensors",
+      "..\\evil.safetensors",
+      "e\0.safetensors",
+    ]) {
+      const index = Buffer.from(JSON.stringify({ weight_map: { a: shard } }));
+      const indexed = new Map([...files, ["model.safetensors.index.json", index]]);
+      const commit = sha256(index).slice(0, 40);
+      hub.models.set("owner/world", { revisions: { main: commit }, commits: { [commit]: indexed } });
+      await rm(stored, { recursive: true });
+      expect((await failureOf(load("owner/world"))).message).toContain(
+        "expected a plain name that ends in .safetensors",
+      );
+    }
+    hub.models.set("owner/world", { revisions: { main: "../../evil" }, commits: { "../../evil": files } });
+    await rm(stored, { recursive: true });
+    expect((await failureOf(load("owner/world"))).message).toContain('the commit "../../evil"');
+    hub.extraEntries = [{ ...entry, path: "config.json", oid: "../evil" }];
+    hub.models.set("owner/world", { revisions: { main: first }, commits: { [first]: files } });
+    expect((await failureOf(load("owner/world"))).message).toContain("expected a size and a hash");
+    expect(await readdir(cache)).toEqual([]);
+  });
+});
+
+it("loads no library of the hub for a local folder", () => {
+  // The import is lazy: whoever never names a model of the hub never pays for it.
+  const source = readFileSync(fileURLToPath(new URL("repository.ts", import.meta.url)), "utf8");
+  expect(source).not.toMatch(/^import (?!type).*@huggingface\/hub/m);
+});

@@ -1,0 +1,320 @@
+import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { openedFiles } from "../testing/opened-files.ts";
+import { peakMemory, refusalOf } from "../testing/refusal.ts";
+import { loadTokenizer } from "./load.ts";
+
+vi.mock("node:fs/promises", async (original) => {
+  const { recorded } = await import("../testing/opened-files.ts");
+  return recorded(await original());
+});
+
+const byteLevel = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: true };
+const special = {
+  id: 3,
+  content: "<s>",
+  single_word: false,
+  lstrip: false,
+  rstrip: false,
+  normalized: false,
+  special: true,
+};
+const model = { type: "BPE", vocab: { a: 0, b: 1, ab: 2 }, merges: [["a", "b"]] };
+const good = {
+  version: "1.0",
+  added_tokens: [special],
+  normalizer: null as unknown,
+  pre_tokenizer: byteLevel as unknown,
+  post_processor: null as unknown,
+  decoder: byteLevel as unknown,
+  model: model as unknown,
+};
+
+let folder = "";
+let peak = 0;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "hostile-"));
+  await write("tokenizer.json", good);
+  openedFiles.length = 0;
+  peak = peakMemory();
+});
+afterEach(async () => {
+  expect(openedFiles.filter((path) => dirname(path) !== folder)).toEqual([]);
+  expect(peakMemory() - peak).toBeLessThan(600e6);
+  await rm(folder, { recursive: true });
+});
+
+const write = (name: string, content: unknown) =>
+  writeFile(join(folder, name), typeof content === "string" ? content : JSON.stringify(content));
+/** Loads, and uses what was loaded: a fault may show only where something goes through. */
+async function use(): Promise<void> {
+  const tokenizer = await loadTokenizer(folder);
+  tokenizer.decode(tokenizer.encode("a b ab <s> é"));
+}
+const refused = () => refusalOf(use);
+const named = <T>(cases: readonly T[]) =>
+  cases.map((value) => [JSON.stringify(value).slice(0, 70), value] as const);
+
+const noObjects = [
+  "",
+  "{",
+  "null",
+  "[]",
+  "7",
+  '"text"',
+  "NaN",
+  `${"[".repeat(500_000)}${"]".repeat(500_000)}`,
+];
+
+describe.each([
+  "tokenizer.json",
+  "tokenizer_config.json",
+  "special_tokens_map.json",
+  "generation_config.json",
+])("%s", (name) => {
+  it.each(noObjects.map((text) => [text.slice(0, 20), text] as const))("that is %j", async (_, text) => {
+    await write(name, text);
+    expect((await refused()).where).toBe(join(folder, name));
+  });
+
+  it("that is a link out of the folder", async () => {
+    const outside = `${folder}-outside.json`;
+    await writeFile(outside, JSON.stringify(good));
+    await rm(join(folder, name), { force: true });
+    await symlink(outside, join(folder, name));
+    try {
+      expect((await refused()).got).toBe(`a link to ${outside}`);
+    } finally {
+      await rm(outside);
+    }
+  });
+});
+
+describe("a tokenizer.json", () => {
+  const cut = JSON.stringify(good);
+  it.each(fc.sample(fc.integer({ min: 0, max: cut.length - 1 }), { numRuns: 20, seed: 3 }))(
+    "cut off at %i",
+    async (at) => {
+      await write("tokenizer.json", cut.slice(0, at));
+      expect((await refused()).where).toBe(join(folder, "tokenizer.json"));
+    },
+  );
+
+  it.each(
+    named<object>([
+      { model: undefined },
+      { model: null },
+      { model: "BPE" },
+      { model: [] },
+      { model: {} },
+      { model: { type: "BPE" } },
+      { model: { ...model, type: "Nonsense" } },
+      { model: { ...model, vocab: null } },
+      { model: { ...model, vocab: "ab" } },
+      { model: { ...model, vocab: { a: -1 } } },
+      { model: { ...model, vocab: { a: 1.5 } } },
+      { model: { ...model, vocab: { a: 1e15 } } },
+      { model: { ...model, vocab: { a: 2 ** 24 } } },
+      { model: { ...model, vocab: { a: "0" } } },
+      { model: { ...model, vocab: { a: null } } },
+      { model: { ...model, vocab: [["a"]] } },
+      { model: { ...model, vocab: [[1, 2]] } },
+      { model: { ...model, merges: undefined } },
+      { model: { ...model, merges: null } },
+      { model: { ...model, merges: 7 } },
+      { model: { ...model, merges: {} } },
+      { model: { ...model, merges: [7] } },
+      { model: { ...model, merges: [null] } },
+      { model: { ...model, merges: [["a"]] } },
+      { model: { ...model, merges: [["a", 7]] } },
+      { model: { ...model, merges: ["ab"] } },
+      { model: { ...model, merges: ["a b c"] } },
+      { model: { type: "Unigram", vocab: [["a", "x"]], unk_id: 0 } },
+      { model: { type: "Unigram", vocab: [["a", -1]], unk_id: 1e9 } },
+      { model: { type: "Unigram", vocab: [] } },
+      { model: { type: "WordPiece", vocab: [] } },
+      { added_tokens: null },
+      { added_tokens: {} },
+      { added_tokens: "<s>" },
+      { added_tokens: [null] },
+      { added_tokens: ["<s>"] },
+      { added_tokens: [{ ...special, id: -1 }] },
+      { added_tokens: [{ ...special, id: 1e15 }] },
+      { added_tokens: [{ ...special, id: "3" }] },
+      { added_tokens: [{ ...special, content: null }] },
+      { added_tokens: [{ ...special, content: ["<s>"] }] },
+      { added_tokens: [{ ...special, content: "" }] },
+      { normalizer: 7 },
+      { normalizer: [] },
+      { normalizer: {} },
+      { normalizer: { type: "Nonsense" } },
+      { normalizer: { type: "__proto__" } },
+      { normalizer: { type: "Replace", pattern: { Regex: "(" }, content: "x" } },
+      { pre_tokenizer: 7 },
+      { pre_tokenizer: { type: "Nonsense" } },
+      { pre_tokenizer: { type: "Sequence", pretokenizers: 7 } },
+      { pre_tokenizer: { type: "Split", pattern: { Regex: "(" }, behavior: "Isolated" } },
+      { pre_tokenizer: { type: "Split", pattern: { Regex: "[z-a]" }, behavior: "Isolated" } },
+      { pre_tokenizer: { type: "Split", pattern: { Regex: "\\p{Nonsense}" }, behavior: "Isolated" } },
+      { pre_tokenizer: { type: "Split", pattern: { Regex: "a**" }, behavior: "Isolated" } },
+      { pre_tokenizer: { type: "Split", pattern: { Regex: 7 }, behavior: "Isolated" } },
+      { post_processor: 7 },
+      { post_processor: { type: "Nonsense" } },
+      { post_processor: { type: "TemplateProcessing" } },
+      {
+        post_processor: {
+          type: "TemplateProcessing",
+          single: [{ SpecialToken: {} }],
+          pair: [],
+          special_tokens: {},
+        },
+      },
+      { decoder: 7 },
+      { decoder: { type: "Nonsense" } },
+      { decoder: { type: "Sequence", decoders: 7 } },
+      { decoder: { type: "Sequence", decoders: [null] } },
+      { decoder: { type: "Replace", pattern: { Regex: "(" }, content: "" } },
+    ]),
+  )("with %s", async (_, change) => {
+    await write("tokenizer.json", { ...good, ...change });
+    expect((await refused()).where).toContain(join(folder, "tokenizer.json"));
+  });
+
+  // The library passes over some of what it does not know: taken or refused, but never with an error of another kind.
+  it.each(
+    named<object>([
+      { normalizer: { type: "Sequence" } },
+      { normalizer: { type: "Sequence", normalizers: [null] } },
+      { normalizer: { type: "Replace", pattern: null, content: "x" } },
+      { normalizer: { type: "Precompiled", precompiled_charsmap: 7 } },
+      { pre_tokenizer: { type: "Split" } },
+    ]),
+  )("with %s is no crash", async (_, change) => {
+    await write("tokenizer.json", { ...good, ...change });
+    await use().catch((error: unknown) => expect(PeriodicEvalError.is(error, "model")).toBe(true));
+  });
+
+  it("with a token named __proto__ changes no prototype", async () => {
+    await write(
+      "tokenizer.json",
+      JSON.stringify(good).replace('"a":0', '"__proto__":0,"constructor":4,"a":5'),
+    );
+    await use().catch((error: unknown) => expect(PeriodicEvalError.is(error, "model")).toBe(true));
+    expect({}).not.toHaveProperty("a");
+  });
+
+  it("with a vocabulary of 130,000 tokens loads: more than a call takes arguments", async () => {
+    const vocab = Object.fromEntries(Array.from({ length: 130_000 }, (_, id) => [`t${id}`, id]));
+    await write("tokenizer.json", { ...good, added_tokens: [], model: { ...model, vocab, merges: [] } });
+    expect((await loadTokenizer(folder)).vocabSize).toBe(130_000);
+  });
+});
+
+it.each(
+  named<object>([
+    { chat_template: 7 },
+    { chat_template: {} },
+    { chat_template: [null] },
+    { chat_template: ["text"] },
+    { chat_template: [{ name: "default" }] },
+    { chat_template: [{ name: 7, template: "x" }] },
+    { chat_template: "{% for %}" },
+    { chat_template: "{{ unclosed" },
+    { chat_template: "{% if x %}" },
+    { chat_template: `{{ ${"(".repeat(50_000)} }}` },
+    { chat_template: "x".repeat(2_000_000) },
+    { tokenizer_class: 7 },
+    { tokenizer_class: ["LlamaTokenizer"] },
+  ]),
+)("a tokenizer_config.json with %s", async (_, change) => {
+  await write("tokenizer_config.json", change);
+  await refused();
+});
+
+it.each(named<unknown>(["2", -1, 1.5, 1e15, [1, "2"], {}, [[1]], true]))("eos_token_id %s", async (_, id) => {
+  await write("generation_config.json", { eos_token_id: id });
+  expect((await refused()).where).toContain("generation_config.json, eos_token_id");
+});
+
+describe("a chat template that", () => {
+  const cases: readonly (readonly [string, string, RegExp])[] = [
+    ["raises", "{{ raise_exception('no') }}", /"no"/],
+    [
+      "asks for a range of a billion",
+      "{% for i in range(1000000000) %}{% endfor %}",
+      /range\(\) gives more than/,
+    ],
+    [
+      "asks for a range that never ends",
+      "{% for i in range(0, 10, 0) %}{% endfor %}",
+      /range\(\) gives more than/,
+    ],
+    [
+      "loops in loops",
+      "{% for i in range(40000) %}{% for j in range(40000) %}{% endfor %}{% endfor %}",
+      /more than 100000 steps/,
+    ],
+    [
+      "loops over conditions",
+      "{% for i in range(40000) %}{% if true %}{% for j in range(40000) if false %}{% endfor %}{% endif %}{% endfor %}",
+      /more than 100000 steps/,
+    ],
+    ["calls itself", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", /./],
+    [
+      "calls itself twice, 60 deep",
+      "{% macro f(n) %}{% if n > 0 %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}",
+      /more than 100000 steps/,
+    ],
+    [
+      "doubles a text",
+      "{% set ns = namespace(s='x') %}{% for i in range(60) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
+      /a text of more than/,
+    ],
+    [
+      "doubles a list",
+      "{% set ns = namespace(a=[1]) %}{% for i in range(60) %}{% set ns.a = ns.a + ns.a %}{% endfor %}",
+      /a list of more than/,
+    ],
+    [
+      "doubles a list under a condition",
+      "{% set ns = namespace(a=[1]) %}{% for i in range(60) %}{% if true %}{% set ns.a = ns.a + ns.a %}{% endif %}{% endfor %}",
+      /a list of more than/,
+    ],
+    [
+      "doubles a list in calls",
+      "{% macro f(a) %}{{ f(a + a) }}{% endmacro %}{{ f([1]) }}",
+      /a list of more than/,
+    ],
+    ["writes a long text", "{% set x = 'x' | indent(9000000, true) %}{{ x }}{{ x }}", /a text of more than/],
+    ["calls what is no function", "{{ messages() }}", /./],
+  ];
+  it.each(cases)("%s", async (_, template, message) => {
+    await write("chat_template.jinja", template);
+    const tokenizer = await loadTokenizer(folder);
+    const error = await refusalOf(async () =>
+      tokenizer.render({ messages: [{ role: "user", content: "ab" }] }),
+    );
+    expect(error.message).toMatch(message);
+    expect(error.where).toContain(folder);
+  });
+
+  it("takes many steps in all its renderings, but few in each, is rendered", async () => {
+    await write("chat_template.jinja", "{% for i in range(20000) %}{% endfor %}{{ messages[0].content }}");
+    const tokenizer = await loadTokenizer(folder);
+    for (let i = 0; i < 4; i++)
+      expect(tokenizer.render({ messages: [{ role: "user", content: "ab" }] }).text).toBe("ab");
+  });
+
+  it("writes ranges as Python does", async () => {
+    await write(
+      "chat_template.jinja",
+      "{{ range(3) | list }}{{ range(1, 6, 2) | list }}{{ range(3, 0, -1) | list }}{{ range(0) | list }}",
+    );
+    const { text } = (await loadTokenizer(folder)).render({ messages: [] });
+    expect(text).toBe("[0, 1, 2][1, 3, 5][3, 2, 1][]");
+  });
+});
