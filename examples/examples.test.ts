@@ -30,7 +30,15 @@ it.each(Object.entries(expected))(
     const { status, stderr } = spawnSync(
       process.execPath,
       ["--import", "tsx", "-C", "@periodic-eval/source", join(folder, file)],
-      { env: { ...process.env, PERIODIC_EVAL_BACKEND: "wasm", PERIODIC_EVAL_SHORT: "1", PERIODIC_EVAL_RUNS: runs }, encoding: "utf8" },
+      {
+        env: {
+          ...process.env,
+          PERIODIC_EVAL_BACKEND: "wasm",
+          PERIODIC_EVAL_SHORT: "1",
+          PERIODIC_EVAL_RUNS: runs,
+        },
+        encoding: "utf8",
+      },
     );
     expect(status, stderr).toBe(0);
     const record = await readRun(join(runs, "examples", run));
