@@ -1,0 +1,151 @@
+// A real instruct model against transformers and lm-evaluation-harness. The model: `../shared/tools/get-smollm2.sh FOLDER`.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
+import { capabilityEvaluation, parseArcQuestions, type ChoiceRow } from "@periodic-eval/core";
+import { inMemory } from "@periodic-eval/core/tfjs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { useBackend } from "../backend/use-backend.ts";
+import { testedEngines } from "../testing/engines.ts";
+import { fixtures } from "../testing/fixtures.ts";
+import { loadTokenizer } from "../tokenizer/load.ts";
+import { loadCausalLM } from "./load.ts";
+import type { CheckpointLM } from "./model.ts";
+
+const folder = process.env["PERIODIC_EVAL_SMOLLM2"] ?? ".cache/smollm2-135m-instruct";
+const references = join(fixtures, "smollm2");
+const questions = join(fixtures, "..", "data", "arc_challenge", "test.jsonl");
+const isThere =
+  [folder, references, questions].every((path) => existsSync(path)) && testedEngines.includes("tfjs-node");
+/** All 586 in the long form: five minutes on two cores. */
+const questionsAsked = process.env["PERIODIC_EVAL_FULL"] === "1" ? Infinity : 20;
+
+const jsonOf = (name: string) => JSON.parse(readFileSync(join(references, name), "utf8"));
+const linesOf = (name: string) =>
+  readFileSync(join(references, name), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line))
+    .slice(0, questionsAsked);
+
+describe.runIf(isThere)("SmolLM2-135M-Instruct on tfjs-node", () => {
+  let lm: CheckpointLM;
+  let tokenizer: Awaited<ReturnType<typeof loadTokenizer>>;
+  beforeAll(async () => {
+    await useBackend({ backend: "tfjs-node" });
+    [lm, tokenizer] = [await loadCausalLM(folder), await loadTokenizer(folder)];
+  });
+  afterAll(() => lm.dispose());
+
+  it("has the logits and log-probabilities of transformers", async () => {
+    for (const { text, token_ids, token_logprobs, logits_file } of jsonOf("logits.json")) {
+      expect(tokenizer.encode(text, { specialTokens: false })).toEqual(token_ids);
+      const last = tf.tidy(() => {
+        const ids = tf.tensor2d(token_ids, [1, token_ids.length], "int32");
+        return lm.logitsAt(ids, tf.tensor1d([token_ids.length - 1], "int32")).dataSync<"float32">();
+      });
+      expect(farthest(last, npyFloats(join(references, logits_file)))).toBeLessThan(2e-4);
+      const requests = (token_ids as number[]).slice(1).map((token, at) => ({
+        prompt: { ids: token_ids.slice(0, at + 1) },
+        candidates: [token],
+      }));
+      const scored = await inMemory(lm, tokenizer).nextToken(requests, call());
+      expect(
+        farthest(
+          scored.map(({ nats }) => nats[0]!),
+          token_logprobs,
+        ),
+      ).toBeLessThan(2e-4);
+    }
+  });
+
+  it("writes the greedy texts of transformers, in one batch, with and without an end", async () => {
+    const expected = jsonOf("greedy.json") as {
+      prompt_ids: number[];
+      generated_ids: number[];
+      generated_ids_40_ignoring_eos: number[];
+      text_skip_special: string;
+    }[];
+    const sampling = { maxNewTokens: 40, temperature: 0, seed: "greedy" };
+    const requests = expected.map(({ prompt_ids: ids }) => ({ prompt: { ids }, sampling }));
+    const ended = await inMemory(lm, tokenizer).generate(requests, call());
+    expect(ended.map(({ ids }) => ids)).toEqual(expected.map((one) => one.generated_ids));
+    expect(ended.map(({ text }) => text)).toEqual(expected.map((one) => one.text_skip_special));
+    const endless = await inMemory(lm, { ...tokenizer, stopIds: [] }).generate(requests, call());
+    expect(endless.map(({ ids }) => ids)).toEqual(expected.map((one) => one.generated_ids_40_ignoring_eos));
+  });
+
+  it("scores ARC-Challenge by cloze as lm-evaluation-harness does, question by question", async () => {
+    const expected = linesOf("arc_cloze_even.jsonl") as { i: number; ll: number[]; pred: number }[];
+    const rows = await rowsOf("cloze", expected);
+    compare(rows, expected, ({ ll }) => ll);
+  });
+
+  it.each([
+    ["default", "omit"],
+    ["emptysys", { text: "" }],
+  ] as const)("scores ARC-Challenge by letters, system prompt %s", async (name, system) => {
+    const expected = linesOf(`arc_letters_${name}_even.jsonl`) as {
+      i: number;
+      logp: number[];
+      pred: number;
+    }[];
+    const rows = await rowsOf("letters", expected, system);
+    compare(rows, expected, ({ logp }) => logp);
+  });
+
+  async function rowsOf(
+    method: "letters" | "cloze",
+    expected: readonly { readonly i: number }[],
+    system: "omit" | { readonly text: string } = "omit",
+  ): Promise<readonly ChoiceRow[]> {
+    const evaluation = capabilityEvaluation({
+      questions,
+      method,
+      subsample: null,
+      ...(method === "letters" && { system }),
+    });
+    const model = inMemory(lm, tokenizer);
+    // Items come in the order in which fewer of them are taken, not in the file's.
+    const items = new Map((await evaluation.items(model as never)).map((item) => [item.id, item]));
+    const lines = parseArcQuestions(readFileSync(questions, "utf8"), questions);
+    const asked = expected.map(({ i }) => items.get(lines[i]!.id)!);
+    const context = { ...call(), seed: "0", progress: () => {} };
+    return (await evaluation.measure(
+      model as never,
+      asked as never,
+      context as never,
+    )) as readonly ChoiceRow[];
+  }
+});
+
+/** Scores within 1e-3, and the same choice wherever the reference is not a near tie. */
+function compare<T extends { readonly pred: number }>(
+  rows: readonly ChoiceRow[],
+  expected: readonly T[],
+  natsOf: (one: T) => readonly number[],
+): void {
+  expect(rows.length).toBe(expected.length);
+  rows.forEach(({ nats, labels, predicted }, index) => {
+    const reference = natsOf(expected[index]!);
+    expect(farthest(nats!, reference)).toBeLessThan(1e-3);
+    const [first, second] = reference.toSorted((a, b) => b - a) as [number, number];
+    if (first - second > 2e-3) expect(labels.indexOf(predicted!)).toBe(expected[index]!.pred);
+  });
+}
+
+const call = () => ({ signal: new AbortController().signal });
+
+function farthest(got: ArrayLike<number>, expected: ArrayLike<number>): number {
+  expect(got.length).toBe(expected.length);
+  let most = 0;
+  for (let at = 0; at < got.length; at++) most = Math.max(most, Math.abs(got[at]! - expected[at]!));
+  return most;
+}
+
+/** The values of a little-endian float32 .npy file, version 1. */
+function npyFloats(path: string): Float32Array {
+  const bytes = readFileSync(path);
+  const start = 10 + bytes.readUInt16LE(8);
+  return new Float32Array(bytes.buffer.slice(bytes.byteOffset + start, bytes.byteOffset + bytes.length));
+}
