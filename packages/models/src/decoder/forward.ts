@@ -3,6 +3,7 @@ import type { NamedRandom } from "@periodic-eval/core/tfjs";
 import { activate, activateGated } from "../ops/activation.ts";
 import { scaled, sum } from "../ops/arithmetic.ts";
 import { columns } from "../ops/columns.ts";
+import { isDifferentiated } from "../ops/differentiable.ts";
 import { dropout as applyDropout } from "../ops/dropout.ts";
 import { layerNorm } from "../ops/layer-norm.ts";
 import { linear, tiedHead } from "../ops/linear.ts";
@@ -63,17 +64,29 @@ export function finalStates(
   const norm = (weights: Norm<tf.Variable> | null, x: tf.Tensor2D) =>
     weights === null ? x : normOf(description, weights, x);
 
-  let hidden = dropped(embeddingOf(description, weights, ids, positions), "embedding");
+  const attentionOf = (layer: Layer<tf.Variable>, index: number, x: tf.Tensor2D) =>
+    tf.tidy(() => {
+      const [query, key, value] = queryKeyValueOf(description, layer, norm(layer.attentionNorm, x));
+      const attended = project(layer.output, attend(index, query, key, value));
+      return dropped(norm(layer.attentionOutputNorm, attended), `layer.${index}.attention`);
+    });
+  const mlpPart = (layer: Layer<tf.Variable>, index: number, x: tf.Tensor2D) =>
+    tf.tidy(() => {
+      const mlp = mlpOf(description, layer, norm(layer.mlpNorm, x));
+      return dropped(norm(layer.mlpOutputNorm, mlp), `layer.${index}.mlp`);
+    });
+
+  // What a part makes is gone when the next begins: the same memory serves all layers.
+  let hidden = tf.tidy(() => dropped(embeddingOf(description, weights, ids, positions), "embedding"));
   weights.layers.forEach((layer, index) => {
     observe?.(hidden);
-    const [query, key, value] = queryKeyValueOf(description, layer, norm(layer.attentionNorm, hidden));
-    const attended = project(layer.output, attend(index, query, key, value));
-    const attention = norm(layer.attentionOutputNorm, attended);
     const before = hidden;
-    hidden = sum(hidden, dropped(attention, `layer.${index}.attention`));
-    const read = description.block.residual === "parallel" ? before : hidden;
-    const mlp = norm(layer.mlpOutputNorm, mlpOf(description, layer, norm(layer.mlpNorm, read)));
-    hidden = sum(hidden, dropped(mlp, `layer.${index}.mlp`));
+    hidden = tf.tidy(() => {
+      const attended = sum(before, attentionOf(layer, index, before));
+      const read = description.block.residual === "parallel" ? before : attended;
+      return sum(attended, mlpPart(layer, index, read));
+    });
+    if (!isDifferentiated()) before.dispose();
   });
   observe?.(norm(weights.finalNorm, hidden));
   if (rows?.size === 0) return tf.zeros([0, description.hiddenSize]);

@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { Extended, ExtendOptions, Incremental, TokenBlock } from "@periodic-eval/core/tfjs";
-import { byKeyHead, cachedAttention, type AttendedPiece } from "../ops/cached-attention.ts";
+import { byKeyHead, cachedAttention, type AttendedPiece, type QueryShape } from "../ops/cached-attention.ts";
 import { CachedTokens, placesBehind, type LayerCache, type Places } from "./cached-tokens.ts";
 import type { DecoderDescription, RotaryDescription } from "./description.ts";
 import { finalStates, logitsOf, type Attend } from "./forward.ts";
@@ -28,66 +28,73 @@ function extend(
   checkPositions(block, description);
   const pieces = past as readonly CachedTokens[];
   const grown = into as CachedTokens | null;
-  const made = tf.tidy(() => {
-    const { attend, kept } = attention(description, block, pieces, grown, keep);
-    const states = finalStates(
-      description,
-      weights,
-      { ids: tf.tensor1d(block.ids, "int32"), positions: tf.tensor1d(block.positions, "int32"), attend },
-      { rows: tf.tensor1d([...rows], "int32") },
-    );
-    return { states, kept };
-  });
-  grown?.grow(block, made.kept);
-  return {
-    states: made.states,
-    keyValues: keep && grown === null ? new CachedTokens(block, made.kept) : null,
-  };
+  const kept: LayerCache[] = [];
+  const isKept = keep || grown !== null;
+  let states: tf.Tensor2D;
+  try {
+    states = tf.tidy(() => {
+      const tokens = {
+        ids: tf.tensor1d(block.ids, "int32"),
+        positions: tf.tensor1d(block.positions, "int32"),
+        attend: attention(description, block, pieces, grown, isKept ? kept : null),
+      };
+      return finalStates(description, weights, tokens, { rows: tf.tensor1d([...rows], "int32") });
+    });
+  } catch (error) {
+    tf.dispose(kept);
+    throw error;
+  }
+  grown?.grow(block, kept);
+  return { states, keyValues: isKept && grown === null ? new CachedTokens(block, kept) : null };
 }
 
-/** Who sees whom in a block after what was read before, and what the layers keep of it. */
+/**
+ * Who sees whom in a block after what was read before. What the layers keep goes into `kept`, and is then the caller's;
+ * the tables belong to the surrounding `tf.tidy`.
+ */
 function attention(
   description: DecoderDescription,
   block: TokenBlock,
   past: readonly CachedTokens[],
   into: CachedTokens | null,
-  keep: boolean,
-): { readonly attend: Attend; readonly kept: LayerCache[] } {
+  kept: LayerCache[] | null,
+): Attend {
   const { heads, keyValueHeads, headDim, softCap } = description.attention;
   const shape = { batch: block.batch, length: block.length, heads, keyValueHeads, headDim };
-  const kept: LayerCache[] = [];
   const own = into === null ? block : placesBehind(into.places, block);
   const masks = once((window: number | null) => ({
     past: past.map(({ places }) => maskOf(block, places, window)),
     own: maskOf(block, own, window),
   }));
   const turning = once((rotary: RotaryDescription) => rotation(rotary, block, shape));
-  return {
-    kept,
-    attend(layer, query, key, value) {
-      const { window, rotary, scoreScale } = description.layers[layer]!;
-      const turn = rotary === null ? null : turning(rotary);
-      const scaled = tf.mul<tf.Tensor2D>(turn === null ? query : turn(query, heads), scoreScale);
-      const fresh = {
-        keys: byKeyHead(turn === null ? key : turn(key, keyValueHeads), shape),
-        values: byKeyHead(value, shape),
-      };
-      const before = into?.layer(layer);
-      const all =
-        before === undefined
-          ? fresh
-          : {
-              keys: tf.concat3d([before.keys, fresh.keys], 1),
-              values: tf.concat3d([before.values, fresh.values], 1),
-            };
-      if (keep || into !== null) kept.push(all);
-      const mask = masks(window);
-      const pieces: AttendedPiece[] = past.map((piece, index) => ({
-        ...piece.layer(layer),
-        mask: mask.past[index]!,
-      }));
-      return cachedAttention(scaled, [...pieces, { ...all, mask: mask.own }], softCap, shape);
-    },
+  // Made before the first layer, whose own tensors go when it is over.
+  for (const { window, rotary } of description.layers) {
+    masks(window);
+    if (rotary !== null) turning(rotary);
+  }
+  return (layer, query, key, value) => {
+    const { window, rotary, scoreScale } = description.layers[layer]!;
+    const turn = rotary === null ? null : turning(rotary);
+    const scaled = tf.mul<tf.Tensor2D>(turn === null ? query : turn(query, "query"), scoreScale);
+    const fresh = {
+      keys: byKeyHead(turn === null ? key : turn(key, "key"), shape),
+      values: byKeyHead(value, shape),
+    };
+    const before = into?.layer(layer);
+    const all =
+      before === undefined
+        ? fresh
+        : {
+            keys: tf.concat3d([before.keys, fresh.keys], 1),
+            values: tf.concat3d([before.values, fresh.values], 1),
+          };
+    if (kept !== null) kept.push({ keys: tf.keep(all.keys), values: tf.keep(all.values) });
+    const mask = masks(window);
+    const pieces: AttendedPiece[] = past.map((piece, index) => ({
+      ...piece.layer(layer),
+      mask: mask.past[index]!,
+    }));
+    return cachedAttention(scaled, [...pieces, { ...all, mask: mask.own }], softCap, shape);
   };
 }
 
@@ -95,19 +102,19 @@ function attention(
 function rotation(
   rotary: RotaryDescription,
   { positions }: TokenBlock,
-  { headDim }: { readonly headDim: number },
-): (x: tf.Tensor2D, heads: number) => tf.Tensor2D {
+  { heads, keyValueHeads, headDim }: QueryShape,
+): (x: tf.Tensor2D, of: "query" | "key") => tf.Tensor2D {
   const { cosines, sines } = rotaryAngles(rotary, headDim, positions);
   const swap = swapOfHalves(headDim, rotary.frequencies.length);
   // Repeated for each head: an engine multiplies what is alike in shape faster than what it must spread.
   const table = (values: Float32Array) => {
     const perToken = tf.tensor2d(values, [positions.length, headDim]);
-    return once((heads: number) => tf.tile(perToken, [1, heads]));
+    return { query: tf.tile(perToken, [1, heads]), key: tf.tile(perToken, [1, keyValueHeads]) };
   };
-  const [cosinesFor, sinesFor] = [table(cosines), table(sines)];
-  return (x, heads) => {
+  const [ofCosines, ofSines] = [table(cosines), table(sines)];
+  return (x, of) => {
     const swapped = tf.reshape(tf.matMul(tf.reshape(x, [-1, headDim]), swap), x.shape);
-    return tf.add(tf.mul(x, cosinesFor(heads)), tf.mul(swapped, sinesFor(heads)));
+    return tf.add(tf.mul(x, ofCosines[of]), tf.mul(swapped, ofSines[of]));
   };
 }
 

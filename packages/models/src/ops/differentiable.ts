@@ -21,10 +21,13 @@ export function differentiable<Out extends tf.Tensor>(
   forward: (keep: Keep) => Differentiable<Out>,
 ): Out {
   // A pass that nobody differentiates is spared the tape: a third of what a small operation costs.
-  if (!tf.engine().isTapeOn()) return tf.tidy(() => forward(() => {}).value);
+  if (!isDifferentiated()) return tf.tidy(() => forward(() => {}).value);
   const run = tf.customGrad<Out>((...args) => {
     const { value, backward } = forward(args.at(-1) as Keep);
     return { value, gradFunc: (gradient, kept) => tf.tidy(() => backward(gradient, kept)) };
   });
   return run(...inputs);
 }
+
+/** Whether gradients are being recorded. */
+export const isDifferentiated = (): boolean => tf.engine().isTapeOn();
