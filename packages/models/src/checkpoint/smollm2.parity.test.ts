@@ -111,11 +111,7 @@ describe.runIf(isThere)("SmolLM2-135M-Instruct on tfjs-node", () => {
     const lines = parseArcQuestions(readFileSync(questions, "utf8"), questions);
     const asked = expected.map(({ i }) => items.get(lines[i]!.id)!);
     const context = { ...call(), seed: "0", progress: () => {} };
-    return (await evaluation.measure(
-      model as never,
-      asked as never,
-      context as never,
-    )) as readonly ChoiceRow[];
+    return (await evaluation.measure(model as never, asked as never, context)) as readonly ChoiceRow[];
   }
 });
 

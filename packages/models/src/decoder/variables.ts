@@ -30,7 +30,7 @@ function letGo(variable: tf.Variable): void {
   if (!isNative() || variable.size === 0) return;
   const { shape } = variable;
   const first = tf.slice(
-    variable as tf.Tensor,
+    variable,
     shape.map(() => 0),
     shape.map(() => 1),
   );
