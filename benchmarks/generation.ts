@@ -8,6 +8,7 @@ import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
+import { median } from "./median.ts";
 import { openPeer } from "./peers/peer.ts";
 
 const { values } = parseArgs({
@@ -79,8 +80,3 @@ for (const batch of values.batches.split(",").map(Number)) {
   console.log(`batch ${batch}: ${rate(seconds.ours)} tokens a second${beside}`);
 }
 peer?.close();
-
-function median(numbers: readonly number[]): number {
-  const sorted = numbers.toSorted((a, b) => a - b);
-  return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
-}

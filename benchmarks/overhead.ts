@@ -29,6 +29,7 @@ import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { world } from "../examples/micro-world/paths.ts";
+import { median } from "./median.ts";
 
 const { values } = parseArgs({
   options: {
@@ -187,11 +188,6 @@ const orders = [
   [2, 0, 1],
   [1, 0, 2],
 ] as const;
-
-function median(numbers: readonly number[]): number {
-  const sorted = numbers.toSorted((a, b) => a - b);
-  return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
-}
 
 /** `12.3 (11.9–14.0)`: median and range. */
 function spread(numbers: readonly number[], digits: number): string {

@@ -13,6 +13,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { readFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
+import { median } from "./median.ts";
 import { openPeer, type Peer } from "./peers/peer.ts";
 
 const { values } = parseArgs({
@@ -164,9 +165,4 @@ function report(shots: number, outcomes: ReadonlyMap<string, readonly Outcome[]>
     );
   }
   console.log(`tensors ${tf.memory().numTensors}, rss ${(process.memoryUsage().rss / 1e9).toFixed(2)} GB`);
-}
-
-function median(numbers: readonly number[]): number {
-  const sorted = numbers.toSorted((a, b) => a - b);
-  return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
 }

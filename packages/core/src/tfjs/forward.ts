@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "../errors.ts";
-import type { CausalLM } from "./causal-lm.ts";
+import type { CausalLM, Incremental } from "./causal-lm.ts";
 
 /** Logits of wanted positions: row `sequence` of the batch, position `at` in it. */
 export interface Position {
@@ -41,6 +41,10 @@ export function logitsAtPositions(
     }),
   );
 }
+
+/** The model's incremental reading; null where it has none, or its graph takes whole sequences of one length only. */
+export const incrementalOf = ({ incremental, fixedLength }: CausalLM): Incremental | null =>
+  fixedLength === undefined ? (incremental ?? null) : null;
 
 /** Enters evaluation mode and leaves it within the call, so that calls that await in between cannot cross. */
 export function inEvaluation<T>(lm: CausalLM, pass: () => T): T {

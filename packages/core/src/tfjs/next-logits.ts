@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { CausalLM, Incremental, KeyValues, TokenBlock } from "./causal-lm.ts";
-import { checkIds, inEvaluation, logitsAtPositions } from "./forward.ts";
+import { checkIds, incrementalOf, inEvaluation, logitsAtPositions } from "./forward.ts";
 import { sharedLength, shortestPrefix } from "./packing.ts";
 import { blockOf } from "./token-block.ts";
 
@@ -27,9 +27,8 @@ export interface NextLogits {
  * @param longest tokens of the longest sequence there may be, its last token left out
  */
 export function nextLogits(lm: CausalLM, longest: number): NextLogits {
-  const { incremental, fixedLength } = lm;
-  if (incremental !== undefined && fixedLength === undefined && longest <= incremental.reach)
-    return cached(lm, incremental);
+  const incremental = incrementalOf(lm);
+  if (incremental !== null && longest <= incremental.reach) return cached(lm, incremental);
   return {
     next(rows) {
       const sequences = rows.map(({ prompt, ids }) => [...prompt, ...ids]);

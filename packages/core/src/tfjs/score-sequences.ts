@@ -1,6 +1,7 @@
 import type { ForwardLimits } from "./batches.ts";
-import type { CausalLM } from "./causal-lm.ts";
+import type { CausalLM, Incremental } from "./causal-lm.ts";
 import { refuseNaN } from "./device-scores.ts";
+import { incrementalOf } from "./forward.ts";
 import { scorePacked } from "./score-packed.ts";
 import { scorePlain } from "./score-plain.ts";
 import type { AllScores, ScoredSequence, ScoreOptions } from "./scored-sequence.ts";
@@ -15,22 +16,25 @@ export async function scoreSequences(
   sequences: readonly ScoredSequence[],
   options: ScoreOptions,
 ): Promise<AllScores> {
-  const all = canPack(lm, options.limits)
-    ? await scoreWithin(lm, sequences, options)
-    : await scorePlain(lm, sequences, options);
+  const incremental = packingOf(lm, options.limits);
+  const all =
+    incremental === null
+      ? await scorePlain(lm, sequences, options)
+      : await scoreWithin(lm, incremental, sequences, options);
   for (const { nats } of all.scores) refuseNaN(nats);
   return all;
 }
 
 /** Packed as far as the model's incremental reading reaches, and whole beyond. */
 async function scoreWithin(
-  lm: CanPack<CausalLM>,
+  lm: CausalLM,
+  incremental: Incremental,
   sequences: readonly ScoredSequence[],
   options: ScoreOptions,
 ): Promise<AllScores> {
-  const isWithin = sequences.map(({ ids }) => ids.length <= lm.incremental.reach);
+  const isWithin = sequences.map(({ ids }) => ids.length <= incremental.reach);
   const within = sequences.filter((_, index) => isWithin[index]);
-  const packed = await scorePacked(lm, lm.incremental, within, options);
+  const packed = await scorePacked(lm, incremental, within, options);
   if (within.length === sequences.length) return packed;
   const beyond = sequences.filter((_, index) => !isWithin[index]);
   const plain = await scorePlain(lm, beyond, options);
@@ -41,9 +45,6 @@ async function scoreWithin(
   };
 }
 
-type CanPack<T extends CausalLM> = T & Required<Pick<T, "incremental">>;
-
-/** Whether sequences are scored packed. */
-export function canPack<T extends CausalLM>(lm: T, { scoring }: ForwardLimits): lm is CanPack<T> {
-  return scoring === "packed" && lm.incremental !== undefined && lm.fixedLength === undefined;
-}
+/** What sequences are packed by; null where they are scored one by one. */
+export const packingOf = (lm: CausalLM, { scoring }: ForwardLimits): Incremental | null =>
+  scoring === "packed" ? incrementalOf(lm) : null;

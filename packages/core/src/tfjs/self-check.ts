@@ -5,7 +5,7 @@ import type { CausalLM } from "./causal-lm.ts";
 import { windowLength } from "./forward.ts";
 import { scorePacked } from "./score-packed.ts";
 import { scorePlain } from "./score-plain.ts";
-import { canPack } from "./score-sequences.ts";
+import { packingOf } from "./score-sequences.ts";
 import type { ScoredSequence } from "./scored-sequence.ts";
 
 /** Nats a token. Rounding moves scores by 1e-5; a mask or a position that is wrong, by 1e-2 and more. */
@@ -17,10 +17,11 @@ const tolerance = 1e-3;
  * @throws PeriodicEvalError `model` where a token's score differs by more than 1e-3 nats; `aborted`.
  */
 export async function selfCheck(lm: CausalLM, limits: ForwardLimits, signal: AbortSignal): Promise<void> {
-  if (!canPack(lm, limits)) return;
+  const incremental = packingOf(lm, limits);
+  if (incremental === null) return;
   const sequences = questions(lm);
   const options = { signal, limits, withEntropy: false };
-  const packed = await scorePacked(lm, lm.incremental, sequences, options);
+  const packed = await scorePacked(lm, incremental, sequences, options);
   const plain = await scorePlain(lm, sequences, options);
   const far = plain.scores.flatMap(({ nats }, index) =>
     nats.map((value, at) => Math.abs(value - packed.scores[index]!.nats[at]!)),

@@ -1,7 +1,9 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { Extended, ExtendOptions, Incremental, TokenBlock } from "@periodic-eval/core/tfjs";
-import { byKeyHead, cachedAttention, type AttendedPiece, type QueryShape } from "../ops/cached-attention.ts";
+import { cachedAttention, type AttendedPiece } from "../ops/cached-attention.ts";
+import { byHead, type AttentionShape } from "../ops/heads.ts";
+import { rotate } from "../ops/rotary.ts";
 import { CachedTokens, placesBehind, type LayerCache, type Places } from "./cached-tokens.ts";
 import type { DecoderDescription, RotaryDescription } from "./description.ts";
 import { finalStates, logitsOf, type Attend } from "./forward.ts";
@@ -77,8 +79,8 @@ function attention(
     const turn = rotary === null ? null : turning(rotary);
     const scaled = tf.mul<tf.Tensor2D>(turn === null ? query : turn(query, "query"), scoreScale);
     const fresh = {
-      keys: byKeyHead(turn === null ? key : turn(key, "key"), shape),
-      values: byKeyHead(value, shape),
+      keys: byHead(turn === null ? key : turn(key, "key"), shape, keyValueHeads),
+      values: byHead(value, shape, keyValueHeads),
     };
     const before = into?.layer(layer);
     const all =
@@ -102,20 +104,18 @@ function attention(
 function rotation(
   rotary: RotaryDescription,
   { positions }: TokenBlock,
-  { heads, keyValueHeads, headDim }: QueryShape,
+  { heads, keyValueHeads, headDim }: AttentionShape,
 ): (x: tf.Tensor2D, of: "query" | "key") => tf.Tensor2D {
   const { cosines, sines } = rotaryAngles(rotary, headDim, positions);
   const swap = swapOfHalves(headDim, rotary.frequencies.length);
   // Repeated for each head: an engine multiplies what is alike in shape faster than what it must spread.
-  const table = (values: Float32Array) => {
-    const perToken = tf.tensor2d(values, [positions.length, headDim]);
-    return { query: tf.tile(perToken, [1, heads]), key: tf.tile(perToken, [1, keyValueHeads]) };
+  const table = (heads: number) => {
+    const tiled = (values: Float32Array) =>
+      tf.tile(tf.tensor2d(values, [positions.length, headDim]), [1, heads]);
+    return { cosines: tiled(cosines), sines: tiled(sines), swap };
   };
-  const [ofCosines, ofSines] = [table(cosines), table(sines)];
-  return (x, of) => {
-    const swapped = tf.reshape(tf.matMul(tf.reshape(x, [-1, headDim]), swap), x.shape);
-    return tf.add(tf.mul(x, ofCosines[of]), tf.mul(swapped, ofSines[of]));
-  };
+  const tables = { query: table(heads), key: table(keyValueHeads) };
+  return (x, of) => rotate(x, tables[of]);
 }
 
 /** [B, T·P]: 0 where a token of the block sees one of `keys`, very negative where not; null where each sees all. */

@@ -1,17 +1,9 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { differentiable } from "./differentiable.ts";
+import { byHead, byToken, inGroups, outOfGroups, type AttentionShape } from "./heads.ts";
 import { batchMatMul, batchMatMulTransposedA, batchMatMulTransposedB } from "./mat-mul.ts";
 import { rotate, rotateBack, type RotaryTables } from "./rotary.ts";
 import { tanh, tanhSlope } from "./soft-cap.ts";
-
-/** B sequences of T tokens, H query heads, G key-value heads (H a multiple of G) of D dimensions each. */
-export interface AttentionShape {
-  readonly batch: number;
-  readonly length: number;
-  readonly heads: number;
-  readonly keyValueHeads: number;
-  readonly headDim: number;
-}
 
 export interface AttentionTables {
   /** `query`: that of the keys with cosines and sines times the scale of the scores, so that scaling costs nothing. */
@@ -96,28 +88,6 @@ function scoreGradient(
     value: batchMatMulTransposedA(weights, ofOutput),
     scores: bent === null ? scores : tf.mul(scores, inGroups(tanhSlope(bent), shape)),
   };
-}
-
-/** [B·T, heads·D] → [B·heads, T, D]. */
-function byHead(x: tf.Tensor2D, { batch, length, headDim }: AttentionShape, heads: number): tf.Tensor3D {
-  const perToken = tf.reshape(x, [batch, length, heads, headDim]);
-  return tf.reshape(tf.transpose(perToken, [0, 2, 1, 3]), [batch * heads, length, headDim]);
-}
-
-/** [B·heads, T, D] → [B·T, heads·D]. */
-function byToken(x: tf.Tensor3D, { batch, length, headDim }: AttentionShape, heads: number): tf.Tensor2D {
-  const perHead = tf.reshape(x, [batch, heads, length, headDim]);
-  return tf.reshape(tf.transpose(perHead, [0, 2, 1, 3]), [batch * length, heads * headDim]);
-}
-
-/** [B·H, T, X] → [B·G, H/G·T, X]. */
-function inGroups(x: tf.Tensor3D, { batch, heads, keyValueHeads, length }: AttentionShape): tf.Tensor3D {
-  return tf.reshape(x, [batch * keyValueHeads, (heads / keyValueHeads) * length, x.shape[2]]);
-}
-
-/** [B·G, H/G·T, X] → [B·H, T, X]. */
-function outOfGroups(x: tf.Tensor3D, { batch, heads, length }: AttentionShape): tf.Tensor3D {
-  return tf.reshape(x, [batch * heads, length, x.shape[2]]);
 }
 
 const listOf = ({ cosines, sines, swap }: RotaryTables): tf.Tensor[] => [cosines, sines, swap];

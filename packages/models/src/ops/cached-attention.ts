@@ -1,15 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
+import { byHead, byToken, inGroups, outOfGroups, type AttentionShape } from "./heads.ts";
 import { batchMatMul, batchMatMulTransposedB } from "./mat-mul.ts";
 import { tanh } from "./soft-cap.ts";
-
-/** B rows of T tokens, H query heads, G key-value heads (H a multiple of G) of D dimensions each. */
-export interface QueryShape {
-  readonly batch: number;
-  readonly length: number;
-  readonly heads: number;
-  readonly keyValueHeads: number;
-  readonly headDim: number;
-}
 
 /** Keys and values that queries look at together; b is B, or 1 for what all rows share. */
 export interface AttendedPiece {
@@ -32,12 +24,12 @@ export function cachedAttention(
   query: tf.Tensor2D,
   pieces: readonly AttendedPiece[],
   softCap: number | null,
-  shape: QueryShape,
+  shape: AttentionShape,
 ): tf.Tensor2D {
   return tf.tidy(() => {
-    const queries = byGroup(query, shape);
+    const queries = inGroups(byHead(query, shape, shape.heads), shape);
     const seen = pieces.map((piece) => lookAt(queries, piece, softCap, shape, pieces.length > 1));
-    return byToken(joined(seen), shape);
+    return byToken(outOfGroups(joined(seen), shape), shape, shape.heads);
   });
 }
 
@@ -52,7 +44,7 @@ function lookAt(
   queries: tf.Tensor3D,
   { keys, values, mask }: AttendedPiece,
   softCap: number | null,
-  shape: QueryShape,
+  shape: AttentionShape,
   isJoined: boolean,
 ): Seen {
   const { batch, length, heads, keyValueHeads } = shape;
@@ -100,43 +92,15 @@ function joined(seen: readonly Seen[]): tf.Tensor3D {
     .reduce((a, b) => tf.add(a, b));
 }
 
-/** [B·T, H·D] → [B·G, H/G·T, D]. */
-function byGroup(x: tf.Tensor2D, { batch, length, heads, keyValueHeads, headDim }: QueryShape): tf.Tensor3D {
-  const grouped = [batch * keyValueHeads, (heads / keyValueHeads) * length, headDim] as [
-    number,
-    number,
-    number,
-  ];
-  if (length === 1) return tf.reshape(x, grouped);
-  return tf.reshape(tf.transpose(tf.reshape(x, [batch, length, heads, headDim]), [0, 2, 1, 3]), grouped);
-}
-
-/** [B·G, H/G·T, D] → [B·T, H·D]. */
-function byToken(x: tf.Tensor3D, { batch, length, heads, headDim }: QueryShape): tf.Tensor2D {
-  if (length === 1) return tf.reshape(x, [batch, heads * headDim]);
-  const perHead = tf.transpose(tf.reshape(x, [batch, heads, length, headDim]), [0, 2, 1, 3]);
-  return tf.reshape(perHead, [batch * length, heads * headDim]);
-}
-
-/** [B·T, G·D] → [B·G, T, D], as keys and values are kept. */
-export function byKeyHead(
-  x: tf.Tensor2D,
-  { batch, length, keyValueHeads, headDim }: QueryShape,
-): tf.Tensor3D {
-  const kept = [batch * keyValueHeads, length, headDim] as [number, number, number];
-  if (length === 1) return tf.reshape(x, kept);
-  return tf.reshape(tf.transpose(tf.reshape(x, [batch, length, keyValueHeads, headDim]), [0, 2, 1, 3]), kept);
-}
-
 /** [B·G, R, X] → [G, B·R, X]. */
-function sharedRows(x: tf.Tensor3D, { batch, keyValueHeads }: QueryShape): tf.Tensor3D {
+function sharedRows(x: tf.Tensor3D, { batch, keyValueHeads }: AttentionShape): tf.Tensor3D {
   const [, rows, width] = x.shape;
   const perRow = tf.transpose(tf.reshape(x, [batch, keyValueHeads, rows, width]), [1, 0, 2, 3]);
   return tf.reshape(perRow, [keyValueHeads, batch * rows, width]);
 }
 
 /** [G, B·R, X] → [B·G, R, X]. */
-function ownRows(x: tf.Tensor3D, { batch, keyValueHeads }: QueryShape): tf.Tensor3D {
+function ownRows(x: tf.Tensor3D, { batch, keyValueHeads }: AttentionShape): tf.Tensor3D {
   const [, all, width] = x.shape;
   const perHead = tf.transpose(tf.reshape(x, [keyValueHeads, batch, all / batch, width]), [1, 0, 2, 3]);
   return tf.reshape(perHead, [batch * keyValueHeads, all / batch, width]);

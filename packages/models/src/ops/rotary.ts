@@ -13,13 +13,13 @@ export interface RotaryTables {
 }
 
 /**
- * x [B, T, D] → each row turned by its position's angles. The swap of halves is a product with a matrix of 0 and ±1
+ * x [B, T, D] → each row turned by its position's angles; or x [N, heads·D], by tables of that shape. The swap of halves is a product with a matrix of 0 and ±1
  * (exact, and a fast kernel), because slices and concatenations of small rows are slow on wasm.
  */
-export function rotate(x: tf.Tensor3D, { cosines, sines, swap }: RotaryTables): tf.Tensor3D {
+export function rotate<T extends tf.Tensor>(x: T, { cosines, sines, swap }: RotaryTables): T {
   return tf.tidy(() => {
-    const swapped = tf.reshape(tf.matMul(asRows(x), swap), x.shape);
-    return tf.add(tf.mul(x, cosines), tf.mul(swapped, sines));
+    const swapped = tf.reshape(tf.matMul(asRows(x, swap), swap), x.shape);
+    return tf.add<T>(tf.mul(x, cosines), tf.mul(swapped, sines));
   });
 }
 
@@ -27,9 +27,10 @@ export function rotate(x: tf.Tensor3D, { cosines, sines, swap }: RotaryTables): 
 export function rotateBack(x: tf.Tensor3D, { cosines, sines, swap }: RotaryTables): tf.Tensor3D {
   return tf.tidy(() => {
     // swapᵀ = −swap
-    const swapped = tf.reshape(tf.matMul(asRows(tf.mul<tf.Tensor3D>(x, sines)), swap), x.shape);
+    const swapped = tf.reshape(tf.matMul(asRows(tf.mul(x, sines), swap), swap), x.shape);
     return tf.sub(tf.mul(x, cosines), swapped);
   });
 }
 
-const asRows = (x: tf.Tensor3D): tf.Tensor2D => tf.reshape(x, [x.shape[0] * x.shape[1], x.shape[2]]);
+/** A head of a token a row. */
+const asRows = (x: tf.Tensor, swap: tf.Tensor2D): tf.Tensor2D => tf.reshape(x, [-1, swap.shape[0]]);
