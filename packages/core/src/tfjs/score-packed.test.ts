@@ -2,6 +2,7 @@ import * as tf from "@tensorflow/tfjs";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CausalLM } from "./causal-lm.ts";
+import { scorePacked } from "./score-packed.ts";
 import { scoreSequences } from "./score-sequences.ts";
 import type { ScoredSequence } from "./scored-sequence.ts";
 import { tinyLM } from "./tiny-lm.test-data.ts";
@@ -43,7 +44,11 @@ describe("packed scoring", () => {
           const sequences = questions.flatMap(({ context, choices }) =>
             choices.map(({ own, picks }) => ({ ids: [...shots, ...context, ...own], picks })),
           );
-          const packed = await score(lm, sequences, "packed", { maxLogits });
+          const packed = await scorePacked(lm, lm.incremental, sequences, {
+            signal,
+            withEntropy: true,
+            limits: { ...limits, scoring: "packed", maxLogits },
+          });
           const plain = await score(lm, sequences, "plain");
           expect(packed.tokens).toBeLessThanOrEqual(plain.tokens);
           packed.scores.forEach(({ nats, isTop, entropyNats }, index) => {

@@ -4,7 +4,7 @@ import type { CausalLM, Incremental, KeyValues, TokenBlock } from "./causal-lm.t
 import { type Pick, scorePicks } from "./device-scores.ts";
 import { checkIds, inEvaluation } from "./forward.ts";
 import { inBatches } from "./in-batches.ts";
-import { firstScored, type Pack, packByPrefix } from "./packing.ts";
+import { firstScored, type Pack, packByPrefix, type Packing } from "./packing.ts";
 import { blockOf } from "./token-block.ts";
 import type { AllScores, ScoredSequence, ScoreOptions, Scores } from "./scored-sequence.ts";
 
@@ -24,12 +24,12 @@ export async function scorePacked(
   incremental: Incremental,
   sequences: readonly ScoredSequence[],
   { signal, limits, withEntropy }: ScoreOptions,
+  { prefix, packs }: Packing = packByPrefix(sequences, limits.maxBatchTokens),
 ): Promise<AllScores> {
   for (const { ids } of sequences) checkIds(ids, lm.vocabSize);
   // The head runs apart from the body: its rows, in chunks, do not bound the batch.
   const budget = { ...batchBudget(lm, limits), maxScoredRows: Infinity };
   const maxRows = Math.max(1, Math.floor(Math.min(limits.maxLogits, headLogits) / lm.vocabSize));
-  const { prefix, packs } = packByPrefix(sequences, budget.maxTokens);
   const past = prefix > 0 ? [readPrefix(lm, incremental, sequences[0]!.ids.slice(0, prefix))] : [];
   const scores: Scores[] = [];
   try {
