@@ -6,4 +6,7 @@ export type { CheckpointLM } from "./checkpoint/model.ts";
 export type { SaveOptions } from "./checkpoint/save.ts";
 export type { HuggingFaceConfig } from "./families/config.ts";
 export type { DownloadProgress } from "./hub/fetch-model.ts";
+export { loadLora, type LoadLoraOptions } from "./lora/load-lora.ts";
+export type { LoraLM } from "./lora/lora-model.ts";
+export { withLora, type LoraOptions } from "./lora/with-lora.ts";
 export { supportedModelTypes } from "./families/registry.ts";

@@ -26,6 +26,8 @@ export interface CausalLM {
   readonly incremental?: Incremental;
   /** The same model without its adapter. */
   readonly base?: CausalLM;
+  /** The adapter as it should stand in snapshots; "live" where it is left out and there is a `base`. */
+  readonly adapter?: string;
   /** Leaves training mode (dropout); the returned function restores the mode there was. */
   enterEval?(): () => void;
   /** Whether the model is in training mode, as one line per thing that has a mode; observed by the mode guard. */

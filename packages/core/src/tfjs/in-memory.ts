@@ -55,7 +55,7 @@ export function inMemory(
   return {
     // Read when asked: the backend may be chosen after this call.
     get identity() {
-      return identity(name, lm.base ? "live" : null);
+      return identity(name, lm.adapter ?? (lm.base ? "live" : null));
     },
     contextLength: windowLength(lm),
     tokenizer,

@@ -3,7 +3,8 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { createDecoder, type DecoderParts, type LiveDecoder } from "../decoder/causal-lm.ts";
 import type { HuggingFaceConfig } from "../families/config.ts";
 import { hubNameOf } from "../hub/cache.ts";
-import { saveCheckpoint, type SaveOptions } from "./save.ts";
+import { listWeights } from "../decoder/weights.ts";
+import { saveCheckpoint, tensorOf, type SaveOptions } from "./save.ts";
 
 /** A causal language model from, or in the form of, a Hugging Face checkpoint. */
 export interface CheckpointLM extends LiveDecoder {
@@ -28,14 +29,24 @@ export interface ModelParts extends DecoderParts {
 
 export function createModel(parts: ModelParts): CheckpointLM {
   const { config, folder, weights } = parts;
-  return {
+  const model: CheckpointLM = {
     ...createDecoder(parts),
     ...(folder !== null && { name: hubNameOf(folder) ?? basename(resolve(folder)) }),
     config,
     folder,
-    save: (target, options) => saveCheckpoint(target, { config, weights, from: folder }, options),
+    save: (target, options) => {
+      const tensors = listWeights(weights).map(tensorOf);
+      return saveCheckpoint(target, { config, tensors, from: folder }, options);
+    },
   };
+  made.set(model, parts);
+  return model;
 }
+
+const made = new WeakMap<CheckpointLM, ModelParts>();
+
+/** What a model was made of; undefined for one that was not made here. */
+export const partsOf = (model: CheckpointLM): ModelParts | undefined => made.get(model);
 
 /** Throws a `config` error unless the rate is in [0, 1). */
 export function checkDropout(dropout: number): void {

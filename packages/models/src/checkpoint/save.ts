@@ -2,10 +2,9 @@ import { mkdir, readdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { checkKeys, checkWord } from "@periodic-eval/core";
 import { storeError, writeWhole } from "@periodic-eval/core/snapshots";
-import { writeSafetensors, type WriteOptions } from "@periodic-eval/safetensors";
+import { writeSafetensors, type TensorToWrite, type WriteOptions } from "@periodic-eval/safetensors";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
-import { listWeights, type Decoder } from "../decoder/weights.ts";
 import type { HuggingFaceConfig } from "../families/config.ts";
 import { companions } from "../folder/companions.ts";
 import { pathInFolder } from "../folder/read-file.ts";
@@ -18,7 +17,7 @@ export interface SaveOptions {
 
 export interface ModelFiles {
   readonly config: HuggingFaceConfig;
-  readonly weights: Decoder<LiveWeight>;
+  readonly tensors: readonly TensorToWrite[];
   /** The folder whose tokenizer goes along; null where there is none. */
   readonly from: string | null;
 }
@@ -32,20 +31,13 @@ const torchNames = { F32: "float32", F16: "float16", BF16: "bfloat16" } as const
  */
 export async function saveCheckpoint(
   folder: string,
-  { config, weights, from }: ModelFiles,
+  { config, tensors, from }: ModelFiles,
   options: SaveOptions = {},
 ): Promise<void> {
-  checkKeys("model.save", options, ["dtype"]);
-  const { dtype = "F32" } = options;
-  checkWord("model.save dtype", dtype, Object.keys(torchNames));
+  const dtype = checkSaveOptions("model.save", options);
   try {
     await mkdir(folder, { recursive: true });
     if (from !== null && resolve(from) !== resolve(folder)) await copyCompanions(from, folder);
-    const tensors = listWeights(weights).map((weight) => ({
-      name: weight.name,
-      shape: weight.transposed ? [...weight.variable.shape].reverse() : weight.variable.shape,
-      values: () => checkpointValues(weight),
-    }));
     await writeSafetensors(join(folder, singleName), tensors, { dtype });
     // A reader takes the shards of an index before the one file; until now they were the model.
     await removeShards(folder);
@@ -55,6 +47,21 @@ export async function saveCheckpoint(
     throw storeError(folder, error, "a folder to write the model to");
   }
 }
+
+/** The dtype asked for. Throws a `config` error for a wrong option. */
+export function checkSaveOptions(where: string, options: SaveOptions): NonNullable<SaveOptions["dtype"]> {
+  checkKeys(where, options, ["dtype"]);
+  const { dtype = "F32" } = options;
+  checkWord(`${where} dtype`, dtype, Object.keys(torchNames));
+  return dtype;
+}
+
+/** A weight as a checkpoint holds it. */
+export const tensorOf = (weight: LiveWeight): TensorToWrite => ({
+  name: weight.name,
+  shape: weight.transposed ? [...weight.variable.shape].reverse() : weight.variable.shape,
+  values: () => checkpointValues(weight),
+});
 
 /** Readers take the dtype of the configuration for that of the file. */
 function withDtype(config: HuggingFaceConfig, dtype: NonNullable<SaveOptions["dtype"]>): HuggingFaceConfig {

@@ -44,20 +44,18 @@ export async function openTensors(folder: string): Promise<CheckpointTensors> {
   }
   return {
     tensors: new Map([...fileOf].map(([name, file]) => [name, file.tensors.get(name)!])),
-    async read(name) {
-      const file = fileOf.get(name)!;
-      const values = await file.read(name);
-      if (values instanceof Float32Array) return values;
-      if (values instanceof Float64Array) return Float32Array.from(values);
-      throw failure(
-        `${file.path}, tensor ${name}`,
-        file.tensors.get(name)!.dtype,
-        "F32, BF16, F16 or F64",
-        unquantized,
-      );
-    },
+    read: (name) => readFloats(fileOf.get(name)!, name),
     close,
   };
+}
+
+/** A tensor of a file as float32. Throws a `model` error where it holds no floats. */
+export async function readFloats(file: SafetensorsFile, name: string): Promise<Float32Array> {
+  const values = await file.read(name);
+  if (values instanceof Float32Array) return values;
+  if (values instanceof Float64Array) return Float32Array.from(values);
+  const { dtype } = file.tensors.get(name)!;
+  throw failure(`${file.path}, tensor ${name}`, dtype, "F32, BF16, F16 or F64", unquantized);
 }
 
 const unquantized = "Use a checkpoint that is not quantized.";

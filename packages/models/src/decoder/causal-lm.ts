@@ -5,7 +5,8 @@ import { wholeSequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
 import { incremental } from "./incremental.ts";
 import { forward, type ForwardOptions } from "./forward.ts";
-import { listWeights, mapWeights, type Decoder } from "./weights.ts";
+import { listWeights, mapAdapters, mapWeights, type Decoder } from "./weights.ts";
+import { gradientsOf } from "../ops/differentiable.ts";
 
 export interface LiveWeight extends NamedWeight {
   readonly variable: tf.Variable;
@@ -18,11 +19,13 @@ export interface DecoderParts {
   readonly weights: Decoder<LiveWeight>;
   /** Probability in [0, 1) of dropping what enters the residual stream, in training. */
   readonly dropout: number;
+  /** What alone is trained, and is the decoder's to dispose; all weights where it is left out. */
+  readonly adapter?: { readonly weights: readonly LiveWeight[]; readonly dropout: number };
 }
 
 /** What a checkpoint adds `save` to. */
 export interface LiveDecoder extends Required<
-  Omit<TrainableLM, "save" | "name" | "fixedLength" | "base" | "weights">
+  Omit<TrainableLM, "save" | "name" | "fixedLength" | "base" | "adapter" | "weights">
 > {
   weights(): readonly LiveWeight[];
   /** What Hugging Face calls `output_hidden_states`: [B·T, hidden] before each layer and after the final norm. */
@@ -30,13 +33,19 @@ export interface LiveDecoder extends Required<
 }
 
 /** A decoder over live variables. */
-export function createDecoder({ description, weights, dropout }: DecoderParts): LiveDecoder {
+export function createDecoder({ description, weights, dropout, adapter }: DecoderParts): LiveDecoder {
   const list = listWeights(weights);
+  const own = adapter?.weights ?? list;
+  const trainables = own.map(({ variable }) => variable);
   const variables = mapWeights(weights, ({ variable }) => variable);
   let training = true;
   const check = (ids: tf.Tensor2D) => checkIds(ids, description);
-  const run = (ids: tf.Tensor2D, options?: ForwardOptions) =>
-    forward(description, variables, wholeSequences(description, ids), options);
+  const run = (ids: tf.Tensor2D, options?: ForwardOptions, read = variables) =>
+    forward(description, read, wholeSequences(description, ids), options);
+  const dropping = (rate: number, random: NamedRandom) =>
+    mapAdapters(variables, (each) => {
+      return { ...each, dropout: { rate, draw: random(`${each.name}.lora_dropout`) } };
+    });
   return {
     vocabSize: description.vocabSize,
     contextLength: description.contextLength,
@@ -56,8 +65,10 @@ export function createDecoder({ description, weights, dropout }: DecoderParts): 
 
     trainingLogits(ids, rows, random: NamedRandom) {
       check(ids);
-      const dropping = training && dropout > 0 ? { rate: dropout, random } : null;
-      return tf.tidy(() => run(ids, { rows, dropout: dropping }));
+      const options = { rows, dropout: training && dropout > 0 ? { rate: dropout, random } : null };
+      if (adapter === undefined) return tf.tidy(() => run(ids, options));
+      const read = training && adapter.dropout > 0 ? dropping(adapter.dropout, random) : variables;
+      return gradientsOf(trainables, () => tf.tidy(() => run(ids, options, read)));
     },
 
     hiddenStates(ids) {
@@ -78,10 +89,13 @@ export function createDecoder({ description, weights, dropout }: DecoderParts): 
         training = before;
       };
     },
-    modes: () => `decoder: ${training ? "training" : "evaluation"}, dropout ${dropout}`,
+    modes: () =>
+      `decoder: ${training ? "training" : "evaluation"}, dropout ${dropout}${
+        adapter ? `, adapter dropout ${adapter.dropout}` : ""
+      }`,
     weights: () => list,
-    trainables: () => list.map(({ variable }) => variable),
-    dispose: () => list.forEach(({ variable }) => variable.dispose()),
+    trainables: () => trainables,
+    dispose: () => trainables.forEach((variable) => variable.dispose()),
   };
 }
 

@@ -7,11 +7,12 @@ import { isDifferentiated } from "../ops/differentiable.ts";
 import { dropout as applyDropout } from "../ops/dropout.ts";
 import { layerNorm } from "../ops/layer-norm.ts";
 import { linear, tiedHead } from "../ops/linear.ts";
+import { addLora } from "../ops/lora.ts";
 import { rmsNorm } from "../ops/rms-norm.ts";
 import { rowsAt } from "../ops/rows.ts";
 import { softCap } from "../ops/soft-cap.ts";
 import type { DecoderDescription } from "./description.ts";
-import type { Decoder, Layer, Linear, Norm } from "./weights.ts";
+import type { Adapter, Decoder, Layer, Linear, Norm } from "./weights.ts";
 
 /** N tokens, of any number of sequences. */
 export interface Tokens {
@@ -95,8 +96,24 @@ export function finalStates(
 }
 
 /** Every linear map but a tied head goes through here. */
-function project({ weight, bias }: Linear<tf.Variable>, x: tf.Tensor2D): tf.Tensor2D {
-  return linear(x, weight as tf.Tensor2D, bias as tf.Tensor1D | null);
+function project({ weight, bias, adapter }: Linear<tf.Variable>, x: tf.Tensor2D): tf.Tensor2D {
+  return adapted(linear(x, weight as tf.Tensor2D, bias as tf.Tensor1D | null), x, adapter);
+}
+
+function adapted(
+  output: tf.Tensor2D,
+  x: tf.Tensor2D,
+  adapter: Adapter<tf.Variable> | undefined,
+): tf.Tensor2D {
+  if (adapter === undefined) return output;
+  const { a, b, bias, scale, dropout } = adapter;
+  const read = dropout === null ? x : applyDropout(x, dropout.rate, dropout.draw);
+  return addLora(output, read, {
+    a: a as tf.Tensor2D,
+    b: b as tf.Tensor2D,
+    bias: bias as tf.Tensor1D | null,
+    scale,
+  });
 }
 
 function embeddingOf(
@@ -175,10 +192,11 @@ function normOf(
 /** The head: what `finalStates` gives [M, hidden] → logits [M, V]. */
 export function logitsOf(
   description: DecoderDescription,
-  { embedding, head }: Weights,
+  { embedding, head, headAdapter }: Weights,
   x: tf.Tensor2D,
 ): tf.Tensor2D {
-  const logits = head === null ? tiedHead(x, embedding as tf.Tensor2D) : project(head, x);
+  const plain = head === null ? tiedHead(x, embedding as tf.Tensor2D) : project(head, x);
+  const logits = adapted(plain, x, headAdapter);
   const cap = description.head.softCap;
   return cap === null ? logits : softCap(logits, cap);
 }

@@ -7,6 +7,7 @@ export interface Linear<W> {
   readonly weight: W;
   /** Null where it has none. */
   readonly bias: W | null;
+  readonly adapter?: Adapter<W>;
 }
 
 export interface Norm<W> {
@@ -30,6 +31,21 @@ export interface Layer<W> {
   readonly mlpOutputNorm: Norm<W> | null;
 }
 
+/** What LoRA adds to the output of a linear map: scale · (x·a·b + bias). */
+export interface Adapter<W> {
+  /** Of the linear map, as PEFT calls it. */
+  readonly name: string;
+  /** [in, rank]. */
+  readonly a: W;
+  /** [rank, out]. */
+  readonly b: W;
+  /** [out]; null where it has none. */
+  readonly bias: W | null;
+  readonly scale: number;
+  /** Of x, in a pass that trains; null in others. */
+  readonly dropout: { readonly rate: number; readonly draw: () => number } | null;
+}
+
 /** A decoder's weights, or something for each of them. */
 export interface Decoder<W> {
   readonly embedding: W;
@@ -39,6 +55,8 @@ export interface Decoder<W> {
   readonly finalNorm: Norm<W>;
   /** Null where it is tied to the embedding. */
   readonly head: Linear<W> | null;
+  /** Of the head, tied or not. */
+  readonly headAdapter?: Adapter<W>;
 }
 
 /** How a checkpoint names things. All but the two embeddings are followed by `.weight` and `.bias`. */
@@ -155,12 +173,61 @@ function present(name: string | undefined): string {
   return name;
 }
 
+/** The same tree with other adapters: those of layers' linear maps by their names in the checkpoint, and the head's. */
+export function withAdapters<W>(
+  decoder: Decoder<W>,
+  adapters: ReadonlyMap<string, Adapter<W>>,
+  headAdapter: Adapter<W> | null,
+): Decoder<W> {
+  const linear = ({ name, weight, bias }: Linear<W>): Linear<W> => {
+    const adapter = adapters.get(name);
+    return { name, weight, bias, ...(adapter && { adapter }) };
+  };
+  const { headAdapter: _, ...rest } = decoder;
+  return {
+    ...rest,
+    layers: decoder.layers.map((layer) => ({
+      ...layer,
+      queryKeyValue: layer.queryKeyValue.map(linear),
+      output: linear(layer.output),
+      up: layer.up.map(linear),
+      down: linear(layer.down),
+    })),
+    ...(headAdapter && { headAdapter }),
+  };
+}
+
+/** The linear maps of a layer, in the order of the model. */
+export const linearsOf = <W>({ queryKeyValue, output, up, down }: Layer<W>): readonly Linear<W>[] => [
+  ...queryKeyValue,
+  output,
+  ...up,
+  down,
+];
+
+/** The same tree with `convert` of every adapter. */
+export function mapAdapters<W>(
+  decoder: Decoder<W>,
+  convert: (adapter: Adapter<W>) => Adapter<W>,
+): Decoder<W> {
+  const found = decoder.layers.flatMap(linearsOf).flatMap(({ name, adapter }) => {
+    return adapter === undefined ? [] : [[name, convert(adapter)] as const];
+  });
+  return withAdapters(decoder, new Map(found), decoder.headAdapter ? convert(decoder.headAdapter) : null);
+}
+
 /** The same tree with `convert` of everything in it. */
 export function mapWeights<A, B>(decoder: Decoder<A>, convert: (weight: A) => B): Decoder<B> {
   const orNull = (weight: A | null): B | null => (weight === null ? null : convert(weight));
-  const linear = ({ name, weight, bias }: Linear<A>): Linear<B> => {
-    return { name, weight: convert(weight), bias: orNull(bias) };
+  const ofAdapter = (adapter: Adapter<A>): Adapter<B> => {
+    return { ...adapter, a: convert(adapter.a), b: convert(adapter.b), bias: orNull(adapter.bias) };
   };
+  const linear = ({ name, weight, bias, adapter }: Linear<A>): Linear<B> => ({
+    name,
+    weight: convert(weight),
+    bias: orNull(bias),
+    ...(adapter && { adapter: ofAdapter(adapter) }),
+  });
   const norm = ({ weight, bias }: Norm<A>): Norm<B> => ({ weight: convert(weight), bias: orNull(bias) });
   const normOrNull = (it: Norm<A> | null): Norm<B> | null => (it === null ? null : norm(it));
   return {
@@ -180,6 +247,7 @@ export function mapWeights<A, B>(decoder: Decoder<A>, convert: (weight: A) => B)
     })),
     finalNorm: norm(decoder.finalNorm),
     head: decoder.head === null ? null : linear(decoder.head),
+    ...(decoder.headAdapter && { headAdapter: ofAdapter(decoder.headAdapter) }),
   };
 }
 

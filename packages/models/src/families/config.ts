@@ -1,4 +1,5 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
+import type { PeriodicEvalError } from "@periodic-eval/core";
+import { failure, shown } from "../folder/failure.ts";
 
 /** A Hugging Face `config.json`. */
 export type HuggingFaceConfig = Readonly<Record<string, unknown>>;
@@ -131,8 +132,7 @@ export class ConfigReader {
   }
 
   #error(key: string, expected: string, fix: string): PeriodicEvalError {
-    const got = JSON.stringify(this.#config[key]) ?? "nothing";
-    return new PeriodicEvalError({ code: "model", where: this.at(key), got, expected, fix });
+    return failure(this.at(key), shown(this.#config[key]), expected, fix);
   }
 }
 

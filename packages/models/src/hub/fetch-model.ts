@@ -19,8 +19,8 @@ export interface DownloadProgress {
 }
 
 export interface FetchOptions {
-  /** The tokenizer's files alone, or the model's and these. */
-  readonly need: "tokenizer" | "model";
+  /** The tokenizer's files alone, the model's and these, or those of a PEFT adapter. */
+  readonly need: "tokenizer" | "model" | "adapter";
   /** `config.json`, or the name asked for in its place. */
   readonly configFile?: string;
   /** Told before, while and after a file is fetched. */
@@ -35,6 +35,9 @@ const tokenizerNames = [
   "generation_config.json",
   "chat_template.jinja",
 ];
+
+/** The files of a PEFT adapter, the weights last: a folder that has them has all. */
+export const adapterNames = { config: "adapter_config.json", weights: "adapter_model.safetensors" } as const;
 
 /**
  * The folder of a model of the hub, in the cache that huggingface_hub shares, with what is missing fetched one file at a
@@ -75,6 +78,8 @@ async function missingFrom(
   { need, configFile = "config.json" }: FetchOptions,
 ): Promise<"nothing" | "nothing needed" | "some"> {
   const has = (name: string) => cache.has(commit, name);
+  if (need === "adapter")
+    return (await has(adapterNames.config)) && (await has(adapterNames.weights)) ? "nothing" : "some";
   const isEnough =
     need === "tokenizer"
       ? await has("tokenizer.json")
@@ -102,20 +107,20 @@ interface Fetching {
 }
 
 async function fetchFiles(fetching: Fetching): Promise<void> {
-  const { id, cache, commit, files, options } = fetching;
+  const { cache, commit, files, options } = fetching;
   const { need, configFile = "config.json" } = options;
+  if (need === "adapter") {
+    refuseWithout(adapterNames.weights, fetching);
+    for (const name of Object.values(adapterNames)) await fetchFile(fetching, name);
+    return;
+  }
   for (const name of tokenizerNames) if (!files.has(name)) await cache.setLacking(commit, name);
   if (need === "tokenizer") {
     for (const name of tokenizerNames) if (files.has(name)) await fetchFile(fetching, name);
     return;
   }
   const hasIndex = files.has(indexName);
-  if (!hasIndex && !files.has(singleName)) {
-    const where = `${shownId(id)} on the hub`;
-    throw (
-      pickled(where, [...files.keys()]) ?? hubError(where, "no weights", singleName, "Name another model.")
-    );
-  }
+  if (!hasIndex) refuseWithout(singleName, fetching);
   // Weights last: a folder that has them has all.
   await fetchFile(fetching, configFile);
   for (const name of files.keys()) if (companions.test(name)) await fetchFile(fetching, name);
@@ -123,6 +128,12 @@ async function fetchFiles(fetching: Fetching): Promise<void> {
   await fetchFile(fetching, indexName);
   const index = await readShardIndex(cache.snapshot(commit));
   for (const name of shardsOf(index ?? new Map())) await fetchFile(fetching, name);
+}
+
+function refuseWithout(weights: string, { id, files }: Fetching): void {
+  if (files.has(weights)) return;
+  const where = `${shownId(id)} on the hub`;
+  throw pickled(where, [...files.keys()]) ?? hubError(where, "no weights", weights, "Name another model.");
 }
 
 async function fetchFile(fetching: Fetching, name: string): Promise<void> {

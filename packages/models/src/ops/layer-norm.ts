@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { differentiable } from "./differentiable.ts";
+import { differentiable, isWanted } from "./differentiable.ts";
 import { sumOfRows } from "./mat-mul.ts";
 
 /** x [N, D], weight and bias [D] → (x − mean) / √(variance + epsilon) · weight + bias [N, D] (Ba et al. 2016). */
@@ -13,6 +13,7 @@ export function layerNorm(
     const centered = tf.sub(x, tf.mean(x, -1, true));
     const inverse = tf.rsqrt(tf.add(tf.mean(tf.square(centered), -1, true), epsilon));
     const normed = tf.mul(centered, inverse);
+    const isTrained = isWanted(weight);
     keep([normed, inverse, weight]);
     return {
       value: tf.add<tf.Tensor2D>(tf.mul(normed, weight), bias),
@@ -21,6 +22,7 @@ export function layerNorm(
         const ofNormed = tf.mul(gradient, weight);
         const along = tf.mul(normed, tf.mean(tf.mul(ofNormed, normed), -1, true));
         const ofX = tf.mul(inverse, tf.sub(tf.sub(ofNormed, tf.mean(ofNormed, -1, true)), along));
+        if (!isTrained) return [ofX, null, null];
         return [ofX, sumOfRows(tf.mul(gradient, normed)), sumOfRows(gradient)];
       },
     };

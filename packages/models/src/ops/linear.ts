@@ -1,18 +1,21 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { differentiable } from "./differentiable.ts";
+import { differentiable, isWanted } from "./differentiable.ts";
 import { matMulTransposedA, matMulTransposedB, sumOfRows } from "./mat-mul.ts";
 
 /** x [N, in], weight [in, out], bias [out] → x·weight + bias [N, out]. */
 export function linear(x: tf.Tensor2D, weight: tf.Tensor2D, bias: tf.Tensor1D | null): tf.Tensor2D {
   const inputs = bias === null ? [x, weight] : [x, weight, bias];
   return differentiable(inputs, (keep) => {
-    keep([x, weight]);
+    const isTrained = isWanted(weight);
+    keep(isTrained ? [weight, x] : [weight]);
     const product = tf.matMul(x, weight) as tf.Tensor2D;
     return {
       value: bias === null ? product : tf.add<tf.Tensor2D>(product, bias),
       backward: (gradient, kept) => {
-        const [x, weight] = kept as [tf.Tensor2D, tf.Tensor2D];
-        const gradients: tf.Tensor[] = [matMulTransposedB(gradient, weight), matMulTransposedA(x, gradient)];
+        const [weight, x] = kept as [tf.Tensor2D, tf.Tensor2D];
+        const ofX = matMulTransposedB(gradient, weight);
+        if (!isTrained) return [ofX, null, null];
+        const gradients: tf.Tensor[] = [ofX, matMulTransposedA(x, gradient)];
         return bias === null ? gradients : [...gradients, sumOfRows(gradient)];
       },
     };
@@ -22,12 +25,13 @@ export function linear(x: tf.Tensor2D, weight: tf.Tensor2D, bias: tf.Tensor1D | 
 /** The head of a model with tied embeddings: x [N, D], embedding [V, D] → x·embeddingᵀ [N, V]. */
 export function tiedHead(x: tf.Tensor2D, embedding: tf.Tensor2D): tf.Tensor2D {
   return differentiable([x, embedding], (keep) => {
-    keep([x, embedding]);
+    const isTrained = isWanted(embedding);
+    keep(isTrained ? [embedding, x] : [embedding]);
     return {
       value: matMulTransposedB(x, embedding),
       backward: (gradient, kept) => {
-        const [x, embedding] = kept as [tf.Tensor2D, tf.Tensor2D];
-        return [tf.matMul(gradient, embedding), matMulTransposedA(gradient, x)];
+        const [embedding, x] = kept as [tf.Tensor2D, tf.Tensor2D];
+        return [tf.matMul(gradient, embedding), isTrained ? matMulTransposedA(gradient, x) : null];
       },
     };
   });

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { differentiable } from "./differentiable.ts";
+import { differentiable, isWanted } from "./differentiable.ts";
 import { sumOfRows } from "./mat-mul.ts";
 
 /**
@@ -14,6 +14,7 @@ export function rmsNorm(x: tf.Tensor2D, weight: tf.Tensor1D, epsilon: number, of
     const inverse = tf.rsqrt(tf.add(tf.mean(tf.square(rows), -1, true), epsilon));
     const normed = tf.mul(rows, inverse);
     const factor = offset === 0 ? weight : tf.add(weight, offset);
+    const isTrained = isWanted(weight);
     keep([normed, inverse, factor]);
     return {
       value: tf.reshape(tf.mul<tf.Tensor2D>(normed, factor), x.shape),
@@ -23,7 +24,8 @@ export function rmsNorm(x: tf.Tensor2D, weight: tf.Tensor1D, epsilon: number, of
         const ofNormed = tf.mul(ofValue, factor);
         const along = tf.mean(tf.mul(ofNormed, normed), -1, true);
         const ofX = tf.mul(inverse, tf.sub(ofNormed, tf.mul(normed, along)));
-        return [tf.reshape(ofX, x.shape), sumOfRows(tf.mul<tf.Tensor2D>(ofValue, normed))];
+        const ofWeight = isTrained ? sumOfRows(tf.mul<tf.Tensor2D>(ofValue, normed)) : null;
+        return [tf.reshape(ofX, x.shape), ofWeight];
       },
     };
   });

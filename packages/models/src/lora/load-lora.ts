@@ -1,0 +1,112 @@
+import { basename, join, resolve } from "node:path";
+import { readdir } from "node:fs/promises";
+import { checkKeys } from "@periodic-eval/core";
+import { openSafetensors, type SafetensorsFile } from "@periodic-eval/safetensors";
+import type { CheckpointLM } from "../checkpoint/model.ts";
+import { readFloats } from "../checkpoint/tensors.ts";
+import { familyOf } from "../families/registry.ts";
+import { failure } from "../folder/failure.ts";
+import { pickled } from "../folder/pickled.ts";
+import { pathInFolder, readJsonObject } from "../folder/read-file.ts";
+import { hubNameOf } from "../hub/cache.ts";
+import { adapterNames, type DownloadProgress } from "../hub/fetch-model.ts";
+import { modelFolder } from "../hub/model-folder.ts";
+import { planAdapter, tensorPrefix, type AdapterPlan, type AdapterTensor } from "./adapter-plan.ts";
+import { parseLoraConfig, type AdapterConfig } from "./lora-config.ts";
+import { adaptable, createLora, type LoraLM } from "./lora-model.ts";
+import { modulesOf } from "./modules.ts";
+
+export interface LoadLoraOptions {
+  /** Told how far a file is that has to be fetched from the hub. */
+  readonly onDownload?: (progress: DownloadProgress) => void;
+}
+
+const known = { onDownload: true } as const satisfies Record<keyof LoadLoraOptions, true>;
+
+/**
+ * A model with an adapter as PEFT saves it: `adapter_config.json` and `adapter_model.safetensors` of a folder or, as
+ * `owner/name` or `owner/name@revision`, of the hub. Its numbers are those of PEFT 0.21; f16 and bf16 are widened. It can
+ * be trained further, with the dropout of its configuration. The caller disposes it, and the model by itself.
+ *
+ * Read: `r`, `lora_alpha`, `lora_dropout`, `use_rslora`, `rank_pattern`, `alpha_pattern`, `target_modules` and
+ * `exclude_modules` as names or expressions, `layers_to_transform`, `layers_pattern`, `lora_bias`, and `modules_to_save`
+ * of the embedding and an untied head. Everything else that would change a number is refused by name.
+ *
+ * @throws PeriodicEvalError `model` where the adapter cannot be read, is not supported or is not of this model: a tensor is
+ *   missing, unknown or of another shape; `config` for a wrong option of the call.
+ */
+export async function loadLora(
+  model: CheckpointLM,
+  source: string,
+  options: LoadLoraOptions = {},
+): Promise<LoraLM> {
+  checkKeys("loadLora", options, Object.keys(known));
+  const { onDownload } = options;
+  const parts = adaptable(model, "loadLora");
+  const folder = await modelFolder(source, { need: "adapter", ...(onDownload && { onDownload }) });
+  const path = join(folder, adapterNames.config);
+  const config = await readConfig(folder, path);
+  const parsed = parseLoraConfig(config, path);
+  const file = await openWeights(folder);
+  try {
+    const family = familyOf(parts.config, path);
+    const heads = [family.otherHead, family.names.head].filter((name) => name !== undefined);
+    const head = heads.find((name) => hasTensorsOf(file, name)) ?? heads[0]!;
+    const modules = modulesOf(parts.description, parts.weights, family, head);
+    const plan = planAdapter(parsed, modules, path, parts.weights.head === null);
+    checkTensors(file, plan);
+    const read = new Map<string, Float32Array>();
+    for (const { name } of tensorsOf(plan)) read.set(name, await readFloats(file, name));
+    const name = nameOf(folder, config);
+    return createLora(model, parts, { plan, config, name, values: (tensor) => read.get(tensor.name)! });
+  } finally {
+    await file.close();
+  }
+}
+
+async function readConfig(folder: string, path: string): Promise<AdapterConfig> {
+  const fix = "Point to a folder with an adapter as PEFT saves it.";
+  const config = await readJsonObject(folder, adapterNames.config, fix);
+  if (config === null) throw failure(path, "no such file", "a JSON object", fix);
+  const base = config["base_model_name_or_path"] ?? null;
+  if (base === null || typeof base === "string") return config;
+  throw failure(`${path}, base_model_name_or_path`, typeof base, "a text or null", fix);
+}
+
+async function openWeights(folder: string): Promise<SafetensorsFile> {
+  const names = await readdir(folder).catch((): string[] => []);
+  const refused = names.includes(adapterNames.weights) ? null : pickled(folder, names);
+  if (refused !== null) throw refused;
+  return openSafetensors(await pathInFolder(folder, adapterNames.weights));
+}
+
+const hasTensorsOf = ({ tensors }: SafetensorsFile, module: string): boolean =>
+  [...tensors.keys()].some((name) => name.startsWith(`${tensorPrefix}${module}.`));
+
+/** Before anything is made in the sizes that the configuration speaks of. */
+function checkTensors({ path, tensors }: SafetensorsFile, plan: AdapterPlan): void {
+  const fix = "Check that adapter_config.json, the weights and the model belong together.";
+  const shown = (shape: readonly number[]) => `[${shape.join(", ")}]`;
+  const expected = new Map(tensorsOf(plan).map((tensor) => [tensor.name, tensor]));
+  for (const { name, shape } of expected.values()) {
+    const got = tensors.get(name)?.shape;
+    if (got !== undefined && shown(got) === shown(shape)) continue;
+    throw failure(`${path}, tensor ${name}`, got === undefined ? "none" : shown(got), shown(shape), fix);
+  }
+  const unknown = [...tensors.keys()].find((name) => !expected.has(name));
+  if (unknown === undefined) return;
+  const others = `the ${expected.size} tensors that the configuration speaks of`;
+  throw failure(`${path}, tensor ${unknown}`, "a tensor that it does not speak of", others, fix);
+}
+
+function tensorsOf({ adapters, embedding, head }: AdapterPlan): readonly AdapterTensor[] {
+  const all = adapters.flatMap(({ a, b, bias }) => [a, b, bias]).concat(embedding, head);
+  return all.filter((tensor) => tensor !== null);
+}
+
+/** As snapshots tell it. */
+function nameOf(folder: string, config: AdapterConfig): string {
+  const name = hubNameOf(folder) ?? basename(resolve(folder));
+  const base = config["base_model_name_or_path"];
+  return typeof base === "string" && base !== "" ? `${name} of ${base.slice(0, 200)}` : name;
+}

@@ -1,0 +1,234 @@
+import { ConfigReader, type HuggingFaceConfig } from "../families/config.ts";
+import { failure, shown } from "../folder/failure.ts";
+import { maxPatternSteps, modulePattern, type PatternLimits } from "./module-pattern.ts";
+
+/** PEFT's `adapter_config.json`, or what would stand in it. */
+export type AdapterConfig = HuggingFaceConfig;
+
+/** What a PEFT configuration says. Modules are given by PEFT's names. */
+export interface LoraConfig {
+  /** Of the numbers before A. */
+  readonly dropout: number;
+  /** Whether B has a bias, `lora_bias`. */
+  readonly hasBias: boolean;
+  /** Modules that are trained whole, by the ends of their names. */
+  readonly modulesToSave: readonly string[];
+  /** Whether `target_modules` is "all-linear": no module is then asked for that is not linear. */
+  readonly isAllLinear: boolean;
+  isTarget(module: string): boolean;
+  rankOf(module: string): number;
+  /** α/r, or α/√r where it is rank-stabilized (Kalajdzievski 2023). */
+  scaleOf(module: string): number;
+}
+
+/** What changes no number, or only those that training begins with. */
+const harmless: readonly RegExp[] = [
+  /^(peft_version|auto_mapping|base_model_name_or_path|revision|inference_mode|megatron_core|qalora_group_size)$/,
+  // PEFT goes by the layer's class.
+  /^fan_in_fan_out$/,
+  /^eva_config$/,
+];
+
+/** Options that must be off: null, false or empty. */
+const unsupported = [
+  "use_dora",
+  "use_qalora",
+  "use_bdlora",
+  "alora_invocation_tokens",
+  "arrow_config",
+  "corda_config",
+  "kasa_config",
+  "lora_ga_config",
+  "monteclora_config",
+  "velora_config",
+  "loftq_config",
+  "megatron_config",
+  "layer_replication",
+  "trainable_token_indices",
+  "target_parameters",
+  "ensure_weight_tying",
+  "runtime_config",
+];
+
+/** Initializations that leave the model's own weights as they are. */
+const initializations = [true, false, "gaussian", "orthogonal", "eva"];
+
+/**
+ * Reads a configuration of PEFT 0.21 key by key; what is not supported is refused by name. An unknown key is refused
+ * unless it is empty.
+ *
+ * @param where names the file or the call in errors, all of them `model` errors
+ */
+export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig {
+  const config = new ConfigReader(withoutEmpty(json), where);
+  const limitsOf = (key: string): PatternLimits => limits(where, key);
+  if (config.get("peft_type") !== "LORA") throw config.unsupported("peft_type", '"LORA"');
+  config.only("task_type", "CAUSAL_LM");
+  config.only("bias", "none");
+  config.only("init_lora_weights", ...initializations);
+  for (const key of unsupported)
+    if (!isEmpty(config.get(key))) throw config.unsupported(key, "null, false or nothing in it");
+  const rank = config.positiveInteger("r", 8);
+  const alpha = config.positiveNumber("lora_alpha", 8);
+  const dropout = config.get("lora_dropout") ?? 0;
+  if (typeof dropout !== "number" || !(dropout >= 0 && dropout < 1))
+    throw config.wrong("lora_dropout", "a number in [0, 1)");
+  const isStabilized = config.boolean("use_rslora", false);
+  const hasBias = config.boolean("lora_bias", false);
+  const modulesToSave = names(config, "modules_to_save") ?? [];
+  const targets = moduleTest(config, "target_modules", limitsOf("target_modules"));
+  if (targets === null) throw config.wrong("target_modules", targetsExpected);
+  const isExcluded = moduleTest(config, "exclude_modules", limitsOf("exclude_modules")) ?? nothing;
+  const inLayer = layerTest(config, limitsOf("layers_pattern"));
+  if (inLayer !== null && targets.isPattern)
+    throw config.unsupported("layers_to_transform", "a list of target_modules beside it");
+  const isWholeRank = (value: unknown) => Number.isSafeInteger(value) && (value as number) > 0;
+  const isPositive = (value: unknown) => typeof value === "number" && value > 0 && value < Infinity;
+  const ranks = numbersByModule(config, "rank_pattern", isWholeRank, limitsOf("rank_pattern"));
+  const alphas = numbersByModule(config, "alpha_pattern", isPositive, limitsOf("alpha_pattern"));
+  config.finish(harmless);
+  const isSaved = (module: string) => modulesToSave.some((name) => endsWith(module, name));
+  const rankOf = (module: string) => ranks(module) ?? rank;
+  return {
+    dropout,
+    hasBias,
+    modulesToSave,
+    isAllLinear: String(json["target_modules"]).toLowerCase() === "all-linear",
+    isTarget(module) {
+      if (isExcluded(module) || isSaved(module) || !targets(module)) return false;
+      // As in PEFT, a module that is named in full is taken in whatever layer it is.
+      return inLayer === null || targets.namesWhole(module) || inLayer(module);
+    },
+    rankOf,
+    scaleOf: (module) =>
+      (alphas(module) ?? alpha) / (isStabilized ? Math.sqrt(rankOf(module)) : rankOf(module)),
+  };
+}
+
+const targetsExpected = '"all-linear", a regular expression, or a list of names';
+
+/** Of keys that later versions may add, those that switch something on are to be refused. */
+function withoutEmpty(json: AdapterConfig): AdapterConfig {
+  const known = (key: string) => readKeys.has(key);
+  return Object.fromEntries(Object.entries(json).filter(([key, value]) => known(key) || !isEmpty(value)));
+}
+
+const readKeys: ReadonlySet<string> = new Set([
+  ...["peft_type", "task_type", "bias", "init_lora_weights", "r", "lora_alpha", "lora_dropout", "use_rslora"],
+  ...["lora_bias", "modules_to_save", "target_modules", "exclude_modules", "layers_to_transform"],
+  ...["layers_pattern", "rank_pattern", "alpha_pattern", ...unsupported],
+]);
+
+function isEmpty(value: unknown): boolean {
+  if (value === null || value === false) return true;
+  return typeof value === "object" && Object.keys(value).length === 0;
+}
+
+function limits(where: string, key: string): PatternLimits {
+  const expected =
+    "a regular expression of letters, sets, groups, |, * + ? {m,n} and lookahead that is soon matched";
+  const fix = "Write the names of the modules as a list.";
+  return { steps: maxPatternSteps, refuse: (got) => failure(`${where}, ${key}`, got, expected, fix) };
+}
+
+/** Whether a module is meant; `isPattern` where that is told by an expression, or by "all-linear". */
+interface ModuleTest {
+  (module: string): boolean;
+  readonly isPattern: boolean;
+  namesWhole(module: string): boolean;
+}
+
+const nothing: ModuleTest = Object.assign(() => false, { isPattern: false, namesWhole: () => false });
+
+function moduleTest(config: ConfigReader, key: string, pattern: PatternLimits): ModuleTest | null {
+  const value = config.get(key);
+  if (typeof value === "string") {
+    const isAll = key === "target_modules" && value.toLowerCase() === "all-linear";
+    const test = isAll ? isInLayer : modulePattern(value, pattern);
+    return Object.assign((module: string) => test(module), { isPattern: true, namesWhole: () => false });
+  }
+  const list = names(config, key);
+  if (list === null || list.length === 0) return null;
+  const ends = new Set(list);
+  const test = (module: string) => endsOf(module).some((end) => ends.has(end));
+  return Object.assign(test, { isPattern: false, namesWhole: (module: string) => ends.has(module) });
+}
+
+/** What "all-linear" means of linear maps: all but the head. */
+const isInLayer = (module: string): boolean => /\.\d+\./.test(module);
+
+/** `a.b.c` → `a.b.c`, `b.c`, `c`. */
+function endsOf(module: string): string[] {
+  const parts = module.split(".");
+  return parts.map((_, i) => parts.slice(i).join("."));
+}
+
+const endsWith = (module: string, name: string) => module === name || module.endsWith(`.${name}`);
+
+function names(config: ConfigReader, key: string): readonly string[] | null {
+  const value = config.get(key);
+  if (value === null) return null;
+  if (!Array.isArray(value) || !value.every((name) => typeof name === "string" && name !== ""))
+    throw config.wrong(key, key === "modules_to_save" ? "a list of names" : targetsExpected);
+  return value as readonly string[];
+}
+
+/** Whether a module lies in one of the layers asked for; null where all are. */
+function layerTest(config: ConfigReader, pattern: PatternLimits): ((module: string) => boolean) | null {
+  const given = config.get("layers_to_transform");
+  const list = typeof given === "number" ? [given] : (given ?? []);
+  if (!Array.isArray(list) || !list.every((layer) => Number.isSafeInteger(layer) && (layer as number) >= 0))
+    throw config.wrong("layers_to_transform", "a layer's number from 0, or a list of them");
+  const stack = config.get("layers_pattern");
+  const stacks = typeof stack === "string" ? [stack] : (names(config, "layers_pattern") ?? []);
+  if (list.length === 0) {
+    if (stacks.some((one) => one !== ""))
+      throw config.wrong("layers_pattern", "layers_to_transform beside it");
+    return null;
+  }
+  const layers = new Set(list as readonly number[]);
+  const holders = stacks
+    .filter((one) => one !== "")
+    .map((one) => modulePattern(`(?:.*\\.)?(?:${one})`, pattern));
+  return (module) => {
+    const parts = module.split(".");
+    // The first number after a matching name is the layer; without a pattern, the first after two names.
+    const at = parts.findIndex((part, i) => {
+      if (!/^\d+$/.test(part) || i === parts.length - 1) return false;
+      const before = parts.slice(0, i).join(".");
+      return holders.length === 0 ? i >= 2 : holders.some((matches) => matches(before));
+    });
+    return at !== -1 && layers.has(Number(parts[at]));
+  };
+}
+
+/** The number of the first pattern that a module's name ends in, as PEFT's `get_pattern_key`. */
+function numbersByModule(
+  config: ConfigReader,
+  key: string,
+  isRight: (value: unknown) => boolean,
+  pattern: PatternLimits,
+): (module: string) => number | undefined {
+  const value = config.get(key);
+  if (value === null) return () => undefined;
+  const entries = typeof value === "object" && !Array.isArray(value) ? Object.entries(value) : null;
+  const wrong = entries?.find(([, number]) => !isRight(number));
+  if (entries === null || wrong !== undefined) {
+    const kind = key === "rank_pattern" ? "whole numbers above 0" : "numbers above 0";
+    if (wrong !== undefined)
+      throw config.wrong(key, `${kind}, and not ${shown(wrong[1])} for ${shown(wrong[0])}`);
+    throw config.wrong(key, `an object of ${kind} by module`);
+  }
+  const plain = new Map<string, number>();
+  const patterns: { readonly index: number; readonly matches: (module: string) => boolean }[] = [];
+  for (const [index, [name]] of entries.entries()) {
+    // Names in full, of which there can be hundreds, are looked up.
+    if (/^[\w.]+$/.test(name)) plain.set(name, index);
+    else patterns.push({ index, matches: modulePattern(`(.*\\.)?(${name})$`, pattern) });
+  }
+  return (module) => {
+    const named = Math.min(...endsOf(module).map((end) => plain.get(end) ?? Infinity));
+    const first = patterns.find(({ index, matches }) => index < named && matches(module))?.index ?? named;
+    return entries[first]?.[1] as number | undefined;
+  };
+}

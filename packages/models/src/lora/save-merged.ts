@@ -1,0 +1,87 @@
+import * as tf from "@tensorflow/tfjs-core";
+import type { PeriodicEvalError } from "@periodic-eval/core";
+import type { TensorToWrite } from "@periodic-eval/safetensors";
+import type { ModelParts } from "../checkpoint/model.ts";
+import { saveCheckpoint, tensorOf, type SaveOptions } from "../checkpoint/save.ts";
+import type { LiveWeight } from "../decoder/causal-lm.ts";
+import { checkpointValues } from "../decoder/variables.ts";
+import { linearsOf, listWeights, type Adapter, type Decoder, type Linear } from "../decoder/weights.ts";
+import { familyOf } from "../families/registry.ts";
+import { failure } from "../folder/failure.ts";
+import { transposed } from "../ops/mat-mul.ts";
+
+export interface Merging extends Pick<ModelParts, "config" | "folder"> {
+  readonly base: Decoder<LiveWeight>;
+  /** The same, with adapters, and with what is trained in the place of an own weight. */
+  readonly adapted: Decoder<LiveWeight>;
+}
+
+/** A model in which every adapted weight is W + scale·B·A, and every bias b + scale·(B's bias). */
+export async function saveMerged(
+  folder: string,
+  { config, folder: from, base, adapted }: Merging,
+  options?: SaveOptions,
+): Promise<void> {
+  const merged = new Map<LiveWeight, TensorToWrite>();
+  const put = (weight: LiveWeight, values: TensorToWrite["values"]) =>
+    merged.set(weight, { ...tensorOf(weight), values });
+  const merge = ({ weight, bias }: Linear<LiveWeight>, adapter: Adapter<LiveWeight>) => {
+    put(weight, () => mergedValues(weight, adapter));
+    if (adapter.bias === null) return;
+    if (bias === null) throw withoutBias(adapter.name);
+    const [own, added] = [bias, adapter.bias];
+    put(own, () => valuesOf(tf.tidy(() => tf.add(own.variable, tf.mul(added.variable, adapter.scale)))));
+  };
+  for (const linear of adapted.layers.flatMap(linearsOf)) if (linear.adapter) merge(linear, linear.adapter);
+  if (adapted.embedding !== base.embedding) put(base.embedding, () => checkpointValues(adapted.embedding));
+  if (adapted.head !== base.head) put(base.head!.weight, () => checkpointValues(adapted.head!.weight));
+  const { headAdapter } = adapted;
+  if (headAdapter && base.head !== null) merge(base.head, headAdapter);
+  const tensors = listWeights(base).map((weight) => merged.get(weight) ?? tensorOf(weight));
+  if (!headAdapter || base.head !== null) return saveCheckpoint(folder, { config, tensors, from }, options);
+  if (headAdapter.bias !== null) throw withoutBias(headAdapter.name);
+  const name = `${familyOf(config, "config").names.head}.weight`;
+  const head = {
+    ...tensorOf(base.embedding),
+    name,
+    values: () => mergedValues(base.embedding, headAdapter, true),
+  };
+  const untied = { ...config, tie_word_embeddings: false };
+  return saveCheckpoint(folder, { config: untied, tensors: [...tensors, head], from }, options);
+}
+
+/** Row-major, in the checkpoint's shape. */
+async function mergedValues(
+  { variable, transposed: isTransposed }: LiveWeight,
+  { a, b, scale }: Adapter<LiveWeight>,
+  isEmbedding = false,
+): Promise<Float32Array> {
+  return valuesOf(
+    tf.tidy(() => {
+      const added = tf.mul<tf.Tensor2D>(
+        tf.matMul(a.variable as tf.Tensor2D, b.variable as tf.Tensor2D),
+        scale,
+      );
+      // Linear maps lie as [in, out], an embedding that serves as the head as [out, in].
+      const merged = tf.add<tf.Tensor2D>(variable, isEmbedding ? transposed(added) : added);
+      return isTransposed ? transposed(merged) : merged;
+    }),
+  );
+}
+
+async function valuesOf(tensor: tf.Tensor): Promise<Float32Array> {
+  try {
+    return (await tensor.data()) as Float32Array;
+  } finally {
+    tensor.dispose();
+  }
+}
+
+function withoutBias(module: string): PeriodicEvalError {
+  return failure(
+    module,
+    "an adapter whose B has a bias",
+    "a bias of the map to add it to",
+    "Keep the adapter beside the model: save writes it.",
+  );
+}

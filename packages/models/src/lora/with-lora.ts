@@ -1,0 +1,170 @@
+import { checkKeys, checkWord, namedStream, PeriodicEvalError, seedOf, shown } from "@periodic-eval/core";
+import type { CheckpointLM, ModelParts } from "../checkpoint/model.ts";
+import { familyOf } from "../families/registry.ts";
+import { hubNameOf } from "../hub/cache.ts";
+import { fastRandom } from "../ops/fast-random.ts";
+import { lastParts, planAdapter, type AdapterTensor } from "./adapter-plan.ts";
+import { parseLoraConfig, type AdapterConfig } from "./lora-config.ts";
+import { adaptable, createLora, type LoraLM } from "./lora-model.ts";
+import { modulesOf, type Modules } from "./modules.ts";
+
+export interface LoraOptions {
+  /** Default 8. */
+  readonly rank?: number;
+  /** What is learned is scaled by alpha / rank. Default 16. */
+  readonly alpha?: number;
+  /** Probability in [0, 1) of dropping what an adapter reads, in training; default 0. */
+  readonly dropout?: number;
+  /**
+   * Linear maps, by the ends of their names (`["q_proj", "v_proj"]`) or by a regular expression of Python that the whole
+   * name matches. Default `"all-linear"`: all but the head.
+   */
+  readonly targetModules?: "all-linear" | readonly string[] | string;
+  /** Layers, by number from 0; default all. */
+  readonly layersToTransform?: readonly number[];
+  /** Other ranks, by the end of a module's name or an expression for it. */
+  readonly rankPattern?: Readonly<Record<string, number>>;
+  /** Other alphas, likewise. */
+  readonly alphaPattern?: Readonly<Record<string, number>>;
+  /** Scales by alpha / √rank, so that large ranks learn as fast as small ones (Kalajdzievski 2023); default false. */
+  readonly rsLora?: boolean;
+  /** Names what A begins with: the same seed gives the same bits on every engine. Default "0". */
+  readonly seed?: string;
+}
+
+const known = {
+  rank: true,
+  alpha: true,
+  dropout: true,
+  targetModules: true,
+  layersToTransform: true,
+  rankPattern: true,
+  alphaPattern: true,
+  rsLora: true,
+  seed: true,
+} as const satisfies Record<keyof LoraOptions, true>;
+
+/**
+ * The model with a new adapter, which changes nothing until it is trained: B is 0, A uniform in ±1/√inputs, as PEFT 0.21
+ * draws it (from streams of ours). The model's own variables are shared, not copied, and get no gradients. The caller
+ * disposes both.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option, or for modules that the model does not have.
+ */
+export function withLora(model: CheckpointLM, options: LoraOptions = {}): LoraLM {
+  checkOptions(options);
+  const { seed = "0" } = options;
+  const parts = adaptable(model, "withLora");
+  const modules = modulesOf(parts.description, parts.weights, familyOf(parts.config, "withLora"));
+  checkNames(options, modules);
+  const config = configOf(options, modules, parts);
+  const plan = asOptions(() => planAdapter(parseLoraConfig(config, "withLora"), modules, "withLora", false));
+  const name = `new, rank ${String(config["r"])}, alpha ${String(config["lora_alpha"])}`;
+  return createLora(model, parts, { plan, config, name, values: (tensor) => initialValues(tensor, seed) });
+}
+
+/** What PEFT's `adapter_config.json` says of it. */
+function configOf(options: LoraOptions, modules: Modules, { config, folder }: ModelParts): AdapterConfig {
+  const { targetModules = "all-linear", layersToTransform } = options;
+  const isAll = typeof targetModules === "string" && targetModules.toLowerCase() === "all-linear";
+  return {
+    peft_type: "LORA",
+    task_type: "CAUSAL_LM",
+    base_model_name_or_path: folder === null ? null : (hubNameOf(folder) ?? folder),
+    revision: null,
+    inference_mode: true,
+    r: options.rank ?? 8,
+    lora_alpha: options.alpha ?? 16,
+    lora_dropout: options.dropout ?? 0,
+    // By name, as PEFT writes it: programs that read adapters know names better than the word.
+    target_modules: isAll ? lastParts(modules) : targetModules,
+    exclude_modules: null,
+    layers_to_transform: layersToTransform ?? null,
+    layers_pattern: null,
+    rank_pattern: options.rankPattern ?? {},
+    alpha_pattern: options.alphaPattern ?? {},
+    use_rslora: options.rsLora ?? false,
+    use_dora: false,
+    lora_bias: false,
+    bias: "none",
+    modules_to_save: null,
+    init_lora_weights: true,
+    fan_in_fan_out: familyOf(config, "withLora").names.matrices === "inOut",
+  };
+}
+
+/** kaiming_uniform with a = √5 of torch for A, which is uniform in ±1/√inputs; 0 for B. */
+function initialValues({ name, shape }: AdapterTensor, seed: string): Float32Array {
+  const [rows, columns] = shape as [number, number];
+  const values = new Float32Array(rows * columns);
+  if (!name.endsWith(".lora_A.weight")) return values;
+  const random = fastRandom(namedStream(seedOf(seed, name)));
+  const bound = 1 / Math.sqrt(columns);
+  return values.map(() => (2 * random() - 1) * bound);
+}
+
+function checkOptions(options: LoraOptions): void {
+  checkKeys("withLora", options, Object.keys(known));
+  const { rank = 8, alpha = 16, dropout = 0, seed = "0", targetModules, layersToTransform } = options;
+  const isPositive = (value: number) => Number.isFinite(value) && value > 0;
+  const isText = (value: unknown) => typeof value === "string" && value !== "";
+  if (!Number.isSafeInteger(rank) || rank < 1) throw wrong("rank", rank, "a whole number above 0");
+  if (!isPositive(alpha)) throw wrong("alpha", alpha, "a number above 0");
+  if (!(dropout >= 0 && dropout < 1)) throw wrong("dropout", dropout, "a probability in [0, 1)");
+  if (typeof seed !== "string") throw wrong("seed", seed, "a text");
+  const isList = Array.isArray(targetModules) && targetModules.length > 0 && targetModules.every(isText);
+  if (targetModules !== undefined && !isList && !isText(targetModules))
+    throw wrong(
+      "targetModules",
+      targetModules,
+      '"all-linear", names of linear maps, or a regular expression',
+    );
+  const isLayers = Array.isArray(layersToTransform) && layersToTransform.length > 0;
+  if (layersToTransform !== undefined && !isLayers)
+    throw wrong("layersToTransform", layersToTransform, "numbers of layers");
+  for (const [option, isRight, expected] of [
+    ["rankPattern", (value: number) => Number.isSafeInteger(value) && value > 0, "whole numbers above 0"],
+    ["alphaPattern", isPositive, "numbers above 0"],
+  ] as const) {
+    const pattern = options[option];
+    if (pattern !== undefined && !Object.values(pattern).every(isRight))
+      throw wrong(option, pattern, expected);
+  }
+}
+
+/** A name that fits no module would be left out in silence. */
+function checkNames({ targetModules, layersToTransform }: LoraOptions, modules: Modules): void {
+  const layers = new Set(modules.linears.flatMap(({ name }) => /\.(\d+)\./.exec(name)?.[1] ?? []));
+  const absent = layersToTransform?.find((layer) => !layers.has(String(layer)));
+  if (absent !== undefined) throw wrong("layersToTransform", absent, `layers from 0 to ${layers.size - 1}`);
+  if (typeof targetModules === "string" || targetModules === undefined) return;
+  const names = modules.linears.map(({ name }) => name);
+  const unknown = targetModules.find(
+    (end) => !names.some((name) => name === end || name.endsWith(`.${end}`)),
+  );
+  if (unknown === undefined) return;
+  const ends = [...lastParts(modules), modules.head];
+  checkWord("withLora targetModules", unknown, ends);
+}
+
+/** What the configuration says wrongly, the caller has said. */
+function asOptions<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!PeriodicEvalError.is(error, "model")) throw error;
+    const { where, got, expected, fix } = error;
+    throw new PeriodicEvalError({ code: "config", where, got, expected, fix, cause: error });
+  }
+}
+
+function wrong(option: keyof LoraOptions, got: unknown, expected: string): PeriodicEvalError {
+  const fix = "Correct the option, or leave it out for its default.";
+  return new PeriodicEvalError({
+    code: "config",
+    where: `withLora ${option}`,
+    got: shown(got),
+    expected,
+    fix,
+  });
+}
