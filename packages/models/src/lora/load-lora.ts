@@ -2,8 +2,11 @@ import { basename, join, resolve } from "node:path";
 import { readdir } from "node:fs/promises";
 import { checkKeys } from "@periodic-eval/core";
 import { openSafetensors, type SafetensorsFile } from "@periodic-eval/safetensors";
-import type { CheckpointLM } from "../checkpoint/model.ts";
+import type { CheckpointLM, ModelParts } from "../checkpoint/model.ts";
+import { tensorOf } from "../checkpoint/save.ts";
 import { readFloats } from "../checkpoint/tensors.ts";
+import type { LiveWeight } from "../decoder/causal-lm.ts";
+import { checkpointValues } from "../decoder/variables.ts";
 import { familyOf } from "../families/registry.ts";
 import { failure } from "../folder/failure.ts";
 import { pickled } from "../folder/pickled.ts";
@@ -14,7 +17,7 @@ import { modelFolder } from "../hub/model-folder.ts";
 import { planAdapter, tensorPrefix, type AdapterPlan, type AdapterTensor } from "./adapter-plan.ts";
 import { parseLoraConfig, type AdapterConfig } from "./lora-config.ts";
 import { adaptable, createLora, type LoraLM } from "./lora-model.ts";
-import { modulesOf } from "./modules.ts";
+import { modulesOf, type Modules } from "./modules.ts";
 
 export interface LoadLoraOptions {
   /** Told how far a file is that has to be fetched from the hub. */
@@ -54,7 +57,7 @@ export async function loadLora(
     const head = heads.find((name) => hasTensorsOf(file, name)) ?? heads[0]!;
     const modules = modulesOf(parts.description, parts.weights, family, head);
     const plan = planAdapter(parsed, modules, path, parts.weights.head === null);
-    checkTensors(file, plan);
+    await checkTensors(file, plan, ownTensors(modules, parts));
     const read = new Map<string, Float32Array>();
     for (const { name } of tensorsOf(plan)) read.set(name, await readFloats(file, name));
     const name = nameOf(folder, config);
@@ -84,19 +87,49 @@ const hasTensorsOf = ({ tensors }: SafetensorsFile, module: string): boolean =>
   [...tensors.keys()].some((name) => name.startsWith(`${tensorPrefix}${module}.`));
 
 /** Before anything is made in the sizes that the configuration speaks of. */
-function checkTensors({ path, tensors }: SafetensorsFile, plan: AdapterPlan): void {
+async function checkTensors(file: SafetensorsFile, plan: AdapterPlan, own: OwnTensors): Promise<void> {
+  const { path, tensors } = file;
   const fix = "Check that adapter_config.json, the weights and the model belong together.";
-  const shown = (shape: readonly number[]) => `[${shape.join(", ")}]`;
-  const expected = new Map(tensorsOf(plan).map((tensor) => [tensor.name, tensor]));
-  for (const { name, shape } of expected.values()) {
+  const expected = new Set(tensorsOf(plan).map(({ name }) => name));
+  for (const { name, shape } of tensorsOf(plan)) {
     const got = tensors.get(name)?.shape;
-    if (got !== undefined && shown(got) === shown(shape)) continue;
-    throw failure(`${path}, tensor ${name}`, got === undefined ? "none" : shown(got), shown(shape), fix);
+    if (got !== undefined && shapeText(got) === shapeText(shape)) continue;
+    const found = got === undefined ? "none" : shapeText(got);
+    throw failure(`${path}, tensor ${name}`, found, shapeText(shape), fix);
   }
-  const unknown = [...tensors.keys()].find((name) => !expected.has(name));
-  if (unknown === undefined) return;
-  const others = `the ${expected.size} tensors that the configuration speaks of`;
-  throw failure(`${path}, tensor ${unknown}`, "a tensor that it does not speak of", others, fix);
+  for (const name of tensors.keys()) {
+    if (expected.has(name)) continue;
+    const weight = own.get(name);
+    if (weight !== undefined && (await isSame(file, name, weight))) continue;
+    const isOwn = weight !== undefined;
+    throw failure(
+      `${path}, tensor ${name}`,
+      isOwn ? "other values or sizes than the model's" : "a tensor that the configuration does not speak of",
+      isOwn ? "the model's own, or modules_to_save that names it" : `the ${expected.size} that it speaks of`,
+      isOwn ? "Load the model that the adapter was trained on, with its vocabulary." : fix,
+    );
+  }
+}
+
+const shapeText = (shape: readonly number[]) => `[${shape.join(", ")}]`;
+
+/** What PEFT saves once more beside an adapter of the head. */
+type OwnTensors = ReadonlyMap<string, LiveWeight>;
+
+function ownTensors({ embedding, head }: Modules, { weights }: ModelParts): OwnTensors {
+  const namesOf = (module: string) =>
+    ["", ".base_layer"].map((part) => `${tensorPrefix}${module}${part}.weight`);
+  const headWeight = weights.head?.weight ?? weights.embedding;
+  return new Map([
+    ...namesOf(embedding).map((name) => [name, weights.embedding] as const),
+    ...namesOf(head).map((name) => [name, headWeight] as const),
+  ]);
+}
+
+async function isSame(file: SafetensorsFile, name: string, weight: LiveWeight): Promise<boolean> {
+  if (shapeText(file.tensors.get(name)!.shape) !== shapeText(tensorOf(weight).shape)) return false;
+  const [found, own] = [await readFloats(file, name), await checkpointValues(weight)];
+  return found.every((value, i) => value === own[i]);
 }
 
 function tensorsOf({ adapters, embedding, head }: AdapterPlan): readonly AdapterTensor[] {

@@ -1,0 +1,338 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
+import { openSafetensors } from "@periodic-eval/safetensors";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { useBackend } from "../backend/use-backend.ts";
+import { loadCausalLM } from "../checkpoint/load.ts";
+import type { CheckpointLM } from "../checkpoint/model.ts";
+import { openTensors } from "../checkpoint/tensors.ts";
+import { fixtures } from "../testing/fixtures.ts";
+import { loadLora } from "./load-lora.ts";
+import { withLora } from "./with-lora.ts";
+
+const tolerance = 2e-4;
+const ids = [1, 17, 300, 4, 511, 99, 42, 7, 256, 33];
+
+/** Options as PEFT's LoraConfig takes them. */
+interface Case {
+  readonly name: string;
+  readonly base: string;
+  readonly options: Readonly<Record<string, unknown>>;
+  /** PEFT works an adapter on a tied head into the embedding as well, which is another model. */
+  readonly isMergedElsewhere?: boolean;
+}
+
+const families: readonly (readonly [base: string, targets: readonly string[]])[] = [
+  ["llama-gqa-untied", ["q_proj", "v_proj"]],
+  ["llama-headdim-bias", ["q_proj", "o_proj", "down_proj"]],
+  ["mistral-sliding16", ["k_proj", "gate_proj"]],
+  ["qwen2-tied", ["q_proj", "up_proj"]],
+  ["qwen3-headdim-untied", ["o_proj", "v_proj"]],
+  ["gpt2", ["c_attn"]],
+  ["gpt2-hub-unprefixed", ["c_attn", "c_proj", "c_fc"]],
+  ["gpt_neox-parallel", ["query_key_value", "dense"]],
+  ["gpt_neox-sequential", ["dense_h_to_4h", "dense_4h_to_h"]],
+  ["gemma", ["q_proj", "down_proj"]],
+  ["gemma2", ["k_proj", "o_proj"]],
+  ["gemma3_text", ["v_proj", "up_proj"]],
+  ["phi3", ["qkv_proj", "gate_up_proj"]],
+  ["olmo2", ["q_proj", "gate_proj"]],
+  ["smollm3", ["v_proj", "o_proj"]],
+];
+
+const cases: readonly Case[] = [
+  ...families.flatMap(([base, target_modules]) => [
+    { name: `${base} all-linear`, base, options: { r: 4, lora_alpha: 8, target_modules: "all-linear" } },
+    {
+      name: `${base} rank-stabilized`,
+      base,
+      options: { r: 6, lora_alpha: 5, use_rslora: true, lora_dropout: 0.3, target_modules },
+    },
+  ]),
+  {
+    name: "patterns of rank and alpha",
+    base: "llama-gqa-untied",
+    options: {
+      r: 4,
+      lora_alpha: 8,
+      target_modules: ["q_proj", "k_proj", "down_proj", "up_proj"],
+      rank_pattern: {
+        "layers.0.self_attn.q_proj": 2,
+        "^model.*k_proj": 7,
+        "(up|down)_proj": 3,
+        down_proj: 5,
+      },
+      alpha_pattern: { "layers\\.1\\..*": 3, up_proj: 1 },
+    },
+  },
+  {
+    name: "patterns of rank, rank-stabilized",
+    base: "phi3",
+    options: {
+      lora_alpha: 16,
+      use_rslora: true,
+      target_modules: "all-linear",
+      rank_pattern: { qkv_proj: 3, ".*\\.1\\.mlp\\.down_proj": 9 },
+    },
+  },
+  {
+    name: "an expression",
+    base: "qwen3-headdim-untied",
+    options: {
+      r: 3,
+      target_modules: "^model\\.layers\\.(?!0\\b)\\d+\\.(?:self_attn\\.[qk]_proj|mlp\\.\\w{2,4}_proj)$",
+    },
+  },
+  {
+    name: "excluded modules",
+    base: "olmo2",
+    options: {
+      r: 3,
+      target_modules: ["q_proj", "k_proj", "v_proj"],
+      exclude_modules: ["layers.0.self_attn.q_proj", "v_proj"],
+    },
+  },
+  {
+    name: "excluded by an expression",
+    base: "olmo2",
+    options: { r: 3, target_modules: "all-linear", exclude_modules: ".*(0|mlp).*" },
+  },
+  {
+    name: "one layer",
+    base: "smollm3",
+    options: {
+      r: 3,
+      target_modules: ["q_proj", "down_proj"],
+      layers_to_transform: [1],
+      layers_pattern: "layers",
+    },
+  },
+  {
+    name: "two layers, no pattern, one module in full",
+    base: "smollm3",
+    options: { r: 3, target_modules: ["q_proj", "model.layers.1.mlp.up_proj"], layers_to_transform: [0, 2] },
+  },
+  {
+    name: "a layer of GPT-2",
+    base: "gpt2",
+    options: { r: 3, target_modules: ["c_attn"], layers_to_transform: 1 },
+  },
+  { name: "the head", base: "llama-gqa-untied", options: { r: 3, target_modules: ["q_proj", "lm_head"] } },
+  { name: "the head of GPT-NeoX", base: "gpt_neox-parallel", options: { r: 3, target_modules: ["lm_head"] } },
+  {
+    name: "a tied head",
+    base: "qwen2-tied",
+    options: { r: 3, target_modules: ["q_proj", "lm_head"] },
+    isMergedElsewhere: true,
+  },
+  {
+    name: "biases of B",
+    base: "gpt2",
+    options: { r: 3, target_modules: ["c_attn", "c_proj"], lora_bias: true },
+  },
+  {
+    name: "embedding and head trained whole",
+    base: "llama-gqa-untied",
+    options: { r: 3, target_modules: ["v_proj"], modules_to_save: ["embed_tokens", "lm_head"] },
+  },
+  {
+    name: "the head of GPT-NeoX trained whole",
+    base: "gpt_neox-sequential",
+    options: { r: 3, target_modules: ["dense"], modules_to_save: ["lm_head"] },
+  },
+].filter(({ base }) => existsSync(join(fixtures, base)));
+
+const python = process.env["PERIODIC_EVAL_PEERS_PYTHON"] ?? "python3";
+const hasPeft = (() => {
+  try {
+    execFileSync(python, ["-c", "import peft, transformers"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+})();
+
+const needs = "needs ../shared/fixtures and, in PERIODIC_EVAL_PEERS_PYTHON, a Python with peft";
+
+describe.skipIf(!hasPeft || cases.length === 0)(`adapters are PEFT 0.21's (${needs})`, () => {
+  let root = "";
+  const folderOf = (name: string) => join(root, name.replaceAll(/\W+/g, "-"));
+  const baseOf = (base: string) => resolve(fixtures, base);
+  const run = (work: { make?: readonly object[]; read?: readonly object[] }) => {
+    const file = join(root, "work.json");
+    writeFileSync(file, JSON.stringify({ make: [], read: [], ...work }));
+    execFileSync(python, [resolve(import.meta.dirname, "../testing/peft-reference.py"), file], {
+      stdio: "pipe",
+    });
+  };
+  beforeAll(async () => {
+    root = mkdtempSync(join(tmpdir(), "peft-"));
+    for (const { name } of cases) mkdirSync(folderOf(name));
+    run({
+      make: cases.map(({ name, base, options, isMergedElsewhere }) => {
+        return { base: baseOf(base), options, out: folderOf(name), ids, merge: isMergedElsewhere !== true };
+      }),
+    });
+    await useBackend({ backend: "wasm" });
+  }, 300_000);
+  afterAll(() => rmSync(root, { recursive: true }));
+
+  const withModel = async (base: string, check: (model: CheckpointLM) => Promise<void>) => {
+    const model = await loadCausalLM(baseOf(base));
+    await check(model).finally(() => model.dispose());
+  };
+
+  it.each(cases)("$name: logits, cache, base and merged weights", ({ name, base }) =>
+    withModel(base, async (model) => {
+      const plain = logitsOf(model);
+      const lora = await loadLora(model, folderOf(name));
+      const expected = await tensorOf(join(folderOf(name), "expected.safetensors"), "logits");
+      // What the adapter changes is at least a hundred times what is tolerated.
+      expect(largestDifference(plain, expected)).toBeGreaterThan(100 * tolerance);
+      expect(largestDifference(logitsOf(lora), expected)).toBeLessThan(tolerance);
+      expect(largestDifference(readTokenByToken(lora), expected)).toBeLessThan(tolerance);
+      expect(logitsOf(lora.base)).toEqual(plain);
+      const merged = join(folderOf(name), "ours");
+      if (existsSync(join(folderOf(name), "merged.safetensors"))) {
+        await lora.saveMerged(merged);
+        await expectMerged(merged, join(folderOf(name), "merged.safetensors"));
+      } else {
+        // A tied head with an adapter of its own is one of its own.
+        await lora.saveMerged(merged);
+        const loaded = await loadCausalLM(merged);
+        expect(largestDifference(logitsOf(loaded), expected)).toBeLessThan(tolerance);
+        loaded.dispose();
+      }
+      lora.dispose();
+      expect(logitsOf(model)).toEqual(plain);
+    }),
+  );
+
+  it("what is read and written again is the same file", async () => {
+    for (const { name, base } of cases) {
+      await withModel(base, async (model) => {
+        const lora = await loadLora(model, folderOf(name));
+        await lora.save(join(folderOf(name), "again"));
+        lora.dispose();
+      });
+      const [before, after] = ["", "again"].map((folder) =>
+        join(folderOf(name), folder, "adapter_model.safetensors"),
+      ) as [string, string];
+      // Beside an adapter of the head PEFT saves the head.
+      if (/head/.test(name) && !/whole/.test(name)) await expectSame(after, before, [/base_layer/]);
+      else expect(Buffer.compare(readFileSync(before), readFileSync(after)), name).toBe(0);
+    }
+  });
+
+  it("new ones load in PEFT, bit for bit", async () => {
+    const made = families.filter(([base]) => existsSync(baseOf(base)));
+    const expected = new Map<string, Float32Array>();
+    for (const [i, [base]] of made.entries()) {
+      await withModel(base, async (model) => {
+        const lora = withLora(model, { rank: 3, rsLora: i % 2 === 0, layersToTransform: [1] });
+        for (const [salt, variable] of lora.trainables().entries()) {
+          const drawn = tf.randomNormal(variable.shape, 0, 0.2, "float32", salt);
+          variable.assign(drawn);
+          drawn.dispose();
+        }
+        expected.set(base, logitsOf(lora));
+        await lora.save(join(root, "new", base));
+        lora.dispose();
+      });
+    }
+    run({
+      read: made.map(([base]) => {
+        return {
+          base: baseOf(base),
+          adapter: join(root, "new", base),
+          out: join(root, "new", `${base}-read`),
+          ids,
+        };
+      }),
+    });
+    for (const [base] of made) {
+      const logits = await tensorOf(join(root, "new", `${base}-read.expected.safetensors`), "logits");
+      expect(largestDifference(expected.get(base)!, logits), base).toBeLessThan(tolerance);
+      await expectSame(
+        join(root, "new", base, "adapter_model.safetensors"),
+        join(root, "new", `${base}-read.safetensors`),
+      );
+    }
+  }, 120_000);
+});
+
+function logitsOf(model: CheckpointLM): Float32Array {
+  return tf.tidy(() => model.logits(tf.tensor2d([ids], [1, ids.length], "int32")).dataSync() as Float32Array);
+}
+
+/** Through the cache: three tokens at once, then one after another. */
+function readTokenByToken(model: CheckpointLM): Float32Array {
+  const { extend, logitsOf } = model.incremental;
+  const pieces: Float32Array[] = [];
+  const block = (from: number, to: number) => ({
+    batch: 1,
+    length: to - from,
+    ids: Int32Array.from(ids.slice(from, to)),
+    positions: Int32Array.from({ length: to - from }, (_, i) => from + i),
+    segments: new Int32Array(to - from),
+  });
+  const read = (from: number, to: number, into: ReturnType<typeof extend>["keyValues"]) => {
+    const rows = Array.from({ length: to - from }, (_, i) => i);
+    const { states, keyValues } = extend(block(from, to), { rows, into, keep: into === null });
+    const logits = logitsOf(states);
+    pieces.push(logits.dataSync() as Float32Array);
+    tf.dispose([states, logits]);
+    return keyValues;
+  };
+  const cache = read(0, 3, null)!;
+  for (let at = 3; at < ids.length; at++) read(at, at + 1, cache);
+  cache.dispose();
+  return Float32Array.from(pieces.flatMap((piece) => [...piece]));
+}
+
+async function tensorOf(path: string, name: string): Promise<ArrayLike<number>> {
+  const file = await openSafetensors(path);
+  try {
+    return (await file.read(name)) as Float32Array;
+  } finally {
+    await file.close();
+  }
+}
+
+async function expectMerged(folder: string, reference: string): Promise<void> {
+  const [ours, theirs] = [await openTensors(folder), await openSafetensors(reference)];
+  for (const name of ours.tensors.keys()) {
+    const found = [name, `transformer.${name}`, name.replace("embed_out", "lm_head")].find((one) =>
+      theirs.tensors.has(one),
+    );
+    expect(ours.tensors.get(name)!.shape).toEqual(theirs.tensors.get(found!)!.shape);
+    const [own, expected] = [await ours.read(name), (await theirs.read(found!)) as Float32Array];
+    expect(largestDifference(own, expected), name).toBeLessThan(1e-5);
+  }
+  await ours.close();
+  await theirs.close();
+}
+
+async function expectSame(path: string, other: string, besides: readonly RegExp[] = []): Promise<void> {
+  const [ours, theirs] = [await openSafetensors(path), await openSafetensors(other)];
+  const others = [...theirs.tensors.keys()].filter((name) => !besides.some((each) => each.test(name)));
+  expect(others.sort()).toEqual([...ours.tensors.keys()].sort());
+  for (const name of ours.tensors.keys())
+    expect(await theirs.read(name), name).toEqual(await ours.read(name));
+  await ours.close();
+  await theirs.close();
+}
+
+function largestDifference(a: ArrayLike<number>, b: ArrayLike<number>): number {
+  expect(a.length).toBe(b.length);
+  let largest = 0;
+  for (let i = 0; i < a.length; i++) {
+    const difference = Math.abs(a[i]! - b[i]!);
+    if (Number.isNaN(difference)) return NaN;
+    largest = Math.max(largest, difference);
+  }
+  return largest;
+}
