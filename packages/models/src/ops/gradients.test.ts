@@ -13,6 +13,7 @@ import { columns } from "./columns.ts";
 import { dropout } from "./dropout.ts";
 import { layerNorm } from "./layer-norm.ts";
 import { linear, tiedHead } from "./linear.ts";
+import { addLora } from "./lora.ts";
 import { rmsNorm } from "./rms-norm.ts";
 import { rowsAt } from "./rows.ts";
 import { softCap } from "./soft-cap.ts";
@@ -42,6 +43,21 @@ const cases: readonly { name: string; shapes: number[][]; run: (inputs: Matrices
       [7, 3],
     ],
     run: ([x, embedding]) => tiedHead(x!, embedding!),
+  },
+  {
+    name: "addLora",
+    shapes: [
+      [5, 4],
+      [5, 3],
+      [3, 2],
+      [2, 4],
+    ],
+    run: ([output, x, a, b]) => addLora(output!, x!, { a: a!, b: b!, bias: null, scale: 1.5 }),
+  },
+  {
+    name: "addLora with bias",
+    shapes: [[5, 4], [5, 3], [3, 2], [2, 4], [4]],
+    run: ([output, x, a, b, bias]) => addLora(output!, x!, { a: a!, b: b!, bias: asRow(bias!), scale: 0.5 }),
   },
   { name: "rmsNorm", shapes: [[5, 6], [6]], run: ([x, w]) => rmsNorm(x!, asRow(w!), 1e-3, 0) },
   {

@@ -13,7 +13,7 @@ export function layerNorm(
     const centered = tf.sub(x, tf.mean(x, -1, true));
     const inverse = tf.rsqrt(tf.add(tf.mean(tf.square(centered), -1, true), epsilon));
     const normed = tf.mul(centered, inverse);
-    const isTrained = isWanted(weight);
+    const [isWeightWanted, isBiasWanted] = [isWanted(weight), isWanted(bias)];
     keep([normed, inverse, weight]);
     return {
       value: tf.add<tf.Tensor2D>(tf.mul(normed, weight), bias),
@@ -22,8 +22,8 @@ export function layerNorm(
         const ofNormed = tf.mul(gradient, weight);
         const along = tf.mul(normed, tf.mean(tf.mul(ofNormed, normed), -1, true));
         const ofX = tf.mul(inverse, tf.sub(tf.sub(ofNormed, tf.mean(ofNormed, -1, true)), along));
-        if (!isTrained) return [ofX, null, null];
-        return [ofX, sumOfRows(tf.mul(gradient, normed)), sumOfRows(gradient)];
+        const ofWeight = isWeightWanted ? sumOfRows(tf.mul(gradient, normed)) : null;
+        return [ofX, ofWeight, isBiasWanted ? sumOfRows(gradient) : null];
       },
     };
   });

@@ -6,17 +6,19 @@ import { matMulTransposedA, matMulTransposedB, sumOfRows } from "./mat-mul.ts";
 export function linear(x: tf.Tensor2D, weight: tf.Tensor2D, bias: tf.Tensor1D | null): tf.Tensor2D {
   const inputs = bias === null ? [x, weight] : [x, weight, bias];
   return differentiable(inputs, (keep) => {
-    const isTrained = isWanted(weight);
-    keep(isTrained ? [weight, x] : [weight]);
+    const isWeightWanted = isWanted(weight);
+    const isBiasWanted = bias !== null && isWanted(bias);
+    keep(isWeightWanted ? [weight, x] : [weight]);
     const product = tf.matMul(x, weight) as tf.Tensor2D;
     return {
       value: bias === null ? product : tf.add<tf.Tensor2D>(product, bias),
       backward: (gradient, kept) => {
         const [weight, x] = kept as [tf.Tensor2D, tf.Tensor2D];
-        const ofX = matMulTransposedB(gradient, weight);
-        if (!isTrained) return [ofX, null, null];
-        const gradients: tf.Tensor[] = [ofX, matMulTransposedA(x, gradient)];
-        return bias === null ? gradients : [...gradients, sumOfRows(gradient)];
+        return [
+          matMulTransposedB(gradient, weight),
+          isWeightWanted ? matMulTransposedA(x, gradient) : null,
+          isBiasWanted ? sumOfRows(gradient) : null,
+        ];
       },
     };
   });

@@ -1,0 +1,328 @@
+import { execFileSync } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import fc from "fast-check";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { useBackend } from "../backend/use-backend.ts";
+import { createCausalLM } from "../checkpoint/create.ts";
+import type { CheckpointLM } from "../checkpoint/model.ts";
+import { openedFiles } from "../testing/opened-files.ts";
+import { peakMemory, refusalOf } from "../testing/refusal.ts";
+import { tinyConfig } from "../testing/tiny-config.ts";
+import { loadLora } from "./load-lora.ts";
+import { withLora } from "./with-lora.ts";
+
+vi.mock("node:fs/promises", async (original) => {
+  const { recorded } = await import("../testing/opened-files.ts");
+  return recorded(await original());
+});
+
+type Header = Record<string, { dtype: unknown; shape: unknown; data_offsets: unknown }>;
+type Config = Record<string, unknown>;
+
+const weightsName = "adapter_model.safetensors";
+const configName = "adapter_config.json";
+let root = "";
+let folder = "";
+let model: CheckpointLM;
+let good: Buffer;
+let config: Config;
+let peak = 0;
+let tensors = 0;
+beforeAll(async () => {
+  await useBackend({ backend: "cpu" });
+  root = await mkdtemp(join(tmpdir(), "hostile-"));
+  model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
+  const lora = withLora(model, { rank: 2, targetModules: ["q_proj", "v_proj"] });
+  await lora.save(join(root, "good"));
+  lora.dispose();
+  good = await readFile(join(root, "good", weightsName));
+  config = JSON.parse(await readFile(join(root, "good", configName), "utf8")) as Config;
+});
+afterAll(async () => {
+  model.dispose();
+  await rm(root, { recursive: true });
+});
+beforeEach(async () => {
+  folder = await mkdtemp(join(root, "case-"));
+  await writeFile(join(folder, configName), JSON.stringify(config));
+  await writeFile(join(folder, weightsName), good);
+  tensors = tf.memory().numTensors;
+  openedFiles.length = 0;
+  peak = peakMemory();
+});
+/** No case may leave tensors, open a file elsewhere, or take the memory that its file speaks of. */
+afterEach(() => {
+  expect(tf.memory().numTensors).toBe(tensors);
+  expect(openedFiles.filter((path) => dirname(path) !== folder)).toEqual([]);
+  expect(peakMemory() - peak).toBeLessThan(600e6);
+});
+
+const refused = () => refusalOf(() => loadLora(model, folder));
+const writeConfig = (content: unknown) =>
+  writeFile(join(folder, configName), typeof content === "string" ? content : JSON.stringify(content));
+const changeConfig = (change: Config) => writeConfig({ ...config, ...change });
+const writeWeights = (content: Buffer) => writeFile(join(folder, weightsName), content);
+
+const name = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight";
+const headerOf = (file: Buffer): Header =>
+  JSON.parse(file.toString("utf8", 8, 8 + Number(file.readBigUInt64LE(0)))) as Header;
+const dataOf = (file: Buffer) => file.subarray(8 + Number(file.readBigUInt64LE(0)));
+function file(header: unknown, data: Buffer = dataOf(good), length?: bigint): Buffer {
+  const text = Buffer.from(typeof header === "string" ? header : JSON.stringify(header));
+  const start = Buffer.alloc(8);
+  start.writeBigUInt64LE(length ?? BigInt(text.length));
+  return Buffer.concat([start, text, data]);
+}
+const withEntry = (change: object, tensor = name): Buffer => {
+  const header = headerOf(good);
+  return file({ ...header, [tensor]: { ...header[tensor]!, ...change } });
+};
+const renamed = (to: string, from = name): Buffer => {
+  const { [from]: entry, ...rest } = headerOf(good);
+  return file({ ...rest, [to]: entry });
+};
+
+it("the adapter that the cases are changed from loads", async () => {
+  (await loadLora(model, folder)).dispose();
+});
+
+describe("an adapter's weights", () => {
+  it.each(Array.from({ length: 12 }, (_, i) => i / 12))("cut off at %f", async (share) => {
+    await writeWeights(good.subarray(0, Math.floor(share * good.length)));
+    expect((await refused()).where).toContain(weightsName);
+  });
+
+  it.each(Array.from({ length: 20 }, (_, i) => i))(
+    "with changed bytes in the header, seed %i",
+    async (seed) => {
+      const changed = Buffer.from(good);
+      const end = 8 + Number(good.readBigUInt64LE(0));
+      for (const [at, byte] of fc.sample(fc.tuple(fc.nat(end - 1), fc.nat(255)), {
+        numRuns: 1 + (seed % 3),
+        seed,
+      }))
+        changed[at] = byte;
+      await writeWeights(changed);
+      const outcome: unknown = await loadLora(model, folder).catch((error: unknown) => error);
+      if (PeriodicEvalError.is(outcome, "model")) return;
+      // What loads says the same in its header.
+      expect(outcome).toHaveProperty("dispose");
+      (outcome as { dispose(): void }).dispose();
+    },
+  );
+
+  const other = name.replace("layers.0", "layers.1");
+  const made: readonly (readonly [string, () => Buffer])[] = [
+    ["an empty file", () => Buffer.alloc(0)],
+    ["a header of 10 GB", () => file("{}", Buffer.alloc(0), 10_000_000_000n)],
+    ["a header of 2^64 − 1 bytes", () => file("{}", Buffer.alloc(0), 2n ** 64n - 1n)],
+    ["no tensors", () => file("{}", Buffer.alloc(0))],
+    ["a deep header", () => file(`${"[".repeat(1_000_000)}${"]".repeat(1_000_000)}`)],
+    ["bytes of another tensor", () => withEntry({ data_offsets: headerOf(good)[other]!.data_offsets })],
+    ["offsets beyond the file", () => withEntry({ data_offsets: [1e12, 1e12 + 64] })],
+    ["the dtype I8", () => withEntry({ dtype: "I8", shape: [2, 32] })],
+    ["the dtype I32", () => withEntry({ dtype: "I32" })],
+    ["the dtype F8_E4M3", () => withEntry({ dtype: "F8_E4M3" })],
+    ["a transposed A", () => withEntry({ shape: [8, 2] })],
+    ["a rank of 4", () => withEntry({ shape: [4, 4] })],
+    ["three dimensions", () => withEntry({ shape: [2, 2, 4] })],
+    ["one dimension", () => withEntry({ shape: [16] })],
+    ["a rank of 2^53", () => withEntry({ shape: [2 ** 53 - 1, 8] })],
+    ["a rank of 0", () => withEntry({ shape: [0, 8] })],
+    ["a layer that is not there", () => renamed(name.replace("layers.0", "layers.7"))],
+    ["a module that is not there", () => renamed(name.replace("q_proj", "x_proj"))],
+    ["a module that is no target", () => renamed(name.replace("q_proj", "k_proj"))],
+    ["DoRA's magnitudes", () => renamed(name.replace("lora_A.weight", "lora_magnitude_vector"))],
+    ["an embedding's adapter", () => renamed("base_model.model.model.embed_tokens.lora_embedding_A")],
+    ["a name without PEFT's prefix", () => renamed(name.replace("base_model.model.", ""))],
+    ["a name with the adapter's", () => renamed(name.replace("lora_A", "lora_A.default"))],
+    ["a path for a name", () => renamed("../../../../etc/passwd")],
+    ["a path into a module", () => renamed(name.replace("q_proj", "../q_proj"))],
+    ["a name with a zero", () => renamed(`${name}\0`)],
+    ["the name __proto__", () => file(JSON.stringify(headerOf(good)).replace(name, "__proto__"))],
+    ["a name of a megabyte", () => renamed("x".repeat(1_000_000))],
+    ["a module's own weight", () => renamed("base_model.model.model.layers.0.self_attn.q_proj.weight")],
+    ["another head", () => renamed("base_model.model.lm_head.weight")],
+    [
+      "a tensor more",
+      () => {
+        const header = headerOf(good);
+        const end = dataOf(good).length;
+        const entry = { dtype: "F32", shape: [1], data_offsets: [end, end + 4] };
+        return file({ ...header, extra: entry }, Buffer.concat([dataOf(good), Buffer.alloc(4)]));
+      },
+    ],
+  ];
+  it.each(made)("with %s", async (_, content) => {
+    await writeWeights(content());
+    expect((await refused()).where).toContain(weightsName);
+  });
+
+  it("that say they hold a terabyte, in a file with holes", async () => {
+    const terabyte = 2 ** 40;
+    const header = JSON.stringify({
+      [name]: { dtype: "F32", shape: [terabyte / 32, 8], data_offsets: [0, terabyte] },
+    });
+    await writeWeights(file(header, Buffer.alloc(0)));
+    await truncate(join(folder, weightsName), 8 + header.length + terabyte).catch(() => undefined);
+    await refused();
+  });
+
+  it("that lie elsewhere behind a link are not opened", async () => {
+    await rm(join(folder, weightsName));
+    await symlink(join(root, "good", weightsName), join(folder, weightsName));
+    expect((await refused()).got).toContain("a link to ");
+  });
+
+  it.each(["a folder", "a link to itself", "nothing", "a pipe"])("that are %s", async (kind) => {
+    const path = join(folder, weightsName);
+    await rm(path);
+    if (kind === "a folder") await mkdir(path);
+    if (kind === "a link to itself") await symlink(weightsName, path);
+    if (kind === "a pipe") execFileSync("mkfifo", [path]);
+    await refused();
+  });
+
+  it("that are pickled are refused for what they are", async () => {
+    await rm(join(folder, weightsName));
+    await writeFile(join(folder, "adapter_model.bin"), "");
+    const { got, expected } = await refused();
+    expect(got).toBe("only adapter_model.bin, a pickled checkpoint");
+    expect(expected).toContain("unpickling a file runs the code that it holds");
+  });
+});
+
+describe("an adapter_config.json", () => {
+  it.each([
+    [""],
+    ["{"],
+    ["null"],
+    ["[]"],
+    ["7"],
+    ["{}"],
+    ["NaN"],
+    ['{"r": NaN}'],
+    ["\uFEFF{}"],
+    [`${"[".repeat(1_000_000)}${"]".repeat(1_000_000)}`],
+    [`{"rank_pattern":${'{"a":'.repeat(10_000)}1${"}".repeat(10_000)}}`],
+  ])("%.40s", async (text) => {
+    await writeConfig(text);
+    expect((await refused()).where).toContain(configName);
+  });
+
+  it("that is a link out of the folder is not opened", async () => {
+    await rm(join(folder, configName));
+    await symlink(join(root, "good", configName), join(folder, configName));
+    expect((await refused()).got).toContain("a link to ");
+  });
+
+  it("of 300 MB is not read", async () => {
+    await truncate(join(folder, configName), 300e6);
+    expect((await refused()).got).toBe("300000000 bytes");
+  });
+
+  const wrong: readonly Config[] = [
+    ...[0, -1, 1.5, 1e9, 2 ** 53, 1e308, "8", "NaN", true, [], {}, [8]].map((r) => ({ r })),
+    ...[0, -1, "16", "NaN", true, [], {}].map((lora_alpha) => ({ lora_alpha })),
+    ...[-0.1, 1, 2, "0.1", true, [0.1]].map((lora_dropout) => ({ lora_dropout })),
+    ...[null, "", [], {}, 7, true, [7], [null], ["nothing"], "nothing", "q_proj"].map((target_modules) => {
+      return { target_modules };
+    }),
+    ...["(", "(a)\\1", "(?<=a)b", "x".repeat(1_000_000), `${"(.*)".repeat(900)}x`].map((target_modules) => {
+      return { target_modules };
+    }),
+    // Other modules than the file's.
+    ...["all-linear", ["q_proj"], ["q_proj", "v_proj", "k_proj"], ["lm_head"]].map((target_modules) => {
+      return { target_modules };
+    }),
+    // No linear maps.
+    ...[["embed_tokens"], ["norm"], ["self_attn"], ".*", "model"].map((target_modules) => ({
+      target_modules,
+    })),
+    ...[7, { a: 1 }, ["q_proj"], "(", [7]].map((exclude_modules) => ({ exclude_modules })),
+    ...[
+      7,
+      "a",
+      [1],
+      { q_proj: 0 },
+      { q_proj: -1 },
+      { q_proj: 1e9 },
+      { q_proj: "4" },
+      { q_proj: null },
+      { "(": 4 },
+    ].map((rank_pattern) => ({ rank_pattern })),
+    ...[7, [1], { q_proj: 0 }, { q_proj: "4" }, { q_proj: null }, { "(?<=a)": 4 }].map((alpha_pattern) => {
+      return { alpha_pattern };
+    }),
+    ...[-1, 1.5, 9, "0", {}, [0, "1"], [[0]]].map((layers_to_transform) => ({ layers_to_transform })),
+    { layers_pattern: "layers" },
+    { layers_pattern: 7, layers_to_transform: [0, 1] },
+    { layers_pattern: "h", layers_to_transform: [0, 1] },
+    ...["yes", 1, [], {}].map((use_rslora) => ({ use_rslora })),
+    { lora_bias: true },
+    { lora_bias: "all" },
+    ...["LOHA", "ADALORA", null, 7, ["LORA"], "lora"].map((peft_type) => ({ peft_type })),
+    ...["SEQ_CLS", 7, {}].map((task_type) => ({ task_type })),
+    ...["all", "lora_only", true].map((bias) => ({ bias })),
+    ...["pissa", "pissa_niter_16", "olora", "loftq", "corda", "lora_ga", "mica", 7].map(
+      (init_lora_weights) => {
+        return { init_lora_weights };
+      },
+    ),
+    ...[["lm_head"], ["embed_tokens"], ["norm"], ["self_attn"], "lm_head", [7], {}].map((modules_to_save) => {
+      return { modules_to_save };
+    }),
+    ...["use_dora", "use_qalora", "ensure_weight_tying", "use_something_new"].map((key) => ({ [key]: true })),
+    { alora_invocation_tokens: [1, 2] },
+    { arrow_config: { top_k: 3 } },
+    { corda_config: { method: "kpm" } },
+    { kasa_config: { beta: 1 } },
+    { lora_ga_config: { direction: "ArBr" } },
+    { loftq_config: { loftq_bits: 4 } },
+    { megatron_config: { hidden_size: 8 } },
+    { monteclora_config: { num_samples: 8 } },
+    { velora_config: { rank: 1 } },
+    { use_bdlora: { nblocks: 2 } },
+    { layer_replication: [[0, 2]] },
+    { target_parameters: ["experts.down_proj"] },
+    { trainable_token_indices: [1] },
+    { something_new: "on" },
+    { base_model_name_or_path: { path: "/etc" } },
+  ];
+  it.each(wrong.map((change) => [JSON.stringify(change).slice(0, 70), change] as const))(
+    "%s",
+    async (_, change) => {
+      await changeConfig(change);
+      const { where } = await refused();
+      expect(where).toContain(folder);
+      // A change of shapes or of modules alone shows in the weights; any other is told by its key.
+      const [[key, value]] = Object.entries(change) as [[string, unknown]];
+      const isInWeights = where.includes(weightsName);
+      expect(
+        isInWeights || where.includes(key) || /layers_(pattern|to_transform)|target_modules/.test(where),
+        where,
+      ).toBe(true);
+      if (key.startsWith("use_") || typeof value === "boolean")
+        expect(isInWeights && key !== "lora_bias").toBe(false);
+    },
+  );
+
+  it("that names files elsewhere opens none of them, and tells the name", async () => {
+    await changeConfig({ base_model_name_or_path: "/etc/passwd", revision: "../../x" });
+    const lora = await loadLora(model, folder);
+    expect(lora.adapter).toMatch(/^case-\w+ of \/etc\/passwd$/);
+    lora.dispose();
+  });
+
+  it("with empty keys that are not known, and keys of objects' own, loads", async () => {
+    const text = JSON.stringify({ ...config, constructor: {}, use_later: false, later: null, more: [] });
+    await writeConfig(text.replace("{", '{"__proto__":{},'));
+    const lora = await loadLora(model, folder);
+    expect({}).not.toHaveProperty("polluted");
+    lora.dispose();
+  });
+});

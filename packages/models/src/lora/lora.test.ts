@@ -1,0 +1,324 @@
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
+import { namedStream, PeriodicEvalError } from "@periodic-eval/core";
+import { readSafetensorsHeader } from "@periodic-eval/safetensors";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { useBackend } from "../backend/use-backend.ts";
+import { createCausalLM } from "../checkpoint/create.ts";
+import { loadCausalLM } from "../checkpoint/load.ts";
+import type { CheckpointLM } from "../checkpoint/model.ts";
+import { meanLoss } from "../testing/mean-loss.ts";
+import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
+import { loadLora } from "./load-lora.ts";
+import type { LoraLM } from "./lora-model.ts";
+import { withLora, type LoraOptions } from "./with-lora.ts";
+
+const ids = [
+  [1, 2, 3, 4, 5, 6],
+  [6, 7, 8, 9, 0, 0],
+];
+const labels = [
+  [-100, 2, 3, 4, 5, 6],
+  [-100, 7, 8, 9, -100, -100],
+];
+const logitsOf = (model: CheckpointLM) =>
+  tf.tidy(() => [...model.logits(tf.tensor2d(ids, [2, 6], "int32")).dataSync()]);
+const valuesOf = (model: CheckpointLM) => model.weights().map(({ variable }) => [...variable.dataSync()]);
+
+/** B too: a new adapter changes nothing. */
+function disturb(lora: LoraLM): void {
+  for (const [salt, variable] of lora.trainables().entries()) {
+    const drawn = tf.randomNormal(variable.shape, 0, 0.3, "float32", salt);
+    variable.assign(drawn);
+    drawn.dispose();
+  }
+}
+
+/** One step of plain gradient descent. */
+function train(model: CheckpointLM): void {
+  const { value, grads } = tf.variableGrads(() => meanLoss(model, ids, labels), [...model.trainables()]);
+  for (const variable of model.trainables()) {
+    const next = tf.tidy(() => tf.sub(variable, tf.mul(grads[variable.name]!, 0.5)));
+    variable.assign(next);
+    next.dispose();
+  }
+  tf.dispose([value, grads]);
+}
+
+let root = "";
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), "lora-"));
+});
+afterAll(() => rm(root, { recursive: true }));
+
+describe.each(["cpu", "wasm"])("LoRA on %s", (backend) => {
+  beforeAll(async () => void (await useBackend({ backend })));
+
+  it.each(Object.entries(tinyConfigs))(
+    "gradients of an adapter on %s are those of the merged weights: dA = scale·dW·Bᵀ, dB = scale·Aᵀ·dW",
+    async (family, config) => {
+      const model = createCausalLM(config, { seed: "a", initStd: 0.3 });
+      const before = tf.memory().numTensors;
+      const lora = withLora(model, { rank: 2, alpha: 3 });
+      disturb(lora);
+      const folder = join(root, `${backend}-${family}`);
+      await lora.saveMerged(folder);
+      const merged = await loadCausalLM(folder);
+      const own = tf.variableGrads(() => meanLoss(lora, ids, labels), [...lora.trainables()]);
+      const whole = tf.variableGrads(() => meanLoss(merged, ids, labels), [...merged.trainables()]);
+      expect(own.value.dataSync()[0]).toBeCloseTo(whole.value.dataSync()[0]!, 5);
+      const byName = new Map(merged.weights().map((weight) => [weight.name, weight]));
+      const adapters = lora.weights().slice(model.weights().length);
+      expect(adapters.length).toBe(lora.trainables().length);
+      for (let i = 0; i < adapters.length; i += 2) {
+        const [a, b] = [adapters[i]!, adapters[i + 1]!];
+        const name = a.name.replace("base_model.model.", "").replace("lora_A.", "");
+        expect(b.name).toBe(a.name.replace("lora_A", "lora_B"));
+        const { variable } = byName.get(name)!;
+        tf.tidy(() => {
+          const ofWeight = tf.mul<tf.Tensor2D>(whole.grads[variable.name]! as tf.Tensor2D, 1.5);
+          const [ofA, ofB] = [
+            tf.matMul(ofWeight, b.variable as tf.Tensor2D, false, true),
+            tf.matMul(a.variable as tf.Tensor2D, ofWeight, true, false),
+          ];
+          for (const [weight, expected] of [
+            [a, ofA],
+            [b, ofB],
+          ] as const) {
+            const far = tf.max(tf.abs(tf.sub(own.grads[weight.variable.name]!, expected))).dataSync()[0]!;
+            // Gradients of up to 3, off by the rounding of the merged weights.
+            expect(far, weight.name).toBeLessThan(2e-5);
+          }
+        });
+      }
+      tf.dispose([own.value, own.grads, whole.value, whole.grads]);
+      merged.dispose();
+      lora.dispose();
+      expect(tf.memory().numTensors).toBe(before);
+      model.dispose();
+    },
+  );
+
+  it("trains the adapter alone, beside a base that stays as it is bit for bit, and shares its variables", () => {
+    const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
+    const [plain, weights, tensors] = [logitsOf(model), valuesOf(model), tf.memory().numTensors];
+    const lora = withLora(model, { targetModules: ["q_proj", "v_proj"], rank: 2 });
+    // Two layers, two maps each, A and B: no copy of anything else.
+    expect(tf.memory().numTensors).toBe(tensors + 8);
+    expect(lora.weights().slice(0, model.weights().length)).toEqual(model.weights());
+    expect(logitsOf(lora)).toEqual(plain);
+    train(lora);
+    train(lora);
+    expect(tf.memory().numTensors).toBe(tensors + 8);
+    expect(logitsOf(lora)).not.toEqual(plain);
+    expect(logitsOf(lora.base)).toEqual(plain);
+    expect(valuesOf(model)).toEqual(weights);
+    // What trains the model itself is seen through the adapter too.
+    const adapted = logitsOf(lora);
+    train(model);
+    expect(logitsOf(lora)).not.toEqual(adapted);
+    lora.dispose();
+    expect(tf.memory().numTensors).toBe(tensors);
+    model.dispose();
+  });
+
+  it("drops what an adapter reads, by streams of its modules' names, in training only", () => {
+    const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3, dropout: 0.5 });
+    const lora = withLora(model, {
+      dropout: 0.5,
+      targetModules: ["q_proj", "lm_head"],
+      layersToTransform: [1],
+    });
+    disturb(lora);
+    const run = (seed: string, names: string[] = []) =>
+      tf.tidy(() => {
+        const random = (name: string) => {
+          names.push(name);
+          return namedStream(`${seed} ${name}`);
+        };
+        const rows = tf.tensor1d([0, 6], "int32");
+        return [...lora.trainingLogits(tf.tensor2d(ids, [2, 6], "int32"), rows, random).dataSync()];
+      });
+    const names: string[] = [];
+    expect(run("a", names)).toEqual(run("a"));
+    expect(run("a")).not.toEqual(run("b"));
+    // The head is in no layer; PEFT takes what is named in full all the same.
+    expect(names.sort()).toEqual(
+      [
+        "embedding",
+        "layer.0.attention",
+        "layer.0.mlp",
+        "layer.1.attention",
+        "layer.1.mlp",
+        "lm_head.lora_dropout",
+        "model.layers.1.self_attn.q_proj.lora_dropout",
+      ].sort(),
+    );
+    expect(lora.modes()).toBe("decoder: training, dropout 0.5, adapter dropout 0.5");
+    const leave = lora.enterEval();
+    expect(run("a")).toEqual(run("b"));
+    leave();
+    expect(run("a")).not.toEqual(run("b"));
+    lora.dispose();
+    model.dispose();
+  });
+});
+
+describe("withLora", () => {
+  let model: CheckpointLM;
+  beforeEach(async () => {
+    await useBackend({ backend: "cpu" });
+    model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
+  });
+  afterEach(() => model.dispose());
+
+  it("begins with an A uniform in ±1/√inputs and a B of 0, by its seed", () => {
+    const wide = createCausalLM({ ...tinyConfig, intermediate_size: 4096 }, { seed: "a" });
+    const draw = (seed?: string) => {
+      const lora = withLora(wide, { targetModules: ["down_proj"], ...(seed !== undefined && { seed }) });
+      const values = lora.trainables().map((variable) => variable.dataSync() as Float32Array);
+      lora.dispose();
+      return values;
+    };
+    const [a, b] = draw("a") as [Float32Array, Float32Array];
+    expect(a.length).toBe(8 * 4096);
+    expect(new Set(b)).toEqual(new Set([0]));
+    const bound = 1 / Math.sqrt(4096);
+    expect(Math.max(...a.map(Math.abs))).toBeLessThanOrEqual(bound);
+    expect(Math.max(...a.map(Math.abs))).toBeGreaterThan(0.999 * bound);
+    // Uniform: the mean square is bound² / 3; of 32,768 draws its standard deviation is 0.5 % of that.
+    const meanSquare = a.reduce((sum, value) => sum + value * value, 0) / a.length;
+    expect(Math.abs(meanSquare / (bound ** 2 / 3) - 1)).toBeLessThan(0.03);
+    expect(draw("a")).toEqual(draw("a"));
+    expect(draw("a")[0]).not.toEqual(draw("b")[0]);
+    expect(draw()).toEqual(draw("0"));
+    wide.dispose();
+  });
+
+  it("names trainables as PEFT's tensors, in the order of the model, a second adapter's otherwise", () => {
+    const first = withLora(model, { targetModules: ["v_proj", "q_proj", "lm_head"], layersToTransform: [1] });
+    const second = withLora(model, { targetModules: ["q_proj"] });
+    expect(first.trainables().map(({ name }) => name)).toEqual([
+      "base_model.model.model.layers.1.self_attn.q_proj.lora_A.weight",
+      "base_model.model.model.layers.1.self_attn.q_proj.lora_B.weight",
+      "base_model.model.model.layers.1.self_attn.v_proj.lora_A.weight",
+      "base_model.model.model.layers.1.self_attn.v_proj.lora_B.weight",
+      "base_model.model.lm_head.lora_A.weight",
+      "base_model.model.lm_head.lora_B.weight",
+    ]);
+    expect(second.trainables()[2]!.name).toBe(
+      "base_model.model.model.layers.1.self_attn.q_proj.lora_A.weight#2",
+    );
+    disturb(first);
+    expect(logitsOf(second)).toEqual(logitsOf(model));
+    first.dispose();
+    expect(logitsOf(second)).toEqual(logitsOf(model));
+    second.dispose();
+  });
+
+  it("saves two files, which load to the same bits", async () => {
+    const options = {
+      rank: 2,
+      rsLora: true,
+      rankPattern: { k_proj: 3 },
+      alphaPattern: { "layers.1.mlp.*": 4 },
+    };
+    const lora = withLora(model, { ...options, dropout: 0.1 });
+    disturb(lora);
+    const folder = join(root, "saved");
+    await lora.save(folder);
+    expect((await readdir(folder)).sort()).toEqual(["adapter_config.json", "adapter_model.safetensors"]);
+    const again = await loadLora(model, folder);
+    expect(logitsOf(again)).toEqual(logitsOf(lora));
+    expect(again.modes()).toBe(lora.modes());
+    expect(again.adapter).toBe("saved");
+    await again.save(join(root, "again"));
+    for (const name of await readdir(folder))
+      expect(await readFile(join(root, "again", name))).toEqual(await readFile(join(folder, name)));
+    const narrow = join(root, "narrow");
+    await lora.save(narrow, { dtype: "BF16" });
+    const { tensors } = await readSafetensorsHeader(join(narrow, "adapter_model.safetensors"));
+    expect(new Set([...tensors.values()].map(({ dtype }) => dtype))).toEqual(new Set(["BF16"]));
+    lora.dispose();
+    again.dispose();
+  });
+
+  it("writes what PEFT asks for beside the numbers", async () => {
+    await model.save(join(root, "base"));
+    const loaded = await loadCausalLM(join(root, "base"));
+    const lora = withLora(loaded, { targetModules: "all-linear" });
+    expect(lora.adapterConfig).toMatchObject({
+      peft_type: "LORA",
+      task_type: "CAUSAL_LM",
+      base_model_name_or_path: join(root, "base"),
+      r: 8,
+      lora_alpha: 16,
+      target_modules: ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+      fan_in_fan_out: false,
+    });
+    expect(lora.name).toBe("base");
+    expect(lora.adapter).toBe("new, rank 8, alpha 16");
+    lora.dispose();
+    loaded.dispose();
+  });
+
+  it.each<[object, RegExp]>([
+    [{ rank: 0 }, /withLora rank: got 0, expected a whole number above 0/],
+    [{ rank: 1.5 }, /withLora rank/],
+    [{ rank: "8" }, /withLora rank/],
+    [{ alpha: NaN }, /withLora alpha: got NaN/],
+    [{ alpha: -1 }, /withLora alpha/],
+    [{ dropout: 1 }, /withLora dropout: got 1, expected a probability in \[0, 1\)/],
+    [{ seed: 1 }, /withLora seed: got 1, expected a text/],
+    [{ rang: 8 }, /unknown option "rang".*Did you mean "rank"\?/],
+    [{ targetModules: [] }, /withLora targetModules: got \[\]/],
+    [{ targetModules: 7 }, /withLora targetModules: got 7/],
+    [{ targetModules: ["q_proj", "v_prj"] }, /withLora targetModules: got "v_prj".*Write "v_proj"\./],
+    [{ targetModules: "q_proj" }, /withLora, target_modules: got no module of this model/],
+    [{ targetModules: "(" }, /withLora, target_modules: got a pattern that breaks off|got a "\("/],
+    [
+      { targetModules: ".*" },
+      /withLora, target_modules: got model\.embed_tokens, expected linear maps: q_proj, /,
+    ],
+    [{ layersToTransform: [2] }, /withLora layersToTransform: got 2, expected layers from 0 to 1/],
+    [{ layersToTransform: [] }, /withLora layersToTransform/],
+    [{ layersToTransform: [0], targetModules: ".*q_proj" }, /layers_to_transform.*a list of target_modules/],
+    [{ rankPattern: { q_proj: 0 } }, /withLora rankPattern: got \{"q_proj":0\}/],
+    [{ alphaPattern: { q_proj: "4" } }, /withLora alphaPattern/],
+  ])("refuses %j", (options, message) => {
+    const before = tf.memory().numTensors;
+    const error = ((): unknown => {
+      try {
+        return withLora(model, options as LoraOptions);
+      } catch (thrown) {
+        return thrown;
+      }
+    })();
+    expect(PeriodicEvalError.is(error, "config")).toBe(true);
+    expect((error as Error).message).toMatch(message);
+    expect(tf.memory().numTensors).toBe(before);
+  });
+
+  it("refuses a model that has an adapter, and others' models", () => {
+    const lora = withLora(model);
+    expect(() => withLora(lora)).toThrow("got a model that has an adapter");
+    expect(() => withLora({ ...model })).toThrow("expected a model of loadCausalLM or createCausalLM");
+    lora.dispose();
+  });
+
+  it("makes a tied head its own in the merged model,", async () => {
+    const tied = createCausalLM(tinyConfigs.gemma, { seed: "a", initStd: 0.3 });
+    const lora = withLora(tied, { targetModules: ["lm_head", "o_proj"] });
+    disturb(lora);
+    const folder = join(root, "tied");
+    await lora.saveMerged(folder);
+    const merged = await loadCausalLM(folder);
+    expect(merged.config["tie_word_embeddings"]).toBe(false);
+    const [own, expected] = [logitsOf(merged), logitsOf(lora)];
+    own.forEach((value, i) => expect(value).toBeCloseTo(expected[i]!, 4));
+    expect(valuesOf(tied)[0]).toEqual([...merged.weights()[0]!.variable.dataSync()]);
+    for (const each of [merged, lora, tied]) each.dispose();
+  });
+});
