@@ -1,0 +1,157 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
+import { PeriodicCapabilityCallback, type TrainerCallback } from "@periodic-eval/core";
+import { readRun } from "@periodic-eval/core/snapshots";
+import { createCausalLM, useBackend, withLora, type CheckpointLM } from "@periodic-eval/models";
+import { readSafetensorsHeader } from "@periodic-eval/safetensors";
+import { beforeAll, describe, expect, it } from "vitest";
+import { verifyCheckpoint } from "../checkpoint/trainer-state.ts";
+import { recording, rows, temporaryFolder, tokenizer, weightsOf } from "../testing/tiny-run.ts";
+import { SFTTrainer, type SFTTrainerOptions } from "./sft-trainer.ts";
+
+beforeAll(async () => {
+  await useBackend({ backend: "wasm" });
+});
+
+const llama = () =>
+  createCausalLM(
+    {
+      model_type: "llama",
+      hidden_size: 16,
+      intermediate_size: 32,
+      num_hidden_layers: 2,
+      num_attention_heads: 2,
+      num_key_value_heads: 1,
+      max_position_embeddings: 128,
+      rms_norm_eps: 1e-5,
+      tie_word_embeddings: true,
+      vocab_size: tokenizer.vocabSize,
+    },
+    { seed: "lora", initStd: 0.2 },
+  );
+
+async function questionFile(): Promise<string> {
+  const path = join(await temporaryFolder(), "questions.jsonl");
+  const questions = ["abc", "bcd", "cde"].map((question) => ({
+    question,
+    choice_labels: ["A", "B"],
+    choices: [`${question}a`, `${question}b`],
+    correct_answer: "B",
+  }));
+  await writeFile(path, questions.map((question) => JSON.stringify(question)).join("\n"));
+  return path;
+}
+
+const config = { maxSteps: 10, batchSize: 4, learningRate: 0.02, weightDecay: 0.1 };
+
+async function train(
+  base: CheckpointLM,
+  callbacks: readonly TrainerCallback[],
+  more: Partial<SFTTrainerOptions> = {},
+) {
+  const model = withLora(base, { rank: 4, dropout: 0.2 });
+  const logger = recording();
+  const runDir = more.runDir ?? (await temporaryFolder());
+  const options = {
+    model,
+    tokenizer,
+    dataset: rows(30),
+    runDir,
+    callbacks,
+    loggers: [logger],
+    config,
+    ...more,
+  };
+  const result = await new SFTTrainer(options).train();
+  const weights = await weightsOf(model);
+  model.dispose();
+  const state = await verifyCheckpoint(result.checkpoint!);
+  if (typeof state === "string") throw new Error(state);
+  return { result, logger, runDir, weights, files: state.files };
+}
+
+describe("SFTTrainer with a LoRA adapter", () => {
+  it("trains the adapter alone, measured with and without it, to the bits of a run that is not measured", async () => {
+    const questions = await questionFile();
+    const base = llama();
+    const own = await weightsOf(base);
+    const before = tf.memory().numTensors;
+    const plain = await train(base, []);
+    const watched = await train(base, [
+      new PeriodicCapabilityCallback({ questions }),
+      new PeriodicCapabilityCallback({ questions, method: "cloze", id: "with-base", on: "base" }),
+    ]);
+    expect(watched.weights).toEqual(plain.weights);
+    expect(watched.files).toEqual(plain.files);
+    expect(watched.logger.metrics).toEqual(plain.logger.metrics);
+    expect(plain.logger.metrics.at(-1)!["loss"]).toBeLessThan(0.9 * plain.logger.metrics[0]!["loss"]!);
+    expect(await weightsOf(base)).toEqual(own);
+    expect(tf.memory().numTensors).toBe(before);
+
+    const { phases } = await readRun(watched.runDir);
+    const snapshots = phases.flatMap((phase) => phase.snapshots);
+    expect(new Set(snapshots.map(({ status }) => status))).toEqual(new Set(["complete"]));
+    expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact !== true)).toEqual([]);
+    const goldOf = (id: string) =>
+      snapshots.filter((one) => one.id === id).map(({ metrics }) => metrics["gold_log_prob"]!.value);
+    const [adapted, bare] = [goldOf("capability"), goldOf("with-base")];
+    expect(adapted).toHaveLength(6);
+    expect(new Set(adapted).size).toBe(6);
+    // Without the adapter it is the same model at every look.
+    expect(bare).toHaveLength(6);
+    expect(new Set(bare).size).toBe(1);
+    const adapterOf = (id: string) => {
+      const { model } = snapshots.find((one) => one.id === id)!.provenance;
+      return (model as Readonly<Record<string, unknown>>)["adapter"];
+    };
+    expect(adapterOf("capability")).toBe("new, rank 4, alpha 16");
+    expect(adapterOf("with-base")).toBeNull();
+    base.dispose();
+  });
+
+  it("keeps optimizer state of the adapter alone, and resumes from its checkpoint to the same bits", async () => {
+    const base = llama();
+    const whole = await train(base, []);
+    const { tensors } = await readSafetensorsHeader(join(whole.result.checkpoint!, "optimizer.safetensors"));
+    expect([...tensors.keys()].filter((name) => !/\.lora_[AB]\.weight\.exp_avg(_sq)?$/.test(name))).toEqual(
+      [],
+    );
+    // Seven maps in each of two layers, A and B, two means each.
+    expect(tensors.size).toBe(2 * 7 * 2 * 2);
+    const stopping: TrainerCallback = {
+      id: "stopping",
+      onStepEnd: (context) => void (context.progress.step === 4 && abort.abort()),
+    };
+    const abort = new AbortController();
+    const first = await train(base, [stopping], { signal: abort.signal });
+    expect(first.result.steps).toBe(4);
+    const second = await train(base, [], { runDir: first.runDir });
+    expect(second.result.resumedFrom).toBe(4);
+    expect(second.weights).toEqual(whole.weights);
+    base.dispose();
+  });
+
+  it("tells by name what a callback changed in an adapter, and ends the run", async () => {
+    const base = llama();
+    const model = withLora(base, { targetModules: ["q_proj"] });
+    const meddling: TrainerCallback = {
+      id: "meddling",
+      onStepEnd: ({ progress }) => {
+        if (progress.step === 2) tf.tidy(() => model.trainables()[1]!.assign(tf.ones([8, 16])));
+      },
+    };
+    const logger = recording();
+    const result = await new SFTTrainer({
+      ...{ model, tokenizer, dataset: rows(30), runDir: await temporaryFolder(), config },
+      callbacks: [meddling],
+      loggers: [logger],
+    }).train();
+    expect(result.steps).toBe(2);
+    expect(result.brokenReceipt).toContain('"meddling" at step 2');
+    const told = /1 of them assigned: base_model\.model\.model\.layers\.0\.self_attn\.q_proj\.lora_B\.weight/;
+    expect(logger.warnings.join("\n")).toMatch(told);
+    model.dispose();
+    base.dispose();
+  });
+});
