@@ -1,6 +1,6 @@
 import { readRun } from "@periodic-eval/core/snapshots";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,17 +9,21 @@ import { world } from "./micro-world/paths.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-it("the README's ten lines run as they stand, on other files and fewer steps", async () => {
-  const [, block] = /```ts\n([^]*?)```/.exec(readFileSync(join(root, "README.md"), "utf8")) ?? [];
+it("the README's ten lines, and those of LoRA after them, run as they stand, on other files and fewer steps", async () => {
+  const blocks = [...readFileSync(join(root, "README.md"), "utf8").matchAll(/```ts\n([^]*?)```/g)];
+  const ofLora = blocks.find(([, code]) => code!.includes("withLora("));
   const run = mkdtempSync(join(tmpdir(), "readme-"));
   const replaced: Readonly<Record<string, string>> = {
     '"path/to/model"': JSON.stringify(world()),
     '"rows.jsonl"': JSON.stringify(world("em.jsonl")),
     '"runs/1"': JSON.stringify(run),
+    '"runs/2"': JSON.stringify(join(run, "2")),
+    '"runs/2/adapter"': JSON.stringify(join(run, "adapter")),
+    '"runs/2/merged"': JSON.stringify(join(run, "merged")),
     '"arc_challenge/test.jsonl"': JSON.stringify(world("questions.jsonl")),
     "maxSteps: 200": "maxSteps: 2",
   };
-  let code = block!;
+  let code = `${blocks[0]![1]}${ofLora![1]}`;
   for (const [written, used] of Object.entries(replaced)) {
     expect(code).toContain(written);
     code = code.replaceAll(written, used);
@@ -37,6 +41,15 @@ it("the README's ten lines run as they stand, on other files and fewer steps", a
   expect(phases.map(({ name, snapshots }) => [name, ...snapshots.map(({ step }) => step)])).toEqual([
     ["em", 0, 1, 2],
   ]);
+  const [lora] = (await readRun(join(run, "2"))).phases;
+  expect(lora!.snapshots.map(({ id, step }) => `${id} ${step}`).sort()).toEqual(
+    ["capability", "without"].flatMap((id) => [0, 1, 2].map((step) => `${id} ${step}`)),
+  );
+  expect(readdirSync(join(run, "adapter")).sort()).toEqual([
+    "adapter_config.json",
+    "adapter_model.safetensors",
+  ]);
+  expect(readdirSync(join(run, "merged"))).toContain("model.safetensors");
   rmSync(run, { recursive: true });
 });
 

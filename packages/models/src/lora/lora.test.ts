@@ -10,6 +10,7 @@ import { createCausalLM } from "../checkpoint/create.ts";
 import { loadCausalLM } from "../checkpoint/load.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { meanLoss } from "../testing/mean-loss.ts";
+import { readByToken } from "../testing/read-by-token.ts";
 import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
 import { loadLora } from "./load-lora.ts";
 import type { LoraLM } from "./lora-model.ts";
@@ -28,9 +29,9 @@ const logitsOf = (model: CheckpointLM) =>
 const valuesOf = (model: CheckpointLM) => model.weights().map(({ variable }) => [...variable.dataSync()]);
 
 /** B too: a new adapter changes nothing. */
-function disturb(lora: LoraLM): void {
+function disturb(lora: LoraLM, deviation = 0.3): void {
   for (const [salt, variable] of lora.trainables().entries()) {
-    const drawn = tf.randomNormal(variable.shape, 0, 0.3, "float32", salt);
+    const drawn = tf.randomNormal(variable.shape, 0, deviation, "float32", salt);
     variable.assign(drawn);
     drawn.dispose();
   }
@@ -100,6 +101,24 @@ describe.each(["cpu", "wasm"])("LoRA on %s", (backend) => {
       model.dispose();
     },
   );
+
+  it.each(Object.entries(tinyConfigs))("reads %s token by token as it reads it whole", (_, config) => {
+    const model = createCausalLM(config, { seed: "a", initStd: 0.3 });
+    const lora = withLora(model, {
+      rank: 2,
+      targetModules: ".*(_proj|c_attn|c_fc|query_key_value|dense\\w*)|lm_head",
+    });
+    disturb(lora, 0.1);
+    const sequence = [3, 1, 4, 1, 5, 9, 2, 6];
+    const before = tf.memory().numTensors;
+    const whole = tf.tidy(() => lora.logits(tf.tensor2d([sequence], [1, 8], "int32")).dataSync());
+    const read = readByToken(lora, sequence);
+    expect(read.length).toBe(whole.length);
+    read.forEach((value, i) => expect(Math.abs(value - whole[i]!)).toBeLessThan(5e-5));
+    expect(tf.memory().numTensors).toBe(before);
+    lora.dispose();
+    model.dispose();
+  });
 
   it("trains the adapter alone, beside a base that stays as it is bit for bit, and shares its variables", () => {
     const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });

@@ -10,6 +10,7 @@ import { loadCausalLM } from "../checkpoint/load.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { openTensors } from "../checkpoint/tensors.ts";
 import { fixtures } from "../testing/fixtures.ts";
+import { readByToken } from "../testing/read-by-token.ts";
 import { loadLora } from "./load-lora.ts";
 import { withLora } from "./with-lora.ts";
 
@@ -193,7 +194,7 @@ describe.skipIf(!hasPeft || cases.length === 0)(`adapters are PEFT 0.21's (${nee
       // What the adapter changes is at least a hundred times what is tolerated.
       expect(largestDifference(plain, expected)).toBeGreaterThan(100 * tolerance);
       expect(largestDifference(logitsOf(lora), expected)).toBeLessThan(tolerance);
-      expect(largestDifference(readTokenByToken(lora), expected)).toBeLessThan(tolerance);
+      expect(largestDifference(readByToken(lora, ids), expected)).toBeLessThan(tolerance);
       expect(logitsOf(lora.base)).toEqual(plain);
       const merged = join(folderOf(name), "ours");
       if (existsSync(join(folderOf(name), "merged.safetensors"))) {
@@ -266,31 +267,6 @@ describe.skipIf(!hasPeft || cases.length === 0)(`adapters are PEFT 0.21's (${nee
 
 function logitsOf(model: CheckpointLM): Float32Array {
   return tf.tidy(() => model.logits(tf.tensor2d([ids], [1, ids.length], "int32")).dataSync() as Float32Array);
-}
-
-/** Through the cache: three tokens at once, then one after another. */
-function readTokenByToken(model: CheckpointLM): Float32Array {
-  const { extend, logitsOf } = model.incremental;
-  const pieces: Float32Array[] = [];
-  const block = (from: number, to: number) => ({
-    batch: 1,
-    length: to - from,
-    ids: Int32Array.from(ids.slice(from, to)),
-    positions: Int32Array.from({ length: to - from }, (_, i) => from + i),
-    segments: new Int32Array(to - from),
-  });
-  const read = (from: number, to: number, into: ReturnType<typeof extend>["keyValues"]) => {
-    const rows = Array.from({ length: to - from }, (_, i) => i);
-    const { states, keyValues } = extend(block(from, to), { rows, into, keep: into === null });
-    const logits = logitsOf(states);
-    pieces.push(logits.dataSync() as Float32Array);
-    tf.dispose([states, logits]);
-    return keyValues;
-  };
-  const cache = read(0, 3, null)!;
-  for (let at = 3; at < ids.length; at++) read(at, at + 1, cache);
-  cache.dispose();
-  return Float32Array.from(pieces.flatMap((piece) => [...piece]));
 }
 
 async function tensorOf(path: string, name: string): Promise<ArrayLike<number>> {

@@ -42,6 +42,14 @@ describe.skipIf(!present)("LoRA training equals PEFT's (needs ../shared/fixtures
       const base = await loadCausalLM(join(folder, golden.model));
       const plain = logitsOf(base, golden.input_ids);
       const lora = await loadLora(base, join(folder, "lora_init"));
+      const saved = await temporaryFolder();
+      await lora.save(saved);
+      for (const name of ["adapter_config.json", "adapter_model.safetensors"]) {
+        const [written, read] = [saved, join(folder, "lora_init")].map((at) => readFileSync(join(at, name)));
+        if (name.endsWith(".json")) expect(JSON.parse(String(written))).toEqual(JSON.parse(String(read)));
+        else expect(Buffer.compare(written!, read!)).toBe(0);
+      }
+      expect(lora.adapter).toBe("lora_init of tiny-llama");
       expect(lora.trainables().reduce((sum, { size }) => sum + size, 0)).toBe(golden.trainable_params);
       const optimizer = new AdamW(lora.trainables(), {
         betas: hyper.betas,
@@ -72,7 +80,6 @@ describe.skipIf(!present)("LoRA training equals PEFT's (needs ../shared/fixtures
         expect(logitsOf(lora.base, golden.input_ids)).toEqual(plain);
       }
       expect(tf.memory().numTensors).toBe(before);
-      const saved = await temporaryFolder();
       await lora.save(saved);
       // As far as full fine-tuning's weights may be: Adam turns a gradient near 0 into a whole step.
       const [tensors, merged] = ["adapter_model.safetensors", "model.safetensors"];

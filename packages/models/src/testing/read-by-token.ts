@@ -1,0 +1,28 @@
+import * as tf from "@tensorflow/tfjs-core";
+import type { KeyValues } from "@periodic-eval/core/tfjs";
+import type { CheckpointLM } from "../checkpoint/model.ts";
+
+/** Logits [T·V] of a sequence read through the cache: three tokens at once, then one after another. For tests. */
+export function readByToken({ incremental }: CheckpointLM, ids: readonly number[]): Float32Array {
+  const pieces: Float32Array[] = [];
+  const read = (from: number, to: number, into: KeyValues | null): KeyValues | null => {
+    const places = Array.from({ length: to - from }, (_, i) => from + i);
+    const block = {
+      batch: 1,
+      length: places.length,
+      ids: Int32Array.from(ids.slice(from, to)),
+      positions: Int32Array.from(places),
+      segments: new Int32Array(places.length),
+    };
+    const rows = places.map((_, i) => i);
+    const { states, keyValues } = incremental.extend(block, { rows, into, keep: into === null });
+    const logits = incremental.logitsOf(states);
+    pieces.push(logits.dataSync() as Float32Array);
+    tf.dispose([states, logits]);
+    return keyValues;
+  };
+  const cache = read(0, 3, null)!;
+  for (let at = 3; at < ids.length; at++) read(at, at + 1, cache);
+  cache.dispose();
+  return Float32Array.from(pieces.flatMap((piece) => [...piece]));
+}
