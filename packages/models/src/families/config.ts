@@ -108,11 +108,14 @@ export class ConfigReader {
     return new ConfigReader(value as HuggingFaceConfig, this.at(key));
   }
 
-  /** Throws if a key is left that was neither read nor matches one of `harmless`. */
-  finish(harmless: readonly RegExp[] = []): void {
+  /** Throws if a key is left that was neither read nor matches one of `harmless`, and whose value is not off. */
+  finish(
+    harmless: readonly RegExp[] = [],
+    isOff: (value: unknown) => boolean = (value) => value === null,
+  ): void {
     for (const [key, value] of Object.entries(this.#config)) {
-      if (this.#read.has(key) || value === null || harmless.some((pattern) => pattern.test(key))) continue;
-      throw this.unsupported(key, "keys that this family is known to have");
+      if (this.#read.has(key) || isOff(value) || harmless.some((pattern) => pattern.test(key))) continue;
+      throw this.unsupported(key, "keys that are known here");
     }
   }
 

@@ -60,7 +60,7 @@ const initializations = [true, false, "gaussian", "orthogonal", "eva"];
  * @param where names the file or the call in errors, all of them `model` errors
  */
 export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig {
-  const config = new ConfigReader(withoutEmpty(json), where);
+  const config = new ConfigReader(json, where);
   const limitsOf = (key: string): PatternLimits => limits(where, key);
   if (config.get("peft_type") !== "LORA") throw config.unsupported("peft_type", '"LORA"');
   config.only("task_type", "CAUSAL_LM");
@@ -86,7 +86,8 @@ export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig 
   const isPositive = (value: unknown) => typeof value === "number" && value > 0 && value < Infinity;
   const ranks = numbersByModule(config, "rank_pattern", isWholeRank, limitsOf("rank_pattern"));
   const alphas = numbersByModule(config, "alpha_pattern", isPositive, limitsOf("alpha_pattern"));
-  config.finish(harmless);
+  // Later versions write what is off as well: null, false or empty.
+  config.finish(harmless, isEmpty);
   const isSaved = (module: string) => modulesToSave.some((name) => endsWith(module, name));
   const rankOf = (module: string) => ranks(module) ?? rank;
   return {
@@ -106,18 +107,6 @@ export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig 
 }
 
 const targetsExpected = '"all-linear", a regular expression, or a list of names';
-
-/** Of keys that later versions may add, those that switch something on are to be refused. */
-function withoutEmpty(json: AdapterConfig): AdapterConfig {
-  const known = (key: string) => readKeys.has(key);
-  return Object.fromEntries(Object.entries(json).filter(([key, value]) => known(key) || !isEmpty(value)));
-}
-
-const readKeys: ReadonlySet<string> = new Set([
-  ...["peft_type", "task_type", "bias", "init_lora_weights", "r", "lora_alpha", "lora_dropout", "use_rslora"],
-  ...["lora_bias", "modules_to_save", "target_modules", "exclude_modules", "layers_to_transform"],
-  ...["layers_pattern", "rank_pattern", "alpha_pattern", ...unsupported],
-]);
 
 function isEmpty(value: unknown): boolean {
   if (value === null || value === false) return true;

@@ -14,7 +14,7 @@ import { readByToken } from "../testing/read-by-token.ts";
 import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
 import { loadLora } from "./load-lora.ts";
 import type { LoraLM } from "./lora-model.ts";
-import { withLora, type LoraOptions } from "./with-lora.ts";
+import { withLora } from "./with-lora.ts";
 
 const ids = [
   [1, 2, 3, 4, 5, 6],
@@ -79,10 +79,10 @@ describe.each(["cpu", "wasm"])("LoRA on %s", (backend) => {
         expect(b.name).toBe(a.name.replace("lora_A", "lora_B"));
         const { variable } = byName.get(name)!;
         tf.tidy(() => {
-          const ofWeight = tf.mul<tf.Tensor2D>(whole.grads[variable.name]! as tf.Tensor2D, 1.5);
+          const ofWeight = tf.mul<tf.Tensor2D>(whole.grads[variable.name]!, 1.5);
           const [ofA, ofB] = [
-            tf.matMul(ofWeight, b.variable as tf.Tensor2D, false, true),
-            tf.matMul(a.variable as tf.Tensor2D, ofWeight, true, false),
+            tf.matMul(ofWeight, b.variable, false, true),
+            tf.matMul(a.variable, ofWeight, true, false),
           ];
           for (const [weight, expected] of [
             [a, ofA],
@@ -310,7 +310,7 @@ describe("withLora", () => {
     const before = tf.memory().numTensors;
     const error = ((): unknown => {
       try {
-        return withLora(model, options as LoraOptions);
+        return withLora(model, options);
       } catch (thrown) {
         return thrown;
       }

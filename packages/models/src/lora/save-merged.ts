@@ -58,10 +58,7 @@ async function mergedValues(
 ): Promise<Float32Array> {
   return valuesOf(
     tf.tidy(() => {
-      const added = tf.mul<tf.Tensor2D>(
-        tf.matMul(a.variable as tf.Tensor2D, b.variable as tf.Tensor2D),
-        scale,
-      );
+      const added = tf.mul<tf.Tensor2D>(tf.matMul(a.variable, b.variable), scale);
       // Linear maps lie as [in, out], an embedding that serves as the head as [out, in].
       const merged = tf.add<tf.Tensor2D>(variable, isEmbedding ? transposed(added) : added);
       return isTransposed ? transposed(merged) : merged;

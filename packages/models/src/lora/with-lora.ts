@@ -19,7 +19,7 @@ export interface LoraOptions {
    * Linear maps, by the ends of their names (`["q_proj", "v_proj"]`) or by a regular expression of Python that the whole
    * name matches. Default `"all-linear"`: all but the head.
    */
-  readonly targetModules?: "all-linear" | readonly string[] | string;
+  readonly targetModules?: string | readonly string[];
   /** Layers, by number from 0; default all. */
   readonly layersToTransform?: readonly number[];
   /** Other ranks, by the end of a module's name or an expression for it. */

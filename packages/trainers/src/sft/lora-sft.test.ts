@@ -143,7 +143,11 @@ describe("SFTTrainer with a LoRA adapter", () => {
     };
     const logger = recording();
     const result = await new SFTTrainer({
-      ...{ model, tokenizer, dataset: rows(30), runDir: await temporaryFolder(), config },
+      model,
+      tokenizer,
+      dataset: rows(30),
+      runDir: await temporaryFolder(),
+      config,
       callbacks: [meddling],
       loggers: [logger],
     }).train();
