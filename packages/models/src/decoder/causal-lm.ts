@@ -1,12 +1,12 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { NamedRandom, NamedWeight, TrainableLM } from "@periodic-eval/core/tfjs";
+import { gradientsOf } from "../ops/differentiable.ts";
 import { wholeSequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
 import { incremental } from "./incremental.ts";
 import { forward, type ForwardOptions } from "./forward.ts";
 import { listWeights, mapAdapters, mapWeights, type Decoder } from "./weights.ts";
-import { gradientsOf } from "../ops/differentiable.ts";
 
 export interface LiveWeight extends NamedWeight {
   readonly variable: tf.Variable;

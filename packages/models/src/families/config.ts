@@ -112,10 +112,11 @@ export class ConfigReader {
   finish(
     harmless: readonly RegExp[] = [],
     isOff: (value: unknown) => boolean = (value) => value === null,
+    known = "keys that this family is known to have",
   ): void {
     for (const [key, value] of Object.entries(this.#config)) {
       if (this.#read.has(key) || isOff(value) || harmless.some((pattern) => pattern.test(key))) continue;
-      throw this.unsupported(key, "keys that are known here");
+      throw this.unsupported(key, known);
     }
   }
 

@@ -87,7 +87,7 @@ export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig 
   const ranks = numbersByModule(config, "rank_pattern", isWholeRank, limitsOf("rank_pattern"));
   const alphas = numbersByModule(config, "alpha_pattern", isPositive, limitsOf("alpha_pattern"));
   // Later versions write what is off as well: null, false or empty.
-  config.finish(harmless, isEmpty);
+  config.finish(harmless, isEmpty, "keys of PEFT's LoraConfig that are supported");
   const isSaved = (module: string) => modulesToSave.some((name) => endsWith(module, name));
   const rankOf = (module: string) => ranks(module) ?? rank;
   return {
