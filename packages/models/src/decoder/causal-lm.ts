@@ -33,6 +33,7 @@ export interface LiveDecoder extends Required<
 export function createDecoder({ description, weights, dropout }: DecoderParts): LiveDecoder {
   const list = listWeights(weights);
   const variables = mapWeights(weights, ({ variable }) => variable);
+  const reading = incremental(description, variables);
   let training = true;
   const check = (ids: tf.Tensor2D) => checkIds(ids, description);
   const run = (ids: tf.Tensor2D, options?: ForwardOptions) =>
@@ -69,7 +70,7 @@ export function createDecoder({ description, weights, dropout }: DecoderParts): 
       });
     },
 
-    incremental: incremental(description, variables),
+    incremental: reading,
 
     enterEval() {
       const before = training;
@@ -81,7 +82,10 @@ export function createDecoder({ description, weights, dropout }: DecoderParts): 
     modes: () => `decoder: ${training ? "training" : "evaluation"}, dropout ${dropout}`,
     weights: () => list,
     trainables: () => list.map(({ variable }) => variable),
-    dispose: () => list.forEach(({ variable }) => variable.dispose()),
+    dispose() {
+      reading.dispose();
+      for (const { variable } of list) variable.dispose();
+    },
   };
 }
 
