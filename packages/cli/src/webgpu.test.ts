@@ -51,6 +51,15 @@ describe("the embedded model on webgpu", { timeout: 180_000 }, () => {
     expect(webgpu.map(({ ids }) => ids)).toEqual(wasm.map(({ ids }) => ids));
   });
 
+  it("refuses an id that the model does not have", async () => {
+    await useBackend({ backend: "webgpu" });
+    const model = await loadCausalLM(microWorld());
+    const ids = tf.tensor2d([[model.vocabSize]], [1, 1], "int32");
+    expect(() => model.logits(ids)).toThrow(`token ids: got id ${model.vocabSize}, expected ids from 0`);
+    ids.dispose();
+    model.dispose();
+  });
+
   it("has a fingerprint that a step of one weight changes", async () => {
     await useBackend({ backend: "webgpu" });
     const model = await loadCausalLM(microWorld());
