@@ -156,6 +156,19 @@ it("saved over a damaged index removes it, and no file that it names elsewhere",
   model.dispose();
 });
 
+it("a created model's embedding of padding is 0, as torch's nn.Embedding of a padding_idx", () => {
+  const model = createCausalLM({ ...tinyConfig, pad_token_id: 3 }, { seed: "a" });
+  const without = createCausalLM(tinyConfig, { seed: "a" });
+  const [rows, others] = [model, without].map((lm) => {
+    const { variable } = lm.weights().find(({ name }) => name === "model.embed_tokens.weight")!;
+    return variable.arraySync() as number[][];
+  });
+  expect(rows![3]).toEqual(Array.from({ length: 8 }, () => 0));
+  expect(rows!.toSpliced(3, 1)).toEqual(others!.toSpliced(3, 1));
+  expect(others![3]).not.toContain(0);
+  for (const each of [model, without]) each.dispose();
+});
+
 describe("a head", () => {
   const tied = { ...tinyConfig, tie_word_embeddings: true };
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { checkKeys } from "@periodic-eval/core";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
-import { createWeight } from "../decoder/variables.ts";
+import { loadWeight, sizeOf } from "../decoder/variables.ts";
 import {
   listWeights,
   mapWeights,
@@ -85,9 +85,25 @@ async function withHeadOf(
   const [head, embedding] = [`${names.head}.weight`, names.embedding];
   if (!description.head.tied || !tensors.tensors.has(head) || !tensors.tensors.has(embedding))
     return description;
-  const [own, tied] = [await tensors.read(head), await tensors.read(embedding)];
-  const equal = own.length === tied.length && own.every((value, i) => value === tied[i]);
+  const equal = await haveEqualValues(head, embedding, tensors);
   return equal ? description : { ...description, head: { ...description.head, tied: false } };
+}
+
+/** Piece by piece: both are the largest that a model has. */
+async function haveEqualValues(
+  one: string,
+  other: string,
+  { tensors, read }: CheckpointTensors,
+): Promise<boolean> {
+  const [size, otherSize] = [one, other].map((name) => tensors.get(name)!.shape.reduce((a, b) => a * b, 1));
+  if (size !== otherSize) return false;
+  const piece = 2 ** 22;
+  for (let from = 0; from < size!; from += piece) {
+    const range = [from, Math.min(size!, from + piece)] as const;
+    const [a, b] = [await read(one, range), await read(other, range)];
+    if (!a.every((value, i) => value === b[i])) return false;
+  }
+  return true;
 }
 
 /** Of a whole model, or of one that was saved without its head. */
@@ -98,13 +114,15 @@ function namesIn({ tensors }: CheckpointTensors, { names, prefix, otherHead }: F
   return renamed ? { ...found, head: otherHead } : found;
 }
 
+/** The largest first: what is in memory for a moment beside a weight is then gone before all of them are there. */
 async function readWeights(
   specs: readonly WeightSpec[],
   tensors: CheckpointTensors,
 ): Promise<ReadonlyMap<string, LiveWeight>> {
   const live = new Map<string, LiveWeight>();
   try {
-    for (const spec of specs) live.set(spec.name, createWeight(spec, await tensors.read(spec.name)));
+    for (const spec of specs.toSorted((a, b) => sizeOf(b) - sizeOf(a)))
+      live.set(spec.name, await loadWeight(spec, (range) => tensors.read(spec.name, range)));
     return live;
   } catch (error) {
     for (const { variable } of live.values()) variable.dispose();
