@@ -32,9 +32,19 @@ export interface LoadOptions {
   readonly configFile?: string;
   /** Told how far a file is that has to be fetched from the hub. */
   readonly onDownload?: (progress: DownloadProgress) => void;
+  /** Told how far the weights are read: before the first, and after each. */
+  readonly onLoad?: (progress: LoadProgress) => void;
 }
 
-const known = { dropout: true, configFile: true, onDownload: true } as const satisfies Record<
+export interface LoadProgress {
+  /** As it was given to `loadCausalLM`. */
+  readonly model: string;
+  /** Of the tensors in the files. */
+  readonly doneBytes: number;
+  readonly totalBytes: number;
+}
+
+const known = { dropout: true, configFile: true, onDownload: true, onLoad: true } as const satisfies Record<
   keyof LoadOptions,
   true
 >;
@@ -51,7 +61,7 @@ const known = { dropout: true, configFile: true, onDownload: true } as const sat
  */
 export async function loadCausalLM(source: string, options: LoadOptions = {}): Promise<CheckpointLM> {
   checkKeys("loadCausalLM", options, Object.keys(known));
-  const { dropout = 0, configFile = "config.json", onDownload } = options;
+  const { dropout = 0, configFile = "config.json", onDownload, onLoad } = options;
   checkDropout(dropout);
   const folder = await modelFolder(source, { need: "model", configFile, ...(onDownload && { onDownload }) });
   const path = join(folder, configFile);
@@ -65,7 +75,9 @@ export async function loadCausalLM(source: string, options: LoadOptions = {}): P
     const description = await withHeadOf(tensors, described, names);
     const specs = weightSpecs(description, names);
     checkTensors(folder, listWeights(specs), tensors, { names, buffers: family.buffers });
-    const live = await readWeights(listWeights(specs), tensors);
+    const live = await readWeights(listWeights(specs), tensors, (doneBytes, totalBytes) =>
+      onLoad?.({ model: source, doneBytes, totalBytes }),
+    );
     const weights = mapWeights(specs, ({ name }) => live.get(name)!);
     return createModel({ config, folder, description, weights, dropout });
   } finally {
@@ -117,12 +129,20 @@ function namesIn({ tensors }: CheckpointTensors, { names, prefix, otherHead }: F
 /** The largest first: what is in memory for a moment beside a weight is then gone before all of them are there. */
 async function readWeights(
   specs: readonly WeightSpec[],
-  tensors: CheckpointTensors,
+  { tensors, read }: CheckpointTensors,
+  onLoad: (doneBytes: number, totalBytes: number) => void,
 ): Promise<ReadonlyMap<string, LiveWeight>> {
   const live = new Map<string, LiveWeight>();
+  const bytesOf = ({ name }: WeightSpec) => tensors.get(name)!.byteLength;
+  const totalBytes = specs.reduce((sum, spec) => sum + bytesOf(spec), 0);
+  let doneBytes = 0;
   try {
-    for (const spec of specs.toSorted((a, b) => sizeOf(b) - sizeOf(a)))
-      live.set(spec.name, await loadWeight(spec, (range) => tensors.read(spec.name, range)));
+    onLoad(doneBytes, totalBytes);
+    for (const spec of specs.toSorted((a, b) => sizeOf(b) - sizeOf(a))) {
+      live.set(spec.name, await loadWeight(spec, (range) => read(spec.name, range)));
+      doneBytes += bytesOf(spec);
+      onLoad(doneBytes, totalBytes);
+    }
     return live;
   } catch (error) {
     for (const { variable } of live.values()) variable.dispose();
