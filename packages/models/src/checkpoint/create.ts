@@ -1,7 +1,7 @@
 import { checkKeys, namedStream, PeriodicEvalError, seedOf, shown } from "@periodic-eval/core";
 import { createWeight, sizeOf } from "../decoder/variables.ts";
 import { mapWeights, weightSpecs, type WeightSpec } from "../decoder/weights.ts";
-import type { HuggingFaceConfig } from "../families/config.ts";
+import { ConfigReader, type HuggingFaceConfig } from "../families/config.ts";
 import { familyOf } from "../families/registry.ts";
 import { fastRandom } from "../ops/fast-random.ts";
 import { checkDropout, createModel, type CheckpointLM } from "./model.ts";
@@ -35,7 +35,7 @@ export function createCausalLM(config: HuggingFaceConfig, options: CreateOptions
     throw wrong("initStd", initStd, "a finite number of 0 or more", "Leave it out for the configuration's.");
   const where = "createCausalLM, config";
   const family = familyOf(config, where);
-  const description = family.describe(config, where);
+  const description = family.describe(new ConfigReader(config, where));
   const specs = weightSpecs(description, family.names);
   const weights = mapWeights(specs, (spec) => {
     const values = initialValues(spec, initStd, seed);

@@ -9,7 +9,7 @@ import {
   type WeightNames,
   type WeightSpec,
 } from "../decoder/weights.ts";
-import type { HuggingFaceConfig } from "../families/config.ts";
+import { ConfigReader, type HuggingFaceConfig, type SizeLimits } from "../families/config.ts";
 import type { Family } from "../families/family.ts";
 import { withoutPrefix } from "../families/names.ts";
 import type { DecoderDescription } from "../decoder/description.ts";
@@ -18,7 +18,6 @@ import { failure } from "../folder/failure.ts";
 import { readJsonObject } from "../folder/read-file.ts";
 import type { DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";
-import { checkSizes } from "./check-sizes.ts";
 import { checkDropout, createModel, type CheckpointLM } from "./model.ts";
 import { openTensors, type CheckpointTensors } from "./tensors.ts";
 
@@ -69,8 +68,7 @@ export async function loadCausalLM(source: string, options: LoadOptions = {}): P
   const family = familyOf(config, path);
   const tensors = await openTensors(folder);
   try {
-    checkSizes(config, path, tensors);
-    const described = family.describe(config, path);
+    const described = family.describe(new ConfigReader(config, path, limitsOf(tensors)));
     const names = namesIn(tensors, family);
     const description = await withHeadOf(tensors, described, names);
     const specs = weightSpecs(description, names);
@@ -83,6 +81,11 @@ export async function loadCausalLM(source: string, options: LoadOptions = {}): P
   } finally {
     await tensors.close();
   }
+}
+
+function limitsOf({ tensors }: CheckpointTensors): SizeLimits {
+  const sizes = [...tensors.values()].flatMap(({ shape }) => shape);
+  return { size: sizes.reduce((a, b) => Math.max(a, b), 0), layers: tensors.size };
 }
 
 /**

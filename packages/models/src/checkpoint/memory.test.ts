@@ -11,6 +11,7 @@ import { listWeights, weightSpecs } from "../decoder/weights.ts";
 import { llama } from "../families/llama.ts";
 import { testedEngines } from "../testing/engines.ts";
 import { fixtures } from "../testing/fixtures.ts";
+import { ConfigReader } from "../families/config.ts";
 
 interface Peaks {
   /** Bytes, each the most up to then. */
@@ -43,7 +44,7 @@ const config = {
 
 /** In three shards, each weight a constant. */
 async function writeShards(folder: string): Promise<void> {
-  const specs = listWeights(weightSpecs(llama.describe(config, "config"), llama.names));
+  const specs = listWeights(weightSpecs(llama.describe(new ConfigReader(config, "config")), llama.names));
   const index: Record<string, string> = {};
   for (const shard of [0, 1, 2]) {
     const file = `model-${shard}.safetensors`;

@@ -10,7 +10,7 @@ import type { CheckpointLM } from "../checkpoint/model.ts";
 import { openTensors } from "../checkpoint/tensors.ts";
 import { testedEngines } from "../testing/engines.ts";
 import { withoutWebGPU } from "../testing/webgpu.ts";
-import type { HuggingFaceConfig } from "./config.ts";
+import { ConfigReader, type HuggingFaceConfig } from "./config.ts";
 import { familyOf } from "./registry.ts";
 import { fixtures } from "../testing/fixtures.ts";
 
@@ -34,7 +34,7 @@ describe.runIf(folders.length > 0).each(folders)("$name equals transformers 5.23
   it("is of a supported family, and described alike in both layouts", () => {
     const descriptions = present.map((file) => {
       const config = configOf(folder, file);
-      return familyOf(config, file).describe(config, file);
+      return familyOf(config, file).describe(new ConfigReader(config, file));
     });
     for (const description of descriptions) expect(description).toEqual(descriptions[0]);
   });
