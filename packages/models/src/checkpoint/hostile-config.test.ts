@@ -64,6 +64,17 @@ describe("a config.json that is no configuration", () => {
     expect((await refused()).where).toContain("config.json");
   });
 
+  it("may nest 200 levels, and no more", async () => {
+    const nested = (levels: number) => {
+      const value = '{"a":'.repeat(levels) + "1" + "}".repeat(levels);
+      return JSON.stringify(tinyConfig).replace("{", `{"_nested":${value},`);
+    };
+    await config(nested(199));
+    (await loadCausalLM(folder)).dispose();
+    await config(nested(200));
+    expect((await refused()).expected).toBe("at most 200 levels");
+  });
+
   it("of 300 MB is not read", async () => {
     await config("{}");
     await truncate(join(folder, "config.json"), 300e6);
