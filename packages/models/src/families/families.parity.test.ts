@@ -25,6 +25,9 @@ const folders = (existsSync(fixtures) ? readdirSync(fixtures) : [])
 const onWebGPU = ["llama-gqa-untied", "qwen3-headdim-untied", "gemma2", "gpt_neox-parallel", "phi3-longrope"];
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 
+/** Seven seconds where a processor that is not busy does a GPU's work. */
+const slow = { timeout: 300_000 };
+
 /** The layouts of transformers 5 and 4. */
 const layouts = ["config.json", "config.v4.json"];
 
@@ -42,7 +45,7 @@ describe.runIf(folders.length > 0).each(folders)("$name equals transformers 5.23
   it.each(testedEngines)("in logits, hidden states and its greedy continuation on %s", checkOn);
 
   if (isFull || onWebGPU.includes(name)) {
-    it(`in logits, hidden states and its greedy continuation on webgpu`, async (test) => {
+    it("in logits, hidden states and its greedy continuation on webgpu", slow, async (test) => {
       test.skip(withoutWebGPU !== null, withoutWebGPU ?? "");
       await checkOn("webgpu");
     });
