@@ -1,6 +1,11 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { openSafetensors, type SafetensorsFile, type TensorInfo } from "@periodic-eval/safetensors";
+import {
+  openSafetensors,
+  type SafetensorsFile,
+  type TensorInfo,
+  type ValueRange,
+} from "@periodic-eval/safetensors";
 import { failure } from "../folder/failure.ts";
 import { pickled } from "../folder/pickled.ts";
 import { pathInFolder } from "../folder/read-file.ts";
@@ -16,8 +21,8 @@ import {
 /** The tensors of a checkpoint folder, whatever files they lie in. */
 export interface CheckpointTensors {
   readonly tensors: ReadonlyMap<string, TensorInfo>;
-  /** As float32. */
-  read(name: string): Promise<Float32Array>;
+  /** As float32; all, or a range of them. */
+  read(name: string, range?: ValueRange): Promise<Float32Array>;
   close(): Promise<void>;
 }
 
@@ -44,9 +49,9 @@ export async function openTensors(folder: string): Promise<CheckpointTensors> {
   }
   return {
     tensors: new Map([...fileOf].map(([name, file]) => [name, file.tensors.get(name)!])),
-    async read(name) {
+    async read(name, range) {
       const file = fileOf.get(name)!;
-      const values = await file.read(name);
+      const values = await file.read(name, range);
       if (values instanceof Float32Array) return values;
       if (values instanceof Float64Array) return Float32Array.from(values);
       throw failure(
