@@ -10,7 +10,6 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   readdirSync,
   renameSync,
@@ -19,15 +18,25 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import {
+  checkInstalled,
+  installedModules,
+  link,
+  makeFolder,
+  Missing,
+  npm,
+  root,
+  run,
+  runToEnd,
+  step,
+} from "./optional-engine.mjs";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 const cache = join(root, ".cache", "native");
 const modules = join(cache, "node_modules");
 const tfjsNode = join(modules, "@tensorflow", "tfjs-node");
 /** Where imports find it. */
-const installed = join(root, "node_modules", "@tensorflow", "tfjs-node");
+const installed = join(installedModules, "@tensorflow", "tfjs-node");
 const binding = join(tfjsNode, "lib", "napi-v8", "tfjs_binding.node");
 
 const version = "4.22.0";
@@ -40,44 +49,6 @@ const wheelVersion = "2.15.1";
 /** The wheel of any Python has the same libraries, so that the Python that fetches it does not matter. */
 const wheelPython = "3.11";
 
-/** What stops here, said as the library's errors are. */
-class Missing extends Error {
-  constructor(where, got, expected, fix) {
-    super(`[periodic-eval] ${where}: got ${got}, expected ${expected}. ${fix}`);
-  }
-}
-
-/** Runs a command; returns its output, or throws what `missing` makes of the last words that it said. */
-function run(command, args, missing, options = {}) {
-  const result = spawnSync(command, args, { cwd: cache, encoding: "utf8", maxBuffer: 1 << 26, ...options });
-  if (result.status === 0) return result.stdout;
-  const said = (result.error?.message ?? `${result.stderr}\n${result.stdout}`).trim().split("\n");
-  const errors = said.filter((line) => /error/i.test(line));
-  throw missing((errors[0] ?? said.at(-1) ?? `exit status ${result.status}`).trim());
-}
-
-const npm = (args, missing) => run("npm", [...args, "--no-audit", "--no-fund", "--loglevel=error"], missing);
-
-/** A step that is done where its file is there. */
-function step(what, isDone, make) {
-  if (isDone) return;
-  const started = performance.now();
-  make();
-  console.log(`${what} (${((performance.now() - started) / 1000).toFixed(1)} s)`);
-}
-
-/** Makes a folder beside its place first, so that a run that was cut off leaves nothing that looks whole. */
-function makeFolder(folder, make) {
-  const made = mkdtempSync(join(cache, "making-"));
-  try {
-    const whole = make(made);
-    rmSync(folder, { recursive: true, force: true });
-    renameSync(whole, folder);
-  } finally {
-    rmSync(made, { recursive: true, force: true });
-  }
-}
-
 function checkMachine() {
   if (process.platform !== "linux" || !(process.arch in wheels)) {
     throw new Missing(
@@ -87,33 +58,17 @@ function checkMachine() {
       `Try \`npm install --no-save @tensorflow/tfjs-node@${version}\`, which fetches its own library, or use the backend wasm.`,
     );
   }
-  if (!existsSync(join(root, "node_modules", "@tensorflow", "tfjs"))) {
-    throw new Missing(
-      join(root, "node_modules"),
-      "no @tensorflow/tfjs",
-      "the installed project",
-      "Run `npm ci`.",
-    );
-  }
-}
-
-function fromRegistry(what) {
-  return (got) =>
-    new Missing(
-      what,
-      got,
-      "a package from the npm registry",
-      "Check the network and `npm config get registry`, then run `npm run native` again.",
-    );
+  checkInstalled();
 }
 
 /** The JavaScript of tfjs-node, without its own TensorFlow.js: the project's is found further up. */
 function fetchTfjsNode() {
   makeFolder(modules, (made) => {
-    const missing = fromRegistry(`npm pack @tensorflow/tfjs-node@${version}`);
-    npm(["pack", `@tensorflow/tfjs-node@${version}`, "--silent", "--pack-destination", made], missing);
+    const what = `@tensorflow/tfjs-node@${version}`;
+    npm(["pack", what, "--silent", "--pack-destination", made], `npm pack ${what}`, "native");
     const [tarball] = readdirSync(made);
-    run("tar", ["-xzf", join(made, tarball), "-C", made], missing);
+    const broken = (got) => new Missing(tarball, got, "a whole archive", "Run `npm run native` again.");
+    run("tar", ["-xzf", join(made, tarball), "-C", made], broken);
     const manifest = JSON.parse(readFileSync(join(made, "package", "package.json"), "utf8"));
     const { "@tensorflow/tfjs": _, ...dependencies } = manifest.dependencies;
     writeFileSync(
@@ -122,7 +77,8 @@ function fetchTfjsNode() {
     );
     npm(
       ["install", "--prefix", made, "--ignore-scripts", "--no-package-lock"],
-      fromRegistry(`the dependencies of @tensorflow/tfjs-node@${version}`),
+      `the dependencies of ${what}`,
+      "native",
     );
     mkdirSync(join(made, "node_modules", "@tensorflow"), { recursive: true });
     renameSync(join(made, "package"), join(made, "node_modules", "@tensorflow", "tfjs-node"));
@@ -295,12 +251,6 @@ function compile({ libraries, include }) {
   renameSync(made, binding);
 }
 
-/** The one thing that node_modules gets. */
-function link() {
-  rmSync(installed, { recursive: true, force: true });
-  symlinkSync(relative(dirname(installed), tfjsNode), installed);
-}
-
 /** Loads the engine in a process of its own and multiplies: a library that does not fit ends the process. */
 function check() {
   const code = `
@@ -345,7 +295,7 @@ function main() {
     compile(library);
     writeFileSync(stamp, library.libraries.join("\n"));
   });
-  link();
+  link(installed, tfjsNode);
   try {
     check();
   } catch (error) {
@@ -355,10 +305,4 @@ function main() {
   }
 }
 
-try {
-  main();
-} catch (error) {
-  if (!(error instanceof Missing)) throw error;
-  console.error(error.message);
-  process.exitCode = 1;
-}
+runToEnd(main);

@@ -30,8 +30,11 @@ export type TensorValues =
   | BigUint64Array;
 
 interface Format {
+  /** Of a value in a file. */
   readonly bytes: number;
-  /** The bytes start a buffer of their own, so that any alignment holds. */
+  /** Of a value in memory, where it is not as long. */
+  readonly widened?: number;
+  /** The file's bytes are the last of a buffer that is as large as its values are in memory. */
   read(buffer: ArrayBuffer): TensorValues;
 }
 
@@ -41,8 +44,8 @@ const formats: Readonly<Record<DType, Format>> = {
   I8: { bytes: 1, read: (buffer) => new Int8Array(buffer) },
   I16: { bytes: 2, read: (buffer) => new Int16Array(buffer) },
   U16: { bytes: 2, read: (buffer) => new Uint16Array(buffer) },
-  F16: { bytes: 2, read: (buffer) => widenF16(new Uint16Array(buffer)) },
-  BF16: { bytes: 2, read: (buffer) => widenBf16(new Uint16Array(buffer)) },
+  F16: { bytes: 2, widened: 4, read: (buffer) => widenF16(secondHalf(buffer), new Float32Array(buffer)) },
+  BF16: { bytes: 2, widened: 4, read: (buffer) => widenBf16(secondHalf(buffer), new Float32Array(buffer)) },
   I32: { bytes: 4, read: (buffer) => new Int32Array(buffer) },
   U32: { bytes: 4, read: (buffer) => new Uint32Array(buffer) },
   F32: { bytes: 4, read: (buffer) => new Float32Array(buffer) },
@@ -50,6 +53,8 @@ const formats: Readonly<Record<DType, Format>> = {
   U64: { bytes: 8, read: (buffer) => new BigUint64Array(buffer) },
   F64: { bytes: 8, read: (buffer) => new Float64Array(buffer) },
 };
+
+const secondHalf = (buffer: ArrayBuffer) => new Uint16Array(buffer, buffer.byteLength / 2);
 
 export const dtypes = Object.keys(formats) as readonly DType[];
 
@@ -61,6 +66,13 @@ export function bytesPerElement(dtype: DType): number {
   return formats[dtype].bytes;
 }
 
+/** Bytes that a tensor of so many bytes in its file takes in memory. */
+export function bytesInMemory(dtype: DType, byteLength: number): number {
+  const { bytes, widened = bytes } = formats[dtype];
+  return (byteLength / bytes) * widened;
+}
+
+/** `buffer` has the size of `bytesInMemory` and ends with the file's bytes; the values take it over. */
 export function valuesOf(dtype: DType, buffer: ArrayBuffer): TensorValues {
   return formats[dtype].read(buffer);
 }

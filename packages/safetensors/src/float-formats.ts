@@ -3,11 +3,14 @@
  * `.to(torch.float16)`; what is too large becomes an infinity, and a NaN stays one.
  */
 
-/** bfloat16 bit patterns → the same numbers as float32. */
-export function widenBf16(bits: Uint16Array): Float32Array {
-  const words = new Uint32Array(bits.length);
+/**
+ * bfloat16 bit patterns → the same numbers as float32. `bits` may be the second half of the memory of `values`: from the
+ * first to the last, no value overwrites a pattern that is still to be read.
+ */
+export function widenBf16(bits: Uint16Array, values = new Float32Array(bits.length)): Float32Array {
+  const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
   for (let i = 0; i < bits.length; i++) words[i] = bits[i]! << 16;
-  return new Float32Array(words.buffer);
+  return values;
 }
 
 /** float32 → bfloat16 bit patterns. */
@@ -23,9 +26,8 @@ export function narrowToBf16(values: Float32Array): Uint16Array {
   return bits;
 }
 
-/** IEEE 754 binary16 bit patterns → the same numbers as float32. */
-export function widenF16(bits: Uint16Array): Float32Array {
-  const values = new Float32Array(bits.length);
+/** IEEE 754 binary16 bit patterns → the same numbers as float32. `bits` and `values` as in `widenBf16`. */
+export function widenF16(bits: Uint16Array, values = new Float32Array(bits.length)): Float32Array {
   const valueOf = halfTable();
   for (let i = 0; i < bits.length; i++) values[i] = valueOf[bits[i]!]!;
   return values;

@@ -1,3 +1,4 @@
+import { walkJson } from "@periodic-eval/core";
 import { damaged } from "./damaged.ts";
 
 /** Tensors lie two levels deep; metadata of other writers may lie a little deeper. */
@@ -25,24 +26,15 @@ export function parseHeaderText(json: string, where: string): Record<string, unk
 
 /** How deep a JSON text nests, and how many names its outer object and the objects right in it have. */
 function survey(json: string): { readonly depth: number; readonly keys: number } {
-  let [level, depth, keys, inText] = [0, 0, 0, false];
-  // Whether what is open on each level is a list: its objects are no entries.
-  const lists: boolean[] = [];
-  for (let i = 0; i < json.length; i++) {
-    const sign = json[i];
-    if (inText) {
-      if (sign === "\\") i += 1;
-      else if (sign === '"') inText = false;
-    } else if (sign === '"') inText = true;
-    else if (sign === "{" || sign === "[") {
-      lists[level] = sign === "[";
-      level += 1;
-      depth = Math.max(depth, level);
-      // Deep enough to be refused: the rest need not be seen.
-      if (depth > 10 * maxDepth) break;
-    } else if (sign === "}" || sign === "]") level -= 1;
-    else if (sign === ":" && level <= 2 && !lists[0]) keys += 1;
-  }
+  let [depth, keys] = [0, 0];
+  // Its entries are no objects' where the outermost is a list.
+  let isList = false;
+  walkJson(json, (sign, level) => {
+    if (level === 0 && sign === "[") isList = true;
+    if (sign === "{" || sign === "[") depth = Math.max(depth, level + 1);
+    else if (sign === ":" && level <= 2 && !isList) keys += 1;
+    return depth <= maxDepth;
+  });
   return { depth, keys };
 }
 

@@ -1,13 +1,19 @@
 import { open, type FileHandle } from "node:fs/promises";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { valuesOf, type TensorValues } from "./dtypes.ts";
+import { bytesInMemory, bytesPerElement, valuesOf, type TensorValues } from "./dtypes.ts";
 import { cut, damaged } from "./damaged.ts";
-import { maxHeaderBytes, parseHeader, type SafetensorsHeader } from "./header.ts";
+import { maxHeaderBytes, parseHeader, type SafetensorsHeader, type TensorInfo } from "./header.ts";
+
+/** Values of a tensor, in row-major order: from the first up to, without it, the second. */
+export type ValueRange = readonly [from: number, to: number];
 
 export interface SafetensorsFile extends SafetensorsHeader {
   readonly path: string;
-  /** One tensor's values, row-major; f16 and bf16 are widened to float32. Throws where there is no such tensor. */
-  read(name: string): Promise<TensorValues>;
+  /**
+   * One tensor's values, row-major, or those of a range of them; f16 and bf16 are widened to float32. Throws a `model`
+   * error where there is no such tensor or range.
+   */
+  read(name: string, range?: ValueRange): Promise<TensorValues>;
   close(): Promise<void>;
 }
 
@@ -26,11 +32,16 @@ export async function openSafetensors(path: string): Promise<SafetensorsFile> {
     return {
       ...header,
       path,
-      async read(name) {
+      async read(name, range) {
         const info = header.tensors.get(name);
         if (info === undefined) throw unknownTensor(path, name, header);
-        const bytes = await readExactly(handle, info.offset, info.byteLength, `${path}, tensor ${cut(name)}`);
-        return valuesOf(info.dtype, bytes);
+        const where = `${path}, tensor ${cut(name)}`;
+        const [from, to] = bytesOf(info, range, where);
+        // What is widened is widened in place: the file's bytes beside it would be half as much again.
+        const { buffer } = allocate(bytesInMemory(info.dtype, to - from), where);
+        const last = new Uint8Array(buffer, buffer.byteLength - (to - from));
+        await fill(last, handle, info.offset + from, where);
+        return valuesOf(info.dtype, buffer);
       },
       close: () => handle.close(),
     };
@@ -70,6 +81,12 @@ async function readExactly(
   where: string,
 ): Promise<ArrayBuffer> {
   const bytes = allocate(length, where);
+  await fill(bytes, handle, position, where);
+  return bytes.buffer;
+}
+
+async function fill(bytes: Uint8Array, handle: FileHandle, position: number, where: string): Promise<void> {
+  const { length } = bytes;
   let done = 0;
   // One system call reads 2 GiB at most.
   while (done < length) {
@@ -80,7 +97,6 @@ async function readExactly(
     if (bytesRead === 0) throw damaged(where, `${done} bytes`, `${length} bytes from byte ${position}`);
     done += bytesRead;
   }
-  return bytes.buffer;
 }
 
 /** A file with holes can say that it is larger than any memory. */
@@ -90,6 +106,25 @@ function allocate(length: number, where: string): Uint8Array<ArrayBuffer> {
   } catch (cause) {
     throw damaged(where, `${length} bytes`, "what memory can hold", cause);
   }
+}
+
+function bytesOf(
+  { dtype, byteLength }: TensorInfo,
+  range: ValueRange | undefined,
+  where: string,
+): ValueRange {
+  const bytes = bytesPerElement(dtype);
+  const size = byteLength / bytes;
+  const [from, to] = range ?? [0, size];
+  if (Number.isInteger(from) && Number.isInteger(to) && 0 <= from && from <= to && to <= size)
+    return [from * bytes, to * bytes];
+  throw new PeriodicEvalError({
+    code: "model",
+    where,
+    got: `the range [${from}, ${to}]`,
+    expected: `whole numbers in order, from 0 to its ${size} values`,
+    fix: "Take the tensor's size from its shape.",
+  });
 }
 
 async function openFile(path: string): Promise<FileHandle> {

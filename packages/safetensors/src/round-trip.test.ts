@@ -64,6 +64,31 @@ describe("writeSafetensors, then openSafetensors", () => {
     }
   });
 
+  it.each(["F32", "BF16", "F16"] as const)(
+    "gives any range of %s, and refuses one that is none",
+    async (dtype) => {
+      const path = join(folder, `range-${dtype}.safetensors`);
+      // Whole numbers below 256 are exact in all three.
+      const all = Array.from({ length: 15 }, (_, i) => 7 * i - 40);
+      await writeSafetensors(path, [floats("before", [2], 1, 2), floats("x", [5, 3], ...all)], { dtype });
+      const file = await openSafetensors(path);
+      for (let from = 0; from <= 15; from++)
+        for (let to = from; to <= 15; to++)
+          expect([...(await file.read("x", [from, to]))]).toEqual(all.slice(from, to));
+      for (const range of [
+        [0, 16],
+        [-1, 2],
+        [3, 2],
+        [0, 1.5],
+      ] as const) {
+        await expect(file.read("x", range)).rejects.toThrow(
+          `tensor x: got the range [${range.join(", ")}], expected whole numbers in order, from 0 to its 15 values`,
+        );
+      }
+      await file.close();
+    },
+  );
+
   it("keeps the old file and leaves no draft where a tensor cannot be had", async () => {
     const path = join(folder, "kept.safetensors");
     await writeSafetensors(path, [floats("x", [2], 1, 2)]);

@@ -1,15 +1,10 @@
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import util from "node:util";
-import { importOptional, type Engine } from "./engine.ts";
+import { commandHere, importOptional, type Engine } from "./engine.ts";
 
 /** Native TensorFlow on the processor. */
 export const tfjsNode: Engine = {
   ...native("tfjs-node", "@tensorflow/tfjs-node"),
-  // In this repository there is a script that needs no download of tfjs-node's own.
-  ...(existsSync(fileURLToPath(new URL("../../../../scripts/native.mjs", import.meta.url))) && {
-    command: "npm run native",
-  }),
+  ...commandHere("native"),
 };
 
 /** An engine of TensorFlow's C library. */

@@ -36,22 +36,59 @@ describe("useBackend", () => {
     );
   });
 
-  it("points to the script that makes tfjs-node work, in this repository", async () => {
-    vi.doMock("./engine.ts", async (original) => ({
-      ...(await original<object>()),
-      importOptional: (name: string) =>
-        name.endsWith("tfjs-node")
-          ? Promise.reject(Object.assign(new Error(`no ${name}`), { code: "MODULE_NOT_FOUND" }))
-          : import(name),
-    }));
-    vi.resetModules();
-    try {
-      const { useBackend: fresh } = await import("./use-backend.ts");
-      await expect(fresh({ backend: "tfjs-node" })).rejects.toThrow(
-        "expected the packages @tensorflow/tfjs-node. Run `npm run native`, or choose another backend.",
-      );
-    } finally {
-      vi.doUnmock("./engine.ts");
-    }
+  it.each([
+    ["tfjs-node", "expected the packages @tensorflow/tfjs-node. Run `npm run native`, or choose another"],
+    ["webgpu", "the packages webgpu and @tensorflow/tfjs-backend-webgpu. Run `npm run webgpu`, or choose"],
+  ])("points to the script that makes %s work, in this repository", async (backend, said) => {
+    const missing = Object.assign(new Error("not installed"), { code: "MODULE_NOT_FOUND" });
+    await withPackages(
+      () => Promise.reject(missing),
+      (fresh) => expect(fresh({ backend })).rejects.toThrow(said),
+    );
+  });
+
+  it("says what webgpu lacks where no driver knows a GPU", async () => {
+    await withPackages(
+      () => Promise.resolve(dawnWith(null)),
+      (fresh) =>
+        expect(fresh({ backend: "webgpu" })).rejects.toThrow(
+          "backend webgpu: got no GPU that a driver knows, expected an engine that starts. Install the GPU's driver",
+        ),
+    );
+  });
+
+  it("does not take a driver without a GPU for the fastest", async () => {
+    const info = { description: "SwiftShader", isFallbackAdapter: true };
+    await withPackages(
+      async (name) => (name === "webgpu" ? dawnWith({ info }) : Promise.reject(new Error("broken"))),
+      async (fresh) => {
+        const { name, unusable } = await fresh();
+        expect(name).toBe("wasm");
+        expect(unusable.find((engine) => engine.name === "webgpu")!.reason).toContain(
+          "SwiftShader is no GPU: it is slower than wasm",
+        );
+      },
+    );
   });
 });
+
+const dawnWith = (adapter: object | null) => ({
+  globals: {},
+  create: () => ({ requestAdapter: () => Promise.resolve(adapter) }),
+});
+
+/** Runs with other optional packages than those installed. */
+async function withPackages(
+  importOptional: (name: string) => Promise<unknown>,
+  check: (fresh: typeof useBackend) => Promise<void>,
+): Promise<void> {
+  vi.stubGlobal("navigator", {});
+  vi.doMock("./engine.ts", async (original) => ({ ...(await original<object>()), importOptional }));
+  vi.resetModules();
+  try {
+    await check((await import("./use-backend.ts")).useBackend);
+  } finally {
+    vi.doUnmock("./engine.ts");
+    vi.unstubAllGlobals();
+  }
+}

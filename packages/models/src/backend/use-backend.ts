@@ -37,7 +37,7 @@ export async function useBackend(options: BackendOptions = {}): Promise<Backend>
   const unusable: { name: string; reason: string }[] = [];
   for (const engine of engines) {
     try {
-      return await start(engine, unusable);
+      return await start(engine, false, unusable);
     } catch (error) {
       if (!isMissing(error)) unusable.push({ name: engine.name, reason: reasonOf(error) });
     }
@@ -56,7 +56,7 @@ async function useAsked(asked: string, where: string): Promise<Backend> {
     throw new PeriodicEvalError({ code: "config", where, got: asked, expected, fix });
   }
   try {
-    return await start(engine, []);
+    return await start(engine, true, []);
   } catch (cause) {
     if (!isMissing(cause)) throw notStarted(`${where} ${asked}`, reasonOf(cause), engine, cause);
     throw new PeriodicEvalError({
@@ -70,8 +70,8 @@ async function useAsked(asked: string, where: string): Promise<Backend> {
   }
 }
 
-async function start(engine: Engine, unusable: Backend["unusable"]): Promise<Backend> {
-  await engine.load();
+async function start(engine: Engine, asked: boolean, unusable: Backend["unusable"]): Promise<Backend> {
+  await engine.load(asked);
   if (!(await tf.setBackend(engine.backend))) throw new Error("the backend did not initialize");
   await tf.ready();
   return { name: engine.name, tfBackend: tf.getBackend(), unusable };
@@ -80,7 +80,8 @@ async function start(engine: Engine, unusable: Backend["unusable"]): Promise<Bac
 const reasonOf = (error: unknown): string => messageOf(error).split("\n", 1)[0]!;
 
 function notStarted(where: string, got: string, engine?: Engine, cause?: unknown): PeriodicEvalError {
-  const remedy = engine?.command === undefined ? "Reinstall its packages" : `Run \`${engine.command}\``;
+  const { command, remedy = command === undefined ? "Reinstall its packages" : `Run \`${command}\`` } =
+    engine ?? {};
   const fix = `${remedy}, or choose another backend: \`wasm\` comes with this package.`;
   return new PeriodicEvalError({ code: "config", where, got, expected: "an engine that starts", fix, cause });
 }

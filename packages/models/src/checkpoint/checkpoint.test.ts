@@ -15,6 +15,9 @@ import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
 import { createCausalLM } from "./create.ts";
 import { loadCausalLM } from "./load.ts";
 
+/** Of `tinyConfig`: twice 32 · 8; twice 8² · 2 + 4 · 8 · 2 + 3 · 8 · 12 + 2 · 8; 8. */
+const weightCount = 2 * 256 + 2 * (128 + 64 + 288 + 16) + 8;
+
 let root: string;
 let good: string;
 let count = 0;
@@ -47,6 +50,21 @@ describe("a saved model", () => {
     for (const file of ["config.json", "model.safetensors"]) {
       expect(await readFile(join(again, file))).toEqual(await readFile(join(good, file)));
     }
+    model.dispose();
+  });
+
+  it("tells how far it is loaded, the largest weights first", async () => {
+    const told: number[] = [];
+    const model = await loadCausalLM(good, {
+      onLoad({ model, doneBytes, totalBytes }) {
+        expect([model, totalBytes]).toEqual([good, 4 * weightCount]);
+        told.push(doneBytes);
+      },
+    });
+    // Embedding and head: 32 · 8 float32 each.
+    expect(told.slice(0, 3)).toEqual([0, 1024, 2048]);
+    expect(told.length).toBe(1 + 21);
+    expect(told.at(-1)).toBe(4 * weightCount);
     model.dispose();
   });
 
@@ -154,6 +172,19 @@ it("saved over a damaged index removes it, and no file that it names elsewhere",
   }
   expect(await readFile(outside, "utf8")).toBe("");
   model.dispose();
+});
+
+it("a created model's embedding of padding is 0, as torch's nn.Embedding of a padding_idx", () => {
+  const model = createCausalLM({ ...tinyConfig, pad_token_id: 3 }, { seed: "a" });
+  const without = createCausalLM(tinyConfig, { seed: "a" });
+  const [rows, others] = [model, without].map((lm) => {
+    const { variable } = lm.weights().find(({ name }) => name === "model.embed_tokens.weight")!;
+    return variable.arraySync() as number[][];
+  });
+  expect(rows![3]).toEqual(Array.from({ length: 8 }, () => 0));
+  expect(rows!.toSpliced(3, 1)).toEqual(others!.toSpliced(3, 1));
+  expect(others![3]).not.toContain(0);
+  for (const each of [model, without]) each.dispose();
 });
 
 describe("a head", () => {

@@ -1,7 +1,7 @@
 import { checkKeys, namedStream, PeriodicEvalError, seedOf, shown } from "@periodic-eval/core";
-import { createWeight } from "../decoder/variables.ts";
+import { createWeight, sizeOf } from "../decoder/variables.ts";
 import { mapWeights, weightSpecs, type WeightSpec } from "../decoder/weights.ts";
-import type { HuggingFaceConfig } from "../families/config.ts";
+import { ConfigReader, type HuggingFaceConfig } from "../families/config.ts";
 import { familyOf } from "../families/registry.ts";
 import { fastRandom } from "../ops/fast-random.ts";
 import { checkDropout, createModel, type CheckpointLM } from "./model.ts";
@@ -22,7 +22,7 @@ const known = { seed: true, initStd: true, dropout: true } as const satisfies Re
 
 /**
  * A model of random weights from a Hugging Face configuration, for pretraining: normal embeddings and linear maps,
- * norms that only norm, biases of 0, as transformers initializes a Llama. The backend must be set. The caller disposes the model.
+ * norms that only norm, biases and the embedding of padding of 0, as transformers initializes a Llama. The backend must be set. The caller disposes the model.
  *
  * @throws PeriodicEvalError `config` for a wrong option, `model` for a configuration that is not supported.
  */
@@ -35,14 +35,23 @@ export function createCausalLM(config: HuggingFaceConfig, options: CreateOptions
     throw wrong("initStd", initStd, "a finite number of 0 or more", "Leave it out for the configuration's.");
   const where = "createCausalLM, config";
   const family = familyOf(config, where);
-  const description = family.describe(config, where);
+  const description = family.describe(new ConfigReader(config, where));
   const specs = weightSpecs(description, family.names);
-  const weights = mapWeights(specs, (spec) => createWeight(spec, initialValues(spec, initStd, seed)));
+  const weights = mapWeights(specs, (spec) => {
+    const values = initialValues(spec, initStd, seed);
+    const { paddingRow } = description.embedding;
+    if (spec === specs.embedding && paddingRow !== null) {
+      const { hiddenSize } = description;
+      values.fill(0, paddingRow * hiddenSize, (paddingRow + 1) * hiddenSize);
+    }
+    return createWeight(spec, values);
+  });
   return createModel({ config, folder: null, description, weights, dropout });
 }
 
-function initialValues({ name, shape, initial }: WeightSpec, std: number, seed: string): Float32Array {
-  const values = new Float32Array(shape.reduce((product, size) => product * size, 1));
+function initialValues(spec: WeightSpec, std: number, seed: string): Float32Array {
+  const { name, initial } = spec;
+  const values = new Float32Array(sizeOf(spec));
   if (initial !== "normal") return values.fill(initial);
   const random = fastRandom(namedStream(seedOf(seed, name)));
   // Box and Muller 1958; 1 − u keeps the logarithm finite.

@@ -6,7 +6,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { useBackend } from "../backend/use-backend.ts";
 import { openedFiles } from "../testing/opened-files.ts";
 import { peakMemory, refusalOf } from "../testing/refusal.ts";
-import { tinyConfig } from "../testing/tiny-config.ts";
+import { ConfigReader } from "../families/config.ts";
+import { familyOf } from "../families/registry.ts";
+import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
 import { createCausalLM } from "./create.ts";
 import { loadCausalLM } from "./load.ts";
 
@@ -62,10 +64,38 @@ describe("a config.json that is no configuration", () => {
     expect((await refused()).where).toContain("config.json");
   });
 
+  it("may nest 200 levels, and no more", async () => {
+    const nested = (levels: number) => {
+      const value = '{"a":'.repeat(levels) + "1" + "}".repeat(levels);
+      return JSON.stringify(tinyConfig).replace("{", `{"_nested":${value},`);
+    };
+    await config(nested(199));
+    (await loadCausalLM(folder)).dispose();
+    await config(nested(200));
+    expect((await refused()).expected).toBe("at most 200 levels");
+  });
+
   it("of 300 MB is not read", async () => {
     await config("{}");
     await truncate(join(folder, "config.json"), 300e6);
     expect((await refused()).got).toBe("300000000 bytes");
+  });
+});
+
+/** Of every family, the keys under which its configuration says how large weights are, and how many. */
+const sizesOf: Readonly<Record<string, string>> = {
+  gpt2: "vocab_size n_embd n_layer n_head n_inner n_positions",
+  gpt_neox: "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size",
+};
+const usual =
+  "vocab_size hidden_size num_hidden_layers num_attention_heads num_key_value_heads head_dim intermediate_size";
+
+describe.each(Object.entries(tinyConfigs))("a size beyond all weights, in %s", (family, json) => {
+  it.each((sizesOf[family] ?? usual).split(" "))("%s", async (key) => {
+    const description = () =>
+      familyOf(json, "x").describe(new ConfigReader({ ...json, [key]: 4e8 }, "x", { size: 32, layers: 20 }));
+    const most = /layer/.test(key) ? "20, the number of its tensors" : "32, the largest size of its tensors";
+    expect(description).toThrow(`x, ${key}: got 400000000, expected at most ${most}.`);
   });
 });
 
@@ -123,6 +153,14 @@ describe("a config.json with a wrong value", () => {
     await config({ ...tinyConfig, ...change });
     expect((await refused()).where).toContain("config.json");
   });
+
+  it.each(["attention_bias", "rope_scaling", "hidden_act", "model_type", "unheard_of"])(
+    "that is long, of %s, is shown cut",
+    async (key) => {
+      await config({ ...tinyConfig, [key]: "x".repeat(1e6) });
+      expect((await refused()).got).toBe(`"${"x".repeat(119)}…`);
+    },
+  );
 
   it("under the key __proto__ changes no prototype, nor the model", async () => {
     await config(JSON.stringify(tinyConfig).replace("{", '{"__proto__":{"polluted":true},'));

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { checkKeys } from "@periodic-eval/core";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
-import { createWeight } from "../decoder/variables.ts";
+import { loadWeight, sizeOf } from "../decoder/variables.ts";
 import {
   listWeights,
   mapWeights,
@@ -9,7 +9,7 @@ import {
   type WeightNames,
   type WeightSpec,
 } from "../decoder/weights.ts";
-import type { HuggingFaceConfig } from "../families/config.ts";
+import { ConfigReader, type HuggingFaceConfig, type SizeLimits } from "../families/config.ts";
 import type { Family } from "../families/family.ts";
 import { withoutPrefix } from "../families/names.ts";
 import type { DecoderDescription } from "../decoder/description.ts";
@@ -18,7 +18,6 @@ import { failure } from "../folder/failure.ts";
 import { readJsonObject } from "../folder/read-file.ts";
 import type { DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";
-import { checkSizes } from "./check-sizes.ts";
 import { checkDropout, createModel, type CheckpointLM } from "./model.ts";
 import { openTensors, type CheckpointTensors } from "./tensors.ts";
 
@@ -32,9 +31,19 @@ export interface LoadOptions {
   readonly configFile?: string;
   /** Told how far a file is that has to be fetched from the hub. */
   readonly onDownload?: (progress: DownloadProgress) => void;
+  /** Told how far the weights are read: before the first, and after each. */
+  readonly onLoad?: (progress: LoadProgress) => void;
 }
 
-const known = { dropout: true, configFile: true, onDownload: true } as const satisfies Record<
+export interface LoadProgress {
+  /** As it was given to `loadCausalLM`. */
+  readonly model: string;
+  /** Of the tensors in the files. */
+  readonly doneBytes: number;
+  readonly totalBytes: number;
+}
+
+const known = { dropout: true, configFile: true, onDownload: true, onLoad: true } as const satisfies Record<
   keyof LoadOptions,
   true
 >;
@@ -51,7 +60,7 @@ const known = { dropout: true, configFile: true, onDownload: true } as const sat
  */
 export async function loadCausalLM(source: string, options: LoadOptions = {}): Promise<CheckpointLM> {
   checkKeys("loadCausalLM", options, Object.keys(known));
-  const { dropout = 0, configFile = "config.json", onDownload } = options;
+  const { dropout = 0, configFile = "config.json", onDownload, onLoad } = options;
   checkDropout(dropout);
   const folder = await modelFolder(source, { need: "model", configFile, ...(onDownload && { onDownload }) });
   const path = join(folder, configFile);
@@ -59,18 +68,24 @@ export async function loadCausalLM(source: string, options: LoadOptions = {}): P
   const family = familyOf(config, path);
   const tensors = await openTensors(folder);
   try {
-    checkSizes(config, path, tensors);
-    const described = family.describe(config, path);
+    const described = family.describe(new ConfigReader(config, path, limitsOf(tensors)));
     const names = namesIn(tensors, family);
     const description = await withHeadOf(tensors, described, names);
     const specs = weightSpecs(description, names);
     checkTensors(folder, listWeights(specs), tensors, { names, buffers: family.buffers });
-    const live = await readWeights(listWeights(specs), tensors);
+    const live = await readWeights(listWeights(specs), tensors, (doneBytes, totalBytes) =>
+      onLoad?.({ model: source, doneBytes, totalBytes }),
+    );
     const weights = mapWeights(specs, ({ name }) => live.get(name)!);
     return createModel({ config, folder, description, weights, dropout });
   } finally {
     await tensors.close();
   }
+}
+
+function limitsOf({ tensors }: CheckpointTensors): SizeLimits {
+  const sizes = [...tensors.values()].flatMap(({ shape }) => shape);
+  return { size: sizes.reduce((a, b) => Math.max(a, b), 0), layers: tensors.size };
 }
 
 /**
@@ -85,9 +100,25 @@ async function withHeadOf(
   const [head, embedding] = [`${names.head}.weight`, names.embedding];
   if (!description.head.tied || !tensors.tensors.has(head) || !tensors.tensors.has(embedding))
     return description;
-  const [own, tied] = [await tensors.read(head), await tensors.read(embedding)];
-  const equal = own.length === tied.length && own.every((value, i) => value === tied[i]);
+  const equal = await haveEqualValues(head, embedding, tensors);
   return equal ? description : { ...description, head: { ...description.head, tied: false } };
+}
+
+/** Piece by piece: both are the largest that a model has. */
+async function haveEqualValues(
+  one: string,
+  other: string,
+  { tensors, read }: CheckpointTensors,
+): Promise<boolean> {
+  const [size, otherSize] = [one, other].map((name) => tensors.get(name)!.shape.reduce((a, b) => a * b, 1));
+  if (size !== otherSize) return false;
+  const piece = 2 ** 22;
+  for (let from = 0; from < size!; from += piece) {
+    const range = [from, Math.min(size!, from + piece)] as const;
+    const [a, b] = [await read(one, range), await read(other, range)];
+    if (!a.every((value, i) => value === b[i])) return false;
+  }
+  return true;
 }
 
 /** Of a whole model, or of one that was saved without its head. */
@@ -98,13 +129,23 @@ function namesIn({ tensors }: CheckpointTensors, { names, prefix, otherHead }: F
   return renamed ? { ...found, head: otherHead } : found;
 }
 
+/** The largest first: what is in memory for a moment beside a weight is then gone before all of them are there. */
 async function readWeights(
   specs: readonly WeightSpec[],
-  tensors: CheckpointTensors,
+  { tensors, read }: CheckpointTensors,
+  onLoad: (doneBytes: number, totalBytes: number) => void,
 ): Promise<ReadonlyMap<string, LiveWeight>> {
   const live = new Map<string, LiveWeight>();
+  const bytesOf = ({ name }: WeightSpec) => tensors.get(name)!.byteLength;
+  const totalBytes = specs.reduce((sum, spec) => sum + bytesOf(spec), 0);
+  let doneBytes = 0;
   try {
-    for (const spec of specs) live.set(spec.name, createWeight(spec, await tensors.read(spec.name)));
+    onLoad(doneBytes, totalBytes);
+    for (const spec of specs.toSorted((a, b) => sizeOf(b) - sizeOf(a))) {
+      live.set(spec.name, await loadWeight(spec, (range) => read(spec.name, range)));
+      doneBytes += bytesOf(spec);
+      onLoad(doneBytes, totalBytes);
+    }
     return live;
   } catch (error) {
     for (const { variable } of live.values()) variable.dispose();

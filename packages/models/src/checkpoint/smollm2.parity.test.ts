@@ -34,7 +34,7 @@ describe.runIf(isThere)("SmolLM2-135M-Instruct on tfjs-node", () => {
   beforeAll(async () => {
     await useBackend({ backend: "tfjs-node" });
     [lm, tokenizer] = [await loadCausalLM(folder), await loadTokenizer(folder)];
-  });
+  }, 60_000);
   afterAll(() => lm.dispose());
 
   it("has the logits and log-probabilities of transformers", async () => {

@@ -1,6 +1,11 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { openSafetensors, type SafetensorsFile, type TensorInfo } from "@periodic-eval/safetensors";
+import {
+  openSafetensors,
+  type SafetensorsFile,
+  type TensorInfo,
+  type ValueRange,
+} from "@periodic-eval/safetensors";
 import { failure } from "../folder/failure.ts";
 import { pickled } from "../folder/pickled.ts";
 import { pathInFolder } from "../folder/read-file.ts";
@@ -16,8 +21,8 @@ import {
 /** The tensors of a checkpoint folder, whatever files they lie in. */
 export interface CheckpointTensors {
   readonly tensors: ReadonlyMap<string, TensorInfo>;
-  /** As float32. */
-  read(name: string): Promise<Float32Array>;
+  /** As float32; all, or a range of them. */
+  read(name: string, range?: ValueRange): Promise<Float32Array>;
   close(): Promise<void>;
 }
 
@@ -44,14 +49,18 @@ export async function openTensors(folder: string): Promise<CheckpointTensors> {
   }
   return {
     tensors: new Map([...fileOf].map(([name, file]) => [name, file.tensors.get(name)!])),
-    read: (name) => readFloats(fileOf.get(name)!, name),
+    read: (name, range) => readFloats(fileOf.get(name)!, name, range),
     close,
   };
 }
 
-/** A tensor of a file as float32. Throws a `model` error where it holds no floats. */
-export async function readFloats(file: SafetensorsFile, name: string): Promise<Float32Array> {
-  const values = await file.read(name);
+/** A tensor of a file as float32, or a range of it. Throws a `model` error where it holds no floats. */
+export async function readFloats(
+  file: SafetensorsFile,
+  name: string,
+  range?: ValueRange,
+): Promise<Float32Array> {
+  const values = await file.read(name, range);
   if (values instanceof Float32Array) return values;
   if (values instanceof Float64Array) return Float32Array.from(values);
   const { dtype } = file.tensors.get(name)!;

@@ -33,8 +33,8 @@ export class CachedTokens implements KeyValues {
     return this.#places;
   }
 
-  layer(index: number): LayerCache {
-    return this.#layers[index]!;
+  get layers(): readonly LayerCache[] {
+    return this.#layers;
   }
 
   /** Takes over what holds this and, behind it, the block. */

@@ -38,6 +38,7 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   const own = adapter?.weights ?? list;
   const trainables = own.map(({ variable }) => variable);
   const variables = mapWeights(weights, ({ variable }) => variable);
+  const reading = incremental(description, variables);
   let training = true;
   const check = (ids: tf.Tensor2D) => checkIds(ids, description);
   const run = (ids: tf.Tensor2D, options?: ForwardOptions, read = variables) =>
@@ -80,7 +81,7 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       });
     },
 
-    incremental: incremental(description, variables),
+    incremental: reading,
 
     enterEval() {
       const before = training;
@@ -95,7 +96,10 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       }`,
     weights: () => list,
     trainables: () => trainables,
-    dispose: () => trainables.forEach((variable) => variable.dispose()),
+    dispose() {
+      reading.dispose();
+      for (const variable of trainables) variable.dispose();
+    },
   };
 }
 
@@ -105,10 +109,18 @@ function checkIds(ids: tf.Tensor2D, { contextLength, vocabSize }: DecoderDescrip
   if (batch === 0 || length === 0 || length > contextLength) {
     throw wrongIds(`[${batch}, ${length}]`, `at least one sequence of 1 to ${contextLength} tokens`);
   }
-  // WebGPU cannot be read without waiting for it; it reads rows outside as zeros.
-  if (tf.getBackend() === "webgpu") return;
-  const outside = ids.dataSync().find((id) => !(id >= 0 && id < vocabSize));
+  const outside = readNow(ids)?.find((id) => !(id >= 0 && id < vocabSize));
   if (outside !== undefined) throw wrongIds(`id ${outside}`, `ids from 0 to ${vocabSize - 1}`);
+}
+
+/** Null where ids were computed on a GPU, which cannot be read without waiting for it; it reads rows outside as zeros. */
+function readNow(ids: tf.Tensor2D): Int32Array | null {
+  try {
+    return ids.dataSync<"int32">();
+  } catch (error) {
+    if (tf.getBackend() === "webgpu") return null;
+    throw error;
+  }
 }
 
 function wrongIds(got: string, expected: string): PeriodicEvalError {

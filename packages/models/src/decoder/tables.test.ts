@@ -5,6 +5,7 @@ import { familyOf } from "../families/registry.ts";
 import { tinyConfigs } from "../testing/tiny-config.ts";
 import type { RotaryDescription } from "./description.ts";
 import { attentionTables, rotaryAngles, swapOfHalves } from "./tables.ts";
+import { ConfigReader } from "../families/config.ts";
 
 const rotary: RotaryDescription = {
   frequencies: [0.5],
@@ -42,7 +43,7 @@ describe("rotary angles", () => {
 it("layers that are alike share their tables, and a window that nobody outgrows is none", () => {
   tf.tidy(() => {
     const config = { ...tinyConfigs.gemma2, num_hidden_layers: 4, sliding_window: 3 };
-    const description = familyOf(config, "x").describe(config, "x");
+    const description = familyOf(config, "x").describe(new ConfigReader(config, "x"));
     const [first, second, third, fourth] = attentionTables(description, 4);
     expect(third).toEqual(first);
     expect(third!.mask).toBe(first!.mask);

@@ -4,6 +4,17 @@ import { failure, shown } from "../folder/failure.ts";
 /** A Hugging Face `config.json`. */
 export type HuggingFaceConfig = Readonly<Record<string, unknown>>;
 
+/** What the weights can hold at most; in a text file a number could ask for all memory. */
+export interface SizeLimits {
+  /** The largest size of a tensor. */
+  readonly size: number;
+  /** The number of tensors. */
+  readonly layers: number;
+}
+
+/** Below this a size costs nothing, and its family says better what is wrong with it. */
+const harmless = 1 << 16;
+
 /**
  * Reads a configuration key by key and refuses what nobody read: an option that is passed over in silence is a model
  * that is computed wrongly in silence.
@@ -11,12 +22,21 @@ export type HuggingFaceConfig = Readonly<Record<string, unknown>>;
 export class ConfigReader {
   readonly #config: HuggingFaceConfig;
   readonly #where: string;
+  readonly #limits: SizeLimits;
   readonly #read = new Set<string>();
 
-  /** `where` names the file or the nested key in errors. */
-  constructor(config: HuggingFaceConfig, where: string) {
+  /**
+   * @param where names the file or the nested key in errors
+   * @param limits those of a model that is made anew are its author's
+   */
+  constructor(
+    config: HuggingFaceConfig,
+    where: string,
+    limits: SizeLimits = { size: Infinity, layers: Infinity },
+  ) {
     this.#config = config;
     this.#where = where;
+    this.#limits = limits;
   }
 
   /** Null where the key is absent or null. */
@@ -31,6 +51,22 @@ export class ConfigReader {
     return value === null && !(key in this.#config) ? fallback : value;
   }
 
+  /** A size of weights: rows or columns of any, or what they are cut into. At most what the weights hold. */
+  size(key: string, fallback?: number): number {
+    return this.#atMost(this.#limits.size, "the largest size of its tensors", key, fallback);
+  }
+
+  /** Null where the key is null; the fallback where it is absent. */
+  sizeOrNull(key: string, fallback: number | null): number | null {
+    return this.given(key, fallback) === null ? null : this.size(key, fallback ?? undefined);
+  }
+
+  /** How many layers; at most as many as there are weights. */
+  layerCount(key: string, fallback: number): number {
+    return this.#atMost(this.#limits.layers, "the number of its tensors", key, fallback);
+  }
+
+  /** A number that nothing is made of as large: contexts, windows, periods. Weights have a `size`. */
   positiveInteger(key: string, fallback?: number): number {
     const value = this.get(key) ?? fallback;
     if (!Number.isSafeInteger(value) || (value as number) < 1)
@@ -105,7 +141,7 @@ export class ConfigReader {
     const value = this.get(key);
     if (value === null) return null;
     if (typeof value !== "object" || Array.isArray(value)) throw this.wrong(key, "an object");
-    return new ConfigReader(value as HuggingFaceConfig, this.at(key));
+    return new ConfigReader(value as HuggingFaceConfig, this.at(key), this.#limits);
   }
 
   /** Throws if a key is left that was neither read nor matches one of `harmless`, and whose value is not off. */
@@ -133,6 +169,13 @@ export class ConfigReader {
   /** `place` is a key of this object. */
   at(place: string): string {
     return `${this.#where}, ${place}`;
+  }
+
+  #atMost(most: number, what: string, key: string, fallback: number | undefined): number {
+    const value = this.positiveInteger(key, fallback);
+    if (value <= Math.max(most, harmless) || this.get(key) === null) return value;
+    const fix = "Check that config.json and the weights are of the same model.";
+    throw this.#error(key, `at most ${most}, ${what}`, fix);
   }
 
   #error(key: string, expected: string, fix: string): PeriodicEvalError {

@@ -23,18 +23,18 @@ export interface DimensionDefaults {
 
 /** The sizes under the keys that all families but GPT-2 share. */
 export function dimensions(config: ConfigReader, defaults: DimensionDefaults): Dimensions {
-  const hiddenSize = config.positiveInteger("hidden_size", defaults.hiddenSize);
-  const heads = config.positiveInteger("num_attention_heads", defaults.heads);
-  const keyValueHeads = config.positiveIntegerOrNull("num_key_value_heads", defaults.keyValueHeads) ?? heads;
+  const hiddenSize = config.size("hidden_size", defaults.hiddenSize);
+  const heads = config.size("num_attention_heads", defaults.heads);
+  const keyValueHeads = config.sizeOrNull("num_key_value_heads", defaults.keyValueHeads) ?? heads;
   if (heads % keyValueHeads !== 0) throw config.wrong("num_key_value_heads", `a divisor of ${heads} heads`);
   return {
-    vocabSize: config.positiveInteger("vocab_size", defaults.vocabSize),
+    vocabSize: config.size("vocab_size", defaults.vocabSize),
     contextLength: config.positiveInteger("max_position_embeddings", defaults.contextLength),
     hiddenSize,
-    layers: config.positiveInteger("num_hidden_layers", defaults.layers),
+    layers: config.layerCount("num_hidden_layers", defaults.layers),
     heads,
     keyValueHeads,
-    headDim: config.positiveInteger("head_dim", defaults.headDim ?? hiddenSize / heads),
+    headDim: config.size("head_dim", defaults.headDim ?? hiddenSize / heads),
   };
 }
 

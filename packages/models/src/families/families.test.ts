@@ -2,14 +2,14 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
 import type { DecoderDescription } from "../decoder/description.ts";
 import { tinyConfigs } from "../testing/tiny-config.ts";
-import type { HuggingFaceConfig } from "./config.ts";
+import { ConfigReader, type HuggingFaceConfig } from "./config.ts";
 import { familyOf, supportedModelTypes } from "./registry.ts";
 
 type ModelType = keyof typeof tinyConfigs;
 
 function described(type: ModelType, change: object = {}): DecoderDescription {
   const config: HuggingFaceConfig = { ...tinyConfigs[type], ...change };
-  return familyOf(config, "config.json").describe(config, "config.json");
+  return familyOf(config, "config.json").describe(new ConfigReader(config, "config.json"));
 }
 
 const windowsOf = ({ layers }: DecoderDescription) => layers.map(({ window }) => window);
@@ -42,7 +42,7 @@ it.each<[ModelType, object]>([
   ["olmo2", { vocabSize: 50_304, contextLength: 2048, head: { tied: false, softCap: null } }],
   ["smollm3", { vocabSize: 128_256, contextLength: 32_768, head: { tied: true, softCap: null } }],
 ])("%s has the defaults of its configuration class", (model_type, expected) => {
-  const description = familyOf({ model_type }, "x").describe({ model_type }, "x");
+  const description = familyOf({ model_type }, "x").describe(new ConfigReader({ model_type }, "x"));
   expect(description).toMatchObject(expected);
 });
 

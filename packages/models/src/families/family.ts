@@ -1,13 +1,13 @@
 import type { DecoderDescription } from "../decoder/description.ts";
 import type { WeightNames } from "../decoder/weights.ts";
-import type { HuggingFaceConfig } from "./config.ts";
+import type { ConfigReader } from "./config.ts";
 
 /** One kind of checkpoint: its configuration and the names of its weights. */
 export interface Family {
   /** `model_type` of the configuration. */
   readonly modelType: string;
-  /** Throws a `model` error that names the option where one is not supported. `where` names the file. */
-  describe(config: HuggingFaceConfig, where: string): DecoderDescription;
+  /** Throws a `model` error that names the option where one is not supported. */
+  describe(config: ConfigReader): DecoderDescription;
   readonly names: WeightNames;
   /** What some checkpoints call the head instead. */
   readonly otherHead?: string;

@@ -1,5 +1,5 @@
 import { activation } from "./activation.ts";
-import { ConfigReader, harmlessKeys } from "./config.ts";
+import { harmlessKeys } from "./config.ts";
 import { dimensions } from "./dimensions.ts";
 import type { Family } from "./family.ts";
 import { alike, llamaLike } from "./llama-like.ts";
@@ -13,8 +13,7 @@ import { rotary } from "./rope.ts";
 export const gemma: Family = {
   modelType: "gemma",
 
-  describe(json, where) {
-    const config = new ConfigReader(json, where);
+  describe(config) {
     const sizes = dimensions(config, {
       vocabSize: 256_000,
       contextLength: 8192,

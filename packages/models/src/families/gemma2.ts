@@ -1,4 +1,4 @@
-import { ConfigReader, harmlessKeys } from "./config.ts";
+import { harmlessKeys } from "./config.ts";
 import { dimensions } from "./dimensions.ts";
 import type { Family } from "./family.ts";
 import { llamaLike } from "./llama-like.ts";
@@ -13,8 +13,7 @@ import { layerTypes, windows } from "./windows.ts";
 export const gemma2: Family = {
   modelType: "gemma2",
 
-  describe(json, where) {
-    const config = new ConfigReader(json, where);
+  describe(config) {
     const sizes = dimensions(config, {
       vocabSize: 256_000,
       contextLength: 8192,

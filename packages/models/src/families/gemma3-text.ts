@@ -1,5 +1,5 @@
 import type { RotaryDescription } from "../decoder/description.ts";
-import { ConfigReader, harmlessKeys } from "./config.ts";
+import { harmlessKeys, type ConfigReader } from "./config.ts";
 import { dimensions, type Dimensions } from "./dimensions.ts";
 import type { Family } from "./family.ts";
 import { llamaLike } from "./llama-like.ts";
@@ -14,8 +14,7 @@ import { layerTypes, windows } from "./windows.ts";
 export const gemma3Text: Family = {
   modelType: "gemma3_text",
 
-  describe(json, where) {
-    const config = new ConfigReader(json, where);
+  describe(config) {
     const sizes = dimensions(config, {
       vocabSize: 262_208,
       contextLength: 131_072,

@@ -1,5 +1,5 @@
 import { activation } from "./activation.ts";
-import { ConfigReader, harmlessKeys } from "./config.ts";
+import { harmlessKeys } from "./config.ts";
 import { dimensions } from "./dimensions.ts";
 import type { Family } from "./family.ts";
 import { alike } from "./llama-like.ts";
@@ -9,8 +9,7 @@ import { rotary } from "./rope.ts";
 export const gptNeoX: Family = {
   modelType: "gpt_neox",
 
-  describe(json, where) {
-    const config = new ConfigReader(json, where);
+  describe(config) {
     for (const key of ["num_key_value_heads", "head_dim"]) config.only(key);
     const { layers, heads, keyValueHeads, headDim, ...sizes } = dimensions(config, {
       vocabSize: 50_432,
@@ -53,7 +52,7 @@ export const gptNeoX: Family = {
       mlp: {
         kind: "plain",
         activation: activation(config, "hidden_act", "gelu"),
-        size: config.positiveInteger("intermediate_size", 24_576),
+        size: config.size("intermediate_size", 24_576),
         bias: true,
       },
       layers: alike(layers, { window: null, rotary: rotation, scoreScale: headDim ** -0.5 }),

@@ -1,5 +1,5 @@
 import { activation } from "./activation.ts";
-import { ConfigReader, harmlessKeys } from "./config.ts";
+import { harmlessKeys } from "./config.ts";
 import type { Family } from "./family.ts";
 
 /**
@@ -10,18 +10,17 @@ import type { Family } from "./family.ts";
 export const gpt2: Family = {
   modelType: "gpt2",
 
-  describe(json, where) {
-    const config = new ConfigReader(json, where);
-    const hiddenSize = config.positiveInteger("n_embd", 768);
-    const heads = config.positiveInteger("n_head", 12);
+  describe(config) {
+    const hiddenSize = config.size("n_embd", 768);
+    const heads = config.size("n_head", 12);
     const headDim = hiddenSize / heads;
     if (!Number.isInteger(headDim)) throw config.wrong("n_head", `a divisor of n_embd, ${hiddenSize}`);
     const scale = config.boolean("scale_attn_weights", true) ? headDim ** -0.5 : 1;
     const byLayer = config.boolean("scale_attn_by_inverse_layer_idx", false);
     config.only("add_cross_attention", false);
     const description = {
-      vocabSize: config.positiveInteger("vocab_size", 50_257),
-      contextLength: config.positiveInteger("n_positions", 1024),
+      vocabSize: config.size("vocab_size", 50_257),
+      contextLength: config.size("n_positions", 1024),
       hiddenSize,
       embedding: { scale: 1, paddingRow: null, learnedPositions: true },
       norm: { kind: "layer", epsilon: config.positiveNumber("layer_norm_epsilon", 1e-5) },
@@ -38,10 +37,10 @@ export const gpt2: Family = {
       mlp: {
         kind: "plain",
         activation: activation(config, "activation_function", "gelu_new"),
-        size: config.positiveInteger("n_inner", 4 * hiddenSize),
+        size: config.size("n_inner", 4 * hiddenSize),
         bias: true,
       },
-      layers: Array.from({ length: config.positiveInteger("n_layer", 12) }, (_, index) => {
+      layers: Array.from({ length: config.layerCount("n_layer", 12) }, (_, index) => {
         return { window: null, rotary: null, scoreScale: byLayer ? scale / (index + 1) : scale };
       }),
       head: { tied: config.boolean("tie_word_embeddings", true), softCap: null },

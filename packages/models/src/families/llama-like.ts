@@ -45,7 +45,7 @@ export function llamaLike(
     mlp: {
       kind: "gated",
       activation: activation(config, named?.key ?? "hidden_act", named?.fallback ?? "silu"),
-      size: config.positiveInteger("intermediate_size", mlpSize),
+      size: config.size("intermediate_size", mlpSize),
       bias: false,
     },
     head: { tied: config.boolean("tie_word_embeddings", tied), softCap: null },

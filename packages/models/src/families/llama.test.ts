@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import type { HuggingFaceConfig } from "./config.ts";
+import { ConfigReader, type HuggingFaceConfig } from "./config.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
 import { llama } from "./llama.ts";
 
 const { rope_theta: _, ...withoutTheta } = tinyConfig;
 const frequenciesOf = (config: object, where = "x") =>
-  llama.describe(config as HuggingFaceConfig, where).layers[0]!.rotary!.frequencies;
+  llama.describe(new ConfigReader(config as HuggingFaceConfig, where)).layers[0]!.rotary!.frequencies;
 const llama3 = {
   rope_type: "llama3",
   factor: 8,
@@ -24,8 +24,10 @@ describe("the Llama family", () => {
     };
     expect(
       llama.describe(
-        { ...tinyConfig, attention_bias: true, head_dim: 6, tie_word_embeddings: true },
-        "config.json",
+        new ConfigReader(
+          { ...tinyConfig, attention_bias: true, head_dim: 6, tie_word_embeddings: true },
+          "config.json",
+        ),
       ),
     ).toEqual({
       vocabSize: 32,
@@ -92,7 +94,8 @@ describe("the Llama family", () => {
     [{ rope_parameters: { rope_theta: 7 } }, /rope_theta: got 100, expected 7/],
     [{ rope_scaling: "yes" }, /rope_scaling: got "yes", expected an object/],
   ])("refuses %j by name", (change, message) => {
-    const describing = () => llama.describe({ ...tinyConfig, ...change }, "folder/config.json");
+    const describing = () =>
+      llama.describe(new ConfigReader({ ...tinyConfig, ...change }, "folder/config.json"));
     expect(describing).toThrow(message);
     expect(describing).toThrow(/folder\/config\.json/);
   });
@@ -105,6 +108,6 @@ describe("the Llama family", () => {
       pretraining_tp: 1,
       rope_scaling: null,
     };
-    expect(() => llama.describe({ ...tinyConfig, ...bookkeeping }, "x")).not.toThrow();
+    expect(() => llama.describe(new ConfigReader({ ...tinyConfig, ...bookkeeping }, "x"))).not.toThrow();
   });
 });

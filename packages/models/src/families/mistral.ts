@@ -1,4 +1,4 @@
-import { ConfigReader, harmlessKeys } from "./config.ts";
+import { harmlessKeys } from "./config.ts";
 import { dimensions } from "./dimensions.ts";
 import type { Family } from "./family.ts";
 import { alike, llamaLike } from "./llama-like.ts";
@@ -9,8 +9,7 @@ import { rotary } from "./rope.ts";
 export const mistral: Family = {
   modelType: "mistral",
 
-  describe(json, where) {
-    const config = new ConfigReader(json, where);
+  describe(config) {
     const sizes = dimensions(config, {
       vocabSize: 32_000,
       contextLength: 131_072,

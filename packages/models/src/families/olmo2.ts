@@ -1,4 +1,4 @@
-import { ConfigReader, harmlessKeys } from "./config.ts";
+import { harmlessKeys } from "./config.ts";
 import { dimensions } from "./dimensions.ts";
 import type { Family } from "./family.ts";
 import { alike, llamaLike } from "./llama-like.ts";
@@ -12,8 +12,7 @@ import { rotary } from "./rope.ts";
 export const olmo2: Family = {
   modelType: "olmo2",
 
-  describe(json, where) {
-    const config = new ConfigReader(json, where);
+  describe(config) {
     const sizes = dimensions(config, {
       vocabSize: 50_304,
       contextLength: 2048,

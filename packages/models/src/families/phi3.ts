@@ -1,4 +1,4 @@
-import { ConfigReader, harmlessKeys } from "./config.ts";
+import { harmlessKeys } from "./config.ts";
 import { dimensions } from "./dimensions.ts";
 import type { Family } from "./family.ts";
 import { alike, llamaLike } from "./llama-like.ts";
@@ -9,8 +9,7 @@ import { rotary } from "./rope.ts";
 export const phi3: Family = {
   modelType: "phi3",
 
-  describe(json, where) {
-    const config = new ConfigReader(json, where);
+  describe(config) {
     const sizes = dimensions(config, {
       vocabSize: 32_064,
       contextLength: 4096,

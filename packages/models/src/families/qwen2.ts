@@ -1,4 +1,4 @@
-import { ConfigReader, harmlessKeys } from "./config.ts";
+import { harmlessKeys } from "./config.ts";
 import { dimensions } from "./dimensions.ts";
 import type { Family } from "./family.ts";
 import { llamaLike } from "./llama-like.ts";
@@ -10,8 +10,7 @@ import { qwenWindows } from "./windows.ts";
 export const qwen2: Family = {
   modelType: "qwen2",
 
-  describe(json, where) {
-    const config = new ConfigReader(json, where);
+  describe(config) {
     const sizes = dimensions(config, {
       vocabSize: 151_936,
       contextLength: 32_768,

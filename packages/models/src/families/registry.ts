@@ -1,4 +1,4 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { failure, shown } from "../folder/failure.ts";
 import type { HuggingFaceConfig } from "./config.ts";
 import type { Family } from "./family.ts";
 import { gemma } from "./gemma.ts";
@@ -35,11 +35,10 @@ export const supportedModelTypes: readonly string[] = families.map(({ modelType 
 export function familyOf(config: HuggingFaceConfig, where: string): Family {
   const family = families.find(({ modelType }) => modelType === config["model_type"]);
   if (family !== undefined) return family;
-  throw new PeriodicEvalError({
-    code: "model",
-    where: `${where}, model_type`,
-    got: JSON.stringify(config["model_type"]) ?? "nothing",
-    expected: supportedModelTypes.map((type) => `"${type}"`).join(" or "),
-    fix: "Use a checkpoint of a supported family.",
-  });
+  throw failure(
+    `${where}, model_type`,
+    shown(config["model_type"]),
+    supportedModelTypes.map((type) => `"${type}"`).join(" or "),
+    "Use a checkpoint of a supported family.",
+  );
 }

@@ -1,4 +1,4 @@
-import { ConfigReader, harmlessKeys } from "./config.ts";
+import { harmlessKeys, type ConfigReader } from "./config.ts";
 import { dimensions } from "./dimensions.ts";
 import type { Family } from "./family.ts";
 import { llamaLike } from "./llama-like.ts";
@@ -10,8 +10,7 @@ import { layerTypes, windows } from "./windows.ts";
 export const smollm3: Family = {
   modelType: "smollm3",
 
-  describe(json, where) {
-    const config = new ConfigReader(json, where);
+  describe(config) {
     const sizes = dimensions(config, {
       vocabSize: 128_256,
       contextLength: 32_768,

@@ -1,5 +1,6 @@
 import { lstat, open, realpath } from "node:fs/promises";
 import { join, sep } from "node:path";
+import { walkJson } from "@periodic-eval/core";
 import { failure } from "./failure.ts";
 
 /** The largest of the texts, vocabularies of a million tokens, take 40 MB. */
@@ -86,18 +87,10 @@ export function parseJsonObject(text: string, where: string, fix: string): Reado
 }
 
 function isDeeperThan(limit: number, json: string): boolean {
-  let level = 0;
-  let inText = false;
-  for (let i = 0; i < json.length; i++) {
-    const sign = json[i];
-    if (inText) {
-      if (sign === "\\") i += 1;
-      else if (sign === '"') inText = false;
-    } else if (sign === '"') inText = true;
-    else if (sign === "{" || sign === "[") {
-      level += 1;
-      if (level > limit) return true;
-    } else if (sign === "}" || sign === "]") level -= 1;
-  }
-  return false;
+  let isDeeper = false;
+  walkJson(json, (sign, level) => {
+    isDeeper = level >= limit && (sign === "{" || sign === "[");
+    return !isDeeper;
+  });
+  return isDeeper;
 }

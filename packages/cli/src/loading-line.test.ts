@@ -1,22 +1,23 @@
 import { expect, it } from "vitest";
-import { barText, downloadLine } from "./download-line.ts";
+import { barText, loadingLine } from "./loading-line.ts";
 import { keptTerminal } from "./kept-terminal.test-data.ts";
 
 const progress = { model: "owner/name", file: "model.safetensors", totalBytes: 269_060_552 };
 
 it("draws a bar on a screen", () => {
   // 161,436,331 of 269,060,552 bytes are 60 %: 12 of 20 blocks.
-  expect(barText({ ...progress, doneBytes: 161_436_332 })).toBe(
+  expect(barText("fetching model.safetensors", { ...progress, doneBytes: 161_436_332 })).toBe(
     "fetching model.safetensors  ████████████░░░░░░░░  60 % of 269.1 MB",
   );
-  expect(barText({ ...progress, doneBytes: 0, totalBytes: 0 })).toContain("100 % of 0.0 kB");
+  expect(barText("reading x", { doneBytes: 0, totalBytes: 0 })).toContain("100 % of 0.0 kB");
 });
 
 it("writes one line a file where nobody watches, beside the results", () => {
   const terminal = keptTerminal();
-  const line = downloadLine(terminal);
+  const line = loadingLine(terminal);
   for (const doneBytes of [0, 1000, progress.totalBytes]) line.onDownload({ ...progress, doneBytes });
   line.onDownload({ ...progress, file: "config.json", doneBytes: 0, totalBytes: 582 });
+  line.onLoad({ model: "owner/name", doneBytes: 5, totalBytes: 10 });
   line.close();
   expect(terminal.said).toEqual([]);
   expect(terminal.complained).toEqual([

@@ -1,0 +1,54 @@
+import * as tf from "@tensorflow/tfjs";
+import { capabilityEvaluation, measure } from "@periodic-eval/core";
+import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
+import { loadCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { expect, it } from "vitest";
+import { microWorld } from "./micro-world.ts";
+
+const tokenizer = await loadTokenizer(microWorld());
+
+it.for(["wasm", "tfjs-node"])(
+  "a hundred evaluations leave as many tensors as there were, on %s",
+  { timeout: 300_000 },
+  async (backend, test) => {
+    if (backend !== "wasm") {
+      const missing = await useBackend({ backend }).then(
+        () => null,
+        ({ message }: Error) => message,
+      );
+      test.skip(missing !== null, missing ?? "");
+    }
+    await useBackend({ backend });
+    const model = await loadCausalLM(microWorld());
+    const { numTensors, numDataBuffers } = tf.memory();
+    for (let i = 0; i < 100; i++) {
+      await evaluations[i % evaluations.length]!(model, i);
+      expect(tf.memory()).toMatchObject({ numTensors, numDataBuffers });
+    }
+    model.dispose();
+  },
+);
+
+/** Letters and cloze, packed and plain, and texts: each another draw of questions. */
+const evaluations = [
+  ...(["letters", "cloze"] as const).flatMap((method) =>
+    (["packed", "plain"] as const).map((scoring) => async (model: CheckpointLM, seed: number) => {
+      const questions = microWorld("questions.jsonl");
+      const evaluation = capabilityEvaluation({ questions, method, subsample: { n: 4, seed } });
+      const guards = tfjsGuards(model);
+      const { snapshot } = await measure(evaluation, inMemory(model, tokenizer, { scoring }), { guards });
+      expect(snapshot.status).toBe("complete");
+    }),
+  ),
+  async (model: CheckpointLM, seed: number) => {
+    const requests = [0, 1].map((temperature) => ({
+      prompt: { text: "Question: Where" },
+      sampling: { maxNewTokens: 6, temperature, seed: String(seed) },
+    }));
+    const written = await inMemory(model, tokenizer).generate(requests, {
+      signal: new AbortController().signal,
+    });
+    expect(written).toHaveLength(2);
+  },
+];

@@ -1,0 +1,89 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { writeSafetensors } from "@periodic-eval/safetensors";
+import { describe, expect, it } from "vitest";
+import { listWeights, weightSpecs } from "../decoder/weights.ts";
+import { llama } from "../families/llama.ts";
+import { testedEngines } from "../testing/engines.ts";
+import { fixtures } from "../testing/fixtures.ts";
+import { ConfigReader } from "../families/config.ts";
+
+interface Peaks {
+  /** Bytes, each the most up to then. */
+  readonly before: number;
+  readonly loading: number;
+  readonly scoring: number;
+  /** Bytes of all weights as float32. */
+  readonly weights: number;
+}
+
+const child = fileURLToPath(new URL("memory.child.ts", import.meta.url));
+
+async function peaksOf(...args: string[]): Promise<Peaks> {
+  const node = ["--import", "tsx", "-C", "@periodic-eval/source", child, ...args];
+  const { stdout } = await promisify(execFile)(process.execPath, node);
+  return JSON.parse(stdout) as Peaks;
+}
+
+/** A Llama of 133 M weights, most of them in its layers: 267 MB in bfloat16, 534 MB as float32. */
+const config = {
+  model_type: "llama",
+  vocab_size: 32_000,
+  hidden_size: 1024,
+  intermediate_size: 4096,
+  num_hidden_layers: 6,
+  num_attention_heads: 16,
+  max_position_embeddings: 64,
+  tie_word_embeddings: true,
+};
+
+/** In three shards, each weight a constant. */
+async function writeShards(folder: string): Promise<void> {
+  const specs = listWeights(weightSpecs(llama.describe(new ConfigReader(config, "config")), llama.names));
+  const index: Record<string, string> = {};
+  for (const shard of [0, 1, 2]) {
+    const file = `model-${shard}.safetensors`;
+    const own = specs.filter((_, i) => i % 3 === shard);
+    const tensors = own.map(({ name, shape }) => ({
+      name,
+      shape,
+      values: () => new Float32Array(shape.reduce((a, b) => a * b, 1)).fill(0.01),
+    }));
+    await writeSafetensors(join(folder, file), tensors, { dtype: "BF16" });
+    for (const { name } of own) index[name] = file;
+  }
+  await writeFile(join(folder, "model.safetensors.index.json"), JSON.stringify({ weight_map: index }));
+  await writeFile(join(folder, "config.json"), JSON.stringify(config));
+}
+
+describe("the memory of loading", { timeout: 120_000 }, () => {
+  it.each(testedEngines.filter((name) => name !== "cpu"))(
+    "is less than 1.3 times the weights as float32 beside the engine's own, in shards of bfloat16, on %s",
+    async (engine) => {
+      const folder = await mkdtemp(join(tmpdir(), "memory-"));
+      await writeShards(folder);
+      const { before, loading, weights } = await peaksOf(engine, folder);
+      await rm(folder, { recursive: true });
+      // 32,000 · 1,024 + 6 · (4 · 1,024² + 3 · 4,096 · 1,024 + 2 · 1,024) + 1,024
+      expect(weights).toBe(4 * 133_444_608);
+      // Of the peak before, a part was free again.
+      expect(loading - before).toBeGreaterThan(weights / 2);
+      expect(loading - before).toBeLessThan(1.3 * weights);
+    },
+  );
+
+  const smollm2 = process.env["PERIODIC_EVAL_SMOLLM2"] ?? ".cache/smollm2-135m-instruct";
+  const questions = join(fixtures, "..", "data", "arc_challenge", "test.jsonl");
+  it("of SmolLM2, and that of scoring with it, stays below 2.5 GB on tfjs-node", async (test) => {
+    const isThere = existsSync(smollm2) && existsSync(questions) && testedEngines.includes("tfjs-node");
+    test.skip(!isThere, "no SmolLM2, no ARC-Challenge or no tfjs-node");
+    const { before, loading, weights, scoring } = await peaksOf("tfjs-node", smollm2, questions);
+    expect(loading - before).toBeLessThan(1.3 * weights);
+    expect(scoring).toBeLessThan(2.5e9);
+  });
+});

@@ -1,0 +1,84 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import * as tf from "@tensorflow/tfjs-core";
+import type { TokenBlock } from "@periodic-eval/core/tfjs";
+import { useBackend } from "../backend/use-backend.ts";
+import { createCausalLM } from "../checkpoint/create.ts";
+import type { CheckpointLM } from "../checkpoint/model.ts";
+import { graphBackend } from "../graph/graph-function.ts";
+import { testedEngines } from "../testing/engines.ts";
+import { tinyConfig } from "../testing/tiny-config.ts";
+
+const block = (batch: number, length: number, from = 0): TokenBlock => ({
+  batch,
+  length,
+  ids: Int32Array.from({ length: batch * length }, (_, at) => 1 + (at % 7)),
+  positions: Int32Array.from({ length: batch * length }, (_, at) => from + (at % length)),
+  segments: new Int32Array(batch * length),
+});
+
+describe.skipIf(!testedEngines.includes("tfjs-node"))("blocks as graphs", () => {
+  let model: CheckpointLM;
+  beforeEach(async () => {
+    await useBackend({ backend: "tfjs-node" });
+    model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+    model.dispose();
+  });
+
+  /** The largest difference of the logits that a block gives to those of reading whole. */
+  const farFromWhole = (batch: number, length: number): number => {
+    const read = block(batch, length);
+    const rows = read.ids.map((_, at) => at);
+    const { states } = model.incremental.extend(read, { rows: [...rows] });
+    const far = tf.tidy(() => {
+      const whole = model.logits(tf.tensor2d(read.ids, [batch, length], "int32"));
+      const logits = tf.reshape(model.incremental.logitsOf(states), whole.shape);
+      return tf.max(tf.abs(tf.sub(logits, whole))).dataSync()[0]!;
+    });
+    states.dispose();
+    return far;
+  };
+
+  it("makes one graph for a kind of block, whatever its sizes, and deletes it with the model", () => {
+    const backend = graphBackend()!;
+    const [load, run, remove] = (
+      ["loadSavedModelMetaGraph", "runSavedModel", "deleteSavedModel"] as const
+    ).map((method) => vi.spyOn(backend, method));
+    farFromWhole(2, 5);
+    farFromWhole(3, 4);
+    expect([load!.mock.calls.length, run!.mock.calls.length]).toEqual([1, 2]);
+    const first = model.incremental.extend(block(2, 3), { rows: [], keep: true });
+    first.states.dispose();
+    for (const from of [3, 4, 5]) {
+      const next = model.incremental.extend(block(2, 1, from), { into: first.keyValues, rows: [0, 1] });
+      next.states.dispose();
+    }
+    expect([load!.mock.calls.length, run!.mock.calls.length]).toEqual([3, 6]);
+    first.keyValues!.dispose();
+    expect(remove).not.toHaveBeenCalled();
+    model.dispose();
+    expect(remove).toHaveBeenCalledTimes(3);
+    model = createCausalLM(tinyConfig, { seed: "a" });
+  });
+
+  it("reads the weights as they are at each call", () => {
+    expect(farFromWhole(2, 5)).toBeLessThan(1e-5);
+    for (const weight of model.trainables()) tf.tidy(() => weight.assign(tf.mul(weight, 1.5)));
+    expect(farFromWhole(2, 5)).toBeLessThan(1e-5);
+  });
+
+  it("tells once where a graph cannot be made, and reads all the same", () => {
+    const load = vi.spyOn(graphBackend()!, "loadSavedModelMetaGraph").mockImplementation(() => {
+      throw new Error("the disk is full");
+    });
+    const told = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    expect(farFromWhole(2, 5)).toBeLessThan(1e-5);
+    expect(farFromWhole(1, 4)).toBeLessThan(1e-5);
+    expect(load).toHaveBeenCalledTimes(1);
+    expect(told.mock.calls).toEqual([
+      [expect.stringContaining("the disk is full"), { code: "PERIODIC_EVAL_GRAPH" }],
+    ]);
+  });
+});

@@ -1,0 +1,182 @@
+import type { TokenBlock } from "@periodic-eval/core/tfjs";
+import * as tf from "@tensorflow/tfjs-core";
+import type { TensorSpec } from "../graph/trace.ts";
+import type { LayerCache, Places } from "./cached-tokens.ts";
+import type { DecoderDescription, RotaryDescription } from "./description.ts";
+import { rotaryAngles, swapOfHalves, unseen } from "./tables.ts";
+
+/**
+ * What a block of tokens, and what was read before it, are to the layers: tensors, or something for each of them. Of B
+ * rows of T tokens, N = B·T.
+ */
+export interface BlockTree<X> {
+  /** int32 [N]. */
+  readonly ids: X;
+  /** int32 [N]. */
+  readonly positions: X;
+  /** int32 [M]: of which tokens states are wanted. Null where of none. */
+  readonly rows: X | null;
+  /** By `BlockPlan.windows`. */
+  readonly masks: readonly BlockMasks<X>[];
+  /** By `BlockPlan.rotaries`. */
+  readonly rotaries: readonly BlockRotary<X>[];
+  /** Pieces, by layer. */
+  readonly past: readonly (readonly KeysAndValues<X>[])[];
+  /** Of which the block becomes the end, by layer. */
+  readonly into: readonly KeysAndValues<X>[] | null;
+}
+
+/** float32 [B, T·P], P tokens of a piece: 0 where one sees another, very negative where not; null where each sees all. */
+export interface BlockMasks<X> {
+  readonly past: readonly (X | null)[];
+  /** Over what it is put behind and itself. */
+  readonly own: X | null;
+}
+
+/** float32 [N, D], [N, D], [D, D]. */
+export interface BlockRotary<X> {
+  readonly cosines: X;
+  readonly sines: X;
+  readonly swap: X;
+}
+
+/** float32 [b·G, P, D] each; b is B, or 1 for what all rows share. */
+export interface KeysAndValues<X> {
+  readonly keys: X;
+  readonly values: X;
+}
+
+/** Which layers share masks and rotations. */
+export interface BlockPlan {
+  readonly windows: readonly (number | null)[];
+  readonly rotaries: readonly RotaryDescription[];
+}
+
+export function blockPlan({ layers }: DecoderDescription): BlockPlan {
+  return {
+    windows: [...new Set(layers.map(({ window }) => window))],
+    rotaries: [...new Set(layers.flatMap(({ rotary }) => (rotary === null ? [] : [rotary])))],
+  };
+}
+
+/** The tensors of a block; they belong to the surrounding `tf.tidy`, but for what was read before. */
+export function blockTensors(
+  { attention: { headDim } }: DecoderDescription,
+  plan: BlockPlan,
+  block: TokenBlock,
+  rows: readonly number[],
+  past: readonly { readonly places: Places; readonly layers: readonly LayerCache[] }[],
+  into: { readonly places: Places; readonly layers: readonly LayerCache[] } | null,
+  own: Places,
+): BlockTree<tf.Tensor> {
+  return {
+    ids: tf.tensor1d(block.ids, "int32"),
+    positions: tf.tensor1d(block.positions, "int32"),
+    rows: rows.length === 0 ? null : tf.tensor1d([...rows], "int32"),
+    masks: plan.windows.map((window) => ({
+      past: past.map(({ places }) => maskOf(block, places, window)),
+      own: maskOf(block, own, window),
+    })),
+    rotaries: plan.rotaries.map((rotary) => {
+      const { cosines, sines } = rotaryAngles(rotary, headDim, block.positions);
+      const shape: [number, number] = [block.positions.length, headDim];
+      return {
+        cosines: tf.tensor2d(cosines, shape),
+        sines: tf.tensor2d(sines, shape),
+        swap: swapOfHalves(headDim, rotary.frequencies.length),
+      };
+    }),
+    past: past.map(({ layers }) => layers),
+    into: into?.layers ?? null,
+  };
+}
+
+/** Sizes of a block: B, T, M, the tokens of each piece, and of what it sees of its own. */
+export interface BlockSizes {
+  readonly batch: number;
+  readonly length: number;
+  readonly rows: number;
+  readonly own: number;
+  readonly past: readonly number[];
+}
+
+/** Types and shapes of a block like `like`, at other sizes. */
+export function blockSpecs(
+  { attention: { keyValueHeads, headDim } }: DecoderDescription,
+  like: BlockTree<tf.Tensor>,
+  isShared: readonly boolean[],
+  { batch, length, rows, own, past }: BlockSizes,
+): BlockTree<TensorSpec> {
+  const integers = (size: number): TensorSpec => ({ type: "int32", shape: [size] });
+  const floats = (...shape: number[]): TensorSpec => ({ type: "float32", shape });
+  const ofLayers = (layers: readonly unknown[], rows: number, tokens: number) =>
+    layers.map(() => {
+      const spec = floats(rows * keyValueHeads, tokens, headDim);
+      return { keys: spec, values: spec };
+    });
+  const angles = floats(batch * length, headDim);
+  return {
+    ids: integers(batch * length),
+    positions: integers(batch * length),
+    rows: like.rows && integers(rows),
+    masks: like.masks.map((mask) => ({
+      past: mask.past.map((piece, i) => piece && floats(batch, length * past[i]!)),
+      own: mask.own && floats(batch, length * own),
+    })),
+    rotaries: like.rotaries.map(() => ({ cosines: angles, sines: angles, swap: floats(headDim, headDim) })),
+    past: like.past.map((layers, i) => ofLayers(layers, isShared[i]! ? 1 : batch, past[i]!)),
+    into: like.into && ofLayers(like.into, batch, own - length),
+  };
+}
+
+/** The same tree with `convert` of everything in it. */
+export function mapBlock<X, Y>(tree: BlockTree<X>, convert: (leaf: X) => Y): BlockTree<Y> {
+  const orNull = (leaf: X | null): Y | null => (leaf === null ? null : convert(leaf));
+  const both = ({ keys, values }: KeysAndValues<X>) => ({ keys: convert(keys), values: convert(values) });
+  return {
+    ids: convert(tree.ids),
+    positions: convert(tree.positions),
+    rows: orNull(tree.rows),
+    masks: tree.masks.map(({ past, own }) => ({ past: past.map(orNull), own: orNull(own) })),
+    rotaries: tree.rotaries.map(({ cosines, sines, swap }) => ({
+      cosines: convert(cosines),
+      sines: convert(sines),
+      swap: convert(swap),
+    })),
+    past: tree.past.map((layers) => layers.map(both)),
+    into: tree.into && tree.into.map(both),
+  };
+}
+
+/** Everything in the tree, in the order of `mapBlock`. */
+export function listBlock<X>(tree: BlockTree<X>): readonly X[] {
+  const list: X[] = [];
+  mapBlock(tree, (leaf) => list.push(leaf));
+  return list;
+}
+
+/** [B, T·P]: 0 where a token of the block sees one of `keys`, very negative where not; null where each sees all. */
+function maskOf(block: TokenBlock, keys: Places, window: number | null): tf.Tensor2D | null {
+  const { batch, length } = block;
+  const mask = new Float32Array(batch * length * keys.length);
+  let isNeeded = false;
+  for (let row = 0; row < batch; row++) {
+    const first = keys.batch === 1 ? 0 : row * keys.length;
+    for (let token = 0; token < length; token++) {
+      const at = row * length + token;
+      const [position, segment] = [block.positions[at]!, block.segments[at]!];
+      // What nobody sees may look at anything.
+      if (segment < 0) continue;
+      for (let key = 0; key < keys.length; key++) {
+        const other = keys.segments[first + key]!;
+        const distance = position - keys.positions[first + key]!;
+        const isSeen =
+          (other === 0 || other === segment) && distance >= 0 && (window === null || distance < window);
+        if (isSeen) continue;
+        isNeeded = true;
+        mask[at * keys.length + key] = unseen;
+      }
+    }
+  }
+  return isNeeded ? tf.tensor2d(mask, [batch, length * keys.length]) : null;
+}

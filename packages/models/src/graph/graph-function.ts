@@ -1,0 +1,75 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
+import { valueOf, type Sizes } from "./dimensions.ts";
+import { savedModel, savedModelTag } from "./saved-model.ts";
+import type { Trace } from "./trace.ts";
+
+/** What the backend of tfjs-node has beside its kernels; its own `tf.node.loadSavedModel` is made of these. */
+export interface GraphBackend {
+  loadSavedModelMetaGraph(folder: string, tags: string): number;
+  runSavedModel(
+    session: number,
+    inputs: readonly tf.Tensor[],
+    infos: readonly { readonly name: string }[],
+    outputs: readonly string[],
+  ): tf.Tensor[];
+  deleteSavedModel(session: number): void;
+}
+
+/** The backend in use, where it runs graphs. */
+export function graphBackend(): GraphBackend | null {
+  if (tf.getBackend() !== "tensorflow") return null;
+  const backend = tf.backend() as unknown as Partial<GraphBackend>;
+  const has = (["loadSavedModelMetaGraph", "runSavedModel", "deleteSavedModel"] as const).every(
+    (method) => typeof backend[method] === "function",
+  );
+  return has ? (backend as GraphBackend) : null;
+}
+
+/** A graph that TensorFlow runs in one call. */
+export class GraphFunction {
+  readonly #backend: GraphBackend;
+  readonly #trace: Trace;
+  readonly #session: number;
+  readonly #inputs: readonly { readonly name: string }[];
+  readonly #outputs: readonly string[];
+
+  constructor(backend: GraphBackend, trace: Trace) {
+    this.#backend = backend;
+    this.#trace = trace;
+    const folder = mkdtempSync(join(tmpdir(), "periodic-eval-graph-"));
+    try {
+      writeFileSync(join(folder, "saved_model.pb"), savedModel(trace.nodes));
+      this.#session = backend.loadSavedModelMetaGraph(folder, savedModelTag);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+    const { inputs, variables, shapes, outputs } = trace;
+    const names = [...inputs, ...[...variables, ...shapes].map(({ name }) => name)];
+    this.#inputs = names.map((name) => ({ name: `${name}:0` }));
+    this.#outputs = outputs.map((name) => (name.includes(":") ? name : `${name}:0`));
+  }
+
+  /** The variables count as they are now. The outputs belong to the surrounding `tf.tidy`, or the caller. */
+  run(inputs: readonly tf.Tensor[], sizes: Sizes): tf.Tensor[] {
+    const { variables, shapes } = this.#trace;
+    const given = shapes.map(({ dimensions }) =>
+      tf.tensor1d(
+        dimensions.map((dimension) => valueOf(dimension, sizes)),
+        "int32",
+      ),
+    );
+    try {
+      const all = [...inputs, ...variables.map(({ variable }) => variable), ...given];
+      return this.#backend.runSavedModel(this.#session, all, this.#inputs, this.#outputs);
+    } finally {
+      tf.dispose(given);
+    }
+  }
+
+  dispose(): void {
+    this.#backend.deleteSavedModel(this.#session);
+  }
+}

@@ -1,0 +1,161 @@
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { useBackend } from "../backend/use-backend.ts";
+import { activate } from "../ops/activation.ts";
+import { columns } from "../ops/columns.ts";
+import { layerNorm } from "../ops/layer-norm.ts";
+import { rmsNorm } from "../ops/rms-norm.ts";
+import { rowsAt } from "../ops/rows.ts";
+import { softCap } from "../ops/soft-cap.ts";
+import { testedEngines } from "../testing/engines.ts";
+import type { Sizes } from "./dimensions.ts";
+import { GraphFunction, graphBackend } from "./graph-function.ts";
+import { trace } from "./trace.ts";
+
+const primes = { rows: 10_007, columns: 10_009 };
+
+/** [rows, 6] of two sizes that are open, its rows seen as columns of another and back. */
+const turned = (x: tf.Tensor, { rows, columns: width }: Sizes) =>
+  tf.reshape(tf.transpose(tf.reshape(x, [rows!, width!, 3]), [1, 0, 2]), [width! * rows!, 3]);
+
+describe("trace", () => {
+  let weight: tf.Variable<tf.Rank.R2>;
+  beforeEach(async () => {
+    await useBackend({ backend: "wasm" });
+    weight = tf.variable(tf.ones([3, 4]));
+  });
+  afterEach(() => weight.dispose());
+
+  const traceOf = (run: (x: tf.Tensor2D) => tf.Tensor) =>
+    trace(([x]) => [run(x as tf.Tensor2D)], [{ type: "float32", shape: [primes.rows, 3] }], [weight], primes);
+
+  it("runs the function without computing, on the engine that there was, and leaves nothing behind", () => {
+    const before = tf.memory().numTensors;
+    const { nodes, inputs, variables, outputs } = traceOf((x) => tf.keep(tf.matMul(x, weight)));
+    expect(nodes.map(({ op }) => op)).toEqual(["Placeholder", "Placeholder", "BatchMatMulV2"]);
+    expect([inputs, outputs, variables]).toEqual([["n0"], ["n2"], [{ name: "n1", variable: weight }]]);
+    expect(tf.getBackend()).toBe("wasm");
+    expect(tf.memory().numTensors).toBe(before);
+    expect(tf.add(1, 2).dataSync()[0]).toBe(3);
+  });
+
+  it("says a shape with one open size as a constant, and asks for one with two", () => {
+    const one = traceOf((x) => tf.reshape(x, [primes.rows * 3, 1]));
+    expect(one.shapes).toEqual([]);
+    const two = trace(
+      ([x]) => [turned(x!, primes)],
+      [{ type: "float32", shape: [primes.rows, primes.columns * 3] }],
+      [],
+      primes,
+    );
+    expect(two.shapes.map(({ dimensions }) => dimensions)).toEqual([
+      [
+        { constant: 1, sizes: ["rows"] },
+        { constant: 1, sizes: ["columns"] },
+        { constant: 3, sizes: [] },
+      ],
+    ]);
+  });
+
+  it("refuses a kernel that it does not know, and a tensor that is not given; the engine is there again", () => {
+    expect(() => traceOf((x) => tf.cumsum(x, 1))).toThrow(/Cumsum/);
+    const foreign = tf.ones([3, 4]);
+    expect(() => traceOf((x) => tf.matMul(x, foreign))).toThrow("reads a tensor that it is not given");
+    foreign.dispose();
+    expect(tf.getBackend()).toBe("wasm");
+    expect(tf.add(1, 2).dataSync()[0]).toBe(3);
+  });
+});
+
+const native = testedEngines.includes("tfjs-node");
+
+describe.skipIf(!native)("a graph on tfjs-node", () => {
+  beforeEach(async () => void (await useBackend({ backend: "tfjs-node" })));
+
+  it("runs on engines of TensorFlow alone", async () => {
+    expect(graphBackend()).not.toBeNull();
+    await useBackend({ backend: "wasm" });
+    expect(graphBackend()).toBeNull();
+  });
+
+  it("gives what the operations give, at all sizes, with the weights of the moment", () => {
+    const weight = tf.variable(tf.randomNormal<tf.Rank.R2>([6, 8], 0, 1, "float32", 1));
+    const vector = tf.variable(tf.randomNormal([8], 0, 1, "float32", 2));
+    const run = (x: tf.Tensor2D, at: tf.Tensor1D) => {
+      const y = layerNorm(
+        rmsNorm(tf.matMul(x, weight) as tf.Tensor2D, vector as tf.Tensor1D, 1e-5, 1),
+        vector as tf.Tensor1D,
+        vector as tf.Tensor1D,
+        1e-5,
+      );
+      const [left, right] = [columns(y, 0, 2, 2), columns(y, 2, 2, 2)];
+      const all = tf.concat([activate("gelu", left), activate("geluTanh", right), activate("silu", left)], 1);
+      const parts = tf.split(softCap(all as tf.Tensor2D, 3), [4, 8], 1);
+      const soft = tf.softmax(
+        tf.add<tf.Tensor2D>(activate("relu", parts[0] as tf.Tensor2D), tf.max(parts[1]!, -1, true)),
+      );
+      return [rowsAt(soft, at), tf.log(tf.tile(soft, [1, 2]))];
+    };
+    const traced = trace(
+      ([x, at]) => run(x as tf.Tensor2D, at as tf.Tensor1D),
+      [
+        { type: "float32", shape: [primes.rows, 6] },
+        { type: "int32", shape: [primes.columns] },
+      ],
+      [weight, vector],
+      primes,
+    );
+    const graph = new GraphFunction(graphBackend()!, traced);
+    const before = tf.memory().numTensors;
+    for (const [rows, wanted] of [
+      [5, [4, 0, 0]],
+      [1, [0]],
+      [64, [63, 2, 1, 0, 5]],
+    ] as const) {
+      tf.tidy(() => {
+        const x = tf.randomNormal([rows, 6], 0, 1, "float32", rows) as tf.Tensor2D;
+        const at = tf.tensor1d([...wanted], "int32");
+        const outputs = graph.run([x, at], { rows, columns: wanted.length });
+        run(x, at).forEach((expected, i) => {
+          expect(outputs[i]!.shape).toEqual(expected.shape);
+          const far = tf.max(tf.abs(tf.sub(outputs[i]!, expected))).dataSync()[0]!;
+          expect(far).toBeLessThan(1e-6);
+        });
+      });
+      tf.tidy(() => weight.assign(tf.mul<tf.Tensor2D>(weight, -2)));
+    }
+    expect(tf.memory().numTensors).toBe(before);
+    graph.dispose();
+    tf.dispose([weight, vector]);
+  });
+
+  it("takes its open shapes from the sizes of each call, and leaves no file", () => {
+    const traced = trace(
+      ([x]) => [turned(x!, primes)],
+      [{ type: "float32", shape: [primes.rows, primes.columns * 3] }],
+      [],
+      primes,
+    );
+    const folder = mkdtempSync(join(tmpdir(), "graphs-"));
+    const old = process.env["TMPDIR"];
+    process.env["TMPDIR"] = folder;
+    const graph = new GraphFunction(graphBackend()!, traced);
+    expect(readdirSync(folder)).toEqual([]);
+    if (old === undefined) delete process.env["TMPDIR"];
+    else process.env["TMPDIR"] = old;
+    rmSync(folder, { recursive: true });
+    for (const sizes of [
+      { rows: 2, columns: 5 },
+      { rows: 1, columns: 1 },
+      { rows: 7, columns: 2 },
+    ]) {
+      const x = tf.randomNormal([sizes.rows, sizes.columns * 3]);
+      const [got] = graph.run([x], sizes);
+      expect(got!.arraySync()).toEqual(turned(x, sizes).arraySync());
+    }
+    graph.dispose();
+  });
+});

@@ -1,0 +1,137 @@
+import * as tf from "@tensorflow/tfjs-core";
+import type { Tracer, Value } from "./tracer.ts";
+
+/** How one kernel of TensorFlow.js is said in TensorFlow's operations. */
+export type TraceKernel = (
+  tracer: Tracer,
+  inputs: readonly Value[],
+  attributes: Readonly<Record<string, unknown>>,
+) => Value | Value[];
+
+const unary =
+  (op: string): TraceKernel =>
+  (tracer, [x]) =>
+    tracer.node(op, [x!], { T: { type: x!.type } }, x!);
+
+const binary =
+  (op: string): TraceKernel =>
+  (tracer, [a, b]) => {
+    const shape = tf.backend_util.assertAndGetBroadcastShape([...a!.shape], [...b!.shape]);
+    return tracer.node(op, [a!, b!], { T: { type: a!.type } }, { type: a!.type, shape });
+  };
+
+const reduction =
+  (op: string, axes: "axis" | "reductionIndices"): TraceKernel =>
+  (tracer, [x], attributes) => {
+    const along = tf.util.parseAxisParam(attributes[axes] as number | number[], [...x!.shape]);
+    const keepDims = attributes["keepDims"] as boolean;
+    const shape = x!.shape.flatMap((size, axis) => (!along.includes(axis) ? [size] : keepDims ? [1] : []));
+    const parameters = {
+      T: { type: x!.type },
+      Tidx: { type: "int32" },
+      keep_dims: { b: keepDims },
+    } as const;
+    return tracer.node(op, [x!, tracer.integers(along)], parameters, { type: x!.type, shape });
+  };
+
+/** By the names of TensorFlow.js; what is not here is not traced. */
+export const traceKernels: Readonly<Record<string, TraceKernel>> = {
+  Add: binary("AddV2"),
+  Sub: binary("Sub"),
+  Multiply: binary("Mul"),
+  RealDiv: binary("RealDiv"),
+  Square: unary("Square"),
+  Rsqrt: unary("Rsqrt"),
+  Sigmoid: unary("Sigmoid"),
+  Erf: unary("Erf"),
+  Relu: unary("Relu"),
+  Neg: unary("Neg"),
+  Log: unary("Log"),
+  Identity: unary("Identity"),
+  Softmax: unary("Softmax"),
+  Mean: reduction("Mean", "axis"),
+  Max: reduction("Max", "reductionIndices"),
+
+  BatchMatMul(tracer, [a, b], attributes) {
+    const [adjX, adjY] = [attributes["transposeA"] as boolean, attributes["transposeB"] as boolean];
+    const rows = a!.shape.at(adjX ? -1 : -2)!;
+    const columns = b!.shape.at(adjY ? -2 : -1)!;
+    const batch = tf.backend_util.assertAndGetBroadcastShape(a!.shape.slice(0, -2), b!.shape.slice(0, -2));
+    const parameters = { T: { type: a!.type }, adj_x: { b: adjX }, adj_y: { b: adjY } };
+    const of = { type: a!.type, shape: [...batch, rows, columns] };
+    return tracer.node("BatchMatMulV2", [a!, b!], parameters, of);
+  },
+
+  Reshape(tracer, [x], attributes) {
+    const shape = tf.util.inferFromImplicitShape(
+      attributes["shape"] as number[],
+      tf.util.sizeFromShape([...x!.shape]),
+    );
+    const parameters = { T: { type: x!.type }, Tshape: { type: "int32" } } as const;
+    return tracer.node("Reshape", [x!, tracer.shape(shape)], parameters, { type: x!.type, shape });
+  },
+
+  Transpose(tracer, [x], attributes) {
+    const order = attributes["perm"] as number[];
+    const parameters = { T: { type: x!.type }, Tperm: { type: "int32" } } as const;
+    const shape = order.map((axis) => x!.shape[axis]!);
+    return tracer.node("Transpose", [x!, tracer.integers(order)], parameters, { type: x!.type, shape });
+  },
+
+  Concat(tracer, inputs, attributes) {
+    const [first] = inputs as [Value];
+    const axis = tf.util.parseAxisParam(attributes["axis"] as number, [...first.shape])[0]!;
+    const shape = tf.backend_util.computeOutShape(
+      inputs.map((x) => [...x.shape]),
+      axis,
+    );
+    const parameters = { N: { i: inputs.length }, T: { type: first.type }, Tidx: { type: "int32" } } as const;
+    return tracer.node("ConcatV2", [...inputs, tracer.integer(axis)], parameters, {
+      type: first.type,
+      shape,
+    });
+  },
+
+  SplitV(tracer, [x], attributes) {
+    const axis = tf.util.parseAxisParam(attributes["axis"] as number, [...x!.shape])[0]!;
+    const wanted = attributes["numOrSizeSplits"] as number | number[];
+    const sizes = tf.backend_util.prepareSplitSize({ shape: [...x!.shape] } as tf.Tensor, wanted, axis);
+    const parameters = {
+      T: { type: x!.type },
+      Tlen: { type: "int32" },
+      num_split: { i: sizes.length },
+    } as const;
+    const inputs = [x!, tracer.integers(sizes), tracer.integer(axis)];
+    const node = tracer.node("SplitV", inputs, parameters, x!);
+    return sizes.map((size, part) => ({
+      name: part === 0 ? node.name : `${node.name}:${part}`,
+      type: x!.type,
+      shape: x!.shape.map((all, at) => (at === axis ? size : all)),
+    }));
+  },
+
+  Slice(tracer, [x], attributes) {
+    const begin = attributes["begin"] as number[];
+    const sizes = attributes["size"] as number[];
+    const shape = x!.shape.map((all, axis) => (sizes[axis] === -1 ? all - begin[axis]! : sizes[axis]!));
+    const parameters = { T: { type: x!.type }, Index: { type: "int32" } } as const;
+    // To the end is said as such: it may be an open size.
+    const wanted = shape.map((size, axis) => (size === x!.shape[axis]! - begin[axis]! ? -1 : size));
+    const inputs = [x!, tracer.integers(begin), tracer.integers(wanted)];
+    return tracer.node("Slice", inputs, parameters, { type: x!.type, shape });
+  },
+
+  Tile(tracer, [x], attributes) {
+    const repeats = attributes["reps"] as number[];
+    const parameters = { T: { type: x!.type }, Tmultiples: { type: "int32" } } as const;
+    const shape = x!.shape.map((size, axis) => size * repeats[axis]!);
+    return tracer.node("Tile", [x!, tracer.integers(repeats)], parameters, { type: x!.type, shape });
+  },
+
+  GatherNd(tracer, [table, indices]) {
+    const depth = indices!.shape.at(-1)!;
+    const shape = [...indices!.shape.slice(0, -1), ...table!.shape.slice(depth)];
+    const parameters = { Tparams: { type: table!.type }, Tindices: { type: "int32" } } as const;
+    return tracer.node("GatherNd", [table!, indices!], parameters, { type: table!.type, shape });
+  },
+};

@@ -1,0 +1,175 @@
+import * as tf from "@tensorflow/tfjs-core";
+import type { Sizes } from "./dimensions.ts";
+import { traceKernels } from "./kernels.ts";
+import type { GraphNode, GraphType } from "./node.ts";
+import { Tracer, type ShapeInput, type Value } from "./tracer.ts";
+
+/** A tensor that a graph is given. */
+export interface TensorSpec {
+  readonly type: GraphType;
+  readonly shape: readonly number[];
+}
+
+/** A function of tensors as a graph. */
+export interface Trace {
+  readonly nodes: readonly GraphNode[];
+  /** Names of the nodes that stand for the function's arguments, in order. */
+  readonly inputs: readonly string[];
+  /** Those that stand for the variables that it reads. */
+  readonly variables: readonly { readonly name: string; readonly variable: tf.Variable }[];
+  readonly shapes: readonly ShapeInput[];
+  readonly outputs: readonly string[];
+}
+
+/**
+ * What a function does to tensors, as a graph that leaves `sizes` open. The function runs once, without computing: its
+ * tensors have shapes and no numbers, and its JavaScript sees `sizes` for the open dimensions. These must be so that a
+ * dimension tells which of them it is a product of: large primes.
+ *
+ * @throws Error where it calls a kernel that is not known here, or reads a tensor that is neither argument nor variable
+ */
+export function trace(
+  run: (inputs: readonly tf.Tensor[]) => readonly tf.Tensor[],
+  inputs: readonly TensorSpec[],
+  variables: readonly tf.Variable[],
+  sizes: Sizes,
+): Trace {
+  const before = tf.getBackend();
+  const tracing = tracingBackend();
+  const tracer = new Tracer(sizes);
+  const read = new Map<tf.Variable, string>();
+  const byData = new Map(variables.map((variable) => [variable.dataId, variable]));
+  tracing.begin(tracer, (dataId) => {
+    const variable = byData.get(dataId);
+    if (variable === undefined) return undefined;
+    const value = tracer.input(variable.dtype as GraphType, variable.shape);
+    read.set(variable, value.name);
+    return value;
+  });
+  try {
+    void tf.setBackend(tracingName);
+    const values = inputs.map(({ type, shape }) => tracer.input(type, shape));
+    const outputs: string[] = [];
+    tf.tidy(() => {
+      const made = run(values.map((value) => tracing.tensorOf(value)));
+      outputs.push(...made.map(({ dataId }) => tracing.held(dataId).name));
+      // Some may have been kept.
+      tf.dispose([...made]);
+    });
+    return {
+      nodes: tracer.nodes,
+      inputs: values.map(({ name }) => name),
+      variables: [...read].map(([variable, name]) => ({ variable, name })),
+      shapes: tracer.shapeInputs,
+      outputs,
+    };
+  } finally {
+    void tf.setBackend(before);
+    tracing.end();
+  }
+}
+
+const tracingName = "periodic-eval-trace";
+
+let registered: TracingBackend | null = null;
+
+function tracingBackend(): TracingBackend {
+  if (registered !== null) return registered;
+  const backend = new TracingBackend();
+  // Never chosen by itself.
+  tf.registerBackend(tracingName, () => backend, -1);
+  for (const [kernelName, kernel] of Object.entries(traceKernels)) {
+    tf.registerKernel({
+      kernelName,
+      backendName: tracingName,
+      kernelFunc({ inputs, attrs }) {
+        const given = (Object.values(inputs) as tf.TensorInfo[]).map(({ dataId }) => backend.held(dataId));
+        const made = kernel(backend.tracer, given, (attrs ?? {}) as Readonly<Record<string, unknown>>);
+        return Array.isArray(made) ? made.map((value) => backend.infoOf(value)) : backend.infoOf(made);
+      },
+    });
+  }
+  registered = backend;
+  return backend;
+}
+
+/** Holds what is known of tensors instead of their numbers. */
+class TracingBackend extends tf.KernelBackend {
+  #tracer: Tracer | null = null;
+  #values = new Map<tf.DataId, Value>();
+  #foreign: (dataId: tf.DataId) => Value | undefined = () => undefined;
+
+  begin(tracer: Tracer, foreign: (dataId: tf.DataId) => Value | undefined): void {
+    this.#tracer = tracer;
+    this.#foreign = foreign;
+  }
+
+  /** Forgets what was traced. */
+  end(): void {
+    this.#tracer = null;
+    this.#values.clear();
+  }
+
+  get tracer(): Tracer {
+    return this.#tracer!;
+  }
+
+  held(dataId: tf.DataId): Value {
+    let value = this.#values.get(dataId);
+    if (value === undefined) {
+      value = this.#foreign(dataId);
+      if (value === undefined) throw new Error("a traced function reads a tensor that it is not given");
+      this.#values.set(dataId, value);
+    }
+    return value;
+  }
+
+  infoOf(value: Value): tf.TensorInfo {
+    const dataId = {};
+    this.#values.set(dataId, value);
+    return { dataId, shape: [...value.shape], dtype: value.type };
+  }
+
+  tensorOf(value: Value): tf.Tensor {
+    return tf.engine().makeTensorFromTensorInfo(this.infoOf(value), this);
+  }
+
+  override write(values: tf.BackendValues, shape: number[], dtype: tf.DataType): tf.DataId {
+    const type = dtype as GraphType;
+    const numbers = values as ArrayLike<number>;
+    const constant = this.tracer.constant({
+      type,
+      shape,
+      values: type === "float32" ? Float32Array.from(numbers) : Int32Array.from(numbers),
+    });
+    return this.infoOf(constant).dataId;
+  }
+
+  override disposeData(): boolean {
+    return true;
+  }
+
+  override numDataIds(): number {
+    return this.#values.size;
+  }
+
+  override refCount(): number {
+    return 1;
+  }
+
+  override incRef(): void {}
+
+  override timerAvailable(): boolean {
+    return false;
+  }
+
+  override floatPrecision(): 32 {
+    return 32;
+  }
+
+  override memory(): { unreliable: boolean } {
+    return { unreliable: true };
+  }
+
+  override dispose(): void {}
+}

@@ -1,0 +1,82 @@
+import { dimensionOf, type Dimension, type Sizes } from "./dimensions.ts";
+import type { Attribute, ConstantTensor, GraphNode, GraphType } from "./node.ts";
+
+/** What an operation gives: the node, and what is known of the tensor while it is traced. */
+export interface Value {
+  readonly name: string;
+  readonly type: GraphType;
+  readonly shape: readonly number[];
+  /** The numbers of a constant. */
+  readonly constant?: ConstantTensor["values"];
+}
+
+/** A shape that depends on the open sizes, and the input that it is given by. */
+export interface ShapeInput {
+  readonly name: string;
+  readonly dimensions: readonly Dimension[];
+}
+
+/** A graph as it grows. */
+export class Tracer {
+  readonly nodes: GraphNode[] = [];
+  readonly shapeInputs: ShapeInput[] = [];
+  readonly #sizes: Sizes;
+  readonly #constants = new Map<string, Value>();
+
+  constructor(sizes: Sizes) {
+    this.#sizes = sizes;
+  }
+
+  input(type: GraphType, shape: readonly number[]): Value {
+    // An open size is −1.
+    const sizes = shape.map((size) => (dimensionOf(size, this.#sizes).sizes.length > 0 ? -1 : size));
+    return this.node("Placeholder", [], { dtype: { type }, shape: { shape: sizes } }, { type, shape });
+  }
+
+  /** Equal constants are one node. */
+  constant(tensor: ConstantTensor): Value {
+    const key = `${tensor.type} ${tensor.shape.join()} ${tensor.values.join()}`;
+    let value = this.#constants.get(key);
+    if (value === undefined) {
+      const { type, shape, values } = tensor;
+      const made = this.node("Const", [], { dtype: { type }, value: { tensor } }, { type, shape });
+      value = { ...made, constant: values };
+      this.#constants.set(key, value);
+    }
+    return value;
+  }
+
+  integers(values: readonly number[]): Value {
+    return this.constant({ type: "int32", shape: [values.length], values: Int32Array.from(values) });
+  }
+
+  integer(value: number): Value {
+    return this.constant({ type: "int32", shape: [], values: Int32Array.of(value) });
+  }
+
+  /** A shape as an operand: constant but for at most one size, which the operation infers, or else an input. */
+  shape(shape: readonly number[]): Value {
+    const dimensions = shape.map((size) => dimensionOf(size, this.#sizes));
+    const open = dimensions.filter(({ sizes }) => sizes.length > 0).length;
+    if (open <= 1)
+      return this.integers(shape.map((size, i) => (dimensions[i]!.sizes.length > 0 ? -1 : size)));
+    const key = JSON.stringify(dimensions);
+    const known = this.shapeInputs.find((input) => JSON.stringify(input.dimensions) === key);
+    const type = "int32";
+    if (known !== undefined) return { name: known.name, type, shape: [shape.length] };
+    const value = this.input(type, [shape.length]);
+    this.shapeInputs.push({ name: value.name, dimensions });
+    return value;
+  }
+
+  node(
+    op: string,
+    inputs: readonly Value[],
+    attributes: Readonly<Record<string, Attribute>>,
+    of: Pick<Value, "type" | "shape">,
+  ): Value {
+    const name = `n${this.nodes.length}`;
+    this.nodes.push({ name, op, inputs: inputs.map((input) => input.name), attributes });
+    return { name, type: of.type, shape: of.shape };
+  }
+}

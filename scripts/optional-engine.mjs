@@ -1,0 +1,85 @@
+// What the scripts that make optional engines share: each makes its own in a folder of .cache, and node_modules gets
+// links, which `npm ci` and `npm install` take away again and a second run puts back. No dependencies.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = fileURLToPath(new URL("..", import.meta.url));
+export const installedModules = join(root, "node_modules");
+
+/** What stops here, said as the library's errors are. */
+export class Missing extends Error {
+  constructor(where, got, expected, fix) {
+    super(`[periodic-eval] ${where}: got ${got}, expected ${expected}. ${fix}`);
+  }
+}
+
+/** Runs what makes an engine, and says what it misses in one line. */
+export function runToEnd(main) {
+  try {
+    main();
+  } catch (error) {
+    if (!(error instanceof Missing)) throw error;
+    console.error(error.message);
+    process.exitCode = 1;
+  }
+}
+
+/** Runs a command; returns its output, or throws what `missing` makes of the last words that it said. */
+export function run(command, args, missing, options = {}) {
+  const result = spawnSync(command, args, { encoding: "utf8", maxBuffer: 1 << 26, ...options });
+  if (result.status === 0) return result.stdout;
+  const said = (result.error?.message ?? `${result.stderr}\n${result.stdout}`).trim().split("\n");
+  const errors = said.filter((line) => /error/i.test(line));
+  throw missing((errors[0] ?? said.at(-1) ?? `exit status ${result.status}`).trim());
+}
+
+/** On Windows npm is a .cmd file, which only a shell can start. */
+const shell = process.platform === "win32";
+
+/** `script` is what to run again. */
+export function npm(args, what, script) {
+  const missing = (got) =>
+    new Missing(
+      what,
+      got,
+      "a package from the npm registry",
+      `Check the network and \`npm config get registry\`, then run \`npm run ${script}\` again.`,
+    );
+  return run("npm", [...args, "--no-audit", "--no-fund", "--loglevel=error"], missing, { shell });
+}
+
+/** A step that is done where its file is there. */
+export function step(what, isDone, make) {
+  if (isDone) return;
+  const started = performance.now();
+  make();
+  console.log(`${what} (${((performance.now() - started) / 1000).toFixed(1)} s)`);
+}
+
+/** Makes a folder beside its place first, so that a run that was cut off leaves nothing that looks whole. */
+export function makeFolder(folder, make) {
+  mkdirSync(dirname(folder), { recursive: true });
+  const made = mkdtempSync(join(dirname(folder), "making-"));
+  try {
+    const whole = make(made);
+    rmSync(folder, { recursive: true, force: true });
+    renameSync(whole, folder);
+  } finally {
+    rmSync(made, { recursive: true, force: true });
+  }
+}
+
+export function checkInstalled() {
+  if (existsSync(join(installedModules, "@tensorflow", "tfjs"))) return;
+  throw new Missing(installedModules, "no @tensorflow/tfjs", "the installed project", "Run `npm ci`.");
+}
+
+/** `installed` is where imports find it. */
+export function link(installed, made) {
+  rmSync(installed, { recursive: true, force: true });
+  // A junction, because on Windows links ask for rights; elsewhere the word is ignored.
+  const target = process.platform === "win32" ? made : relative(dirname(installed), made);
+  symlinkSync(target, installed, "junction");
+}
