@@ -46,8 +46,10 @@ export interface Incremental {
 }
 
 /**
- * Tokens and their places, B rows of T. A token sees itself and, in its row and in what was read before, every token
- * whose position is lower and whose segment is 0 or its own.
+ * Tokens and their places, B rows of T. A row is a tree: what sequences begin with alike is read once, and where they part,
+ * each goes on in segments of its own. Segments are numbered so that those behind a token are one range, the token's own
+ * first. A token sees itself and, in its row and in what was read before, every token whose position is lower and whose
+ * range holds its segment.
  */
 export interface TokenBlock {
   readonly batch: number;
@@ -56,8 +58,10 @@ export interface TokenBlock {
   readonly ids: Int32Array;
   /** Position of each token in the sequence that it belongs to, from 0, [B·T]. */
   readonly positions: Int32Array;
-  /** [B·T]: 0 for what all later tokens of the row see, k > 0 for branch k, −1 for padding, which nothing sees. */
+  /** [B·T]: of each token, from 0; −1 for padding, which nothing sees. */
   readonly segments: Int32Array;
+  /** [B·T]: the last segment behind each token; `everySegment` where all that is read later comes behind it. */
+  readonly lastSegments: Int32Array;
 }
 
 export interface ExtendOptions {
@@ -87,6 +91,8 @@ export interface KeyValues {
   select(rows: readonly number[]): KeyValues;
   /** This and, behind it, another of as many rows. The caller disposes all three. */
   append(later: KeyValues): KeyValues;
+  /** The rows of this and, below them, those of others, padded to the longest. The caller disposes all. */
+  stack(below: readonly KeyValues[]): KeyValues;
   dispose(): void;
 }
 

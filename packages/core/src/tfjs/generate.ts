@@ -2,14 +2,14 @@ import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "../errors.ts";
 import type { CallOptions, Completion, GenerateRequest, Sampling, Tokenizer } from "../model/types.ts";
 import { namedStream } from "../random/streams.ts";
-import { batchBudget, type ForwardLimits } from "./batches.ts";
+import { batchBudget, type BatchBudget, type BatchCost, type ForwardLimits } from "./batches.ts";
 import { breathe } from "./breathe.ts";
 import type { CausalLM } from "./causal-lm.ts";
 import { download, refuseNaN } from "./device-scores.ts";
 import { encodePrompt } from "./encode-pair.ts";
 import { windowLength } from "./forward.ts";
 import { inBatches } from "./in-batches.ts";
-import { nextLogits } from "./next-logits.ts";
+import { cacheOf, nextLogits } from "./next-logits.ts";
 import { checkSampling, type Drawn, drawToken } from "./sampling.ts";
 
 /** A sequence being written. */
@@ -62,14 +62,16 @@ export async function generate(
       const { prompt, room } = prompts[index]!;
       return { tokens: prompt.length + room - 1, scoredRows: 1 };
     });
-    await inBatches(lm, costs, batchBudget(lm, limits), { signal, where: "generate" }, async (batch) => {
+    const budget = generationBudget(lm, costs, limits);
+    await inBatches(lm, costs, budget, { signal, where: "generate" }, async (batch) => {
       const indices = batch.map((at) => group[at]!);
       // Begun here, so that a batch for which memory gave out is drawn again from the start of its streams.
       const writings = indices.map((index): Writing => {
         const { sampling } = prompts[index]!;
         return { ...prompts[index]!, random: namedStream(sampling.seed), ids: [], nats: [], stopped: null };
       });
-      await writeBatch(lm, tokenizer, writings, isGreedy ? mostLikely : drawFromEach, signal);
+      const draw = isGreedy ? mostLikely : drawFromEach;
+      await writeBatch(lm, tokenizer, writings, { draw, signal, maxBatchTokens: limits.maxBatchTokens });
       writings.forEach((writing, row) => {
         completions[indices[row]!] = completion(tokenizer, writing);
         tokens += writing.prompt.length + writing.ids.length;
@@ -97,14 +99,29 @@ function fitted(lm: CausalLM, prompt: readonly number[], sampling: Sampling) {
 
 type Draw = (logits: tf.Tensor2D, rows: readonly Writing[]) => Promise<readonly Drawn[]>;
 
+/** Tokens whose keys and values are kept at once: a step costs little more for sixteen sequences than for one. */
+const maxCachedTokens = 8192;
+
+function generationBudget(lm: CausalLM, costs: readonly BatchCost[], limits: ForwardLimits): BatchBudget {
+  const budget = batchBudget(lm, limits);
+  const isCached = cacheOf(lm, Math.max(...costs.map(({ tokens }) => tokens))) !== null;
+  return isCached ? { ...budget, maxTokens: Math.max(maxCachedTokens, limits.maxBatchTokens) } : budget;
+}
+
+interface WriteOptions {
+  readonly draw: Draw;
+  readonly signal: AbortSignal;
+  readonly maxBatchTokens: number;
+}
+
 async function writeBatch(
   lm: CausalLM,
   tokenizer: Tokenizer,
   batch: readonly Writing[],
-  draw: Draw,
-  signal: AbortSignal,
+  { draw, signal, maxBatchTokens }: WriteOptions,
 ): Promise<void> {
-  const reader = nextLogits(lm, Math.max(...batch.map(({ prompt, room }) => prompt.length + room - 1)));
+  const longest = Math.max(...batch.map(({ prompt, room }) => prompt.length + room - 1));
+  const reader = nextLogits(lm, longest, maxBatchTokens);
   try {
     let rows = batch;
     while (rows.length > 0) {

@@ -13,7 +13,7 @@ import { selfCheck } from "./self-check.ts";
 export interface InMemoryOptions {
   /** Names the model in snapshots; default its own name, else `in-memory`. */
   readonly name?: string;
-  /** Tokens of one forward pass, padding included; default 2,048. */
+  /** Tokens of one forward pass, padding included; default 1,024. */
   readonly maxBatchTokens?: number;
   /**
    * `"packed"` (the default, where the model reads incrementally): what questions and choices share is read once.
@@ -21,6 +21,9 @@ export interface InMemoryOptions {
    */
   readonly scoring?: "packed" | "plain";
 }
+
+/** More outgrow a processor's cache: see docs/decisions/2026-11-21-graphs.md. */
+const defaultBatchTokens = 1024;
 
 /** 64 MB as float32; scoring holds about three such matrices at once. */
 const maxLogits = 2 ** 24;
@@ -39,7 +42,7 @@ export function inMemory(
   options: InMemoryOptions = {},
 ): EvaluableModel & With<"tokenizer" | "logLikelihoods" | "nextToken" | "generate"> {
   checkKeys("inMemory options", options, ["name", "maxBatchTokens", "scoring"]);
-  const { name = lm.name ?? "in-memory", maxBatchTokens = 2048, scoring = "packed" } = options;
+  const { name = lm.name ?? "in-memory", maxBatchTokens = defaultBatchTokens, scoring = "packed" } = options;
   checkWord("inMemory scoring", scoring, ["packed", "plain"]);
   if (!Number.isInteger(maxBatchTokens) || maxBatchTokens < 1) {
     throw new PeriodicEvalError({
@@ -47,7 +50,7 @@ export function inMemory(
       where: "inMemory maxBatchTokens",
       got: String(maxBatchTokens),
       expected: "a positive integer",
-      fix: "Leave it out for 2048.",
+      fix: `Leave it out for ${defaultBatchTokens}.`,
     });
   }
   const limits: ForwardLimits = { maxBatchTokens, maxLogits, scoring };

@@ -16,8 +16,9 @@ describe("nextLogits", () => {
     model: CausalLM,
     prompts: readonly (readonly number[])[],
     drawn: readonly (readonly number[])[],
+    maxBatchTokens = 200,
   ) {
-    const reader = nextLogits(model, 200);
+    const reader = nextLogits(model, 200, maxBatchTokens);
     const growing = prompts.map((prompt, index) => ({ prompt, ids: [] as number[], index }));
     const logits: number[][] = prompts.map(() => []);
     let rows = growing;
@@ -45,13 +46,14 @@ describe("nextLogits", () => {
         fc.array(fc.tuple(prompt, ending), { minLength: 1, maxLength: 4 }),
         // Some prompts more than once.
         fc.array(fc.nat(3), { maxLength: 3 }),
-        (shared, rows, again) => {
+        fc.integer({ min: 1, max: 60 }),
+        (shared, rows, again, maxBatchTokens) => {
           const prompts = [...rows, ...again.map((index) => rows[index % rows.length]!)].map(([own]) => [
             ...shared,
             ...own,
           ]);
           const drawn = prompts.map((_own, index) => rows[index % rows.length]![1]);
-          const [cached, anew] = [walk(lm, prompts, drawn), walk(plain, prompts, drawn)];
+          const [cached, anew] = [walk(lm, prompts, drawn, maxBatchTokens), walk(plain, prompts, drawn)];
           cached.forEach((values, index) => {
             expect(values.length).toBe(anew[index]!.length);
             const far = values.map((value, at) => Math.abs(value - anew[index]![at]!));

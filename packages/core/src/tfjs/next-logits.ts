@@ -1,8 +1,10 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { CausalLM, Incremental, KeyValues, TokenBlock } from "./causal-lm.ts";
 import { checkIds, incrementalOf, inEvaluation, logitsAtPositions } from "./forward.ts";
-import { sharedLength, shortestPrefix } from "./packing.ts";
-import { blockOf } from "./token-block.ts";
+import { batchByLength } from "./batches.ts";
+import { sharedLength } from "./branches.ts";
+import { shortestPrefix } from "./packing.ts";
+import { blockOf, trunk } from "./token-block.ts";
 
 /** A sequence that grows token by token. */
 export interface Growing {
@@ -21,14 +23,21 @@ export interface NextLogits {
   dispose(): void;
 }
 
+/** What keeps keys and values of sequences of this length; null where every sequence is read anew for every token. */
+export function cacheOf(lm: CausalLM, longest: number): Incremental | null {
+  const incremental = incrementalOf(lm);
+  return incremental !== null && longest <= incremental.reach ? incremental : null;
+}
+
 /**
  * With a cache of keys and values where the model reads incrementally, else reading every sequence anew.
  *
  * @param longest tokens of the longest sequence there may be, its last token left out
+ * @param maxBatchTokens tokens of prompts that are read at once, padding included, where there is a cache
  */
-export function nextLogits(lm: CausalLM, longest: number): NextLogits {
-  const incremental = incrementalOf(lm);
-  if (incremental !== null && longest <= incremental.reach) return cached(lm, incremental);
+export function nextLogits(lm: CausalLM, longest: number, maxBatchTokens: number): NextLogits {
+  const incremental = cacheOf(lm, longest);
+  if (incremental !== null) return cached(lm, incremental, maxBatchTokens);
   return {
     next(rows) {
       const sequences = rows.map(({ prompt, ids }) => [...prompt, ...ids]);
@@ -40,11 +49,11 @@ export function nextLogits(lm: CausalLM, longest: number): NextLogits {
 }
 
 /** A cache of this many tokens is copied to put one more behind it; a larger one gets a tail. */
-const copiedTokens = 2048;
+const copiedTokens = 256;
 /** Tokens of the tail before it is joined to what stands before it. */
 const tailLength = 32;
 
-function cached(lm: CausalLM, { extend, logitsOf }: Incremental): NextLogits {
+function cached(lm: CausalLM, { extend, logitsOf }: Incremental, maxBatchTokens: number): NextLogits {
   /** One row, which all sequences follow. */
   let common: KeyValues[] = [];
   /** A row a sequence: what of the prompt is its own, and the tokens drawn. */
@@ -85,24 +94,34 @@ function cached(lm: CausalLM, { extend, logitsOf }: Incremental): NextLogits {
     const shared = prompts.reduce((length, ids) => sharedLength(prompts[0]!, ids, length), shortest - 1);
     const prefix = prompts.length > 1 && shared >= shortestPrefix ? shared : 0;
     if (prefix > 0) common = [read(blockOf([prompts[0]!.slice(0, prefix)], 0), [], []).keyValues!];
-    const block = blockOf(
-      prompts.map((ids) => ids.slice(prefix)),
-      prefix,
+    const batches = batchByLength(
+      prompts.map(({ length }) => ({ tokens: length - prefix, scoredRows: 1 })),
+      { maxTokens: maxBatchTokens, maxScoredRows: Infinity, fixedLength: null },
     );
-    const last = prompts.map(({ length }, row) => row * block.length + length - prefix - 1);
-    const { logits, keyValues } = read(block, common, last);
-    if (prompts.length === rows.length) {
-      own = keyValues;
-    } else if (prompts.length === 1) {
-      common = [...common, keyValues!];
-    } else {
-      own = keyValues!.select(of);
-      keyValues!.dispose();
+    const inGivenOrder = batches.map((batch) => batch.toSorted((a, b) => a - b));
+    const logits: tf.Tensor2D[] = [];
+    const pieces: KeyValues[] = [];
+    try {
+      for (const batch of inGivenOrder) {
+        const block = blockOf(
+          batch.map((index) => prompts[index]!.slice(prefix)),
+          prefix,
+        );
+        const last = batch.map((index, row) => row * block.length + prompts[index]!.length - prefix - 1);
+        const one = read(block, common, last);
+        logits.push(one.logits!);
+        pieces.push(one.keyValues!);
+      }
+      const at = new Map(inGivenOrder.flat().map((index, row) => [index, row]));
+      const rowOf = of.map((prompt) => at.get(prompt)!);
+      if (prompts.length === rows.length && pieces.length === 1) own = pieces.pop()!;
+      else if (prompts.length === 1) common = [...common, pieces.pop()!];
+      else own = inOrder(pieces, rowOf);
+      return tf.tidy(() => tf.gather(tf.concat(logits), tf.tensor1d(rowOf, "int32")));
+    } finally {
+      tf.dispose(logits);
+      for (const piece of pieces) piece.dispose();
     }
-    if (prompts.length === rows.length) return logits!;
-    const spread = tf.tidy(() => tf.gather(logits!, tf.tensor1d([...of], "int32")));
-    logits!.dispose();
-    return spread;
   }
 
   function readDrawn(rows: readonly Growing[]): tf.Tensor2D {
@@ -117,7 +136,7 @@ function cached(lm: CausalLM, { extend, logitsOf }: Incremental): NextLogits {
       length: 1,
       ids: Int32Array.from(rows, ({ ids }) => ids.at(-1)!),
       positions: Int32Array.from(rows, ({ prompt, ids }) => prompt.length + ids.length - 1),
-      segments: new Int32Array(rows.length),
+      ...trunk(rows.length),
     };
     const isSmall = tail === null && own !== null && own.batch * own.length < copiedTokens;
     const into = isSmall ? own : tail;
@@ -150,6 +169,15 @@ function cached(lm: CausalLM, { extend, logitsOf }: Incremental): NextLogits {
       [common, own, tail] = [[], null, null];
     },
   };
+}
+
+/** These rows of pieces that stand below one another. */
+function inOrder(pieces: readonly KeyValues[], rows: readonly number[]): KeyValues {
+  const [first, ...others] = pieces as [KeyValues, ...KeyValues[]];
+  const all = first.stack(others);
+  const ordered = all.select(rows);
+  all.dispose();
+  return ordered;
 }
 
 /** Each prompt once, and for every one given which it is. */

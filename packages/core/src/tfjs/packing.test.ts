@@ -18,7 +18,7 @@ describe("packByPrefix", () => {
     const sequences = [first, second].flatMap((context) =>
       [7, 8, 9].map((choice) => sequence([...shots, ...context, choice, choice + 10], 3)),
     );
-    expect(packByPrefix(sequences, 100)).toEqual({
+    expect(packByPrefix(sequences, 100)).toMatchObject({
       prefix: 20,
       packs: [
         { members: [0, 1, 2], shared: 32, tokens: 12 + 3 * 2, scoredRows: 1 + 3 * 2 },
@@ -35,11 +35,48 @@ describe("packByPrefix", () => {
     expect(packByPrefix(sequences, 100).packs.map(({ members }) => members)).toEqual([[0], [1]]);
   });
 
+  it("reads once what some of the choices have alike", () => {
+    const context = question(100, 12);
+    const sequences = [[1, 2, 3], [1, 2, 4, 5], [1, 6], [7]].map((choice) =>
+      sequence([...context, ...choice], choice.length + 1),
+    );
+    const another = sequence(question(200, 12));
+    const [pack] = packByPrefix([...sequences, another], 100).packs;
+    const end = { branches: [] };
+    // 1 (2 (3 | 4 5) | 6) | 7, each scored, and the last token of the context.
+    expect(pack).toEqual({
+      members: [0, 1, 2, 3],
+      shared: 12,
+      tokens: 12 + 7,
+      scoredRows: 1 + 7,
+      branches: [
+        {
+          members: [0, 1, 2],
+          from: 12,
+          to: 13,
+          branches: [
+            {
+              members: [0, 1],
+              from: 13,
+              to: 14,
+              branches: [
+                { members: [0], from: 14, to: 15, ...end },
+                { members: [1], from: 14, to: 16, ...end },
+              ],
+            },
+            { members: [2], from: 13, to: 14, ...end },
+          ],
+        },
+        { members: [3], from: 12, to: 13, ...end },
+      ],
+    });
+  });
+
   it("makes one row of sequences that are one another's beginning", () => {
     const sequences = [question(0, 4), question(0, 6), question(0, 6)].map((ids) => sequence(ids));
-    expect(packByPrefix(sequences, 100)).toEqual({
+    expect(packByPrefix(sequences, 100)).toMatchObject({
       prefix: 0,
-      packs: [{ members: [0, 1, 2], shared: 4, tokens: 4 + 2 + 2, scoredRows: 1 + 1 + 1 }],
+      packs: [{ members: [0, 1, 2], shared: 4, tokens: 4 + 2, scoredRows: 1 + 1 }],
     });
   });
 
@@ -74,8 +111,11 @@ describe("packByPrefix", () => {
             expect(ids.slice(0, shared)).toEqual(first.slice(0, shared));
             expect(ids.length - picks.length).toBeGreaterThanOrEqual(prefix);
           }
-          const branches = members.map((index) => sequences[index]!.ids.length - shared);
-          expect(own).toBe(shared - prefix + branches.reduce((a, b) => a + b));
+          const beginnings = members.flatMap((index) => {
+            const { ids } = sequences[index]!;
+            return ids.slice(prefix).map((_, at) => ids.slice(0, prefix + at + 1).join());
+          });
+          expect(own).toBe(new Set(beginnings).size);
           expect(scoredRows).toBeLessThanOrEqual(own);
           expect(shared).toBeGreaterThanOrEqual(prefix);
         }

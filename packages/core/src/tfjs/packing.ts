@@ -1,11 +1,13 @@
-import type { ScoredSequence } from "./scored-sequence.ts";
+import { branchesOf, sharedLength, sizeOf, type Branch } from "./branches.ts";
+import { firstScored, type ScoredSequence } from "./scored-sequence.ts";
 
-/** Sequences that begin alike, read as one row: what they share once, then what each has of its own. */
+/** Sequences that begin alike, read as one row: what they share once, then how they part. */
 export interface Pack {
   /** Indices of its sequences. */
   readonly members: readonly number[];
   /** Tokens that all of them begin with, what the call's prefix holds included. */
   readonly shared: number;
+  readonly branches: readonly Branch[];
   /** Tokens of the row, without the prefix. */
   readonly tokens: number;
   /** Rows of logits: a position that members share is one. */
@@ -69,25 +71,15 @@ function groupNeighbours(
   return groups;
 }
 
-function packOf(
-  sequences: readonly ScoredSequence[],
-  { members, shared, tokens }: Group,
-  prefix: number,
-): Pack {
+function packOf(sequences: readonly ScoredSequence[], { members, shared }: Group, prefix: number): Pack {
   const first = Math.min(...members.map((index) => firstScored(sequences[index]!)));
-  const inBranches = members.reduce((sum, index) => {
-    const sequence = sequences[index]!;
-    return sum + sequence.ids.length - Math.max(shared, firstScored(sequence));
-  }, 0);
-  return { members, shared, tokens: tokens - prefix, scoredRows: Math.max(0, shared - first) + inBranches };
-}
-
-/** The first position whose logits are wanted. */
-export const firstScored = ({ ids, picks }: ScoredSequence): number => ids.length - picks.length;
-
-/** How many tokens two sequences begin with alike, at most `atMost`. */
-export function sharedLength(a: readonly number[], b: readonly number[], atMost: number): number {
-  const most = Math.min(a.length, b.length, atMost);
-  for (let at = 0; at < most; at++) if (a[at] !== b[at]) return at;
-  return most;
+  const branches = branchesOf(sequences, members, shared);
+  const { tokens, scoredRows } = sizeOf(sequences, branches);
+  return {
+    members,
+    shared,
+    branches,
+    tokens: shared - prefix + tokens,
+    scoredRows: Math.max(0, shared - first) + scoredRows,
+  };
 }

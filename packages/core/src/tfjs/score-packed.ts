@@ -4,9 +4,16 @@ import type { CausalLM, Incremental, KeyValues, TokenBlock } from "./causal-lm.t
 import { type Pick, scorePicks } from "./device-scores.ts";
 import { checkIds, inEvaluation } from "./forward.ts";
 import { inBatches } from "./in-batches.ts";
-import { firstScored, type Pack, packByPrefix, type Packing } from "./packing.ts";
-import { blockOf } from "./token-block.ts";
-import type { AllScores, ScoredSequence, ScoreOptions, Scores } from "./scored-sequence.ts";
+import type { Branch } from "./branches.ts";
+import { type Pack, packByPrefix, type Packing } from "./packing.ts";
+import { blockOf, everySegment } from "./token-block.ts";
+import {
+  firstScored,
+  type AllScores,
+  type ScoredSequence,
+  type ScoreOptions,
+  type Scores,
+} from "./scored-sequence.ts";
 
 /**
  * Logits that exist at once, 16 MB. Larger ones lie in memory that is new each time: on tfjs-node the head of SmolLM2 runs
@@ -98,39 +105,48 @@ function layOut(packs: readonly Pack[], sequences: readonly ScoredSequence[], pr
     ids: new Int32Array(batch * length),
     positions: new Int32Array(batch * length),
     segments: new Int32Array(batch * length).fill(-1),
+    lastSegments: new Int32Array(batch * length).fill(-1),
   };
   const rows: number[] = [];
   const rowOf = new Map<number, number>();
   const picks: Pick[] = [];
   const places: Place[] = [];
-  packs.forEach(({ members, shared }, pack) => {
-    const start = pack * length;
-    let next = start;
-    const put = (ids: readonly number[], from: number, to: number, segment: number): void => {
-      for (let at = from; at < to; at++) {
+  packs.forEach(({ members, shared, branches }, pack) => {
+    /** By sequence and position: index into the flattened block. */
+    const cells = new Map(members.map((sequence) => [sequence, new Map<number, number>()]));
+    let next = pack * length;
+    let segment = 0;
+    const put = (branch: Branch): void => {
+      const [first, own] = [next, segment];
+      const { ids } = sequences[branch.members[0]!]!;
+      for (let at = branch.from; at < branch.to; at++) {
         block.ids[next] = ids[at]!;
         block.positions[next] = at;
-        block.segments[next] = segment;
+        block.segments[next] = own;
+        for (const sequence of branch.members) cells.get(sequence)!.set(at, next);
         next += 1;
       }
+      const end = next;
+      for (const further of branch.branches) {
+        segment += 1;
+        put(further);
+      }
+      block.lastSegments.fill(own === 0 ? everySegment : segment, first, end);
     };
-    put(sequences[members[0]!]!.ids, prefix, shared, 0);
-    members.forEach((sequence, member) => {
+    put({ members, from: prefix, to: shared, branches });
+    for (const sequence of members) {
       const scored = sequences[sequence]!;
-      const branch = next;
-      put(scored.ids, shared, scored.ids.length, member + 1);
       const firstPick = picks.length;
       const ownRows = scored.picks.map((tokens, index) => {
-        const at = firstScored(scored) + index;
-        const flat = at < shared ? start + at - prefix : branch + at - shared;
-        // A position of the trunk is scored once, however many choices ask for it.
-        const row = rowOf.get(flat) ?? rows.push(flat) - 1;
-        rowOf.set(flat, row);
+        const cell = cells.get(sequence)!.get(firstScored(scored) + index)!;
+        // A position that sequences share is scored once, however many ask for it.
+        const row = rowOf.get(cell) ?? rows.push(cell) - 1;
+        rowOf.set(cell, row);
         for (const token of tokens) picks.push({ row, token });
         return row;
       });
       places.push({ sequence, firstPick, lastPick: picks.length, rows: ownRows });
-    });
+    }
   });
   return { block, rows, picks, places };
 }

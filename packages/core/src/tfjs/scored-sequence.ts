@@ -7,6 +7,9 @@ export interface ScoredSequence {
   readonly picks: readonly (readonly number[])[];
 }
 
+/** The first position whose logits are wanted. */
+export const firstScored = ({ ids, picks }: ScoredSequence): number => ids.length - picks.length;
+
 export interface Scores {
   /** Picks of all positions, in order. */
   readonly nats: readonly number[];

@@ -3,6 +3,7 @@ import { beforeAll, expect, it } from "vitest";
 import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
 import type { CausalLM, TokenBlock } from "./causal-lm.ts";
 import { inMemory } from "./in-memory.ts";
+import { everySegment } from "./token-block.ts";
 import { tinyLM } from "./tiny-lm.test-data.ts";
 
 const call = { signal: new AbortController().signal };
@@ -25,7 +26,7 @@ it.each([48, 12, 5])("a model that packs rightly passes, window %d", async (cont
 it.each([
   [
     "choices that see one another",
-    ({ segments }: TokenBlock) => ({ segments: segments.map((one) => Math.min(one, 0)) }),
+    ({ segments }: TokenBlock) => ({ lastSegments: segments.map((one) => (one < 0 ? one : everySegment)) }),
   ],
   [
     "positions that go on over the row",

@@ -148,6 +148,7 @@ function keyValuesOf(first: TokenBlock): TinyKeyValues {
     grow: (by) => void (block = append(by)),
     select: (rows) => keyValuesOf(mapBlock([block], rows)),
     append: (later) => keyValuesOf(append((later as TinyKeyValues).block)),
+    stack: (below) => keyValuesOf(stacked([block, ...below.map((one) => (one as TinyKeyValues).block)])),
     dispose: () => held.dispose(),
   };
 }
@@ -158,9 +159,33 @@ const joinedBlock = (blocks: readonly TokenBlock[]): TokenBlock =>
     Array.from({ length: blocks[0]!.batch }, (_, row) => row),
   );
 
+/** The blocks one below the other, padded to the longest. */
+function stacked(blocks: readonly TokenBlock[]): TokenBlock {
+  const length = Math.max(...blocks.map((block) => block.length));
+  const cells = (key: Cells) =>
+    Int32Array.from(
+      blocks.flatMap((block) =>
+        Array.from({ length: block.batch * length }, (_, cell) => {
+          const [row, at] = [Math.floor(cell / length), cell % length];
+          return at < block.length ? block[key][row * block.length + at]! : -1;
+        }),
+      ),
+    );
+  return { batch: blocks.reduce((sum, { batch }) => sum + batch, 0), length, ...ofCells(cells) };
+}
+
+type Cells = "ids" | "positions" | "segments" | "lastSegments";
+
+const ofCells = (cells: (key: Cells) => Int32Array) => ({
+  ids: cells("ids"),
+  positions: cells("positions"),
+  segments: cells("segments"),
+  lastSegments: cells("lastSegments"),
+});
+
 /** These rows of the blocks side by side. */
 function mapBlock(blocks: readonly TokenBlock[], rows: readonly number[]): TokenBlock {
-  const cells = (key: "ids" | "positions" | "segments") =>
+  const cells = (key: Cells) =>
     Int32Array.from(
       rows.flatMap((row) =>
         blocks.flatMap(({ length, [key]: values }) => [...values.subarray(row * length, (row + 1) * length)]),
@@ -169,9 +194,7 @@ function mapBlock(blocks: readonly TokenBlock[], rows: readonly number[]): Token
   return {
     batch: rows.length,
     length: blocks.reduce((sum, { length }) => sum + length, 0),
-    ids: cells("ids"),
-    positions: cells("positions"),
-    segments: cells("segments"),
+    ...ofCells(cells),
   };
 }
 
@@ -183,7 +206,7 @@ function seenBy(block: TokenBlock, at: number, past: readonly TinyKeyValues[]): 
     const start = other.batch === 1 ? 0 : row * other.length;
     return Array.from({ length: other.length }, (_, i) => start + i)
       .filter((i) => {
-        const isOpen = other.segments[i] === 0 || (other.segments[i]! > 0 && other.segments[i] === segment);
+        const isOpen = other.segments[i]! <= segment && segment <= other.lastSegments[i]!;
         return isOpen && other.positions[i]! < position;
       })
       .map((i) => other.ids[i]!);

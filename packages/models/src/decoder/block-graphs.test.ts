@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as tf from "@tensorflow/tfjs-core";
-import type { TokenBlock } from "@periodic-eval/core/tfjs";
+import { trunk, type TokenBlock } from "@periodic-eval/core/tfjs";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
@@ -13,7 +13,7 @@ const block = (batch: number, length: number, from = 0): TokenBlock => ({
   length,
   ids: Int32Array.from({ length: batch * length }, (_, at) => 1 + (at % 7)),
   positions: Int32Array.from({ length: batch * length }, (_, at) => from + (at % length)),
-  segments: new Int32Array(batch * length),
+  ...trunk(batch * length),
 });
 
 describe.skipIf(!testedEngines.includes("tfjs-node"))("blocks as graphs", () => {

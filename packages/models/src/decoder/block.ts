@@ -168,10 +168,9 @@ function maskOf(block: TokenBlock, keys: Places, window: number | null): tf.Tens
       // What nobody sees may look at anything.
       if (segment < 0) continue;
       for (let key = 0; key < keys.length; key++) {
-        const other = keys.segments[first + key]!;
+        const isBefore = keys.segments[first + key]! <= segment && segment <= keys.lastSegments[first + key]!;
         const distance = position - keys.positions[first + key]!;
-        const isSeen =
-          (other === 0 || other === segment) && distance >= 0 && (window === null || distance < window);
+        const isSeen = isBefore && distance >= 0 && (window === null || distance < window);
         if (isSeen) continue;
         isNeeded = true;
         mask[at * keys.length + key] = unseen;

@@ -9,7 +9,7 @@ export type LayerCache = {
 };
 
 /** Where tokens stand, without the tokens. */
-export type Places = Pick<TokenBlock, "batch" | "length" | "positions" | "segments">;
+export type Places = Pick<TokenBlock, "batch" | "length" | "positions" | "segments" | "lastSegments">;
 
 /** What attention keeps of tokens, layer by layer, and where they stand. */
 export class CachedTokens implements KeyValues {
@@ -46,7 +46,7 @@ export class CachedTokens implements KeyValues {
   }
 
   select(rows: readonly number[]): CachedTokens {
-    const { batch, length, positions, segments } = this.#places;
+    const { batch, length, positions, segments, lastSegments } = this.#places;
     const taken = (from: Int32Array) =>
       joinedRows(rows.map((row) => from.subarray(row * length, (row + 1) * length)));
     const ofRows = (x: tf.Tensor3D): tf.Tensor3D =>
@@ -61,7 +61,13 @@ export class CachedTokens implements KeyValues {
         ]);
       });
     return new CachedTokens(
-      { batch: rows.length, length, positions: taken(positions), segments: taken(segments) },
+      {
+        batch: rows.length,
+        length,
+        positions: taken(positions),
+        segments: taken(segments),
+        lastSegments: taken(lastSegments),
+      },
       this.#layers.map(({ keys, values }) => ({ keys: ofRows(keys), values: ofRows(values) })),
     );
   }
@@ -77,6 +83,29 @@ export class CachedTokens implements KeyValues {
     );
   }
 
+  stack(below: readonly KeyValues[]): CachedTokens {
+    const all = [this, ...(below as readonly CachedTokens[])];
+    const longest = Math.max(...all.map(({ length }) => length));
+    const ofAll = (key: keyof LayerCache, layer: number): tf.Tensor3D =>
+      tf.tidy(() => {
+        const padded = all.map(({ length, layers }) => {
+          return tf.pad3d(layers[layer]![key], [
+            [0, 0],
+            [0, longest - length],
+            [0, 0],
+          ]);
+        });
+        return tf.concat3d(padded, 0);
+      });
+    return new CachedTokens(
+      placesBelow(
+        all.map(({ places }) => places),
+        longest,
+      ),
+      this.#layers.map((_, layer) => ({ keys: ofAll("keys", layer), values: ofAll("values", layer) })),
+    );
+  }
+
   dispose(): void {
     for (const { keys, values } of this.#layers) tf.dispose([keys, values]);
   }
@@ -84,7 +113,7 @@ export class CachedTokens implements KeyValues {
 
 /** The places of two pieces, row by row. */
 export function placesBehind(first: Places, second: Places): Places {
-  const interleaved = (key: "positions" | "segments") =>
+  const interleaved = (key: "positions" | "segments" | "lastSegments") =>
     joinedRows(
       Array.from({ length: first.batch }, (_, row) => [
         first[key].subarray(row * first.length, (row + 1) * first.length),
@@ -96,6 +125,28 @@ export function placesBehind(first: Places, second: Places): Places {
     length: first.length + second.length,
     positions: interleaved("positions"),
     segments: interleaved("segments"),
+    lastSegments: interleaved("lastSegments"),
+  };
+}
+
+/** The places of pieces, one below the other, padded to a length. */
+function placesBelow(pieces: readonly Places[], length: number): Places {
+  const padded = (key: "positions" | "segments" | "lastSegments") =>
+    joinedRows(
+      pieces.flatMap((piece) =>
+        Array.from({ length: piece.batch }, (_, row) => {
+          const out = new Int32Array(length).fill(key === "positions" ? 0 : -1);
+          out.set(piece[key].subarray(row * piece.length, (row + 1) * piece.length));
+          return out;
+        }),
+      ),
+    );
+  return {
+    batch: pieces.reduce((sum, { batch }) => sum + batch, 0),
+    length,
+    positions: padded("positions"),
+    segments: padded("segments"),
+    lastSegments: padded("lastSegments"),
   };
 }
 

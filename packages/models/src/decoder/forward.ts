@@ -65,10 +65,15 @@ export function finalStates(
   const norm = (weights: Norm<tf.Variable> | null, x: tf.Tensor2D) =>
     weights === null ? x : normOf(description, weights, x);
 
+  const last = weights.layers.length - 1;
+  /** Of the last layer nobody reads rows that were not asked for, once attention has looked at all. */
+  const wanted = (layer: number, x: tf.Tensor2D) => (rows === null || layer < last ? x : rowsAt(x, rows));
+
+  const lookBack = (layer: Layer<tf.Variable>, index: number, x: tf.Tensor2D) =>
+    attend(index, ...queryKeyValueOf(description, layer, norm(layer.attentionNorm, x)));
   const attentionOf = (layer: Layer<tf.Variable>, index: number, x: tf.Tensor2D) =>
     tf.tidy(() => {
-      const [query, key, value] = queryKeyValueOf(description, layer, norm(layer.attentionNorm, x));
-      const attended = project(layer.output, attend(index, query, key, value));
+      const attended = project(layer.output, wanted(index, lookBack(layer, index, x)));
       return dropped(norm(layer.attentionOutputNorm, attended), `layer.${index}.attention`);
     });
   const mlpPart = (layer: Layer<tf.Variable>, index: number, x: tf.Tensor2D) =>
@@ -83,16 +88,22 @@ export function finalStates(
     observe?.(hidden);
     const before = hidden;
     hidden = tf.tidy(() => {
-      const attended = sum(before, attentionOf(layer, index, before));
-      const read = description.block.residual === "parallel" ? before : attended;
+      if (index === last && rows?.size === 0) {
+        // What attention keeps of the tokens is all that is wanted.
+        lookBack(layer, index, before);
+        return tf.zeros<tf.Rank.R2>([0, description.hiddenSize]);
+      }
+      const residual = wanted(index, before);
+      const attended = sum(residual, attentionOf(layer, index, before));
+      const read = description.block.residual === "parallel" ? residual : attended;
       return sum(attended, mlpPart(layer, index, read));
     });
     if (!isDifferentiated()) before.dispose();
   });
-  observe?.(norm(weights.finalNorm, hidden));
-  if (rows?.size === 0) return tf.zeros([0, description.hiddenSize]);
-  // The head comes last and costs most: rows that nobody asked for are left out before it.
-  return norm(weights.finalNorm, rows === null ? hidden : rowsAt(hidden, rows));
+  if (rows?.size === 0) return hidden;
+  const states = norm(weights.finalNorm, hidden);
+  observe?.(states);
+  return states;
 }
 
 /** Every linear map but a tied head goes through here. */

@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { namedStream } from "@periodic-eval/core";
-import type { KeyValues, TokenBlock } from "@periodic-eval/core/tfjs";
+import { everySegment, trunk, type KeyValues, type TokenBlock } from "@periodic-eval/core/tfjs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create.ts";
@@ -41,10 +41,11 @@ describe.each(testedEngines.filter((name) => name !== "cpu"))("incremental readi
       [draw(3), draw(1), draw(4)],
       [draw(5), draw(2)],
     ];
+    const twigs = [draw(2), draw(1)];
     const before = tf.memory().numTensors;
     const { extend, logitsOf } = model.incremental;
     const shared = extend(rowsOf([prefix], 0), { rows: [], keep: true });
-    const { block, whole } = packed(prefix, trunks, branches);
+    const { block, whole } = packed(prefix, trunks, branches, twigs);
     const rows = block.ids.reduce<number[]>(
       (all, _, at) => (block.segments[at]! >= 0 ? [...all, at] : all),
       [],
@@ -125,9 +126,11 @@ function packed(
   prefix: Int32Array,
   trunks: readonly Int32Array[],
   branches: readonly (readonly Int32Array[])[],
+  twigs: readonly Int32Array[],
 ) {
+  const onBranch = twigs.reduce((sum, twig) => sum + twig.length, 0);
   const lengths = trunks.map((trunk, row) =>
-    branches[row]!.reduce((sum, own) => sum + own.length, trunk.length),
+    branches[row]!.reduce((sum, own) => sum + own.length + onBranch, trunk.length),
   );
   const length = Math.max(...lengths);
   const block = {
@@ -136,22 +139,32 @@ function packed(
     ids: new Int32Array(trunks.length * length),
     positions: new Int32Array(trunks.length * length),
     segments: new Int32Array(trunks.length * length).fill(-1),
+    lastSegments: new Int32Array(trunks.length * length).fill(-1),
   };
   const whole: (readonly [Int32Array, number])[] = [];
   trunks.forEach((trunk, row) => {
     let at = row * length;
-    const put = (ids: Int32Array, start: number, segment: number) => {
+    const put = (ids: Int32Array, start: number, segment: number, lastSegment: number) => {
       ids.forEach((id, index) => {
         block.ids[at] = id;
         block.positions[at] = start + index;
-        block.segments[at++] = segment;
+        block.segments[at] = segment;
+        block.lastSegments[at++] = lastSegment;
       });
     };
-    put(trunk, prefix.length, 0);
+    put(trunk, prefix.length, 0, everySegment);
     whole.push([Int32Array.of(...prefix, ...trunk), prefix.length]);
-    branches[row]!.forEach((own, index) => {
-      put(own, prefix.length + trunk.length, index + 1);
-      whole.push([Int32Array.of(...prefix, ...trunk, ...own), prefix.length + trunk.length]);
+    let segment = 0;
+    branches[row]!.forEach((own) => {
+      const branch = ++segment;
+      const before = [...prefix, ...trunk];
+      put(own, before.length, branch, branch + twigs.length);
+      whole.push([Int32Array.of(...before, ...own), before.length]);
+      for (const twig of twigs) {
+        segment += 1;
+        put(twig, before.length + own.length, segment, segment);
+        whole.push([Int32Array.of(...before, ...own, ...twig), before.length + own.length]);
+      }
     });
   });
   return { block, whole };
@@ -164,7 +177,7 @@ function rowsOf(rows: readonly Int32Array[], start: number): TokenBlock {
     length,
     ids: Int32Array.from(rows.flatMap((ids) => [...ids])),
     positions: Int32Array.from({ length: batch * length }, (_, cell) => start + (cell % length)),
-    segments: new Int32Array(batch * length),
+    ...trunk(batch * length),
   };
 }
 

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import type { KeyValues } from "@periodic-eval/core/tfjs";
+import { trunk, type KeyValues } from "@periodic-eval/core/tfjs";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 
 /** Logits [T·V] of a sequence read through the cache: three tokens at once, then one after another. For tests. */
@@ -12,7 +12,7 @@ export function readByToken({ incremental }: CheckpointLM, ids: readonly number[
       length: places.length,
       ids: Int32Array.from(ids.slice(from, to)),
       positions: Int32Array.from(places),
-      segments: new Int32Array(places.length),
+      ...trunk(places.length),
     };
     const rows = places.map((_, i) => i);
     const { states, keyValues } = incremental.extend(block, { rows, into, keep: into === null });
