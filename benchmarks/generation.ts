@@ -23,7 +23,7 @@ const { values } = parseArgs({
 });
 // Read by TensorFlow when it starts.
 process.env["TF_NUM_INTRAOP_THREADS"] ??= values.threads;
-process.env["TF_NUM_INTEROP_THREADS"] ??= "1";
+process.env["TF_NUM_INTEROP_THREADS"] ??= values.threads;
 const [newTokens, repeats] = [Number(values.tokens), Number(values.repeats)];
 
 await useBackend({ backend: values.backend });

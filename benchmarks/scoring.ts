@@ -29,7 +29,7 @@ const { values } = parseArgs({
 });
 // Read by TensorFlow when it starts.
 process.env["TF_NUM_INTRAOP_THREADS"] ??= values.threads;
-process.env["TF_NUM_INTEROP_THREADS"] ??= "1";
+process.env["TF_NUM_INTEROP_THREADS"] ??= values.threads;
 const [count, repeats] = [Number(values.count), Number(values.repeats)];
 const wasmShare = 10;
 

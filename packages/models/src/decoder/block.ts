@@ -40,7 +40,7 @@ export interface BlockRotary<X> {
   readonly swap: X;
 }
 
-/** float32 [b·G, P, D] each; b is B, or 1 for what all rows share. */
+/** float32 [b·G, D, P] and [b·G, P, D]; b is B, or 1 for what all rows share. */
 export interface KeysAndValues<X> {
   readonly keys: X;
   readonly values: X;
@@ -111,8 +111,8 @@ export function blockSpecs(
   const floats = (...shape: number[]): TensorSpec => ({ type: "float32", shape });
   const ofLayers = (layers: readonly unknown[], rows: number, tokens: number) =>
     layers.map(() => {
-      const spec = floats(rows * keyValueHeads, tokens, headDim);
-      return { keys: spec, values: spec };
+      const cells = rows * keyValueHeads;
+      return { keys: floats(cells, headDim, tokens), values: floats(cells, tokens, headDim) };
     });
   const angles = floats(batch * length, headDim);
   return {

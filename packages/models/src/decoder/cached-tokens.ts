@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { KeyValues, TokenBlock } from "@periodic-eval/core/tfjs";
 
-/** Keys and values of one layer, float32 [B·G, P, D] each. */
+/** Keys and values of one layer, float32 [B·G, D, P] and [B·G, P, D]. */
 // A type, which `tf.tidy` takes for a container; an interface it does not.
 export type LayerCache = {
   readonly keys: tf.Tensor3D;
@@ -51,14 +51,10 @@ export class CachedTokens implements KeyValues {
       joinedRows(rows.map((row) => from.subarray(row * length, (row + 1) * length)));
     const ofRows = (x: tf.Tensor3D): tf.Tensor3D =>
       tf.tidy(() => {
-        const [cells, tokens, width] = x.shape;
-        const perRow = tf.reshape(x, [batch, (cells / batch) * tokens * width]);
+        const [cells, ...cell] = x.shape;
+        const perRow = tf.reshape(x, [batch, x.size / batch]);
         const indices = tf.tensor1d([...rows], "int32");
-        return tf.reshape<tf.Rank.R3>(tf.gather(perRow, indices), [
-          (cells / batch) * rows.length,
-          tokens,
-          width,
-        ]);
+        return tf.reshape<tf.Rank.R3>(tf.gather(perRow, indices), [(cells / batch) * rows.length, ...cell]);
       });
     return new CachedTokens(
       {
@@ -77,7 +73,7 @@ export class CachedTokens implements KeyValues {
     return new CachedTokens(
       placesBehind(this.#places, other.#places),
       this.#layers.map(({ keys, values }, index) => ({
-        keys: tf.concat3d([keys, other.#layers[index]!.keys], 1),
+        keys: tf.concat3d([keys, other.#layers[index]!.keys], 2),
         values: tf.concat3d([values, other.#layers[index]!.values], 1),
       })),
     );
@@ -85,15 +81,13 @@ export class CachedTokens implements KeyValues {
 
   stack(below: readonly KeyValues[]): CachedTokens {
     const all = [this, ...(below as readonly CachedTokens[])];
+    const none: [number, number] = [0, 0];
     const longest = Math.max(...all.map(({ length }) => length));
     const ofAll = (key: keyof LayerCache, layer: number): tf.Tensor3D =>
       tf.tidy(() => {
         const padded = all.map(({ length, layers }) => {
-          return tf.pad3d(layers[layer]![key], [
-            [0, 0],
-            [0, longest - length],
-            [0, 0],
-          ]);
+          const behind: [number, number] = [0, longest - length];
+          return tf.pad3d(layers[layer]![key], key === "keys" ? [none, none, behind] : [none, behind, none]);
         });
         return tf.concat3d(padded, 0);
       });

@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { cachedAttention, type AttendedPiece } from "../ops/cached-attention.ts";
-import { byHead, type AttentionShape } from "../ops/heads.ts";
+import { byHead, byHeadTransposed, type AttentionShape } from "../ops/heads.ts";
 import { rotate } from "../ops/rotary.ts";
 import type { BlockPlan, BlockRotary, BlockTree } from "./block.ts";
 import type { LayerCache } from "./cached-tokens.ts";
@@ -73,7 +73,7 @@ function attention(
   return (layer, query, key, value) => {
     const place = placed[layer]!;
     const fresh = {
-      keys: byHead(place.key(key), shape, keyValueHeads),
+      keys: byHeadTransposed(place.key(key), shape, keyValueHeads),
       values: byHead(value, shape, keyValueHeads),
     };
     const before = inputs.into?.[layer];
@@ -90,7 +90,7 @@ function attention(
 
 function joined(before: LayerCache, after: LayerCache): LayerCache {
   return {
-    keys: tf.concat3d([before.keys, after.keys], 1),
+    keys: tf.concat3d([before.keys, after.keys], 2),
     values: tf.concat3d([before.values, after.values], 1),
   };
 }

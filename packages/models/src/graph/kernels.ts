@@ -57,9 +57,12 @@ export const traceKernels: Readonly<Record<string, TraceKernel>> = {
     const rows = a!.shape.at(adjX ? -1 : -2)!;
     const columns = b!.shape.at(adjY ? -2 : -1)!;
     const batch = tf.backend_util.assertAndGetBroadcastShape(a!.shape.slice(0, -2), b!.shape.slice(0, -2));
-    const parameters = { T: { type: a!.type }, adj_x: { b: adjX }, adj_y: { b: adjY } };
     const of = { type: a!.type, shape: [...batch, rows, columns] };
-    return tracer.node("BatchMatMulV2", [a!, b!], parameters, of);
+    const T = { type: a!.type };
+    // Of one row, the product of two matrices takes three quarters of the time of the batched one.
+    return a!.shape.length === 2 && b!.shape.length === 2
+      ? tracer.node("MatMul", [a!, b!], { T, transpose_a: { b: adjX }, transpose_b: { b: adjY } }, of)
+      : tracer.node("BatchMatMulV2", [a!, b!], { T, adj_x: { b: adjX }, adj_y: { b: adjY } }, of);
   },
 
   Reshape(tracer, [x], attributes) {

@@ -1,12 +1,13 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { byHead, byToken, inGroups, outOfGroups, type AttentionShape } from "./heads.ts";
-import { batchMatMul, batchMatMulTransposedB } from "./mat-mul.ts";
+import { batchMatMul } from "./mat-mul.ts";
 import { tanh } from "./soft-cap.ts";
 
 /** Keys and values that queries look at together; b is B, or 1 for what all rows share. */
 export interface AttendedPiece {
-  /** float32 [b·G, P, D]. */
+  /** float32 [b·G, D, P]: transposed, so that nothing is when each token looks at them. */
   readonly keys: tf.Tensor3D;
+  /** float32 [b·G, P, D]. */
   readonly values: tf.Tensor3D;
   /** float32 [B, T·P], added to the scores: 0 where a token may see another, very negative where not. Null: sees all. */
   readonly mask: tf.Tensor2D | null;
@@ -48,10 +49,10 @@ function lookAt(
   isJoined: boolean,
 ): Seen {
   const { batch, length, heads, keyValueHeads } = shape;
-  const tokens = keys.shape[1];
+  const tokens = keys.shape[2];
   const isShared = keys.shape[0] !== batch * keyValueHeads;
   const rows = isShared ? sharedRows(queries, shape) : queries;
-  const products = batchMatMulTransposedB(rows, keys);
+  const products = batchMatMul(rows, keys);
   const capped = softCap === null ? products : tf.mul<tf.Tensor3D>(tanh(tf.div(products, softCap)), softCap);
   // Scores of a query head lie side by side for the T tokens of its row, so one mask a row serves all heads.
   const scores =

@@ -21,6 +21,17 @@ export function byHead(
   return tf.reshape(tf.transpose(tf.reshape(x, [batch, length, heads, headDim]), [0, 2, 1, 3]), split);
 }
 
+/** [B·T, heads·D] → [B·heads, D, T]. */
+export function byHeadTransposed(
+  x: tf.Tensor2D,
+  { batch, length, headDim }: AttentionShape,
+  heads: number,
+): tf.Tensor3D {
+  const split = [batch * heads, headDim, length] as [number, number, number];
+  if (length === 1) return tf.reshape(x, split);
+  return tf.reshape(tf.transpose(tf.reshape(x, [batch, length, heads, headDim]), [0, 2, 3, 1]), split);
+}
+
 /** [B·heads, T, D] → [B·T, heads·D]. */
 export function byToken(
   x: tf.Tensor3D,
