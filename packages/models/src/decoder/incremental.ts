@@ -3,10 +3,10 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import type { Extended, ExtendOptions, Incremental, TokenBlock } from "@periodic-eval/core/tfjs";
 import { blockPlan, blockTensors, type BlockPlan } from "./block.ts";
 import { BlockGraphs } from "./block-graphs.ts";
-import { CachedTokens, placesBehind } from "./cached-tokens.ts";
+import { CachedTokens, placesBehind, type LayerCache } from "./cached-tokens.ts";
 import type { DecoderDescription } from "./description.ts";
 import { logitsOf } from "./forward.ts";
-import { readBlock, type ReadBlock } from "./read-block.ts";
+import { readBlock } from "./read-block.ts";
 import type { Decoder } from "./weights.ts";
 
 /** `Incremental`, and what it holds. */
@@ -45,7 +45,7 @@ function extend(
   const grown = into as CachedTokens | null;
   const isKept = keep || grown !== null;
   const own = grown === null ? block : placesBehind(grown.places, block);
-  let read: ReadBlock | null = null;
+  let kept: readonly LayerCache[] = [];
   const states = tf.tidy(() => {
     const inputs = blockTensors(description, plan, block, rows, pieces, grown, own);
     const sizes = {
@@ -56,12 +56,12 @@ function extend(
       past: pieces.map(({ length }) => length),
     };
     const isShared = pieces.map(({ batch }) => batch !== block.batch);
-    read =
+    const read =
       graphs.read(inputs, isShared, sizes, isKept) ??
       readBlock(description, weights, plan, inputs, sizes, isKept);
+    kept = read.kept;
     return read.states ?? tf.zeros<tf.Rank.R2>([0, description.hiddenSize]);
   });
-  const { kept } = read! as ReadBlock;
   grown?.grow(block, kept);
   return { states, keyValues: isKept && grown === null ? new CachedTokens(block, kept) : null };
 }

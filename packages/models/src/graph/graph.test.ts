@@ -93,7 +93,7 @@ describe.skipIf(!native)("a graph on tfjs-node", () => {
       );
       const [left, right] = [columns(y, 0, 2, 2), columns(y, 2, 2, 2)];
       const all = tf.concat([activate("gelu", left), activate("geluTanh", right), activate("silu", left)], 1);
-      const parts = tf.split(softCap(all as tf.Tensor2D, 3), [4, 8], 1);
+      const parts = tf.split(softCap(all, 3), [4, 8], 1);
       const soft = tf.softmax(
         tf.add<tf.Tensor2D>(activate("relu", parts[0] as tf.Tensor2D), tf.max(parts[1]!, -1, true)),
       );

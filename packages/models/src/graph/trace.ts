@@ -84,7 +84,7 @@ function tracingBackend(): TracingBackend {
       backendName: tracingName,
       kernelFunc({ inputs, attrs }) {
         const given = (Object.values(inputs) as tf.TensorInfo[]).map(({ dataId }) => backend.held(dataId));
-        const made = kernel(backend.tracer, given, (attrs ?? {}) as Readonly<Record<string, unknown>>);
+        const made = kernel(backend.tracer, given, attrs ?? {});
         return Array.isArray(made) ? made.map((value) => backend.infoOf(value)) : backend.infoOf(made);
       },
     });
