@@ -67,7 +67,10 @@ export interface TokenBlock {
 export interface ExtendOptions {
   /** Read before, in any number of pieces: each of as many rows as the block, or of one row that all of them follow. */
   readonly past?: readonly KeyValues[];
-  /** Read after these, of as many rows as the block. What the block itself holds is put behind it: it then holds both. */
+  /**
+   * Keys and values, of as many rows as the block and behind those of `past`, to which the block's are added in place;
+   * `keyValues` is then null.
+   */
   readonly into?: KeyValues | null;
   /** Indices into the flattened B·T: states are given of these alone. */
   readonly rows: readonly number[];

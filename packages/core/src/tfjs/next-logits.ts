@@ -175,9 +175,11 @@ function cached(lm: CausalLM, { extend, logitsOf }: Incremental, maxBatchTokens:
 function inOrder(pieces: readonly KeyValues[], rows: readonly number[]): KeyValues {
   const [first, ...others] = pieces as [KeyValues, ...KeyValues[]];
   const all = first.stack(others);
-  const ordered = all.select(rows);
-  all.dispose();
-  return ordered;
+  try {
+    return all.select(rows);
+  } finally {
+    all.dispose();
+  }
 }
 
 /** Each prompt once, and for every one given which it is. */

@@ -9,7 +9,7 @@ import { rotaryAngles, swapOfHalves, unseen } from "./tables.ts";
  * What a block of tokens, and what was read before it, are to the layers: tensors, or something for each of them. Of B
  * rows of T tokens, N = B·T.
  */
-export interface BlockTree<X> {
+export interface BlockInputs<X> {
   /** int32 [N]. */
   readonly ids: X;
   /** int32 [N]. */
@@ -68,7 +68,7 @@ export function blockTensors(
   past: readonly { readonly places: Places; readonly layers: readonly LayerCache[] }[],
   into: { readonly places: Places; readonly layers: readonly LayerCache[] } | null,
   own: Places,
-): BlockTree<tf.Tensor> {
+): BlockInputs<tf.Tensor> {
   return {
     ids: tf.tensor1d(block.ids, "int32"),
     positions: tf.tensor1d(block.positions, "int32"),
@@ -103,10 +103,10 @@ export interface BlockSizes {
 /** Types and shapes of a block like `like`, at other sizes. */
 export function blockSpecs(
   { attention: { keyValueHeads, headDim } }: DecoderDescription,
-  like: BlockTree<tf.Tensor>,
+  like: BlockInputs<tf.Tensor>,
   isShared: readonly boolean[],
   { batch, length, rows, own, past }: BlockSizes,
-): BlockTree<TensorSpec> {
+): BlockInputs<TensorSpec> {
   const integers = (size: number): TensorSpec => ({ type: "int32", shape: [size] });
   const floats = (...shape: number[]): TensorSpec => ({ type: "float32", shape });
   const ofLayers = (layers: readonly unknown[], rows: number, tokens: number) =>
@@ -130,7 +130,7 @@ export function blockSpecs(
 }
 
 /** The same tree with `convert` of everything in it. */
-export function mapBlock<X, Y>(tree: BlockTree<X>, convert: (leaf: X) => Y): BlockTree<Y> {
+export function mapInputs<X, Y>(tree: BlockInputs<X>, convert: (leaf: X) => Y): BlockInputs<Y> {
   const orNull = (leaf: X | null): Y | null => (leaf === null ? null : convert(leaf));
   const both = ({ keys, values }: KeysAndValues<X>) => ({ keys: convert(keys), values: convert(values) });
   return {
@@ -148,10 +148,10 @@ export function mapBlock<X, Y>(tree: BlockTree<X>, convert: (leaf: X) => Y): Blo
   };
 }
 
-/** Everything in the tree, in the order of `mapBlock`. */
-export function listBlock<X>(tree: BlockTree<X>): readonly X[] {
+/** Everything in the tree, in the order of `mapInputs`. */
+export function listInputs<X>(tree: BlockInputs<X>): readonly X[] {
   const list: X[] = [];
-  mapBlock(tree, (leaf) => list.push(leaf));
+  mapInputs(tree, (leaf) => list.push(leaf));
   return list;
 }
 

@@ -64,7 +64,7 @@ export class CachedTokens implements KeyValues {
         segments: taken(segments),
         lastSegments: taken(lastSegments),
       },
-      this.#layers.map(({ keys, values }) => ({ keys: ofRows(keys), values: ofRows(values) })),
+      this.#made(({ keys, values }) => ({ keys: ofRows(keys), values: ofRows(values) })),
     );
   }
 
@@ -72,7 +72,7 @@ export class CachedTokens implements KeyValues {
     const other = later as CachedTokens;
     return new CachedTokens(
       placesBehind(this.#places, other.#places),
-      this.#layers.map(({ keys, values }, index) => ({
+      this.#made(({ keys, values }, index) => ({
         keys: tf.concat3d([keys, other.#layers[index]!.keys], 2),
         values: tf.concat3d([values, other.#layers[index]!.values], 1),
       })),
@@ -96,8 +96,20 @@ export class CachedTokens implements KeyValues {
         all.map(({ places }) => places),
         longest,
       ),
-      this.#layers.map((_, layer) => ({ keys: ofAll("keys", layer), values: ofAll("values", layer) })),
+      this.#made((_, layer) => ({ keys: ofAll("keys", layer), values: ofAll("values", layer) })),
     );
+  }
+
+  /** Something for each layer; where memory gives out on the way, nothing is left of it. */
+  #made(make: (layer: LayerCache, index: number) => LayerCache): readonly LayerCache[] {
+    const made: LayerCache[] = [];
+    try {
+      this.#layers.forEach((layer, index) => made.push(tf.tidy(() => make(layer, index))));
+    } catch (error) {
+      tf.dispose(made);
+      throw error;
+    }
+    return made;
   }
 
   dispose(): void {

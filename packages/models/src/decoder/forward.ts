@@ -38,7 +38,7 @@ export interface ForwardOptions {
   readonly observe?: (hidden: tf.Tensor2D) => void;
 }
 
-type Weights = Decoder<tf.Variable>;
+type Weights = Decoder<tf.Tensor>;
 
 /**
  * N tokens → logits float32 [M, V] of the rows asked for. Differentiable in the weights as far as `attend` is. The caller
@@ -62,21 +62,21 @@ export function finalStates(
 ): tf.Tensor2D {
   const dropped = (x: tf.Tensor2D, place: string) =>
     dropout === null ? x : applyDropout(x, dropout.rate, dropout.random(place));
-  const norm = (weights: Norm<tf.Variable> | null, x: tf.Tensor2D) =>
+  const norm = (weights: Norm<tf.Tensor> | null, x: tf.Tensor2D) =>
     weights === null ? x : normOf(description, weights, x);
 
   const last = weights.layers.length - 1;
   /** Of the last layer nobody reads rows that were not asked for, once attention has looked at all. */
   const wanted = (layer: number, x: tf.Tensor2D) => (rows === null || layer < last ? x : rowsAt(x, rows));
 
-  const lookBack = (layer: Layer<tf.Variable>, index: number, x: tf.Tensor2D) =>
+  const lookBack = (layer: Layer<tf.Tensor>, index: number, x: tf.Tensor2D) =>
     attend(index, ...queryKeyValueOf(description, layer, norm(layer.attentionNorm, x)));
-  const attentionOf = (layer: Layer<tf.Variable>, index: number, x: tf.Tensor2D) =>
+  const attentionOf = (layer: Layer<tf.Tensor>, index: number, x: tf.Tensor2D) =>
     tf.tidy(() => {
       const attended = project(layer.output, wanted(index, lookBack(layer, index, x)));
       return dropped(norm(layer.attentionOutputNorm, attended), `layer.${index}.attention`);
     });
-  const mlpPart = (layer: Layer<tf.Variable>, index: number, x: tf.Tensor2D) =>
+  const mlpPart = (layer: Layer<tf.Tensor>, index: number, x: tf.Tensor2D) =>
     tf.tidy(() => {
       const mlp = mlpOf(description, layer, norm(layer.mlpNorm, x));
       return dropped(norm(layer.mlpOutputNorm, mlp), `layer.${index}.mlp`);
@@ -107,15 +107,11 @@ export function finalStates(
 }
 
 /** Every linear map but a tied head goes through here. */
-function project({ weight, bias, adapter }: Linear<tf.Variable>, x: tf.Tensor2D): tf.Tensor2D {
+function project({ weight, bias, adapter }: Linear<tf.Tensor>, x: tf.Tensor2D): tf.Tensor2D {
   return adapted(linear(x, weight as tf.Tensor2D, bias as tf.Tensor1D | null), x, adapter);
 }
 
-function adapted(
-  output: tf.Tensor2D,
-  x: tf.Tensor2D,
-  adapter: Adapter<tf.Variable> | undefined,
-): tf.Tensor2D {
+function adapted(output: tf.Tensor2D, x: tf.Tensor2D, adapter: Adapter<tf.Tensor> | undefined): tf.Tensor2D {
   if (adapter === undefined) return output;
   const { a, b, bias, scale, dropout } = adapter;
   const read = dropout === null ? x : applyDropout(x, dropout.rate, dropout.draw);
@@ -140,7 +136,7 @@ function embeddingOf(
 
 function queryKeyValueOf(
   description: DecoderDescription,
-  { queryKeyValue, queryNorm, keyNorm }: Layer<tf.Variable>,
+  { queryKeyValue, queryNorm, keyNorm }: Layer<tf.Tensor>,
   x: tf.Tensor2D,
 ): readonly [query: tf.Tensor2D, key: tf.Tensor2D, value: tf.Tensor2D] {
   const [query, key, value] = separated(
@@ -176,7 +172,7 @@ function separated(
 
 function mlpOf(
   { mlp: { kind, activation, size } }: DecoderDescription,
-  { up, down }: Layer<tf.Variable>,
+  { up, down }: Layer<tf.Tensor>,
   x: tf.Tensor2D,
 ): tf.Tensor2D {
   const [first, second] = up.map((map) => project(map, x)) as [tf.Tensor2D, tf.Tensor2D];
@@ -192,7 +188,7 @@ function mlpOf(
 
 function normOf(
   { norm }: DecoderDescription,
-  { weight, bias }: Norm<tf.Variable>,
+  { weight, bias }: Norm<tf.Tensor>,
   x: tf.Tensor2D,
 ): tf.Tensor2D {
   return norm.kind === "rms"

@@ -1,12 +1,12 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { Extended, ExtendOptions, Incremental, TokenBlock } from "@periodic-eval/core/tfjs";
-import { blockPlan, blockTensors, type BlockPlan } from "./block.ts";
+import { blockPlan, blockTensors } from "./block.ts";
 import { BlockGraphs } from "./block-graphs.ts";
 import { CachedTokens, placesBehind, type LayerCache } from "./cached-tokens.ts";
 import type { DecoderDescription } from "./description.ts";
 import { logitsOf } from "./forward.ts";
-import { readBlock } from "./read-block.ts";
+import { readBlock, type BlockReader } from "./read-block.ts";
 import type { Decoder } from "./weights.ts";
 
 /** `Incremental`, and what it holds. */
@@ -15,31 +15,27 @@ export interface LiveIncremental extends Incremental {
 }
 
 /** Reading tokens whose places are told one by one; without gradients. */
-export function incremental(description: DecoderDescription, weights: Decoder<tf.Variable>): LiveIncremental {
+export function incremental(description: DecoderDescription, weights: Decoder<tf.Tensor>): LiveIncremental {
   const beyond = description.layers.map(({ rotary }) => rotary?.long?.beyond ?? Infinity);
   const plan = blockPlan(description);
-  const graphs = new BlockGraphs(description, weights, plan);
+  const reader = { description, weights, plan };
+  const graphs = new BlockGraphs(reader);
   return {
     // What rotates otherwise in long sequences is not what was kept of a short one.
     reach: Math.min(description.contextLength, ...beyond),
-    extend: (block, options) => extend({ description, weights, plan, graphs }, block, options),
+    extend: (block, options) => extend(reader, graphs, block, options),
     logitsOf: (states) => tf.tidy(() => logitsOf(description, weights, states)),
     dispose: () => graphs.dispose(),
   };
 }
 
-interface Reader {
-  readonly description: DecoderDescription;
-  readonly weights: Decoder<tf.Variable>;
-  readonly plan: BlockPlan;
-  readonly graphs: BlockGraphs;
-}
-
 function extend(
-  { description, weights, plan, graphs }: Reader,
+  reader: BlockReader,
+  graphs: BlockGraphs,
   block: TokenBlock,
   { past = [], into = null, rows, keep = false }: ExtendOptions,
 ): Extended {
+  const { description, plan } = reader;
   checkPositions(block, description);
   const pieces = past as readonly CachedTokens[];
   const grown = into as CachedTokens | null;
@@ -56,9 +52,7 @@ function extend(
       past: pieces.map(({ length }) => length),
     };
     const isShared = pieces.map(({ batch }) => batch !== block.batch);
-    const read =
-      graphs.read(inputs, isShared, sizes, isKept) ??
-      readBlock(description, weights, plan, inputs, sizes, isKept);
+    const read = graphs.read(inputs, isShared, sizes, isKept) ?? readBlock(reader, inputs, sizes, isKept);
     kept = read.kept;
     return read.states ?? tf.zeros<tf.Rank.R2>([0, description.hiddenSize]);
   });

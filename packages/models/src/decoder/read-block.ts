@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { cachedAttention, type AttendedPiece } from "../ops/cached-attention.ts";
 import { byHead, byHeadTransposed, type AttentionShape } from "../ops/heads.ts";
 import { rotate } from "../ops/rotary.ts";
-import type { BlockPlan, BlockRotary, BlockTree } from "./block.ts";
+import type { BlockPlan, BlockRotary, BlockInputs } from "./block.ts";
 import type { LayerCache } from "./cached-tokens.ts";
 import type { DecoderDescription, RotaryDescription } from "./description.ts";
 import { finalStates, type Attend } from "./forward.ts";
@@ -17,12 +17,17 @@ export interface ReadBlock {
   readonly kept: readonly LayerCache[];
 }
 
+/** What reads blocks. */
+export interface BlockReader {
+  readonly description: DecoderDescription;
+  readonly weights: Decoder<tf.Tensor>;
+  readonly plan: BlockPlan;
+}
+
 /** A block through all layers, as a function of tensors alone. What else it makes belongs to the surrounding `tf.tidy`. */
 export function readBlock(
-  description: DecoderDescription,
-  weights: Decoder<tf.Variable>,
-  plan: BlockPlan,
-  inputs: BlockTree<tf.Tensor>,
+  { description, weights, plan }: BlockReader,
+  inputs: BlockInputs<tf.Tensor>,
   { batch, length }: { readonly batch: number; readonly length: number },
   isKept: boolean,
 ): ReadBlock {
@@ -50,7 +55,7 @@ export function readBlock(
 function attention(
   description: DecoderDescription,
   plan: BlockPlan,
-  inputs: BlockTree<tf.Tensor>,
+  inputs: BlockInputs<tf.Tensor>,
   shape: AttentionShape,
   kept: LayerCache[] | null,
 ): Attend {

@@ -31,14 +31,14 @@ export function graphBackend(): GraphBackend | null {
 /** A graph that TensorFlow runs in one call. */
 export class GraphFunction {
   readonly #backend: GraphBackend;
-  readonly #trace: Trace;
+  readonly #shapes: Trace["shapes"];
   readonly #session: number;
   readonly #inputs: readonly { readonly name: string }[];
   readonly #outputs: readonly string[];
 
   constructor(backend: GraphBackend, trace: Trace) {
     this.#backend = backend;
-    this.#trace = trace;
+    this.#shapes = trace.shapes;
     const folder = mkdtempSync(join(tmpdir(), "periodic-eval-graph-"));
     try {
       writeFileSync(join(folder, "saved_model.pb"), savedModel(trace.nodes));
@@ -46,24 +46,22 @@ export class GraphFunction {
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
-    const { inputs, variables, shapes, outputs } = trace;
-    const names = [...inputs, ...[...variables, ...shapes].map(({ name }) => name)];
+    const { inputs, shapes, outputs } = trace;
+    const names = [...inputs, ...shapes.map(({ name }) => name)];
     this.#inputs = names.map((name) => ({ name: `${name}:0` }));
     this.#outputs = outputs.map((name) => (name.includes(":") ? name : `${name}:0`));
   }
 
-  /** The variables count as they are now. The outputs belong to the surrounding `tf.tidy`, or the caller. */
+  /** The outputs belong to the surrounding `tf.tidy`, or the caller. */
   run(inputs: readonly tf.Tensor[], sizes: Sizes): tf.Tensor[] {
-    const { variables, shapes } = this.#trace;
-    const given = shapes.map(({ dimensions }) =>
+    const given = this.#shapes.map(({ dimensions }) =>
       tf.tensor1d(
         dimensions.map((dimension) => valueOf(dimension, sizes)),
         "int32",
       ),
     );
     try {
-      const all = [...inputs, ...variables.map(({ variable }) => variable), ...given];
-      return this.#backend.runSavedModel(this.#session, all, this.#inputs, this.#outputs);
+      return this.#backend.runSavedModel(this.#session, [...inputs, ...given], this.#inputs, this.#outputs);
     } finally {
       tf.dispose(given);
     }

@@ -1,5 +1,5 @@
 /** The element types of a graph's tensors. */
-export type GraphType = "float32" | "int32" | "bool";
+export type GraphType = "float32" | "int32";
 
 /** A parameter of an operation, as TensorFlow's protocol buffers name its kinds. */
 export type Attribute =
@@ -12,7 +12,7 @@ export type Attribute =
 export interface ConstantTensor {
   readonly type: GraphType;
   readonly shape: readonly number[];
-  readonly values: Float32Array | Int32Array | Uint8Array;
+  readonly values: Float32Array | Int32Array;
 }
 
 /** One operation of a TensorFlow graph. */

@@ -15,8 +15,6 @@ export interface Trace {
   readonly nodes: readonly GraphNode[];
   /** Names of the nodes that stand for the function's arguments, in order. */
   readonly inputs: readonly string[];
-  /** Those that stand for the variables that it reads. */
-  readonly variables: readonly { readonly name: string; readonly variable: tf.Variable }[];
   readonly shapes: readonly ShapeInput[];
   readonly outputs: readonly string[];
 }
@@ -26,26 +24,17 @@ export interface Trace {
  * tensors have shapes and no numbers, and its JavaScript sees `sizes` for the open dimensions. These must be so that a
  * dimension tells which of them it is a product of: large primes.
  *
- * @throws Error where it calls a kernel that is not known here, or reads a tensor that is neither argument nor variable
+ * @throws Error where it calls a kernel that is not known here, or reads a tensor that is no argument
  */
 export function trace(
   run: (inputs: readonly tf.Tensor[]) => readonly tf.Tensor[],
   inputs: readonly TensorSpec[],
-  variables: readonly tf.Variable[],
   sizes: Sizes,
 ): Trace {
   const before = tf.getBackend();
   const tracing = tracingBackend();
   const tracer = new Tracer(sizes);
-  const read = new Map<tf.Variable, string>();
-  const byData = new Map(variables.map((variable) => [variable.dataId, variable]));
-  tracing.begin(tracer, (dataId) => {
-    const variable = byData.get(dataId);
-    if (variable === undefined) return undefined;
-    const value = tracer.input(variable.dtype as GraphType, variable.shape);
-    read.set(variable, value.name);
-    return value;
-  });
+  tracing.begin(tracer);
   try {
     void tf.setBackend(tracingName);
     const values = inputs.map(({ type, shape }) => tracer.input(type, shape));
@@ -59,7 +48,6 @@ export function trace(
     return {
       nodes: tracer.nodes,
       inputs: values.map(({ name }) => name),
-      variables: [...read].map(([variable, name]) => ({ variable, name })),
       shapes: tracer.shapeInputs,
       outputs,
     };
@@ -97,11 +85,9 @@ function tracingBackend(): TracingBackend {
 class TracingBackend extends tf.KernelBackend {
   #tracer: Tracer | null = null;
   #values = new Map<tf.DataId, Value>();
-  #foreign: (dataId: tf.DataId) => Value | undefined = () => undefined;
 
-  begin(tracer: Tracer, foreign: (dataId: tf.DataId) => Value | undefined): void {
+  begin(tracer: Tracer): void {
     this.#tracer = tracer;
-    this.#foreign = foreign;
   }
 
   /** Forgets what was traced. */
@@ -115,12 +101,8 @@ class TracingBackend extends tf.KernelBackend {
   }
 
   held(dataId: tf.DataId): Value {
-    let value = this.#values.get(dataId);
-    if (value === undefined) {
-      value = this.#foreign(dataId);
-      if (value === undefined) throw new Error("a traced function reads a tensor that it is not given");
-      this.#values.set(dataId, value);
-    }
+    const value = this.#values.get(dataId);
+    if (value === undefined) throw new Error("a traced function reads a tensor that it is not given");
     return value;
   }
 
@@ -135,12 +117,13 @@ class TracingBackend extends tf.KernelBackend {
   }
 
   override write(values: tf.BackendValues, shape: number[], dtype: tf.DataType): tf.DataId {
-    const type = dtype as GraphType;
+    if (dtype !== "float32" && dtype !== "int32")
+      throw new Error(`a traced function makes a tensor of ${dtype}`);
     const numbers = values as ArrayLike<number>;
     const constant = this.tracer.constant({
-      type,
+      type: dtype,
       shape,
-      values: type === "float32" ? Float32Array.from(numbers) : Int32Array.from(numbers),
+      values: dtype === "float32" ? Float32Array.from(numbers) : Int32Array.from(numbers),
     });
     return this.infoOf(constant).dataId;
   }

@@ -6,8 +6,6 @@ export interface Value {
   readonly name: string;
   readonly type: GraphType;
   readonly shape: readonly number[];
-  /** The numbers of a constant. */
-  readonly constant?: ConstantTensor["values"];
 }
 
 /** A shape that depends on the open sizes, and the input that it is given by. */
@@ -38,9 +36,8 @@ export class Tracer {
     const key = `${tensor.type} ${tensor.shape.join()} ${tensor.values.join()}`;
     let value = this.#constants.get(key);
     if (value === undefined) {
-      const { type, shape, values } = tensor;
-      const made = this.node("Const", [], { dtype: { type }, value: { tensor } }, { type, shape });
-      value = { ...made, constant: values };
+      const { type, shape } = tensor;
+      value = this.node("Const", [], { dtype: { type }, value: { tensor } }, { type, shape });
       this.#constants.set(key, value);
     }
     return value;

@@ -14,7 +14,7 @@ export function matMulTransposedB(a: tf.Tensor2D, b: tf.Tensor2D): tf.Tensor2D {
   if (isWasm()) return tf.matMul(a, transposed(b));
   // Native's product of few rows with a large transposed matrix takes up to ten times as long as the other way round.
   const [rows] = a.shape;
-  if (rows > 1 && rows <= 16 && b.shape[0] >= 16 * rows) {
+  if (tf.getBackend() === "tensorflow" && rows > 1 && rows <= 16 && b.shape[0] >= 16 * rows) {
     return tf.tidy(() => tf.transpose(tf.matMul(b, a, false, true)));
   }
   return tf.matMul(a, b, false, true);

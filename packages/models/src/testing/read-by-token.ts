@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { trunk, type KeyValues } from "@periodic-eval/core/tfjs";
+import { blockOf, type KeyValues } from "@periodic-eval/core/tfjs";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 
 /** Logits [T·V] of a sequence read through the cache: three tokens at once, then one after another. For tests. */
@@ -7,13 +7,7 @@ export function readByToken({ incremental }: CheckpointLM, ids: readonly number[
   const pieces: Float32Array[] = [];
   const read = (from: number, to: number, into: KeyValues | null): KeyValues | null => {
     const places = Array.from({ length: to - from }, (_, i) => from + i);
-    const block = {
-      batch: 1,
-      length: places.length,
-      ids: Int32Array.from(ids.slice(from, to)),
-      positions: Int32Array.from(places),
-      ...trunk(places.length),
-    };
+    const block = blockOf([ids.slice(from, to)], from);
     const rows = places.map((_, i) => i);
     const { states, keyValues } = incremental.extend(block, { rows, into, keep: into === null });
     const logits = incremental.logitsOf(states);
