@@ -13,7 +13,10 @@ import { selfCheck } from "./self-check.ts";
 export interface InMemoryOptions {
   /** Names the model in snapshots; default its own name, else `in-memory`. */
   readonly name?: string;
-  /** Tokens of one forward pass, padding included; default 1,024. */
+  /**
+   * Tokens of one forward pass, padding included; default 1,024. Generation keeps keys and values of up to 8,192 tokens, or
+   * this many where it is more.
+   */
   readonly maxBatchTokens?: number;
   /**
    * `"packed"` (the default, where the model reads incrementally): what questions and choices share is read once.

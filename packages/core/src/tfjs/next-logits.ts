@@ -116,7 +116,7 @@ function cached(lm: CausalLM, { extend, logitsOf }: Incremental, maxBatchTokens:
       const rowOf = of.map((prompt) => at.get(prompt)!);
       if (prompts.length === rows.length && pieces.length === 1) own = pieces.pop()!;
       else if (prompts.length === 1) common = [...common, pieces.pop()!];
-      else own = inOrder(pieces, rowOf);
+      else own = inOrder(pieces.splice(0), rowOf);
       return tf.tidy(() => tf.gather(tf.concat(logits), tf.tensor1d(rowOf, "int32")));
     } finally {
       tf.dispose(logits);
@@ -171,10 +171,15 @@ function cached(lm: CausalLM, { extend, logitsOf }: Incremental, maxBatchTokens:
   };
 }
 
-/** These rows of pieces that stand below one another. */
+/** These rows of pieces that stand below one another. Disposes the pieces, so that they are not held three times. */
 function inOrder(pieces: readonly KeyValues[], rows: readonly number[]): KeyValues {
   const [first, ...others] = pieces as [KeyValues, ...KeyValues[]];
-  const all = first.stack(others);
+  let all: KeyValues;
+  try {
+    all = first.stack(others);
+  } finally {
+    for (const piece of pieces) piece.dispose();
+  }
   try {
     return all.select(rows);
   } finally {
