@@ -278,7 +278,7 @@ describe("withLora", () => {
       fan_in_fan_out: false,
     });
     expect(lora.name).toBe("base");
-    expect(lora.adapter).toBe("new, rank 8, alpha 16");
+    expect(lora.adapter).toBe("rank 8, alpha 16");
     lora.dispose();
     loaded.dispose();
   });
