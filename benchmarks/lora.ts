@@ -4,8 +4,8 @@
  *   npm run bench lora [-- --backend wasm --layers 6 --hidden 256 --rank 8 --steps 8]
  *
  * A Llama of vocabulary 4096, tied, on 8 sequences of 128 tokens, the loss on every position; both sides by turns on
- * one model. Prints medians and ranges, the tensors held when the forward pass is over and the optimizer's state. Where it
- * was last run: docs/decisions/2026-11-21-lora.md.
+ * one model. Prints medians and ranges, the tensors held when the forward pass is over and, computed, what gradients and
+ * AdamW's two moments take: 12 bytes for each parameter. Where it was last run: docs/decisions/2026-11-21-lora.md.
  */
 import { parseArgs } from "node:util";
 import * as tf from "@tensorflow/tfjs-core";
@@ -90,6 +90,6 @@ for (const { label, parameters, seconds, held } of sides) {
   console.log(
     `${label.padEnd(5)} ${(parameters / 1e6).toFixed(2).padStart(6)} M trained, step ${sorted[sorted.length >> 1]!.toFixed(3)} s ` +
       `(${sorted[0]!.toFixed(3)}–${sorted.at(-1)!.toFixed(3)}), held after forward ${megabytes(held)}, ` +
-      `gradients and optimizer ${megabytes(12 * parameters)}`,
+      `gradients and optimizer, computed: ${megabytes(12 * parameters)}`,
   );
 }

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
@@ -97,6 +97,26 @@ describe.each(Object.entries(tinyConfigs))("a size beyond all weights, in %s", (
     const most = /layer/.test(key) ? "20, the number of its tensors" : "32, the largest size of its tensors";
     expect(description).toThrow(`x, ${key}: got 400000000, expected at most ${most}.`);
   });
+});
+
+it("a size that only a tensor of no bytes has is beyond all weights", async () => {
+  const path = join(folder, "model.safetensors");
+  const good = await readFile(path);
+  const end = 8 + Number(good.readBigUInt64LE(0));
+  const begin = good.length - end;
+  const empty = { dtype: "F32", shape: [4_000_000_000, 0], data_offsets: [begin, begin] };
+  const header = Buffer.from(JSON.stringify({ ...JSON.parse(good.toString("utf8", 8, end)), empty }));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(header.length));
+  await writeFile(path, Buffer.concat([length, header, good.subarray(end)]));
+  try {
+    await config({ ...tinyConfig, head_dim: 4e8 });
+    const { where, expected } = await refused();
+    expect(where).toContain("config.json, head_dim");
+    expect(expected).toBe("at most 32, the largest size of its tensors");
+  } finally {
+    await writeFile(path, good);
+  }
 });
 
 describe("a config.json with a wrong value", () => {

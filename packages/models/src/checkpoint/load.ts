@@ -84,8 +84,10 @@ export async function loadCausalLM(source: string, options: LoadOptions = {}): P
 }
 
 function limitsOf({ tensors }: CheckpointTensors): SizeLimits {
-  const sizes = [...tensors.values()].flatMap(({ shape }) => shape);
-  return { size: sizes.reduce((a, b) => Math.max(a, b), 0), layers: tensors.size };
+  // A tensor of no bytes may name any size beside its 0, and costs its file nothing.
+  const filled = [...tensors.values()].filter(({ byteLength }) => byteLength > 0);
+  const sizes = filled.flatMap(({ shape }) => shape);
+  return { size: sizes.reduce((a, b) => Math.max(a, b), 0), layers: filled.length };
 }
 
 /**

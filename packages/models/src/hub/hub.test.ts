@@ -7,8 +7,6 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { loadCausalLM } from "../checkpoint/load.ts";
-import { loadLora } from "../lora/load-lora.ts";
-import { withLora } from "../lora/with-lora.ts";
 import { loadTokenizer } from "../tokenizer/load.ts";
 import type { DownloadProgress } from "./fetch-model.ts";
 import { filesOf, sha256, startHub, type HubServer } from "./hub-server.test-data.ts";
@@ -169,36 +167,6 @@ describe("a model of the hub", () => {
     } finally {
       process.chdir(before);
     }
-  });
-});
-
-describe("an adapter of the hub", () => {
-  it("is fetched without what lies beside it, and then asks for nothing", async () => {
-    const model = await loadCausalLM(world);
-    const made = withLora(model, { rank: 2 });
-    const folder = join(cache, "made");
-    await made.save(folder);
-    made.dispose();
-    const adapter = new Map([...files, ...filesOf(folder)]);
-    hub.models.set("owner/adapter", { revisions: { main: first }, commits: { [first]: adapter } });
-    const lora = await loadLora(model, "owner/adapter");
-    expect(lora.adapter).toBe(`owner/adapter of ${world}`);
-    const fetched = join(cache, "models--owner--adapter", "snapshots", first);
-    expect((await readdir(fetched)).sort()).toEqual(["adapter_config.json", "adapter_model.safetensors"]);
-    lora.dispose();
-    hub.requests.length = 0;
-    (await loadLora(model, "owner/adapter")).dispose();
-    expect(hub.requests).toEqual([]);
-    const pickled = new Map([["adapter_model.bin", Buffer.from("x")]]);
-    hub.models.set("owner/pickled", { revisions: { main: first }, commits: { [first]: pickled } });
-    const refused = await failureOf(loadLora(model, "owner/pickled"));
-    expect(refused.message).toMatch(/owner\/pickled on the hub: got only adapter_model\.bin, a pickled/);
-    // A model is no adapter, and the other way round.
-    const wrong = await failureOf(loadLora(model, "owner/world"));
-    expect(wrong.message).toMatch(
-      /owner\/world on the hub: got no weights, expected adapter_model\.safetensors/,
-    );
-    model.dispose();
   });
 });
 

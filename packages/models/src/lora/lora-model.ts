@@ -14,7 +14,10 @@ import { saveMerged } from "./save-merged.ts";
  * live on the same variables.
  */
 export interface LoraLM extends CheckpointLM {
-  /** What the adapter is called in snapshots: its folder or its name on the hub, and the model that it says it is of. */
+  /**
+   * What the adapter is called in snapshots: its folder or its name on the hub, and the model that it says it is of; of one
+   * that `withLora` made, its rank and alpha.
+   */
   readonly adapter: string;
   /** The model without the adapter, at any time, also while the adapter is trained. */
   readonly base: CheckpointLM;

@@ -60,13 +60,15 @@ describe.each(["cpu", "wasm"])("LoRA on %s", (backend) => {
   it.each(Object.entries(tinyConfigs))(
     "gradients of an adapter on %s are those of the merged weights: dA = scale·dW·Bᵀ, dB = scale·Aᵀ·dW",
     async (family, config) => {
-      const model = createCausalLM(config, { seed: "a", initStd: 0.3 });
+      // Both models drop the same: `meanLoss` seeds every place alike.
+      const dropout = 0.25;
+      const model = createCausalLM(config, { seed: "a", initStd: 0.3, dropout });
       const before = tf.memory().numTensors;
       const lora = withLora(model, { rank: 2, alpha: 3 });
       disturb(lora);
       const folder = join(root, `${backend}-${family}`);
       await lora.saveMerged(folder);
-      const merged = await loadCausalLM(folder);
+      const merged = await loadCausalLM(folder, { dropout });
       const own = tf.variableGrads(() => meanLoss(lora, ids, labels), [...lora.trainables()]);
       const whole = tf.variableGrads(() => meanLoss(merged, ids, labels), [...merged.trainables()]);
       expect(own.value.dataSync()[0]).toBeCloseTo(whole.value.dataSync()[0]!, 5);
@@ -278,7 +280,7 @@ describe("withLora", () => {
       fan_in_fan_out: false,
     });
     expect(lora.name).toBe("base");
-    expect(lora.adapter).toBe("new, rank 8, alpha 16");
+    expect(lora.adapter).toBe("rank 8, alpha 16");
     lora.dispose();
     loaded.dispose();
   });

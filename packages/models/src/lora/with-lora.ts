@@ -59,7 +59,7 @@ export function withLora(model: CheckpointLM, options: LoraOptions = {}): LoraLM
   checkNames(options, modules);
   const config = configOf(options, modules, parts);
   const plan = asOptions(() => planAdapter(parseLoraConfig(config, "withLora"), modules, "withLora", false));
-  const name = `new, rank ${String(config["r"])}, alpha ${String(config["lora_alpha"])}`;
+  const name = `rank ${String(config["r"])}, alpha ${String(config["lora_alpha"])}`;
   return createLora(model, parts, { plan, config, name, values: (tensor) => initialValues(tensor, seed) });
 }
 

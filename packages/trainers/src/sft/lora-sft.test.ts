@@ -105,7 +105,7 @@ describe("SFTTrainer with a LoRA adapter", () => {
       const { model } = snapshots.find((one) => one.id === id)!.provenance;
       return (model as Readonly<Record<string, unknown>>)["adapter"];
     };
-    expect(adapterOf("capability")).toBe("new, rank 4, alpha 16");
+    expect(adapterOf("capability")).toBe("rank 4, alpha 16");
     expect(adapterOf("with-base")).toBeNull();
     base.dispose();
   });

@@ -1,0 +1,66 @@
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { useBackend } from "../backend/use-backend.ts";
+import { loadCausalLM } from "../checkpoint/load.ts";
+import type { CheckpointLM } from "../checkpoint/model.ts";
+import { loadLora } from "../lora/load-lora.ts";
+import { withLora } from "../lora/with-lora.ts";
+import { refusalOf } from "../testing/refusal.ts";
+import { filesOf, startHub, type HubServer } from "./hub-server.test-data.ts";
+
+const world = fileURLToPath(new URL("../../../cli/assets/micro-world", import.meta.url));
+const commit = "1".repeat(40);
+
+let hub: HubServer;
+let cache = "";
+let model: CheckpointLM;
+const host = (name: string, files: ReadonlyMap<string, Buffer>) =>
+  hub.models.set(name, { revisions: { main: commit }, commits: { [commit]: files } });
+beforeEach(async () => {
+  await useBackend({ backend: "cpu" });
+  hub = await startHub();
+  cache = await mkdtemp(join(tmpdir(), "hub-"));
+  vi.stubEnv("HF_ENDPOINT", hub.url);
+  vi.stubEnv("HF_HUB_CACHE", cache);
+  for (const name of ["HF_TOKEN", "HF_HUB_OFFLINE"]) vi.stubEnv(name, "");
+  model = await loadCausalLM(world);
+});
+afterEach(async () => {
+  model.dispose();
+  vi.unstubAllEnvs();
+  await hub.close();
+  await rm(cache, { recursive: true });
+});
+
+describe("an adapter of the hub", () => {
+  it("is fetched without what lies beside it, and then asks for nothing", async () => {
+    const made = withLora(model, { rank: 2 });
+    const folder = join(cache, "made");
+    await made.save(folder);
+    made.dispose();
+    host("owner/adapter", new Map([...filesOf(world), ...filesOf(folder)]));
+    const lora = await loadLora(model, "owner/adapter");
+    expect(lora.adapter).toBe(`owner/adapter of ${world}`);
+    const fetched = join(cache, "models--owner--adapter", "snapshots", commit);
+    expect((await readdir(fetched)).sort()).toEqual(["adapter_config.json", "adapter_model.safetensors"]);
+    lora.dispose();
+    hub.requests.length = 0;
+    (await loadLora(model, "owner/adapter")).dispose();
+    expect(hub.requests).toEqual([]);
+  });
+
+  it("that is pickled is refused", async () => {
+    host("owner/pickled", new Map([["adapter_model.bin", Buffer.from("x")]]));
+    const { message } = await refusalOf(() => loadLora(model, "owner/pickled"));
+    expect(message).toMatch(/owner\/pickled on the hub: got only adapter_model\.bin, a pickled/);
+  });
+
+  it("is no model of the hub", async () => {
+    host("owner/world", filesOf(world));
+    const { message } = await refusalOf(() => loadLora(model, "owner/world"));
+    expect(message).toMatch(/owner\/world on the hub: got no weights, expected adapter_model\.safetensors/);
+  });
+});
