@@ -31,7 +31,8 @@ const valuesOf = (model: CheckpointLM) => model.weights().map(({ variable }) => 
 /** B too: a new adapter changes nothing. */
 function disturb(lora: LoraLM, deviation = 0.3): void {
   for (const [salt, variable] of lora.trainables().entries()) {
-    const drawn = tf.randomNormal(variable.shape, 0, deviation, "float32", salt);
+    // The seed 0 is none to TensorFlow.js.
+    const drawn = tf.randomNormal(variable.shape, 0, deviation, "float32", salt + 1);
     variable.assign(drawn);
     drawn.dispose();
   }
