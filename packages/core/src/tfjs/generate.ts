@@ -71,7 +71,9 @@ export async function generate(
         return { ...prompts[index]!, random: namedStream(sampling.seed), ids: [], nats: [], stopped: null };
       });
       const draw = isGreedy ? mostLikely : drawFromEach;
-      await writeBatch(lm, tokenizer, writings, { draw, signal, maxBatchTokens: limits.maxBatchTokens });
+      // Prompts differ in length: of smaller batches of them less is padding.
+      const maxBatchTokens = Math.ceil(limits.maxBatchTokens / 2);
+      await writeBatch(lm, tokenizer, writings, { draw, signal, maxBatchTokens });
       writings.forEach((writing, row) => {
         completions[indices[row]!] = completion(tokenizer, writing);
         tokens += writing.prompt.length + writing.ids.length;
