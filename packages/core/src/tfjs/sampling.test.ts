@@ -89,6 +89,7 @@ it.each([
   [{ topP: 1.1 }, /topP: got 1.1/],
   [{ topK: 0 }, /topK: got 0/],
   [{ stop: ["a", ""] }, /stop/],
+  [{ top_p: 0.5 }, /top_p/],
 ])("refuses %j", (wrong, message) => {
   expect(() => checkSampling({ ...base, ...wrong })).toThrow(message);
   expect(() => checkSampling(base)).not.toThrow();

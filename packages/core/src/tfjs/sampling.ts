@@ -1,3 +1,4 @@
+import { checkKeys } from "../check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import type { Sampling } from "../model/types.ts";
 
@@ -52,7 +53,9 @@ function restrict(weights: Float64Array, { topK, topP = 1 }: Sampling): Int32Arr
 }
 
 /** @throws PeriodicEvalError `config` naming the setting that is out of range. */
-export function checkSampling({ maxNewTokens, temperature, topP = 1, topK = 1, stop = [] }: Sampling): void {
+export function checkSampling(sampling: Sampling): void {
+  checkKeys("sampling", sampling, ["maxNewTokens", "temperature", "topP", "topK", "stop", "seed"]);
+  const { maxNewTokens, temperature, topP = 1, topK = 1, stop = [] } = sampling;
   const refuse = (name: string, got: unknown, expected: string): never => {
     throw new PeriodicEvalError({
       code: "config",

@@ -89,8 +89,8 @@ describe.skipIf(!native)("a graph on tfjs-node", () => {
     const run = (x: tf.Tensor2D, at: tf.Tensor1D, weight: tf.Tensor2D, vector: tf.Tensor1D) => {
       const y = layerNorm(
         rmsNorm(tf.matMul(x, weight) as tf.Tensor2D, vector, 1e-5, 1),
-        vector as tf.Tensor1D,
-        vector as tf.Tensor1D,
+        vector,
+        vector,
         1e-5,
       );
       const [left, right] = [columns(y, 0, 2, 2), columns(y, 2, 2, 2)];
