@@ -1,3 +1,4 @@
+import type { BatchCost } from "./batches.ts";
 import { firstScored, type ScoredSequence } from "./scored-sequence.ts";
 
 /** A run of tokens that sequences have alike, behind what more of them have alike. */
@@ -36,10 +37,7 @@ export function branchesOf(
 }
 
 /** Tokens of these branches, and how many of them are scored for one of their members. */
-export function sizeOf(
-  sequences: readonly ScoredSequence[],
-  branches: readonly Branch[],
-): { readonly tokens: number; readonly scoredRows: number } {
+export function sizeOf(sequences: readonly ScoredSequence[], branches: readonly Branch[]): BatchCost {
   let [tokens, scoredRows] = [0, 0];
   for (const { members, from, to, branches: further } of branches) {
     const first = Math.min(...members.map((index) => firstScored(sequences[index]!)));

@@ -21,8 +21,8 @@ describe("packByPrefix", () => {
     expect(packByPrefix(sequences, 100)).toMatchObject({
       prefix: 20,
       packs: [
-        { members: [0, 1, 2], shared: 32, tokens: 12 + 3 * 2, scoredRows: 1 + 3 * 2 },
-        { members: [3, 4, 5], shared: 32, tokens: 12 + 3 * 2, scoredRows: 1 + 3 * 2 },
+        { trunk: { members: [0, 1, 2], from: 20, to: 32 }, tokens: 12 + 3 * 2, scoredRows: 1 + 3 * 2 },
+        { trunk: { members: [3, 4, 5], from: 20, to: 32 }, tokens: 12 + 3 * 2, scoredRows: 1 + 3 * 2 },
       ],
     });
   });
@@ -32,7 +32,7 @@ describe("packByPrefix", () => {
       [1, 2, 3, 4, 5, 6, 7, 8],
       [1, 20, 30, 40, 50, 60, 70, 80],
     ].map((ids) => sequence(ids));
-    expect(packByPrefix(sequences, 100).packs.map(({ members }) => members)).toEqual([[0], [1]]);
+    expect(packByPrefix(sequences, 100).packs.map(({ trunk }) => trunk.members)).toEqual([[0], [1]]);
   });
 
   it("reads once what some of the choices have alike", () => {
@@ -45,30 +45,33 @@ describe("packByPrefix", () => {
     const end = { branches: [] };
     // 1 (2 (3 | 4 5) | 6) | 7, each scored, and the last token of the context.
     expect(pack).toEqual({
-      members: [0, 1, 2, 3],
-      shared: 12,
       tokens: 12 + 7,
       scoredRows: 1 + 7,
-      branches: [
-        {
-          members: [0, 1, 2],
-          from: 12,
-          to: 13,
-          branches: [
-            {
-              members: [0, 1],
-              from: 13,
-              to: 14,
-              branches: [
-                { members: [0], from: 14, to: 15, ...end },
-                { members: [1], from: 14, to: 16, ...end },
-              ],
-            },
-            { members: [2], from: 13, to: 14, ...end },
-          ],
-        },
-        { members: [3], from: 12, to: 13, ...end },
-      ],
+      trunk: {
+        members: [0, 1, 2, 3],
+        from: 0,
+        to: 12,
+        branches: [
+          {
+            members: [0, 1, 2],
+            from: 12,
+            to: 13,
+            branches: [
+              {
+                members: [0, 1],
+                from: 13,
+                to: 14,
+                branches: [
+                  { members: [0], from: 14, to: 15, ...end },
+                  { members: [1], from: 14, to: 16, ...end },
+                ],
+              },
+              { members: [2], from: 13, to: 14, ...end },
+            ],
+          },
+          { members: [3], from: 12, to: 13, ...end },
+        ],
+      },
     });
   });
 
@@ -76,7 +79,7 @@ describe("packByPrefix", () => {
     const sequences = [question(0, 4), question(0, 6), question(0, 6)].map((ids) => sequence(ids));
     expect(packByPrefix(sequences, 100)).toMatchObject({
       prefix: 0,
-      packs: [{ members: [0, 1, 2], shared: 4, tokens: 4 + 2, scoredRows: 1 + 1 }],
+      packs: [{ trunk: { members: [0, 1, 2], from: 0, to: 4 }, tokens: 4 + 2, scoredRows: 1 + 1 }],
     });
   });
 
@@ -86,7 +89,7 @@ describe("packByPrefix", () => {
       [0, 1, 2, 3].map((choice) => sequence([...ids, 50 + choice, 60 + choice], 12)),
       25,
     );
-    expect(packs.map(({ members }) => members)).toEqual([
+    expect(packs.map(({ trunk }) => trunk.members)).toEqual([
       [0, 1],
       [2, 3],
     ]);
@@ -101,10 +104,12 @@ describe("packByPrefix", () => {
       fc.property(fc.array(scored, { minLength: 1 }), fc.integer({ min: 1, max: 40 }), (drawn, maxTokens) => {
         const sequences = drawn.map(({ ids, scored: count }) => sequence(ids, Math.min(count, ids.length)));
         const { prefix, packs } = packByPrefix(sequences, maxTokens);
-        expect(packs.flatMap(({ members }) => members)).toEqual(sequences.map((_, index) => index));
+        expect(packs.flatMap(({ trunk }) => trunk.members)).toEqual(sequences.map((_, index) => index));
         const read = packs.reduce((sum, { tokens: own }) => sum + own, prefix);
         expect(read).toBeLessThanOrEqual(sequences.reduce((sum, { ids }) => sum + ids.length, 0));
-        for (const { members, shared, tokens: own, scoredRows } of packs) {
+        for (const { trunk, tokens: own, scoredRows } of packs) {
+          const { members, to: shared } = trunk;
+          expect(trunk.from).toBe(prefix);
           const first = sequences[members[0]!]!.ids;
           for (const index of members) {
             const { ids, picks } = sequences[index]!;

@@ -1,17 +1,11 @@
 import { branchesOf, sharedLength, sizeOf, type Branch } from "./branches.ts";
+import type { BatchCost } from "./batches.ts";
 import { firstScored, type ScoredSequence } from "./scored-sequence.ts";
 
 /** Sequences that begin alike, read as one row: what they share once, then how they part. */
-export interface Pack {
-  /** Indices of its sequences. */
-  readonly members: readonly number[];
-  /** Tokens that all of them begin with, what the call's prefix holds included. */
-  readonly shared: number;
-  readonly branches: readonly Branch[];
-  /** Tokens of the row, without the prefix. */
-  readonly tokens: number;
-  /** Rows of logits: a position that members share is one. */
-  readonly scoredRows: number;
+export interface Pack extends BatchCost {
+  /** What all of them begin with, without the call's prefix. */
+  readonly trunk: Branch;
 }
 
 export interface Packing {
@@ -72,14 +66,6 @@ function groupNeighbours(
 }
 
 function packOf(sequences: readonly ScoredSequence[], { members, shared }: Group, prefix: number): Pack {
-  const first = Math.min(...members.map((index) => firstScored(sequences[index]!)));
-  const branches = branchesOf(sequences, members, shared);
-  const { tokens, scoredRows } = sizeOf(sequences, branches);
-  return {
-    members,
-    shared,
-    branches,
-    tokens: shared - prefix + tokens,
-    scoredRows: Math.max(0, shared - first) + scoredRows,
-  };
+  const trunk = { members, from: prefix, to: shared, branches: branchesOf(sequences, members, shared) };
+  return { trunk, ...sizeOf(sequences, [trunk]) };
 }

@@ -44,7 +44,6 @@ export async function scorePacked(
       const layout = layOut(
         batch.map((index) => packs[index]!),
         sequences,
-        prefix,
       );
       const states = inEvaluation(
         lm,
@@ -97,7 +96,7 @@ interface Place {
   readonly rows: readonly number[];
 }
 
-function layOut(packs: readonly Pack[], sequences: readonly ScoredSequence[], prefix: number): Layout {
+function layOut(packs: readonly Pack[], sequences: readonly ScoredSequence[]): Layout {
   const [batch, length] = [packs.length, Math.max(...packs.map(({ tokens }) => tokens))];
   const block = {
     batch,
@@ -111,9 +110,9 @@ function layOut(packs: readonly Pack[], sequences: readonly ScoredSequence[], pr
   const rowOf = new Map<number, number>();
   const picks: Pick[] = [];
   const places: Place[] = [];
-  packs.forEach(({ members, shared, branches }, pack) => {
+  packs.forEach(({ trunk }, pack) => {
     /** By sequence and position: index into the flattened block. */
-    const cells = new Map(members.map((sequence) => [sequence, new Map<number, number>()]));
+    const cells = new Map(trunk.members.map((sequence) => [sequence, new Map<number, number>()]));
     let next = pack * length;
     let segment = 0;
     const put = (branch: Branch): void => {
@@ -133,8 +132,8 @@ function layOut(packs: readonly Pack[], sequences: readonly ScoredSequence[], pr
       }
       block.lastSegments.fill(own === 0 ? everySegment : segment, first, end);
     };
-    put({ members, from: prefix, to: shared, branches });
-    for (const sequence of members) {
+    put(trunk);
+    for (const sequence of trunk.members) {
       const scored = sequences[sequence]!;
       const firstPick = picks.length;
       const ownRows = scored.picks.map((tokens, index) => {

@@ -16,11 +16,13 @@ import { listWeights, mapWeights } from "./weights.ts";
  */
 export class BlockGraphs {
   readonly #reader: BlockReader;
+  readonly #weights: readonly tf.Tensor[];
   readonly #graphs = new Map<string, GraphFunction>();
   #isBroken = false;
 
   constructor(reader: BlockReader) {
     this.#reader = reader;
+    this.#weights = listWeights(reader.weights);
   }
 
   /** Null where the engine runs no graphs, or could not make one. What is given belongs to the caller. */
@@ -35,10 +37,7 @@ export class BlockGraphs {
     const kind: BlockKind = { inputs, isShared, isKept, isSingle: sizes.length === 1 };
     const graph = this.#graphOf(backend, kind);
     if (graph === null) return null;
-    const outputs = graph.run(
-      [...listInputs(inputs), ...listWeights(this.#reader.weights)],
-      openSizes(sizes),
-    );
+    const outputs = graph.run([...listInputs(inputs), ...this.#weights], openSizes(sizes));
     const states = inputs.rows === null ? null : (outputs.shift() as tf.Tensor2D);
     return { states, kept: isKept ? cachesOf(outputs) : [] };
   }

@@ -10,26 +10,25 @@ export interface AttentionShape {
 }
 
 /** [B·T, heads·D] → [B·heads, T, D]. */
-export function byHead(
-  x: tf.Tensor2D,
-  { batch, length, headDim }: AttentionShape,
-  heads: number,
-): tf.Tensor3D {
-  const split = [batch * heads, length, headDim] as [number, number, number];
-  // The same numbers in the same order.
-  if (length === 1) return tf.reshape(x, split);
-  return tf.reshape(tf.transpose(tf.reshape(x, [batch, length, heads, headDim]), [0, 2, 1, 3]), split);
-}
+export const byHead = (x: tf.Tensor2D, shape: AttentionShape, heads: number): tf.Tensor3D =>
+  headsFirst(x, shape, heads, [0, 2, 1, 3]);
 
 /** [B·T, heads·D] → [B·heads, D, T]. */
-export function byHeadTransposed(
+export const byHeadTransposed = (x: tf.Tensor2D, shape: AttentionShape, heads: number): tf.Tensor3D =>
+  headsFirst(x, shape, heads, [0, 2, 3, 1]);
+
+/** `order`: of row, token, head and dimension. */
+function headsFirst(
   x: tf.Tensor2D,
   { batch, length, headDim }: AttentionShape,
   heads: number,
+  order: readonly [0, 2, 1, 3] | readonly [0, 2, 3, 1],
 ): tf.Tensor3D {
-  const split = [batch * heads, headDim, length] as [number, number, number];
+  const ofCell = order[2] === 1 ? [length, headDim] : [headDim, length];
+  const split = [batch * heads, ...ofCell] as [number, number, number];
+  // The same numbers in the same order.
   if (length === 1) return tf.reshape(x, split);
-  return tf.reshape(tf.transpose(tf.reshape(x, [batch, length, heads, headDim]), [0, 2, 3, 1]), split);
+  return tf.reshape(tf.transpose(tf.reshape(x, [batch, length, heads, headDim]), [...order]), split);
 }
 
 /** [B·heads, T, D] → [B·T, heads·D]. */
