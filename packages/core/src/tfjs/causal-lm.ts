@@ -39,6 +39,8 @@ export interface CausalLM {
 export interface Incremental {
   /** Tokens of the longest sequence that is read this way as it is read whole. */
   readonly reach: number;
+  /** Bytes that keys and values of one token take. */
+  readonly tokenBytes: number;
   /** Reads tokens whose places are told one by one, after others that were read before. */
   extend(block: TokenBlock, options: ExtendOptions): Extended;
   /** The head: states float32 [N, H], as `extend` gives them → logits [N, V]. */

@@ -173,6 +173,19 @@ describe("ends of a completion", () => {
     lm.dispose();
   });
 
+  it("keeps no more keys and values than memory is meant for", async () => {
+    // Two sequences of 26 tokens fit into 512 MiB.
+    const wide = tinyLM({ vocabSize: 32, tokenBytes: 2 ** 29 / 60 });
+    const ten = Array.from({ length: 10 }, (_, row) => ({
+      prompt: { ids: letters.encode("the ice") },
+      sampling: sampled(String(row), { temperature: 0 }),
+    }));
+    await inMemory(wide, letters, { maxBatchTokens: 1 }).generate(ten, call);
+    const widest = Math.max(...wide.passes.map(([rows]) => rows));
+    wide.dispose();
+    expect(widest).toBe(2);
+  });
+
   it("stops at an abort between tokens", async () => {
     const lm = tinyLM({ vocabSize: 32 });
     const controller = new AbortController();

@@ -101,13 +101,15 @@ function fitted(lm: CausalLM, prompt: readonly number[], sampling: Sampling) {
 
 type Draw = (logits: tf.Tensor2D, rows: readonly Writing[]) => Promise<readonly Drawn[]>;
 
-/** Tokens whose keys and values are kept at once: a step costs little more for sixteen sequences than for one. */
-const maxCachedTokens = 8192;
+/** Of keys and values kept at once: a step costs little more for sixteen sequences than for one. */
+const maxCachedBytes = 2 ** 29;
 
 function generationBudget(lm: CausalLM, costs: readonly BatchCost[], limits: ForwardLimits): BatchBudget {
   const budget = batchBudget(lm, limits);
-  const isCached = cacheOf(lm, Math.max(...costs.map(({ tokens }) => tokens))) !== null;
-  return isCached ? { ...budget, maxTokens: Math.max(maxCachedTokens, limits.maxBatchTokens) } : budget;
+  const cache = cacheOf(lm, Math.max(...costs.map(({ tokens }) => tokens)));
+  if (cache === null) return budget;
+  const cached = Math.floor(maxCachedBytes / cache.tokenBytes);
+  return { ...budget, maxTokens: Math.max(cached, limits.maxBatchTokens) };
 }
 
 interface WriteOptions {

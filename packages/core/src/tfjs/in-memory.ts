@@ -14,8 +14,8 @@ export interface InMemoryOptions {
   /** Names the model in snapshots; default its own name, else `in-memory`. */
   readonly name?: string;
   /**
-   * Tokens of one forward pass, padding included; default 1,024. Generation keeps keys and values of up to 8,192 tokens, or
-   * this many where it is more.
+   * Tokens of one forward pass, padding included; default 1,024. Generation keeps keys and values of as many tokens as
+   * 512 MiB hold, or this many where it is more.
    */
   readonly maxBatchTokens?: number;
   /**

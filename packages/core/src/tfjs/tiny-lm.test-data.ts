@@ -25,6 +25,7 @@ export interface TinyLMOptions {
   readonly contextLength?: number;
   readonly fixedLength?: number;
   readonly seed?: string;
+  readonly tokenBytes?: number;
 }
 
 const width = 8;
@@ -34,7 +35,7 @@ const width = 8;
  * are its product with h. Causal, and not indifferent to order.
  */
 export function tinyLM(options: TinyLMOptions = {}): TinyLM {
-  const { vocabSize = 261, contextLength = 48, fixedLength, seed = "tiny" } = options;
+  const { vocabSize = 261, contextLength = 48, fixedLength, seed = "tiny", tokenBytes = 4 } = options;
   const random = namedStream(seed);
   const values = (count: number, scale: number) =>
     Float32Array.from({ length: count }, () => (random() * 2 - 1) * scale);
@@ -79,6 +80,7 @@ export function tinyLM(options: TinyLMOptions = {}): TinyLM {
     logitsAt: (ids, rows) => tf.tidy(() => project(tf.gather(hidden(ids), rows))),
     incremental: {
       reach: contextLength,
+      tokenBytes,
       extend(block, { past = [], into = null, rows, keep = false }) {
         lm.passes.push([block.batch, block.length]);
         const e = embedding.dataSync();

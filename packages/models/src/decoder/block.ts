@@ -59,16 +59,26 @@ export function blockPlan({ layers }: DecoderDescription): BlockPlan {
   };
 }
 
+/** Tokens that were read. */
+type Read = { readonly places: Places; readonly layers: readonly LayerCache[] };
+
+export interface BlockSurroundings {
+  /** Of which tokens states are wanted. */
+  readonly rows: readonly number[];
+  readonly past: readonly Read[];
+  /** Of which the block becomes the end. */
+  readonly into: Read | null;
+  /** Of `into` and the block. */
+  readonly own: Places;
+}
+
 /** The tensors of a block; they belong to the surrounding `tf.tidy`, but for what was read before. */
 export function blockTensors(
-  { attention: { headDim } }: DecoderDescription,
-  plan: BlockPlan,
+  { description, plan }: { readonly description: DecoderDescription; readonly plan: BlockPlan },
   block: TokenBlock,
-  rows: readonly number[],
-  past: readonly { readonly places: Places; readonly layers: readonly LayerCache[] }[],
-  into: { readonly places: Places; readonly layers: readonly LayerCache[] } | null,
-  own: Places,
+  { rows, past, into, own }: BlockSurroundings,
 ): BlockInputs<tf.Tensor> {
+  const { headDim } = description.attention;
   return {
     ids: tf.tensor1d(block.ids, "int32"),
     positions: tf.tensor1d(block.positions, "int32"),

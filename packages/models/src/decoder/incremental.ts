@@ -17,12 +17,14 @@ export interface LiveIncremental extends Incremental {
 /** Reading tokens whose places are told one by one; without gradients. */
 export function incremental(description: DecoderDescription, weights: Decoder<tf.Tensor>): LiveIncremental {
   const beyond = description.layers.map(({ rotary }) => rotary?.long?.beyond ?? Infinity);
+  const { keyValueHeads, headDim } = description.attention;
   const plan = blockPlan(description);
   const reader = { description, weights, plan };
   const graphs = new BlockGraphs(reader);
   return {
     // What rotates otherwise in long sequences is not what was kept of a short one.
     reach: Math.min(description.contextLength, ...beyond),
+    tokenBytes: 4 * 2 * description.layers.length * keyValueHeads * headDim,
     extend: (block, options) => extend(reader, graphs, block, options),
     logitsOf: (states) => tf.tidy(() => logitsOf(description, weights, states)),
     dispose: () => graphs.dispose(),
@@ -35,7 +37,7 @@ function extend(
   block: TokenBlock,
   { past = [], into = null, rows, keep = false }: ExtendOptions,
 ): Extended {
-  const { description, plan } = reader;
+  const { description } = reader;
   checkPositions(block, description);
   const pieces = past as readonly CachedTokens[];
   const grown = into as CachedTokens | null;
@@ -43,7 +45,7 @@ function extend(
   const own = grown === null ? block : placesBehind(grown.places, block);
   let kept: readonly LayerCache[] = [];
   const states = tf.tidy(() => {
-    const inputs = blockTensors(description, plan, block, rows, pieces, grown, own);
+    const inputs = blockTensors(reader, block, { rows, past: pieces, into: grown, own });
     const sizes = {
       batch: block.batch,
       length: block.length,
