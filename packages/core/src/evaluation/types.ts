@@ -1,5 +1,6 @@
+import type { PeriodicEvalError } from "../errors.ts";
 import type { Awaitable, Json } from "../json.ts";
-import type { Ability, CallOptions, With } from "../model/types.ts";
+import type { Ability, CallOptions, Prompt, With } from "../model/types.ts";
 import type { MetricValue } from "../snapshots/schema.ts";
 import type { Row } from "./row.ts";
 
@@ -77,11 +78,22 @@ export interface Evaluation<I extends Row, R extends Row, G extends R, A extends
    * in place of NaN.
    */
   measure(model: With<A>, items: readonly I[], context: MeasureContext): Promise<readonly R[]>;
+  /** What the model is asked, an item each: for companions that look at the same prompts (KL to the base). */
+  prompts?(model: With<A>, items: readonly I[]): readonly Prompt[];
   /**
-   * Returns each measured row and more; may be asked again with rows it graded before. Training goes on meanwhile, and
-   * with it whatever draws from `Math.random`: draw nothing from there (`evaluationConformance` sees to it).
+   * Looks whether what grades can be reached; asked once before step 1.
+   *
+   * @throws PeriodicEvalError where it cannot.
+   */
+  check?(options: CallOptions): Promise<void>;
+  /**
+   * Returns each measured row with more in it, and behind them, if it will, rows of its own (anchors graded again); may
+   * be asked again with what it returned before. Training goes on meanwhile, and with it whatever draws from
+   * `Math.random`: draw nothing from there (`evaluationConformance` sees to it).
    */
   grade?(rows: readonly R[], context: CallOptions): Promise<readonly G[]>;
+  /** Why these rows must not be summed up (a judge that failed too often); the snapshot is then `failed` and keeps them. */
+  failure?(rows: readonly G[]): PeriodicEvalError | null;
   metrics(kit: MetricKit<NoInfer<G>>): Readonly<Record<string, Metric<G>>>;
   /** Keys at the snapshot's top level that existing scripts read. */
   plainKeys?(

@@ -1,17 +1,27 @@
+import type { Json } from "../json.ts";
 import type { CallOptions } from "../model/types.ts";
 
 /** What a grader made of one answer. Everything but `graded` carries no score, and is counted apart. */
-export type Verdict =
-  | {
-      readonly status: "graded";
-      readonly scores: Readonly<Record<string, number>>;
-      readonly raw: string | null;
-    }
-  | { readonly status: "refusal" | "code" | "unparsed" | "error"; readonly raw: string | null };
+export type Verdict = (
+  | { readonly status: "graded"; readonly scores: Readonly<Record<string, number>> }
+  | { readonly status: "refusal" | "code" | "unparsed" | "error" }
+) & {
+  /** What the grader said, as it said it; the reason where it failed; null where it says nothing. */
+  readonly raw: string | null;
+  /** The judge's model as its server named it; left out where no model judges. */
+  readonly model?: string;
+};
 
 export interface GradeRequest {
   readonly question: string;
   readonly answer: string;
+  /** What a judge is asked, by score, with `{question}` and `{answer}` in it; its own prompts where left out. */
+  readonly prompts?: Readonly<Record<string, string>>;
+}
+
+export interface GradeOptions extends CallOptions {
+  /** Nothing is taken from a cache: an anchor is graded again to see whether the judge drifts. */
+  readonly fresh?: boolean;
 }
 
 /** Text in, verdict out: a rule, a trait scorer, a verifier or a judge model. */
@@ -19,6 +29,14 @@ export interface Grader {
   readonly name: string;
   /** Hash of everything that changes a verdict. */
   readonly fingerprint: string;
+  /** What it is, for provenance; nothing secret. */
+  describe?(): Json;
+  /**
+   * Looks whether it can be reached and fits its task; asked once before step 1.
+   *
+   * @throws PeriodicEvalError `judge` where it cannot or does not.
+   */
+  check?(options: CallOptions): Promise<void>;
   /** One verdict per request, in order. */
-  grade(requests: readonly GradeRequest[], options: CallOptions): Promise<readonly Verdict[]>;
+  grade(requests: readonly GradeRequest[], options: GradeOptions): Promise<readonly Verdict[]>;
 }

@@ -63,6 +63,8 @@ export interface Sampling {
   readonly topK?: number;
   /** The completion ends before the first of these strings. */
   readonly stop?: readonly string[];
+  /** So many of the most likely tokens at each place come with the completion; of engines that tell them (`topNats`). */
+  readonly topTokens?: number;
   /** Names this sequence's own random stream: a completion does not depend on its neighbours in a batch. */
   readonly seed: string;
 }
@@ -86,11 +88,22 @@ export interface NextToken {
   readonly truncatedTokens: number;
 }
 
+/** A token that could have stood at a place. */
+export interface TopToken {
+  readonly text: string;
+  /** Its log p, in nats. */
+  readonly nats: number;
+}
+
 export interface Completion {
   readonly text: string;
   readonly ids: readonly number[] | null;
   readonly tokenNats: readonly number[] | null;
+  /** By place, most likely first, where `Sampling.topTokens` asked for them; left out by engines that cannot tell. */
+  readonly topNats?: readonly (readonly TopToken[])[] | null;
   readonly finish: "stop" | "length";
+  /** The model's name as the server gave it with this completion; left out where no server is between. */
+  readonly model?: string;
 }
 
 export interface LogLikelihoodRequest {

@@ -66,6 +66,12 @@ async function grade(run: Run, ungraded: Ungraded): Promise<void> {
   const began = run.clock();
   try {
     const graded = await gradeRows(evaluation, rows, { signal });
+    const error = evaluation.failure?.(graded) ?? null;
+    if (error !== null) {
+      if (signal.aborted) return;
+      await commit(run, failed(run, ungraded, error), graded, { failure: { by, error } });
+      return;
+    }
     const done = await withResults(run, ungraded, graded);
     if (signal.aborted) return;
     const timing = { ...base.timing, grade_seconds: run.clock() - began };

@@ -90,6 +90,8 @@ export async function measure(
   const raw = measured.kind === "measured" ? measured.rows : [];
   const grading = clock();
   const rows = evaluation.grade === undefined ? raw : await gradeRows(evaluation, raw, { signal });
+  const failure = evaluation.failure?.(rows) ?? null;
+  if (failure !== null) throw failure;
   const gradeSeconds = evaluation.grade === undefined ? null : clock() - grading;
   const { values, primary, plain } = resultsOf(evaluation, rows, firing);
   const owed = rowsOwed(evaluation, prepared);

@@ -27,7 +27,7 @@ const offeredBy: Readonly<Record<Ability, string>> = {
 };
 
 /**
- * Everything that callbacks say they will ask is checked before step 1: the abilities, the data and the items' ids.
+ * Everything that callbacks say they will ask is checked before step 1: the abilities, the data, the items' ids and the graders.
  * A missing file of an optional callback becomes one warning, and a `skipped` record wherever it would have fired.
  * Of the model's own numbers only a few are looked at (`check`): what only its longest batch shows (no memory for it)
  * becomes a `failed` record of the first measurement, which by default is the one before step 1.
@@ -42,6 +42,7 @@ export async function preflight(run: Run): Promise<void> {
         const { target } = await prepare(run, given, evaluation, on, whereOf(callback, evaluation));
         if (!checked.has(target)) await checkOnce(target, run.signal);
         checked.add(target);
+        if (!run.signal.aborted) await evaluation.check?.({ signal: run.signal });
       } catch (error) {
         if (callback.optional !== true || !isMissingFile(error)) throw error;
         const reason = messageOf(error);

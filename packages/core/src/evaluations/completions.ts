@@ -1,0 +1,69 @@
+import type { MeasureContext, Row } from "../evaluation/types.ts";
+import type { Completion, Prompt, Sampling, With } from "../model/types.ts";
+import { seedOf } from "../random/streams.ts";
+
+/** One question to one persona. */
+export interface CompletionItem extends Row {
+  readonly question: string;
+  /** Id of the persona; null where nobody in particular is asked. */
+  readonly persona: string | null;
+  readonly prompt: Prompt;
+}
+
+/** One completion. Its id is the item's and, behind a `#`, the number of the sample from 0. */
+export interface CompletionRow extends Row {
+  readonly item: string;
+  readonly question: string;
+  readonly persona: string | null;
+  readonly sample: number;
+  readonly text: string;
+  /** `length`: it was cut off at `maxNewTokens`, or the model's window. */
+  readonly finish: "stop" | "length";
+}
+
+/** Items asked in one call; between calls progress is told and an abort heard. */
+const itemsPerCall = 16;
+
+/**
+ * `samples` completions of each item, in the order of items. Each draws from a stream of its own, named by firing, item
+ * and sample. An abort gives those of the calls that were done.
+ *
+ * @throws whatever the model throws, except for an abort.
+ */
+export async function sampleCompletions(
+  model: With<"generate">,
+  items: readonly CompletionItem[],
+  { samples, sampling }: { readonly samples: number; readonly sampling: Omit<Sampling, "seed"> },
+  { signal, seed, progress }: MeasureContext,
+): Promise<readonly CompletionRow[]> {
+  const rows: CompletionRow[] = [];
+  for (let start = 0; start < items.length && !signal.aborted; start += itemsPerCall) {
+    const asked = items
+      .slice(start, start + itemsPerCall)
+      .flatMap((item) => Array.from({ length: samples }, (_, sample) => ({ item, sample })));
+    const requests = asked.map(({ item, sample }) => ({
+      prompt: item.prompt,
+      sampling: { ...sampling, seed: seedOf(seed, item.id, sample) },
+    }));
+    let written: readonly Completion[];
+    try {
+      written = await model.generate(requests, { signal });
+    } catch (error) {
+      if (signal.aborted) break;
+      throw error;
+    }
+    rows.push(
+      ...asked.map(({ item, sample }, at) => ({
+        id: `${item.id}#${sample}`,
+        item: item.id,
+        question: item.question,
+        persona: item.persona,
+        sample,
+        text: written[at]!.text,
+        finish: written[at]!.finish,
+      })),
+    );
+    progress(Math.min(start + itemsPerCall, items.length));
+  }
+  return rows;
+}
