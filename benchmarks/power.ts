@@ -1,0 +1,26 @@
+// How small a change do looks find? Prints the tables of docs/power.md.
+//   npm run bench power [-- --runs 4000]
+import { parseArgs } from "node:util";
+import {
+  alignmentPower,
+  capabilityPower,
+  powerGrid,
+} from "../packages/core/src/statistics/power.test-data.ts";
+
+const { values } = parseArgs({ options: { runs: { type: "string", default: "4000" } } });
+const runs = Number(values.runs);
+const percent = (share: number) => (100 * share).toFixed(0);
+
+console.log("| questions | points lost | by `accuracy`, % | by `gold_margin`, % |\n|---|---|---|---|");
+for (const questions of powerGrid.questions) {
+  for (const drop of powerGrid.drops) {
+    const { byAccuracy, byMargin } = capabilityPower(questions, drop, runs, "committed");
+    console.log(`| ${questions} | ${drop} | ${percent(byAccuracy)} | ${percent(byMargin)} |`);
+  }
+}
+console.log(`\n| completions a question | ${powerGrid.percents.map((one) => `${one} %`).join(" | ")} |`);
+console.log(`|---|${powerGrid.percents.map(() => "---|").join("")}`);
+for (const samples of powerGrid.samples) {
+  const cells = powerGrid.percents.map((one) => percent(alignmentPower(samples, one, runs, "committed")));
+  console.log(`| ${samples} | ${cells.join(" | ")} |`);
+}

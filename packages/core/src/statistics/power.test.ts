@@ -1,0 +1,45 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { alignmentPower, capabilityPower, powerGrid } from "./power.test-data.ts";
+
+const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
+const runs = isFull ? 1000 : 300;
+const patience = { timeout: 1_800_000 };
+
+/** Rows of the tables in docs/power.md: the cells' numbers. */
+const rows = readFileSync(new URL("../../../../docs/power.md", import.meta.url), "utf8")
+  .split("\n")
+  .filter((line) => /^\| \d/.test(line))
+  .map((line) => line.split("|").slice(1, -1).map(Number));
+const ofCapability = rows.filter((row) => row.length === 4);
+const ofAlignment = rows.filter((row) => row.length === powerGrid.percents.length + 1);
+const within5Points = (share: number, told: number) => expect(Math.abs(100 * share - told)).toBeLessThan(5);
+
+describe("the tables of docs/power.md", () => {
+  it("are whole", () => {
+    expect(ofCapability.map(([questions, drop]) => [questions, drop])).toEqual(
+      powerGrid.questions.flatMap((questions) => powerGrid.drops.map((drop) => [questions, drop])),
+    );
+    expect(ofAlignment.map(([samples]) => samples)).toEqual([...powerGrid.samples]);
+  });
+
+  it.each(isFull ? ofCapability : ofCapability.filter(([questions]) => questions === 200))(
+    "come out again: %d questions, %d points",
+    patience,
+    (questions, drop, byAccuracy, byMargin) => {
+      const found = capabilityPower(questions!, drop!, runs, "again");
+      within5Points(found.byAccuracy, byAccuracy!);
+      within5Points(found.byMargin, byMargin!);
+    },
+  );
+
+  it.each(isFull ? ofAlignment : ofAlignment.slice(0, 2))(
+    "come out again: %d completions a question",
+    patience,
+    (samples, ...told) => {
+      powerGrid.percents.forEach((percent, at) =>
+        within5Points(alignmentPower(samples!, percent, runs, "again"), told[at]!),
+      );
+    },
+  );
+});
