@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { testedEngines } from "../testing/engines.ts";
 import { fixtures } from "../testing/fixtures.ts";
+import { largestDifference } from "../testing/largest-difference.ts";
 import { loadTokenizer } from "../tokenizer/load.ts";
 import { loadCausalLM } from "./load.ts";
 import type { CheckpointLM } from "./model.ts";
@@ -46,14 +47,14 @@ describe.runIf(isThere)("SmolLM2-135M-Instruct on tfjs-node", () => {
         const ids = tf.tensor2d(token_ids, [1, token_ids.length], "int32");
         return lm.logitsAt(ids, tf.tensor1d([token_ids.length - 1], "int32")).dataSync<"float32">();
       });
-      expect(farthest(last, npyFloats(join(references, logits_file)))).toBeLessThan(2e-4);
+      expect(largestDifference(last, npyFloats(join(references, logits_file)))).toBeLessThan(2e-4);
       const requests = (token_ids as number[]).slice(1).map((token, at) => ({
         prompt: { ids: token_ids.slice(0, at + 1) },
         candidates: [token],
       }));
       const scored = await inMemory(lm, tokenizer).nextToken(requests, call());
       expect(
-        farthest(
+        largestDifference(
           scored.map(({ nats }) => nats[0]!),
           token_logprobs,
         ),
@@ -130,20 +131,13 @@ function compare<T extends { readonly pred: number }>(
   expect(rows.length).toBe(expected.length);
   rows.forEach(({ nats, labels, predicted }, index) => {
     const reference = natsOf(expected[index]!);
-    expect(farthest(nats!, reference)).toBeLessThan(1e-3);
+    expect(largestDifference(nats!, reference)).toBeLessThan(1e-3);
     const [first, second] = reference.toSorted((a, b) => b - a) as [number, number];
     if (first - second > 2e-3) expect(labels.indexOf(predicted!)).toBe(expected[index]!.pred);
   });
 }
 
 const call = () => ({ signal: new AbortController().signal });
-
-function farthest(got: ArrayLike<number>, expected: ArrayLike<number>): number {
-  expect(got.length).toBe(expected.length);
-  let most = 0;
-  for (let at = 0; at < got.length; at++) most = Math.max(most, Math.abs(got[at]! - expected[at]!));
-  return most;
-}
 
 /** The values of a little-endian float32 .npy file, version 1. */
 function npyFloats(path: string): Float32Array {

@@ -9,6 +9,7 @@ import { loadCausalLM } from "../checkpoint/load.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { openTensors } from "../checkpoint/tensors.ts";
 import { fixtures } from "../testing/fixtures.ts";
+import { largestDifference } from "../testing/largest-difference.ts";
 import { askPython, pythonHas } from "../testing/python.ts";
 import { readByToken } from "../testing/read-by-token.ts";
 import { loadLora } from "./load-lora.ts";
@@ -288,15 +289,4 @@ async function expectSame(path: string, other: string, besides: readonly RegExp[
     expect(await theirs.read(name), name).toEqual(await ours.read(name));
   await ours.close();
   await theirs.close();
-}
-
-function largestDifference(a: ArrayLike<number>, b: ArrayLike<number>): number {
-  expect(a.length).toBe(b.length);
-  let largest = 0;
-  for (let i = 0; i < a.length; i++) {
-    const difference = Math.abs(a[i]! - b[i]!);
-    if (Number.isNaN(difference)) return NaN;
-    largest = Math.max(largest, difference);
-  }
-  return largest;
 }

@@ -1,13 +1,15 @@
-"""What transformers says of folders, for parity tests. Reads its work from standard input, prints a JSON list.
+"""What transformers says of folders, for parity tests. Reads its work from standard input.
 
-compare: whether a folder that we saved loads as the original does, tensor by tensor, bit by bit.
+compare: whether a folder that we saved loads as the original does, tensor by tensor, bit by bit; prints a JSON list.
+make: draws a model into a folder that holds a config.json, and saves its logits beside it.
 """
 
 import json
 import sys
 
 import torch
-from transformers import AutoModelForCausalLM
+from safetensors.torch import save_file
+from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils import logging
 
 logging.disable_progress_bar()
@@ -41,5 +43,16 @@ def compare(original, saved):
     }
 
 
+def make(folder, ids):
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder)).eval()
+    save_file(model.state_dict(), folder + "/model.safetensors")
+    with torch.no_grad():
+        logits = {str(len(row)): model(input_ids=torch.tensor([row])).logits[0] for row in ids}
+    save_file(logits, folder + "/logits.safetensors")
+
+
 work = json.load(sys.stdin)
-print(json.dumps([compare(**task) for task in work["compare"]]))
+for task in work.get("make", []):
+    make(**task)
+print(json.dumps([compare(**task) for task in work.get("compare", [])]))
