@@ -226,9 +226,9 @@ describe("an adapter_config.json", () => {
   });
 
   const wrong: readonly Config[] = [
-    ...[0, -1, 1.5, 1e9, 2 ** 53, 1e308, "8", "NaN", true, [], {}, [8]].map((r) => ({ r })),
-    ...[0, -1, "16", "NaN", true, [], {}].map((lora_alpha) => ({ lora_alpha })),
-    ...[-0.1, 1, 2, "0.1", true, [0.1]].map((lora_dropout) => ({ lora_dropout })),
+    ...[0, -1, 1.5, 1e9, 2 ** 53, 1e308, "8", "NaN", true, null, [], {}, [8]].map((r) => ({ r })),
+    ...[0, -1, "16", "NaN", true, null, [], {}].map((lora_alpha) => ({ lora_alpha })),
+    ...[-0.1, 1, 2, "0.1", true, null, [0.1]].map((lora_dropout) => ({ lora_dropout })),
     ...[null, "", [], {}, 7, true, [7], [null], ["nothing"], "nothing", "q_proj"].map((target_modules) => {
       return { target_modules };
     }),

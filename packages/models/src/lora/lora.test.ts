@@ -290,6 +290,8 @@ describe("withLora", () => {
     [{ rank: 0 }, /withLora rank: got 0, expected a whole number above 0/],
     [{ rank: 1.5 }, /withLora rank/],
     [{ rank: "8" }, /withLora rank/],
+    [{ rank: 2 ** 40 }, /withLora rank: got 1099511627776, expected at most 8 for .*q_proj, a map from 8 /],
+    [{ rankPattern: { down_proj: 13 } }, /withLora rankPattern: got 13, expected at most 12 for .*down_proj/],
     [{ alpha: NaN }, /withLora alpha: got NaN/],
     [{ alpha: -1 }, /withLora alpha/],
     [{ dropout: 1 }, /withLora dropout: got 1, expected a probability in \[0, 1\)/],
@@ -308,7 +310,13 @@ describe("withLora", () => {
     [{ layersToTransform: [] }, /withLora layersToTransform/],
     [{ layersToTransform: [0], targetModules: ".*q_proj" }, /layers_to_transform.*a list of target_modules/],
     [{ rankPattern: { q_proj: 0 } }, /withLora rankPattern: got \{"q_proj":0\}/],
+    [{ rankPattern: { q_prj: 4 } }, /withLora rankPattern: got "q_prj", expected the end of a target's name/],
+    [{ rankPattern: { v_proj: 4, ".*q_prj": 4 } }, /withLora rankPattern: got "\.\*q_prj"/],
     [{ alphaPattern: { q_proj: "4" } }, /withLora alphaPattern/],
+    [
+      { alphaPattern: { k_proj: 4 }, targetModules: ["q_proj", "v_proj"] },
+      /withLora alphaPattern: got "k_proj", expected .* expression for one: q_proj, v_proj\./,
+    ],
   ])("refuses %j", (options, message) => {
     const before = tf.memory().numTensors;
     const error = ((): unknown => {
