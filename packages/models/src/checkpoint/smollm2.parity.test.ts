@@ -1,4 +1,4 @@
-// A real instruct model against transformers and lm-evaluation-harness. The model: `../shared/tools/get-smollm2.sh FOLDER`.
+// A real instruct model against transformers and lm-evaluation-harness.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
@@ -7,17 +7,16 @@ import { inMemory } from "@periodic-eval/core/tfjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { testedEngines } from "../testing/engines.ts";
-import { fixtures } from "../testing/fixtures.ts";
+import { fixtures, smollm2 } from "../testing/fixtures.ts";
 import { largestDifference } from "../testing/largest-difference.ts";
 import { loadTokenizer } from "../tokenizer/load.ts";
 import { loadCausalLM } from "./load.ts";
 import type { CheckpointLM } from "./model.ts";
 
-const folder = process.env["PERIODIC_EVAL_SMOLLM2"] ?? ".cache/smollm2-135m-instruct";
 const references = join(fixtures, "smollm2");
 const questions = join(fixtures, "..", "data", "arc_challenge", "test.jsonl");
 const isThere =
-  [folder, references, questions].every((path) => existsSync(path)) && testedEngines.includes("tfjs-node");
+  [smollm2, references, questions].every((path) => existsSync(path)) && testedEngines.includes("tfjs-node");
 /** All 586 in the long form: five minutes on two cores. */
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const questionsAsked = isFull ? Infinity : 20;
@@ -36,7 +35,7 @@ describe.runIf(isThere)("SmolLM2-135M-Instruct on tfjs-node", () => {
   let tokenizer: Awaited<ReturnType<typeof loadTokenizer>>;
   beforeAll(async () => {
     await useBackend({ backend: "tfjs-node" });
-    [lm, tokenizer] = [await loadCausalLM(folder), await loadTokenizer(folder)];
+    [lm, tokenizer] = [await loadCausalLM(smollm2), await loadTokenizer(smollm2)];
   }, 60_000);
   afterAll(() => lm.dispose());
 
