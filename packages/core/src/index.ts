@@ -33,7 +33,6 @@ export { checkKeys, shown } from "./check-keys.ts";
 export { checkWord } from "./check-word.ts";
 export { isCount } from "./is-count.ts";
 export { messageOf } from "./message-of.ts";
-export { walkJson } from "./walk-json.ts";
 export { checkName, checkPhaseName } from "./names.ts";
 export { nearest } from "./nearest.ts";
 export { metricKit, primaryMetric, summarize } from "./evaluation/metric-kit.ts";

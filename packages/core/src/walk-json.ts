@@ -1,6 +1,7 @@
 /**
  * Goes over the signs of a JSON text that stand outside its texts and numbers, without recursion and before it is parsed:
- * what nests too deep exhausts the stack of whoever looks at it. Says nothing about whether it is JSON.
+ * what nests too deep exhausts the stack of whoever looks at it. Says nothing about whether it is JSON. For the packages
+ * that read files of others, by a path of its own: it is no part of measuring.
  *
  * @param see is told each of `{ [ ] } :` and how many lists and objects are open around it; false ends the walk
  */

@@ -68,6 +68,17 @@ describe("a saved model", () => {
     model.dispose();
   });
 
+  it("holds a point where transformers takes floats alone", async () => {
+    const config = { ...tinyConfigs.gemma2, final_logit_softcapping: 30, attn_logit_softcapping: 50 };
+    const model = createCausalLM(config, { seed: "a" });
+    const points = join(root, "points");
+    await model.save(points);
+    const text = await readFile(join(points, "config.json"), "utf8");
+    expect(text).toContain('"final_logit_softcapping": 30.0,\n  "attn_logit_softcapping": 50.0\n');
+    expect(JSON.parse(text)).toEqual(config);
+    model.dispose();
+  });
+
   it("in bfloat16 says so in its configuration, and takes its tokenizer along", async () => {
     await writeFile(join(good, "tokenizer.json"), "{}");
     await writeFile(join(good, "chat_template.jinja"), "x");

@@ -1,11 +1,10 @@
 import { mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import * as tf from "@tensorflow/tfjs-core";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { openedFiles } from "../testing/opened-files.ts";
-import { peakMemory, refusalOf } from "../testing/refusal.ts";
+import { dataOf, headerOf, safetensorsOf, watchFilesAndMemory, watchTensors } from "../testing/hostile.ts";
+import { refusalOf } from "../testing/refusal.ts";
 import { ConfigReader } from "../families/config.ts";
 import { familyOf } from "../families/registry.ts";
 import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
@@ -18,8 +17,6 @@ vi.mock("node:fs/promises", async (original) => {
 });
 
 let folder = "";
-let peak = 0;
-let tensors = 0;
 beforeAll(async () => {
   await useBackend({ backend: "cpu" });
   folder = await mkdtemp(join(tmpdir(), "hostile-"));
@@ -28,16 +25,8 @@ beforeAll(async () => {
   model.dispose();
 });
 afterAll(() => rm(folder, { recursive: true }));
-beforeEach(() => {
-  tensors = tf.memory().numTensors;
-  openedFiles.length = 0;
-  peak = peakMemory();
-});
-afterEach(() => {
-  expect(tf.memory().numTensors).toBe(tensors);
-  expect(openedFiles.filter((path) => dirname(path) !== folder)).toEqual([]);
-  expect(peakMemory() - peak).toBeLessThan(600e6);
-});
+watchFilesAndMemory(() => folder);
+watchTensors();
 
 const config = (content: unknown) =>
   writeFile(join(folder, "config.json"), typeof content === "string" ? content : JSON.stringify(content));
@@ -102,13 +91,9 @@ describe.each(Object.entries(tinyConfigs))("a size beyond all weights, in %s", (
 it("a size that only a tensor of no bytes has is beyond all weights", async () => {
   const path = join(folder, "model.safetensors");
   const good = await readFile(path);
-  const end = 8 + Number(good.readBigUInt64LE(0));
-  const begin = good.length - end;
-  const empty = { dtype: "F32", shape: [4_000_000_000, 0], data_offsets: [begin, begin] };
-  const header = Buffer.from(JSON.stringify({ ...JSON.parse(good.toString("utf8", 8, end)), empty }));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(header.length));
-  await writeFile(path, Buffer.concat([length, header, good.subarray(end)]));
+  const { length } = dataOf(good);
+  const empty = { dtype: "F32", shape: [4_000_000_000, 0], data_offsets: [length, length] };
+  await writeFile(path, safetensorsOf({ ...headerOf(good), empty }, dataOf(good)));
   try {
     await config({ ...tinyConfig, head_dim: 4e8 });
     const { where, expected } = await refused();

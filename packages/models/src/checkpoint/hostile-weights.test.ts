@@ -1,14 +1,21 @@
 import { execFileSync } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import * as tf from "@tensorflow/tfjs-core";
+import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import fc from "fast-check";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { openedFiles } from "../testing/opened-files.ts";
-import { peakMemory, refusalOf } from "../testing/refusal.ts";
+import {
+  dataOf,
+  headerOf,
+  safetensorsOf,
+  watchFilesAndMemory,
+  watchTensors,
+  type Entry,
+  type Header,
+} from "../testing/hostile.ts";
+import { refusalOf } from "../testing/refusal.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
 import { createCausalLM } from "./create.ts";
 import { loadCausalLM } from "./load.ts";
@@ -18,19 +25,9 @@ vi.mock("node:fs/promises", async (original) => {
   return recorded(await original());
 });
 
-interface Entry {
-  dtype: unknown;
-  shape: unknown;
-  data_offsets: unknown;
-  [more: string]: unknown;
-}
-type Header = Record<string, Entry>;
-
 let root = "";
 let folder = "";
 let good: Buffer;
-let peak = 0;
-let tensors = 0;
 beforeAll(async () => {
   await useBackend({ backend: "cpu" });
   root = await mkdtemp(join(tmpdir(), "hostile-"));
@@ -43,38 +40,21 @@ afterAll(() => rm(root, { recursive: true }));
 beforeEach(async () => {
   folder = await mkdtemp(join(root, "case-"));
   await writeFile(join(folder, "config.json"), JSON.stringify(tinyConfig));
-  tensors = tf.memory().numTensors;
-  openedFiles.length = 0;
-  peak = peakMemory();
 });
-/** No case may leave tensors, open a file elsewhere, or take the memory that its file speaks of. */
-afterEach(() => {
-  expect(tf.memory().numTensors).toBe(tensors);
-  expect(openedFiles.filter((path) => dirname(path) !== folder)).toEqual([]);
-  expect(peakMemory() - peak).toBeLessThan(600e6);
-});
+watchFilesAndMemory(() => folder);
+watchTensors();
 
 const name = "model.layers.0.mlp.up_proj.weight";
-const headerOf = (file: Buffer): Header =>
-  JSON.parse(file.toString("utf8", 8, 8 + Number(file.readBigUInt64LE(0)))) as Header;
-const dataOf = (file: Buffer) => file.subarray(8 + Number(file.readBigUInt64LE(0)));
-
-/** A file of this header's text; its length may be told wrongly. */
-function file(header: string | Buffer, data: Buffer = dataOf(good), length?: bigint): Buffer {
-  const text = Buffer.from(header);
-  const start = Buffer.alloc(8);
-  start.writeBigUInt64LE(length ?? BigInt(text.length));
-  return Buffer.concat([start, text, data]);
-}
-
+const file = (header: string | Buffer | object, data = dataOf(good), length?: bigint) =>
+  safetensorsOf(header, data, length);
 const weights = (content: Buffer) => writeFile(join(folder, "model.safetensors"), content);
 const refused = () => refusalOf(() => loadCausalLM(folder));
 /** The good file with another entry for one tensor. */
 const withEntry = (change: (entry: Entry) => unknown, tensor = name): Buffer => {
   const header = headerOf(good);
-  return file(JSON.stringify({ ...header, [tensor]: change(header[tensor]!) }));
+  return file({ ...header, [tensor]: change(header[tensor]!) });
 };
-const withHeader = (change: (header: Header) => unknown) => file(JSON.stringify(change(headerOf(good))));
+const withHeader = (change: (header: Header) => object) => file(change(headerOf(good)));
 
 describe("safetensors that are cut off", () => {
   // 23 places in the length and the header, 40 in all of the file, the same in every run.
@@ -182,7 +162,7 @@ describe("safetensors that were made up", () => {
         })),
     ],
     ["data after the last tensor", () => Buffer.concat([good, Buffer.alloc(1)])],
-    ["no data", () => file(JSON.stringify(headerOf(good)), Buffer.alloc(0))],
+    ["no data", () => file(headerOf(good), Buffer.alloc(0))],
   ];
   it.each(headers)("%s", async (_, content) => {
     await weights(content());

@@ -10,7 +10,7 @@ import { describe, expect, it } from "vitest";
 import { listWeights, weightSpecs } from "../decoder/weights.ts";
 import { llama } from "../families/llama.ts";
 import { testedEngines } from "../testing/engines.ts";
-import { fixtures } from "../testing/fixtures.ts";
+import { fixtures, smollm2 } from "../testing/fixtures.ts";
 import { ConfigReader } from "../families/config.ts";
 
 interface Peaks {
@@ -79,7 +79,6 @@ describe("the memory of loading", { timeout: 120_000 }, () => {
     },
   );
 
-  const smollm2 = process.env["PERIODIC_EVAL_SMOLLM2"] ?? ".cache/smollm2-135m-instruct";
   const questions = join(fixtures, "..", "data", "arc_challenge", "test.jsonl");
   it("of SmolLM2, and that of scoring with it, stays below 2.5 GB on tfjs-node", async (test) => {
     const isThere = existsSync(smollm2) && existsSync(questions) && testedEngines.includes("tfjs-node");

@@ -42,7 +42,7 @@ export async function saveCheckpoint(
     // A reader takes the shards of an index before the one file; until now they were the model.
     await removeShards(folder);
     // Last, so that a folder with a configuration has its weights.
-    await writeWhole(join(folder, "config.json"), `${JSON.stringify(withDtype(config, dtype), null, 2)}\n`);
+    await writeWhole(join(folder, "config.json"), configText(withDtype(config, dtype)));
   } catch (error) {
     throw storeError(folder, error, "a folder to write the model to");
   }
@@ -68,6 +68,13 @@ function withDtype(config: HuggingFaceConfig, dtype: NonNullable<SaveOptions["dt
   const key = "torch_dtype" in config && !("dtype" in config) ? "torch_dtype" : "dtype";
   return { ...config, [key]: torchNames[dtype] };
 }
+
+/** Numbers that transformers 5.23 takes with a point alone: it refuses a `final_logit_softcapping` of 30, and loads 30.0. */
+const wholeFloats =
+  /^(\s*"(?:initializer_range|rms_norm_eps|layer_norm_eps(?:ilon)?|(?:attn|final)_logit_softcapping)": \d+)(?=,?$)/gm;
+
+const configText = (config: HuggingFaceConfig): string =>
+  `${JSON.stringify(config, null, 2).replace(wholeFloats, "$1.0")}\n`;
 
 async function copyCompanions(from: string, to: string): Promise<void> {
   const names = (await readdir(from)).filter((name) => companions.test(name));

@@ -1,4 +1,4 @@
-// A real instruct model against transformers and lm-evaluation-harness. The model: `../shared/tools/get-smollm2.sh FOLDER`.
+// A real instruct model against transformers and lm-evaluation-harness.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
@@ -7,16 +7,16 @@ import { inMemory } from "@periodic-eval/core/tfjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { testedEngines } from "../testing/engines.ts";
-import { fixtures } from "../testing/fixtures.ts";
+import { fixtures, smollm2 } from "../testing/fixtures.ts";
+import { largestDifference } from "../testing/largest-difference.ts";
 import { loadTokenizer } from "../tokenizer/load.ts";
 import { loadCausalLM } from "./load.ts";
 import type { CheckpointLM } from "./model.ts";
 
-const folder = process.env["PERIODIC_EVAL_SMOLLM2"] ?? ".cache/smollm2-135m-instruct";
 const references = join(fixtures, "smollm2");
 const questions = join(fixtures, "..", "data", "arc_challenge", "test.jsonl");
 const isThere =
-  [folder, references, questions].every((path) => existsSync(path)) && testedEngines.includes("tfjs-node");
+  [smollm2, references, questions].every((path) => existsSync(path)) && testedEngines.includes("tfjs-node");
 /** All 586 in the long form: five minutes on two cores. */
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const questionsAsked = isFull ? Infinity : 20;
@@ -35,7 +35,7 @@ describe.runIf(isThere)("SmolLM2-135M-Instruct on tfjs-node", () => {
   let tokenizer: Awaited<ReturnType<typeof loadTokenizer>>;
   beforeAll(async () => {
     await useBackend({ backend: "tfjs-node" });
-    [lm, tokenizer] = [await loadCausalLM(folder), await loadTokenizer(folder)];
+    [lm, tokenizer] = [await loadCausalLM(smollm2), await loadTokenizer(smollm2)];
   }, 60_000);
   afterAll(() => lm.dispose());
 
@@ -46,14 +46,14 @@ describe.runIf(isThere)("SmolLM2-135M-Instruct on tfjs-node", () => {
         const ids = tf.tensor2d(token_ids, [1, token_ids.length], "int32");
         return lm.logitsAt(ids, tf.tensor1d([token_ids.length - 1], "int32")).dataSync<"float32">();
       });
-      expect(farthest(last, npyFloats(join(references, logits_file)))).toBeLessThan(2e-4);
+      expect(largestDifference(last, npyFloats(join(references, logits_file)))).toBeLessThan(2e-4);
       const requests = (token_ids as number[]).slice(1).map((token, at) => ({
         prompt: { ids: token_ids.slice(0, at + 1) },
         candidates: [token],
       }));
       const scored = await inMemory(lm, tokenizer).nextToken(requests, call());
       expect(
-        farthest(
+        largestDifference(
           scored.map(({ nats }) => nats[0]!),
           token_logprobs,
         ),
@@ -130,20 +130,13 @@ function compare<T extends { readonly pred: number }>(
   expect(rows.length).toBe(expected.length);
   rows.forEach(({ nats, labels, predicted }, index) => {
     const reference = natsOf(expected[index]!);
-    expect(farthest(nats!, reference)).toBeLessThan(1e-3);
+    expect(largestDifference(nats!, reference)).toBeLessThan(1e-3);
     const [first, second] = reference.toSorted((a, b) => b - a) as [number, number];
     if (first - second > 2e-3) expect(labels.indexOf(predicted!)).toBe(expected[index]!.pred);
   });
 }
 
 const call = () => ({ signal: new AbortController().signal });
-
-function farthest(got: ArrayLike<number>, expected: ArrayLike<number>): number {
-  expect(got.length).toBe(expected.length);
-  let most = 0;
-  for (let at = 0; at < got.length; at++) most = Math.max(most, Math.abs(got[at]! - expected[at]!));
-  return most;
-}
 
 /** The values of a little-endian float32 .npy file, version 1. */
 function npyFloats(path: string): Float32Array {

@@ -1,9 +1,9 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { namedStream } from "@periodic-eval/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
+import { drop } from "../testing/drop.ts";
 import { meanLoss } from "../testing/mean-loss.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
 
@@ -58,18 +58,10 @@ describe.each(["cpu", "wasm"])("a decoder on %s", (backend) => {
   });
 
   it("drops in training only, by named streams, and not in evaluation", () => {
-    const run = (seed: string, names: string[] = []) =>
-      tf.tidy(() => {
-        const random = (name: string) => {
-          names.push(name);
-          return namedStream(`${seed} ${name}`);
-        };
-        const rows = tf.tensor1d([0, 6], "int32");
-        return [...model.trainingLogits(tf.tensor2d(ids, [2, 5], "int32"), rows, random).dataSync()];
-      });
-    const names: string[] = [];
-    expect(run("a", names)).toEqual(run("a"));
-    expect(run("a")).not.toEqual(run("b"));
+    const run = (seed: string) => drop(model, ids, seed).logits;
+    const { logits, names } = drop(model, ids, "a");
+    expect(run("a")).toEqual(logits);
+    expect(run("b")).not.toEqual(logits);
     expect(names).toEqual([
       "embedding",
       "layer.0.attention",

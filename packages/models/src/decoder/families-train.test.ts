@@ -4,7 +4,7 @@ import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import type { HuggingFaceConfig } from "../families/config.ts";
-import { meanLoss } from "../testing/mean-loss.ts";
+import { meanLoss, twoRows } from "../testing/mean-loss.ts";
 import { tinyConfigs } from "../testing/tiny-config.ts";
 
 /** What is an option of a family, switched on, and windows that a sequence of six tokens outgrows. */
@@ -26,14 +26,7 @@ const cases = Object.entries(tinyConfigs).map(([family, config]) => {
   return { family, config: { ...config, pad_token_id: null, ...options[family as keyof typeof options] } };
 });
 
-const ids = [
-  [1, 2, 3, 4, 5, 6],
-  [6, 7, 8, 9, 0, 0],
-];
-const labels = [
-  [-100, 2, 3, 4, 5, 6],
-  [-100, 7, 8, 9, -100, -100],
-];
+const { ids, labels } = twoRows;
 
 describe.each(["cpu", "wasm"])(
   "gradients of whole models on %s agree with central differences",

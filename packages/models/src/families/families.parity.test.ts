@@ -9,6 +9,7 @@ import { loadCausalLM } from "../checkpoint/load.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { openTensors } from "../checkpoint/tensors.ts";
 import { testedEngines } from "../testing/engines.ts";
+import { largestDifference } from "../testing/largest-difference.ts";
 import { withoutWebGPU } from "../testing/webgpu.ts";
 import { ConfigReader, type HuggingFaceConfig } from "./config.ts";
 import { familyOf } from "./registry.ts";
@@ -149,17 +150,6 @@ async function valuesOf(compute: () => tf.Tensor[]): Promise<Float32Array[]> {
   const values = await Promise.all(tensors.map((tensor) => tensor.data<"float32">()));
   tf.dispose(tensors);
   return values;
-}
-
-function largestDifference(a: ArrayLike<number | bigint>, b: ArrayLike<number | bigint>): number {
-  expect(a.length).toBe(b.length);
-  let largest = 0;
-  for (let i = 0; i < a.length; i++) {
-    const difference = Math.abs(Number(a[i]) - Number(b[i]));
-    if (Number.isNaN(difference)) return NaN;
-    largest = Math.max(largest, difference);
-  }
-  return largest;
 }
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array) =>

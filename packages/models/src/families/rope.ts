@@ -148,7 +148,10 @@ const scalings: Readonly<Record<Kind, Scaling>> = {
     };
   },
 
-  /** Between two numbers of turns over the old context the stretch is phased in (YaRN, Peng et al. 2023). */
+  /**
+   * Between two numbers of turns over the old context the stretch is phased in (YaRN, Peng et al. 2023): from pair to pair,
+   * as in the authors' code, where the paper's γ follows the turns.
+   */
   yarn(base, parameters, { theta, contextLength, originalContext }) {
     const oldContext = originalContext();
     const stretch = parameters.positiveNumber("factor", contextLength / oldContext);

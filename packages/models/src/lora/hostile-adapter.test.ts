@@ -1,16 +1,15 @@
 import { execFileSync } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import * as tf from "@tensorflow/tfjs-core";
+import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import fc from "fast-check";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
-import { openedFiles } from "../testing/opened-files.ts";
-import { peakMemory, refusalOf } from "../testing/refusal.ts";
+import { dataOf, headerOf, safetensorsOf, watchFilesAndMemory, watchTensors } from "../testing/hostile.ts";
+import { refusalOf } from "../testing/refusal.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
 import { loadLora } from "./load-lora.ts";
 import { withLora } from "./with-lora.ts";
@@ -20,7 +19,6 @@ vi.mock("node:fs/promises", async (original) => {
   return recorded(await original());
 });
 
-type Header = Record<string, { dtype: unknown; shape: unknown; data_offsets: unknown }>;
 type Config = Record<string, unknown>;
 
 const weightsName = "adapter_model.safetensors";
@@ -30,8 +28,6 @@ let folder = "";
 let model: CheckpointLM;
 let good: Buffer;
 let config: Config;
-let peak = 0;
-let tensors = 0;
 beforeAll(async () => {
   await useBackend({ backend: "cpu" });
   root = await mkdtemp(join(tmpdir(), "hostile-"));
@@ -50,16 +46,9 @@ beforeEach(async () => {
   folder = await mkdtemp(join(root, "case-"));
   await writeFile(join(folder, configName), JSON.stringify(config));
   await writeFile(join(folder, weightsName), good);
-  tensors = tf.memory().numTensors;
-  openedFiles.length = 0;
-  peak = peakMemory();
 });
-/** No case may leave tensors, open a file elsewhere, or take the memory that its file speaks of. */
-afterEach(() => {
-  expect(tf.memory().numTensors).toBe(tensors);
-  expect(openedFiles.filter((path) => dirname(path) !== folder)).toEqual([]);
-  expect(peakMemory() - peak).toBeLessThan(600e6);
-});
+watchFilesAndMemory(() => folder);
+watchTensors();
 
 const refused = () => refusalOf(() => loadLora(model, folder));
 const writeConfig = (content: unknown) =>
@@ -68,15 +57,8 @@ const changeConfig = (change: Config) => writeConfig({ ...config, ...change });
 const writeWeights = (content: Buffer) => writeFile(join(folder, weightsName), content);
 
 const name = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight";
-const headerOf = (file: Buffer): Header =>
-  JSON.parse(file.toString("utf8", 8, 8 + Number(file.readBigUInt64LE(0)))) as Header;
-const dataOf = (file: Buffer) => file.subarray(8 + Number(file.readBigUInt64LE(0)));
-function file(header: unknown, data: Buffer = dataOf(good), length?: bigint): Buffer {
-  const text = Buffer.from(typeof header === "string" ? header : JSON.stringify(header));
-  const start = Buffer.alloc(8);
-  start.writeBigUInt64LE(length ?? BigInt(text.length));
-  return Buffer.concat([start, text, data]);
-}
+const file = (header: string | object, data = dataOf(good), length?: bigint) =>
+  safetensorsOf(header, data, length);
 const withEntry = (change: object, tensor = name): Buffer => {
   const header = headerOf(good);
   return file({ ...header, [tensor]: { ...header[tensor]!, ...change } });
@@ -226,9 +208,9 @@ describe("an adapter_config.json", () => {
   });
 
   const wrong: readonly Config[] = [
-    ...[0, -1, 1.5, 1e9, 2 ** 53, 1e308, "8", "NaN", true, [], {}, [8]].map((r) => ({ r })),
-    ...[0, -1, "16", "NaN", true, [], {}].map((lora_alpha) => ({ lora_alpha })),
-    ...[-0.1, 1, 2, "0.1", true, [0.1]].map((lora_dropout) => ({ lora_dropout })),
+    ...[0, -1, 1.5, 1e9, 2 ** 53, 1e308, "8", "NaN", true, null, [], {}, [8]].map((r) => ({ r })),
+    ...[0, -1, "16", "NaN", true, null, [], {}].map((lora_alpha) => ({ lora_alpha })),
+    ...[-0.1, 1, 2, "0.1", true, null, [0.1]].map((lora_dropout) => ({ lora_dropout })),
     ...[null, "", [], {}, 7, true, [7], [null], ["nothing"], "nothing", "q_proj"].map((target_modules) => {
       return { target_modules };
     }),

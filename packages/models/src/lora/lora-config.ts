@@ -19,6 +19,16 @@ export interface LoraConfig {
   rankOf(module: string): number;
   /** α/r, or α/√r where it is rank-stabilized (Kalajdzievski 2023). */
   scaleOf(module: string): number;
+  /** Whom ranks and alphas of their own are for. */
+  readonly patterns: Readonly<Record<PatternKey, readonly NumberPattern[]>>;
+}
+
+type PatternKey = "rank_pattern" | "alpha_pattern";
+
+export interface NumberPattern {
+  /** The end of a module's name, or an expression for it. */
+  readonly name: string;
+  matches(module: string): boolean;
 }
 
 /** What changes no number, or only those that training begins with. */
@@ -68,9 +78,12 @@ export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig 
   config.only("init_lora_weights", ...initializations);
   for (const key of unsupported)
     if (!isEmpty(config.get(key))) throw config.unsupported(key, "null, false or nothing in it");
-  const rank = config.positiveInteger("r", 8);
-  const alpha = config.positiveNumber("lora_alpha", 8);
-  const dropout = config.get("lora_dropout") ?? 0;
+  // Null is no default to PEFT: it fails on one.
+  const rank = config.positiveIntegerOrNull("r", 8);
+  if (rank === null) throw config.wrong("r", "a whole number above 0");
+  const alpha = config.positiveNumberOrNull("lora_alpha", 8);
+  if (alpha === null) throw config.wrong("lora_alpha", "a number above 0");
+  const dropout = config.given("lora_dropout", 0);
   if (typeof dropout !== "number" || !(dropout >= 0 && dropout < 1))
     throw config.wrong("lora_dropout", "a number in [0, 1)");
   const isStabilized = config.boolean("use_rslora", false);
@@ -89,7 +102,7 @@ export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig 
   // Later versions write what is off as well: null, false or empty.
   config.finish(harmless, isEmpty, "keys of PEFT's LoraConfig that are supported");
   const isSaved = (module: string) => modulesToSave.some((name) => endsWith(module, name));
-  const rankOf = (module: string) => ranks(module) ?? rank;
+  const rankOf = (module: string) => ranks.of(module) ?? rank;
   return {
     dropout,
     hasBias,
@@ -102,7 +115,8 @@ export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig 
     },
     rankOf,
     scaleOf: (module) =>
-      (alphas(module) ?? alpha) / (isStabilized ? Math.sqrt(rankOf(module)) : rankOf(module)),
+      (alphas.of(module) ?? alpha) / (isStabilized ? Math.sqrt(rankOf(module)) : rankOf(module)),
+    patterns: { rank_pattern: ranks.patterns, alpha_pattern: alphas.patterns },
   };
 }
 
@@ -191,15 +205,19 @@ function layerTest(config: ConfigReader, pattern: PatternLimits): ((module: stri
   };
 }
 
-/** The number of the first pattern that a module's name ends in, as PEFT's `get_pattern_key`. */
+interface NumbersByModule {
+  readonly patterns: readonly NumberPattern[];
+  /** The number of the first pattern that a module's name ends in, as PEFT's `get_pattern_key`. */
+  of(module: string): number | undefined;
+}
+
 function numbersByModule(
   config: ConfigReader,
-  key: string,
+  key: PatternKey,
   isRight: (value: unknown) => boolean,
-  pattern: PatternLimits,
-): (module: string) => number | undefined {
-  const value = config.get(key);
-  if (value === null) return () => undefined;
+  limit: PatternLimits,
+): NumbersByModule {
+  const value = config.get(key) ?? {};
   const entries = typeof value === "object" && !Array.isArray(value) ? Object.entries(value) : null;
   const wrong = entries?.find(([, number]) => !isRight(number));
   if (entries === null || wrong !== undefined) {
@@ -209,15 +227,24 @@ function numbersByModule(
     throw config.wrong(key, `an object of ${kind} by module`);
   }
   const plain = new Map<string, number>();
-  const patterns: { readonly index: number; readonly matches: (module: string) => boolean }[] = [];
-  for (const [index, [name]] of entries.entries()) {
+  const expressions: { readonly index: number; readonly matches: (module: string) => boolean }[] = [];
+  const patterns = entries.map(([name], index): NumberPattern => {
     // Names in full, of which there can be hundreds, are looked up.
-    if (/^[\w.]+$/.test(name)) plain.set(name, index);
-    else patterns.push({ index, matches: modulePattern(`(.*\\.)?(${name})$`, pattern) });
-  }
-  return (module) => {
-    const named = Math.min(...endsOf(module).map((end) => plain.get(end) ?? Infinity));
-    const first = patterns.find(({ index, matches }) => index < named && matches(module))?.index ?? named;
-    return entries[first]?.[1] as number | undefined;
+    if (/^[\w.]+$/.test(name)) {
+      plain.set(name, index);
+      return { name, matches: (module) => endsWith(module, name) };
+    }
+    const matches = modulePattern(`(.*\\.)?(${name})$`, limit);
+    expressions.push({ index, matches });
+    return { name, matches };
+  });
+  return {
+    patterns,
+    of(module) {
+      const named = Math.min(...endsOf(module).map((end) => plain.get(end) ?? Infinity));
+      const first =
+        expressions.find(({ index, matches }) => index < named && matches(module))?.index ?? named;
+      return entries[first]?.[1] as number | undefined;
+    },
   };
 }

@@ -2,28 +2,22 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
-import { namedStream, PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
 import { readSafetensorsHeader } from "@periodic-eval/safetensors";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create.ts";
 import { loadCausalLM } from "../checkpoint/load.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
-import { meanLoss } from "../testing/mean-loss.ts";
+import { drop } from "../testing/drop.ts";
+import { meanLoss, twoRows } from "../testing/mean-loss.ts";
 import { readByToken } from "../testing/read-by-token.ts";
 import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
 import { loadLora } from "./load-lora.ts";
 import type { LoraLM } from "./lora-model.ts";
 import { withLora } from "./with-lora.ts";
 
-const ids = [
-  [1, 2, 3, 4, 5, 6],
-  [6, 7, 8, 9, 0, 0],
-];
-const labels = [
-  [-100, 2, 3, 4, 5, 6],
-  [-100, 7, 8, 9, -100, -100],
-];
+const { ids, labels } = twoRows;
 const logitsOf = (model: CheckpointLM) =>
   tf.tidy(() => [...model.logits(tf.tensor2d(ids, [2, 6], "int32")).dataSync()]);
 const valuesOf = (model: CheckpointLM) => model.weights().map(({ variable }) => [...variable.dataSync()]);
@@ -154,20 +148,12 @@ describe.each(["cpu", "wasm"])("LoRA on %s", (backend) => {
       layersToTransform: [1],
     });
     disturb(lora);
-    const run = (seed: string, names: string[] = []) =>
-      tf.tidy(() => {
-        const random = (name: string) => {
-          names.push(name);
-          return namedStream(`${seed} ${name}`);
-        };
-        const rows = tf.tensor1d([0, 6], "int32");
-        return [...lora.trainingLogits(tf.tensor2d(ids, [2, 6], "int32"), rows, random).dataSync()];
-      });
-    const names: string[] = [];
-    expect(run("a", names)).toEqual(run("a"));
-    expect(run("a")).not.toEqual(run("b"));
+    const run = (seed: string) => drop(lora, ids, seed).logits;
+    const { logits, names } = drop(lora, ids, "a");
+    expect(run("a")).toEqual(logits);
+    expect(run("b")).not.toEqual(logits);
     // The head is in no layer; PEFT takes what is named in full all the same.
-    expect(names.sort()).toEqual(
+    expect([...names].sort()).toEqual(
       [
         "embedding",
         "layer.0.attention",
@@ -290,6 +276,8 @@ describe("withLora", () => {
     [{ rank: 0 }, /withLora rank: got 0, expected a whole number above 0/],
     [{ rank: 1.5 }, /withLora rank/],
     [{ rank: "8" }, /withLora rank/],
+    [{ rank: 2 ** 40 }, /withLora rank: got 1099511627776, expected at most 8 for .*q_proj, a map from 8 /],
+    [{ rankPattern: { down_proj: 13 } }, /withLora rankPattern: got 13, expected at most 12 for .*down_proj/],
     [{ alpha: NaN }, /withLora alpha: got NaN/],
     [{ alpha: -1 }, /withLora alpha/],
     [{ dropout: 1 }, /withLora dropout: got 1, expected a probability in \[0, 1\)/],
@@ -308,7 +296,13 @@ describe("withLora", () => {
     [{ layersToTransform: [] }, /withLora layersToTransform/],
     [{ layersToTransform: [0], targetModules: ".*q_proj" }, /layers_to_transform.*a list of target_modules/],
     [{ rankPattern: { q_proj: 0 } }, /withLora rankPattern: got \{"q_proj":0\}/],
+    [{ rankPattern: { q_prj: 4 } }, /withLora rankPattern: got "q_prj", expected the end of a target's name/],
+    [{ rankPattern: { v_proj: 4, ".*q_prj": 4 } }, /withLora rankPattern: got "\.\*q_prj"/],
     [{ alphaPattern: { q_proj: "4" } }, /withLora alphaPattern/],
+    [
+      { alphaPattern: { k_proj: 4 }, targetModules: ["q_proj", "v_proj"] },
+      /withLora alphaPattern: got "k_proj", expected .* expression for one: q_proj, v_proj\./,
+    ],
   ])("refuses %j", (options, message) => {
     const before = tf.memory().numTensors;
     const error = ((): unknown => {

@@ -1,5 +1,4 @@
-import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
@@ -10,6 +9,8 @@ import { loadCausalLM } from "../checkpoint/load.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { openTensors } from "../checkpoint/tensors.ts";
 import { fixtures } from "../testing/fixtures.ts";
+import { largestDifference } from "../testing/largest-difference.ts";
+import { askPython, pythonHas } from "../testing/python.ts";
 import { readByToken } from "../testing/read-by-token.ts";
 import { loadLora } from "./load-lora.ts";
 import { withLora } from "./with-lora.ts";
@@ -146,124 +147,112 @@ const cases: readonly Case[] = [
   },
 ].filter(({ base }) => existsSync(join(fixtures, base)));
 
-const python = process.env["PERIODIC_EVAL_PEERS_PYTHON"] ?? "python3";
-const hasPeft = (() => {
-  try {
-    execFileSync(python, ["-c", "import peft, transformers"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-})();
-
 const needs = "needs ../shared/fixtures and, in PERIODIC_EVAL_PEERS_PYTHON, a Python with peft";
 
-describe.skipIf(!hasPeft || cases.length === 0)(`adapters are PEFT 0.21's (${needs})`, () => {
-  let root = "";
-  const folderOf = (name: string) => join(root, name.replaceAll(/\W+/g, "-"));
-  const baseOf = (base: string) => resolve(fixtures, base);
-  const run = (work: { make?: readonly object[]; read?: readonly object[] }) => {
-    const file = join(root, "work.json");
-    writeFileSync(file, JSON.stringify({ make: [], read: [], ...work }));
-    execFileSync(python, [resolve(import.meta.dirname, "../testing/peft-reference.py"), file], {
-      stdio: "pipe",
-    });
-  };
-  beforeAll(async () => {
-    root = mkdtempSync(join(tmpdir(), "peft-"));
-    for (const { name } of cases) mkdirSync(folderOf(name));
-    run({
-      make: cases.map(({ name, base, options, isMergedElsewhere }) => {
-        return { base: baseOf(base), options, out: folderOf(name), ids, merge: isMergedElsewhere !== true };
-      }),
-    });
-    await useBackend({ backend: "wasm" });
-  }, 300_000);
-  afterAll(() => rmSync(root, { recursive: true }));
+describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
+  `adapters are PEFT 0.21's (${needs})`,
+  () => {
+    let root = "";
+    const folderOf = (name: string) => join(root, name.replaceAll(/\W+/g, "-"));
+    const baseOf = (base: string) => resolve(fixtures, base);
+    const run = (work: { make?: readonly object[]; read?: readonly object[] }) =>
+      askPython("peft-reference.py", { make: [], read: [], ...work });
+    beforeAll(async () => {
+      root = mkdtempSync(join(tmpdir(), "peft-"));
+      for (const { name } of cases) mkdirSync(folderOf(name));
+      run({
+        make: cases.map(({ name, base, options, isMergedElsewhere }) => {
+          return { base: baseOf(base), options, out: folderOf(name), ids, merge: isMergedElsewhere !== true };
+        }),
+      });
+      await useBackend({ backend: "wasm" });
+    }, 300_000);
+    afterAll(() => rmSync(root, { recursive: true }));
 
-  const withModel = async (base: string, check: (model: CheckpointLM) => Promise<void>) => {
-    const model = await loadCausalLM(baseOf(base));
-    await check(model).finally(() => model.dispose());
-  };
+    const withModel = async (base: string, check: (model: CheckpointLM) => Promise<void>) => {
+      const model = await loadCausalLM(baseOf(base));
+      await check(model).finally(() => model.dispose());
+    };
 
-  it.each(cases)("$name: logits, cache, base and merged weights", ({ name, base }) =>
-    withModel(base, async (model) => {
-      const plain = logitsOf(model);
-      const lora = await loadLora(model, folderOf(name));
-      const expected = await tensorOf(join(folderOf(name), "expected.safetensors"), "logits");
-      // What the adapter changes is at least a hundred times what is tolerated.
-      expect(largestDifference(plain, expected)).toBeGreaterThan(100 * tolerance);
-      expect(largestDifference(logitsOf(lora), expected)).toBeLessThan(tolerance);
-      expect(largestDifference(readByToken(lora, ids), expected)).toBeLessThan(tolerance);
-      expect(logitsOf(lora.base)).toEqual(plain);
-      const merged = join(folderOf(name), "ours");
-      if (existsSync(join(folderOf(name), "merged.safetensors"))) {
-        await lora.saveMerged(merged);
-        await expectMerged(merged, join(folderOf(name), "merged.safetensors"));
-      } else {
-        // A tied head with an adapter of its own is one of its own.
-        await lora.saveMerged(merged);
-        const loaded = await loadCausalLM(merged);
-        expect(largestDifference(logitsOf(loaded), expected)).toBeLessThan(tolerance);
-        loaded.dispose();
-      }
-      lora.dispose();
-      expect(logitsOf(model)).toEqual(plain);
-    }),
-  );
-
-  it("what is read and written again is the same file", async () => {
-    for (const { name, base } of cases) {
-      await withModel(base, async (model) => {
+    it.each(cases)("$name: logits, cache, base and merged weights", ({ name, base }) =>
+      withModel(base, async (model) => {
+        const plain = logitsOf(model);
         const lora = await loadLora(model, folderOf(name));
-        await lora.save(join(folderOf(name), "again"));
-        lora.dispose();
-      });
-      const [before, after] = ["", "again"].map((folder) =>
-        join(folderOf(name), folder, "adapter_model.safetensors"),
-      ) as [string, string];
-      // Beside an adapter of the head PEFT saves the head.
-      if (/head/.test(name) && !/whole/.test(name)) await expectSame(after, before, [/base_layer/]);
-      else expect(Buffer.compare(readFileSync(before), readFileSync(after)), name).toBe(0);
-    }
-  });
-
-  it("new ones load in PEFT, bit for bit", async () => {
-    const made = families.filter(([base]) => existsSync(baseOf(base)));
-    const expected = new Map<string, Float32Array>();
-    for (const [i, [base]] of made.entries()) {
-      await withModel(base, async (model) => {
-        const lora = withLora(model, { rank: 3, rsLora: i % 2 === 0, layersToTransform: [1] });
-        for (const [salt, variable] of lora.trainables().entries()) {
-          const drawn = tf.randomNormal(variable.shape, 0, 0.2, "float32", salt + 1);
-          variable.assign(drawn);
-          drawn.dispose();
+        const expected = await tensorOf(join(folderOf(name), "expected.safetensors"), "logits");
+        // What the adapter changes is at least a hundred times what is tolerated.
+        expect(largestDifference(plain, expected)).toBeGreaterThan(100 * tolerance);
+        expect(largestDifference(logitsOf(lora), expected)).toBeLessThan(tolerance);
+        expect(largestDifference(readByToken(lora, ids), expected)).toBeLessThan(tolerance);
+        expect(logitsOf(lora.base)).toEqual(plain);
+        const merged = join(folderOf(name), "ours");
+        if (existsSync(join(folderOf(name), "merged.safetensors"))) {
+          await lora.saveMerged(merged);
+          await expectMerged(merged, join(folderOf(name), "merged.safetensors"));
+        } else {
+          // A tied head with an adapter of its own is one of its own.
+          await lora.saveMerged(merged);
+          const loaded = await loadCausalLM(merged);
+          expect(largestDifference(logitsOf(loaded), expected)).toBeLessThan(tolerance);
+          loaded.dispose();
         }
-        expected.set(base, logitsOf(lora));
-        await lora.save(join(root, "new", base));
         lora.dispose();
-      });
-    }
-    run({
-      read: made.map(([base]) => {
-        return {
-          base: baseOf(base),
-          adapter: join(root, "new", base),
-          out: join(root, "new", `${base}-read`),
-          ids,
-        };
+        expect(logitsOf(model)).toEqual(plain);
       }),
+    );
+
+    it("what is read and written again is the same file", async () => {
+      for (const { name, base } of cases) {
+        await withModel(base, async (model) => {
+          const lora = await loadLora(model, folderOf(name));
+          await lora.save(join(folderOf(name), "again"));
+          lora.dispose();
+        });
+        const [before, after] = ["", "again"].map((folder) =>
+          join(folderOf(name), folder, "adapter_model.safetensors"),
+        ) as [string, string];
+        // Beside an adapter of the head PEFT saves the head.
+        if (/head/.test(name) && !/whole/.test(name)) await expectSame(after, before, [/base_layer/]);
+        else expect(Buffer.compare(readFileSync(before), readFileSync(after)), name).toBe(0);
+      }
     });
-    for (const [base] of made) {
-      const logits = await tensorOf(join(root, "new", `${base}-read.expected.safetensors`), "logits");
-      expect(largestDifference(expected.get(base)!, logits), base).toBeLessThan(tolerance);
-      await expectSame(
-        join(root, "new", base, "adapter_model.safetensors"),
-        join(root, "new", `${base}-read.safetensors`),
-      );
-    }
-  }, 120_000);
-});
+
+    it("new ones load in PEFT, bit for bit", async () => {
+      const made = families.filter(([base]) => existsSync(baseOf(base)));
+      const expected = new Map<string, Float32Array>();
+      for (const [i, [base]] of made.entries()) {
+        await withModel(base, async (model) => {
+          const lora = withLora(model, { rank: 3, rsLora: i % 2 === 0, layersToTransform: [1] });
+          for (const [salt, variable] of lora.trainables().entries()) {
+            const drawn = tf.randomNormal(variable.shape, 0, 0.2, "float32", salt + 1);
+            variable.assign(drawn);
+            drawn.dispose();
+          }
+          expected.set(base, logitsOf(lora));
+          await lora.save(join(root, "new", base));
+          lora.dispose();
+        });
+      }
+      run({
+        read: made.map(([base]) => {
+          return {
+            base: baseOf(base),
+            adapter: join(root, "new", base),
+            out: join(root, "new", `${base}-read`),
+            ids,
+          };
+        }),
+      });
+      for (const [base] of made) {
+        const logits = await tensorOf(join(root, "new", `${base}-read.expected.safetensors`), "logits");
+        expect(largestDifference(expected.get(base)!, logits), base).toBeLessThan(tolerance);
+        await expectSame(
+          join(root, "new", base, "adapter_model.safetensors"),
+          join(root, "new", `${base}-read.safetensors`),
+        );
+      }
+    }, 120_000);
+  },
+);
 
 function logitsOf(model: CheckpointLM): Float32Array {
   return tf.tidy(() => model.logits(tf.tensor2d([ids], [1, ids.length], "int32")).dataSync() as Float32Array);
@@ -300,15 +289,4 @@ async function expectSame(path: string, other: string, besides: readonly RegExp[
     expect(await theirs.read(name), name).toEqual(await ours.read(name));
   await ours.close();
   await theirs.close();
-}
-
-function largestDifference(a: ArrayLike<number>, b: ArrayLike<number>): number {
-  expect(a.length).toBe(b.length);
-  let largest = 0;
-  for (let i = 0; i < a.length; i++) {
-    const difference = Math.abs(a[i]! - b[i]!);
-    if (Number.isNaN(difference)) return NaN;
-    largest = Math.max(largest, difference);
-  }
-  return largest;
 }

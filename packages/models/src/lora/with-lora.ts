@@ -3,13 +3,13 @@ import type { CheckpointLM, ModelParts } from "../checkpoint/model.ts";
 import { familyOf } from "../families/registry.ts";
 import { hubNameOf } from "../hub/cache.ts";
 import { fastRandom } from "../ops/fast-random.ts";
-import { lastParts, planAdapter, type AdapterTensor } from "./adapter-plan.ts";
-import { parseLoraConfig, type AdapterConfig } from "./lora-config.ts";
+import { lastParts, planAdapter, type AdapterPlan, type AdapterTensor } from "./adapter-plan.ts";
+import { parseLoraConfig, type AdapterConfig, type LoraConfig } from "./lora-config.ts";
 import { adaptable, createLora, type LoraLM } from "./lora-model.ts";
 import { modulesOf, type Modules } from "./modules.ts";
 
 export interface LoraOptions {
-  /** Default 8. */
+  /** Default 8; at most the larger side of each map that it is put on. */
   readonly rank?: number;
   /** What is learned is scaled by alpha / rank. Default 16. */
   readonly alpha?: number;
@@ -22,7 +22,7 @@ export interface LoraOptions {
   readonly targetModules?: string | readonly string[];
   /** Layers, by number from 0; default all. */
   readonly layersToTransform?: readonly number[];
-  /** Other ranks, by the end of a module's name or an expression for it. */
+  /** Other ranks, by the end of a target's name or an expression for it. */
   readonly rankPattern?: Readonly<Record<string, number>>;
   /** Other alphas, likewise. */
   readonly alphaPattern?: Readonly<Record<string, number>>;
@@ -58,7 +58,13 @@ export function withLora(model: CheckpointLM, options: LoraOptions = {}): LoraLM
   const modules = modulesOf(parts.description, parts.weights, familyOf(parts.config, "withLora"));
   checkNames(options, modules);
   const config = configOf(options, modules, parts);
-  const plan = asOptions(() => planAdapter(parseLoraConfig(config, "withLora"), modules, "withLora", false));
+  const plan = asOptions(() => {
+    const parsed = parseLoraConfig(config, "withLora");
+    const planned = planAdapter(parsed, modules, "withLora", false);
+    checkPatterns(parsed, planned);
+    return planned;
+  });
+  checkRanks(options, plan);
   const name = `rank ${String(config["r"])}, alpha ${String(config["lora_alpha"])}`;
   return createLora(model, parts, { plan, config, name, values: (tensor) => initialValues(tensor, seed) });
 }
@@ -145,6 +151,35 @@ function checkNames({ targetModules, layersToTransform }: LoraOptions, modules: 
   if (unknown === undefined) return;
   const ends = [...lastParts(modules), modules.head];
   checkWord("withLora targetModules", unknown, ends);
+}
+
+/** As a name of `targetModules`: PEFT would pass it over. */
+function checkPatterns({ patterns }: LoraConfig, { adapters }: AdapterPlan): void {
+  const names = adapters.map(({ module }) => module.name);
+  for (const [option, key] of [
+    ["rankPattern", "rank_pattern"],
+    ["alphaPattern", "alpha_pattern"],
+  ] as const) {
+    const unfit = patterns[key].find(({ matches }) => !names.some(matches));
+    if (unfit === undefined) continue;
+    const ends = new Set(names.map((name) => name.slice(name.lastIndexOf(".") + 1)));
+    throw wrong(
+      option,
+      unfit.name,
+      `the end of a target's name, or an expression for one: ${[...ends].join(", ")}`,
+    );
+  }
+}
+
+/** A larger one learns no more, and its matrices could ask for all memory. */
+function checkRanks(options: LoraOptions, { adapters }: AdapterPlan): void {
+  for (const { module, rank } of adapters) {
+    const most = Math.max(module.inputs, module.outputs);
+    if (rank <= most) continue;
+    const { name, inputs, outputs } = module;
+    const option = rank === (options.rank ?? 8) ? "rank" : "rankPattern";
+    throw wrong(option, rank, `at most ${most} for ${name}, a map from ${inputs} numbers to ${outputs}`);
+  }
 }
 
 /** What the configuration says wrongly, the caller has said. */

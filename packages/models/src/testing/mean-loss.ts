@@ -4,6 +4,18 @@ import { differentiable } from "../ops/differentiable.ts";
 
 const ignored = -100;
 
+/** Two sequences for `meanLoss`, the second padded. */
+export const twoRows = {
+  ids: [
+    [1, 2, 3, 4, 5, 6],
+    [6, 7, 8, 9, 0, 0],
+  ],
+  labels: [
+    [ignored, 2, 3, 4, 5, 6],
+    [ignored, 7, 8, 9, ignored, ignored],
+  ],
+};
+
 /** Mean negative log-likelihood of the labels that are not −100, each predicted from the position before it. For tests. */
 export function meanLoss(
   model: TrainableLM,

@@ -1,4 +1,4 @@
-"""What PEFT says of adapters, for lora/peft.parity.test.ts. Usage: peft-reference.py WORK.json
+"""What PEFT says of adapters, for lora/peft.parity.test.ts. Reads its work from standard input.
 
 make: draws an adapter on a model, saves it, its logits and the merged weights.
 read: loads an adapter that somebody else saved; its tensors and logits.
@@ -27,7 +27,7 @@ def logits_of(model, ids):
         return model(input_ids=torch.tensor([ids])).logits[0]
 
 
-work = json.load(open(sys.argv[1]))
+work = json.load(sys.stdin)
 for index, task in enumerate(work["make"]):
     torch.manual_seed(index)
     # Without its initialization B is drawn as well: a B of 0 would prove nothing.

@@ -1,11 +1,11 @@
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { openedFiles } from "../testing/opened-files.ts";
-import { peakMemory, refusalOf } from "../testing/refusal.ts";
+import { watchFilesAndMemory } from "../testing/hostile.ts";
+import { refusalOf } from "../testing/refusal.ts";
 import { loadTokenizer } from "./load.ts";
 
 vi.mock("node:fs/promises", async (original) => {
@@ -35,18 +35,12 @@ const good = {
 };
 
 let folder = "";
-let peak = 0;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "hostile-"));
   await write("tokenizer.json", good);
-  openedFiles.length = 0;
-  peak = peakMemory();
 });
-afterEach(async () => {
-  expect(openedFiles.filter((path) => dirname(path) !== folder)).toEqual([]);
-  expect(peakMemory() - peak).toBeLessThan(600e6);
-  await rm(folder, { recursive: true });
-});
+afterEach(() => rm(folder, { recursive: true }));
+watchFilesAndMemory(() => folder);
 
 const write = (name: string, content: unknown) =>
   writeFile(join(folder, name), typeof content === "string" ? content : JSON.stringify(content));

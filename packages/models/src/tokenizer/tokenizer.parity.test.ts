@@ -2,7 +2,7 @@ import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { PeriodicEvalError, type Message } from "@periodic-eval/core";
 import { describe, expect, test } from "vitest";
-import { fixtures } from "../testing/fixtures.ts";
+import { fixtures, smollm2 } from "../testing/fixtures.ts";
 import { loadTokenizer } from "./load.ts";
 
 interface Encoded {
@@ -105,8 +105,6 @@ describe.each(folders)("%s", (name) => {
     }
   });
 });
-
-const smollm2 = "../shared/models/smollm2-135m-instruct";
 
 // Goldens: ../shared/fixtures/smollm2, made with transformers from the same files.
 test.skipIf(!existsSync(smollm2))(`SmolLM2's tokenizer (${smollm2})`, async () => {

@@ -1,17 +1,17 @@
-import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type * as tf from "@tensorflow/tfjs-core";
 import { weightName } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { describe, expect, it } from "vitest";
-import { collate } from "../data/collate.ts";
-import { AdamW } from "../optimizer/adamw.ts";
-import { accumulateGradients } from "../sft/gradients.ts";
-import { update } from "./update.ts";
-
-const folder = join(process.env["PERIODIC_EVAL_FIXTURES"] ?? "../shared/fixtures", "training");
-const present = existsSync(join(folder, "full_ft.json"));
+import {
+  hasReference,
+  readReference,
+  references,
+  trainAsReference,
+  type Reference,
+  type ReferenceRun,
+} from "../testing/reference-training.ts";
 
 interface Summary {
   readonly shape: readonly number[];
@@ -19,24 +19,13 @@ interface Summary {
   readonly l2: number;
   readonly first4: readonly number[];
 }
-interface Run {
-  readonly losses: readonly number[];
-  readonly grad_norms: readonly number[];
-  readonly loss_after: number;
+interface Run extends ReferenceRun {
   readonly final_weights: Readonly<Record<string, Summary>>;
 }
-interface Golden extends Run {
-  readonly hyper: {
-    lr: number;
-    betas: [number, number];
-    eps: number;
-    weight_decay: number;
-    grad_clip: number;
-  };
-  readonly input_ids: readonly (readonly number[])[];
-  readonly labels: readonly (readonly number[])[];
-  readonly hf_trainer_groups: Run;
-}
+type Golden = Reference & Run & { readonly hf_trainer_groups: Run };
+
+const file = "full_ft.json";
+const present = hasReference(file);
 
 /** Ten steps of torch.optim.AdamW (2.13.0, CPU, float32) on every weight of tiny-llama; see the fixtures' README. */
 describe.skipIf(!present)("full fine-tuning equals PyTorch's (needs ../shared/fixtures/training)", () => {
@@ -47,37 +36,11 @@ describe.skipIf(!present)("full fine-tuning equals PyTorch's (needs ../shared/fi
   ] as const;
   it.each(cases)("on %s, decay %s: losses, norms and final weights", async (backend, decay) => {
     await useBackend({ backend });
-    const golden = JSON.parse(readFileSync(join(folder, "full_ft.json"), "utf8")) as Golden;
+    const golden = readReference<Golden>(file);
     const expected: Run = decay === "all" ? golden : golden.hf_trainer_groups;
-    const { hyper } = golden;
-    const model = await loadCausalLM(join(folder, "tiny-llama"));
-    const optimizer = new AdamW(model.trainables(), {
-      betas: hyper.betas,
-      epsilon: hyper.eps,
-      weightDecay: hyper.weight_decay,
-      decay,
-    });
-    const rows = golden.input_ids.map((ids, i) => ({
-      where: `row ${i}`,
-      ids: Int32Array.from(ids),
-      scored: Int32Array.from(ids.keys()).filter((at) => at > 0 && golden.labels[i]![at] !== -100),
-    }));
-    const batch = collate(rows);
-    const work = {
-      scored: batch.targets.length,
-      tokens: batch.tokens,
-      where: [],
-      gradients: () => accumulateGradients(model, [batch], () => () => () => 0.5),
-    };
-    const options = { learningRate: hyper.lr, maxGradNorm: hyper.grad_clip };
-    for (const [step, loss] of expected.losses.entries()) {
-      const result = await update(work, optimizer, options);
-      expect(Math.abs(result.loss / loss - 1), `loss of step ${step + 1}`).toBeLessThan(1e-4);
-      expect(
-        Math.abs(result.gradNorm / expected.grad_norms[step]! - 1),
-        `norm of step ${step + 1}`,
-      ).toBeLessThan(1e-4);
-    }
+    const model = await loadCausalLM(join(references, "tiny-llama"));
+    const training = trainAsReference(model, golden, { decay });
+    await training.follow(expected);
     for (const weight of model.weights()) {
       const { name } = weight;
       const { sum, l2, first4 } = expected.final_weights[name]!;
@@ -88,17 +51,15 @@ describe.skipIf(!present)("full fine-tuning equals PyTorch's (needs ../shared/fi
       expect(Math.abs(values[0]! - first4[0]!), name).toBeLessThan(1e-3);
     }
     if (decay === "all") await expectFinalWeights(model.trainables());
-    expect(Math.abs((await update(work, optimizer, options)).loss / expected.loss_after - 1)).toBeLessThan(
-      1e-4,
-    );
-    optimizer.dispose();
+    await training.expectLossAfter(expected);
+    training.dispose();
     model.dispose();
   });
 });
 
 /** Every weight within 1e-3 of `full_ft_final.safetensors`; linear maps are [out, in] there and [in, out] here. */
 async function expectFinalWeights(variables: readonly tf.Variable[]): Promise<void> {
-  const file = await openSafetensors(join(folder, "full_ft_final.safetensors"));
+  const file = await openSafetensors(join(references, "full_ft_final.safetensors"));
   for (const variable of variables) {
     const name = weightName(variable);
     const golden = await file.read(name);

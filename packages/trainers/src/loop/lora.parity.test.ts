@@ -1,35 +1,26 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { loadCausalLM, loadLora, useBackend } from "@periodic-eval/models";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { describe, expect, it } from "vitest";
-import { collate } from "../data/collate.ts";
-import { AdamW } from "../optimizer/adamw.ts";
-import { accumulateGradients } from "../sft/gradients.ts";
+import {
+  hasReference,
+  readReference,
+  references,
+  trainAsReference,
+  type Reference,
+} from "../testing/reference-training.ts";
 import { temporaryFolder } from "../testing/tiny-run.ts";
-import { update } from "./update.ts";
 
-const folder = join(process.env["PERIODIC_EVAL_FIXTURES"] ?? "../shared/fixtures", "training");
-const present = existsSync(join(folder, "lora.json"));
-
-interface Golden {
+interface Golden extends Reference {
   readonly model: string;
-  readonly hyper: {
-    readonly lr: number;
-    readonly betas: [number, number];
-    readonly eps: number;
-    readonly weight_decay: number;
-    readonly grad_clip: number;
-  };
-  readonly input_ids: readonly (readonly number[])[];
-  readonly labels: readonly (readonly number[])[];
   readonly trainable_params: number;
-  readonly losses: readonly number[];
-  readonly grad_norms: readonly number[];
-  readonly loss_after: number;
   readonly merged_logits_row0_last: readonly number[];
 }
+
+const file = "lora.json";
+const present = hasReference(file);
 
 /** Ten steps of torch.optim.AdamW (2.13.0, CPU, float32) on a PEFT 0.21.2 adapter of tiny-llama; see the fixtures' README. */
 describe.skipIf(!present)("LoRA training equals PEFT's (needs ../shared/fixtures/training)", () => {
@@ -37,64 +28,44 @@ describe.skipIf(!present)("LoRA training equals PEFT's (needs ../shared/fixtures
     "on %s: losses, norms, the final adapter and the merged model",
     async (backend) => {
       await useBackend({ backend });
-      const golden = JSON.parse(readFileSync(join(folder, "lora.json"), "utf8")) as Golden;
-      const { hyper } = golden;
-      const base = await loadCausalLM(join(folder, golden.model));
+      const golden = readReference<Golden>(file);
+      const base = await loadCausalLM(join(references, golden.model));
       const plain = logitsOf(base, golden.input_ids);
-      const lora = await loadLora(base, join(folder, "lora_init"));
+      const lora = await loadLora(base, join(references, "lora_init"));
       const saved = await temporaryFolder();
       await lora.save(saved);
       for (const name of ["adapter_config.json", "adapter_model.safetensors"]) {
-        const [written, read] = [saved, join(folder, "lora_init")].map((at) => readFileSync(join(at, name)));
+        const [written, read] = [saved, join(references, "lora_init")].map((at) =>
+          readFileSync(join(at, name)),
+        );
         if (name.endsWith(".json")) expect(JSON.parse(String(written))).toEqual(JSON.parse(String(read)));
         else expect(Buffer.compare(written!, read!)).toBe(0);
       }
       expect(lora.adapter).toBe("lora_init of tiny-llama");
       expect(lora.trainables().reduce((sum, { size }) => sum + size, 0)).toBe(golden.trainable_params);
-      const optimizer = new AdamW(lora.trainables(), {
-        betas: hyper.betas,
-        epsilon: hyper.eps,
-        weightDecay: hyper.weight_decay,
-      });
-      const rows = golden.input_ids.map((ids, i) => ({
-        where: `row ${i}`,
-        ids: Int32Array.from(ids),
-        scored: Int32Array.from(ids.keys()).filter((at) => at > 0 && golden.labels[i]![at] !== -100),
-      }));
-      const batch = collate(rows);
-      const work = {
-        scored: batch.targets.length,
-        tokens: batch.tokens,
-        where: [],
-        gradients: () => accumulateGradients(lora, [batch], () => () => () => 0.5),
-      };
-      const options = { learningRate: hyper.lr, maxGradNorm: hyper.grad_clip };
+      const training = trainAsReference(lora, golden);
       const before = tf.memory().numTensors;
-      for (const [step, loss] of golden.losses.entries()) {
-        const result = await update(work, optimizer, options);
-        expect(Math.abs(result.loss / loss - 1), `loss of step ${step + 1}`).toBeLessThan(1e-4);
-        expect(
-          Math.abs(result.gradNorm / golden.grad_norms[step]! - 1),
-          `norm of step ${step + 1}`,
-        ).toBeLessThan(1e-4);
-        expect(logitsOf(lora.base, golden.input_ids)).toEqual(plain);
-      }
+      await training.follow(golden, () => expect(logitsOf(lora.base, golden.input_ids)).toEqual(plain));
       expect(tf.memory().numTensors).toBe(before);
       await lora.save(saved);
       // As far as full fine-tuning's weights may be: Adam turns a gradient near 0 into a whole step.
       const [tensors, merged] = ["adapter_model.safetensors", "model.safetensors"];
-      expect(await furthest(join(saved, tensors), join(folder, "lora_final", tensors))).toBeLessThan(1e-3);
-      await lora.saveMerged(saved);
-      expect(await furthest(join(saved, merged), join(folder, "lora_merged.safetensors"))).toBeLessThan(1e-3);
-      expect(Math.abs((await update(work, optimizer, options)).loss / golden.loss_after - 1)).toBeLessThan(
-        1e-4,
+      expect(await furthest(join(saved, tensors), join(references, "lora_final", tensors))).toBeLessThan(
+        1e-3,
       );
-      optimizer.dispose();
+      await lora.saveMerged(saved);
+      expect(await furthest(join(saved, merged), join(references, "lora_merged.safetensors"))).toBeLessThan(
+        1e-3,
+      );
+      await training.expectLossAfter(golden);
+      training.dispose();
       lora.dispose();
 
-      const final = await loadLora(base, join(folder, "lora_final"));
+      const final = await loadLora(base, join(references, "lora_final"));
       await final.saveMerged(saved);
-      expect(await furthest(join(saved, merged), join(folder, "lora_merged.safetensors"))).toBeLessThan(1e-6);
+      expect(await furthest(join(saved, merged), join(references, "lora_merged.safetensors"))).toBeLessThan(
+        1e-6,
+      );
       final.dispose();
       base.dispose();
       const whole = await loadCausalLM(saved);

@@ -1,4 +1,3 @@
-import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicCapabilityCallback, type TrainerCallback } from "@periodic-eval/core";
@@ -7,7 +6,15 @@ import { createCausalLM, useBackend, withLora, type CheckpointLM } from "@period
 import { readSafetensorsHeader } from "@periodic-eval/safetensors";
 import { beforeAll, describe, expect, it } from "vitest";
 import { verifyCheckpoint } from "../checkpoint/trainer-state.ts";
-import { recording, rows, temporaryFolder, tokenizer, weightsOf } from "../testing/tiny-run.ts";
+import {
+  questionFile,
+  recording,
+  rows,
+  temporaryFolder,
+  tinyLlama,
+  tokenizer,
+  weightsOf,
+} from "../testing/tiny-run.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "./sft-trainer.ts";
 
 beforeAll(async () => {
@@ -15,33 +22,7 @@ beforeAll(async () => {
 });
 
 const llama = () =>
-  createCausalLM(
-    {
-      model_type: "llama",
-      hidden_size: 16,
-      intermediate_size: 32,
-      num_hidden_layers: 2,
-      num_attention_heads: 2,
-      num_key_value_heads: 1,
-      max_position_embeddings: 128,
-      rms_norm_eps: 1e-5,
-      tie_word_embeddings: true,
-      vocab_size: tokenizer.vocabSize,
-    },
-    { seed: "lora", initStd: 0.2 },
-  );
-
-async function questionFile(): Promise<string> {
-  const path = join(await temporaryFolder(), "questions.jsonl");
-  const questions = ["abc", "bcd", "cde"].map((question) => ({
-    question,
-    choice_labels: ["A", "B"],
-    choices: [`${question}a`, `${question}b`],
-    correct_answer: "B",
-  }));
-  await writeFile(path, questions.map((question) => JSON.stringify(question)).join("\n"));
-  return path;
-}
+  createCausalLM({ ...tinyLlama, tie_word_embeddings: true }, { seed: "lora", initStd: 0.2 });
 
 const config = { maxSteps: 10, batchSize: 4, learningRate: 0.02, weightDecay: 0.1 };
 

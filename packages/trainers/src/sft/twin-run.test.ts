@@ -1,5 +1,3 @@
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import {
   defineEvaluation,
@@ -12,31 +10,14 @@ import { readRun } from "@periodic-eval/core/snapshots";
 import { createCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import { verifyCheckpoint } from "../checkpoint/trainer-state.ts";
-import { recording, rows, temporaryFolder, tokenizer } from "../testing/tiny-run.ts";
+import { questionFile, recording, rows, temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "./sft-trainer.ts";
 
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
 });
 
-const llama = () =>
-  createCausalLM(
-    {
-      model_type: "llama",
-      hidden_size: 16,
-      intermediate_size: 32,
-      num_hidden_layers: 2,
-      num_attention_heads: 2,
-      num_key_value_heads: 1,
-      max_position_embeddings: 128,
-      rms_norm_eps: 1e-5,
-      rope_theta: 10000,
-      tie_word_embeddings: false,
-      vocab_size: tokenizer.vocabSize,
-      hidden_act: "silu",
-    },
-    { seed: "twin", dropout: 0.1, initStd: 0.1 },
-  );
+const llama = () => createCausalLM(tinyLlama, { seed: "twin", dropout: 0.1, initStd: 0.1 });
 
 /** Generates, and draws from Math.random in the window: the draw must not reach training. */
 const chatter = defineEvaluation({
@@ -55,18 +36,6 @@ const chatter = defineEvaluation({
   },
   metrics: ({ mean }) => ({ length: mean((row) => row.reply.length) }),
 });
-
-async function questionFile(): Promise<string> {
-  const path = join(await temporaryFolder(), "questions.jsonl");
-  const questions = ["abc", "bcd", "cde"].map((question) => ({
-    question,
-    choice_labels: ["A", "B"],
-    choices: [`${question}a`, `${question}b`],
-    correct_answer: "B",
-  }));
-  await writeFile(path, questions.map((question) => JSON.stringify(question)).join("\n"));
-  return path;
-}
 
 async function run(
   callbacks: readonly TrainerCallback[],

@@ -1,4 +1,4 @@
-import { mkdtemp } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { namedStream, type Logger } from "@periodic-eval/core";
@@ -24,6 +24,33 @@ export function rows(count: number, seed = "rows"): MessagesRow[] {
       { role: "assistant", content: word() },
     ],
   }));
+}
+
+/** A Llama of 2 layers and 16 numbers a token, with the vocabulary of `tokenizer`. */
+export const tinyLlama = {
+  model_type: "llama",
+  hidden_size: 16,
+  intermediate_size: 32,
+  num_hidden_layers: 2,
+  num_attention_heads: 2,
+  num_key_value_heads: 1,
+  max_position_embeddings: 128,
+  rms_norm_eps: 1e-5,
+  tie_word_embeddings: false,
+  vocab_size: tokenizer.vocabSize,
+};
+
+/** A file of three questions with two choices each. */
+export async function questionFile(): Promise<string> {
+  const path = join(await temporaryFolder(), "questions.jsonl");
+  const questions = ["abc", "bcd", "cde"].map((question) => ({
+    question,
+    choice_labels: ["A", "B"],
+    choices: [`${question}a`, `${question}b`],
+    correct_answer: "B",
+  }));
+  await writeFile(path, questions.map((question) => JSON.stringify(question)).join("\n"));
+  return path;
 }
 
 /** Everything that changes the arithmetic is on: dropout is the model's, the rest is here. */

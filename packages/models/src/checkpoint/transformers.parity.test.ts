@@ -1,0 +1,88 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { useBackend } from "../backend/use-backend.ts";
+import { withLora } from "../lora/with-lora.ts";
+import { fixtures } from "../testing/fixtures.ts";
+import { askPython, pythonHas } from "../testing/python.ts";
+import { loadCausalLM } from "./load.ts";
+
+/** What `from_pretrained` makes of a folder that we saved, beside the one that it was loaded from. */
+interface Comparison {
+  readonly count: number;
+  readonly dtypes: readonly string[];
+  readonly otherNames: readonly string[];
+  /** Where the bits are others than the original's in the dtype of the saved one, by torch's rounding. */
+  readonly otherValues: readonly string[];
+  /** Of the configuration, but for its dtype. */
+  readonly otherOptions: readonly string[];
+  /** Missing, unexpected and mismatched keys, and errors. */
+  readonly complaints: Readonly<Record<string, readonly string[]>>;
+}
+
+const names = (existsSync(fixtures) ? readdirSync(fixtures) : []).filter((name) =>
+  existsSync(join(fixtures, name, "expected.safetensors")),
+);
+const dtypes = { F32: "torch.float32", BF16: "torch.bfloat16", F16: "torch.float16" } as const;
+const cases = names.flatMap((name) =>
+  (Object.keys(dtypes) as (keyof typeof dtypes)[]).map((dtype) => ({ name, dtype })),
+);
+const mergedOf = "llama-gqa-untied";
+
+const isThere = names.length > 0 && pythonHas("transformers");
+const needs = "needs ../shared/fixtures and, in PERIODIC_EVAL_PEERS_PYTHON, a Python with transformers";
+
+describe.skipIf(!isThere)(`saved folders load in transformers 5.23 (${needs})`, () => {
+  let root = "";
+  const comparisons = new Map<string, Comparison>();
+  const folderOf = (name: string, dtype: string) => join(root, `${name}-${dtype}`);
+
+  beforeAll(async () => {
+    root = mkdtempSync(join(tmpdir(), "transformers-"));
+    await useBackend({ backend: "wasm" });
+    for (const name of names) {
+      const model = await loadCausalLM(join(fixtures, name));
+      for (const one of cases.filter((one) => one.name === name))
+        await model.save(folderOf(name, one.dtype), { dtype: one.dtype });
+      if (name === mergedOf) {
+        const lora = withLora(model, { rank: 3, targetModules: ["q_proj"], layersToTransform: [1] });
+        for (const variable of lora.trainables()) variable.assign(tf.ones(variable.shape));
+        await lora.saveMerged(folderOf(name, "merged"));
+        lora.dispose();
+      }
+      model.dispose();
+    }
+    const all = [...cases, { name: mergedOf, dtype: "merged" }];
+    const compare = all.map(({ name, dtype }) => ({
+      original: resolve(fixtures, name),
+      saved: folderOf(name, dtype),
+    }));
+    const said = JSON.parse(askPython("transformers-reference.py", { compare })) as Comparison[];
+    for (const [i, { name, dtype }] of all.entries()) comparisons.set(`${name} ${dtype}`, said[i]!);
+  }, 300_000);
+  afterAll(() => rmSync(root, { recursive: true }));
+
+  it.each(cases)("$name in $dtype: each tensor bit for bit, none missing, none more", ({ name, dtype }) => {
+    const { count, ...rest } = comparisons.get(`${name} ${dtype}`)!;
+    expect(count).toBeGreaterThan(10);
+    expect(rest).toEqual({
+      dtypes: [dtypes[dtype]],
+      otherNames: [],
+      otherValues: [],
+      otherOptions: [],
+      complaints: {},
+    });
+  });
+
+  it("with an adapter worked in: its module alone is another", () => {
+    expect(comparisons.get(`${mergedOf} merged`)).toMatchObject({
+      dtypes: ["torch.float32"],
+      otherNames: [],
+      otherValues: ["model.layers.1.self_attn.q_proj.weight"],
+      otherOptions: [],
+      complaints: {},
+    });
+  });
+});

@@ -1,0 +1,66 @@
+import { expect, it } from "vitest";
+import type { RotaryDescription } from "../decoder/description.ts";
+import { tinyConfig } from "../testing/tiny-config.ts";
+import { ConfigReader } from "./config.ts";
+import { llama } from "./llama.ts";
+
+const [theta, dimensions, oldContext, stretch] = [100, 32, 64, 4];
+const pairs = Array.from({ length: dimensions / 2 }, (_, i) => i);
+const plain = pairs.map((i) => 1 / theta ** ((2 * i) / dimensions));
+
+function rotaryOf(rope_scaling: object): RotaryDescription {
+  const sizes = { head_dim: dimensions, rope_theta: theta, max_position_embeddings: stretch * oldContext };
+  const config = { ...tinyConfig, ...sizes, rope_scaling };
+  return llama.describe(new ConfigReader(config, "x")).layers[0]!.rotary!;
+}
+
+function expectFrequencies({ frequencies }: RotaryDescription, expected: readonly number[]): void {
+  expect(frequencies.length).toBe(expected.length);
+  frequencies.forEach((frequency, i) => expect(frequency / expected[i]!, `pair ${i}`).toBeCloseTo(1, 12));
+}
+
+// Chen et al. 2023: position m is looked at as m/s.
+it("linear scaling divides every frequency", () => {
+  const rotary = rotaryOf({ rope_type: "linear", factor: stretch });
+  expectFrequencies(
+    rotary,
+    plain.map((frequency) => frequency / stretch),
+  );
+  expect(rotary).toMatchObject({ long: null, factor: 1 });
+});
+
+// The base of a sequence of l tokens is θ·(s·max(l, L)/L − (s − 1))^(D/(D − 2)), θ itself for l ≤ L; longer are refused.
+it("dynamic scaling changes nothing within the context", () => {
+  const rotary = rotaryOf({ rope_type: "dynamic", factor: stretch });
+  expectFrequencies(rotary, plain);
+  expect(rotary).toMatchObject({ long: null, factor: 1 });
+});
+
+// Peng et al. 2023, 3.2: a pair turns r = L·frequency/2π times in the old context of L tokens. It is kept where r > β,
+// divided by s where r < α. Between, the authors' code blends by the pair's place, in whole pairs, not by r.
+it.each([
+  [32, 1, {}],
+  [4, 1.5, { beta_fast: 4, beta_slow: 1.5 }],
+])("YaRN keeps what turns more than %f times and stretches what turns less than %f", (beta, alpha, turns) => {
+  const rope = { rope_type: "yarn", factor: stretch, original_max_position_embeddings: oldContext, ...turns };
+  const rotary = rotaryOf(rope);
+  const turnsOf = plain.map((frequency) => (oldContext * frequency) / (2 * Math.PI));
+  const kept = pairs.filter((i) => turnsOf[i]! > beta).at(-1) ?? 0;
+  const stretched = pairs.find((i) => turnsOf[i]! < alpha)!;
+  const between = pairs.filter((i) => i > kept && i < stretched);
+  expect(between.length).toBeGreaterThan(2);
+  const blended = (i: number, share: number) => plain[i]! * (1 - share) + (plain[i]! / stretch) * share;
+  expectFrequencies(
+    rotary,
+    pairs.map((i) => blended(i, Math.min(1, Math.max(0, (i - kept) / (stretched - kept))))),
+  );
+  // √(1/t) = 0.1·ln s + 1, on queries and keys alike.
+  expect(rotary.factor).toBeCloseTo(0.1 * Math.log(stretch) + 1, 12);
+});
+
+it("YaRN takes the attention factor that it is told, or the ratio of two", () => {
+  const yarn = { rope_type: "yarn", factor: stretch };
+  expect(rotaryOf({ ...yarn, attention_factor: 1.5 }).factor).toBe(1.5);
+  // (0.1·0.5·ln 4 + 1)/(0.1·2·ln 4 + 1)
+  expect(rotaryOf({ ...yarn, mscale: 0.5, mscale_all_dim: 2 }).factor).toBeCloseTo(1.0693147 / 1.2772589, 6);
+});

@@ -1,0 +1,21 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { namedStream } from "@periodic-eval/core";
+import type { TrainableLM } from "@periodic-eval/core/tfjs";
+
+/** Logits of two positions as training computes them, by streams of this seed, and the names that it asked for. For tests. */
+export function drop(
+  model: TrainableLM,
+  ids: readonly (readonly number[])[],
+  seed: string,
+): { readonly logits: readonly number[]; readonly names: readonly string[] } {
+  const names: string[] = [];
+  const random = (name: string) => {
+    names.push(name);
+    return namedStream(`${seed} ${name}`);
+  };
+  const logits = tf.tidy(() => {
+    const input = tf.tensor2d(ids.flat(), [ids.length, ids[0]!.length], "int32");
+    return [...model.trainingLogits(input, tf.tensor1d([0, 6], "int32"), random).dataSync()];
+  });
+  return { logits, names };
+}
