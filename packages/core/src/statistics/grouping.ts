@@ -12,10 +12,16 @@ export function grouped<T>(entries: readonly T[], by: (entry: T) => string): Map
   return groups;
 }
 
-/** The rows of each of a metric's groups; none where the metric has no groups. */
+/** The rows of each of a metric's groups, those in no group left out; none where the metric has no groups. */
 export function groupsOf<R extends Row>(
   { options: { by } }: Metric<R>,
   rows: readonly R[],
 ): Map<string, R[]> {
-  return by === undefined ? new Map() : grouped(rows, by);
+  if (by === undefined) return new Map();
+  const named = rows.flatMap((row) => {
+    const group = by(row);
+    return group === null ? [] : [{ row, group }];
+  });
+  const groups = grouped(named, ({ group }) => group);
+  return new Map([...groups].map(([group, members]) => [group, members.map(({ row }) => row)]));
 }
