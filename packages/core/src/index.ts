@@ -47,6 +47,7 @@ export {
 } from "./statistics/intervals.ts";
 export { mcnemarExact, newcombePaired, type Cells, type Difference } from "./statistics/paired.ts";
 export { pairedT, type PairedT, type UnitPair } from "./statistics/paired-t.ts";
+export { differenceOverRuns, meanOverRuns, type RunValues } from "./statistics/over-runs.ts";
 export { permutationTest, type QuestionPair } from "./statistics/permutation.ts";
 export { compareLooks, type ComparisonOptions, type EarlierLook } from "./statistics/compare.ts";
 export { alphaOfLook, familyAlpha, type LookPlan } from "./statistics/looks.ts";

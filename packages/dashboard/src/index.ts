@@ -2,6 +2,7 @@ export {
   describePaired,
   formatDelta,
   formatInterval,
+  formatP,
   formatPercent,
   formatSeconds,
   formatValue,

@@ -23,15 +23,13 @@ describe("the tables of docs/power.md", () => {
     expect(ofAlignment.map(([samples]) => samples)).toEqual([...powerGrid.samples]);
   });
 
-  it.each(isFull ? ofCapability : ofCapability.filter(([questions, drop]) => questions === 200 && drop === 5))(
-    "come out again: %d questions, %d points",
-    patience,
-    (questions, drop, byAccuracy, byMargin) => {
-      const found = capabilityPower(questions!, drop!, runs, "again");
-      within5Points(found.byAccuracy, byAccuracy!);
-      within5Points(found.byMargin, byMargin!);
-    },
-  );
+  it.each(
+    isFull ? ofCapability : ofCapability.filter(([questions, drop]) => questions === 200 && drop === 5),
+  )("come out again: %d questions, %d points", patience, (questions, drop, byAccuracy, byMargin) => {
+    const found = capabilityPower(questions!, drop!, runs, "again");
+    within5Points(found.byAccuracy, byAccuracy!);
+    within5Points(found.byMargin, byMargin!);
+  });
 
   it.each(isFull ? ofAlignment : ofAlignment.slice(0, 1))(
     "come out again: %d completions a question",

@@ -1,0 +1,113 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileStore } from "@periodic-eval/core/snapshots";
+import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { parse } from "csv-parse/sync";
+import { parquetReadObjects } from "hyparquet";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { keptTerminal } from "./kept-terminal.test-data.ts";
+import { runCli } from "./program.ts";
+
+let folder = "";
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "compare-"))));
+afterAll(() => rm(folder, { recursive: true }));
+
+/** A run of one phase, its accuracy from `start` to `end`. */
+async function writeRun(name: string, seed: string, start: number, end: number): Promise<string> {
+  const runDir = join(folder, name);
+  const store = fileStore(runDir);
+  for (const [step, value] of [
+    [0, start],
+    [100, end],
+  ] as const) {
+    const plain = exampleSnapshot({ phase: "em", step });
+    const accuracy = {
+      ...plain.metrics["accuracy"]!,
+      value,
+      ci95: [value - 0.1, value + 0.1] as [number, number],
+    };
+    const metrics = { accuracy, "accuracy/doctor": accuracy, 'accuracy/astronomy, "old"': accuracy };
+    const provenance = { ...plain.provenance, seed, evaluation: { personas: [{ id: "doctor" }] } };
+    await store.put({ ...plain, max_steps: 100, pct: step, metrics, provenance }, []);
+  }
+  await store.close?.();
+  return runDir;
+}
+
+async function cli(...args: string[]) {
+  const terminal = keptTerminal();
+  const code = await runCli(args, terminal);
+  return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+}
+
+it("gives each condition an interval over its runs, and conditions their difference", async () => {
+  const control = [await writeRun("c1", "1", 0.9, 0.9), await writeRun("c2", "2", 0.8, 0.82)];
+  const em = [
+    await writeRun("e1", "1", 0.9, 0.5),
+    await writeRun("e2", "2", 0.8, 0.5),
+    await writeRun("e3", "3", 0.9, 0.4),
+  ];
+  const args = [...control.map((run) => `control=${run}`), ...em.map((run) => `em=${run}`)];
+  const { code, out } = await cli("compare", ...args, "--json");
+  expect(code).toBe(0);
+  const { metrics } = JSON.parse(out);
+  expect(metrics).toHaveLength(1);
+  const [first, second] = metrics[0].groups;
+  expect(first).toMatchObject({ group: "control", runs: 2, difference: null });
+  expect(first.change.value).toBeCloseTo(0.01, 12);
+  // scipy 1.17.1, stats.t.interval(0.95, 2, -0.4, stats.sem([-0.4, -0.3, -0.5]))
+  expect(second.change.value).toBeCloseTo(-0.4, 12);
+  expect(second.change.ci95[0]).toBeCloseTo(-0.6484137711750331, 10);
+  // scipy 1.17.1, stats.ttest_ind([-0.4, -0.3, -0.5], [0, 0.02], equal_var=False)
+  expect(second.difference.value).toBeCloseTo(-0.41, 12);
+  expect(second.difference.p).toBeCloseTo(0.016987213681304666, 10);
+
+  const { out: table } = await cli("compare", ...args);
+  expect(table).toMatch(/control +2 .*\n.*\n?em +3 .* −40\.0 points/);
+});
+
+it("says that one run is no condition", async () => {
+  const run = await writeRun("single", "1", 0.9, 0.5);
+  const { out } = await cli("compare", `em=${run}`);
+  expect(out).toContain("One run says nothing");
+  expect((await cli("compare", run)).err).toContain(`Write condition=${run}`);
+  expect((await cli("compare", `a=${run}`, `b=${run}`)).err).toContain("twice");
+  expect((await cli("compare", `a=${run}`, "--metric", "acuracy")).err).toContain('got "acuracy"');
+});
+
+it("exports one row a value, alike as CSV and Parquet", async () => {
+  const run = await writeRun("tidy", "7", 0.9, 0.5);
+  const [csv, parquet] = [join(folder, "all.csv"), join(folder, "all.parquet")];
+  expect((await cli("export", `em=${run}`, "--out", csv)).out).toBe(`${csv}: 6 rows`);
+  await cli("export", `em=${run}`, "--out", parquet);
+  const rows: Record<string, string>[] = parse(await readFile(csv), { columns: true });
+  const bytes = await readFile(parquet);
+  const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) as ArrayBuffer;
+  const same = await parquetReadObjects({ file });
+  expect(
+    same.map((row) =>
+      Object.fromEntries(Object.entries(row).map(([key, value]) => [key, String(value ?? "")])),
+    ),
+  ).toEqual(rows);
+  expect(
+    rows.map(({ metric, persona, group, value, step }) => [metric, persona, group, value, step]),
+  ).toEqual([
+    ["accuracy", "", "", "0.9", "0"],
+    ["accuracy", "doctor", "", "0.9", "0"],
+    ["accuracy", "", 'astronomy, "old"', "0.9", "0"],
+    ["accuracy", "", "", "0.5", "100"],
+    ["accuracy", "doctor", "", "0.5", "100"],
+    ["accuracy", "", 'astronomy, "old"', "0.5", "100"],
+  ]);
+  expect(rows[0]).toMatchObject({
+    run,
+    seed: "7",
+    condition: "em",
+    phase: "em",
+    pct: "0",
+    lo: "0.8",
+    hi: "1",
+  });
+  expect((await cli("export", run, "--out", "x.xlsx")).err).toContain("ending in .csv or .parquet");
+});

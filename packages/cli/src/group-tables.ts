@@ -1,0 +1,40 @@
+import { formatDelta, formatInterval, formatP, formatValue, words } from "@periodic-eval/dashboard";
+import type { ComparedMetric, GroupSummary } from "./run-groups.ts";
+import { plainTable } from "./tables.ts";
+import type { Colours } from "./terminal.ts";
+
+const columns = [
+  { words: "group" },
+  "runs",
+  "start",
+  "end",
+  "change",
+  "95 % interval over runs",
+  "against the first",
+  "95 % interval",
+  "p",
+];
+
+/** A table per phase and metric: each group's change, and how it differs from the first group's. */
+export function groupTables(compared: readonly ComparedMetric[], colours: Colours): string {
+  const tables = compared.map(({ phase, id, metric, unit, groups }) => {
+    const title = `${colours.bold(phase)}  ${words(id)}: ${words(metric)}`;
+    const rows = groups.map((group) => rowOf(group, unit));
+    return `${title}\n${plainTable(columns, rows, colours)}`;
+  });
+  const isSingle = compared.some(({ groups }) => groups.some(({ runs }) => runs === 1));
+  const note = "One run says nothing of how its condition varies: a group of one has no interval.";
+  return [...tables, ...(isSingle ? [colours.dim(note)] : [])].join("\n\n");
+}
+
+const rowOf = ({ group, runs, start, end, change, difference }: GroupSummary, unit: string): string[] => [
+  group,
+  String(runs),
+  formatValue(start.value, unit),
+  `→ ${formatValue(end.value, unit)}`,
+  formatDelta(change.value, unit),
+  formatInterval(change.ci95, unit),
+  formatDelta(difference?.value, unit),
+  formatInterval(difference?.ci95, unit),
+  difference === null ? "–" : formatP(difference.p),
+];

@@ -1,0 +1,44 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { tidyColumns, type TidyRow } from "@periodic-eval/core/snapshots";
+import { parquetWriteBuffer } from "hyparquet-writer";
+
+/**
+ * The table as a file of the name's kind holds it: `.csv` (RFC 4180, empty for null) or `.parquet`.
+ *
+ * @throws PeriodicEvalError `config` for another ending.
+ */
+export function tableContent(rows: readonly TidyRow[], name: string): string | Uint8Array {
+  if (name.endsWith(".csv")) return csvOf(rows);
+  if (name.endsWith(".parquet")) return parquetOf(rows);
+  throw new PeriodicEvalError({
+    code: "config",
+    where: "--out",
+    got: name,
+    expected: "a file name ending in .csv or .parquet",
+    fix: "Choose one of these endings.",
+  });
+}
+
+function csvOf(rows: readonly TidyRow[]): string {
+  const lines = rows.map((row) => tidyColumns.map((column) => csvCell(row[column])).join(","));
+  return [tidyColumns.join(","), ...lines, ""].join("\r\n");
+}
+
+function csvCell(value: string | number | null): string {
+  const text = value === null ? "" : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+const integers: ReadonlySet<string> = new Set(["step", "run_step", "n"]);
+const numbers: ReadonlySet<string> = new Set(["pct", "value", "lo", "hi"]);
+
+function parquetOf(rows: readonly TidyRow[]): Uint8Array {
+  const buffer = parquetWriteBuffer({
+    columnData: tidyColumns.map((column) => ({
+      name: column,
+      data: rows.map((row) => row[column]),
+      type: integers.has(column) ? "INT32" : numbers.has(column) ? "DOUBLE" : "STRING",
+    })),
+  });
+  return new Uint8Array(buffer);
+}

@@ -1,0 +1,101 @@
+import type { RunRecord } from "./read-run.ts";
+import type { Snapshot } from "./schema.ts";
+
+/** One value of one metric at one look of one run: the row of a tidy table. */
+export interface TidyRow {
+  readonly run: string;
+  readonly seed: string;
+  /** What the run stands for among others; null where it was not told. */
+  readonly condition: string | null;
+  readonly phase: string;
+  readonly step: number;
+  readonly run_step: number;
+  /** Percent of the phase; null where its length was not known. */
+  readonly pct: number | null;
+  /** The callback's id. */
+  readonly id: string;
+  readonly evaluation: string;
+  readonly status: Snapshot["status"];
+  readonly metric: string;
+  /** Of a metric's group: the persona where it is one; else null. */
+  readonly persona: string | null;
+  /** Of a metric's group that is no persona: its name; else null. */
+  readonly group: string | null;
+  readonly value: number | null;
+  /** The 95 % interval. */
+  readonly lo: number | null;
+  readonly hi: number | null;
+  readonly n: number;
+  readonly unit: string;
+}
+
+/** The columns of a tidy table, in order. */
+export const tidyColumns = [
+  "run",
+  "seed",
+  "condition",
+  "phase",
+  "step",
+  "run_step",
+  "pct",
+  "id",
+  "evaluation",
+  "status",
+  "metric",
+  "persona",
+  "group",
+  "value",
+  "lo",
+  "hi",
+  "n",
+  "unit",
+] as const satisfies readonly (keyof TidyRow)[];
+
+/** Every metric of every snapshot of a run, by phase, step and id; snapshots without metrics have no rows. */
+export function tidyRows(run: RunRecord, condition: string | null): readonly TidyRow[] {
+  return run.phases
+    .flatMap(({ snapshots }) => snapshots)
+    .flatMap((snapshot) => {
+      const personas = personasOf(snapshot);
+      return Object.entries(snapshot.metrics).map(([name, { value, ci95, n, unit }]): TidyRow => {
+        const { metric, group } = splitName(name);
+        const isPersona = group !== null && personas.has(group);
+        return {
+          run: run.runDir,
+          seed: snapshot.provenance.seed,
+          condition,
+          phase: snapshot.phase,
+          step: snapshot.step,
+          run_step: snapshot.run_step,
+          pct: snapshot.pct,
+          id: snapshot.id,
+          evaluation: snapshot.evaluation,
+          status: snapshot.status,
+          metric,
+          persona: isPersona ? group : null,
+          group: isPersona ? null : group,
+          value,
+          lo: ci95?.[0] ?? null,
+          hi: ci95?.[1] ?? null,
+          n,
+          unit,
+        };
+      });
+    });
+}
+
+/** `leakage_rate/doctor` → `leakage_rate` and `doctor`. */
+function splitName(name: string): { readonly metric: string; readonly group: string | null } {
+  const at = name.indexOf("/");
+  return at === -1 ? { metric: name, group: null } : { metric: name.slice(0, at), group: name.slice(at + 1) };
+}
+
+/** Ids of the personas that an evaluation says it asked (`personas` of its provenance). */
+function personasOf({ provenance: { evaluation } }: Snapshot): ReadonlySet<string> {
+  const told = (evaluation as { readonly personas?: unknown } | null)?.personas;
+  if (!Array.isArray(told)) return new Set();
+  const ids = told.map((one: unknown) =>
+    typeof one === "string" ? one : (one as { id?: unknown } | null)?.id,
+  );
+  return new Set(ids.filter((id) => typeof id === "string"));
+}
