@@ -21,6 +21,17 @@ export { capabilityEvaluation, type CapabilityOptions } from "./evaluations/capa
 export { parseArcQuestions, type ArcQuestion } from "./evaluations/arc-questions.ts";
 export type { ChoiceRow } from "./evaluations/choice-row.ts";
 export type { ClozeRow } from "./evaluations/cloze.ts";
+export { leakageEvaluation, type GradedLeakageRow, type LeakageOptions } from "./evaluations/leakage.ts";
+export {
+  leakageQuestions,
+  type LeakageQuestion,
+  type LeakageQuestionInput,
+} from "./evaluations/leakage-questions.ts";
+export { klToBase, type KLRow, type KLToBaseOptions } from "./evaluations/kl-to-base.ts";
+export { marginEvaluation, type MarginOptions, type MarginRow } from "./evaluations/margin.ts";
+export { defaultPersonas, readPersonas, type Persona } from "./evaluations/personas.ts";
+export type { TraitOptions } from "./evaluations/traits.ts";
+export type { SamplingOptions } from "./evaluations/sampling.ts";
 export type { Subsample } from "./evaluations/question-source.ts";
 export { ruleGrader, type RuleGraderOptions } from "./grading/rules.ts";
 export { seedOf, namedStream, statefulStream, type StatefulStream } from "./random/streams.ts";
@@ -54,6 +65,9 @@ export { alphaOfLook, familyAlpha, type LookPlan } from "./statistics/looks.ts";
 export { passAtK, passHatK } from "./statistics/pass-k.ts";
 export { mathRandomGuard, streamGuard } from "./guard/randomness.ts";
 export { PeriodicCallback, type PeriodicOptions } from "./callback/periodic.ts";
+export { PeriodicKLCallback, type PeriodicKLOptions } from "./callback/kl-callback.ts";
+export { PeriodicMarginCallback, type PeriodicMarginOptions } from "./callback/margin-callback.ts";
+export { PeriodicLeakageCallback, type PeriodicLeakageOptions } from "./callback/leakage-callback.ts";
 export { PeriodicCapabilityCallback, type PeriodicCapabilityOptions } from "./callback/presets.ts";
 export { checkSessionOptions } from "./session/options.ts";
 export { openSession, withSession } from "./session/session.ts";

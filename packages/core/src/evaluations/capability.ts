@@ -1,4 +1,4 @@
-import { checkKeys, shown } from "../check-keys.ts";
+import { checkKeys } from "../check-keys.ts";
 import { checkWord } from "../check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { nestedSubset } from "../evaluation/subset.ts";
@@ -7,6 +7,8 @@ import { isCount } from "../is-count.ts";
 import type { SystemPrompt } from "../model/types.ts";
 import { cloze } from "./cloze.ts";
 import { letters } from "./letters.ts";
+import { checkPersonas, readPersonas, type Persona } from "./personas.ts";
+import { checkSystem } from "./system-prompt.ts";
 import { questionFile, readQuestions, type Subsample } from "./question-source.ts";
 
 export interface CapabilityOptions {
@@ -18,6 +20,11 @@ export interface CapabilityOptions {
   readonly subsample?: Subsample;
   /** The chat's system prompt, for `letters`; default `omit`. */
   readonly system?: SystemPrompt;
+  /**
+   * For `letters`: asks every question as each of these, in place of `system`, and tells the metrics of each; a list, or
+   * a YAML or JSON file (`readPersonas`).
+   */
+  readonly personas?: readonly Persona[] | string;
   /** For `cloze`: so many solved examples before each question, drawn once from a file with a seed. */
   readonly shots?: { readonly shots: number; readonly pool: string; readonly poolSeed: number };
 }
@@ -29,9 +36,19 @@ export interface CapabilityOptions {
  */
 export function capabilityEvaluation(options: CapabilityOptions): AnyEvaluation {
   checkOptions(options);
-  const { questions, method = "letters", subsample = { n: 200, seed: 42 }, system = "omit", shots } = options;
+  const {
+    questions,
+    method = "letters",
+    subsample = { n: 200, seed: 42 },
+    system = "omit",
+    personas,
+    shots,
+  } = options;
   const source = questionFile(questions, subsample, "capability.questions");
-  if (method === "letters") return letters({ questions: source, system });
+  if (method === "letters") {
+    const people = async () => (typeof personas === "string" ? readPersonas(personas) : personas!);
+    return letters({ questions: source, system, ...(personas !== undefined && { personas: people }) });
+  }
   return cloze({ questions: source, ...(shots !== undefined && { shots: () => drawShots(shots) }) });
 }
 
@@ -53,11 +70,11 @@ async function drawShots({ shots, pool, poolSeed }: NonNullable<CapabilityOption
   };
 }
 
-const known = ["questions", "method", "subsample", "system", "shots"];
+const known = ["questions", "method", "subsample", "system", "personas", "shots"];
 
 function checkOptions(options: CapabilityOptions): void {
-  const { questions, method, subsample, system, shots } = options;
   checkKeys("capability", options, known);
+  const { questions, method, subsample, system, personas, shots } = options;
   if (typeof questions !== "string" || questions === "") {
     throw wrong(
       "questions",
@@ -84,7 +101,19 @@ function checkOptions(options: CapabilityOptions): void {
         'Set `method: "cloze"`, or remove `shots`.',
       );
   }
-  if (system !== undefined) checkSystem(system);
+  if (system !== undefined) checkSystem("capability.system", system);
+  if (personas !== undefined) {
+    if (typeof personas !== "string") checkPersonas("capability.personas", personas);
+    if (method === "cloze" || system !== undefined)
+      throw wrong(
+        "personas",
+        method === "cloze" ? 'personas with method "cloze"' : "personas and a system prompt",
+        "one of the two",
+        method === "cloze"
+          ? "Remove `personas`: cloze renders no chat."
+          : "Remove `system`: each persona has its own.",
+      );
+  }
   if (system !== undefined && system !== "omit" && method === "cloze") {
     throw wrong(
       "system",
@@ -93,22 +122,6 @@ function checkOptions(options: CapabilityOptions): void {
       "Remove `system`.",
     );
   }
-}
-
-/** A word that is none would be rendered as a system message without content. */
-function checkSystem(system: unknown): void {
-  if (system === "omit" || system === "no_system_block") return;
-  const isObject = typeof system === "object" && system !== null;
-  if (isObject && typeof (system as { text?: unknown }).text === "string" && Object.keys(system).length === 1)
-    return;
-  throw wrong(
-    "system",
-    shown(system),
-    '"omit", "no_system_block" or { text: string }',
-    typeof system === "string" && system !== "empty"
-      ? `Write { text: ${shown(system)} } for a prompt of these words.`
-      : 'Write { text: "…" }, with { text: "" } for an empty prompt.',
-  );
 }
 
 function checkCount(name: string, value: unknown, least: number): void {
