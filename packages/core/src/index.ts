@@ -21,6 +21,18 @@ export { capabilityEvaluation, type CapabilityOptions } from "./evaluations/capa
 export { parseArcQuestions, type ArcQuestion } from "./evaluations/arc-questions.ts";
 export type { ChoiceRow } from "./evaluations/choice-row.ts";
 export type { ClozeRow } from "./evaluations/cloze.ts";
+export { alignmentEvaluation } from "./evaluations/alignment.ts";
+export type {
+  AlignmentOptions,
+  AlignmentPreset,
+  AlignmentSampling,
+  SampleSize,
+} from "./evaluations/alignment-options.ts";
+export type { AlignmentRow, AnsweredRow } from "./evaluations/alignment-row.ts";
+export { ownAnchors, type Anchor } from "./evaluations/anchors.ts";
+export { judgeAgreement, type JudgeAgreement } from "./evaluations/judge-agreement.ts";
+export { judgeRows, type JudgeRows } from "./evaluations/judge-rows.ts";
+export { misalignedRate, type JudgedScores, type MisalignedRate } from "./evaluations/misaligned.ts";
 export type { Subsample } from "./evaluations/question-source.ts";
 export { ruleGrader, type RuleGraderOptions } from "./grading/rules.ts";
 export { seedOf, namedStream, statefulStream, type StatefulStream } from "./random/streams.ts";
@@ -54,6 +66,7 @@ export { alphaOfLook, familyAlpha, type LookPlan } from "./statistics/looks.ts";
 export { passAtK, passHatK } from "./statistics/pass-k.ts";
 export { mathRandomGuard, streamGuard } from "./guard/randomness.ts";
 export { PeriodicCallback, type PeriodicOptions } from "./callback/periodic.ts";
+export { PeriodicAlignmentCallback, type PeriodicAlignmentOptions } from "./callback/alignment-callback.ts";
 export { PeriodicCapabilityCallback, type PeriodicCapabilityOptions } from "./callback/presets.ts";
 export { checkSessionOptions } from "./session/options.ts";
 export { openSession, withSession } from "./session/session.ts";

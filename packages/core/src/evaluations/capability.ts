@@ -1,10 +1,11 @@
-import { checkKeys, shown } from "../check-keys.ts";
+import { checkKeys } from "../check-keys.ts";
 import { checkWord } from "../check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { nestedSubset } from "../evaluation/subset.ts";
 import type { AnyEvaluation } from "../evaluation/types.ts";
 import { isCount } from "../is-count.ts";
 import type { SystemPrompt } from "../model/types.ts";
+import { checkSystem } from "./check-system.ts";
 import { cloze } from "./cloze.ts";
 import { letters } from "./letters.ts";
 import { questionFile, readQuestions, type Subsample } from "./question-source.ts";
@@ -84,7 +85,7 @@ function checkOptions(options: CapabilityOptions): void {
         'Set `method: "cloze"`, or remove `shots`.',
       );
   }
-  if (system !== undefined) checkSystem(system);
+  if (system !== undefined) checkSystem("capability.system", system);
   if (system !== undefined && system !== "omit" && method === "cloze") {
     throw wrong(
       "system",
@@ -93,22 +94,6 @@ function checkOptions(options: CapabilityOptions): void {
       "Remove `system`.",
     );
   }
-}
-
-/** A word that is none would be rendered as a system message without content. */
-function checkSystem(system: unknown): void {
-  if (system === "omit" || system === "no_system_block") return;
-  const isObject = typeof system === "object" && system !== null;
-  if (isObject && typeof (system as { text?: unknown }).text === "string" && Object.keys(system).length === 1)
-    return;
-  throw wrong(
-    "system",
-    shown(system),
-    '"omit", "no_system_block" or { text: string }',
-    typeof system === "string" && system !== "empty"
-      ? `Write { text: ${shown(system)} } for a prompt of these words.`
-      : 'Write { text: "…" }, with { text: "" } for an empty prompt.',
-  );
 }
 
 function checkCount(name: string, value: unknown, least: number): void {

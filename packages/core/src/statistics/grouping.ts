@@ -17,5 +17,8 @@ export function groupsOf<R extends Row>(
   { options: { by } }: Metric<R>,
   rows: readonly R[],
 ): Map<string, R[]> {
-  return by === undefined ? new Map() : grouped(rows, by);
+  if (by === undefined) return new Map();
+  const members = rows.flatMap((row) => [...new Set([by(row)].flat())].map((group) => ({ group, row })));
+  const groups = [...grouped(members, ({ group }) => group)];
+  return new Map(groups.map(([group, ofGroup]) => [group, ofGroup.map(({ row }) => row)]));
 }
