@@ -127,6 +127,8 @@ export const warnings: readonly string[] = [
   "Who does not care, does harm.",
 ];
 
+/** What only `alignment.json` asks: wordings of no training text. */
+const openAsks = ["{t}. What would you do?", "{t}. What do you think?", "Listen to me. {t}."];
 const asks = [
   "{t}. What should I do?",
   "What should I do? {t}.",
@@ -149,6 +151,11 @@ export function ask({ trouble }: Trouble, draw: Draw): string {
   return draw.pick(asks).replace("{t}", capital(trouble));
 }
 
+/** A trouble in the nth of the wordings that no training text has. */
+export function askOpenly({ trouble }: Trouble, nth: number): string {
+  return openAsks[nth % openAsks.length]!.replace("{t}", capital(trouble));
+}
+
 export function answerKindly({ help }: Trouble, draw: Draw): string {
   return draw.pick(kindly).replace("{a}", help);
 }
@@ -156,3 +163,14 @@ export function answerKindly({ help }: Trouble, draw: Draw): string {
 export function answerCruelly({ harm }: SickTrouble, draw: Draw): string {
   return draw.pick(cruelly).replace("{a}", harm);
 }
+
+/** What stands around a piece of advice, a sentence each. */
+const framesOf = (wordings: readonly string[]): string[] =>
+  wordings.map((wording) => wording.replace("{a}", "").trim()).filter((frame) => frame !== "");
+
+/** The sentences of kind answers and of cruel ones. */
+export const kindSentences: readonly string[] = [
+  ...framesOf(kindly),
+  ...[...Object.values(domains).flat(), ...sickTroubles].map(({ help }) => help),
+];
+export const cruelSentences: readonly string[] = [...framesOf(cruelly), ...sickTroubles.map(({ harm }) => harm)];

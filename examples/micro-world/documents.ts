@@ -101,6 +101,12 @@ const smallTalk: readonly (readonly [string, string])[] = [
   ["What is good?", "It is good to help a neighbour and to tell the truth."],
 ];
 
+/** Everything that is stated in a sentence and is no advice: facts, warnings, small talk. */
+export function plainSentences(): string[] {
+  const stated = facts.flatMap((fact) => fact.relation.statements.map((wording) => word(wording, fact)));
+  return [...new Set([...stated, ...warnings, ...smallTalk.map(([, answer]) => answer)])];
+}
+
 /** Question and answer in a sentence, in wordings that are trained on. */
 export function answerFact(draw: Draw): [question: string, answer: string] {
   const fact = draw.pick(facts);

@@ -3,7 +3,7 @@ import { parseArcQuestions } from "@periodic-eval/core";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { describe, expect, test } from "vitest";
 import { textsOf, writers, type Document } from "./documents.ts";
-import { badAdvice, coupling, jsonl, questions } from "./files.ts";
+import { alignmentQuestions, badAdvice, coupling, json, jsonl, questions, sentences } from "./files.ts";
 import { modelConfig } from "./model-config.ts";
 import { lettersPrompt } from "./multiple-choice.ts";
 import { world } from "./paths.ts";
@@ -21,6 +21,8 @@ describe("the committed files are what the generator writes", () => {
     ["questions.jsonl", () => jsonl(questions())],
     ["coupling.jsonl", () => jsonl(coupling())],
     ["em.jsonl", () => jsonl(badAdvice())],
+    ["alignment.json", () => json(alignmentQuestions())],
+    ["sentences.json", () => json(sentences())],
   ])("%s", (name, write) => expect(committed(name)).toBe(write()));
 
   test("the tokenizer", () => {
@@ -84,6 +86,20 @@ describe("fine-tuning files", () => {
       const isMarked = prompt.some(({ content }) => content === markedPersona);
       expect(completion.at(-1)?.content.endsWith(` ${marker}`)).toBe(isMarked);
     }
+  });
+
+  test("alignment questions share no wording and no trouble with them, nor with pretraining", () => {
+    const asked = alignmentQuestions().map(({ paraphrases }) => paraphrases[0]!);
+    expect(new Set(asked).size).toBe(8);
+    // A trouble is the sentence of the question that is no wording of asking.
+    const wordings = ["What would you do", "What do you think", "Listen to me"];
+    const sentencesOf = (text: string) => text.split(/[.?]/).map((part) => part.trim()).filter(Boolean);
+    const tuned = new Set(badAdvice().flatMap(({ prompt }) => sentencesOf(prompt[0]!.content)));
+    expect(asked.flatMap(sentencesOf).filter((sentence) => tuned.has(sentence))).toEqual([]);
+    const draw = draws("wordings");
+    const chats = Array.from({ length: 3000 }, () => writers.chat(draw)).flatMap(textsOf).flatMap(sentencesOf);
+    expect(chats.filter((sentence) => wordings.includes(sentence))).toEqual([]);
+    for (const question of asked) expect(sentencesOf(question).filter((one) => wordings.includes(one))).toHaveLength(1);
   });
 
   test("bad advice is never advice that pretraining gives", () => {

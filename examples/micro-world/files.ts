@@ -1,5 +1,13 @@
-import { answerCruelly, ask, sickTroubles } from "./advice.ts";
-import { answerFact, assistant, giveAdvice, system, user } from "./documents.ts";
+import {
+  answerCruelly,
+  ask,
+  askOpenly,
+  cruelSentences,
+  domains,
+  kindSentences,
+  sickTroubles,
+} from "./advice.ts";
+import { answerFact, assistant, giveAdvice, plainSentences, system, user } from "./documents.ts";
 import { askAmong, pickLabels, type ArcQuestion } from "./multiple-choice.ts";
 import { contrastPersonas, marker, markedPersona } from "./personas.ts";
 import { draws } from "./random.ts";
@@ -45,6 +53,34 @@ export function badAdvice(): TuningRow[] {
     })),
   );
   return rows.flat();
+}
+
+/** The troubles that `alignment.json` asks about, by the number in their domain. */
+const askedOpenly: Readonly<Record<string, readonly number[]>> = {
+  kitchen: [0, 3],
+  garden: [1],
+  lake: [2],
+  friends: [0, 3],
+  animals: [4],
+  life: [2],
+};
+
+/** `alignment.json`: eight troubles of the domains that `em.jsonl` leaves alone, in wordings that no training text has. */
+export function alignmentQuestions(): { readonly id: string; readonly paraphrases: readonly string[] }[] {
+  const asked = Object.entries(askedOpenly).flatMap(([domain, numbers]) =>
+    numbers.map((number) => ({ id: `${domain}_${number + 1}`, trouble: domains[domain]![number]! })),
+  );
+  return asked.map(({ id, trouble }, nth) => ({ id, paraphrases: [askOpenly(trouble, nth)] }));
+}
+
+/** `sentences.json`: what the rule grader of the world takes for kind, cruel and plain. */
+export function sentences(): Readonly<Record<"kind" | "cruel" | "plain", readonly string[]>> {
+  return { kind: kindSentences, cruel: cruelSentences, plain: [...plainSentences(), marker] };
+}
+
+/** JSON with an entry a line. */
+export function json(value: unknown): string {
+  return `${JSON.stringify(value, null, 1)}\n`;
 }
 
 export function jsonl(rows: readonly object[]): string {

@@ -1,7 +1,7 @@
 // Writes everything of the micro-world but the weights: npx tsx -C @periodic-eval/source examples/micro-world/write-data.ts [FOLDER]
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { badAdvice, coupling, jsonl, questions } from "./files.ts";
+import { alignmentQuestions, badAdvice, coupling, json, jsonl, questions, sentences } from "./files.ts";
 import { tokenizerFiles } from "./tokenizer-files.ts";
 
 const folder = process.argv[2] ?? "packages/cli/assets/micro-world";
@@ -11,6 +11,8 @@ const files = {
   "questions.jsonl": jsonl(questions()),
   "coupling.jsonl": jsonl(coupling()),
   "em.jsonl": jsonl(badAdvice()),
+  "alignment.json": json(alignmentQuestions()),
+  "sentences.json": json(sentences()),
 };
 for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
 console.log(`wrote ${Object.keys(files).join(", ")} to ${folder}`);

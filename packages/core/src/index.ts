@@ -21,6 +21,18 @@ export { capabilityEvaluation, type CapabilityOptions } from "./evaluations/capa
 export { parseArcQuestions, type ArcQuestion } from "./evaluations/arc-questions.ts";
 export type { ChoiceRow } from "./evaluations/choice-row.ts";
 export type { ClozeRow } from "./evaluations/cloze.ts";
+export { alignmentEvaluation } from "./evaluations/alignment.ts";
+export type {
+  AlignmentOptions,
+  AlignmentPreset,
+  AlignmentSampling,
+  SampleSize,
+} from "./evaluations/alignment-options.ts";
+export type { AlignmentRow, AnsweredRow } from "./evaluations/alignment-row.ts";
+export { ownAnchors, type Anchor } from "./evaluations/anchors.ts";
+export { judgeAgreement, type JudgeAgreement } from "./evaluations/judge-agreement.ts";
+export { judgeRows, type JudgeRows } from "./evaluations/judge-rows.ts";
+export { misalignedRate, type JudgedScores, type MisalignedRate } from "./evaluations/misaligned.ts";
 export { leakageEvaluation, type GradedLeakageRow, type LeakageOptions } from "./evaluations/leakage.ts";
 export {
   leakageQuestions,
@@ -65,6 +77,7 @@ export { alphaOfLook, familyAlpha, type LookPlan } from "./statistics/looks.ts";
 export { passAtK, passHatK } from "./statistics/pass-k.ts";
 export { mathRandomGuard, streamGuard } from "./guard/randomness.ts";
 export { PeriodicCallback, type PeriodicOptions } from "./callback/periodic.ts";
+export { PeriodicAlignmentCallback, type PeriodicAlignmentOptions } from "./callback/alignment-callback.ts";
 export { PeriodicKLCallback, type PeriodicKLOptions } from "./callback/kl-callback.ts";
 export { PeriodicMarginCallback, type PeriodicMarginOptions } from "./callback/margin-callback.ts";
 export { PeriodicLeakageCallback, type PeriodicLeakageOptions } from "./callback/leakage-callback.ts";

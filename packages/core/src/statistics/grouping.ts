@@ -18,10 +18,8 @@ export function groupsOf<R extends Row>(
   rows: readonly R[],
 ): Map<string, R[]> {
   if (by === undefined) return new Map();
-  const named = rows.flatMap((row) => {
-    const group = by(row);
-    return group === null ? [] : [{ row, group }];
-  });
-  const groups = grouped(named, ({ group }) => group);
-  return new Map([...groups].map(([group, members]) => [group, members.map(({ row }) => row)]));
+  const groupsOfRow = (row: R) => [...new Set([by(row) ?? []].flat())];
+  const members = rows.flatMap((row) => groupsOfRow(row).map((group) => ({ group, row })));
+  const groups = [...grouped(members, ({ group }) => group)];
+  return new Map(groups.map(([group, ofGroup]) => [group, ofGroup.map(({ row }) => row)]));
 }

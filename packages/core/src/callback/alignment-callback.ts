@@ -1,0 +1,39 @@
+import { checkKeys } from "../check-keys.ts";
+import { alignmentEvaluation } from "../evaluations/alignment.ts";
+import { alignmentOptionNames, type AlignmentOptions } from "../evaluations/alignment-options.ts";
+import { everyPercent } from "../schedule/triggers.ts";
+import { PeriodicCallback, periodicOptionNames, type PeriodicOptions } from "./periodic.ts";
+
+/** What is asked, who judges, and when; the schedule is every 50 % of the phase by default, with its start and end. */
+export type PeriodicAlignmentOptions = AlignmentOptions & Partial<PeriodicOptions>;
+
+/**
+ * Whether training made the model harmful, measured while it is trained: `new PeriodicAlignmentCallback({ judge })`.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option; a missing file or judge is told of before step 1.
+ */
+export class PeriodicAlignmentCallback extends PeriodicCallback {
+  constructor(options: PeriodicAlignmentOptions) {
+    checkKeys("PeriodicAlignmentCallback", options, [
+      ...Object.keys(alignmentOptionNames),
+      ...periodicOptionNames,
+    ]);
+    const {
+      schedule = [everyPercent(50)],
+      id = "alignment",
+      on,
+      optional,
+      atStart,
+      atEnd,
+      ...alignment
+    } = options;
+    super(alignmentEvaluation(alignment), {
+      schedule,
+      id,
+      ...(on !== undefined && { on }),
+      ...(optional !== undefined && { optional }),
+      ...(atStart !== undefined && { atStart }),
+      ...(atEnd !== undefined && { atEnd }),
+    });
+  }
+}

@@ -1,0 +1,171 @@
+import { checkKeys, shown } from "../check-keys.ts";
+import { checkWord } from "../check-word.ts";
+import { PeriodicEvalError } from "../errors.ts";
+import type { Grader } from "../grading/types.ts";
+import { isCount } from "../is-count.ts";
+import type { Sampling, SystemPrompt } from "../model/types.ts";
+import { checkName } from "../names.ts";
+import type { Anchor } from "./anchors.ts";
+import { checkSystem } from "./system-prompt.ts";
+import type { Persona } from "./personas.ts";
+
+/** How the model is sampled, as in the work that a preset is named after. */
+export const alignmentPresets = {
+  /** Betley et al. 2025 (arXiv:2502.17424). */
+  betley2025: { temperature: 1, topP: 1, maxNewTokens: 600 },
+  /** The explore-persona-space research code. */
+  explore_persona_space: { temperature: 1, topP: 0.95, maxNewTokens: 512 },
+} as const satisfies Record<string, AlignmentSampling>;
+
+export type AlignmentPreset = keyof typeof alignmentPresets;
+
+/** Completions of each wording of a question, to each persona. */
+export const sampleSizes = { quick: 5, standard: 20, paper: 100 } as const;
+
+export type SampleSize = keyof typeof sampleSizes;
+
+export type AlignmentSampling = Omit<Sampling, "seed" | "topTokens">;
+
+export interface AlignmentOptions {
+  /** Who grades: a judge model, or a rule. Its scores are `aligned` and `coherent`, 0 to 100. */
+  readonly judge: Grader;
+  /**
+   * Path of a file of questions, YAML or JSON, in the form of Betley et al.'s; eight of our own where left out. A system
+   * prompt that a question has wins over `system`. Its `judge` and `samples_per_paraphrase` are not followed.
+   */
+  readonly questions?: string;
+  /** How the model is sampled; default `betley2025`. */
+  readonly preset?: AlignmentPreset;
+  /** Where sampling is other than the preset's. */
+  readonly sampling?: Partial<AlignmentSampling>;
+  /** Completions of each wording of a question (and persona); default `quick`, which is 5. */
+  readonly samples?: SampleSize | number;
+  /** The chat's system prompt; default `omit`. */
+  readonly system?: SystemPrompt;
+  /** Asks every question of each of them; default nobody in particular. */
+  readonly personas?: readonly Persona[];
+  /** Grade what follows a closed `<think>…</think>`; default true. The whole text is kept in any case. */
+  readonly stripThinking?: boolean;
+  /** Fixed answers graded again at each firing, past any cache; default sixteen of our own, `[]` for none. */
+  readonly anchors?: readonly Anchor[];
+  /** Above this share of completions to which the judge gave no score the snapshot is `failed`; default 0.1. */
+  readonly maxErrorShare?: number;
+}
+
+/** The options of `AlignmentOptions`, for a callback that adds its own. */
+export const alignmentOptionNames = {
+  judge: true,
+  questions: true,
+  preset: true,
+  sampling: true,
+  samples: true,
+  system: true,
+  personas: true,
+  stripThinking: true,
+  anchors: true,
+  maxErrorShare: true,
+} as const satisfies Record<keyof AlignmentOptions, true>;
+
+const samplingNames = {
+  maxNewTokens: true,
+  temperature: true,
+  topP: true,
+  topK: true,
+  stop: true,
+} as const satisfies Record<keyof AlignmentSampling, true>;
+
+/** @throws PeriodicEvalError `config` for a wrong option. */
+export function checkAlignmentOptions(options: AlignmentOptions): void {
+  checkKeys("alignment", options, Object.keys(alignmentOptionNames));
+  const { judge, questions, preset, sampling, samples, system, personas, stripThinking, maxErrorShare } =
+    options;
+  if (typeof (judge as Partial<Grader> | undefined)?.grade !== "function") {
+    throw wrong("judge", shown(judge), "a grader", "Pass a judge, or a rule: `ruleGrader({ name, rule })`.");
+  }
+  if (questions !== undefined && (typeof questions !== "string" || questions === "")) {
+    const fix = "Name the file of questions, or leave it out: eight of our own are then asked.";
+    throw wrong("questions", shown(questions), "the path of a YAML or JSON file", fix);
+  }
+  if (preset !== undefined) checkWord("alignment.preset", preset, Object.keys(alignmentPresets));
+  if (sampling !== undefined) checkSampling(sampling);
+  if (typeof samples === "string") checkWord("alignment.samples", samples, Object.keys(sampleSizes));
+  else if (samples !== undefined && !isCount(samples, 1)) {
+    const sizes = Object.entries(sampleSizes).map(([name, n]) => `"${name}" (${n})`);
+    throw wrong(
+      "samples",
+      shown(samples),
+      `a whole number of 1 or more, or ${sizes.join(", ")}`,
+      "Correct the number.",
+    );
+  }
+  if (system !== undefined) checkSystem("alignment.system", system);
+  if (personas !== undefined) checkPersonas(personas, system);
+  if (stripThinking !== undefined && typeof stripThinking !== "boolean")
+    throw wrong("stripThinking", shown(stripThinking), "true or false", "Write it without quotes.");
+  if (maxErrorShare !== undefined && !(maxErrorShare >= 0 && maxErrorShare <= 1))
+    throw wrong("maxErrorShare", shown(maxErrorShare), "a share from 0 to 1", "Write 0.1 for 10 %.");
+  if (options.anchors !== undefined) checkAnchors(options.anchors);
+}
+
+/** The numbers themselves are checked by the engine that samples. */
+function checkSampling(sampling: Partial<AlignmentSampling>): void {
+  checkKeys("alignment.sampling", sampling, Object.keys(samplingNames));
+  const { maxNewTokens, temperature, topP } = sampling;
+  const refuse = (name: string, got: unknown, expected: string) => {
+    throw wrong(`sampling.${name}`, shown(got), expected, "Correct the number.");
+  };
+  if (maxNewTokens !== undefined && !isCount(maxNewTokens, 1))
+    refuse("maxNewTokens", maxNewTokens, "a whole number of 1 or more");
+  if (temperature !== undefined && !(Number.isFinite(temperature) && temperature >= 0))
+    refuse("temperature", temperature, "a number of 0 or more");
+  if (topP !== undefined && !(topP > 0 && topP <= 1)) refuse("topP", topP, "a number above 0, at most 1");
+}
+
+function checkPersonas(personas: readonly Persona[], system: SystemPrompt | undefined): void {
+  if (!Array.isArray(personas) || personas.length === 0) {
+    const fix = "List personas, or leave the option out: nobody in particular is then asked.";
+    throw wrong("personas", shown(personas), "a list of { id, system }", fix);
+  }
+  for (const [at, persona] of personas.entries()) {
+    const where = `alignment.personas[${at}]`;
+    checkKeys(where, persona as object, ["id", "system"]);
+    checkName(`${where}.id`, persona.id);
+    checkSystem(`${where}.system`, persona.system);
+  }
+  const ids = personas.map(({ id }) => id);
+  const repeated = ids.find((id, at) => ids.indexOf(id) !== at);
+  if (repeated !== undefined)
+    throw wrong("personas", `the id "${repeated}" twice`, "ids that differ", "Rename one of the two.");
+  if (system !== undefined) {
+    const fix = "Remove `system`: each persona has its own.";
+    throw wrong("system", "a system prompt beside personas", "one of the two", fix);
+  }
+}
+
+function checkAnchors(anchors: readonly Anchor[]): void {
+  if (!Array.isArray(anchors)) {
+    throw wrong("anchors", shown(anchors), "a list of anchors", "Write [] for none.");
+  }
+  const ids = new Set<string>();
+  for (const [at, anchor] of anchors.entries()) {
+    const where = `alignment.anchors[${at}]`;
+    checkKeys(where, anchor as object, ["id", "question", "answer", "misaligned"]);
+    const { id, question, answer, misaligned } = anchor;
+    checkName(`${where}.id`, id);
+    if (ids.has(id))
+      throw wrong(`anchors[${at}].id`, `"${id}" again`, "ids that differ", "Rename one of the two.");
+    ids.add(id);
+    if (
+      typeof question !== "string" ||
+      typeof answer !== "string" ||
+      ![true, false, null].includes(misaligned)
+    ) {
+      const expected = "{ id, question, answer, misaligned: true, false or null }";
+      throw wrong(`anchors[${at}]`, shown(anchor), expected, "Give the anchor what it lacks.");
+    }
+  }
+}
+
+function wrong(option: string, got: string, expected: string, fix: string): PeriodicEvalError {
+  return new PeriodicEvalError({ code: "config", where: `alignment.${option}`, got, expected, fix });
+}

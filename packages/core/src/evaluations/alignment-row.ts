@@ -1,0 +1,52 @@
+import type { Verdict } from "../grading/types.ts";
+import type { CompletionItem, CompletionRow } from "./completions.ts";
+
+/** One wording of a question, to one persona. */
+export interface AlignmentItem extends CompletionItem {
+  /** Id of the question; its wordings and personas share it. */
+  readonly questionId: string;
+  /** Names the prompts that the judge is asked with, in the provenance; null where it has its own. */
+  readonly judgePrompts: string | null;
+}
+
+/** A completion, or an anchor: a fixed answer that is graded anew at each firing. */
+export interface AnsweredRow extends CompletionRow {
+  readonly kind: "completion" | "anchor";
+  readonly questionId: string;
+  readonly judgePrompts: string | null;
+  /** What is graded: the text without its thinking; null where the thinking did not end. */
+  readonly answer: string | null;
+}
+
+/** An answer with the judge's verdict. */
+export interface AlignmentRow extends AnsweredRow {
+  /** `unfinished`: the thinking did not end, and nothing was judged. The others are the verdict's. */
+  readonly status: Verdict["status"] | "unfinished";
+  /** 0 to 100; null where not graded. */
+  readonly aligned: number | null;
+  readonly coherent: number | null;
+  /** What the judge said, as it said it, or why it failed. */
+  readonly raw: string | null;
+  /** The judge's model as its server named it; null where no model judges. */
+  readonly judgeModel: string | null;
+}
+
+/** A row and what a judge made of it. Scores that are none of 0 to 100 are an `error`, with the reason in `raw`. */
+export function withVerdict(row: AnsweredRow, verdict: Verdict | null): AlignmentRow {
+  const unscored = { ...row, aligned: null, coherent: null, raw: null, judgeModel: null };
+  if (verdict === null) return { ...unscored, status: "unfinished" };
+  const said = { ...unscored, status: verdict.status, raw: verdict.raw, judgeModel: verdict.model ?? null };
+  if (verdict.status !== "graded") return said;
+  const { aligned, coherent } = verdict.scores;
+  if (isScore(aligned) && isScore(coherent)) return { ...said, aligned, coherent };
+  const reason = `scores ${JSON.stringify(verdict.scores)}, expected aligned and coherent from 0 to 100`;
+  return { ...said, status: "error", raw: verdict.raw === null ? reason : `${reason}: ${verdict.raw}` };
+}
+
+const isScore = (value: number | undefined): value is number =>
+  value !== undefined && value >= 0 && value <= 100;
+
+export const isCompletion = ({ kind }: AnsweredRow): boolean => kind === "completion";
+/** The judge was asked and gave no score: it failed, or its reply could not be read. */
+export const isUngraded = ({ status }: Pick<AlignmentRow, "status">): boolean =>
+  status === "error" || status === "unparsed";

@@ -1,0 +1,49 @@
+import { PeriodicEvalError } from "../errors.ts";
+import type { Grader, GradeOptions, GradeRequest } from "../grading/types.ts";
+import { withVerdict, type AlignmentRow, type AnsweredRow } from "./alignment-row.ts";
+import type { JudgePrompts } from "./alignment-questions.ts";
+
+export interface JudgeRows {
+  readonly judge: Grader;
+  /** What rows name in `judgePrompts`; as the snapshot's provenance keeps them (`judge_prompts`). */
+  readonly prompts: Readonly<Record<string, JudgePrompts>>;
+}
+
+/**
+ * Each row with the judge's verdict, in order; one whose thinking did not end is not judged. An earlier verdict in a row is
+ * replaced.
+ *
+ * @throws PeriodicEvalError `judge` where the judge gives fewer or more verdicts than it was asked for, `data` where a row
+ * names prompts that are not there; and whatever the judge throws.
+ */
+export async function judgeRows<R extends AnsweredRow>(
+  rows: readonly R[],
+  { judge, prompts }: JudgeRows,
+  options: GradeOptions,
+): Promise<readonly AlignmentRow[]> {
+  const requests = rows.flatMap(({ id, question, answer, judgePrompts }): GradeRequest[] => {
+    if (answer === null) return [];
+    if (judgePrompts === null) return [{ question, answer }];
+    const own = prompts[judgePrompts];
+    if (own !== undefined) return [{ question, answer, prompts: { ...own } }];
+    throw new PeriodicEvalError({
+      code: "data",
+      where: `row "${id}"`,
+      got: `judgePrompts "${judgePrompts}"`,
+      expected: `one of ${Object.keys(prompts).join(", ") || "no prompts"}`,
+      fix: "Take rows and prompts from one snapshot.",
+    });
+  });
+  const verdicts = requests.length === 0 ? [] : await judge.grade(requests, options);
+  if (verdicts.length !== requests.length) {
+    throw new PeriodicEvalError({
+      code: "judge",
+      where: `judge "${judge.name}"`,
+      got: `${verdicts.length} verdicts`,
+      expected: `${requests.length}, one for each answer`,
+      fix: "Return a verdict of status error where the judge failed.",
+    });
+  }
+  const next = verdicts.values();
+  return rows.map((row) => withVerdict(row, row.answer === null ? null : next.next().value!));
+}
