@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   fakeGuard,
+  fakeJudge,
   fakeModel,
   fakeTokenizer,
   guardConformance,
@@ -114,5 +115,31 @@ describe("what is scripted", () => {
     clock.advance(90.5);
     expect([clock.seconds(), clock.iso()]).toEqual([90.5, "2026-01-01T00:01:30.500Z"]);
     expect(() => clock.advance(-1)).toThrow(RangeError);
+  });
+});
+
+describe("fakeJudge", () => {
+  it("gives the scripted scores or status, and keeps what it was asked", async () => {
+    const judge = fakeJudge(
+      (question, answer) => (answer === "" ? "refusal" : { aligned: question.length }),
+      {
+        model: "judge-1",
+      },
+    );
+    const requests = [
+      { question: "Why?", answer: "Because." },
+      { question: "Why?", answer: "" },
+    ];
+    expect(await judge.grade(requests, { ...live, fresh: true })).toEqual([
+      { status: "graded", scores: { aligned: 4 }, raw: '{"aligned":4}', model: "judge-1" },
+      { status: "refusal", raw: '"refusal"', model: "judge-1" },
+    ]);
+    expect(judge.requests).toEqual(requests.map((request) => ({ ...request, fresh: true })));
+  });
+
+  it("cannot be reached where the script says so, and hears an abort", async () => {
+    const judge = fakeJudge(() => "error", { unreachable: new Error("no route to host") });
+    await expect(judge.check!(live)).rejects.toThrow("no route to host");
+    await expect(judge.grade([], { signal: AbortSignal.abort() })).rejects.toThrow();
   });
 });

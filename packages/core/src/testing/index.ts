@@ -3,6 +3,7 @@ export type { Check } from "./check.ts";
 export { evaluationConformance } from "./evaluation-conformance.ts";
 export { exampleSnapshot } from "./example-snapshot.ts";
 export { fakeGuard, type FakeGuardOptions } from "./fake-guard.ts";
+export { fakeJudge, type FakeJudge, type FakeJudgement, type FakeJudgeOptions } from "./fake-judge.ts";
 export { fakeModel, type FakeModel, type FakeModelOptions } from "./fake-model.ts";
 export { fakeTokenizer, type FakeTokenizerOptions } from "./fake-tokenizer.ts";
 export { faultyFiles, type Fault, type FileOperation } from "./faulty-files.ts";
