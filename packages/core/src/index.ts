@@ -45,6 +45,13 @@ export { defaultPersonas, readPersonas, type Persona } from "./evaluations/perso
 export type { TraitOptions } from "./evaluations/traits.ts";
 export type { SamplingOptions } from "./evaluations/sampling.ts";
 export type { Subsample } from "./evaluations/question-source.ts";
+export { judgeGrader, type JudgeGrader } from "./grading/judge.ts";
+export { judgeOptionNames, type JudgeOptions } from "./grading/judge-options.ts";
+export type { JudgePrice, JudgeSpending } from "./grading/judge-budget.ts";
+export type { JudgeMethodName } from "./grading/judge-method.ts";
+export { parseJudgeReply, type ParsedReply, type Unparseable } from "./grading/judge-reply.ts";
+export { scoreFromTokens, type TokenScore } from "./grading/logprob-score.ts";
+export { memoryVerdictCache, type VerdictCache } from "./grading/verdict-cache.ts";
 export { ruleGrader, type RuleGraderOptions } from "./grading/rules.ts";
 export { seedOf, namedStream, statefulStream, type StatefulStream } from "./random/streams.ts";
 export { canonicalJson, createHasher, hashBytes, hashJson, hashText, type Hasher } from "./random/hash.ts";

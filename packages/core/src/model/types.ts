@@ -98,6 +98,12 @@ export interface TopToken {
   readonly nats: number;
 }
 
+/** Tokens of one completion as its server counts them: what is paid for, a template's own and hidden ones included. */
+export interface Usage {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+}
+
 export interface Completion {
   readonly text: string;
   readonly ids: readonly number[] | null;
@@ -107,6 +113,8 @@ export interface Completion {
   readonly finish: "stop" | "length";
   /** The model's name as the server gave it with this completion; left out where no server is between. */
   readonly model?: string;
+  /** Left out where no server tells. */
+  readonly usage?: Usage;
 }
 
 export interface LogLikelihoodRequest {

@@ -9,4 +9,5 @@ export { summarizeReceipt, type ReceiptSummary } from "./receipt.ts";
 export type { RunProblem } from "./scan.ts";
 export { snapshotSchema } from "./schema.ts";
 export { tidyColumns, tidyRows, type TidyRow } from "./tidy.ts";
+export { fileVerdictCache } from "./verdict-files.ts";
 export { appendLines, readLines, readTextFile, storeError, writeWhole, type Content } from "./whole-file.ts";

@@ -1,0 +1,166 @@
+/** A value inside an object: where it stands in the text, and the objects in it, through arrays but not through objects. */
+export interface ReadValue {
+  readonly kind: "number" | "string" | "other";
+  /** The text of a number or a string, with its quotes; empty for anything else. */
+  readonly text: string;
+  readonly objects: readonly ReadObject[];
+}
+
+export interface ReadObject {
+  /** The place after its `}`. */
+  readonly end: number;
+  /** In document order; of a repeated key only the last value. */
+  readonly members: ReadonlyMap<string, ReadValue>;
+}
+
+interface OpenObject {
+  readonly start: number;
+  readonly members: Map<string, ReadValue>;
+  /** Null while it stands in no other object. */
+  readonly into: ReadObject[] | null;
+}
+
+interface OpenArray {
+  readonly start: null;
+  /** The list of the member that holds it: arrays in arrays share it. */
+  readonly into: ReadObject[];
+}
+
+/**
+ * The JSON objects (RFC 8259, but one trailing comma before `}` or `]`) in a text that may hold anything, from left to
+ * right: after one that reads the search goes on behind it, after one that does not, at the next `{`.
+ *
+ * Linear in the text: whether an object reads does not depend on what is round it, so each `{` is decided once, those
+ * left open where a reading fails included. No recursion: any depth reads.
+ */
+export function readObjects(text: string): readonly ReadObject[] {
+  const decided = new Map<number, ReadObject | null>();
+  const found: ReadObject[] = [];
+  for (let at = text.indexOf("{"); at >= 0;) {
+    const object = decided.has(at) ? decided.get(at)! : readObject(text, at, decided);
+    if (object !== null) found.push(object);
+    at = text.indexOf("{", object?.end ?? at + 1);
+  }
+  return found;
+}
+
+function readObject(text: string, start: number, decided: Map<number, ReadObject | null>): ReadObject | null {
+  const open: (OpenObject | OpenArray)[] = [{ start, members: new Map(), into: null }];
+  let at = start + 1;
+  /** Whether a key, an element or the end may come; else a comma or the end. */
+  let isEntry = true;
+  const fail = (): null => {
+    for (const frame of open) if (frame.start !== null) decided.set(frame.start, null);
+    return null;
+  };
+
+  for (;;) {
+    const frame = open.at(-1)!;
+    at = afterSpace(text, at);
+    if (text[at] === (frame.start === null ? "]" : "}")) {
+      at++;
+      open.pop();
+      isEntry = false;
+      if (frame.start === null) continue;
+      const object = { end: at, members: frame.members };
+      decided.set(frame.start, object);
+      frame.into?.push(object);
+      if (open.length === 0) return object;
+      continue;
+    }
+    if (!isEntry) {
+      if (text[at] !== ",") return fail();
+      at++;
+      isEntry = true;
+      continue;
+    }
+
+    let objects: ReadObject[];
+    let key: string | null = null;
+    if (frame.start === null) {
+      objects = frame.into;
+    } else {
+      const keyEnd = afterString(text, at);
+      if (keyEnd === null) return fail();
+      key = stringOf(text.slice(at, keyEnd));
+      at = afterSpace(text, keyEnd);
+      if (text[at] !== ":") return fail();
+      at = afterSpace(text, at + 1);
+      objects = [];
+    }
+
+    const valueStart = at;
+    let kind: ReadValue["kind"] = "other";
+    const first = text[at];
+    isEntry = first === "{" || first === "[";
+    if (first === "[") {
+      open.push({ start: null, into: objects });
+      at++;
+    } else if (first === "{") {
+      const known = decided.get(at);
+      if (known === null) return fail();
+      if (known === undefined) {
+        open.push({ start: at, members: new Map(), into: objects });
+        at++;
+      } else {
+        objects.push(known);
+        at = known.end;
+        isEntry = false;
+      }
+    } else {
+      const end = first === '"' ? afterString(text, at) : afterScalar(text, at);
+      if (end === null) return fail();
+      if (first === '"') kind = "string";
+      else if (!/[a-z]/.test(first!)) kind = "number";
+      at = end;
+    }
+    if (key !== null && frame.start !== null) {
+      // Deleted first, so that a repeated key stands where its last value does.
+      frame.members.delete(key);
+      frame.members.set(key, {
+        kind,
+        text: kind === "other" ? "" : text.slice(valueStart, at),
+        objects,
+      });
+    }
+  }
+}
+
+/** The text that a JSON string with its quotes stands for. */
+export const stringOf = (quoted: string): string =>
+  quoted.includes("\\") ? (JSON.parse(quoted) as string) : quoted.slice(1, -1);
+
+function afterSpace(text: string, from: number): number {
+  let at = from;
+  for (; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) break;
+  }
+  return at;
+}
+
+const escapeSequence = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
+
+function afterString(text: string, from: number): number | null {
+  if (text[from] !== '"') return null;
+  for (let at = from + 1; at < text.length;) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22) return at + 1;
+    if (code < 0x20) return null;
+    if (code !== 0x5c) {
+      at++;
+      continue;
+    }
+    escapeSequence.lastIndex = at;
+    if (!escapeSequence.test(text)) return null;
+    at = escapeSequence.lastIndex;
+  }
+  return null;
+}
+
+const scalar = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null/y;
+
+function afterScalar(text: string, from: number): number | null {
+  scalar.lastIndex = from;
+  return scalar.test(text) ? scalar.lastIndex : null;
+}

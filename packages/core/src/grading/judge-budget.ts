@@ -1,0 +1,81 @@
+import type { Usage } from "../model/types.ts";
+
+/** What a million tokens cost, in any one currency. */
+export interface JudgePrice {
+  readonly inputPerMillion: number;
+  readonly outputPerMillion: number;
+}
+
+/** What a judge was asked and cost. */
+export interface JudgeSpending {
+  /** Calls to the judge's model; attempts that its client repeats within a call are not seen. */
+  readonly calls: number;
+  /** Verdicts that came from the cache. */
+  readonly cached: number;
+  /** As far as the judge's client tells. */
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** In the currency of the price, null without one; a call of unknown usage counts as the most it can have cost. */
+  readonly cost: number | null;
+  /** Times that the cache could not be read or written; the verdicts came all the same. */
+  readonly cacheFailures: number;
+}
+
+export const costOf = ({ inputTokens, outputTokens }: Usage, price: JudgePrice): number =>
+  (inputTokens * price.inputPerMillion + outputTokens * price.outputPerMillion) / 1e6;
+
+/** Room for one answer's calls, held until it is settled by what they were. */
+export interface Grant {
+  settle(calls: number, cost: number): void;
+}
+
+export interface JudgeBudget {
+  /** Waits where only what is under way stands in the way. Gives the cap's name and number where it is reached. */
+  take(calls: number, mostCost: number): Promise<Grant | string>;
+}
+
+/**
+ * Caps that hold whatever is under way at once: an answer is asked only where its calls fit at the most they can cost.
+ * Once a cap has refused one it refuses the rest.
+ */
+export function openBudget(caps: {
+  readonly maxCalls: number | null;
+  readonly maxCost: number | null;
+}): JudgeBudget {
+  const used = { calls: 0, cost: 0 };
+  const held = { calls: 0, cost: 0 };
+  let reached: string | null = null;
+  let waiting: (() => void)[] = [];
+  const overrun = (calls: number, cost: number): string | null => {
+    if (caps.maxCalls !== null && used.calls + held.calls + calls > caps.maxCalls)
+      return `maxCalls ${caps.maxCalls}`;
+    // Sums of the same prices in another order differ in their last bits.
+    if (caps.maxCost !== null && used.cost + held.cost + cost > caps.maxCost * (1 + 1e-12))
+      return `maxCost ${caps.maxCost}`;
+    return null;
+  };
+  return {
+    async take(calls, mostCost) {
+      for (;;) {
+        if (reached !== null) return reached;
+        const over = overrun(calls, mostCost);
+        if (over === null) break;
+        if (held.calls === 0) return (reached = over);
+        await new Promise<void>((resolve) => waiting.push(resolve));
+      }
+      held.calls += calls;
+      held.cost += mostCost;
+      return {
+        settle(callsMade, cost) {
+          held.calls -= calls;
+          held.cost = held.calls === 0 ? 0 : held.cost - mostCost;
+          used.calls += callsMade;
+          used.cost += cost;
+          const woken = waiting;
+          waiting = [];
+          for (const wake of woken) wake();
+        },
+      };
+    },
+  };
+}

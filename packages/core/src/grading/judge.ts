@@ -1,0 +1,213 @@
+import { PeriodicEvalError } from "../errors.ts";
+import type { Json } from "../json.ts";
+import { messageOf } from "../message-of.ts";
+import type { CallOptions, EvaluableModel, Usage, With } from "../model/types.ts";
+import { hashJson } from "../random/hash.ts";
+import { costOf, openBudget, type JudgeBudget, type JudgeSpending } from "./judge-budget.ts";
+import { jsonMethod } from "./judge-json.ts";
+import { logprobMethod } from "./judge-logprob.ts";
+import type { JudgeCall, JudgeMethod } from "./judge-method.ts";
+import { checkJudgeOptions, checkPrompt, promptsOf, type JudgeOptions } from "./judge-options.ts";
+import { filled } from "./judge-prompts.ts";
+import type { Grader, GradeRequest, Verdict } from "./types.ts";
+import { isCacheable } from "./verdict-cache.ts";
+import { withinTime } from "./within-time.ts";
+
+/** A judge, and what it was asked and cost since it was made. */
+export type JudgeGrader = Grader & { readonly spent: JudgeSpending };
+
+/** Changes when the same reply would give another verdict. */
+const policyVersion = 1;
+
+/**
+ * A language model that grades answers at temperature 0. What fails of one answer is that answer's verdict: `error`, with
+ * the reason in `raw`; `unparsed`, `refusal` or `code`, with what was said in `raw`. Verdicts but errors are cached as they
+ * come, so that a `grade` that was aborted goes on where it stopped.
+ *
+ * @throws PeriodicEvalError `config` for wrong options; `judge` where the model cannot do what the method needs.
+ */
+export function judgeGrader(options: JudgeOptions): JudgeGrader {
+  checkJudgeOptions(options);
+  const { model, method: methodName = "json", scores = ["aligned", "coherent"] } = options;
+  const { name = model.identity.name, concurrency = 8, timeoutSeconds = 300, cache, price = null } = options;
+  const where = `judge "${name}"`;
+  const method = methodOf(options, methodName, scores);
+  const prompts = promptsOf(method.prompts, methodName, scores, options.prompts);
+  const { identity } = model;
+  const described = {
+    model: identity.name,
+    weights: identity.weights,
+    adapter: identity.adapter,
+    details: identity.details ?? null,
+    method: methodName,
+    scores,
+    prompts,
+    sampling: method.sampling,
+    policy_version: policyVersion,
+  } satisfies Json;
+  const fingerprint = `judge:${hashJson(described)}`;
+  const spent = { calls: 0, cached: 0, inputTokens: 0, outputTokens: 0, cost: price && 0, cacheFailures: 0 };
+
+  const promptsFor = ({ question, answer, prompts: own = {} }: GradeRequest): readonly string[] =>
+    method.prompts.map((score) => {
+      const prompt = Object.hasOwn(own, score) ? own[score] : prompts[score]!;
+      checkPrompt(`${where}: GradeRequest.prompts.${score}`, prompt);
+      return filled(prompt, question, answer);
+    });
+
+  /** The most that a call can cost: no token is less than a byte, and a chat template adds a few. */
+  const mostCost = (prompt: string): number => {
+    if (price === null) return 0;
+    const inputTokens = new TextEncoder().encode(prompt).length + 64;
+    return costOf({ inputTokens, outputTokens: method.maxOutputTokens }, price);
+  };
+
+  async function ask(texts: readonly string[], budget: JudgeBudget, outer: CallOptions): Promise<Verdict> {
+    const grant = await budget.take(
+      texts.length,
+      texts.reduce((sum, text) => sum + mostCost(text), 0),
+    );
+    if (typeof grant === "string") return { status: "error", raw: `not asked: ${grant} is reached` };
+    let calls = 0;
+    let cost = 0;
+    const call: JudgeCall = async (prompt, work, usageOf) => {
+      let usage: Usage | undefined;
+      calls += 1;
+      spent.calls += 1;
+      try {
+        const result = await withinTime(where, timeoutSeconds, outer.signal, (signal) =>
+          work({ ...outer, signal }),
+        );
+        usage = usageOf?.(result);
+        return result;
+      } finally {
+        spent.inputTokens += usage?.inputTokens ?? 0;
+        spent.outputTokens += usage?.outputTokens ?? 0;
+        if (price !== null) {
+          const paid = usage === undefined ? mostCost(prompt) : costOf(usage, price);
+          cost += paid;
+          spent.cost! += paid;
+        }
+      }
+    };
+    try {
+      return await method.verdict(texts, call);
+    } catch (error) {
+      outer.signal.throwIfAborted();
+      return { status: "error", raw: messageOf(error) };
+    } finally {
+      grant.settle(calls, cost);
+    }
+  }
+
+  /** From the cache, or of the judge and then into it. A cache that fails costs a call, not a verdict. */
+  async function verdictOf(key: string | null, make: () => Promise<Verdict>): Promise<Verdict> {
+    if (cache === undefined || key === null) return make();
+    const kept = await cache.get(key).catch(() => void (spent.cacheFailures += 1));
+    if (isCacheable(kept)) {
+      spent.cached += 1;
+      return kept;
+    }
+    const verdict = await make();
+    if (isCacheable(verdict)) await cache.set(key, verdict).catch(() => void (spent.cacheFailures += 1));
+    return verdict;
+  }
+
+  return {
+    name,
+    fingerprint,
+    spent,
+    describe: () => ({ judge: name, engine: identity.engine, ...described }),
+
+    async check({ signal }) {
+      try {
+        await withinTime(where, timeoutSeconds, signal, async (own) => {
+          await model.check?.({ signal: own });
+          await method.check?.({ signal: own });
+        });
+        const verdict = await ask(promptsFor(probe), openBudget({ maxCalls: null, maxCost: null }), {
+          signal,
+        });
+        if (verdict.status === "error") throw new Error(verdict.raw ?? "it failed");
+      } catch (error) {
+        signal.throwIfAborted();
+        throw PeriodicEvalError.is(error, "judge") ? error : unreachable(where, error);
+      }
+    },
+
+    async grade(requests, { fresh = false, ...outer }) {
+      outer.signal.throwIfAborted();
+      const { maxCalls = null, maxCost = null } = options;
+      const budget = openBudget({ maxCalls, maxCost });
+      const texts = requests.map(promptsFor);
+      const keys = requests.map(({ question, answer }, at) =>
+        cache === undefined || fresh
+          ? null
+          : hashJson({ grader: fingerprint, prompts: texts[at]!, question, answer }),
+      );
+      // Equal answers are asked once where a cache would have known the second.
+      const places = new Map<string | number, number[]>();
+      keys.forEach((key, at) => places.set(key ?? at, [...(places.get(key ?? at) ?? []), at]));
+      const verdicts: Verdict[] = [];
+      await eachOf([...places.values()], concurrency, async (same) => {
+        outer.signal.throwIfAborted();
+        const first = same[0]!;
+        const verdict = await verdictOf(keys[first]!, () => ask(texts[first]!, budget, outer));
+        for (const at of same) verdicts[at] = verdict;
+        if (verdict.status !== "error") spent.cached += keys[first] === null ? 0 : same.length - 1;
+      });
+      return verdicts;
+    },
+  };
+}
+
+/** Any judge can say something about it; what it says does not matter. */
+const probe: GradeRequest = { question: "What is two plus two?", answer: "Two plus two is four." };
+
+function methodOf(
+  { model, maxReplyTokens = 512 }: JudgeOptions,
+  method: "json" | "logprob",
+  scores: readonly string[],
+): JudgeMethod {
+  if (method === "logprob") return logprobMethod(model, scores);
+  if (model.generate !== undefined)
+    return jsonMethod(model as EvaluableModel & With<"generate">, scores, maxReplyTokens);
+  throw new PeriodicEvalError({
+    code: "judge",
+    where: `judge "${model.identity.name}", method json`,
+    got: "a model that generates nothing",
+    expected: "one that generates",
+    fix: 'Choose method "logprob", or another judge.',
+  });
+}
+
+const unreachable = (where: string, error: unknown): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "judge",
+    where,
+    got: messageOf(error),
+    expected: "a reply to a question asked as a trial",
+    fix: "See that the judge is served and its key is set; nothing was trained yet.",
+    cause: error,
+  });
+
+/** Works through a list, so many at a time; the first failure ends it when those under way are done. */
+async function eachOf<T>(
+  list: readonly T[],
+  atOnce: number,
+  work: (entry: T) => Promise<void>,
+): Promise<void> {
+  let next = 0;
+  let failure: { readonly error: unknown } | null = null;
+  const worker = async () => {
+    while (next < list.length && failure === null) {
+      try {
+        await work(list[next++]!);
+      } catch (error) {
+        failure ??= { error };
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, list.length) }, worker));
+  if (failure !== null) throw (failure as { readonly error: unknown }).error;
+}
