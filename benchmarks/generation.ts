@@ -1,5 +1,5 @@
 // How fast are completions written, and beside what?
-// The same prompts with the same weights, greedily, by turns: ours on tfjs-node and transformers' generate (torch), on as
+// The same prompts with the same weights, greedily and sampled (temperature 1, top-p 0.95), by turns: ours on tfjs-node and transformers' generate (torch), on as
 // many threads; one prompt, and sixteen of different lengths.
 //   npm run bench generation [-- --model FOLDER --tokens 64 --batches 1,16 --repeats 3 --threads 2]
 // The peer needs a Python with `pip install -r benchmarks/peers/requirements.txt`, named by PERIODIC_EVAL_PEERS_PYTHON.
@@ -44,10 +44,11 @@ const promptsOf = (batch: number) =>
     return tokenizer.encode(text.join(" "));
   });
 
-async function ours(prompts: readonly (readonly number[])[]) {
+async function ours(prompts: readonly (readonly number[])[], isSampled: boolean) {
+  const how = isSampled ? { temperature: 1, topP: 0.95 } : { temperature: 0 };
   const requests = prompts.map((ids, row) => ({
     prompt: { ids },
-    sampling: { maxNewTokens: newTokens, temperature: 0, seed: String(row) },
+    sampling: { maxNewTokens: newTokens, ...how, seed: String(row) },
   }));
   const began = performance.now();
   const written = await model.generate(requests, { signal: new AbortController().signal });
@@ -59,24 +60,31 @@ console.log(
 );
 for (const batch of values.batches.split(",").map(Number)) {
   const prompts = promptsOf(batch);
-  const seconds: { ours: number[]; peer: number[] } = { ours: [], peer: [] };
-  let same = 0;
-  for (let repeat = 0; repeat < repeats; repeat++) {
-    const mine = await ours(prompts);
-    seconds.ours.push(mine.seconds);
-    if (peer === null) continue;
-    const theirs = await peer.ask<{ seconds: number; tokens: number[][] }>({
-      prompts,
-      new_tokens: newTokens,
-    });
-    seconds.peer.push(theirs.seconds);
-    same = theirs.tokens.filter((ids, row) => ids.join() === mine.tokens[row]!.join()).length;
+  for (const isSampled of [false, true]) {
+    const seconds: { ours: number[]; peer: number[] } = { ours: [], peer: [] };
+    let same = 0;
+    for (let repeat = 0; repeat < repeats; repeat++) {
+      const mine = await ours(prompts, isSampled);
+      seconds.ours.push(mine.seconds);
+      if (peer === null) continue;
+      const theirs = await peer.ask<{ seconds: number; tokens: number[][] }>({
+        prompts,
+        new_tokens: newTokens,
+        sampled: isSampled,
+      });
+      seconds.peer.push(theirs.seconds);
+      same = theirs.tokens.filter((ids, row) => ids.join() === mine.tokens[row]!.join()).length;
+    }
+    const rate = (list: readonly number[]) => ((batch * newTokens) / median(list)).toFixed(1);
+    // Sampled, the two draw from other streams: only their speed can be compared.
+    const alike = isSampled ? "" : `; ${same} of ${batch} completions the same`;
+    const beside =
+      peer === null
+        ? ""
+        : `; transformers ${rate(seconds.peer)}; ${(median(seconds.peer) / median(seconds.ours)).toFixed(2)} × as fast${alike}`;
+    console.log(
+      `batch ${batch}, ${isSampled ? "sampled" : "greedy"}: ${rate(seconds.ours)} tokens a second${beside}`,
+    );
   }
-  const rate = (list: readonly number[]) => ((batch * newTokens) / median(list)).toFixed(1);
-  const beside =
-    peer === null
-      ? ""
-      : `; transformers ${rate(seconds.peer)}; ${(median(seconds.peer) / median(seconds.ours)).toFixed(2)} × as fast; ${same} of ${batch} completions the same`;
-  console.log(`batch ${batch}: ${rate(seconds.ours)} tokens a second${beside}`);
 }
 peer?.close();

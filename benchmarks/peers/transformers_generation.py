@@ -1,7 +1,7 @@
 """transformers' generate as a peer of benchmarks/generation.ts.
 
-Reads one JSON object a line, {"prompts": [[id, ...], ...], "new_tokens": 64}, writes greedily that many tokens behind each
-prompt (padded on the left, as generate wants it), and answers {"seconds": ..., "tokens": [[id, ...], ...]}. The first line
+Reads one JSON object a line, {"prompts": [[id, ...], ...], "new_tokens": 64, "sampled": false}, writes that many tokens behind
+each prompt (padded on the left, as generate wants it), greedily or by temperature 1 and top-p 0.95, and answers {"seconds": ..., "tokens": [[id, ...], ...]}. The first line
 it writes, {"ready": ...}, says that the model is loaded.
 
     python transformers_generation.py MODEL_FOLDER THREADS
@@ -43,7 +43,7 @@ for line in sys.stdin:
         written = model.generate(
             ids,
             attention_mask=mask,
-            do_sample=False,
+            **({"do_sample": True, "temperature": 1.0, "top_p": 0.95, "top_k": 0} if asked["sampled"] else {"do_sample": False}),
             max_new_tokens=new,
             min_new_tokens=new,
             pad_token_id=0,

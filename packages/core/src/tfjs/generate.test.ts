@@ -114,10 +114,15 @@ describe("ends of a completion", () => {
       },
     };
   };
-  const write = async (text: string, more: Partial<Sampling>, contextLength = 48) => {
+  const write = async (
+    text: string,
+    more: Partial<Sampling>,
+    contextLength = 48,
+    tokenizer: Tokenizer = letters,
+  ) => {
     await tf.setBackend("cpu");
     const lm = { ...successor(), contextLength };
-    const [completion] = await inMemory(lm, letters).generate(
+    const [completion] = await inMemory(lm, tokenizer).generate(
       [{ prompt: { ids: letters.encode(text) }, sampling: sampled("s", { temperature: 0, ...more }) }],
       call,
     );
@@ -137,6 +142,21 @@ describe("ends of a completion", () => {
       finish: "stop",
       ids: [1, 2, 3, 4, 5],
     });
+  });
+
+  it("ends before a stop string that names a special token, which the text does not show", async () => {
+    // The letter "e" is special: shown as "<e>" where special tokens are, else not at all.
+    const shown = (id: number, specialTokens: boolean) => {
+      if (alphabet[id] !== "e") return alphabet[id] ?? "";
+      return specialTokens ? "<e>" : "";
+    };
+    const decode: Tokenizer["decode"] = (ids, { specialTokens = true } = {}) =>
+      ids.map((id) => shown(id, specialTokens)).join("");
+    const written = (stop: string) =>
+      write("a", { stop: [stop], maxNewTokens: 8 }, 48, { ...letters, decode });
+    expect(await written("<e>")).toMatchObject({ text: "bcd", finish: "stop", ids: [1, 2, 3, 4] });
+    expect(await written("<e>f")).toMatchObject({ text: "bcd", finish: "stop", ids: [1, 2, 3, 4, 5] });
+    expect(await written("d<e")).toMatchObject({ text: "bc", finish: "stop" });
   });
 
   it("ends at a stop id, which is among the ids but not in the text", async () => {

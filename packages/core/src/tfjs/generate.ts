@@ -173,8 +173,26 @@ function accept(tokenizer: Tokenizer, writing: Writing, { token, nats }: Drawn):
   const { stop = [] } = writing.sampling;
   if (stop.length === 0) return;
   const text = tokenizer.decode(writing.ids, { specialTokens: false });
-  const at = Math.min(...stop.map((string) => text.indexOf(string)).filter((index) => index >= 0));
+  const at = firstOf(stop, text);
   if (at < Infinity) writing.stopped = { by: "stop string", text: text.slice(0, at) };
+  else stopAtSpecial(tokenizer, writing, stop);
+}
+
+const firstOf = (strings: readonly string[], text: string): number =>
+  Math.min(...strings.map((string) => text.indexOf(string)).filter((index) => index >= 0));
+
+/** A stop string that names a special token stands only in a text that shows them. */
+function stopAtSpecial(tokenizer: Tokenizer, writing: Writing, stop: readonly string[]): void {
+  const { ids } = writing;
+  const shown = (count: number) => tokenizer.decode(ids.slice(0, count));
+  const text = shown(ids.length);
+  const at = firstOf(stop, text);
+  if (at === Infinity) return;
+  let before = ids.length;
+  while (before > 0 && shown(before).length > at) before--;
+  const whole = before === 0 ? "" : tokenizer.decode(ids.slice(0, before), { specialTokens: false });
+  const rest = text.slice(before === 0 ? 0 : shown(before).length, at);
+  writing.stopped = { by: "stop string", text: whole + rest };
 }
 
 function completion(tokenizer: Tokenizer, { ids, nats, stopped }: Writing): Completion {
