@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { PeriodicCallback } from "../callback/periodic.ts";
 import type { TrainerCallback } from "../callback/types.ts";
+import { PeriodicEvalError } from "../errors.ts";
+import type { AnyEvaluation } from "../evaluation/types.ts";
 import { everyPercent } from "../schedule/triggers.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
 import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../testing/toy-training.ts";
@@ -223,4 +225,37 @@ test("an ungraded record of an evaluation that nobody asks for any more stays, a
   expect(toy.warnings()).toContain(
     "resume: train/toy/0 is not graded yet, and no callback here asks for its evaluation",
   );
+});
+
+test("a grader that failed too often makes the record failed, with every verdict kept; its own rows stand behind the measured", async () => {
+  const toy = toyTraining();
+  const plain = toyEvaluation({ graded: true });
+  const withAnchor: AnyEvaluation = {
+    ...plain,
+    grade: async (rows, options) => [...(await plain.grade!(rows, options)), { id: "anchor", hit: null }],
+    failure: (rows) =>
+      new PeriodicEvalError({
+        code: "judge",
+        where: "toy",
+        got: `errors, in ${rows.length} rows`,
+        expected: "verdicts",
+        fix: "Look at the judge.",
+      }),
+  };
+  const ofStart = (evaluation: AnyEvaluation, id: string) =>
+    new PeriodicCallback(evaluation, { schedule: [], atEnd: false, id });
+  const callbacks = [
+    ofStart(withAnchor, "failing"),
+    ofStart({ ...withAnchor, failure: () => null }, "whole"),
+  ];
+  await withSession(toy.options(callbacks), async (session) => void (await session.begin()));
+  const [failing, whole] = await toy.store.list();
+  expect(failing).toMatchObject({ id: "failing", status: "failed", metrics: {} });
+  expect(failing!.reason).toContain("errors, in 9 rows");
+  expect(whole).toMatchObject({ id: "whole", status: "complete", metrics: { hit_rate: { n: 8 } } });
+  for (const snapshot of [failing!, whole!]) {
+    const rows = await toy.store.rows(snapshot);
+    expect(rows.map(({ id }) => id)).toEqual([...Array.from({ length: 8 }, (_, i) => `q${i}`), "anchor"]);
+    expect(rows[0]).toMatchObject({ hit: expect.any(Boolean) });
+  }
 });

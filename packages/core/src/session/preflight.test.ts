@@ -194,3 +194,27 @@ test("a check that an abort cuts off refuses nothing", async () => {
   await withSession(toy.options([callback], { model, signal: controller.signal }), async () => {});
   expect((await toy.store.list()).filter(({ status }) => status === "failed")).toEqual([]);
 });
+
+test("what grades is asked once before step 1, and an abort in the middle is no fault of it", async () => {
+  const toy = toyTraining();
+  let asked = 0;
+  const evaluation: AnyEvaluation = { ...toyEvaluation(), check: async () => void (asked += 1) };
+  const callbacks = ["one", "two"].map((id) => new PeriodicCallback(evaluation, { schedule: [], id }));
+  await withSession(toy.options(callbacks), async (session) => void (await session.begin()));
+  expect(asked).toBe(1);
+
+  expect(await saidTo({ check: () => Promise.reject(new Error("the judge is away")) })).toBe(
+    "the judge is away",
+  );
+
+  const abort = new AbortController();
+  const check = ({ signal }: { signal: AbortSignal }) => {
+    abort.abort();
+    return Promise.reject(signal.reason as Error);
+  };
+  const other = toyTraining();
+  const callback = new PeriodicCallback({ ...toyEvaluation(), check }, { schedule: [] });
+  await withSession(other.options([callback], { signal: abort.signal }), async (session) => {
+    await session.begin();
+  });
+});

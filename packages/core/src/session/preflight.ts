@@ -34,15 +34,18 @@ const offeredBy: Readonly<Record<Ability, string>> = {
  */
 export async function preflight(run: Run): Promise<void> {
   const given = await modelOf(run);
-  const checked = new Set<EvaluableModel>();
+  const checked = new Set<unknown>();
+  const checkOnce = async (one: Checked) => {
+    if (!checked.has(one)) await checkUnlessAborted(one, run.signal);
+    checked.add(one);
+  };
   for (const callback of run.callbacks) {
     for (const evaluation of callback.asks ?? []) {
       try {
         const on = callback.on ?? "model";
         const { target } = await prepare(run, given, evaluation, on, whereOf(callback, evaluation));
-        if (!checked.has(target)) await checkOnce(target, run.signal);
-        checked.add(target);
-        if (!run.signal.aborted) await evaluation.check?.({ signal: run.signal });
+        await checkOnce(target);
+        await checkOnce(evaluation);
       } catch (error) {
         if (callback.optional !== true || !isMissingFile(error)) throw error;
         const reason = messageOf(error);
@@ -53,13 +56,15 @@ export async function preflight(run: Run): Promise<void> {
   }
 }
 
-/** An abort in the middle is no fault of the model. */
-async function checkOnce(target: EvaluableModel, signal: AbortSignal): Promise<void> {
+type Checked = Pick<EvaluableModel, "check">;
+
+/** An abort in the middle is no fault of the model, or of what grades. */
+async function checkUnlessAborted(one: Checked, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   try {
-    await target.check?.({ signal });
+    await one.check?.({ signal });
   } catch (error) {
-    if (!(PeriodicEvalError.is(error) && error.code === "aborted")) throw error;
+    if (!signal.aborted) throw error;
   }
 }
 
