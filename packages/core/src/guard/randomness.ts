@@ -23,12 +23,31 @@ function uninstall(replacement: Replacement): void {
   Math.random = replacements.at(-1)?.draw ?? native;
 }
 
+/** The stream of whoever draws, where it has one of its own. */
+type StreamHere = () => (() => number) | undefined;
+let streamHere: StreamHere = () => undefined;
+
+/**
+ * Work that goes on beside training and draws from `Math.random` without being asked (a client's back-off) must not use
+ * up training's numbers. `streamOf` is asked at every draw, from now on, whose it is: it gives the drawer's own stream,
+ * or undefined to leave the draw to whatever `Math.random` is.
+ */
+export function divertMathRandom(streamOf: StreamHere): void {
+  const before = streamHere;
+  streamHere = () => streamOf() ?? before();
+  const training = replacements.length === 0 ? Math.random : native;
+  native = () => (streamOf() ?? training)();
+  if (replacements.length === 0) Math.random = native;
+}
+
 /** Makes `Math.random` a stream of the seed until it is restored. Seed and stream are made at the first draw. */
 function standIn(seedOf: () => string): { readonly draws: () => number; restore(): void } {
   let stream: (() => number) | null = null;
   let draws = 0;
   const replacement: Replacement = {
     draw() {
+      const apart = streamHere();
+      if (apart !== undefined) return apart();
       stream ??= namedStream(seedOf());
       draws += 1;
       return stream();
