@@ -52,11 +52,13 @@ function understoodHeaders(given: Headers): Headers {
   for (const [name, perSecond] of waits) {
     const value = headers.get(name);
     if (value === null) continue;
+    // A date is measured by the server's own clock.
     const seconds = /^\s*\d+(\.\d+)?\s*$/.test(value)
       ? Number(value) / perSecond
-      : (Date.parse(value) - Date.now()) / 1000;
+      : (Date.parse(value) - Date.parse(headers.get("date") ?? "")) / 1000;
     if (seconds > longestWaitSeconds) headers.set("x-should-retry", "false");
-    else if (!(seconds > 0)) headers.delete(name);
+    else if (seconds > 0) headers.set(name, String(seconds * perSecond));
+    else headers.delete(name);
   }
   return headers;
 }

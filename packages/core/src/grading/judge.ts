@@ -29,7 +29,7 @@ const policyVersion = 1;
 export function judgeGrader(options: JudgeOptions): JudgeGrader {
   checkJudgeOptions(options);
   const { model, method: methodName = "json", scores = ["aligned", "coherent"] } = options;
-  const { name = model.identity.name, concurrency = 8, timeoutSeconds = 300, cache, price = null } = options;
+  const { name = model.identity.name, concurrency = 8, timeoutSeconds = 360, cache, price = null } = options;
   const where = `judge "${name}"`;
   const method = methodOf(options, methodName, scores);
   const prompts = promptsOf(method.prompts, methodName, scores, options.prompts);

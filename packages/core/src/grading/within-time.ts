@@ -35,7 +35,7 @@ export async function withinTime<T>(
   let stop: (reason: unknown) => void;
   const stopped = new Promise<never>((_, reject) => {
     stop = (reason) => {
-      reject(reason as Error);
+      reject(reason);
       own.abort(reason);
     };
     stops.add(stop);

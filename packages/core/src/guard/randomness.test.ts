@@ -91,7 +91,8 @@ test("who has a stream of their own draws from it, in windows and out of them, a
   Math.random = counting;
   try {
     const early = await enter("a");
-    divertMathRandom(() => (isApart ? () => 0.75 : undefined));
+    const streamOf = () => (isApart ? () => 0.75 : undefined);
+    divertMathRandom(streamOf);
     expect(apart(Math.random)).toBe(0.75);
     const [ofA] = draws(1);
     expect((await early.leave()).note).toBe("served 1 draw from a seeded stream");
@@ -99,6 +100,13 @@ test("who has a stream of their own draws from it, in windows and out of them, a
       withSeededRandom("a", () => (apart(Math.random), draws(1))),
     );
     expect([Math.random(), apart(Math.random), ofA !== 0.25]).toEqual([0.25, 0.75, true]);
+
+    // Training replaced it meanwhile.
+    Math.random = () => 0.5;
+    expect(apart(Math.random)).toBe(0.5);
+    divertMathRandom(streamOf);
+    divertMathRandom(streamOf);
+    expect([Math.random(), apart(Math.random)]).toEqual([0.5, 0.75]);
   } finally {
     Math.random = native;
   }

@@ -24,20 +24,31 @@ function uninstall(replacement: Replacement): void {
 }
 
 /** The stream of whoever draws, where it has one of its own. */
-type StreamHere = () => (() => number) | undefined;
-let streamHere: StreamHere = () => undefined;
+type StreamOf = () => (() => number) | undefined;
+const diversions = new Set<StreamOf>();
+let diverted: (() => number) | null = null;
+
+function ownStream(): (() => number) | undefined {
+  for (const streamOf of diversions) {
+    const stream = streamOf();
+    if (stream !== undefined) return stream;
+  }
+  return undefined;
+}
 
 /**
  * Work that goes on beside training and draws from `Math.random` without being asked (a client's back-off) must not use
- * up training's numbers. `streamOf` is asked at every draw, from now on, whose it is: it gives the drawer's own stream,
- * or undefined to leave the draw to whatever `Math.random` is.
+ * up training's numbers. From now on `streamOf` is asked at every draw whose it is: it gives the drawer's own stream, or
+ * undefined to leave the draw to whatever `Math.random` is. Called again with the same function, it looks whether
+ * somebody has replaced `Math.random` since.
  */
-export function divertMathRandom(streamOf: StreamHere): void {
-  const before = streamHere;
-  streamHere = () => streamOf() ?? before();
+export function divertMathRandom(streamOf: StreamOf): void {
+  diversions.add(streamOf);
   const training = replacements.length === 0 ? Math.random : native;
-  native = () => (streamOf() ?? training)();
-  if (replacements.length === 0) Math.random = native;
+  if (training === diverted) return;
+  diverted = () => (ownStream() ?? training)();
+  native = diverted;
+  if (replacements.length === 0) Math.random = diverted;
 }
 
 /** Makes `Math.random` a stream of the seed until it is restored. Seed and stream are made at the first draw. */
@@ -46,7 +57,7 @@ function standIn(seedOf: () => string): { readonly draws: () => number; restore(
   let draws = 0;
   const replacement: Replacement = {
     draw() {
-      const apart = streamHere();
+      const apart = ownStream();
       if (apart !== undefined) return apart();
       stream ??= namedStream(seedOf());
       draws += 1;
