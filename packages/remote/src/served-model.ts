@@ -90,6 +90,7 @@ export function servedModel(
   const limit = pLimit(concurrency);
 
   async function complete(prompt: Prompt, sampling: Sampling, signal: AbortSignal): Promise<Completion> {
+    signal.throwIfAborted();
     const messages = messagesOf(where, prompt);
     client ??= provider
       .connect({ model, url, isOwnServer, key: key ?? "none", timeoutSeconds, maxRetries, body })
@@ -256,7 +257,7 @@ function failed(where: string, { keyEnv }: Provider, error: unknown, key: string
       fixes[status as number] ??
       (status === undefined || (status as number) >= 500
         ? "See that the server is up and can be reached, then ask again."
-        : "Check the request's options against the model's documentation."),
+        : "Check what the model takes; body: { field: null } leaves a field out."),
   };
   return new PeriodicEvalError(details);
 }

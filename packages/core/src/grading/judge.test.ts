@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { PeriodicEvalError } from "../errors.ts";
 import type { Completion, EvaluableModel, GenerateRequest, With } from "../model/types.ts";
@@ -10,7 +11,7 @@ import { memoryVerdictCache } from "./verdict-cache.ts";
 const live = { signal: new AbortController().signal };
 const price = { inputPerMillion: 1, outputPerMillion: 10 };
 
-type Reply = Partial<Completion> | Error | Promise<Partial<Completion>>;
+type Reply = Partial<Completion> | Error | Promise<Partial<Completion> | Error>;
 
 /** A served model: it says what the script says to the prompt, and what that used. */
 function served(script: (prompt: string, call: number) => Reply) {
@@ -168,6 +169,48 @@ describe("caps", () => {
     // 4 bytes and 64 tokens of a template at 1, 100 tokens at 10
     expect(judge.spent.cost).toBeCloseTo((68 + 1000) / 1e6, 12);
     expect(asked).toHaveLength(1);
+  });
+
+  it("hold, and lose no answer, whatever replies and fails in whatever order", async () => {
+    const act = fc.record({
+      turns: fc.integer({ min: 0, max: 6 }),
+      kind: fc.constantFrom("graded", "unparsed", "error", "no usage"),
+      outputTokens: fc.integer({ min: 0, max: 100 }),
+    });
+    const caps = fc.record({
+      concurrency: fc.integer({ min: 1, max: 9 }),
+      maxCalls: fc.integer({ min: 0, max: 25 }),
+      // some 0.0027 a call at most
+      maxCost: fc.double({ min: 0, max: 0.03, noNaN: true }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(act, { maxLength: 20 }), caps, async (acts, given) => {
+        let billed = 0;
+        const { model, asked } = served(async (prompt) => {
+          const { turns, kind, outputTokens } = acts[numberIn(prompt)]!;
+          for (let turn = 0; turn < turns; turn++) await Promise.resolve();
+          if (kind === "error") return new Error("reset");
+          const usage = { inputTokens: 50, outputTokens };
+          billed += (50 + 10 * outputTokens) / 1e6;
+          const said = kind === "unparsed" ? { text: "" } : json(1);
+          return { ...said, usage: kind === "no usage" ? undefined : usage } as Partial<Completion>;
+        });
+        const judge = judgeGrader({ model, price, maxReplyTokens: 100, ...given });
+        const verdicts = await judge.grade(answers(acts.length), live);
+        const notAsked = verdicts.filter(({ raw }) => raw?.startsWith("not asked: ")).length;
+        expect(verdicts).toHaveLength(acts.length);
+        expect(asked.length).toBe(acts.length - notAsked);
+        expect(asked.length).toBeLessThanOrEqual(given.maxCalls);
+        expect(billed).toBeLessThanOrEqual(judge.spent.cost! + 1e-12);
+        expect(judge.spent.cost).toBeLessThanOrEqual(given.maxCost * (1 + 1e-9));
+        expect(judge.spent.calls).toBe(asked.length);
+        for (const [at, { kind }] of acts.entries()) {
+          const { status, raw } = verdicts[at]!;
+          if (raw?.startsWith("not asked: ") !== true)
+            expect(status).toBe(kind === "no usage" ? "graded" : kind);
+        }
+      }),
+    );
   });
 
   it("refuses a cap on a cost that cannot be known", () => {
