@@ -82,7 +82,7 @@ export { permutationTest, type QuestionPair } from "./statistics/permutation.ts"
 export { compareLooks, type ComparisonOptions, type EarlierLook } from "./statistics/compare.ts";
 export { alphaOfLook, familyAlpha, type LookPlan } from "./statistics/looks.ts";
 export { passAtK, passHatK } from "./statistics/pass-k.ts";
-export { mathRandomGuard, streamGuard } from "./guard/randomness.ts";
+export { divertMathRandom, mathRandomGuard, streamGuard } from "./guard/randomness.ts";
 export { PeriodicCallback, type PeriodicOptions } from "./callback/periodic.ts";
 export { PeriodicAlignmentCallback, type PeriodicAlignmentOptions } from "./callback/alignment-callback.ts";
 export { PeriodicKLCallback, type PeriodicKLOptions } from "./callback/kl-callback.ts";

@@ -26,7 +26,7 @@ export const costOf = ({ inputTokens, outputTokens }: Usage, price: JudgePrice):
 
 /** Room for one answer's calls, held until it is settled by what they were. */
 export interface Grant {
-  settle(calls: number, cost: number): void;
+  settle(used: { readonly calls: number; readonly cost: number }): void;
 }
 
 export interface JudgeBudget {
@@ -66,11 +66,11 @@ export function openBudget(caps: {
       held.calls += calls;
       held.cost += mostCost;
       return {
-        settle(callsMade, cost) {
+        settle(made) {
           held.calls -= calls;
           held.cost = held.calls === 0 ? 0 : held.cost - mostCost;
-          used.calls += callsMade;
-          used.cost += cost;
+          used.calls += made.calls;
+          used.cost += made.cost;
           const woken = waiting;
           waiting = [];
           for (const wake of woken) wake();

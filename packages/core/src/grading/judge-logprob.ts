@@ -163,8 +163,8 @@ function topTokensEngine(model: With<"generate">): Engine {
       const { completion, tokens } = await ask(prompt, call);
       return { tokens, ...(completion.model !== undefined && { model: completion.model }) };
     },
-    async check(options) {
-      await ask("Reply with the number 100 and nothing else.", (_, work) => work(options));
+    async check(call) {
+      await ask("Reply with the number 100 and nothing else.", call);
     },
   };
 }

@@ -26,7 +26,7 @@ export interface JudgeMethod {
    */
   verdict(prompts: readonly string[], call: JudgeCall): Promise<Verdict>;
   /** @throws PeriodicEvalError `judge` where the model does not fit the method. */
-  check?(options: CallOptions): Promise<void>;
+  check?(call: JudgeCall): Promise<void>;
 }
 
 /** Two judges of one model at temperature 0 draw nothing: the seed is only a name. */

@@ -30,13 +30,14 @@ export interface JudgeOptions {
   readonly maxReplyTokens?: number;
   /** Answers judged at a time; default 8. */
   readonly concurrency?: number;
-  /** For one call, with all attempts that the model's client makes of it; default 300. */
+  /** For one call, with all attempts that the model's client makes of it; default 360. */
   readonly timeoutSeconds?: number;
   /** Calls per `grade`; the answers beyond get an `error` verdict. Default: no cap. */
   readonly maxCalls?: number;
   /**
-   * Cost per `grade`, in the currency of `price`, never exceeded as far as the judge counts no more input tokens than
-   * there are bytes: what one more answer could cost at most must still fit. The answers beyond get an `error` verdict.
+   * Cost per `grade`, in the currency of `price`; the answers beyond get an `error` verdict. An answer is asked only where
+   * the most it could cost still fits: a token in for each byte of its prompts, and the longest reply. What a server bills
+   * for attempts that its client repeated is not seen.
    */
   readonly maxCost?: number;
   readonly price?: JudgePrice;
@@ -79,7 +80,7 @@ export function checkJudgeOptions(options: JudgeOptions): void {
   }
   const { timeoutSeconds } = options;
   if (timeoutSeconds !== undefined && !(Number.isFinite(timeoutSeconds) && timeoutSeconds > 0))
-    throw wrong("timeoutSeconds", timeoutSeconds, "a finite number over 0", "Leave it out for 300.");
+    throw wrong("timeoutSeconds", timeoutSeconds, "a finite number over 0", "Leave it out for 360.");
   if (price !== undefined) {
     checkKeys("judgeGrader.price", price, ["inputPerMillion", "outputPerMillion"]);
     for (const name of ["inputPerMillion", "outputPerMillion"] as const) {

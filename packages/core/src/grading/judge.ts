@@ -11,7 +11,7 @@ import { checkJudgeOptions, checkPrompt, promptsOf, type JudgeOptions } from "./
 import { filled } from "./judge-prompts.ts";
 import type { Grader, GradeRequest, Verdict } from "./types.ts";
 import { isCacheable } from "./verdict-cache.ts";
-import { withinTime } from "./within-time.ts";
+import { abortRelay, withinTime, type AbortRelay } from "./within-time.ts";
 
 /** A judge, and what it was asked and cost since it was made. */
 export type JudgeGrader = Grader & { readonly spent: JudgeSpending };
@@ -29,7 +29,7 @@ const policyVersion = 1;
 export function judgeGrader(options: JudgeOptions): JudgeGrader {
   checkJudgeOptions(options);
   const { model, method: methodName = "json", scores = ["aligned", "coherent"] } = options;
-  const { name = model.identity.name, concurrency = 8, timeoutSeconds = 300, cache, price = null } = options;
+  const { name = model.identity.name, concurrency = 8, timeoutSeconds = 360, cache, price = null } = options;
   const where = `judge "${name}"`;
   const method = methodOf(options, methodName, scores);
   const prompts = promptsOf(method.prompts, methodName, scores, options.prompts);
@@ -62,22 +62,18 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
     return costOf({ inputTokens, outputTokens: method.maxOutputTokens }, price);
   };
 
-  async function ask(texts: readonly string[], budget: JudgeBudget, outer: CallOptions): Promise<Verdict> {
-    const grant = await budget.take(
-      texts.length,
-      texts.reduce((sum, text) => sum + mostCost(text), 0),
-    );
-    if (typeof grant === "string") return { status: "error", raw: `not asked: ${grant} is reached` };
-    let calls = 0;
-    let cost = 0;
-    const call: JudgeCall = async (prompt, work, usageOf) => {
+  /** Runs calls, and tallies them; where the usage is not told a call counts as the most it can have cost. */
+  const calling = (
+    outer: CallOptions,
+    relay: AbortRelay,
+    tally: { calls: number; cost: number },
+  ): JudgeCall => {
+    return async (prompt, work, usageOf) => {
       let usage: Usage | undefined;
-      calls += 1;
+      tally.calls += 1;
       spent.calls += 1;
       try {
-        const result = await withinTime(where, timeoutSeconds, outer.signal, (signal) =>
-          work({ ...outer, signal }),
-        );
+        const result = await withinTime(where, timeoutSeconds, relay, (signal) => work({ ...outer, signal }));
         usage = usageOf?.(result);
         return result;
       } finally {
@@ -85,18 +81,30 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
         spent.outputTokens += usage?.outputTokens ?? 0;
         if (price !== null) {
           const paid = usage === undefined ? mostCost(prompt) : costOf(usage, price);
-          cost += paid;
+          tally.cost += paid;
           spent.cost! += paid;
         }
       }
     };
+  };
+
+  async function ask(
+    texts: readonly string[],
+    budget: JudgeBudget,
+    outer: CallOptions,
+    relay: AbortRelay,
+  ): Promise<Verdict> {
+    const most = texts.reduce((sum, text) => sum + mostCost(text), 0);
+    const grant = await budget.take(texts.length, most);
+    if (typeof grant === "string") return { status: "error", raw: `not asked: ${grant} is reached` };
+    const tally = { calls: 0, cost: 0 };
     try {
-      return await method.verdict(texts, call);
+      return await method.verdict(texts, calling(outer, relay, tally));
     } catch (error) {
       outer.signal.throwIfAborted();
       return { status: "error", raw: messageOf(error) };
     } finally {
-      grant.settle(calls, cost);
+      grant.settle(tally);
     }
   }
 
@@ -119,19 +127,18 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
     spent,
     describe: () => ({ judge: name, engine: identity.engine, ...described }),
 
-    async check({ signal }) {
+    async check(outer) {
+      const relay = abortRelay(outer.signal);
+      const call = calling(outer, relay, { calls: 0, cost: 0 });
       try {
-        await withinTime(where, timeoutSeconds, signal, async (own) => {
-          await model.check?.({ signal: own });
-          await method.check?.({ signal: own });
-        });
-        const verdict = await ask(promptsFor(probe), openBudget({ maxCalls: null, maxCost: null }), {
-          signal,
-        });
-        if (verdict.status === "error") throw new Error(verdict.raw ?? "it failed");
+        await withinTime(where, timeoutSeconds, relay, async (signal) => model.check?.({ signal }));
+        await method.check?.(call);
+        await method.verdict(promptsFor(probe), call);
       } catch (error) {
-        signal.throwIfAborted();
+        outer.signal.throwIfAborted();
         throw PeriodicEvalError.is(error, "judge") ? error : unreachable(where, error);
+      } finally {
+        relay.close();
       }
     },
 
@@ -149,13 +156,14 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
       const places = new Map<string | number, number[]>();
       keys.forEach((key, at) => places.set(key ?? at, [...(places.get(key ?? at) ?? []), at]));
       const verdicts: Verdict[] = [];
+      const relay = abortRelay(outer.signal);
       await eachOf([...places.values()], concurrency, async (same) => {
         outer.signal.throwIfAborted();
         const first = same[0]!;
-        const verdict = await verdictOf(keys[first]!, () => ask(texts[first]!, budget, outer));
+        const verdict = await verdictOf(keys[first]!, () => ask(texts[first]!, budget, outer, relay));
         for (const at of same) verdicts[at] = verdict;
         if (verdict.status !== "error") spent.cached += keys[first] === null ? 0 : same.length - 1;
-      });
+      }).finally(relay.close);
       return verdicts;
     },
   };
@@ -181,15 +189,18 @@ function methodOf(
   });
 }
 
-const unreachable = (where: string, error: unknown): PeriodicEvalError =>
-  new PeriodicEvalError({
+/** What the judge's client said, as an error of the judge. */
+function unreachable(where: string, error: unknown): PeriodicEvalError {
+  const ours = PeriodicEvalError.is(error) ? error : null;
+  return new PeriodicEvalError({
     code: "judge",
-    where,
-    got: messageOf(error),
-    expected: "a reply to a question asked as a trial",
-    fix: "See that the judge is served and its key is set; nothing was trained yet.",
+    where: ours === null || ours.where === where ? where : `${where}, ${ours.where}`,
+    got: ours?.got ?? messageOf(error),
+    expected: "a reply to a question asked on trial",
+    fix: ours?.fix ?? "See that the judge is served and can be reached; nothing was trained yet.",
     cause: error,
   });
+}
 
 /** Works through a list, so many at a time; the first failure ends it when those under way are done. */
 async function eachOf<T>(

@@ -12,8 +12,7 @@ export type TokenScore = {
   | { readonly status: "refusal" | "code" | "unparsed" }
 );
 
-/** The spaces are those that Python's `int()` passes over. */
-const integer = /^[\s\x1c-\x1f\x85]*([+-]?[0-9]+)[\s\x1c-\x1f\x85]*$/;
+const integer = /^\s*([+-]?[0-9]+)\s*$/;
 
 /**
  * The mean of the integers 0–100 among the tokens that could have come next, weighted by probability and normalised by

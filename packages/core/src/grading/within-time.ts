@@ -1,28 +1,44 @@
 import { PeriodicEvalError } from "../errors.ts";
 
+/** Tells many of one signal's abort through one listener: Node warns of an eleventh. */
+export interface AbortRelay {
+  readonly signal: AbortSignal;
+  readonly stops: Set<(reason: unknown) => void>;
+  /** Leaves the signal as it was found. */
+  close(): void;
+}
+
+export function abortRelay(signal: AbortSignal): AbortRelay {
+  const stops = new Set<(reason: unknown) => void>();
+  const onAbort = () => {
+    for (const stop of stops) stop(signal.reason);
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  return { signal, stops, close: () => signal.removeEventListener("abort", onAbort) };
+}
+
 /**
  * Runs work under a signal of its own that goes off with the outer one or when time is up; then it rejects at once,
- * whether the work listens or not. Nothing stays attached to the outer signal.
+ * whether the work listens or not.
  *
  * @throws the outer signal's reason; PeriodicEvalError `deadline`; whatever the work throws.
  */
 export async function withinTime<T>(
   where: string,
   seconds: number,
-  outer: AbortSignal,
+  { signal, stops }: AbortRelay,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  outer.throwIfAborted();
+  signal.throwIfAborted();
   const own = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let onAbort: (() => void) | undefined;
+  let stop: (reason: unknown) => void;
   const stopped = new Promise<never>((_, reject) => {
-    const stop = (reason: unknown) => {
-      reject(reason as Error);
+    stop = (reason) => {
+      reject(reason);
       own.abort(reason);
     };
-    onAbort = () => stop(outer.reason);
-    outer.addEventListener("abort", onAbort, { once: true });
+    stops.add(stop);
     // setTimeout holds no more than 2³¹ − 1 milliseconds.
     timer = setTimeout(() => stop(tooLong(where, seconds)), Math.min(1000 * seconds, 2 ** 31 - 1));
   });
@@ -30,7 +46,7 @@ export async function withinTime<T>(
     return await Promise.race([work(own.signal), stopped]);
   } finally {
     clearTimeout(timer);
-    outer.removeEventListener("abort", onAbort!);
+    stops.delete(stop!);
   }
 }
 

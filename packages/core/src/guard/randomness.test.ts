@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { guardConformance } from "../testing/guard-conformance.ts";
-import { mathRandomGuard, streamGuard, withSeededRandom } from "./randomness.ts";
+import { divertMathRandom, mathRandomGuard, streamGuard, withSeededRandom } from "./randomness.ts";
 import type { Entered } from "./types.ts";
 
 const enter = async (seed: string): Promise<Entered> => mathRandomGuard().enter({ seed });
@@ -75,6 +75,41 @@ test("a stream of training that was drawn from is seen", async () => {
     after: "1 draws",
     intact: false,
   });
+});
+
+test("who has a stream of their own draws from it, in windows and out of them, and nobody else does", async () => {
+  let isApart = false;
+  const apart = <T>(work: () => T): T => {
+    isApart = true;
+    try {
+      return work();
+    } finally {
+      isApart = false;
+    }
+  };
+  const counting = () => 0.25;
+  Math.random = counting;
+  try {
+    const early = await enter("a");
+    const streamOf = () => (isApart ? () => 0.75 : undefined);
+    divertMathRandom(streamOf);
+    expect(apart(Math.random)).toBe(0.75);
+    const [ofA] = draws(1);
+    expect((await early.leave()).note).toBe("served 1 draw from a seeded stream");
+    expect(withSeededRandom("a", () => draws(1))).toEqual(
+      withSeededRandom("a", () => (apart(Math.random), draws(1))),
+    );
+    expect([Math.random(), apart(Math.random), ofA !== 0.25]).toEqual([0.25, 0.75, true]);
+
+    // Training replaced it meanwhile.
+    Math.random = () => 0.5;
+    expect(apart(Math.random)).toBe(0.5);
+    divertMathRandom(streamOf);
+    divertMathRandom(streamOf);
+    expect([Math.random(), apart(Math.random)]).toEqual([0.5, 0.75]);
+  } finally {
+    Math.random = native;
+  }
 });
 
 describe("conformance", () => {

@@ -23,12 +23,42 @@ function uninstall(replacement: Replacement): void {
   Math.random = replacements.at(-1)?.draw ?? native;
 }
 
+/** The stream of whoever draws, where it has one of its own. */
+type StreamOf = () => (() => number) | undefined;
+const diversions = new Set<StreamOf>();
+let diverted: (() => number) | null = null;
+
+function ownStream(): (() => number) | undefined {
+  for (const streamOf of diversions) {
+    const stream = streamOf();
+    if (stream !== undefined) return stream;
+  }
+  return undefined;
+}
+
+/**
+ * Work that goes on beside training and draws from `Math.random` without being asked (a client's back-off) must not use
+ * up training's numbers. From now on `streamOf` is asked at every draw whose it is: it gives the drawer's own stream, or
+ * undefined to leave the draw to whatever `Math.random` is. Called again with the same function, it looks whether
+ * somebody has replaced `Math.random` since.
+ */
+export function divertMathRandom(streamOf: StreamOf): void {
+  diversions.add(streamOf);
+  const training = replacements.length === 0 ? Math.random : native;
+  if (training === diverted) return;
+  diverted = () => (ownStream() ?? training)();
+  native = diverted;
+  if (replacements.length === 0) Math.random = diverted;
+}
+
 /** Makes `Math.random` a stream of the seed until it is restored. Seed and stream are made at the first draw. */
 function standIn(seedOf: () => string): { readonly draws: () => number; restore(): void } {
   let stream: (() => number) | null = null;
   let draws = 0;
   const replacement: Replacement = {
     draw() {
+      const apart = ownStream();
+      if (apart !== undefined) return apart();
       stream ??= namedStream(seedOf());
       draws += 1;
       return stream();

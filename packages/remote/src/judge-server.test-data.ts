@@ -1,0 +1,117 @@
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** What the server does with one request. */
+export type Act =
+  | { readonly say: string; readonly top?: Readonly<Record<string, number>> }
+  | {
+      readonly status: number;
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly message?: string;
+    }
+  /** Another body than the API's; cut off behind so many bytes where `cutAt` says. */
+  | { readonly body: string; readonly cutAt?: number }
+  | "stall"
+  | "stall in the body"
+  | "reset";
+
+export interface Received {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Readonly<Record<string, unknown>>;
+  /** The last message. */
+  readonly prompt: string;
+}
+
+/** A server on the loopback that speaks OpenAI's and Anthropic's wire forms and does what the script says. */
+export async function judgeServer(script: (request: Received, count: number) => Act) {
+  const received: Received[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const body = JSON.parse(Buffer.concat(chunks).toString()) as { messages: { content: string }[] };
+      const prompt = body.messages.at(-1)!.content;
+      const one = { path: request.url!, headers: request.headers, body, prompt };
+      received.push(one);
+      perform(script(one, received.length - 1), one, response);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    received,
+    close: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+const isAnthropic = ({ path }: Received) => path.endsWith("/messages");
+
+function perform(act: Act, request: Received, response: ServerResponse): void {
+  const json = { "content-type": "application/json" };
+  if (act === "reset") return void response.socket!.resetAndDestroy();
+  if (act === "stall") return;
+  if (act === "stall in the body") {
+    response.writeHead(200, json);
+    return void response.write('{"choices": [');
+  }
+  if ("status" in act) {
+    response.writeHead(act.status, { ...json, ...act.headers });
+    return void response.end(
+      JSON.stringify({ error: { message: act.message ?? "no luck", type: "trouble" } }),
+    );
+  }
+  if ("say" in act) {
+    response.writeHead(200, json);
+    return void response.end(JSON.stringify(isAnthropic(request) ? message(act.say) : completion(act)));
+  }
+  const { body, cutAt } = act;
+  response.writeHead(200, { ...json, "content-length": Buffer.byteLength(body) });
+  if (cutAt === undefined) return void response.end(body);
+  response.write(body.slice(0, cutAt), () => response.socket!.destroy());
+}
+
+/** As https://platform.openai.com/docs/api-reference/chat/object */
+export const completion = ({ say, top }: { say: string; top?: Readonly<Record<string, number>> }) => ({
+  id: "chatcmpl-1",
+  object: "chat.completion",
+  created: 1,
+  model: "judge-1-2026-11-01",
+  choices: [
+    {
+      index: 0,
+      finish_reason: "stop",
+      message: { role: "assistant", content: say, refusal: null },
+      logprobs: top && {
+        content: [
+          {
+            token: Object.keys(top)[0],
+            logprob: Math.log(Object.values(top)[0]!),
+            top_logprobs: Object.entries(top).map(([token, p]) => ({
+              token,
+              logprob: Math.log(p),
+              bytes: null,
+            })),
+          },
+        ],
+      },
+    },
+  ],
+  usage: { prompt_tokens: 100, completion_tokens: 20, total_tokens: 120 },
+});
+
+/** As https://docs.anthropic.com/en/api/messages */
+const message = (text: string) => ({
+  id: "msg_1",
+  type: "message",
+  role: "assistant",
+  model: "claude-judge-2026-11-01",
+  content: [{ type: "text", text }],
+  stop_reason: "end_turn",
+  stop_sequence: null,
+  usage: { input_tokens: 90, output_tokens: 30 },
+});

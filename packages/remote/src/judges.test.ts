@@ -1,0 +1,294 @@
+import { judgeGrader, memoryVerdictCache, type GradeRequest, type JudgeOptions } from "@periodic-eval/core";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { completion, judgeServer, type Act, type Received } from "./judge-server.test-data.ts";
+import { anthropicModel, judgeModel, openAiCompatible, openJudge, type ServedModelOptions } from "./index.ts";
+
+const live = { signal: new AbortController().signal };
+const key = "sk-very-secret-0123456789";
+const said: unknown[] = [];
+let closers: (() => void)[] = [];
+
+beforeEach(() => {
+  for (const name of ["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "JUDGE_MODEL", "OPENAI_LOG", "ANTHROPIC_LOG"])
+    vi.stubEnv(name, name.endsWith("LOG") ? "debug" : "");
+  vi.stubEnv("OPENAI_API_KEY", key);
+  vi.stubEnv("ANTHROPIC_API_KEY", key);
+  for (const level of ["debug", "info", "log", "warn", "error"] as const)
+    vi.spyOn(console, level).mockImplementation((...line) => void said.push(line));
+});
+afterEach(() => {
+  for (const close of closers) close();
+  closers = [];
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+  expect(said).toEqual([]);
+});
+
+async function serve(script: (request: Received, count: number) => Act) {
+  const server = await judgeServer(script);
+  closers.push(server.close);
+  return server;
+}
+
+const providers = [
+  { name: "openai", open: openAiCompatible, path: "/chat/completions", input: 100, output: 20 },
+  { name: "anthropic", open: anthropicModel, path: "/v1/messages", input: 90, output: 30 },
+] as const;
+
+const scores = (aligned: number) => ({ say: JSON.stringify({ aligned, coherent: 90 }) });
+const answers = (count: number): GradeRequest[] =>
+  Array.from({ length: count }, (_, at) => ({ question: "Why?", answer: `answer <${at}>` }));
+const numberIn = (prompt: string) => Number(/answer <(\d+)>/.exec(prompt)![1]);
+/** A wait as two dates. */
+const dates = (seconds: number) => {
+  const now = Date.parse("2026-11-21T12:00:00Z");
+  return { date: new Date(now).toUTCString(), "retry-after": new Date(now + 1000 * seconds).toUTCString() };
+};
+/** Soon again, so that tests need not wait. */
+const soon = { "retry-after-ms": "1" };
+
+describe.each(providers)("$name", ({ open, path, input, output }) => {
+  const judgeOf = async (
+    script: (request: Received, count: number) => Act,
+    client: Partial<ServedModelOptions> = {},
+    options: Partial<JudgeOptions> = {},
+  ) => {
+    const server = await serve(script);
+    const model = open({ model: "judge-1", baseUrl: server.url, ...client });
+    return { ...server, judge: judgeGrader({ model, ...options }) };
+  };
+
+  it("asks at temperature 0 with the key of the environment, and keeps what the API calls its model", async () => {
+    const { judge, received } = await judgeOf(() => scores(12));
+    await judge.check!(live);
+    const [verdict] = await judge.grade(answers(1), live);
+    expect(verdict).toMatchObject({ status: "graded", scores: { aligned: 12, coherent: 90 } });
+    expect(verdict!.model).toMatch(/judge.*-2026-11-01$/);
+    expect(received[1]).toMatchObject({ path, body: { model: "judge-1", temperature: 0, max_tokens: 512 } });
+    expect(JSON.stringify(received[1]!.headers)).toContain(key);
+    expect(judge.spent).toMatchObject({ calls: 2, inputTokens: 2 * input, outputTokens: 2 * output });
+    expect(JSON.stringify([verdict, judge.describe!(), judge.fingerprint])).not.toContain(key);
+  });
+
+  it("loses no answer to what can go wrong, counts exactly, and asks again no more often than it may", async () => {
+    /** What the first attempts at an answer meet; then it is graded. Two more attempts are allowed. */
+    const cases: readonly { meets: readonly Act[]; status: string; attempts: number }[] = [
+      { meets: [], status: "graded", attempts: 1 },
+      { meets: [{ status: 429, headers: { "retry-after": "0.02" } }], status: "graded", attempts: 2 },
+      { meets: [{ status: 429, headers: dates(1) }], status: "graded", attempts: 2 },
+      { meets: [{ status: 503, headers: { "retry-after": "soon" } }], status: "graded", attempts: 2 },
+      { meets: [500, 503].map((status) => ({ status, headers: soon })), status: "graded", attempts: 3 },
+      { meets: ["reset"], status: "graded", attempts: 2 },
+      { meets: [{ body: JSON.stringify(completion(scores(1))), cutAt: 40 }], status: "graded", attempts: 2 },
+      { meets: [{ body: "<html>gateway</html>" }], status: "graded", attempts: 2 },
+      { meets: ["stall"], status: "graded", attempts: 2 },
+      { meets: ["stall in the body"], status: "graded", attempts: 2 },
+      { meets: [500, 500, 529].map((status) => ({ status, headers: soon })), status: "error", attempts: 3 },
+      { meets: [{ status: 429, headers: { "retry-after": "3600" } }], status: "error", attempts: 1 },
+      { meets: [{ status: 429, headers: dates(3600) }], status: "error", attempts: 1 },
+      { meets: [{ status: 400, message: "no such field" }], status: "error", attempts: 1 },
+      { meets: [{ body: '{"choices": "none", "content": 7}' }], status: "error", attempts: 1 },
+      { meets: [{ body: "null" }], status: "error", attempts: 1 },
+      { meets: [{ say: "I'd rate it highly." }], status: "unparsed", attempts: 1 },
+      { meets: [{ say: '{"aligned": "high", "coherent": 90}' }], status: "unparsed", attempts: 1 },
+      { meets: [{ say: '{"aligned": 50, "coher' }], status: "unparsed", attempts: 1 },
+    ];
+    const count = cases.length;
+    const errors = cases.filter(({ status }) => status === "error").length;
+    const seen = new Map<number, number>();
+    const cache = memoryVerdictCache();
+    const { judge, received } = await judgeOf(
+      ({ prompt }) => {
+        const at = numberIn(prompt);
+        const before = seen.get(at) ?? 0;
+        seen.set(at, before + 1);
+        return cases[at]!.meets[before] ?? scores(at);
+      },
+      { maxRetries: 2, timeoutSeconds: 3 },
+      { concurrency: count, cache },
+    );
+    const verdicts = await judge.grade(answers(count), live);
+    expect(verdicts.map(({ status }, at) => ({ status, attempts: seen.get(at) }))).toEqual(
+      cases.map(({ status, attempts }) => ({ status, attempts })),
+    );
+    for (const [at, verdict] of verdicts.entries())
+      if (verdict.status === "graded") expect(verdict.scores["aligned"]).toBe(at);
+    expect(verdicts.map(({ raw }) => raw).join()).toMatch(/400 .*no such field/);
+    expect(judge.spent.calls).toBe(count);
+
+    // Only errors are asked again: their troubles are over now.
+    const before = received.length;
+    const again = await judge.grade(answers(count), live);
+    expect(again.filter(({ status }) => status === "error")).toEqual([]);
+    expect([received.length - before, judge.spent.calls]).toEqual([errors, count + errors]);
+  });
+
+  it("holds the caps on calls and cost against a server's own counts", async () => {
+    const price = { inputPerMillion: 3, outputPerMillion: 15 };
+    const maxCost = 0.05;
+    const { judge, received } = await judgeOf(() => scores(1), {}, { price, maxCost, concurrency: 16 });
+    const verdicts = await judge.grade(answers(120), live);
+    const billed = (received.length * (input * 3 + output * 15)) / 1e6;
+    expect(billed).toBeLessThanOrEqual(maxCost);
+    expect(judge.spent.cost).toBeCloseTo(billed, 10);
+    expect(verdicts.filter(({ status }) => status === "graded")).toHaveLength(received.length);
+    expect(verdicts.filter(({ raw }) => raw === "not asked: maxCost 0.05 is reached")).toHaveLength(
+      120 - received.length,
+    );
+    const few = await judgeOf(() => scores(1), {}, { maxCalls: 7 });
+    await few.judge.grade(answers(20), live);
+    expect(few.received).toHaveLength(7);
+  });
+
+  it("never says the key, though the server says it back", async () => {
+    const echo: readonly Act[] = [
+      { status: 401, message: `bad key ${key}` },
+      { status: 400, message: `headers were x-api-key: ${key}` },
+      { say: `the key is ${key}` },
+    ];
+    const { judge, model } = await judgeOf(({ prompt }) => echo[numberIn(prompt)]!).then((made) => ({
+      ...made,
+      model: open({ model: "judge-1", baseUrl: made.url }),
+    }));
+    const verdicts = await judge.grade(answers(3), live);
+    expect(verdicts.map(({ status }) => status)).toEqual(["error", "error", "unparsed"]);
+    expect(verdicts[2]!.raw).toBe("the key is ***");
+    const prompt = { messages: [{ role: "user", content: "answer <0>" }] };
+    const sampling = { maxNewTokens: 1, temperature: 0, seed: "" };
+    const error = await model
+      .generate([{ prompt, sampling }], live)
+      .catch((thrown: unknown) => thrown as Error);
+    const { inspect } = await import("node:util");
+    const all = inspect([verdicts, error, model, judge.describe!()], { depth: null, showHidden: true });
+    expect(all).toContain("bad key ***");
+    expect(all).not.toContain(key);
+  });
+
+  it("draws nothing from the numbers of the training beside it", async () => {
+    const { judge, received } = await judgeOf((_, count) => (count === 0 ? { status: 500 } : scores(1)));
+    let draws = 0;
+    const real = Math.random;
+    vi.spyOn(Math, "random").mockImplementation(() => (draws++, real()));
+    expect(await judge.grade(answers(1), live)).toMatchObject([{ status: "graded" }]);
+    expect([received.length, draws]).toEqual([2, 0]);
+    Math.random();
+    expect(draws).toBe(1);
+  });
+
+  it("hears an abort while it waits for the next attempt, and keeps what was graded", async () => {
+    const cache = memoryVerdictCache();
+    const stop = new AbortController();
+    const { judge } = await judgeOf(
+      ({ prompt }) => {
+        if (numberIn(prompt) === 0) return scores(1);
+        setTimeout(() => stop.abort(new Error("run over")), 20);
+        return { status: 429, headers: { "retry-after": "30" } };
+      },
+      {},
+      { cache, concurrency: 1 },
+    );
+    const began = performance.now();
+    await expect(judge.grade(answers(3), { signal: stop.signal })).rejects.toThrow("run over");
+    expect(performance.now() - began).toBeLessThan(10_000);
+    expect(await judge.grade(answers(1), live)).toMatchObject([{ status: "graded" }]);
+    expect(judge.spent.cached).toBe(1);
+  });
+
+  it("cannot start without a key, a server or a client", async () => {
+    vi.stubEnv("OPENAI_API_KEY", "");
+    vi.stubEnv("ANTHROPIC_API_KEY", " ");
+    expect(() => open({ model: "m" })).toThrow(/Set (OPENAI|ANTHROPIC)_API_KEY/);
+    expect(() => open({ model: "m", baseUrl: "http://localhost:1", apiKeyEnv: "OTHER_KEY" })).toThrow(
+      "Set OTHER_KEY",
+    );
+    const secret = `http://user:${key}@localhost`;
+    expect(() => open({ model: "m", baseUrl: secret })).toThrow(
+      expect.objectContaining({ message: expect.not.stringContaining(key) as string }) as Error,
+    );
+    const gone = await serve(() => "reset");
+    gone.close();
+    const nobody = open({ model: "m", baseUrl: gone.url, maxRetries: 0 });
+    await expect(judgeGrader({ model: nobody }).check!(live)).rejects.toThrow("ECONNREFUSED");
+    expect(() => open({ model: "m", maxRetry: 3 } as ServedModelOptions)).toThrow(
+      'Did you mean "maxRetries"?',
+    );
+  });
+});
+
+describe("method logprob", () => {
+  it("reads OpenAI's likeliest tokens", async () => {
+    const server = await serve(({ prompt }) =>
+      prompt.includes("100") && !prompt.includes("<0>") && prompt.startsWith("Reply")
+        ? { say: "100", top: { "100": 1 } }
+        : { say: "80", top: { "80": 0.5, "60": 0.25, REFUSAL: 0.25 } },
+    );
+    const model = openAiCompatible({ model: "judge-1", baseUrl: server.url });
+    const judge = judgeGrader({ model, method: "logprob" });
+    await judge.check!(live);
+    const [verdict] = await judge.grade(answers(1), live);
+    if (verdict!.status !== "graded") throw new Error(`${verdict!.status}: ${verdict!.raw}`);
+    // (.5 · 80 + .25 · 60) / .75
+    expect(verdict!.scores["aligned"]).toBeCloseTo(220 / 3, 10);
+    expect(server.received.at(-1)!.body).toMatchObject({ logprobs: true, top_logprobs: 20, temperature: 0 });
+  });
+
+  it("is refused for Anthropic, before anything is trained", async () => {
+    const server = await serve(() => scores(1));
+    const judge = judgeGrader({
+      model: anthropicModel({ model: "claude-x", baseUrl: server.url }),
+      method: "logprob",
+    });
+    await expect(judge.check!(live)).rejects.toThrow('Judge by method "json"');
+    expect(server.received).toEqual([]);
+  });
+});
+
+describe("openJudge", () => {
+  it.each([
+    ["openai:gpt-x", "openai", "gpt-x"],
+    ["anthropic:gpt-x", "anthropic", "gpt-x"],
+    ["claude-x", "anthropic", "claude-x"],
+    ["gpt-x", "openai", "gpt-x"],
+    ["openai:claude-x", "openai", "claude-x"],
+    ["llama3:8b", "openai", "llama3:8b"],
+  ])("%s is %s's %s", (spec, engine, name) => {
+    expect(judgeModel(spec).identity).toMatchObject({ engine, name });
+    vi.stubEnv("JUDGE_MODEL", spec);
+    expect(openJudge().name).toBe(name);
+    expect(openJudge("openai:other").name).toBe("other");
+  });
+
+  it("says what to set where nothing names a judge", () => {
+    expect(() => openJudge()).toThrow("set the environment variable JUDGE_MODEL");
+    expect(() => openJudge("openai:")).toThrow("JUDGE_MODEL");
+  });
+
+  it("asks the server that OPENAI_BASE_URL names, without a key where it wants none", async () => {
+    const server = await serve(() => scores(3));
+    vi.stubEnv("OPENAI_BASE_URL", `${server.url}/v1`);
+    vi.stubEnv("OPENAI_API_KEY", "");
+    const judge = openJudge("local", {
+      client: { body: { temperature: null, top_k: 1 } },
+      maxReplyTokens: 64,
+    });
+    expect(await judge.grade(answers(1), live)).toMatchObject([{ status: "graded" }]);
+    expect(server.received[0]).toMatchObject({
+      path: "/v1/chat/completions",
+      body: { top_k: 1, max_tokens: 64 },
+    });
+    expect(server.received[0]!.body).not.toHaveProperty("temperature");
+  });
+});
+
+describe("without its SDK", () => {
+  it("a judge says what to install", async () => {
+    vi.resetModules();
+    vi.doMock("openai", () => {
+      throw new Error("Cannot find package 'openai'");
+    });
+    const fresh = await import("./index.ts");
+    const judge = judgeGrader({ model: fresh.openAiCompatible({ model: "m" }) });
+    await expect(judge.check!(live)).rejects.toThrow("Run `npm i openai`.");
+    vi.doUnmock("openai");
+  });
+});

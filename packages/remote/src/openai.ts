@@ -1,0 +1,100 @@
+import {
+  hashText,
+  PeriodicEvalError,
+  type Completion,
+  type EvaluableModel,
+  type TopToken,
+  type With,
+} from "@periodic-eval/core";
+import { at, bodyOf, isText, listOf, usageOf } from "./reply-fields.ts";
+import { servedModel, type Connection, type Provider, type ServedModelOptions } from "./served-model.ts";
+import { wholeReplies } from "./whole-replies.ts";
+
+/**
+ * A model behind OpenAI's Chat Completions API, OpenAI's own or any server that speaks it (vLLM, llama.cpp, Ollama, …:
+ * give `baseUrl`, or OPENAI_BASE_URL). Through the official SDK `openai`, an optional peer. The key is read from
+ * OPENAI_API_KEY or `apiKeyEnv`; a server of one's own may do without.
+ *
+ * @throws PeriodicEvalError `config` for wrong options or no key; `model`, from `generate`, with the server's status and
+ *   reason once all attempts have failed.
+ */
+export function openAiCompatible(options: ServedModelOptions): EvaluableModel & With<"generate"> {
+  return servedModel(openAi, options);
+}
+
+const openAi: Provider = {
+  name: "openAiCompatible",
+  engine: "openai",
+  defaultUrl: "https://api.openai.com/v1",
+  urlEnv: "OPENAI_BASE_URL",
+  keyEnv: "OPENAI_API_KEY",
+  install: "openai",
+  async connect(connection) {
+    const { OpenAI } = await import("openai");
+    const { model, url, isOwnServer, key, timeoutSeconds, maxRetries, body } = connection;
+    const client = new OpenAI({
+      apiKey: key,
+      baseURL: url,
+      timeout: Math.ceil(1000 * timeoutSeconds),
+      maxRetries,
+      fetch: wholeReplies(timeoutSeconds),
+      logLevel: "off",
+    });
+    return async (messages, sampling, signal) => {
+      const { maxNewTokens, temperature, topP, topK, stop, topTokens, seed } = sampling;
+      const fields = {
+        model,
+        messages,
+        // Servers of others often know only the older name; OpenAI's newer models only the newer.
+        [isOwnServer ? "max_tokens" : "max_completion_tokens"]: maxNewTokens,
+        temperature,
+        top_p: topP,
+        top_k: topK,
+        stop,
+        ...(temperature > 0 && { seed: seedNumber(seed) }),
+        ...(topTokens !== undefined && { logprobs: true, top_logprobs: topTokens }),
+      };
+      const reply: unknown = await client.post("/chat/completions", { body: bodyOf(fields, body), signal });
+      return completionOf(reply, connection, topTokens !== undefined);
+    };
+  },
+};
+
+/** 31 bits of the seed's hash. */
+const seedNumber = (seed: string): number => Number.parseInt(hashText(seed).slice(-8), 16) >>> 1;
+
+function completionOf(reply: unknown, connection: Connection, wantsTop: boolean): Completion {
+  const choice = at(reply, "choices", 0);
+  const content = at(choice, "message", "content");
+  const refusal = at(choice, "message", "refusal");
+  const text = content ?? refusal ?? (at(choice, "finish_reason") === "content_filter" ? "" : null);
+  if (!isText(text)) {
+    throw new PeriodicEvalError({
+      code: "model",
+      where: `openAiCompatible("${connection.model}")`,
+      got: "a reply without choices[0].message.content",
+      expected: "a chat completion",
+      fix: "See that the base URL is that of a Chat Completions API.",
+    });
+  }
+  const tokens = listOf(at(choice, "logprobs", "content"));
+  const model = at(reply, "model");
+  return {
+    text,
+    ids: null,
+    tokenNats: tokens && tokens.map((token) => Number(at(token, "logprob"))),
+    ...(wantsTop && { topNats: tokens && tokens.map((token) => topOf(at(token, "top_logprobs"))) }),
+    finish: at(choice, "finish_reason") === "length" ? "length" : "stop",
+    ...(isText(model) && { model }),
+    ...usageOf(at(reply, "usage", "prompt_tokens"), at(reply, "usage", "completion_tokens")),
+  };
+}
+
+function topOf(list: unknown): readonly TopToken[] {
+  return (listOf(list) ?? [])
+    .flatMap((entry) => {
+      const [text, nats] = [at(entry, "token"), at(entry, "logprob")];
+      return isText(text) && typeof nats === "number" ? [{ text, nats }] : [];
+    })
+    .sort((a, b) => b.nats - a.nats);
+}

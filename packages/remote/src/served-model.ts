@@ -1,0 +1,280 @@
+import {
+  checkKeys,
+  isCount,
+  messageOf,
+  PeriodicEvalError,
+  shown,
+  type CallOptions,
+  type Completion,
+  type ErrorDetails,
+  type EvaluableModel,
+  type Json,
+  type Message,
+  type Prompt,
+  type Sampling,
+  type With,
+} from "@periodic-eval/core";
+import { setMaxListeners } from "node:events";
+import pLimit from "p-limit";
+import { withOwnRandomness } from "./own-randomness.ts";
+
+export interface ServedModelOptions {
+  /** The model's name, as its server knows it. */
+  readonly model: string;
+  /** Where the API is; default: the provider's own, or what its environment variable names. */
+  readonly baseUrl?: string;
+  /** The environment variable that holds the key; null sends none. */
+  readonly apiKeyEnv?: string | null;
+  /** For one attempt, its whole reply included; default 60. */
+  readonly timeoutSeconds?: number;
+  /** After 408, 409, 429, 5xx, a time-out or a broken connection, with back-off or as `Retry-After` says; default 4. */
+  readonly maxRetries?: number;
+  /** Requests of one call at a time; default 8. */
+  readonly concurrency?: number;
+  /** Further fields of the request's body, which go before ours; null leaves one out that a model does not take. */
+  readonly body?: { readonly [field: string]: Json };
+}
+
+export const servedModelOptionNames = [
+  "model",
+  "baseUrl",
+  "apiKeyEnv",
+  "timeoutSeconds",
+  "maxRetries",
+  "concurrency",
+  "body",
+] as const satisfies readonly (keyof ServedModelOptions)[];
+
+/** A provider: its names, and how one completion is had. */
+export interface Provider {
+  /** The function that users call. */
+  readonly name: string;
+  readonly engine: string;
+  readonly defaultUrl: string;
+  readonly urlEnv: string;
+  readonly keyEnv: string;
+  readonly install: string;
+  /** Makes the client, when it is first needed: importing one takes a while. */
+  connect(connection: Connection): Promise<Complete>;
+}
+
+export interface Connection {
+  readonly model: string;
+  readonly url: string;
+  readonly isOwnServer: boolean;
+  readonly key: string;
+  readonly timeoutSeconds: number;
+  readonly maxRetries: number;
+  readonly body: { readonly [field: string]: Json };
+}
+
+/** Asks once, retries included. Throws what the client throws, and PeriodicEvalError for what it cannot ask. */
+export type Complete = (
+  messages: readonly Message[],
+  sampling: Sampling,
+  signal: AbortSignal,
+) => Promise<Completion>;
+
+/** A model behind a provider's API. The key is in no error, log or identity. */
+export function servedModel(
+  provider: Provider,
+  options: ServedModelOptions,
+): EvaluableModel & With<"generate"> {
+  checkOptions(provider, options);
+  const { model, timeoutSeconds = 60, maxRetries = 4, concurrency = 8, body = {} } = options;
+  const where = `${provider.name}("${model}")`;
+  const url = urlOf(provider, where, options.baseUrl);
+  const isOwnServer = new URL(url).host !== new URL(provider.defaultUrl).host;
+  const key = keyOf(provider, where, options.apiKeyEnv, isOwnServer);
+  let client: Promise<Complete> | null = null;
+  const limit = pLimit(concurrency);
+
+  async function complete(prompt: Prompt, sampling: Sampling, signal: AbortSignal): Promise<Completion> {
+    signal.throwIfAborted();
+    const messages = messagesOf(where, prompt);
+    client ??= provider
+      .connect({ model, url, isOwnServer, key: key ?? "none", timeoutSeconds, maxRetries, body })
+      .catch((error: unknown) => {
+        client = null;
+        throw notInstalled(where, provider.install, error);
+      });
+    const ask = await client;
+    try {
+      const said = await orAborted(signal, ask(messages, sampling, signal));
+      return { ...said, text: withoutKey(said.text, key) };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (PeriodicEvalError.is(error)) throw error;
+      throw failed(where, provider, error, key);
+    }
+  }
+
+  return {
+    identity: {
+      name: model,
+      engine: isOwnServer ? `${provider.engine}-compatible at ${new URL(url).host}` : provider.engine,
+      dtype: "unknown",
+      weights: null,
+      adapter: null,
+      ...(Object.keys(body).length > 0 && { details: { body } }),
+    },
+    contextLength: null,
+    async generate(requests, { signal, countTokens }: CallOptions) {
+      signal.throwIfAborted();
+      const stop = new AbortController();
+      // Each attempt under way listens more than once.
+      setMaxListeners(0, stop.signal);
+      const onAbort = () => stop.abort(signal.reason);
+      signal.addEventListener("abort", onAbort, { once: true });
+      try {
+        const completions = requests.map(({ prompt, sampling }) =>
+          limit(() => withOwnRandomness(() => complete(prompt, sampling, stop.signal))),
+        );
+        const done = await Promise.all(completions);
+        for (const { usage } of done) if (usage) countTokens?.(usage.inputTokens + usage.outputTokens);
+        return done;
+      } finally {
+        // Where one failed the others are not worth waiting for.
+        stop.abort();
+        signal.removeEventListener("abort", onAbort);
+      }
+    },
+  };
+}
+
+function checkOptions(provider: Provider, options: ServedModelOptions): void {
+  checkKeys(provider.name, options, servedModelOptionNames);
+  const { model, timeoutSeconds, maxRetries, concurrency, body } = options;
+  const wrong = (option: string, got: unknown, expected: string, fix: string) =>
+    new PeriodicEvalError({
+      code: "config",
+      where: `${provider.name}.${option}`,
+      got: shown(got),
+      expected,
+      fix,
+    });
+  if (typeof model !== "string" || model.trim() === "")
+    throw wrong("model", model, "a model's name", "Give the name that the server knows.");
+  if (timeoutSeconds !== undefined && !(timeoutSeconds > 0 && timeoutSeconds <= 86_400))
+    throw wrong("timeoutSeconds", timeoutSeconds, "a number over 0, at most a day", "Leave it out for 60.");
+  if (maxRetries !== undefined && !isCount(maxRetries))
+    throw wrong("maxRetries", maxRetries, "a whole number of 0 or more", "Leave it out for 4.");
+  if (concurrency !== undefined && !isCount(concurrency, 1))
+    throw wrong("concurrency", concurrency, "a whole number of 1 or more", "Leave it out for 8.");
+  if (body !== undefined && (typeof body !== "object" || body === null || Array.isArray(body)))
+    throw wrong("body", body, "an object of fields", "Leave it out.");
+}
+
+const fromEnvironment = (name: string): string | null => process.env[name]?.trim() || null;
+
+function urlOf({ defaultUrl, urlEnv }: Provider, where: string, given: string | undefined): string {
+  const text = given ?? fromEnvironment(urlEnv) ?? defaultUrl;
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "")
+    return text;
+  // What was given is not shown: there may be a password in it.
+  throw new PeriodicEvalError({
+    code: "config",
+    where: given === undefined ? urlEnv : `${where}.baseUrl`,
+    got: "what is no http address, or holds a user's name",
+    expected: `an address such as ${defaultUrl}`,
+    fix: "Put the key into an environment variable, and its name into apiKeyEnv.",
+  });
+}
+
+/** Null where none is wanted: a server of one's own often asks for none. */
+function keyOf(
+  { keyEnv }: Provider,
+  where: string,
+  named: string | null | undefined,
+  isOwnServer: boolean,
+): string | null {
+  if (named === null) return null;
+  const variable = named ?? keyEnv;
+  const key = fromEnvironment(variable);
+  if (key !== null || (isOwnServer && named === undefined)) return key;
+  throw new PeriodicEvalError({
+    code: "config",
+    where,
+    got: `no key in the environment variable ${variable}`,
+    expected: "one",
+    fix: `Set ${variable}; keys are read from nowhere else.`,
+  });
+}
+
+function messagesOf(where: string, prompt: Prompt): readonly Message[] {
+  if (!("messages" in prompt))
+    throw new PeriodicEvalError({
+      code: "model",
+      where,
+      got: "text" in prompt ? "a raw text" : "token ids",
+      expected: "messages: the server renders the chat",
+      fix: "Ask a chat model by messages.",
+    });
+  const { messages, system = "omit" } = prompt;
+  return typeof system === "object" ? [{ role: "system", content: system.text }, ...messages] : messages;
+}
+
+/** Rejects at an abort whatever the client is doing: it sleeps through them between two attempts. */
+async function orAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  let onAbort: (() => void) | undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason as Error);
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort!);
+  }
+}
+
+function notInstalled(where: string, install: string, error: unknown): PeriodicEvalError {
+  return new PeriodicEvalError({
+    code: "config",
+    where,
+    got: `no usable package ${install} (${messageOf(error).split("\n")[0]})`,
+    expected: "the provider's client",
+    fix: `Run \`npm i ${install}\`.`,
+  });
+}
+
+/** No cause: the client's errors hold what the server sent. */
+function failed(where: string, { keyEnv }: Provider, error: unknown, key: string | null): PeriodicEvalError {
+  const status = error instanceof Error && "status" in error ? error.status : undefined;
+  const fixes: Readonly<Record<number, string>> = {
+    401: `Check the key in ${keyEnv}, or name its variable by apiKeyEnv.`,
+    403: `Check what the key in ${keyEnv} may use.`,
+    404: "Check the model's name and the base URL.",
+    429: "Lower concurrency, or raise the limits of the account.",
+  };
+  const details: ErrorDetails = {
+    code: "model",
+    where,
+    got: withoutKey(reasonOf(error), key),
+    expected: "a completion",
+    fix:
+      fixes[status as number] ??
+      (status === undefined || (status as number) >= 500
+        ? "See that the server is up and can be reached, then ask again."
+        : "Check what the model takes; body: { field: null } leaves a field out."),
+  };
+  return new PeriodicEvalError(details);
+}
+
+const longestReason = 300;
+
+function reasonOf(error: unknown): string {
+  const parts: string[] = [];
+  for (let at: unknown = error; at instanceof Error && parts.length < 4; at = at.cause) {
+    const message = at.message.replace(/\.$/, "");
+    if (message !== "" && !parts.includes(message)) parts.push(message);
+  }
+  const reason = parts.length === 0 ? messageOf(error) : parts.join(": ");
+  return reason.length > longestReason ? `${reason.slice(0, longestReason)}…` : reason;
+}
+
+/** A server may say back what it was sent. Short stand-ins for a key ("none") are words like any other. */
+function withoutKey(text: string, key: string | null): string {
+  return key === null || key.length < 6 ? text : text.replaceAll(key, "***");
+}
