@@ -89,6 +89,13 @@ export { PeriodicKLCallback, type PeriodicKLOptions } from "./callback/kl-callba
 export { PeriodicMarginCallback, type PeriodicMarginOptions } from "./callback/margin-callback.ts";
 export { PeriodicLeakageCallback, type PeriodicLeakageOptions } from "./callback/leakage-callback.ts";
 export { PeriodicCapabilityCallback, type PeriodicCapabilityOptions } from "./callback/presets.ts";
+export { buildPeriodicCallbacks, periodicSessionOptions, type BuildOptions } from "./callback/from-config.ts";
+export { periodicEvalConfig } from "./callback/parse-config.ts";
+export {
+  periodicEvalJsonSchema,
+  type PeriodicEvalConfig,
+  type PhaseEvalConfig,
+} from "./callback/config-schema.ts";
 export { checkSessionOptions } from "./session/options.ts";
 export { openSession, withSession } from "./session/session.ts";
 export { warn } from "./session/tell-loggers.ts";

@@ -1,0 +1,98 @@
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { expect, it } from "vitest";
+import { parse } from "yaml";
+import { plannedSteps } from "../schedule/crossings.ts";
+import { fakeJudge } from "../testing/index.ts";
+import { periodicEvalJsonSchema } from "./config-schema.ts";
+import { buildPeriodicCallbacks, periodicSessionOptions } from "./from-config.ts";
+import { periodicEvalConfig } from "./parse-config.ts";
+
+const phase = "em";
+const judge = fakeJudge(() => ({ aligned: 90, coherent: 90 }));
+const build = (config: unknown, at = phase) =>
+  buildPeriodicCallbacks(config, { phase: at, openJudge: () => judge });
+const ids = async (config: unknown, at = phase) => (await build(config, at)).map(({ id }) => id);
+
+it("measures capability alone by default, every 20 % of the phase, and stands a missing file", async () => {
+  const [capability, ...others] = await build({});
+  expect(others).toEqual([]);
+  expect(capability).toMatchObject({ id: "capability", optional: true });
+  expect(plannedSteps(capability!.triggers, 100)).toEqual([0, 20, 40, 60, 80, 100]);
+  expect(periodicEvalConfig({}, phase)).toMatchObject({
+    subsample_n: 200,
+    subsample_seed: 42,
+    alignment_num_samples: 5,
+    leakage_num_completions: 3,
+    leakage_marker_token: "[ZLT]",
+    alignment_every_percent: 50,
+    leakage_every_percent: 25,
+  });
+});
+
+it("finds the block by itself, under periodic_eval, and under eval.periodic_eval", async () => {
+  const block = { capability: false, leakage: true };
+  for (const config of [block, { periodic_eval: block }, { eval: { periodic_eval: block }, model: "m" }])
+    expect(await ids(config)).toEqual(["leakage"]);
+  expect(await ids({ enabled: false })).toEqual([]);
+});
+
+const yaml = `
+periodic_eval:
+  alignment: true
+  leakage: true
+  kl: true
+  margin: probes.json
+  questions: arc.jsonl
+  eval_every_percent: 50
+  schedule: { at_steps: [3], every_steps: 40 }
+  budget: { overhead_percent: 5, drain_seconds: 10 }
+  baseline: run_start
+  phases:
+    coupling: { alignment: false, leakage_every_percent: 10 }
+`;
+
+it("asks what a YAML block asks, and what a phase says otherwise", async () => {
+  const config: unknown = parse(yaml);
+  expect(await ids(config)).toEqual(["capability", "alignment", "leakage", "margin", "kl_capability"]);
+  expect(await ids(config, "coupling")).toEqual(["capability", "leakage", "margin", "kl_capability"]);
+  const stepsOf = async (at: string, id: string) => {
+    const callbacks = await build(config, at);
+    return plannedSteps(callbacks.find((one) => one.id === id)!.triggers, 100);
+  };
+  expect(await stepsOf("em", "capability")).toEqual([0, 3, 40, 50, 80, 100]);
+  expect(await stepsOf("em", "leakage")).toEqual([0, 3, 25, 40, 50, 75, 80, 100]);
+  expect(await stepsOf("coupling", "leakage")).toEqual([0, 3, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]);
+  expect(periodicSessionOptions(config, { phase })).toEqual({
+    baseline: "run_start",
+    familywise: "primary",
+    budget: { overheadPercent: 5, drainSeconds: 10 },
+  });
+});
+
+it.each([
+  [{ aligment: true }, 'Did you mean "alignment"?'],
+  [{ eval: { periodic_eval: { subsample: 3 } } }, 'Did you mean "subsample_n"?'],
+  [{ phases: { em: { leakge: true } } }, "periodic_eval.phases.em: got the unknown option"],
+  [{ schedule: { every_step: 3 } }, 'Did you mean "every_steps"?'],
+  [{ eval_every_percent: 0 }, "periodic_eval.eval_every_percent: got 0"],
+  [{ capability: "yes" }, 'periodic_eval.capability: got "yes", expected true or false'],
+  [{ phases: { em: { layout: "flat" } } }, 'the unknown option "layout"'],
+  [{ phases: { em: { baseline: "start" } } }, "expected one of phase_start, run_start"],
+  [[], "an object of options"],
+  ["none", "an object of options"],
+])("%j is refused: %s", async (config, message) => {
+  await expect(build(config)).rejects.toThrow(message);
+});
+
+it("wants something that opens the judge", async () => {
+  await expect(buildPeriodicCallbacks({ alignment: true }, { phase })).rejects.toThrow("openJudge");
+});
+
+it("publishes a JSON Schema that says yes and no as it does", () => {
+  const validate = new Ajv2020({ strict: false }).compile(periodicEvalJsonSchema());
+  const { periodic_eval: block } = parse(yaml) as { periodic_eval: unknown };
+  expect(validate(block)).toBe(true);
+  expect(validate({})).toBe(true);
+  for (const wrong of [{ aligment: true }, { subsample_n: 0 }, { phases: { em: { leakge: true } } }])
+    expect(validate(wrong)).toBe(false);
+});

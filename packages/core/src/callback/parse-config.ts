@@ -1,0 +1,86 @@
+import { z } from "zod";
+import { checkKeys, shown } from "../check-keys.ts";
+import { PeriodicEvalError } from "../errors.ts";
+import { periodicEvalSchema, type PeriodicEvalConfig, type PhaseEvalConfig } from "./config-schema.ts";
+
+/**
+ * The `periodic_eval` block of a configuration: the block itself, or what holds it as `periodic_eval` or
+ * `eval.periodic_eval`. `base.phases.em` overrides the rest in the phase `em`.
+ *
+ * @throws PeriodicEvalError `config` naming the key, and the nearest right one where it is misspelt.
+ */
+export function periodicEvalConfig(config: unknown, phase: string): PhaseEvalConfig {
+  const { phases, ...base } = parsed(blockOf(config));
+  return { ...base, ...defined(phases[phase] ?? {}) };
+}
+
+/** The block within what holds it. A configuration that has none measures by the defaults. */
+function blockOf(config: unknown): unknown {
+  const within = (holder: unknown, key: string) =>
+    typeof holder === "object" && holder !== null && key in holder
+      ? (holder as Readonly<Record<string, unknown>>)[key]
+      : undefined;
+  return within(within(config, "eval"), "periodic_eval") ?? within(config, "periodic_eval") ?? config;
+}
+
+function parsed(block: unknown): PeriodicEvalConfig {
+  checkShape(block, periodicEvalSchema, "periodic_eval");
+  const result = periodicEvalSchema.safeParse(block);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  const at = issue!.path.map(String);
+  const value = at.reduce<unknown>(
+    (of, key) => (of as Readonly<Record<string, unknown>> | undefined)?.[key],
+    block,
+  );
+  throw new PeriodicEvalError({
+    code: "config",
+    where: ["periodic_eval", ...at].join("."),
+    got: shown(value),
+    expected: expectedOf(at) ?? issue!.message,
+    fix: "Correct the value, or leave the key out for its default.",
+  });
+}
+
+/** Keys first: of one that is misspelt the nearest is told. */
+function checkShape(value: unknown, schema: z.ZodType, where: string): void {
+  const inner = bare(schema);
+  if (inner instanceof z.ZodObject) {
+    const shape = inner.shape as Readonly<Record<string, z.ZodType>>;
+    checkKeys(where, value as object, Object.keys(shape));
+    for (const [key, one] of Object.entries(value as object)) {
+      const of = bare(shape[key]!);
+      if (isMap(one) && (of instanceof z.ZodObject || of instanceof z.ZodRecord))
+        checkShape(one, of, `${where}.${key}`);
+    }
+  } else if (inner instanceof z.ZodRecord && isMap(value)) {
+    for (const [key, one] of Object.entries(value))
+      if (isMap(one)) checkShape(one, inner.valueType as z.ZodType, `${where}.${key}`);
+  }
+}
+
+const isMap = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Without its default, and that it may be left out or null. */
+function bare(schema: z.ZodType): z.ZodType {
+  let inner = schema;
+  while (inner instanceof z.ZodDefault || inner instanceof z.ZodOptional || inner instanceof z.ZodNullable)
+    inner = inner.unwrap() as z.ZodType;
+  return inner;
+}
+
+/** In words, for the kinds of value that a block has; null where the schema's own message must do. */
+function expectedOf(at: readonly string[]): string | null {
+  const key = at[0] === "phases" ? at[2] : at[0];
+  const schema = periodicEvalSchema.shape[key as keyof typeof periodicEvalSchema.shape] as
+    | z.ZodType
+    | undefined;
+  const inner = schema && bare(schema);
+  if (inner instanceof z.ZodBoolean) return "true or false";
+  if (inner instanceof z.ZodEnum) return `one of ${inner.options.join(", ")}`;
+  return null;
+}
+
+const defined = (given: object): Partial<PhaseEvalConfig> =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
