@@ -63,14 +63,13 @@ function distribute(name) {
   cpSync(join(root, "LICENSE"), join(root, "packages", name, "LICENSE"));
 }
 
-/** The snapshot's published JSON Schema comes from the built zod schema itself. */
-async function writeSnapshotSchema() {
-  const snapshots = join(root, "packages", "core", "dist", "snapshots");
-  const { snapshotJsonSchema } = await import(pathToFileURL(join(snapshots, "index.js")).href);
-  writeFileSync(
-    join(snapshots, "snapshot.schema.json"),
-    `${JSON.stringify(snapshotJsonSchema(), null, 2)}\n`,
-  );
+/** The published JSON Schemas, of a snapshot and of the periodic_eval block, come from the built zod schemas themselves. */
+async function writeSchemas() {
+  const core = join(root, "packages", "core", "dist");
+  const load = (...path) => import(pathToFileURL(join(core, ...path)).href);
+  const write = (name, schema) => writeFileSync(join(core, name), `${JSON.stringify(schema, null, 2)}\n`);
+  write("snapshot.schema.json", (await load("snapshots", "index.js")).snapshotJsonSchema());
+  write("config.schema.json", (await load("index.js")).periodicEvalJsonSchema());
 }
 
 const hash = sourcesHash();
@@ -78,7 +77,7 @@ if (process.argv.includes("--force") || !isBuilt(hash)) {
   const started = performance.now();
   const clean = compile();
   for (const name of packages) distribute(name);
-  await writeSnapshotSchema();
+  await writeSchemas();
   if (clean) {
     mkdirSync(build, { recursive: true });
     writeFileSync(stamp, hash);
