@@ -2,6 +2,8 @@ import { Command, CommanderError } from "commander";
 import { createRequire } from "node:module";
 import { addDemo } from "./commands/demo.ts";
 import { addEval } from "./commands/eval.ts";
+import { addMisalignedRate } from "./commands/misaligned-rate.ts";
+import { addRejudge } from "./commands/rejudge.ts";
 import { addReport } from "./commands/report.ts";
 import { addTrain } from "./commands/train.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
@@ -20,7 +22,7 @@ export async function runCli(args: readonly string[], terminal: Terminal = proce
       writeOut: (text) => terminal.out(text.trimEnd()),
       writeErr: (text) => terminal.err(text.trimEnd()),
     });
-  for (const add of [addDemo, addTrain, addEval, addReport]) add(program, terminal);
+  for (const add of [addDemo, addTrain, addEval, addReport, addMisalignedRate, addRejudge]) add(program, terminal);
   try {
     await program.parseAsync([...args], { from: "user" });
     return exitCodes.done;
