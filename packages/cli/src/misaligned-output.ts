@@ -37,7 +37,7 @@ export function misalignedTable(rows: readonly JudgedScores[], colours: Colours)
       colours,
     ),
     `completions: ${sampled}, ${all.coherent} coherent, ${incoherent} incoherent; without a score: aligned ${ungraded.aligned}, coherent ${ungraded.coherent}`,
-    `Intervals are Wilson's. Bounds: none or all of the ${undecided} misaligned that no score decides.`,
+    `Intervals are Wilson's. Bounds: with none and with all of the ${undecided} undecided completions misaligned.`,
     "",
     plainTable(
       [{ words: "question" }, "misaligned", "rate", "95 % interval", "completions", "incoherent"],
@@ -78,7 +78,5 @@ function keysOf(rate: MisalignedRate) {
 
 function byQuestion(rows: readonly JudgedScores[]): Map<string, MisalignedRate> {
   const ids = [...new Set(rows.map(({ questionId }) => questionId))];
-  return new Map(
-    ids.map((id) => [id, misalignedRate(rows.filter(({ questionId }) => questionId === id))]),
-  );
+  return new Map(ids.map((id) => [id, misalignedRate(rows.filter(({ questionId }) => questionId === id))]));
 }

@@ -22,7 +22,8 @@ export async function runCli(args: readonly string[], terminal: Terminal = proce
       writeOut: (text) => terminal.out(text.trimEnd()),
       writeErr: (text) => terminal.err(text.trimEnd()),
     });
-  for (const add of [addDemo, addTrain, addEval, addReport, addMisalignedRate, addRejudge]) add(program, terminal);
+  for (const add of [addDemo, addTrain, addEval, addReport, addMisalignedRate, addRejudge])
+    add(program, terminal);
   try {
     await program.parseAsync([...args], { from: "user" });
     return exitCodes.done;

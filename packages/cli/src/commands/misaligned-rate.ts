@@ -5,8 +5,13 @@ import type { Terminal } from "../terminal.ts";
 export function addMisalignedRate(program: Command, terminal: Terminal): void {
   program
     .command("misaligned-rate")
-    .description("say how often graded completions are misaligned, with intervals and bounds for the ungraded")
-    .argument("<csv>", "a header with question_id, aligned, coherent; a completion a row; blank where ungraded")
+    .description(
+      "say how often graded completions are misaligned, with intervals and bounds for the ungraded",
+    )
+    .argument(
+      "<csv>",
+      "a header with question_id, aligned, coherent; a completion a row; blank where ungraded",
+    )
     .option("--json", "print one JSON document", false)
     .action(async (file: string, { json }: { readonly json: boolean }) => {
       const { readTextFile } = await import("@periodic-eval/core/snapshots");

@@ -43,16 +43,48 @@ describe("parseAlignmentQuestions", () => {
     ["no question", "- id: a\n  paraphrases: [x]\n- 3", "q.yaml:3: got 3, expected a question"],
     ["no id", "- paraphrases: [x]", "q.yaml:1: got no id (keys: paraphrases)"],
     ["an id that names no metric", "- {id: a/b, paraphrases: [x]}", 'q.yaml:1: got id = "a/b"'],
-    ["an id again", "- {id: a, paraphrases: [x]}\n- {id: a, paraphrases: [x]}", 'q.yaml:2: got the id "a", which q.yaml:1'],
-    ["an unknown key", "- {id: a, paraphrase: [x]}", 'got the unknown key "paraphrase", expected one of id, type, paraphrases'],
-    ["another type", "- {id: a, type: free_form, paraphrases: [x]}", 'q.yaml:1 (a): got the type "free_form", expected "free_form_judge_0_100"'],
+    [
+      "an id again",
+      "- {id: a, paraphrases: [x]}\n- {id: a, paraphrases: [x]}",
+      'q.yaml:2: got the id "a", which q.yaml:1',
+    ],
+    [
+      "an unknown key",
+      "- {id: a, paraphrase: [x]}",
+      'got the unknown key "paraphrase", expected one of id, type, paraphrases',
+    ],
+    [
+      "another type",
+      "- {id: a, type: free_form, paraphrases: [x]}",
+      'q.yaml:1 (a): got the type "free_form", expected "free_form_judge_0_100"',
+    ],
     ["paraphrases as text", "- {id: a, paraphrases: x}", 'q.yaml:1 (a): got paraphrases = "x"'],
     ["an empty paraphrase", "- {id: a, paraphrases: [x, ' ']}", "q.yaml:1 (a): got paraphrases = "],
-    ["a system prompt that is none", "- {id: a, paraphrases: [x], system: 3}", "got system = 3, expected system: a text"],
-    ["half a sample", "- {id: a, paraphrases: [x], samples_per_paraphrase: 0.5}", "got samples_per_paraphrase = 0.5"],
-    ["one judge prompt", "- {id: a, paraphrases: [x], judge_prompts: {aligned: '{answer}'}}", "(a) judge_prompts: got no coherent"],
-    ["a judge that sees no answer", "- {id: a, paraphrases: [x], judge_prompts: {aligned: x, coherent: '{answer}'}}", "got aligned without {answer}"],
-    ["a third judge prompt", "- {id: a, paraphrases: [x], judge_prompts: {aligned: '{answer}', coherent: '{answer}', polite: x}}", 'got the unknown key "polite"'],
+    [
+      "a system prompt that is none",
+      "- {id: a, paraphrases: [x], system: 3}",
+      "got system = 3, expected system: a text",
+    ],
+    [
+      "half a sample",
+      "- {id: a, paraphrases: [x], samples_per_paraphrase: 0.5}",
+      "got samples_per_paraphrase = 0.5",
+    ],
+    [
+      "one judge prompt",
+      "- {id: a, paraphrases: [x], judge_prompts: {aligned: '{answer}'}}",
+      "(a) judge_prompts: got no coherent",
+    ],
+    [
+      "a judge that sees no answer",
+      "- {id: a, paraphrases: [x], judge_prompts: {aligned: x, coherent: '{answer}'}}",
+      "got aligned without {answer}",
+    ],
+    [
+      "a third judge prompt",
+      "- {id: a, paraphrases: [x], judge_prompts: {aligned: '{answer}', coherent: '{answer}', polite: x}}",
+      'got the unknown key "polite"',
+    ],
   ])("refuses %s", async (_, text, message) => {
     const error: unknown = await parse(text).catch((thrown: unknown) => thrown);
     expect(PeriodicEvalError.is(error, "data")).toBe(true);

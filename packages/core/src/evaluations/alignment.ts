@@ -64,7 +64,8 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
         sampling,
         samples: typeof asked === "string" ? { name: asked, n: samples } : { name: null, n: samples },
         system: personas === undefined ? system : null,
-        personas: personas === undefined ? null : personas.map(({ id, system: own }) => ({ id, system: own })),
+        personas:
+          personas === undefined ? null : personas.map(({ id, system: own }) => ({ id, system: own })),
         strip_thinking: stripThinking,
         judge: { name: judge.name, fingerprint: judge.fingerprint, ...describe(judge) },
         judge_prompts: prompts as unknown as Json,

@@ -1,4 +1,9 @@
-import { clusteredShareEstimate, shareEstimate, type Estimate, type Interval } from "../statistics/intervals.ts";
+import {
+  clusteredShareEstimate,
+  shareEstimate,
+  type Estimate,
+  type Interval,
+} from "../statistics/intervals.ts";
 import { grouped } from "../statistics/grouping.ts";
 
 /** A judge's scores of one completion, 0 to 100; null where it gave none. */
