@@ -135,7 +135,8 @@ function compare<R extends Row>(
   }
   const { pairs, units } = unitsOf(metric, now, then);
   if (options.sampled === true && kind !== "ratio") return compareSampled(units, seed);
-  if (options.sampled !== true && options.cluster === undefined && kind === "rate") return compareRates(units);
+  if (options.sampled !== true && options.cluster === undefined && kind === "rate")
+    return compareRates(units);
   return { ...compareUnits(units), pairs };
 }
 
