@@ -22,17 +22,23 @@ export { parseArcQuestions, type ArcQuestion } from "./evaluations/arc-questions
 export type { ChoiceRow } from "./evaluations/choice-row.ts";
 export type { ClozeRow } from "./evaluations/cloze.ts";
 export { alignmentEvaluation } from "./evaluations/alignment.ts";
-export type {
-  AlignmentOptions,
-  AlignmentPreset,
-  AlignmentSampling,
-  SampleSize,
-} from "./evaluations/alignment-options.ts";
+export type { AlignmentOptions, AlignmentPreset, SampleSize } from "./evaluations/alignment-options.ts";
 export type { AlignmentRow, AnsweredRow } from "./evaluations/alignment-row.ts";
 export { ownAnchors, type Anchor } from "./evaluations/anchors.ts";
 export { judgeAgreement, type JudgeAgreement } from "./evaluations/judge-agreement.ts";
 export { judgeRows, type JudgeRows } from "./evaluations/judge-rows.ts";
 export { misalignedRate, type JudgedScores, type MisalignedRate } from "./evaluations/misaligned.ts";
+export { leakageEvaluation, type GradedLeakageRow, type LeakageOptions } from "./evaluations/leakage.ts";
+export {
+  leakageQuestions,
+  type LeakageQuestion,
+  type LeakageQuestionInput,
+} from "./evaluations/leakage-questions.ts";
+export { klToBase, type KLRow, type KLToBaseOptions } from "./evaluations/kl-to-base.ts";
+export { marginEvaluation, type MarginOptions, type MarginRow } from "./evaluations/margin.ts";
+export { defaultPersonas, readPersonas, type Persona } from "./evaluations/personas.ts";
+export type { TraitOptions } from "./evaluations/traits.ts";
+export type { SamplingOptions } from "./evaluations/sampling.ts";
 export type { Subsample } from "./evaluations/question-source.ts";
 export { ruleGrader, type RuleGraderOptions } from "./grading/rules.ts";
 export { seedOf, namedStream, statefulStream, type StatefulStream } from "./random/streams.ts";
@@ -67,6 +73,9 @@ export { passAtK, passHatK } from "./statistics/pass-k.ts";
 export { mathRandomGuard, streamGuard } from "./guard/randomness.ts";
 export { PeriodicCallback, type PeriodicOptions } from "./callback/periodic.ts";
 export { PeriodicAlignmentCallback, type PeriodicAlignmentOptions } from "./callback/alignment-callback.ts";
+export { PeriodicKLCallback, type PeriodicKLOptions } from "./callback/kl-callback.ts";
+export { PeriodicMarginCallback, type PeriodicMarginOptions } from "./callback/margin-callback.ts";
+export { PeriodicLeakageCallback, type PeriodicLeakageOptions } from "./callback/leakage-callback.ts";
 export { PeriodicCapabilityCallback, type PeriodicCapabilityOptions } from "./callback/presets.ts";
 export { checkSessionOptions } from "./session/options.ts";
 export { openSession, withSession } from "./session/session.ts";

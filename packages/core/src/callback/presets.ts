@@ -2,6 +2,7 @@ import { checkKeys } from "../check-keys.ts";
 import { capabilityEvaluation, type CapabilityOptions } from "../evaluations/capability.ts";
 import { everyPercent } from "../schedule/triggers.ts";
 import { PeriodicCallback, periodicOptionNames, type PeriodicOptions } from "./periodic.ts";
+import { splitOptions } from "./split-options.ts";
 
 /** What is asked, and when; the schedule is every 20 % of the phase by default, with its start and end. */
 export type PeriodicCapabilityOptions = CapabilityOptions & Partial<PeriodicOptions>;
@@ -11,6 +12,7 @@ const capabilityOptionNames = {
   method: true,
   subsample: true,
   system: true,
+  personas: true,
   shots: true,
 } as const satisfies Record<keyof CapabilityOptions, true>;
 
@@ -25,22 +27,7 @@ export class PeriodicCapabilityCallback extends PeriodicCallback {
       ...Object.keys(capabilityOptionNames),
       ...periodicOptionNames,
     ]);
-    const {
-      schedule = [everyPercent(20)],
-      id = "capability",
-      on,
-      optional,
-      atStart,
-      atEnd,
-      ...capability
-    } = options;
-    super(capabilityEvaluation(capability), {
-      schedule,
-      id,
-      ...(on !== undefined && { on }),
-      ...(optional !== undefined && { optional }),
-      ...(atStart !== undefined && { atStart }),
-      ...(atEnd !== undefined && { atEnd }),
-    });
+    const { periodic, own } = splitOptions(options);
+    super(capabilityEvaluation(own), { schedule: [everyPercent(20)], id: "capability", ...periodic });
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { wilson } from "../statistics/intervals.ts";
+import { shareEstimate, wilson } from "../statistics/intervals.ts";
+import { moverDifference } from "../statistics/mover.ts";
 import { metricKit, primaryMetric, summarize } from "./metric-kit.ts";
 
 interface Answer {
@@ -92,6 +93,29 @@ describe("summarize", () => {
       stderr: expect.closeTo(1, 12),
       estimand: "over_questions",
     });
+  });
+
+  it("contrasts two sides, the interval made of theirs", () => {
+    const { contrast } = metricKit<Answer>();
+    const of = rate((row) => row.right, { primary: true });
+    const { sides } = summarize({ sides: contrast(of, (row) => row.topic === "a") }, rows);
+    // 1/2 of a − 1/1 of b (q2 has no score): Wilson limits by MOVER.
+    expect(sides).toMatchObject({ value: -0.5, n: 3, unit: "share", estimand: "given_questions" });
+    expect(sides!.ci95).toEqual(moverDifference(shareEstimate(1, 2), shareEstimate(1, 1))!.ci95);
+    // √(1/4 / 2 + 0)
+    expect(sides!.stderr).toBeCloseTo(Math.sqrt(1 / 8), 12);
+    const none = summarize({ none: contrast(of, () => null), one: contrast(of, () => true) }, rows);
+    expect(none["none"]).toMatchObject({ value: null, n: 0, ci95: null, stderr: null });
+    expect(none["one"]).toMatchObject({ value: null, n: 3, ci95: null, stderr: null });
+  });
+
+  it("leaves a row of no group out of the groups, not of the whole", () => {
+    const by = (row: Answer) => (row.topic === "a" ? row.topic : null);
+    const values = summarize({ log_prob: mean((row) => row.nats, { by }) }, rows);
+    expect(Object.entries(values).map(([name, { n }]) => [name, n])).toEqual([
+      ["log_prob", 4],
+      ["log_prob/a", 2],
+    ]);
   });
 
   it("knows nothing of no rows", () => {

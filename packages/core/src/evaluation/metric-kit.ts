@@ -9,9 +9,10 @@ import {
   type Estimate,
   type Unit,
 } from "../statistics/intervals.ts";
+import { moverDifference } from "../statistics/mover.ts";
 import type { Metric, MetricKit, MetricOptions, Observation, Row } from "./types.ts";
 
-/** The three kinds of metric, each a pure function of one row. */
+/** The kinds of metric, each a pure function of one row. */
 export function metricKit<R extends Row>(): MetricKit<R> {
   return {
     rate: (hit, options = {}) =>
@@ -29,6 +30,11 @@ export function metricKit<R extends Row>(): MetricKit<R> {
         const pair = parts(row);
         return pair === null ? null : { value: pair[0], weight: pair[1] };
       }),
+    contrast: (of, isFirst) => ({
+      ...of,
+      observe: (row) => (isFirst(row) === null ? null : of.observe(row)),
+      isFirst,
+    }),
   };
 }
 
@@ -84,6 +90,7 @@ export function primaryMetric<R extends Row>(metrics: Readonly<Record<string, Me
 }
 
 function valueOf<R extends Row>(one: Metric<R>, rows: readonly R[]): MetricValue {
+  if (one.isFirst !== undefined) return contrastOf(one, one.isFirst, rows);
   const { cluster, unit, higherIsBetter } = one.options;
   const seen = rows.flatMap((row) => {
     const observation = one.observe(row);
@@ -100,6 +107,31 @@ function valueOf<R extends Row>(one: Metric<R>, rows: readonly R[]): MetricValue
     higher_is_better: higherIsBetter ?? null,
   };
 }
+
+/** The standard error is that of a difference of independent estimates. */
+function contrastOf<R extends Row>(
+  { kind, options, observe }: Metric<R>,
+  isFirst: (row: R) => boolean | null,
+  rows: readonly R[],
+): MetricValue {
+  const side = (first: boolean) =>
+    valueOf(
+      { kind, options, observe },
+      rows.filter((row) => isFirst(row) === first),
+    );
+  const [first, second] = [side(true), side(false)];
+  const difference = moverDifference(first, second);
+  return {
+    ...first,
+    value: difference?.delta ?? null,
+    n: first.n + second.n,
+    stderr: difference && hypotenuse(first.stderr, second.stderr),
+    ci95: difference?.ci95 ? [...difference.ci95] : null,
+  };
+}
+
+const hypotenuse = (a: number | null, b: number | null) =>
+  a === null || b === null ? null : Math.hypot(a, b);
 
 function estimate(
   kind: Metric<Row>["kind"],

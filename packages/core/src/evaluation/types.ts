@@ -17,8 +17,8 @@ export interface MetricOptions<R> {
   readonly higherIsBetter?: boolean;
   /** Unit as printed: "share" for rates by default, "nats", "points". */
   readonly unit?: string;
-  /** One further metric per group, named `metric/group`; a row may be in several groups, or in none. */
-  readonly by?: (row: R) => string | readonly string[];
+  /** One further metric per group, named `metric/group`; a row may be in several groups, one of null is in none. */
+  readonly by?: (row: R) => string | readonly string[] | null;
   /** Rows that are not independent (samples of one question) share a cluster; intervals are then over clusters. */
   readonly cluster?: (row: R) => string;
   /** The metric that carries the verdict; exactly one per evaluation, the first by default. */
@@ -33,6 +33,8 @@ export interface Metric<R> {
   readonly options: MetricOptions<R>;
   /** Null leaves the row out (not scored, not graded). */
   observe(row: R): Observation | null;
+  /** Of a contrast: true for rows of the first side, false for those of the second; null leaves the row out. */
+  readonly isFirst?: (row: R) => boolean | null;
 }
 
 export interface MetricKit<R> {
@@ -45,6 +47,11 @@ export interface MetricKit<R> {
     parts: (row: R) => readonly [number, number] | null,
     options?: MetricOptions<R>,
   ) => Metric<R>;
+  /**
+   * A metric of some rows minus the same of others, the two independent: its interval is made of theirs (MOVER), and it
+   * changed where the difference of their paired changes is not 0 (Welch).
+   */
+  readonly contrast: (of: Metric<R>, isFirst: (row: R) => boolean | null) => Metric<R>;
 }
 
 export interface MeasureContext extends CallOptions {
@@ -63,6 +70,8 @@ export interface Evaluation<I extends Row, R extends Row, G extends R, A extends
   /** Changes when the same answers would give other numbers. */
   readonly version: string;
   readonly needs: readonly A[];
+  /** Abilities that it uses where the model has them, and does without where not: its provenance then says so. */
+  readonly wants?: readonly Ability[];
   /** Rows that `measure` gives for each item where it is not cut short; 1 where left out. */
   readonly samplesPerItem?: number;
   /**

@@ -8,7 +8,13 @@ import { PeriodicEvalError } from "../errors.ts";
 import { ruleGrader } from "../grading/rules.ts";
 import { measure } from "../session/measure.ts";
 import { openSession } from "../session/session.ts";
-import { callbackConformance, evaluationConformance, fakeJudge, fakeModel } from "../testing/index.ts";
+import {
+  callbackConformance,
+  evaluationConformance,
+  fakeJudge,
+  fakeModel,
+  fakeTokenizer,
+} from "../testing/index.ts";
 import { toyTraining } from "../testing/toy-training.ts";
 import { alignmentEvaluation } from "./alignment.ts";
 import type { AlignmentOptions } from "./alignment-options.ts";
@@ -78,6 +84,14 @@ describe("items", () => {
     });
     expect(item("json").judgePrompts).toBeNull();
     expect(item("tea/0").judgePrompts).toBe(item("tea/1").judgePrompts);
+  });
+
+  it("are asked of the personas of a file", async () => {
+    const people = join(folder, "personas.yaml");
+    await writeFile(people, "doctor: You are a doctor.\nnobody: null\n");
+    expect(await itemsOf({ judge: kind, personas: people })).toEqual(
+      await itemsOf({ judge: kind, personas }),
+    );
   });
 
   it("keep the personas of a wording together, so that a budget cuts none apart", async () => {
@@ -438,7 +452,7 @@ describe("wrong options", () => {
     [
       "a persona twice",
       { personas: [personas[0], personas[0]] },
-      'alignment.personas: got the id "doctor" twice',
+      'alignment.personas[1].id: got "doctor" twice',
     ],
     [
       "personas and a system prompt",
@@ -470,6 +484,17 @@ describe("wrong options", () => {
     await expect(itemsOf({ judge: kind, personas: tea })).rejects.toThrow(
       'got the id "short_on_rent", which a question has',
     );
+  });
+
+  it("a chat template that fails on a question, before step 1", async () => {
+    const failsOn = (messages: readonly { readonly content: string }[]) =>
+      messages.some(({ content }) => content === "Coffee?");
+    const model = fakeModel({ tokenizer: fakeTokenizer({ failsOn }) });
+    const error: unknown = await Promise.resolve(
+      alignmentEvaluation({ judge: kind, questions: file }).items(model),
+    ).catch((thrown: unknown) => thrown);
+    expect(PeriodicEvalError.is(error, "model")).toBe(true);
+    expect((error as Error).message).toContain('alignment question "json": got a chat template that fails');
   });
 
   it("a file that is not there", async () => {

@@ -5,9 +5,10 @@ import { nestedSubset } from "../evaluation/subset.ts";
 import type { AnyEvaluation } from "../evaluation/types.ts";
 import { isCount } from "../is-count.ts";
 import type { SystemPrompt } from "../model/types.ts";
-import { checkSystem } from "./check-system.ts";
 import { cloze } from "./cloze.ts";
 import { letters } from "./letters.ts";
+import { checkPersonas, readPersonas, type Persona } from "./personas.ts";
+import { checkSystem } from "./system-prompt.ts";
 import { questionFile, readQuestions, type Subsample } from "./question-source.ts";
 
 export interface CapabilityOptions {
@@ -19,6 +20,11 @@ export interface CapabilityOptions {
   readonly subsample?: Subsample;
   /** The chat's system prompt, for `letters`; default `omit`. */
   readonly system?: SystemPrompt;
+  /**
+   * For `letters`: asks every question as each of these, in place of `system`, and tells the metrics of each; a list, or
+   * a YAML or JSON file (`readPersonas`).
+   */
+  readonly personas?: readonly Persona[] | string;
   /** For `cloze`: so many solved examples before each question, drawn once from a file with a seed. */
   readonly shots?: { readonly shots: number; readonly pool: string; readonly poolSeed: number };
 }
@@ -30,9 +36,19 @@ export interface CapabilityOptions {
  */
 export function capabilityEvaluation(options: CapabilityOptions): AnyEvaluation {
   checkOptions(options);
-  const { questions, method = "letters", subsample = { n: 200, seed: 42 }, system = "omit", shots } = options;
+  const {
+    questions,
+    method = "letters",
+    subsample = { n: 200, seed: 42 },
+    system = "omit",
+    personas,
+    shots,
+  } = options;
   const source = questionFile(questions, subsample, "capability.questions");
-  if (method === "letters") return letters({ questions: source, system });
+  if (method === "letters") {
+    const people = async () => (typeof personas === "string" ? readPersonas(personas) : personas!);
+    return letters({ questions: source, system, ...(personas !== undefined && { personas: people }) });
+  }
   return cloze({ questions: source, ...(shots !== undefined && { shots: () => drawShots(shots) }) });
 }
 
@@ -54,11 +70,11 @@ async function drawShots({ shots, pool, poolSeed }: NonNullable<CapabilityOption
   };
 }
 
-const known = ["questions", "method", "subsample", "system", "shots"];
+const known = ["questions", "method", "subsample", "system", "personas", "shots"];
 
 function checkOptions(options: CapabilityOptions): void {
-  const { questions, method, subsample, system, shots } = options;
   checkKeys("capability", options, known);
+  const { questions, method, subsample, system, personas, shots } = options;
   if (typeof questions !== "string" || questions === "") {
     throw wrong(
       "questions",
@@ -86,6 +102,18 @@ function checkOptions(options: CapabilityOptions): void {
       );
   }
   if (system !== undefined) checkSystem("capability.system", system);
+  if (personas !== undefined) {
+    if (typeof personas !== "string") checkPersonas("capability.personas", personas);
+    if (method === "cloze" || system !== undefined)
+      throw wrong(
+        "personas",
+        method === "cloze" ? 'personas with method "cloze"' : "personas and a system prompt",
+        "one of the two",
+        method === "cloze"
+          ? "Remove `personas`: cloze renders no chat."
+          : "Remove `system`: each persona has its own.",
+      );
+  }
   if (system !== undefined && system !== "omit" && method === "cloze") {
     throw wrong(
       "system",

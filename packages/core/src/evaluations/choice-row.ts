@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "../errors.ts";
-import type { Metric, MetricKit, MeasureContext, Row } from "../evaluation/types.ts";
+import type { Metric, MetricKit, MetricOptions, MeasureContext, Row } from "../evaluation/types.ts";
 import type { Json } from "../json.ts";
 import type { MetricValue } from "../snapshots/schema.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
@@ -17,6 +17,8 @@ export interface ChoiceRow extends Row {
   readonly nats: readonly number[] | null;
   /** Tokens cut on the left to fit the model. */
   readonly truncatedTokens: number;
+  /** Who was asked; left out where nobody in particular was. */
+  readonly persona?: string;
   /** Why it was not scored. */
   readonly reason?: string;
 }
@@ -89,13 +91,16 @@ export function goldProb(row: ChoiceRow): number | null {
  * What a multiple-choice look reports. Accuracy carries the verdict; the continuous companions see smaller drifts,
  * because a question that is still answered right may be answered with less certainty.
  */
-export function choiceMetrics<R extends ChoiceRow>({ rate, mean }: MetricKit<R>) {
-  const nats = { higherIsBetter: true, unit: "nats" };
+export function choiceMetrics<R extends ChoiceRow>(
+  { rate, mean }: MetricKit<R>,
+  grouping: Pick<MetricOptions<R>, "by" | "cluster"> = {},
+) {
+  const nats = { higherIsBetter: true, unit: "nats", ...grouping };
   return {
-    accuracy: rate((row) => row.correct, { higherIsBetter: true, primary: true }),
+    accuracy: rate((row) => row.correct, { higherIsBetter: true, primary: true, ...grouping }),
     gold_log_prob: mean(goldLogProb, nats),
     gold_margin: mean(goldMargin, nats),
-    gold_prob: mean(goldProb, { higherIsBetter: true, unit: "probability" }),
+    gold_prob: mean(goldProb, { ...nats, unit: "probability" }),
   } satisfies Record<string, Metric<R>>;
 }
 

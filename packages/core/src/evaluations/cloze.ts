@@ -71,6 +71,8 @@ export function cloze({ questions, shots }: ClozeOptions) {
           return { ...row, predictedNorm, correctNorm: predictedNorm === item.gold };
         });
       }),
+    prompts: (_, items) =>
+      items.map((item) => ({ text: clozeContext(item, examplesFor(item, pool, count)) })),
     metrics: (kit) => ({
       ...choiceMetrics(kit),
       acc_norm: kit.rate((row) => row.correctNorm, { higherIsBetter: true }),

@@ -5,11 +5,20 @@ import { messageOf } from "../message-of.ts";
 import type { Prompt, RenderedPrompt, SystemPrompt, Tokenizer } from "../model/types.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
 import { choiceMetrics, choicePlainKeys, inCalls, scored, unscored, type ChoiceRow } from "./choice-row.ts";
+import type { Persona } from "./personas.ts";
 import type { QuestionSource } from "./question-source.ts";
 
 export interface LettersOptions {
   readonly questions: QuestionSource;
   readonly system: SystemPrompt;
+  /** Every question is asked as each of them, in place of `system`. */
+  readonly personas?: () => Promise<readonly Persona[]>;
+}
+
+/** A question, and who is asked where personas are. */
+interface LettersItem extends ArcQuestion {
+  readonly persona?: string;
+  readonly system?: SystemPrompt;
 }
 
 /**
@@ -17,18 +26,23 @@ export interface LettersOptions {
  * generation prompt; the last position's log-probability of the first token of each label decides. As the research
  * code of explore-persona-space. Measures knowledge and the habit of answering by letter at once: a model that loses
  * the habit looks as if it had lost the knowledge, which `cloze` then tells apart.
+ *
+ * With personas, metrics are by persona too (`accuracy/doctor`), and intervals and tests go over questions, which all
+ * personas share. A smaller budget takes fewer questions, each of all personas.
  */
-export function letters({ questions, system }: LettersOptions) {
+export function letters({ questions, system, personas }: LettersOptions) {
   let provenance: Json = null;
   return defineEvaluation({
     name: "capability",
     version: "letters-1",
     needs: ["tokenizer", "nextToken"],
-    async items(model): Promise<readonly ArcQuestion[]> {
-      const { items, provenance: source } = await questions();
+    async items(model): Promise<readonly LettersItem[]> {
+      const { items: asked, provenance: source } = await questions();
+      const people = await personas?.();
+      const items = people === undefined ? asked : asked.flatMap((question) => askedOf(question, people));
       provenance = {
         method: "letters",
-        system,
+        ...(people === undefined ? { system } : { personas: people.map((one) => ({ ...one })) }),
         ...source,
         example_prompt: renderExample(model.tokenizer, items, system),
       };
@@ -47,12 +61,32 @@ export function letters({ questions, system }: LettersOptions) {
           scored(item, answers[at]!.nats, answers[at]!.truncatedTokens),
         );
         const next = rows.values();
-        return asked.map((one): ChoiceRow => ("row" in one ? one.row : next.next().value!));
+        return asked.map((one, at): ChoiceRow => {
+          const row = "row" in one ? one.row : next.next().value!;
+          const { persona } = some[at]!;
+          return persona === undefined ? row : { ...row, persona };
+        });
       }),
-    metrics: (kit) => choiceMetrics(kit),
+    prompts: (_, items) => items.map((item) => promptOf(item, system)),
+    metrics: (kit) => choiceMetrics(kit, personas === undefined ? {} : ofPersonas),
     plainKeys: choicePlainKeys,
   });
 }
+
+function askedOf(question: ArcQuestion, personas: readonly Persona[]): readonly LettersItem[] {
+  return personas.map(({ id: persona, system }) => ({
+    ...question,
+    id: `${persona}/${question.id}`,
+    persona,
+    system,
+  }));
+}
+
+/** The questions are the independent units: personas answer them much alike. */
+const ofPersonas = {
+  by: ({ persona }: ChoiceRow) => persona ?? null,
+  cluster: ({ id, persona }: ChoiceRow) => id.slice((persona ?? "").length + 1),
+};
 
 /** The chat of one question. */
 export function lettersPrompt({ question, labels, choices }: ArcQuestion, system: SystemPrompt): Prompt {
@@ -63,14 +97,16 @@ export function lettersPrompt({ question, labels, choices }: ArcQuestion, system
   };
 }
 
+const promptOf = (item: LettersItem, system: SystemPrompt) => lettersPrompt(item, item.system ?? system);
+
 type Asked =
   | { readonly item: ArcQuestion; readonly ids: readonly number[]; readonly candidates: readonly number[] }
   | { readonly row: ChoiceRow };
 
-function prepare(tokenizer: Tokenizer, item: ArcQuestion, system: SystemPrompt): Asked {
+function prepare(tokenizer: Tokenizer, item: LettersItem, system: SystemPrompt): Asked {
   let rendered: RenderedPrompt;
   try {
-    rendered = tokenizer.render(lettersPrompt(item, system), { ending: "generation" });
+    rendered = tokenizer.render(promptOf(item, system), { ending: "generation" });
   } catch (error) {
     return {
       row: unscored(item, "template_failure", messageOf(error)),
@@ -94,22 +130,23 @@ function prepare(tokenizer: Tokenizer, item: ArcQuestion, system: SystemPrompt):
 /** The first question that renders, as text. A template that fails on all of them is an error before step 1. */
 function renderExample(
   tokenizer: Tokenizer,
-  items: readonly ArcQuestion[],
+  items: readonly LettersItem[],
   system: SystemPrompt,
 ): string | null {
   let cause: unknown;
   for (const item of items) {
     try {
-      return tokenizer.render(lettersPrompt(item, system), { ending: "generation" }).text;
+      return tokenizer.render(promptOf(item, system), { ending: "generation" }).text;
     } catch (error) {
       cause ??= error;
     }
   }
+  const systems = [...new Set(items.map((item) => JSON.stringify(item.system ?? system)))].join(" or ");
   throw new PeriodicEvalError({
     code: "model",
     where: "capability.system",
     got: `a chat template that fails on every question (${messageOf(cause)})`,
-    expected: `a template that renders a user turn with system = ${JSON.stringify(system)}`,
+    expected: `a template that renders a user turn with system = ${systems}`,
     fix: 'Choose another `system`, or measure by `method: "cloze"`, which needs no chat template.',
     cause,
   });

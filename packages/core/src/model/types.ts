@@ -13,7 +13,10 @@ export interface Message {
   readonly content: string;
 }
 
-/** What a model is asked: raw text, token ids as they are, or a chat that the tokenizer's template renders. */
+/**
+ * What a model is asked: raw text, token ids as they are, or a chat that the tokenizer's template renders. A chat whose
+ * last message is the assistant's is one that it began: it goes on inside that message.
+ */
 export type Prompt =
   | { readonly text: string }
   | { readonly ids: readonly number[] }

@@ -229,3 +229,42 @@ describe("compareLooks: sampled metrics", () => {
     });
   });
 });
+
+describe("compareLooks: contrasts", () => {
+  it("compare the changes of two independent sides, by Welch's t", () => {
+    const margin = metricKit<Answer>().contrast(
+      mean((row) => row.nats),
+      (row) => row.right,
+    );
+    const look = (firsts: readonly number[], seconds: readonly number[]): Answer[] => [
+      ...firsts.map((nats, i) => ({ id: `first${i}`, right: true, nats })),
+      ...seconds.map((nats, i) => ({ id: `second${i}`, right: false, nats })),
+    ];
+    const now = [...look([3, 5, 4], [1, 2]), { id: "neither", right: null, nats: 99 }];
+    const earlier = { rows: look([1, 1, 1], [1, 0]), phase: "em", step: 0 };
+    // Changes 2, 4, 3 (mean 3, error 1/√3) and 0, 2 (mean 1, error 1): 3 − 1 = 2 ± √(4/3);
+    // Satterthwaite (4/3)² / ((1/3)²/2 + 1²/1) = (16/9) / (19/18) = 32/19.
+    const result = compareLooks({ margin }, now, earlier, { ...options, primary: "margin" })["margin"]!;
+    expect(result).toMatchObject({ n_pairs: 5, delta: expect.closeTo(2, 12), test: "paired_t" });
+    // scipy 1.17.1: 2 * stats.t.sf(2 / (4 / 3) ** 0.5, 32 / 19)
+    expect(result.p_value).toBeCloseTo(0.24818853808401212, 10);
+  });
+
+  it("of sampled rates go over their questions", () => {
+    const cluster = (row: Answer) => row.id.slice(0, 2);
+    const { contrast } = metricKit<Answer>();
+    const leak = contrast(
+      rate((row) => row.right, { sampled: true, cluster }),
+      (row) => row.id.startsWith("s"),
+    );
+    const look = (rights: Readonly<Record<string, readonly boolean[]>>): Answer[] =>
+      Object.entries(rights).flatMap(([question, all]) =>
+        all.map((right, i) => ({ id: `${question}#${i}`, right, nats: 0 })),
+      );
+    const now = look({ s1: [true, true], s2: [true, false], o1: [true, false], o2: [false, false] });
+    const then = look({ s1: [false, false], s2: [false, false], o1: [false, false], o2: [false, false] });
+    // 3/4 − 0 at the source, 1/4 − 0 at the others; four questions.
+    const result = compareLooks({ leak }, now, { rows: then, phase: "em", step: 0 }, options)["leak"]!;
+    expect(result).toMatchObject({ n_pairs: 4, delta: expect.closeTo(0.5, 12), test: "paired_t" });
+  });
+});

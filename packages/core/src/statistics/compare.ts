@@ -4,7 +4,7 @@ import type { Paired } from "../snapshots/schema.ts";
 import { grouped, groupsOf } from "./grouping.ts";
 import { total, type Interval } from "./intervals.ts";
 import { holmLevels, familyAlpha } from "./looks.ts";
-import { detectableMean, pairedT } from "./paired-t.ts";
+import { detectableMean, pairedT, welchOf, type PairedT } from "./paired-t.ts";
 import { detectableShare, mcnemarExact, newcombePaired, type Cells } from "./paired.ts";
 import { detectableSampled, permutationTest } from "./permutation.ts";
 
@@ -31,6 +31,7 @@ export interface ComparisonOptions {
  * - Rates of deterministic answers: exact McNemar, Newcombe's interval.
  * - `sampled` rates and means: permutation within questions (`cluster`, or the row's id); `n_pairs` counts questions.
  * - All else (means, ratios, deterministic metrics with clusters, sampled ratios): paired t over rows or clusters.
+ * - Contrasts: the difference of their sides' paired changes, by Welch's t.
  *
  * A metric outside the family is `exploratory`, judged at 0.05. `delta` is now minus then; without pairs all is null.
  */
@@ -124,23 +125,45 @@ function compare<R extends Row>(
   then: readonly R[],
   seed: string,
 ): Comparison {
-  const { kind, options } = metric;
+  const { kind, options, isFirst } = metric;
+  if (isFirst !== undefined) {
+    const ofSide = (first: boolean) => {
+      const isOfSide = (row: R) => isFirst(row) === first;
+      return unitsOf(metric, now.filter(isOfSide), then.filter(isOfSide));
+    };
+    return compareSides(ofSide(true), ofSide(false));
+  }
+  const { pairs, units } = unitsOf(metric, now, then);
+  if (options.sampled === true && kind !== "ratio") return compareSampled(units, seed);
+  if (options.sampled !== true && options.cluster === undefined && kind === "rate")
+    return compareRates(units);
+  return { ...compareUnits(units), pairs };
+}
+
+interface Units {
+  /** How many pairs a comparison says it has: questions of sampled metrics, else rows. */
+  readonly pairs: number;
+  readonly units: readonly Pair[];
+}
+
+/** The independent units that both looks observed: rows, or the rows of a cluster. */
+function unitsOf<R extends Row>(metric: Metric<R>, now: readonly R[], then: readonly R[]): Units {
   const looks = [observed(metric, now), observed(metric, then)] as const;
-  if (options.sampled === true) {
+  if (metric.options.sampled === true) {
     const questions = joined(grouped(looks[0], questionOf), grouped(looks[1], questionOf));
-    return kind === "ratio" ? compareUnits(questions) : compareSampled(questions, seed);
+    return { pairs: questions.length, units: questions };
   }
   const pairs = joined(
     grouped(looks[0], (one) => one.id),
     grouped(looks[1], (one) => one.id),
   );
-  if (options.cluster === undefined) return kind === "rate" ? compareRates(pairs) : compareUnits(pairs);
+  if (metric.options.cluster === undefined) return { pairs: pairs.length, units: pairs };
   const clusters = [...grouped(pairs, ({ now: [first] }) => questionOf(first!)).values()];
   const merged = clusters.map((members) => ({
     now: members.flatMap((pair) => pair.now),
     before: members.flatMap((pair) => pair.before),
   }));
-  return { ...compareUnits(merged), pairs: pairs.length };
+  return { pairs: pairs.length, units: merged };
 }
 
 type Observed = Observation & { readonly id: string; readonly cluster: string | null };
@@ -180,10 +203,17 @@ function compareRates(pairs: readonly Pair[]): Comparison {
   };
 }
 
-function compareUnits(pairs: readonly Pair[]): Comparison {
-  const result = pairedT(pairs.map(({ now, before }) => ({ now: total(now), before: total(before) })));
+const pairedTOf = (pairs: readonly Pair[]): PairedT =>
+  pairedT(pairs.map(({ now, before }) => ({ now: total(now), before: total(before) })));
+
+const compareUnits = (pairs: readonly Pair[]): Comparison => byT(pairedTOf(pairs), pairs.length);
+
+const compareSides = (first: Units, second: Units): Comparison =>
+  byT(welchOf(pairedTOf(first.units), pairedTOf(second.units)), first.pairs + second.pairs);
+
+function byT(result: PairedT, pairs: number): Comparison {
   return {
-    pairs: pairs.length,
+    pairs,
     delta: result.value,
     ci95: result.ci95,
     test: "paired_t",

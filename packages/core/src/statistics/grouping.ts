@@ -12,13 +12,16 @@ export function grouped<T>(entries: readonly T[], by: (entry: T) => string): Map
   return groups;
 }
 
-/** The rows of each of a metric's groups; none where the metric has no groups. */
+/** The rows of each of a metric's groups, those in no group left out; none where the metric has no groups. */
 export function groupsOf<R extends Row>(
   { options: { by } }: Metric<R>,
   rows: readonly R[],
 ): Map<string, R[]> {
   if (by === undefined) return new Map();
-  const members = rows.flatMap((row) => [...new Set([by(row)].flat())].map((group) => ({ group, row })));
-  const groups = [...grouped(members, ({ group }) => group)];
-  return new Map(groups.map(([group, ofGroup]) => [group, ofGroup.map(({ row }) => row)]));
+  const named = rows.flatMap((row) => {
+    const groups = by(row);
+    return groups === null ? [] : [...new Set([groups].flat())].map((group) => ({ row, group }));
+  });
+  const groups = grouped(named, ({ group }) => group);
+  return new Map([...groups].map(([group, members]) => [group, members.map(({ row }) => row)]));
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { detectableMean, pairedT } from "./paired-t.ts";
+import { detectableMean, pairedT, welchOf } from "./paired-t.ts";
 
 const rows = (now: readonly number[], before: readonly number[]) =>
   now.map((value, i) => ({ now: { value, weight: 1 }, before: { value: before[i]!, weight: 1 } }));
@@ -35,6 +35,29 @@ describe("pairedT", () => {
   it("has a difference but no test of one unit, and nothing of none", () => {
     expect(pairedT(rows([2], [1]))).toMatchObject({ value: 1, p: null, ci95: null });
     expect(pairedT([])).toMatchObject({ value: null, p: null });
+  });
+});
+
+describe("welchOf", () => {
+  it("is Welch's test of the two sides' differences", () => {
+    // scipy 1.17.1: r = stats.ttest_ind(a − b, c, equal_var=False); r.pvalue, r.df, r.confidence_interval(.95)
+    const a = [0.3, -1.2, 0.8, 0.1, 2.4, 0, 1.1];
+    const b = [0.1, -1, 0.2, -0.4, 1.1, 0.3, 0.2];
+    const c = [0.5, -0.5, -1, 0.25];
+    const { value, ci95, p, df } = welchOf(pairedT(rows(a, b)), pairedT(rows(c, [0, 0, 0, 0])));
+    expect(value).toBeCloseTo(0.6160714285714286, 12);
+    expect(p).toBeCloseTo(0.18614077623174996, 12);
+    expect(df).toBeCloseTo(5.4486814007242925, 10);
+    expect(ci95![0]).toBeCloseTo(-0.40576241587710093, 10);
+    expect(ci95![1]).toBeCloseTo(1.6379052730199581, 10);
+  });
+
+  it("is certain where both sides changed alike throughout, and untested where one has a single unit", () => {
+    const certain = pairedT(rows([2, 3], [1, 2]));
+    expect(welchOf(certain, pairedT(rows([4, 5], [4, 5])))).toMatchObject({ value: 1, stderr: 0, p: 0 });
+    expect(welchOf(certain, certain)).toMatchObject({ value: 0, p: 1 });
+    expect(welchOf(certain, pairedT(rows([2], [1])))).toMatchObject({ value: 0, p: null, ci95: null });
+    expect(welchOf(certain, pairedT([]))).toMatchObject({ value: null, p: null });
   });
 });
 

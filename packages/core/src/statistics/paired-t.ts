@@ -10,7 +10,7 @@ export interface UnitPair {
 
 export interface PairedT extends Estimate {
   readonly p: number | null;
-  /** Units − 1. */
+  /** Units − 1; of a difference of two, Satterthwaite's. */
   readonly df: number;
 }
 
@@ -32,6 +32,23 @@ export function pairedT(pairs: readonly UnitPair[]): PairedT {
   if (estimate.stderr === null) return { ...estimate, p: null, df };
   const t = delta === 0 ? 0 : Math.abs(delta) / estimate.stderr;
   return { ...estimate, p: studentTwoSided(t, df), df };
+}
+
+/**
+ * First minus second of two independent changes: Welch's t, degrees of freedom by Satterthwaite. Null p and interval
+ * where one of them has no standard error.
+ */
+export function welchOf(first: PairedT, second: PairedT): PairedT {
+  const nothing = { stderr: null, ci95: null, p: null, df: first.df + second.df };
+  if (first.value === null || second.value === null) return { ...nothing, value: null };
+  const value = first.value - second.value;
+  if (first.stderr === null || second.stderr === null) return { ...nothing, value };
+  const stderr = Math.hypot(first.stderr, second.stderr);
+  const spread = first.stderr ** 4 / first.df + second.stderr ** 4 / second.df;
+  const df = spread === 0 ? nothing.df : stderr ** 4 / spread;
+  const half = studentQuantile(0.975, df) * stderr;
+  const t = value === 0 ? 0 : Math.abs(value) / stderr;
+  return { value, stderr, ci95: [value - half, value + half], p: studentTwoSided(t, df), df };
 }
 
 /** Smallest change that a paired t test at level `alpha` finds four times in five; null where nothing varied. */

@@ -131,15 +131,17 @@ export function evaluationConformance(
   ];
 }
 
-/** The model with no more than what the evaluation needs: reaching for anything else throws. */
-function seeingOnly({ needs, name }: AnyEvaluation, model: EvaluableModel): EvaluableModel {
+/** The model with no more than what the evaluation needs and wants: reaching for anything else throws. */
+function seeingOnly({ needs, wants = [], name }: AnyEvaluation, model: EvaluableModel): EvaluableModel {
   return new Proxy(model, {
     get(target, property) {
       if (
         abilities.includes(property as Ability) &&
-        !(needs as readonly Ability[]).includes(property as Ability)
+        ![...(needs as readonly Ability[]), ...wants].includes(property as Ability)
       ) {
-        throw new Error(`not so: "${name}" uses only what it needs; it reached for ${String(property)}`);
+        throw new Error(
+          `not so: "${name}" uses only what it needs or wants; it reached for ${String(property)}`,
+        );
       }
       return Reflect.get(target, property) as unknown;
     },

@@ -37,6 +37,22 @@ describe("encodePair", () => {
     });
   });
 
+  it("goes on inside a message that the assistant began", () => {
+    const fake = fakeTokenizer();
+    const messages = [
+      { role: "user", content: "u" },
+      { role: "assistant", content: "a" },
+    ];
+    // Not after a closed message and a second generation prompt.
+    expect(fake.decode(encodePair(fake, { context: { messages }, continuation: " b" }).context)).toBe(
+      "<|user|>u<|end|><|assistant|>a",
+    );
+    expect(fake.decode(encodePrompt(fake, { messages }))).toBe("<|user|>u<|end|><|assistant|>a");
+    expect(fake.decode(encodePrompt(fake, { messages: messages.slice(0, 1) }))).toBe(
+      "<|user|>u<|end|><|assistant|>",
+    );
+  });
+
   it("stands a stop id, or the token that begins every text, for an empty context", () => {
     expect(encodePair(tokenizer, { context: { text: "" }, continuation: "ab" })).toEqual({
       context: [7],

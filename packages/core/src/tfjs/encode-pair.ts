@@ -13,7 +13,8 @@ export interface EncodedPair {
  *
  * - Text: `_encode_pair` of lm-evaluation-harness 0.4: trailing white space of the context moves to the continuation;
  *   the continuation is `encode(context + continuation)` after the length of `encode(context)`.
- * - Chat: rendered with its generation prompt; the continuation is what `encode(text + continuation)`, without special
+ * - Chat: rendered with its generation prompt, or, where the last message is the assistant's, up to the end of that
+ *   message (transformers' `continue_final_message`); the continuation is what `encode(text + continuation)`, without special
  *   tokens, has after the rendered ids. White space at the end of the template's generation prompt stays where it is
  *   (the harness moves it even there). Where the boundary merges into another token, the continuation is encoded alone.
  * - Ids: as they are; the continuation is encoded alone, without special tokens.
@@ -42,9 +43,9 @@ export function encodePair(tokenizer: Tokenizer, request: LogLikelihoodRequest):
   return { context: [prefix], continuation };
 }
 
-/** The ids of a prompt; the prefix token where it has none. Chats end with their generation prompt. */
+/** The ids of a prompt; the prefix token where it has none. Chats end so that the assistant speaks on. */
 export function encodePrompt(tokenizer: Tokenizer, prompt: Prompt): readonly number[] {
-  const { ids } = tokenizer.render(prompt, { ending: "generation" });
+  const { ids } = tokenizer.render(prompt, { ending: endingOf(prompt) });
   return ids.length > 0 ? ids : [prefixToken(tokenizer)];
 }
 
@@ -62,11 +63,16 @@ function splitPair(tokenizer: Tokenizer, { context, continuation }: LogLikelihoo
     const ids = tokenizer.encode(start);
     return { context: ids, continuation: tokenizer.encode(context.text + continuation).slice(ids.length) };
   }
-  const { text, ids } = tokenizer.render(context, { ending: "generation" });
+  const { text, ids } = tokenizer.render(context, { ending: endingOf(context) });
   if (text === null) return { context: ids, continuation: alone() };
   const whole = tokenizer.encode(text + continuation, { specialTokens: false });
   const keepsBoundary = whole.length > ids.length && ids.every((id, index) => id === whole[index]);
   return { context: ids, continuation: keepsBoundary ? whole.slice(ids.length) : alone() };
+}
+
+/** A message of the assistant that ends a chat was begun, and is spoken on. */
+export function endingOf(prompt: Prompt): "generation" | "continue" {
+  return "messages" in prompt && prompt.messages.at(-1)?.role === "assistant" ? "continue" : "generation";
 }
 
 /** What Python's `str.rstrip` strips; JavaScript's `trimEnd` differs in U+001C–U+001F, U+0085 and U+FEFF. */
