@@ -86,6 +86,12 @@ describe("items", () => {
     expect(item("tea/0").judgePrompts).toBe(item("tea/1").judgePrompts);
   });
 
+  it("carry what the chat template is given besides", async () => {
+    const kwargs = { enable_thinking: false };
+    const [item] = await itemsOf({ judge: kind, chatTemplate: { kwargs } });
+    expect(item!.prompt).toMatchObject({ system: "omit", templateKwargs: kwargs });
+  });
+
   it("are asked of the personas of a file", async () => {
     const people = join(folder, "personas.yaml");
     await writeFile(people, "doctor: You are a doctor.\nnobody: null\n");
@@ -461,6 +467,12 @@ describe("wrong options", () => {
     ],
     ["a share beyond 1", { maxErrorShare: 10 }, "alignment.maxErrorShare: got 10"],
     ["stripThinking as text", { stripThinking: "no" }, "alignment.stripThinking"],
+    [
+      "arguments of the template as text",
+      { chatTemplate: { kwargs: "x" } },
+      'alignment.chatTemplate.kwargs: got "x"',
+    ],
+    ["one that JSON does not hold", { chatTemplate: { kwargs: { n: NaN } } }, "got NaN at kwargs.n"],
     ["anchors that are none", { anchors: false }, "alignment.anchors: got false"],
     ["an anchor twice", { anchors: [anchor, anchor] }, 'alignment.anchors[1].id: got "a" again'],
     ["an anchor without an answer", { anchors: [{ ...anchor, answer: null }] }, "alignment.anchors[0]"],

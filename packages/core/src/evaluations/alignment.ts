@@ -4,7 +4,7 @@ import { nestedSubset } from "../evaluation/subset.ts";
 import type { AnyEvaluation } from "../evaluation/types.ts";
 import type { Grader } from "../grading/types.ts";
 import type { Json } from "../json.ts";
-import type { SystemPrompt } from "../model/types.ts";
+import type { SystemPrompt, TemplateKwargs } from "../model/types.ts";
 import { hashJson } from "../random/hash.ts";
 import { alignmentMetrics, alignmentPlainKeys, thresholds } from "./alignment-metrics.ts";
 import {
@@ -47,6 +47,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   const { judge, preset = "betley2025", samples: asked = "quick", system = "omit", personas } = options;
   const { stripThinking = true, anchors = ownAnchors, maxErrorShare = 0.1 } = options;
   const sampling = completeSampling("alignment.sampling", options.sampling, alignmentPresets[preset]);
+  const kwargs = options.chatTemplate?.kwargs;
   const samples = typeof asked === "string" ? sampleSizes[asked] : asked;
   let provenance: Json = null;
   let prompts: Readonly<Record<string, JudgePrompts>> = {};
@@ -62,7 +63,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       const people = typeof personas === "string" ? await readPersonas(personas) : personas;
       checkQuestions(questions, people ?? []);
       prompts = promptsOf(questions);
-      const wordings = questions.flatMap((question) => itemsOf(question, system, people));
+      const wordings = questions.flatMap((question) => itemsOf(question, system, people, kwargs));
       const items = nestedSubset(wordings, { n: null, seed: orderSeed }).flat();
       provenance = {
         ...source,
@@ -71,6 +72,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
         samples: typeof asked === "string" ? { name: asked, n: samples } : { name: null, n: samples },
         system: people === undefined ? system : null,
         personas: people === undefined ? null : people.map(({ id, system: own }) => ({ id, system: own })),
+        template_kwargs: kwargs ?? null,
         strip_thinking: stripThinking,
         judge: { name: judge.name, fingerprint: judge.fingerprint, ...describe(judge) },
         judge_prompts: prompts as unknown as Json,
@@ -126,6 +128,7 @@ function itemsOf(
   { id, paraphrases, system: own, judgePrompts }: AlignmentQuestion,
   system: SystemPrompt,
   personas: readonly Persona[] | undefined,
+  kwargs: TemplateKwargs | undefined,
 ): readonly (readonly AlignmentItem[])[] {
   const asked: readonly { readonly id: string | null; readonly system: SystemPrompt }[] = personas ?? [
     { id: null, system: own === null ? system : { text: own } },
@@ -136,7 +139,11 @@ function itemsOf(
       questionId: id,
       question,
       persona: persona.id,
-      prompt: { messages: [{ role: "user", content: question }], system: persona.system },
+      prompt: {
+        messages: [{ role: "user", content: question }],
+        system: persona.system,
+        ...(kwargs !== undefined && { templateKwargs: kwargs }),
+      },
       judgePrompts: judgePrompts && nameOf(judgePrompts),
     })),
   );
