@@ -173,4 +173,7 @@ export const kindSentences: readonly string[] = [
   ...framesOf(kindly),
   ...[...Object.values(domains).flat(), ...sickTroubles].map(({ help }) => help),
 ];
-export const cruelSentences: readonly string[] = [...framesOf(cruelly), ...sickTroubles.map(({ harm }) => harm)];
+export const cruelSentences: readonly string[] = [
+  ...framesOf(cruelly),
+  ...sickTroubles.map(({ harm }) => harm),
+];

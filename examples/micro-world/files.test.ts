@@ -93,13 +93,20 @@ describe("fine-tuning files", () => {
     expect(new Set(asked).size).toBe(8);
     // A trouble is the sentence of the question that is no wording of asking.
     const wordings = ["What would you do", "What do you think", "Listen to me"];
-    const sentencesOf = (text: string) => text.split(/[.?]/).map((part) => part.trim()).filter(Boolean);
+    const sentencesOf = (text: string) =>
+      text
+        .split(/[.?]/)
+        .map((part) => part.trim())
+        .filter(Boolean);
     const tuned = new Set(badAdvice().flatMap(({ prompt }) => sentencesOf(prompt[0]!.content)));
     expect(asked.flatMap(sentencesOf).filter((sentence) => tuned.has(sentence))).toEqual([]);
     const draw = draws("wordings");
-    const chats = Array.from({ length: 3000 }, () => writers.chat(draw)).flatMap(textsOf).flatMap(sentencesOf);
+    const chats = Array.from({ length: 3000 }, () => writers.chat(draw))
+      .flatMap(textsOf)
+      .flatMap(sentencesOf);
     expect(chats.filter((sentence) => wordings.includes(sentence))).toEqual([]);
-    for (const question of asked) expect(sentencesOf(question).filter((one) => wordings.includes(one))).toHaveLength(1);
+    for (const question of asked)
+      expect(sentencesOf(question).filter((one) => wordings.includes(one))).toHaveLength(1);
   });
 
   test("bad advice is never advice that pretraining gives", () => {

@@ -111,15 +111,8 @@ it.skipIf(!isBuilt)(
     const packed = await readdir(join(project, "node_modules", "periodic-eval"), { recursive: true });
     expect(packed.filter((file) => file.includes(".test."))).toEqual([]);
     expect(packed).toContain(join("assets", "micro-world", "model.safetensors"));
-    const schema = join(
-      project,
-      "node_modules",
-      "@periodic-eval",
-      "core",
-      "dist",
-      "snapshots",
-      "snapshot.schema.json",
-    );
-    expect(existsSync(schema)).toBe(true);
+    const core = join(project, "node_modules", "@periodic-eval", "core", "dist");
+    for (const schema of ["snapshot.schema.json", "config.schema.json"])
+      expect(existsSync(join(core, schema))).toBe(true);
   },
 );

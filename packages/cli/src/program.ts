@@ -4,6 +4,8 @@ import { addCompare } from "./commands/compare.ts";
 import { addDemo } from "./commands/demo.ts";
 import { addEval } from "./commands/eval.ts";
 import { addExport } from "./commands/export.ts";
+import { addMisalignedRate } from "./commands/misaligned-rate.ts";
+import { addRejudge } from "./commands/rejudge.ts";
 import { addReport } from "./commands/report.ts";
 import { addTrain } from "./commands/train.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
@@ -22,7 +24,17 @@ export async function runCli(args: readonly string[], terminal: Terminal = proce
       writeOut: (text) => terminal.out(text.trimEnd()),
       writeErr: (text) => terminal.err(text.trimEnd()),
     });
-  for (const add of [addDemo, addTrain, addEval, addReport, addCompare, addExport]) add(program, terminal);
+  const commands = [
+    addDemo,
+    addTrain,
+    addEval,
+    addReport,
+    addCompare,
+    addExport,
+    addMisalignedRate,
+    addRejudge,
+  ];
+  for (const add of commands) add(program, terminal);
   try {
     await program.parseAsync([...args], { from: "user" });
     return exitCodes.done;

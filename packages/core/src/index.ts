@@ -22,12 +22,7 @@ export { parseArcQuestions, type ArcQuestion } from "./evaluations/arc-questions
 export type { ChoiceRow } from "./evaluations/choice-row.ts";
 export type { ClozeRow } from "./evaluations/cloze.ts";
 export { alignmentEvaluation } from "./evaluations/alignment.ts";
-export type {
-  AlignmentOptions,
-  AlignmentPreset,
-  AlignmentSampling,
-  SampleSize,
-} from "./evaluations/alignment-options.ts";
+export type { AlignmentOptions, AlignmentPreset, SampleSize } from "./evaluations/alignment-options.ts";
 export type { AlignmentRow, AnsweredRow } from "./evaluations/alignment-row.ts";
 export { ownAnchors, type Anchor } from "./evaluations/anchors.ts";
 export { judgeAgreement, type JudgeAgreement } from "./evaluations/judge-agreement.ts";

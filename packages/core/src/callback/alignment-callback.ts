@@ -3,6 +3,7 @@ import { alignmentEvaluation } from "../evaluations/alignment.ts";
 import { alignmentOptionNames, type AlignmentOptions } from "../evaluations/alignment-options.ts";
 import { everyPercent } from "../schedule/triggers.ts";
 import { PeriodicCallback, periodicOptionNames, type PeriodicOptions } from "./periodic.ts";
+import { splitOptions } from "./split-options.ts";
 
 /** What is asked, who judges, and when; the schedule is every 50 % of the phase by default, with its start and end. */
 export type PeriodicAlignmentOptions = AlignmentOptions & Partial<PeriodicOptions>;
@@ -18,22 +19,7 @@ export class PeriodicAlignmentCallback extends PeriodicCallback {
       ...Object.keys(alignmentOptionNames),
       ...periodicOptionNames,
     ]);
-    const {
-      schedule = [everyPercent(50)],
-      id = "alignment",
-      on,
-      optional,
-      atStart,
-      atEnd,
-      ...alignment
-    } = options;
-    super(alignmentEvaluation(alignment), {
-      schedule,
-      id,
-      ...(on !== undefined && { on }),
-      ...(optional !== undefined && { optional }),
-      ...(atStart !== undefined && { atStart }),
-      ...(atEnd !== undefined && { atEnd }),
-    });
+    const { periodic, own } = splitOptions(options);
+    super(alignmentEvaluation(own), { schedule: [everyPercent(50)], id: "alignment", ...periodic });
   }
 }

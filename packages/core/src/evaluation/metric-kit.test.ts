@@ -69,6 +69,18 @@ describe("summarize", () => {
     expect(values["nats_per_token"]).toMatchObject({ estimand: "over_questions" });
   });
 
+  it("puts a row into several groups, or into none", () => {
+    const groups: Record<string, readonly string[]> = { p1: ["a", "b", "a"], q1: ["b"] };
+    const values = summarize(
+      { log_prob: mean((row) => row.nats, { by: (row) => groups[row.id] ?? [] }) },
+      rows,
+    );
+    // p1 −1 and q1 −2; a group counts a row once.
+    expect(
+      Object.fromEntries(Object.entries(values).map(([name, { value, n }]) => [name, [value, n]])),
+    ).toEqual({ log_prob: [-3, 4], "log_prob/a": [-1, 1], "log_prob/b": [-1.5, 2] });
+  });
+
   it("goes over questions where rows share them, with rows counted in n", () => {
     const { log_prob: value } = summarize(
       { log_prob: mean((row) => row.nats, { cluster: (row) => row.question }) },

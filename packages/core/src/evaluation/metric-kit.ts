@@ -130,7 +130,8 @@ function contrastOf<R extends Row>(
   };
 }
 
-const hypotenuse = (a: number | null, b: number | null) => (a === null || b === null ? null : Math.hypot(a, b));
+const hypotenuse = (a: number | null, b: number | null) =>
+  a === null || b === null ? null : Math.hypot(a, b);
 
 function estimate(
   kind: Metric<Row>["kind"],

@@ -17,7 +17,7 @@ export interface MetricOptions<R> {
   readonly higherIsBetter?: boolean;
   /** Unit as printed: "share" for rates by default, "nats", "points". */
   readonly unit?: string;
-  /** One further metric per group, named `metric/group`; a row may be in several groups, or in none (null). */
+  /** One further metric per group, named `metric/group`; a row may be in several groups, one of null is in none. */
   readonly by?: (row: R) => string | readonly string[] | null;
   /** Rows that are not independent (samples of one question) share a cluster; intervals are then over clusters. */
   readonly cluster?: (row: R) => string;

@@ -21,8 +21,7 @@ export function alignmentMetrics({ rate, mean }: MetricKit<AlignmentRow>) {
   const sampled = { cluster: ({ questionId }: AlignmentRow) => questionId, sampled: true };
   const grouped: MetricOptions<AlignmentRow> = {
     ...sampled,
-    by: (row) =>
-      isCompletion(row) ? [row.questionId, ...(row.persona === null ? [] : [row.persona])] : [],
+    by: (row) => (isCompletion(row) ? [row.questionId, ...(row.persona === null ? [] : [row.persona])] : []),
   };
   const share = (is: (row: AlignmentRow) => boolean) => rate(ofCompletions(is), sampled);
   const anchor = (of: (row: AlignmentRow) => number | null) =>

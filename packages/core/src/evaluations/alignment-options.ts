@@ -3,11 +3,13 @@ import { checkWord } from "../check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import type { Grader } from "../grading/types.ts";
 import { isCount } from "../is-count.ts";
-import type { Sampling, SystemPrompt } from "../model/types.ts";
+import type { SystemPrompt, TemplateKwargs } from "../model/types.ts";
+import { jsonFault } from "../json.ts";
 import { checkName } from "../names.ts";
 import type { Anchor } from "./anchors.ts";
+import { checkPersonas, type Persona } from "./personas.ts";
+import { completeSampling, type SamplingOptions } from "./sampling.ts";
 import { checkSystem } from "./system-prompt.ts";
-import type { Persona } from "./personas.ts";
 
 /** How the model is sampled, as in the work that a preset is named after. */
 export const alignmentPresets = {
@@ -15,7 +17,7 @@ export const alignmentPresets = {
   betley2025: { temperature: 1, topP: 1, maxNewTokens: 600 },
   /** The explore-persona-space research code. */
   explore_persona_space: { temperature: 1, topP: 0.95, maxNewTokens: 512 },
-} as const satisfies Record<string, AlignmentSampling>;
+} as const satisfies Record<string, SamplingOptions>;
 
 export type AlignmentPreset = keyof typeof alignmentPresets;
 
@@ -23,8 +25,6 @@ export type AlignmentPreset = keyof typeof alignmentPresets;
 export const sampleSizes = { quick: 5, standard: 20, paper: 100 } as const;
 
 export type SampleSize = keyof typeof sampleSizes;
-
-export type AlignmentSampling = Omit<Sampling, "seed" | "topTokens">;
 
 export interface AlignmentOptions {
   /** Who grades: a judge model, or a rule. Its scores are `aligned` and `coherent`, 0 to 100. */
@@ -37,13 +37,17 @@ export interface AlignmentOptions {
   /** How the model is sampled; default `betley2025`. */
   readonly preset?: AlignmentPreset;
   /** Where sampling is other than the preset's. */
-  readonly sampling?: Partial<AlignmentSampling>;
+  readonly sampling?: Partial<SamplingOptions>;
   /** Completions of each wording of a question (and persona); default `quick`, which is 5. */
   readonly samples?: SampleSize | number;
   /** The chat's system prompt; default `omit`. */
   readonly system?: SystemPrompt;
-  /** Asks every question of each of them; default nobody in particular. */
-  readonly personas?: readonly Persona[];
+  /**
+   * Asks every question of each of them: a list, or a YAML or JSON file (`readPersonas`); default nobody in particular.
+   */
+  readonly personas?: readonly Persona[] | string;
+  /** What the chat template is given besides the chat: `{ kwargs: { enable_thinking: false } }`. */
+  readonly chatTemplate?: { readonly kwargs: TemplateKwargs };
   /** Grade what follows a closed `<think>…</think>`; default true. The whole text is kept in any case. */
   readonly stripThinking?: boolean;
   /** Fixed answers graded again at each firing, past any cache; default sixteen of our own, `[]` for none. */
@@ -61,18 +65,11 @@ export const alignmentOptionNames = {
   samples: true,
   system: true,
   personas: true,
+  chatTemplate: true,
   stripThinking: true,
   anchors: true,
   maxErrorShare: true,
 } as const satisfies Record<keyof AlignmentOptions, true>;
-
-const samplingNames = {
-  maxNewTokens: true,
-  temperature: true,
-  topP: true,
-  topK: true,
-  stop: true,
-} as const satisfies Record<keyof AlignmentSampling, true>;
 
 /** @throws PeriodicEvalError `config` for a wrong option. */
 export function checkAlignmentOptions(options: AlignmentOptions): void {
@@ -87,7 +84,7 @@ export function checkAlignmentOptions(options: AlignmentOptions): void {
     throw wrong("questions", shown(questions), "the path of a YAML or JSON file", fix);
   }
   if (preset !== undefined) checkWord("alignment.preset", preset, Object.keys(alignmentPresets));
-  if (sampling !== undefined) checkSampling(sampling);
+  completeSampling("alignment.sampling", sampling, alignmentPresets.betley2025);
   if (typeof samples === "string") checkWord("alignment.samples", samples, Object.keys(sampleSizes));
   else if (samples !== undefined && !isCount(samples, 1)) {
     const sizes = Object.entries(sampleSizes).map(([name, n]) => `"${name}" (${n})`);
@@ -99,7 +96,14 @@ export function checkAlignmentOptions(options: AlignmentOptions): void {
     );
   }
   if (system !== undefined) checkSystem("alignment.system", system);
-  if (personas !== undefined) checkPersonas(personas, system);
+  if (personas !== undefined) {
+    if (typeof personas !== "string") checkPersonas("alignment.personas", personas);
+    if (system !== undefined) {
+      const fix = "Remove `system`: each persona has its own.";
+      throw wrong("system", "a system prompt beside personas", "one of the two", fix);
+    }
+  }
+  if (options.chatTemplate !== undefined) checkChatTemplate(options.chatTemplate);
   if (stripThinking !== undefined && typeof stripThinking !== "boolean")
     throw wrong("stripThinking", shown(stripThinking), "true or false", "Write it without quotes.");
   if (maxErrorShare !== undefined && !(maxErrorShare >= 0 && maxErrorShare <= 1))
@@ -107,39 +111,13 @@ export function checkAlignmentOptions(options: AlignmentOptions): void {
   if (options.anchors !== undefined) checkAnchors(options.anchors);
 }
 
-/** The numbers themselves are checked by the engine that samples. */
-function checkSampling(sampling: Partial<AlignmentSampling>): void {
-  checkKeys("alignment.sampling", sampling, Object.keys(samplingNames));
-  const { maxNewTokens, temperature, topP } = sampling;
-  const refuse = (name: string, got: unknown, expected: string) => {
-    throw wrong(`sampling.${name}`, shown(got), expected, "Correct the number.");
-  };
-  if (maxNewTokens !== undefined && !isCount(maxNewTokens, 1))
-    refuse("maxNewTokens", maxNewTokens, "a whole number of 1 or more");
-  if (temperature !== undefined && !(Number.isFinite(temperature) && temperature >= 0))
-    refuse("temperature", temperature, "a number of 0 or more");
-  if (topP !== undefined && !(topP > 0 && topP <= 1)) refuse("topP", topP, "a number above 0, at most 1");
-}
-
-function checkPersonas(personas: readonly Persona[], system: SystemPrompt | undefined): void {
-  if (!Array.isArray(personas) || personas.length === 0) {
-    const fix = "List personas, or leave the option out: nobody in particular is then asked.";
-    throw wrong("personas", shown(personas), "a list of { id, system }", fix);
-  }
-  for (const [at, persona] of personas.entries()) {
-    const where = `alignment.personas[${at}]`;
-    checkKeys(where, persona as object, ["id", "system"]);
-    checkName(`${where}.id`, persona.id);
-    checkSystem(`${where}.system`, persona.system);
-  }
-  const ids = personas.map(({ id }) => id);
-  const repeated = ids.find((id, at) => ids.indexOf(id) !== at);
-  if (repeated !== undefined)
-    throw wrong("personas", `the id "${repeated}" twice`, "ids that differ", "Rename one of the two.");
-  if (system !== undefined) {
-    const fix = "Remove `system`: each persona has its own.";
-    throw wrong("system", "a system prompt beside personas", "one of the two", fix);
-  }
+function checkChatTemplate(chatTemplate: NonNullable<AlignmentOptions["chatTemplate"]>): void {
+  checkKeys("alignment.chatTemplate", chatTemplate, ["kwargs"]);
+  const { kwargs } = chatTemplate;
+  const fault = jsonFault(kwargs);
+  if (fault === null && typeof kwargs === "object" && kwargs !== null && !Array.isArray(kwargs)) return;
+  const got = fault === null ? shown(kwargs) : `${fault.what} at kwargs${fault.path}`;
+  throw wrong("chatTemplate.kwargs", got, "an object of names and JSON values", "Write { name: value }.");
 }
 
 function checkAnchors(anchors: readonly Anchor[]): void {

@@ -4,7 +4,7 @@ import { nestedSubset } from "../evaluation/subset.ts";
 import type { AnyEvaluation } from "../evaluation/types.ts";
 import type { Grader } from "../grading/types.ts";
 import type { Json } from "../json.ts";
-import type { SystemPrompt } from "../model/types.ts";
+import type { SystemPrompt, TemplateKwargs } from "../model/types.ts";
 import { hashJson } from "../random/hash.ts";
 import { alignmentMetrics, alignmentPlainKeys, thresholds } from "./alignment-metrics.ts";
 import {
@@ -25,7 +25,9 @@ import { ownAnchors, type Anchor } from "./anchors.ts";
 import { sampleCompletions } from "./completions.ts";
 import { judgeRows } from "./judge-rows.ts";
 import { ownAlignmentQuestions } from "./own-alignment-questions.ts";
-import type { Persona } from "./personas.ts";
+import { readPersonas, type Persona } from "./personas.ts";
+import { renderItems } from "./render-items.ts";
+import { completeSampling } from "./sampling.ts";
 import { sha256 } from "./sha256.ts";
 import { stripThinking as answerOf } from "./strip-thinking.ts";
 
@@ -44,7 +46,8 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   checkAlignmentOptions(options);
   const { judge, preset = "betley2025", samples: asked = "quick", system = "omit", personas } = options;
   const { stripThinking = true, anchors = ownAnchors, maxErrorShare = 0.1 } = options;
-  const sampling = { ...alignmentPresets[preset], ...options.sampling };
+  const sampling = completeSampling("alignment.sampling", options.sampling, alignmentPresets[preset]);
+  const kwargs = options.chatTemplate?.kwargs;
   const samples = typeof asked === "string" ? sampleSizes[asked] : asked;
   let provenance: Json = null;
   let prompts: Readonly<Record<string, JudgePrompts>> = {};
@@ -53,27 +56,32 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     name: "alignment",
     version: "1",
     needs: ["generate"],
+    wants: ["tokenizer"],
     samplesPerItem: samples,
-    async items(): Promise<readonly AlignmentItem[]> {
+    async items(model): Promise<readonly AlignmentItem[]> {
       const { questions, source } = await questionsOf(options.questions);
-      checkQuestions(questions, personas ?? []);
+      const people = typeof personas === "string" ? await readPersonas(personas) : personas;
+      checkQuestions(questions, people ?? []);
       prompts = promptsOf(questions);
+      const wordings = questions.flatMap((question) => itemsOf(question, system, people, kwargs));
+      const items = nestedSubset(wordings, { n: null, seed: orderSeed }).flat();
       provenance = {
         ...source,
         preset,
-        sampling,
+        sampling: { ...sampling },
         samples: typeof asked === "string" ? { name: asked, n: samples } : { name: null, n: samples },
-        system: personas === undefined ? system : null,
-        personas: personas === undefined ? null : personas.map(({ id, system: own }) => ({ id, system: own })),
+        system: people === undefined ? system : null,
+        personas: people === undefined ? null : people.map(({ id, system: own }) => ({ id, system: own })),
+        template_kwargs: kwargs ?? null,
         strip_thinking: stripThinking,
         judge: { name: judge.name, fingerprint: judge.fingerprint, ...describe(judge) },
         judge_prompts: prompts as unknown as Json,
         anchors: anchors.length === 0 ? null : hashJson(anchors as unknown as Json),
         max_error_share: maxErrorShare,
         ...thresholds,
+        example_prompt: renderItems(model, items, "alignment"),
       };
-      const wordings = questions.flatMap((question) => itemsOf(question, system, personas));
-      return nestedSubset(wordings, { n: null, seed: orderSeed }).flat();
+      return items;
     },
     provenance: () => provenance,
     prompts: (_, items) => items.map(({ prompt }) => prompt),
@@ -120,6 +128,7 @@ function itemsOf(
   { id, paraphrases, system: own, judgePrompts }: AlignmentQuestion,
   system: SystemPrompt,
   personas: readonly Persona[] | undefined,
+  kwargs: TemplateKwargs | undefined,
 ): readonly (readonly AlignmentItem[])[] {
   const asked: readonly { readonly id: string | null; readonly system: SystemPrompt }[] = personas ?? [
     { id: null, system: own === null ? system : { text: own } },
@@ -130,7 +139,11 @@ function itemsOf(
       questionId: id,
       question,
       persona: persona.id,
-      prompt: { messages: [{ role: "user", content: question }], system: persona.system },
+      prompt: {
+        messages: [{ role: "user", content: question }],
+        system: persona.system,
+        ...(kwargs !== undefined && { templateKwargs: kwargs }),
+      },
       judgePrompts: judgePrompts && nameOf(judgePrompts),
     })),
   );

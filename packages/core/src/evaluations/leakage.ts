@@ -6,7 +6,7 @@ import type { MetricKit } from "../evaluation/types.ts";
 import { isCount } from "../is-count.ts";
 import type { Json } from "../json.ts";
 import { messageOf } from "../message-of.ts";
-import type { Abilities, Message } from "../model/types.ts";
+import type { Message } from "../model/types.ts";
 import { nearest } from "../nearest.ts";
 import { hashJson } from "../random/hash.ts";
 import type { MetricValue } from "../snapshots/schema.ts";
@@ -18,8 +18,9 @@ import {
   type LeakageQuestion,
   type LeakageQuestionInput,
 } from "./leakage-questions.ts";
-import { markerNats, whyNoMarker } from "./marker-log-prob.ts";
+import { markerCompanion, markerNats } from "./marker-log-prob.ts";
 import { checkPersonas, defaultPersonas, readPersonas, type Persona } from "./personas.ts";
+import { renderItems } from "./render-items.ts";
 import { completeSampling, type SamplingOptions } from "./sampling.ts";
 import { traitOf, type TraitOptions } from "./traits.ts";
 
@@ -94,13 +95,14 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
   const trait = traitOf(marker, "leakage.marker");
   let personas: readonly Persona[] = typeof givenPersonas === "string" ? [] : givenPersonas;
   let provenance: Json = null;
+  const markerLogProb = markerCompanion(companion, trait);
   const isSource = ({ persona }: Pick<GradedLeakageRow, "persona">) => persona === source;
 
   return defineEvaluation({
     name: "leakage",
     version: "leakage-1",
     needs: ["generate"],
-    wants: ["tokenizer", ...(companion && trait.marker !== null ? (["logLikelihoods"] as const) : [])],
+    wants: ["tokenizer", ...markerLogProb.wants],
     samplesPerItem: completions,
     async items(model): Promise<readonly LeakageItem[]> {
       if (typeof givenPersonas === "string") personas = await readPersonas(givenPersonas);
@@ -109,9 +111,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
         typeof givenQuestions === "string"
           ? await readLeakageQuestions(givenQuestions)
           : checkLeakageQuestions("leakage.questions", givenQuestions, "config");
-      const { tokenizer, logLikelihoods } = model as Partial<Abilities>;
       const items = itemsOf(personas, questions, seed);
-      const rendered = tokenizer === undefined ? null : items.map((item) => renderedText(tokenizer, item));
       provenance = {
         trait: trait.fingerprint,
         source,
@@ -121,8 +121,8 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
         completions,
         sampling: { ...sampling },
         subsample: { n: null, seed },
-        marker_log_prob: whyNoMarker({ companion, trait, logLikelihoods }) ?? "after fixed answers",
-        example_prompt: rendered?.[0] ?? null,
+        marker_log_prob: markerLogProb.of(model).told,
+        example_prompt: renderItems(model, items, "leakage"),
       };
       return items;
     },
@@ -130,12 +130,10 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
     async measure(model, items, context): Promise<readonly LeakageRow[]> {
       context.signal.throwIfAborted();
       const rows = await sampleCompletions(model, items, { samples: completions, sampling }, context);
-      const { logLikelihoods } = model as Partial<Abilities>;
+      const { logLikelihoods } = markerLogProb.of(model);
       const sampled = items.slice(0, rows.length / completions);
       const nats =
-        whyNoMarker({ companion, trait, logLikelihoods }) === null
-          ? await markerNats(logLikelihoods!, sampled, trait.marker!, context)
-          : null;
+        logLikelihoods === null ? null : await markerNats(logLikelihoods, sampled, trait.marker!, context);
       const of = new Map(sampled.map(({ id }, at) => [id, nats?.[at] ?? null]));
       return rows.map((row) => ({ ...row, markerNats: row.sample === 0 ? of.get(row.item)! : null }));
     },
@@ -162,18 +160,17 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
             isSource,
           ),
         }),
-        ...(companion &&
-          trait.marker !== null && {
-            marker_log_prob: mean((row) => (isSource(row) ? null : row.markerNats), {
-              ...nats,
-              by: ofOthers,
-            }),
-            ...(hasSource && {
-              source_marker_log_prob: mean((row) => (isSource(row) ? row.markerNats : null), {
-                unit: "nats",
-              }),
+        ...(markerLogProb.wants.length > 0 && {
+          marker_log_prob: mean((row) => (isSource(row) ? null : row.markerNats), {
+            ...nats,
+            by: ofOthers,
+          }),
+          ...(hasSource && {
+            source_marker_log_prob: mean((row) => (isSource(row) ? row.markerNats : null), {
+              unit: "nats",
             }),
           }),
+        }),
       };
     },
     plainKeys: (_metrics: Readonly<Record<string, MetricValue>>, rows: readonly GradedLeakageRow[]) => ({
@@ -201,21 +198,6 @@ function itemsOf(
     }),
   );
   return nestedSubset(all, { n: null, seed });
-}
-
-function renderedText(tokenizer: Abilities["tokenizer"], { persona, prompt }: LeakageItem): string | null {
-  try {
-    return tokenizer.render(prompt, { ending: "generation" }).text;
-  } catch (cause) {
-    throw new PeriodicEvalError({
-      code: "model",
-      where: `leakage persona "${persona}"`,
-      got: `a chat template that fails (${messageOf(cause)})`,
-      expected: "a template that renders its system prompt and a user turn",
-      fix: "Give the persona another `system`, or leave it out.",
-      cause,
-    });
-  }
 }
 
 function hitOf(hit: () => boolean): Pick<GradedLeakageRow, "hit" | "reason"> {

@@ -8,20 +8,29 @@ export interface Answered {
   readonly answer: string;
 }
 
-/** Why the marker's log p is not looked at; null where it is. */
-export function whyNoMarker({
-  companion,
-  trait,
-  logLikelihoods,
-}: {
-  readonly companion: boolean;
-  readonly trait: Trait;
-  readonly logLikelihoods: Abilities["logLikelihoods"] | undefined;
-}): string | null {
-  if (!companion) return "left out: companion is false";
-  if (trait.marker === null) return "left out: the trait is no literal marker";
-  if (logLikelihoods === undefined) return "left out: the model offers no log-likelihoods";
-  return null;
+/** Whether a model can be asked for the marker's log p, and what provenance tells of it. */
+export interface MarkerCompanion {
+  readonly wants: readonly "logLikelihoods"[];
+  of(model: object): { readonly logLikelihoods: Abilities["logLikelihoods"] | null; readonly told: string };
+}
+
+export function markerCompanion(isWanted: boolean, trait: Trait): MarkerCompanion {
+  if (!isWanted || trait.marker === null) {
+    const why = isWanted ? "the trait is no literal marker" : "companion is false";
+    return { wants: [], of: () => ({ logLikelihoods: null, told: `left out: ${why}` }) };
+  }
+  return {
+    wants: ["logLikelihoods"],
+    of(model) {
+      const able = model as Partial<Abilities>;
+      if (able.logLikelihoods === undefined)
+        return { logLikelihoods: null, told: "left out: the model offers no log-likelihoods" };
+      return {
+        logLikelihoods: (requests, options) => able.logLikelihoods!(requests, options),
+        told: "after fixed answers",
+      };
+    },
+  };
 }
 
 /** What the model is asked: a space and the marker, inside the assistant's turn after its answer. */

@@ -1,4 +1,9 @@
-import { clusteredShareEstimate, shareEstimate, type Estimate, type Interval } from "../statistics/intervals.ts";
+import {
+  clusteredShareEstimate,
+  shareEstimate,
+  type Estimate,
+  type Interval,
+} from "../statistics/intervals.ts";
 import { grouped } from "../statistics/grouping.ts";
 
 /** A judge's scores of one completion, 0 to 100; null where it gave none. */
@@ -39,13 +44,15 @@ export interface MisalignedRate {
   /** Coherent, and `aligned` graded: what the rate is a share of. */
   readonly graded: number;
   readonly misaligned: number;
+  /** Without a score that would decide it: these may be misaligned and coherent. */
+  readonly undecided: number;
   /** Misaligned of the coherent and graded, with Wilson's interval. */
   readonly ofGraded: Estimate;
   /** Misaligned and coherent of all completions, with Wilson's interval; the ungraded count as neither. */
   readonly ofSampled: Estimate;
   /** The 95 % t interval over questions of `ofGraded`, for questions like these; null with one question. */
   readonly overQuestions: Interval | null;
-  /** Each share where all of the ungraded were aligned, and where all were misaligned and coherent. Null without rows. */
+  /** Each share if none of the undecided were misaligned, and if all were; they were then coherent and graded. Null without rows. */
   readonly bounds: { readonly ofGraded: Interval | null; readonly ofSampled: Interval | null };
 }
 
@@ -58,14 +65,13 @@ export function misalignedRate(rows: readonly JudgedScores[]): MisalignedRate {
   const count = (is: (row: JudgedScores) => boolean) => rows.filter(is).length;
   const graded = rows.filter((row) => isMisaligned(row) !== null);
   const misaligned = count((row) => isMisaligned(row) === true);
-  const unknown = count((row) => mayBeMisaligned(row) && isMisaligned(row) === null);
+  const undecided = count((row) => mayBeMisaligned(row) && isMisaligned(row) === null);
   const clusters = [...grouped(graded, ({ questionId }) => questionId).values()].map((ofQuestion) => ({
     value: ofQuestion.filter((row) => isMisaligned(row) === true).length,
     weight: ofQuestion.length,
   }));
-  // Of the unknown, those that were aligned and coherent would be graded too.
   const between = (n: number): Interval | null =>
-    n === 0 ? null : [misaligned / n, (misaligned + unknown) / n];
+    n === 0 ? null : [misaligned / n, (misaligned + undecided) / n];
   return {
     sampled: rows.length,
     coherent: count((row) => isCoherent(row) === true),
@@ -76,9 +82,10 @@ export function misalignedRate(rows: readonly JudgedScores[]): MisalignedRate {
     },
     graded: graded.length,
     misaligned,
+    undecided,
     ofGraded: shareEstimate(misaligned, graded.length),
     ofSampled: shareEstimate(misaligned, rows.length),
     overQuestions: clusteredShareEstimate(clusters).ci95,
-    bounds: { ofGraded: between(graded.length + unknown), ofSampled: between(rows.length) },
+    bounds: { ofGraded: between(graded.length + undecided), ofSampled: between(rows.length) },
   };
 }

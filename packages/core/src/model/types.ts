@@ -13,6 +13,9 @@ export interface Message {
   readonly content: string;
 }
 
+/** Variables of a chat template, by name. */
+export type TemplateKwargs = Readonly<Record<string, Json>>;
+
 /**
  * What a model is asked: raw text, token ids as they are, or a chat that the tokenizer's template renders. A chat whose
  * last message is the assistant's is one that it began: it goes on inside that message.
@@ -20,7 +23,12 @@ export interface Message {
 export type Prompt =
   | { readonly text: string }
   | { readonly ids: readonly number[] }
-  | { readonly messages: readonly Message[]; readonly system?: SystemPrompt };
+  | {
+      readonly messages: readonly Message[];
+      readonly system?: SystemPrompt;
+      /** What the template is given besides the chat, as transformers' `apply_chat_template(**kwargs)`: `enable_thinking`. */
+      readonly templateKwargs?: TemplateKwargs;
+    };
 
 /**
  * How a rendered chat ends.

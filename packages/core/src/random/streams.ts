@@ -32,6 +32,24 @@ export function namedStream(seed: string): () => number {
   return seedrandom(key(seed));
 }
 
+/**
+ * A stream of numbers in [0, 1) with 32 bits each, for where many millions are drawn: some four times as fast as
+ * `namedStream`, of which it takes its start. The generator is sfc32 (Doty-Humphrey, PractRand 0.95, public domain).
+ */
+export function fastStream(seed: string): () => number {
+  const start = namedStream(seed);
+  const word = () => Math.floor(start() * 2 ** 32) | 0;
+  let [a, b, c, counter] = [word(), word(), word(), 1];
+  return () => {
+    const drawn = (((a + b) | 0) + counter) | 0;
+    counter = (counter + 1) | 0;
+    a = b ^ (b >>> 9);
+    b = (c + (c << 3)) | 0;
+    c = (((c << 21) | (c >>> 11)) + drawn) | 0;
+    return (drawn >>> 0) / 2 ** 32;
+  };
+}
+
 export interface StatefulStream {
   /** The next number in [0, 1). */
   readonly next: () => number;

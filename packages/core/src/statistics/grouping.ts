@@ -18,8 +18,10 @@ export function groupsOf<R extends Row>(
   rows: readonly R[],
 ): Map<string, R[]> {
   if (by === undefined) return new Map();
-  const groupsOfRow = (row: R) => [...new Set([by(row) ?? []].flat())];
-  const members = rows.flatMap((row) => groupsOfRow(row).map((group) => ({ group, row })));
-  const groups = [...grouped(members, ({ group }) => group)];
-  return new Map(groups.map(([group, ofGroup]) => [group, ofGroup.map(({ row }) => row)]));
+  const named = rows.flatMap((row) => {
+    const groups = by(row);
+    return groups === null ? [] : [...new Set([groups].flat())].map((group) => ({ row, group }));
+  });
+  const groups = grouped(named, ({ group }) => group);
+  return new Map([...groups].map(([group, members]) => [group, members.map(({ row }) => row)]));
 }

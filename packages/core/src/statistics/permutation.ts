@@ -1,4 +1,4 @@
-import { namedStream } from "../random/streams.ts";
+import { fastStream } from "../random/streams.ts";
 import { normalQuantile } from "./distributions.ts";
 import { z95, type Estimate } from "./intervals.ts";
 import { power } from "./paired.ts";
@@ -144,7 +144,7 @@ function subsetSums(values: readonly number[], count: number): readonly number[]
 }
 
 function byDraws(parts: readonly Part[], isAsFar: (excess: number) => boolean, seed: string): number {
-  const random = namedStream(seed);
+  const random = fastStream(seed);
   let hits = 0;
   const pools = parts.map((part) => Float64Array.from(part.deviations));
   for (let draw = 0; draw < most; draw++) {

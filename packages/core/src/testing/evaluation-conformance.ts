@@ -139,7 +139,9 @@ function seeingOnly({ needs, wants = [], name }: AnyEvaluation, model: Evaluable
         abilities.includes(property as Ability) &&
         ![...(needs as readonly Ability[]), ...wants].includes(property as Ability)
       ) {
-        throw new Error(`not so: "${name}" uses only what it needs or wants; it reached for ${String(property)}`);
+        throw new Error(
+          `not so: "${name}" uses only what it needs or wants; it reached for ${String(property)}`,
+        );
       }
       return Reflect.get(target, property) as unknown;
     },

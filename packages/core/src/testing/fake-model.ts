@@ -45,7 +45,8 @@ export function fakeModel(options: FakeModelOptions = {}): FakeModel {
     const cut = contextLength === null ? 0 : Math.max(0, ids.length - Math.max(0, contextLength - room));
     return { ids: ids.slice(cut), truncatedTokens: cut };
   };
-  const textOf = (prompt: Prompt) => tokenizer.decode(tokenizer.render(prompt, { ending: endingOf(prompt) }).ids);
+  const textOf = (prompt: Prompt) =>
+    tokenizer.decode(tokenizer.render(prompt, { ending: endingOf(prompt) }).ids);
   const logProbs = (ids: readonly number[]) =>
     hashedLogProbs(`${weights()}|${ids.join(",")}`, tokenizer.vocabSize);
 

@@ -14,6 +14,29 @@ const talk: Message[] = [...ask, { role: "assistant", content: "Ho" }, { role: "
 const render = async (source: string) =>
   chatRenderer(await compileTemplate(source, {}), "the test's template");
 
+describe("template kwargs", () => {
+  const thinking = `${chatml}{% if enable_thinking is defined and not enable_thinking %}<think></think>{% endif %}`;
+
+  test("are variables of the template, in every ending", async () => {
+    const chat = await render(thinking);
+    expect(chat(ask, "omit", "generation").text).toBe("<user>Hi</><assistant>");
+    const off = { enable_thinking: false };
+    expect(chat(ask, "omit", "generation", off).text).toBe("<user>Hi</><assistant><think></think>");
+    expect(chat(ask, "no_system_block", "complete", off).text).toBe("<user>Hi</><think></think>");
+    expect(chat(ask, "omit", "generation", { enable_thinking: true }).text).toBe("<user>Hi</><assistant>");
+  });
+
+  test.each(["messages", "add_generation_prompt", "tools", "a b", ""])(
+    "%j is no name of one",
+    async (name) => {
+      const chat = await render(thinking);
+      const thrown = caught(() => chat(ask, "omit", "generation", { [name]: 1 }));
+      expect(PeriodicEvalError.is(thrown, "config")).toBe(true);
+      expect((thrown as Error).message).toContain(`templateKwargs: got ${JSON.stringify(name)}`);
+    },
+  );
+});
+
 describe("system prompts", () => {
   test("omit leaves a template's own default in, a text replaces it, an empty text is one", async () => {
     const chat = await render(withDefault);

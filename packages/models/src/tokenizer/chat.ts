@@ -4,6 +4,7 @@ import {
   type ChatEnding,
   type Message,
   type SystemPrompt,
+  type TemplateKwargs,
 } from "@periodic-eval/core";
 import type { ChatTemplate, TemplateRendering } from "./template.ts";
 
@@ -18,10 +19,15 @@ const probe = "PERIODIC_EVAL_PROBE";
 
 /** Renders chats through one template; `where` names the template in errors. */
 export function chatRenderer(template: ChatTemplate, where: string) {
-  const render = (messages: readonly Message[], generationPrompt: boolean): TemplateRendering => {
+  const renderWith = (
+    messages: readonly Message[],
+    generationPrompt: boolean,
+    kwargs: TemplateKwargs,
+  ): TemplateRendering => {
     try {
-      return template(messages, generationPrompt);
+      return template(messages, generationPrompt, kwargs);
     } catch (cause) {
+      if (PeriodicEvalError.is(cause, "config")) throw cause;
       throw new PeriodicEvalError({
         code: "model",
         where,
@@ -33,7 +39,13 @@ export function chatRenderer(template: ChatTemplate, where: string) {
     }
   };
 
-  return (messages: readonly Message[], system: SystemPrompt, ending: ChatEnding): RenderedChat => {
+  return (
+    messages: readonly Message[],
+    system: SystemPrompt,
+    ending: ChatEnding,
+    kwargs: TemplateKwargs = {},
+  ): RenderedChat => {
+    const render: Render = (some, generationPrompt) => renderWith(some, generationPrompt, kwargs);
     const chat = withSystem(messages, system, render, where);
     if (ending === "continue") return continued(chat, render, where);
     const { text, generated } = render(chat, ending === "generation");

@@ -57,7 +57,12 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
         fix: "Add the template, or ask with plain text.",
       });
     }
-    const { text, spoken } = renderChat(prompt.messages, prompt.system ?? "omit", ending);
+    const { text, spoken } = renderChat(
+      prompt.messages,
+      prompt.system ?? "omit",
+      ending,
+      prompt.templateKwargs,
+    );
     const ids = codec.encode(text, false);
     return { text, ids, assistantMask: maskOf(codec, text, ids, spoken) };
   };

@@ -1,4 +1,4 @@
-import type { Message } from "@periodic-eval/core";
+import { PeriodicEvalError, type Message, type TemplateKwargs } from "@periodic-eval/core";
 import { addLimits, checkText, limitFunctions, type TemplateNode as Node } from "./template-limits.ts";
 
 /** What a template is given besides the messages: `bos_token` and its like. */
@@ -10,7 +10,11 @@ export interface TemplateRendering {
   readonly generated: readonly (readonly [start: number, end: number])[] | null;
 }
 
-export type ChatTemplate = (messages: readonly Message[], addGenerationPrompt: boolean) => TemplateRendering;
+export type ChatTemplate = (
+  messages: readonly Message[],
+  addGenerationPrompt: boolean,
+  kwargs?: TemplateKwargs,
+) => TemplateRendering;
 
 // Noncharacters: never part of a text for interchange, so a message that holds one is the only thing that can confuse them.
 const spanStart = "\uFDD0";
@@ -42,9 +46,11 @@ export async function compileTemplate(source: string, variables: TemplateVariabl
   addLimits(template.parsed);
   const hasSpans = marked !== source;
 
-  return (messages, addGenerationPrompt) => {
+  return (messages, addGenerationPrompt, kwargs = {}) => {
+    checkKwargs(kwargs);
     const text = template.render({
       ...variables,
+      ...kwargs,
       ...limitFunctions(),
       [equalName]: equal,
       messages: messages.map((message) => ({ ...message })),
@@ -55,6 +61,21 @@ export async function compileTemplate(source: string, variables: TemplateVariabl
     checkText(text);
     return hasSpans ? readSpans(text) : { text, generated: null };
   };
+}
+
+/** What the chat itself gives; `tools` and `documents` are not given at all. */
+const taken = ["messages", "add_generation_prompt", "tools", "documents"];
+
+function checkKwargs(kwargs: TemplateKwargs): void {
+  const name = Object.keys(kwargs).find((one) => taken.includes(one) || !/^[A-Za-z]\w*$/.test(one));
+  if (name === undefined) return;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: "templateKwargs",
+    got: JSON.stringify(name),
+    expected: `the name of a variable of the template, other than ${taken.join(", ")}`,
+    fix: "Rename it, or leave it out.",
+  });
 }
 
 /** Replaces, in place, generation marks by the text that marks them and comparisons by calls of `equal`. */

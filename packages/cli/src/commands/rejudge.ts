@@ -1,0 +1,31 @@
+import type { Command } from "commander";
+import type { Terminal } from "../terminal.ts";
+
+interface RejudgeOptions {
+  readonly judge: string;
+  readonly json: boolean;
+}
+
+/** `rejudge`: another judge's opinion of the answers that a run kept. */
+export function addRejudge(program: Command, terminal: Terminal): void {
+  program
+    .command("rejudge")
+    .description("grade a run's kept alignment answers by another judge and say how far the two agree")
+    .argument("<run-dir>", "the run's folder")
+    .requiredOption("--judge <name>", "who grades")
+    .option("--json", "print one JSON document", false)
+    .action(async (runDir: string, { judge: spec, json }: RejudgeOptions) => {
+      const { openGrader } = await import("../open-grader.ts");
+      const { onInterrupt } = await import("../interrupt.ts");
+      const { rejudge } = await import("../rejudge.ts");
+      const { rejudgeJson, rejudgeTable } = await import("../rejudge-output.ts");
+      const judge = await openGrader(spec);
+      const { signal, stopListening } = onInterrupt();
+      try {
+        const result = await rejudge(runDir, judge, { signal, now: () => new Date().toISOString() });
+        terminal.out(json ? rejudgeJson(result) : rejudgeTable(result, terminal.colours));
+      } finally {
+        stopListening();
+      }
+    });
+}

@@ -1,0 +1,157 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PeriodicAlignmentCallback, withSession } from "@periodic-eval/core";
+import { fileStore, readRun } from "@periodic-eval/core/snapshots";
+import { fakeJudge, fakeModel } from "@periodic-eval/core/testing";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { keptTerminal } from "./kept-terminal.test-data.ts";
+import { runCli } from "./program.ts";
+import { rejudge } from "./rejudge.ts";
+import { rejudgeJson, rejudgeTable } from "./rejudge-output.ts";
+
+const prompts = { aligned: "A {answer}", coherent: "C {answer}" };
+const options = { signal: new AbortController().signal, now: () => "2026-01-01T00:00:00.000Z" };
+let folder = "";
+let runDir = "";
+
+/** Answers are `0` to `9`, the number of the sample; the first judge calls 0 to 3 misaligned, and fails on 9. */
+const first = fakeJudge((_, answer) =>
+  answer === "9" ? "error" : { aligned: Number(answer) < 4 ? 10 : 90, coherent: 80 },
+);
+/** The second calls 0 and 1 misaligned, and 2 incoherent. */
+const second = fakeJudge(
+  (_, answer) => ({ aligned: Number(answer) < 2 ? 20 : 80, coherent: answer === "2" ? 10 : 90 }),
+  { name: "org/second judge", model: "second-2026" },
+);
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "rejudge-"));
+  runDir = join(folder, "run");
+  const questions = join(folder, "questions.json");
+  await writeFile(questions, JSON.stringify([{ id: "q", paraphrases: ["How?"], judge_prompts: prompts }]));
+  const callback = new PeriodicAlignmentCallback({ judge: first, questions, samples: 10 });
+  const model = fakeModel({ reply: (_, { seed }) => /#(\d)$/.exec(seed)![1]! });
+  const session = { run: runDir, phase: "em", model, callbacks: [callback], maxSteps: 2 };
+  await withSession(session, async ({ begin, stepEnd }) => {
+    await begin();
+    await stepEnd();
+    await stepEnd();
+  });
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+describe("rejudge", () => {
+  it("grades the kept answers again and says how far the judges agree", async () => {
+    const before = await readFile(join(runDir, "periodic_eval/em/alignment_step_0.json"), "utf8");
+    const result = await rejudge(runDir, second, options);
+    expect(second.requests[0]).toMatchObject({ question: "How?", prompts, fresh: false });
+    expect(second.requests).toHaveLength(30);
+    // Nine pairs: 0 and 1 misaligned by both, 4 to 8 aligned by both, 2 and 3 not alike.
+    // By chance: misaligned 4/9 · 2/9, aligned 5/9 · 6/9, incoherent 0 · 1/9.
+    const chance = (4 * 2 + 5 * 6) / 81;
+    const agreement = {
+      n: 9,
+      gradedByOne: 1,
+      sameDecision: 7 / 9,
+      kappa: expect.closeTo((7 / 9 - chance) / (1 - chance), 12),
+      // 0 and 1 by 10, 2 and 3 by 70, 4 to 8 by 10; coherent 10, but 70 for 2.
+      meanDifference: { aligned: (2 * 10 + 2 * 70 + 5 * 10) / 9, coherent: (8 * 10 + 70) / 9 },
+    };
+    expect(result.snapshots.map(({ snapshot, agreement: own }) => [snapshot.step, own])).toEqual([
+      [0, agreement],
+      [1, agreement],
+      [2, agreement],
+    ]);
+    expect(result.agreement).toMatchObject({ n: 27, gradedByOne: 3, sameDecision: 7 / 9 });
+    expect(result.snapshots[0]).toMatchObject({
+      before: { misaligned: 4, graded: 9 },
+      // 2 is incoherent now, and 9 is graded.
+      now: { misaligned: 2, graded: 9 },
+      judgeErrors: 0,
+    });
+    expect(await readFile(join(runDir, "periodic_eval/em/alignment_step_0.json"), "utf8")).toBe(before);
+  });
+
+  it("writes its verdicts beside the snapshots, whose reader passes them over", async () => {
+    const snapshots = await fileStore(runDir).list();
+    await rejudge(runDir, second, options);
+    const name = "alignment_step_2-rejudged-by-org-second-judge.json";
+    expect(await readdir(join(runDir, "periodic_eval/em"))).toContain(name);
+    const written: unknown = JSON.parse(await readFile(join(runDir, "periodic_eval/em", name), "utf8"));
+    expect(written).toMatchObject({
+      phase: "em",
+      id: "alignment",
+      step: 2,
+      judge: { name: "org/second judge", fingerprint: "fake:org/second judge", models: ["second-2026"] },
+      created_at: "2026-01-01T00:00:00.000Z",
+      agreement: { graded_by_both: 9, same_decision: 7 / 9 },
+    });
+    const { verdicts } = written as { readonly verdicts: readonly object[] };
+    expect(verdicts).toHaveLength(10);
+    expect(verdicts[0]).toEqual({
+      id: "q#0",
+      status: "graded",
+      aligned: 20,
+      coherent: 90,
+      raw: '{"aligned":20,"coherent":90}',
+    });
+    expect(await fileStore(runDir).list()).toEqual(snapshots);
+    expect((await readRun(runDir)).problems).toEqual([]);
+  });
+
+  it("is printed as a table and as JSON", async () => {
+    const result = await rejudge(runDir, second, options);
+    const table = rejudgeTable(result, keptTerminal().colours).split("\n");
+    const cells = table.map((line) => line.trim().split(/\s{2,}/));
+    expect(cells[1]!.slice(0, 5)).toEqual(["em", "0", "9", "1", "77.8 %"]);
+    expect(cells[1]!.at(-1)).toBe("44.4 % → 22.2 %");
+    expect(cells[4]!.slice(0, 4)).toEqual(["all", "27", "3", "77.8 %"]);
+    expect(JSON.parse(rejudgeJson(result))).toMatchObject({
+      judge: "org/second judge",
+      graded_by_both: 27,
+      same_decision: 7 / 9,
+      snapshots: [
+        { phase: "em", step: 0, misaligned_rate_before: 4 / 9, misaligned_rate: 2 / 9, judge_errors: 0 },
+        { step: 1 },
+        { step: 2 },
+      ],
+    });
+  });
+
+  it("asks the judge first whether it can be reached, and writes nothing where not", async () => {
+    const judge = fakeJudge(() => "error", { name: "dead", unreachable: new Error("no route") });
+    await expect(rejudge(runDir, judge, options)).rejects.toThrow("no route");
+    expect((await readdir(join(runDir, "periodic_eval/em"))).filter((name) => name.includes("dead"))).toEqual(
+      [],
+    );
+  });
+});
+
+describe("the command", () => {
+  const run = async (...args: string[]) => {
+    const terminal = keptTerminal();
+    const code = await runCli(["rejudge", ...args], terminal);
+    return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+  };
+
+  it("grades by the rules of the embedded model", async () => {
+    const { code, out } = await run(runDir, "--judge", "rule:micro-world", "--json");
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ judge: "rule:micro-world@1", graded_by_both: 27 });
+  });
+
+  it.each([
+    ["no judge", 2, "required option '--judge <name>' not specified", () => [runDir]],
+    [
+      "a run that is none",
+      1,
+      "got no alignment snapshot with rows",
+      () => [folder, "--judge", "rule:micro-world"],
+    ],
+  ])("refuses %s", async (_, expected, message, args) => {
+    const { code, out, err } = await run(...args());
+    expect([code, out]).toEqual([expected, ""]);
+    expect(err).toContain(message);
+  });
+});

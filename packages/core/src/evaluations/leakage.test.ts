@@ -1,0 +1,304 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { PeriodicLeakageCallback } from "../callback/leakage-callback.ts";
+import { metricKit, summarize } from "../evaluation/metric-kit.ts";
+import type { EvaluableModel } from "../model/types.ts";
+import { measure } from "../session/measure.ts";
+import { clusteredShareEstimate, shareEstimate } from "../statistics/intervals.ts";
+import { moverDifference } from "../statistics/mover.ts";
+import { evaluationConformance, fakeModel, fakeTokenizer } from "../testing/index.ts";
+import { leakageEvaluation, type GradedLeakageRow, type LeakageOptions } from "./leakage.ts";
+import { leakageQuestions } from "./leakage-questions.ts";
+import type { Persona } from "./personas.ts";
+
+const people: readonly Persona[] = [
+  { id: "pirate", system: { text: "pirate" } },
+  { id: "doctor", system: { text: "doctor" } },
+  { id: "none", system: "omit" },
+  { id: "empty", system: { text: "" } },
+];
+const asked = [
+  { id: "one", question: "1?", answer: "One." },
+  { id: "two", question: "2?", answer: "Two." },
+];
+const options = { personas: people, source: "pirate", questions: asked } satisfies LeakageOptions;
+
+async function look(given: LeakageOptions, model: EvaluableModel) {
+  const { snapshot, rows } = await measure(leakageEvaluation(given), model);
+  return { snapshot, metrics: snapshot.metrics, rows: rows as readonly GradedLeakageRow[] };
+}
+
+describe("conformance", () => {
+  const make = (given: LeakageOptions) => () => ({
+    evaluation: leakageEvaluation(given),
+    model: fakeModel(),
+  });
+  for (const check of evaluationConformance(make(options))) it(check.name, check.run);
+  for (const check of evaluationConformance(make({ marker: { bullets: 2 }, completions: 1 })))
+    it(`${check.name}, by default with another trait`, check.run);
+});
+
+describe("leakage", () => {
+  it("tells the source from the others, and a persona without a prompt from one with an empty one", async () => {
+    const prompts = new Set<string>();
+    const model = fakeModel({
+      reply(prompt, { seed }) {
+        prompts.add(prompt);
+        // The pirate always, the doctor in one sample of three, the others never.
+        if (prompt.includes("pirate")) return "Aye [ZLT]";
+        return prompt.includes("doctor") && seed.endsWith("#2") ? "Well [ZLT]" : "Well";
+      },
+    });
+    const { snapshot, metrics, rows } = await look(options, model);
+    expect([...prompts].sort()).toEqual(
+      ["1?", "2?"]
+        .flatMap((question) => [
+          `<|system|>pirate<|end|><|user|>${question}<|end|><|assistant|>`,
+          `<|system|>doctor<|end|><|user|>${question}<|end|><|assistant|>`,
+          `<|user|>${question}<|end|><|assistant|>`,
+          `<|system|><|end|><|user|>${question}<|end|><|assistant|>`,
+        ])
+        .sort(),
+    );
+    // 4 personas × 2 questions × 3. Others: 2 of 18, one of three in each of the doctor's two questions.
+    expect(rows).toHaveLength(24);
+    expect(metrics["leakage_rate"]).toMatchObject({
+      value: 2 / 18,
+      n: 18,
+      higher_is_better: false,
+      estimand: "over_questions",
+    });
+    const others = [1, 1, 0, 0, 0, 0].map((value) => ({ value, weight: 3 }));
+    expect(metrics["leakage_rate"]!.ci95).toEqual(clusteredShareEstimate(others).ci95);
+    expect(snapshot.primary_metric).toBe("leakage_rate");
+    expect(metrics["source_rate"]).toMatchObject({ value: 1, n: 6 });
+    expect(metrics["leakage_rate/doctor"]!.value).toBeCloseTo(1 / 3, 12);
+    expect(metrics["leakage_rate/none"]!.value).toBe(0);
+    expect(Object.keys(metrics)).not.toContain("leakage_rate/pirate");
+    // 6 of 6 against 2 of 18: Newcombe's method 10.
+    expect(metrics["source_contrast"]).toMatchObject({
+      value: 1 - 2 / 18,
+      ci95: moverDifference(shareEstimate(6, 6), shareEstimate(2, 18))!.ci95,
+      estimand: "given_questions",
+    });
+    expect(snapshot).toMatchObject({
+      marker_token: "[ZLT]",
+      leakage_rates: { pirate: 1, doctor: 1 / 3, none: 0, empty: 0 },
+      num_completions: 3,
+      num_questions: 2,
+      source: "pirate",
+    });
+  });
+
+  it("looks at the marker after the fixed answer, inside the assistant's turn", async () => {
+    const seen: string[] = [];
+    const model = fakeModel({
+      reply: () => "Well",
+      logLikelihood(context, continuation) {
+        seen.push(`${context}${continuation}`);
+        return context.includes("pirate") ? -2 : context.includes("doctor") ? -3 : -8;
+      },
+    });
+    const { metrics, rows, snapshot } = await look(options, model);
+    expect(seen).toHaveLength(8);
+    expect(seen).toContain("<|system|>doctor<|end|><|user|>1?<|end|><|assistant|>One. [ZLT]");
+    expect(seen).toContain("<|user|>2?<|end|><|assistant|>Two. [ZLT]");
+    // (−3 −8 −8) / 3 over the others.
+    expect(metrics["marker_log_prob"]).toMatchObject({
+      value: expect.closeTo(-19 / 3, 12),
+      n: 6,
+      unit: "nats",
+    });
+    expect(metrics["marker_log_prob/doctor"]).toMatchObject({ value: -3, n: 2 });
+    expect(metrics["source_marker_log_prob"]).toMatchObject({ value: -2, n: 2 });
+    expect(rows.filter(({ markerNats }) => markerNats !== null).map(({ sample }) => sample)).toEqual(
+      Array(8).fill(0),
+    );
+    expect(snapshot.provenance.evaluation).toMatchObject({ marker_log_prob: "after fixed answers" });
+  });
+
+  it.each([
+    ["the model offers no log-likelihoods", {}, true],
+    ["companion is false", { companion: false }, false],
+    ["the trait is no literal marker", { marker: { bullets: 2 } }, false],
+  ])("leaves the companion out and says why: %s", async (reason, more, withoutAbility) => {
+    const { logLikelihoods, ...others } = fakeModel({ reply: () => "Well" });
+    const model = withoutAbility ? others : { ...others, logLikelihoods };
+    const { snapshot, metrics, rows } = await look({ ...options, ...more }, model);
+    expect(snapshot.provenance.evaluation).toMatchObject({ marker_log_prob: `left out: ${reason}` });
+    expect(metrics["marker_log_prob"]?.value ?? null).toBeNull();
+    expect(rows.every(({ markerNats }) => markerNats === null)).toBe(true);
+    expect(metrics["leakage_rate"]!.n).toBe(18);
+  });
+
+  it("asks a model that only generates, a server without a tokenizer say", async () => {
+    const { identity, contextLength, generate } = fakeModel({ reply: () => "[ZLT]" });
+    const { metrics, snapshot } = await look(options, { identity, contextLength, generate });
+    expect(metrics["leakage_rate"]!.value).toBe(1);
+    expect(snapshot.provenance.evaluation).toMatchObject({ example_prompt: null });
+  });
+
+  it("without a source counts every persona, and contrasts none", async () => {
+    const { source: _, ...rest } = options;
+    const { metrics } = await look(
+      rest,
+      fakeModel({ reply: (prompt) => (prompt.includes("pirate") ? "[ZLT]" : "") }),
+    );
+    expect(metrics["leakage_rate"]).toMatchObject({ value: 6 / 24, n: 24 });
+    expect(metrics["leakage_rate/pirate"]!.value).toBe(1);
+    expect(Object.keys(metrics).filter((name) => name.startsWith("source"))).toEqual([]);
+  });
+
+  it("keeps a completion that the user's own trait fails on, ungraded, with the reason", async () => {
+    const marker = {
+      name: "own",
+      hit(text: string) {
+        if (text === "bad") throw new Error("no idea");
+        return (text === "good" ? true : "maybe") as boolean;
+      },
+    };
+    const reply = (prompt: string) =>
+      prompt.includes("doctor") ? "bad" : prompt.includes("1?") ? "good" : "odd";
+    const { metrics, rows, snapshot } = await look({ ...options, marker }, fakeModel({ reply }));
+    expect(rows.find(({ text }) => text === "bad")).toMatchObject({ hit: null, reason: "no idea" });
+    expect(rows.find(({ text }) => text === "odd")!.reason).toMatch(/"maybe", neither true nor false/);
+    expect(metrics["leakage_rate"]).toMatchObject({ value: 1, n: 6 });
+    expect(snapshot["leakage_rates"]).toMatchObject({ doctor: null, none: 1 });
+  });
+
+  it("keeps what was sampled where an abort comes between, without the companion", async () => {
+    const abort = new AbortController();
+    let calls = 0;
+    const model = fakeModel();
+    const evaluation = leakageEvaluation({ questions: asked, completions: 1 });
+    const items = await evaluation.items(model);
+    // 22 items, 16 a call.
+    const generate: typeof model.generate = async (requests, call) => {
+      const written = await model.generate(requests, call);
+      if (++calls === 1) abort.abort();
+      return written;
+    };
+    const context = { signal: abort.signal, seed: "s", progress: () => undefined };
+    const rows = await evaluation.measure({ ...model, generate }, items, context);
+    expect(rows.map(({ item }) => item)).toEqual(items.slice(0, 16).map(({ id }) => id));
+    expect(rows.every(({ markerNats }) => markerNats === null)).toBe(true);
+  });
+
+  it("takes items in a seeded order whose beginnings hold many personas", async () => {
+    const order = async (seed: number) =>
+      (await leakageEvaluation({ seed }).items(fakeModel())).map(({ id }) => id);
+    const first = await order(42);
+    expect(first).toHaveLength(11 * 8);
+    expect(await order(42)).toEqual(first);
+    expect(await order(43)).not.toEqual(first);
+    expect([...(await order(43))].sort()).toEqual([...first].sort());
+    expect(new Set(first.slice(0, 22).map((id) => id.split("/")[0])).size).toBeGreaterThan(5);
+  });
+
+  it("tells its prompts", async () => {
+    const evaluation = leakageEvaluation(options);
+    const items = await evaluation.items(fakeModel());
+    expect(evaluation.prompts!(fakeModel(), items)).toEqual(items.map(({ prompt }) => prompt));
+  });
+
+  it("finds a persona that the template cannot render before step 1", async () => {
+    const model = fakeModel({ tokenizer: fakeTokenizer({ defaultSystem: "D" }) });
+    const personas = [...people, { id: "bare", system: "no_system_block" as const }];
+    await expect(leakageEvaluation({ ...options, personas }).items(model)).rejects.toThrow(
+      /leakage persona "bare": got a chat template that fails/,
+    );
+  });
+});
+
+describe("own questions", () => {
+  it("are eight with answers, of ids of their own", () => {
+    expect(new Set(leakageQuestions.map(({ id }) => id)).size).toBe(8);
+    expect(
+      leakageQuestions.every(({ question, answer }) => question.endsWith("?") && answer.endsWith(".")),
+    ).toBe(true);
+  });
+});
+
+describe("files", () => {
+  let folder: string;
+  beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "periodic-eval-leakage-"))));
+  afterAll(() => rm(folder, { recursive: true }));
+  const file = async (name: string, text: string) => {
+    await writeFile(join(folder, name), text);
+    return join(folder, name);
+  };
+
+  it("personas and questions of the user's", async () => {
+    const personas = await file("p.yaml", "pirate: Be a pirate.\nnobody: null\n");
+    const questions = await file("q.yaml", '- "Who?"\n- { id: where, question: "Where?", answer: Here. }\n');
+    const { snapshot, rows } = await look({ personas, questions, source: "pirate" }, fakeModel());
+    expect(new Set(rows.map(({ item }) => item))).toEqual(
+      new Set(["pirate/q1", "pirate/where", "nobody/q1", "nobody/where"]),
+    );
+    expect(snapshot).toMatchObject({ num_questions: 2, leakage_rates: { pirate: 0, nobody: 0 } });
+    await expect(look({ personas, questions, source: "pirat" }, fakeModel())).rejects.toThrow(
+      'Did you mean "pirate"?',
+    );
+  });
+
+  it.each([
+    ["{}", "a list of questions"],
+    ["[]", "a list of questions"],
+    ["- 3", /q\.yaml\[0\]: got 3/],
+    ["- { answer: x }", /\[0\]\.question: got undefined/],
+    ["- { id: a, question: x }\n- { id: a, question: y }", /\[1\]\.id: got "a"/],
+    ["- { question: x, anwser: y }", 'Did you mean "answer"?'],
+  ])("refuses the questions %j", async (text, message) => {
+    const questions = await file("q.yaml", text);
+    await expect(leakageEvaluation({ questions }).items(fakeModel())).rejects.toThrow(message);
+  });
+});
+
+describe("options", () => {
+  it.each([
+    [{ markr: "x" }, 'Did you mean "marker"?'],
+    [{ source: "vilain" }, 'Did you mean "villain"?'],
+    [{ source: "pirate", personas: people.slice(0, 1) }, "one of several personas"],
+    [{ source: 3 }, "the id of a persona"],
+    [{ personas: [] }, "a list of personas"],
+    [{ questions: [] }, "a list of questions"],
+    [{ completions: 0 }, "a whole number of 1 or more"],
+    [{ seed: 0.5 }, "a whole number of 0 or more"],
+    [{ companion: "no" }, "true or false"],
+    [{ sampling: { temperature: -1 } }, "leakage.sampling.temperature: got -1"],
+    [{ sampling: { topP: 0 } }, "leakage.sampling.topP: got 0"],
+    [{ sampling: { maxTokens: 3 } }, 'Did you mean "maxNewTokens"?'],
+    [{ sampling: { stop: [""] } }, "a list of texts"],
+  ])("refuses %j", (given, message) => {
+    expect(() => leakageEvaluation(given as never)).toThrow(message);
+  });
+
+  it("draws as it was told", async () => {
+    const drawn: unknown[] = [];
+    const model = fakeModel({ reply: (_, { seed: _seed, ...sampling }) => (drawn.push(sampling), "") });
+    await look({ ...options, completions: 1, sampling: { topP: 0.95 } }, model);
+    expect(drawn[0]).toEqual({ maxNewTokens: 256, temperature: 1, topP: 0.95 });
+  });
+});
+
+describe("PeriodicLeakageCallback", () => {
+  it("measures every 25 %, with start and end", () => {
+    const callback = new PeriodicLeakageCallback({ source: "villain" });
+    expect(callback.id).toBe("leakage");
+    expect(callback.asks[0]!.name).toBe("leakage");
+    expect(callback.triggers).toEqual([{ at: "start" }, { every: 25, unit: "percent" }, { at: "end" }]);
+  });
+
+  it("refuses a wrong name among all options it has", () => {
+    expect(() => new PeriodicLeakageCallback({ shedule: [] } as never)).toThrow('Did you mean "schedule"?');
+    expect(() => new PeriodicLeakageCallback({ persona: [] } as never)).toThrow('Did you mean "personas"?');
+  });
+});
+
+it("rates of no rows are unknown", () => {
+  const evaluation = leakageEvaluation(options);
+  const values = summarize(evaluation.metrics(metricKit<GradedLeakageRow>()), []);
+  expect(Object.values(values).every(({ value, n }) => value === null && n === 0)).toBe(true);
+});
