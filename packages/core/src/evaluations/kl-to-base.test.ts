@@ -88,7 +88,13 @@ describe("KL to the base", () => {
       ),
     );
     expect(snapshot).toMatchObject({ of: "capability", num_prompts: 3, truncated: 0 });
-    expect(snapshot.provenance.evaluation).toMatchObject({ of: "capability", of_version: "cloze-1" });
+    expect(snapshot.provenance.evaluation).toMatchObject({
+      of: "capability",
+      of_version: "cloze-1",
+      of_provenance: { method: "cloze", file_questions: 3 },
+      subsample: { n: null, of: { n: 200, seed: 42 } },
+      example_prompt: expect.stringMatching(/^Question: .*\nAnswer:$/),
+    });
   });
 
   it("is 0 where the adapter changes nothing, and above where it does", async () => {

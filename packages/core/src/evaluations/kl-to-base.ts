@@ -65,21 +65,17 @@ export function klToBase(options: KLToBaseOptions) {
     });
   }
   let provenance: Json = null;
+  const needs = [...new Set<Ability>(["tokenizer", "nextToken", ...(of.needs as readonly Ability[])])];
   return defineEvaluation({
     name: "kl_to_base",
     version: "kl-to-base-1",
-    needs: [...new Set<Ability>(["tokenizer", "nextToken", ...(of.needs as readonly Ability[])])] as const,
-    ...(of.wants !== undefined && { wants: of.wants }),
+    needs,
+    ...(of.wants !== undefined && { wants: of.wants.filter((want) => !needs.includes(want)) }),
     async items(model): Promise<readonly PromptItem[]> {
       baseOf(model);
       const items = ((await of.items(model)) as readonly Row[]).slice(0, limit);
       const asked = prompts.call(of, model, items);
-      provenance = {
-        of: of.name,
-        of_version: of.version,
-        of_provenance: of.provenance?.() ?? null,
-        subsample: { n: limit ?? null },
-      };
+      provenance = { of: of.name, of_version: of.version, ...provenanceOf(of, limit ?? null) };
       return items.map(({ id }, at) => ({ id, prompt: asked[at]! }));
     },
     provenance: () => provenance,
@@ -108,6 +104,15 @@ export function klToBase(options: KLToBaseOptions) {
       truncated: rows.filter(({ truncatedTokens }) => truncatedTokens > 0).length,
     }),
   });
+}
+
+/** What chooses or shows items stands at the top, where it does not keep two looks from being compared. */
+function provenanceOf(of: AnyEvaluation, limit: number | null): { readonly [key: string]: Json } {
+  const how = of.provenance?.() ?? null;
+  if (typeof how !== "object" || how === null || Array.isArray(how))
+    return { of_provenance: how, subsample: { n: limit } };
+  const { subsample = null, example_prompt = null, ...rest } = how as { readonly [key: string]: Json };
+  return { of_provenance: rest, subsample: { n: limit, of: subsample }, example_prompt };
 }
 
 function rowOf(id: string, now: NextToken, before: NextToken): KLRow {

@@ -297,6 +297,18 @@ describe("PeriodicLeakageCallback", () => {
   });
 });
 
+it("rates of rows that another process measured need no items", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "periodic-eval-leakage-"));
+  await writeFile(join(folder, "p.yaml"), "pirate: x\nnobody: null\n");
+  const make = () => leakageEvaluation({ ...options, personas: join(folder, "p.yaml") });
+  const { rows } = await measure(make(), fakeModel());
+  expect(make().plainKeys!({}, rows as readonly GradedLeakageRow[])["leakage_rates"]).toEqual({
+    pirate: 0,
+    nobody: 0,
+  });
+  await rm(folder, { recursive: true });
+});
+
 it("rates of no rows are unknown", () => {
   const evaluation = leakageEvaluation(options);
   const values = summarize(evaluation.metrics(metricKit<GradedLeakageRow>()), []);

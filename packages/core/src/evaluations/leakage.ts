@@ -177,7 +177,12 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
       marker_token: trait.marker,
       trait: trait.name,
       source,
-      leakage_rates: Object.fromEntries(personas.map(({ id }) => [id, hitShare(rows, id)])),
+      leakage_rates: Object.fromEntries(
+        [...new Set([...personas.map(({ id }) => id), ...rows.map(({ persona }) => persona!)])].map((id) => [
+          id,
+          hitShare(rows, id),
+        ]),
+      ),
       num_completions: completions,
       num_questions: new Set(rows.map(({ question }) => question)).size,
       truncated: rows.filter(({ finish }) => finish === "length").length,

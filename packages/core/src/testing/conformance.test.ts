@@ -179,6 +179,18 @@ describe("evaluation", () => {
       { items: (model) => ((model as EvaluableModel).tokenizer, items) },
       "gives items of distinct ids, the same each time",
     ],
+    ["wants what it needs", { wants: ["generate"] }, "has a name, a version and needs that exist"],
+    ["wants what is none", { wants: ["speech" as never] }, "has a name, a version and needs that exist"],
+    [
+      "tells one prompt for all its items",
+      { prompts: () => [{ text: "?" }] },
+      "tells a prompt of each item, the same each time",
+    ],
+    [
+      "tells prompts by their place",
+      { prompts: (_, some) => (some as Row[]).map((__, at) => ({ text: `${at}` })) },
+      "tells a prompt of each item, the same each time",
+    ],
     [
       "repeats an id",
       { items: () => [...items, items[0]!] },

@@ -3,6 +3,7 @@ import type { AnyEvaluation, MeasureContext, Row } from "../evaluation/types.ts"
 import type { Awaitable } from "../json.ts";
 import type { Ability, EvaluableModel } from "../model/types.ts";
 import { expectEqual, expectJson, expectRejects, expectThat, type Check } from "./check.ts";
+import { fakeTokenizer } from "./fake-tokenizer.ts";
 import { withoutMathRandom } from "./math-random.ts";
 
 const abilities: readonly Ability[] = ["tokenizer", "logLikelihoods", "nextToken", "generate"];
@@ -28,11 +29,15 @@ export function evaluationConformance(
     },
   });
   return [
-    check("has a name, a version and needs that exist", async ({ name, version, needs }) => {
+    check("has a name, a version and needs that exist", async ({ name, version, needs, wants = [] }) => {
       expectThat(name !== "" && version !== "", "name and version are not empty");
       expectThat(
         needs.length > 0 && needs.every((need) => abilities.includes(need)),
         `needs are among ${abilities.join(", ")}`,
+      );
+      expectThat(
+        wants.every((want) => abilities.includes(want) && !needs.includes(want)),
+        `wants are among ${abilities.join(", ")}, and not needed anyway`,
       );
     }),
     check("gives items of distinct ids, the same each time", async (evaluation, model) => {
@@ -40,6 +45,18 @@ export function evaluationConformance(
       expectThat(items.length > 0, "there are items");
       expectDistinct(items, "items");
       expectEqual(await itemsOf(evaluation, model), items, "items asked again");
+    }),
+    check("tells a prompt of each item, the same each time", async (evaluation, model) => {
+      if (evaluation.prompts === undefined) return;
+      const items = await itemsOf(evaluation, model);
+      const prompts = evaluation.prompts(model, items);
+      expectEqual(prompts.length, items.length, "prompts, one an item");
+      for (const prompt of prompts) fakeTokenizer().render(prompt);
+      expectEqual(
+        evaluation.prompts(model, items.slice(1)),
+        prompts.slice(1),
+        "prompts of all items but one",
+      );
     }),
     check("gives provenance that JSON holds, the same for the same items", async (evaluation, model) => {
       await itemsOf(evaluation, model);

@@ -3,9 +3,7 @@ import type { CheckpointLM } from "../checkpoint/model.ts";
 
 /** log p of every token after each position, from the plain logits, normalised in float64: [T][V]. For tests. */
 export function logProbsOf(model: CheckpointLM, ids: readonly number[]): number[][] {
-  const logits = tf.tidy(
-    () => model.logits(tf.tensor2d([...ids], [1, ids.length], "int32")).arraySync() as number[][][],
-  )[0]!;
+  const logits = tf.tidy(() => model.logits(tf.tensor2d([...ids], [1, ids.length], "int32")).arraySync())[0]!;
   return logits.map((row) => {
     const top = Math.max(...row);
     const logSum = top + Math.log(row.reduce((sum, logit) => sum + Math.exp(logit - top), 0));
