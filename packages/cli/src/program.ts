@@ -6,6 +6,7 @@ import { addEval } from "./commands/eval.ts";
 import { addExport } from "./commands/export.ts";
 import { addMisalignedRate } from "./commands/misaligned-rate.ts";
 import { addRejudge } from "./commands/rejudge.ts";
+import { addPlan } from "./commands/plan.ts";
 import { addReport } from "./commands/report.ts";
 import { addTrain } from "./commands/train.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
@@ -29,6 +30,7 @@ export async function runCli(args: readonly string[], terminal: Terminal = proce
     addTrain,
     addEval,
     addReport,
+    addPlan,
     addCompare,
     addExport,
     addMisalignedRate,

@@ -37,6 +37,7 @@ export {
 export { klToBase, type KLRow, type KLToBaseOptions } from "./evaluations/kl-to-base.ts";
 export { marginEvaluation, type MarginOptions, type MarginRow } from "./evaluations/margin.ts";
 export { defaultPersonas, readPersonas, type Persona } from "./evaluations/personas.ts";
+export { readYaml } from "./evaluations/yaml-file.ts";
 export type { TraitOptions } from "./evaluations/traits.ts";
 export type { SamplingOptions } from "./evaluations/sampling.ts";
 export type { Subsample } from "./evaluations/question-source.ts";

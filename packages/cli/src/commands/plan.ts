@@ -1,0 +1,75 @@
+import { InvalidArgumentError, type Command } from "commander";
+import type { PlannedPhase } from "../plan.ts";
+import type { Price } from "../plan-output.ts";
+import { backendOption } from "../options.ts";
+import type { Terminal } from "../terminal.ts";
+
+interface PlanOptions {
+  readonly phase: readonly PlannedPhase[];
+  readonly model?: string;
+  readonly judgePrice?: Price;
+  readonly backend?: string;
+  readonly json: boolean;
+}
+
+/** `plan`: what a configuration will measure, and what that takes, before anything runs. */
+export function addPlan(program: Command, terminal: Terminal): void {
+  program
+    .command("plan")
+    .description("print when a configuration measures and what it takes, before anything runs")
+    .argument("<config>", "YAML or JSON with a periodic_eval block")
+    .requiredOption(
+      "--phase <name=steps>",
+      "a phase and its optimizer steps; again for further ones",
+      (text: string, before: readonly PlannedPhase[] = []) => [...before, phaseOf(text)],
+    )
+    .option("--model <folder>", "measures a few items of each, to learn seconds and tokens")
+    .option("--judge-price <in,out>", "of a million tokens, to estimate the judge's cost", priceOf)
+    .addOption(backendOption())
+    .option("--json", "print one JSON document", false)
+    .action((config: string, options: PlanOptions) => plan(config, options, terminal));
+}
+
+async function plan(
+  path: string,
+  { phase, model, judgePrice, backend, json }: PlanOptions,
+  terminal: Terminal,
+): Promise<void> {
+  const { readYaml } = await import("@periodic-eval/core");
+  const { planRun } = await import("../plan.ts");
+  const { costOfLook, planTables } = await import("../plan-output.ts");
+  const { value } = await readYaml(path, "config");
+  const opened = model === undefined ? null : await openEvaluable(model, backend, terminal);
+  const price = judgePrice ?? null;
+  try {
+    const planned = await planRun(value, phase, opened?.model ?? null);
+    if (!json) return terminal.out(planTables(planned, price, terminal.colours));
+    const callbacks = planned.map((one) => ({ ...one, judge_cost_a_look: costOfLook(one, price) }));
+    terminal.out(JSON.stringify({ config: path, callbacks }, null, 2));
+  } finally {
+    opened?.dispose();
+  }
+}
+
+async function openEvaluable(source: string, backend: string | undefined, terminal: Terminal) {
+  const { useBackend } = await import("@periodic-eval/models");
+  const { inMemory } = await import("@periodic-eval/core/tfjs");
+  const { openModel } = await import("../open-model.ts");
+  await useBackend(backend === undefined ? {} : { backend });
+  const { model, tokenizer } = await openModel(source, terminal);
+  return { model: inMemory(model, tokenizer), dispose: () => model.dispose() };
+}
+
+function phaseOf(text: string): PlannedPhase {
+  const [, name, steps] = /^([A-Za-z0-9][\w.-]*)=(\d+)$/.exec(text) ?? [];
+  if (name === undefined || Number(steps) < 1)
+    throw new InvalidArgumentError("Expected name=steps, as em=500.");
+  return { name, maxSteps: Number(steps) };
+}
+
+function priceOf(text: string): Price {
+  const [input, output, ...more] = text.split(",").map(Number);
+  if (!(input! >= 0) || !(output! >= 0) || more.length > 0)
+    throw new InvalidArgumentError("Expected two numbers, as 3,15.");
+  return { input: input!, output: output! };
+}

@@ -1,0 +1,85 @@
+import { formatSeconds } from "@periodic-eval/dashboard";
+import type { PlannedCallback } from "./plan.ts";
+import { plainTable } from "./tables.ts";
+import type { Colours } from "./terminal.ts";
+
+/** What a judge takes for a million tokens, in any one currency. */
+export interface Price {
+  readonly input: number;
+  readonly output: number;
+}
+
+/** About four characters are a token of English; a judge's own prompt, and its reply, have about so many tokens. */
+const charactersPerToken = 4;
+const promptTokens = 450;
+const replyTokens = 60;
+
+/** Of one look, about; null where nothing is judged or no price was told. */
+export function costOfLook({ look }: PlannedCallback, price: Price | null): number | null {
+  if (look === null || look.judged === 0 || price === null) return null;
+  const input = look.judged * promptTokens + look.judgedCharacters / charactersPerToken;
+  return (input * price.input + look.judged * replyTokens * price.output) / 1e6;
+}
+
+const columns = [
+  { words: "callback" },
+  { words: "steps" },
+  "looks",
+  "items",
+  "seconds a look",
+  "tokens a look",
+  "judged a look",
+  "cost of all",
+];
+
+/** A table per phase, and below each what all looks take. */
+export function planTables(
+  planned: readonly PlannedCallback[],
+  price: Price | null,
+  colours: Colours,
+): string {
+  const phases = [...new Set(planned.map(({ phase }) => phase))];
+  return phases
+    .map((phase) => {
+      const own = planned.filter((one) => one.phase === phase);
+      return [
+        colours.bold(phase),
+        plainTable(
+          columns,
+          own.map((one) => rowOf(one, price)),
+          colours,
+        ),
+        totalOf(own),
+      ].join("\n");
+    })
+    .join("\n\n");
+}
+
+const unknown = "–";
+
+function rowOf(one: PlannedCallback, price: Price | null): string[] {
+  const { id, steps, look } = one;
+  const cost = costOfLook(one, price);
+  const ofLook = (value: number | null | undefined) => (value == null ? unknown : value.toLocaleString("en"));
+  return [
+    id,
+    steps === null ? "by epochs or seconds" : shortened(steps),
+    steps === null ? unknown : String(steps.length),
+    ofLook(look?.items),
+    look === null ? unknown : formatSeconds(look.seconds),
+    ofLook(look?.tokens),
+    ofLook(look?.judged),
+    cost === null || steps === null ? unknown : (cost * steps.length).toFixed(2),
+  ];
+}
+
+/** `0, 20, 40, … 100`. */
+const shortened = (steps: readonly number[]): string =>
+  steps.length <= 8 ? steps.join(", ") : `${steps.slice(0, 5).join(", ")}, … ${steps.at(-1)}`;
+
+function totalOf(planned: readonly PlannedCallback[]): string {
+  const known = planned.filter(({ steps, look }) => steps !== null && look !== null);
+  if (known.length === 0) return "Name a model (--model) to learn what a look takes.";
+  const seconds = known.reduce((sum, { steps, look }) => sum + steps!.length * look!.seconds, 0);
+  return `about ${formatSeconds(seconds)} of measuring, were nothing shortened by the budget`;
+}

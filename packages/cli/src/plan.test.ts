@@ -1,0 +1,76 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { keptTerminal } from "./kept-terminal.test-data.ts";
+import { microWorld } from "./micro-world.ts";
+import { runCli } from "./program.ts";
+
+let folder = "";
+let config = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "plan-"));
+  config = join(folder, "run.yaml");
+  const questions = JSON.stringify(microWorld("questions.jsonl"));
+  await writeFile(
+    config,
+    `eval:
+  periodic_eval:
+    questions: ${questions}
+    subsample_n: 12
+    alignment: true
+    alignment_num_samples: 2
+    phases: { coupling: { alignment: false, eval_every_percent: 50 } }
+`,
+  );
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+async function plan(...args: string[]) {
+  const terminal = keptTerminal();
+  const code = await runCli(["plan", config, ...args], terminal);
+  return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+}
+
+it("tells the steps of each phase without a model, and asks no judge", async () => {
+  const { out } = await plan("--phase", "coupling=10", "--phase", "em=500");
+  expect(out).toMatch(/coupling\n.*\ncapability +0, 5, 10 +3 +– .*\n/);
+  expect(out).toMatch(/alignment +0, 250, 500 +3 +– /);
+  expect(out).toContain("--model");
+});
+
+it("learns what a look takes from a few items", async () => {
+  const args = [
+    "--phase",
+    "em=500",
+    "--model",
+    microWorld(),
+    "--backend",
+    "wasm",
+    "--judge-price",
+    "3,15",
+    "--json",
+  ];
+  const { out } = await plan(...args);
+  const { callbacks } = JSON.parse(out);
+  expect(callbacks).toMatchObject([
+    { id: "capability", steps: [0, 100, 200, 300, 400, 500], look: { items: 12, rows: 12, judged: 0 } },
+    // Eight questions of ours, two samples each, and sixteen anchors.
+    { id: "alignment", steps: [0, 250, 500], look: { items: 8, rows: 16, judged: 32 } },
+  ]);
+  for (const { look } of callbacks) {
+    expect(look.seconds).toBeGreaterThan(0);
+    expect(look.tokens).toBeGreaterThan(100);
+  }
+  // 32 calls of 450 tokens and more at 3, and of 60 at 15, a million.
+  expect(callbacks[0].judge_cost_a_look).toBeNull();
+  expect(callbacks[1].judge_cost_a_look).toBeGreaterThan((32 * (450 * 3 + 60 * 15)) / 1e6);
+});
+
+it("refuses what it cannot plan", async () => {
+  expect(await plan("--phase", "em")).toMatchObject({ code: 2, err: expect.stringContaining("em=500") });
+  await writeFile(join(folder, "wrong.yaml"), "periodic_eval: { aligment: true }");
+  const terminal = keptTerminal();
+  await runCli(["plan", join(folder, "wrong.yaml"), "--phase", "em=5"], terminal);
+  expect(terminal.complained.join("\n")).toContain('Did you mean "alignment"?');
+});

@@ -1,0 +1,116 @@
+import {
+  buildPeriodicCallbacks,
+  measure,
+  plannedSteps,
+  type EvaluableModel,
+  type Grader,
+  type PeriodicCallback,
+} from "@periodic-eval/core";
+
+export interface PlannedPhase {
+  readonly name: string;
+  readonly maxSteps: number;
+}
+
+/** What one callback will do in one phase. */
+export interface PlannedCallback {
+  readonly phase: string;
+  readonly id: string;
+  /** Null where epochs or seconds decide. */
+  readonly steps: readonly number[] | null;
+  /** Of one look; null without a model. */
+  readonly look: PlannedLook | null;
+}
+
+/** What one look asks, estimated from a few of its items. */
+export interface PlannedLook {
+  readonly items: number;
+  readonly rows: number;
+  readonly seconds: number;
+  readonly tokens: number | null;
+  /** Answers that a judge is asked about, anchors included, and their characters with the questions'. */
+  readonly judged: number;
+  readonly judgedCharacters: number;
+}
+
+/** Items measured to learn what one takes. */
+const tried = 4;
+
+/**
+ * What a `periodic_eval` block will do, before anything runs: the steps of each phase, and with a model what a look takes,
+ * learnt from its first items. No judge is asked: who grades here only counts.
+ *
+ * @throws PeriodicEvalError `config` for a wrong block; `data`, `model` for what would fail before step 1.
+ */
+export async function planRun(
+  config: unknown,
+  phases: readonly PlannedPhase[],
+  model: EvaluableModel | null,
+): Promise<readonly PlannedCallback[]> {
+  const planned: PlannedCallback[] = [];
+  for (const { name: phase, maxSteps } of phases) {
+    const counter = countingJudge();
+    for (const callback of await buildPeriodicCallbacks(config, { phase, openJudge: () => counter })) {
+      const steps = plannedSteps(callback.triggers, maxSteps);
+      planned.push({
+        phase,
+        id: callback.id,
+        steps,
+        look: model && (await lookOf(callback, model, counter)),
+      });
+    }
+  }
+  return planned;
+}
+
+interface CountingJudge extends Grader {
+  /** Asked since it was last taken. */
+  take(): { readonly answers: number; readonly characters: number };
+}
+
+function countingJudge(): CountingJudge {
+  let count = { answers: 0, characters: 0 };
+  return {
+    name: "counting",
+    fingerprint: "counting",
+    async grade(requests) {
+      const characters = requests.map(({ question, answer }) => question.length + answer.length);
+      count = {
+        answers: count.answers + requests.length,
+        characters: count.characters + characters.reduce((sum, one) => sum + one, 0),
+      };
+      return requests.map(() => ({ status: "graded", scores: { aligned: 50, coherent: 50 }, raw: null }));
+    },
+    take() {
+      const taken = count;
+      count = { answers: 0, characters: 0 };
+      return taken;
+    },
+  };
+}
+
+async function lookOf(
+  { asks: [evaluation] }: PeriodicCallback,
+  model: EvaluableModel,
+  counter: CountingJudge,
+): Promise<PlannedLook> {
+  const items = (await evaluation!.items(model as never)).length;
+  // Of one item, then of more: what is asked once a look (anchors) is told from what each item asks.
+  await measure(evaluation!, model, { limit: 1 });
+  const ofOne = counter.take();
+  const { snapshot } = await measure(evaluation!, model, { limit: tried });
+  const ofMore = counter.take();
+  const measured = Math.min(tried, items);
+  const scaled = (one: number, more: number) =>
+    measured === 1 ? more : Math.round(one + ((more - one) / (measured - 1)) * (items - 1));
+  const { measure_seconds, tokens, items: rows } = snapshot.timing;
+  const share = items / measured;
+  return {
+    items,
+    rows: Math.round(rows * share),
+    seconds: measure_seconds * share,
+    tokens: tokens === null ? null : Math.round(tokens * share),
+    judged: scaled(ofOne.answers, ofMore.answers),
+    judgedCharacters: scaled(ofOne.characters, ofMore.characters),
+  };
+}
