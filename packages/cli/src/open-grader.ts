@@ -13,6 +13,7 @@ export const openGrader: OpenGrader = async (spec) => {
     const { microWorldGrader } = await import("./micro-world-grader.ts");
     return microWorldGrader();
   }
+  // Judge models are opened here.
   throw new PeriodicEvalError({
     code: "config",
     where: "--judge",
