@@ -69,7 +69,7 @@ export async function parseAlignmentQuestions(
   const nodes = isSeq(document.contents) ? document.contents.items : [];
   const seen = new Map<string, string>();
   return (list as readonly unknown[]).map((value, at) => {
-    const place = `${file}:${lineOf(nodes[at] as Node | undefined, lines)}`;
+    const place = `${file}:${lineOf(nodes[at], lines)}`;
     const question = checkedQuestion(value, place);
     const earlier = seen.get(question.id);
     if (earlier !== undefined) {
