@@ -19,7 +19,7 @@ const tolerance = 1e-3;
 export async function selfCheck(lm: CausalLM, limits: ForwardLimits, signal: AbortSignal): Promise<void> {
   const incremental = packingOf(lm, limits);
   if (incremental === null) return;
-  const sequences = questions(lm.vocabSize, windowLength(lm));
+  const sequences = questions(lm.vocabSize, Math.min(windowLength(lm), incremental.reach));
   const options = { signal, limits, withEntropy: false };
   const packed = await scorePacked(lm, incremental, sequences, options);
   const plain = await scorePlain(lm, sequences, options);
