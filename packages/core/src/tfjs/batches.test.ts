@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { batchByLength } from "./batches.ts";
 
-const unbounded = { maxScoredRows: Infinity, fixedLength: null };
+const unbounded = { maxScoredRows: Infinity, fixedLength: null, reach: Infinity };
 
 describe("batchByLength", () => {
   it("puts the longest first and counts padding", () => {
@@ -17,7 +17,16 @@ describe("batchByLength", () => {
   it("pads every row to a fixed length", () => {
     // Each row costs 8 whatever its length: 16 / 8 = 2 a batch.
     const costs = [1, 2, 3].map((tokens) => ({ tokens, scoredRows: 1 }));
-    expect(batchByLength(costs, { maxTokens: 16, maxScoredRows: 9, fixedLength: 8 })).toEqual([[2, 1], [0]]);
+    expect(batchByLength(costs, { ...unbounded, maxTokens: 16, fixedLength: 8 })).toEqual([[2, 1], [0]]);
+  });
+
+  it("puts none that the model reads otherwise beside others", () => {
+    // 9, 8, 7 outgrow 6; 6, 6, 5 do not. Width 9 allows 30 / 9 = 3 rows.
+    const costs = [6, 9, 5, 7, 8, 6].map((tokens) => ({ tokens, scoredRows: 1 }));
+    expect(batchByLength(costs, { ...unbounded, maxTokens: 30, reach: 6 })).toEqual([
+      [1, 4, 3],
+      [0, 5, 2],
+    ]);
   });
 
   it("keeps both budgets and loses nothing", () => {
@@ -31,7 +40,7 @@ describe("batchByLength", () => {
         fc.integer({ min: 1, max: 100 }),
         fc.integer({ min: 1, max: 20 }),
         (costs, maxTokens, maxScoredRows) => {
-          const batches = batchByLength(costs, { maxTokens, maxScoredRows, fixedLength: null });
+          const batches = batchByLength(costs, { ...unbounded, maxTokens, maxScoredRows });
           expect(batches.flat().toSorted((a, b) => a - b)).toEqual(costs.map((_, index) => index));
           for (const batch of batches) {
             if (batch.length === 1) continue;

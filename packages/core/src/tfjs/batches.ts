@@ -1,4 +1,5 @@
 import type { CausalLM } from "./causal-lm.ts";
+import { reachOf } from "./forward.ts";
 
 export interface ForwardLimits {
   /** Tokens of one forward pass, padding included. */
@@ -17,6 +18,8 @@ export interface BatchBudget {
   readonly maxScoredRows: number;
   /** Every row is padded to this length; null where rows are padded to the longest of their batch. */
   readonly fixedLength: number | null;
+  /** Rows longer than this are in no batch with others: see `reachOf`. */
+  readonly reach: number;
 }
 
 /** Tokens that a row costs, and rows of logits it asks for. */
@@ -46,7 +49,9 @@ export function batchByLength(
     const cost = costs[index]!;
     const batch = batches.at(-1);
     scoredRows += cost.scoredRows;
-    if (batch && width * (batch.length + 1) <= budget.maxTokens && scoredRows <= budget.maxScoredRows) {
+    const isAlike = width <= budget.reach || cost.tokens > budget.reach;
+    const fits = width * ((batch?.length ?? 0) + 1) <= budget.maxTokens && scoredRows <= budget.maxScoredRows;
+    if (batch && isAlike && fits) {
       batch.push(index);
     } else {
       batches.push([index]);
@@ -65,5 +70,6 @@ export function batchBudget(lm: CausalLM, { maxBatchTokens, maxLogits }: Forward
     maxTokens: lm.logitsAt ? maxBatchTokens : Math.min(maxBatchTokens, maxScoredRows),
     maxScoredRows,
     fixedLength: lm.fixedLength ?? null,
+    reach: reachOf(lm),
   };
 }

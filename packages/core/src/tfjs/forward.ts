@@ -46,6 +46,12 @@ export function logitsAtPositions(
 export const incrementalOf = ({ incremental, fixedLength }: CausalLM): Incremental | null =>
   fixedLength === undefined ? (incremental ?? null) : null;
 
+/**
+ * The longest row that is read as short ones are. In a longer one a model may read every position otherwise, as with
+ * LongRoPE, so that what a short sequence is given must not depend on a long one beside it.
+ */
+export const reachOf = (lm: CausalLM): number => incrementalOf(lm)?.reach ?? Infinity;
+
 /** Enters evaluation mode and leaves it within the call, so that calls that await in between cannot cross. */
 export function inEvaluation<T>(lm: CausalLM, pass: () => T): T {
   const leaveEval = lm.enterEval?.();

@@ -206,6 +206,55 @@ describe("ends of a completion", () => {
     expect(widest).toBe(2);
   });
 
+  it("beyond the model's reach writes what it writes alone, and takes no cache from others", async () => {
+    await tf.setBackend("cpu");
+    const lm = tinyLM({ vocabSize: 32, reach: 12 });
+    const requests = ["hello", "hello, you there", "why? ", "the ice melts", "zz"].flatMap((text, i) =>
+      [0, 1].map((temperature) => ({
+        prompt: { ids: letters.encode(text) },
+        // "zz" and six more stay within 12 tokens; the others grow beyond, or begin there.
+        sampling: sampled(`${i}`, { temperature, maxNewTokens: text === "zz" ? 6 : 15 }),
+      })),
+    );
+    const model = inMemory(lm, { ...letters, stopIds: [] });
+    const before = tf.memory().numTensors;
+    const together = await model.generate(requests, call);
+    expect(tf.memory().numTensors).toBe(before);
+    together.forEach(({ ids, tokenNats }, i) => {
+      const soFar = [...requests[i]!.prompt.ids];
+      expect(ids!.length).toBe(requests[i]!.sampling.maxNewTokens);
+      ids!.forEach((id, at) => {
+        expect(tokenNats![at]).toBeCloseTo(lm.reference(soFar)[id]!, 5);
+        soFar.push(id);
+      });
+    });
+    lm.passes.length = 0;
+    await model.generate(requests.slice(0, 1), call);
+    // Eight tokens from keys and values: the prompt, then one at a time; seven more from whole sequences.
+    expect(lm.passes).toEqual([
+      [1, 5],
+      ...Array.from({ length: 7 }, () => [1, 1]),
+      ...Array.from({ length: 7 }, (_, at) => [1, 13 + at]),
+    ]);
+    lm.dispose();
+  });
+
+  it("gives the cache to those that stay within the model's reach, beside one that does not", async () => {
+    const lm = tinyLM({ vocabSize: 32, reach: 12, contextLength: 48 });
+    const short = Array.from({ length: 10 }, (_, row) => ({
+      prompt: { ids: letters.encode("why") },
+      sampling: sampled(String(row), { temperature: 0, maxNewTokens: 4 }),
+    }));
+    const long = {
+      prompt: { ids: letters.encode("the ice melts") },
+      sampling: sampled("l", { temperature: 0 }),
+    };
+    await inMemory(lm, { ...letters, stopIds: [] }, { maxBatchTokens: 32 }).generate([...short, long], call);
+    const widest = Math.max(...lm.passes.map(([rows]) => rows));
+    lm.dispose();
+    expect(widest).toBe(10);
+  });
+
   it("stops at an abort between tokens", async () => {
     const lm = tinyLM({ vocabSize: 32 });
     const controller = new AbortController();

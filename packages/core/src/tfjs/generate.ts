@@ -2,14 +2,14 @@ import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "../errors.ts";
 import type { CallOptions, Completion, GenerateRequest, Sampling, Tokenizer } from "../model/types.ts";
 import { namedStream } from "../random/streams.ts";
-import { batchBudget, type BatchBudget, type BatchCost, type ForwardLimits } from "./batches.ts";
+import { batchBudget, type BatchBudget, type ForwardLimits } from "./batches.ts";
 import { breathe } from "./breathe.ts";
 import type { CausalLM } from "./causal-lm.ts";
 import { download, refuseNaN } from "./device-scores.ts";
 import { encodePrompt } from "./encode-pair.ts";
-import { windowLength } from "./forward.ts";
+import { incrementalOf, reachOf, windowLength } from "./forward.ts";
 import { inBatches } from "./in-batches.ts";
-import { cacheOf, nextLogits } from "./next-logits.ts";
+import { nextLogits } from "./next-logits.ts";
 import { checkSampling, type Drawn, drawToken } from "./sampling.ts";
 
 /** A sequence being written. */
@@ -53,16 +53,15 @@ export async function generate(
   });
   const completions: Completion[] = [];
   let tokens = 0;
-  // A batch without sampling downloads two numbers a row instead of V: greedy sequences go apart.
-  for (const isGreedy of [true, false]) {
-    const group = prompts.flatMap(({ sampling }, index) =>
-      (sampling.temperature === 0) === isGreedy ? [index] : [],
-    );
-    const costs = group.map((index) => {
-      const { prompt, room } = prompts[index]!;
-      return { tokens: prompt.length + room - 1, scoredRows: 1 };
+  const longest = prompts.map(({ prompt, room }) => prompt.length + room - 1);
+  const reach = reachOf(lm);
+  for (const [isGreedy, isWithin] of kinds) {
+    const group = prompts.flatMap(({ sampling }, index) => {
+      const isOfKind = (sampling.temperature === 0) === isGreedy && longest[index]! <= reach === isWithin;
+      return isOfKind ? [index] : [];
     });
-    const budget = generationBudget(lm, costs, limits);
+    const costs = group.map((index) => ({ tokens: longest[index]!, scoredRows: 1 }));
+    const budget = generationBudget(lm, isWithin, limits);
     await inBatches(lm, costs, budget, { signal, where: "generate" }, async (batch) => {
       const indices = batch.map((at) => group[at]!);
       // Begun here, so that a batch for which memory gave out is drawn again from the start of its streams.
@@ -84,6 +83,17 @@ export async function generate(
   return completions;
 }
 
+/**
+ * A batch without sampling downloads two numbers a row instead of V: greedy sequences go apart. So do those that may grow
+ * longer than keys and values are kept for, and are then read whole, which takes more memory a row.
+ */
+const kinds = [
+  [true, true],
+  [true, false],
+  [false, true],
+  [false, false],
+] as const;
+
 function fitted(lm: CausalLM, prompt: readonly number[], sampling: Sampling) {
   const window = windowLength(lm);
   if (prompt.length > window) {
@@ -104,11 +114,11 @@ type Draw = (logits: tf.Tensor2D, rows: readonly Writing[]) => Promise<readonly 
 /** Of keys and values kept at once: a step costs little more for sixteen sequences than for one. */
 const maxCachedBytes = 2 ** 29;
 
-function generationBudget(lm: CausalLM, costs: readonly BatchCost[], limits: ForwardLimits): BatchBudget {
+function generationBudget(lm: CausalLM, isWithin: boolean, limits: ForwardLimits): BatchBudget {
   const budget = batchBudget(lm, limits);
-  const cache = cacheOf(lm, Math.max(...costs.map(({ tokens }) => tokens)));
-  if (cache === null) return budget;
-  const cached = Math.floor(maxCachedBytes / cache.tokenBytes);
+  const incremental = incrementalOf(lm);
+  if (incremental === null || !isWithin) return budget;
+  const cached = Math.floor(maxCachedBytes / incremental.tokenBytes);
   return { ...budget, maxTokens: Math.max(cached, limits.maxBatchTokens) };
 }
 
@@ -124,8 +134,7 @@ async function writeBatch(
   batch: readonly Writing[],
   { draw, signal, maxBatchTokens }: WriteOptions,
 ): Promise<void> {
-  const longest = Math.max(...batch.map(({ prompt, room }) => prompt.length + room - 1));
-  const reader = nextLogits(lm, longest, maxBatchTokens);
+  const reader = nextLogits(lm, maxBatchTokens);
   try {
     let rows = batch;
     while (rows.length > 0) {

@@ -4,13 +4,25 @@ import { type BatchBudget, batchByLength, type BatchCost } from "./batches.ts";
 import { breathe } from "./breathe.ts";
 import type { CausalLM } from "./causal-lm.ts";
 
-/** Rows × longest row with which memory gave out last, halved; a later call does not learn it anew. */
-const learned = new WeakMap<CausalLM, number>();
+/** What memory was found to allow. */
+interface Learned {
+  /** Rows × longest row. */
+  readonly maxTokens: number;
+  /** Rows × longest row of the batches since, summed. */
+  done: number;
+}
+
+/** By what is done, which differs in what a token takes; a later call does not learn it anew. */
+const learned = new WeakMap<CausalLM, Map<string, Learned>>();
+
+/** As many batches have memory before one of twice the size is tried: memory may have been short for a moment. */
+const patience = 16;
 
 /**
  * Does work batch by batch, as `batchByLength` groups it. Where memory gives out for a batch, it and what follows are
- * done in batches of half the size, as often as it takes.
+ * done in batches of half the size, as often as it takes; they grow again after a while.
  *
+ * @param where names the work: what is learned of memory is of this work of this model
  * @throws PeriodicEvalError `model` where memory gives out for one row alone; `aborted`, looked for between batches;
  *   and what `work` throws.
  */
@@ -21,9 +33,12 @@ export async function inBatches(
   { signal, where }: { readonly signal: AbortSignal; readonly where: string },
   work: (batch: readonly number[]) => Promise<void>,
 ): Promise<void> {
+  const limits = learned.get(lm) ?? new Map<string, Learned>();
+  learned.set(lm, limits);
   let left = costs.map((_, index) => index);
   while (left.length > 0) {
-    const maxTokens = Math.min(budget.maxTokens, learned.get(lm) ?? Infinity);
+    const limit = limits.get(where);
+    const maxTokens = Math.min(budget.maxTokens, limit?.maxTokens ?? Infinity);
     const remaining = left;
     const batches = batchByLength(
       remaining.map((index) => costs[index]!),
@@ -31,18 +46,24 @@ export async function inBatches(
     );
     for (const batch of batches) {
       const indices = batch.map((at) => remaining[at]!);
+      const width = budget.fixedLength ?? Math.max(...indices.map((index) => costs[index]!.tokens));
+      const size = width * indices.length;
       await breathe(signal, where);
       try {
         await work(indices);
       } catch (error) {
         if (!isOutOfMemory(error)) throw error;
-        const width = budget.fixedLength ?? Math.max(...indices.map((index) => costs[index]!.tokens));
         if (indices.length === 1) throw noMemory(where, width, error);
-        learned.set(lm, Math.floor((width * indices.length) / 2));
+        limits.set(where, { maxTokens: Math.floor(size / 2), done: 0 });
         break;
       }
       const done = new Set(indices);
       left = left.filter((index) => !done.has(index));
+      if (limit === undefined) continue;
+      limit.done += size;
+      if (limit.done < patience * limit.maxTokens) continue;
+      limits.set(where, { maxTokens: 2 * limit.maxTokens, done: 0 });
+      break;
     }
   }
 }

@@ -18,7 +18,7 @@ describe("nextLogits", () => {
     drawn: readonly (readonly number[])[],
     maxBatchTokens = 200,
   ) {
-    const reader = nextLogits(model, 200, maxBatchTokens);
+    const reader = nextLogits(model, maxBatchTokens);
     const growing = prompts.map((prompt, index) => ({ prompt, ids: [] as number[], index }));
     const logits: number[][] = prompts.map(() => []);
     let rows = growing;

@@ -23,29 +23,42 @@ export interface NextLogits {
   dispose(): void;
 }
 
-/** What keeps keys and values of sequences of this length; null where every sequence is read anew for every token. */
-export function cacheOf(lm: CausalLM, longest: number): Incremental | null {
-  const incremental = incrementalOf(lm);
-  return incremental !== null && longest <= incremental.reach ? incremental : null;
-}
-
 /**
- * With a cache of keys and values where the model reads incrementally, else reading every sequence anew.
+ * With a cache of keys and values as far as the model reads incrementally, reading every sequence anew beyond.
  *
- * @param longest tokens of the longest sequence there may be, its last token left out
  * @param maxBatchTokens tokens of prompts that are read at once, padding included, where there is a cache
  */
-export function nextLogits(lm: CausalLM, longest: number, maxBatchTokens: number): NextLogits {
-  const incremental = cacheOf(lm, longest);
-  if (incremental !== null) return cached(lm, incremental, maxBatchTokens);
+export function nextLogits(lm: CausalLM, maxBatchTokens: number): NextLogits {
+  const incremental = incrementalOf(lm);
+  if (incremental === null) return { next: (rows) => readAnew(lm, rows), dispose() {} };
+  const near = cached(lm, incremental, maxBatchTokens);
+  const isNear = ({ prompt, ids }: Growing) => prompt.length + ids.length <= incremental.reach;
   return {
     next(rows) {
-      const sequences = rows.map(({ prompt, ids }) => [...prompt, ...ids]);
-      const last = sequences.map((ids, sequence) => ({ sequence, at: ids.length - 1 }));
-      return logitsAtPositions(lm, sequences, last);
+      const within = rows.filter(isNear);
+      if (within.length === rows.length) return near.next(rows);
+      // None grows shorter.
+      if (within.length === 0) near.dispose();
+      const beyond = rows.filter((row) => !isNear(row));
+      const parts: tf.Tensor2D[] = [];
+      try {
+        if (within.length > 0) parts.push(near.next(within));
+        parts.push(readAnew(lm, beyond));
+        const at = new Map([...within, ...beyond].map((row, index) => [row, index]));
+        const order = rows.map((row) => at.get(row)!);
+        return tf.tidy(() => tf.gather(tf.concat(parts), tf.tensor1d(order, "int32")));
+      } finally {
+        tf.dispose(parts);
+      }
     },
-    dispose() {},
+    dispose: () => near.dispose(),
   };
+}
+
+function readAnew(lm: CausalLM, rows: readonly Growing[]): tf.Tensor2D {
+  const sequences = rows.map(({ prompt, ids }) => [...prompt, ...ids]);
+  const last = sequences.map((ids, sequence) => ({ sequence, at: ids.length - 1 }));
+  return logitsAtPositions(lm, sequences, last);
 }
 
 /** A cache of this many tokens is copied to put one more behind it; a larger one gets a tail. */
@@ -96,7 +109,7 @@ function cached(lm: CausalLM, { extend, logitsOf }: Incremental, maxBatchTokens:
     if (prefix > 0) common = [read(blockOf([prompts[0]!.slice(0, prefix)], 0), [], []).keyValues!];
     const batches = batchByLength(
       prompts.map(({ length }) => ({ tokens: length - prefix, scoredRows: 1 })),
-      { maxTokens: maxBatchTokens, maxScoredRows: Infinity, fixedLength: null },
+      { maxTokens: maxBatchTokens, maxScoredRows: Infinity, fixedLength: null, reach: Infinity },
     );
     const inGivenOrder = batches.map((batch) => batch.toSorted((a, b) => a - b));
     const logits: tf.Tensor2D[] = [];

@@ -34,8 +34,8 @@ export async function scorePacked(
   { prefix, packs }: Packing = packByPrefix(sequences, limits.maxBatchTokens),
 ): Promise<AllScores> {
   for (const { ids } of sequences) checkIds(ids, lm.vocabSize);
-  // The head runs apart from the body: its rows, in chunks, do not bound the batch.
-  const budget = { ...batchBudget(lm, limits), maxScoredRows: Infinity };
+  // The head runs apart from the body: its rows, in chunks, do not bound the batch. A pack is longer than its sequences.
+  const budget = { ...batchBudget(lm, limits), maxScoredRows: Infinity, reach: Infinity };
   const maxRows = Math.max(1, Math.floor(Math.min(limits.maxLogits, headLogits) / lm.vocabSize));
   const past = prefix > 0 ? [readPrefix(lm, incremental, sequences[0]!.ids.slice(0, prefix))] : [];
   const scores: Scores[] = [];

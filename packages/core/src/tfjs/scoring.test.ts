@@ -143,6 +143,21 @@ describe("windows", () => {
     lm.dispose();
   });
 
+  it.each(["packed", "plain"] as const)("does not score by the length of neighbours, %s", async (scoring) => {
+    const lm = tinyLM({ reach: 8 });
+    const model = inMemory(lm, tokenizer, { scoring });
+    const asked = ["abcdef", "x", "0123456789abcdef", "zyxwvu", text, "12345678"].map((text) => ({
+      prompt: { text },
+      candidates: [65, 66],
+    }));
+    const together = await model.nextToken(asked, call);
+    together.forEach(({ nats }, i) => {
+      const expected = lm.reference(tokenizer.encode(asked[i]!.prompt.text));
+      [65, 66].forEach((id, at) => expect(nats[at]).toBeCloseTo(expected[id]!, 5));
+    });
+    lm.dispose();
+  });
+
   it("pads every row to a fixed length", async () => {
     const fixed = tinyLM({ fixedLength: 32 });
     const free = tinyLM();

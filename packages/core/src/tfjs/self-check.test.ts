@@ -23,6 +23,24 @@ it.each([48, 12, 5])("a model that packs rightly passes, window %d", async (cont
   await inMemory(tinyLM({ contextLength }), fakeTokenizer()).check!(call);
 });
 
+it("a model whose sizes are getters of its class passes", async () => {
+  const lm = tinyLM({ contextLength: 12 });
+  class Getters implements CausalLM {
+    get vocabSize() {
+      return lm.vocabSize;
+    }
+    get contextLength() {
+      return lm.contextLength;
+    }
+    get incremental() {
+      return lm.incremental;
+    }
+    logits = lm.logits;
+    logitsAt = lm.logitsAt;
+  }
+  await inMemory(new Getters(), fakeTokenizer()).check!(call);
+});
+
 it.each([
   [
     "choices that see one another",

@@ -19,7 +19,7 @@ const tolerance = 1e-3;
 export async function selfCheck(lm: CausalLM, limits: ForwardLimits, signal: AbortSignal): Promise<void> {
   const incremental = packingOf(lm, limits);
   if (incremental === null) return;
-  const sequences = questions(lm);
+  const sequences = questions(lm.vocabSize, Math.min(windowLength(lm), incremental.reach));
   const options = { signal, limits, withEntropy: false };
   const packed = await scorePacked(lm, incremental, sequences, options);
   const plain = await scorePlain(lm, sequences, options);
@@ -38,11 +38,11 @@ export async function selfCheck(lm: CausalLM, limits: ForwardLimits, signal: Abo
   });
 }
 
-function questions({ vocabSize, ...lm }: CausalLM): readonly ScoredSequence[] {
+function questions(vocabSize: number, longest: number): readonly ScoredSequence[] {
   const random = namedStream("self-check");
   const draw = (count: number) => Array.from({ length: count }, () => Math.floor(random() * vocabSize));
   // All four begin alike, as questions behind the same examples do.
-  const lengths = windowLength({ vocabSize, ...lm }) < 18 ? [1, 2, 1] : [9, 6, 3];
+  const lengths = longest < 18 ? [1, 2, 1] : [9, 6, 3];
   const [shared, context, choice] = lengths as [number, number, number];
   const start = draw(shared);
   return [draw(context), draw(context)].flatMap((own) =>

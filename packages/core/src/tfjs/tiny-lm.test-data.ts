@@ -26,6 +26,8 @@ export interface TinyLMOptions {
   readonly fixedLength?: number;
   readonly seed?: string;
   readonly tokenBytes?: number;
+  /** Sequences that are read in rows of more tokens than this have states half as large, as LongRoPE turns them otherwise. */
+  readonly reach?: number;
 }
 
 const width = 8;
@@ -36,6 +38,7 @@ const width = 8;
  */
 export function tinyLM(options: TinyLMOptions = {}): TinyLM {
   const { vocabSize = 261, contextLength = 48, fixedLength, seed = "tiny", tokenBytes = 4 } = options;
+  const { reach = contextLength } = options;
   const random = namedStream(seed);
   const values = (count: number, scale: number) =>
     Float32Array.from({ length: count }, () => (random() * 2 - 1) * scale);
@@ -55,7 +58,8 @@ export function tinyLM(options: TinyLMOptions = {}): TinyLM {
         [tokens, tokens],
       );
       const rows = tf.unstack(tf.reshape(vectors, [batch, tokens, width]));
-      return tf.tanh(tf.concat(rows.map((row) => tf.matMul(before, row))));
+      const states: tf.Tensor2D = tf.tanh(tf.concat(rows.map((row) => tf.matMul(before, row))));
+      return tokens > reach ? tf.mul(states, 0.5) : states;
     });
   const project = (states: tf.Tensor2D): tf.Tensor2D =>
     tf.tidy(() => {
@@ -79,7 +83,7 @@ export function tinyLM(options: TinyLMOptions = {}): TinyLM {
     passes: [],
     logitsAt: (ids, rows) => tf.tidy(() => project(tf.gather(hidden(ids), rows))),
     incremental: {
-      reach: contextLength,
+      reach,
       tokenBytes,
       extend(block, { past = [], into = null, rows, keep = false }) {
         lm.passes.push([block.batch, block.length]);
@@ -116,7 +120,7 @@ export function tinyLM(options: TinyLMOptions = {}): TinyLM {
       const [e, h] = [embedding.dataSync(), head.dataSync()];
       const state = Array.from({ length: width }, (_, k) => {
         const sum = ids.reduce((total, id) => total + e[id * width + k]!, 0);
-        return Math.tanh((sum + e[ids.at(-1)! * width + k]!) / ids.length);
+        return Math.tanh((sum + e[ids.at(-1)! * width + k]!) / ids.length) * (ids.length > reach ? 0.5 : 1);
       });
       const logits = Array.from({ length: vocabSize }, (_, v) =>
         state.reduce((total, value, k) => total + value * h[k * vocabSize + v]!, 0),

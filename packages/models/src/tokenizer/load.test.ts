@@ -72,7 +72,9 @@ test("the fingerprint follows what changes an encoding, a rendering or the end o
   const second = (await loadTokenizer(folder)).fingerprint;
   expect(second).not.toBe(first);
   await write("chat_template.jinja", template);
-  expect((await loadTokenizer(folder)).fingerprint).not.toBe(second);
+  const third = (await loadTokenizer(folder)).fingerprint;
+  expect(third).not.toBe(second);
+  expect((await loadTokenizer(folder, { date: "2026-03-05" })).fingerprint).not.toBe(third);
 });
 
 test("a missing and a broken tokenizer.json are named", async () => {

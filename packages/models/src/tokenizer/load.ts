@@ -17,10 +17,16 @@ import type { DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";
 import { readTokenizerFiles, type TokenizerFiles } from "./files.ts";
 import { compileTemplate, type ChatTemplate } from "./template.ts";
+import { checkDate, defaultDate } from "./template-date.ts";
 
 export interface LoadTokenizerOptions {
   /** Which pipeline a Llama-2 style folder gets. Default `"transformers"`: as transformers 5 loads it. */
   readonly pipeline?: Pipeline;
+  /**
+   * The day that a chat template is told where it asks for today's, as `YYYY-MM-DD`; default `"2024-07-26"`, which Llama
+   * 3's templates fall back to. The clock is not read: prompts are the same on every day.
+   */
+  readonly date?: string;
   /** Told how far a file is that has to be fetched from the hub. */
   readonly onDownload?: (progress: DownloadProgress) => void;
 }
@@ -35,14 +41,16 @@ export interface LoadTokenizerOptions {
  * raises (its error is the `cause`), and where `"no_system_block"` or `"continue"` cannot be had from it.
  */
 export async function loadTokenizer(source: string, options: LoadTokenizerOptions = {}): Promise<Tokenizer> {
-  checkKeys("loadTokenizer", options, ["pipeline", "onDownload"]);
-  const { pipeline = "transformers", onDownload } = options;
+  checkKeys("loadTokenizer", options, ["pipeline", "date", "onDownload"]);
+  const { pipeline = "transformers", date = defaultDate, onDownload } = options;
   checkWord("loadTokenizer pipeline", pipeline, ["transformers", "tokenizer_json"]);
+  checkDate(date);
   const folder = await modelFolder(source, { need: "tokenizer", ...(onDownload && { onDownload }) });
   const files = await readTokenizerFiles(folder);
   const codec = await openCodec(files, pipeline);
   const where = `the chat template of ${folder}`;
-  const renderChat = files.chatTemplate === null ? null : chatRenderer(await compile(files, where), where);
+  const renderChat =
+    files.chatTemplate === null ? null : chatRenderer(await compile(files, where, date), where);
 
   const render = (prompt: Prompt, ending: ChatEnding): RenderedPrompt => {
     if ("ids" in prompt) return { text: null, ids: prompt.ids, assistantMask: null };
@@ -68,7 +76,7 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
   };
 
   return {
-    fingerprint: hashText(JSON.stringify([pipeline, files.identity])),
+    fingerprint: hashText(JSON.stringify([pipeline, date, files.identity])),
     vocabSize: codec.vocabSize,
     stopIds: stopIds(files, codec, renderChat),
     encode: (text, { specialTokens = true } = {}) => codec.encode(text, specialTokens),
@@ -80,9 +88,10 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
 async function compile(
   { chatTemplate, specialTokens }: TokenizerFiles,
   where: string,
+  date: string,
 ): Promise<ChatTemplate> {
   try {
-    return await compileTemplate(chatTemplate ?? "", specialTokens);
+    return await compileTemplate(chatTemplate ?? "", specialTokens, date);
   } catch (cause) {
     const fix = "Correct the template, or remove it to ask with plain text.";
     throw failure(where, `the error "${messageOf(cause)}"`, "a template that compiles", fix, cause);

@@ -1,4 +1,5 @@
 import { PeriodicEvalError, type Message, type TemplateKwargs } from "@periodic-eval/core";
+import { defaultDate, strftimeOn } from "./template-date.ts";
 import { addLimits, checkText, limitFunctions, type TemplateNode as Node } from "./template-limits.ts";
 
 /** What a template is given besides the messages: `bos_token` and its like. */
@@ -26,13 +27,19 @@ const tagVariable = {
 /** The longest templates, with tools, have some ten thousand. */
 const maxSource = 1_000_000;
 const equalName = "periodic_eval_equal";
+const dateName = "periodic_eval_strftime";
 
 /**
- * Compiles a chat template as transformers does: `trim_blocks` and `lstrip_blocks` on, `{% generation %}` known. Two
- * corrections to `@huggingface/jinja`: comparison is Python's (`'' != false` is true), and generation tags leave marks, so
- * that spans come from the template itself. What the template raises comes through as the template's own error.
+ * Compiles a chat template as transformers does: `trim_blocks` and `lstrip_blocks` on, `{% generation %}` known. Three
+ * corrections to `@huggingface/jinja`: comparison is Python's (`'' != false` is true), generation tags leave marks, so
+ * that spans come from the template itself, and `strftime_now` is of `date`, not of the clock. What the template raises
+ * comes through as the template's own error.
  */
-export async function compileTemplate(source: string, variables: TemplateVariables): Promise<ChatTemplate> {
+export async function compileTemplate(
+  source: string,
+  variables: TemplateVariables,
+  date = defaultDate,
+): Promise<ChatTemplate> {
   const { Template } = await import("@huggingface/jinja");
   // A `set` obeys the same whitespace rules as the tag it stands for, which the library would drop before parsing.
   const marked = source.replace(
@@ -45,6 +52,7 @@ export async function compileTemplate(source: string, variables: TemplateVariabl
   rewrite(template.parsed);
   addLimits(template.parsed);
   const hasSpans = marked !== source;
+  const strftime = strftimeOn(date);
 
   return (messages, addGenerationPrompt, kwargs = {}) => {
     checkKwargs(kwargs);
@@ -52,6 +60,7 @@ export async function compileTemplate(source: string, variables: TemplateVariabl
       ...variables,
       ...kwargs,
       ...limitFunctions(),
+      [dateName]: strftime,
       [equalName]: equal,
       messages: messages.map((message) => ({ ...message })),
       add_generation_prompt: addGenerationPrompt,
@@ -78,7 +87,7 @@ function checkKwargs(kwargs: TemplateKwargs): void {
   });
 }
 
-/** Replaces, in place, generation marks by the text that marks them and comparisons by calls of `equal`. */
+/** Replaces, in place, generation marks by the text that marks them, comparisons by calls of `equal`, and the clock. */
 function rewrite(node: Node): void {
   for (const [field, value] of Object.entries(node)) {
     if (Array.isArray(value)) node[field] = value.map((item) => (isNode(item) ? rewritten(item) : item));
@@ -96,6 +105,8 @@ function rewrite(node: Node): void {
 
 function rewritten(node: Node): Node {
   rewrite(node);
+  // The library's own reads the clock, and cannot be declared anew.
+  if (node.type === "Identifier" && node["value"] === "strftime_now") return { ...node, value: dateName };
   if (node.type === "Set") {
     const name = (node["assignee"] as Node)["value"];
     if (name === tagVariable.generation) return { type: "StringLiteral", value: spanStart };
