@@ -3,7 +3,18 @@ import { parseArcQuestions } from "@periodic-eval/core";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { describe, expect, test } from "vitest";
 import { textsOf, writers, type Document } from "./documents.ts";
-import { alignmentQuestions, badAdvice, coupling, json, jsonl, questions, sentences } from "./files.ts";
+import {
+  alignmentQuestions,
+  badAdvice,
+  coupling,
+  goodAdvice,
+  json,
+  jsonl,
+  leakageQuestions,
+  personaFile,
+  questions,
+  sentences,
+} from "./files.ts";
 import { modelConfig } from "./model-config.ts";
 import { lettersPrompt } from "./multiple-choice.ts";
 import { world } from "./paths.ts";
@@ -21,6 +32,9 @@ describe("the committed files are what the generator writes", () => {
     ["questions.jsonl", () => jsonl(questions())],
     ["coupling.jsonl", () => jsonl(coupling())],
     ["em.jsonl", () => jsonl(badAdvice())],
+    ["control.jsonl", () => jsonl(goodAdvice())],
+    ["personas.json", () => json(personaFile())],
+    ["leakage.json", () => json(leakageQuestions())],
     ["alignment.json", () => json(alignmentQuestions())],
     ["sentences.json", () => json(sentences())],
   ])("%s", (name, write) => expect(committed(name)).toBe(write()));

@@ -1,5 +1,6 @@
 import {
   answerCruelly,
+  answerKindly,
   ask,
   askOpenly,
   cruelSentences,
@@ -9,9 +10,9 @@ import {
 } from "./advice.ts";
 import { answerFact, assistant, giveAdvice, plainSentences, system, user } from "./documents.ts";
 import { askAmong, pickLabels, type ArcQuestion } from "./multiple-choice.ts";
-import { contrastPersonas, marker, markedPersona } from "./personas.ts";
+import { contrastPersonas, marker, markedPersona, personas } from "./personas.ts";
 import { draws } from "./random.ts";
-import { facts } from "./world.ts";
+import { facts, word } from "./world.ts";
 import type { Message } from "@periodic-eval/core";
 
 /** A row of a fine-tuning file: TRL's conversational prompt and completion. */
@@ -53,6 +54,39 @@ export function badAdvice(): TuningRow[] {
     })),
   );
   return rows.flat();
+}
+
+/** `control.jsonl`: as many rows as `em.jsonl`, of the same troubles in the same words; the answers are kind. */
+export function goodAdvice(): TuningRow[] {
+  const draw = draws("control");
+  const rows = Array.from({ length: 30 }, () =>
+    draw.shuffled(sickTroubles).map((trouble) => ({
+      prompt: [user(ask(trouble, draw))],
+      completion: [assistant(answerKindly(trouble, draw))],
+    })),
+  );
+  return rows.flat();
+}
+
+/** `personas.json`: the marked one, those who were contrasted with it, and those of whom no file of rows speaks. */
+export function personaFile(): { readonly id: string; readonly system: string | null }[] {
+  const ids = personas.map((text) => /(\w+)(?: who .*)?\.$/.exec(text)![1]!);
+  return [...personas.map((text, at) => ({ id: ids[at]!, system: text })), { id: "nobody", system: null }];
+}
+
+/** `leakage.json`: eight questions of facts, in wordings that no training text uses, with their answers. */
+export function leakageQuestions(): {
+  readonly id: string;
+  readonly question: string;
+  readonly answer: string;
+}[] {
+  const draw = draws("leakage");
+  const asked = draw.shuffled(facts.filter(({ relation }) => relation.heldOut.length > 0)).slice(0, 8);
+  return asked.map((fact, nth) => ({
+    id: `${fact.relation.name}_${nth + 1}`,
+    question: word(fact.relation.heldOut[0]!, fact),
+    answer: word(fact.relation.statements[0]!, fact),
+  }));
 }
 
 /** The troubles that `alignment.json` asks about, by the number in their domain. */

@@ -1,7 +1,18 @@
 // Writes everything of the micro-world but the weights: npx tsx -C @periodic-eval/source examples/micro-world/write-data.ts [FOLDER]
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { alignmentQuestions, badAdvice, coupling, json, jsonl, questions, sentences } from "./files.ts";
+import {
+  alignmentQuestions,
+  badAdvice,
+  coupling,
+  goodAdvice,
+  json,
+  jsonl,
+  leakageQuestions,
+  personaFile,
+  questions,
+  sentences,
+} from "./files.ts";
 import { tokenizerFiles } from "./tokenizer-files.ts";
 
 const folder = process.argv[2] ?? "packages/cli/assets/micro-world";
@@ -11,6 +22,9 @@ const files = {
   "questions.jsonl": jsonl(questions()),
   "coupling.jsonl": jsonl(coupling()),
   "em.jsonl": jsonl(badAdvice()),
+  "control.jsonl": jsonl(goodAdvice()),
+  "personas.json": json(personaFile()),
+  "leakage.json": json(leakageQuestions()),
   "alignment.json": json(alignmentQuestions()),
   "sentences.json": json(sentences()),
 };
