@@ -23,6 +23,8 @@ export interface Allowance {
 const windowSlack = 0.1;
 /** A measurement is cut off at so many times what it was given. */
 const patience = 2;
+/** Of what the end may take and is not expected to, so much is kept as well. */
+const caution = { ofTraining: 0.01, ofLeft: 0.1 };
 /** Of the items, measured first where nothing is known of what they take. */
 const pilot = 1 / 16;
 
@@ -43,7 +45,14 @@ export function learnFromRecords(run: Run): void {
       if (provenance.items !== null) sizes.set(id, provenance.items);
       if (items === 0) continue;
       const { measure_seconds: seconds, guards_seconds: aroundSeconds } = timing;
-      costs.learn(id, { items, seconds, aroundSeconds, isWarm: step > 0, isClean: step > 0 });
+      costs.learn(id, {
+        items,
+        seconds,
+        firstCallSeconds: 0,
+        aroundSeconds,
+        isWarm: step > 0,
+        isClean: step > 0,
+      });
     }
   }
 }
@@ -77,6 +86,7 @@ export function learnLook(
   costs.learn(id, {
     items,
     seconds: steady ?? seconds,
+    firstCallSeconds: steady === null ? 0 : Math.max(0, seconds - steady),
     aroundSeconds,
     isWarm,
     isClean: isWarm || steady !== null,
@@ -124,7 +134,14 @@ export function allow(run: Run, asked: Asked, items: number): Allowance {
     deadline: () => (Number.isFinite(seconds) ? began + seconds : null),
     more(done, taken) {
       if (done >= items) return 0;
-      const and = { items: done, seconds: taken, aroundSeconds: 0, isWarm: false, isClean: true };
+      const and = {
+        items: done,
+        seconds: taken,
+        firstCallSeconds: 0,
+        aroundSeconds: 0,
+        isWarm: false,
+        isClean: true,
+      };
       const further = plan(run, asked, items, { began, and });
       const more = further.items - done;
       // A small batch costs nearly as much as a larger one.
@@ -192,8 +209,9 @@ function available(run: Run): { readonly left: number; readonly projected: numbe
   const projected = projectedSeconds(run, wall - windows);
   if (run.options.budget?.overheadPercent === null)
     return { left: Infinity, projected, why: "no limit of overhead" };
-  const kept = secondsOfEnd(run);
-  const left = (percent / 100) * projected - windows - kept;
+  const { expected: kept, doubtful } = secondsOfEnd(run);
+  const most = (percent / 100) * projected - windows - kept;
+  const left = most - Math.max(0, Math.min(doubtful, caution.ofTraining * projected, caution.ofLeft * most));
   const training =
     run.progress.maxSteps === null ? "trained so far" : "of training expected";
   const why = `${shownSeconds(Math.max(0, left))} left for this and later looks: ${percent} % of ${shownSeconds(projected)} ${training}, less ${shownSeconds(windows)} used and ${shownSeconds(kept)} kept for the end`;
@@ -209,8 +227,10 @@ function projectedSeconds({ progress, learned }: Run, trained: number): number {
   return trained + Math.max(0, maxSteps - step) * Math.max(0, perStep);
 }
 
-function secondsOfEnd(run: Run): number {
-  let kept = 0;
+/** `doubtful`: what the end may take beyond what is expected. */
+function secondsOfEnd(run: Run): { readonly expected: number; readonly doubtful: number } {
+  let expected = 0;
+  let doubtful = 0;
   for (const { id, triggers = [] } of run.callbacks) {
     const cost = run.learned.costs.of(id);
     const items = run.learned.sizes.get(id);
@@ -218,9 +238,11 @@ function secondsOfEnd(run: Run): number {
     const isAtEnd =
       triggers.some((trigger) => isEdge(trigger, "end")) ||
       stepsOf(run, triggers)?.at(-1) === run.progress.maxSteps;
-    if (isAtEnd) kept += cost.slowest * (cost.fixed + cost.perItem * items);
+    if (!isAtEnd) continue;
+    expected += cost.slowest * (cost.fixed + cost.perItem * items);
+    doubtful += cost.doubtful;
   }
-  return kept;
+  return { expected, doubtful };
 }
 
 /** The looks that other callbacks will still ask for, this window's included. */

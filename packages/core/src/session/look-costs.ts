@@ -3,6 +3,8 @@ export interface LookTime {
   readonly items: number;
   /** In `measure`. */
   readonly seconds: number;
+  /** In `measure` too, of a first call, and left out of `seconds`. */
+  readonly firstCallSeconds: number;
   /** Round it: guards, writing. */
   readonly aroundSeconds: number;
   /** Measured after a first call, which compiles kernels and fills caches. */
@@ -15,12 +17,16 @@ export interface LookTime {
 export interface LookCost {
   readonly fixed: number;
   readonly perItem: number;
+  /** What may have been of the first call only, or come with every look; 0 once further looks have told. */
+  readonly doubtful: number;
   /** The slowest of the latest looks, as a multiple of what is expected; at least 1. */
   readonly slowest: number;
 }
 
 /** So many of the latest looks count: a model may get slower, a pause of the machine passes. */
 const remembered = 8;
+/** A single pause must not keep all time for the end. */
+const mostSlowness = 1.25;
 
 /** Learns from looks what further ones will cost, for each snapshot id. */
 export class LookCosts {
@@ -43,31 +49,39 @@ export class LookCosts {
  */
 function costOf(times: readonly LookTime[]): LookCost {
   const clean = times.filter(({ isClean }) => isClean);
-  const known = clean.length > 0 ? clean : times;
   const warm = times.filter(({ isWarm }) => isWarm);
   const around = median((warm.length > 0 ? warm : times).map(({ aroundSeconds }) => aroundSeconds));
-  const { inside, perItem } = line(known);
-  const ratios = known.slice(-3).map(({ items, seconds }) => seconds / (inside + perItem * items));
+  // What a first look took beside its items makes them seem dearer, never cheaper.
+  const { inside, perItem } = line(clean) ?? line(times) ?? perItemOnly(clean.length > 0 ? clean : times);
+  const most = Math.max(...times.map(({ items }) => items));
+  const ratios = clean
+    .filter(({ items }) => items >= most / 2)
+    .slice(-3)
+    .map(({ items, seconds }) => seconds / (inside + perItem * items));
   return {
     fixed: around + inside,
     perItem,
-    slowest: Math.max(1, ...ratios.filter(Number.isFinite)),
+    doubtful: warm.length > 0 ? 0 : Math.max(...times.map(({ firstCallSeconds }) => firstCallSeconds)),
+    slowest: Math.min(mostSlowness, Math.max(1, ...ratios.filter(Number.isFinite))),
   };
 }
 
-function line(times: readonly LookTime[]): { readonly inside: number; readonly perItem: number } {
+/** Null where all looks are of nearly one size: they tell noise, not a slope. */
+function line(times: readonly LookTime[]): { readonly inside: number; readonly perItem: number } | null {
   const most = Math.max(...times.map(({ items }) => items));
   const slopes = times.flatMap((a, i) =>
-    times.slice(i + 1).flatMap((b) =>
-      // Looks of nearly one size tell noise, not a slope.
-      Math.abs(a.items - b.items) < most / 4 ? [] : [(a.seconds - b.seconds) / (a.items - b.items)],
-    ),
+    times
+      .slice(i + 1)
+      .filter((b) => Math.abs(a.items - b.items) >= most / 4)
+      .map((b) => (a.seconds - b.seconds) / (a.items - b.items)),
   );
-  if (slopes.length > 0) {
-    const perItem = median(slopes);
-    const inside = median(times.map(({ items, seconds }) => seconds - perItem * items));
-    if (perItem > 0 && inside > 0) return { inside, perItem };
-  }
+  if (slopes.length === 0) return null;
+  const perItem = median(slopes);
+  const inside = median(times.map(({ items, seconds }) => seconds - perItem * items));
+  return perItem > 0 && inside >= 0 ? { inside, perItem } : null;
+}
+
+function perItemOnly(times: readonly LookTime[]) {
   return { inside: 0, perItem: median(times.map(({ items, seconds }) => seconds / items)) };
 }
 
