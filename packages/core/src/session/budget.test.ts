@@ -91,7 +91,7 @@ const slowArbitrary = fc.record({
   items: fc.integer({ min: 10, max: 300 }),
   perItem: fc.double({ min: 0.01, max: 2, noNaN: true }),
   firstCall: fc.constantFrom(0, 5, 30),
-  perLook: fc.constantFrom(0, 0.1),
+  perLook: fc.constantFrom(0, 0.05),
   noise: fc.constantFrom(0, 0.2, 0.6),
   perCall: fc.constantFrom(16, 64, 1000),
   every: fc.constantFrom(5, 10, 20, 25, 50),

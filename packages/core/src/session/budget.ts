@@ -45,14 +45,7 @@ export function learnFromRecords(run: Run): void {
       if (provenance.items !== null) sizes.set(id, provenance.items);
       if (items === 0) continue;
       const { measure_seconds: seconds, guards_seconds: aroundSeconds } = timing;
-      costs.learn(id, {
-        items,
-        seconds,
-        firstCallSeconds: 0,
-        aroundSeconds,
-        isWarm: step > 0,
-        isClean: step > 0,
-      });
+      costs.learn(id, { items, seconds, perItem: null, aroundSeconds, isWarm: step > 0 });
     }
   }
 }
@@ -82,25 +75,15 @@ export function learnLook(
   const aroundSeconds = whole.seconds - measureSeconds;
   const isWarm = warm.has(id);
   warm.add(id);
-  const steady = isWarm ? null : steadySeconds(marks, items);
-  costs.learn(id, {
-    items,
-    seconds: steady ?? seconds,
-    firstCallSeconds: steady === null ? 0 : Math.max(0, seconds - steady),
-    aroundSeconds,
-    isWarm,
-    isClean: isWarm || steady !== null,
-  });
+  costs.learn(id, { items, seconds, perItem: perItemOf(marks, items), aroundSeconds, isWarm });
 }
 
-/** What items take behind the first call, as far as `progress` told; null where it did not. */
-function steadySeconds(marks: readonly Mark[], items: number): number | null {
+function perItemOf(marks: readonly Mark[], items: number): number | null {
   const [first, last] = [marks[0], marks.at(-1)];
   if (first === undefined || last === undefined || last.items - first.items < items / 4) return null;
   const seconds = last.seconds - first.seconds;
   // Told of at the end, all at once, it says nothing.
-  if (seconds < last.seconds / 20) return null;
-  return (seconds / (last.items - first.items)) * items;
+  return seconds < last.seconds / 20 ? null : seconds / (last.items - first.items);
 }
 
 /** Expected seconds of a whole look; null where nothing is known, or nothing is governed. */
@@ -133,15 +116,9 @@ export function allow(run: Run, asked: Asked, items: number): Allowance {
     first: first.items,
     deadline: () => (Number.isFinite(seconds) ? began + seconds : null),
     more(done, taken) {
-      if (done >= items) return 0;
-      const and = {
-        items: done,
-        seconds: taken,
-        firstCallSeconds: 0,
-        aroundSeconds: 0,
-        isWarm: false,
-        isClean: true,
-      };
+      // Once: each portion pays again what a call costs beside its items.
+      if (done >= items || done > first.items) return 0;
+      const and = { items: done, seconds: taken, perItem: null, aroundSeconds: 0, isWarm: true };
       const further = plan(run, asked, items, { began, and });
       const more = further.items - done;
       // A small batch costs nearly as much as a larger one.

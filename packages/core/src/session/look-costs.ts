@@ -3,14 +3,12 @@ export interface LookTime {
   readonly items: number;
   /** In `measure`. */
   readonly seconds: number;
-  /** In `measure` too, of a first call, and left out of `seconds`. */
-  readonly firstCallSeconds: number;
-  /** Round it: guards, writing. */
+  /** Seconds of an item behind the first call, as far as `progress` told; null where it did not. */
+  readonly perItem: number | null;
+  /** Seconds round it: guards, writing. */
   readonly aroundSeconds: number;
   /** Measured after a first call, which compiles kernels and fills caches. */
   readonly isWarm: boolean;
-  /** `seconds` is free of what only a first call costs, even where the look is not warm. */
-  readonly isClean: boolean;
 }
 
 /** What a look of m items is expected to take: `fixed + m · perItem` seconds. */
@@ -44,49 +42,47 @@ export class LookCosts {
 }
 
 /**
- * Robust to noise: medians, and of the slopes between looks of different sizes their median (Theil–Sen), so that
- * seconds which do not depend on the items are told apart from those that do.
+ * Robust to noise: medians, and of slopes their median (Theil–Sen). What an item takes is told by `progress` or by looks
+ * of several sizes; what a look takes beside its items, by looks that are warm.
  */
 function costOf(times: readonly LookTime[]): LookCost {
-  const clean = times.filter(({ isClean }) => isClean);
   const warm = times.filter(({ isWarm }) => isWarm);
-  const around = median((warm.length > 0 ? warm : times).map(({ aroundSeconds }) => aroundSeconds));
-  // What a first look took beside its items makes them seem dearer, never cheaper.
-  const { inside, perItem } = line(clean) ?? line(times) ?? perItemOnly(clean.length > 0 ? clean : times);
+  const told = times.flatMap(({ perItem }) => (perItem === null ? [] : [perItem]));
+  const slopes = [...told, ...slopesOf(warm)];
+  // A first call makes items seem dearer, never cheaper.
+  const slope = median(slopes.length > 0 ? slopes : slopesOf(times)) ?? Infinity;
+  const judged = warm.length > 0 ? warm : times;
+  const ofAll = median(judged.map(({ items, seconds }) => seconds / items))!;
+  const perItem = slope > 0 ? Math.min(slope, ofAll) : ofAll;
+  const inside = Math.max(0, median(warm.map(({ items, seconds }) => seconds - perItem * items)) ?? 0);
+  const around = median(judged.map(({ aroundSeconds }) => aroundSeconds))!;
   const most = Math.max(...times.map(({ items }) => items));
-  const ratios = clean
+  const ratios = warm
     .filter(({ items }) => items >= most / 2)
     .slice(-3)
     .map(({ items, seconds }) => seconds / (inside + perItem * items));
   return {
     fixed: around + inside,
     perItem,
-    doubtful: warm.length > 0 ? 0 : Math.max(...times.map(({ firstCallSeconds }) => firstCallSeconds)),
+    doubtful: warm.length > 0 ? 0 : Math.max(...times.map(({ items, seconds }) => seconds - perItem * items)),
     slowest: Math.min(mostSlowness, Math.max(1, ...ratios.filter(Number.isFinite))),
   };
 }
 
-/** Null where all looks are of nearly one size: they tell noise, not a slope. */
-function line(times: readonly LookTime[]): { readonly inside: number; readonly perItem: number } | null {
+/** Of looks of nearly one size there is none: they tell noise. */
+function slopesOf(times: readonly LookTime[]): readonly number[] {
   const most = Math.max(...times.map(({ items }) => items));
-  const slopes = times.flatMap((a, i) =>
+  return times.flatMap((a, i) =>
     times
       .slice(i + 1)
       .filter((b) => Math.abs(a.items - b.items) >= most / 4)
       .map((b) => (a.seconds - b.seconds) / (a.items - b.items)),
   );
-  if (slopes.length === 0) return null;
-  const perItem = median(slopes);
-  const inside = median(times.map(({ items, seconds }) => seconds - perItem * items));
-  return perItem > 0 && inside >= 0 ? { inside, perItem } : null;
 }
 
-function perItemOnly(times: readonly LookTime[]) {
-  return { inside: 0, perItem: median(times.map(({ items, seconds }) => seconds / items)) };
-}
-
-export function median(values: readonly number[]): number {
+function median(values: readonly number[]): number | null {
+  if (values.length === 0) return null;
   const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length / 2;
-  return (sorted[Math.ceil(middle) - 1]! + sorted[Math.floor(middle)]!) / 2;
+  const middle = (sorted.length - 1) / 2;
+  return (sorted[Math.floor(middle)]! + sorted[Math.ceil(middle)]!) / 2;
 }

@@ -17,9 +17,9 @@ export interface Share {
 }
 
 /** Of the seconds, split evenly before the rest goes where it buys most items: what is dear must not starve. */
-const evenShare = 0.1;
+const evenShare = 0.05;
 /** Items given up, at most, so that there are more looks. */
-const itemsForLooks = 0.1;
+const itemsForLooks = 0.05;
 /** A look of a smaller share of its items tells too little: there are fewer looks instead. */
 const leastLook = 0.1;
 
