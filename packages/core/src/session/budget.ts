@@ -25,6 +25,8 @@ const windowSlack = 0.1;
 const patience = 2;
 /** Of what the end may take and is not expected to, so much is kept as well. */
 const caution = { ofTraining: 0.01, ofLeft: 0.1 };
+/** The first step of a session compiles: as long as it is all that is known, others are taken to be shorter. */
+const firstStepCounts = 1 / 3;
 /** Of the items, measured first where nothing is known of what they take. */
 const pilot = 1 / 16;
 
@@ -81,9 +83,8 @@ export function learnLook(
 function perItemOf(marks: readonly Mark[], items: number): number | null {
   const [first, last] = [marks[0], marks.at(-1)];
   if (first === undefined || last === undefined || last.items - first.items < items / 4) return null;
-  const seconds = last.seconds - first.seconds;
-  // Told of at the end, all at once, it says nothing.
-  return seconds < last.seconds / 20 ? null : seconds / (last.items - first.items);
+  // Told of when all calls of the model were done, it says nothing.
+  return last.calls === first.calls ? null : (last.seconds - first.seconds) / (last.items - first.items);
 }
 
 /** Expected seconds of a whole look; null where nothing is known, or nothing is governed. */
@@ -200,7 +201,8 @@ function projectedSeconds({ progress, learned }: Run, trained: number): number {
   const { step, maxSteps } = progress;
   if (maxSteps === null || step === 0) return trained;
   const { steps, seconds } = learned.firstStep ?? { steps: 0, seconds: 0 };
-  const perStep = step > steps ? (trained - seconds) / (step - steps) : trained / step;
+  const perStep =
+    step > steps ? (trained - seconds) / (step - steps) : firstStepCounts * (trained / step);
   return trained + Math.max(0, maxSteps - step) * Math.max(0, perStep);
 }
 

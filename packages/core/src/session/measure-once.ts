@@ -36,6 +36,8 @@ export interface MeasureOnce {
 export interface Mark {
   readonly items: number;
   readonly seconds: number;
+  /** Of the model, so far. */
+  readonly calls: number;
 }
 
 export type Measured = {
@@ -64,7 +66,11 @@ export async function measureOnce(one: MeasureOnce): Promise<Measured> {
   let weights = prepared.target.identity.weights;
   let measureSeconds = 0;
   const deadline = deadlineAt(one.deadline ?? (() => null), clock);
-  const { model: target, tokens } = countTokens(prepared.target, () => deadline.check());
+  let calls = 0;
+  const { model: target, tokens } = countTokens(prepared.target, () => {
+    calls += 1;
+    deadline.check();
+  });
   const marks: Mark[] = [];
   const { outcome, evidence: receipt } = await drive(
     guarded(
@@ -79,7 +85,7 @@ export async function measureOnce(one: MeasureOnce): Promise<Measured> {
         if ((await one.before?.(provenance, weights)) === true) return null;
         const measuring = clock();
         const progress = (done: number) => {
-          if (done > 0) marks.push({ items: done, seconds: clock() - measuring });
+          if (done > 0) marks.push({ items: done, seconds: clock() - measuring, calls });
           deadline.check();
           one.progress(done);
         };
