@@ -71,6 +71,7 @@ async function handWritten(
         },
       ],
       onBrokenReceipt,
+      budget: { overheadPercent: null },
     },
     async (session) => {
       for (let step = 0; step < steps; step += 1) {

@@ -2,6 +2,7 @@ export * from "./errors.ts";
 export type { Awaitable, Json } from "./json.ts";
 export type * from "./model/types.ts";
 export type * from "./evaluation/types.ts";
+export { isDeadline } from "./evaluation/deadline.ts";
 export { defineEvaluation } from "./evaluation/define.ts";
 export type * from "./grading/types.ts";
 export type * from "./guard/types.ts";
@@ -54,6 +55,16 @@ export { alphaOfLook, familyAlpha, type LookPlan } from "./statistics/looks.ts";
 export { passAtK, passHatK } from "./statistics/pass-k.ts";
 export { mathRandomGuard, streamGuard } from "./guard/randomness.ts";
 export { PeriodicCallback, type PeriodicOptions } from "./callback/periodic.ts";
+export {
+  earlyStopping,
+  escalate,
+  markBest,
+  worse,
+  type Best,
+  type EarlyStoppingOptions,
+  type EscalateOptions,
+  type MarkBestOptions,
+} from "./callback/reactions.ts";
 export { PeriodicCapabilityCallback, type PeriodicCapabilityOptions } from "./callback/presets.ts";
 export { checkSessionOptions } from "./session/options.ts";
 export { openSession, withSession } from "./session/session.ts";

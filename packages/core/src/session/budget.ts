@@ -23,8 +23,8 @@ export interface Allowance {
 const windowSlack = 0.1;
 /** A measurement is cut off at so many times what it was given. */
 const patience = 2;
-/** Of what the end may take and is not expected to, so much is kept as well. */
-const caution = { ofTraining: 0.01, ofLeft: 0.1 };
+/** Kept for an end that takes longer than expected: a share of it and what is doubtful, at most these. */
+const caution = { ofEnd: 0.03, ofTraining: 0.01, ofLeft: 0.1 };
 /** The first step of a session compiles: as long as it is all that is known, others are taken to be shorter. */
 const firstStepCounts = 1 / 3;
 /** Of the items, measured first where nothing is known of what they take. */
@@ -189,7 +189,7 @@ function available(run: Run): { readonly left: number; readonly projected: numbe
     return { left: Infinity, projected, why: "no limit of overhead" };
   const { expected: kept, doubtful } = secondsOfEnd(run);
   const most = (percent / 100) * projected - windows - kept;
-  const left = most - Math.max(0, Math.min(doubtful, caution.ofTraining * projected, caution.ofLeft * most));
+  const left = most - Math.max(0, Math.min(doubtful + caution.ofEnd * kept, caution.ofTraining * projected, caution.ofLeft * most));
   const training =
     run.progress.maxSteps === null ? "trained so far" : "of training expected";
   const why = `${shownSeconds(Math.max(0, left))} left for this and later looks: ${percent} % of ${shownSeconds(projected)} ${training}, less ${shownSeconds(windows)} used and ${shownSeconds(kept)} kept for the end`;

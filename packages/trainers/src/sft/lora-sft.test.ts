@@ -7,7 +7,7 @@ import { createCausalLM, useBackend, withLora, type CheckpointLM } from "@period
 import { readSafetensorsHeader } from "@periodic-eval/safetensors";
 import { beforeAll, describe, expect, it } from "vitest";
 import { verifyCheckpoint } from "../checkpoint/trainer-state.ts";
-import { recording, rows, temporaryFolder, tokenizer, weightsOf } from "../testing/tiny-run.ts";
+import { recording, rows, temporaryFolder, tokenizer, weightsOf, ungoverned } from "../testing/tiny-run.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "./sft-trainer.ts";
 
 beforeAll(async () => {
@@ -148,6 +148,7 @@ describe("SFTTrainer with a LoRA adapter", () => {
       dataset: rows(30),
       runDir: await temporaryFolder(),
       config,
+      session: ungoverned,
       callbacks: [meddling],
       loggers: [logger],
     }).train();
