@@ -51,7 +51,10 @@ const watch = { id: "scripted", metric: "accuracy", mode: "max" } as const;
 test("training stops after so many looks that were no better, by more than minDelta", async () => {
   // The best is step 1 (20 of 40 = 0.5); 21 of 40 is better by .025, less than .03. Steps 2, 3 and 4 are no better.
   const toy = toyTraining();
-  const callbacks = [scripted([10, 20, 19, 21, 20, 40, 40]), earlyStopping({ ...watch, patience: 3, minDelta: 0.03 })];
+  const callbacks = [
+    scripted([10, 20, 19, 21, 20, 40, 40]),
+    earlyStopping({ ...watch, patience: 3, minDelta: 0.03 }),
+  ];
   const { stop } = await train(toy, toy.options(callbacks, { maxSteps: 6 }));
   expect(stop).toBe('accuracy of "scripted" was best at step 1 (0.5), and no better in 3 looks since');
   expect((await toy.store.list()).at(-1)!.step).toBe(4);
@@ -89,7 +92,10 @@ test("what was best and how long it was waited for go on after a resume", async 
 test("a verdict that is worse measures more in the same window", async () => {
   const toy = toyTraining();
   const deep = toyEvaluation({ name: "deep" });
-  const callbacks = [scripted([40, 40, 10, 40, 40, 40, 40]), escalate({ when: worse("scripted"), run: [deep] })];
+  const callbacks = [
+    scripted([40, 40, 10, 40, 40, 40, 40]),
+    escalate({ when: worse("scripted"), run: [deep] }),
+  ];
   await train(toy, toy.options(callbacks, { maxSteps: 6 }));
   const found = await toy.store.list();
   // 40 of 40 against 10 of 40: exact McNemar, 30 discordant one way, p = 2 · 2⁻³⁰.
@@ -114,7 +120,9 @@ test("a verdict that comes after the end of training is a warning", async () => 
 
 test("wrong options are refused where they are given", () => {
   expect(() => earlyStopping({ ...watch, patience: 0 })).toThrow("earlyStopping patience: got 0");
-  expect(() => earlyStopping({ ...watch, patience: 1, minDelta: -1 })).toThrow("earlyStopping minDelta: got -1");
+  expect(() => earlyStopping({ ...watch, patience: 1, minDelta: -1 })).toThrow(
+    "earlyStopping minDelta: got -1",
+  );
   expect(() => markBest({ ...watch, mode: "maximum" as "max" })).toThrow("markBest mode");
   expect(() => markBest({ ...watch, metrik: "a" } as typeof watch)).toThrow('Did you mean "metric"?');
   const deep = toyEvaluation({ name: "deep" });

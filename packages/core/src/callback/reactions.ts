@@ -55,7 +55,12 @@ export function earlyStopping(options: EarlyStoppingOptions): TrainerCallback {
   const { id, metric, patience } = options;
   checkWatch("earlyStopping", options, ["patience"]);
   if (!isCount(patience, 1))
-    throw wrong("earlyStopping patience", patience, "a whole number of 1 or more", "Count the looks to wait.");
+    throw wrong(
+      "earlyStopping patience",
+      patience,
+      "a whole number of 1 or more",
+      "Count the looks to wait.",
+    );
   return watching(`early-stopping-${id}`, options, (context, { best, waited }) => {
     if (waited < patience) return;
     context.requestStop(
@@ -101,7 +106,8 @@ function watching(
       const isOurs = snapshot.id === id && snapshot.phase === context.phase && snapshot.step > watched.step;
       if (!isOurs || value === null || !isMeasured(snapshot)) return;
       const { step } = snapshot;
-      const gain = watched.best === null ? Infinity : (mode === "max" ? 1 : -1) * (value - watched.best.value);
+      const gain =
+        watched.best === null ? Infinity : (mode === "max" ? 1 : -1) * (value - watched.best.value);
       const isBetter = gain > 0 && gain >= minDelta;
       watched = isBetter
         ? { best: { step, value, savedAt: context.progress.step }, waited: 0, step }
@@ -153,7 +159,12 @@ export function escalate(options: EscalateOptions): TrainerCallback {
   for (const [at, name] of names.entries()) {
     checkName(`escalate run[${at}]`, name);
     if (names.indexOf(name) !== at)
-      throw wrong(`escalate run[${at}]`, run[at]!.name, "evaluations of distinct names", "Remove the repetition.");
+      throw wrong(
+        `escalate run[${at}]`,
+        run[at]!.name,
+        "evaluations of distinct names",
+        "Remove the repetition.",
+      );
   }
   return {
     id,
@@ -165,7 +176,9 @@ export function escalate(options: EscalateOptions): TrainerCallback {
           context.measure({ id: names[at]!, evaluation, crossed: [] });
       } catch (error) {
         // A verdict that comes when training is over, after grading, finds no weights to measure.
-        context.warn(`nothing more is measured for "${snapshot.id}" of step ${snapshot.step}: ${messageOf(error)}`);
+        context.warn(
+          `nothing more is measured for "${snapshot.id}" of step ${snapshot.step}: ${messageOf(error)}`,
+        );
       }
     },
   };

@@ -24,7 +24,9 @@ test("asks the model only what it was not asked before, in the order of the requ
   const spied = {
     ...model,
     generate: (requests: readonly GenerateRequest[], given: typeof options) => {
-      asked.push(requests.map(({ prompt, sampling }) => `${"text" in prompt ? prompt.text : ""}/${sampling.seed}`));
+      asked.push(
+        requests.map(({ prompt, sampling }) => `${"text" in prompt ? prompt.text : ""}/${sampling.seed}`),
+      );
       return model.generate(requests, given);
     },
   };
@@ -32,7 +34,10 @@ test("asks the model only what it was not asked before, in the order of the requ
   await shared.generate!([request("a"), request("b")], options);
   const answers = await shared.generate!([request("c"), request("b"), request("a", "t")], options);
   expect(answers).toEqual(await model.generate([request("c"), request("b"), request("a", "t")], options));
-  expect(asked).toEqual([["a/s", "b/s"], ["c/s", "a/t"]]);
+  expect(asked).toEqual([
+    ["a/s", "b/s"],
+    ["c/s", "a/t"],
+  ]);
   forget();
   await shared.generate!([request("a")], options);
   expect(asked.at(-1)).toEqual(["a/s"]);
@@ -54,7 +59,12 @@ function sampling(name: string, questions: readonly string[], onMeasured?: () =>
     needs: ["generate"],
     samplesPerItem: 2,
     items: (): readonly CompletionItem[] =>
-      questions.map((question) => ({ id: `${name}-${question}`, question, persona: null, prompt: { text: question } })),
+      questions.map((question) => ({
+        id: `${name}-${question}`,
+        question,
+        persona: null,
+        prompt: { text: question },
+      })),
     async measure(model, items, context) {
       const rows = await sampleCompletions(
         model,

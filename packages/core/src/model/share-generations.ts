@@ -31,7 +31,8 @@ function sharing(model: EvaluableModel, kept: Map<string, unknown>[]): Evaluable
   ) => {
     const answers = new Map<string, A>();
     kept.push(answers);
-    return (requests: readonly Q[], options: CallOptions) => answer(requests, options, { ask, isKept, answers });
+    return (requests: readonly Q[], options: CallOptions) =>
+      answer(requests, options, { ask, isKept, answers });
   };
   return {
     get identity() {

@@ -76,7 +76,9 @@ async function simulate(slow: readonly Slow[], training: Training, budget: Budge
   await withSession({ ...options, budget }, async (session) => {
     for (let step = 0; step < training.steps; step++) {
       const seconds =
-        training.stepSeconds * (1 + training.noise * (2 * random() - 1)) * (step === 0 ? training.firstStep : 1);
+        training.stepSeconds *
+        (1 + training.noise * (2 * random() - 1)) *
+        (step === 0 ? training.firstStep : 1);
       clock.advance(seconds);
       trained += seconds;
       await session.stepEnd();
@@ -88,21 +90,23 @@ async function simulate(slow: readonly Slow[], training: Training, budget: Budge
 
 const isEdge = ({ step, max_steps }: Snapshot) => step === 0 || step === max_steps;
 
-const slowArbitrary = fc.record({
-  items: fc.integer({ min: 10, max: 300 }),
-  perItem: fc.double({ min: 0.01, max: 2, noNaN: true }),
-  firstCall: fc.constantFrom(0, 5, 30),
-  perLook: fc.constantFrom(0, 0.05),
-  noise: fc.constantFrom(0, 0.2, 0.6),
-  perCall: fc.constantFrom(16, 64, 1000),
-  every: fc.constantFrom(5, 10, 20, 25, 50),
-}).map((one) => ({
-  ...one,
-  // Of what is told once, at the end, nobody can say how much of it does not depend on the items.
-  ...(2 * one.perCall > one.items
-    ? { firstCall: 0, perLook: 0 }
-    : { perLook: one.perLook * one.perItem * one.items }),
-}));
+const slowArbitrary = fc
+  .record({
+    items: fc.integer({ min: 10, max: 300 }),
+    perItem: fc.double({ min: 0.01, max: 2, noNaN: true }),
+    firstCall: fc.constantFrom(0, 5, 30),
+    perLook: fc.constantFrom(0, 0.05),
+    noise: fc.constantFrom(0, 0.2, 0.6),
+    perCall: fc.constantFrom(16, 64, 1000),
+    every: fc.constantFrom(5, 10, 20, 25, 50),
+  })
+  .map((one) => ({
+    ...one,
+    // Of what is told once, at the end, nobody can say how much of it does not depend on the items.
+    ...(2 * one.perCall > one.items
+      ? { firstCall: 0, perLook: 0 }
+      : { perLook: one.perLook * one.perItem * one.items }),
+  }));
 const trainingArbitrary = fc.record({
   steps: fc.integer({ min: 20, max: 400 }),
   stepSeconds: fc.double({ min: 0.2, max: 5, noNaN: true }),
@@ -129,26 +133,36 @@ function bestItems(slow: readonly Slow[], steps: number, seconds: number): numbe
   return items;
 }
 
-test("holds the ceiling within 2 points and measures 80 % of what could be: start and end whole", { timeout: 120_000 }, async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(slowArbitrary, { minLength: 1, maxLength: 3 }),
-      trainingArbitrary,
-      fc.integer({ min: 5, max: 50 }),
-      async (some, training, percent) => {
-        const slow = some.map((one, i) => ({ ...one, name: `slow${i}` }));
-        const { snapshots, trained, overhead } = await simulate(slow, training, { overheadPercent: percent });
-        const edges = snapshots.filter(isEdge);
-        expect(edges.map(({ status }) => status)).toEqual(edges.map(() => "complete"));
-        expect(edges.length).toBe(2 * slow.length);
-        const ofEdges = edges.reduce((sum, { timing }) => sum + timing.measure_seconds, 0);
-        expect(overhead).toBeLessThanOrEqual(Math.max(percent, (100 * ofEdges) / trained) + 2);
-        const looks = snapshots.filter((one) => !isEdge(one) && one.timing.items > 0);
-        const measured = looks.reduce((sum, { timing }) => sum + timing.items, 0);
-        const best = bestItems(slow, training.steps, (percent / 100) * trained - ofEdges);
-        expect(measured).toBeGreaterThanOrEqual(0.8 * best - looks.length - 1); // items are whole
+test(
+  "holds the ceiling within 2 points and measures 80 % of what could be: start and end whole",
+  { timeout: 120_000 },
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(slowArbitrary, { minLength: 1, maxLength: 3 }),
+        trainingArbitrary,
+        fc.integer({ min: 5, max: 50 }),
+        async (some, training, percent) => {
+          const slow = some.map((one, i) => ({ ...one, name: `slow${i}` }));
+          const { snapshots, trained, overhead } = await simulate(slow, training, {
+            overheadPercent: percent,
+          });
+          const edges = snapshots.filter(isEdge);
+          expect(edges.map(({ status }) => status)).toEqual(edges.map(() => "complete"));
+          expect(edges.length).toBe(2 * slow.length);
+          const ofEdges = edges.reduce((sum, { timing }) => sum + timing.measure_seconds, 0);
+          expect(overhead).toBeLessThanOrEqual(Math.max(percent, (100 * ofEdges) / trained) + 2);
+          const looks = snapshots.filter((one) => !isEdge(one) && one.timing.items > 0);
+          const measured = looks.reduce((sum, { timing }) => sum + timing.items, 0);
+          const best = bestItems(slow, training.steps, (percent / 100) * trained - ofEdges);
+          expect(measured).toBeGreaterThanOrEqual(0.8 * best - looks.length - 1); // items are whole
+        },
+      ),
+      {
+        numRuns: process.env["PERIODIC_EVAL_FULL"] === "1" ? 1000 : 60,
+        seed: Number(process.env["SEED"] ?? 1),
+        endOnFailure: true,
       },
-    ),
-    { numRuns: process.env["PERIODIC_EVAL_FULL"] === "1" ? 1000 : 60, seed: Number(process.env["SEED"] ?? 1), endOnFailure: true },
-  );
-});
+    );
+  },
+);

@@ -109,7 +109,8 @@ export function allow(run: Run, asked: Asked, items: number): Allowance {
   const first = plan(run, asked, items, { began, and: null });
   if (first.items === 0) learned.skipped.set(id, (learned.skipped.get(id) ?? 0) + 1);
   else learned.skipped.delete(id);
-  const what = first.items === items ? "whole" : first.items === 0 ? "skipped" : `${first.items} of ${items} items`;
+  const what =
+    first.items === items ? "whole" : first.items === 0 ? "skipped" : `${first.items} of ${items} items`;
   let seconds = first.seconds;
   return {
     told: `${what}: ${first.why}`,
@@ -189,9 +190,13 @@ function available(run: Run): { readonly left: number; readonly projected: numbe
     return { left: Infinity, projected, why: "no limit of overhead" };
   const { expected: kept, doubtful } = secondsOfEnd(run);
   const most = (percent / 100) * projected - windows - kept;
-  const left = most - Math.max(0, Math.min(doubtful + caution.ofEnd * kept, caution.ofTraining * projected, caution.ofLeft * most));
-  const training =
-    run.progress.maxSteps === null ? "trained so far" : "of training expected";
+  const left =
+    most -
+    Math.max(
+      0,
+      Math.min(doubtful + caution.ofEnd * kept, caution.ofTraining * projected, caution.ofLeft * most),
+    );
+  const training = run.progress.maxSteps === null ? "trained so far" : "of training expected";
   const why = `${shownSeconds(Math.max(0, left))} left for this and later looks: ${percent} % of ${shownSeconds(projected)} ${training}, less ${shownSeconds(windows)} used and ${shownSeconds(kept)} kept for the end`;
   return { left, projected, why };
 }
@@ -201,8 +206,7 @@ function projectedSeconds({ progress, learned }: Run, trained: number): number {
   const { step, maxSteps } = progress;
   if (maxSteps === null || step === 0) return trained;
   const { steps, seconds } = learned.firstStep ?? { steps: 0, seconds: 0 };
-  const perStep =
-    step > steps ? (trained - seconds) / (step - steps) : firstStepCounts * (trained / step);
+  const perStep = step > steps ? (trained - seconds) / (step - steps) : firstStepCounts * (trained / step);
   return trained + Math.max(0, maxSteps - step) * Math.max(0, perStep);
 }
 
@@ -238,14 +242,20 @@ function othersOf(run: Run, id: string, projected: number): readonly Wanted[] {
 }
 
 /** Looks of an id between now and the end, one that is due now included. */
-function wantedOf(run: Run, id: string, { fixed, perItem }: LookCost, projected: number): Omit<Wanted, "items"> {
+function wantedOf(
+  run: Run,
+  id: string,
+  { fixed, perItem }: LookCost,
+  projected: number,
+): Omit<Wanted, "items"> {
   const { triggers = [] } = run.callbacks.find((callback) => callback.id === id) ?? {};
   const { step, maxSteps, elapsedSeconds } = run.progress;
   const steps = stepsOf(run, triggers);
   const planned = steps?.filter((one) => one > step && one < maxSteps!).length;
   // As often as so far, where no schedule tells.
   const asFar = (run.learned.asked.get(id) ?? 0) * Math.max(0, projected / elapsedSeconds - 1);
-  const ahead = triggers.length > 0 && planned !== undefined ? planned : Number.isFinite(asFar) ? Math.floor(asFar) : 0;
+  const ahead =
+    triggers.length > 0 && planned !== undefined ? planned : Number.isFinite(asFar) ? Math.floor(asFar) : 0;
   return { id, fixed, perItem, looks: ahead + 1 };
 }
 

@@ -18,11 +18,7 @@ export function countTokens(model: EvaluableModel, onCall: () => void = () => un
   return { model: counting(model, add, onCall), tokens: () => (isCount(tokens) ? tokens : null) };
 }
 
-function counting(
-  model: EvaluableModel,
-  add: (tokens: number) => void,
-  onCall: () => void,
-): EvaluableModel {
+function counting(model: EvaluableModel, add: (tokens: number) => void, onCall: () => void): EvaluableModel {
   const { contextLength, tokenizer, base } = model;
   const told = (options: CallOptions): CallOptions => {
     onCall();

@@ -16,7 +16,8 @@ async function save(
 ): Promise<NonNullable<Snapshot["saved"]>> {
   try {
     const path: unknown = await saveAtFiring({ phase: run.phase, progress: run.progress });
-    if (typeof path !== "string") throw new TypeError(`got ${typeof path}, expected the path that was written`);
+    if (typeof path !== "string")
+      throw new TypeError(`got ${typeof path}, expected the path that was written`);
     return { path, error: null };
   } catch (error) {
     const { step } = run.progress;

@@ -43,7 +43,11 @@ async function train(evaluation: AnyEvaluation, clock: ManualClock, changes: Par
 test("a window between start and end keeps to its seconds with the first items, and says why", async () => {
   const clock = manualClock();
   const budget = { overheadPercent: null, secondsPerWindow: 10 };
-  const { found } = await train(inCallsOf64(clock, () => 0.1), clock, { budget });
+  const { found } = await train(
+    inCallsOf64(clock, () => 0.1),
+    clock,
+    { budget },
+  );
   // 0.1 s an item: 90 of them in the 9 s that are planned with.
   expect(found.map(({ step, status, timing }) => [step, status, timing.items])).toEqual([
     [0, "complete", 256],
@@ -84,7 +88,11 @@ test("a deadline keeps what was measured before it", async () => {
 
 test("what does not fit is a skipped record that says why", async () => {
   const clock = manualClock();
-  const { found } = await train(inCallsOf64(clock, () => 1), clock, { budget: { overheadPercent: 50 } });
+  const { found } = await train(
+    inCallsOf64(clock, () => 1),
+    clock,
+    { budget: { overheadPercent: 50 } },
+  );
   expect(found.map(({ step, status }) => [step, status])).toEqual([
     [0, "complete"],
     [2, "skipped"],
@@ -141,7 +149,9 @@ test("nothing is measured while memory is short", async () => {
 
 test("the weights of a window are saved once, inside the guards; what fails is told of", async () => {
   const toy = toyTraining();
-  const callbacks = ["a", "b"].map((id) => new PeriodicCallback(toyEvaluation({ name: id }), { schedule: [] }));
+  const callbacks = ["a", "b"].map(
+    (id) => new PeriodicCallback(toyEvaluation({ name: id }), { schedule: [] }),
+  );
   const saved: number[] = [];
   const saveAtFiring: SessionOptions["saveAtFiring"] = async ({ progress }) => {
     saved.push(progress.step);

@@ -24,7 +24,15 @@ const stateOf = async (runDir: string, step: number) =>
 async function train(runDir: string, options: Partial<SFTTrainerOptions> = {}, seed = "tiny") {
   const logger = recording();
   const model = tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2, seed });
-  const base = { model, tokenizer, dataset: rows(20), runDir, config: everyStep, loggers: [logger], session: ungoverned };
+  const base = {
+    model,
+    tokenizer,
+    dataset: rows(20),
+    runDir,
+    config: everyStep,
+    loggers: [logger],
+    session: ungoverned,
+  };
   try {
     return { logger, result: await new SFTTrainer({ ...base, ...options }).train() };
   } finally {

@@ -6,7 +6,15 @@ import { PeriodicEvalError, type TrainerCallback } from "@periodic-eval/core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { tinyLM } from "../testing/tiny-lm.ts";
-import { busyConfig, recording, rows, temporaryFolder, tokenizer, weightsOf, ungoverned } from "../testing/tiny-run.ts";
+import {
+  busyConfig,
+  recording,
+  rows,
+  temporaryFolder,
+  tokenizer,
+  weightsOf,
+  ungoverned,
+} from "../testing/tiny-run.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "./sft-trainer.ts";
 
 beforeAll(async () => {

@@ -77,7 +77,16 @@ async function run(
   const logger = recording();
   const runDir = await temporaryFolder();
   const config = { maxSteps, batchSize: 4, learningRate: 3e-3, weightDecay: 0.1 };
-  const base = { model, tokenizer, dataset: rows(30), runDir, callbacks, loggers: [logger], config, session: ungoverned };
+  const base = {
+    model,
+    tokenizer,
+    dataset: rows(30),
+    runDir,
+    callbacks,
+    loggers: [logger],
+    config,
+    session: ungoverned,
+  };
   const result = await new SFTTrainer({ ...base, ...more }).train();
   model.dispose();
   const state = result.checkpoint === null ? null : await verifyCheckpoint(result.checkpoint);
@@ -161,7 +170,10 @@ describe("a callback that disturbs training is caught by name", () => {
     });
     for (const onBrokenReceipt of ["stop", "record"] as const) {
       const model = llama();
-      const { result, logger } = await run([disturbing(model)], 4, { model, session: { ...ungoverned, onBrokenReceipt } });
+      const { result, logger } = await run([disturbing(model)], 4, {
+        model,
+        session: { ...ungoverned, onBrokenReceipt },
+      });
       const isStopped = onBrokenReceipt === "stop" && guard !== null;
       expect(result.steps).toBe(isStopped ? 2 : 4);
       if (isStopped) expect(result.stopReason).toContain(`guard "${guard}"`);
