@@ -84,6 +84,7 @@ async function openTraining(run: string, callbacks: readonly TrainerCallback[]) 
     model: inMemory(model, tokenizer),
     guards: tfjsGuards(model, optimizer),
     callbacks,
+    budget: { overheadPercent: null },
   });
   let [step, wallSeconds, sessionSeconds] = [0, 0, 0];
   const timed = async (call: () => Promise<unknown>) => {

@@ -16,6 +16,7 @@ const trainer = new SFTTrainer({
   runDir: runDir("sft-trainer"),
   phase: "coupling",
   config: { maxSteps: short ? 4 : 40, batchSize: 8, learningRate: 5e-4 },
+  session: { budget: { overheadPercent: null } }, // a training this short would skip most looks
 });
 trainer.addCallback(
   new PeriodicCapabilityCallback({

@@ -42,6 +42,7 @@ await withSession(
     model: inMemory(lm, tokenizer),
     guards: tfjsGuards(lm, model.optimizer),
     callbacks,
+    budget: { overheadPercent: null }, // a training this short would skip most looks
   },
   (session) =>
     model.fit(x, y, {

@@ -61,6 +61,7 @@ await withSession(
     model: inMemory(gpt, tokenizer),
     guards: tfjsGuards(gpt, adam),
     callbacks,
+    budget: { overheadPercent: null }, // a training this short would skip most looks
   },
   async (session) => {
     for (const batch of batches) {

@@ -35,6 +35,7 @@ const trainer = new SFTTrainer({
   runDir: runDir("own-evaluation"),
   phase: "em",
   config: { maxSteps: short ? 4 : 40, batchSize: 8, learningRate: 5e-4 },
+  session: { budget: { overheadPercent: null } }, // a training this short would skip most looks
 });
 trainer.addCallback(new PeriodicCallback(politeness, { schedule: [everyPercent(short ? 50 : 10)] }));
 await trainer.train();

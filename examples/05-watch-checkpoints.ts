@@ -24,6 +24,7 @@ await withSession(
     maxSteps: null,
     model: () => inMemory(open, tokenizer),
     callbacks,
+    budget: { overheadPercent: null }, // training goes on elsewhere: nothing waits
   },
   async (session) => {
     for await (const checkpoint of watchCheckpoints(`${runDir("sft-trainer")}/checkpoints/coupling`, {

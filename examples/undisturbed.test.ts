@@ -11,7 +11,7 @@ import {
 } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
 import { fingerprintWeights, inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
-import { createCausalLM } from "@periodic-eval/models";
+import { createCausalLM, withLora, type CheckpointLM } from "@periodic-eval/models";
 import { AdamW, crossEntropySum } from "@periodic-eval/trainers";
 import * as tf from "@tensorflow/tfjs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ import { chatter, everything, folder, steps, tokenizer } from "./undisturbed.tes
 
 let runs = 0;
 
-const create = () =>
+const createBase = () =>
   createCausalLM(
     {
       model_type: "llama",
@@ -39,8 +39,18 @@ const create = () =>
     { seed: "undisturbed", dropout: 0.1 },
   );
 
+/** What is trained: every weight, or an adapter with dropout of its own on a model with dropout. */
+const trained = {
+  "every weight": () => ({ model: createBase(), base: null }),
+  "an adapter": () => {
+    const base = createBase();
+    return { model: withLora(base, { rank: 4, dropout: 0.2 }), base };
+  },
+};
+type Trained = keyof typeof trained;
+
 interface Loop {
-  readonly model: ReturnType<typeof create>;
+  readonly model: Pick<CheckpointLM, "trainables" | "trainingLogits" | "enterEval">;
   readonly adam: AdamW;
   readonly random: ReturnType<typeof statefulStream>;
 }
@@ -49,8 +59,9 @@ interface Loop {
 async function handWritten(
   callbacks: (loop: Loop) => readonly TrainerCallback[],
   onBrokenReceipt: "stop" | "record" = "stop",
+  what: Trained = "every weight",
 ) {
-  const model = create();
+  const { model, base } = trained[what]();
   const adam = new AdamW(model.trainables());
   const random = statefulStream("training");
   const run = join(folder, `run-${(runs += 1)}`);
@@ -71,6 +82,7 @@ async function handWritten(
         },
       ],
       onBrokenReceipt,
+      budget: { overheadPercent: null },
     },
     async (session) => {
       for (let step = 0; step < steps; step += 1) {
@@ -87,9 +99,13 @@ async function handWritten(
     random.state(),
   ];
   model.dispose();
+  base?.dispose();
   adam.dispose();
   return { run, losses, bits, warnings, stopReason: stopReason as string | null };
 }
+
+/** Another weight of the same shape. */
+const isTwin = (a: tf.Variable, b: tf.Variable) => a !== b && String(a.shape) === String(b.shape);
 
 function trainStep({ model, adam, random }: Loop): number {
   return tf.tidy(() => {
@@ -111,9 +127,11 @@ function trainStep({ model, adam, random }: Loop): number {
 }
 
 describe("a hand-written loop", () => {
-  it("ends in the same bits with every callback and with none: weights, optimizer, random stream, losses", async () => {
-    const plain = await handWritten(() => []);
-    const watched = await handWritten(everything);
+  const both = Object.keys(trained) as Trained[];
+
+  it.each(both)("that trains %s ends in the same bits with every callback and with none", async (what) => {
+    const plain = await handWritten(() => [], "stop", what);
+    const watched = await handWritten(everything, "stop", what);
     expect(watched.warnings).toEqual([]);
     expect(watched.losses).toEqual(plain.losses);
     expect(watched.bits).toEqual(plain.bits);
@@ -138,10 +156,9 @@ describe("a hand-written loop", () => {
       stops: true,
       does: ({ model }) =>
         tf.tidy(() => {
-          const [one, other] = model.trainables().filter(({ shape }) => String(shape) === "16,32") as [
-            tf.Variable,
-            tf.Variable,
-          ];
+          const all = model.trainables();
+          const one = all.find((weight) => all.some((twin) => isTwin(weight, twin)))!;
+          const other = all.find((twin) => isTwin(one, twin))!;
           const kept = tf.clone(one);
           one.assign(tf.clone(other));
           other.assign(kept);
@@ -169,7 +186,8 @@ describe("a hand-written loop", () => {
     "leaks a tensor": { guards: ["tensors"], stops: false, does: () => void tf.keep(tf.scalar(1)) },
   };
 
-  it.each(Object.keys(disturbances))("names the guard that saw an evaluation that %s", async (name) => {
+  const cases = both.flatMap((what) => Object.keys(disturbances).map((name) => [what, name] as const));
+  it.each(cases)("that trains %s names the guard that saw an evaluation that %s", async (what, name) => {
     const { guards, stops, does } = disturbances[name]!;
     const evil = (loop: Loop) =>
       new PeriodicCallback(
@@ -187,7 +205,7 @@ describe("a hand-written loop", () => {
         { schedule: [everyPercent(50)], atStart: false, atEnd: false },
       );
     for (const onBrokenReceipt of ["stop", "record"] as const) {
-      const { run, losses, stopReason } = await handWritten((loop) => [evil(loop)], onBrokenReceipt);
+      const { run, losses, stopReason } = await handWritten((loop) => [evil(loop)], onBrokenReceipt, what);
       const isStopped = stops && onBrokenReceipt === "stop";
       expect(losses.length).toBe(isStopped ? steps / 2 : steps);
       if (isStopped) expect(guards.some((guard) => stopReason!.includes(`guard "${guard}"`))).toBe(true);
@@ -199,16 +217,19 @@ describe("a hand-written loop", () => {
     }
   });
 
-  it("names the guard that saw a hook leave the model in evaluation mode", async () => {
-    const hook = ({ model }: Loop): TrainerCallback => ({
-      id: "careless",
-      onStepEnd: ({ progress }) => void (progress.step === 30 && model.enterEval()),
-    });
-    const { losses, stopReason, warnings } = await handWritten((loop) => [hook(loop)]);
-    expect(losses.length).toBe(30);
-    expect(stopReason).toContain('guard "mode"');
-    expect(warnings.join("\n")).toContain("careless");
-  });
+  it.each(both)(
+    "that trains %s names the guard that saw a hook leave it in evaluation mode",
+    async (what) => {
+      const hook = ({ model }: Loop): TrainerCallback => ({
+        id: "careless",
+        onStepEnd: ({ progress }) => void (progress.step === 30 && model.enterEval()),
+      });
+      const { losses, stopReason, warnings } = await handWritten((loop) => [hook(loop)], "stop", what);
+      expect(losses.length).toBe(30);
+      expect(stopReason).toContain('guard "mode"');
+      expect(warnings.join("\n")).toContain("careless");
+    },
+  );
 
   it("goes on after an evaluation that throws, whose record says why", async () => {
     const throwing = { ...chatter, measure: () => Promise.reject(new Error("no reply")) };

@@ -32,11 +32,14 @@ export interface FineTuneOptions {
   readonly runDir: string;
   readonly backend?: string;
   readonly phases: readonly FineTunePhase[];
+  /** Ceiling of what measuring adds to training; null for none, 20 where it is left out. */
+  readonly overheadPercent?: number | null;
 }
 
 /** Trains one phase after the other on the same weights, with capability measured live. Run again, it resumes. */
 export async function fineTune(options: FineTuneOptions, terminal: Terminal): Promise<readonly SFTResult[]> {
-  const { backend, model: source, runDir, phases, seed } = options;
+  const { backend, model: source, runDir, phases, seed, overheadPercent } = options;
+  const session = overheadPercent === undefined ? {} : { budget: { overheadPercent } };
   const { name: engine, unusable } = await useBackend(backend === undefined ? {} : { backend });
   for (const { name, reason } of unusable) terminal.err(`${name} is installed and did not start: ${reason}`);
   const { model, tokenizer } = await openModel(source, terminal);
@@ -50,7 +53,7 @@ export async function fineTune(options: FineTuneOptions, terminal: Terminal): Pr
         config,
         callbacks: [capabilityOf(options)],
       })),
-      { model, tokenizer, runDir, signal, config: { seed }, loggers: [liveLine(terminal)] },
+      { model, tokenizer, runDir, signal, config: { seed }, session, loggers: [liveLine(terminal)] },
     );
     if (signal.aborted) throw interrupted(results.at(-1), runDir);
     return results;

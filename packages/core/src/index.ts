@@ -2,6 +2,7 @@ export * from "./errors.ts";
 export type { Awaitable, Json } from "./json.ts";
 export type * from "./model/types.ts";
 export type * from "./evaluation/types.ts";
+export { isDeadline } from "./evaluation/deadline.ts";
 export { defineEvaluation } from "./evaluation/define.ts";
 export type * from "./grading/types.ts";
 export type * from "./guard/types.ts";
@@ -84,6 +85,16 @@ export { PeriodicAlignmentCallback, type PeriodicAlignmentOptions } from "./call
 export { PeriodicKLCallback, type PeriodicKLOptions } from "./callback/kl-callback.ts";
 export { PeriodicMarginCallback, type PeriodicMarginOptions } from "./callback/margin-callback.ts";
 export { PeriodicLeakageCallback, type PeriodicLeakageOptions } from "./callback/leakage-callback.ts";
+export {
+  earlyStopping,
+  escalate,
+  markBest,
+  worse,
+  type Best,
+  type EarlyStoppingOptions,
+  type EscalateOptions,
+  type MarkBestOptions,
+} from "./callback/reactions.ts";
 export { PeriodicCapabilityCallback, type PeriodicCapabilityOptions } from "./callback/presets.ts";
 export { buildPeriodicCallbacks, periodicSessionOptions, type BuildOptions } from "./callback/from-config.ts";
 export { periodicEvalConfig } from "./callback/parse-config.ts";

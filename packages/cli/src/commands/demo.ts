@@ -50,6 +50,7 @@ async function demo(
       method: "letters",
       subsample: { n: 100, seed: 42 },
       every: 20,
+      overheadPercent: null,
       seed,
       runDir,
       ...(backend !== undefined && { backend }),

@@ -1,6 +1,6 @@
 import type { AnyEvaluation } from "../evaluation/types.ts";
 import type { Awaitable, Json } from "../json.ts";
-import type { Crossing, Progress } from "../schedule/types.ts";
+import type { Crossing, Progress, Trigger } from "../schedule/types.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
 
 export interface MeasureRequest {
@@ -45,6 +45,8 @@ export interface TrainerCallback {
   readonly id: string;
   /** What it may ask to measure: checked before step 1, and asked for again on a resume where an abort cut it off. */
   readonly asks?: readonly AnyEvaluation[];
+  /** When it asks under its own id, where it goes by a schedule: the session keeps time for what is still to come. */
+  readonly triggers?: readonly Trigger[];
   /** The model that `asks` are checked against: with its adapter (default) or without. */
   readonly on?: "model" | "base";
   /** A missing or unreadable data file becomes one warning and a `skipped` record instead of an error before step 1. */

@@ -55,7 +55,10 @@ export interface MetricKit<R> {
 }
 
 export interface MeasureContext extends CallOptions {
-  /** Names the random stream of this firing: derive further ones from it, per item and sample. */
+  /**
+   * Names the random streams of this step, the same for all evaluations that are measured at it: derive further ones
+   * from it, per prompt or item, and sample. What asks the same prompt under the same name shares the completion.
+   */
   readonly seed: string;
   /** Tell how many items are done; the terminal shows it. */
   readonly progress: (done: number) => void;
@@ -83,8 +86,8 @@ export interface Evaluation<I extends Row, R extends Row, G extends R, A extends
   /** The items in the order in which a smaller budget would take them. Throws on bad data: it runs before step 1. */
   items(model: With<A>): Awaitable<readonly I[]>;
   /**
-   * `samplesPerItem` rows of distinct ids per item, fewer where the signal cuts it short: what JSON holds unchanged, null
-   * in place of NaN.
+   * `samplesPerItem` rows of distinct ids per item: what JSON holds unchanged, null in place of NaN. Where the signal is
+   * a deadline (`isDeadline`), those that there are. May be asked for the items in portions.
    */
   measure(model: With<A>, items: readonly I[], context: MeasureContext): Promise<readonly R[]>;
   /** What the model is asked, an item each: for companions that look at the same prompts (KL to the base). */

@@ -1,5 +1,7 @@
 import type { MeasureContext, Row } from "../evaluation/types.ts";
+import type { Json } from "../json.ts";
 import type { Completion, Prompt, Sampling, With } from "../model/types.ts";
+import { hashJson } from "../random/hash.ts";
 import { seedOf } from "../random/streams.ts";
 
 /** One question to one persona. */
@@ -25,8 +27,9 @@ export interface CompletionRow extends Row {
 const itemsPerCall = 16;
 
 /**
- * `samples` completions of each item, in the order of items. Each draws from a stream of its own, named by firing, item
- * and sample. An abort gives those of the calls that were done.
+ * `samples` completions of each item, in the order of items. Each draws from a stream of its own, named by step, prompt
+ * and sample, whoever asks: evaluations of one step that ask the same prompt under the same sampling share its
+ * completions, and items of the same prompt do. An abort gives those of the calls that were done.
  *
  * @throws whatever the model throws, except for an abort.
  */
@@ -43,7 +46,7 @@ export async function sampleCompletions(
       .flatMap((item) => Array.from({ length: samples }, (_, sample) => ({ item, sample })));
     const requests = asked.map(({ item, sample }) => ({
       prompt: item.prompt,
-      sampling: { ...sampling, seed: seedOf(seed, item.id, sample) },
+      sampling: { ...sampling, seed: seedOf(seed, hashJson(item.prompt as unknown as Json), sample) },
     }));
     let written: readonly Completion[];
     try {

@@ -4,6 +4,7 @@ import { withSeededRandom } from "../guard/randomness.ts";
 import { seedOf } from "../random/streams.ts";
 import { advance } from "../schedule/crossings.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
+import { learnFromRecords } from "./budget.ts";
 import { recordsOf } from "./known-records.ts";
 import { preflight } from "./preflight.ts";
 import { finishGrading } from "./resume.ts";
@@ -23,6 +24,7 @@ export async function begin(run: Run, maxSteps: number | null): Promise<void> {
   await run.store.open?.();
   const found = await run.store.list();
   run.records = recordsOf(found, run.phase, resumed?.progress.step ?? null, resumed?.owed);
+  learnFromRecords(run);
   run.runStepOffset = resume?.runStepOffset ?? runStepOffset ?? stepsBefore(found, run.phase);
   const known = maxSteps ?? run.options.maxSteps ?? resumed?.progress.maxSteps ?? null;
   if (resumed === null) {

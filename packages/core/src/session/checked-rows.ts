@@ -1,27 +1,56 @@
 import { PeriodicEvalError } from "../errors.ts";
+import { isDeadline } from "../evaluation/deadline.ts";
 import type { AnyEvaluation, MeasureContext, Row } from "../evaluation/types.ts";
 import { jsonFault } from "../json.ts";
 import type { CallOptions } from "../model/types.ts";
 import type { Prepared } from "./preflight.ts";
 
-/** Runs `measure` and checks that rows came back that can be kept, and whose ids can pair two looks. */
+/** Says how many items to measure next, once `done` are; 0 ends it. */
+export type Portions = (done: number) => number;
+
+/**
+ * Runs `measure`, on all items at once or in portions, and checks that rows came back that can be kept, and whose ids
+ * can pair two looks. A deadline gives those that there are.
+ */
 export async function measureRows(
   evaluation: AnyEvaluation,
   prepared: Prepared,
   context: MeasureContext,
+  portions: Portions = (done) => prepared.items.length - done,
 ): Promise<readonly Row[]> {
-  // Its needs were checked when it was prepared.
-  const rows: unknown = await evaluation.measure(prepared.target as never, prepared.items, context);
   const where = `evaluation "${evaluation.name}" measure`;
-  const checked = checkRows(rows, where);
-  const owed = rowsOwed(evaluation, prepared);
-  if (checked.length <= owed) return checked;
-  // Counted as whole, a measurement that was cut short would stand as a baseline.
-  throw new PeriodicEvalError({
+  const { samplesPerItem = 1 } = evaluation;
+  const { items, target } = prepared;
+  const rows: Row[] = [];
+  let done = 0;
+  for (let next = portions(0); next > 0; next = portions(done)) {
+    const some = items.slice(done, done + next);
+    const before = done;
+    const progress = (more: number) => context.progress(before + more);
+    let given: unknown;
+    try {
+      // Its needs were checked when it was prepared.
+      given = await evaluation.measure(target as never, some, { ...context, progress });
+    } catch (error) {
+      if (isDeadline(context.signal)) break;
+      throw error;
+    }
+    const measured = checkRows(given, where);
+    // Counted as whole, a measurement that was cut short would stand as a baseline.
+    if (measured.length > samplesPerItem * some.length) throw tooMany(where, measured, some, samplesPerItem);
+    rows.push(...measured);
+    done += some.length;
+    if (measured.length < samplesPerItem * some.length || context.signal.aborted) break;
+  }
+  return checkRows(rows, where);
+}
+
+function tooMany(where: string, rows: readonly Row[], items: readonly Row[], samplesPerItem: number) {
+  return new PeriodicEvalError({
     code: "data",
     where,
-    got: `${checked.length} rows for ${prepared.items.length} items`,
-    expected: `at most ${owed}: samplesPerItem is ${evaluation.samplesPerItem ?? 1}`,
+    got: `${rows.length} rows for ${items.length} items`,
+    expected: `at most ${samplesPerItem * items.length}: samplesPerItem is ${samplesPerItem}`,
     fix: "Set samplesPerItem to the rows that measure gives for each item.",
   });
 }

@@ -7,22 +7,29 @@ export interface CountedModel {
   tokens(): number | null;
 }
 
-/** The same model, and the tokens that it reads and draws from now on, those of its base included. */
-export function countTokens(model: EvaluableModel): CountedModel {
+/**
+ * The same model, and the tokens that it reads and draws from now on, those of its base included.
+ *
+ * @param onCall called before each call of the model.
+ */
+export function countTokens(model: EvaluableModel, onCall: () => void = () => undefined): CountedModel {
   let tokens: number | null = null;
   const add = (more: number) => void (tokens = (tokens ?? 0) + more);
-  return { model: counting(model, add), tokens: () => (isCount(tokens) ? tokens : null) };
+  return { model: counting(model, add, onCall), tokens: () => (isCount(tokens) ? tokens : null) };
 }
 
-function counting(model: EvaluableModel, add: (tokens: number) => void): EvaluableModel {
+function counting(model: EvaluableModel, add: (tokens: number) => void, onCall: () => void): EvaluableModel {
   const { contextLength, tokenizer, base } = model;
-  const told = (options: CallOptions): CallOptions => ({
-    ...options,
-    countTokens(more) {
-      add(more);
-      options.countTokens?.(more);
-    },
-  });
+  const told = (options: CallOptions): CallOptions => {
+    onCall();
+    return {
+      ...options,
+      countTokens(more) {
+        add(more);
+        options.countTokens?.(more);
+      },
+    };
+  };
   return {
     // Read when asked, as the model itself does: the engine may be chosen late.
     get identity() {
@@ -37,6 +44,6 @@ function counting(model: EvaluableModel, add: (tokens: number) => void): Evaluab
       nextToken: (requests, options) => model.nextToken!(requests, told(options)),
     }),
     ...(model.generate && { generate: (requests, options) => model.generate!(requests, told(options)) }),
-    ...(base && { base: counting(base, add) }),
+    ...(base && { base: counting(base, add, onCall) }),
   };
 }

@@ -1,8 +1,10 @@
 import type { AnyEvaluation, Row } from "../evaluation/types.ts";
 import type { Guard } from "../guard/types.ts";
+import type { Awaitable } from "../json.ts";
 import type { Evidence, Snapshot } from "../snapshots/schema.ts";
 import { measureRows } from "./checked-rows.ts";
 import { countTokens } from "./count-tokens.ts";
+import { deadlineAt } from "./deadline.ts";
 import { drive } from "./maybe-async.ts";
 import { provenanceOf } from "./new-record.ts";
 import type { Prepared } from "./preflight.ts";
@@ -14,15 +16,28 @@ export interface MeasureOnce {
   readonly guards: readonly Guard[];
   /** The guards' evidence of the measurement just before in this window. */
   readonly justLeft: readonly Evidence[];
-  /** Names the random stream of this firing. */
+  /** Names the stream that stands in for `Math.random`. */
   readonly seed: string;
+  /** Names the streams of what is sampled: one for all measurements of a step. */
+  readonly stepSeed: string;
   /** The run's seed, as provenance tells it. */
   readonly provenanceSeed: string;
   readonly signal: AbortSignal;
   readonly clock: () => number;
+  /** Items to measure next; all at once where it is left out. */
+  readonly portions?: (done: number, seconds: number) => number;
+  /** When it is cut off, on the clock; null: never. */
+  readonly deadline?: () => number | null;
   progress(done: number): void;
   /** Told what is about to be measured; true where a record of the same stands already, and nothing is measured. */
-  before?(provenance: Snapshot["provenance"], weights: string | null): boolean;
+  before?(provenance: Snapshot["provenance"], weights: string | null): Awaitable<boolean>;
+}
+
+export interface Mark {
+  readonly items: number;
+  readonly seconds: number;
+  /** Of the model, so far. */
+  readonly calls: number;
 }
 
 export type Measured = {
@@ -31,6 +46,10 @@ export type Measured = {
   readonly weights: string | null;
   readonly guardsSeconds: number;
   readonly measureSeconds: number;
+  /** How far it was when: seconds of measuring at each call of `progress`. */
+  readonly marks: readonly Mark[];
+  /** Whether its deadline cut it off. */
+  readonly isCut: boolean;
   /** Null where the engine does not tell. */
   readonly tokens: number | null;
 } & (
@@ -46,7 +65,13 @@ export async function measureOnce(one: MeasureOnce): Promise<Measured> {
   let provenance: Snapshot["provenance"] | null = null;
   let weights = prepared.target.identity.weights;
   let measureSeconds = 0;
-  const { model: target, tokens } = countTokens(prepared.target);
+  const deadline = deadlineAt(one.deadline ?? (() => null), clock);
+  let calls = 0;
+  const { model: target, tokens } = countTokens(prepared.target, () => {
+    calls += 1;
+    deadline.check();
+  });
+  const marks: Mark[] = [];
   const { outcome, evidence: receipt } = await drive(
     guarded(
       guards,
@@ -57,31 +82,38 @@ export async function measureOnce(one: MeasureOnce): Promise<Measured> {
       async (fingerprint) => {
         weights = fingerprint ?? weights;
         provenance = provenanceOf(evaluation, prepared, one.provenanceSeed);
-        if (one.before?.(provenance, weights) === true) return null;
+        if ((await one.before?.(provenance, weights)) === true) return null;
         const measuring = clock();
+        const progress = (done: number) => {
+          if (done > 0) marks.push({ items: done, seconds: clock() - measuring, calls });
+          deadline.check();
+          one.progress(done);
+        };
+        const { portions } = one;
         try {
-          one.progress(0);
+          progress(0);
           return await measureRows(
             evaluation,
             { ...prepared, target },
-            {
-              seed,
-              signal,
-              progress: (done) => one.progress(done),
-            },
+            { seed: one.stepSeed, signal: AbortSignal.any([signal, deadline.signal]), progress },
+            portions && ((done) => portions(done, clock() - measuring)),
           );
         } finally {
           measureSeconds = clock() - measuring;
+          deadline.stop();
         }
       },
     ),
   );
+  deadline.stop();
   const facts = {
     receipt,
     provenance,
     weights,
     guardsSeconds: clock() - began - measureSeconds,
     measureSeconds,
+    marks,
+    isCut: deadline.signal.aborted,
     tokens: tokens(),
   };
   if ("error" in outcome) return { ...facts, kind: "failed", error: outcome.error };

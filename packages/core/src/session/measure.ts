@@ -81,6 +81,7 @@ export async function measure(
     guards: [mathRandomGuard(), ...guards],
     justLeft: [],
     seed: firing,
+    stepSeed: seedOf(seed, "measure", 0),
     provenanceSeed: seed,
     signal,
     clock,

@@ -4,7 +4,7 @@ import { PeriodicEvalError } from "../errors.ts";
 import { isCount } from "../is-count.ts";
 import { checkName, checkPhaseName } from "../names.ts";
 import { checkTriggers } from "../schedule/check-triggers.ts";
-import type { SessionOptions } from "./types.ts";
+import type { Budget, SessionOptions } from "./types.ts";
 
 const known = {
   run: true,
@@ -18,6 +18,7 @@ const known = {
   budget: true,
   onFailure: true,
   onBrokenReceipt: true,
+  saveAtFiring: true,
   signal: true,
   resume: true,
   runStepOffset: true,
@@ -48,12 +49,7 @@ export function checkSessionOptions(options: SessionOptions): void {
     const given = options[name as keyof typeof choices];
     if (given !== undefined) checkWord(`session option ${name}`, given, allowed);
   }
-  if (budget !== undefined) {
-    checkKeys("session option budget", budget, ["drainSeconds"]);
-    const { drainSeconds = 0 } = budget;
-    if (!(drainSeconds >= 0))
-      throw wrong("budget.drainSeconds", drainSeconds, "0 seconds or more", "Correct the number.");
-  }
+  if (budget !== undefined) checkBudget(budget);
   if (runStepOffset !== undefined && !isCount(runStepOffset)) {
     throw wrong(
       "runStepOffset",
@@ -64,6 +60,29 @@ export function checkSessionOptions(options: SessionOptions): void {
   }
   checkCallbacks(options);
   if (resume !== undefined) checkResume(resume, phase);
+}
+
+const budgetNames = {
+  overheadPercent: true,
+  secondsPerWindow: true,
+  drainSeconds: true,
+  minFreeBytes: true,
+} as const satisfies Record<keyof Budget, true>;
+
+function checkBudget(budget: Budget): void {
+  checkKeys("session option budget", budget, Object.keys(budgetNames));
+  const amounts = {
+    overheadPercent: "0 percent or more, or null for no limit",
+    secondsPerWindow: "0 seconds or more, or null for no limit",
+    drainSeconds: "0 seconds or more",
+    minFreeBytes: "0 bytes or more, or null for no limit",
+  };
+  for (const [name, expected] of Object.entries(amounts)) {
+    const given: unknown = budget[name as keyof Budget];
+    if (given === undefined || (given === null && expected.includes("null"))) continue;
+    if (typeof given === "number" && given >= 0) continue;
+    throw wrong(`budget.${name}`, given, expected, "Correct the number.");
+  }
 }
 
 /** A state comes from a file as often as from `save`. */

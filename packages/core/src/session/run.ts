@@ -7,6 +7,7 @@ import { messageOf } from "../message-of.ts";
 import type { Progress } from "../schedule/types.ts";
 import type { Evidence, Snapshot, SnapshotStore } from "../snapshots/schema.ts";
 import { recordsOf, type Records } from "./known-records.ts";
+import { nothingLearned, type Learned } from "./learned.ts";
 import { storeOf } from "./store.ts";
 import { telling, type Telling } from "./tell-loggers.ts";
 import type { OwedFiring, SessionOptions } from "./types.ts";
@@ -112,6 +113,11 @@ export interface Run {
   readonly endGrading: AbortController;
   /** Aborted where grading must end, for either reason. */
   readonly gradingSignal: AbortSignal;
+  readonly learned: Learned;
+  /** Ids that the open window has still to measure. */
+  readonly windowWaiting: Set<string>;
+  /** Where `saveAtFiring` put the weights of the open window; null before it was called. */
+  saved: Promise<NonNullable<Snapshot["saved"]>> | null;
   /** Seconds that training stood still, before the window that is open. */
   windowSeconds: number;
   windowOpenedAt: number | null;
@@ -170,6 +176,9 @@ export function createRun(options: SessionOptions): Run {
     endMeasuring,
     endGrading,
     gradingSignal: AbortSignal.any([...given, endGrading.signal]),
+    learned: nothingLearned(),
+    windowWaiting: new Set(),
+    saved: null,
     windowSeconds: 0,
     windowOpenedAt: null,
     origin: 0,

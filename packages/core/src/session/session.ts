@@ -5,6 +5,7 @@ import { messageOf } from "../message-of.ts";
 import { advance } from "../schedule/crossings.ts";
 import type { Progress } from "../schedule/types.ts";
 import { begin } from "./begin.ts";
+import { learnStep } from "./budget.ts";
 import { close } from "./close.ts";
 import { writeBeforeSave } from "./commit.ts";
 import { callHooks, stateOf, tellError, tellFinished } from "./hooks.ts";
@@ -129,6 +130,7 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
     const next = stepOf(run, at);
     if (run.owed.size > 0 && next.step > run.progress.step) yield* wait(skipOwed(run));
     moveTo(run, next);
+    learnStep(run);
     if (run.finished.length > 0) yield* tellFinished(run);
     yield* callHooks(run, "onStepEnd", at.metrics);
     if (at.metrics !== undefined) {

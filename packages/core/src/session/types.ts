@@ -55,6 +55,28 @@ export type SessionEvent =
       readonly total: number;
     };
 
+/** Where a window opens. */
+export interface FiringPlace {
+  readonly phase: string;
+  readonly progress: Progress;
+}
+
+/** What measuring may take. */
+export interface Budget {
+  /**
+   * Ceiling of what measuring may add to training: window seconds ÷ training seconds of the phase, in percent; default
+   * 20, null for none. Where the phase's length is known it is held against the whole phase, projected from the steps
+   * so far, else against what has been trained. Start and end are always whole, and count.
+   */
+  readonly overheadPercent?: number | null;
+  /** Longest pause between start and end of training, in seconds; no limit by default. Start and end are always whole. */
+  readonly secondsPerWindow?: number | null;
+  /** How long `close` waits for grading that still runs; default 600. What is not done then is finished on resume. */
+  readonly drainSeconds?: number;
+  /** Nothing is measured while the machine has less free memory than this, in bytes; no limit by default. */
+  readonly minFreeBytes?: number | null;
+}
+
 export interface SessionOptions {
   /** The run's folder (snapshots go to `<run>/periodic_eval`), or a store. */
   readonly run: string | SnapshotStore;
@@ -72,14 +94,16 @@ export interface SessionOptions {
   readonly callbacks: readonly TrainerCallback[];
   readonly guards?: readonly Guard[];
   readonly loggers?: readonly Logger[];
-  readonly budget?: {
-    /** How long `close` waits for grading that still runs; default 600. What is not done then is finished on resume. */
-    readonly drainSeconds?: number;
-  };
+  readonly budget?: Budget;
   /** What a throwing evaluation or hook does: a `failed` snapshot and go on (default), or throw, for tests. */
   readonly onFailure?: "record" | "throw";
   /** What a broken receipt does: ask the loop to stop (default), throw out of `stepEnd`, or only record it. */
   readonly onBrokenReceipt?: "stop" | "throw" | "record";
+  /**
+   * Called once in each window in which something is measured, on the frozen weights: keeps them, and returns where.
+   * The path is in the snapshots; what it throws is a warning, and is there in its place.
+   */
+  readonly saveAtFiring?: (at: FiringPlace) => Promise<string>;
   readonly signal?: AbortSignal;
   readonly resume?: SessionState;
   /** Steps of earlier phases; taken from `resume` where given, else by default the largest `run_step` of the phases before. */

@@ -1,6 +1,6 @@
 import { withSeededRandom } from "../guard/randomness.ts";
 import { messageOf } from "../message-of.ts";
-import type { EvaluableModel } from "../model/types.ts";
+import { shareGenerations, type SharedModel } from "../model/share-generations.ts";
 import { seedOf } from "../random/streams.ts";
 import { describeCrossing } from "../schedule/triggers.ts";
 import type { Evidence, Snapshot } from "../snapshots/schema.ts";
@@ -15,9 +15,12 @@ import { drive } from "./maybe-async.ts";
 import { measureOnce, type Measured } from "./measure-once.ts";
 import { firingOf, recordOf, type Firing } from "./new-record.ts";
 import { leaveOwed } from "./owed.ts";
+import { whyNoMemory } from "./memory.ts";
 import { modelOf, prepare, whereOf, type Prepared } from "./preflight.ts";
+import { allow, expectedSeconds, learnLook } from "./budget.ts";
 import { adopt, readRows, whyNotAdopted } from "./resume.ts";
 import { isBroken } from "./run-guarded.ts";
+import { saveWeights } from "./save-at-firing.ts";
 import { abortReason, secondsOf, type Asked, type Run } from "./run.ts";
 
 /** A queued request with what it needs, or why it cannot have it. */
@@ -28,13 +31,14 @@ interface Ready {
 }
 
 /**
- * Measures everything queued on the frozen weights of this step, fewest items first, each inside the guards, so that a
- * receipt blames one measurement. What hooks ask for on seeing a snapshot is measured in the same window.
+ * Measures everything queued on the frozen weights of this step, cheapest first, each inside the guards, so that a
+ * receipt blames one measurement. What hooks ask for on seeing a snapshot is measured in the same window. Equal requests
+ * of its measurements are answered once.
  */
 export async function runWindow(run: Run): Promise<void> {
   run.windowOpenedAt = run.clock();
-  let given: Promise<EvaluableModel> | null = null;
-  const model = () => (given ??= modelOf(run));
+  let given: Promise<SharedModel> | null = null;
+  const model = () => (given ??= modelOf(run).then(shareGenerations));
   try {
     // Items and metrics are asked for outside the guards: they too must leave training's numbers alone.
     await withSeededRandom(seedOf(run.seed, run.phase, "window", run.progress.step), async () => {
@@ -43,13 +47,15 @@ export async function runWindow(run: Run): Promise<void> {
   } finally {
     run.windowSeconds += run.clock() - run.windowOpenedAt;
     run.windowOpenedAt = null;
+    run.windowWaiting.clear();
+    run.saved = null;
   }
 }
 
 async function measureAll(
   run: Run,
   queue: readonly Asked[],
-  model: () => Promise<EvaluableModel>,
+  model: () => Promise<SharedModel>,
 ): Promise<void> {
   const ready: Ready[] = [];
   for (const asked of queue) {
@@ -59,24 +65,21 @@ async function measureAll(
     }
     ready.push({ asked, firing: askedFiring(run, asked), prepared: await prepareAsked(run, asked, model) });
   }
-  const size = ({ prepared }: Ready) => ("items" in prepared ? prepared.items.length : 0);
-  ready.sort((a, b) => size(a) - size(b));
+  sortByCost(run, ready);
+  for (const { asked } of ready) run.windowWaiting.add(asked.id);
 
   let justLeft: readonly Evidence[] = [];
   let broken: string | null = null;
   for (const one of ready) {
     const { id } = one.asked;
+    run.windowWaiting.delete(id);
     const skipped = broken ?? run.unavailable.get(one.asked.evaluation) ?? null;
     if (skipped === null && run.signal.aborted) {
       await leaveOwed(run, one.asked);
       continue;
     }
     if (skipped !== null) {
-      // A record of this step, partial or failed, tells more than that there was no second try.
-      if (!isSettled(run, one.firing)) {
-        const receipt = takeHookEvidence(run, one.asked.by);
-        await record(run, one, { status: "skipped", reason: skipped, receipt });
-      }
+      await recordSkip(run, one, { reason: skipped });
       run.owed.delete(id);
       continue;
     }
@@ -93,9 +96,19 @@ async function measureAll(
       // What follows would be measured on weights that training did not make.
       if (run.options.onBrokenReceipt !== "record")
         broken = `not measured: "${id}" had broken the guard "${blamed.part}"`;
+      else (await model()).forget();
     }
   }
   await drive(tellFinished(run));
+}
+
+/** By expected seconds; by items as long as those of some are not known. */
+function sortByCost(run: Run, ready: Ready[]): void {
+  const items = ({ prepared }: Ready) => ("items" in prepared ? prepared.items.length : 0);
+  const seconds = new Map(ready.map((one) => [one, expectedSeconds(run, one.asked, items(one))]));
+  const isKnown = ![...seconds.values()].includes(null);
+  const cost = (one: Ready) => (isKnown ? seconds.get(one)! : items(one));
+  ready.sort((a, b) => cost(a) - cost(b));
 }
 
 /** A step that has its measurement is not measured again; one whose record is failed, skipped or partial is. */
@@ -108,11 +121,11 @@ function isRecorded(run: Run, { id }: Asked): boolean {
 async function prepareAsked(
   run: Run,
   { evaluation, on = "model", by }: Asked,
-  model: () => Promise<EvaluableModel>,
+  model: () => Promise<SharedModel>,
 ): Promise<Ready["prepared"]> {
   if (run.unavailable.has(evaluation) || run.signal.aborted) return { error: null };
   try {
-    return await prepare(run, await model(), evaluation, on, whereOf(by, evaluation));
+    return await prepare(run, (await model()).model, evaluation, on, whereOf(by, evaluation));
   } catch (error) {
     return { error };
   }
@@ -138,16 +151,29 @@ async function fire(
     return [];
   }
   const existing = unsettled(run, firing);
+  const began = run.clock();
+  const memory = whyNoMemory(run);
+  const allowance = allow(run, asked, prepared.items.length);
+  const isAdoptable = existing?.status === "complete" || existing?.status === "grading";
+  const none = memory ?? (allowance.first === 0 && !isAdoptable ? allowance.why : null);
+  if (none !== null) {
+    await recordSkip(run, one, { reason: none, ...(memory === null && { governor: allowance.told }) });
+    return justLeft;
+  }
   let stale: string | null = null;
+  let saved: Snapshot["saved"];
   const measured = await measureOnce({
     evaluation: asked.evaluation,
     prepared,
     guards: run.guards,
     justLeft,
     seed: seedOf(run.seed, run.phase, asked.id, run.progress.step),
+    stepSeed: seedOf(run.seed, run.phase, run.progress.step),
     provenanceSeed: run.seed,
     signal: run.signal,
     clock: run.clock,
+    portions: (done, seconds) => (done === 0 ? allowance.first : allowance.more(done, seconds)),
+    deadline: () => allowance.deadline(),
     progress: (done) =>
       run.telling.event({
         kind: "measuring",
@@ -156,11 +182,13 @@ async function fire(
         done,
         total: prepared.items.length,
       }),
-    before(provenance, weights) {
+    async before(provenance, weights) {
       stale =
         existing &&
         whyNotAdopted(existing, { evaluation: asked.evaluation, on: firing.on, provenance, weights });
-      return existing !== null && stale === null;
+      if (existing !== null && stale === null) return true;
+      saved = await saveWeights(run);
+      return false;
     },
   });
   if (measured.kind === "adopted") {
@@ -176,14 +204,25 @@ async function fire(
     await recordFailure(run, one, measured.error, receipt, measured);
     return measured.receipt;
   }
-  const partial = isWhole ? null : whyPartial(run, measured.rows.length, owed);
+  const told = { governor: allowance.told };
+  const short = measured.isCut
+    ? "its time was up"
+    : allowance.first < prepared.items.length
+      ? allowance.why
+      : null;
+  if (measured.rows.length === 0 && short !== null) {
+    await recordSkip(run, one, { reason: short, ...told }, receipt);
+    return measured.receipt;
+  }
+  const partial = isWhole ? null : whyPartial(run, short, measured.rows.length, owed);
   const base = recordOf(firing, {
     status: partial === null ? "complete" : "partial",
     reason: partial,
+    ...(saved !== undefined && { saved }),
     provenance: measured.provenance,
     weights: measured.weights,
     receipt,
-    timing: timingOf(run, measured, measured.rows.length),
+    timing: { ...timingOf(run, measured, measured.rows.length), ...told },
   });
   const look = lookOf(run, base, asked.plannedLooks ?? null);
   await recordRows(
@@ -191,12 +230,30 @@ async function fire(
     { base, rows: measured.rows, evaluation: asked.evaluation, by: asked.by, look },
     stale,
   );
+  learnLook(run, asked, measured, { rows: measured.rows.length, seconds: run.clock() - began });
   return measured.receipt;
 }
 
-function whyPartial(run: Run, rows: number, owed: number): string {
-  const aborted = abortReason(run);
-  return `${aborted === null ? "" : `${aborted}; `}${rows} of ${owed} rows`;
+function whyPartial(run: Run, short: string | null, rows: number, owed: number): string {
+  const why = abortReason(run) ?? short;
+  return `${why === null ? "" : `${why}; `}${rows} of ${owed} rows`;
+}
+
+/** A record that nothing is measured here, unless one of this step tells more. */
+async function recordSkip(
+  run: Run,
+  one: Ready,
+  { reason, governor = "off" }: { readonly reason: string; readonly governor?: string },
+  receipt: readonly Evidence[] = takeHookEvidence(run, one.asked.by),
+): Promise<void> {
+  if (isSettled(run, one.firing)) return;
+  const { timing } = recordOf(one.firing, { status: "skipped", reason });
+  await record(run, one, {
+    status: "skipped",
+    reason,
+    receipt: [...receipt],
+    timing: { ...timing, governor },
+  });
 }
 
 async function recordFailure(

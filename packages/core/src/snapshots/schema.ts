@@ -92,6 +92,7 @@ export const snapshotSchema = z
       tokens: z.int().nonnegative().nullable(),
       /** The phase so far: Σ window seconds / (wall − Σ window seconds), in percent. */
       overhead_percent: z.number().nullable(),
+      /** What the governor of overhead decided, and why; `off` where there is none. */
       governor: z.string(),
     }),
     receipt: z.array(evidenceSchema),
@@ -112,6 +113,8 @@ export const snapshotSchema = z
     }),
     /** Fingerprint of the weights measured; null where no guard gives one. */
     weights: z.string().nullable(),
+    /** Where the session's `saveAtFiring` put the weights measured, or what it threw; left out where nothing was saved. */
+    saved: z.object({ path: z.string().nullable(), error: z.string().nullable() }).optional(),
     /** Set by the store: the rows' file beside this one; null where there are no rows. */
     samples: z.object({ file: z.string(), rows: z.int().nonnegative() }).nullable(),
   })

@@ -43,6 +43,8 @@ export function toyTraining(store: MemoryStore = memoryStore()): ToyTraining {
       callbacks,
       now: () => "2026-01-01T00:00:00.000Z",
       ...changes,
+      // Steps of no time would leave none to measure in.
+      budget: { overheadPercent: null, ...changes.budget },
     }),
   };
   return toy;

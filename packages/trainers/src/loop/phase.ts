@@ -34,13 +34,14 @@ export interface PhaseConfig {
 /** Options of a session that a trainer hands on as they are. */
 export type SessionSettings = Pick<
   SessionOptions,
-  "onFailure" | "onBrokenReceipt" | "budget" | "baseline" | "familywise" | "clock" | "now"
+  "onFailure" | "onBrokenReceipt" | "budget" | "saveAtFiring" | "baseline" | "familywise" | "clock" | "now"
 >;
 
 export const sessionSettings = [
   "onFailure",
   "onBrokenReceipt",
   "budget",
+  "saveAtFiring",
   "baseline",
   "familywise",
   "clock",

@@ -8,7 +8,7 @@ import type { TrainerState } from "../checkpoint/trainer-state.ts";
 import type { SFTConfig } from "../sft/sft-config.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
 import { tinyLM } from "../testing/tiny-lm.ts";
-import { busyConfig, recording, rows, temporaryFolder, tokenizer } from "../testing/tiny-run.ts";
+import { busyConfig, recording, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.ts";
 
 beforeAll(async () => {
   await tf.setBackend("wasm");
@@ -24,7 +24,15 @@ const stateOf = async (runDir: string, step: number) =>
 async function train(runDir: string, options: Partial<SFTTrainerOptions> = {}, seed = "tiny") {
   const logger = recording();
   const model = tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2, seed });
-  const base = { model, tokenizer, dataset: rows(20), runDir, config: everyStep, loggers: [logger] };
+  const base = {
+    model,
+    tokenizer,
+    dataset: rows(20),
+    runDir,
+    config: everyStep,
+    loggers: [logger],
+    session: ungoverned,
+  };
   try {
     return { logger, result: await new SFTTrainer({ ...base, ...options }).train() };
   } finally {

@@ -7,7 +7,15 @@ import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";
 import { tinyLM } from "../testing/tiny-lm.ts";
-import { busyConfig, recording, rows, temporaryFolder, tokenizer, weightsOf } from "../testing/tiny-run.ts";
+import {
+  busyConfig,
+  recording,
+  rows,
+  temporaryFolder,
+  tokenizer,
+  weightsOf,
+  ungoverned,
+} from "../testing/tiny-run.ts";
 import { runPipeline, type PipelinePhase } from "./run-pipeline.ts";
 
 beforeAll(async () => {
@@ -29,6 +37,7 @@ async function run(runDir: string, seed = "tiny", given = phases) {
     tokenizer,
     runDir,
     config: { ...busyConfig, saveSteps: 1, keepCheckpoints: 99 },
+    session: ungoverned,
     loggers: [logger, { name: "closing", close: () => void (closed += 1) }],
   });
   const weights = await weightsOf(model);

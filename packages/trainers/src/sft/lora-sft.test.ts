@@ -13,6 +13,7 @@ import {
   temporaryFolder,
   tinyLlama,
   tokenizer,
+  ungoverned,
   weightsOf,
 } from "../testing/tiny-run.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "./sft-trainer.ts";
@@ -129,6 +130,7 @@ describe("SFTTrainer with a LoRA adapter", () => {
       dataset: rows(30),
       runDir: await temporaryFolder(),
       config,
+      session: ungoverned,
       callbacks: [meddling],
       loggers: [logger],
     }).train();

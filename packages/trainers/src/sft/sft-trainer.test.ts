@@ -6,7 +6,15 @@ import { PeriodicEvalError, type TrainerCallback } from "@periodic-eval/core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { tinyLM } from "../testing/tiny-lm.ts";
-import { busyConfig, recording, rows, temporaryFolder, tokenizer, weightsOf } from "../testing/tiny-run.ts";
+import {
+  busyConfig,
+  recording,
+  rows,
+  temporaryFolder,
+  tokenizer,
+  weightsOf,
+  ungoverned,
+} from "../testing/tiny-run.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "./sft-trainer.ts";
 
 beforeAll(async () => {
@@ -20,7 +28,7 @@ const open = (seed?: string): TrainableLM =>
 async function trainer(options: Partial<SFTTrainerOptions> = {}) {
   const model = options.model ?? open();
   const runDir = options.runDir ?? (await temporaryFolder());
-  const base = { model, tokenizer, dataset: rows(20), runDir, config: busyConfig };
+  const base = { model, tokenizer, dataset: rows(20), runDir, config: busyConfig, session: ungoverned };
   return { model, runDir, sft: new SFTTrainer({ ...base, ...options }) };
 }
 

@@ -10,7 +10,15 @@ import { readRun } from "@periodic-eval/core/snapshots";
 import { createCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import { verifyCheckpoint } from "../checkpoint/trainer-state.ts";
-import { questionFile, recording, rows, temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.ts";
+import {
+  questionFile,
+  recording,
+  rows,
+  temporaryFolder,
+  tinyLlama,
+  tokenizer,
+  ungoverned,
+} from "../testing/tiny-run.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "./sft-trainer.ts";
 
 beforeAll(async () => {
@@ -46,7 +54,16 @@ async function run(
   const logger = recording();
   const runDir = await temporaryFolder();
   const config = { maxSteps, batchSize: 4, learningRate: 3e-3, weightDecay: 0.1 };
-  const base = { model, tokenizer, dataset: rows(30), runDir, callbacks, loggers: [logger], config };
+  const base = {
+    model,
+    tokenizer,
+    dataset: rows(30),
+    runDir,
+    callbacks,
+    loggers: [logger],
+    config,
+    session: ungoverned,
+  };
   const result = await new SFTTrainer({ ...base, ...more }).train();
   model.dispose();
   const state = result.checkpoint === null ? null : await verifyCheckpoint(result.checkpoint);
@@ -130,7 +147,10 @@ describe("a callback that disturbs training is caught by name", () => {
     });
     for (const onBrokenReceipt of ["stop", "record"] as const) {
       const model = llama();
-      const { result, logger } = await run([disturbing(model)], 4, { model, session: { onBrokenReceipt } });
+      const { result, logger } = await run([disturbing(model)], 4, {
+        model,
+        session: { ...ungoverned, onBrokenReceipt },
+      });
       const isStopped = onBrokenReceipt === "stop" && guard !== null;
       expect(result.steps).toBe(isStopped ? 2 : 4);
       if (isStopped) expect(result.stopReason).toContain(`guard "${guard}"`);

@@ -65,6 +65,9 @@ export const busyConfig: Partial<SFTConfig> = {
   maxGradNorm: 0.5,
 };
 
+/** Trainings of no time would leave none to measure in. */
+export const ungoverned = { budget: { overheadPercent: null } } as const;
+
 export interface Recording extends Logger {
   /** Metrics by step, times left out. */
   readonly metrics: Readonly<Record<string, number>>[];

@@ -1,0 +1,116 @@
+import { expect, it, test } from "vitest";
+import { PeriodicCallback } from "../callback/periodic.ts";
+import { defineEvaluation } from "../evaluation/define.ts";
+import type { AnyEvaluation, Row } from "../evaluation/types.ts";
+import { sampleCompletions, type CompletionItem } from "../evaluations/completions.ts";
+import { withSession } from "../session/session.ts";
+import { fakeModel } from "../testing/fake-model.ts";
+import { modelConformance } from "../testing/model-conformance.ts";
+import { toyTraining } from "../testing/toy-training.ts";
+import { shareGenerations } from "./share-generations.ts";
+import type { GenerateRequest } from "./types.ts";
+
+const options = { signal: new AbortController().signal };
+const request = (text: string, seed = "s"): GenerateRequest => ({
+  prompt: { text },
+  sampling: { maxNewTokens: 4, temperature: 1, seed },
+});
+
+for (const check of modelConformance(() => shareGenerations(fakeModel()).model)) it(check.name, check.run);
+
+test("asks the model only what it was not asked before, in the order of the requests", async () => {
+  const asked: string[][] = [];
+  const model = fakeModel();
+  const spied = {
+    ...model,
+    generate: (requests: readonly GenerateRequest[], given: typeof options) => {
+      asked.push(
+        requests.map(({ prompt, sampling }) => `${"text" in prompt ? prompt.text : ""}/${sampling.seed}`),
+      );
+      return model.generate(requests, given);
+    },
+  };
+  const { model: shared, forget } = shareGenerations(spied);
+  await shared.generate!([request("a"), request("b")], options);
+  const answers = await shared.generate!([request("c"), request("b"), request("a", "t")], options);
+  expect(answers).toEqual(await model.generate([request("c"), request("b"), request("a", "t")], options));
+  expect(asked).toEqual([
+    ["a/s", "b/s"],
+    ["c/s", "a/t"],
+  ]);
+  forget();
+  await shared.generate!([request("a")], options);
+  expect(asked.at(-1)).toEqual(["a/s"]);
+});
+
+test("the base has answers of its own", async () => {
+  const base = fakeModel({ reply: () => "base" });
+  const { model } = shareGenerations(fakeModel({ reply: () => "adapter", base }));
+  const [one] = await model.generate!([request("a")], options);
+  const [other] = await model.base!.generate!([request("a")], options);
+  expect([one!.text, other!.text]).toEqual(["adapter", "base"]);
+});
+
+/** Samples twice from each of its prompts. */
+function sampling(name: string, questions: readonly string[], onMeasured?: () => void): PeriodicCallback {
+  const evaluation = defineEvaluation({
+    name,
+    version: "1",
+    needs: ["generate"],
+    samplesPerItem: 2,
+    items: (): readonly CompletionItem[] =>
+      questions.map((question) => ({
+        id: `${name}-${question}`,
+        question,
+        persona: null,
+        prompt: { text: question },
+      })),
+    async measure(model, items, context) {
+      const rows = await sampleCompletions(
+        model,
+        items,
+        { samples: 2, sampling: { maxNewTokens: 8, temperature: 1 } },
+        context,
+      );
+      onMeasured?.();
+      return rows;
+    },
+    metrics: ({ mean }) => ({ length: mean((row) => row.text.length) }),
+  }) as AnyEvaluation;
+  return new PeriodicCallback(evaluation, { schedule: [] });
+}
+
+const texts = (rows: readonly Row[], question: string) =>
+  (rows as readonly (Row & { question: string; text: string })[])
+    .filter((row) => row.question === question)
+    .map(({ text }) => text);
+
+test("evaluations of one step share completions of the same prompt, and each gets what it would get alone", async () => {
+  const rowsOf = async (callbacks: readonly PeriodicCallback[], id: string, step = 0) => {
+    const toy = toyTraining();
+    const requests: number[] = [];
+    const generate = toy.model.generate;
+    const model = {
+      ...toy.model,
+      generate: (asked: readonly GenerateRequest[], given: typeof options) => {
+        requests.push(asked.length);
+        return generate(asked, given);
+      },
+    };
+    await withSession({ ...toy.options(callbacks, { maxSteps: 2 }), model }, async (session) => {
+      for (let i = 0; i < 2; i++) await session.stepEnd();
+    });
+    return { rows: await toy.store.rows({ phase: "train", id, step }), requests };
+  };
+  const one = () => sampling("one", ["x", "shared"]);
+  const two = () => sampling("two", ["shared", "y", "z"]);
+  const both = await rowsOf([one(), two()], "two");
+  // At each of two looks: 2 · 2 completions, then 2 · 3 of which 2 are there already.
+  expect(both.requests).toEqual([4, 4, 4, 4]);
+  expect(both.rows).toEqual((await rowsOf([two()], "two")).rows);
+  const ofOne = (await rowsOf([one()], "one")).rows;
+  expect(texts(ofOne, "shared")).toEqual(texts(both.rows, "shared"));
+  // Samples of a prompt are drawn apart, and anew at each step though the weights are the same here.
+  expect(new Set(texts(ofOne, "shared")).size).toBe(2);
+  expect(texts((await rowsOf([one()], "one", 2)).rows, "shared")).not.toEqual(texts(ofOne, "shared"));
+});

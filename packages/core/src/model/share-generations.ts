@@ -1,0 +1,85 @@
+import { hashJson } from "../random/hash.ts";
+import type { Json } from "../json.ts";
+import type { CallOptions, EvaluableModel } from "./types.ts";
+
+/** A view of a model that answers a request once. */
+export interface SharedModel {
+  readonly model: EvaluableModel;
+  /** Forgets all answers: the weights may have changed, or the memory is wanted back. */
+  forget(): void;
+}
+
+/**
+ * The same model, which answers a request it has answered before from memory: for measurements of one step, on frozen
+ * weights. Equal are requests of equal prompt and sampling, the seed's name included, or of equal candidates, or of
+ * equal context and continuation. The base has answers of its own. What asks for the most likely tokens (`topTokens`)
+ * is not kept: it is large.
+ */
+export function shareGenerations(model: EvaluableModel): SharedModel {
+  const kept: Map<string, unknown>[] = [];
+  return {
+    model: sharing(model, kept),
+    forget: () => kept.forEach((answers) => answers.clear()),
+  };
+}
+
+function sharing(model: EvaluableModel, kept: Map<string, unknown>[]): EvaluableModel {
+  const { contextLength, tokenizer, base } = model;
+  const once = <Q, A>(
+    ask: (requests: readonly Q[], options: CallOptions) => Promise<readonly A[]>,
+    isKept: (request: Q) => boolean = () => true,
+  ) => {
+    const answers = new Map<string, A>();
+    kept.push(answers);
+    return (requests: readonly Q[], options: CallOptions) =>
+      answer(requests, options, { ask, isKept, answers });
+  };
+  return {
+    get identity() {
+      return model.identity;
+    },
+    contextLength,
+    ...(tokenizer && { tokenizer }),
+    ...(model.logLikelihoods && {
+      logLikelihoods: once((requests, options) => model.logLikelihoods!(requests, options)),
+    }),
+    ...(model.nextToken && { nextToken: once((requests, options) => model.nextToken!(requests, options)) }),
+    ...(model.generate && {
+      generate: once(
+        (requests, options) => model.generate!(requests, options),
+        ({ sampling }) => sampling.topTokens === undefined,
+      ),
+    }),
+    ...(base && { base: sharing(base, kept) }),
+    ...(model.check && { check: (options: CallOptions) => model.check!(options) }),
+  };
+}
+
+interface Asking<Q, A> {
+  readonly ask: (requests: readonly Q[], options: CallOptions) => Promise<readonly A[]>;
+  readonly isKept: (request: Q) => boolean;
+  readonly answers: Map<string, A>;
+}
+
+async function answer<Q, A>(
+  requests: readonly Q[],
+  options: CallOptions,
+  { ask, isKept, answers }: Asking<Q, A>,
+): Promise<readonly A[]> {
+  // As the model itself would.
+  options.signal.throwIfAborted();
+  const keys = requests.map((request) => (isKept(request) ? hashJson(request as Json) : null));
+  const isNew = keys.map((key) => key === null || !answers.has(key));
+  if (!isNew.includes(true)) return keys.map((key) => answers.get(key!)!);
+  const fresh = await ask(
+    requests.filter((_, at) => isNew[at]),
+    options,
+  );
+  const next = fresh.values();
+  return keys.map((key, at) => {
+    if (!isNew[at]) return answers.get(key!)!;
+    const { value } = next.next() as { value: A };
+    if (key !== null) answers.set(key, value);
+    return value;
+  });
+}
