@@ -1,9 +1,4 @@
-import {
-  everyPercent,
-  PeriodicCapabilityCallback,
-  PeriodicEvalError,
-  type Subsample,
-} from "@periodic-eval/core";
+import { PeriodicEvalError, type TrainerCallback } from "@periodic-eval/core";
 import { useBackend } from "@periodic-eval/models";
 import { runPipeline, type SFTConfig, type SFTResult } from "@periodic-eval/trainers";
 import { onInterrupt } from "./interrupt.ts";
@@ -16,17 +11,13 @@ export interface FineTunePhase {
   /** Path of conversational JSONL. */
   readonly dataset: string;
   readonly config: Partial<SFTConfig>;
+  /** What is measured while it trains. */
+  readonly callbacks: readonly TrainerCallback[];
 }
 
 export interface FineTuneOptions {
   /** A folder as Hugging Face saves a model, or one of its hub. */
   readonly model: string;
-  readonly questions: string;
-  readonly method: "letters" | "cloze";
-  /** Questions a measurement asks. */
-  readonly subsample: Subsample;
-  /** A measurement every so many percent of a phase. */
-  readonly every: number;
   /** Of shuffling, dropout and measuring. */
   readonly seed: number;
   readonly runDir: string;
@@ -36,7 +27,7 @@ export interface FineTuneOptions {
   readonly overheadPercent?: number | null;
 }
 
-/** Trains one phase after the other on the same weights, with capability measured live. Run again, it resumes. */
+/** Trains one phase after the other on the same weights, measured live. Run again, it resumes. */
 export async function fineTune(options: FineTuneOptions, terminal: Terminal): Promise<readonly SFTResult[]> {
   const { backend, model: source, runDir, phases, seed, overheadPercent } = options;
   const session = overheadPercent === undefined ? {} : { budget: { overheadPercent } };
@@ -47,12 +38,7 @@ export async function fineTune(options: FineTuneOptions, terminal: Terminal): Pr
   terminal.out(`${source} on ${engine}; snapshots go to ${runDir}/periodic_eval`);
   try {
     const results = await runPipeline(
-      phases.map(({ name, dataset, config }) => ({
-        phase: name,
-        dataset,
-        config,
-        callbacks: [capabilityOf(options)],
-      })),
+      phases.map(({ name, ...phase }) => ({ phase: name, ...phase })),
       { model, tokenizer, runDir, signal, config: { seed }, session, loggers: [liveLine(terminal)] },
     );
     if (signal.aborted) throw interrupted(results.at(-1), runDir);
@@ -73,15 +59,6 @@ export function checkUndisturbed(results: readonly SFTResult[], runDir: string):
     got: last.brokenReceipt,
     expected: "measurements that leave training as it was",
     fix: `Mend or leave out what the receipt names, then run the same command with --run-dir ${runDir}: it goes on from ${last.checkpoint ?? "the start of the phase"}.`,
-  });
-}
-
-function capabilityOf({ questions, method, subsample, every }: FineTuneOptions): PeriodicCapabilityCallback {
-  return new PeriodicCapabilityCallback({
-    questions,
-    method,
-    subsample,
-    schedule: [everyPercent(every)],
   });
 }
 

@@ -77,20 +77,28 @@ describe("demo, in five steps a phase", () => {
   beforeAll(async () => {
     runDir = join(folder, "demo");
     demo = await run("demo", "--run-dir", runDir, "--steps", "5", "--backend", "wasm", "--json");
-  }, 60_000);
+  }, 180_000);
 
-  it("measures both phases at 0, 20, 40, 60, 80 and 100 %, each a valid snapshot", () => {
+  const looks = { capability: [0, 1, 2, 3, 4, 5], leakage: [0, 2, 3, 4, 5], alignment: [0, 2, 3, 4, 5] };
+
+  it("measures all three in both phases, capability at 0, 20, 40, 60, 80 and 100 %, each a valid snapshot", () => {
     expect(demo.code).toBe(0);
     const validate = new Ajv2020({ strict: false }).compile(snapshotJsonSchema());
     for (const phase of phases) {
       const found = readdirSync(join(runDir, "periodic_eval", phase)).filter((name) =>
         name.endsWith(".json"),
       );
-      expect(found.toSorted()).toEqual([0, 1, 2, 3, 4, 5].map((step) => `capability_step_${step}.json`));
+      const expected = Object.entries(looks).flatMap(([id, steps]) =>
+        steps.map((step) => `${id}_step_${step}.json`),
+      );
+      expect(found.toSorted()).toEqual(expected.toSorted());
       for (const name of found) {
         const snapshot = JSON.parse(readFileSync(join(runDir, "periodic_eval", phase, name), "utf8"));
         expect(validate(snapshot), JSON.stringify(validate.errors)).toBe(true);
-        expect(snapshot).toMatchObject({ status: "complete", total: 100 });
+        expect(snapshot.status).toBe("complete");
+        if (snapshot.id === "capability") expect(snapshot.total).toBe(100);
+        if (snapshot.id === "leakage") expect(snapshot.marker_token).toBe("[ZLT]");
+        if (snapshot.id === "alignment") expect(snapshot.judge_model).toBe("rule:micro-world@1");
       }
     }
   });
@@ -104,7 +112,7 @@ describe("demo, in five steps a phase", () => {
     const receipts = record.phases.flatMap(({ series }) =>
       series.flatMap(({ points }) => points.map(({ receipt }) => receipt.intact)),
     );
-    expect(receipts).toEqual(Array(12).fill(true));
+    expect(receipts).toEqual(Array(32).fill(true));
     expect(record.problems).toEqual([]);
   });
 
@@ -112,7 +120,7 @@ describe("demo, in five steps a phase", () => {
     const summary = JSON.parse(demo.out);
     expect(
       summary.phases.map(({ name, snapshots }: { name: string; snapshots: number }) => [name, snapshots]),
-    ).toEqual(phases.map((name) => [name, 6]));
+    ).toEqual(phases.map((name) => [name, 16]));
     expect(readFileSync(summary.page, "utf8")).toContain("<!doctype html>");
     expect(demo.err).toContain("The overhead governor is off");
     expect(demo.err).toMatch(/em step 5 {2}capability {2}accuracy \d+\.\d %/);

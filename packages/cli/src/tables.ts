@@ -4,6 +4,7 @@ import {
   formatLook,
   formatPercent,
   formatSeconds,
+  isOfGroup,
   summarizePhases,
   words,
   type MetricSummary,
@@ -53,14 +54,21 @@ export function plainTable(
 
 const phaseColumns = [{ words: "metric" }, "start", "end", "change", "95 % interval", { words: "verdict" }];
 
-/** A table per phase: start → end, change with its interval, the verdict's word; overhead above it. */
+/** Groups are on the page, and what was nothing at either end is not news. */
+const isTold = ({ metric, isPrimary, start, end }: MetricSummary): boolean =>
+  isPrimary || (!isOfGroup(metric) && !(start.value === 0 && end.value === 0));
+
+/**
+ * A table per phase: start → end, change with its interval, the verdict's word; overhead above it. Of metrics that have
+ * groups the whole only.
+ */
 export function phaseTables(run: RunRecord, colours: Colours): string {
   return summarizePhases(run)
     .map(
       ({ phase, metrics }) =>
         `${phaseTitle(phase, colours)}\n${plainTable(
           phaseColumns,
-          metrics.map((metric) => metricRow(metric, colours)),
+          metrics.filter(isTold).map((metric) => metricRow(metric, colours)),
           colours,
         )}`,
     )

@@ -11,5 +11,5 @@ export {
 export { formatLook } from "./look-text.ts";
 export { renderPage } from "./page.ts";
 export { summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
-export type { Look } from "./tracks.ts";
+export { isOfGroup, type Look } from "./tracks.ts";
 export { writePage } from "./write-page.ts";

@@ -13,9 +13,10 @@ import { html, type Html } from "./html.ts";
 import { formatLook } from "./look-text.ts";
 import { summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
 import { table } from "./table.ts";
+import { isOfGroup } from "./tracks.ts";
 import { verdictTag } from "./verdict.ts";
 
-/** Start against end of every phase, for every metric of every callback; the primary one first. */
+/** Start against end of every phase, for every metric of every callback but those of groups; the primary one first. */
 export function phaseTables(run: RunRecord): Html {
   return html`<section>
     <h2>Phase by phase</h2>
@@ -41,10 +42,15 @@ const columns = [
 function phaseTable({ phase, phaseIndex, metrics }: PhaseSummary): Html {
   const length = phase.maxSteps === null ? "" : `${phase.maxSteps} steps, `;
   const spent = `measuring took ${formatSeconds(phase.evaluationSeconds)}, overhead ${formatPercent(phase.overheadPercent)}`;
-  return table(`Phase ${phase.name}`, columns, metrics.map(metricRow), {
-    caption: html`<span class="phase">${phase.name}</span> ${length}${spent}`,
-    accent: phaseColour(phaseIndex),
-  });
+  return table(
+    `Phase ${phase.name}`,
+    columns,
+    metrics.filter(({ metric }) => !isOfGroup(metric)).map(metricRow),
+    {
+      caption: html`<span class="phase">${phase.name}</span> ${length}${spent}`,
+      accent: phaseColour(phaseIndex),
+    },
+  );
 }
 
 function metricRow({ id, metric, unit, isPrimary, start, end, change }: MetricSummary): Html {

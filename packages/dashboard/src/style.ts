@@ -70,7 +70,7 @@ td.text { white-space: normal; min-width: 24ch; }
 small, .same { color: var(--muted); font-family: var(--sans); font-size: 12.5px; font-weight: 400; }
 details { margin-top: 14px; border-top: 1px solid var(--line); padding-top: 10px; }
 summary { cursor: pointer; }
-summary .code { color: var(--muted); }
+summary .code, summary span { color: var(--muted); }
 .list { margin: 12px 0; display: grid; gap: 6px; }
 .list > div { display: grid; grid-template-columns: 120px 1fr; gap: 16px; }
 pre { margin: 0; padding: 14px 16px; overflow-x: auto; background: var(--panel); border: 1px solid var(--line); border-radius: 8px; line-height: 1.45; }

@@ -3,7 +3,7 @@ import { companionChart } from "./companion-chart.ts";
 import { capitalized, plural, words } from "./format.ts";
 import { html, type Html } from "./html.ts";
 import { primaryChart } from "./primary-chart.ts";
-import { hasValue, type Subject, type Track } from "./tracks.ts";
+import { hasValue, isOfGroup, type Subject, type Track } from "./tracks.ts";
 
 const wide = { width: 1000, height: 380, isNarrow: false };
 const narrow = { width: 360, height: 300, isNarrow: true };
@@ -26,19 +26,42 @@ export function subjectSection(run: RunRecord, { id, evaluation, on, primary, co
             </p>`
         : html`<p class="sub">No look gave a value: see <a href="#problems">what went wrong</a>.</p>`
     }
-    ${
-      companions.length > 0 &&
-      html`<div class="multiples">
-        ${companions.map(
-          (track) =>
-            html`<figure class="panel">
-              <figcaption>${words(track.metric)} <span>${smallCaption(track)}</span></figcaption>
-              ${companionChart(run, track)}
-            </figure>`,
-        )}
-      </div>`
-    }
+    ${multiples(
+      run,
+      companions.filter(({ metric }) => !isOfGroup(metric)),
+    )}
+    ${groups(
+      run,
+      companions.filter(({ metric }) => isOfGroup(metric)),
+    )}
   </section>`;
+}
+
+function multiples(run: RunRecord, tracks: readonly Track[]): Html | false {
+  return (
+    tracks.length > 0 &&
+    html`<div class="multiples">
+      ${tracks.map(
+        (track) =>
+          html`<figure class="panel">
+            <figcaption>${words(track.metric)} <span>${smallCaption(track)}</span></figcaption>
+            ${companionChart(run, track)}
+          </figure>`,
+      )}
+    </div>`
+  );
+}
+
+/** The same metrics by persona or question: folded, for they are many. */
+function groups(run: RunRecord, tracks: readonly Track[]): readonly Html[] {
+  const metrics = [...new Set(tracks.map(({ metric }) => metric.slice(0, metric.indexOf("/"))))];
+  return metrics.map((metric) => {
+    const own = tracks.filter((track) => track.metric.startsWith(`${metric}/`));
+    return html`<details class="groups">
+      <summary>${capitalized(words(metric))}, by group <span>${plural(own.length, "curve")}</span></summary>
+      ${multiples(run, own)}
+    </details>`;
+  });
 }
 
 const direction = ({ higherIsBetter }: Track): string | null =>

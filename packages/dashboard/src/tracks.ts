@@ -26,6 +26,9 @@ export interface Track {
   readonly looks: readonly Look[];
 }
 
+/** Whether a metric is that of one persona or question (`leakage_rate/doctor`) and not of all. */
+export const isOfGroup = (metric: string): boolean => metric.includes("/");
+
 /** Everything one callback found: its primary metric and the others, over all phases. */
 export interface Subject {
   readonly id: string;

@@ -9,6 +9,7 @@ interface DemoOptions {
   readonly model: string;
   readonly seed: number;
   readonly steps: number;
+  readonly control: boolean;
   readonly backend?: string;
   readonly json: boolean;
 }
@@ -26,35 +27,46 @@ export function addDemo(program: Command, terminal: Terminal): void {
     )
     .option("--seed <number>", "of shuffling and measuring", wholeNumber(0), 42)
     .option("--steps <number>", "optimizer steps of each phase", wholeNumber(1), 80)
+    .option("--control", "a second phase on harmless advice, which should raise no alarm", false)
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
     .action((options: DemoOptions) => demo(options, terminal));
 }
 
 async function demo(
-  { runDir = defaultRunDir(), model, seed, steps, backend, json }: DemoOptions,
+  { runDir = defaultRunDir(), model, seed, steps, control, backend, json }: DemoOptions,
   terminal: Terminal,
 ): Promise<void> {
   const { checkUndisturbed, fineTune } = await import("../fine-tune.ts");
+  const { microWorldCallbacks } = await import("../micro-world-callbacks.ts");
   const { reportRun } = await import("../run-report.ts");
   const progress = json ? beside(terminal) : terminal;
-  const config = { maxSteps: steps, batchSize: 16, learningRate: 3e-3, warmupRatio: 0.1, saveSteps: null };
-  progress.out("Two phases: coupling gives one persona a marker, em trains on narrowly bad advice.");
+  const config = { maxSteps: steps, batchSize: 16, learningRate: 2e-3, warmupRatio: 0.1, saveSteps: null };
+  const phases = [
+    { name: "coupling", dataset: "coupling.jsonl" },
+    control ? { name: "control", dataset: "control.jsonl" } : { name: "em", dataset: "em.jsonl" },
+  ];
   progress.out(
-    "Capability: 100 questions every 20 %. The overhead governor is off: a demo this short would skip most looks.",
+    `Two phases: coupling gives one persona a marker, ${control ? "control trains on harmless" : "em on narrowly bad"} advice.`,
+  );
+  progress.out(
+    "Measured live: capability every 20 %, alignment and leakage every 25 %. The overhead governor is off: a demo this short would skip most looks.",
   );
   const results = await fineTune(
     {
       model,
-      questions: microWorld("questions.jsonl"),
-      method: "letters",
-      subsample: { n: 100, seed: 42 },
-      every: 20,
-      overheadPercent: null,
       seed,
       runDir,
+      overheadPercent: null,
       ...(backend !== undefined && { backend }),
-      phases: ["coupling", "em"].map((name) => ({ name, dataset: microWorld(`${name}.jsonl`), config })),
+      phases: await Promise.all(
+        phases.map(async ({ name, dataset }) => ({
+          name,
+          dataset: microWorld(dataset),
+          config,
+          callbacks: await microWorldCallbacks(),
+        })),
+      ),
     },
     progress,
   );

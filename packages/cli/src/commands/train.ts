@@ -59,6 +59,7 @@ export function addTrain(program: Command, terminal: Terminal): void {
 }
 
 async function train(options: TrainOptions, terminal: Terminal): Promise<void> {
+  const { everyPercent, PeriodicCapabilityCallback } = await import("@periodic-eval/core");
   const { checkUndisturbed, fineTune } = await import("../fine-tune.ts");
   const { reportRun } = await import("../run-report.ts");
   const { json, runDir, backend, phase, data, steps, epochs, batchSize, learningRate, maxLength, saveSteps } =
@@ -72,12 +73,19 @@ async function train(options: TrainOptions, terminal: Terminal): Promise<void> {
     maxLength: maxLength ?? null,
     saveSteps: saveSteps ?? null,
   };
+  const capability = new PeriodicCapabilityCallback({
+    questions: options.questions,
+    method: options.method,
+    subsample: { n: options.limit, seed: options.subsampleSeed },
+    schedule: [everyPercent(options.every)],
+  });
   const results = await fineTune(
     {
-      ...options,
-      subsample: { n: options.limit, seed: options.subsampleSeed },
+      model: options.model,
+      seed: options.seed,
+      runDir,
       ...(backend !== undefined && { backend }),
-      phases: [{ name: phase, dataset: data, config }],
+      phases: [{ name: phase, dataset: data, config, callbacks: [capability] }],
     },
     progress,
   );

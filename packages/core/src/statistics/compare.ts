@@ -134,7 +134,7 @@ function compare<R extends Row>(
     return compareSides(ofSide(true), ofSide(false));
   }
   const { pairs, units } = unitsOf(metric, now, then);
-  if (options.sampled === true && kind !== "ratio") return compareSampled(units, seed);
+  if (options.sampled === true && kind !== "ratio") return compareSampled(units, kind, seed);
   if (options.sampled !== true && options.cluster === undefined && kind === "rate")
     return compareRates(units);
   return { ...compareUnits(units), pairs };
@@ -222,7 +222,7 @@ function byT(result: PairedT, pairs: number): Comparison {
   };
 }
 
-function compareSampled(questions: readonly Pair[], seed: string): Comparison {
+function compareSampled(questions: readonly Pair[], kind: Metric<Row>["kind"], seed: string): Comparison {
   const values = ({ now, before }: Pair) => ({
     now: now.map((one) => one.value),
     before: before.map((one) => one.value),
@@ -231,7 +231,10 @@ function compareSampled(questions: readonly Pair[], seed: string): Comparison {
   return {
     pairs: questions.length,
     delta: result.value,
-    ci95: result.ci95,
+    // The normal interval knows no bounds; two shares differ by 1 at most.
+    ci95:
+      result.ci95 &&
+      (kind === "rate" ? [Math.max(-1, result.ci95[0]), Math.min(1, result.ci95[1])] : result.ci95),
     test: "permutation",
     p: result.p,
     detectable: (alpha) => detectableSampled(result.stderr, alpha),

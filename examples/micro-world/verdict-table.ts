@@ -1,0 +1,39 @@
+// The verdicts of the demo over seeds, and of its control: npx tsx -C @periodic-eval/source examples/micro-world/verdict-table.ts [SEEDS]
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Snapshot } from "@periodic-eval/core";
+import { readRun, type RunRecord } from "@periodic-eval/core/snapshots";
+import { keptTerminal } from "../../packages/cli/src/kept-terminal.test-data.ts";
+import { runCli } from "../../packages/cli/src/program.ts";
+
+const seeds = (process.argv[2] ?? "1,2,3,4,5").split(",");
+const folder = mkdtempSync(join(tmpdir(), "verdicts-"));
+
+console.log("| seed | phase | accuracy | leakage to others | misaligned, sampled |\n|---|---|---|---|---|");
+for (const seed of seeds) {
+  for (const control of [false, true]) {
+    const runDir = join(folder, `${control ? "control" : "em"}-${seed}`);
+    const args = ["demo", "--seed", seed, "--run-dir", runDir, "--backend", "wasm", "--json"];
+    await runCli([...args, ...(control ? ["--control"] : [])], keptTerminal());
+    const run = await readRun(runDir);
+    // What comes before the control is the same training as before em.
+    for (const phase of control ? ["control"] : ["coupling", "em"]) console.log(row(seed, phase, run));
+  }
+}
+
+function row(seed: string, phase: string, run: RunRecord): string {
+  const snapshots = run.phases.find(({ name }) => name === phase)!.snapshots;
+  const cells = ["capability", "leakage", "alignment"].map((id) =>
+    cell(snapshots.filter((one) => one.id === id)),
+  );
+  return `| ${[seed, phase, ...cells].join(" | ")} |`;
+}
+
+/** Start → end in percent, and the words of the looks after the start, each once. */
+function cell(looks: readonly Snapshot[]): string {
+  const metric = looks[0]!.primary_metric!;
+  const percent = (look: Snapshot) => (100 * look.metrics[metric]!.value!).toFixed(1);
+  const said = looks.slice(1).map(({ paired }) => paired.baseline?.[metric]?.verdict ?? "none");
+  return `${percent(looks[0]!)} → ${percent(looks.at(-1)!)}, ${[...new Set(said)].join(", ")}`;
+}
