@@ -61,6 +61,7 @@ async function train(
     callbacks,
     loggers: [logger],
     config,
+    session: ungoverned,
     ...more,
   };
   const result = await new SFTTrainer(options).train();
