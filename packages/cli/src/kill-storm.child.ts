@@ -1,5 +1,5 @@
 // The process that kill-storm.test.ts kills: two phases on a tiny model, capability in the window and an evaluation
-// graded beside training. Arguments: the run's folder, the folder of the embedded model.
+// graded beside training, row by row, so that kills fall into generating, grading and writing. Arguments: the run's folder, the folder of the embedded model.
 import {
   atEnd,
   atStart,
@@ -25,15 +25,19 @@ const replies = defineEvaluation({
     const completions = await model.generate(
       items.map(({ text, id }) => ({
         prompt: { messages: [{ role: "user", content: text }] },
-        sampling: { maxNewTokens: 4, temperature: 1, seed: `${seed}/${id}` },
+        sampling: { maxNewTokens: 16, temperature: 1, seed: `${seed}/${id}` },
       })),
       { signal },
     );
     return items.map((item, i) => ({ ...item, reply: completions[i]!.text }));
   },
   async grade(rows) {
-    await sleep(25);
-    return rows.map((row) => ({ ...row, hasSpace: row.reply.includes(" ") }));
+    const graded = [];
+    for (const row of rows) {
+      await sleep(15);
+      graded.push({ ...row, hasSpace: row.reply.includes(" ") });
+    }
+    return graded;
   },
   metrics: ({ rate }) => ({ has_space: rate((row) => row.hasSpace, { sampled: true }) }),
 });

@@ -64,16 +64,24 @@ export function learnStep({ learned, previous, progress }: Run): void {
 export function learnLook(
   run: Run,
   { id, evaluation }: Asked,
-  { marks, isCut, measureSeconds }: Pick<Measured, "marks" | "isCut" | "measureSeconds">,
+  {
+    marks: all,
+    firstPortion,
+    isCut,
+    measureSeconds,
+  }: Pick<Measured, "marks" | "firstPortion" | "isCut" | "measureSeconds">,
   whole: { readonly rows: number; readonly seconds: number },
 ): void {
   const { costs, warm } = run.learned;
+  // A further portion pays again what a look costs beside its items.
+  const marks = firstPortion === null ? all : all.filter(({ items }) => items <= firstPortion.items);
   const last = marks.at(-1);
   // Of a call that was cut off there are seconds and no rows.
   const { items, seconds } =
-    isCut && last !== undefined
+    firstPortion ??
+    (isCut && last !== undefined
       ? last
-      : { items: whole.rows / (evaluation.samplesPerItem ?? 1), seconds: measureSeconds };
+      : { items: whole.rows / (evaluation.samplesPerItem ?? 1), seconds: measureSeconds });
   const aroundSeconds = whole.seconds - measureSeconds;
   const isWarm = warm.has(id);
   warm.add(id);

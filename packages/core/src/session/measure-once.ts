@@ -48,6 +48,8 @@ export type Measured = {
   readonly measureSeconds: number;
   /** How far it was when: seconds of measuring at each call of `progress`. */
   readonly marks: readonly Mark[];
+  /** The first of several portions; null where it was measured at once. */
+  readonly firstPortion: Omit<Mark, "calls"> | null;
   /** Whether its deadline cut it off. */
   readonly isCut: boolean;
   /** Null where the engine does not tell. */
@@ -72,6 +74,7 @@ export async function measureOnce(one: MeasureOnce): Promise<Measured> {
     deadline.check();
   });
   const marks: Mark[] = [];
+  let firstPortion: Measured["firstPortion"] = null;
   const { outcome, evidence: receipt } = await drive(
     guarded(
       guards,
@@ -96,7 +99,13 @@ export async function measureOnce(one: MeasureOnce): Promise<Measured> {
             evaluation,
             { ...prepared, target },
             { seed: one.stepSeed, signal: AbortSignal.any([signal, deadline.signal]), progress },
-            portions && ((done) => portions(done, clock() - measuring)),
+            portions &&
+              ((done) => {
+                const seconds = clock() - measuring;
+                const next = portions(done, seconds);
+                if (done > 0 && next > 0) firstPortion ??= { items: done, seconds };
+                return next;
+              }),
           );
         } finally {
           measureSeconds = clock() - measuring;
@@ -113,6 +122,7 @@ export async function measureOnce(one: MeasureOnce): Promise<Measured> {
     guardsSeconds: clock() - began - measureSeconds,
     measureSeconds,
     marks,
+    firstPortion,
     isCut: deadline.signal.aborted,
     tokens: tokens(),
   };

@@ -43,6 +43,7 @@ async function train(
     callbacks,
     loggers: [logger],
     config,
+    session: ungoverned,
     ...more,
   };
   const result = await new SFTTrainer(options).train();
