@@ -177,6 +177,7 @@ it.each<[ModelType, object, RegExp]>([
   ["gpt_neox", { hidden_dropout: 0.1 }, /hidden_dropout: got 0.1/],
   ["gpt_neox", { num_key_value_heads: 2 }, /num_key_value_heads: got 2/],
   ["gemma", { use_bidirectional_attention: true }, /use_bidirectional_attention: got true/],
+  ["gemma2", { sliding_window_size: 7 }, /sliding_window_size: got 7, expected 4096 or absent/],
   ["gemma2", { attn_logit_softcapping: -1 }, /attn_logit_softcapping: got -1, expected a number above 0/],
   ["gemma3_text", { rope_parameters: { rope_type: "default" } }, /rope_parameters, rope_type: got "default"/],
   ["phi3", { resid_pdrop: 0.1 }, /resid_pdrop: got 0.1/],
