@@ -89,6 +89,26 @@ describe.each(["cpu", "wasm"])("a decoder on %s", (backend) => {
     });
   });
 
+  it("says so where it is used after it was disposed, in any way of reading", () => {
+    const gone = createCausalLM(tinyConfig, { seed: "a" });
+    gone.dispose();
+    const one = new Int32Array(1);
+    const block = { batch: 1, length: 1, ids: one, positions: one, segments: one, lastSegments: one };
+    tf.tidy(() => {
+      const input = tf.tensor2d(ids, [2, 5], "int32");
+      const rows = tf.tensor1d([0], "int32");
+      for (const use of [
+        () => gone.logits(input),
+        () => gone.logitsAt(input, rows),
+        () => gone.trainingLogits(input, rows, () => () => 0),
+        () => gone.hiddenStates(input),
+        () => gone.incremental.extend(block, { rows: [0] }),
+        () => gone.incremental.logitsOf(tf.zeros([1, 8])),
+      ])
+        expect(use).toThrow("got a model that was disposed, expected one that still has its weights");
+    });
+  });
+
   it("gives variables checkpoint names, and a second model's others", () => {
     const second = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
     expect(model.trainables()[0]!.name).toBe("model.embed_tokens.weight");

@@ -174,6 +174,8 @@ it.each<[ModelType, object, RegExp]>([
   ["qwen3", { layer_types: ["full_attention"] }, /layer_types: got \["full_attention"\], expected 2 entries/],
   ["gpt2", { add_cross_attention: true }, /add_cross_attention: got true/],
   ["gpt2", { n_head: 3 }, /n_head: got 3, expected a divisor of n_embd, 8/],
+  ["llama", { hidden_size: 9 }, /num_attention_heads: got 4, expected a divisor of hidden_size, 9/],
+  ["phi3", { hidden_size: 9 }, /num_attention_heads: got 2, expected a divisor of hidden_size, 9/],
   ["gpt_neox", { hidden_dropout: 0.1 }, /hidden_dropout: got 0.1/],
   ["gpt_neox", { num_key_value_heads: 2 }, /num_key_value_heads: got 2/],
   ["gemma", { use_bidirectional_attention: true }, /use_bidirectional_attention: got true/],
