@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
@@ -133,6 +133,20 @@ describe("createCausalLM", () => {
     expect(Math.abs(deviation - 0.3)).toBeLessThan(0.3 * (5 / Math.sqrt(512)));
     expect(first![1]).toEqual(Array(8).fill(1));
     models.forEach((model) => model.dispose());
+  });
+
+  it("leaves no tensor where memory gives out in between", () => {
+    const before = tf.memory().numTensors;
+    const engine = tf.engine();
+    const make = engine.makeVariable.bind(engine);
+    let made = 0;
+    const variable = vi.spyOn(engine, "makeVariable").mockImplementation((...given) => {
+      if (++made === 5) throw new Error("out of memory");
+      return make(...given);
+    });
+    expect(() => createCausalLM(tinyConfig, { seed: "a" })).toThrow("out of memory");
+    variable.mockRestore();
+    expect(tf.memory().numTensors).toBe(before);
   });
 
   it("refuses a dropout that is no probability", () => {
