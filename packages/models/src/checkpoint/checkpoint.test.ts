@@ -79,6 +79,23 @@ describe("a saved model", () => {
     model.dispose();
   });
 
+  it.each([
+    { rope_type: "llama3", factor: 8, low_freq_factor: 1, high_freq_factor: 4 },
+    { rope_type: "yarn", factor: 4, beta_fast: 32, beta_slow: 1, attention_factor: 1 },
+    { rope_type: "yarn", factor: 4, mscale: 1, mscale_all_dim: 2 },
+  ])("holds a point where some version of transformers takes floats alone: $rope_type", async (rope) => {
+    const rope_scaling = { ...rope, original_max_position_embeddings: 4 };
+    const model = createCausalLM({ ...tinyConfig, rope_scaling }, { seed: "a" });
+    const points = join(root, `points of ${Object.keys(rope).join()}`);
+    await model.save(points);
+    const text = await readFile(join(points, "config.json"), "utf8");
+    const { rope_type: _, ...floats } = { ...rope, rope_theta: 100 };
+    for (const [key, value] of Object.entries(floats)) expect(text).toContain(`"${key}": ${value}.0`);
+    expect(text).toContain('"original_max_position_embeddings": 4\n');
+    expect(JSON.parse(text)).toEqual({ ...tinyConfig, rope_scaling });
+    model.dispose();
+  });
+
   it("in bfloat16 says so in its configuration, and takes its tokenizer along", async () => {
     await writeFile(join(good, "tokenizer.json"), "{}");
     await writeFile(join(good, "chat_template.jinja"), "x");

@@ -1,4 +1,5 @@
 import { checkKeys, namedStream, PeriodicEvalError, seedOf, shown } from "@periodic-eval/core";
+import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { createWeight, sizeOf } from "../decoder/variables.ts";
 import { mapWeights, weightSpecs, type WeightSpec } from "../decoder/weights.ts";
 import { ConfigReader, type HuggingFaceConfig } from "../families/config.ts";
@@ -37,16 +38,24 @@ export function createCausalLM(config: HuggingFaceConfig, options: CreateOptions
   const family = familyOf(config, where);
   const description = family.describe(new ConfigReader(config, where));
   const specs = weightSpecs(description, family.names);
-  const weights = mapWeights(specs, (spec) => {
-    const values = initialValues(spec, initStd, seed);
-    const { paddingRow } = description.embedding;
-    if (spec === specs.embedding && paddingRow !== null) {
-      const { hiddenSize } = description;
-      values.fill(0, paddingRow * hiddenSize, (paddingRow + 1) * hiddenSize);
-    }
-    return createWeight(spec, values);
-  });
-  return createModel({ config, folder: null, description, weights, dropout });
+  const made: LiveWeight[] = [];
+  try {
+    const weights = mapWeights(specs, (spec) => {
+      const values = initialValues(spec, initStd, seed);
+      const { paddingRow } = description.embedding;
+      if (spec === specs.embedding && paddingRow !== null) {
+        const { hiddenSize } = description;
+        values.fill(0, paddingRow * hiddenSize, (paddingRow + 1) * hiddenSize);
+      }
+      const weight = createWeight(spec, values);
+      made.push(weight);
+      return weight;
+    });
+    return createModel({ config, folder: null, description, weights, dropout });
+  } catch (error) {
+    for (const { variable } of made) variable.dispose();
+    throw error;
+  }
 }
 
 function initialValues(spec: WeightSpec, std: number, seed: string): Float32Array {

@@ -69,9 +69,15 @@ function withDtype(config: HuggingFaceConfig, dtype: NonNullable<SaveOptions["dt
   return { ...config, [key]: torchNames[dtype] };
 }
 
-/** Numbers that transformers 5.23 takes with a point alone: it refuses a `final_logit_softcapping` of 30, and loads 30.0. */
-const wholeFloats =
-  /^(\s*"(?:initializer_range|rms_norm_eps|layer_norm_eps(?:ilon)?|(?:attn|final)_logit_softcapping)": \d+)(?=,?$)/gm;
+/**
+ * Numbers that some version of transformers takes with a point alone: 5.23 refuses a `final_logit_softcapping` of 30, and
+ * loads 30.0; it warns of an `attention_factor` of 1, and versions 4 refuse or warn of the other options of rotation.
+ */
+const floats = [
+  "initializer_range|rms_norm_eps|layer_norm_eps(?:ilon)?|(?:attn|final)_logit_softcapping",
+  "rope_theta|factor|(?:low|high)_freq_factor|beta_(?:fast|slow)|attention_factor|mscale(?:_all_dim)?",
+];
+const wholeFloats = new RegExp(`^(\\s*"(?:${floats.join("|")})": \\d+)(?=,?$)`, "gm");
 
 const configText = (config: HuggingFaceConfig): string =>
   `${JSON.stringify(config, null, 2).replace(wholeFloats, "$1.0")}\n`;

@@ -1,12 +1,15 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
+import type { HuggingFaceConfig } from "../families/config.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { fixtures } from "../testing/fixtures.ts";
 import { askPython, pythonHas } from "../testing/python.ts";
+import { tinyConfig } from "../testing/tiny-config.ts";
+import { createCausalLM } from "./create.ts";
 import { loadCausalLM } from "./load.ts";
 
 /** What `from_pretrained` makes of a folder that we saved, beside the one that it was loaded from. */
@@ -20,6 +23,8 @@ interface Comparison {
   readonly otherOptions: readonly string[];
   /** Missing, unexpected and mismatched keys, and errors. */
   readonly complaints: Readonly<Record<string, readonly string[]>>;
+  /** What is logged of the saved one and not of the original. */
+  readonly otherWarnings: readonly string[];
 }
 
 const names = (existsSync(fixtures) ? readdirSync(fixtures) : []).filter((name) =>
@@ -30,6 +35,11 @@ const cases = names.flatMap((name) =>
   (Object.keys(dtypes) as (keyof typeof dtypes)[]).map((dtype) => ({ name, dtype })),
 );
 const mergedOf = "llama-gqa-untied";
+
+/** As Python writes it; JavaScript's numbers lose the point. */
+const yarn = `{ "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4, "beta_fast": 32.0,
+  "beta_slow": 1.0, "attention_factor": 1.0 }`;
+const pythonText = JSON.stringify({ ...tinyConfig, rope_scaling: "yarn" }).replace('"yarn"', yarn);
 
 const isThere = names.length > 0 && pythonHas("transformers");
 const needs = "needs ../shared/fixtures and, in PERIODIC_EVAL_PEERS_PYTHON, a Python with transformers";
@@ -54,9 +64,15 @@ describe.skipIf(!isThere)(`saved folders load in transformers 5.23 (${needs})`, 
       }
       model.dispose();
     }
-    const all = [...cases, { name: mergedOf, dtype: "merged" }];
+    const stretched = createCausalLM(JSON.parse(pythonText) as HuggingFaceConfig, { seed: "a" });
+    await stretched.save(join(root, "yarn"));
+    await stretched.save(folderOf("yarn", "F32"));
+    stretched.dispose();
+    writeFileSync(join(root, "yarn", "config.json"), pythonText);
+    const yarnCase = { name: "yarn", dtype: "F32" };
+    const all = [...cases, { name: mergedOf, dtype: "merged" }, yarnCase];
     const compare = all.map(({ name, dtype }) => ({
-      original: resolve(fixtures, name),
+      original: name === yarnCase.name ? join(root, name) : resolve(fixtures, name),
       saved: folderOf(name, dtype),
     }));
     const said = JSON.parse(askPython("transformers-reference.py", { compare })) as Comparison[];
@@ -73,6 +89,20 @@ describe.skipIf(!isThere)(`saved folders load in transformers 5.23 (${needs})`, 
       otherValues: [],
       otherOptions: [],
       complaints: {},
+      otherWarnings: [],
+    });
+  });
+
+  it("with YaRN: options that are floats are read as floats, without a warning", () => {
+    const { count, ...rest } = comparisons.get("yarn F32")!;
+    expect(count).toBe(21);
+    expect(rest).toEqual({
+      dtypes: ["torch.float32"],
+      otherNames: [],
+      otherValues: [],
+      otherOptions: [],
+      complaints: {},
+      otherWarnings: [],
     });
   });
 

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
@@ -89,6 +89,26 @@ describe.each(["cpu", "wasm"])("a decoder on %s", (backend) => {
     });
   });
 
+  it("says so where it is used after it was disposed, in any way of reading", () => {
+    const gone = createCausalLM(tinyConfig, { seed: "a" });
+    gone.dispose();
+    const one = new Int32Array(1);
+    const block = { batch: 1, length: 1, ids: one, positions: one, segments: one, lastSegments: one };
+    tf.tidy(() => {
+      const input = tf.tensor2d(ids, [2, 5], "int32");
+      const rows = tf.tensor1d([0], "int32");
+      for (const use of [
+        () => gone.logits(input),
+        () => gone.logitsAt(input, rows),
+        () => gone.trainingLogits(input, rows, () => () => 0),
+        () => gone.hiddenStates(input),
+        () => gone.incremental.extend(block, { rows: [0] }),
+        () => gone.incremental.logitsOf(tf.zeros([1, 8])),
+      ])
+        expect(use).toThrow("got a model that was disposed, expected one that still has its weights");
+    });
+  });
+
   it("gives variables checkpoint names, and a second model's others", () => {
     const second = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
     expect(model.trainables()[0]!.name).toBe("model.embed_tokens.weight");
@@ -113,6 +133,20 @@ describe("createCausalLM", () => {
     expect(Math.abs(deviation - 0.3)).toBeLessThan(0.3 * (5 / Math.sqrt(512)));
     expect(first![1]).toEqual(Array(8).fill(1));
     models.forEach((model) => model.dispose());
+  });
+
+  it("leaves no tensor where memory gives out in between", () => {
+    const before = tf.memory().numTensors;
+    const engine = tf.engine();
+    const make = engine.makeVariable.bind(engine);
+    let made = 0;
+    const variable = vi.spyOn(engine, "makeVariable").mockImplementation((...given) => {
+      if (++made === 5) throw new Error("out of memory");
+      return make(...given);
+    });
+    expect(() => createCausalLM(tinyConfig, { seed: "a" })).toThrow("out of memory");
+    variable.mockRestore();
+    expect(tf.memory().numTensors).toBe(before);
   });
 
   it("refuses a dropout that is no probability", () => {

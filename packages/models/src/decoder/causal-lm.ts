@@ -40,7 +40,14 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   const variables = mapWeights(weights, ({ variable }) => variable);
   const reading = incremental(description, variables);
   let training = true;
-  const check = (ids: tf.Tensor2D) => checkIds(ids, description);
+  const all = [...list, ...own];
+  const checkAlive = () => {
+    if (all.some(({ variable }) => variable.isDisposed)) throw disposedModel();
+  };
+  const check = (ids: tf.Tensor2D) => {
+    checkAlive();
+    checkIds(ids, description);
+  };
   const run = (ids: tf.Tensor2D, options?: ForwardOptions, read = variables) =>
     forward(description, read, wholeSequences(description, ids), options);
   const dropping = (rate: number, random: NamedRandom) =>
@@ -81,7 +88,17 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       });
     },
 
-    incremental: reading,
+    incremental: {
+      ...reading,
+      extend(block, extending) {
+        checkAlive();
+        return reading.extend(block, extending);
+      },
+      logitsOf(states) {
+        checkAlive();
+        return reading.logitsOf(states);
+      },
+    },
 
     enterEval() {
       const before = training;
@@ -121,6 +138,17 @@ function readNow(ids: tf.Tensor2D): Int32Array | null {
     if (tf.getBackend() === "webgpu") return null;
     throw error;
   }
+}
+
+/** Also where the model under an adapter was disposed. */
+function disposedModel(): PeriodicEvalError {
+  return new PeriodicEvalError({
+    code: "model",
+    where: "model",
+    got: "a model that was disposed",
+    expected: "one that still has its weights",
+    fix: "Dispose a model after its last use, and an adapter before the model under it.",
+  });
 }
 
 function wrongIds(got: string, expected: string): PeriodicEvalError {

@@ -45,8 +45,12 @@ export const sizeOf = ({ shape }: WeightSpec): number => shape.reduce((product, 
 
 /** Takes the tensor over. */
 function weightOf({ name, transposed }: WeightSpec, initial: tf.Tensor): LiveWeight {
-  const variable = tf.variable(initial, true, variableName(name));
-  initial.dispose();
+  let variable: tf.Variable;
+  try {
+    variable = tf.variable(initial, true, variableName(name));
+  } finally {
+    initial.dispose();
+  }
   takeOver(variable);
   return { name, variable, transposed, read: () => variable };
 }

@@ -196,5 +196,5 @@ export const harmlessKeys: readonly RegExp[] = [
   /^(exponential_decay_length_penalty|remove_invalid_values|prefix|task_specific_params|finetuning_task)$/,
   /^(id2label|label2id|num_labels|problem_type|classifier_dropout|tokenizer_class|torchscript|tf_legacy_loss)$/,
   /^(is_encoder_decoder|is_decoder|tie_encoder_decoder|cross_attention_hidden_size|pruned_heads)$/,
-  /^(chunk_size_feed_forward|use_bfloat16|pretraining_tp|cache_implementation)$/,
+  /^(chunk_size_feed_forward|use_bfloat16|pretraining_tp|cache_implementation|unsloth_fixed|unsloth_version)$/,
 ];

@@ -27,6 +27,10 @@ export function dimensions(config: ConfigReader, defaults: DimensionDefaults): D
   const heads = config.size("num_attention_heads", defaults.heads);
   const keyValueHeads = config.sizeOrNull("num_key_value_heads", defaults.keyValueHeads) ?? heads;
   if (heads % keyValueHeads !== 0) throw config.wrong("num_key_value_heads", `a divisor of ${heads} heads`);
+  // A size of its own is none that follows from the others.
+  const ownHeadDim = config.get("head_dim") === null ? defaults.headDim : config.size("head_dim");
+  if (ownHeadDim === null && hiddenSize % heads !== 0)
+    throw config.wrong("num_attention_heads", `a divisor of hidden_size, ${hiddenSize}`);
   return {
     vocabSize: config.size("vocab_size", defaults.vocabSize),
     contextLength: config.positiveInteger("max_position_embeddings", defaults.contextLength),
@@ -34,7 +38,7 @@ export function dimensions(config: ConfigReader, defaults: DimensionDefaults): D
     layers: config.layerCount("num_hidden_layers", defaults.layers),
     heads,
     keyValueHeads,
-    headDim: config.size("head_dim", defaults.headDim ?? hiddenSize / heads),
+    headDim: ownHeadDim ?? hiddenSize / heads,
   };
 }
 

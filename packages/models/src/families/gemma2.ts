@@ -36,7 +36,10 @@ export const gemma2: Family = {
     const types = layerTypes(config, sizes.layers, (index) =>
       index % 2 === 0 ? "sliding_attention" : "full_attention",
     );
-    const seen = windows(config, types, config.positiveIntegerOrNull("sliding_window", 4096));
+    const window = config.positiveIntegerOrNull("sliding_window", 4096);
+    const seen = windows(config, types, window);
+    // The name that the class had for it at first; the larger models carry both.
+    config.only("sliding_window_size", window);
     // Published configurations carry it beside hidden_activation, which is the one that counts.
     config.only("hidden_act", "gelu_pytorch_tanh", "gelu");
     config.only("use_bidirectional_attention", false);

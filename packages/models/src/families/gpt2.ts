@@ -71,10 +71,14 @@ export const gpt2: Family = {
   buffers: [/\.attn\.(masked_)?bias$/],
 };
 
-/** Heads of other tasks, dropout, the context once more, and an order of multiplication that float32 does not need. */
+/**
+ * Heads of other tasks, dropout, the context once more, an order of multiplication that float32 does not need, and what
+ * the first versions of transformers asked for.
+ */
 const unused: readonly RegExp[] = [
   /^summary_\w+$/,
   /^(embd|resid|attn)_pdrop$/,
   /^n_ctx$/,
   /^reorder_and_upcast_attn$/,
+  /^(n_special|predict_special_tokens|output_past)$/,
 ];

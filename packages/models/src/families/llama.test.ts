@@ -76,7 +76,10 @@ describe("the Llama family", () => {
     [{ quantization_config: { bits: 4 } }, /quantization_config: got {"bits":4}/],
     [{ sliding_window: 16 }, /sliding_window: got 16, expected keys that this family is known to have/],
     [{ num_key_value_heads: 3 }, /num_key_value_heads: got 3, expected a divisor of 4 heads/],
-    [{ num_attention_heads: 3, num_key_value_heads: 3 }, /head_dim: got nothing, expected a whole number/],
+    [
+      { num_attention_heads: 3, num_key_value_heads: 3 },
+      /num_attention_heads: got 3, expected a divisor of hidden_size, 8/,
+    ],
     [{ head_dim: 3 }, /head_dim: got 3, expected an even number/],
     [{ hidden_size: "8" }, /hidden_size: got "8", expected a whole number above 0/],
     [{ rms_norm_eps: NaN }, /rms_norm_eps/],

@@ -299,6 +299,9 @@ describe("withLora", () => {
     [{ rankPattern: { q_prj: 4 } }, /withLora rankPattern: got "q_prj", expected the end of a target's name/],
     [{ rankPattern: { v_proj: 4, ".*q_prj": 4 } }, /withLora rankPattern: got "\.\*q_prj"/],
     [{ alphaPattern: { q_proj: "4" } }, /withLora alphaPattern/],
+    [{ rankPattern: null }, /withLora rankPattern: got null, expected an object of whole numbers above 0/],
+    [{ rankPattern: 4 }, /withLora rankPattern: got 4/],
+    [{ alphaPattern: [] }, /withLora alphaPattern: got \[\], expected an object of numbers above 0/],
     [
       { alphaPattern: { k_proj: 4 }, targetModules: ["q_proj", "v_proj"] },
       /withLora alphaPattern: got "k_proj", expected .* expression for one: q_proj, v_proj\./,
@@ -322,6 +325,17 @@ describe("withLora", () => {
     expect(() => withLora(lora)).toThrow("got a model that has an adapter");
     expect(() => withLora({ ...model })).toThrow("expected a model of loadCausalLM or createCausalLM");
     lora.dispose();
+  });
+
+  it("says so where it is used after itself, or the model under it, was disposed", () => {
+    const base = createCausalLM(tinyConfig, { seed: "a" });
+    const [one, two] = [withLora(base), withLora(base)];
+    one.dispose();
+    expect(() => logitsOf(one)).toThrow("got a model that was disposed");
+    expect(logitsOf(two).length).toBeGreaterThan(0);
+    base.dispose();
+    expect(() => logitsOf(two)).toThrow("got a model that was disposed");
+    two.dispose();
   });
 
   it("makes a tied head its own in the merged model,", async () => {

@@ -132,9 +132,11 @@ function checkOptions(options: LoraOptions): void {
     ["rankPattern", (value: number) => Number.isSafeInteger(value) && value > 0, "whole numbers above 0"],
     ["alphaPattern", isPositive, "numbers above 0"],
   ] as const) {
-    const pattern = options[option];
-    if (pattern !== undefined && !Object.values(pattern).every(isRight))
-      throw wrong(option, pattern, expected);
+    const pattern: unknown = options[option];
+    if (pattern === undefined) continue;
+    const isObject = typeof pattern === "object" && pattern !== null && !Array.isArray(pattern);
+    if (!isObject || !Object.values(pattern).every(isRight))
+      throw wrong(option, pattern, `an object of ${expected} by module`);
   }
 }
 

@@ -5,6 +5,7 @@ make: draws a model into a folder that holds a config.json, and saves its logits
 """
 
 import json
+import logging as python_logging
 import sys
 
 import torch
@@ -15,6 +16,25 @@ from transformers.utils import logging
 logging.disable_progress_bar()
 
 
+class Kept(python_logging.Handler):
+    """Keeps what transformers logs."""
+
+    def __init__(self):
+        super().__init__(python_logging.WARNING)
+        self.messages = []
+
+    def emit(self, record):
+        self.messages.append(record.getMessage())
+
+    def take(self):
+        taken, self.messages = set(self.messages), []
+        return taken
+
+
+kept = Kept()
+python_logging.getLogger("transformers").addHandler(kept)
+
+
 def bits_of(tensor):
     return tensor.contiguous().view(torch.uint8)
 
@@ -22,6 +42,7 @@ def bits_of(tensor):
 def compare(original, saved):
     # Without a dtype transformers takes the configuration's.
     expected = AutoModelForCausalLM.from_pretrained(original)
+    warnings = kept.take()
     model, info = AutoModelForCausalLM.from_pretrained(saved, output_loading_info=True)
     before, after = expected.state_dict(), model.state_dict()
     configs = [one.config.to_dict() for one in (expected, model)]
@@ -40,6 +61,7 @@ def compare(original, saved):
             if key not in ("dtype", "_name_or_path") and configs[0].get(key) != configs[1].get(key)
         ),
         "complaints": {kind: sorted(map(str, found)) for kind, found in info.items() if found},
+        "otherWarnings": sorted(kept.take() - warnings),
     }
 
 
