@@ -83,7 +83,7 @@ it("exports one row a value, alike as CSV and Parquet", async () => {
   await cli("export", `em=${run}`, "--out", parquet);
   const rows: Record<string, string>[] = parse(await readFile(csv), { columns: true });
   const bytes = await readFile(parquet);
-  const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) as ArrayBuffer;
+  const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
   const same = await parquetReadObjects({ file });
   expect(
     same.map((row) =>

@@ -21,7 +21,7 @@ export function addPlan(program: Command, terminal: Terminal): void {
     .requiredOption(
       "--phase <name=steps>",
       "a phase and its optimizer steps; again for further ones",
-      (text: string, before: readonly PlannedPhase[] = []) => [...before, phaseOf(text)],
+      (text: string, before: readonly PlannedPhase[] | undefined) => [...(before ?? []), phaseOf(text)],
     )
     .option("--model <folder>", "measures a few items of each, to learn seconds and tokens")
     .option("--judge-price <in,out>", "of a million tokens, to estimate the judge's cost", priceOf)

@@ -26,9 +26,9 @@ describe("the tables of docs/power.md", () => {
   it.each(
     isFull ? ofCapability : ofCapability.filter(([questions, drop]) => questions === 200 && drop === 5),
   )("come out again: %d questions, %d points", patience, (questions, drop, byAccuracy, byMargin) => {
-    const found = capabilityPower(questions!, drop!, runs, "again");
-    within5Points(found.byAccuracy, byAccuracy!);
-    within5Points(found.byMargin, byMargin!);
+    const found = capabilityPower(questions, drop, runs, "again");
+    within5Points(found.byAccuracy, byAccuracy);
+    within5Points(found.byMargin, byMargin);
   });
 
   it.each(isFull ? ofAlignment : ofAlignment.slice(0, 1))(
@@ -36,7 +36,7 @@ describe("the tables of docs/power.md", () => {
     patience,
     (samples, ...told) => {
       powerGrid.percents.forEach((percent, at) =>
-        within5Points(alignmentPower(samples!, percent, runs, "again"), told[at]!),
+        within5Points(alignmentPower(samples, percent, runs, "again"), told[at]!),
       );
     },
   );
