@@ -18,7 +18,7 @@ export function addExport(program: Command, terminal: Terminal): void {
       if (out === undefined) return terminal.out(String(content).trimEnd());
       await writeWhole(
         out,
-        typeof content === "string" ? content : async (file) =>  (await file.write(content)),
+        typeof content === "string" ? content : async (file) => await file.write(content),
       );
       terminal.out(`${out}: ${rows.length} rows`);
     });
