@@ -68,34 +68,6 @@ describe("a saved model", () => {
     model.dispose();
   });
 
-  it("holds a point where transformers takes floats alone", async () => {
-    const config = { ...tinyConfigs.gemma2, final_logit_softcapping: 30, attn_logit_softcapping: 50 };
-    const model = createCausalLM(config, { seed: "a" });
-    const points = join(root, "points");
-    await model.save(points);
-    const text = await readFile(join(points, "config.json"), "utf8");
-    expect(text).toContain('"final_logit_softcapping": 30.0,\n  "attn_logit_softcapping": 50.0\n');
-    expect(JSON.parse(text)).toEqual(config);
-    model.dispose();
-  });
-
-  it.each([
-    { rope_type: "llama3", factor: 8, low_freq_factor: 1, high_freq_factor: 4 },
-    { rope_type: "yarn", factor: 4, beta_fast: 32, beta_slow: 1, attention_factor: 1 },
-    { rope_type: "yarn", factor: 4, mscale: 1, mscale_all_dim: 2 },
-  ])("holds a point where some version of transformers takes floats alone: $rope_type", async (rope) => {
-    const rope_scaling = { ...rope, original_max_position_embeddings: 4 };
-    const model = createCausalLM({ ...tinyConfig, rope_scaling }, { seed: "a" });
-    const points = join(root, `points of ${Object.keys(rope).join()}`);
-    await model.save(points);
-    const text = await readFile(join(points, "config.json"), "utf8");
-    const { rope_type: _, ...floats } = { ...rope, rope_theta: 100 };
-    for (const [key, value] of Object.entries(floats)) expect(text).toContain(`"${key}": ${value}.0`);
-    expect(text).toContain('"original_max_position_embeddings": 4\n');
-    expect(JSON.parse(text)).toEqual({ ...tinyConfig, rope_scaling });
-    model.dispose();
-  });
-
   it("in bfloat16 says so in its configuration, and takes its tokenizer along", async () => {
     await writeFile(join(good, "tokenizer.json"), "{}");
     await writeFile(join(good, "chat_template.jinja"), "x");
@@ -330,6 +302,27 @@ describe("a folder that is not as it should be", () => {
     const path = join(folder, "model.safetensors");
     await writeFile(path, (await readFile(path)).subarray(0, -4));
     await refused(/model\.safetensors: got a file of/);
+  });
+
+  it("is read by its one file where an index and shards lie beside it, as in transformers", async () => {
+    await write((tensors) => tensors);
+    const zeros = (await goodTensors()).map((tensor) => {
+      return { ...tensor, values: () => new Float32Array(tensor.shape.reduce((a, b) => a * b, 1)) };
+    });
+    await writeSafetensors(join(folder, "s0.safetensors"), zeros);
+    const weight_map = Object.fromEntries(zeros.map(({ name }) => [name, "s0.safetensors"]));
+    const index = (text: string) => writeFile(join(folder, "model.safetensors.index.json"), text);
+    for (const text of [JSON.stringify({ weight_map }), "damaged"]) {
+      await index(text);
+      const loaded = await loadCausalLM(folder);
+      expect(
+        loaded
+          .weights()[0]!
+          .variable.dataSync()
+          .some((value) => value !== 0),
+      ).toBe(true);
+      loaded.dispose();
+    }
   });
 
   it("with an index that names a path, a missing shard or the wrong one", async () => {

@@ -39,7 +39,7 @@ export async function saveCheckpoint(
     await mkdir(folder, { recursive: true });
     if (from !== null && resolve(from) !== resolve(folder)) await copyCompanions(from, folder);
     await writeSafetensors(join(folder, singleName), tensors, { dtype });
-    // A reader takes the shards of an index before the one file; until now they were the model.
+    // Readers take the one file before an index; the shards are of the model that was here before.
     await removeShards(folder);
     // Last, so that a folder with a configuration has its weights.
     await writeWhole(join(folder, "config.json"), configText(withDtype(config, dtype)));

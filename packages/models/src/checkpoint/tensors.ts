@@ -27,18 +27,19 @@ export interface CheckpointTensors {
 }
 
 /**
- * Opens `model.safetensors`, or the shards that `model.safetensors.index.json` lists. Throws a `model` error where there
- * is neither, a shard is missing or not a plain file name, or the index and the shards disagree.
+ * Opens `model.safetensors`, or where there is none the shards that `model.safetensors.index.json` lists, in the order in
+ * which transformers looks for them. Throws a `model` error where there is neither, a shard is missing or not a plain file name, or the index and the shards disagree.
  */
 export async function openTensors(folder: string): Promise<CheckpointTensors> {
-  const index = await readShardIndex(folder);
+  const names = await readdir(folder).catch((): string[] => []);
+  const index = names.includes(singleName) ? null : await readShardIndex(folder);
   const files: SafetensorsFile[] = [];
   const fileOf = new Map<string, SafetensorsFile>();
   const close = async () => {
     for (const file of files) await file.close();
   };
   try {
-    if (index === null) await refusePickled(folder);
+    if (index === null) refusePickled(folder, names);
     for (const name of index === null ? [singleName] : shardsOf(index))
       files.push(await openSafetensors(await pathInFolder(folder, name)));
     for (const file of files) for (const name of file.tensors.keys()) claim(fileOf, name, file);
@@ -69,8 +70,7 @@ export async function readFloats(
 
 const unquantized = "Use a checkpoint that is not quantized.";
 
-async function refusePickled(folder: string): Promise<void> {
-  const names = await readdir(folder).catch((): string[] => []);
+function refusePickled(folder: string, names: readonly string[]): void {
   const refused = names.includes(singleName) ? null : pickled(folder, names);
   if (refused !== null) throw refused;
 }

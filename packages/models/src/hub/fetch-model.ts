@@ -91,8 +91,9 @@ async function missingFrom(
 }
 
 async function hasWeights(folder: string, has: (name: string) => Promise<boolean>): Promise<boolean> {
+  if (await has(singleName)) return true;
   const index = await readShardIndex(folder);
-  if (index === null) return has(singleName);
+  if (index === null) return false;
   for (const name of shardsOf(index)) if (!(await has(name))) return false;
   return true;
 }
@@ -119,12 +120,13 @@ async function fetchFiles(fetching: Fetching): Promise<void> {
     for (const name of tokenizerNames) if (files.has(name)) await fetchFile(fetching, name);
     return;
   }
-  const hasIndex = files.has(indexName);
-  if (!hasIndex) refuseWithout(singleName, fetching);
+  // A repository may hold both: the one file is what readers take.
+  const isSharded = files.has(indexName) && !files.has(singleName);
+  if (!isSharded) refuseWithout(singleName, fetching);
   // Weights last: a folder that has them has all.
   await fetchFile(fetching, configFile);
   for (const name of files.keys()) if (companions.test(name)) await fetchFile(fetching, name);
-  if (!hasIndex) return fetchFile(fetching, singleName);
+  if (!isSharded) return fetchFile(fetching, singleName);
   await fetchFile(fetching, indexName);
   const index = await readShardIndex(cache.snapshot(commit));
   for (const name of shardsOf(index ?? new Map())) await fetchFile(fetching, name);

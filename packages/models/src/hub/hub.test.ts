@@ -141,8 +141,16 @@ describe("a model of the hub", () => {
     }
     await whole.close();
     await writeFile(join(folder, "model.safetensors.index.json"), JSON.stringify({ weight_map: map }));
-    // What is whole lies there too, as some repositories have it: only one of the two is fetched.
-    const sharded = new Map([...files, ...filesOf(folder)]);
+    // What is whole lies there too, as some repositories have it: that alone is fetched, as by transformers.
+    const both = new Map([...files, ...filesOf(folder)]);
+    hub.models.set("owner/world", { revisions: { main: first }, commits: { [first]: both } });
+    const { folder: single } = await load("owner/world");
+    expect((await readdir(single!)).filter((name) => name.includes("safetensors"))).toEqual([
+      "model.safetensors",
+    ]);
+    await rm(stored, { recursive: true });
+    const sharded = new Map(both);
+    sharded.delete("model.safetensors");
     hub.models.set("owner/world", { revisions: { main: first }, commits: { [first]: sharded } });
     const { folder: fetched } = await load("owner/world");
     expect((await readdir(fetched!)).filter((name) => name.endsWith(".safetensors"))).toEqual([
@@ -360,6 +368,7 @@ describe("a hostile hub", () => {
     ]) {
       const index = Buffer.from(JSON.stringify({ weight_map: { a: shard } }));
       const indexed = new Map([...files, ["model.safetensors.index.json", index]]);
+      indexed.delete("model.safetensors");
       const commit = sha256(index).slice(0, 40);
       hub.models.set("owner/world", { revisions: { main: commit }, commits: { [commit]: indexed } });
       await rm(stored, { recursive: true });
