@@ -23,11 +23,8 @@ const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] }
 try {
   const page = await browser.newPage({ viewport: { width: 1120, height: 1130 }, deviceScaleFactor: 1.5 });
   await page.goto(`file://${await writePage(runDir, join(folder, "page.html"))}`);
-  // The header, the findings and the first curves; the page itself goes on below.
-  const curves = await page
-    .locator("main > section", { has: page.locator("figure") })
-    .first()
-    .boundingBox();
+  // The header, the findings and the first curve; the page itself goes on below.
+  const curves = await page.locator("main > section figure").first().boundingBox();
   await page.screenshot({
     path: file,
     clip: { x: 0, y: 0, width: 1120, height: curves.y + curves.height + 32 },
