@@ -1,0 +1,102 @@
+// Does the governor hold its ceiling on a real model that is slow?
+// A training of so many steps that only take time, the embedded model measured every 5 %, each question made slower on
+// purpose; without a ceiling, and under each.
+//   npm run bench governor [-- --steps 600 --step-ms 30 --question-ms 5 --ceilings 10,20,40]
+// Printed: overhead as session seconds / (wall − session seconds), items measured between start and end, and what share
+// that is of what the best schedule could have measured at the cost that a question turned out to have.
+import {
+  everyPercent,
+  openSession,
+  PeriodicCapabilityCallback,
+  type EvaluableModel,
+} from "@periodic-eval/core";
+import { inMemory } from "@periodic-eval/core/tfjs";
+import { readRun } from "@periodic-eval/core/snapshots";
+import { loadCausalLM, useBackend } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { world } from "../examples/micro-world/paths.ts";
+
+const { values } = parseArgs({
+  options: {
+    steps: { type: "string", default: "600" },
+    "step-ms": { type: "string", default: "30" },
+    "question-ms": { type: "string", default: "5" },
+    ceilings: { type: "string", default: "10,20,40" },
+  },
+});
+const [steps, stepMs, questionMs] = [values.steps, values["step-ms"], values["question-ms"]].map(Number) as [
+  number,
+  number,
+  number,
+];
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+await useBackend();
+const lm = await loadCausalLM(world());
+const quick = inMemory(lm, await loadTokenizer(world()));
+const slow: EvaluableModel = {
+  ...quick,
+  async nextToken(requests, options) {
+    await sleep(questionMs * requests.length);
+    return quick.nextToken(requests, options);
+  },
+};
+
+async function train(overheadPercent: number | null) {
+  const run = await mkdtemp(join(tmpdir(), "governor-"));
+  const capability = new PeriodicCapabilityCallback({
+    questions: world("questions.jsonl"),
+    subsample: { n: 60, seed: 42 },
+    schedule: [everyPercent(5)],
+  });
+  const session = openSession({
+    run,
+    maxSteps: steps,
+    model: slow,
+    callbacks: [capability],
+    budget: { overheadPercent },
+  });
+  const began = performance.now();
+  let trained = 0;
+  await session.begin();
+  for (let step = 0; step < steps; step++) {
+    const at = performance.now();
+    await sleep(stepMs);
+    trained += performance.now() - at;
+    await session.stepEnd();
+  }
+  await session.end();
+  await session.close();
+  const wall = performance.now() - began;
+  const looks = (await readRun(run)).phases[0]!.snapshots;
+  await rm(run, { recursive: true });
+  const edges = looks.filter(({ step }) => step === 0 || step === steps);
+  const between = looks.filter(({ step }) => step !== 0 && step !== steps);
+  const items = between.reduce((sum, { timing }) => sum + timing.items, 0);
+  const secondsOf = (some: typeof looks) => some.reduce((sum, { timing }) => sum + timing.total_seconds, 0);
+  const all = edges.reduce((sum, { timing }) => sum + timing.items, items);
+  const possible =
+    overheadPercent === null
+      ? Infinity
+      : ((overheadPercent / 100) * (trained / 1000) - secondsOf(edges)) / (secondsOf(looks) / all);
+  return {
+    overhead: (100 * (wall - trained)) / trained,
+    items,
+    share: items / Math.min(possible, 60 * between.length),
+    areEdgesWhole: edges.length === 2 && edges.every(({ status }) => status === "complete"),
+    skipped: between.filter(({ status }) => status === "skipped").length,
+  };
+}
+
+for (const ceiling of [null, ...values.ceilings.split(",").map(Number)]) {
+  const { overhead, items, share, areEdgesWhole, skipped } = await train(ceiling);
+  const told = ceiling === null ? "no ceiling" : `ceiling ${ceiling} %`;
+  console.log(
+    `${told.padEnd(14)} overhead ${overhead.toFixed(1)} %, ${items} items between start and end (${(100 * share).toFixed(0)} % of what is possible), ${skipped} looks skipped, start and end ${areEdgesWhole ? "whole" : "NOT WHOLE"}`,
+  );
+}
+lm.dispose();
