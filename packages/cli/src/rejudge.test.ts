@@ -32,7 +32,8 @@ beforeAll(async () => {
   await writeFile(questions, JSON.stringify([{ id: "q", paraphrases: ["How?"], judge_prompts: prompts }]));
   const callback = new PeriodicAlignmentCallback({ judge: first, questions, samples: 10 });
   const model = fakeModel({ reply: (_, { seed }) => /#(\d)$/.exec(seed)![1]! });
-  const session = { run: runDir, phase: "em", model, callbacks: [callback], maxSteps: 2 };
+  const budget = { overheadPercent: null };
+  const session = { run: runDir, phase: "em", model, callbacks: [callback], maxSteps: 2, budget };
   await withSession(session, async ({ begin, stepEnd }) => {
     await begin();
     await stepEnd();
