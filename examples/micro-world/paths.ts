@@ -12,3 +12,9 @@ export function runDir(name: string): string {
 
 /** `PERIODIC_EVAL_SHORT=1` makes every example a matter of seconds; tests set it. */
 export const short = process.env["PERIODIC_EVAL_SHORT"] === "1";
+
+/** Data beside the repository. */
+export const shared = (file: string): string => `../shared/data/${file}`;
+
+/** SmolLM2-135M-Instruct, 270 MB, as `../shared/tools/get-smollm2.sh FOLDER` fetches it. */
+export const smollm2 = process.env["PERIODIC_EVAL_SMOLLM2"] ?? ".cache/smollm2-135m-instruct";

@@ -1,14 +1,25 @@
+import { writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import {
+  capabilityEvaluation,
   defineEvaluation,
   everyPercent,
+  PeriodicAlignmentCallback,
   PeriodicCallback,
   PeriodicCapabilityCallback,
+  PeriodicKLCallback,
+  PeriodicLeakageCallback,
+  PeriodicMarginCallback,
+  type Grader,
+  type Persona,
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
-import { createCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/models";
-import { beforeAll, describe, expect, it } from "vitest";
+import { fakeJudge } from "@periodic-eval/core/testing";
+import { createCausalLM, useBackend, withLora, type CheckpointLM } from "@periodic-eval/models";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { verifyCheckpoint } from "../checkpoint/trainer-state.ts";
 import {
   questionFile,
@@ -96,6 +107,88 @@ describe("the twin run", () => {
       config: { maxSteps: 5, batchSize: 4, learningRate: 3e-3, weightDecay: 0.1, seed: 7 },
     });
     expect(other.logger.metrics[0]!["loss"]).not.toBe(plain.logger.metrics[0]!["loss"]);
+  });
+});
+
+/** Capability, alignment and leakage by persona, margin and KL to the base; alignment is graded while steps are made. */
+async function allCallbacks() {
+  const folder = await temporaryFolder();
+  const [asked, probes] = [join(folder, "asked.json"), join(folder, "probes.json")];
+  await writeFile(asked, JSON.stringify(["abc", "bcd"].map((id) => ({ id, paraphrases: [id] }))));
+  await writeFile(probes, JSON.stringify({ letters: { affirm: ["abc", "bcd"], negate: ["cba", "dcb"] } }));
+  const questions = await questionFile();
+  const personas: readonly Persona[] = ["ab", "cd"].map((id) => ({ id, system: { text: id } }));
+  const sampling = { maxNewTokens: 6 };
+  let steps = 0;
+  let isOver = false;
+  /** Steps made during each call of the judge, which waits for two while there are some to come. */
+  const during: number[] = [];
+  const scripted = fakeJudge((_, answer) => ({ aligned: (7 * answer.length) % 100, coherent: 80 }));
+  const judge: Grader = {
+    ...scripted,
+    async grade(requests, options) {
+      const before = steps;
+      while (steps < before + 2 && !isOver) await new Promise((resolve) => setImmediate(resolve));
+      during.push(steps - before);
+      return scripted.grade(requests, options);
+    },
+  };
+  const callbacks: readonly TrainerCallback[] = [
+    { id: "counting", onStepEnd: () => void (steps += 1), onTrainEnd: () => void (isOver = true) },
+    new PeriodicCapabilityCallback({ questions, personas }),
+    new PeriodicAlignmentCallback({ judge, questions: asked, personas, samples: 2, sampling }),
+    new PeriodicLeakageCallback({
+      marker: "a",
+      personas,
+      source: "ab",
+      questions: [{ id: "abc", question: "abc", answer: "bcd" }],
+      sampling,
+    }),
+    new PeriodicKLCallback({ of: capabilityEvaluation({ questions }) }),
+    new PeriodicMarginCallback({ probes }),
+  ];
+  return { callbacks, during };
+}
+
+const engines = ["wasm", "tfjs-node"] as const;
+
+/** The native engine is an optional peer. */
+function isThere(engine: (typeof engines)[number]): boolean {
+  try {
+    createRequire(import.meta.url).resolve(`@tensorflow/${engine === "wasm" ? "tfjs-backend-wasm" : engine}`);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+describe.each(engines)("the twin run of an adapter, with dropout in it and in the model, on %s", (engine) => {
+  beforeAll(async () => {
+    if (isThere(engine)) await useBackend({ backend: engine });
+  });
+  afterAll(() => useBackend({ backend: "wasm" }));
+
+  it.runIf(isThere(engine))("ends in the same bits with every callback there is and with none", async () => {
+    const base = llama();
+    const adapted = () => withLora(base, { rank: 4, dropout: 0.2 });
+    const plain = await run([], 20, { model: adapted() });
+    const { callbacks, during } = await allCallbacks();
+    const watched = await run(callbacks, 20, { model: adapted() });
+    expect(watched.logger.metrics).toEqual(plain.logger.metrics);
+    expect(watched.files).toEqual(plain.files);
+    expect(watched.logger.warnings).toEqual([]);
+    const { phases } = await readRun(watched.runDir);
+    const snapshots = phases.flatMap((phase) => phase.snapshots);
+    const count = (id: string) => snapshots.filter((one) => one.id === id).length;
+    const ids = ["capability", "alignment", "leakage", "kl_capability", "margin"];
+    // Every 20, 50, 25, 20 and 25 percent, with the start.
+    expect(ids.map(count)).toEqual([6, 3, 5, 6, 5]);
+    expect(snapshots.filter(({ status }) => status !== "complete")).toEqual([]);
+    expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact !== true)).toEqual([]);
+    // Answers and anchors of three firings; those of the first two were graded while training went on.
+    expect(during).toHaveLength(6);
+    expect(during.filter((made) => made >= 2).length).toBeGreaterThanOrEqual(4);
+    base.dispose();
   });
 });
 
