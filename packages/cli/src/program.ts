@@ -7,6 +7,7 @@ import { addExport } from "./commands/export.ts";
 import { addMisalignedRate } from "./commands/misaligned-rate.ts";
 import { addRejudge } from "./commands/rejudge.ts";
 import { addPlan } from "./commands/plan.ts";
+import { addReplay } from "./commands/replay.ts";
 import { addReport } from "./commands/report.ts";
 import { addTrain } from "./commands/train.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
@@ -35,6 +36,7 @@ export async function runCli(args: readonly string[], terminal: Terminal = proce
     addExport,
     addMisalignedRate,
     addRejudge,
+    addReplay,
   ];
   for (const add of commands) add(program, terminal);
   try {

@@ -81,7 +81,10 @@ export async function buildPeriodicCallbacks(
   return callbacks;
 }
 
-/** What of the block belongs to the session, in a phase. `save_adapter_at_firing` and `layout` are the trainer's and store's. */
+/**
+ * What of the block belongs to the session, in a phase. `save_adapter_at_firing` is the trainer's (`saveAdapterAtFiring` of
+ * SFT's configuration), `layout` the store's: `periodicEvalConfig` gives both.
+ */
 export function periodicSessionOptions(
   config: unknown,
   { phase }: Pick<BuildOptions, "phase">,

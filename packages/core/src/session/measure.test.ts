@@ -1,8 +1,12 @@
 import { expect, test } from "vitest";
+import { PeriodicCallback } from "../callback/periodic.ts";
+import type { AnyEvaluation, Row } from "../evaluation/types.ts";
+import { atSteps } from "../schedule/triggers.ts";
 import { fakeGuard } from "../testing/fake-guard.ts";
 import { parseSnapshot } from "../snapshots/parse-snapshot.ts";
 import { toyEvaluation, toyTraining } from "../testing/toy-training.ts";
 import { measure } from "./measure.ts";
+import { withSession } from "./session.ts";
 
 test("measures once, without a session", async () => {
   const { model } = toyTraining();
@@ -31,6 +35,35 @@ test("a limit takes the first items, and provenance tells of those", async () =>
     [0, 3],
     [3, 3],
   ]);
+});
+
+test("stands for a firing: it draws as a session draws there", async () => {
+  const drawn: string[] = [];
+  const drawing: AnyEvaluation = {
+    ...toyEvaluation(),
+    async measure(_model, items: readonly Row[], { seed }) {
+      drawn.push(`${seed} ${Math.random()}`);
+      return items.map(({ id }) => ({ id, hit: true }));
+    },
+  };
+  const toy = toyTraining();
+  const callback = new PeriodicCallback(drawing, {
+    id: "toy",
+    schedule: [atSteps([1])],
+    atStart: false,
+    atEnd: false,
+  });
+  await withSession(toy.options([callback], { maxSteps: 1, phase: "em", seed: "7" }), async ({ stepEnd }) => {
+    await stepEnd();
+  });
+  const as = { phase: "em", id: "toy", step: 1 };
+  const { snapshot } = await measure(drawing, toy.model, { as, seed: "7" });
+  expect(snapshot).toMatchObject({ ...as, status: "complete" });
+  await measure(drawing, toy.model, { as: { ...as, step: 2 }, seed: "7" });
+  expect(drawn[1]).toBe(drawn[0]);
+  expect(drawn[2]).not.toBe(drawn[0]);
+  const outside = { phase: "em", id: "../toy", step: 1 };
+  await expect(measure(drawing, toy.model, { as: outside })).rejects.toThrow('measure as.id: got "../toy"');
 });
 
 test("a wrong value of an option is an error", async () => {

@@ -7,7 +7,8 @@ import type { Guard } from "../guard/types.ts";
 import { isCount } from "../is-count.ts";
 import type { EvaluableModel } from "../model/types.ts";
 import { seedOf } from "../random/streams.ts";
-import type { Snapshot } from "../snapshots/schema.ts";
+import { checkName, checkPhaseName } from "../names.ts";
+import type { Snapshot, SnapshotKey } from "../snapshots/schema.ts";
 import { gradeRows, rowsOwed } from "./checked-rows.ts";
 import { resultsOf } from "./compare.ts";
 import { measureOnce } from "./measure-once.ts";
@@ -24,6 +25,11 @@ export interface MeasureOptions {
   readonly seed?: string;
   /** `"base"` measures the model without its adapter; default `"model"`. */
   readonly on?: "model" | "base";
+  /**
+   * The firing that it stands for: what is random is drawn as a session of this seed draws it there. By default phase
+   * `measure`, step 0, and the evaluation's name as id.
+   */
+  readonly as?: SnapshotKey;
   /** Told how many items are done, of how many. */
   readonly progress?: (done: number, total: number) => void;
 }
@@ -34,12 +40,12 @@ const names = {
   guards: true,
   seed: true,
   on: true,
+  as: true,
   progress: true,
 } as const satisfies Record<keyof MeasureOptions, true>;
 
 /**
- * Measures a model once, without a session: items, rows, grades, metrics. The snapshot's phase is `measure`, its step
- * 0; a broken receipt is in it and throws nothing. Nothing is written.
+ * Measures a model once, without a session: items, rows, grades, metrics. A broken receipt is in it and throws nothing. Nothing is written.
  *
  * @throws PeriodicEvalError `model` where the model lacks an ability, `data` for bad items or rows; and whatever the
  * evaluation throws.
@@ -62,6 +68,7 @@ export async function measure(
   }
   checkSeed("measure seed", seed);
   checkWord("measure on", on, ["model", "base"]);
+  if (options.as !== undefined) checkFiring(options.as);
   const clock = () => performance.now() / 1000;
   const prepared = await prepare(
     { prepared: new Map() },
@@ -71,17 +78,17 @@ export async function measure(
     `evaluation "${evaluation.name}"`,
     limit,
   );
-  const id = evaluation.name.replaceAll(/[^\w.-]/g, "-").replace(/^[^A-Za-z0-9]+/, "") || "evaluation";
-  const at = { step: 0, maxSteps: null, epoch: 0, elapsedSeconds: 0, ended: false };
+  const { phase, id, step } = options.as ?? { phase: "measure", id: idOf(evaluation), step: 0 };
+  const at = { step, maxSteps: null, epoch: 0, elapsedSeconds: 0, ended: false };
   const createdAt = new Date().toISOString();
-  const firing = seedOf(seed, "measure", id, 0);
+  const firing = seedOf(seed, phase, id, step);
   const measured = await measureOnce({
     evaluation,
     prepared,
     guards: [mathRandomGuard(), ...guards],
     justLeft: [],
     seed: firing,
-    stepSeed: seedOf(seed, "measure", 0),
+    stepSeed: seedOf(seed, phase, step),
     provenanceSeed: seed,
     signal,
     clock,
@@ -98,7 +105,7 @@ export async function measure(
   const owed = rowsOwed(evaluation, prepared);
   const isPartial = raw.length < owed;
   const record = recordOf(
-    { id, phase: "measure", at, runStepOffset: 0, crossed: [], on, evaluation, seed, createdAt },
+    { id, phase, at, runStepOffset: 0, crossed: [], on, evaluation, seed, createdAt },
     {
       status: isPartial ? "partial" : "complete",
       reason: isPartial ? `${raw.length} of ${owed} rows` : null,
@@ -120,4 +127,20 @@ export async function measure(
     },
   );
   return { snapshot: { ...plain, ...record }, rows };
+}
+
+const idOf = ({ name }: AnyEvaluation): string =>
+  name.replaceAll(/[^\w.-]/g, "-").replace(/^[^A-Za-z0-9]+/, "") || "evaluation";
+
+function checkFiring({ phase, id, step }: SnapshotKey): void {
+  checkPhaseName("measure as.phase", phase);
+  checkName("measure as.id", id);
+  if (isCount(step)) return;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: "measure as.step",
+    got: String(step),
+    expected: "a whole number of 0 or more",
+    fix: "Give the step of the snapshot that it repeats.",
+  });
 }

@@ -3,7 +3,7 @@ export { nodeFiles, syncFolder, type FileSystem, type OpenFile } from "./files.t
 export { snapshotJsonSchema } from "./json-schema.ts";
 export type { Layout } from "./layout.ts";
 export type { LockHolder, LockOwner } from "./lock.ts";
-export { parseSnapshot } from "./parse-snapshot.ts";
+export { parseSnapshot, parseSnapshotText } from "./parse-snapshot.ts";
 export { readRun, type PhaseRecord, type RunRecord, type Series, type SeriesPoint } from "./read-run.ts";
 export { summarizeReceipt, type ReceiptSummary } from "./receipt.ts";
 export type { RunProblem } from "./scan.ts";

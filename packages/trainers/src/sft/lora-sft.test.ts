@@ -1,8 +1,15 @@
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
-import { PeriodicCapabilityCallback, type TrainerCallback } from "@periodic-eval/core";
+import { atEnd, everyPercent, PeriodicCapabilityCallback, type TrainerCallback } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
-import { createCausalLM, useBackend, withLora, type CheckpointLM } from "@periodic-eval/models";
+import {
+  createCausalLM,
+  loadCausalLM,
+  loadLora,
+  useBackend,
+  withLora,
+  type CheckpointLM,
+} from "@periodic-eval/models";
 import { readSafetensorsHeader } from "@periodic-eval/safetensors";
 import { beforeAll, describe, expect, it } from "vitest";
 import { verifyCheckpoint } from "../checkpoint/trainer-state.ts";
@@ -91,6 +98,52 @@ describe("SFTTrainer with a LoRA adapter", () => {
     expect(adapterOf("capability")).toBe("rank 4, alpha 16");
     expect(adapterOf("with-base")).toBeNull();
     base.dispose();
+  });
+
+  it("keeps the adapter of each firing where it is told to, and trains to the same bits", async () => {
+    const base = llama();
+    const plain = await train(base, []);
+    const capability = () => new PeriodicCapabilityCallback({ questions, schedule: [everyPercent(50)] });
+    const questions = await questionFile();
+    const kept = await train(base, [capability()], { config: { ...config, saveAdapterAtFiring: true } });
+    expect(kept.files).toEqual(plain.files);
+    const { snapshots } = (await readRun(kept.runDir)).phases[0]!;
+    const saved = [0, 5, 10].map((step) => ({ path: join("saved", "train", `step_${step}`), error: null }));
+    expect(snapshots.map((one) => one.saved)).toEqual(saved);
+    expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact !== true)).toEqual([]);
+    // What was kept at the end is what training ended with; at the start B is 0.
+    const last = await loadLora(base, join(kept.runDir, saved[2]!.path));
+    expect(await weightsOf(last)).toEqual(kept.weights);
+    const first = await loadLora(base, join(kept.runDir, saved[0]!.path));
+    const isB = first.trainables().map(({ name }) => name.includes("lora_B"));
+    expect(
+      (await weightsOf(first))
+        .filter((_, at) => isB[at])
+        .flat()
+        .every((one) => one === 0),
+    ).toBe(true);
+    for (const model of [last, first, base]) model.dispose();
+  });
+
+  it("keeps all weights of a model without an adapter, and refuses two ways of keeping them", async () => {
+    const model = llama();
+    const options = {
+      model,
+      tokenizer,
+      dataset: rows(8),
+      runDir: await temporaryFolder(),
+      config: { maxSteps: 2, saveAdapterAtFiring: true },
+      callbacks: [new PeriodicCapabilityCallback({ questions: await questionFile(), schedule: [atEnd()] })],
+      session: ungoverned,
+    };
+    await new SFTTrainer(options).train();
+    const [, last] = (await readRun(options.runDir)).phases[0]!.snapshots;
+    const loaded = await loadCausalLM(join(options.runDir, last!.saved!.path!));
+    expect(await weightsOf(loaded)).toEqual(await weightsOf(model));
+    const both = { ...options, session: { ...ungoverned, saveAtFiring: async () => "elsewhere" } };
+    expect(() => new SFTTrainer(both)).toThrow("SFT config saveAdapterAtFiring: got true beside");
+    loaded.dispose();
+    model.dispose();
   });
 
   it("keeps optimizer state of the adapter alone, and resumes from its checkpoint to the same bits", async () => {

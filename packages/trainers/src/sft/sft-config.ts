@@ -38,6 +38,11 @@ const sftConfigSchema = z.strictObject({
   saveSteps: z.int().positive().nullable().default(null),
   /** How many of the newest checkpoints stay. */
   keepCheckpoints: z.int().positive().default(2),
+  /**
+   * Keeps what was measured at each firing, to measure it again (`periodic-eval replay`): the adapter of a model that has
+   * one, else all weights, in `<runDir>/saved/<phase>/step_<N>`. Snapshots name the folder, relative to `runDir`.
+   */
+  saveAdapterAtFiring: z.boolean().default(false),
   /** Metrics go to callbacks and loggers at the first step, the last, and every so many. */
   logSteps: z.int().positive().default(1),
 });
@@ -108,6 +113,7 @@ const mayChange = [
   "maxSteps",
   "saveSteps",
   "keepCheckpoints",
+  "saveAdapterAtFiring",
   "logSteps",
   "onBadRow",
   "onNonFinite",

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import {
   checkKeys,
   checkPhaseName,
@@ -7,6 +8,7 @@ import {
   seedOf,
   warn,
   withSession,
+  type FiringPlace,
   type Guard,
   type Logger,
   type SessionOptions,
@@ -15,6 +17,7 @@ import {
 } from "@periodic-eval/core";
 import { inMemory, tfjsGuards, type TrainableLM } from "@periodic-eval/core/tfjs";
 import { checkpointsOf } from "../checkpoint/checkpoints.ts";
+import { writeWholeFolder } from "../checkpoint/whole-folder.ts";
 import { collate } from "../data/collate.ts";
 import { checkSource, type BadRow, type ConversationSource } from "../data/conversations.ts";
 import { planData } from "../data/data-plan.ts";
@@ -97,6 +100,7 @@ export class SFTTrainer {
     this.#options = options;
     this.#callbacks = [...(options.callbacks ?? [])];
     this.#checkMaxLength();
+    this.#checkSaving();
     checkSessionOptions(this.#sessionOptions());
   }
 
@@ -132,6 +136,7 @@ export class SFTTrainer {
     const { model, tokenizer, runDir, phase = "train", loggers = [], signal, runStepOffset } = this.#options;
     return {
       ...this.#options.session,
+      ...(this.config.saveAdapterAtFiring && { saveAtFiring: (at) => this.#saveMeasured(at) }),
       run: runDir,
       phase,
       // runPhase begins the session: what callbacks ask for before the first step is answered to it.
@@ -158,6 +163,25 @@ export class SFTTrainer {
       got: String(this.#maxLength),
       expected: `at most ${contextLength}, the model's context`,
       fix: "Lower it, or leave it out.",
+    });
+  }
+
+  /** The folder, relative to that of the run, which may be moved. */
+  async #saveMeasured({ phase, progress }: FiringPlace): Promise<string> {
+    const { model, runDir } = this.#options;
+    const path = join("saved", phase, `step_${progress.step}`);
+    await writeWholeFolder(join(runDir, path), (draft) => model.save(draft));
+    return path;
+  }
+
+  #checkSaving(): void {
+    if (!this.config.saveAdapterAtFiring || this.#options.session?.saveAtFiring === undefined) return;
+    throw new PeriodicEvalError({
+      code: "config",
+      where: "SFT config saveAdapterAtFiring",
+      got: "true beside the session's saveAtFiring",
+      expected: "one of the two",
+      fix: "Leave one of them out.",
     });
   }
 

@@ -1,0 +1,45 @@
+import { formatDelta, formatValue } from "@periodic-eval/dashboard";
+import { tolerance, type ReplayedMetric, type ReplayResult } from "./replay.ts";
+import { plainTable } from "./tables.ts";
+import type { Colours } from "./terminal.ts";
+
+const columns = [{ words: "metric" }, "then", "now", "difference", { words: "" }];
+
+export function replayTable({ weights, metrics, otherwise }: ReplayResult, colours: Colours): string {
+  const rows = metrics.map((metric) => [
+    metric.name,
+    formatValue(metric.then, metric.unit),
+    formatValue(metric.now, metric.unit),
+    formatDelta(differenceOf(metric), metric.unit),
+    metric.isSame ? "same" : "differs",
+  ]);
+  return [
+    plainTable(columns, rows, colours),
+    "",
+    `measured again from ${weights}; same: within ${tolerance}`,
+    ...(otherwise.length === 0 ? [] : [`not as it was: ${otherwise.join(", ")}`]),
+  ].join("\n");
+}
+
+export function replayJson({ snapshot, weights, metrics, otherwise }: ReplayResult): string {
+  const { phase, id, step } = snapshot;
+  return JSON.stringify(
+    {
+      phase,
+      id,
+      step,
+      weights,
+      tolerance,
+      same: metrics.every(({ isSame }) => isSame),
+      otherwise,
+      metrics: Object.fromEntries(
+        metrics.map(({ name, then, now, isSame }) => [name, { then, now, same: isSame }]),
+      ),
+    },
+    null,
+    2,
+  );
+}
+
+const differenceOf = ({ then, now }: ReplayedMetric): number | null =>
+  then === null || now === null ? null : now - then;
