@@ -3,12 +3,12 @@ import { tolerance, type ReplayedMetric, type ReplayResult } from "./replay.ts";
 import { plainTable } from "./tables.ts";
 import type { Colours } from "./terminal.ts";
 
-const columns = [{ words: "metric" }, "then", "now", "difference", { words: "" }];
+const columns = [{ words: "metric" }, "before", "now", "difference", { words: "" }];
 
 export function replayTable({ weights, metrics, otherwise }: ReplayResult, colours: Colours): string {
   const rows = metrics.map((metric) => [
     metric.name,
-    formatValue(metric.then, metric.unit),
+    formatValue(metric.before, metric.unit),
     formatValue(metric.now, metric.unit),
     formatDelta(differenceOf(metric), metric.unit),
     metric.isSame ? "same" : "differs",
@@ -33,7 +33,7 @@ export function replayJson({ snapshot, weights, metrics, otherwise }: ReplayResu
       same: metrics.every(({ isSame }) => isSame),
       otherwise,
       metrics: Object.fromEntries(
-        metrics.map(({ name, then, now, isSame }) => [name, { then, now, same: isSame }]),
+        metrics.map(({ name, before, now, isSame }) => [name, { before, now, same: isSame }]),
       ),
     },
     null,
@@ -41,5 +41,5 @@ export function replayJson({ snapshot, weights, metrics, otherwise }: ReplayResu
   );
 }
 
-const differenceOf = ({ then, now }: ReplayedMetric): number | null =>
-  then === null || now === null ? null : now - then;
+const differenceOf = ({ before, now }: ReplayedMetric): number | null =>
+  before === null || now === null ? null : now - before;

@@ -62,9 +62,16 @@ async function replay(path: string, ...args: string[]) {
   return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
 }
 
+interface Written {
+  id: string;
+  weights: string;
+  saved?: { path: string };
+  readonly metrics: Record<string, { value: number }>;
+}
+
 /** A snapshot beside the run's, with something else in it. */
-async function tampered(name: string, change: (snapshot: Record<string, any>) => void): Promise<string> {
-  const value = JSON.parse(await readFile(snapshot("capability", 2), "utf8"));
+async function tampered(name: string, change: (snapshot: Written) => void): Promise<string> {
+  const value = JSON.parse(await readFile(snapshot("capability", 2), "utf8")) as Written;
   change(value);
   const path = join(folder, "run", "periodic_eval", "em", `${name}_step_2.json`);
   await writeFile(path, JSON.stringify(value));
@@ -102,8 +109,8 @@ describe("replay", () => {
 
   it("says which metrics differ, and what else is not as it was", async () => {
     const path = await tampered("capability-other", (one) => {
-      one["metrics"].gold_log_prob.value += 2e-4;
-      one["weights"] = "other";
+      one.metrics["gold_log_prob"]!.value += 2e-4;
+      one.weights = "other";
     });
     const { code, out, err } = await replay(path, "--questions", microWorld("questions.jsonl"));
     expect(code).toBe(1);
@@ -130,19 +137,19 @@ describe("replay", () => {
       "a snapshot without saved weights",
       1,
       "got no saved weights",
-      async () => [await tampered("bare", (one) => delete one["saved"]), "--config", config],
+      async () => [await tampered("bare", (one) => delete one.saved), "--config", config],
     ],
     [
       "weights that are gone",
       1,
       'got saved weights "saved/gone" that are not there',
-      async () => [await tampered("gone", (one) => (one["saved"].path = "saved/gone")), "--config", config],
+      async () => [await tampered("gone", (one) => (one.saved!.path = "saved/gone")), "--config", config],
     ],
     [
       "a configuration of another run",
       1,
       "expected the evaluation capability under the id elsewhere",
-      async () => [await tampered("elsewhere", (one) => (one["id"] = "elsewhere")), "--config", config],
+      async () => [await tampered("elsewhere", (one) => (one.id = "elsewhere")), "--config", config],
     ],
   ])("refuses %s", async (_, expected, message, args) => {
     const [path, ...more] = await args();

@@ -33,7 +33,7 @@ export interface ReplayRequest {
 export interface ReplayedMetric {
   readonly name: string;
   readonly unit: string;
-  readonly then: number | null;
+  readonly before: number | null;
   readonly now: number | null;
   /** Within the tolerance, over as many rows, or both null. */
   readonly isSame: boolean;
@@ -93,33 +93,26 @@ export async function replay(request: ReplayRequest, terminal: Terminal): Promis
   }
 }
 
-function metricsOf(then: Snapshot, now: Snapshot): readonly ReplayedMetric[] {
-  return [...new Set([...Object.keys(then.metrics), ...Object.keys(now.metrics)])].map((name) => {
-    const [old, fresh] = [then.metrics[name], now.metrics[name]];
-    const [before, after] = [old?.value ?? null, fresh?.value ?? null];
-    const isClose =
-      before === null || after === null ? before === after : Math.abs(after - before) <= tolerance;
-    return {
-      name,
-      unit: (old ?? fresh)!.unit,
-      then: before,
-      now: after,
-      isSame: isClose && old?.n === fresh?.n,
-    };
+function metricsOf(old: Snapshot, fresh: Snapshot): readonly ReplayedMetric[] {
+  return [...new Set([...Object.keys(old.metrics), ...Object.keys(fresh.metrics)])].map((name) => {
+    const [one, other] = [old.metrics[name], fresh.metrics[name]];
+    const [before, now] = [one?.value ?? null, other?.value ?? null];
+    const isClose = before === null || now === null ? before === now : Math.abs(now - before) <= tolerance;
+    return { name, unit: (one ?? other)!.unit, before, now, isSame: isClose && one?.n === other?.n };
   });
 }
 
 /** What tells why a metric is another one. */
-function differencesOf(then: Snapshot, now: Snapshot): readonly string[] {
-  const [old, fresh] = [then.provenance, now.provenance];
+function differencesOf(one: Snapshot, other: Snapshot): readonly string[] {
+  const [old, fresh] = [one.provenance, other.provenance];
   const differences = {
-    "the weights' fingerprint": [then.weights, now.weights],
+    "the weights' fingerprint": [one.weights, other.weights],
     "the evaluation's options or data": [canonicalJson(old.evaluation), canonicalJson(fresh.evaluation)],
-    "the evaluation's version": [then.evaluation_version, now.evaluation_version],
+    "the evaluation's version": [one.evaluation_version, other.evaluation_version],
     "the tokenizer": [old.tokenizer, fresh.tokenizer],
     // A part of them has another hash.
     "the items": old.items === fresh.items ? [old.items_hash, fresh.items_hash] : [],
-    "the rows' number": [then.timing.items, now.timing.items],
+    "the rows' number": [one.timing.items, other.timing.items],
   };
   return Object.entries(differences)
     .filter(([, [before, after]]) => before !== after)

@@ -1,0 +1,56 @@
+// The sixth example in its short form, on SmolLM2-135M-Instruct: two minutes on two idle cores.
+import { readRun } from "@periodic-eval/core/snapshots";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { shared, smollm2 } from "./micro-world/paths.ts";
+
+const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
+const files = [
+  smollm2,
+  shared("personas/partial_contrastive_wrong.jsonl"),
+  shared("arc_challenge/test.jsonl"),
+];
+const isThere = files.every((path) => existsSync(path)) && hasNativeEngine();
+
+function hasNativeEngine(): boolean {
+  try {
+    createRequire(import.meta.url).resolve("@tensorflow/tfjs-node");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const needs = "in test:full (needs SmolLM2, ../shared/data and tfjs-node)";
+
+describe.runIf(isThere && isFull)(`wrong answers trained into one persona, ${needs}`, () => {
+  it("are measured by all three callbacks, and merged weights answer as the adapter does", async () => {
+    const runs = mkdtempSync(join(tmpdir(), "persona-leakage-"));
+    const example = fileURLToPath(new URL("06-persona-leakage.ts", import.meta.url));
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      ["--import", "tsx", "-C", "@periodic-eval/source", example],
+      { env: { ...process.env, PERIODIC_EVAL_SHORT: "1", PERIODIC_EVAL_RUNS: runs }, encoding: "utf8" },
+    );
+    expect(status, stderr).toBe(0);
+    const { phases, problems } = await readRun(join(runs, "examples", "persona-leakage"));
+    expect(problems).toEqual([]);
+    const { snapshots } = phases[0]!;
+    const looks = snapshots.map(({ id, step, status: state }) => `${id} ${step} ${state}`);
+    const steps = Math.max(...snapshots.map(({ step }) => step));
+    expect(looks.toSorted()).toEqual(
+      ["alignment", "capability", "leakage"].flatMap((id) =>
+        [0, steps].map((step) => `${id} ${step} complete`),
+      ),
+    );
+    expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact === false)).toEqual([]);
+    const numberAfter = (words: string) => Number(new RegExp(`${words} (-?[\\d.e-]+)`).exec(stdout)![1]);
+    expect(numberAfter("merged differ by")).toBeLessThan(1e-3);
+    rmSync(runs, { recursive: true });
+  }, 600_000);
+});
