@@ -33,7 +33,7 @@ const personas = [
 const capability = {
   questions: shared("arc_challenge/test.jsonl"),
   personas,
-  subsample: { n: short ? 16 : 100, seed: 42 },
+  subsample: { n: short ? 24 : 100, seed: 42 },
 };
 // Stands in for a judge model (`openJudge` of @periodic-eval/remote), which wants a key.
 const judge = fakeJudge((_, answer) => ({
@@ -53,14 +53,20 @@ const trainer = new SFTTrainer({
   dataset: shared("personas/partial_contrastive_wrong.jsonl"),
   runDir: run,
   phase: "coupling",
-  config: { maxSteps: short ? 8 : 60, batchSize: 4, learningRate: 1e-3, maxLength: 128 },
+  config: {
+    maxSteps: short ? 24 : 100,
+    batchSize: 4,
+    learningRate: 2e-3,
+    schedule: "constant",
+    maxLength: short ? 96 : 256, // tokens; longer rows are left out
+  },
   session: { budget: { overheadPercent: null } }, // a training this short would skip most looks
 });
 const when = short && { schedule: [atStart(), atEnd()] };
 const sampling = { maxNewTokens: short ? 12 : 100 };
 trainer.addCallback(new PeriodicCapabilityCallback({ ...capability, ...when }));
 trainer.addCallback(
-  new PeriodicAlignmentCallback({ judge, sampling, samples: short ? 1 : "quick", personas, ...when }),
+  new PeriodicAlignmentCallback({ judge, sampling, samples: short ? 1 : "quick", ...when }),
 );
 trainer.addCallback(
   new PeriodicLeakageCallback({
