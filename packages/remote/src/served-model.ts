@@ -17,6 +17,7 @@ import {
 import { setMaxListeners } from "node:events";
 import pLimit from "p-limit";
 import { withOwnRandomness } from "./own-randomness.ts";
+import { orAborted } from "./or-aborted.ts";
 
 export interface ServedModelOptions {
   /** The model's name, as its server knows it. */
@@ -213,20 +214,6 @@ function messagesOf(where: string, prompt: Prompt): readonly Message[] {
     });
   const { messages, system = "omit" } = prompt;
   return typeof system === "object" ? [{ role: "system", content: system.text }, ...messages] : messages;
-}
-
-/** Rejects at an abort whatever the client is doing: it sleeps through them between two attempts. */
-async function orAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  let onAbort: (() => void) | undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason as Error);
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort!);
-  }
 }
 
 function notInstalled(where: string, install: string, error: unknown): PeriodicEvalError {

@@ -1,3 +1,5 @@
+import { orAborted } from "./or-aborted.ts";
+
 /** A server that asks for a longer wait is not waited for: the error says so, and the answer can be graded later. */
 const longestWaitSeconds = 60;
 
@@ -18,7 +20,9 @@ export function wholeReplies(timeoutSeconds: number): typeof fetch {
     );
     try {
       const response = await fetch(url, { ...init, redirect: "error", signal: limit.signal });
-      const body = await response.text();
+      // Node's fetch may lose its hold on the signal to the garbage collector once the headers are there (undici keeps it
+      // by a weak reference): a body that stalls would then be waited for without end.
+      const body = await orAborted(limit.signal, response.text());
       if (response.ok) expectJson(body);
       return new Response(body === "" ? null : body, {
         status: response.status,

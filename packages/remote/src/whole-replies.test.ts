@@ -1,0 +1,29 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { expect, it } from "vitest";
+import { wholeReplies } from "./whole-replies.ts";
+
+it("gives a body up that stalls, also where garbage was collected meanwhile", async () => {
+  setFlagsFromString("--expose-gc");
+  const collectGarbage = runInNewContext("gc") as () => void;
+  const server = createServer((request, response) => {
+    request.resume();
+    request.on("end", () => {
+      response.writeHead(200, { "content-type": "application/json" });
+      response.write('{"choices": [');
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const collecting = setInterval(collectGarbage, 50);
+  const ask = () => wholeReplies(0.5)(url, { method: "POST", body: "{}" });
+  const replies = await Promise.allSettled(Array.from({ length: 5 }, ask));
+  clearInterval(collecting);
+  server.closeAllConnections();
+  server.close();
+  expect(replies.map((one) => one.status === "rejected" && String(one.reason))).toEqual(
+    Array(5).fill("TimeoutError: timed out after 0.5 s"),
+  );
+});
