@@ -173,6 +173,29 @@ describe("compareLooks: other kinds", () => {
     });
   });
 
+  it("deterministic rates of one row a cluster by McNemar, as without clusters", () => {
+    const { now, earlier } = looks(1, 1, 7, 12);
+    const clustered = { accuracy: rate((row: Answer) => row.right, { cluster: (row) => row.id }) };
+    const { verdict: _, ...plain } = compareLooks(metrics, now, earlier, options)["accuracy"]!;
+    expect(compareLooks(clustered, now, earlier, options)["accuracy"]).toMatchObject(plain);
+  });
+
+  it("clip intervals to what shares can differ by", () => {
+    const cluster = (row: Answer) => row.id.slice(0, 2);
+    const rowsOf = (rights: readonly boolean[]) =>
+      rights.map((right, i) => ({ id: `${i < 2 ? "c0" : "c1"}/${i}`, right, nats: 0 }));
+    const earlier = { rows: rowsOf([false, false, true, false]), phase: "em", step: 0 };
+    const now = rowsOf([true, true, true, false]);
+    const result = compareLooks(
+      { accuracy: rate((row: Answer) => row.right, { cluster }) },
+      now,
+      earlier,
+      options,
+    );
+    // Questions changed by 1 and 0: 1/2 ± 12.7 · 1/2.
+    expect(result["accuracy"]).toMatchObject({ delta: 0.5, ci95: [-1, 1] });
+  });
+
   it("groups each on their own, exploratory", () => {
     const { now, earlier } = looks(10, 0, 8, 0);
     const grouped = { accuracy: rate((row: Answer) => row.right, { by: (row) => row.id[0]! }) };

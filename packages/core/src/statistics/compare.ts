@@ -28,7 +28,7 @@ export interface ComparisonOptions {
 /**
  * Compares two looks metric by metric and group by group, over the items that both observed.
  *
- * - Rates of deterministic answers: exact McNemar, Newcombe's interval.
+ * - Rates of deterministic answers, one a cluster: exact McNemar, Newcombe's interval.
  * - `sampled` rates and means: permutation within the items (`item`, or the row's id) that both looks sampled.
  * - All else (means, ratios, deterministic metrics with clusters, sampled ratios): paired t over items or clusters.
  * - Contrasts: the difference of their sides' paired changes, by Welch's t.
@@ -130,13 +130,13 @@ function compare<R extends Row>(
       const isOfSide = ({ first }: Observed) => first === side;
       return itemsOf(now.filter(isOfSide), then.filter(isOfSide));
     };
-    return compareSides(ofSide(true), ofSide(false));
+    return compareSides(ofSide(true), ofSide(false), kind);
   }
   const items = itemsOf(now, then);
   if (options.sampled === true && kind !== "ratio") return compareSampled(items, kind, seed);
-  if (options.sampled !== true && options.cluster === undefined && kind === "rate")
+  if (options.sampled !== true && kind === "rate" && clustersOf(items).length === items.length)
     return compareRates(items);
-  return byT(changeOf(items), items.length);
+  return byT(changeOf(items), items.length, kind === "rate" ? 1 : Infinity);
 }
 
 interface Observed extends Observation {
@@ -209,19 +209,31 @@ function compareRates(pairs: readonly Pair[]): Comparison {
 const changeOf = (items: readonly Pair[]): PairedT =>
   pairedT(clustersOf(items).map(({ now, before }) => ({ now: total(now), before: total(before) })));
 
-const compareSides = (first: readonly Pair[], second: readonly Pair[]): Comparison =>
-  byT(welchOf(changeOf(first), changeOf(second)), first.length + second.length);
+const compareSides = (
+  first: readonly Pair[],
+  second: readonly Pair[],
+  kind: Metric<Row>["kind"],
+): Comparison =>
+  byT(
+    welchOf(changeOf(first), changeOf(second)),
+    first.length + second.length,
+    kind === "rate" ? 2 : Infinity,
+  );
 
-function byT(result: PairedT, pairs: number): Comparison {
+/** `most`: how far the quantity can change at all, which neither t nor the normal distribution knows. */
+function byT(result: PairedT, pairs: number, most: number): Comparison {
   return {
     pairs,
     delta: result.value,
-    ci95: result.ci95,
+    ci95: within(result.ci95, most),
     test: "paired_t",
     p: result.p,
     detectable: (alpha) => detectableMean(result, alpha),
   };
 }
+
+const within = (ci95: Interval | null, most: number): Interval | null =>
+  ci95 && [Math.max(-most, ci95[0]), Math.min(most, ci95[1])];
 
 function compareSampled(items: readonly Pair[], kind: Metric<Row>["kind"], seed: string): Comparison {
   const values = ({ now, before }: Pair) => ({
@@ -232,10 +244,7 @@ function compareSampled(items: readonly Pair[], kind: Metric<Row>["kind"], seed:
   return {
     pairs: items.length,
     delta: result.value,
-    // The normal interval knows no bounds; two shares differ by 1 at most.
-    ci95:
-      result.ci95 &&
-      (kind === "rate" ? [Math.max(-1, result.ci95[0]), Math.min(1, result.ci95[1])] : result.ci95),
+    ci95: within(result.ci95, kind === "rate" ? 1 : Infinity),
     test: "permutation",
     p: result.p,
     detectable: (alpha) => detectableSampled(result.stderr, alpha),
