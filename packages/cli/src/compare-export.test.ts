@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileStore } from "@periodic-eval/core/snapshots";
@@ -100,6 +100,19 @@ it("keeps intervals of shares within what shares can be", async () => {
   expect(first.start.ci95).toEqual([0, 1]);
   expect(first.change.ci95).toEqual([-1, 1]);
   expect(second.difference.ci95).toEqual([-2, 2]);
+});
+
+it("takes a folder with = in its name for one, and two ways to write a folder for the same", async () => {
+  const run = await writeRun("lr=1e-4", "1", 0.9, 0.5);
+  const groupsOf = async (...args: string[]) =>
+    JSON.parse((await cli("compare", ...args, "--json")).out).metrics[0].groups;
+  expect(await groupsOf(run, "--group-by", "run")).toMatchObject([{ group: run, runs: 1 }]);
+  expect(await groupsOf(`em=${run}`)).toMatchObject([{ group: "em", runs: 1 }]);
+  expect((await cli("compare", run)).err).toContain(`Write condition=${run}`);
+  const other = `${folder}/./lr=1e-4`;
+  expect((await cli("compare", `em=${run}`, `em=${other}`)).err).toContain("twice");
+  await symlink(run, join(folder, "link"), "junction");
+  expect((await cli("compare", `em=${run}`, `em=${join(folder, "link")}`)).err).toContain("twice");
 });
 
 it("says that one run is no condition", async () => {
