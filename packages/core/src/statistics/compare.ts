@@ -156,8 +156,11 @@ function observed<R extends Row>(
     const observation = observe(row);
     if (observation === null) continue;
     const own = sampled === true && item !== undefined ? item(row) : row.id;
+    const { value, weight } = observation;
+    // Spreading the observation would cost more than everything else here.
     seen.set(row, {
-      ...observation,
+      value,
+      weight,
       item: own,
       cluster: cluster?.(row) ?? own,
       first: isFirst?.(row) ?? null,
@@ -166,8 +169,14 @@ function observed<R extends Row>(
   return seen;
 }
 
-const among = <R>(rows: readonly R[], seen: ReadonlyMap<R, Observed>): readonly Observed[] =>
-  rows.flatMap((row) => seen.get(row) ?? []);
+function among<R>(rows: readonly R[], seen: ReadonlyMap<R, Observed>): readonly Observed[] {
+  const found: Observed[] = [];
+  for (const row of rows) {
+    const one = seen.get(row);
+    if (one !== undefined) found.push(one);
+  }
+  return found;
+}
 
 /** What two looks observed of one item, or of all items of one cluster; neither list is empty. */
 interface Pair {
@@ -186,10 +195,14 @@ function itemsOf(now: readonly Observed[], then: readonly Observed[]): readonly 
 
 /** The independent units: clusters of items, which are the items themselves where a metric has no clusters. */
 const clustersOf = (items: readonly Pair[]): readonly Pair[] =>
-  [...grouped(items, ({ now: [first] }) => first!.cluster).values()].map((members) => ({
-    now: members.flatMap((pair) => pair.now),
-    before: members.flatMap((pair) => pair.before),
-  }));
+  [...grouped(items, ({ now }) => now[0]!.cluster).values()].map((members) =>
+    members.length === 1
+      ? members[0]!
+      : {
+          now: members.flatMap((pair) => pair.now),
+          before: members.flatMap((pair) => pair.before),
+        },
+  );
 
 function compareRates(pairs: readonly Pair[]): Comparison {
   const count = (now: number, then: number) =>

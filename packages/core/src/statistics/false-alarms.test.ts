@@ -16,10 +16,10 @@ import {
 } from "./simulated-looks.test-data.ts";
 
 /** 10,000 in the long form: minutes a test. */
-const runs = process.env["PERIODIC_EVAL_FULL"] === "1" ? 10_000 : 150;
+const runs = process.env["PERIODIC_EVAL_FULL"] === "1" ? 10_000 : 300;
 const patience = { timeout: 1_800_000 };
-/** No more than 5 %, but for chance: four standard errors. */
-const most = 0.05 + 4 * Math.sqrt((0.05 * 0.95) / runs);
+/** No more than 5 %, but for chance: two standard errors. */
+const most = 0.05 + 2 * Math.sqrt((0.05 * 0.95) / runs);
 
 const share = (alarm: (run: number) => boolean) =>
   Array.from({ length: runs }, (_, run) => alarm(run)).filter(Boolean).length / runs;

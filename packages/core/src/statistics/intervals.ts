@@ -36,11 +36,14 @@ export interface Unit {
 }
 
 /** The sum of units: one unit of all the rows of a question. */
-export const total = (units: readonly Unit[]): Unit =>
-  units.reduce((sum, { value, weight }) => ({ value: sum.value + value, weight: sum.weight + weight }), {
-    value: 0,
-    weight: 0,
-  });
+export function total(units: readonly Unit[]): Unit {
+  const sum = { value: 0, weight: 0 };
+  for (const { value, weight } of units) {
+    sum.value += value;
+    sum.weight += weight;
+  }
+  return sum;
+}
 
 /**
  * Σ value / Σ weight over independent units, with a t interval of `units − 1` degrees of freedom and the delta method's
