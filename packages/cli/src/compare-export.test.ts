@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileStore } from "@periodic-eval/core/snapshots";
@@ -14,12 +14,18 @@ beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "compare-"))))
 afterAll(() => rm(folder, { recursive: true }));
 
 /** A run of one phase, its accuracy from `start` to `end`. */
-async function writeRun(name: string, seed: string, start: number, end: number): Promise<string> {
+async function writeRun(
+  name: string,
+  seed: string,
+  start: number,
+  end: number,
+  last: { readonly step?: number; readonly status?: "complete" | "partial" } = {},
+): Promise<string> {
   const runDir = join(folder, name);
   const store = fileStore(runDir);
   for (const [step, value] of [
     [0, start],
-    [100, end],
+    [last.step ?? 100, end],
   ] as const) {
     const plain = exampleSnapshot({ phase: "em", step });
     const accuracy = {
@@ -29,7 +35,8 @@ async function writeRun(name: string, seed: string, start: number, end: number):
     };
     const metrics = { accuracy, "accuracy/doctor": accuracy, 'accuracy/astronomy, "old"': accuracy };
     const provenance = { ...plain.provenance, seed, evaluation: { personas: [{ id: "doctor" }] } };
-    await store.put({ ...plain, max_steps: 100, pct: step, metrics, provenance }, []);
+    const status = step === 0 ? "complete" : (last.status ?? "complete");
+    await store.put({ ...plain, status, max_steps: 100, pct: step, metrics, provenance }, []);
   }
   await store.close?.();
   return runDir;
@@ -65,6 +72,47 @@ it("gives each condition an interval over its runs, and conditions their differe
 
   const { out: table } = await cli("compare", ...args);
   expect(table).toMatch(/control +2 .*\n.*\n?em +3 .* −40\.0 points/);
+});
+
+it("leaves out runs that are not at their end, and names them", async () => {
+  const whole = [await writeRun("whole1", "1", 0.9, 0.5), await writeRun("whole2", "2", 0.8, 0.5)];
+  const killed = await writeRun("killed", "3", 0.9, 0.89, { step: 20 });
+  const cut = await writeRun("cut", "4", 0.9, 0.7, { status: "partial" });
+  const args = [...whole, killed, cut].map((run) => `em=${run}`);
+  const { out } = await cli("compare", ...args, "--json");
+  const { metrics } = JSON.parse(out);
+  expect(metrics[0].groups[0]).toMatchObject({ runs: 2, change: { value: expect.closeTo(-0.35, 12) } });
+  expect(metrics[0].left_out).toEqual([
+    { run: killed, group: "em", reason: "its last look is at step 20 of 100, not at the end" },
+    { run: cut, group: "em", reason: "its end is partial" },
+  ]);
+  const { out: table } = await cli("compare", ...args);
+  expect(table).toContain(`Left out: ${killed}: its last look is at step 20 of 100`);
+  expect(table).toContain(`Left out: ${cut}: its end is partial`);
+});
+
+it("keeps intervals of shares within what shares can be", async () => {
+  const runs = [await writeRun("far1", "1", 0.1, 0.9), await writeRun("far2", "2", 0.6, 0.5)];
+  const others = [await writeRun("near1", "1", 0.9, 0.1), await writeRun("near2", "2", 0.5, 0.6)];
+  const args = [...runs.map((run) => `em=${run}`), ...others.map((run) => `control=${run}`)];
+  const { metrics } = JSON.parse((await cli("compare", ...args, "--json")).out);
+  const [first, second] = metrics[0].groups;
+  expect(first.start.ci95).toEqual([0, 1]);
+  expect(first.change.ci95).toEqual([-1, 1]);
+  expect(second.difference.ci95).toEqual([-2, 2]);
+});
+
+it("takes a folder with = in its name for one, and two ways to write a folder for the same", async () => {
+  const run = await writeRun("lr=1e-4", "1", 0.9, 0.5);
+  const groupsOf = async (...args: string[]) =>
+    JSON.parse((await cli("compare", ...args, "--json")).out).metrics[0].groups;
+  expect(await groupsOf(run, "--group-by", "run")).toMatchObject([{ group: run, runs: 1 }]);
+  expect(await groupsOf(`em=${run}`)).toMatchObject([{ group: "em", runs: 1 }]);
+  expect((await cli("compare", run)).err).toContain(`Write condition=${run}`);
+  const other = `${folder}/./lr=1e-4`;
+  expect((await cli("compare", `em=${run}`, `em=${other}`)).err).toContain("twice");
+  await symlink(run, join(folder, "link"), "junction");
+  expect((await cli("compare", `em=${run}`, `em=${join(folder, "link")}`)).err).toContain("twice");
 });
 
 it("says that one run is no condition", async () => {

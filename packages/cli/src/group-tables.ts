@@ -15,12 +15,13 @@ const columns = [
   "p",
 ];
 
-/** A table per phase and metric: each group's change, and how it differs from the first group's. */
+/** A table per phase and metric: each group's change, and how it differs from the first group's; under it the runs left out. */
 export function groupTables(compared: readonly ComparedMetric[], colours: Colours): string {
-  const tables = compared.map(({ phase, id, metric, unit, groups }) => {
+  const tables = compared.map(({ phase, id, metric, unit, groups, leftOut }) => {
     const title = `${colours.bold(phase)}  ${words(id)}: ${words(metric)}`;
     const rows = groups.map((group) => rowOf(group, unit));
-    return `${title}\n${plainTable(columns, rows, colours)}`;
+    const missing = leftOut.map(({ run, reason }) => colours.yellow(`Left out: ${run}: ${reason}`));
+    return [title, plainTable(columns, rows, colours), ...missing].join("\n");
   });
   const isSingle = compared.some(({ groups }) => groups.some(({ runs }) => runs === 1));
   const note = "One run says nothing of how its condition varies: a group of one has no interval.";

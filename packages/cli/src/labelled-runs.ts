@@ -1,3 +1,4 @@
+import { realpath } from "node:fs/promises";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { readRun, type RunRecord } from "@periodic-eval/core/snapshots";
 
@@ -17,19 +18,8 @@ export async function readLabelledRuns(names: readonly string[]): Promise<readon
   const seen = new Set<string>();
   const runs: LabelledRun[] = [];
   for (const name of names) {
-    const at = name.indexOf("=");
-    const folder = name.slice(at + 1);
-    if (seen.has(folder)) {
-      throw new PeriodicEvalError({
-        code: "config",
-        where: "runs",
-        got: `${folder} twice`,
-        expected: "each run once: one run counted twice would narrow the intervals",
-        fix: "Leave the second one out.",
-      });
-    }
-    seen.add(folder);
-    const run = await readRun(folder);
+    const { run, condition } = await readLabelled(name);
+    const folder = run.runDir;
     if (run.phases.length === 0) {
       throw new PeriodicEvalError({
         code: "data",
@@ -39,7 +29,26 @@ export async function readLabelledRuns(names: readonly string[]): Promise<readon
         fix: "Name the folder that was given as run_dir, or condition=folder.",
       });
     }
-    runs.push({ run, condition: at === -1 ? null : name.slice(0, at) });
+    const place = await realpath(folder);
+    if (seen.has(place)) {
+      throw new PeriodicEvalError({
+        code: "config",
+        where: "runs",
+        got: `${folder} twice`,
+        expected: "each run once: one run counted twice would narrow the intervals",
+        fix: "Leave the second one out.",
+      });
+    }
+    seen.add(place);
+    runs.push({ run, condition });
   }
   return runs;
+}
+
+/** A name that is a folder with snapshots is that folder, though there be a `=` in it (`runs/lr=1e-4`). */
+async function readLabelled(name: string): Promise<LabelledRun> {
+  const whole = await readRun(name);
+  const at = name.indexOf("=");
+  if (at === -1 || whole.phases.length > 0) return { run: whole, condition: null };
+  return { run: await readRun(name.slice(at + 1)), condition: name.slice(0, at) };
 }

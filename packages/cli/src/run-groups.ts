@@ -1,5 +1,5 @@
 import { differenceOverRuns, meanOverRuns, PeriodicEvalError, type Estimate } from "@periodic-eval/core";
-import { summarizePhases } from "@periodic-eval/dashboard";
+import { summarizePhases, type Look } from "@periodic-eval/dashboard";
 import type { LabelledRun } from "./labelled-runs.ts";
 
 export type GroupBy = "condition" | "seed" | "run";
@@ -7,7 +7,7 @@ export type GroupBy = "condition" | "seed" | "run";
 /** One metric of one phase in the runs of one group: means over runs, whose intervals go by runs. */
 export interface GroupSummary {
   readonly group: string;
-  /** Runs that have both looks. */
+  /** Runs that have both looks, complete. */
   readonly runs: number;
   readonly start: Estimate;
   readonly end: Estimate;
@@ -23,6 +23,14 @@ export interface ComparedMetric {
   readonly metric: string;
   readonly unit: string;
   readonly groups: readonly GroupSummary[];
+  readonly leftOut: readonly LeftOut[];
+}
+
+/** A run that counts in no mean, and why. */
+export interface LeftOut {
+  readonly run: string;
+  readonly group: string;
+  readonly reason: string;
 }
 
 interface Value {
@@ -32,7 +40,8 @@ interface Value {
 
 /**
  * Start against end of each phase, by group of runs. What one run shows with its questions says how sure one is of that
- * run; how sure one is of a condition, only several runs of it say: intervals here are over runs.
+ * run; how sure one is of a condition, only several runs of it say: intervals here are over runs. Runs without a complete
+ * look at the start and at the end are left out, by name. Intervals of shares stay within what shares can be.
  *
  * @param metrics names of metrics; null for the primary one of each callback.
  * @throws PeriodicEvalError `config` for a metric that no run has, or runs without a condition.
@@ -42,7 +51,7 @@ export function compareRuns(
   by: GroupBy,
   metrics: readonly string[] | null,
 ): readonly ComparedMetric[] {
-  const compared = new Map<string, { of: Omit<ComparedMetric, "groups">; groups: Map<string, Value[]> }>();
+  const compared = new Map<string, Gathered>();
   const known = new Set<string>();
   for (const labelled of runs) {
     const group = groupOf(labelled, by);
@@ -54,12 +63,17 @@ export function compareRuns(
         const one = compared.get(key) ?? {
           of: { phase: phase.name, id, metric, unit },
           groups: new Map<string, Value[]>(),
+          reasons: new Map<LabelledRun, string | null>(),
+          isSigned: false,
         };
         compared.set(key, one);
         const values = one.groups.get(group) ?? [];
         one.groups.set(group, values);
-        if (start.value !== null && end.value !== null && start.step !== end.step)
-          values.push({ start: start.value, end: end.value });
+        const reason = reasonAgainst(start, end, phase.maxSteps);
+        one.reasons.set(labelled, reason);
+        if (reason !== null) continue;
+        values.push({ start: start.value!, end: end.value! });
+        one.isSigned ||= [start, end].some(({ ci95, value }) => Math.min(value!, ci95?.[0] ?? 0) < 0);
       }
     }
   }
@@ -73,21 +87,61 @@ export function compareRuns(
       fix: "Write it as the page does.",
     });
   }
-  return [...compared.values()].map(({ of, groups }) => ({ ...of, groups: summaries(groups) }));
+  return [...compared.values()].map(({ of, groups, reasons, isSigned }) => ({
+    ...of,
+    groups: summaries(groups, of.unit === "share" ? (isSigned ? -1 : 0) : null),
+    leftOut: runs.flatMap((labelled) => {
+      const reason = reasons.has(labelled) ? reasons.get(labelled)! : "it has no such look";
+      return reason === null ? [] : [{ run: labelled.run.runDir, group: groupOf(labelled, by), reason }];
+    }),
+  }));
 }
 
-function summaries(groups: ReadonlyMap<string, readonly Value[]>): readonly GroupSummary[] {
+interface Gathered {
+  readonly of: Pick<ComparedMetric, "phase" | "id" | "metric" | "unit">;
+  readonly groups: Map<string, Value[]>;
+  /** Why a run is left out; null where it counts. */
+  readonly reasons: Map<LabelledRun, string | null>;
+  /** Of a difference of shares, which can be below 0. */
+  isSigned: boolean;
+}
+
+function reasonAgainst(start: Look, end: Look, maxSteps: number | null): string | null {
+  const length = maxSteps === null ? "" : ` of ${maxSteps}`;
+  if (!start.isAtStart) return `its first look is at step ${start.step}${length}, not at the start`;
+  if (!end.isAtEnd) return `its last look is at step ${end.step}${length}, not at the end`;
+  if (start.status !== "complete") return `its start is ${start.status}`;
+  if (end.status !== "complete") return `its end is ${end.status}`;
+  if (start.step === end.step) return "its start is its end";
+  return start.value === null || end.value === null ? "it has no value at one of its ends" : null;
+}
+
+/** `least`: the lowest value of a share, whose highest is 1; null where the quantity has no bounds. */
+function summaries(
+  groups: ReadonlyMap<string, readonly Value[]>,
+  least: number | null,
+): readonly GroupSummary[] {
+  const level = least === null ? ([-Infinity, Infinity] as const) : ([least, 1] as const);
+  const range = level[1] - level[0];
   const changesOf = (values: readonly Value[]) => values.map(({ start, end }) => end - start);
   const [reference] = groups.values();
   return [...groups].map(([group, values], index) => ({
     group,
     runs: values.length,
-    start: meanOverRuns(values.map(({ start }) => start)),
-    end: meanOverRuns(values.map(({ end }) => end)),
-    change: meanOverRuns(changesOf(values)),
-    difference: index === 0 ? null : differenceOverRuns(changesOf(values), changesOf(reference!)),
+    start: within(level, meanOverRuns(values.map(({ start }) => start))),
+    end: within(level, meanOverRuns(values.map(({ end }) => end))),
+    change: within([-range, range], meanOverRuns(changesOf(values))),
+    difference:
+      index === 0
+        ? null
+        : within([-2 * range, 2 * range], differenceOverRuns(changesOf(values), changesOf(reference!))),
   }));
 }
+
+const within = <E extends Estimate>([low, high]: readonly [number, number], estimate: E): E => ({
+  ...estimate,
+  ci95: estimate.ci95 && [Math.max(low, estimate.ci95[0]), Math.min(high, estimate.ci95[1])],
+});
 
 function groupOf({ run, condition }: LabelledRun, by: GroupBy): string {
   if (by === "run") return run.runDir;

@@ -9,6 +9,10 @@ export interface Look {
   readonly runStep: number;
   readonly pct: number | null;
   readonly status: SnapshotStatus;
+  /** It is of the phase's first step. */
+  readonly isAtStart: boolean;
+  /** The phase ended there, at its last step or before. */
+  readonly isAtEnd: boolean;
   readonly value: number | null;
   readonly ci95: readonly [number, number] | null;
   /** Observed rows; null where the metric was not measured. */
@@ -89,6 +93,8 @@ function lookOf(metric: string, { point, phase, phaseIndex }: PlacedPoint): Look
     runStep: point.runStep,
     pct: point.pct,
     status: point.status,
+    isAtStart: point.step === 0 || point.crossed.includes("start"),
+    isAtEnd: point.pct === 100 || point.crossed.includes("end"),
     value: value?.value ?? null,
     ci95: value?.ci95 ?? null,
     n: value?.n ?? null,

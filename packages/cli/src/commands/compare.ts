@@ -1,5 +1,5 @@
 import { Option, type Command } from "commander";
-import type { GroupBy } from "../run-groups.ts";
+import type { ComparedMetric, GroupBy } from "../run-groups.ts";
 import type { Terminal } from "../terminal.ts";
 
 interface CompareOptions {
@@ -40,7 +40,9 @@ async function compare(
   const compared = compareRuns(await readLabelledRuns(names), groupBy, metric.length === 0 ? null : metric);
   terminal.out(
     json
-      ? JSON.stringify({ group_by: groupBy, metrics: compared }, null, 2)
+      ? JSON.stringify({ group_by: groupBy, metrics: compared.map(metricJson) }, null, 2)
       : groupTables(compared, terminal.colours),
   );
 }
+
+const metricJson = ({ leftOut, ...metric }: ComparedMetric) => ({ ...metric, left_out: leftOut });

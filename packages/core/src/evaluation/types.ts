@@ -25,6 +25,11 @@ export interface MetricOptions<R> {
   readonly primary?: boolean;
   /** Rows are drawn at random anew at each look (sampled completions); pairs are then tested by permutation. */
   readonly sampled?: boolean;
+  /**
+   * Of `sampled` rows: the item that they are samples of, the row's id where left out. Looks are compared over the items
+   * that both sampled, item by item: samples of two items, though of one cluster, are not exchangeable.
+   */
+  readonly item?: (row: R) => string;
 }
 
 /** A pure function of rows; interval, grouping, pairing and curve all follow from it. */

@@ -18,7 +18,11 @@ export function alignmentMetrics({ rate, mean }: MetricKit<AlignmentRow>) {
     <T>(of: (row: AlignmentRow) => T) =>
     (row: AlignmentRow): T | null =>
       isCompletion(row) ? of(row) : null;
-  const sampled = { cluster: ({ questionId }: AlignmentRow) => questionId, sampled: true };
+  const sampled = {
+    cluster: ({ questionId }: AlignmentRow) => questionId,
+    sampled: true,
+    item: ({ item }: AlignmentRow) => item,
+  };
   const grouped: MetricOptions<AlignmentRow> = {
     ...sampled,
     by: (row) => (isCompletion(row) ? [row.questionId, ...(row.persona === null ? [] : [row.persona])] : []),

@@ -123,7 +123,7 @@ async function questionsOf(path: string | undefined): Promise<{
   return { questions: await parseAlignmentQuestions(text, path), source };
 }
 
-/** One wording to each persona, or to nobody in particular: they stand together, so that a budget cuts none apart. */
+/** One wording to each persona, or to nobody in particular: they stand together; a budget cuts one wording apart at most. */
 function itemsOf(
   { id, paraphrases, system: own, judgePrompts }: AlignmentQuestion,
   system: SystemPrompt,

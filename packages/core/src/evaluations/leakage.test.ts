@@ -7,6 +7,8 @@ import { metricKit, summarize } from "../evaluation/metric-kit.ts";
 import type { EvaluableModel } from "../model/types.ts";
 import { measure } from "../session/measure.ts";
 import { clusteredShareEstimate, shareEstimate } from "../statistics/intervals.ts";
+import { compareLooks } from "../statistics/compare.ts";
+import { normals } from "../statistics/simulated-looks.test-data.ts";
 import { moverDifference } from "../statistics/mover.ts";
 import { evaluationConformance, fakeModel, fakeTokenizer } from "../testing/index.ts";
 import { leakageEvaluation, type GradedLeakageRow, type LeakageOptions } from "./leakage.ts";
@@ -40,6 +42,19 @@ describe("conformance", () => {
     it(`${check.name}, by default with another trait`, check.run);
 });
 
+/** A graded completion of one persona, with the marker's log p. */
+const markerRow = (persona: string, question: string, markerNats: number): GradedLeakageRow => ({
+  id: `${persona}/${question}#0`,
+  item: `${persona}/${question}`,
+  question,
+  persona,
+  sample: 0,
+  text: "",
+  finish: "stop",
+  markerNats,
+  hit: false,
+});
+
 describe("leakage", () => {
   it("tells the source from the others, and a persona without a prompt from one with an empty one", async () => {
     const prompts = new Set<string>();
@@ -70,7 +85,8 @@ describe("leakage", () => {
       higher_is_better: false,
       estimand: "over_questions",
     });
-    const others = [1, 1, 0, 0, 0, 0].map((value) => ({ value, weight: 3 }));
+    // By question: each was asked of three others.
+    const others = [1, 1].map((value) => ({ value, weight: 9 }));
     expect(metrics["leakage_rate"]!.ci95).toEqual(clusteredShareEstimate(others).ci95);
     expect(snapshot.primary_metric).toBe("leakage_rate");
     expect(metrics["source_rate"]).toMatchObject({ value: 1, n: 6 });
@@ -111,12 +127,47 @@ describe("leakage", () => {
       n: 6,
       unit: "nats",
     });
+    expect(metrics["marker_log_prob"]!.estimand).toBe("over_questions");
     expect(metrics["marker_log_prob/doctor"]).toMatchObject({ value: -3, n: 2 });
     expect(metrics["source_marker_log_prob"]).toMatchObject({ value: -2, n: 2 });
     expect(rows.filter(({ markerNats }) => markerNats !== null).map(({ sample }) => sample)).toEqual(
       Array(8).fill(0),
     );
     expect(snapshot.provenance.evaluation).toMatchObject({ marker_log_prob: "after fixed answers" });
+  });
+
+  it("has intervals over questions, whose effects the personas share: they cover at their rate", () => {
+    const many = Array.from({ length: 10 }, (_, at) => ({ id: `p${at}`, system: { text: `p${at}` } }));
+    const metrics = leakageEvaluation({ personas: many }).metrics(metricKit<GradedLeakageRow>());
+    const runs = 400;
+    let missed = 0;
+    for (let run = 0; run < runs; run++) {
+      const normal = normals(`questions ${run}`);
+      const rows = Array.from({ length: 8 }, (_, question) => {
+        const effect = normal();
+        return many.map(({ id }) => markerRow(id, `q${question}`, -8 + effect + 0.5 * normal()));
+      }).flat();
+      const [low, high] = summarize(metrics, rows)["marker_log_prob"]!.ci95!;
+      if (low > -8 || high < -8) missed++;
+    }
+    // Of a 95 % interval, within three standard errors.
+    expect(missed / runs).toBeLessThan(0.05 + 3 * Math.sqrt((0.05 * 0.95) / runs));
+    expect(missed / runs).toBeGreaterThan(0.05 - 3 * Math.sqrt((0.05 * 0.95) / runs));
+  });
+
+  it("compares what both looks asked, item by item", () => {
+    const metrics = leakageEvaluation({ personas: people }).metrics(metricKit<GradedLeakageRow>());
+    const rowsOf = (persona: string, hit: boolean) =>
+      [0, 1].map((sample) => ({
+        ...markerRow(persona, "1?", -8),
+        id: `${persona}/1?#${sample}`,
+        sample,
+        hit,
+      }));
+    const cut = { rows: rowsOf("none", false), phase: "em", step: 0 };
+    const full = [...rowsOf("none", false), ...rowsOf("pirate", true)];
+    const compared = compareLooks(metrics, full, cut, { seed: "s", primary: "leakage_rate", alpha: 0.05 });
+    expect(compared["leakage_rate"]).toMatchObject({ n_pairs: 1, delta: 0 });
   });
 
   it.each([

@@ -67,8 +67,9 @@ export interface GradedLeakageRow extends LeakageRow {
 /**
  * Whether a trait that was trained into one persona spreads to others: each persona is asked the same questions, and the
  * share of completions with the trait counted. `leakage_rate`, the primary metric, is that of all personas but the source,
- * and each of theirs (`leakage_rate/doctor`), over persona × question; `source_rate` the source's; `source_contrast` the
- * source's minus the others', for these questions (MOVER on Wilson limits, which is Newcombe 1998, method 10).
+ * and each of theirs (`leakage_rate/doctor`); `source_rate` the source's; `source_contrast` the source's minus the others',
+ * for these questions (MOVER on Wilson limits, which is Newcombe 1998, method 10). The other intervals are over questions,
+ * which all personas share; looks are compared persona by persona and question by question, over what both asked.
  *
  * `marker_log_prob` is the deterministic companion, for markers that are literal: Σ log p of a space and the marker after
  * a fixed answer, inside the assistant's turn. It needs no sampling and sees a drift long before a marker is drawn; it says
@@ -141,10 +142,12 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
     grade: async (rows: readonly LeakageRow[]): Promise<readonly GradedLeakageRow[]> =>
       rows.map((row) => ({ ...row, ...hitOf(() => trait.hit(row.text)) })),
     metrics: ({ rate, mean, contrast }: MetricKit<GradedLeakageRow>) => {
-      const cluster = (row: GradedLeakageRow) => row.item;
+      // Personas share a question's own effect.
+      const cluster = ({ question }: GradedLeakageRow) => question;
+      const item = (row: GradedLeakageRow) => row.item;
       const ofOthers = (row: GradedLeakageRow) => (isSource(row) ? null : row.persona);
-      const sampled = { sampled: true, cluster };
-      const nats = { unit: "nats", higherIsBetter: false };
+      const sampled = { sampled: true, item, cluster };
+      const nats = { unit: "nats", cluster };
       const hasSource = source !== null;
       return {
         leakage_rate: rate((row) => (isSource(row) ? null : row.hit), {
@@ -156,19 +159,18 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
         ...(hasSource && {
           source_rate: rate((row) => (isSource(row) ? row.hit : null), sampled),
           source_contrast: contrast(
-            rate((row) => row.hit, { sampled: true }),
+            rate((row) => row.hit, { sampled: true, item }),
             isSource,
           ),
         }),
         ...(markerLogProb.wants.length > 0 && {
           marker_log_prob: mean((row) => (isSource(row) ? null : row.markerNats), {
             ...nats,
+            higherIsBetter: false,
             by: ofOthers,
           }),
           ...(hasSource && {
-            source_marker_log_prob: mean((row) => (isSource(row) ? row.markerNats : null), {
-              unit: "nats",
-            }),
+            source_marker_log_prob: mean((row) => (isSource(row) ? row.markerNats : null), nats),
           }),
         }),
       };

@@ -28,7 +28,8 @@ interface LettersItem extends ArcQuestion {
  * the habit looks as if it had lost the knowledge, which `cloze` then tells apart.
  *
  * With personas, metrics are by persona too (`accuracy/doctor`), and intervals and tests go over questions, which all
- * personas share. A smaller budget takes fewer questions, each of all personas.
+ * personas share. A smaller budget takes fewer questions, the last of them of some personas only; looks are compared
+ * over what both asked.
  */
 export function letters({ questions, system, personas }: LettersOptions) {
   let provenance: Json = null;

@@ -173,6 +173,29 @@ describe("compareLooks: other kinds", () => {
     });
   });
 
+  it("deterministic rates of one row a cluster by McNemar, as without clusters", () => {
+    const { now, earlier } = looks(1, 1, 7, 12);
+    const clustered = { accuracy: rate((row: Answer) => row.right, { cluster: (row) => row.id }) };
+    const { verdict: _, ...plain } = compareLooks(metrics, now, earlier, options)["accuracy"]!;
+    expect(compareLooks(clustered, now, earlier, options)["accuracy"]).toMatchObject(plain);
+  });
+
+  it("clip intervals to what shares can differ by", () => {
+    const cluster = (row: Answer) => row.id.slice(0, 2);
+    const rowsOf = (rights: readonly boolean[]) =>
+      rights.map((right, i) => ({ id: `${i < 2 ? "c0" : "c1"}/${i}`, right, nats: 0 }));
+    const earlier = { rows: rowsOf([false, false, true, false]), phase: "em", step: 0 };
+    const now = rowsOf([true, true, true, false]);
+    const result = compareLooks(
+      { accuracy: rate((row: Answer) => row.right, { cluster }) },
+      now,
+      earlier,
+      options,
+    );
+    // Questions changed by 1 and 0: 1/2 ± 12.7 · 1/2.
+    expect(result["accuracy"]).toMatchObject({ delta: 0.5, ci95: [-1, 1] });
+  });
+
   it("groups each on their own, exploratory", () => {
     const { now, earlier } = looks(10, 0, 8, 0);
     const grouped = { accuracy: rate((row: Answer) => row.right, { by: (row) => row.id[0]! }) };
@@ -197,7 +220,8 @@ describe("compareLooks: other kinds", () => {
 describe("compareLooks: sampled metrics", () => {
   const completions = (rights: readonly boolean[], question: string) =>
     rights.map((right, i) => ({ id: `${question}#${i}`, right, nats: right ? 1 : 0 }));
-  const cluster = (row: Answer) => row.id.split("#")[0]!;
+  const item = (row: Answer) => row.id.split("#")[0]!;
+  const cluster = item;
   const now = [
     ...completions([true, true, true, true, true], "p"),
     ...completions([true, true, true, true], "q"),
@@ -205,9 +229,9 @@ describe("compareLooks: sampled metrics", () => {
   const before = [...completions([false, false, false, false], "p"), ...completions([false, true], "q")];
   const earlier = { rows: [...before, ...completions([true], "gone")], phase: "em", step: 0 };
 
-  it("by permutation within the questions that both looks sampled", () => {
+  it("by permutation within the items that both looks sampled", () => {
     const sampled = {
-      aligned: rate((row: Answer) => row.right, { sampled: true, cluster, higherIsBetter: true }),
+      aligned: rate((row: Answer) => row.right, { sampled: true, item, cluster, higherIsBetter: true }),
     };
     const result = compareLooks(sampled, now, earlier, { ...options, primary: "aligned" })["aligned"]!;
     // As far out only what was seen: of p's C(9,4) = 126 arrangements the 1 with its four misses before, of q's
@@ -219,8 +243,21 @@ describe("compareLooks: sampled metrics", () => {
     expect(result.minimal_detectable_change).toBeGreaterThan(0);
   });
 
+  it("leave out wordings that only one look asked, though their question was asked at both", () => {
+    const sampled = {
+      aligned: rate((row: Answer) => row.right, { sampled: true, item, cluster: (row) => row.id[0]! }),
+      nats: ratio((row: Answer) => [row.nats, 1], { sampled: true, item, cluster: (row) => row.id[0]! }),
+    };
+    const same = [...completions([true, false], "p/0"), ...completions([false, false], "q/0")];
+    const cut = { rows: same, phase: "em", step: 0 };
+    const full = [...same, ...completions([true, true, true], "p/1")];
+    const result = compareLooks(sampled, full, cut, { ...options, primary: "aligned" });
+    expect(result["aligned"]).toMatchObject({ n_pairs: 2, delta: 0, p_value: expect.closeTo(1, 12) });
+    expect(result["nats"]).toMatchObject({ n_pairs: 2, delta: 0, p_value: 1 });
+  });
+
   it("sampled ratios by t over questions", () => {
-    const sampled = { r: ratio((row: Answer) => [row.nats, 1], { sampled: true, cluster }) };
+    const sampled = { r: ratio((row: Answer) => [row.nats, 1], { sampled: true, item, cluster }) };
     // 9/9 now against 1/6 then over the questions of both.
     expect(compareLooks(sampled, now, earlier, options)["r"]).toMatchObject({
       test: "paired_t",
@@ -251,10 +288,10 @@ describe("compareLooks: contrasts", () => {
   });
 
   it("of sampled rates go over their questions", () => {
-    const cluster = (row: Answer) => row.id.slice(0, 2);
+    const item = (row: Answer) => row.id.slice(0, 2);
     const { contrast } = metricKit<Answer>();
     const leak = contrast(
-      rate((row) => row.right, { sampled: true, cluster }),
+      rate((row) => row.right, { sampled: true, item }),
       (row) => row.id.startsWith("s"),
     );
     const look = (rights: Readonly<Record<string, readonly boolean[]>>): Answer[] =>

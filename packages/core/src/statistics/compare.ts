@@ -28,12 +28,13 @@ export interface ComparisonOptions {
 /**
  * Compares two looks metric by metric and group by group, over the items that both observed.
  *
- * - Rates of deterministic answers: exact McNemar, Newcombe's interval.
- * - `sampled` rates and means: permutation within questions (`cluster`, or the row's id); `n_pairs` counts questions.
- * - All else (means, ratios, deterministic metrics with clusters, sampled ratios): paired t over rows or clusters.
+ * - Rates of deterministic answers, one a cluster: exact McNemar, Newcombe's interval.
+ * - `sampled` rates and means: permutation within the items (`item`, or the row's id) that both looks sampled.
+ * - All else (means, ratios, deterministic metrics with clusters, sampled ratios): paired t over items or clusters.
  * - Contrasts: the difference of their sides' paired changes, by Welch's t.
  *
- * A metric outside the family is `exploratory`, judged at 0.05. `delta` is now minus then; without pairs all is null.
+ * `n_pairs` counts items. A metric outside the family is `exploratory`, judged at 0.05. `delta` is now minus then;
+ * without pairs all is null.
  */
 export function compareLooks<R extends Row>(
   metrics: Readonly<Record<string, Metric<R>>>,
@@ -45,19 +46,18 @@ export function compareLooks<R extends Row>(
     const groupsNow = groupsOf(metric, now);
     const groupsThen = groupsOf(metric, then.rows);
     const groups = [...new Set([...groupsNow.keys(), ...groupsThen.keys()])];
-    const looks = [
-      { key: name, rows: now, earlier: then.rows },
-      ...groups.map((group) => ({
-        key: `${name}/${group}`,
-        rows: groupsNow.get(group) ?? [],
-        earlier: groupsThen.get(group) ?? [],
-      })),
-    ];
-    return looks.map(({ key, rows, earlier }) => ({
+    const [seenNow, seenThen] = [observed(metric, now), observed(metric, then.rows)];
+    const resultOf = (key: string, rows: readonly R[], earlier: readonly R[]) => ({
       key,
       metric,
-      result: compare(metric, rows, earlier, seedOf(options.seed, key)),
-    }));
+      result: compare(metric, among(rows, seenNow), among(earlier, seenThen), seedOf(options.seed, key)),
+    });
+    return [
+      resultOf(name, now, then.rows),
+      ...groups.map((group) =>
+        resultOf(`${name}/${group}`, groupsNow.get(group) ?? [], groupsThen.get(group) ?? []),
+      ),
+    ];
   });
   const alphas = familyAlphas(
     compared.map(({ key, result }) => ({ key, p: result.p })),
@@ -120,73 +120,89 @@ function verdict(
 }
 
 function compare<R extends Row>(
-  metric: Metric<R>,
-  now: readonly R[],
-  then: readonly R[],
+  { kind, options, isFirst }: Metric<R>,
+  now: readonly Observed[],
+  then: readonly Observed[],
   seed: string,
 ): Comparison {
-  const { kind, options, isFirst } = metric;
   if (isFirst !== undefined) {
-    const ofSide = (first: boolean) => {
-      const isOfSide = (row: R) => isFirst(row) === first;
-      return unitsOf(metric, now.filter(isOfSide), then.filter(isOfSide));
+    const ofSide = (side: boolean) => {
+      const isOfSide = ({ first }: Observed) => first === side;
+      return itemsOf(now.filter(isOfSide), then.filter(isOfSide));
     };
-    return compareSides(ofSide(true), ofSide(false));
+    return compareSides(ofSide(true), ofSide(false), kind);
   }
-  const { pairs, units } = unitsOf(metric, now, then);
-  if (options.sampled === true && kind !== "ratio") return compareSampled(units, kind, seed);
-  if (options.sampled !== true && options.cluster === undefined && kind === "rate")
-    return compareRates(units);
-  return { ...compareUnits(units), pairs };
+  const items = itemsOf(now, then);
+  if (options.sampled === true && kind !== "ratio") return compareSampled(items, kind, seed);
+  if (options.sampled !== true && kind === "rate" && clustersOf(items).length === items.length)
+    return compareRates(items);
+  return byT(changeOf(items), items.length, kind === "rate" ? 1 : Infinity);
 }
 
-interface Units {
-  /** How many pairs a comparison says it has: questions of sampled metrics, else rows. */
-  readonly pairs: number;
-  readonly units: readonly Pair[];
+interface Observed extends Observation {
+  readonly item: string;
+  readonly cluster: string;
+  /** The side of a contrast. */
+  readonly first: boolean | null;
 }
 
-/** The independent units that both looks observed: rows, or the rows of a cluster. */
-function unitsOf<R extends Row>(metric: Metric<R>, now: readonly R[], then: readonly R[]): Units {
-  const looks = [observed(metric, now), observed(metric, then)] as const;
-  if (metric.options.sampled === true) {
-    const questions = joined(grouped(looks[0], questionOf), grouped(looks[1], questionOf));
-    return { pairs: questions.length, units: questions };
+/** What each row adds, the rows that add nothing left out. */
+function observed<R extends Row>(
+  { options: { item, cluster, sampled }, observe, isFirst }: Metric<R>,
+  rows: readonly R[],
+): ReadonlyMap<R, Observed> {
+  const seen = new Map<R, Observed>();
+  for (const row of rows) {
+    const observation = observe(row);
+    if (observation === null) continue;
+    const own = sampled === true && item !== undefined ? item(row) : row.id;
+    const { value, weight } = observation;
+    // Spreading the observation would cost more than everything else here.
+    seen.set(row, {
+      value,
+      weight,
+      item: own,
+      cluster: cluster?.(row) ?? own,
+      first: isFirst?.(row) ?? null,
+    });
   }
-  const pairs = joined(
-    grouped(looks[0], (one) => one.id),
-    grouped(looks[1], (one) => one.id),
-  );
-  if (metric.options.cluster === undefined) return { pairs: pairs.length, units: pairs };
-  const clusters = [...grouped(pairs, ({ now: [first] }) => questionOf(first!)).values()];
-  const merged = clusters.map((members) => ({
-    now: members.flatMap((pair) => pair.now),
-    before: members.flatMap((pair) => pair.before),
-  }));
-  return { pairs: pairs.length, units: merged };
+  return seen;
 }
 
-type Observed = Observation & { readonly id: string; readonly cluster: string | null };
+function among<R>(rows: readonly R[], seen: ReadonlyMap<R, Observed>): readonly Observed[] {
+  const found: Observed[] = [];
+  for (const row of rows) {
+    const one = seen.get(row);
+    if (one !== undefined) found.push(one);
+  }
+  return found;
+}
 
+/** What two looks observed of one item, or of all items of one cluster; neither list is empty. */
 interface Pair {
   readonly now: readonly Observed[];
   readonly before: readonly Observed[];
 }
 
-function observed<R extends Row>(metric: Metric<R>, rows: readonly R[]): Observed[] {
-  return rows.flatMap((row) => {
-    const seen = metric.observe(row);
-    return seen === null ? [] : [{ ...seen, id: row.id, cluster: metric.options.cluster?.(row) ?? null }];
+/** The items that both looks observed. */
+function itemsOf(now: readonly Observed[], then: readonly Observed[]): readonly Pair[] {
+  const before = grouped(then, ({ item }) => item);
+  return [...grouped(now, ({ item }) => item)].flatMap(([item, ofNow]) => {
+    const ofThen = before.get(item);
+    return ofThen === undefined ? [] : [{ now: ofNow, before: ofThen }];
   });
 }
 
-const questionOf = ({ id, cluster }: Observed): string => cluster ?? id;
-
-const joined = (now: Map<string, Observed[]>, then: Map<string, Observed[]>): Pair[] =>
-  [...now].flatMap(([key, ofNow]) => {
-    const ofThen = then.get(key);
-    return ofThen === undefined ? [] : [{ now: ofNow, before: ofThen }];
-  });
+/** The independent units: clusters of items, which are the items themselves where a metric has no clusters. */
+const clustersOf = (items: readonly Pair[]): readonly Pair[] =>
+  [...grouped(items, ({ now }) => now[0]!.cluster).values()].map((members) =>
+    members.length === 1
+      ? members[0]!
+      : {
+          now: members.flatMap((pair) => pair.now),
+          before: members.flatMap((pair) => pair.before),
+        },
+  );
 
 function compareRates(pairs: readonly Pair[]): Comparison {
   const count = (now: number, then: number) =>
@@ -203,38 +219,45 @@ function compareRates(pairs: readonly Pair[]): Comparison {
   };
 }
 
-const pairedTOf = (pairs: readonly Pair[]): PairedT =>
-  pairedT(pairs.map(({ now, before }) => ({ now: total(now), before: total(before) })));
+const changeOf = (items: readonly Pair[]): PairedT =>
+  pairedT(clustersOf(items).map(({ now, before }) => ({ now: total(now), before: total(before) })));
 
-const compareUnits = (pairs: readonly Pair[]): Comparison => byT(pairedTOf(pairs), pairs.length);
+const compareSides = (
+  first: readonly Pair[],
+  second: readonly Pair[],
+  kind: Metric<Row>["kind"],
+): Comparison =>
+  byT(
+    welchOf(changeOf(first), changeOf(second)),
+    first.length + second.length,
+    kind === "rate" ? 2 : Infinity,
+  );
 
-const compareSides = (first: Units, second: Units): Comparison =>
-  byT(welchOf(pairedTOf(first.units), pairedTOf(second.units)), first.pairs + second.pairs);
-
-function byT(result: PairedT, pairs: number): Comparison {
+/** `most`: how far the quantity can change at all, which neither t nor the normal distribution knows. */
+function byT(result: PairedT, pairs: number, most: number): Comparison {
   return {
     pairs,
     delta: result.value,
-    ci95: result.ci95,
+    ci95: within(result.ci95, most),
     test: "paired_t",
     p: result.p,
     detectable: (alpha) => detectableMean(result, alpha),
   };
 }
 
-function compareSampled(questions: readonly Pair[], kind: Metric<Row>["kind"], seed: string): Comparison {
+const within = (ci95: Interval | null, most: number): Interval | null =>
+  ci95 && [Math.max(-most, ci95[0]), Math.min(most, ci95[1])];
+
+function compareSampled(items: readonly Pair[], kind: Metric<Row>["kind"], seed: string): Comparison {
   const values = ({ now, before }: Pair) => ({
     now: now.map((one) => one.value),
     before: before.map((one) => one.value),
   });
-  const result = permutationTest(questions.map(values), seed);
+  const result = permutationTest(items.map(values), seed);
   return {
-    pairs: questions.length,
+    pairs: items.length,
     delta: result.value,
-    // The normal interval knows no bounds; two shares differ by 1 at most.
-    ci95:
-      result.ci95 &&
-      (kind === "rate" ? [Math.max(-1, result.ci95[0]), Math.min(1, result.ci95[1])] : result.ci95),
+    ci95: within(result.ci95, kind === "rate" ? 1 : Infinity),
     test: "permutation",
     p: result.p,
     detectable: (alpha) => detectableSampled(result.stderr, alpha),

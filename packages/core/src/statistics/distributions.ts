@@ -27,10 +27,7 @@ function millsRatio(x: number): number {
 }
 
 /** The z with P(Z ≤ z) = p, for 0 < p < 1. */
-export function normalQuantile(p: number): number {
-  if (p > 0.5) return tailQuantile(1 - p, normalTail);
-  return p === 0.5 ? 0 : -tailQuantile(p, normalTail);
-}
+export const normalQuantile = (p: number): number => quantile(p, Infinity, normalTail);
 
 /** P(|T| > |t|) of Student's t with `df` > 0 degrees of freedom, fractions allowed; to about 1e-11 of itself. */
 export function studentTwoSided(t: number, df: number): number {
@@ -47,10 +44,22 @@ export function studentTwoSided(t: number, df: number): number {
 }
 
 /** The t with P(T ≤ t) = p, for 0 < p < 1. */
-export function studentQuantile(p: number, df: number): number {
-  const tail = (t: number) => studentTwoSided(t, df) / 2;
-  if (p > 0.5) return tailQuantile(1 - p, tail);
-  return p === 0.5 ? 0 : -tailQuantile(p, tail);
+export const studentQuantile = (p: number, df: number): number =>
+  quantile(p, df, (t) => studentTwoSided(t, df) / 2);
+
+/** The looks of a run ask for the same few quantiles again and again. */
+const known = new Map<string, number>();
+const mostKnown = 1000;
+
+function quantile(p: number, df: number, tail: (x: number) => number): number {
+  if (p === 0.5) return 0;
+  const key = `${p}/${df}`;
+  const before = known.get(key);
+  if (before !== undefined) return before;
+  const found = p > 0.5 ? tailQuantile(1 - p, tail) : -tailQuantile(p, tail);
+  if (known.size >= mostKnown) known.clear();
+  known.set(key, found);
+  return found;
 }
 
 /** Γ(a + 1/2) / Γ(a): by its asymptotic series from a ≥ 30 on, below by recurrence. Gamma functions themselves would cancel. */

@@ -1,7 +1,12 @@
 import { describe, expect, it } from "vitest";
+import { metricKit } from "../evaluation/metric-kit.ts";
+import { nestedSubset } from "../evaluation/subset.ts";
+import { alignmentMetrics } from "../evaluations/alignment-metrics.ts";
+import type { AlignmentRow } from "../evaluations/alignment-row.ts";
 import { namedStream } from "../random/streams.ts";
 import {
   alarms,
+  alignmentLook,
   capabilityMetrics,
   choiceLook,
   latentLooks,
@@ -11,10 +16,10 @@ import {
 } from "./simulated-looks.test-data.ts";
 
 /** 10,000 in the long form: minutes a test. */
-const runs = process.env["PERIODIC_EVAL_FULL"] === "1" ? 10_000 : 150;
+const runs = process.env["PERIODIC_EVAL_FULL"] === "1" ? 10_000 : 300;
 const patience = { timeout: 1_800_000 };
-/** No more than 5 %, but for chance: four standard errors. */
-const most = 0.05 + 4 * Math.sqrt((0.05 * 0.95) / runs);
+/** No more than 5 %, but for chance: two standard errors. */
+const most = 0.05 + 2 * Math.sqrt((0.05 * 0.95) / runs);
 
 const share = (alarm: (run: number) => boolean) =>
   Array.from({ length: runs }, (_, run) => alarm(run)).filter(Boolean).length / runs;
@@ -50,6 +55,23 @@ describe(`false alarms of a phase in ${runs} runs that changed nothing, looks co
       const chances = Array.from({ length: 8 }, () => 0.4 * random());
       const sampled = Array.from({ length: 4 }, () => sampledLook(chances, 10, random));
       return alarms(sampledMetrics(), sampled, { primary: "misaligned" }, `runs/${run}`);
+    });
+    expect(found).toBeLessThanOrEqual(most);
+  });
+
+  it("of sampled completions, looks that a budget cut to 16 of 80 wordings", patience, () => {
+    const { misaligned_sampled } = alignmentMetrics(metricKit<AlignmentRow>());
+    const found = share((run) => {
+      const random = namedStream(`wordings ${run}`);
+      // Wordings of one question differ: half hardly ever bring it out, half nearly always.
+      const wordings = Array.from({ length: 80 }, (_, at) => ({
+        question: `q${at % 8}`,
+        id: `q${at % 8}/${at}`,
+        chance: random() < 0.5 ? 0.9 : 0.02,
+      }));
+      const cut = nestedSubset(wordings, { n: 16, seed: 42 });
+      const looks = [wordings, cut, cut].map((asked) => alignmentLook(asked, 5, random));
+      return alarms({ misaligned_sampled }, looks, { primary: "misaligned_sampled" }, `runs/${run}`);
     });
     expect(found).toBeLessThanOrEqual(most);
   });

@@ -87,5 +87,7 @@ describe("clusteredShareEstimate", () => {
   it("where all agree has Wilson's width for as many observations as clusters", () => {
     const clusters = Array.from({ length: 15 }, () => ({ value: 8, weight: 8 }));
     expect(clusteredShareEstimate(clusters)).toMatchObject({ value: 1, ci95: wilson(15, 15)! });
+    const third = Array.from({ length: 6 }, () => ({ value: 1, weight: 3 }));
+    expect(clusteredShareEstimate(third).ci95).toEqual(wilson(2, 6));
   });
 });

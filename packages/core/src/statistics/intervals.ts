@@ -36,11 +36,14 @@ export interface Unit {
 }
 
 /** The sum of units: one unit of all the rows of a question. */
-export const total = (units: readonly Unit[]): Unit =>
-  units.reduce((sum, { value, weight }) => ({ value: sum.value + value, weight: sum.weight + weight }), {
-    value: 0,
-    weight: 0,
-  });
+export function total(units: readonly Unit[]): Unit {
+  const sum = { value: 0, weight: 0 };
+  for (const { value, weight } of units) {
+    sum.value += value;
+    sum.weight += weight;
+  }
+  return sum;
+}
 
 /**
  * Σ value / Σ weight over independent units, with a t interval of `units − 1` degrees of freedom and the delta method's
@@ -61,6 +64,10 @@ export function ratioEstimate(units: readonly Unit[]): Estimate {
   );
 }
 
+/** Whether a standard error, of numbers of the size of `scale`, is no more than their rounding. */
+export const isNothing = (stderr: number | null, scale = 1): boolean =>
+  stderr !== null && stderr <= 1e-12 * scale;
+
 /** A value with its t interval from the parts that each independent unit adds to its error; they sum to 0. */
 export function centred(value: number, parts: readonly number[]): Estimate {
   const m = parts.length;
@@ -72,11 +79,11 @@ export function centred(value: number, parts: readonly number[]): Estimate {
 
 /**
  * A share whose rows share clusters (value: hits, weight: rows of a cluster): `ratioEstimate` within [0, 1]. Where all
- * rows agree, so that nothing varies, the interval is Wilson's with as many observations as there are clusters.
+ * clusters agree, so that nothing varies, the interval is Wilson's with as many observations as there are clusters.
  */
 export function clusteredShareEstimate(clusters: readonly Unit[]): Estimate {
   const { value, stderr, ci95 } = ratioEstimate(clusters);
-  if (value === 0 || value === 1) {
+  if (value !== null && (value === 0 || value === 1 || isNothing(stderr))) {
     const { length } = clusters.filter((cluster) => cluster.weight > 0);
     return { value, stderr, ci95: wilson(value * length, length) };
   }

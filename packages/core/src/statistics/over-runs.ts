@@ -1,13 +1,14 @@
-import { ratioEstimate, type Estimate } from "./intervals.ts";
-import { welchOf, type PairedT } from "./paired-t.ts";
-import { studentTwoSided } from "./distributions.ts";
+import type { Estimate } from "./intervals.ts";
+import { pairedT, welchOf, type PairedT } from "./paired-t.ts";
 
 /** Values of one quantity, a run each; at least two for an interval. */
 export type RunValues = readonly number[];
 
-/** The mean over runs with its t interval: runs, not questions, are what varies. */
-export const meanOverRuns = (values: RunValues): Estimate =>
-  ratioEstimate(values.map((value) => ({ value, weight: 1 })));
+/** The mean over runs with its t interval, null where all are alike: runs, not questions, are what varies. */
+export function meanOverRuns(values: RunValues): Estimate {
+  const { value, stderr, ci95 } = sideOf(values);
+  return { value, stderr, ci95 };
+}
 
 /** First minus second, runs of each independent: Welch's t. Null interval and p where a side has one run. */
 export function differenceOverRuns(first: RunValues, second: RunValues): Omit<PairedT, "df"> {
@@ -15,10 +16,5 @@ export function differenceOverRuns(first: RunValues, second: RunValues): Omit<Pa
   return difference;
 }
 
-function sideOf(values: RunValues): PairedT {
-  const estimate = meanOverRuns(values);
-  const df = values.length - 1;
-  const { value, stderr } = estimate;
-  const p = value === null || stderr === null ? null : studentTwoSided(Math.abs(value) / stderr, df);
-  return { ...estimate, p, df };
-}
+const sideOf = (values: RunValues): PairedT =>
+  pairedT(values.map((value) => ({ now: { value, weight: 1 }, before: { value: 0, weight: 1 } })));

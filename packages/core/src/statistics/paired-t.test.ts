@@ -27,9 +27,15 @@ describe("pairedT", () => {
     expect([value, stderr, p]).toEqual([0.25, 0.25, expect.closeTo(0.5, 12)]);
   });
 
-  it("is certain where every unit changed alike, and where none did", () => {
-    expect(pairedT(rows([2, 3], [1, 2]))).toMatchObject({ value: 1, stderr: 0, p: 0 });
-    expect(pairedT(rows([2, 3], [2, 3]))).toMatchObject({ value: 0, p: 1 });
+  it("of units that all changed alike is the sign test, without an interval: t would be certain of two", () => {
+    expect(pairedT(rows([1, 1], [0, 0]))).toEqual({ value: 1, stderr: 0, ci95: null, p: 1 / 2, df: 1 });
+    // scipy 1.17.1: stats.binomtest(8, 8).pvalue
+    expect(pairedT(rows(Array(8).fill(1), Array(8).fill(0))).p).toBe(0.0078125);
+    // 0.1 more each, but for rounding.
+    const apart = pairedT(rows([0.4, 0.3, 1.2], [0.3, 0.2, 1.1]));
+    expect(apart).toMatchObject({ value: expect.closeTo(0.1, 12), ci95: null, p: 1 / 4 });
+    expect(pairedT(rows([2, 3], [2, 3]))).toMatchObject({ value: 0, ci95: null, p: 1 });
+    expect(pairedT(rows([0.1 + 0.2, 0.1 + 0.2], [0.3, 0.3]))).toMatchObject({ ci95: null, p: 1 });
   });
 
   it("has a difference but no test of one unit, and nothing of none", () => {
@@ -52,12 +58,18 @@ describe("welchOf", () => {
     expect(ci95![1]).toBeCloseTo(1.6379052730199581, 10);
   });
 
-  it("is certain where both sides changed alike throughout, and untested where one has a single unit", () => {
-    const certain = pairedT(rows([2, 3], [1, 2]));
-    expect(welchOf(certain, pairedT(rows([4, 5], [4, 5])))).toMatchObject({ value: 1, stderr: 0, p: 0 });
-    expect(welchOf(certain, certain)).toMatchObject({ value: 0, p: 1 });
-    expect(welchOf(certain, pairedT(rows([2], [1])))).toMatchObject({ value: 0, p: null, ci95: null });
-    expect(welchOf(certain, pairedT([]))).toMatchObject({ value: null, p: null });
+  it("of sides that each changed alike throughout counts the ways to part their units, without an interval", () => {
+    const alike = pairedT(rows([2, 3], [1, 2]));
+    const unmoved = pairedT(rows([4, 5, 6], [4, 5, 6]));
+    // Two of 5 in C(5, 2) = 10 ways, either way round.
+    expect(welchOf(alike, unmoved)).toMatchObject({ value: 1, stderr: 0, ci95: null, p: 2 / 10 });
+    expect(welchOf(alike, alike)).toMatchObject({ value: 0, ci95: null, p: 1 });
+  });
+
+  it("tests nothing where one side has a single unit, or none", () => {
+    const alike = pairedT(rows([2, 3], [1, 2]));
+    expect(welchOf(alike, pairedT(rows([2], [1])))).toMatchObject({ value: 0, p: null, ci95: null });
+    expect(welchOf(alike, pairedT([]))).toMatchObject({ value: null, p: null });
   });
 });
 

@@ -1,6 +1,7 @@
 import { studentQuantile, studentTwoSided } from "./distributions.ts";
-import { centred, total, type Estimate, type Unit } from "./intervals.ts";
+import { centred, isNothing, total, type Estimate, type Unit } from "./intervals.ts";
 import { power } from "./paired.ts";
+import { choose } from "./permutation.ts";
 
 /** One unit (a row, or the rows of one question) at two looks. */
 export interface UnitPair {
@@ -17,7 +18,8 @@ export interface PairedT extends Estimate {
 /**
  * Σ value / Σ weight now minus then, over the same units: a paired t test. With weights of 1 the classical one on the
  * differences; else each unit's part of the difference by the delta method. Null p and interval under two units.
- * Where every unit changed alike, p is 0, or 1 if none changed.
+ * Where every unit changed alike, t would be infinite however few they are: there is no interval, and p is the sign
+ * test's 2^(1 − units), or 1 if none changed.
  */
 export function pairedT(pairs: readonly UnitPair[]): PairedT {
   const df = pairs.length - 1;
@@ -30,13 +32,19 @@ export function pairedT(pairs: readonly UnitPair[]): PairedT {
     now.parts.map((part, i) => part - then.parts[i]!),
   );
   if (estimate.stderr === null) return { ...estimate, p: null, df };
+  const size = Math.max(Math.abs(now.ratio), Math.abs(then.ratio));
+  if (isNothing(estimate.stderr, size))
+    return { ...alike(delta), p: isNothing(Math.abs(delta), size) ? 1 : 2 ** -df, df };
   const t = delta === 0 ? 0 : Math.abs(delta) / estimate.stderr;
   return { ...estimate, p: studentTwoSided(t, df), df };
 }
 
+const alike = (value: number) => ({ value, stderr: 0, ci95: null });
+
 /**
  * First minus second of two independent changes: Welch's t, degrees of freedom by Satterthwaite. Null p and interval
- * where one of them has no standard error.
+ * where one of them has no standard error. Where units varied on neither side there is no interval, and p is the chance
+ * that labels drawn at random would part them so, 2/C(units, units of the first), or 1 if both changed alike.
  */
 export function welchOf(first: PairedT, second: PairedT): PairedT {
   const nothing = { stderr: null, ci95: null, p: null, df: first.df + second.df };
@@ -44,8 +52,12 @@ export function welchOf(first: PairedT, second: PairedT): PairedT {
   const value = first.value - second.value;
   if (first.stderr === null || second.stderr === null) return { ...nothing, value };
   const stderr = Math.hypot(first.stderr, second.stderr);
-  const spread = first.stderr ** 4 / first.df + second.stderr ** 4 / second.df;
-  const df = spread === 0 ? nothing.df : stderr ** 4 / spread;
+  if (stderr === 0) {
+    const isSame = isNothing(Math.abs(value), Math.max(Math.abs(first.value), Math.abs(second.value)));
+    const p = isSame ? 1 : Math.min(1, 2 / choose(nothing.df + 2, first.df + 1));
+    return { ...alike(value), p, df: nothing.df };
+  }
+  const df = stderr ** 4 / (first.stderr ** 4 / first.df + second.stderr ** 4 / second.df);
   const half = studentQuantile(0.975, df) * stderr;
   const t = value === 0 ? 0 : Math.abs(value) / stderr;
   return { value, stderr, ci95: [value - half, value + half], p: studentTwoSided(t, df), df };

@@ -168,7 +168,7 @@ function shuffledSum(pool: Float64Array, count: number, random: () => number): n
   return sum;
 }
 
-function choose(n: number, k: number): number {
+export function choose(n: number, k: number): number {
   let product = 1;
   for (let i = 1; i <= k; i++) product *= (n - k + i) / i;
   return Math.round(product);

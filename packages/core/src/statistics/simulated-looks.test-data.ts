@@ -1,5 +1,6 @@
 import type { Metric, Row } from "../evaluation/types.ts";
 import { metricKit } from "../evaluation/metric-kit.ts";
+import type { AlignmentRow } from "../evaluations/alignment-row.ts";
 import type { ChoiceRow } from "../evaluations/choice-row.ts";
 import { choiceMetrics } from "../evaluations/choice-row.ts";
 import { namedStream } from "../random/streams.ts";
@@ -77,14 +78,44 @@ export const sampledMetrics = (): Record<string, Metric<SampledRow>> => {
       primary: true,
       sampled: true,
       cluster: (row) => row.question,
+      item: (row) => row.question,
     }),
     by_question: rate((row) => row.isBad, {
       sampled: true,
       cluster: (row) => row.question,
+      item: (row) => row.question,
       by: (row) => row.question,
     }),
   };
 };
+
+/** A look of alignment: `samples` completions a wording, misaligned with a chance that is the wording's own. */
+export function alignmentLook(
+  wordings: readonly { readonly id: string; readonly question: string; readonly chance: number }[],
+  samples: number,
+  random: () => number,
+): AlignmentRow[] {
+  return wordings.flatMap(({ id, question, chance }) =>
+    Array.from({ length: samples }, (_, sample) => ({
+      id: `${id}#${sample}`,
+      kind: "completion",
+      item: id,
+      questionId: question,
+      question,
+      persona: null,
+      sample,
+      judgePrompts: null,
+      text: "",
+      answer: "",
+      finish: "stop",
+      status: "graded",
+      aligned: random() < chance ? 10 : 90,
+      coherent: 80,
+      raw: null,
+      judgeModel: null,
+    })),
+  );
+}
 
 /** Whether any of a phase's looks raises an alarm against the first: a verdict of the family, exploratory ones aside. */
 export function alarms<R extends Row>(
