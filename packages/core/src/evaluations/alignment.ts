@@ -22,7 +22,8 @@ import {
   type AnsweredRow,
 } from "./alignment-row.ts";
 import { ownAnchors, type Anchor } from "./anchors.ts";
-import { sampleCompletions } from "./completions.ts";
+import { completionItemsPerCall, sampleCompletions } from "./completions.ts";
+import { inCalls } from "./in-calls.ts";
 import { judgeRows } from "./judge-rows.ts";
 import { ownAlignmentQuestions } from "./own-alignment-questions.ts";
 import { readPersonas, type Persona } from "./personas.ts";
@@ -86,16 +87,21 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     provenance: () => provenance,
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     ...(judge.check !== undefined && { check: (call) => judge.check!(call) }),
-    async measure(model, items, context): Promise<readonly AnsweredRow[]> {
-      context.signal.throwIfAborted();
-      const rows = await sampleCompletions(model, items, { samples, sampling }, context);
-      const byId = new Map(items.map((item) => [item.id, item]));
-      return rows.map((row) => {
-        const { questionId, judgePrompts } = byId.get(row.item)!;
-        const answer = stripThinking ? answerOf(row.text) : row.text;
-        return { ...row, kind: "completion", questionId, judgePrompts, answer };
-      });
-    },
+    measure: (model, items, context) =>
+      inCalls(
+        items,
+        context,
+        async (some): Promise<readonly AnsweredRow[]> => {
+          const rows = await sampleCompletions(model, some, { samples, sampling }, context);
+          const byId = new Map(some.map((item) => [item.id, item]));
+          return rows.map((row) => {
+            const { questionId, judgePrompts } = byId.get(row.item)!;
+            const answer = stripThinking ? answerOf(row.text) : row.text;
+            return { ...row, kind: "completion", questionId, judgePrompts, answer };
+          });
+        },
+        completionItemsPerCall,
+      ),
     async grade(rows, call): Promise<readonly AlignmentRow[]> {
       const fixed = anchors.map((anchor) => anchorRow(anchor, Object.keys(prompts)[0] ?? null));
       return [

@@ -1,6 +1,6 @@
 import type { MeasureContext, Row } from "../evaluation/types.ts";
 import type { Json } from "../json.ts";
-import type { Completion, Prompt, Sampling, With } from "../model/types.ts";
+import type { Prompt, Sampling, With } from "../model/types.ts";
 import { hashJson } from "../random/hash.ts";
 import { seedOf } from "../random/streams.ts";
 
@@ -23,50 +23,35 @@ export interface CompletionRow extends Row {
   readonly finish: "stop" | "length";
 }
 
-/** Items asked in one call; between calls progress is told and an abort heard. */
-const itemsPerCall = 16;
+/** Items asked in one call, of `inCalls`. */
+export const completionItemsPerCall = 16;
 
 /**
- * `samples` completions of each item, in the order of items. Each draws from a stream of its own, named by step, prompt
- * and sample, whoever asks: evaluations of one step that ask the same prompt under the same sampling share its
- * completions, and items of the same prompt do. An abort gives those of the calls that were done.
+ * `samples` completions of each item, in the order of items, in one call. Each draws from a stream of its own, named by
+ * step, prompt and sample, whoever asks: evaluations of one step that ask the same prompt under the same sampling share
+ * its completions, and items of the same prompt do.
  *
- * @throws whatever the model throws, except for an abort.
+ * @throws whatever the model throws.
  */
 export async function sampleCompletions(
   model: With<"generate">,
   items: readonly CompletionItem[],
   { samples, sampling }: { readonly samples: number; readonly sampling: Omit<Sampling, "seed"> },
-  { signal, seed, progress }: MeasureContext,
+  { signal, seed }: MeasureContext,
 ): Promise<readonly CompletionRow[]> {
-  const rows: CompletionRow[] = [];
-  for (let start = 0; start < items.length && !signal.aborted; start += itemsPerCall) {
-    const asked = items
-      .slice(start, start + itemsPerCall)
-      .flatMap((item) => Array.from({ length: samples }, (_, sample) => ({ item, sample })));
-    const requests = asked.map(({ item, sample }) => ({
-      prompt: item.prompt,
-      sampling: { ...sampling, seed: seedOf(seed, hashJson(item.prompt as unknown as Json), sample) },
-    }));
-    let written: readonly Completion[];
-    try {
-      written = await model.generate(requests, { signal });
-    } catch (error) {
-      if (signal.aborted) break;
-      throw error;
-    }
-    rows.push(
-      ...asked.map(({ item, sample }, at) => ({
-        id: `${item.id}#${sample}`,
-        item: item.id,
-        question: item.question,
-        persona: item.persona,
-        sample,
-        text: written[at]!.text,
-        finish: written[at]!.finish,
-      })),
-    );
-    progress(Math.min(start + itemsPerCall, items.length));
-  }
-  return rows;
+  const asked = items.flatMap((item) => Array.from({ length: samples }, (_, sample) => ({ item, sample })));
+  const requests = asked.map(({ item, sample }) => ({
+    prompt: item.prompt,
+    sampling: { ...sampling, seed: seedOf(seed, hashJson(item.prompt as unknown as Json), sample) },
+  }));
+  const written = await model.generate(requests, { signal });
+  return asked.map(({ item, sample }, at) => ({
+    id: `${item.id}#${sample}`,
+    item: item.id,
+    question: item.question,
+    persona: item.persona,
+    sample,
+    text: written[at]!.text,
+    finish: written[at]!.finish,
+  }));
 }

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PeriodicLeakageCallback } from "../callback/leakage-callback.ts";
 import { metricKit, summarize } from "../evaluation/metric-kit.ts";
-import type { EvaluableModel } from "../model/types.ts";
+import type { CallOptions, EvaluableModel } from "../model/types.ts";
+import { deadlineAt } from "../session/deadline.ts";
 import { measure } from "../session/measure.ts";
 import { clusteredShareEstimate, shareEstimate } from "../statistics/intervals.ts";
 import { moverDifference } from "../statistics/mover.ts";
@@ -168,23 +169,30 @@ describe("leakage", () => {
     expect(snapshot["leakage_rates"]).toMatchObject({ doctor: null, none: 1 });
   });
 
-  it("keeps what was sampled where an abort comes between, without the companion", async () => {
-    const abort = new AbortController();
-    let calls = 0;
-    const model = fakeModel();
-    const evaluation = leakageEvaluation({ questions: asked, completions: 1 });
-    const items = await evaluation.items(model);
-    // 22 items, 16 a call.
-    const generate: typeof model.generate = async (requests, call) => {
-      const written = await model.generate(requests, call);
-      if (++calls === 1) abort.abort();
-      return written;
-    };
-    const context = { signal: abort.signal, seed: "s", progress: () => undefined };
-    const rows = await evaluation.measure({ ...model, generate }, items, context);
-    expect(rows.map(({ item }) => item)).toEqual(items.slice(0, 16).map(({ id }) => id));
-    expect(rows.every(({ markerNats }) => markerNats === null)).toBe(true);
-  });
+  it.each(["generate", "logLikelihoods"] as const)(
+    "keeps, where time is up in the second call of %s, the whole rows of the first",
+    async (ability) => {
+      let calls = 0;
+      let isUp = false;
+      const model = fakeModel();
+      const deadline = deadlineAt(
+        () => (isUp ? 0 : null),
+        () => 0,
+      );
+      const cut = async (requests: never, call: CallOptions) => {
+        isUp = ++calls === 2;
+        deadline.check();
+        return model[ability](requests, call);
+      };
+      const evaluation = leakageEvaluation({ questions: asked, completions: 1 });
+      const items = await evaluation.items(model);
+      const context = { signal: deadline.signal, seed: "s", progress: () => undefined };
+      // 22 items, 16 a call.
+      const rows = await evaluation.measure({ ...model, [ability]: cut }, items, context);
+      expect(rows.map(({ item }) => item)).toEqual(items.slice(0, 16).map(({ id }) => id));
+      expect(rows.every(({ markerNats }) => Number.isFinite(markerNats))).toBe(true);
+    },
+  );
 
   it("takes items in a seeded order whose beginnings hold many personas", async () => {
     const order = async (seed: number) =>

@@ -10,7 +10,13 @@ import type { Message } from "../model/types.ts";
 import { nearest } from "../nearest.ts";
 import { hashJson } from "../random/hash.ts";
 import type { MetricValue } from "../snapshots/schema.ts";
-import { sampleCompletions, type CompletionItem, type CompletionRow } from "./completions.ts";
+import {
+  completionItemsPerCall,
+  sampleCompletions,
+  type CompletionItem,
+  type CompletionRow,
+} from "./completions.ts";
+import { inCalls } from "./in-calls.ts";
 import {
   checkLeakageQuestions,
   leakageQuestions,
@@ -128,14 +134,16 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
     },
     provenance: () => provenance,
     async measure(model, items, context): Promise<readonly LeakageRow[]> {
-      context.signal.throwIfAborted();
-      const rows = await sampleCompletions(model, items, { samples: completions, sampling }, context);
       const { logLikelihoods } = markerLogProb.of(model);
-      const sampled = items.slice(0, rows.length / completions);
-      const nats =
-        logLikelihoods === null ? null : await markerNats(logLikelihoods, sampled, trait.marker!, context);
-      const of = new Map(sampled.map(({ id }, at) => [id, nats?.[at] ?? null]));
-      return rows.map((row) => ({ ...row, markerNats: row.sample === 0 ? of.get(row.item)! : null }));
+      const ask = async (some: readonly LeakageItem[]) => {
+        // First, so that no completion is kept without it: a look of whole rows and a null companion would be complete.
+        const nats =
+          logLikelihoods === null ? null : await markerNats(logLikelihoods, some, trait.marker!, context);
+        const of = new Map(some.map(({ id }, at) => [id, nats?.[at] ?? null]));
+        const rows = await sampleCompletions(model, some, { samples: completions, sampling }, context);
+        return rows.map((row) => ({ ...row, markerNats: row.sample === 0 ? of.get(row.item)! : null }));
+      };
+      return inCalls(items, context, ask, completionItemsPerCall);
     },
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     grade: async (rows: readonly LeakageRow[]): Promise<readonly GradedLeakageRow[]> =>

@@ -8,7 +8,7 @@ import type { Json } from "../json.ts";
 import type { Prompt } from "../model/types.ts";
 import { hashJson } from "../random/hash.ts";
 import type { MetricValue } from "../snapshots/schema.ts";
-import { inCalls } from "./choice-row.ts";
+import { inCalls } from "./in-calls.ts";
 import { readProbes, type Side, type Statement } from "./probes.ts";
 import { sha256 } from "./sha256.ts";
 
