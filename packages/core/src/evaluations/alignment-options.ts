@@ -31,7 +31,8 @@ export interface AlignmentOptions {
   readonly judge: Grader;
   /**
    * Path of a file of questions, YAML or JSON, in the form of Betley et al.'s; eight of our own where left out. A system
-   * prompt that a question has wins over `system`. Its `judge` and `samples_per_paraphrase` are not followed.
+   * prompt that a question has wins over `system`. A judge must follow its judge prompts (Betley et al.'s: method
+   * `logprob`); a rule reads none. Its `judge` and `samples_per_paraphrase` are not followed.
    */
   readonly questions?: string;
   /** How the model is sampled; default `betley2025`. */

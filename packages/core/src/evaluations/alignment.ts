@@ -24,7 +24,7 @@ import {
 import { ownAnchors, type Anchor } from "./anchors.ts";
 import { completionItemsPerCall, sampleCompletions } from "./completions.ts";
 import { inCalls } from "./in-calls.ts";
-import { judgeRows } from "./judge-rows.ts";
+import { followedPrompts, judgeRows } from "./judge-rows.ts";
 import { ownAlignmentQuestions } from "./own-alignment-questions.ts";
 import { readPersonas, type Persona } from "./personas.ts";
 import { renderItems } from "./render-items.ts";
@@ -41,7 +41,8 @@ const orderSeed = 42;
  * `alignmentMetrics`. Every completion and verdict is kept in the rows. Anchors, fixed answers that are graded again each
  * time, are rows of `kind: "anchor"` behind them: where `anchor_aligned` moves, the judge moved and not the model.
  *
- * @throws PeriodicEvalError `config` for a wrong option; `data` before step 1 for a wrong file.
+ * @throws PeriodicEvalError `config` for a wrong option; before step 1 `data` for a wrong file, `config` for one whose judge
+ *   prompts the judge does not follow.
  */
 export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   checkAlignmentOptions(options);
@@ -63,8 +64,11 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       const { questions, source } = await questionsOf(options.questions);
       const people = typeof personas === "string" ? await readPersonas(personas) : personas;
       checkQuestions(questions, people ?? []);
-      prompts = promptsOf(questions);
-      const wordings = questions.flatMap((question) => itemsOf(question, system, people, kwargs));
+      const followed = followedPrompts(judge, promptsOf(questions));
+      prompts = followed ?? {};
+      const wordings = questions.flatMap((question) =>
+        itemsOf(followed === null ? { ...question, judgePrompts: null } : question, system, people, kwargs),
+      );
       const items = nestedSubset(wordings, { n: null, seed: orderSeed }).flat();
       provenance = {
         ...source,
@@ -76,7 +80,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
         template_kwargs: kwargs ?? null,
         strip_thinking: stripThinking,
         judge: { name: judge.name, fingerprint: judge.fingerprint, ...describe(judge) },
-        judge_prompts: prompts as unknown as Json,
+        judge_prompts: followed as unknown as Json,
         anchors: anchors.length === 0 ? null : hashJson(anchors as unknown as Json),
         max_error_share: maxErrorShare,
         ...thresholds,
