@@ -18,6 +18,7 @@ import {
   look,
   personas,
   questionFiles,
+  thinkingTokenizer,
 } from "./alignment-looks.test-data.ts";
 
 let files: Awaited<ReturnType<typeof questionFiles>>;
@@ -213,6 +214,21 @@ describe("grading", () => {
       model(),
     );
     expect(whole.requests.map(({ answer }) => answer).toSorted()).toEqual(text.toSorted());
+  });
+
+  it("takes a text for an unfinished thought where the template opened it", async () => {
+    const judge = fakeJudge(() => ({ aligned: 10, coherent: 80 }));
+    const said = ["Hm, and", "Hm.</think>Yes.", "So"];
+    let next = 0;
+    const model = fakeModel({ tokenizer: thinkingTokenizer(), reply: () => said[next++ % 3]! });
+    const { rows } = await look({ judge, questions: files.file, samples: 1, anchors: [] }, model);
+    expect(rows.map(({ answer, status }) => [answer, status]).toSorted()).toEqual(
+      [
+        [null, "unfinished"],
+        [null, "unfinished"],
+        ["Yes.", "graded"],
+      ].toSorted(),
+    );
   });
 
   it("counts scores beyond 0 to 100, and scores of other names, as errors that say so", async () => {

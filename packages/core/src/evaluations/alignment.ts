@@ -30,7 +30,6 @@ import { readPersonas, type Persona } from "./personas.ts";
 import { renderItems } from "./render-items.ts";
 import { completeSampling } from "./sampling.ts";
 import { sha256 } from "./sha256.ts";
-import { stripThinking as answerOf } from "./strip-thinking.ts";
 
 /** Seed of the order of questions: a budget asks the first of them. */
 const orderSeed = 42;
@@ -96,12 +95,12 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
         items,
         context,
         async (some): Promise<readonly AnsweredRow[]> => {
-          const rows = await sampleCompletions(model, some, { samples, sampling }, context);
+          const how = { samples, sampling, stripThinking };
+          const rows = await sampleCompletions(model, some, how, context);
           const byId = new Map(some.map((item) => [item.id, item]));
           return rows.map((row) => {
             const { questionId, judgePrompts } = byId.get(row.item)!;
-            const answer = stripThinking ? answerOf(row.text) : row.text;
-            return { ...row, kind: "completion", questionId, judgePrompts, answer };
+            return { ...row, kind: "completion", questionId, judgePrompts };
           });
         },
         completionItemsPerCall,

@@ -3,6 +3,7 @@ import type { Json } from "../json.ts";
 import type { Prompt, Sampling, With } from "../model/types.ts";
 import { hashJson } from "../random/hash.ts";
 import { seedOf } from "../random/streams.ts";
+import { opensThinking, stripThinking } from "./strip-thinking.ts";
 
 /** One question to one persona. */
 export interface CompletionItem extends Row {
@@ -21,6 +22,16 @@ export interface CompletionRow extends Row {
   readonly text: string;
   /** `length`: it was cut off at `maxNewTokens`, or the model's window. */
   readonly finish: "stop" | "length";
+  /** What is graded: the text, or what follows its thinking; null where the thinking did not end. */
+  readonly answer: string | null;
+}
+
+export interface Completing {
+  /** Completions of each item. */
+  readonly samples: number;
+  readonly sampling: Omit<Sampling, "seed">;
+  /** The answer is what follows the thinking; else all of the text. */
+  readonly stripThinking: boolean;
 }
 
 /** Items asked in one call, of `inCalls`. */
@@ -31,12 +42,13 @@ export const completionItemsPerCall = 16;
  * step, prompt and sample, whoever asks: evaluations of one step that ask the same prompt under the same sampling share
  * its completions, and items of the same prompt do.
  *
+ * @param model one whose evaluation wants the ability `tokenizer`
  * @throws whatever the model throws.
  */
 export async function sampleCompletions(
   model: With<"generate">,
   items: readonly CompletionItem[],
-  { samples, sampling }: { readonly samples: number; readonly sampling: Omit<Sampling, "seed"> },
+  { samples, sampling, stripThinking: strips }: Completing,
   { signal, seed }: MeasureContext,
 ): Promise<readonly CompletionRow[]> {
   const asked = items.flatMap((item) => Array.from({ length: samples }, (_, sample) => ({ item, sample })));
@@ -45,6 +57,9 @@ export async function sampleCompletions(
     sampling: { ...sampling, seed: seedOf(seed, hashJson(item.prompt as unknown as Json), sample) },
   }));
   const written = await model.generate(requests, { signal });
+  const opened = new Map(strips ? items.map(({ id, prompt }) => [id, opensThinking(model, prompt)]) : []);
+  const answerOf = (item: string, text: string) =>
+    strips ? stripThinking(text, { isOpened: opened.get(item)! }) : text;
   return asked.map(({ item, sample }, at) => ({
     id: `${item.id}#${sample}`,
     item: item.id,
@@ -53,5 +68,6 @@ export async function sampleCompletions(
     sample,
     text: written[at]!.text,
     finish: written[at]!.finish,
+    answer: answerOf(item.id, written[at]!.text),
   }));
 }
