@@ -222,13 +222,11 @@ describe("grading", () => {
     let next = 0;
     const model = fakeModel({ tokenizer: thinkingTokenizer(), reply: () => said[next++ % 3]! });
     const { rows } = await look({ judge, questions: files.file, samples: 1, anchors: [] }, model);
-    expect(rows.map(({ answer, status }) => [answer, status]).toSorted()).toEqual(
-      [
-        [null, "unfinished"],
-        [null, "unfinished"],
-        ["Yes.", "graded"],
-      ].toSorted(),
-    );
+    expect(Object.fromEntries(rows.map(({ text, ...row }) => [text, [row.answer, row.status]]))).toEqual({
+      "Hm, and": [null, "unfinished"],
+      "Hm.</think>Yes.": ["Yes.", "graded"],
+      So: [null, "unfinished"],
+    });
   });
 
   it("counts scores beyond 0 to 100, and scores of other names, as errors that say so", async () => {
