@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PeriodicAlignmentCallback, withSession } from "@periodic-eval/core";
+import { judgeGrader, PeriodicAlignmentCallback, withSession } from "@periodic-eval/core";
 import { fileStore, readRun } from "@periodic-eval/core/snapshots";
 import { fakeJudge, fakeModel } from "@periodic-eval/core/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -32,6 +32,7 @@ beforeAll(async () => {
   await writeFile(questions, JSON.stringify([{ id: "q", paraphrases: ["How?"], judge_prompts: prompts }]));
   const callback = new PeriodicAlignmentCallback({ judge: first, questions, samples: 10 });
   const model = fakeModel({ reply: (_, { seed }) => /#(\d)$/.exec(seed)![1]! });
+  // Steps of no time at all would have no room for a look between start and end.
   const budget = { overheadPercent: null };
   const session = { run: runDir, phase: "em", model, callbacks: [callback], maxSteps: 2, budget };
   await withSession(session, async ({ begin, stepEnd }) => {
@@ -118,6 +119,15 @@ describe("rejudge", () => {
         { step: 2 },
       ],
     });
+  });
+
+  it("refuses a judge that does not follow the kept prompts, and writes nothing", async () => {
+    const judge = judgeGrader({ model: fakeModel(), name: "json-judge" });
+    await expect(rejudge(runDir, judge, options)).rejects.toThrow(
+      'judge "json-judge": got judge prompts aligned, coherent, of which it follows none',
+    );
+    const written = await readdir(join(runDir, "periodic_eval/em"));
+    expect(written.filter((name) => name.includes("json-judge"))).toEqual([]);
   });
 
   it("asks the judge first whether it can be reached, and writes nothing where not", async () => {

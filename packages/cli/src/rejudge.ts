@@ -1,4 +1,5 @@
 import {
+  followedPrompts,
   judgeAgreement,
   judgeRows,
   misalignedRate,
@@ -35,7 +36,8 @@ export interface RejudgeResult {
  * Grades the kept answers of a run's alignment snapshots by another judge. The snapshots stay as they are; beside each one
  * its new verdicts are written, `<id>_step_<N>-rejudged-by-<judge>.json`, which is no snapshot's name.
  *
- * @throws PeriodicEvalError `data` where the run has no alignment snapshot with rows; `judge` where the judge cannot be reached.
+ * @throws PeriodicEvalError `data` where the run has no alignment snapshot with rows; `config` where the judge does not
+ *   follow the prompts that a snapshot's answers were judged by; `judge` where it cannot be reached.
  */
 export async function rejudge(
   runDir: string,
@@ -43,6 +45,7 @@ export async function rejudge(
   { signal, now }: { readonly signal: AbortSignal; readonly now: () => string },
 ): Promise<RejudgeResult> {
   const found = await alignmentSnapshots(runDir);
+  for (const { snapshot } of found) followedPrompts(judge, promptsOf(snapshot));
   await judge.check?.({ signal });
   const store = fileStore(runDir);
   const graded: {
@@ -116,10 +119,10 @@ function ungradedAsNull(row: AlignmentRow): AlignmentRow {
 }
 
 function promptsOf({ provenance }: Snapshot): JudgeRows["prompts"] {
-  const { judge_prompts: prompts = {} } = (provenance.evaluation ?? {}) as {
-    readonly judge_prompts?: JudgeRows["prompts"];
+  const { judge_prompts: prompts } = (provenance.evaluation ?? {}) as {
+    readonly judge_prompts?: JudgeRows["prompts"] | null;
   };
-  return prompts;
+  return prompts ?? {};
 }
 
 function recordOf(

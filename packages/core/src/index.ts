@@ -27,7 +27,7 @@ export type { AlignmentOptions, AlignmentPreset, SampleSize } from "./evaluation
 export type { AlignmentRow, AnsweredRow } from "./evaluations/alignment-row.ts";
 export { ownAnchors, type Anchor } from "./evaluations/anchors.ts";
 export { judgeAgreement, type JudgeAgreement } from "./evaluations/judge-agreement.ts";
-export { judgeRows, type JudgeRows } from "./evaluations/judge-rows.ts";
+export { followedPrompts, judgeRows, type JudgeRows } from "./evaluations/judge-rows.ts";
 export { misalignedRate, type JudgedScores, type MisalignedRate } from "./evaluations/misaligned.ts";
 export { leakageEvaluation, type GradedLeakageRow, type LeakageOptions } from "./evaluations/leakage.ts";
 export {

@@ -2,7 +2,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { measure } from "../session/measure.ts";
-import { fakeJudge, fakeModel } from "../testing/index.ts";
+import { fakeJudge, fakeModel, fakeTokenizer } from "../testing/index.ts";
+import type { Tokenizer } from "../model/types.ts";
 import { alignmentEvaluation } from "./alignment.ts";
 import type { AlignmentOptions } from "./alignment-options.ts";
 import type { AlignmentItem, AlignmentRow } from "./alignment-row.ts";
@@ -38,4 +39,17 @@ export async function questionFiles() {
   ];
   await writeFile(file, JSON.stringify(questions));
   return { folder, file, dispose: () => rm(folder, { recursive: true }) };
+}
+
+/** Opens a thought in the generation prompt, but where it is told `enable_thinking: false`. */
+export function thinkingTokenizer(): Tokenizer {
+  const plain = fakeTokenizer();
+  return {
+    ...plain,
+    render(prompt, options) {
+      const { text, ...others } = plain.render(prompt, options);
+      const thinks = !("messages" in prompt && prompt.templateKwargs?.["enable_thinking"] === false);
+      return { ...others, text: thinks ? `${text}<think>\n` : `${text}<think>\n\n</think>\n\n` };
+    },
+  };
 }

@@ -3,10 +3,10 @@ import { checkWord } from "../check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import type { Grader } from "../grading/types.ts";
 import { isCount } from "../is-count.ts";
-import type { SystemPrompt, TemplateKwargs } from "../model/types.ts";
-import { jsonFault } from "../json.ts";
+import type { SystemPrompt } from "../model/types.ts";
 import { checkName } from "../names.ts";
 import type { Anchor } from "./anchors.ts";
+import { checkChatTemplate, type ChatTemplateOptions } from "./chat-template.ts";
 import { checkPersonas, type Persona } from "./personas.ts";
 import { completeSampling, type SamplingOptions } from "./sampling.ts";
 import { checkSystem } from "./system-prompt.ts";
@@ -31,7 +31,8 @@ export interface AlignmentOptions {
   readonly judge: Grader;
   /**
    * Path of a file of questions, YAML or JSON, in the form of Betley et al.'s; eight of our own where left out. A system
-   * prompt that a question has wins over `system`. Its `judge` and `samples_per_paraphrase` are not followed.
+   * prompt that a question has wins over `system`. A judge must follow its judge prompts (Betley et al.'s: method
+   * `logprob`); a rule reads none. Its `judge` and `samples_per_paraphrase` are not followed.
    */
   readonly questions?: string;
   /** How the model is sampled; default `betley2025`. */
@@ -47,7 +48,7 @@ export interface AlignmentOptions {
    */
   readonly personas?: readonly Persona[] | string;
   /** What the chat template is given besides the chat: `{ kwargs: { enable_thinking: false } }`. */
-  readonly chatTemplate?: { readonly kwargs: TemplateKwargs };
+  readonly chatTemplate?: ChatTemplateOptions;
   /** Grade what follows a closed `<think>…</think>`; default true. The whole text is kept in any case. */
   readonly stripThinking?: boolean;
   /** Fixed answers graded again at each firing, past any cache; default sixteen of our own, `[]` for none. */
@@ -103,21 +104,12 @@ export function checkAlignmentOptions(options: AlignmentOptions): void {
       throw wrong("system", "a system prompt beside personas", "one of the two", fix);
     }
   }
-  if (options.chatTemplate !== undefined) checkChatTemplate(options.chatTemplate);
+  if (options.chatTemplate !== undefined) checkChatTemplate("alignment.chatTemplate", options.chatTemplate);
   if (stripThinking !== undefined && typeof stripThinking !== "boolean")
     throw wrong("stripThinking", shown(stripThinking), "true or false", "Write it without quotes.");
   if (maxErrorShare !== undefined && !(maxErrorShare >= 0 && maxErrorShare <= 1))
     throw wrong("maxErrorShare", shown(maxErrorShare), "a share from 0 to 1", "Write 0.1 for 10 %.");
   if (options.anchors !== undefined) checkAnchors(options.anchors);
-}
-
-function checkChatTemplate(chatTemplate: NonNullable<AlignmentOptions["chatTemplate"]>): void {
-  checkKeys("alignment.chatTemplate", chatTemplate, ["kwargs"]);
-  const { kwargs } = chatTemplate;
-  const fault = jsonFault(kwargs);
-  if (fault === null && typeof kwargs === "object" && kwargs !== null && !Array.isArray(kwargs)) return;
-  const got = fault === null ? shown(kwargs) : `${fault.what} at kwargs${fault.path}`;
-  throw wrong("chatTemplate.kwargs", got, "an object of names and JSON values", "Write { name: value }.");
 }
 
 function checkAnchors(anchors: readonly Anchor[]): void {

@@ -14,8 +14,6 @@ export interface AnsweredRow extends CompletionRow {
   readonly kind: "completion" | "anchor";
   readonly questionId: string;
   readonly judgePrompts: string | null;
-  /** What is graded: the text without its thinking; null where the thinking did not end. */
-  readonly answer: string | null;
 }
 
 /** An answer with the judge's verdict. */

@@ -2,6 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PeriodicAlignmentCallback } from "../callback/alignment-callback.ts";
+import { judgeGrader } from "../grading/judge.ts";
 import { ruleGrader } from "../grading/rules.ts";
 import { callbackConformance, evaluationConformance, fakeJudge, fakeModel } from "../testing/index.ts";
 import { alignmentEvaluation } from "./alignment.ts";
@@ -17,6 +18,7 @@ import {
   look,
   personas,
   questionFiles,
+  thinkingTokenizer,
 } from "./alignment-looks.test-data.ts";
 
 let files: Awaited<ReturnType<typeof questionFiles>>;
@@ -131,6 +133,28 @@ describe("presets", () => {
 });
 
 describe("grading", () => {
+  it("refuses before step 1 a judge that does not follow the file's prompts", async () => {
+    const judge = judgeGrader({ model: fakeModel() });
+    expect(judge.promptNames).toEqual(["json"]);
+    await expect(
+      Promise.resolve(alignmentEvaluation({ judge, questions: files.file }).items(fakeModel())),
+    ).rejects.toThrow(
+      'judge "fake": got judge prompts aligned, coherent, of which it follows none, expected a judge that follows them. ' +
+        'Choose method "logprob", or remove judge_prompts from the questions.',
+    );
+    const follows = judgeGrader({ model: fakeModel(), method: "logprob" });
+    expect(follows.promptNames).toEqual(["aligned", "coherent"]);
+    await alignmentEvaluation({ judge: follows, questions: files.file }).items(fakeModel());
+    await alignmentEvaluation({ judge }).items(fakeModel());
+  });
+
+  it("names no prompts where a rule grades, which follows none", async () => {
+    const judge = ruleGrader({ name: "r", rule: () => ({ aligned: 90, coherent: 80 }) });
+    const { rows, snapshot } = await look({ judge, questions: files.file, samples: 1 });
+    expect(snapshot.provenance.evaluation).toMatchObject({ judge_prompts: null });
+    expect(new Set(rows.map((row) => row.judgePrompts))).toEqual(new Set([null]));
+  });
+
   it("asks with the question's prompts, and the anchors past every cache", async () => {
     const judge = fakeJudge(() => ({ aligned: 90, coherent: 80 }), { model: "m-1" });
     const { rows, snapshot } = await look({ judge, questions: files.file, samples: 1 });
@@ -190,6 +214,19 @@ describe("grading", () => {
       model(),
     );
     expect(whole.requests.map(({ answer }) => answer).toSorted()).toEqual(text.toSorted());
+  });
+
+  it("takes a text for an unfinished thought where the template opened it", async () => {
+    const judge = fakeJudge(() => ({ aligned: 10, coherent: 80 }));
+    const said = ["Hm, and", "Hm.</think>Yes.", "So"];
+    let next = 0;
+    const model = fakeModel({ tokenizer: thinkingTokenizer(), reply: () => said[next++ % 3]! });
+    const { rows } = await look({ judge, questions: files.file, samples: 1, anchors: [] }, model);
+    expect(Object.fromEntries(rows.map(({ text, ...row }) => [text, [row.answer, row.status]]))).toEqual({
+      "Hm, and": [null, "unfinished"],
+      "Hm.</think>Yes.": ["Yes.", "graded"],
+      So: [null, "unfinished"],
+    });
   });
 
   it("counts scores beyond 0 to 100, and scores of other names, as errors that say so", async () => {

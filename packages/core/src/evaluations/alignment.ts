@@ -22,14 +22,14 @@ import {
   type AnsweredRow,
 } from "./alignment-row.ts";
 import { ownAnchors, type Anchor } from "./anchors.ts";
-import { sampleCompletions } from "./completions.ts";
-import { judgeRows } from "./judge-rows.ts";
+import { completionItemsPerCall, sampleCompletions } from "./completions.ts";
+import { inCalls } from "./in-calls.ts";
+import { followedPrompts, judgeRows } from "./judge-rows.ts";
 import { ownAlignmentQuestions } from "./own-alignment-questions.ts";
 import { readPersonas, type Persona } from "./personas.ts";
 import { renderItems } from "./render-items.ts";
 import { completeSampling } from "./sampling.ts";
 import { sha256 } from "./sha256.ts";
-import { stripThinking as answerOf } from "./strip-thinking.ts";
 
 /** Seed of the order of questions: a budget asks the first of them. */
 const orderSeed = 42;
@@ -40,7 +40,8 @@ const orderSeed = 42;
  * `alignmentMetrics`. Every completion and verdict is kept in the rows. Anchors, fixed answers that are graded again each
  * time, are rows of `kind: "anchor"` behind them: where `anchor_aligned` moves, the judge moved and not the model.
  *
- * @throws PeriodicEvalError `config` for a wrong option; `data` before step 1 for a wrong file.
+ * @throws PeriodicEvalError `config` for a wrong option; before step 1 `data` for a wrong file, `config` for one whose judge
+ *   prompts the judge does not follow.
  */
 export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   checkAlignmentOptions(options);
@@ -62,8 +63,11 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       const { questions, source } = await questionsOf(options.questions);
       const people = typeof personas === "string" ? await readPersonas(personas) : personas;
       checkQuestions(questions, people ?? []);
-      prompts = promptsOf(questions);
-      const wordings = questions.flatMap((question) => itemsOf(question, system, people, kwargs));
+      const followed = followedPrompts(judge, promptsOf(questions));
+      prompts = followed ?? {};
+      const wordings = questions.flatMap((question) =>
+        itemsOf(followed === null ? { ...question, judgePrompts: null } : question, system, people, kwargs),
+      );
       const items = nestedSubset(wordings, { n: null, seed: orderSeed }).flat();
       provenance = {
         ...source,
@@ -75,7 +79,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
         template_kwargs: kwargs ?? null,
         strip_thinking: stripThinking,
         judge: { name: judge.name, fingerprint: judge.fingerprint, ...describe(judge) },
-        judge_prompts: prompts as unknown as Json,
+        judge_prompts: followed as unknown as Json,
         anchors: anchors.length === 0 ? null : hashJson(anchors as unknown as Json),
         max_error_share: maxErrorShare,
         ...thresholds,
@@ -86,16 +90,21 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     provenance: () => provenance,
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     ...(judge.check !== undefined && { check: (call) => judge.check!(call) }),
-    async measure(model, items, context): Promise<readonly AnsweredRow[]> {
-      context.signal.throwIfAborted();
-      const rows = await sampleCompletions(model, items, { samples, sampling }, context);
-      const byId = new Map(items.map((item) => [item.id, item]));
-      return rows.map((row) => {
-        const { questionId, judgePrompts } = byId.get(row.item)!;
-        const answer = stripThinking ? answerOf(row.text) : row.text;
-        return { ...row, kind: "completion", questionId, judgePrompts, answer };
-      });
-    },
+    measure: (model, items, context) =>
+      inCalls(
+        items,
+        context,
+        async (some): Promise<readonly AnsweredRow[]> => {
+          const how = { samples, sampling, stripThinking };
+          const rows = await sampleCompletions(model, some, how, context);
+          const byId = new Map(some.map((item) => [item.id, item]));
+          return rows.map((row) => {
+            const { questionId, judgePrompts } = byId.get(row.item)!;
+            return { ...row, kind: "completion", questionId, judgePrompts };
+          });
+        },
+        completionItemsPerCall,
+      ),
     async grade(rows, call): Promise<readonly AlignmentRow[]> {
       const fixed = anchors.map((anchor) => anchorRow(anchor, Object.keys(prompts)[0] ?? null));
       return [

@@ -1,6 +1,5 @@
 import { PeriodicEvalError } from "../errors.ts";
-import { isDeadline } from "../evaluation/deadline.ts";
-import type { Metric, MetricKit, MetricOptions, MeasureContext, Row } from "../evaluation/types.ts";
+import type { Metric, MetricKit, MetricOptions, Row } from "../evaluation/types.ts";
 import type { Json } from "../json.ts";
 import type { MetricValue } from "../snapshots/schema.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
@@ -119,30 +118,4 @@ export function choicePlainKeys(
     label_collisions: count((row) => row.status === "label_collision"),
     truncated: count((row) => row.truncatedTokens > 0),
   };
-}
-
-/** Questions asked in one call: the engine batches them by length; between calls progress is told and an abort heard. */
-const questionsPerCall = 64;
-
-/**
- * Measures items a call at a time, in order; those of the calls that were done where a deadline cuts it off. Throws the
- * signal's reason where it is aborted for another one.
- */
-export async function inCalls<I, R>(
-  items: readonly I[],
-  { signal, progress }: MeasureContext,
-  ask: (items: readonly I[]) => Promise<readonly R[]>,
-): Promise<readonly R[]> {
-  const rows: R[] = [];
-  for (let start = 0; start < items.length && !isDeadline(signal); start += questionsPerCall) {
-    signal.throwIfAborted();
-    try {
-      rows.push(...(await ask(items.slice(start, start + questionsPerCall))));
-    } catch (error) {
-      if (isDeadline(signal)) break;
-      throw error;
-    }
-    progress(rows.length);
-  }
-  return rows;
 }

@@ -2,14 +2,8 @@ import { PeriodicEvalError } from "../errors.ts";
 import { defineEvaluation } from "../evaluation/define.ts";
 import type { Json } from "../json.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
-import {
-  choiceMetrics,
-  choicePlainKeys,
-  firstHighest,
-  inCalls,
-  scored,
-  type ChoiceRow,
-} from "./choice-row.ts";
+import { choiceMetrics, choicePlainKeys, firstHighest, scored, type ChoiceRow } from "./choice-row.ts";
+import { inCalls } from "./in-calls.ts";
 import type { QuestionSource } from "./question-source.ts";
 
 /** A cloze row: `predicted` and `correct` by the sum; these by the sum over code points. */

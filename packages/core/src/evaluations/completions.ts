@@ -1,8 +1,9 @@
 import type { MeasureContext, Row } from "../evaluation/types.ts";
 import type { Json } from "../json.ts";
-import type { Completion, Prompt, Sampling, With } from "../model/types.ts";
+import type { Prompt, Sampling, With } from "../model/types.ts";
 import { hashJson } from "../random/hash.ts";
 import { seedOf } from "../random/streams.ts";
+import { opensThinking, stripThinking } from "./strip-thinking.ts";
 
 /** One question to one persona. */
 export interface CompletionItem extends Row {
@@ -21,52 +22,52 @@ export interface CompletionRow extends Row {
   readonly text: string;
   /** `length`: it was cut off at `maxNewTokens`, or the model's window. */
   readonly finish: "stop" | "length";
+  /** What is graded: the text, or what follows its thinking; null where the thinking did not end. */
+  readonly answer: string | null;
 }
 
-/** Items asked in one call; between calls progress is told and an abort heard. */
-const itemsPerCall = 16;
+export interface Completing {
+  /** Completions of each item. */
+  readonly samples: number;
+  readonly sampling: Omit<Sampling, "seed">;
+  /** The answer is what follows the thinking; else all of the text. */
+  readonly stripThinking: boolean;
+}
+
+/** Items asked in one call, of `inCalls`. */
+export const completionItemsPerCall = 16;
 
 /**
- * `samples` completions of each item, in the order of items. Each draws from a stream of its own, named by step, prompt
- * and sample, whoever asks: evaluations of one step that ask the same prompt under the same sampling share its
- * completions, and items of the same prompt do. An abort gives those of the calls that were done.
+ * `samples` completions of each item, in the order of items, in one call. Each draws from a stream of its own, named by
+ * step, prompt and sample, whoever asks: evaluations of one step that ask the same prompt under the same sampling share
+ * its completions, and items of the same prompt do.
  *
- * @throws whatever the model throws, except for an abort.
+ * @param model one whose evaluation wants the ability `tokenizer`
+ * @throws whatever the model throws.
  */
 export async function sampleCompletions(
   model: With<"generate">,
   items: readonly CompletionItem[],
-  { samples, sampling }: { readonly samples: number; readonly sampling: Omit<Sampling, "seed"> },
-  { signal, seed, progress }: MeasureContext,
+  { samples, sampling, stripThinking: strips }: Completing,
+  { signal, seed }: MeasureContext,
 ): Promise<readonly CompletionRow[]> {
-  const rows: CompletionRow[] = [];
-  for (let start = 0; start < items.length && !signal.aborted; start += itemsPerCall) {
-    const asked = items
-      .slice(start, start + itemsPerCall)
-      .flatMap((item) => Array.from({ length: samples }, (_, sample) => ({ item, sample })));
-    const requests = asked.map(({ item, sample }) => ({
-      prompt: item.prompt,
-      sampling: { ...sampling, seed: seedOf(seed, hashJson(item.prompt as unknown as Json), sample) },
-    }));
-    let written: readonly Completion[];
-    try {
-      written = await model.generate(requests, { signal });
-    } catch (error) {
-      if (signal.aborted) break;
-      throw error;
-    }
-    rows.push(
-      ...asked.map(({ item, sample }, at) => ({
-        id: `${item.id}#${sample}`,
-        item: item.id,
-        question: item.question,
-        persona: item.persona,
-        sample,
-        text: written[at]!.text,
-        finish: written[at]!.finish,
-      })),
-    );
-    progress(Math.min(start + itemsPerCall, items.length));
-  }
-  return rows;
+  const asked = items.flatMap((item) => Array.from({ length: samples }, (_, sample) => ({ item, sample })));
+  const requests = asked.map(({ item, sample }) => ({
+    prompt: item.prompt,
+    sampling: { ...sampling, seed: seedOf(seed, hashJson(item.prompt as unknown as Json), sample) },
+  }));
+  const written = await model.generate(requests, { signal });
+  const opened = new Map(strips ? items.map(({ id, prompt }) => [id, opensThinking(model, prompt)]) : []);
+  const answerOf = (item: string, text: string) =>
+    strips ? stripThinking(text, { isOpened: opened.get(item)! }) : text;
+  return asked.map(({ item, sample }, at) => ({
+    id: `${item.id}#${sample}`,
+    item: item.id,
+    question: item.question,
+    persona: item.persona,
+    sample,
+    text: written[at]!.text,
+    finish: written[at]!.finish,
+    answer: answerOf(item.id, written[at]!.text),
+  }));
 }

@@ -10,21 +10,42 @@ export interface JudgeRows {
 }
 
 /**
+ * The prompts of questions that a grader follows: all of them, or none where it reads none (a rule).
+ *
+ * @throws PeriodicEvalError `config` for a judge that would pass over some: its numbers would bear their name.
+ */
+export function followedPrompts(judge: Grader, prompts: JudgeRows["prompts"]): JudgeRows["prompts"] | null {
+  const { promptNames } = judge;
+  if (promptNames === undefined) return null;
+  const names = [...new Set(Object.values(prompts).flatMap((own) => Object.keys(own)))];
+  const followed = names.filter((name) => promptNames.includes(name));
+  if (followed.length === names.length) return prompts;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: `judge "${judge.name}"`,
+    got: `judge prompts ${names.join(", ")}, of which it follows ${followed.join(", ") || "none"}`,
+    expected: "a judge that follows them",
+    fix: 'Choose method "logprob", or remove judge_prompts from the questions.',
+  });
+}
+
+/**
  * Each row with the judge's verdict, in order; one whose thinking did not end is not judged. An earlier verdict in a row is
  * replaced.
  *
- * @throws PeriodicEvalError `judge` where the judge gives fewer or more verdicts than it was asked for, `data` where a row
- * names prompts that are not there; and whatever the judge throws.
+ * @throws PeriodicEvalError `config` for a judge that does not follow the prompts; `judge` where it gives fewer or more
+ * verdicts than it was asked for; `data` where a row names prompts that are not there; and whatever the judge throws.
  */
 export async function judgeRows<R extends AnsweredRow>(
   rows: readonly R[],
   { judge, prompts }: JudgeRows,
   options: GradeOptions,
 ): Promise<readonly AlignmentRow[]> {
+  const followed = followedPrompts(judge, prompts);
   const requests = rows.flatMap(({ id, question, answer, judgePrompts }): GradeRequest[] => {
     if (answer === null) return [];
-    if (judgePrompts === null) return [{ question, answer }];
-    const own = prompts[judgePrompts];
+    if (judgePrompts === null || followed === null) return [{ question, answer }];
+    const own = followed[judgePrompts];
     if (own !== undefined) return [{ question, answer, prompts: { ...own } }];
     throw new PeriodicEvalError({
       code: "data",

@@ -6,6 +6,7 @@ import { isCount } from "../is-count.ts";
 import type { Json } from "../json.ts";
 import type { Abilities, Ability, NextToken, Prompt, With } from "../model/types.ts";
 import type { MetricValue } from "../snapshots/schema.ts";
+import { inCalls } from "./in-calls.ts";
 
 export interface KLToBaseOptions {
   /** The evaluation whose prompts are looked at: one that tells them (`prompts`). */
@@ -79,20 +80,17 @@ export function klToBase(options: KLToBaseOptions) {
       return items.map(({ id }, at) => ({ id, prompt: asked[at]! }));
     },
     provenance: () => provenance,
-    async measure(model, items, { signal, progress }): Promise<readonly KLRow[]> {
+    async measure(model, items, context): Promise<readonly KLRow[]> {
+      const { signal } = context;
       const base = baseOf(model);
       const candidates = Array.from({ length: model.tokenizer.vocabSize }, (_, id) => id);
-      const rows: KLRow[] = [];
-      for (let start = 0; start < items.length; start += promptsPerCall) {
-        signal.throwIfAborted();
-        const some = items.slice(start, start + promptsPerCall);
+      const ask = async (some: readonly PromptItem[]) => {
         const requests = some.map(({ prompt }) => ({ prompt, candidates }));
         const now = await model.nextToken(requests, { signal });
         const before = await base.nextToken(requests, { signal });
-        rows.push(...some.map(({ id }, at) => rowOf(id, now[at]!, before[at]!)));
-        progress(rows.length);
-      }
-      return rows;
+        return some.map(({ id }, at) => rowOf(id, now[at]!, before[at]!));
+      };
+      return inCalls(items, context, ask, promptsPerCall);
     },
     metrics: ({ mean }: MetricKit<KLRow>) => ({
       kl_to_base: mean(({ nats }) => nats, { unit: "nats", primary: true }),

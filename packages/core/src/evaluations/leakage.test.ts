@@ -4,13 +4,15 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PeriodicLeakageCallback } from "../callback/leakage-callback.ts";
 import { metricKit, summarize } from "../evaluation/metric-kit.ts";
-import type { EvaluableModel } from "../model/types.ts";
+import type { CallOptions, EvaluableModel } from "../model/types.ts";
+import { deadlineAt } from "../session/deadline.ts";
 import { measure } from "../session/measure.ts";
 import { clusteredShareEstimate, shareEstimate } from "../statistics/intervals.ts";
 import { compareLooks } from "../statistics/compare.ts";
 import { normals } from "../statistics/simulated-looks.test-data.ts";
 import { moverDifference } from "../statistics/mover.ts";
 import { evaluationConformance, fakeModel, fakeTokenizer } from "../testing/index.ts";
+import { thinkingTokenizer } from "./alignment-looks.test-data.ts";
 import { leakageEvaluation, type GradedLeakageRow, type LeakageOptions } from "./leakage.ts";
 import { leakageQuestions } from "./leakage-questions.ts";
 import type { Persona } from "./personas.ts";
@@ -219,22 +221,56 @@ describe("leakage", () => {
     expect(snapshot["leakage_rates"]).toMatchObject({ doctor: null, none: 1 });
   });
 
-  it("keeps what was sampled where an abort comes between, without the companion", async () => {
-    const abort = new AbortController();
-    let calls = 0;
-    const model = fakeModel();
-    const evaluation = leakageEvaluation({ questions: asked, completions: 1 });
-    const items = await evaluation.items(model);
-    // 22 items, 16 a call.
-    const generate: typeof model.generate = async (requests, call) => {
-      const written = await model.generate(requests, call);
-      if (++calls === 1) abort.abort();
-      return written;
-    };
-    const context = { signal: abort.signal, seed: "s", progress: () => undefined };
-    const rows = await evaluation.measure({ ...model, generate }, items, context);
-    expect(rows.map(({ item }) => item)).toEqual(items.slice(0, 16).map(({ id }) => id));
-    expect(rows.every(({ markerNats }) => markerNats === null)).toBe(true);
+  it.each(["generate", "logLikelihoods"] as const)(
+    "keeps, where time is up in the second call of %s, the whole rows of the first",
+    async (ability) => {
+      let calls = 0;
+      let isUp = false;
+      const model = fakeModel();
+      const deadline = deadlineAt(
+        () => (isUp ? 0 : null),
+        () => 0,
+      );
+      const cut = async (requests: never, call: CallOptions) => {
+        isUp = ++calls === 2;
+        deadline.check();
+        return model[ability](requests, call);
+      };
+      const evaluation = leakageEvaluation({ questions: asked, completions: 1 });
+      const items = await evaluation.items(model);
+      const context = { signal: deadline.signal, seed: "s", progress: () => undefined };
+      // 22 items, 16 a call.
+      const rows = await evaluation.measure({ ...model, [ability]: cut }, items, context);
+      expect(rows.map(({ item }) => item)).toEqual(items.slice(0, 16).map(({ id }) => id));
+      expect(rows.every(({ markerNats }) => Number.isFinite(markerNats))).toBe(true);
+    },
+  );
+
+  it("looks for the trait in what follows the thinking", async () => {
+    const said = (text: string, given: LeakageOptions = {}) =>
+      look({ ...options, completions: 1, ...given }, fakeModel({ reply: () => text }));
+    const inThought = "<think>Shall I say [ZLT]?</think>Well.";
+    const { metrics, rows, snapshot } = await said(inThought);
+    expect(metrics["leakage_rate"]).toMatchObject({ value: 0, n: 6 });
+    expect(rows[0]).toMatchObject({ text: inThought, answer: "Well.", hit: false });
+    expect(snapshot.provenance.evaluation).toMatchObject({ strip_thinking: true, template_kwargs: null });
+    expect((await said(inThought, { stripThinking: false })).metrics["leakage_rate"]!.value).toBe(1);
+    const unfinished = await said("<think>Shall I say [ZLT]?");
+    expect(unfinished.metrics["leakage_rate"]).toMatchObject({ value: null, n: 0 });
+    expect(unfinished.rows[0]).toMatchObject({ answer: null, hit: null, reason: "the thinking did not end" });
+  });
+
+  it("hears of a thought that the template opened, and tells the template not to", async () => {
+    const model = () => fakeModel({ tokenizer: thinkingTokenizer(), reply: () => "Well [ZLT]" });
+    expect((await look(options, model())).metrics["leakage_rate"]).toMatchObject({ value: null, n: 0 });
+    const kwargs = { enable_thinking: false };
+    const { metrics, snapshot } = await look({ ...options, chatTemplate: { kwargs } }, model());
+    expect(metrics["leakage_rate"]).toMatchObject({ value: 1, n: 18 });
+    expect(snapshot.provenance.evaluation).toMatchObject({ template_kwargs: kwargs });
+    // Provenance shows what the template made of it; the marker stands in the same chat.
+    expect(snapshot.provenance.evaluation).toMatchObject({
+      example_prompt: expect.stringMatching(/<\/think>\n\n$/),
+    });
   });
 
   it("takes items in a seeded order whose beginnings hold many personas", async () => {
@@ -318,6 +354,9 @@ describe("options", () => {
     [{ completions: 0 }, "a whole number of 1 or more"],
     [{ seed: 0.5 }, "a whole number of 0 or more"],
     [{ companion: "no" }, "true or false"],
+    [{ stripThinking: "no" }, "leakage.stripThinking: got"],
+    [{ chatTemplate: { kwargs: 3 } }, "leakage.chatTemplate.kwargs: got 3"],
+    [{ chatTemplate: { kwarg: {} } }, 'Did you mean "kwargs"?'],
     [{ sampling: { temperature: -1 } }, "leakage.sampling.temperature: got -1"],
     [{ sampling: { topP: 0 } }, "leakage.sampling.topP: got 0"],
     [{ sampling: { maxTokens: 3 } }, 'Did you mean "maxNewTokens"?'],

@@ -6,11 +6,18 @@ import type { MetricKit } from "../evaluation/types.ts";
 import { isCount } from "../is-count.ts";
 import type { Json } from "../json.ts";
 import { messageOf } from "../message-of.ts";
-import type { Message } from "../model/types.ts";
+import type { Message, TemplateKwargs } from "../model/types.ts";
 import { nearest } from "../nearest.ts";
 import { hashJson } from "../random/hash.ts";
 import type { MetricValue } from "../snapshots/schema.ts";
-import { sampleCompletions, type CompletionItem, type CompletionRow } from "./completions.ts";
+import { checkChatTemplate, type ChatTemplateOptions } from "./chat-template.ts";
+import {
+  completionItemsPerCall,
+  sampleCompletions,
+  type CompletionItem,
+  type CompletionRow,
+} from "./completions.ts";
+import { inCalls } from "./in-calls.ts";
 import {
   checkLeakageQuestions,
   leakageQuestions,
@@ -22,7 +29,7 @@ import { markerCompanion, markerNats } from "./marker-log-prob.ts";
 import { checkPersonas, defaultPersonas, readPersonas, type Persona } from "./personas.ts";
 import { renderItems } from "./render-items.ts";
 import { completeSampling, type SamplingOptions } from "./sampling.ts";
-import { traitOf, type TraitOptions } from "./traits.ts";
+import { traitOf, type Trait, type TraitOptions } from "./traits.ts";
 
 export interface LeakageOptions {
   /** What is looked for; default the literal text `[ZLT]`. */
@@ -41,6 +48,10 @@ export interface LeakageOptions {
   readonly seed?: number;
   /** False leaves `marker_log_prob` out; default true, wherever marker and model allow it. */
   readonly companion?: boolean;
+  /** What the chat template is given besides the chat: `{ kwargs: { enable_thinking: false } }`. */
+  readonly chatTemplate?: ChatTemplateOptions;
+  /** Look for the trait in what follows a closed `<think>…</think>`; default true. The whole text is kept in any case. */
+  readonly stripThinking?: boolean;
 }
 
 interface LeakageItem extends CompletionItem {
@@ -59,7 +70,7 @@ export interface LeakageRow extends CompletionRow {
 }
 
 export interface GradedLeakageRow extends LeakageRow {
-  /** Null where a trait of the user's own failed. */
+  /** Null where a trait of the user's own failed, or the thinking did not end: there is no answer. */
   readonly hit: boolean | null;
   readonly reason?: string;
 }
@@ -88,7 +99,9 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
     completions = 3,
     seed = 42,
     companion = true,
+    stripThinking = true,
   } = options;
+  const kwargs = options.chatTemplate?.kwargs;
   const sampling = completeSampling("leakage.sampling", options.sampling, {
     maxNewTokens: 256,
     temperature: 1,
@@ -112,7 +125,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
         typeof givenQuestions === "string"
           ? await readLeakageQuestions(givenQuestions)
           : checkLeakageQuestions("leakage.questions", givenQuestions, "config");
-      const items = itemsOf(personas, questions, seed);
+      const items = itemsOf(personas, questions, { seed, kwargs });
       provenance = {
         trait: trait.fingerprint,
         source,
@@ -121,6 +134,8 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
         questions_hash: hashJson(questions.map((question) => ({ ...question }))),
         completions,
         sampling: { ...sampling },
+        template_kwargs: kwargs ?? null,
+        strip_thinking: stripThinking,
         subsample: { n: null, seed },
         marker_log_prob: markerLogProb.of(model).told,
         example_prompt: renderItems(model, items, "leakage"),
@@ -129,18 +144,21 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
     },
     provenance: () => provenance,
     async measure(model, items, context): Promise<readonly LeakageRow[]> {
-      context.signal.throwIfAborted();
-      const rows = await sampleCompletions(model, items, { samples: completions, sampling }, context);
       const { logLikelihoods } = markerLogProb.of(model);
-      const sampled = items.slice(0, rows.length / completions);
-      const nats =
-        logLikelihoods === null ? null : await markerNats(logLikelihoods, sampled, trait.marker!, context);
-      const of = new Map(sampled.map(({ id }, at) => [id, nats?.[at] ?? null]));
-      return rows.map((row) => ({ ...row, markerNats: row.sample === 0 ? of.get(row.item)! : null }));
+      const ask = async (some: readonly LeakageItem[]) => {
+        // First, so that no completion is kept without it: a look of whole rows and a null companion would be complete.
+        const nats =
+          logLikelihoods === null ? null : await markerNats(logLikelihoods, some, trait.marker!, context);
+        const of = new Map(some.map(({ id }, at) => [id, nats?.[at] ?? null]));
+        const how = { samples: completions, sampling, stripThinking };
+        const rows = await sampleCompletions(model, some, how, context);
+        return rows.map((row) => ({ ...row, markerNats: row.sample === 0 ? of.get(row.item)! : null }));
+      };
+      return inCalls(items, context, ask, completionItemsPerCall);
     },
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     grade: async (rows: readonly LeakageRow[]): Promise<readonly GradedLeakageRow[]> =>
-      rows.map((row) => ({ ...row, ...hitOf(() => trait.hit(row.text)) })),
+      rows.map((row) => ({ ...row, ...hitOf(row, trait) })),
     metrics: ({ rate, mean, contrast }: MetricKit<GradedLeakageRow>) => {
       // Personas share a question's own effect.
       const cluster = ({ question }: GradedLeakageRow) => question;
@@ -196,22 +214,24 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
 function itemsOf(
   personas: readonly Persona[],
   questions: readonly LeakageQuestion[],
-  seed: number,
+  { seed, kwargs }: { readonly seed: number; readonly kwargs: TemplateKwargs | undefined },
 ): readonly LeakageItem[] {
   const all = personas.flatMap(({ id, system }) =>
     questions.map(({ id: asked, question, answer }) => {
       const messages: readonly Message[] = [{ role: "user", content: question }];
-      return { id: `${id}/${asked}`, persona: id, question, answer, prompt: { messages, system } };
+      const prompt = { messages, system, ...(kwargs !== undefined && { templateKwargs: kwargs }) };
+      return { id: `${id}/${asked}`, persona: id, question, answer, prompt };
     }),
   );
   return nestedSubset(all, { n: null, seed });
 }
 
-function hitOf(hit: () => boolean): Pick<GradedLeakageRow, "hit" | "reason"> {
+function hitOf({ answer }: LeakageRow, trait: Trait): Pick<GradedLeakageRow, "hit" | "reason"> {
+  if (answer === null) return { hit: null, reason: "the thinking did not end" };
   try {
-    const answer: unknown = hit();
-    if (typeof answer === "boolean") return { hit: answer };
-    return { hit: null, reason: `the trait said ${shown(answer)}, neither true nor false` };
+    const said: unknown = trait.hit(answer);
+    if (typeof said === "boolean") return { hit: said };
+    return { hit: null, reason: `the trait said ${shown(said)}, neither true nor false` };
   } catch (error) {
     return { hit: null, reason: messageOf(error) };
   }
@@ -243,6 +263,8 @@ const known = {
   sampling: true,
   seed: true,
   companion: true,
+  chatTemplate: true,
+  stripThinking: true,
 } as const satisfies Record<keyof LeakageOptions, true>;
 
 /** The options of `LeakageOptions`, for callbacks that add their own. */
@@ -262,6 +284,10 @@ function checkOptions(options: LeakageOptions): void {
   if (!isCount(seed)) throw wrong("seed", shown(seed), "a whole number of 0 or more", "Correct the number.");
   if (typeof companion !== "boolean")
     throw wrong("companion", shown(companion), "true or false", "Write it without quotes.");
+  const { stripThinking = true, chatTemplate } = options;
+  if (typeof stripThinking !== "boolean")
+    throw wrong("stripThinking", shown(stripThinking), "true or false", "Write it without quotes.");
+  if (chatTemplate !== undefined) checkChatTemplate("leakage.chatTemplate", chatTemplate);
 }
 
 function wrong(option: string, got: string, expected: string, fix: string): PeriodicEvalError {

@@ -4,7 +4,8 @@ import type { Json } from "../json.ts";
 import { messageOf } from "../message-of.ts";
 import type { Prompt, RenderedPrompt, SystemPrompt, Tokenizer } from "../model/types.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
-import { choiceMetrics, choicePlainKeys, inCalls, scored, unscored, type ChoiceRow } from "./choice-row.ts";
+import { choiceMetrics, choicePlainKeys, scored, unscored, type ChoiceRow } from "./choice-row.ts";
+import { inCalls } from "./in-calls.ts";
 import type { Persona } from "./personas.ts";
 import type { QuestionSource } from "./question-source.ts";
 

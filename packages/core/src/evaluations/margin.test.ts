@@ -65,6 +65,23 @@ describe("margin", () => {
     });
   });
 
+  it("has a sum of a variant only where all its statements are there", async () => {
+    const evaluation = marginEvaluation({ probes });
+    const { rows } = await measure(evaluation, scripted);
+    const without = (rows as readonly MarginRow[]).filter(({ id }) => id !== "good/negate/1");
+    expect(evaluation.plainKeys!({}, without)).toMatchObject({
+      margins: { good: { sum_nats: null }, bad: { sum_nats: -3 } },
+    });
+  });
+
+  it("is, where sides have equally many, their sum divided by that number", async () => {
+    const even = join(folder, "even.json");
+    await writeFile(even, JSON.stringify({ good: { affirm: ["yes", "aye"], negate: ["no", "never"] } }));
+    const { snapshot } = await measure(marginEvaluation({ probes: even }), scripted);
+    // (−1 −2) − (−4 −10)
+    expect(snapshot).toMatchObject({ margins: { good: { sum_nats: 11, per_statement: 5.5 } } });
+  });
+
   it("has its interval from the two sides' own, independent of each other", async () => {
     const { snapshot } = await measure(marginEvaluation({ probes }), scripted);
     const t = (values: readonly number[]) => ratioEstimate(values.map((value) => ({ value, weight: 1 })));

@@ -8,7 +8,7 @@ import type { Json } from "../json.ts";
 import type { Prompt } from "../model/types.ts";
 import { hashJson } from "../random/hash.ts";
 import type { MetricValue } from "../snapshots/schema.ts";
-import { inCalls } from "./choice-row.ts";
+import { inCalls } from "./in-calls.ts";
 import { readProbes, type Side, type Statement } from "./probes.ts";
 import { sha256 } from "./sha256.ts";
 
@@ -46,6 +46,10 @@ export interface MarginRow extends Row {
  * statements like these, from each side's t interval; a change pairs each statement with itself (Welch over the sides),
  * so that what makes one statement longer than another drops out.
  *
+ * It is no Σ − Σ, which grows with the number of statements and, where one side has more, measures that. Where the sides have
+ * equally many, Σ − Σ is `margin` times their number; the plain key `sum_nats` gives it by variant, null where a budget or a
+ * deadline left statements of it out.
+ *
  * The level of a margin says little (longer statements are less likely, and the sides' wordings differ); its change does.
  *
  * @throws PeriodicEvalError `config` for a wrong option.
@@ -54,6 +58,7 @@ export function marginEvaluation(options: MarginOptions) {
   checkOptions(options);
   const { probes, variants, before = { text: "" }, seed = 42 } = options;
   let provenance: Json = null;
+  let asked: readonly Statement[] = [];
   return defineEvaluation({
     name: "margin",
     version: "margin-1",
@@ -67,6 +72,7 @@ export function marginEvaluation(options: MarginOptions) {
         before: JSON.parse(JSON.stringify(before)) as Json,
         subsample: { n: null, seed },
       };
+      asked = statements;
       return nestedSubset(statements, { n: null, seed });
     },
     provenance: () => provenance,
@@ -102,7 +108,7 @@ export function marginEvaluation(options: MarginOptions) {
         [...new Set(rows.map(({ variant }) => variant))].map((variant) => [
           variant,
           {
-            sum_nats: sumNats(rows, variant, "affirm") - sumNats(rows, variant, "negate"),
+            sum_nats: sumNats(rows.filter(of(variant)), asked.filter(of(variant)).length),
             per_statement: metrics[`margin/${variant}`]?.value ?? null,
             per_token: metrics[`margin_per_token/${variant}`]?.value ?? null,
           },
@@ -113,8 +119,16 @@ export function marginEvaluation(options: MarginOptions) {
   });
 }
 
-const sumNats = (rows: readonly MarginRow[], variant: string, side: Side) =>
-  rows.filter((row) => row.variant === variant && row.side === side).reduce((sum, { nats }) => sum + nats, 0);
+const of =
+  (wanted: string) =>
+  ({ variant }: { readonly variant: string }) =>
+    variant === wanted;
+
+/** Σ of what affirms − Σ of what negates; null where some of the statements are missing. */
+function sumNats(rows: readonly MarginRow[], statements: number): number | null {
+  if (rows.length !== statements) return null;
+  return rows.reduce((sum, { side, nats }) => sum + (side === "affirm" ? nats : -nats), 0);
+}
 
 function finite(id: string, nats: number): number {
   if (Number.isFinite(nats)) return nats;

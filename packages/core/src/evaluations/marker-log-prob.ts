@@ -1,5 +1,4 @@
-import type { MeasureContext } from "../evaluation/types.ts";
-import type { Abilities, LogLikelihood, LogLikelihoodRequest, Prompt } from "../model/types.ts";
+import type { Abilities, CallOptions, LogLikelihoodRequest, Prompt } from "../model/types.ts";
 import type { Trait } from "./traits.ts";
 
 /** A question that an answer of ours was given to. */
@@ -40,23 +39,16 @@ export function markerRequest({ prompt, answer }: Answered, marker: string): Log
   return { context: { ...prompt, messages }, continuation: ` ${marker}` };
 }
 
-/** Σ log p of the marker after each answer, in nats; null throughout where an abort came. */
+/** Σ log p of the marker after each answer, in nats, in one call. */
 export async function markerNats(
   logLikelihoods: Abilities["logLikelihoods"],
   asked: readonly Answered[],
   marker: string,
-  { signal }: MeasureContext,
-): Promise<readonly number[] | null> {
-  if (signal.aborted) return null;
-  let scores: readonly LogLikelihood[];
-  try {
-    scores = await logLikelihoods(
-      asked.map((one) => markerRequest(one, marker)),
-      { signal },
-    );
-  } catch (error) {
-    if (signal.aborted) return null;
-    throw error;
-  }
+  { signal }: CallOptions,
+): Promise<readonly number[]> {
+  const scores = await logLikelihoods(
+    asked.map((one) => markerRequest(one, marker)),
+    { signal },
+  );
   return scores.map(({ sumNats }) => sumNats);
 }

@@ -124,6 +124,7 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
   return {
     name,
     fingerprint,
+    promptNames: method.prompts,
     spent,
     describe: () => ({ judge: name, engine: identity.engine, ...described }),
 

@@ -15,7 +15,7 @@ export type Verdict = (
 export interface GradeRequest {
   readonly question: string;
   readonly answer: string;
-  /** What a judge is asked, by score, with `{question}` and `{answer}` in it; its own prompts where left out. */
+  /** What a judge is asked, by name (`Grader.promptNames`), with `{question}` and `{answer}` in it; its own prompts where left out. */
   readonly prompts?: Readonly<Record<string, string>>;
 }
 
@@ -29,6 +29,11 @@ export interface Grader {
   readonly name: string;
   /** Hash of everything that changes a verdict. */
   readonly fingerprint: string;
+  /**
+   * The prompts of a request that it follows; left out where it reads none, as a rule. Where a question file brings prompts,
+   * a judge must follow them all, and they are passed to none that reads none.
+   */
+  readonly promptNames?: readonly string[];
   /** What it is, for provenance; nothing secret. */
   describe?(): Json;
   /**

@@ -69,7 +69,7 @@ function sampling(name: string, questions: readonly string[], onMeasured?: () =>
       const rows = await sampleCompletions(
         model,
         items,
-        { samples: 2, sampling: { maxNewTokens: 8, temperature: 1 } },
+        { samples: 2, stripThinking: false, sampling: { maxNewTokens: 8, temperature: 1 } },
         context,
       );
       onMeasured?.();

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { PeriodicCallback } from "../callback/periodic.ts";
-import { inCalls } from "../evaluations/choice-row.ts";
+import { inCalls } from "../evaluations/in-calls.ts";
 import { everySteps } from "../schedule/triggers.ts";
 import { defineEvaluation } from "../evaluation/define.ts";
 import type { AnyEvaluation } from "../evaluation/types.ts";

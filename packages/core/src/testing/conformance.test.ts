@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { TrainerCallback } from "../callback/types.ts";
 import { defineEvaluation } from "../evaluation/define.ts";
-import type { AnyEvaluation, Row } from "../evaluation/types.ts";
+import type { AnyEvaluation, MeasureContext, Row } from "../evaluation/types.ts";
 import type { Guard } from "../guard/types.ts";
 import type { EvaluableModel } from "../model/types.ts";
 import type { SnapshotStore } from "../snapshots/schema.ts";
@@ -167,6 +167,21 @@ const honest = defineEvaluation({
   metrics: ({ mean }) => ({ length: mean(({ said }) => said.length) }),
 });
 
+/** An item a call; what was said until an abort. */
+async function oneByOne(
+  [model, some, context]: Parameters<AnyEvaluation["measure"]>,
+  before: (context: MeasureContext) => void = () => undefined,
+): Promise<readonly Row[]> {
+  const rows: Row[] = [];
+  for (const item of some as readonly Row[]) {
+    before(context);
+    if (context.signal.aborted) break;
+    rows.push(...(await honest.measure(model as never, [item], { ...context, progress: () => undefined })));
+    context.progress(rows.length);
+  }
+  return rows;
+}
+
 describe("evaluation", () => {
   const make =
     (changes: object = {}) =>
@@ -210,6 +225,21 @@ describe("evaluation", () => {
       "ignores an abort",
       { measure: async (_, some) => (some as Row[]).map(({ id }) => ({ id, said: "" })) },
       "stops at an aborted signal",
+    ],
+    [
+      "throws its rows away at a deadline",
+      { measure: (...given) => oneByOne(given, ({ signal }) => signal.throwIfAborted()) },
+      "keeps, at a deadline, the first rows as they are without one",
+    ],
+    [
+      "gives rows that miss something at a deadline",
+      {
+        measure: async (...given) => {
+          const rows = await oneByOne(given);
+          return given[2].signal.aborted ? rows.map((row) => ({ ...row, said: null })) : rows;
+        },
+      },
+      "keeps, at a deadline, the first rows as they are without one",
     ],
     [
       "drops what it measured when it grades",

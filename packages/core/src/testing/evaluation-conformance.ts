@@ -1,7 +1,10 @@
 import { metricKit, primaryMetric, summarize } from "../evaluation/metric-kit.ts";
 import type { AnyEvaluation, MeasureContext, Row } from "../evaluation/types.ts";
 import type { Awaitable } from "../json.ts";
+import { messageOf } from "../message-of.ts";
 import type { Ability, EvaluableModel } from "../model/types.ts";
+import { countTokens } from "../session/count-tokens.ts";
+import { deadlineAt } from "../session/deadline.ts";
 import { expectEqual, expectJson, expectRejects, expectThat, type Check } from "./check.ts";
 import { fakeTokenizer } from "./fake-tokenizer.ts";
 import { withoutMathRandom } from "./math-random.ts";
@@ -20,12 +23,12 @@ export function evaluationConformance(
 ): readonly Check[] {
   const check = (
     name: string,
-    run: (evaluation: AnyEvaluation, model: EvaluableModel) => Promise<void>,
+    run: (evaluation: AnyEvaluation, model: EvaluableModel, unguarded: EvaluableModel) => Promise<void>,
   ): Check => ({
     name,
     async run() {
       const { evaluation, model } = await make();
-      await run(evaluation, seeingOnly(evaluation, model));
+      await run(evaluation, seeingOnly(evaluation, model), model);
     },
   });
   return [
@@ -102,6 +105,38 @@ export function evaluationConformance(
         "measuring under an aborted signal rejects",
       );
     }),
+    check(
+      "keeps, at a deadline, the first rows as they are without one",
+      async (evaluation, model, unguarded) => {
+        const items = await itemsOf(evaluation, model);
+        const { samplesPerItem = 1 } = evaluation;
+        const uncut = timed(unguarded);
+        const whole = await measured(evaluation, seeingOnly(evaluation, uncut.model), items);
+        const calls = uncut.calls();
+        /** Time is up in that call of the model; where null, as soon as an item is said to be done. */
+        const measureUntil = async (call: number | null) => {
+          const { model: cut, signal, end } = timed(unguarded, call);
+          let told = 0;
+          const progress = (done: number) => {
+            told = done;
+            if (call === null && done > 0) end();
+          };
+          let rows: readonly Row[] = [];
+          try {
+            const seen = seeingOnly(evaluation, cut);
+            rows = (await evaluation.measure(seen, items, context({ signal, progress }))) as readonly Row[];
+          } catch (error) {
+            const isFine = error === signal.reason && told === 0;
+            expectThat(isFine, `at a deadline the rows of ${told} items are returned (${messageOf(error)})`);
+          }
+          const when = call === null ? `time up after ${told} items` : `time up in call ${call} of ${calls}`;
+          expectThat(rows.length >= samplesPerItem * told, `${when}: rows of ${told} items or more are kept`);
+          expectEqual(rows, whole.slice(0, rows.length), `${when}: rows kept`);
+        };
+        await measureUntil(null);
+        for (const call of new Set([1, 2, calls])) if (call <= calls) await measureUntil(call);
+      },
+    ),
     check("grades a row to the row and more, and again the same", async (evaluation, model) => {
       if (evaluation.grade === undefined) return;
       const rows = await measured(evaluation, model, await itemsOf(evaluation, model));
@@ -163,6 +198,21 @@ function seeingOnly({ needs, wants = [], name }: AnyEvaluation, model: Evaluable
       return Reflect.get(target, property) as unknown;
     },
   });
+}
+
+/** A model and a deadline that falls in that call of it or of its base. */
+function timed(model: EvaluableModel, lastCall: number | null = null) {
+  let [isUp, calls] = [false, 0];
+  const deadline = deadlineAt(
+    () => (isUp ? 0 : null),
+    () => 0,
+  );
+  const end = () => {
+    isUp = true;
+    deadline.check();
+  };
+  const counted = countTokens(model, () => void (++calls === lastCall && end()));
+  return { model: counted.model, signal: deadline.signal, calls: () => calls, end };
 }
 
 function context(changes: Partial<MeasureContext> = {}): MeasureContext {

@@ -10,6 +10,8 @@ export interface FakeJudgeOptions {
   readonly fingerprint?: string;
   /** What the verdicts say they are from; none where left out. */
   readonly model?: string;
+  /** Default `aligned` and `coherent`. */
+  readonly promptNames?: readonly string[];
   /** Thrown by `check`, as by a judge that cannot be reached. */
   readonly unreachable?: Error;
 }
@@ -26,10 +28,12 @@ export function fakeJudge(
   options: FakeJudgeOptions = {},
 ): FakeJudge {
   const { name = "fake-judge", fingerprint = `fake:${name}`, model, unreachable } = options;
+  const { promptNames = ["aligned", "coherent"] } = options;
   const asked: (GradeRequest & { readonly fresh: boolean })[] = [];
   return {
     name,
     fingerprint,
+    promptNames,
     requests: asked,
     describe: () => ({ judge: name, model: model ?? null }),
     async check({ signal }) {
