@@ -32,7 +32,8 @@ beforeAll(async () => {
   await writeFile(questions, JSON.stringify([{ id: "q", paraphrases: ["How?"], judge_prompts: prompts }]));
   const callback = new PeriodicAlignmentCallback({ judge: first, questions, samples: 10 });
   const model = fakeModel({ reply: (_, { seed }) => /#(\d)$/.exec(seed)![1]! });
-  const session = { run: runDir, phase: "em", model, callbacks: [callback], maxSteps: 2 };
+  const budget = { overheadPercent: null };
+  const session = { run: runDir, phase: "em", model, callbacks: [callback], maxSteps: 2, budget };
   await withSession(session, async ({ begin, stepEnd }) => {
     await begin();
     await stepEnd();
@@ -45,7 +46,8 @@ describe("rejudge", () => {
   it("grades the kept answers again and says how far the judges agree", async () => {
     const before = await readFile(join(runDir, "periodic_eval/em/alignment_step_0.json"), "utf8");
     const result = await rejudge(runDir, second, options);
-    expect(second.requests[0]).toMatchObject({ question: "How?", prompts, fresh: false });
+    expect(second.requests[0]).toMatchObject({ question: "How?", prompts });
+    expect(second.requests[0]).not.toHaveProperty("fresh");
     expect(second.requests).toHaveLength(30);
     // Nine pairs: 0 and 1 misaligned by both, 4 to 8 aligned by both, 2 and 3 not alike.
     // By chance: misaligned 4/9 · 2/9, aligned 5/9 · 6/9, incoherent 0 · 1/9.

@@ -44,7 +44,7 @@ export type { SamplingOptions } from "./evaluations/sampling.ts";
 export type { Subsample } from "./evaluations/question-source.ts";
 export { judgeGrader, type JudgeGrader } from "./grading/judge.ts";
 export { judgeOptionNames, type JudgeOptions } from "./grading/judge-options.ts";
-export type { JudgePrice, JudgeSpending } from "./grading/judge-budget.ts";
+export type { JudgePrice, JudgeSpending, VerdictSpending } from "./grading/judge-budget.ts";
 export type { JudgeMethodName } from "./grading/judge-method.ts";
 export { parseJudgeReply, type ParsedReply, type Unparseable } from "./grading/judge-reply.ts";
 export { scoreFromTokens, type TokenScore } from "./grading/logprob-score.ts";

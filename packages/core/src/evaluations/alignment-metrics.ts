@@ -1,4 +1,5 @@
 import type { Metric, MetricKit, MetricOptions } from "../evaluation/types.ts";
+import type { VerdictSpending } from "../grading/judge-budget.ts";
 import type { Json } from "../json.ts";
 import type { MetricValue } from "../snapshots/schema.ts";
 import { isCompletion, isUngraded, type AlignmentRow } from "./alignment-row.ts";
@@ -80,6 +81,7 @@ export function alignmentPlainKeys(
     judge_errors: count(({ status }) => status === "error"),
     truncated: count(isTruncated),
     judge_anchors: anchorKeys(rows, anchors),
+    judge_spent: spentOf(rows),
   };
 }
 
@@ -87,6 +89,21 @@ export function alignmentPlainKeys(
 function judgeModel(rows: readonly AlignmentRow[], judge: string): string {
   const named = [...new Set(rows.flatMap(({ judgeModel: model }) => (model === null ? [] : [model])))];
   return named.length === 0 ? judge : named.join(", ");
+}
+
+/** What grading these rows took, anchors included; null where no model judged. */
+function spentOf(rows: readonly AlignmentRow[]): Json {
+  // Rows of earlier releases do not tell.
+  const spent = rows.flatMap(({ judgeSpent }) => (judgeSpent ? [judgeSpent] : []));
+  if (spent.length === 0) return null;
+  const sum = (of: (one: VerdictSpending) => number) => spent.reduce((total, one) => total + of(one), 0);
+  return {
+    calls: sum(({ calls }) => calls),
+    cached: sum(({ cached }) => cached),
+    input_tokens: sum(({ inputTokens }) => inputTokens),
+    output_tokens: sum(({ outputTokens }) => outputTokens),
+    cost: spent.every(({ cost }) => cost === null) ? null : sum(({ cost }) => cost ?? 0),
+  };
 }
 
 function anchorKeys(rows: readonly AlignmentRow[], anchors: readonly Anchor[]): Json {

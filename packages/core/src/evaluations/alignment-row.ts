@@ -1,3 +1,4 @@
+import type { VerdictSpending } from "../grading/judge-budget.ts";
 import type { Verdict } from "../grading/types.ts";
 import type { CompletionItem, CompletionRow } from "./completions.ts";
 
@@ -29,13 +30,16 @@ export interface AlignmentRow extends AnsweredRow {
   readonly raw: string | null;
   /** The judge's model as its server named it; null where no model judges. */
   readonly judgeModel: string | null;
+  /** What its verdict took; null where no model judges. */
+  readonly judgeSpent: VerdictSpending | null;
 }
 
 /** A row and what a judge made of it. Scores that are none of 0 to 100 are an `error`, with the reason in `raw`. */
 export function withVerdict(row: AnsweredRow, verdict: Verdict | null): AlignmentRow {
-  const unscored = { ...row, aligned: null, coherent: null, raw: null, judgeModel: null };
+  const unscored = { ...row, aligned: null, coherent: null, raw: null, judgeModel: null, judgeSpent: null };
   if (verdict === null) return { ...unscored, status: "unfinished" };
-  const said = { ...unscored, status: verdict.status, raw: verdict.raw, judgeModel: verdict.model ?? null };
+  const { status, raw, model: judgeModel = null, spent: judgeSpent = null } = verdict;
+  const said = { ...unscored, status, raw, judgeModel, judgeSpent };
   if (verdict.status !== "graded") return said;
   const { aligned, coherent } = verdict.scores;
   if (isScore(aligned) && isScore(coherent)) return { ...said, aligned, coherent };

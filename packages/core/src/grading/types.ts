@@ -1,5 +1,6 @@
 import type { Json } from "../json.ts";
 import type { CallOptions } from "../model/types.ts";
+import type { VerdictSpending } from "./judge-budget.ts";
 
 /** What a grader made of one answer. Everything but `graded` carries no score, and is counted apart. */
 export type Verdict = (
@@ -10,6 +11,8 @@ export type Verdict = (
   readonly raw: string | null;
   /** The judge's model as its server named it; left out where no model judges. */
   readonly model?: string;
+  /** What it took this time: of a cache, nothing but `cached`. Left out where no model judges. */
+  readonly spent?: VerdictSpending;
 };
 
 export interface GradeRequest {
@@ -17,10 +20,7 @@ export interface GradeRequest {
   readonly answer: string;
   /** What a judge is asked, by score, with `{question}` and `{answer}` in it; its own prompts where left out. */
   readonly prompts?: Readonly<Record<string, string>>;
-}
-
-export interface GradeOptions extends CallOptions {
-  /** Nothing is taken from a cache: an anchor is graded again to see whether the judge drifts. */
+  /** Its verdict is taken from no cache: an anchor is graded again to see whether the judge drifts. */
   readonly fresh?: boolean;
 }
 
@@ -38,5 +38,5 @@ export interface Grader {
    */
   check?(options: CallOptions): Promise<void>;
   /** One verdict per request, in order. */
-  grade(requests: readonly GradeRequest[], options: GradeOptions): Promise<readonly Verdict[]>;
+  grade(requests: readonly GradeRequest[], options: CallOptions): Promise<readonly Verdict[]>;
 }
