@@ -24,8 +24,8 @@ export type JudgeGrader = Grader & { readonly spent: JudgeSpending };
 
 type Tally = { -readonly [Key in keyof VerdictSpending]: VerdictSpending[Key] };
 
-/** Changes when the same reply would give another verdict. */
-const policyVersion = 1;
+/** By method; changes when the same reply would give another verdict. */
+const policyVersions = { json: 1, logprob: 2 };
 
 /**
  * A language model that grades answers at temperature 0. What fails of one answer is that answer's verdict: `error`, with
@@ -51,7 +51,7 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
     scores,
     prompts,
     sampling: method.sampling,
-    policy_version: policyVersion,
+    policy_version: policyVersions[methodName],
   } satisfies Json;
   const fingerprint = `judge:${hashJson(described)}`;
   const nothing: VerdictSpending = {

@@ -2,11 +2,16 @@ import type { Json } from "../json.ts";
 import type { CallOptions } from "../model/types.ts";
 import type { VerdictSpending } from "./judge-budget.ts";
 
-/** What a grader made of one answer. Everything but `graded` carries no score, and is counted apart. */
+/**
+ * What a grader made of one answer. Everything but `graded` carries no score, and is counted apart; `graded` carries at
+ * least one, and `statuses` says what became of those that are missing.
+ */
 export type Verdict = (
   | { readonly status: "graded"; readonly scores: Readonly<Record<string, number>> }
-  | { readonly status: "refusal" | "code" | "unparsed" | "error" }
+  | { readonly status: Exclude<VerdictStatus, "graded"> }
 ) & {
+  /** By score, of a grader that asks for each by itself; left out where all share the verdict's status. */
+  readonly statuses?: Readonly<Record<string, Exclude<VerdictStatus, "error">>>;
   /** What the grader said, as it said it; the reason where it failed; null where it says nothing. */
   readonly raw: string | null;
   /** The judge's model as its server named it; left out where no model judges. */
@@ -14,6 +19,8 @@ export type Verdict = (
   /** What it took this time: of a cache, nothing but `cached`. Left out where no model judges. */
   readonly spent?: VerdictSpending;
 };
+
+type VerdictStatus = "graded" | "refusal" | "code" | "unparsed" | "error";
 
 export interface GradeRequest {
   readonly question: string;
