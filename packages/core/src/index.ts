@@ -96,7 +96,13 @@ export {
   type MarkBestOptions,
 } from "./callback/reactions.ts";
 export { PeriodicCapabilityCallback, type PeriodicCapabilityOptions } from "./callback/presets.ts";
-export { buildPeriodicCallbacks, periodicSessionOptions, type BuildOptions } from "./callback/from-config.ts";
+export {
+  buildPeriodicCallbacks,
+  buildPeriodicEval,
+  type BuildOptions,
+  type ConfiguredJudge,
+  type PeriodicEval,
+} from "./callback/from-config.ts";
 export { periodicEvalConfig } from "./callback/parse-config.ts";
 export {
   periodicEvalJsonSchema,
