@@ -110,6 +110,7 @@ export {
   type PhaseEvalConfig,
 } from "./callback/config-schema.ts";
 export { checkSessionOptions } from "./session/options.ts";
+export { isMissingFile } from "./session/preflight.ts";
 export { openSession, withSession } from "./session/session.ts";
 export { warn } from "./session/tell-loggers.ts";
 export { measure, type MeasureOptions } from "./session/measure.ts";
