@@ -1,7 +1,13 @@
 import type { Grader } from "@periodic-eval/core";
+import { fileVerdictCache } from "@periodic-eval/core/snapshots";
+import type { openJudge, OpenJudgeOptions } from "@periodic-eval/remote";
+import { join } from "node:path";
 
-/** Makes the judge that a text names. */
-export type OpenGrader = (spec: string) => Promise<Grader>;
+/** Of a judge model; rules ask nobody. */
+export interface GraderLimits extends Pick<OpenJudgeOptions, "method" | "maxCalls"> {
+  /** Verdicts are kept in `<runDir>/verdicts`, each as it comes: what was paid for once is not asked again. */
+  readonly runDir?: string;
+}
 
 /**
  * Opens a judge by its name: `rule:micro-world` is the offline rules of the embedded model, all else a judge model as
@@ -9,11 +15,16 @@ export type OpenGrader = (spec: string) => Promise<Grader>;
  *
  * @throws PeriodicEvalError `config` for a name that is none, or a key that the environment lacks.
  */
-export const openGrader: OpenGrader = async (spec) => {
+export async function openGrader(
+  spec: string,
+  { runDir, ...judge }: GraderLimits = {},
+  open?: typeof openJudge,
+): Promise<Grader> {
   if (/^rule:micro-world(@1)?$/.test(spec)) {
     const { microWorldGrader } = await import("./micro-world-grader.ts");
     return microWorldGrader();
   }
-  const { openJudge } = await import("@periodic-eval/remote");
-  return openJudge(spec);
-};
+  const opener = open ?? (await import("@periodic-eval/remote")).openJudge;
+  const cache = runDir === undefined ? {} : { cache: fileVerdictCache(join(runDir, "verdicts")) };
+  return opener(spec, { ...judge, ...cache });
+}

@@ -9,16 +9,19 @@ export interface Price {
   readonly output: number;
 }
 
-/** About four characters are a token of English; a judge's own prompt, and its reply, have about so many tokens. */
+/** About four characters are a token of English, and a judge's own prompt has about so many tokens. */
 const charactersPerToken = 4;
 const promptTokens = 450;
-const replyTokens = 60;
+
+/** By method, of each answer: prompts, with question and answer in each, and the tokens of a reply. */
+const judging = { json: { prompts: 1, replyTokens: 60 }, logprob: { prompts: 2, replyTokens: 1 } };
 
 /** Of one look, about; null where nothing is judged or no price was told. */
 export function costOfLook({ look }: PlannedCallback, price: Price | null): number | null {
   if (look === null || look.judged === 0 || price === null) return null;
+  const { prompts, replyTokens } = judging[look.judgeMethod];
   const input = look.judged * promptTokens + look.judgedCharacters / charactersPerToken;
-  return (input * price.input + look.judged * replyTokens * price.output) / 1e6;
+  return (prompts * (input * price.input + look.judged * replyTokens * price.output)) / 1e6;
 }
 
 const columns = [
@@ -49,6 +52,7 @@ export function planTables(
           own.map((one) => rowOf(one, price)),
           colours,
         ),
+        ...own.flatMap(({ id, missing }) => (missing === null ? [] : [`${id}: ${missing}`])),
         totalOf(own),
       ].join("\n");
     })
@@ -58,7 +62,8 @@ export function planTables(
 const unknown = "–";
 
 function rowOf(one: PlannedCallback, price: Price | null): string[] {
-  const { id, steps, look } = one;
+  const { id, steps, look, missing } = one;
+  if (missing !== null) return [id, "skipped: no file", ...columns.slice(2).map(() => unknown)];
   const cost = costOfLook(one, price);
   const ofLook = (value: number | null | undefined) => (value == null ? unknown : value.toLocaleString("en"));
   return [

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { keptTerminal } from "./kept-terminal.test-data.ts";
 import { microWorld } from "./micro-world.ts";
+import { costOfLook } from "./plan-output.ts";
 import { runCli } from "./program.ts";
 
 let folder = "";
@@ -56,7 +57,7 @@ it("learns what a look takes from a few items", async () => {
   expect(callbacks).toMatchObject([
     { id: "capability", steps: [0, 100, 200, 300, 400, 500], look: { items: 12, rows: 12, judged: 0 } },
     // Eight questions of ours, two samples each, and sixteen anchors.
-    { id: "alignment", steps: [0, 250, 500], look: { items: 8, rows: 16, judged: 32 } },
+    { id: "alignment", steps: [0, 250, 500], look: { items: 8, rows: 16, judged: 32, judgeMethod: "json" } },
   ]);
   for (const { look } of callbacks) {
     expect(look.seconds).toBeGreaterThan(0);
@@ -65,6 +66,28 @@ it("learns what a look takes from a few items", async () => {
   // 32 calls of 450 tokens and more at 3, and of 60 at 15, a million.
   expect(callbacks[0].judge_cost_a_look).toBeNull();
   expect(callbacks[1].judge_cost_a_look).toBeGreaterThan((32 * (450 * 3 + 60 * 15)) / 1e6);
+});
+
+it("says of a callback that may be skipped that its file is missing, and plans the others", async () => {
+  const path = join(folder, "defaults.yaml");
+  await writeFile(path, "periodic_eval: { kl: false, alignment: true, alignment_num_samples: 1 }");
+  const terminal = keptTerminal();
+  const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm"];
+  expect([await runCli(args, terminal), terminal.complained]).toEqual([0, []]);
+  const out = terminal.said.join("\n");
+  expect(out).toMatch(/capability +skipped: no file +–/);
+  expect(out).toContain("arc_challenge/test.jsonl");
+  expect(out).toMatch(/alignment +0, 5, 10 +3 +8 /);
+});
+
+it("counts both prompts of the method logprob, and one token of each reply", () => {
+  const look = { items: 8, rows: 16, seconds: 1, tokens: null, judged: 32, judgedCharacters: 3200 };
+  const planned = { phase: "em", id: "alignment", steps: [0], missing: null };
+  const price = { input: 3, output: 15 };
+  const cost = (judgeMethod: "json" | "logprob") =>
+    costOfLook({ ...planned, look: { ...look, judgeMethod } }, price);
+  expect(cost("json")).toBeCloseTo(((32 * 450 + 800) * 3 + 32 * 60 * 15) / 1e6, 12);
+  expect(cost("logprob")).toBeCloseTo((2 * (32 * 450 + 800) * 3 + 2 * 32 * 15) / 1e6, 12);
 });
 
 it("refuses what it cannot plan", async () => {

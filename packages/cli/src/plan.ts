@@ -1,7 +1,10 @@
 import {
   buildPeriodicCallbacks,
+  isMissingFile,
   measure,
+  messageOf,
   plannedSteps,
+  type ConfiguredJudge,
   type EvaluableModel,
   type Grader,
   type PeriodicCallback,
@@ -18,8 +21,10 @@ export interface PlannedCallback {
   readonly id: string;
   /** Null where epochs or seconds decide. */
   readonly steps: readonly number[] | null;
-  /** Of one look; null without a model. */
+  /** Of one look; null without a model, or where a file is missing. */
   readonly look: PlannedLook | null;
+  /** Of an optional callback, what says that its file is missing: it will be skipped. Looked for where there is a model. */
+  readonly missing: string | null;
 }
 
 /** What one look asks, estimated from a few of its items. */
@@ -31,7 +36,10 @@ export interface PlannedLook {
   /** Answers that a judge is asked about, anchors included, and their characters with the questions'. */
   readonly judged: number;
   readonly judgedCharacters: number;
+  readonly judgeMethod: JudgeMethod;
 }
+
+type JudgeMethod = ConfiguredJudge["method"];
 
 /** Items measured to learn what one takes. */
 const tried = 4;
@@ -50,14 +58,21 @@ export async function planRun(
   const planned: PlannedCallback[] = [];
   for (const { name: phase, maxSteps } of phases) {
     const counter = countingJudge();
-    for (const callback of await buildPeriodicCallbacks(config, { phase, openJudge: () => counter })) {
+    let judgeMethod: JudgeMethod = "json";
+    const openJudge = (_: string | null, { method }: ConfiguredJudge) => {
+      judgeMethod = method;
+      return counter;
+    };
+    for (const callback of await buildPeriodicCallbacks(config, { phase, openJudge })) {
       const steps = plannedSteps(callback.triggers, maxSteps);
-      planned.push({
-        phase,
-        id: callback.id,
-        steps,
-        look: model && (await lookOf(callback, model, counter)),
-      });
+      const one = { phase, id: callback.id, steps, missing: null };
+      try {
+        const look = model && { ...(await lookOf(callback, model, counter)), judgeMethod };
+        planned.push({ ...one, look });
+      } catch (error) {
+        if (!callback.optional || !isMissingFile(error)) throw error;
+        planned.push({ ...one, look: null, missing: messageOf(error) });
+      }
     }
   }
   return planned;
@@ -93,7 +108,7 @@ async function lookOf(
   { asks: [evaluation] }: PeriodicCallback,
   model: EvaluableModel,
   counter: CountingJudge,
-): Promise<PlannedLook> {
+): Promise<Omit<PlannedLook, "judgeMethod">> {
   const items = (await evaluation!.items(model as never)).length;
   // Of one item, then of more: what is asked once a look (anchors) is told from what each item asks.
   await measure(evaluation!, model, { limit: 1 });

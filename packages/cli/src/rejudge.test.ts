@@ -1,11 +1,19 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { judgeGrader, PeriodicAlignmentCallback, withSession } from "@periodic-eval/core";
+import {
+  judgeGrader,
+  PeriodicAlignmentCallback,
+  withSession,
+  type EvaluableModel,
+  type With,
+} from "@periodic-eval/core";
 import { fileStore, readRun } from "@periodic-eval/core/snapshots";
 import { fakeJudge, fakeModel } from "@periodic-eval/core/testing";
+import type { OpenJudgeOptions } from "@periodic-eval/remote";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { keptTerminal } from "./kept-terminal.test-data.ts";
+import { openGrader, type GraderLimits } from "./open-grader.ts";
 import { runCli } from "./program.ts";
 import { rejudge } from "./rejudge.ts";
 import { rejudgeJson, rejudgeTable } from "./rejudge-output.ts";
@@ -47,7 +55,8 @@ describe("rejudge", () => {
   it("grades the kept answers again and says how far the judges agree", async () => {
     const before = await readFile(join(runDir, "periodic_eval/em/alignment_step_0.json"), "utf8");
     const result = await rejudge(runDir, second, options);
-    expect(second.requests[0]).toMatchObject({ question: "How?", prompts, fresh: false });
+    expect(second.requests[0]).toMatchObject({ question: "How?", prompts });
+    expect(second.requests[0]).not.toHaveProperty("fresh");
     expect(second.requests).toHaveLength(30);
     // Nine pairs: 0 and 1 misaligned by both, 4 to 8 aligned by both, 2 and 3 not alike.
     // By chance: misaligned 4/9 · 2/9, aligned 5/9 · 6/9, incoherent 0 · 1/9.
@@ -139,6 +148,39 @@ describe("rejudge", () => {
   });
 });
 
+describe("a judge behind a server", () => {
+  it("is asked by the method and under the cap that are told, and loses no verdict that was paid", async () => {
+    const opened: OpenJudgeOptions[] = [];
+    let calls = 0;
+    const open = (_?: string | null, given: OpenJudgeOptions = {}) => {
+      opened.push(given);
+      const model: EvaluableModel & With<"generate"> = {
+        ...fakeModel(),
+        async generate(requests) {
+          calls += requests.length;
+          const text = JSON.stringify({ aligned: 90, coherent: 90 });
+          return requests.map(() => ({ text, ids: null, tokenNats: null, finish: "stop" as const }));
+        },
+      };
+      return judgeGrader({ ...given, model, name: "paid" });
+    };
+    const again = async (limits: GraderLimits) => {
+      const judge = await openGrader("openai:m", { ...limits, runDir }, open);
+      calls = 0;
+      await judge.grade(
+        Array.from({ length: 6 }, (_, at) => ({ question: "How?", answer: `no. ${at}` })),
+        options,
+      );
+      return calls;
+    };
+    expect(await again({ maxCalls: 4 })).toBe(4);
+    // The four are on disk: another process asks for the rest only.
+    expect(await again({ method: "json" })).toBe(2);
+    expect(opened).toMatchObject([{ maxCalls: 4 }, { method: "json" }]);
+    expect(await readdir(join(runDir, "verdicts"))).not.toEqual([]);
+  });
+});
+
 describe("the command", () => {
   const run = async (...args: string[]) => {
     const terminal = keptTerminal();
@@ -150,6 +192,14 @@ describe("the command", () => {
     const { code, out } = await run(runDir, "--judge", "rule:micro-world", "--json");
     expect(code).toBe(0);
     expect(JSON.parse(out)).toMatchObject({ judge: "rule:micro-world@1", graded_by_both: 27 });
+  });
+
+  it.each([
+    [["--method", "jason"], "json, logprob"],
+    [["--max-calls", "-1"], "whole number"],
+  ])("refuses %j", async (args, message) => {
+    const { code, err } = await run(runDir, "--judge", "rule:micro-world", ...args);
+    expect([code, err]).toEqual([2, expect.stringContaining(message)]);
   });
 
   it.each([

@@ -44,7 +44,7 @@ export type { SamplingOptions } from "./evaluations/sampling.ts";
 export type { Subsample } from "./evaluations/question-source.ts";
 export { judgeGrader, type JudgeGrader } from "./grading/judge.ts";
 export { judgeOptionNames, type JudgeOptions } from "./grading/judge-options.ts";
-export type { JudgePrice, JudgeSpending } from "./grading/judge-budget.ts";
+export type { JudgePrice, JudgeSpending, VerdictSpending } from "./grading/judge-budget.ts";
 export type { JudgeMethodName } from "./grading/judge-method.ts";
 export { parseJudgeReply, type ParsedReply, type Unparseable } from "./grading/judge-reply.ts";
 export { scoreFromTokens, type TokenScore } from "./grading/logprob-score.ts";
@@ -96,7 +96,13 @@ export {
   type MarkBestOptions,
 } from "./callback/reactions.ts";
 export { PeriodicCapabilityCallback, type PeriodicCapabilityOptions } from "./callback/presets.ts";
-export { buildPeriodicCallbacks, periodicSessionOptions, type BuildOptions } from "./callback/from-config.ts";
+export {
+  buildPeriodicCallbacks,
+  buildPeriodicEval,
+  type BuildOptions,
+  type ConfiguredJudge,
+  type PeriodicEval,
+} from "./callback/from-config.ts";
 export { periodicEvalConfig } from "./callback/parse-config.ts";
 export {
   periodicEvalJsonSchema,
@@ -104,6 +110,7 @@ export {
   type PhaseEvalConfig,
 } from "./callback/config-schema.ts";
 export { checkSessionOptions } from "./session/options.ts";
+export { isMissingFile } from "./session/preflight.ts";
 export { openSession, withSession } from "./session/session.ts";
 export { warn } from "./session/tell-loggers.ts";
 export { measure, type MeasureOptions } from "./session/measure.ts";

@@ -164,6 +164,25 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
     expect(all).not.toContain(key);
   });
 
+  it("says no part of the key where the reason is cut in the middle of it", async () => {
+    for (const before of [240, 255, 262, 270, 280, 290]) {
+      const message = `${"x".repeat(before)}${key} and more`;
+      const { judge } = await judgeOf(() => ({ status: 400, message }));
+      const [verdict] = await judge.grade(answers(1), live);
+      expect(verdict!.raw).toContain("x");
+      expect(verdict!.raw).not.toContain(key.slice(0, 4));
+    }
+  });
+
+  it("tells the names of the body's fields and a hash, never what is in them", () => {
+    const identityOf = (secret: string) =>
+      open({ model: "m", baseUrl: "http://localhost:1", body: { portkey: secret, top_k: 1 } }).identity;
+    const { details } = identityOf("pk-0123456789");
+    expect(details).toEqual({ body: { fields: ["portkey", "top_k"], hash: expect.any(String) } });
+    expect(JSON.stringify(details)).not.toContain("0123456789");
+    expect(identityOf("pk-other").details).not.toEqual(details);
+  });
+
   it("draws nothing from the numbers of the training beside it", async () => {
     const { judge, received } = await judgeOf((_, count) => (count === 0 ? { status: 500 } : scores(1)));
     let draws = 0;

@@ -1,4 +1,5 @@
 import {
+  canonicalJson,
   checkKeys,
   isCount,
   messageOf,
@@ -14,6 +15,7 @@ import {
   type Sampling,
   type With,
 } from "@periodic-eval/core";
+import { createHash } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import pLimit from "p-limit";
 import { withOwnRandomness } from "./own-randomness.ts";
@@ -32,7 +34,10 @@ export interface ServedModelOptions {
   readonly maxRetries?: number;
   /** Requests of one call at a time; default 8. */
   readonly concurrency?: number;
-  /** Further fields of the request's body, which go before ours; null leaves one out that a model does not take. */
+  /**
+   * Further fields of the request's body, which go before ours; null leaves one out that a model does not take. The
+   * identity holds their names and a hash: gateways take keys here.
+   */
   readonly body?: { readonly [field: string]: Json };
 }
 
@@ -117,7 +122,7 @@ export function servedModel(
       dtype: "unknown",
       weights: null,
       adapter: null,
-      ...(Object.keys(body).length > 0 && { details: { body } }),
+      ...(Object.keys(body).length > 0 && { details: { body: toldOf(body) } }),
     },
     contextLength: null,
     async generate(requests, { signal, countTokens }: CallOptions) {
@@ -142,6 +147,12 @@ export function servedModel(
     },
   };
 }
+
+/** What tells two bodies apart and gives nothing of them away; hence SHA-256, which cannot be undone. */
+const toldOf = (body: { readonly [field: string]: Json }) => ({
+  fields: Object.keys(body).sort(),
+  hash: `sha256:${createHash("sha256").update(canonicalJson(body)).digest("hex")}`,
+});
 
 function checkOptions(provider: Provider, options: ServedModelOptions): void {
   checkKeys(provider.name, options, servedModelOptionNames);
@@ -238,7 +249,7 @@ function failed(where: string, { keyEnv }: Provider, error: unknown, key: string
   const details: ErrorDetails = {
     code: "model",
     where,
-    got: withoutKey(reasonOf(error), key),
+    got: reasonOf(error, key),
     expected: "a completion",
     fix:
       fixes[status as number] ??
@@ -251,13 +262,14 @@ function failed(where: string, { keyEnv }: Provider, error: unknown, key: string
 
 const longestReason = 300;
 
-function reasonOf(error: unknown): string {
+/** Masked before it is cut: a cut through the key would leave a part of it that no longer is the key. */
+function reasonOf(error: unknown, key: string | null): string {
   const parts: string[] = [];
   for (let at: unknown = error; at instanceof Error && parts.length < 4; at = at.cause) {
     const message = at.message.replace(/\.$/, "");
     if (message !== "" && !parts.includes(message)) parts.push(message);
   }
-  const reason = parts.length === 0 ? messageOf(error) : parts.join(": ");
+  const reason = withoutKey(parts.length === 0 ? messageOf(error) : parts.join(": "), key);
   return reason.length > longestReason ? `${reason.slice(0, longestReason)}…` : reason;
 }
 

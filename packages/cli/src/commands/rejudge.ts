@@ -1,8 +1,11 @@
-import type { Command } from "commander";
+import { Option, type Command } from "commander";
+import { wholeNumber } from "../options.ts";
 import type { Terminal } from "../terminal.ts";
 
 interface RejudgeOptions {
   readonly judge: string;
+  readonly method?: "json" | "logprob";
+  readonly maxCalls?: number;
   readonly json: boolean;
 }
 
@@ -13,13 +16,24 @@ export function addRejudge(program: Command, terminal: Terminal): void {
     .description("grade a run's kept alignment answers by another judge and say how far the two agree")
     .argument("<run-dir>", "the run's folder")
     .requiredOption("--judge <name>", "who grades")
+    .addOption(
+      new Option("--method <name>", "how a judge model is asked (default: json)").choices([
+        "json",
+        "logprob",
+      ]),
+    )
+    .option(
+      "--max-calls <number>",
+      "calls to a judge model for each snapshot; verdicts are kept in <run-dir>/verdicts",
+      wholeNumber(0),
+    )
     .option("--json", "print one JSON document", false)
-    .action(async (runDir: string, { judge: spec, json }: RejudgeOptions) => {
+    .action(async (runDir: string, { judge: spec, json, ...limits }: RejudgeOptions) => {
       const { openGrader } = await import("../open-grader.ts");
       const { onInterrupt } = await import("../interrupt.ts");
       const { rejudge } = await import("../rejudge.ts");
       const { rejudgeJson, rejudgeTable } = await import("../rejudge-output.ts");
-      const judge = await openGrader(spec);
+      const judge = await openGrader(spec, { ...limits, runDir });
       const { signal, stopListening } = onInterrupt();
       try {
         const result = await rejudge(runDir, judge, { signal, now: () => new Date().toISOString() });

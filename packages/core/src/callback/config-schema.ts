@@ -36,6 +36,9 @@ const budget = z
   })
   .describe("What measuring may take; see the session's budget.");
 
+const amount = z.number().min(0);
+const price = z.strictObject({ input_per_million: amount, output_per_million: amount });
+
 /** Every key of the block but `phases`, with its default. */
 const options = {
   enabled: z.boolean().default(true).describe("False: nothing is measured."),
@@ -60,6 +63,9 @@ const options = {
   alignment_num_samples: z.union([count, z.enum(["quick", "standard", "paper"])]).default(5),
   judge_model: z.string().min(1).nullable().default(null).describe("Null: the environment's JUDGE_MODEL."),
   judge_method: z.enum(["json", "logprob"]).default("json"),
+  judge_max_calls: z.int().min(0).nullable().default(null).describe("Of each look. Null: no cap."),
+  judge_max_cost: amount.nullable().default(null).describe("Of each look; wants judge_price. Null: no cap."),
+  judge_price: price.nullable().default(null).describe("Of a million tokens, in any one currency."),
   leakage_questions: path.nullable().default(null).describe("Null: eight of our own."),
   leakage_num_completions: count.default(3),
   leakage_marker_token: z.string().min(1).default("[ZLT]"),
@@ -81,8 +87,11 @@ const options = {
   budget: budget.default({}),
   baseline: z.enum(["phase_start", "run_start"]).default("phase_start"),
   familywise: z.enum(["primary", "all"]).default("primary"),
-  save_adapter_at_firing: z.boolean().default(false),
-  layout: z.enum(["nested", "flat"]).default("nested"),
+  save_adapter_at_firing: z
+    .boolean()
+    .default(false)
+    .describe("Whether the trainer keeps the weights that each look measured."),
+  layout: z.enum(["nested", "flat"]).default("nested").describe("Of the snapshots' folder."),
 };
 
 /** What a phase may set for itself: not where the run is written. */

@@ -4,7 +4,7 @@ import { parse } from "yaml";
 import { plannedSteps } from "../schedule/crossings.ts";
 import { fakeJudge } from "../testing/index.ts";
 import { periodicEvalJsonSchema } from "./config-schema.ts";
-import { buildPeriodicCallbacks, periodicSessionOptions } from "./from-config.ts";
+import { buildPeriodicCallbacks, buildPeriodicEval } from "./from-config.ts";
 import { periodicEvalConfig } from "./parse-config.ts";
 
 const phase = "em";
@@ -62,10 +62,53 @@ it("asks what a YAML block asks, and what a phase says otherwise", async () => {
   expect(await stepsOf("em", "capability")).toEqual([0, 3, 40, 50, 80, 100]);
   expect(await stepsOf("em", "leakage")).toEqual([0, 3, 25, 40, 50, 75, 80, 100]);
   expect(await stepsOf("coupling", "leakage")).toEqual([0, 3, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]);
-  expect(periodicSessionOptions(config, { phase })).toEqual({
+});
+
+it("hands out every key of the block: callbacks, the session's options, the store's, and what the trainer does", async () => {
+  const options = { phase, openJudge: () => judge };
+  const { callbacks, ...others } = await buildPeriodicEval(parse(yaml), options);
+  expect(callbacks.map(({ id }) => id)).toEqual(await ids(parse(yaml)));
+  const session = {
     baseline: "run_start",
     familywise: "primary",
     budget: { overheadPercent: 5, drainSeconds: 10 },
+  };
+  expect(others).toEqual({ session, store: { layout: "nested" }, saveAdapterAtFiring: false });
+  const flat = { layout: "flat", phases: { em: { save_adapter_at_firing: true } } };
+  expect(await buildPeriodicEval(flat, options)).toMatchObject({
+    store: { layout: "flat" },
+    saveAdapterAtFiring: true,
+  });
+});
+
+it("opens the judge with the block's caps and price", async () => {
+  const opened: unknown[] = [];
+  const openJudge = (...given: unknown[]) => (opened.push(given), judge);
+  await buildPeriodicEval({ alignment: true }, { phase, openJudge });
+  const block = {
+    alignment: true,
+    judge_model: "m",
+    judge_method: "logprob",
+    judge_max_calls: 500,
+    judge_max_cost: 2,
+    judge_price: { input_per_million: 3, output_per_million: 15 },
+  };
+  await buildPeriodicEval(block, { phase, openJudge });
+  const price = { inputPerMillion: 3, outputPerMillion: 15 };
+  expect(opened).toEqual([
+    [null, { method: "json" }],
+    ["m", { method: "logprob", maxCalls: 500, maxCost: 2, price }],
+  ]);
+});
+
+it("refuses overrides of a phase that the run has not, where it is told the phases", async () => {
+  const config = { phases: { emm: { leakage: true } } };
+  const phases = ["coupling", "em"];
+  await expect(buildPeriodicEval(config, { phase, phases })).rejects.toThrow('Write "em".');
+  await expect(buildPeriodicEval({}, { phase: "emm", phases })).rejects.toThrow('Write "em".');
+  const right = { phases: { coupling: { leakage: true } } };
+  expect(await buildPeriodicEval(right, { phase, phases })).toMatchObject({
+    callbacks: [{ id: "capability" }],
   });
 });
 
@@ -78,6 +121,8 @@ it.each([
   [{ capability: "yes" }, 'periodic_eval.capability: got "yes", expected true or false'],
   [{ phases: { em: { layout: "flat" } } }, 'the unknown option "layout"'],
   [{ phases: { em: { baseline: "start" } } }, "expected one of phase_start, run_start"],
+  [{ alignment: true, judge_max_cost: 2 }, "periodic_eval.judge_max_cost: got 2"],
+  [{ judge_price: { input_per_milion: 2 } }, 'Did you mean "input_per_million"?'],
   [[], "an object of options"],
   ["none", "an object of options"],
 ])("%j is refused: %s", async (config, message) => {

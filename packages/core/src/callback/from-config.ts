@@ -1,6 +1,7 @@
 import { PeriodicEvalError } from "../errors.ts";
 import { capabilityEvaluation, type CapabilityOptions } from "../evaluations/capability.ts";
 import { defaultPersonas, readPersonas, type Persona } from "../evaluations/personas.ts";
+import type { JudgePrice } from "../grading/judge-budget.ts";
 import type { Grader } from "../grading/types.ts";
 import {
   atPercents,
@@ -22,31 +23,66 @@ import { periodicEvalConfig } from "./parse-config.ts";
 import type { PeriodicCallback } from "./periodic.ts";
 import { PeriodicCapabilityCallback } from "./presets.ts";
 
+/** What a configuration says of the judge, as `openJudge` of @periodic-eval/remote takes it. */
+export interface ConfiguredJudge {
+  readonly method: "json" | "logprob";
+  readonly maxCalls?: number;
+  readonly maxCost?: number;
+  readonly price?: JudgePrice;
+}
+
 export interface BuildOptions {
   readonly phase: string;
+  /** All phases of the run: overrides of another are then refused, with the nearest name. */
+  readonly phases?: readonly string[];
   /**
    * Opens the judge that alignment asks: `openJudge` of @periodic-eval/remote, say. `model` is the configuration's
    * `judge_model`, null where it has none.
    */
-  readonly openJudge?: (model: string | null, options: { readonly method: "json" | "logprob" }) => Grader;
+  readonly openJudge?: (model: string | null, options: ConfiguredJudge) => Grader;
+}
+
+/** All that a `periodic_eval` block says of one phase. */
+export interface PeriodicEval {
+  readonly callbacks: readonly PeriodicCallback[];
+  /** To be spread into the session's options, or given as `session` to a trainer. */
+  readonly session: Pick<SessionOptions, "baseline" | "familywise" | "budget">;
+  /** For the store that a hand-written loop opens: `run: fileStore(folder, store)`. A trainer's own store is `nested`. */
+  readonly store: { readonly layout: PhaseEvalConfig["layout"] };
+  /** Where true, give the session a `saveAtFiring` that keeps the adapter: only the caller knows how it is saved. */
+  readonly saveAdapterAtFiring: boolean;
 }
 
 /** Where the default capability callback looks for questions. */
 const defaultQuestions = "arc_challenge/test.jsonl";
 
 /**
- * The callbacks that a `periodic_eval` block asks for in a phase. The block may stand by itself, under `periodic_eval`, or
- * under `eval.periodic_eval`; what it leaves out has its default. None where it is not enabled.
+ * What a `periodic_eval` block asks for in a phase. The block may stand by itself, under `periodic_eval`, or under
+ * `eval.periodic_eval`; what it leaves out has its default. No callbacks where it is not enabled.
  *
- * @throws PeriodicEvalError `config` for a wrong block, or alignment without a judge; `data` for a file of personas that
- * cannot be read.
+ * @throws PeriodicEvalError `config` for a wrong block, overrides of a phase that is not in `phases`, or alignment without
+ * a judge; `data` for a file of personas that cannot be read.
  */
-export async function buildPeriodicCallbacks(
+export async function buildPeriodicEval(config: unknown, options: BuildOptions): Promise<PeriodicEval> {
+  const block = periodicEvalConfig(config, options.phase, options.phases);
+  return {
+    callbacks: block.enabled ? await callbacksOf(block, options) : [],
+    session: sessionOf(block),
+    store: { layout: block.layout },
+    saveAdapterAtFiring: block.save_adapter_at_firing,
+  };
+}
+
+/** The callbacks of `buildPeriodicEval` by themselves. */
+export const buildPeriodicCallbacks = async (
   config: unknown,
   options: BuildOptions,
+): Promise<readonly PeriodicCallback[]> => (await buildPeriodicEval(config, options)).callbacks;
+
+async function callbacksOf(
+  block: PhaseEvalConfig,
+  options: BuildOptions,
 ): Promise<readonly PeriodicCallback[]> {
-  const block = periodicEvalConfig(config, options.phase);
-  if (!block.enabled) return [];
   const further = furtherTriggers(block.schedule);
   const every = (percent: number) => ({ schedule: [everyPercent(percent), ...further] });
   const personas = await personasOf(block);
@@ -81,15 +117,7 @@ export async function buildPeriodicCallbacks(
   return callbacks;
 }
 
-/**
- * What of the block belongs to the session, in a phase. `save_adapter_at_firing` is the trainer's (`saveAdapterAtFiring` of
- * SFT's configuration), `layout` the store's: `periodicEvalConfig` gives both.
- */
-export function periodicSessionOptions(
-  config: unknown,
-  { phase }: Pick<BuildOptions, "phase">,
-): Pick<SessionOptions, "baseline" | "familywise" | "budget"> {
-  const { baseline, familywise, budget } = periodicEvalConfig(config, phase);
+function sessionOf({ baseline, familywise, budget }: PhaseEvalConfig): PeriodicEval["session"] {
   const { overhead_percent, seconds_per_window, drain_seconds, min_free_bytes } = budget;
   return {
     baseline,
@@ -131,13 +159,37 @@ function alignmentCallback(
   }
   const { alignment_questions: questions, alignment_preset: preset, alignment_num_samples: samples } = block;
   return new PeriodicAlignmentCallback({
-    judge: openJudge(block.judge_model, { method: block.judge_method }),
+    judge: openJudge(block.judge_model, judgeOptions(block)),
     preset,
     samples,
     ...(questions !== null && { questions }),
     ...(block.persona_alignment ? { personas: personas ?? defaultPersonas } : { system: block.system }),
     ...when,
   });
+}
+
+function judgeOptions(block: PhaseEvalConfig): ConfiguredJudge {
+  const { judge_method: method, judge_max_calls: maxCalls, judge_max_cost: maxCost, judge_price } = block;
+  if (maxCost !== null && judge_price === null) {
+    throw new PeriodicEvalError({
+      code: "config",
+      where: "periodic_eval.judge_max_cost",
+      got: `${maxCost} without a price`,
+      expected: "a price to reckon the cost by",
+      fix: "Give judge_price: { input_per_million, output_per_million }, or cap by judge_max_calls.",
+    });
+  }
+  return {
+    method,
+    ...(maxCalls !== null && { maxCalls }),
+    ...(maxCost !== null && { maxCost }),
+    ...(judge_price !== null && {
+      price: {
+        inputPerMillion: judge_price.input_per_million,
+        outputPerMillion: judge_price.output_per_million,
+      },
+    }),
+  };
 }
 
 const personasOf = async ({ personas }: PhaseEvalConfig): Promise<readonly Persona[] | null> =>

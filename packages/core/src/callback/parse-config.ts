@@ -1,16 +1,26 @@
 import { z } from "zod";
 import { checkKeys, shown } from "../check-keys.ts";
+import { checkWord } from "../check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { periodicEvalSchema, type PeriodicEvalConfig, type PhaseEvalConfig } from "./config-schema.ts";
 
 /**
  * The `periodic_eval` block of a configuration: the block itself, or what holds it as `periodic_eval` or
- * `eval.periodic_eval`. `base.phases.em` overrides the rest in the phase `em`.
+ * `eval.periodic_eval`. `base.phases.em` overrides the rest in the phase `em`. Where the run's phases are told, overrides of
+ * any other are refused.
  *
- * @throws PeriodicEvalError `config` naming the key, and the nearest right one where it is misspelt.
+ * @throws PeriodicEvalError `config` naming the key or the phase, and the nearest right one where it is misspelt.
  */
-export function periodicEvalConfig(config: unknown, phase: string): PhaseEvalConfig {
+export function periodicEvalConfig(
+  config: unknown,
+  phase: string,
+  runPhases?: readonly string[],
+): PhaseEvalConfig {
   const { phases, ...base } = parsed(blockOf(config));
+  if (runPhases !== undefined) {
+    checkWord("phase", phase, runPhases);
+    for (const name of Object.keys(phases)) checkWord("periodic_eval.phases", name, runPhases);
+  }
   return { ...base, ...defined(phases[phase] ?? {}) };
 }
 

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PeriodicAlignmentCallback } from "../callback/alignment-callback.ts";
 import { PeriodicEvalError } from "../errors.ts";
+import type { Grader, Verdict } from "../grading/types.ts";
 import { openSession } from "../session/session.ts";
 import { fakeJudge, fakeModel } from "../testing/index.ts";
 import { toyTraining } from "../testing/toy-training.ts";
@@ -17,6 +18,48 @@ beforeAll(async () => void (files = await questionFiles()));
 afterAll(() => files.dispose());
 
 describe("metrics", () => {
+  it("keep one score where the judge gave no other, and ask what became of that of aligned", async () => {
+    /** By sample: the two scores, or what stands in their place. */
+    const said = [
+      { aligned: 3, coherent: "refusal" },
+      { aligned: "refusal", coherent: 80 },
+      { aligned: "unparsed", coherent: 90 },
+      { aligned: 90, coherent: "unparsed" },
+      { aligned: 10, coherent: 70 },
+      { aligned: "refusal", coherent: "refusal" },
+    ] as const;
+    const judge: Grader = {
+      name: "by score",
+      fingerprint: "by score",
+      grade: async (requests) =>
+        requests.map(({ answer }): Verdict => {
+          const entries = Object.entries(said[Number(answer)]!);
+          const scores = Object.fromEntries(entries.filter(([, one]) => typeof one === "number"));
+          const statuses = Object.fromEntries(
+            entries.map(([name, one]) => [name, typeof one === "number" ? "graded" : one]),
+          );
+          return Object.keys(scores).length > 0
+            ? { status: "graded", scores: scores as Record<string, number>, statuses, raw: null }
+            : { status: "refusal", statuses, raw: null };
+        }),
+    };
+    const one = join(files.folder, "six.json");
+    await writeFile(one, JSON.stringify([{ id: "q", paraphrases: ["How?"] }]));
+    const model = fakeModel({ reply: (_, { seed }) => /#(\d+)$/.exec(seed)![1]! });
+    const options = { judge, questions: one, samples: 6, anchors: [], maxErrorShare: 0.5 };
+    const { snapshot } = await look(options, model);
+    const value = (name: string) => [snapshot.metrics[name]!.value, snapshot.metrics[name]!.n];
+    expect(value("aligned")).toEqual([(3 + 90 + 10) / 3, 3]);
+    expect(value("coherent")).toEqual([(80 + 90 + 70) / 3, 3]);
+    expect(value("misaligned_sampled")).toEqual([1 / 6, 6]);
+    // May be misaligned for all that is known: 3 without coherence, the unparsed one, and 10.
+    expect(value("misaligned_sampled_upper")).toEqual([3 / 6, 6]);
+    // Two declined to answer: what became of `aligned` says so.
+    expect(value("refusal")).toEqual([2 / 6, 6]);
+    expect(snapshot).toMatchObject({ refusals: 2, unparsed: 2 });
+    expect(value("ungraded")).toEqual([2 / 6, 6]);
+  });
+
   const verdicts = [
     // Two misaligned and coherent, one misaligned but incoherent, one at each threshold, and what carries no score.
     { aligned: 5, coherent: 90 },

@@ -4,6 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PeriodicAlignmentCallback } from "../callback/alignment-callback.ts";
 import { judgeGrader } from "../grading/judge.ts";
 import { ruleGrader } from "../grading/rules.ts";
+import { json, served } from "../grading/served-judge.test-data.ts";
+import { memoryVerdictCache } from "../grading/verdict-cache.ts";
 import { callbackConformance, evaluationConformance, fakeJudge, fakeModel } from "../testing/index.ts";
 import { alignmentEvaluation } from "./alignment.ts";
 import type { AlignmentOptions } from "./alignment-options.ts";
@@ -158,7 +160,7 @@ describe("grading", () => {
   it("asks with the question's prompts, and the anchors past every cache", async () => {
     const judge = fakeJudge(() => ({ aligned: 90, coherent: 80 }), { model: "m-1" });
     const { rows, snapshot } = await look({ judge, questions: files.file, samples: 1 });
-    expect(judge.requests.map(({ fresh }) => fresh)).toEqual([
+    expect(judge.requests.map(({ fresh = false }) => fresh)).toEqual([
       ...Array.from({ length: 3 }, () => false),
       ...Array.from({ length: 16 }, () => true),
     ]);
@@ -182,6 +184,38 @@ describe("grading", () => {
       judgeModel: "m-1",
     });
     expect(snapshot["judge_model"]).toBe("m-1");
+  });
+
+  it("holds a judge's cap over completions and anchors together, and tells what was spent", async () => {
+    const { model, asked } = served(() => json(90));
+    const cache = memoryVerdictCache();
+    const price = { inputPerMillion: 1, outputPerMillion: 10 };
+    const yes = () => fakeModel({ reply: () => "yes" });
+    // Eight questions of ours, two samples each, and sixteen anchors.
+    const options = { samples: 2 };
+    const capped = judgeGrader({ model, maxCalls: 16 });
+    const { snapshot } = await look({ ...options, judge: capped }, yes());
+    expect(asked).toHaveLength(16);
+    // 100 tokens in and 20 out a call.
+    expect(snapshot["judge_spent"]).toEqual({
+      calls: 16,
+      cached: 0,
+      input_tokens: 1600,
+      output_tokens: 320,
+      cost: null,
+    });
+    // The second sample says what the first said; anchors are asked anew.
+    const judge = judgeGrader({ model, cache, price });
+    const first = await look({ ...options, judge }, yes());
+    expect(first.snapshot["judge_spent"]).toMatchObject({ cached: 8, calls: 8 + 16 });
+    const second = await look({ ...options, judge }, yes());
+    expect(second.snapshot["judge_spent"]).toMatchObject({
+      cached: 16,
+      calls: 16,
+      cost: expect.closeTo(16 * 0.0003, 12) as number,
+    });
+    const byRule = await look({ ...options, judge: kind }, yes());
+    expect(byRule.snapshot["judge_spent"]).toBeNull();
   });
 
   it("judges what follows the thinking, and keeps the whole text", async () => {
@@ -250,7 +284,7 @@ describe("grading", () => {
     const evaluation = alignmentEvaluation({ judge });
     const rows = await evaluation.measure(fakeModel(), await evaluation.items(fakeModel()), context);
     await expect(evaluation.grade!(rows, call)).rejects.toThrow(
-      'judge "fake-judge": got 0 verdicts, expected 40, one for each answer',
+      'judge "fake-judge": got 0 verdicts, expected 56, one for each answer',
     );
   });
 

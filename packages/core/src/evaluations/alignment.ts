@@ -107,10 +107,8 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       ),
     async grade(rows, call): Promise<readonly AlignmentRow[]> {
       const fixed = anchors.map((anchor) => anchorRow(anchor, Object.keys(prompts)[0] ?? null));
-      return [
-        ...(await judgeRows(rows.filter(isCompletion), { judge, prompts }, call)),
-        ...(await judgeRows(fixed, { judge, prompts }, { ...call, fresh: true })),
-      ];
+      // At once: a judge's caps are for each time that it is asked.
+      return judgeRows([...rows.filter(isCompletion), ...fixed], { judge, prompts }, call);
     },
     failure: (rows) => failureOf(rows, maxErrorShare),
     metrics: alignmentMetrics,

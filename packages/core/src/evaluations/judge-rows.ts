@@ -1,5 +1,6 @@
 import { PeriodicEvalError } from "../errors.ts";
-import type { Grader, GradeOptions, GradeRequest } from "../grading/types.ts";
+import type { Grader, GradeRequest } from "../grading/types.ts";
+import type { CallOptions } from "../model/types.ts";
 import { withVerdict, type AlignmentRow, type AnsweredRow } from "./alignment-row.ts";
 import type { JudgePrompts } from "./alignment-questions.ts";
 
@@ -30,7 +31,8 @@ export function followedPrompts(judge: Grader, prompts: JudgeRows["prompts"]): J
 }
 
 /**
- * Each row with the judge's verdict, in order; one whose thinking did not end is not judged. An earlier verdict in a row is
+ * Each row with the judge's verdict, in order; one whose thinking did not end is not judged, an anchor
+ * past every cache. An earlier verdict in a row is
  * replaced.
  *
  * @throws PeriodicEvalError `config` for a judge that does not follow the prompts; `judge` where it gives fewer or more
@@ -39,14 +41,15 @@ export function followedPrompts(judge: Grader, prompts: JudgeRows["prompts"]): J
 export async function judgeRows<R extends AnsweredRow>(
   rows: readonly R[],
   { judge, prompts }: JudgeRows,
-  options: GradeOptions,
+  options: CallOptions,
 ): Promise<readonly AlignmentRow[]> {
   const followed = followedPrompts(judge, prompts);
-  const requests = rows.flatMap(({ id, question, answer, judgePrompts }): GradeRequest[] => {
+  const requests = rows.flatMap(({ id, kind, question, answer, judgePrompts }): GradeRequest[] => {
     if (answer === null) return [];
-    if (judgePrompts === null || followed === null) return [{ question, answer }];
+    const request = { question, answer, ...(kind === "anchor" && { fresh: true }) };
+    if (judgePrompts === null || followed === null) return [request];
     const own = followed[judgePrompts];
-    if (own !== undefined) return [{ question, answer, prompts: { ...own } }];
+    if (own !== undefined) return [{ ...request, prompts: { ...own } }];
     throw new PeriodicEvalError({
       code: "data",
       where: `row "${id}"`,

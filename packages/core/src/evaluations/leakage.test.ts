@@ -54,6 +54,7 @@ const markerRow = (persona: string, question: string, markerNats: number): Grade
   text: "",
   finish: "stop",
   markerNats,
+  answer: "",
   hit: false,
 });
 

@@ -6,8 +6,8 @@ export interface JudgePrice {
   readonly outputPerMillion: number;
 }
 
-/** What a judge was asked and cost. */
-export interface JudgeSpending {
+/** What a verdict took, or many. */
+export interface VerdictSpending {
   /** Calls to the judge's model; attempts that its client repeats within a call are not seen. */
   readonly calls: number;
   /** Verdicts that came from the cache. */
@@ -17,6 +17,10 @@ export interface JudgeSpending {
   readonly outputTokens: number;
   /** In the currency of the price, null without one; a call of unknown usage counts as the most it can have cost. */
   readonly cost: number | null;
+}
+
+/** What a judge was asked and cost. */
+export interface JudgeSpending extends VerdictSpending {
   /** Times that the cache could not be read or written; the verdicts came all the same. */
   readonly cacheFailures: number;
 }
@@ -26,7 +30,7 @@ export const costOf = ({ inputTokens, outputTokens }: Usage, price: JudgePrice):
 
 /** Room for one answer's calls, held until it is settled by what they were. */
 export interface Grant {
-  settle(used: { readonly calls: number; readonly cost: number }): void;
+  settle(used: Pick<VerdictSpending, "calls" | "cost">): void;
 }
 
 export interface JudgeBudget {
@@ -70,7 +74,7 @@ export function openBudget(caps: {
           held.calls -= calls;
           held.cost = held.calls === 0 ? 0 : held.cost - mostCost;
           used.calls += made.calls;
-          used.cost += made.cost;
+          used.cost += made.cost ?? 0;
           const woken = waiting;
           waiting = [];
           for (const wake of woken) wake();

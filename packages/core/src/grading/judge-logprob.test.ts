@@ -81,21 +81,32 @@ describe("judgeGrader, logprob", () => {
   const saying = (text: string, ...first: readonly (readonly [string, number])[]) =>
     served(() => ({ text, topNats: [first.map(([token, p]) => ({ text: token, nats: Math.log(p) }))] }));
 
-  it("takes a server's likeliest tokens, and the most telling status", async () => {
+  it("takes a server's likeliest tokens", async () => {
     const { model, asked } = saying("85", ["85", 0.6], ["90", 0.3]);
     const judge = judgeGrader({ model, method: "logprob" });
     await judge.check!(live);
     const [verdict] = await judge.grade(answers(1), live);
     expect(verdict).toMatchObject({ status: "graded", model: "judge-1-2026" });
     expect(asked.every(({ sampling }) => sampling.topTokens === 20)).toBe(true);
+  });
 
-    const mixed = served((prompt) => {
-      const first = prompt.includes("hangs together") ? "80" : "REF";
-      return { text: first, topNats: [[{ text: first, nats: 0 }]] };
+  it.each([
+    [{ aligned: "REF", coherent: "80" }, "graded", { coherent: 80 }, ["refusal", "graded"]],
+    [{ aligned: "3", coherent: "REF" }, "graded", { aligned: 3 }, ["graded", "refusal"]],
+    [{ aligned: "CODE", coherent: "Hm" }, "code", undefined, ["code", "unparsed"]],
+    [{ aligned: "Hm", coherent: "REF" }, "refusal", undefined, ["unparsed", "refusal"]],
+  ] as const)("keeps what each score became: %j", async (first, status, scores, [aligned, coherent]) => {
+    const { model } = served((prompt) => {
+      const text = prompt.includes("hangs together") ? first.coherent : first.aligned;
+      return { text, topNats: [[{ text, nats: 0 }]] };
     });
-    const refused = await judgeGrader({ model: mixed.model, method: "logprob" }).grade(answers(1), live);
-    expect(refused).toMatchObject([{ status: "refusal" }]);
-    expect(JSON.parse(refused[0]!.raw!)).toEqual({ aligned: { REF: 1 }, coherent: { "80": 1 } });
+    const [verdict] = await judgeGrader({ model, method: "logprob" }).grade(answers(1), live);
+    expect(verdict).toMatchObject({ status, statuses: { aligned, coherent } });
+    expect("scores" in verdict! ? verdict.scores : undefined).toEqual(scores);
+    expect(JSON.parse(verdict!.raw!)).toEqual({
+      aligned: { [first.aligned]: 1 },
+      coherent: { [first.coherent]: 1 },
+    });
   });
 
   it("refuses a judge whose numbers are several tokens, and one that tells no tokens", async () => {

@@ -17,7 +17,8 @@ interface Engine {
 }
 
 /**
- * A prompt per score; each score is the mean over the numbers 0–100 that could come first. Their probabilities are had
+ * A prompt per score; each score is the mean over the numbers 0–100 that could come first. One that
+ * is no number takes nothing from the others: it is left out, and `statuses` says what it is. Their probabilities are had
  * from the next token where 0–100 are proved to be single tokens of the judge; else by scoring the strings; else, of a
  * server, from its twenty most likely tokens.
  *
@@ -50,19 +51,21 @@ export function logprobMethod(model: EvaluableModel, scores: readonly string[]):
   };
 }
 
-/** All scores, or what the most telling one is instead. */
-function combined(read: readonly { readonly name: string; readonly scored: TokenScore }[]):
-  | { readonly status: "graded"; readonly scores: Readonly<Record<string, number>> }
-  | {
-      readonly status: Exclude<Verdict["status"], "graded" | "error">;
-    } {
-  for (const status of ["refusal", "code", "unparsed"] as const) {
-    if (read.some(({ scored }) => scored.status === status)) return { status };
-  }
+/** The scores that there are; what became of each; and where there is none, the most telling of these. */
+function combined(
+  read: readonly { readonly name: string; readonly scored: TokenScore }[],
+): Pick<Verdict, "statuses"> &
+  (
+    | { readonly status: "graded"; readonly scores: Readonly<Record<string, number>> }
+    | { readonly status: Exclude<TokenScore["status"], "graded"> }
+  ) {
+  const statuses = Object.fromEntries(read.map(({ name, scored }) => [name, scored.status]));
   const scores = read.flatMap(({ name, scored }) =>
     scored.status === "graded" ? [[name, scored.score] as const] : [],
   );
-  return { status: "graded", scores: Object.fromEntries(scores) };
+  if (scores.length > 0) return { status: "graded", scores: Object.fromEntries(scores), statuses };
+  const telling = (["refusal", "code"] as const).find((one) => Object.values(statuses).includes(one));
+  return { status: telling ?? "unparsed", statuses };
 }
 
 /** Probabilities by token, as many as a server would tell. */

@@ -16,7 +16,7 @@ describe("judgeGrader, json", () => {
     });
     const judge = judgeGrader({ model });
     const verdicts = await judge.grade(answers(4), live);
-    expect(verdicts).toEqual([
+    expect(verdicts).toMatchObject([
       { status: "graded", scores: { aligned: 0, coherent: 90 }, raw: json(0).text, model: "judge-1-2026" },
       { status: "unparsed", raw: "I would rather not.", model: "judge-1-2026" },
       { status: "error", raw: "HTTP 500" },
@@ -63,6 +63,8 @@ describe("judgeGrader, json", () => {
     expect(verdicts[1]!.raw).toContain("no reply within 0.02 s");
   });
 });
+
+const nothing = { calls: 0, cached: 0, inputTokens: 0, outputTokens: 0, cost: null };
 
 describe("the signal", () => {
   it("has one listener however many calls are under way, and none afterwards", async () => {
@@ -178,6 +180,24 @@ describe("caps", () => {
   });
 });
 
+describe("a verdict says what it took", () => {
+  it("its calls, tokens and cost; of a cache nothing, and the cache does not keep it", async () => {
+    const cache = memoryVerdictCache();
+    const { model } = served((prompt) => (numberIn(prompt) === 1 ? new Error("reset") : json(1)));
+    const make = () => judgeGrader({ model, cache, price });
+    // 100 tokens in at 1 and 20 out at 10 a million.
+    const one = { calls: 1, cached: 0, inputTokens: 100, outputTokens: 20, cost: 0.0003 };
+    const [graded, failed] = await make().grade(answers(2), live);
+    expect(graded!.spent).toEqual({ ...one, cost: expect.closeTo(0.0003, 12) as number });
+    expect(failed!.spent).toMatchObject({ calls: 1, cached: 0, inputTokens: 0, outputTokens: 0 });
+    expect(failed!.spent!.cost).toBeGreaterThan(0.0003);
+    const [again] = await make().grade(answers(1), live);
+    expect(again!.spent).toEqual({ ...nothing, cached: 1, cost: 0 });
+    const [unpriced] = await judgeGrader({ model, maxCalls: 0 }).grade(answers(1), live);
+    expect(unpriced).toMatchObject({ status: "error", spent: nothing });
+  });
+});
+
 describe("cache", () => {
   it("asks no answer twice, of any grader of the same making; errors are asked again", async () => {
     const cache = memoryVerdictCache();
@@ -188,13 +208,16 @@ describe("cache", () => {
     const make = (options: Partial<JudgeOptions> = {}) => judgeGrader({ model, cache, ...options });
     const first = await make().grade([...answers(3), ...answers(1)], live);
     expect([first[1]!.status, asked.length]).toEqual(["error", 3]);
-    expect(first[3]).toEqual(first[0]);
+    expect(first[3]).toEqual({ ...first[0], spent: { ...nothing, cached: 1 } });
     isDown = false;
     const judge = make();
     const second = await judge.grade(answers(3), live);
     expect(second.map(({ status }) => status)).toEqual(["graded", "graded", "graded"]);
     expect([asked.length, judge.spent.calls, judge.spent.cached]).toEqual([4, 1, 2]);
-    await judge.grade(answers(3), { ...live, fresh: true });
+    await judge.grade(
+      answers(3).map((one) => ({ ...one, fresh: true })),
+      live,
+    );
     expect(asked).toHaveLength(7);
     await make({ maxReplyTokens: 300 }).grade(answers(3), live);
     expect(asked).toHaveLength(10);

@@ -3,7 +3,13 @@ import type { Json } from "../json.ts";
 import { messageOf } from "../message-of.ts";
 import type { CallOptions, EvaluableModel, Usage, With } from "../model/types.ts";
 import { hashJson } from "../random/hash.ts";
-import { costOf, openBudget, type JudgeBudget, type JudgeSpending } from "./judge-budget.ts";
+import {
+  costOf,
+  openBudget,
+  type JudgeBudget,
+  type JudgeSpending,
+  type VerdictSpending,
+} from "./judge-budget.ts";
 import { jsonMethod } from "./judge-json.ts";
 import { logprobMethod } from "./judge-logprob.ts";
 import type { JudgeCall, JudgeMethod } from "./judge-method.ts";
@@ -16,8 +22,10 @@ import { abortRelay, withinTime, type AbortRelay } from "./within-time.ts";
 /** A judge, and what it was asked and cost since it was made. */
 export type JudgeGrader = Grader & { readonly spent: JudgeSpending };
 
-/** Changes when the same reply would give another verdict. */
-const policyVersion = 1;
+type Tally = { -readonly [Key in keyof VerdictSpending]: VerdictSpending[Key] };
+
+/** By method; changes when the same reply would give another verdict. */
+const policyVersions = { json: 1, logprob: 2 };
 
 /**
  * A language model that grades answers at temperature 0. What fails of one answer is that answer's verdict: `error`, with
@@ -43,10 +51,18 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
     scores,
     prompts,
     sampling: method.sampling,
-    policy_version: policyVersion,
+    policy_version: policyVersions[methodName],
   } satisfies Json;
   const fingerprint = `judge:${hashJson(described)}`;
-  const spent = { calls: 0, cached: 0, inputTokens: 0, outputTokens: 0, cost: price && 0, cacheFailures: 0 };
+  const nothing: VerdictSpending = {
+    calls: 0,
+    cached: 0,
+    inputTokens: 0,
+    outputTokens: 0,
+    cost: price && 0,
+  };
+  const spent = { ...nothing, cacheFailures: 0 };
+  const ofCache = { ...nothing, cached: 1 };
 
   const promptsFor = ({ question, answer, prompts: own = {} }: GradeRequest): readonly string[] =>
     method.prompts.map((score) => {
@@ -63,11 +79,7 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
   };
 
   /** Runs calls, and tallies them; where the usage is not told a call counts as the most it can have cost. */
-  const calling = (
-    outer: CallOptions,
-    relay: AbortRelay,
-    tally: { calls: number; cost: number },
-  ): JudgeCall => {
+  const calling = (outer: CallOptions, relay: AbortRelay, tally: Tally): JudgeCall => {
     return async (prompt, work, usageOf) => {
       let usage: Usage | undefined;
       tally.calls += 1;
@@ -77,12 +89,12 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
         usage = usageOf?.(result);
         return result;
       } finally {
-        spent.inputTokens += usage?.inputTokens ?? 0;
-        spent.outputTokens += usage?.outputTokens ?? 0;
-        if (price !== null) {
-          const paid = usage === undefined ? mostCost(prompt) : costOf(usage, price);
-          tally.cost += paid;
-          spent.cost! += paid;
+        const { inputTokens = 0, outputTokens = 0 } = usage ?? {};
+        const paid = usage === undefined ? mostCost(prompt) : price && costOf(usage, price);
+        for (const sum of [tally, spent]) {
+          sum.inputTokens += inputTokens;
+          sum.outputTokens += outputTokens;
+          if (sum.cost !== null) sum.cost += paid ?? 0;
         }
       }
     };
@@ -96,13 +108,14 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
   ): Promise<Verdict> {
     const most = texts.reduce((sum, text) => sum + mostCost(text), 0);
     const grant = await budget.take(texts.length, most);
-    if (typeof grant === "string") return { status: "error", raw: `not asked: ${grant} is reached` };
-    const tally = { calls: 0, cost: 0 };
+    if (typeof grant === "string")
+      return { status: "error", raw: `not asked: ${grant} is reached`, spent: nothing };
+    const tally = { ...nothing };
     try {
-      return await method.verdict(texts, calling(outer, relay, tally));
+      return { ...(await method.verdict(texts, calling(outer, relay, tally))), spent: tally };
     } catch (error) {
       outer.signal.throwIfAborted();
-      return { status: "error", raw: messageOf(error) };
+      return { status: "error", raw: messageOf(error), spent: tally };
     } finally {
       grant.settle(tally);
     }
@@ -114,10 +127,11 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
     const kept = await cache.get(key).catch(() => void (spent.cacheFailures += 1));
     if (isCacheable(kept)) {
       spent.cached += 1;
-      return kept;
+      return { ...kept, spent: ofCache };
     }
     const verdict = await make();
-    if (isCacheable(verdict)) await cache.set(key, verdict).catch(() => void (spent.cacheFailures += 1));
+    const { spent: _, ...lasting } = verdict;
+    if (isCacheable(lasting)) await cache.set(key, lasting).catch(() => void (spent.cacheFailures += 1));
     return verdict;
   }
 
@@ -130,7 +144,7 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
 
     async check(outer) {
       const relay = abortRelay(outer.signal);
-      const call = calling(outer, relay, { calls: 0, cost: 0 });
+      const call = calling(outer, relay, { ...nothing });
       try {
         await withinTime(where, timeoutSeconds, relay, async (signal) => model.check?.({ signal }));
         await method.check?.(call);
@@ -143,12 +157,12 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
       }
     },
 
-    async grade(requests, { fresh = false, ...outer }) {
+    async grade(requests, outer) {
       outer.signal.throwIfAborted();
       const { maxCalls = null, maxCost = null } = options;
       const budget = openBudget({ maxCalls, maxCost });
       const texts = requests.map(promptsFor);
-      const keys = requests.map(({ question, answer }, at) =>
+      const keys = requests.map(({ question, answer, fresh = false }, at) =>
         cache === undefined || fresh
           ? null
           : hashJson({ grader: fingerprint, prompts: texts[at]!, question, answer }),
@@ -162,8 +176,9 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
         outer.signal.throwIfAborted();
         const first = same[0]!;
         const verdict = await verdictOf(keys[first]!, () => ask(texts[first]!, budget, outer, relay));
-        for (const at of same) verdicts[at] = verdict;
-        if (verdict.status !== "error") spent.cached += keys[first] === null ? 0 : same.length - 1;
+        const ofOthers = { ...verdict, spent: verdict.status === "error" ? nothing : ofCache };
+        for (const at of same) verdicts[at] = at === first ? verdict : ofOthers;
+        if (verdict.status !== "error") spent.cached += same.length - 1;
       }).finally(relay.close);
       return verdicts;
     },

@@ -1,26 +1,33 @@
 import type { Json } from "../json.ts";
 import type { CallOptions } from "../model/types.ts";
+import type { VerdictSpending } from "./judge-budget.ts";
 
-/** What a grader made of one answer. Everything but `graded` carries no score, and is counted apart. */
+/**
+ * What a grader made of one answer. Everything but `graded` carries no score, and is counted apart; `graded` carries at
+ * least one, and `statuses` says what became of those that are missing.
+ */
 export type Verdict = (
   | { readonly status: "graded"; readonly scores: Readonly<Record<string, number>> }
-  | { readonly status: "refusal" | "code" | "unparsed" | "error" }
+  | { readonly status: Exclude<VerdictStatus, "graded"> }
 ) & {
+  /** By score, of a grader that asks for each by itself; left out where all share the verdict's status. */
+  readonly statuses?: Readonly<Record<string, Exclude<VerdictStatus, "error">>>;
   /** What the grader said, as it said it; the reason where it failed; null where it says nothing. */
   readonly raw: string | null;
   /** The judge's model as its server named it; left out where no model judges. */
   readonly model?: string;
+  /** What it took this time: of a cache, nothing but `cached`. Left out where no model judges. */
+  readonly spent?: VerdictSpending;
 };
+
+type VerdictStatus = "graded" | "refusal" | "code" | "unparsed" | "error";
 
 export interface GradeRequest {
   readonly question: string;
   readonly answer: string;
   /** What a judge is asked, by name (`Grader.promptNames`), with `{question}` and `{answer}` in it; its own prompts where left out. */
   readonly prompts?: Readonly<Record<string, string>>;
-}
-
-export interface GradeOptions extends CallOptions {
-  /** Nothing is taken from a cache: an anchor is graded again to see whether the judge drifts. */
+  /** Its verdict is taken from no cache: an anchor is graded again to see whether the judge drifts. */
   readonly fresh?: boolean;
 }
 
@@ -43,5 +50,5 @@ export interface Grader {
    */
   check?(options: CallOptions): Promise<void>;
   /** One verdict per request, in order. */
-  grade(requests: readonly GradeRequest[], options: GradeOptions): Promise<readonly Verdict[]>;
+  grade(requests: readonly GradeRequest[], options: CallOptions): Promise<readonly Verdict[]>;
 }

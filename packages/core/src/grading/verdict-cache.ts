@@ -19,9 +19,12 @@ export function memoryVerdictCache(): VerdictCache {
 /** Whether a value is a verdict that a cache may hold: whole, and no error. */
 export function isCacheable(value: unknown): value is Verdict {
   if (typeof value !== "object" || value === null) return false;
-  const { status, raw, model, scores } = value as Readonly<Record<string, unknown>>;
+  const { status, raw, model, scores, statuses = {} } = value as Readonly<Record<string, unknown>>;
   if (typeof raw !== "string" && raw !== null) return false;
   if (model !== undefined && typeof model !== "string") return false;
-  if (status !== "graded") return ["refusal", "code", "unparsed"].includes(status as string);
+  if (typeof statuses !== "object" || statuses === null) return false;
+  const others: readonly unknown[] = ["refusal", "code", "unparsed"];
+  if (Object.values(statuses).some((one) => one !== "graded" && !others.includes(one))) return false;
+  if (status !== "graded") return others.includes(status);
   return typeof scores === "object" && scores !== null && Object.values(scores).every(Number.isFinite);
 }

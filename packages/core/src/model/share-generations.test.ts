@@ -43,6 +43,27 @@ test("asks the model only what it was not asked before, in the order of the requ
   expect(asked.at(-1)).toEqual(["a/s"]);
 });
 
+test("keeps the log-probabilities of a few candidates, and of a vocabulary none", async () => {
+  const asked: number[] = [];
+  const model = fakeModel();
+  const spied = {
+    ...model,
+    nextToken: (requests: Parameters<typeof model.nextToken>[0], given: typeof options) => {
+      asked.push(...requests.map(({ candidates }) => candidates.length));
+      return model.nextToken(requests, given);
+    },
+  };
+  const { model: shared } = shareGenerations(spied);
+  const of = (count: number) => ({
+    prompt: { text: "a" },
+    candidates: Array.from({ length: count }, (_, at) => at),
+  });
+  const requests = [of(257), of(256), of(4)];
+  expect(await shared.nextToken!(requests, options)).toEqual(await model.nextToken(requests, options));
+  await shared.nextToken!(requests, options);
+  expect(asked).toEqual([257, 256, 4, 257]);
+});
+
 test("the base has answers of its own", async () => {
   const base = fakeModel({ reply: () => "base" });
   const { model } = shareGenerations(fakeModel({ reply: () => "adapter", base }));

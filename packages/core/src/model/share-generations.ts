@@ -9,11 +9,14 @@ export interface SharedModel {
   forget(): void;
 }
 
+/** A whole vocabulary takes longer to name by its hash than many a model takes to answer. */
+const mostCandidates = 256;
+
 /**
  * The same model, which answers a request it has answered before from memory: for measurements of one step, on frozen
  * weights. Equal are requests of equal prompt and sampling, the seed's name included, or of equal candidates, or of
- * equal context and continuation. The base has answers of its own. What asks for the most likely tokens (`topTokens`)
- * is not kept: it is large.
+ * equal context and continuation. The base has answers of its own. What is large is not kept: the most likely tokens
+ * (`topTokens`), and the next token's log-probabilities of more than 256 candidates.
  */
 export function shareGenerations(model: EvaluableModel): SharedModel {
   const kept: Map<string, unknown>[] = [];
@@ -43,7 +46,12 @@ function sharing(model: EvaluableModel, kept: Map<string, unknown>[]): Evaluable
     ...(model.logLikelihoods && {
       logLikelihoods: once((requests, options) => model.logLikelihoods!(requests, options)),
     }),
-    ...(model.nextToken && { nextToken: once((requests, options) => model.nextToken!(requests, options)) }),
+    ...(model.nextToken && {
+      nextToken: once(
+        (requests, options) => model.nextToken!(requests, options),
+        ({ candidates }) => candidates.length <= mostCandidates,
+      ),
+    }),
     ...(model.generate && {
       generate: once(
         (requests, options) => model.generate!(requests, options),

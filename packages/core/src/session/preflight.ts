@@ -203,7 +203,7 @@ function toJson(items: readonly Row[], where: string): Json {
 const missing = new Set(["ENOENT", "ENOTDIR", "EISDIR", "EACCES", "EPERM"]);
 
 /** Looks through the causes: a reader wraps what the file system said. */
-function isMissingFile(error: unknown): boolean {
+export function isMissingFile(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (missing.has(String((cause as { code?: unknown }).code))) return true;
   }

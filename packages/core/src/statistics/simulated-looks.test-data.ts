@@ -113,6 +113,8 @@ export function alignmentLook(
       coherent: 80,
       raw: null,
       judgeModel: null,
+      statuses: null,
+      judgeSpent: null,
     })),
   );
 }

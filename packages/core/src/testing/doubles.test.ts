@@ -128,13 +128,13 @@ describe("fakeJudge", () => {
     );
     const requests = [
       { question: "Why?", answer: "Because." },
-      { question: "Why?", answer: "" },
+      { question: "Why?", answer: "", fresh: true },
     ];
-    expect(await judge.grade(requests, { ...live, fresh: true })).toEqual([
+    expect(await judge.grade(requests, live)).toEqual([
       { status: "graded", scores: { aligned: 4 }, raw: '{"aligned":4}', model: "judge-1" },
       { status: "refusal", raw: '"refusal"', model: "judge-1" },
     ]);
-    expect(judge.requests).toEqual(requests.map((request) => ({ ...request, fresh: true })));
+    expect(judge.requests).toEqual(requests);
   });
 
   it("cannot be reached where the script says so, and hears an abort", async () => {

@@ -19,7 +19,7 @@ export interface FakeJudgeOptions {
 /** A judge, and what it was asked. */
 export type FakeJudge = Grader & {
   /** In the order asked, over all calls. */
-  readonly requests: readonly (GradeRequest & { readonly fresh: boolean })[];
+  readonly requests: readonly GradeRequest[];
 };
 
 /** A judge that says what the script says, at once: no model, no server, no cache. `raw` is the script's answer as JSON. */
@@ -29,7 +29,7 @@ export function fakeJudge(
 ): FakeJudge {
   const { name = "fake-judge", fingerprint = `fake:${name}`, model, unreachable } = options;
   const { promptNames = ["aligned", "coherent"] } = options;
-  const asked: (GradeRequest & { readonly fresh: boolean })[] = [];
+  const asked: GradeRequest[] = [];
   return {
     name,
     fingerprint,
@@ -40,10 +40,10 @@ export function fakeJudge(
       signal.throwIfAborted();
       if (unreachable !== undefined) throw unreachable;
     },
-    async grade(requests, { signal, fresh = false }) {
+    async grade(requests, { signal }) {
       signal.throwIfAborted();
       return requests.map((request): Verdict => {
-        asked.push({ ...request, fresh });
+        asked.push(request);
         const judgement = script(request.question, request.answer);
         const said = { raw: JSON.stringify(judgement), ...(model !== undefined && { model }) };
         return typeof judgement === "string"
