@@ -39,7 +39,7 @@ describe("metrics", () => {
             entries.map(([name, one]) => [name, typeof one === "number" ? "graded" : one]),
           );
           return Object.keys(scores).length > 0
-            ? { status: "graded", scores: scores as Record<string, number>, statuses, raw: null }
+            ? { status: "graded", scores: scores, statuses, raw: null }
             : { status: "refusal", statuses, raw: null };
         }),
     };
