@@ -185,9 +185,9 @@ describe.each(engines)("the twin run of an adapter, with dropout in it and in th
     expect(ids.map(count)).toEqual([6, 3, 5, 6, 5]);
     expect(snapshots.filter(({ status }) => status !== "complete")).toEqual([]);
     expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact !== true)).toEqual([]);
-    // Answers and anchors of three firings; those of the first two were graded while training went on.
-    expect(during).toHaveLength(6);
-    expect(during.filter((made) => made >= 2).length).toBeGreaterThanOrEqual(4);
+    // Three firings; those of the first two were graded while training went on.
+    expect(during).toHaveLength(3);
+    expect(during.filter((made) => made >= 2)).toHaveLength(2);
     base.dispose();
   });
 });
