@@ -105,8 +105,8 @@ describe("parseJudgeReply", () => {
     const token = fc.constantFrom("{", "}", "[", "]", '"', ":", ",", "1", "a", "\\", '{"a":', '"a":1', " ");
     fc.assert(
       fc.property(fc.array(token, { maxLength: 24 }), (tokens) => {
-        // `JSON.parse` knows no trailing comma.
-        const text = tokens.join("").replaceAll(/,(?=\s*[}\]])/g, "");
+        // `JSON.parse` knows no trailing comma; of two in a row one would be left.
+        const text = tokens.join("").replaceAll(/(?:,\s*)+(?=[}\]])/g, "");
         expect(readObjects(text).map(({ end }) => end)).toEqual(byTheLetter(text));
       }),
       { numRuns: 5000 },
