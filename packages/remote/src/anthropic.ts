@@ -1,7 +1,6 @@
 import { PeriodicEvalError, type EvaluableModel, type With } from "@periodic-eval/core";
 import { at, bodyOf, isText, listOf, usageOf } from "./reply-fields.ts";
-import { servedModel, type Provider, type ServedModelOptions } from "./served-model.ts";
-import { wholeReplies } from "./whole-replies.ts";
+import { clientOptions, servedModel, type Provider, type ServedModelOptions } from "./served-model.ts";
 
 /**
  * A model behind Anthropic's Messages API, through the official SDK `@anthropic-ai/sdk`, an optional peer. The key is read
@@ -21,16 +20,10 @@ const anthropic: Provider = {
   urlEnv: "ANTHROPIC_BASE_URL",
   keyEnv: "ANTHROPIC_API_KEY",
   install: "@anthropic-ai/sdk",
-  async connect({ model, url, key, timeoutSeconds, maxRetries, body }) {
+  async connect(connection) {
+    const { model, body } = connection;
     const { Anthropic } = await import("@anthropic-ai/sdk");
-    const client = new Anthropic({
-      apiKey: key,
-      baseURL: url,
-      timeout: Math.ceil(1000 * timeoutSeconds),
-      maxRetries,
-      fetch: wholeReplies(timeoutSeconds),
-      logLevel: "off",
-    });
+    const client = new Anthropic(clientOptions(connection));
     return async (messages, sampling, signal) => {
       const where = `anthropicModel("${model}")`;
       const { maxNewTokens, temperature, topP, topK, stop, topTokens } = sampling;

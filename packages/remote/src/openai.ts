@@ -7,8 +7,13 @@ import {
   type With,
 } from "@periodic-eval/core";
 import { at, bodyOf, isText, listOf, usageOf } from "./reply-fields.ts";
-import { servedModel, type Connection, type Provider, type ServedModelOptions } from "./served-model.ts";
-import { wholeReplies } from "./whole-replies.ts";
+import {
+  clientOptions,
+  servedModel,
+  type Connection,
+  type Provider,
+  type ServedModelOptions,
+} from "./served-model.ts";
 
 /**
  * A model behind OpenAI's Chat Completions API, OpenAI's own or any server that speaks it (vLLM, llama.cpp, Ollama, …:
@@ -31,15 +36,8 @@ const openAi: Provider = {
   install: "openai",
   async connect(connection) {
     const { OpenAI } = await import("openai");
-    const { model, url, isOwnServer, key, timeoutSeconds, maxRetries, body } = connection;
-    const client = new OpenAI({
-      apiKey: key,
-      baseURL: url,
-      timeout: Math.ceil(1000 * timeoutSeconds),
-      maxRetries,
-      fetch: wholeReplies(timeoutSeconds),
-      logLevel: "off",
-    });
+    const { model, isOwnServer, body } = connection;
+    const client = new OpenAI(clientOptions(connection));
     return async (messages, sampling, signal) => {
       const { maxNewTokens, temperature, topP, topK, stop, topTokens, seed } = sampling;
       const fields = {

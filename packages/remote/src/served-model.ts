@@ -20,6 +20,7 @@ import { setMaxListeners } from "node:events";
 import pLimit from "p-limit";
 import { withOwnRandomness } from "./own-randomness.ts";
 import { orAborted } from "./or-aborted.ts";
+import { wholeReplies } from "./whole-replies.ts";
 
 export interface ServedModelOptions {
   /** The model's name, as its server knows it. */
@@ -73,6 +74,16 @@ export interface Connection {
   readonly maxRetries: number;
   readonly body: { readonly [field: string]: Json };
 }
+
+/** How the official clients are made: both take the same options. */
+export const clientOptions = ({ url, key, timeoutSeconds, maxRetries }: Connection) => ({
+  apiKey: key,
+  baseURL: url,
+  timeout: Math.ceil(1000 * timeoutSeconds),
+  maxRetries,
+  fetch: wholeReplies(timeoutSeconds),
+  logLevel: "off" as const,
+});
 
 /** Asks once, retries included. Throws what the client throws, and PeriodicEvalError for what it cannot ask. */
 export type Complete = (

@@ -45,10 +45,11 @@ const names = {
 } as const satisfies Record<keyof MeasureOptions, true>;
 
 /**
- * Measures a model once, without a session: items, rows, grades, metrics. A broken receipt is in it and throws nothing. Nothing is written.
+ * Measures a model once, without a session: items, rows, grades, metrics. A broken receipt is in it and throws nothing.
+ * Nothing is written.
  *
- * @throws PeriodicEvalError `model` where the model lacks an ability, `data` for bad items or rows; and whatever the
- * evaluation throws.
+ * @throws PeriodicEvalError `model` where the model lacks an ability, `data` for bad items or rows; what the evaluation's
+ * `failure` says of its rows, which are lost with it; and whatever the evaluation throws.
  */
 export async function measure(
   evaluation: AnyEvaluation,
