@@ -39,9 +39,9 @@ const tracksOf = ({ primary, companions }: Subject): readonly Track[] => [
   ...companions,
 ];
 
-/** Whether a comparison is with this look: a run can also be compared with the start of another phase. */
+/** Whether a comparison is with this look: a run can also be compared with another phase's start, or another run's. */
 const isOf = ({ phase, step }: Look, paired: Paired | null): boolean =>
-  paired?.phase === phase && paired.step === step;
+  paired?.phase === phase && paired.step === step && paired.id === undefined && paired.run === undefined;
 
 function metricSummary(subject: Subject, track: Track, phaseIndex: number): MetricSummary | null {
   const looks = track.looks.filter((look) => look.phaseIndex === phaseIndex);

@@ -89,6 +89,7 @@ function expectedOf(at: readonly string[]): string | null {
   const inner = schema && bare(schema);
   if (inner instanceof z.ZodBoolean) return "true or false";
   if (inner instanceof z.ZodEnum) return `one of ${inner.options.join(", ")}`;
+  if (key === "baseline") return "one of phase_start, run_start, adapter_off, or a path such as ./runs/1";
   return null;
 }
 
