@@ -127,7 +127,9 @@ it("keeps verdicts in the folder judge_cache", async () => {
 it("refuses overrides of a phase that the run has not, where it is told the phases", async () => {
   const config = { phases: { emm: { leakage: true } } };
   const phases = ["coupling", "em"];
-  await expect(buildPeriodicEval(config, { phase, phases })).rejects.toThrow('Write "em".');
+  await expect(buildPeriodicEval(config, { phase, phases })).rejects.toThrow(
+    'periodic_eval.phases: got "emm", expected a phase of the run: "coupling" or "em". Write "em", or tell all phases',
+  );
   await expect(buildPeriodicEval({}, { phase: "emm", phases })).rejects.toThrow('Write "em".');
   const right = { phases: { coupling: { leakage: true } } };
   expect(await buildPeriodicEval(right, { phase, phases })).toMatchObject({

@@ -68,7 +68,8 @@ describe("adapter_off", () => {
       await toy.store.rows({ phase: "train", id: "toy.adapter_off", step: 0 }),
     ];
     expect(base0.map(({ id }) => id)).toEqual(model0.map(({ id }) => id));
-    const rate = (rows: typeof base0) => rows.filter((row) => row["hit"] === true).length / rows.length;
+    const rate = (rows: typeof base0) =>
+      rows.filter((row) => "hit" in row && row.hit === true).length / rows.length;
     for (const step of [0, 5, 10]) {
       const rows = await toy.store.rows({ phase: "train", id: "toy", step });
       // Three looks, the start one of them: 0.05 / 3 each.
@@ -167,7 +168,7 @@ describe("the path of an earlier run", () => {
       await done;
       const rows = await fileStore(run).rows({ phase: "train", id: "toy", step: 0 });
       const now = await toy.store.rows({ phase: "train", id: "toy", step: 5 });
-      const hits = (all: typeof rows) => all.filter((row) => row["hit"] === true).length;
+      const hits = (all: typeof rows) => all.filter((row) => "hit" in row && row.hit === true).length;
       expect(await paired(toy, 5)).toMatchObject({
         phase: "train",
         step: 0,
