@@ -1,4 +1,4 @@
-import type { Paired } from "@periodic-eval/core";
+import { adapterOffId, type Paired } from "@periodic-eval/core";
 import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
 import { hasValue, subjectsOf, type Look, type Subject, type Track } from "./tracks.ts";
 
@@ -22,9 +22,12 @@ export interface PhaseSummary {
   readonly metrics: readonly MetricSummary[];
 }
 
+/** Measured once a phase to be compared with: it has no end. */
+const isBaseline = ({ id, on }: Subject): boolean => on === "base" && id.endsWith(adapterOffId(""));
+
 /** Start against end of every phase, for every metric that was seen in it. */
 export function summarizePhases(run: RunRecord): readonly PhaseSummary[] {
-  const subjects = subjectsOf(run);
+  const subjects = subjectsOf(run).filter((subject) => !isBaseline(subject));
   return run.phases.map((phase, phaseIndex) => ({
     phase,
     phaseIndex,
