@@ -28,12 +28,12 @@ describe("JSONL", () => {
     expect(looks.map(({ phase, step, run_step, status }) => [phase, step, run_step, status])).toEqual([
       ["coupling", 0, 0, "complete"],
       ["em", 0, 10, "complete"],
-      ["em", 5, 15, "complete"],
       ["em", 2, 12, "complete"],
+      ["em", 5, 15, "complete"],
       ["em", 10, 20, "complete"],
       ["em", 9, 19, "skipped"],
     ]);
-    expect(looks[2]).toMatchObject({ pct: 50, metrics: { accuracy: { value: 0.25, n: 4, ci95: [0.15, 0.85] } } });
+    expect(looks[3]).toMatchObject({ pct: 50, metrics: { accuracy: { value: 0.25, n: 4, ci95: [0.15, 0.85] } } });
   });
 
   it("drops a phase that begins anew, and keeps lines that it does not know", async () => {
@@ -79,8 +79,8 @@ describe("CSV", () => {
     expect(rows.filter((row) => row.includes("capability"))).toEqual([
       "coupling,0,0,0,capability,capability,complete,accuracy,,,0.5,0.15,0.85,4,share",
       "em,0,10,0,capability,capability,complete,accuracy,,,0.5,0.15,0.85,4,share",
-      "em,5,15,50,capability,capability,complete,accuracy,,,0.25,0.15,0.85,4,share",
       "em,2,12,20,capability,capability,complete,accuracy,,,0.75,0.15,0.85,4,share",
+      "em,5,15,50,capability,capability,complete,accuracy,,,0.25,0.15,0.85,4,share",
       "em,10,20,100,capability,capability,complete,accuracy,,,,0.15,0.85,4,share",
     ]);
   });

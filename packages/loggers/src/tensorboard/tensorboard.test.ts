@@ -6,17 +6,18 @@ import { at, expectedAccuracies, expectedLosses, logKilledRun, temporaryFolder }
 import { python, pythonHas } from "../python.test-data.ts";
 import { tensorBoardLogger } from "./index.ts";
 
-type Curves = Readonly<Record<string, readonly (readonly [step: number, value: number | "NaN"])[]>>;
+type Curves = Readonly<Record<string, readonly (readonly [step: number, value: number | string])[]>>;
 
 /** What TensorBoard shows of each phase. */
 function readBack(logDir: string): Readonly<Record<string, Curves>> {
   const script = `
 import json, os, sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+words = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 runs = {}
 for phase in os.listdir(sys.argv[1]):
     events = EventAccumulator(os.path.join(sys.argv[1], phase), size_guidance={"scalars": 0}).Reload()
-    runs[phase] = {tag: [(e.step, "NaN" if e.value != e.value else e.value) for e in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+    runs[phase] = {tag: [(e.step, words.get(str(e.value), e.value)) for e in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
 print(json.dumps(runs))`;
   return JSON.parse(execFileSync(python, ["-c", script, logDir], { encoding: "utf8", stdio: "pipe" })) as Record<
     string,
@@ -43,13 +44,13 @@ describe.skipIf(!pythonHas("tensorboard"))(`TensorBoard reads what was logged ($
     expect(em!["periodic_eval/arc_c_accuracy"]).toEqual(expectedAccuracies.em);
     expect(em!["periodic_eval/arc_c_correct"]!.slice(0, 3)).toEqual([
       [10, 2],
-      [15, 1],
       [12, 3],
+      [15, 1],
     ]);
     expect(em!["periodic_eval/train_pct"]!.slice(0, 3)).toEqual([
       [10, 0],
-      [15, 50],
       [12, 20],
+      [15, 50],
     ]);
   });
 
