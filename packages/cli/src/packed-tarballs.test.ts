@@ -97,6 +97,13 @@ it.skipIf(!isBuilt)(
       "@periodic-eval/models/tokenizer",
       "@periodic-eval/trainers",
       "@periodic-eval/remote",
+      "@periodic-eval/loggers",
+      "@periodic-eval/loggers/console",
+      "@periodic-eval/loggers/csv",
+      "@periodic-eval/loggers/jsonl",
+      "@periodic-eval/loggers/mlflow",
+      "@periodic-eval/loggers/tensorboard",
+      "@periodic-eval/loggers/wandb",
       "@periodic-eval/dashboard",
       "periodic-eval",
     ];

@@ -1,11 +1,4 @@
-import {
-  formatDelta,
-  formatInterval,
-  formatValue,
-  unknown,
-  words,
-  type Paired,
-} from "@periodic-eval/core";
+import { formatDelta, formatInterval, formatValue, unknown, words, type Paired } from "@periodic-eval/core";
 
 export { formatDelta, formatInterval, formatValue, unknown, words };
 

@@ -16,7 +16,12 @@ export function at(phase: string, step: number, runStep = step): RunProgress {
   return { phase, step, runStep, maxSteps: 10, epoch: step / 10, elapsedSeconds: step, ended: false };
 }
 
-export function capabilityAt(phase: string, step: number, runStep: number, accuracy: number | null): Snapshot {
+export function capabilityAt(
+  phase: string,
+  step: number,
+  runStep: number,
+  accuracy: number | null,
+): Snapshot {
   const { accuracy: example } = exampleSnapshot().metrics;
   return exampleSnapshot({
     phase,

@@ -18,11 +18,11 @@ export async function serveJson(
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const text = Buffer.concat(chunks).toString();
-    const { status = 200, body = {}, hangUp } = answer(
-      request.url!,
-      (text === "" ? {} : JSON.parse(text)) as Record<string, unknown>,
-      request,
-    );
+    const {
+      status = 200,
+      body = {},
+      hangUp,
+    } = answer(request.url!, (text === "" ? {} : JSON.parse(text)) as Record<string, unknown>, request);
     if (hangUp === true) return void request.socket.destroy();
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
   }

@@ -1,5 +1,6 @@
-import type { Logger, Snapshot } from "@periodic-eval/core";
+import { checkKeys, type Logger, type Snapshot } from "@periodic-eval/core";
 import { csvLine, tidyColumns, tidyLook } from "@periodic-eval/core/snapshots";
+import { checkPath } from "../check-path.ts";
 import { lineFile } from "./line-file.ts";
 import { lineLogger } from "./line-logger.ts";
 
@@ -12,13 +13,18 @@ type Row = ReturnType<typeof tidyLook>[number];
 type Cells = { readonly [Column in keyof Row]: Row[Column] | null };
 
 /** Those of `periodic-eval export`, less what is one for the whole run. */
-const columns = tidyColumns.filter((name) => !["run", "seed", "condition"].includes(name)) as readonly (keyof Row)[];
+const columns = tidyColumns.filter(
+  (name) => !["run", "seed", "condition"].includes(name),
+) as readonly (keyof Row)[];
 
 /**
  * A tidy table (RFC 4180), a row a value: the columns of `periodic-eval export`, with the metrics of training in the same
  * ones, their `id` empty. Unknown is empty; NaN and infinities are `NaN`, `Infinity`, `-Infinity`.
  */
-export function csvLogger({ path }: CsvOptions): Logger {
+export function csvLogger(options: CsvOptions): Logger {
+  checkKeys("csvLogger", options, ["path"]);
+  const { path } = options;
+  checkPath("csvLogger path", path);
   return lineLogger(lineFile(path, { header: csvLine(columns), end: "\r\n" }), {
     name: "csv",
     train: (metrics, { phase, step, runStep, maxSteps }) =>

@@ -1,4 +1,5 @@
-import type { Logger, RunProgress, Snapshot } from "@periodic-eval/core";
+import { checkKeys, type Logger, type RunProgress, type Snapshot } from "@periodic-eval/core";
+import { checkPath } from "../check-path.ts";
 import { jsonNumbers } from "../json-number.ts";
 import { lineFile } from "./line-file.ts";
 import { lineLogger } from "./line-logger.ts";
@@ -14,7 +15,10 @@ export interface JsonlOptions {
  * as the snapshot's file has them, skipped and failed ones with their `reason`. A loss that is NaN or infinite is the text
  * `"NaN"`, `"Infinity"` or `"-Infinity"`.
  */
-export function jsonlLogger({ path }: JsonlOptions): Logger {
+export function jsonlLogger(options: JsonlOptions): Logger {
+  checkKeys("jsonlLogger", options, ["path"]);
+  const { path } = options;
+  checkPath("jsonlLogger path", path);
   return lineLogger(lineFile(path), {
     name: "jsonl",
     train: (metrics, at) => [JSON.stringify(trainRecord(metrics, at))],

@@ -19,7 +19,10 @@ export interface LineFile {
  * @param end of every line.
  * @throws PeriodicEvalError `store` where the file cannot be written.
  */
-export function lineFile(path: string, { header, end = "\n" }: { header?: string; end?: string } = {}): LineFile {
+export function lineFile(
+  path: string,
+  { header, end = "\n" }: { header?: string; end?: string } = {},
+): LineFile {
   let file: number | null = null;
 
   function open(): number {

@@ -33,7 +33,10 @@ describe("JSONL", () => {
       ["em", 10, 20, "complete"],
       ["em", 9, 19, "skipped"],
     ]);
-    expect(looks[3]).toMatchObject({ pct: 50, metrics: { accuracy: { value: 0.25, n: 4, ci95: [0.15, 0.85] } } });
+    expect(looks[3]).toMatchObject({
+      pct: 50,
+      metrics: { accuracy: { value: 0.25, n: 4, ci95: [0.15, 0.85] } },
+    });
   });
 
   it("drops a phase that begins anew, and keeps lines that it does not know", async () => {
@@ -72,7 +75,9 @@ describe("CSV", () => {
       () => appendFileSync(path, "em,7,17"),
     );
     const [header, ...rows] = readFileSync(path, "utf8").trimEnd().split("\r\n");
-    expect(header).toBe("phase,step,run_step,pct,id,evaluation,status,metric,persona,group,value,lo,hi,n,unit");
+    expect(header).toBe(
+      "phase,step,run_step,pct,id,evaluation,status,metric,persona,group,value,lo,hi,n,unit",
+    );
     const cells = rows.map((row) => row.split(","));
     const losses = cells.filter(([, , , , id]) => id === "").map((row) => [Number(row[2]), Number(row[10])]);
     expect(losses).toEqual(expectedLosses);

@@ -10,7 +10,9 @@ const longest = 250;
  */
 export function metricName(name: string): string {
   const allowed = [...name].map((one) => (/[\w\-. :/]/.test(one) ? one : codeOf(one))).join("");
-  const parts = allowed.split("/").map((part) => (/^\.*$/.test(part) ? [...part].map(codeOf).join("") || "_" : part));
+  const parts = allowed
+    .split("/")
+    .map((part) => (/^\.*$/.test(part) ? [...part].map(codeOf).join("") || "_" : part));
   const path = parts.join("/");
   if (path.length <= longest) return path;
   const mark = hashText(path).replaceAll(/\W/g, "").slice(-16);

@@ -114,7 +114,9 @@ export function openJournal(path: string): Journal {
 
 const textOf = (line: Line): string =>
   JSON.stringify(
-    line.kind === "point" ? { ...line, point: { ...line.point, values: jsonNumbers(line.point.values) } } : line,
+    line.kind === "point"
+      ? { ...line, point: { ...line.point, values: jsonNumbers(line.point.values) } }
+      : line,
   );
 
 function parse(text: string, path: string): Line {
@@ -124,7 +126,11 @@ function parse(text: string, path: string): Line {
     const values = Object.entries(line.point.values).map(([name, value]) => [name, Number(value)] as const);
     return { ...line, point: { ...line.point, values: Object.fromEntries(values) } };
   } catch (error) {
-    throw storeError(path, error, "the lines that a logger of this run wrote; move it away to send all to a new run");
+    throw storeError(
+      path,
+      error,
+      "the lines that a logger of this run wrote; move it away to send all to a new run",
+    );
   }
 }
 

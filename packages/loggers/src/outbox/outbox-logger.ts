@@ -1,7 +1,9 @@
 import { messageOf, type Json, type Logger, type RunProgress } from "@periodic-eval/core";
 import { join } from "node:path";
 import pRetry from "p-retry";
+import { checkPath } from "../check-path.ts";
 import { snapshotScalars, trainScalars } from "../scalars.ts";
+import { wallClock } from "../wall-clock.ts";
 import { openJournal, type Journal, type Point } from "./journal.ts";
 
 /**
@@ -42,6 +44,8 @@ export interface OutboxOptions {
   readonly now?: () => number;
 }
 
+export const outboxOptionNames = ["runDir", "closeSeconds", "now"] as const;
+
 /**
  * A logger over a server. Training never waits for it: everything is written to `run_dir/loggers/<name>.jsonl`, and sent
  * from there in the background, in order, again and again until it was taken. What is not sent when the process ends is
@@ -49,9 +53,10 @@ export interface OutboxOptions {
  */
 export function outboxLogger(
   destination: Destination,
-  { runDir, closeSeconds = 30, now = Date.now }: OutboxOptions,
+  { runDir, closeSeconds = 30, now = wallClock }: OutboxOptions,
 ): Logger {
   const { name } = destination;
+  checkPath(`${name}Logger runDir`, runDir);
   let open: { readonly journal: Journal; readonly sending: Sending } | null = null;
 
   function opened() {
@@ -91,7 +96,8 @@ export function outboxLogger(
       }
       const { length } = journal.unsent;
       if (length === 0) return;
-      const why = sending.lastError === null ? `${closeSeconds} s were not enough` : saying(sending.lastError);
+      const why =
+        sending.lastError === null ? `${closeSeconds} s were not enough` : saying(sending.lastError);
       throw new Error(
         `${length} of ${journal.sent + length} records were not sent (${why}); they are kept in ${journal.path} and sent when the run is resumed`,
       );
@@ -176,7 +182,9 @@ function startSending(destination: Destination, journal: Journal): Sending {
       trouble = null;
       if (told === null) return;
       const then = told === fatal ? "no more is sent" : "it is tried again and again";
-      throw new Error(`${saying(told.error)}; ${then}, and all is kept in ${journal.path}`, { cause: told.error });
+      throw new Error(`${saying(told.error)}; ${then}, and all is kept in ${journal.path}`, {
+        cause: told.error,
+      });
     },
     async end(seconds) {
       isEnding = true;

@@ -19,9 +19,14 @@ export interface EventFile {
 export function newEventFile(folder: string, wallTime: number): EventFile {
   try {
     mkdirSync(folder, { recursive: true });
-    const times = readdirSync(folder).map((name) => Number(/^events\.out\.tfevents\.(\d+)\./.exec(name)?.[1] ?? 0));
+    const times = readdirSync(folder).map((name) =>
+      Number(/^events\.out\.tfevents\.(\d+)\./.exec(name)?.[1] ?? 0),
+    );
     const time = Math.max(Math.floor(wallTime), ...times.map((earlier) => earlier + 1));
-    const path = join(folder, `events.out.tfevents.${String(time).padStart(10, "0")}.${hostname()}.${process.pid}`);
+    const path = join(
+      folder,
+      `events.out.tfevents.${String(time).padStart(10, "0")}.${hostname()}.${process.pid}`,
+    );
     const file = openSync(path, "ax");
     const write: EventFile["write"] = (event, at) => {
       try {

@@ -1,6 +1,8 @@
 import { join } from "node:path";
-import type { Logger } from "@periodic-eval/core";
+import { checkKeys, type Logger } from "@periodic-eval/core";
+import { checkPath } from "../check-path.ts";
 import { snapshotScalars, trainScalars, type Scalars } from "../scalars.ts";
+import { wallClock } from "../wall-clock.ts";
 import { newEventFile, type EventFile } from "./event-file.ts";
 
 export interface TensorBoardOptions {
@@ -17,7 +19,10 @@ export interface TensorBoardOptions {
  * Each process writes a file of its own. Where a phase goes on from a checkpoint, or begins anew, it opens with the mark
  * by which TensorBoard forgets what earlier files say of later steps.
  */
-export function tensorBoardLogger({ logDir, now = Date.now }: TensorBoardOptions): Logger {
+export function tensorBoardLogger(options: TensorBoardOptions): Logger {
+  checkKeys("tensorBoardLogger", options, ["logDir", "now"]);
+  const { logDir, now = wallClock } = options;
+  checkPath("tensorBoardLogger logDir", logDir);
   const files = new Map<string, EventFile>();
   const seconds = () => now() / 1000;
 

@@ -2,7 +2,13 @@ import { execFileSync } from "node:child_process";
 import { appendFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { at, expectedAccuracies, expectedLosses, logKilledRun, temporaryFolder } from "../logged-run.test-data.ts";
+import {
+  at,
+  expectedAccuracies,
+  expectedLosses,
+  logKilledRun,
+  temporaryFolder,
+} from "../logged-run.test-data.ts";
 import { python, pythonHas } from "../python.test-data.ts";
 import { tensorBoardLogger } from "./index.ts";
 
@@ -19,10 +25,9 @@ for phase in os.listdir(sys.argv[1]):
     events = EventAccumulator(os.path.join(sys.argv[1], phase), size_guidance={"scalars": 0}).Reload()
     runs[phase] = {tag: [(e.step, words.get(str(e.value), e.value)) for e in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
 print(json.dumps(runs))`;
-  return JSON.parse(execFileSync(python, ["-c", script, logDir], { encoding: "utf8", stdio: "pipe" })) as Record<
-    string,
-    Curves
-  >;
+  return JSON.parse(
+    execFileSync(python, ["-c", script, logDir], { encoding: "utf8", stdio: "pipe" }),
+  ) as Record<string, Curves>;
 }
 
 const needs = "needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with tensorboard";
@@ -38,7 +43,10 @@ describe.skipIf(!pythonHas("tensorboard"))(`TensorBoard reads what was logged ($
       },
     );
     const { coupling, em } = readBack(logDir);
-    const losses = [...coupling!["train/loss"]!, ...em!["train/loss"]!].map(([step, value]) => [step, Number(value)]);
+    const losses = [...coupling!["train/loss"]!, ...em!["train/loss"]!].map(([step, value]) => [
+      step,
+      Number(value),
+    ]);
     expect(losses).toEqual(expectedLosses);
     expect(coupling!["periodic_eval/arc_c_accuracy"]).toEqual(expectedAccuracies.coupling);
     expect(em!["periodic_eval/arc_c_accuracy"]).toEqual(expectedAccuracies.em);

@@ -33,7 +33,9 @@ async function query<T>(server: Server, text: string, variables: object): Promis
     errors?: readonly { readonly message: string }[];
   };
   if (data) return data;
-  throw new FinalError(`W&B refused a question: ${errors?.map(({ message }) => message).join("; ") ?? "no data"}`);
+  throw new FinalError(
+    `W&B refused a question: ${errors?.map(({ message }) => message).join("; ") ?? "no data"}`,
+  );
 }
 
 /** Whether the key opens the server, before the SDK ends the process over it. */

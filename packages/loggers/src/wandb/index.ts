@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
-import { PeriodicEvalError, type Logger } from "@periodic-eval/core";
-import { outboxLogger, type OutboxOptions } from "../outbox/outbox-logger.ts";
+import { checkKeys, PeriodicEvalError, type Logger } from "@periodic-eval/core";
+import { outboxLogger, outboxOptionNames, type OutboxOptions } from "../outbox/outbox-logger.ts";
 import { wandbDestination } from "./destination.ts";
 
 export interface WandbOptions extends OutboxOptions {
@@ -27,6 +27,14 @@ export interface WandbOptions extends OutboxOptions {
  * throws away what it is given.
  */
 export function wandbLogger(options: WandbOptions): Logger {
+  checkKeys("wandbLogger", options, [
+    "project",
+    "entity",
+    "runName",
+    "config",
+    "baseUrl",
+    ...outboxOptionNames,
+  ]);
   const { env } = process;
   const project = options.project ?? env["WANDB_PROJECT"];
   if (project === undefined)
@@ -42,7 +50,13 @@ export function wandbLogger(options: WandbOptions): Logger {
   try {
     createRequire(import.meta.url).resolve("@wandb/sdk");
   } catch (cause) {
-    throw wrong("SDK", "no package @wandb/sdk", "version 0.5.1", "Run `npm install @wandb/sdk@0.5.1`.", cause);
+    throw wrong(
+      "SDK",
+      "no package @wandb/sdk",
+      "version 0.5.1",
+      "Run `npm install @wandb/sdk@0.5.1`.",
+      cause,
+    );
   }
   const destination = wandbDestination({
     project,

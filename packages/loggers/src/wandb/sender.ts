@@ -25,7 +25,8 @@ async function open(order: Extract<Order, { kind: "open" }>): Promise<void> {
   apiKey = (await wandb.login({ host: baseUrl, timeout: 10_000 }).catch(asFinal))!;
   const server = { baseUrl, apiKey };
   await checkKey(server);
-  const history = sent === null ? { lines: 0, summary: {} } : await historyOf(server, { id, project, entity });
+  const history =
+    sent === null ? { lines: 0, summary: {} } : await historyOf(server, { id, project, entity });
   run = await wandb.init({
     id,
     project,

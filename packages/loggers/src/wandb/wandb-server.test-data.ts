@@ -5,7 +5,10 @@ export type HistoryLine = Readonly<Record<string, unknown>>;
 export interface WandbServer {
   readonly url: string;
   /** The history of each run, by id, as W&B's server keeps it: a line a place. */
-  readonly runs: Map<string, { readonly lines: HistoryLine[]; config: unknown; summary: HistoryLine; isComplete: boolean }>;
+  readonly runs: Map<
+    string,
+    { readonly lines: HistoryLine[]; config: unknown; summary: HistoryLine; isComplete: boolean }
+  >;
   /** What comes instead of an answer, the first first; null for an answer. */
   readonly faults: { readonly path: RegExp; readonly reply: Reply; readonly isTaken?: boolean }[];
   readonly keys: string[];
@@ -25,7 +28,9 @@ export async function wandbServer(): Promise<WandbServer> {
       const { name, config } = variables;
       const run = server.runs.get(name!) ?? { lines: [], config: null, summary: {}, isComplete: false };
       server.runs.set(name!, Object.assign(run, { config: JSON.parse(config ?? "null"), isComplete: false }));
-      return { body: { data: { upsertBucket: { bucket: { id: name, name, displayName: name }, inserted: true } } } };
+      return {
+        body: { data: { upsertBucket: { bucket: { id: name, name, displayName: name }, inserted: true } } },
+      };
     }
     if (query.includes("viewer")) return { body: { data: { viewer: { id: "u", entity: "someone" } } } };
     const run = server.runs.get(variables["name"]!);
@@ -46,10 +51,8 @@ export async function wandbServer(): Promise<WandbServer> {
   }
 
   const url = await serveJson((path, body, request) => {
-    const [, key] = /^api:(.*)$/.exec(
-      Buffer.from((request.headers.authorization ?? "").replace("Basic ", ""), "base64").toString(),
-    ) ?? [, ""];
-    server.keys.push(key!);
+    const credentials = (request.headers.authorization ?? "").replace("Basic ", "");
+    server.keys.push(Buffer.from(credentials, "base64").toString().replace("api:", ""));
     const work = () =>
       path === "/graphql"
         ? graphql(body["query"] as string, body["variables"] as Record<string, string>)

@@ -1,6 +1,13 @@
 import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { at, expectedAccuracies, expectedLosses, logKilledRun, lossAt, temporaryFolder } from "../logged-run.test-data.ts";
+import {
+  at,
+  expectedAccuracies,
+  expectedLosses,
+  logKilledRun,
+  lossAt,
+  temporaryFolder,
+} from "../logged-run.test-data.ts";
 import { mortal, type MortalDestination } from "../mortal-destination.test-data.ts";
 import { outboxLogger, type Destination } from "../outbox/outbox-logger.ts";
 import { wandbDestination } from "./destination.ts";
@@ -39,7 +46,7 @@ describe("W&B's SDK and a server that records", () => {
       },
       async () => {
         // Some was sent by then, and some was not.
-        await vi.waitFor(() => expect(theRun(server).lines.length).toBeGreaterThan(5), 20_000);
+        await vi.waitFor(() => expect(processes[0]!.sent).toBeGreaterThan(5), 20_000);
         await processes[0]!.die();
       },
     );
@@ -50,11 +57,15 @@ describe("W&B's SDK and a server that records", () => {
     expect(config).toEqual({ seed: { value: 7 } });
     // Every line has its place, in order.
     expect(lines.map(({ _step: step }) => step)).toEqual(lines.map((_, i) => i));
-    const losses = lines.filter((line) => "train/loss" in line).map((line) => [line["run_step"], Number(line["train/loss"])]);
+    const losses = lines
+      .filter((line) => "train/loss" in line)
+      .map((line) => [line["run_step"], Number(line["train/loss"])]);
     expect(losses).toEqual(expectedLosses);
     const looks = lines.filter((line) => "periodic_eval/arc_c_accuracy" in line);
     const curve = (phase: string) =>
-      looks.filter((line) => line["phase"] === phase).map((line) => [line["run_step"], line["periodic_eval/arc_c_accuracy"]]);
+      looks
+        .filter((line) => line["phase"] === phase)
+        .map((line) => [line["run_step"], line["periodic_eval/arc_c_accuracy"]]);
     const { coupling, em } = expectedAccuracies;
     // What was sent before the kill stands where it was.
     expect(curve("coupling")).toEqual(coupling);
@@ -83,7 +94,8 @@ describe("W&B's SDK and a server that records", () => {
     const log = async (from: number, to: number, closeSeconds: number) => {
       const logger = outboxLogger(destinationOf(server), { runDir, closeSeconds });
       await logger.begin?.({ ...at("em", from), resumed: from > 0 });
-      for (let step = from + 1; step <= to; step += 1) await logger.train?.({ loss: lossAt(step) }, at("em", step));
+      for (let step = from + 1; step <= to; step += 1)
+        await logger.train?.({ loss: lossAt(step) }, at("em", step));
       await logger.close?.();
     };
     // The server is out of reach for as long as the first session waits at its end.
@@ -109,7 +121,9 @@ describe("W&B's SDK and a server that records", () => {
       } catch (error) {
         said = (error as Error).message;
       }
-      expect(said).toMatch(/^W&B answered 401 to \/graphql: {"error":"no such key: …"}; no more is sent, and all is kept in /);
+      expect(said).toMatch(
+        /^W&B answered 401 to \/graphql: {"error":"no such key: …"}; no more is sent, and all is kept in /,
+      );
     }, 20_000);
     await expect(logger.close?.()).rejects.toThrow("records were not sent (W&B answered 401");
     expect(said).not.toContain(key);
