@@ -159,42 +159,38 @@ describe.skipIf(!isFull || !pythonHas("mlflow"))(`a real mlflow server (${needs}
     await rm(folder, { recursive: true });
   });
 
-  it(
-    "holds each value of a killed run once, late grading at its own step",
-    { timeout: 240_000 },
-    async () => {
-      const runDir = await temporaryFolder();
-      const draws = vi.spyOn(Math, "random");
-      const processes: MortalDestination[] = [];
-      const place = {
-        address: trackingUri,
-        authorization: null,
-        experiment: "größe & co",
-        runName: "first",
-        now: wallClock,
-      };
-      await logKilledRun(
-        () => {
-          processes.push(mortal({ ...mlflowDestination(place), pauseSeconds: 0 }));
-          return outboxLogger(processes.at(-1)!, { runDir, closeSeconds: 200 });
-        },
-        async () => {
-          // Some was sent by then.
-          await vi.waitFor(() => expect(processes[0]!.sent).toBeGreaterThan(0), 200_000);
-          await processes[0]!.die();
-        },
-      );
-      // Dropout draws from the same.
-      expect(draws).not.toHaveBeenCalled();
-      const { losses, accuracies, runs, tags } = readBack(trackingUri, "größe & co");
-      expect(losses.map(([step, value]) => [step, Number(value)])).toEqual(expectedLosses);
-      const { coupling, em } = expectedAccuracies;
-      const sorted = [...coupling, ...em].toSorted(([a], [b]) => a - b);
-      expect(accuracies).toEqual(sorted);
-      expect(runs).toEqual([["first", "FINISHED"]]);
-      expect(tags).toMatchObject({ "phase.coupling": "from run step 0", "phase.em": "from run step 10" });
-    },
-  );
+  it("holds each value of a killed run once, late grading at its own step", async () => {
+    const runDir = await temporaryFolder();
+    const draws = vi.spyOn(Math, "random");
+    const processes: MortalDestination[] = [];
+    const place = {
+      address: trackingUri,
+      authorization: null,
+      experiment: "größe & co",
+      runName: "first",
+      now: wallClock,
+    };
+    await logKilledRun(
+      () => {
+        processes.push(mortal({ ...mlflowDestination(place), pauseSeconds: 0 }));
+        return outboxLogger(processes.at(-1)!, { runDir, closeSeconds: 200 });
+      },
+      async () => {
+        // Some was sent by then.
+        await vi.waitFor(() => expect(processes[0]!.sent).toBeGreaterThan(0), 200_000);
+        await processes[0]!.die();
+      },
+    );
+    // Dropout draws from the same.
+    expect(draws).not.toHaveBeenCalled();
+    const { losses, accuracies, runs, tags } = readBack(trackingUri, "größe & co");
+    expect(losses.map(([step, value]) => [step, Number(value)])).toEqual(expectedLosses);
+    const { coupling, em } = expectedAccuracies;
+    const sorted = [...coupling, ...em].toSorted(([a], [b]) => a - b);
+    expect(accuracies).toEqual(sorted);
+    expect(runs).toEqual([["first", "FINISHED"]]);
+    expect(tags).toMatchObject({ "phase.coupling": "from run step 0", "phase.em": "from run step 10" });
+  });
 });
 
 /** The server imports half a minute of Python on a busy machine, and makes its tables. */

@@ -22,7 +22,7 @@ export interface Destination {
   open(kept: KeptRun, signal: AbortSignal): Promise<number | null>;
   /** Sends the first of these points, as many as go at once, and returns how many that were. */
   send(points: readonly Point[], signal: AbortSignal): Promise<number>;
-  /** The run is over, or rests until it is resumed; `send` was called for all there was to send, if `isDone`. */
+  /** Where `isDone`, all is sent: the run is over, or rests until it is resumed. Else it lets go of what it holds, at once. */
   close(isDone: boolean): Promise<void>;
 }
 
@@ -190,11 +190,18 @@ function startSending(destination: Destination, journal: Journal): Sending {
       isEnding = true;
       wake();
       let timer: ReturnType<typeof setTimeout> | undefined;
-      const timeUp = new Promise<void>((resolve) => (timer = setTimeout(resolve, 1000 * seconds)));
-      const finish = running.then(() => destination.close(journal.unsent.length === 0));
-      await Promise.race([finish, timeUp]);
+      const timeUp = new Promise<"time is up">((resolve) => {
+        timer = setTimeout(() => resolve("time is up"), 1000 * seconds);
+      });
+      const finish = running.then(() =>
+        journal.unsent.length === 0 ? untilTaken(() => destination.close(true)) : destination.close(false),
+      );
+      const outcome = await Promise.race([finish, timeUp]);
       clearTimeout(timer);
+      if (outcome !== "time is up") return;
       abort.abort(new Error(`time is up after ${seconds} s`));
+      // What it still does is done for nobody.
+      void destination.close(false).catch(() => undefined);
     },
     get lastError() {
       return lastError;

@@ -78,12 +78,12 @@ export function wandbDestination(
       return taken.length;
     },
     async close(isDone) {
-      try {
-        if (isDone && sender !== null && !sender.hasEnded) await sender.ask({ kind: "finish" });
-      } finally {
-        sender?.end();
-        sender = null;
+      if (isDone) {
+        const open = sender === null || sender.hasEnded ? (await start()).opened : sender;
+        await open.ask({ kind: "finish" });
       }
+      sender?.end();
+      sender = null;
     },
   };
 }
@@ -140,7 +140,8 @@ function startSender(execArgv: readonly string[]): Sender {
     },
     end() {
       hasEnded = true;
-      child.kill();
+      // The SDK listens for a gentler signal and stays.
+      child.kill("SIGKILL");
     },
   };
 }
