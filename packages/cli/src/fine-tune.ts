@@ -1,8 +1,8 @@
 import { PeriodicEvalError, type TrainerCallback } from "@periodic-eval/core";
+import { consoleLogger } from "@periodic-eval/loggers/console";
 import { useBackend } from "@periodic-eval/models";
 import { runPipeline, type SFTConfig, type TrainResult } from "@periodic-eval/trainers";
 import { onInterrupt } from "./interrupt.ts";
-import { liveLine } from "./live-line.ts";
 import { openModel } from "./open-model.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -42,7 +42,7 @@ export async function fineTune(
   try {
     const results = await runPipeline(
       phases.map(({ name, ...phase }) => ({ phase: name, ...phase })),
-      { model, tokenizer, runDir, signal, config: { seed }, session, loggers: [liveLine(terminal)] },
+      { model, tokenizer, runDir, signal, config: { seed }, session, loggers: [consoleLogger(terminal)] },
     );
     if (signal.aborted) throw interrupted(results.at(-1), runDir);
     return results;

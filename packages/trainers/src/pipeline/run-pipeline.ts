@@ -94,6 +94,7 @@ async function closeEach(loggers: readonly Logger[]): Promise<void> {
 function keptOpen(logger: Logger): Logger {
   return {
     name: logger.name,
+    ...(logger.begin && { begin: (at) => logger.begin!(at) }),
     ...(logger.snapshot && { snapshot: (snapshot) => logger.snapshot!(snapshot) }),
     ...(logger.train && { train: (metrics, at) => logger.train!(metrics, at) }),
     ...(logger.event && { event: (event) => logger.event!(event) }),
