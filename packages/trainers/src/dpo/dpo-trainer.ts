@@ -1,0 +1,97 @@
+import { checkKeys, createHasher, namedStream, seedOf } from "@periodic-eval/core";
+import { checkSource } from "../data/conversations.ts";
+import { loadPreferences } from "../data/preference-dataset.ts";
+import type { PreferenceSource } from "../data/preference-rows.ts";
+import { accumulate } from "../loop/accumulate.ts";
+import {
+  Trainer,
+  trainerOptionNames,
+  type TrainerOptions,
+  type TrainingSettings,
+} from "../trainer/trainer.ts";
+import type { TrainingData } from "../trainer/training-data.ts";
+import { parseDPOConfig, type DPOConfig } from "./dpo-config.ts";
+import { collatePairs, pairGradients } from "./gradients.ts";
+import { checkReference, referenceLogProbs, type Reference } from "./reference.ts";
+
+export interface DPOTrainerOptions extends TrainerOptions<DPOConfig> {
+  /** Preferences: a JSON Lines file, or the rows. */
+  readonly dataset: PreferenceSource;
+  /** Default `"copy"`. */
+  readonly reference?: Reference;
+}
+
+/**
+ * Direct preference optimization on pairs of completions, as TRL 1.16.0: the loss averaged over the pairs of the whole
+ * optimizer step, over the completions' tokens only. Metrics have TRL's names: `rewards/chosen`, `rewards/rejected`,
+ * `rewards/margins`, `rewards/accuracies`, `logps/chosen`, `logps/rejected`, each a mean over the step's pairs.
+ *
+ * The reference is read once, before the first step; that takes a pass over all pairs, also after a resume.
+ */
+export class DPOTrainer extends Trainer<DPOConfig> {
+  /**
+   * @throws PeriodicEvalError `config` for an option that is unknown or out of range; `data` for a dataset's file that is
+   *   not there.
+   */
+  constructor(options: DPOTrainerOptions) {
+    checkKeys("DPOTrainer", options, [...trainerOptionNames, "dataset", "reference"]);
+    checkSource("DPOTrainer dataset", options.dataset);
+    checkReference(options.model, options.reference ?? "copy");
+    const config = parseDPOConfig(options.config);
+    super(options, { name: "DPO", config, prepare: (settings) => prepare(options, config, settings) });
+  }
+}
+
+async function prepare(
+  { model, tokenizer, dataset: source, reference = "copy", signal }: DPOTrainerOptions,
+  config: DPOConfig,
+  { maxLength, seed, phase, warn }: TrainingSettings,
+): Promise<TrainingData> {
+  const { onBadRow, batchSize } = config;
+  const isPrecomputed = reference === "precomputed";
+  const data = await loadPreferences(source, tokenizer, { maxLength, onBadRow, isPrecomputed, warn });
+  const { rows: pairs, badRows, rowsRead, hash } = data;
+  const lm = reference === "copy" ? model : reference === "base" ? model.base! : reference;
+  const baseline =
+    lm === "precomputed"
+      ? pairs.map((pair) => pair.reference!)
+      : await referenceLogProbs(lm, pairs, { batchSize, signal });
+  const scoresOf = (numbers: readonly number[]) =>
+    Float32Array.from([
+      ...numbers.map((number) => baseline[number]!.chosen),
+      ...numbers.map((number) => baseline[number]!.rejected),
+    ]);
+  return {
+    lengths: pairs.map(({ chosen, rejected }) => Math.max(chosen.ids.length, rejected.ids.length)),
+    badRows,
+    rowsRead,
+    hash,
+    exact: {
+      reference: createHasher()
+        .update(scoresOf([...pairs.keys()]))
+        .digest(),
+    },
+    work(microBatches, step) {
+      const chosen = microBatches.map((numbers) => numbers.map((number) => pairs[number]!));
+      const batches = chosen.map((each) => collatePairs(each, model));
+      return {
+        divisor: chosen.flat().length,
+        tokens: batches.reduce((sum, { tokens }) => sum + tokens, 0),
+        where: chosen.flat().map(({ where }) => where),
+        gradients() {
+          const restore = config.disableDropout ? model.enterEval?.() : undefined;
+          try {
+            return accumulate(
+              batches.map((batch, i) => () => {
+                const random = (place: string) => namedStream(seedOf(seed, phase, step, i, place));
+                return pairGradients(model, batch, scoresOf(microBatches[i]!), { ...config, random });
+              }),
+            );
+          } finally {
+            restore?.();
+          }
+        },
+      };
+    },
+  };
+}
