@@ -1,6 +1,8 @@
-import { checkKeys, createHasher, namedStream, seedOf } from "@periodic-eval/core";
+import { join } from "node:path";
+import { checkKeys, namedStream, seedOf } from "@periodic-eval/core";
+import { fingerprintWeights, type CausalLM, type TrainableLM } from "@periodic-eval/core/tfjs";
 import { checkSource } from "../data/conversations.ts";
-import { loadPreferences } from "../data/preference-dataset.ts";
+import { loadPreferences, type PreferenceDataset } from "../data/preference-dataset.ts";
 import type { PreferenceSource } from "../data/preference-rows.ts";
 import { accumulate } from "../loop/accumulate.ts";
 import {
@@ -12,7 +14,8 @@ import {
 import type { TrainingData } from "../trainer/training-data.ts";
 import { parseDPOConfig, type DPOConfig } from "./dpo-config.ts";
 import { collatePairs, pairGradients } from "./gradients.ts";
-import { checkReference, referenceLogProbs, type Reference } from "./reference.ts";
+import { hashOfLogProbs, keptLogProbs } from "./reference-file.ts";
+import { checkReference, referenceLogProbs, type PairLogProbs, type Reference } from "./reference.ts";
 
 export interface DPOTrainerOptions extends TrainerOptions<DPOConfig> {
   /** Preferences: a JSON Lines file, or the rows. */
@@ -26,7 +29,8 @@ export interface DPOTrainerOptions extends TrainerOptions<DPOConfig> {
  * optimizer step, over the completions' tokens only. Metrics have TRL's names: `rewards/chosen`, `rewards/rejected`,
  * `rewards/margins`, `rewards/accuracies`, `logps/chosen`, `logps/rejected`, each a mean over the step's pairs.
  *
- * The reference is read once, before the first step; that takes a pass over all pairs, also after a resume.
+ * The reference is read once, before the first step, which takes a pass over all pairs without gradients; what it said is
+ * kept in `<runDir>/reference/<phase>.json` for a resume.
  */
 export class DPOTrainer extends Trainer<DPOConfig> {
   /**
@@ -43,19 +47,23 @@ export class DPOTrainer extends Trainer<DPOConfig> {
 }
 
 async function prepare(
-  { model, tokenizer, dataset: source, reference = "copy", signal }: DPOTrainerOptions,
+  options: DPOTrainerOptions,
   config: DPOConfig,
-  { maxLength, seed, phase, warn }: TrainingSettings,
+  settings: TrainingSettings,
 ): Promise<TrainingData> {
-  const { onBadRow, batchSize } = config;
+  const { model, tokenizer, dataset: source, reference = "copy" } = options;
+  const { maxLength, seed, phase, warn } = settings;
   const isPrecomputed = reference === "precomputed";
-  const data = await loadPreferences(source, tokenizer, { maxLength, onBadRow, isPrecomputed, warn });
+  const data = await loadPreferences(source, tokenizer, {
+    maxLength,
+    onBadRow: config.onBadRow,
+    isPrecomputed,
+    warn,
+  });
   const { rows: pairs, badRows, rowsRead, hash } = data;
-  const lm = reference === "copy" ? model : reference === "base" ? model.base! : reference;
-  const baseline =
-    lm === "precomputed"
-      ? pairs.map((pair) => pair.reference!)
-      : await referenceLogProbs(lm, pairs, { batchSize, signal });
+  const baseline = isPrecomputed
+    ? pairs.map((pair) => pair.reference!)
+    : await readReference(lmOf(model, reference), data, options, config, settings);
   const scoresOf = (numbers: readonly number[]) =>
     Float32Array.from([
       ...numbers.map((number) => baseline[number]!.chosen),
@@ -67,9 +75,7 @@ async function prepare(
     rowsRead,
     hash,
     exact: {
-      reference: createHasher()
-        .update(scoresOf([...pairs.keys()]))
-        .digest(),
+      reference: hashOfLogProbs(baseline),
     },
     work(microBatches, step) {
       const chosen = microBatches.map((numbers) => numbers.map((number) => pairs[number]!));
@@ -94,4 +100,21 @@ async function prepare(
       };
     },
   };
+}
+
+const lmOf = (model: TrainableLM, reference: Exclude<Reference, "precomputed">): CausalLM =>
+  reference === "copy" ? model : reference === "base" ? model.base! : reference;
+
+async function readReference(
+  lm: CausalLM,
+  { rows, hash }: PreferenceDataset,
+  { runDir, signal }: DPOTrainerOptions,
+  { batchSize }: DPOConfig,
+  { phase, warn }: TrainingSettings,
+): Promise<readonly PairLogProbs[]> {
+  const read = () => referenceLogProbs(lm, rows, { batchSize, signal });
+  const weights = lm.weights?.();
+  if (weights === undefined) return read();
+  const key = `${hash}, ${await fingerprintWeights(weights)}, batches of ${batchSize}`;
+  return keptLogProbs(join(runDir, "reference", `${phase}.json`), key, read, warn);
 }

@@ -1,4 +1,4 @@
-import { cp, mkdir, readFile } from "node:fs/promises";
+import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicCapabilityCallback, everyPercent, type TrainerCallback } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
@@ -76,6 +76,40 @@ describe("a resume of DPO", () => {
       }
     },
   );
+
+  it("reads the reference no second time, but where the file that keeps it is not what was written", async () => {
+    let passes = 0;
+    const frozen = createCausalLM(tinyLlama, { seed: "frozen", initStd: 0.1 });
+    const logitsAt: typeof frozen.logitsAt = (ids, rows) => {
+      passes += 1;
+      return frozen.logitsAt(ids, rows);
+    };
+    const reference = { ...frozen, logitsAt };
+    const whole = await temporaryFolder();
+    const { metrics } = await train(whole, { reference });
+    // 20 pairs in batches of 3.
+    expect(passes).toBe(7);
+    const kept = join("reference", "train.json");
+    const text = await readFile(join(whole, kept), "utf8");
+    const content = JSON.parse(text) as { ref_chosen_logps: number[] };
+    content.ref_chosen_logps[3]! += 0.5;
+    const cases = [
+      [text, 0],
+      [JSON.stringify(content), 7],
+      [text.slice(0, 200), 7],
+    ] as const;
+    for (const [found, expected] of cases) {
+      const runDir = await killedAfter(whole, 5);
+      await mkdir(join(runDir, "reference"));
+      await writeFile(join(runDir, kept), found);
+      passes = 0;
+      const resumed = await train(runDir, { reference });
+      expect(passes).toBe(expected);
+      expect(resumed.metrics).toEqual(metrics.slice(5));
+      expect(await readFile(join(runDir, kept), "utf8")).toBe(text);
+    }
+    frozen.dispose();
+  });
 
   it("refuses another reference, another loss and other preferences, changing nothing", async () => {
     const whole = await temporaryFolder();
