@@ -5,7 +5,8 @@ export type BadRowReason =
   | "empty"
   | "no_assistant_turn"
   | "template_failed"
-  | "too_long";
+  | "too_long"
+  | "no_preference";
 
 /** A row that cannot be trained on as it is. */
 export interface BadRow {

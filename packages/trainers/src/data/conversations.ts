@@ -1,7 +1,7 @@
 import { accessSync, constants, createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { PeriodicEvalError, shown, type Message } from "@periodic-eval/core";
-import type { BadRow, BadRowReason } from "./bad-row.ts";
+import { isBadRow, type BadRow, type BadRowReason } from "./bad-row.ts";
 
 /** A row as TRL writes it: what was said before, and what the model is to say. Only the completion is trained on. */
 export interface PromptCompletionRow {
@@ -47,12 +47,19 @@ export function checkSource(where: string, source: unknown): void {
   }
 }
 
-/** The rows of a source in their order, each a conversation or the reason why it is none. Blank lines are no rows. */
+/** The rows of a source in their order, each a conversation or the reason why it is none. */
 export async function* readConversations(
   source: ConversationSource,
 ): AsyncGenerator<Conversation | BadRow, void> {
+  for await (const read of readRows(source)) yield isBadRow(read) ? read : parseRow(read.row, read.where);
+}
+
+/** The rows of a source in their order, whatever is in them. Blank lines are no rows. */
+export async function* readRows(
+  source: string | readonly unknown[],
+): AsyncGenerator<{ readonly where: string; readonly row: unknown } | BadRow, void> {
   if (typeof source !== "string") {
-    for (const [i, row] of source.entries()) yield parseRow(row, `dataset[${i}]`);
+    for (const [i, row] of source.entries()) yield { where: `dataset[${i}]`, row };
     return;
   }
   let line = 0;
@@ -61,7 +68,7 @@ export async function* readConversations(
     if (text.trim() === "") continue;
     const where = `${source}:${line}`;
     const row = parseJson(line === 1 ? text.replace(/^\uFEFF/, "") : text);
-    yield row === undefined ? { where, reason: "not_json", got: abbreviated(text) } : parseRow(row, where);
+    yield row === undefined ? { where, reason: "not_json", got: abbreviated(text) } : { where, row };
   }
 }
 
@@ -128,7 +135,8 @@ function parseRow(row: unknown, where: string): Conversation | BadRow {
 
 const roles = ["system", "user", "assistant", "tool"];
 
-function faultOf(turn: unknown, index: number): string | null {
+/** What is wrong with a message; null where nothing is. */
+export function faultOf(turn: unknown, index: number): string | null {
   const { role, content } = (turn ?? {}) as { role?: unknown; content?: unknown };
   if (typeof role !== "string" || !roles.includes(role)) {
     return `the role ${JSON.stringify(role) ?? "missing"}, which is none of ${roles.join(", ")}`;
@@ -138,6 +146,6 @@ function faultOf(turn: unknown, index: number): string | null {
   return role === "system" && index > 0 ? "a system message that is not the first" : null;
 }
 
-const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value);
+export const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value);
 
-const abbreviated = (text: string): string => (text.length > 60 ? `${text.slice(0, 60)}…` : text);
+export const abbreviated = (text: string): string => (text.length > 60 ? `${text.slice(0, 60)}…` : text);

@@ -254,7 +254,12 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       }),
       learningRate: learningRates[config.schedule]({ peak: config.learningRate, maxSteps, warmupSteps }),
       checkpoints: checkpointsOf({ runDir, phase: this.#phaseName, keep: config.keepCheckpoints, warn }),
-      exact: { ...exactPart(config, maxSteps), data: data.hash, tokenizer: tokenizer.fingerprint },
+      exact: {
+        ...exactPart(config, maxSteps),
+        data: data.hash,
+        ...data.exact,
+        tokenizer: tokenizer.fingerprint,
+      },
       work: (step) => data.work(plan.microBatches(step), step),
     };
   }
