@@ -19,9 +19,16 @@ export type { SessionSettings } from "./loop/phase.ts";
 export type { Resume } from "./loop/resume.ts";
 export { runPipeline, type PipelineOptions, type PipelinePhase } from "./pipeline/run-pipeline.ts";
 export type { BadRow, BadRowReason } from "./data/bad-row.ts";
-export type { ConversationSource, MessagesRow, PromptCompletionRow } from "./data/conversations.ts";
+export type {
+  MessagesRow,
+  PromptCompletionRow,
+  PromptCompletionTextRow,
+  SFTRow,
+  TextRow,
+} from "./data/forms.ts";
+export type { RowSource } from "./data/read-rows.ts";
 export { loadDataset, type Dataset, type DatasetOptions, type OnBadRow } from "./data/dataset.ts";
-export type { TrainingRow } from "./data/render-row.ts";
+export type { LossOn, TrainingRow } from "./data/render-row.ts";
 export {
   checkpointsOf,
   type Checkpoint,
