@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseRow } from "./forms.ts";
+import { parseRow, type Conversation } from "./forms.ts";
 
 const user = { role: "user", content: "hi" };
 const assistant = { role: "assistant", content: "yo" };
@@ -58,7 +58,7 @@ describe("parseRow", () => {
       { ...assistant, name: "bot" },
     ];
     expect(parseRow({ messages }, "row")).toMatchObject({ messages: [user, { ...assistant, name: "bot" }] });
-    expect((parseRow({ messages }, "row") as { messages: object[] }).messages[0]).toEqual(user);
+    expect((parseRow({ messages }, "row") as Conversation).messages[0]).toEqual(user);
   });
 
   it.each([

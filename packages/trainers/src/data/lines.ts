@@ -23,7 +23,7 @@ export async function* readLines(path: string, maxBytes: number): AsyncGenerator
     size = 0;
     return line;
   };
-  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
+  for await (const chunk of createReadStream(path, { highWaterMark: 2 ** 20 }) as AsyncIterable<Buffer>) {
     let from = 0;
     for (let to = chunk.indexOf(lineFeed); to >= 0; to = chunk.indexOf(lineFeed, from)) {
       take(chunk.subarray(from, to));
