@@ -63,7 +63,7 @@ export function parseRow(value: unknown, where: string): ParsedRow | BadRow {
   const has = (name: string) => (columns as Record<string, unknown> | null)?.[name] != null;
   const form = forms.find((names) => names.every(has));
   if (columns === null || form === undefined) return { where, ...unknownForm(value) };
-  const content = parseForm(columns as SFTColumns, form[0]);
+  const content = parseForm(columns, form[0]);
   if ("reason" in content) return { where, ...content };
   const isUsed = (name: string) => (form as readonly string[]).includes(name);
   return { where, unused: Object.keys(columns).filter((name) => has(name) && !isUsed(name)), ...content };

@@ -7,7 +7,7 @@ export function inWords(value: unknown): string {
     const names = namesOf(value);
     return names === "" ? "an empty object" : `an object of ${names}`;
   }
-  return String(value);
+  return value === null ? "null" : (value as boolean | number | bigint).toString();
 }
 
 const mostNames = 8;
