@@ -28,7 +28,10 @@ export interface FineTuneOptions {
 }
 
 /** Trains one phase after the other on the same weights, measured live. Run again, it resumes. */
-export async function fineTune(options: FineTuneOptions, terminal: Terminal): Promise<readonly TrainResult[]> {
+export async function fineTune(
+  options: FineTuneOptions,
+  terminal: Terminal,
+): Promise<readonly TrainResult[]> {
   const { backend, model: source, runDir, phases, seed, overheadPercent } = options;
   const session = overheadPercent === undefined ? {} : { budget: { overheadPercent } };
   const { name: engine, unusable } = await useBackend(backend === undefined ? {} : { backend });

@@ -77,7 +77,7 @@ describe("demo, in five steps a phase", () => {
   beforeAll(async () => {
     runDir = join(folder, "demo");
     demo = await run("demo", "--run-dir", runDir, "--steps", "5", "--backend", "wasm", "--json");
-  }, 180_000);
+  });
 
   const looks = { capability: [0, 1, 2, 3, 4, 5], leakage: [0, 2, 3, 4, 5], alignment: [0, 2, 3, 4, 5] };
 
