@@ -28,10 +28,17 @@ export {
   type SFTPhase,
 } from "./pipeline/run-pipeline.ts";
 export type { BadRow, BadRowReason } from "./data/bad-row.ts";
-export type { ConversationSource, MessagesRow, PromptCompletionRow } from "./data/conversations.ts";
 export type { PreferenceRow, PreferenceSource } from "./data/preference-rows.ts";
+export type {
+  MessagesRow,
+  PromptCompletionRow,
+  PromptCompletionTextRow,
+  SFTRow,
+  TextRow,
+} from "./data/forms.ts";
+export type { RowSource } from "./data/read-rows.ts";
 export { loadDataset, type Dataset, type DatasetOptions, type OnBadRow } from "./data/dataset.ts";
-export type { TrainingRow } from "./data/render-row.ts";
+export type { LossOn, TrainingRow } from "./data/render-row.ts";
 export {
   checkpointsOf,
   type Checkpoint,

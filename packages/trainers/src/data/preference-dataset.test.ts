@@ -87,7 +87,9 @@ describe("loadPreferences", () => {
       "14 template_failed",
       "15 unknown_form",
     ]);
-    expect(data.badRows[2]!.got).toContain("prompt (a text), chosen (a list), rejected (a list) instead of");
+    expect(data.badRows[2]!.got).toContain(
+      'prompt "hi", chosen a list of 1, rejected a list of 1 instead of',
+    );
     await expect(load(path, { onBadRow: "error" })).rejects.toThrow(
       `${path}:2: got not_json: {not json, expected a prompt and two answers that fit.`,
     );

@@ -1,11 +1,11 @@
 import { createHasher, PeriodicEvalError, type Tokenizer } from "@periodic-eval/core";
 import { describeBadRow, isBadRow, type BadRow } from "./bad-row.ts";
-import { readRows } from "./conversations.ts";
+import { readRows } from "./read-rows.ts";
 import type { DatasetOptions } from "./dataset.ts";
 import { parsePreference, type PreferenceSource } from "./preference-rows.ts";
 import { renderPreference, type PreferencePair } from "./render-preference.ts";
 
-export interface PreferenceOptions extends DatasetOptions {
+export interface PreferenceOptions extends Omit<DatasetOptions, "loss"> {
   /** Whether each row must tell the reference's log-probs. */
   readonly isPrecomputed: boolean;
   warn(where: string, message: string): void;
@@ -25,15 +25,15 @@ export interface PreferenceDataset {
 export async function loadPreferences(
   source: PreferenceSource,
   tokenizer: Tokenizer,
-  { maxLength, onBadRow, isPrecomputed, warn }: PreferenceOptions,
+  { maxLength, onBadRow, isPrecomputed, warn, ...reading }: PreferenceOptions,
 ): Promise<PreferenceDataset> {
   const rows: PreferencePair[] = [];
   const badRows: BadRow[] = [];
   const hasher = createHasher();
   let rowsRead = 0;
-  for await (const read of readRows(source)) {
+  for await (const read of readRows(source, reading)) {
     rowsRead += 1;
-    const parsed = isBadRow(read) ? read : parsePreference(read.row, read.where, isPrecomputed);
+    const parsed = isBadRow(read) ? read : parsePreference(read.value, read.where, isPrecomputed);
     const pair = isBadRow(parsed)
       ? parsed
       : renderPreference(tokenizer, parsed, { maxLength, truncate: onBadRow === "truncate" });

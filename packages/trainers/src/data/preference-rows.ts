@@ -1,6 +1,8 @@
 import type { Message } from "@periodic-eval/core";
-import type { BadRow, BadRowReason } from "./bad-row.ts";
-import { abbreviated, faultOf, isList } from "./conversations.ts";
+import type { BadRow, Fault } from "./bad-row.ts";
+import { inWords } from "./in-words.ts";
+import { parseMessages, parseText } from "./messages.ts";
+import type { RowSource } from "./read-rows.ts";
 
 /** A row as TRL writes it: what was said before, and two answers of which the first is preferred. */
 export interface PreferenceRow {
@@ -13,8 +15,7 @@ export interface PreferenceRow {
   readonly ref_rejected_logps?: number;
 }
 
-/** JSON Lines on disk, one row a line, or the rows themselves. */
-export type PreferenceSource = string | readonly PreferenceRow[];
+export type PreferenceSource = RowSource<PreferenceRow>;
 
 /** A row in which nothing is amiss. */
 export interface Preference {
@@ -26,55 +27,59 @@ export interface Preference {
 }
 
 /** @param isPrecomputed whether the row must tell the reference's log-probs */
-export function parsePreference(row: unknown, where: string, isPrecomputed: boolean): Preference | BadRow {
-  const bad = (reason: BadRowReason, got: string): BadRow => ({ where, reason, got });
-  const given = (row ?? {}) as Readonly<Record<string, unknown>>;
-  const { prompt, chosen, rejected } = given;
-  const parts = { prompt, chosen, rejected };
-  const isText = Object.values(parts).every((part) => typeof part === "string");
-  if (!isText && !Object.values(parts).every(isList)) {
-    const keys = Object.entries(given).map(([key, value]) => `${key} (${kindOf(value)})`);
-    return bad(
-      "unknown_form",
-      `${keys.join(", ") || abbreviated(JSON.stringify(row) ?? "nothing")} instead of prompt, chosen and rejected, three lists of messages or three texts`,
-    );
+export function parsePreference(value: unknown, where: string, isPrecomputed: boolean): Preference | BadRow {
+  const given = (typeof value === "object" && value !== null ? value : {}) as Readonly<
+    Record<string, unknown>
+  >;
+  const parts = { prompt: given["prompt"], chosen: given["chosen"], rejected: given["rejected"] };
+  const answers = parseParts(parts) ?? unknownForm(value, parts);
+  if ("reason" in answers) return { where, ...answers };
+  if (!isPrecomputed) return { where, ...answers, reference: null };
+  const { ref_chosen_logps: chosen, ref_rejected_logps: rejected } = given;
+  if (typeof chosen !== "number" || typeof rejected !== "number") {
+    return { where, reason: "unknown_form", got: "no numbers ref_chosen_logps and ref_rejected_logps" };
   }
-  const fault = isText ? faultOfTexts(parts) : faultOfChats(parts as Chats);
-  if (fault !== null) return bad(...fault);
-  if (!isPrecomputed) return { where, ...(parts as Chats), reference: null };
-  const { ref_chosen_logps: forChosen, ref_rejected_logps: forRejected } = given;
-  if (typeof forChosen !== "number" || typeof forRejected !== "number") {
-    return bad("unknown_form", "no numbers ref_chosen_logps and ref_rejected_logps");
-  }
-  return { where, ...(parts as Chats), reference: { chosen: forChosen, rejected: forRejected } };
+  return { where, ...answers, reference: { chosen, rejected } };
 }
 
-type Fault = readonly [reason: BadRowReason, got: string];
-type Chats = Readonly<Record<"prompt" | "chosen" | "rejected", readonly Message[]>>;
+const partNames = ["prompt", "chosen", "rejected"] as const;
+type Parts<T> = Readonly<Record<(typeof partNames)[number], T>>;
 
-function faultOfTexts(parts: Readonly<Record<string, unknown>>): Fault | null {
-  const empty = Object.keys(parts).find((name) => parts[name] === "");
-  return empty === undefined ? null : ["empty", `a ${empty} without a word`];
+/** Null where the parts are neither all lists nor all texts. */
+function parseParts(parts: Parts<unknown>): Parts<string> | Parts<readonly Message[]> | Fault | null {
+  const all = Object.values(parts);
+  if (all.every((part) => typeof part === "string")) return parseTexts(parts as Parts<string>);
+  return all.every(Array.isArray) ? parseChats(parts as Parts<readonly unknown[]>) : null;
 }
 
-function faultOfChats(parts: Chats): Fault | null {
-  for (const name of ["prompt", "chosen", "rejected"] as const) {
-    const turns: readonly unknown[] = parts[name];
-    if (turns.length === 0) return ["empty", `no messages in ${name}`];
-    for (const [i, turn] of turns.entries()) {
-      const fault = faultOf(turn, name === "prompt" ? i : parts.prompt.length + i);
-      if (fault !== null) return ["broken_roles", `message ${i} of ${name}: ${fault}`];
-    }
-    if (name === "prompt") continue;
-    const [first] = parts[name];
-    if (first!.role !== "assistant") return ["no_assistant_turn", `${name} that begins with ${first!.role}`];
-    if (first!.content === "") return ["empty", `${name} whose first turn is without a word`];
+function parseTexts(parts: Parts<string>): Parts<string> | Fault {
+  for (const name of partNames) {
+    if (parts[name] === "") return { reason: "empty", got: `a ${name} without a word` };
+    const text = parseText(parts[name]);
+    if (typeof text !== "string") return { ...text, got: `${name}: ${text.got}` };
   }
-  return null;
+  return parts;
 }
 
-function kindOf(value: unknown): string {
-  if (typeof value === "string") return "a text";
-  if (isList(value)) return "a list";
-  return value === null ? "null" : typeof value;
+function parseChats(parts: Parts<readonly unknown[]>): Parts<readonly Message[]> | Fault {
+  const chats: Partial<Record<(typeof partNames)[number], readonly Message[]>> = {};
+  for (const name of partNames) {
+    if (parts[name].length === 0) return { reason: "empty", got: `no messages in ${name}` };
+    const messages = parseMessages(parts[name], name === "prompt" ? 0 : parts.prompt.length);
+    if ("reason" in messages) return { ...messages, got: `${name}, ${messages.got}` };
+    const [first] = messages;
+    if (name !== "prompt" && first!.role !== "assistant")
+      return { reason: "no_assistant_turn", got: `${name} that begins with ${first!.role}` };
+    if (name !== "prompt" && first!.content === "")
+      return { reason: "empty", got: `${name} whose first turn is without a word` };
+    chats[name] = messages;
+  }
+  return chats as Parts<readonly Message[]>;
+}
+
+function unknownForm(value: unknown, parts: Parts<unknown>): Fault {
+  const isSome = Object.values(parts).some((part) => part !== undefined);
+  const got = isSome ? partNames.map((name) => `${name} ${inWords(parts[name])}`).join(", ") : inWords(value);
+  const expected = "prompt, chosen and rejected, three lists of messages or three texts";
+  return { reason: "unknown_form", got: `${got} instead of ${expected}` };
 }

@@ -2,6 +2,7 @@ import { messageOf, type Message, type Tokenizer } from "@periodic-eval/core";
 import type { BadRow } from "./bad-row.ts";
 import type { Preference } from "./preference-rows.ts";
 import type { RenderOptions } from "./render-row.ts";
+import { encodeEnded, sharedStart } from "./token-ids.ts";
 
 /** A prompt and one of its completions. */
 export interface PreferenceSequence {
@@ -30,7 +31,7 @@ export interface PreferencePair {
 export function renderPreference(
   tokenizer: Tokenizer,
   { where, prompt, chosen, rejected, reference }: Preference,
-  { maxLength, truncate }: RenderOptions,
+  { maxLength, truncate }: Omit<RenderOptions, "loss">,
 ): PreferencePair | BadRow {
   let encoded: readonly [prompt: readonly number[], chosen: readonly number[], rejected: readonly number[]];
   try {
@@ -44,7 +45,7 @@ export function renderPreference(
   }
   const [promptIds, ...both] = encoded;
   // Nothing comes before the first token that could predict it.
-  const start = Math.max(1, Math.min(...both.map((ids) => sharedLength(promptIds, ids))));
+  const start = Math.max(1, Math.min(...both.map((ids) => sharedStart(promptIds, ids))));
   const longest = Math.max(...both.map(({ length }) => length));
   if (longest > maxLength && !truncate)
     return { where, reason: "too_long", got: `${longest} tokens, ${maxLength} fit` };
@@ -56,7 +57,7 @@ export function renderPreference(
       : { where, reason: "too_long", got: `a prompt of ${start} tokens, ${maxLength} fit` };
   }
   const [one, other] = sequences as [PreferenceSequence, PreferenceSequence];
-  if (one.ids.length === other.ids.length && sharedLength(one.ids, other.ids) === one.ids.length)
+  if (one.ids.length === other.ids.length && sharedStart(one.ids, other.ids) === one.ids.length)
     return { where, reason: "no_preference", got: "the same tokens chosen and rejected" };
   return {
     where,
@@ -82,18 +83,10 @@ function encodeWhole(
     const messages = [...prompt, ...(completion as readonly Message[])];
     return tokenizer.render({ messages }, { ending: "complete" }).ids;
   }
-  const ids = tokenizer.encode(prompt + (completion as string));
-  const [end] = tokenizer.stopIds;
-  return end === undefined || tokenizer.stopIds.includes(ids.at(-1)!) ? ids : [...ids, end];
+  return encodeEnded(tokenizer, prompt + (completion as string));
 }
 
 const sequenceOf = (ids: readonly number[], start: number): PreferenceSequence => ({
   ids: Int32Array.from(ids),
   scored: Int32Array.from({ length: Math.max(0, ids.length - start) }, (_, i) => start + i),
 });
-
-function sharedLength(one: ArrayLike<number>, other: ArrayLike<number>): number {
-  let length = 0;
-  while (length < one.length && length < other.length && one[length] === other[length]) length += 1;
-  return length;
-}

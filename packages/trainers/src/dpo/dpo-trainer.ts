@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { checkKeys, namedStream, seedOf } from "@periodic-eval/core";
 import { fingerprintWeights, type CausalLM, type TrainableLM } from "@periodic-eval/core/tfjs";
-import { checkSource } from "../data/conversations.ts";
 import { loadPreferences, type PreferenceDataset } from "../data/preference-dataset.ts";
 import type { PreferenceSource } from "../data/preference-rows.ts";
+import { checkSource } from "../data/read-rows.ts";
 import { accumulate } from "../loop/accumulate.ts";
 import {
   Trainer,
@@ -18,7 +18,7 @@ import { hashOfLogProbs, keptLogProbs } from "./reference-file.ts";
 import { checkReference, referenceLogProbs, type PairLogProbs, type Reference } from "./reference.ts";
 
 export interface DPOTrainerOptions extends TrainerOptions<DPOConfig> {
-  /** Preferences: a JSON Lines file, or the rows. */
+  /** Preferences: a file of JSON Lines or Parquet, or the rows. */
   readonly dataset: PreferenceSource;
   /** Default `"copy"`. */
   readonly reference?: Reference;

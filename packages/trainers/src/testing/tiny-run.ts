@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { namedStream, type Logger } from "@periodic-eval/core";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
-import type { MessagesRow } from "../data/conversations.ts";
+import type { MessagesRow } from "../data/forms.ts";
 import type { PreferenceRow } from "../data/preference-rows.ts";
 import type { SFTConfig } from "../sft/sft-config.ts";
 
