@@ -6,16 +6,19 @@ export {
   cosine,
   learningRates,
   linear,
+  wsd,
+  type DecayType,
   type LearningRate,
   type LearningRateName,
   type LearningRateOptions,
+  type WsdOptions,
 } from "./optimizer/learning-rate.ts";
 export type { Optimizer } from "./optimizer/types.ts";
 export { SFTTrainer, type SFTTrainerOptions } from "./sft/sft-trainer.ts";
 export { Trainer, type TrainerOptions, type TrainResult } from "./trainer/trainer.ts";
 export type { TrainingConfig } from "./trainer/training-config.ts";
 export { parseSFTConfig, type SFTConfig } from "./sft/sft-config.ts";
-export type { SessionSettings } from "./loop/phase.ts";
+export type { BestCheckpoint, SessionSettings } from "./loop/phase.ts";
 export type { Resume } from "./loop/resume.ts";
 export { runPipeline, type PipelineOptions, type PipelinePhase } from "./pipeline/run-pipeline.ts";
 export type { BadRow, BadRowReason } from "./data/bad-row.ts";

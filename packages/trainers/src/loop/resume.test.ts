@@ -149,6 +149,21 @@ describe("resume", () => {
     }
   });
 
+  it("is an error where every checkpoint is torn, by one byte; nothing is written over, unless asked to begin anew", async () => {
+    const runDir = await temporaryFolder();
+    await train(runDir, { config: { ...everyStep, saveSteps: null } });
+    const path = join(checkpoint(runDir, 12), "optimizer.safetensors");
+    const bytes = await readFile(path);
+    bytes[bytes.length - 1]! ^= 1;
+    await writeFile(path, bytes);
+    await expect(train(runDir)).rejects.toThrow(
+      /checkpoints.train: got no whole checkpoint \(step_12: optimizer\.safetensors is not what was written\)/,
+    );
+    expect(await readFile(path)).toEqual(bytes);
+    expect(await readdir(join(runDir, "checkpoints/train"))).toEqual(["step_12"]);
+    expect((await train(runDir, { resume: "never" })).result.resumedFrom).toBeNull();
+  });
+
   it("does not see a checkpoint that was killed while it was written, and clears it away", async () => {
     const whole = await temporaryFolder();
     await train(whole);

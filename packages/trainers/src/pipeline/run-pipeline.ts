@@ -3,7 +3,10 @@ import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
 import type { TrainResult } from "../trainer/trainer.ts";
 
 /** What a phase has of its own. */
-export type PipelinePhase = Pick<SFTTrainerOptions, "dataset" | "config" | "callbacks" | "guards"> & {
+export type PipelinePhase = Pick<
+  SFTTrainerOptions,
+  "dataset" | "validation" | "config" | "callbacks" | "guards"
+> & {
   /** Unique in the pipeline. */
   readonly phase: string;
 };
@@ -20,6 +23,7 @@ export type PipelineOptions = Pick<
 const knownOfPhase = {
   phase: true,
   dataset: true,
+  validation: true,
   config: true,
   callbacks: true,
   guards: true,

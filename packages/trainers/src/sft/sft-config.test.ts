@@ -33,8 +33,8 @@ describe("parseSFTConfig", () => {
     expect(failure({ batchSize: 0 })).toContain("SFT config batchSize: got 0, expected");
     expect(failure({ learningRate: Number.NaN })).toContain("SFT config learningRate: got NaN, expected");
     expect(failure({ batchSize: 1.5 })).toContain("SFT config batchSize: got 1.5, expected");
-    expect(failure({ schedule: "wsd" })).toMatch(
-      /SFT config schedule: got "wsd", expected .*"constant".*"cosine"/,
+    expect(failure({ schedule: "wds" })).toMatch(
+      /SFT config schedule: got "wds", expected .*"constant".*"cosine"/,
     );
     expect(failure({ adamBetas: [0.9, 1] })).toContain("SFT config adamBetas.1: got 1, expected");
     expect(failure(3)).toContain("SFT config: got 3, expected an object of options");
