@@ -5,7 +5,7 @@ import type { TrainResult } from "../trainer/trainer.ts";
 /** What a phase has of its own. */
 export type PipelinePhase = Pick<
   SFTTrainerOptions,
-  "dataset" | "validation" | "config" | "callbacks" | "guards"
+  "dataset" | "validation" | "config" | "callbacks" | "guards" | "session"
 > & {
   /** Unique in the pipeline. */
   readonly phase: string;
@@ -27,6 +27,7 @@ const knownOfPhase = {
   config: true,
   callbacks: true,
   guards: true,
+  session: true,
 } as const satisfies Record<keyof PipelinePhase, true>;
 
 const known = {
@@ -63,6 +64,7 @@ export async function runPipeline(
       ...rest,
       ...phase,
       config: { ...shared, ...phase.config },
+      session: { ...rest.session, ...phase.session },
       loggers: loggers.map(keptOpen),
       runStepOffset,
     });
