@@ -19,8 +19,8 @@ export interface Phase {
   readonly validation: Validation | null;
   readonly signal: AbortSignal | null;
   readonly config: PhaseConfig;
-  /** What must be the same for a resume to be exact. */
-  readonly exact: Readonly<Record<string, Json>>;
+  /** What must be the same for a resume after this many steps to be exact. */
+  exact(step: number): Readonly<Record<string, Json>>;
   /** What the step after `step` completed ones learns from; depends on nothing else. */
   work(step: number): StepWork;
   warn(where: string, message: string): void;

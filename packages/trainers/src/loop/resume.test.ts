@@ -122,6 +122,19 @@ describe("resume", () => {
     expect(longer.logger.metrics).toEqual(straight.logger.metrics.slice(5));
   });
 
+  it("makes a training with wsd longer that was stopped before its decay, and none after it began", async () => {
+    const wsd = { ...everyStep, schedule: "wsd", warmupSteps: 1, decaySteps: 3 } as const;
+    const whole = await temporaryFolder();
+    await train(whole, { config: { ...wsd, maxSteps: 8 } });
+    const straight = await train(await temporaryFolder(), { config: { ...wsd, maxSteps: 12 } });
+    const longer = await train(await killedAfter(whole, 5), { config: { ...wsd, maxSteps: 12 } }, "another");
+    expect(longer.result).toMatchObject({ resumedFrom: 5, steps: 12 });
+    expect(longer.logger.metrics).toEqual(straight.logger.metrics.slice(5));
+    await expect(train(await killedAfter(whole, 7), { config: { ...wsd, maxSteps: 12 } })).rejects.toThrow(
+      /step_7: got .*, expected .*maxSteps 8/,
+    );
+  });
+
   it("passes over torn checkpoints with a warning", async () => {
     const whole = await temporaryFolder();
     const { logger } = await train(whole);

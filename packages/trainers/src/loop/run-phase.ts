@@ -164,7 +164,7 @@ async function saveCheckpoint(
       skipped_in_a_row: skippedInARow,
       seed: config.seed,
       optimizer_steps: optimizer.steps,
-      exact: phase.exact,
+      exact: phase.exact(step),
       session: state,
     },
     (folder) => writeTraining(folder, model, optimizer),

@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { learningRates, type LearningRate } from "../optimizer/learning-rate.ts";
-import type { TrainingConfig } from "./training-config.ts";
+import { decayStepsOf, type TrainingConfig } from "./training-config.ts";
 
 /**
  * The learning rates that a configuration asks for.
@@ -12,7 +12,7 @@ import type { TrainingConfig } from "./training-config.ts";
 export function scheduleOf(name: string, config: TrainingConfig, maxSteps: number): LearningRate {
   const { learningRate: peak, schedule, decayType } = config;
   const warmupSteps = config.warmupSteps ?? Math.ceil((config.warmupRatio ?? 0) * maxSteps);
-  const decaySteps = config.decaySteps ?? Math.ceil((config.decayRatio ?? 0) * maxSteps);
+  const decaySteps = decayStepsOf(config, maxSteps);
   if (schedule === "wsd" && warmupSteps + decaySteps > maxSteps) {
     throw new PeriodicEvalError({
       code: "config",

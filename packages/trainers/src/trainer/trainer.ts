@@ -280,7 +280,11 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       learningRate: scheduleOf(name, config, maxSteps),
       validation,
       checkpoints: checkpointsOf({ runDir, phase: this.#phaseName, keep: config.keepCheckpoints, warn }),
-      exact: { ...exactPart(config, maxSteps), data: data.hash, tokenizer: tokenizer.fingerprint },
+      exact: (step) => ({
+        ...exactPart(config, maxSteps, step),
+        data: data.hash,
+        tokenizer: tokenizer.fingerprint,
+      }),
       work(step) {
         const batches = plan.microBatches(step).map((numbers) => numbers.map((number) => training[number]!));
         return data.work(batches, step);

@@ -5,7 +5,7 @@ import { z } from "zod";
 export const trainingFields = {
   /**
    * Passes over the data; 1 where `maxSteps` is not given either. A resume may change it, or `maxSteps`, where no step
-   * depends on the length: `schedule: "constant"` without `warmupRatio`.
+   * depends on the length: `schedule: "constant"`, or `"wsd"` before its decay, without `warmupRatio`.
    */
   epochs: z.number().positive().nullable().default(null),
   /** Optimizer steps, in place of `epochs`. */
@@ -168,13 +168,29 @@ const mayChange = [
   "maxSkippedInARow",
 ] as const;
 
+/** Options that change nothing of a `wsd` before its decay has begun. */
+const ofDecay = ["decaySteps", "decayRatio", "decayType"] as const;
+
 /**
- * What must be the same for a resume to be exact. The length of the phase is part of it where learning rates depend on it.
+ * What must be the same for a resume to be exact. The length of the phase is part of it where learning rates depend on it:
+ * those of `wsd` do from the decay on, and a training that was stopped before it can be made longer.
  *
  * @param maxSteps optimizer steps of the phase, as `epochs` or `maxSteps` give them
+ * @param step completed ones
  */
-export function exactPart(config: TrainingConfig, maxSteps: number): Readonly<Record<string, Json>> {
-  const lasting = Object.entries(config).filter(([name]) => !(mayChange as readonly string[]).includes(name));
-  const dependsOnLength = config.schedule !== "constant" || (config.warmupRatio ?? 0) > 0;
+export function exactPart(
+  config: TrainingConfig,
+  maxSteps: number,
+  step: number,
+): Readonly<Record<string, Json>> {
+  const { schedule, warmupRatio } = config;
+  const isStable = schedule === "wsd" && step <= maxSteps - decayStepsOf(config, maxSteps);
+  const free: readonly string[] = isStable ? [...mayChange, ...ofDecay] : mayChange;
+  const lasting = Object.entries(config).filter(([name]) => !free.includes(name));
+  const dependsOnLength = (schedule !== "constant" && !isStable) || (warmupRatio ?? 0) > 0;
   return { ...Object.fromEntries(lasting), ...(dependsOnLength && { maxSteps }) };
 }
+
+/** Steps over which `wsd` falls. */
+export const decayStepsOf = ({ decaySteps, decayRatio }: TrainingConfig, maxSteps: number): number =>
+  decaySteps ?? Math.ceil((decayRatio ?? 0) * maxSteps);
