@@ -60,6 +60,6 @@ function leaves(value: unknown, path: readonly string[] = []): Record<string, st
   const isMap =
     typeof value === "object" && value !== null && (!Array.isArray(value) || typeof value[0] === "object");
   if (!isMap) return { [path.join(".")]: JSON.stringify(value) };
-  const entries = Object.entries(value as object) as [string, unknown][];
+  const entries: [string, unknown][] = Object.entries(value);
   return Object.fromEntries(entries.flatMap(([key, one]) => Object.entries(leaves(one, [...path, key]))));
 }
