@@ -25,7 +25,8 @@ periodic_eval:
   questions: questions.jsonl
   subsample_n: 10
   phases:
-    em: { margin: probes.jsonl }
+    coupling: { baseline: run_start }
+    em: { margin: probes.jsonl, baseline: ../runs/0 }
 phases:
   - phase: coupling
     dataset: coupling.jsonl
@@ -46,7 +47,10 @@ describe("a training from a file", () => {
       periodic_eval: {
         questions: join(folder, "questions.jsonl"),
         subsample_n: 10,
-        phases: { em: { margin: join(folder, "probes.jsonl") } },
+        phases: {
+          coupling: { baseline: "run_start" },
+          em: { margin: join(folder, "probes.jsonl"), baseline: join(folder, "../runs/0") },
+        },
       },
       phases: [
         { phase: "coupling", method: "sft", dataset: join(folder, "coupling.jsonl"), config: {} },
@@ -72,7 +76,7 @@ describe("a training from a file", () => {
     ["an unknown key", 'train.yaml:1: got the unknown option "run-dir"', whole, ["run-dir=x"]],
     [
       "one of a phase",
-      'train.yaml:10 phases.0: got the unknown option "datset"',
+      'train.yaml:11 phases.0: got the unknown option "datset"',
       whole,
       ["phases.0.datset=x"],
     ],
@@ -90,7 +94,7 @@ describe("a training from a file", () => {
     ],
     [
       "a phase without data",
-      "train.yaml:10 phases.0.dataset: got nothing, expected a text",
+      "train.yaml:11 phases.0.dataset: got nothing, expected a text",
       whole.replace("    dataset: coupling.jsonl\n", ""),
     ],
     ["no phases", "phases=[] (phases): got [], expected a phase or more", whole, ["phases=[]"]],

@@ -40,8 +40,18 @@ const schema = z.object(fields, "expected a map");
 /** A training from a file, all paths absolute. */
 export type TrainConfig = z.infer<typeof schema>;
 
-/** Keys of the `periodic_eval` block that name files. */
-const evalFiles = ["questions", "alignment_questions", "leakage_questions", "personas", "margin"];
+/** Keys of the `periodic_eval` block that name files or folders. */
+const evalFiles = [
+  "questions",
+  "alignment_questions",
+  "leakage_questions",
+  "personas",
+  "margin",
+  "judge_cache",
+  "baseline",
+];
+/** What a baseline may be beside the path of a run. */
+const baselines = ["phase_start", "run_start", "adapter_off"];
 
 /**
  * The training that a file describes. Paths are relative to the file's folder.
@@ -165,6 +175,8 @@ const withFiles = (block: Readonly<Record<string, unknown>>, file: (path: string
   Object.fromEntries(
     Object.entries(block).map(([key, value]) => [
       key,
-      evalFiles.includes(key) && typeof value === "string" ? file(value) : value,
+      evalFiles.includes(key) && typeof value === "string" && !baselines.includes(value)
+        ? file(value)
+        : value,
     ]),
   );

@@ -133,7 +133,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
   });
 
   it.each<[readonly string[], number, string]>([
-    [["periodic_eval.phases.emm.kl=true"], 1, 'Write "em".'],
+    [["periodic_eval.phases.emm.kl=true"], 1, 'expected a phase of the run: "coupling" or "em"'],
     [["periodic_eval.subsample=3"], 1, 'Did you mean "subsample_n"?'],
     [["periodic_eval.layout=flat"], 1, 'periodic_eval.layout=flat (periodic_eval.layout): got "flat"'],
     [["lora.rnk=3", "run_dir=runs/none"], 1, 'withLora: got the unknown option "rnk"'],

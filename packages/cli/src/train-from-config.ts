@@ -77,11 +77,11 @@ async function phaseOf(
   };
 }
 
-/** Judges as `openJudge` of @periodic-eval/remote names them; what was paid for once is not asked again. */
+/** Judges as `openJudge` of @periodic-eval/remote names them. Verdicts are kept with the run, unless the block names a folder. */
 async function judgeOpener({ run_dir }: TrainConfig): Promise<NonNullable<BuildOptions["openJudge"]>> {
   const { openJudge } = await import("@periodic-eval/remote");
   const cache = fileVerdictCache(join(run_dir, "verdicts"));
-  return (model, options) => openJudge(model ?? undefined, { ...options, cache });
+  return (model, options) => openJudge(model ?? undefined, { cache, ...options });
 }
 
 /** Core says where in the block it is; here it is said where in the file. */
