@@ -6,9 +6,12 @@ export {
   cosine,
   learningRates,
   linear,
+  wsd,
+  type DecayType,
   type LearningRate,
   type LearningRateName,
   type LearningRateOptions,
+  type WsdOptions,
 } from "./optimizer/learning-rate.ts";
 export type { Optimizer } from "./optimizer/types.ts";
 export { SFTTrainer, type SFTTrainerOptions } from "./sft/sft-trainer.ts";
@@ -18,7 +21,7 @@ export type { Reference } from "./dpo/reference.ts";
 export { Trainer, type TrainerOptions, type TrainResult } from "./trainer/trainer.ts";
 export type { TrainingConfig } from "./trainer/training-config.ts";
 export { parseSFTConfig, type SFTConfig } from "./sft/sft-config.ts";
-export type { SessionSettings } from "./loop/phase.ts";
+export type { BestCheckpoint, SessionSettings } from "./loop/phase.ts";
 export type { Resume } from "./loop/resume.ts";
 export {
   runPipeline,

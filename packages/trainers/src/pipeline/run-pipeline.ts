@@ -12,12 +12,12 @@ interface PhaseNamed {
 /** What a phase of supervised fine-tuning has of its own. */
 export type SFTPhase = PhaseNamed & {
   readonly method?: "sft";
-} & Pick<SFTTrainerOptions, "dataset" | "config" | "callbacks" | "guards">;
+} & Pick<SFTTrainerOptions, "dataset" | "validation" | "config" | "callbacks" | "guards" | "session">;
 
 /** What a phase of direct preference optimization has of its own. */
 export type DPOPhase = PhaseNamed & {
   readonly method: "dpo";
-} & Pick<DPOTrainerOptions, "dataset" | "reference" | "config" | "callbacks" | "guards">;
+} & Pick<DPOTrainerOptions, "dataset" | "reference" | "config" | "callbacks" | "guards" | "session">;
 
 export type PipelinePhase = SFTPhase | DPOPhase;
 
@@ -34,9 +34,11 @@ const knownOfSFT = {
   method: true,
   phase: true,
   dataset: true,
+  validation: true,
   config: true,
   callbacks: true,
   guards: true,
+  session: true,
 } as const satisfies Record<keyof SFTPhase, true>;
 
 const knownOfDPO = { ...knownOfSFT, reference: true } as const satisfies Record<keyof DPOPhase, true>;
@@ -99,12 +101,14 @@ function trainerOf(
   options: TrainerOptions,
   shared: PipelineOptions["config"],
 ): SFTTrainer | DPOTrainer {
+  const config = { ...shared, ...given.config };
+  const session = { ...options.session, ...given.session };
   if (given.method === "dpo") {
     const { method: _dpo, ...phase } = given;
-    return new DPOTrainer({ ...options, ...phase, config: { ...shared, ...phase.config } });
+    return new DPOTrainer({ ...options, ...phase, config, session });
   }
   const { method: _sft, ...phase } = given;
-  return new SFTTrainer({ ...options, ...phase, config: { ...shared, ...phase.config } });
+  return new SFTTrainer({ ...options, ...phase, config, session });
 }
 
 /** One that throws keeps no other from closing, and what was trained is not lost for it. */

@@ -14,11 +14,14 @@ import {
 } from "../trainer/trainer.ts";
 import type { TrainingData } from "../trainer/training-data.ts";
 import { batchGradients } from "./gradients.ts";
+import { heldOutLoss } from "./held-out-loss.ts";
 import { parseSFTConfig, type SFTConfig } from "./sft-config.ts";
 
 export interface SFTTrainerOptions extends TrainerOptions<SFTConfig> {
   /** A JSON Lines or Parquet file, or the rows. Forms may be mixed. */
   readonly dataset: RowSource<SFTRow>;
+  /** Rows to validate on, in place of `validationShare`. */
+  readonly validation?: RowSource<SFTRow>;
 }
 
 /**
@@ -31,16 +34,26 @@ export class SFTTrainer extends Trainer<SFTConfig> {
    *   not there; `config` for packing on a model that knows no documents.
    */
   constructor(options: SFTTrainerOptions) {
-    checkKeys("SFTTrainer", options, [...trainerOptionNames, "dataset"]);
+    checkKeys("SFTTrainer", options, [...trainerOptionNames, "dataset", "validation"]);
     checkSource("SFTTrainer dataset", options.dataset);
+    const { dataset, validation } = options;
+    if (validation !== undefined) checkSource("SFTTrainer validation", validation);
     const config = parseSFTConfig(options.config);
     if (config.packing) checkPacking(options.model);
-    super(options, { name: "SFT", config, prepare: (settings) => prepare(options, config, settings) });
+    super(options, {
+      name: "SFT",
+      config,
+      prepare: (settings) => prepare(options, dataset, config, settings),
+      ...(validation && {
+        prepareValidation: (settings) => prepare(options, validation, config, settings),
+      }),
+    });
   }
 }
 
 async function prepare(
-  { model, tokenizer, dataset: source }: SFTTrainerOptions,
+  { model, tokenizer }: SFTTrainerOptions,
+  source: RowSource<SFTRow>,
   { onBadRow, loss, packing }: SFTConfig,
   { maxLength, seed, phase, warn }: TrainingSettings,
 ): Promise<TrainingData> {
@@ -48,14 +61,23 @@ async function prepare(
   const { badRows, rowsRead, hash } = dataset;
   for (const warning of dataset.warnings) warn("dataset", warning);
   const rows = packing ? packRows(dataset.rows, maxLength) : dataset.rows;
+  const batchOf = (numbers: readonly number[]) =>
+    collate(
+      numbers.map((number) => rows[number]!),
+      model.fixedLength,
+    );
   return {
     lengths: rows.map(({ ids }) => ids.length),
     badRows,
     rowsRead,
     hash,
+    heldOut: {
+      metrics: ["loss", "perplexity"],
+      measure: (numbers) => heldOutLoss(model, numbers.map(batchOf)),
+    },
     work(microBatches, step) {
       const rowsOf = microBatches.map((numbers) => numbers.map((number) => rows[number]!));
-      const batches = rowsOf.map((each) => collate(each, model.fixedLength));
+      const batches = microBatches.map(batchOf);
       return {
         divisor: total(batches.map(({ targets }) => targets.length)),
         tokens: total(batches.map(({ tokens }) => tokens)),
