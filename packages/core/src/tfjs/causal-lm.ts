@@ -113,6 +113,16 @@ export interface TrainableLM extends CausalLM {
    * int32 [N] indexing the flattened B·T → [N, V]. `random` feeds dropout: one named stream per place that draws.
    */
   trainingLogits(ids: tf.Tensor2D, rows: tf.Tensor1D, random: NamedRandom): tf.Tensor2D;
+  /**
+   * The negative log-likelihood of `targets` int32 [N] by these logits, in nats, [N]: for a model that need not hold all
+   * logits at once. Differentiable in the trainables, each loss by itself: a trainer may weigh them, or sum them by row.
+   */
+  trainingLosses?(
+    ids: tf.Tensor2D,
+    rows: tf.Tensor1D,
+    targets: tf.Tensor1D,
+    random: NamedRandom,
+  ): tf.Tensor1D;
   /** Hugging Face form: `config.json` and safetensors, with the tokenizer's files where they are known. */
   save(folder: string): Promise<void>;
   dispose(): void;

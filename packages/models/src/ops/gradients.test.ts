@@ -10,7 +10,7 @@ import { scaled, sum } from "./arithmetic.ts";
 import { attention } from "./attention.ts";
 import type { AttentionShape } from "./heads.ts";
 import { columns } from "./columns.ts";
-import { dropout } from "./dropout.ts";
+import { dropout, dropoutMask } from "./dropout.ts";
 import { layerNorm } from "./layer-norm.ts";
 import { linear, tiedHead } from "./linear.ts";
 import { addLora } from "./lora.ts";
@@ -100,7 +100,11 @@ const cases: readonly { name: string; shapes: number[][]; run: (inputs: Matrices
     shapes: [[4, 3]],
     run: ([x]) => rowsAt(scaled(x!, 2), tf.tensor1d([1, 3], "int32"), 0),
   },
-  { name: "dropout", shapes: [[5, 6]], run: ([x]) => dropout(x!, 0.4, countingStream()) },
+  {
+    name: "dropout",
+    shapes: [[5, 6]],
+    run: ([x]) => dropout(x!, dropoutMask([5, 6], 0.4, countingStream())),
+  },
   {
     name: "crossEntropy",
     shapes: [[5, 6]],

@@ -1,7 +1,8 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { NamedRandom, TrainableLM } from "@periodic-eval/core/tfjs";
 import type { Batch } from "../data/collate.ts";
-import { crossEntropySum } from "../losses/cross-entropy.ts";
+import { total } from "../losses/cross-entropy.ts";
+import { tokenLosses } from "../losses/token-losses.ts";
 import type { LossAndGradients } from "../loop/types.ts";
 
 /**
@@ -34,7 +35,7 @@ function ofBatch(model: TrainableLM, batch: Batch, random: NamedRandom): LossAnd
   const rows = tf.tensor1d(batch.rows, "int32");
   const targets = tf.tensor1d(batch.targets, "int32");
   const { value, grads } = tf.variableGrads(
-    () => crossEntropySum(model.trainingLogits(ids, rows, random), targets),
+    () => total(tokenLosses(model, { ids, rows, targets }, random)),
     [...model.trainables()],
   );
   return { loss: value, gradients: grads };
