@@ -6,7 +6,8 @@
 // A round is `turn` steps of each side, and one more comes first to warm up. Printed are the medians and ranges of all
 // steps, their ratio, the processor's seconds of ours, how far losses and norms are apart, and with --profile the time by
 // kernel of a step of ours, where the engine can tell. The peer needs a Python with
-// `pip install -r benchmarks/peers/requirements.txt`, named by PERIODIC_EVAL_PEERS_PYTHON; --no-peer does without.
+// `pip install -r benchmarks/peers/requirements.txt`, named by PERIODIC_EVAL_PEERS_PYTHON; --no-peer does without; --naive adds
+// the GPT's step as TensorFlow.js invites to write it.
 // Where it was last run: docs/decisions/2026-11-22-training-step.md.
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { createCausalLM, loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
@@ -19,6 +20,7 @@ import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { median } from "./median.ts";
+import { naiveGpt, type NaiveTraining } from "./peers/naive-gpt.ts";
 import { openPeer, type Peer } from "./peers/peer.ts";
 
 const { values } = parseArgs({
@@ -31,6 +33,7 @@ const { values } = parseArgs({
     turn: { type: "string", default: "3" },
     threads: { type: "string", default: "2" },
     peer: { type: "boolean", default: true },
+    naive: { type: "boolean", default: false },
     profile: { type: "boolean", default: false },
   },
 });
@@ -51,6 +54,8 @@ interface Case {
   /** What the peer loads. */
   readonly folders: { readonly model: string; readonly adapter: string | null };
   readonly batch: readonly (readonly number[])[];
+  /** The same as TensorFlow.js invites to write it. */
+  readonly naive?: () => NaiveTraining;
 }
 
 const text = readFileSync(new URL("../LICENSE", import.meta.url), "utf8");
@@ -76,7 +81,13 @@ const cases: Readonly<Record<string, (folder: string) => Promise<Case>>> = {
     const characters = Array.from(text, (character) => character.codePointAt(0)! % 128);
     // Pairs of characters, so that all of the vocabulary is in use.
     const ids = characters.map((code, i) => (16 * code + characters[i + 1]!) % 2048);
-    return { model, folders: { model: folder, adapter: null }, batch: rowsOf(ids, 16, 64) };
+    const weights = () => new Map(model.weights().map((weight) => [weight.name, weight.read()]));
+    return {
+      model,
+      folders: { model: folder, adapter: null },
+      batch: rowsOf(ids, 16, 64),
+      naive: () => naiveGpt(weights(), { heads: config.n_head, layers: config.n_layer }, hyper.learning_rate),
+    };
   },
 
   async smollm2(folder) {
@@ -136,6 +147,26 @@ function ours(model: TrainableLM, batch: readonly (readonly number[])[]): Side {
   };
 }
 
+/** Neither norm nor clipping: its time is a little less than that of the same step. */
+function naively(training: NaiveTraining, batch: readonly (readonly number[])[]): Side {
+  const ids = tf.tensor2d(
+    batch.flatMap((row) => row.slice(0, -1)),
+    [batch.length, batch[0]!.length - 1],
+    "int32",
+  );
+  const targets = tf.tensor1d(
+    batch.flatMap((row) => row.slice(1)),
+    "int32",
+  );
+  return {
+    step: async () => ({ loss: await training.step(ids, targets), norm: 0 }),
+    dispose() {
+      training.dispose();
+      tf.dispose([ids, targets]);
+    },
+  };
+}
+
 async function stepsOf(side: Side, count: number): Promise<Steps> {
   const steps = { seconds: [] as number[], losses: [] as number[], norms: [] as number[] };
   for (let i = 0; i < count; i += 1) {
@@ -148,12 +179,14 @@ async function stepsOf(side: Side, count: number): Promise<Steps> {
   return steps;
 }
 
-async function compare(name: string, { model, folders, batch }: Case, peer: Peer | null): Promise<void> {
+async function compare(name: string, each: Case, peer: Peer | null): Promise<void> {
+  const { model, folders, batch } = each;
+  const plain = values.naive && each.naive ? naively(each.naive(), batch) : null;
   const side = ours(model, batch);
   const trained = model.trainables().reduce((sum, { size }) => sum + size, 0);
   console.log(`${name}: ${trained} weights trained, ${batch.length} × ${batch[0]!.length} tokens`);
   await peer?.ask({ ...folders, hyper });
-  const seconds = { ours: [] as number[], peer: [] as number[] };
+  const seconds = { ours: [] as number[], peer: [] as number[], naive: [] as number[] };
   let processor = 0;
   let furthest = 0;
   let tensors = 0;
@@ -162,13 +195,17 @@ async function compare(name: string, { model, folders, batch }: Case, peer: Peer
     const before = process.cpuUsage();
     const mine = await stepsOf(side, turn);
     const { user, system } = process.cpuUsage(before);
+    const naive = plain && (await stepsOf(plain, turn));
     const theirs = await peer?.ask<Steps>({ ids: batch, steps: turn });
     if (round === -1) tensors = tf.memory().numTensors;
     else {
       seconds.ours.push(...mine.seconds);
       seconds.peer.push(...(theirs?.seconds ?? []));
+      seconds.naive.push(...(naive?.seconds ?? []));
       processor += (user + system) / 1e6;
     }
+    if (round === -1 && naive)
+      console.log(`  step 1, loss ${mine.losses[0]!.toFixed(6)}, naively ${naive.losses[0]!.toFixed(6)}`);
     if (theirs === undefined) continue;
     for (const of of ["losses", "norms"] as const) {
       for (const [i, expected] of theirs[of].entries()) {
@@ -196,6 +233,11 @@ async function compare(name: string, { model, folders, batch }: Case, peer: Peer
     );
     if (!(furthest < 1e-4)) process.exitCode = 1;
   }
+  if (plain !== null) {
+    const ratio = median(seconds.naive) / median(seconds.ours);
+    console.log(`  naive ${spread(seconds.naive)}: ours are ${ratio.toFixed(2)} × as fast`);
+  }
+  plain?.dispose();
   if (values.profile) await profile(side);
   side.dispose();
 }
