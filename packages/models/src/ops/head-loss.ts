@@ -11,17 +11,22 @@ export interface LossHead {
   readonly softCap: number | null;
 }
 
-/** Bytes of logits that exist at once. Memory of this size is used again; what is larger is new each time, and slow. */
-const chunkBytes = 2 ** 24;
+/** Memory of this size is used again; what is larger is new each time, and slow. */
+const defaultBytes = 2 ** 24;
 
 /**
  * The head and the loss in one: x [N, D], targets int32 [N] → the negative log-likelihood of each target, in nats, [N].
- * Logits exist of so many rows at a time as `chunkBytes` hold. Of a head that is not trained the gradient of x is computed
+ * Logits exist of so many rows at a time as `bytes` hold. Of a head that is not trained the gradient of x is computed
  * at once, and nothing else kept; of one that is, softmax − one-hot is kept, or computed again if it was of many chunks.
  */
-export function headLoss(x: tf.Tensor2D, head: LossHead, targets: tf.Tensor1D): tf.Tensor1D {
+export function headLoss(
+  x: tf.Tensor2D,
+  head: LossHead,
+  targets: tf.Tensor1D,
+  bytes = defaultBytes,
+): tf.Tensor1D {
   const vocabulary = head.weight.shape[head.isTied ? 0 : 1];
-  const chunks = chunksOf(x.shape[0], Math.max(1, Math.floor(chunkBytes / (4 * vocabulary))));
+  const chunks = chunksOf(x.shape[0], Math.max(1, Math.floor(bytes / (4 * vocabulary))));
   const isTrained = isWanted(head.weight);
   const isXWanted = isDifferentiated() && isWanted(x);
   return differentiable([x, head.weight], (keep) => {
