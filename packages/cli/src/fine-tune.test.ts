@@ -1,8 +1,8 @@
-import type { SFTResult } from "@periodic-eval/trainers";
+import type { TrainResult } from "@periodic-eval/trainers";
 import { expect, it } from "vitest";
 import { checkUndisturbed } from "./fine-tune.ts";
 
-const result: SFTResult = {
+const result: TrainResult = {
   phase: "em",
   steps: 12,
   maxSteps: 80,

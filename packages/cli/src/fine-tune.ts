@@ -1,6 +1,6 @@
 import { PeriodicEvalError, type TrainerCallback } from "@periodic-eval/core";
 import { useBackend } from "@periodic-eval/models";
-import { runPipeline, type SFTConfig, type SFTResult } from "@periodic-eval/trainers";
+import { runPipeline, type SFTConfig, type TrainResult } from "@periodic-eval/trainers";
 import { onInterrupt } from "./interrupt.ts";
 import { liveLine } from "./live-line.ts";
 import { openModel } from "./open-model.ts";
@@ -28,7 +28,10 @@ export interface FineTuneOptions {
 }
 
 /** Trains one phase after the other on the same weights, measured live. Run again, it resumes. */
-export async function fineTune(options: FineTuneOptions, terminal: Terminal): Promise<readonly SFTResult[]> {
+export async function fineTune(
+  options: FineTuneOptions,
+  terminal: Terminal,
+): Promise<readonly TrainResult[]> {
   const { backend, model: source, runDir, phases, seed, overheadPercent } = options;
   const session = overheadPercent === undefined ? {} : { budget: { overheadPercent } };
   const { name: engine, unusable } = await useBackend(backend === undefined ? {} : { backend });
@@ -50,7 +53,7 @@ export async function fineTune(options: FineTuneOptions, terminal: Terminal): Pr
 }
 
 /** @throws PeriodicEvalError `receipt` where measuring disturbed the last phase, which ended training there. */
-export function checkUndisturbed(results: readonly SFTResult[], runDir: string): void {
+export function checkUndisturbed(results: readonly TrainResult[], runDir: string): void {
   const last = results.at(-1);
   if (last === undefined || last.brokenReceipt === null) return;
   throw new PeriodicEvalError({
@@ -62,7 +65,7 @@ export function checkUndisturbed(results: readonly SFTResult[], runDir: string):
   });
 }
 
-function interrupted(last: SFTResult | undefined, runDir: string): PeriodicEvalError {
+function interrupted(last: TrainResult | undefined, runDir: string): PeriodicEvalError {
   return new PeriodicEvalError({
     code: "aborted",
     where: runDir,

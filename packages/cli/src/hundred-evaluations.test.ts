@@ -10,7 +10,6 @@ const tokenizer = await loadTokenizer(microWorld());
 
 it.for(["wasm", "tfjs-node"])(
   "a hundred evaluations leave as many tensors as there were, on %s",
-  { timeout: 300_000 },
   async (backend, test) => {
     if (backend !== "wasm") {
       const missing = await useBackend({ backend }).then(

@@ -20,7 +20,7 @@ beforeAll(async () => {
   const { end, milliseconds } = await train(join(root, "whole"));
   expect(end).toBe("exit 0");
   whole = { ...(await outcome(join(root, "whole"))), milliseconds };
-}, 120_000);
+});
 afterAll(() => rm(root, { recursive: true }));
 
 /** Runs the training to its end, or kills it some milliseconds after it said that it trains. */

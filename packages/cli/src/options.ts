@@ -36,6 +36,10 @@ export function positiveNumber(text: string): number {
   return value;
 }
 
+/** `none` is no limit. A word, for commander makes an empty text of null. */
+export const positiveOrNone = (text: string): number | "none" =>
+  text.trim() === "none" ? "none" : positiveNumber(text);
+
 /** A comma-separated list of known words, in the order given, each once. */
 export const listOf =
   <const T extends string>(known: readonly T[]) =>

@@ -46,7 +46,7 @@ beforeAll(async () => {
   await mkdir(join(folder, "packs"));
   await run(root, "npm", "pack", "--workspaces", "--silent", "--pack-destination", join(folder, "packs"));
   tarballs = (await readdir(join(folder, "packs"))).map((name) => join(folder, "packs", name));
-}, 60_000);
+});
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 async function emptyProject(name: string): Promise<string> {
@@ -70,7 +70,7 @@ async function importAll(
 
 const isBuilt = existsSync(join(root, "packages", "cli", "dist", "main.js"));
 
-it.skipIf(!isBuilt)("core alone needs no TensorFlow.js", { timeout: 60_000 }, async (test) => {
+it.skipIf(!isBuilt)("core alone needs no TensorFlow.js", async (test) => {
   const project = await emptyProject("core-alone");
   await install(test, project, tarballOf("core"));
   expect(existsSync(join(project, "node_modules", "@tensorflow"))).toBe(false);
@@ -81,38 +81,34 @@ it.skipIf(!isBuilt)("core alone needs no TensorFlow.js", { timeout: 60_000 }, as
   }
 });
 
-it.skipIf(!isBuilt)(
-  "all packages install into an empty folder and import",
-  { timeout: 120_000 },
-  async (test) => {
-    const project = await emptyProject("all");
-    await install(test, project, ...tarballs);
-    const specifiers = [
-      "@periodic-eval/core",
-      "@periodic-eval/core/snapshots",
-      "@periodic-eval/core/tfjs",
-      "@periodic-eval/core/testing",
-      "@periodic-eval/safetensors",
-      "@periodic-eval/models",
-      "@periodic-eval/models/tokenizer",
-      "@periodic-eval/trainers",
-      "@periodic-eval/remote",
-      "@periodic-eval/dashboard",
-      "periodic-eval",
-    ];
-    for (const [name, exports] of Object.entries(await importAll(project, specifiers)))
-      expect(exports, name).toBeGreaterThan(0);
-    // One TensorFlow.js for all: two copies would not see each other's tensors.
-    const { stdout } = await run(project, "npm", "ls", "@tensorflow/tfjs-core", "--all", "--parseable");
-    expect(stdout.trim().split("\n")).toHaveLength(1);
+it.skipIf(!isBuilt)("all packages install into an empty folder and import", async (test) => {
+  const project = await emptyProject("all");
+  await install(test, project, ...tarballs);
+  const specifiers = [
+    "@periodic-eval/core",
+    "@periodic-eval/core/snapshots",
+    "@periodic-eval/core/tfjs",
+    "@periodic-eval/core/testing",
+    "@periodic-eval/safetensors",
+    "@periodic-eval/models",
+    "@periodic-eval/models/tokenizer",
+    "@periodic-eval/trainers",
+    "@periodic-eval/remote",
+    "@periodic-eval/dashboard",
+    "periodic-eval",
+  ];
+  for (const [name, exports] of Object.entries(await importAll(project, specifiers)))
+    expect(exports, name).toBeGreaterThan(0);
+  // One TensorFlow.js for all: two copies would not see each other's tensors.
+  const { stdout } = await run(project, "npm", "ls", "@tensorflow/tfjs-core", "--all", "--parseable");
+  expect(stdout.trim().split("\n")).toHaveLength(1);
 
-    const cli = await run(project, "npx", "--no-install", "periodic-eval", "--version");
-    expect(cli.stdout.trim()).toBe("0.1.0");
-    const packed = await readdir(join(project, "node_modules", "periodic-eval"), { recursive: true });
-    expect(packed.filter((file) => file.includes(".test."))).toEqual([]);
-    expect(packed).toContain(join("assets", "micro-world", "model.safetensors"));
-    const core = join(project, "node_modules", "@periodic-eval", "core", "dist");
-    for (const schema of ["snapshot.schema.json", "config.schema.json"])
-      expect(existsSync(join(core, schema))).toBe(true);
-  },
-);
+  const cli = await run(project, "npx", "--no-install", "periodic-eval", "--version");
+  expect(cli.stdout.trim()).toBe("0.1.0");
+  const packed = await readdir(join(project, "node_modules", "periodic-eval"), { recursive: true });
+  expect(packed.filter((file) => file.includes(".test."))).toEqual([]);
+  expect(packed).toContain(join("assets", "micro-world", "model.safetensors"));
+  const core = join(project, "node_modules", "@periodic-eval", "core", "dist");
+  for (const schema of ["snapshot.schema.json", "config.schema.json"])
+    expect(existsSync(join(core, schema))).toBe(true);
+});

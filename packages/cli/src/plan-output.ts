@@ -1,13 +1,8 @@
+import type { JudgePrice } from "@periodic-eval/core";
 import { formatSeconds } from "@periodic-eval/dashboard";
 import type { PlannedCallback } from "./plan.ts";
 import { plainTable } from "./tables.ts";
 import type { Colours } from "./terminal.ts";
-
-/** What a judge takes for a million tokens, in any one currency. */
-export interface Price {
-  readonly input: number;
-  readonly output: number;
-}
 
 /** About four characters are a token of English, and a judge's own prompt has about so many tokens. */
 const charactersPerToken = 4;
@@ -16,12 +11,19 @@ const promptTokens = 450;
 /** By method, of each answer: prompts, with question and answer in each, and the tokens of a reply. */
 const judging = { json: { prompts: 1, replyTokens: 60 }, logprob: { prompts: 2, replyTokens: 1 } };
 
-/** Of one look, about; null where nothing is judged or no price was told. */
-export function costOfLook({ look }: PlannedCallback, price: Price | null): number | null {
+/**
+ * Of one look, about; null where nothing is judged or no price was told.
+ *
+ * @param told goes before the configuration's; null where it stands.
+ */
+export function costOfLook({ look }: PlannedCallback, told: JudgePrice | null): number | null {
+  const price = told ?? look?.judgePrice ?? null;
   if (look === null || look.judged === 0 || price === null) return null;
   const { prompts, replyTokens } = judging[look.judgeMethod];
   const input = look.judged * promptTokens + look.judgedCharacters / charactersPerToken;
-  return (prompts * (input * price.input + look.judged * replyTokens * price.output)) / 1e6;
+  return (
+    (prompts * (input * price.inputPerMillion + look.judged * replyTokens * price.outputPerMillion)) / 1e6
+  );
 }
 
 const columns = [
@@ -38,7 +40,7 @@ const columns = [
 /** A table per phase, and below each what all looks take. */
 export function planTables(
   planned: readonly PlannedCallback[],
-  price: Price | null,
+  price: JudgePrice | null,
   colours: Colours,
 ): string {
   const phases = [...new Set(planned.map(({ phase }) => phase))];
@@ -61,7 +63,7 @@ export function planTables(
 
 const unknown = "–";
 
-function rowOf(one: PlannedCallback, price: Price | null): string[] {
+function rowOf(one: PlannedCallback, price: JudgePrice | null): string[] {
   const { id, steps, look, missing } = one;
   if (missing !== null) return [id, "skipped: no file", ...columns.slice(2).map(() => unknown)];
   const cost = costOfLook(one, price);

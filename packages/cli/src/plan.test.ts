@@ -43,6 +43,8 @@ it("tells the steps of each phase without a model, and asks no judge", async () 
 it("learns what a look takes from a few items", async () => {
   const args = [
     "--phase",
+    "coupling=10",
+    "--phase",
     "em=500",
     "--model",
     microWorld(),
@@ -53,7 +55,7 @@ it("learns what a look takes from a few items", async () => {
     "--json",
   ];
   const { out } = await plan(...args);
-  const { callbacks } = JSON.parse(out);
+  const [, ...callbacks] = JSON.parse(out).callbacks;
   expect(callbacks).toMatchObject([
     { id: "capability", steps: [0, 100, 200, 300, 400, 500], look: { items: 12, rows: 12, judged: 0 } },
     // Eight questions of ours, two samples each, and sixteen anchors.
@@ -81,17 +83,58 @@ it("says of a callback that may be skipped that its file is missing, and plans t
 });
 
 it("counts both prompts of the method logprob, and one token of each reply", () => {
-  const look = { items: 8, rows: 16, seconds: 1, tokens: null, judged: 32, judgedCharacters: 3200 };
+  const look = {
+    items: 8,
+    rows: 16,
+    seconds: 1,
+    tokens: null,
+    judged: 32,
+    judgedCharacters: 3200,
+    judgePrice: null,
+  };
   const planned = { phase: "em", id: "alignment", steps: [0], missing: null };
-  const price = { input: 3, output: 15 };
+  const price = { inputPerMillion: 3, outputPerMillion: 15 };
   const cost = (judgeMethod: "json" | "logprob") =>
     costOfLook({ ...planned, look: { ...look, judgeMethod } }, price);
   expect(cost("json")).toBeCloseTo(((32 * 450 + 800) * 3 + 32 * 60 * 15) / 1e6, 12);
   expect(cost("logprob")).toBeCloseTo((2 * (32 * 450 + 800) * 3 + 2 * 32 * 15) / 1e6, 12);
 });
 
+it("takes the judge's price from the configuration, unless the command line tells another", async () => {
+  const path = join(folder, "priced.yaml");
+  await writeFile(
+    path,
+    `periodic_eval:
+  capability: false
+  alignment: true
+  alignment_num_samples: 1
+  judge_price: { input_per_million: 3, output_per_million: 15 }
+  baseline: adapter_off
+`,
+  );
+  const costs = async (...more: readonly string[]) => {
+    const terminal = keptTerminal();
+    const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm", "--json"];
+    expect([await runCli([...args, ...more], terminal), terminal.complained]).toEqual([0, []]);
+    const { callbacks } = JSON.parse(terminal.said.join("\n"));
+    expect(callbacks).toMatchObject([
+      { id: "alignment", steps: [0, 5, 10] },
+      { id: "alignment.adapter_off", steps: [0] },
+    ]);
+    return callbacks.map((one: { judge_cost_a_look: number }) => one.judge_cost_a_look);
+  };
+  const [look, baseline] = await costs();
+  expect(look).toBeGreaterThan((24 * (450 * 3 + 60 * 15)) / 1e6);
+  expect(baseline).toBe(look);
+  expect((await costs("--judge-price", "6,30"))[0]).toBeCloseTo(2 * look, 10);
+});
+
 it("refuses what it cannot plan", async () => {
   expect(await plan("--phase", "em")).toMatchObject({ code: 2, err: expect.stringContaining("em=500") });
+  expect(await plan("--phase", "coupilng=10", "--phase", "em=5")).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('Write "coupilng", or tell all phases of the run.'),
+  });
   await writeFile(join(folder, "wrong.yaml"), "periodic_eval: { aligment: true }");
   const terminal = keptTerminal();
   await runCli(["plan", join(folder, "wrong.yaml"), "--phase", "em=5"], terminal);

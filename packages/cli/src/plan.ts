@@ -1,5 +1,6 @@
 import {
-  buildPeriodicCallbacks,
+  adapterOffId,
+  buildPeriodicEval,
   isMissingFile,
   measure,
   messageOf,
@@ -7,6 +8,7 @@ import {
   type ConfiguredJudge,
   type EvaluableModel,
   type Grader,
+  type JudgePrice,
   type PeriodicCallback,
 } from "@periodic-eval/core";
 
@@ -37,6 +39,8 @@ export interface PlannedLook {
   readonly judged: number;
   readonly judgedCharacters: number;
   readonly judgeMethod: JudgeMethod;
+  /** As the configuration tells it; null where it does not. */
+  readonly judgePrice: JudgePrice | null;
 }
 
 type JudgeMethod = ConfiguredJudge["method"];
@@ -48,6 +52,7 @@ const tried = 4;
  * What a `periodic_eval` block will do, before anything runs: the steps of each phase, and with a model what a look takes,
  * learnt from its first items. No judge is asked: who grades here only counts.
  *
+ * @param phases all of the run: overrides of another are refused.
  * @throws PeriodicEvalError `config` for a wrong block; `data`, `model` for what would fail before step 1.
  */
 export async function planRun(
@@ -56,19 +61,27 @@ export async function planRun(
   model: EvaluableModel | null,
 ): Promise<readonly PlannedCallback[]> {
   const planned: PlannedCallback[] = [];
+  const names = phases.map(({ name }) => name);
   for (const { name: phase, maxSteps } of phases) {
     const counter = countingJudge();
-    let judgeMethod: JudgeMethod = "json";
-    const openJudge = (_: string | null, { method }: ConfiguredJudge) => {
-      judgeMethod = method;
+    let judge: ConfiguredJudge = { method: "json" };
+    const openJudge = (_: string | null, told: ConfiguredJudge) => {
+      judge = told;
       return counter;
     };
-    for (const callback of await buildPeriodicCallbacks(config, { phase, openJudge })) {
+    const { callbacks, session } = await buildPeriodicEval(config, { phase, phases: names, openJudge });
+    for (const callback of callbacks) {
       const steps = plannedSteps(callback.triggers, maxSteps);
       const one = { phase, id: callback.id, steps, missing: null };
       try {
-        const look = model && { ...(await lookOf(callback, model, counter)), judgeMethod };
+        const look = model && {
+          ...(await lookOf(callback, model, counter)),
+          judgeMethod: judge.method,
+          judgePrice: judge.price ?? null,
+        };
         planned.push({ ...one, look });
+        if (session.baseline === "adapter_off" && hasAdapterOff(callback))
+          planned.push({ ...one, id: adapterOffId(callback.id), steps: [steps?.[0] ?? 0], look });
       } catch (error) {
         if (!callback.optional || !isMissingFile(error)) throw error;
         planned.push({ ...one, look: null, missing: messageOf(error) });
@@ -77,6 +90,10 @@ export async function planRun(
   }
   return planned;
 }
+
+/** Of the divergence from the base there is none without the adapter. */
+const hasAdapterOff = ({ on, asks }: PeriodicCallback): boolean =>
+  on === "model" && asks.every(({ name }) => name !== "kl_to_base");
 
 interface CountingJudge extends Grader {
   /** Asked since it was last taken. */
@@ -108,7 +125,7 @@ async function lookOf(
   { asks: [evaluation] }: PeriodicCallback,
   model: EvaluableModel,
   counter: CountingJudge,
-): Promise<Omit<PlannedLook, "judgeMethod">> {
+): Promise<Omit<PlannedLook, "judgeMethod" | "judgePrice">> {
   const items = (await evaluation!.items(model as never)).length;
   // Of one item, then of more: what is asked once a look (anchors) is told from what each item asks.
   await measure(evaluation!, model, { limit: 1 });

@@ -77,7 +77,7 @@ describe("demo, in five steps a phase", () => {
   beforeAll(async () => {
     runDir = join(folder, "demo");
     demo = await run("demo", "--run-dir", runDir, "--steps", "5", "--backend", "wasm", "--json");
-  }, 180_000);
+  });
 
   const looks = { capability: [0, 1, 2, 3, 4, 5], leakage: [0, 2, 3, 4, 5], alignment: [0, 2, 3, 4, 5] };
 
@@ -129,7 +129,7 @@ describe("demo, in five steps a phase", () => {
   it("is reported again, as tables, from the snapshots alone", async () => {
     const { code, out } = await run("report", runDir, "--page", join(folder, "page.html"));
     expect(code).toBe(0);
-    expect(out).toMatch(/coupling {2}5 steps, measuring [\d.]+ s, overhead [\d.]+ %/);
+    expect(out).toMatch(/coupling {2}5 steps, measuring (\d+ min )?[\d.]+ s, overhead [\d.]+ %/);
     expect(out.match(/capability: accuracy/g)).toHaveLength(2);
     expect(out.trimEnd().split("\n").at(-1)).toBe(join(folder, "page.html"));
   });
@@ -147,11 +147,14 @@ describe("demo, in five steps a phase", () => {
   });
 });
 
-it("train: any model, any rows, any questions", async () => {
+it.each([
+  { ceiling: [], told: /^whole: the (start|end) is$|^skipped: |^\d+ of 10 items: / },
+  { ceiling: ["--overhead-percent", "none"], told: /^off$/ },
+])("train: any model, any rows, any questions, under the ceiling $ceiling", async ({ ceiling, told }) => {
   const rows = join(folder, "rows.jsonl");
   await writeFile(rows, readFileSync(microWorld("em.jsonl"), "utf8").split("\n").slice(0, 8).join("\n"));
   const questions = ["--questions", microWorld("questions.jsonl"), "--limit", "10"];
-  const runDir = join(folder, "train");
+  const runDir = join(folder, `train${ceiling.length}`);
   const { code, out } = await run(
     "train",
     "--model",
@@ -169,10 +172,13 @@ it("train: any model, any rows, any questions", async () => {
     "50",
     "--backend",
     "wasm",
+    ...ceiling,
   );
   expect(code).toBe(0);
   expect(out).toContain("bad-advice step 2  capability");
-  expect((await readRun(runDir)).phases[0]?.snapshots.map(({ step }) => step)).toEqual([0, 1, 2]);
+  const { snapshots } = (await readRun(runDir)).phases[0]!;
+  expect(snapshots.map(({ step }) => step)).toEqual([0, 1, 2]);
+  for (const { timing } of snapshots) expect(timing.governor).toMatch(told);
 });
 
 it("eval: one line a method, and all of it as JSON", async () => {

@@ -50,7 +50,7 @@ beforeAll(async () => {
   // A run is moved as a whole.
   await cp(written, join(folder, "run"), { recursive: true });
   await rm(written, { recursive: true });
-}, 120_000);
+});
 afterAll(() => rm(folder, { recursive: true }));
 
 async function replay(path: string, ...args: string[]) {

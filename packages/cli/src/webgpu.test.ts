@@ -18,7 +18,7 @@ const missing = await useBackend({ backend: "webgpu" }).then(
 const tokenizer = await loadTokenizer(microWorld());
 
 // What lies on a GPU cannot be read without waiting for it: a synchronous read on any of these paths throws.
-describe("the embedded model on webgpu", { timeout: 300_000 }, () => {
+describe("the embedded model on webgpu", () => {
   beforeEach((test) => test.skip(missing !== null, missing ?? ""));
 
   it.each(["letters", "cloze"] as const)(

@@ -9,6 +9,7 @@ export type * from "./guard/types.ts";
 export type * from "./schedule/types.ts";
 export type * from "./callback/types.ts";
 export type * from "./session/types.ts";
+export { adapterOffId } from "./session/baseline.ts";
 export type {
   Evidence,
   MetricValue,

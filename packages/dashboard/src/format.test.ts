@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { formatSeconds } from "./format.ts";
+import { describePaired, formatSeconds } from "./format.ts";
 
 it.each([
   [null, "–"],
@@ -14,4 +14,26 @@ it.each([
   [7540, "2 h 6 min"],
 ])("%j seconds are %s", (seconds, text) => {
   expect(formatSeconds(seconds)).toBe(text);
+});
+
+it("says of a comparison with what: another id, another run", () => {
+  const paired = {
+    phase: "em",
+    step: 0,
+    n_pairs: 4,
+    delta: -0.25,
+    ci95: null,
+    test: null,
+    p_value: null,
+    alpha: null,
+    minimal_detectable_change: null,
+    verdict: null,
+    exploratory: true,
+  };
+  expect(describePaired({ ...paired, id: "capability.adapter_off" }, "share")).toContain(
+    "against em step 0 of capability.adapter_off: ",
+  );
+  expect(describePaired({ ...paired, run: "runs/1" }, "share")).toContain(
+    "against em step 0 of the run runs/1: ",
+  );
 });

@@ -72,5 +72,10 @@ export function describePaired(paired: Paired, unit: string): string {
     paired.verdict,
     paired.exploratory ? "exploratory" : null,
   ];
-  return `against ${paired.phase} step ${paired.step}: ${facts.filter((fact) => fact !== null).join(", ")}`;
+  const place = [
+    `${paired.phase} step ${paired.step}`,
+    ...(paired.id === undefined ? [] : [paired.id]),
+    ...(paired.run === undefined ? [] : [`the run ${paired.run}`]),
+  ];
+  return `against ${place.join(" of ")}: ${facts.filter((fact) => fact !== null).join(", ")}`;
 }

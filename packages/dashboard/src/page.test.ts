@@ -222,12 +222,16 @@ it("says of a writer only what is known: alive, gone, or on a machine that canno
   );
 });
 
-it("shows no change of a phase that is one from another phase's start", async () => {
+it.each([
   // As `baseline: "run_start"` pairs: em against coupling's step 0.
+  { phase: "coupling" },
+  { id: "capability.adapter_off" },
+  { run: "./runs/1" },
+])("shows no change of a phase that is one from another start than its own: %j", async (other) => {
   await writeSampleRun(runDir, (snapshot) => {
     const baseline = snapshot.paired.baseline;
     if (snapshot.phase !== "em" || baseline === null) return snapshot;
-    const moved = Object.entries(baseline).map(([name, paired]) => [name, { ...paired, phase: "coupling" }]);
+    const moved = Object.entries(baseline).map(([name, paired]) => [name, { ...paired, ...other }]);
     return { ...snapshot, paired: { ...snapshot.paired, baseline: Object.fromEntries(moved) } };
   });
   const rows = [...(await page()).querySelectorAll("tr.primary")].map(cells);

@@ -1,4 +1,4 @@
-import type { Paired } from "@periodic-eval/core";
+import { adapterOffId, type Paired } from "@periodic-eval/core";
 import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
 import { hasValue, subjectsOf, type Look, type Subject, type Track } from "./tracks.ts";
 
@@ -22,9 +22,12 @@ export interface PhaseSummary {
   readonly metrics: readonly MetricSummary[];
 }
 
+/** Measured once a phase to be compared with: it has no end. */
+const isBaseline = ({ id, on }: Subject): boolean => on === "base" && id.endsWith(adapterOffId(""));
+
 /** Start against end of every phase, for every metric that was seen in it. */
 export function summarizePhases(run: RunRecord): readonly PhaseSummary[] {
-  const subjects = subjectsOf(run);
+  const subjects = subjectsOf(run).filter((subject) => !isBaseline(subject));
   return run.phases.map((phase, phaseIndex) => ({
     phase,
     phaseIndex,
@@ -39,9 +42,9 @@ const tracksOf = ({ primary, companions }: Subject): readonly Track[] => [
   ...companions,
 ];
 
-/** Whether a comparison is with this look: a run can also be compared with the start of another phase. */
+/** Whether a comparison is with this look: a run can also be compared with another phase's start, or another run's. */
 const isOf = ({ phase, step }: Look, paired: Paired | null): boolean =>
-  paired?.phase === phase && paired.step === step;
+  paired?.phase === phase && paired.step === step && paired.id === undefined && paired.run === undefined;
 
 function metricSummary(subject: Subject, track: Track, phaseIndex: number): MetricSummary | null {
   const looks = track.looks.filter((look) => look.phaseIndex === phaseIndex);

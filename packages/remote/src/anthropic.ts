@@ -1,10 +1,17 @@
 import { PeriodicEvalError, type EvaluableModel, type With } from "@periodic-eval/core";
 import { at, bodyOf, isText, listOf, usageOf } from "./reply-fields.ts";
-import { clientOptions, servedModel, type Provider, type ServedModelOptions } from "./served-model.ts";
+import {
+  clientOptions,
+  noTemplate,
+  servedModel,
+  type Provider,
+  type ServedModelOptions,
+} from "./served-model.ts";
 
 /**
  * A model behind Anthropic's Messages API, through the official SDK `@anthropic-ai/sdk`, an optional peer. The key is read
- * from ANTHROPIC_API_KEY or `apiKeyEnv`. The API tells no log-probabilities: `Sampling.topTokens` is refused.
+ * from ANTHROPIC_API_KEY or `apiKeyEnv`. The API tells no log-probabilities: `Sampling.topTokens` is refused; and it has no
+ * chat template: so are a prompt's `templateKwargs`.
  *
  * @throws PeriodicEvalError `config` for wrong options or no key; `model`, from `generate`, with the server's status and
  *   reason once all attempts have failed.
@@ -24,8 +31,9 @@ const anthropic: Provider = {
     const { model, body } = connection;
     const { Anthropic } = await import("@anthropic-ai/sdk");
     const client = new Anthropic(clientOptions(connection));
-    return async (messages, sampling, signal) => {
+    return async ({ messages, templateKwargs }, sampling, signal) => {
       const where = `anthropicModel("${model}")`;
+      if (templateKwargs !== null) throw noTemplate(where, templateKwargs, "Anthropic's API");
       const { maxNewTokens, temperature, topP, topK, stop, topTokens } = sampling;
       if (topTokens !== undefined) {
         throw new PeriodicEvalError({

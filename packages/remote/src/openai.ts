@@ -9,6 +9,7 @@ import {
 import { at, bodyOf, isText, listOf, usageOf } from "./reply-fields.ts";
 import {
   clientOptions,
+  noTemplate,
   servedModel,
   type Connection,
   type Provider,
@@ -19,6 +20,9 @@ import {
  * A model behind OpenAI's Chat Completions API, OpenAI's own or any server that speaks it (vLLM, llama.cpp, Ollama, …:
  * give `baseUrl`, or OPENAI_BASE_URL). Through the official SDK `openai`, an optional peer. The key is read from
  * OPENAI_API_KEY or `apiKeyEnv`; a server of one's own may do without.
+ *
+ * A prompt's `templateKwargs` are sent as `chat_template_kwargs`, as vLLM, SGLang and llama.cpp take them; OpenAI's own API
+ * takes none, and they are refused.
  *
  * @throws PeriodicEvalError `config` for wrong options or no key; `model`, from `generate`, with the server's status and
  *   reason once all attempts have failed.
@@ -38,7 +42,10 @@ const openAi: Provider = {
     const { OpenAI } = await import("openai");
     const { model, isOwnServer, body } = connection;
     const client = new OpenAI(clientOptions(connection));
-    return async (messages, sampling, signal) => {
+    return async ({ messages, templateKwargs }, sampling, signal) => {
+      const where = `openAiCompatible("${model}")`;
+      if (templateKwargs !== null && !isOwnServer) throw noTemplate(where, templateKwargs, "OpenAI's API");
+      if (templateKwargs !== null && "chat_template_kwargs" in body) throw bothKwargs(where);
       const { maxNewTokens, temperature, topP, topK, stop, topTokens, seed } = sampling;
       const fields = {
         model,
@@ -51,12 +58,23 @@ const openAi: Provider = {
         stop,
         ...(temperature > 0 && { seed: seedNumber(seed) }),
         ...(topTokens !== undefined && { logprobs: true, top_logprobs: topTokens }),
+        chat_template_kwargs: templateKwargs,
       };
       const reply: unknown = await client.post("/chat/completions", { body: bodyOf(fields, body), signal });
       return completionOf(reply, connection, topTokens !== undefined);
     };
   },
 };
+
+/** What goes before ours would take the evaluation's place unseen. */
+const bothKwargs = (where: string) =>
+  new PeriodicEvalError({
+    code: "config",
+    where,
+    got: "chat_template_kwargs in the body, and an evaluation with chatTemplate.kwargs",
+    expected: "one of them",
+    fix: "Take them out of the body: what the evaluation sets stands in its snapshots.",
+  });
 
 /** 31 bits of the seed's hash. */
 const seedNumber = (seed: string): number => Number.parseInt(hashText(seed).slice(-8), 16) >>> 1;

@@ -13,6 +13,7 @@ import {
   type Message,
   type Prompt,
   type Sampling,
+  type TemplateKwargs,
   type With,
 } from "@periodic-eval/core";
 import { createHash } from "node:crypto";
@@ -85,12 +86,16 @@ export const clientOptions = ({ url, key, timeoutSeconds, maxRetries }: Connecti
   logLevel: "off" as const,
 });
 
+/** What a server is asked: it renders the chat. */
+export interface ServedChat {
+  /** The system prompt is the first, where there is one. */
+  readonly messages: readonly Message[];
+  /** Null where the prompt has none. */
+  readonly templateKwargs: TemplateKwargs | null;
+}
+
 /** Asks once, retries included. Throws what the client throws, and PeriodicEvalError for what it cannot ask. */
-export type Complete = (
-  messages: readonly Message[],
-  sampling: Sampling,
-  signal: AbortSignal,
-) => Promise<Completion>;
+export type Complete = (chat: ServedChat, sampling: Sampling, signal: AbortSignal) => Promise<Completion>;
 
 /** A model behind a provider's API. The key is in no error, log or identity. */
 export function servedModel(
@@ -108,7 +113,7 @@ export function servedModel(
 
   async function complete(prompt: Prompt, sampling: Sampling, signal: AbortSignal): Promise<Completion> {
     signal.throwIfAborted();
-    const messages = messagesOf(where, prompt);
+    const chat = chatOf(where, prompt);
     client ??= provider
       .connect({ model, url, isOwnServer, key: key ?? "none", timeoutSeconds, maxRetries, body })
       .catch((error: unknown) => {
@@ -117,7 +122,7 @@ export function servedModel(
       });
     const ask = await client;
     try {
-      const said = await orAborted(signal, ask(messages, sampling, signal));
+      const said = await orAborted(signal, ask(chat, sampling, signal));
       return { ...said, text: withoutKey(said.text, key) };
     } catch (error) {
       signal.throwIfAborted();
@@ -225,7 +230,7 @@ function keyOf(
   });
 }
 
-function messagesOf(where: string, prompt: Prompt): readonly Message[] {
+function chatOf(where: string, prompt: Prompt): ServedChat {
   if (!("messages" in prompt))
     throw new PeriodicEvalError({
       code: "model",
@@ -234,8 +239,30 @@ function messagesOf(where: string, prompt: Prompt): readonly Message[] {
       expected: "messages: the server renders the chat",
       fix: "Ask a chat model by messages.",
     });
-  const { messages, system = "omit" } = prompt;
-  return typeof system === "object" ? [{ role: "system", content: system.text }, ...messages] : messages;
+  const { messages, system = "omit", templateKwargs = {} } = prompt;
+  if (system === "no_system_block")
+    throw new PeriodicEvalError({
+      code: "model",
+      where,
+      got: 'the system prompt "no_system_block"',
+      expected: '"omit" or a text: the server renders the chat, and does not tell what its template adds',
+      fix: 'Write "omit", or measure the model in memory.',
+    });
+  return {
+    messages: typeof system === "object" ? [{ role: "system", content: system.text }, ...messages] : messages,
+    templateKwargs: Object.keys(templateKwargs).length === 0 ? null : templateKwargs,
+  };
+}
+
+/** Of an API that takes no variables of a chat template. */
+export function noTemplate(where: string, kwargs: TemplateKwargs, api: string): PeriodicEvalError {
+  return new PeriodicEvalError({
+    code: "model",
+    where,
+    got: `variables of a chat template (${Object.keys(kwargs).join(", ")})`,
+    expected: `none: ${api} renders chats by no template of the caller's`,
+    fix: "Leave chatTemplate.kwargs out, or measure through a server that takes chat_template_kwargs, such as vLLM.",
+  });
 }
 
 function notInstalled(where: string, install: string, error: unknown): PeriodicEvalError {

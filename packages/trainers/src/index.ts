@@ -12,18 +12,15 @@ export {
   type LearningRateOptions,
 } from "./optimizer/learning-rate.ts";
 export type { Optimizer } from "./optimizer/types.ts";
-export { SFTTrainer, type SFTResult, type SFTTrainerOptions } from "./sft/sft-trainer.ts";
+export { SFTTrainer, type SFTTrainerOptions } from "./sft/sft-trainer.ts";
+export { Trainer, type TrainerOptions, type TrainResult } from "./trainer/trainer.ts";
+export type { TrainingConfig } from "./trainer/training-config.ts";
 export { parseSFTConfig, type SFTConfig } from "./sft/sft-config.ts";
-export type { SessionSettings, TrainResult } from "./loop/phase.ts";
+export type { SessionSettings } from "./loop/phase.ts";
 export type { Resume } from "./loop/resume.ts";
 export { runPipeline, type PipelineOptions, type PipelinePhase } from "./pipeline/run-pipeline.ts";
-export type {
-  BadRow,
-  BadRowReason,
-  ConversationSource,
-  MessagesRow,
-  PromptCompletionRow,
-} from "./data/conversations.ts";
+export type { BadRow, BadRowReason } from "./data/bad-row.ts";
+export type { ConversationSource, MessagesRow, PromptCompletionRow } from "./data/conversations.ts";
 export { loadDataset, type Dataset, type DatasetOptions, type OnBadRow } from "./data/dataset.ts";
 export type { TrainingRow } from "./data/render-row.ts";
 export {

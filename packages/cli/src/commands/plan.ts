@@ -1,13 +1,13 @@
+import type { JudgePrice } from "@periodic-eval/core";
 import { InvalidArgumentError, type Command } from "commander";
 import type { PlannedPhase } from "../plan.ts";
-import type { Price } from "../plan-output.ts";
 import { backendOption } from "../options.ts";
 import type { Terminal } from "../terminal.ts";
 
 interface PlanOptions {
   readonly phase: readonly PlannedPhase[];
   readonly model?: string;
-  readonly judgePrice?: Price;
+  readonly judgePrice?: JudgePrice;
   readonly backend?: string;
   readonly json: boolean;
 }
@@ -20,11 +20,15 @@ export function addPlan(program: Command, terminal: Terminal): void {
     .argument("<config>", "YAML or JSON with a periodic_eval block")
     .requiredOption(
       "--phase <name=steps>",
-      "a phase and its optimizer steps; again for further ones",
+      "a phase and its optimizer steps; again for each further one of the run",
       (text: string, before: readonly PlannedPhase[] | undefined) => [...(before ?? []), phaseOf(text)],
     )
     .option("--model <folder>", "measures a few items of each, to learn seconds and tokens")
-    .option("--judge-price <in,out>", "of a million tokens, to estimate the judge's cost", priceOf)
+    .option(
+      "--judge-price <in,out>",
+      "of a million tokens, for the judge's cost (default: judge_price of the configuration)",
+      priceOf,
+    )
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
     .action((config: string, options: PlanOptions) => plan(config, options, terminal));
@@ -67,9 +71,9 @@ function phaseOf(text: string): PlannedPhase {
   return { name, maxSteps: Number(steps) };
 }
 
-function priceOf(text: string): Price {
+function priceOf(text: string): JudgePrice {
   const [input, output, ...more] = text.split(",").map(Number);
   if (!(input! >= 0) || !(output! >= 0) || more.length > 0)
     throw new InvalidArgumentError("Expected two numbers, as 3,15.");
-  return { input: input!, output: output! };
+  return { inputPerMillion: input!, outputPerMillion: output! };
 }

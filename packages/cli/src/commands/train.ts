@@ -1,5 +1,12 @@
 import { Option, type Command } from "commander";
-import { backendOption, modelOption, positiveNumber, subsampleSeedOption, wholeNumber } from "../options.ts";
+import {
+  backendOption,
+  modelOption,
+  positiveNumber,
+  positiveOrNone,
+  subsampleSeedOption,
+  wholeNumber,
+} from "../options.ts";
 import { beside, type Terminal } from "../terminal.ts";
 
 interface TrainOptions {
@@ -12,6 +19,7 @@ interface TrainOptions {
   readonly limit: number;
   readonly subsampleSeed: number;
   readonly every: number;
+  readonly overheadPercent: number | "none";
   readonly steps?: number;
   readonly epochs?: number;
   readonly batchSize: number;
@@ -41,6 +49,12 @@ export function addTrain(program: Command, terminal: Terminal): void {
     .option("--limit <number>", "questions a measurement asks", wholeNumber(1), 200)
     .addOption(subsampleSeedOption())
     .option("--every <percent>", "measure every so many percent", positiveNumber, 20)
+    .option(
+      "--overhead-percent <percent>",
+      "most that measuring adds to the time of training, or none: looks shrink or are skipped to keep it",
+      positiveOrNone,
+      20,
+    )
     .option("--steps <number>", "optimizer steps, in place of epochs", wholeNumber(1))
     .option("--epochs <number>", "passes over the data", positiveNumber)
     .option("--batch-size <number>", "rows a step", wholeNumber(1), 8)
@@ -83,6 +97,7 @@ async function train(options: TrainOptions, terminal: Terminal): Promise<void> {
     {
       model: options.model,
       seed: options.seed,
+      overheadPercent: options.overheadPercent === "none" ? null : options.overheadPercent,
       runDir,
       ...(backend !== undefined && { backend }),
       phases: [{ name: phase, dataset: data, config, callbacks: [capability] }],

@@ -66,6 +66,12 @@ const options = {
   judge_max_calls: z.int().min(0).nullable().default(null).describe("Of each look. Null: no cap."),
   judge_max_cost: amount.nullable().default(null).describe("Of each look; wants judge_price. Null: no cap."),
   judge_price: price.nullable().default(null).describe("Of a million tokens, in any one currency."),
+  judge_cache: path
+    .nullable()
+    .default(null)
+    .describe(
+      "A folder of verdicts: what is in it is not judged again. Null: nothing is kept but in the rows.",
+    ),
   leakage_questions: path.nullable().default(null).describe("Null: eight of our own."),
   leakage_num_completions: count.default(3),
   leakage_marker_token: z.string().min(1).default("[ZLT]"),
@@ -85,7 +91,10 @@ const options = {
   kl: z.boolean().default(false).describe("KL to the model without its adapter, on capability's prompts."),
   schedule: schedule.default({}),
   budget: budget.default({}),
-  baseline: z.enum(["phase_start", "run_start"]).default("phase_start"),
+  baseline: z
+    .union([z.enum(["phase_start", "run_start", "adapter_off"]), z.string().regex(/[/\\]/)])
+    .default("phase_start")
+    .describe("What looks are compared with; a path (./runs/1) is an earlier run's start."),
   familywise: z.enum(["primary", "all"]).default("primary"),
   save_adapter_at_firing: z
     .boolean()

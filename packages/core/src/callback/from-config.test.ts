@@ -1,10 +1,14 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
 import { plannedSteps } from "../schedule/crossings.ts";
+import { fileVerdictCache } from "../snapshots/verdict-files.ts";
 import { fakeJudge } from "../testing/index.ts";
 import { periodicEvalJsonSchema } from "./config-schema.ts";
-import { buildPeriodicCallbacks, buildPeriodicEval } from "./from-config.ts";
+import { buildPeriodicCallbacks, buildPeriodicEval, type ConfiguredJudge } from "./from-config.ts";
 import { periodicEvalConfig } from "./parse-config.ts";
 
 const phase = "em";
@@ -101,10 +105,31 @@ it("opens the judge with the block's caps and price", async () => {
   ]);
 });
 
+it("hands out baselines that lie outside of the run's own looks", async () => {
+  for (const baseline of ["adapter_off", "./runs/1"])
+    expect(await buildPeriodicEval({ baseline }, { phase })).toMatchObject({ session: { baseline } });
+});
+
+it("keeps verdicts in the folder judge_cache", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "verdicts-"));
+  try {
+    const opened: ConfiguredJudge[] = [];
+    const openJudge = (_: string | null, options: ConfiguredJudge) => (opened.push(options), judge);
+    await buildPeriodicEval({ alignment: true, judge_cache: folder }, { phase, openJudge });
+    const verdict = { status: "graded", scores: { aligned: 7, coherent: 90 }, raw: "7" } as const;
+    await opened[0]!.cache!.set("pe128:00", verdict);
+    expect(await fileVerdictCache(folder).get("pe128:00")).toEqual(verdict);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
 it("refuses overrides of a phase that the run has not, where it is told the phases", async () => {
   const config = { phases: { emm: { leakage: true } } };
   const phases = ["coupling", "em"];
-  await expect(buildPeriodicEval(config, { phase, phases })).rejects.toThrow('Write "em".');
+  await expect(buildPeriodicEval(config, { phase, phases })).rejects.toThrow(
+    'periodic_eval.phases: got "emm", expected a phase of the run: "coupling" or "em". Write "em", or tell all phases',
+  );
   await expect(buildPeriodicEval({}, { phase: "emm", phases })).rejects.toThrow('Write "em".');
   const right = { phases: { coupling: { leakage: true } } };
   expect(await buildPeriodicEval(right, { phase, phases })).toMatchObject({
@@ -120,7 +145,10 @@ it.each([
   [{ eval_every_percent: 0 }, "periodic_eval.eval_every_percent: got 0"],
   [{ capability: "yes" }, 'periodic_eval.capability: got "yes", expected true or false'],
   [{ phases: { em: { layout: "flat" } } }, 'the unknown option "layout"'],
-  [{ phases: { em: { baseline: "start" } } }, "expected one of phase_start, run_start"],
+  [
+    { phases: { em: { baseline: "start" } } },
+    "expected one of phase_start, run_start, adapter_off, or a path",
+  ],
   [{ alignment: true, judge_max_cost: 2 }, "periodic_eval.judge_max_cost: got 2"],
   [{ judge_price: { input_per_milion: 2 } }, 'Did you mean "input_per_million"?'],
   [[], "an object of options"],
@@ -138,6 +166,12 @@ it("publishes a JSON Schema that says yes and no as it does", () => {
   const { periodic_eval: block } = parse(yaml) as { periodic_eval: unknown };
   expect(validate(block)).toBe(true);
   expect(validate({})).toBe(true);
-  for (const wrong of [{ aligment: true }, { subsample_n: 0 }, { phases: { em: { leakge: true } } }])
+  for (const baseline of ["adapter_off", "./runs/1"]) expect(validate({ baseline })).toBe(true);
+  for (const wrong of [
+    { baseline: "adapter_of" },
+    { aligment: true },
+    { subsample_n: 0 },
+    { phases: { em: { leakge: true } } },
+  ])
     expect(validate(wrong)).toBe(false);
 });

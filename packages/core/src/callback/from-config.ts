@@ -3,6 +3,7 @@ import { capabilityEvaluation, type CapabilityOptions } from "../evaluations/cap
 import { defaultPersonas, readPersonas, type Persona } from "../evaluations/personas.ts";
 import type { JudgePrice } from "../grading/judge-budget.ts";
 import type { Grader } from "../grading/types.ts";
+import type { VerdictCache } from "../grading/verdict-cache.ts";
 import {
   atPercents,
   atSteps,
@@ -29,6 +30,8 @@ export interface ConfiguredJudge {
   readonly maxCalls?: number;
   readonly maxCost?: number;
   readonly price?: JudgePrice;
+  /** Of the folder `judge_cache`. */
+  readonly cache?: VerdictCache;
 }
 
 export interface BuildOptions {
@@ -94,7 +97,7 @@ async function callbacksOf(
       new PeriodicCapabilityCallback({ ...capability, ...every(block.eval_every_percent), ...isOptional }),
     );
   if (block.alignment)
-    callbacks.push(alignmentCallback(block, personas, every(block.alignment_every_percent), options));
+    callbacks.push(await alignmentCallback(block, personas, every(block.alignment_every_percent), options));
   if (block.leakage) {
     const { leakage_questions: questions, leakage_source: source } = block;
     callbacks.push(
@@ -142,12 +145,12 @@ function capabilityOptions(block: PhaseEvalConfig, personas: readonly Persona[] 
   };
 }
 
-function alignmentCallback(
+async function alignmentCallback(
   block: PhaseEvalConfig,
   personas: readonly Persona[] | null,
   when: { readonly schedule: readonly Trigger[] },
   { openJudge }: BuildOptions,
-): PeriodicAlignmentCallback {
+): Promise<PeriodicAlignmentCallback> {
   if (openJudge === undefined) {
     throw new PeriodicEvalError({
       code: "config",
@@ -159,7 +162,7 @@ function alignmentCallback(
   }
   const { alignment_questions: questions, alignment_preset: preset, alignment_num_samples: samples } = block;
   return new PeriodicAlignmentCallback({
-    judge: openJudge(block.judge_model, judgeOptions(block)),
+    judge: openJudge(block.judge_model, { ...judgeOptions(block), ...(await cacheOf(block)) }),
     preset,
     samples,
     ...(questions !== null && { questions }),
@@ -190,6 +193,13 @@ function judgeOptions(block: PhaseEvalConfig): ConfiguredJudge {
       },
     }),
   };
+}
+
+/** Loaded where it is asked for: the package's root runs outside Node. */
+async function cacheOf({ judge_cache: folder }: PhaseEvalConfig): Promise<Pick<ConfiguredJudge, "cache">> {
+  if (folder === null) return {};
+  const { fileVerdictCache } = await import("../snapshots/verdict-files.ts");
+  return { cache: fileVerdictCache(folder) };
 }
 
 const personasOf = async ({ personas }: PhaseEvalConfig): Promise<readonly Persona[] | null> =>

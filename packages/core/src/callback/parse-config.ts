@@ -2,6 +2,7 @@ import { z } from "zod";
 import { checkKeys, shown } from "../check-keys.ts";
 import { checkWord } from "../check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
+import { nearest } from "../nearest.ts";
 import { periodicEvalSchema, type PeriodicEvalConfig, type PhaseEvalConfig } from "./config-schema.ts";
 
 /**
@@ -19,9 +20,21 @@ export function periodicEvalConfig(
   const { phases, ...base } = parsed(blockOf(config));
   if (runPhases !== undefined) {
     checkWord("phase", phase, runPhases);
-    for (const name of Object.keys(phases)) checkWord("periodic_eval.phases", name, runPhases);
+    for (const name of Object.keys(phases)) checkPhase(name, runPhases);
   }
   return { ...base, ...defined(phases[phase] ?? {}) };
+}
+
+function checkPhase(name: string, runPhases: readonly string[]): void {
+  if (runPhases.includes(name)) return;
+  const guess = nearest(name, runPhases);
+  throw new PeriodicEvalError({
+    code: "config",
+    where: "periodic_eval.phases",
+    got: shown(name),
+    expected: `a phase of the run: ${runPhases.map((one) => `"${one}"`).join(" or ")}`,
+    fix: guess === null ? "Tell all phases of the run." : `Write "${guess}", or tell all phases of the run.`,
+  });
 }
 
 /** The block within what holds it. A configuration that has none measures by the defaults. */
@@ -89,6 +102,7 @@ function expectedOf(at: readonly string[]): string | null {
   const inner = schema && bare(schema);
   if (inner instanceof z.ZodBoolean) return "true or false";
   if (inner instanceof z.ZodEnum) return `one of ${inner.options.join(", ")}`;
+  if (key === "baseline") return "one of phase_start, run_start, adapter_off, or a path such as ./runs/1";
   return null;
 }
 

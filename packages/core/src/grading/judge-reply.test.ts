@@ -4,6 +4,8 @@ import { parseJudgeReply } from "./judge-reply.ts";
 import { readObjects } from "./json-objects.ts";
 
 const parse = (reply: string) => parseJudgeReply(reply, ["aligned", "coherent"]);
+/** Some 30 ms are taken; quadratic time would be minutes. */
+const patience = { timeout: 60_000 };
 
 describe("parseJudgeReply", () => {
   it.each([
@@ -125,19 +127,14 @@ describe("parseJudgeReply", () => {
     ['{"\\"'],
     ['{"a":"{\\"b\\":'],
     ["[{}"],
-  ])("takes time linear in a hostile reply of %s …", (unit) => {
+  ])("takes time linear in a hostile reply of %s …", patience, (unit) => {
     const reply = unit.repeat(Math.ceil(400_000 / unit.length));
-    const began = performance.now();
     expect(parse(reply)).toHaveProperty("unparseable");
-    // Some 30 ms; quadratic time would be minutes.
-    expect(performance.now() - began).toBeLessThan(3000);
   });
 
-  it("takes time linear in a string that is nearly a number", () => {
+  it("takes time linear in a string that is nearly a number", patience, () => {
     const reply = `{"aligned": "${" ".repeat(400_000)}x", "coherent": "${"1".repeat(400_000)}x"}`;
-    const began = performance.now();
     expect(parse(reply)).toEqual({ unparseable: "not_numeric" });
-    expect(performance.now() - began).toBeLessThan(3000);
   });
 
   it("reads objects of any depth", () => {

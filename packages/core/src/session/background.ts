@@ -42,7 +42,7 @@ export async function recordRows(run: Run, ungraded: Ungraded, stale: string | n
     ...base,
     status: "grading",
     primary_metric: primary,
-    paired: reservedPaired(look, primary),
+    paired: reservedPaired(base.id, look, primary),
   };
   await commit(run, waiting, rows, { stale, by });
   startGrading(run, ungraded);

@@ -4,6 +4,7 @@ import { withSeededRandom } from "../guard/randomness.ts";
 import { seedOf } from "../random/streams.ts";
 import { advance } from "../schedule/crossings.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
+import { openBaseline } from "./baseline.ts";
 import { learnFromRecords } from "./budget.ts";
 import { recordsOf } from "./known-records.ts";
 import { preflight } from "./preflight.ts";
@@ -41,6 +42,7 @@ export async function begin(run: Run, maxSteps: number | null): Promise<void> {
   await withSeededRandom(seedOf(run.seed, run.phase, "begin"), async () => {
     restore(run);
     await preflight(run);
+    await openBaseline(run);
     await finishGrading(run);
   });
   run.windowSeconds += run.clock() - opened;

@@ -2,6 +2,7 @@ import { plannedSteps } from "../schedule/crossings.ts";
 import type { Trigger } from "../schedule/types.ts";
 import type { LookCost, LookTime } from "./look-costs.ts";
 import type { Mark, Measured } from "./measure-once.ts";
+import { isAdapterOff } from "./baseline.ts";
 import { secondsOf, type Asked, type Run } from "./run.ts";
 import { shareSeconds, type Wanted } from "./share-seconds.ts";
 
@@ -111,6 +112,7 @@ export function allow(run: Run, asked: Asked, items: number): Allowance {
   if (progress.step === 0 || asked.crossed.some(({ trigger }) => isEdge(trigger, "start")))
     return whole("whole: the start is");
   if (isLast(run)) return whole("whole: the end is");
+  if (isAdapterOff(run, id)) return whole("whole: the baseline is");
   learned.asked.set(id, (learned.asked.get(id) ?? 0) + 1);
 
   const began = run.clock();

@@ -3,19 +3,27 @@ import type { AnyEvaluation, Metric, Row } from "../evaluation/types.ts";
 import { withSeededRandom } from "../guard/randomness.ts";
 import type { Json } from "../json.ts";
 import { messageOf } from "../message-of.ts";
-import { canonicalJson } from "../random/hash.ts";
 import { seedOf } from "../random/streams.ts";
 import { keyText } from "../snapshots/order.ts";
+import type { EarlierRun } from "../snapshots/earlier-run.ts";
 import type { Paired, Snapshot, SnapshotKey } from "../snapshots/schema.ts";
 import { compareLooks } from "../statistics/compare.ts";
 import { alphaOfLook } from "../statistics/looks.ts";
+import { adapterOffOf, differencesOf } from "./baseline.ts";
 import { rowsOf } from "./commit.ts";
 import type { Records } from "./known-records.ts";
 import type { Run } from "./run.ts";
 
+/** A snapshot to compare with. */
+export interface Baseline {
+  readonly snapshot: Snapshot;
+  /** The other run that has it; null where it is of this one. */
+  readonly earlier: EarlierRun | null;
+}
+
 /** What a firing is compared with, and what its comparison with the baseline may spend. */
 export interface Look {
-  readonly baseline: Snapshot | null;
+  readonly baseline: Baseline | null;
   readonly previous: Snapshot | null;
   /** Null where there is no baseline. */
   readonly alpha: number | null;
@@ -35,19 +43,12 @@ export function resultsOf(evaluation: AnyEvaluation, rows: readonly Row[], firin
 }
 
 /**
- * The baseline is the start of this phase (or of the first phase), the previous snapshot the last one before in this
- * phase; both of the same id and asked alike. What earlier looks of the phase spent is read from their snapshots.
+ * The baseline is the start of this phase, of the first phase, or of another run, or what was measured without the
+ * adapter; the previous snapshot is the last one before in this phase. Both are of the same id and asked alike. What earlier
+ * looks of the phase spent is read from their snapshots.
  */
-export function lookOf(
-  {
-    records,
-    options,
-    telling,
-    toldIncomparable,
-  }: Pick<Run, "records" | "options" | "telling" | "toldIncomparable">,
-  now: Snapshot,
-  plannedLooks: number | null,
-): Look {
+export function lookOf(run: Run, now: Snapshot, plannedLooks: number | null): Look {
+  const { records, options, telling, toldIncomparable, earlier: other } = run;
   const { phase, id, step } = now;
   const measured = (of: string) =>
     records
@@ -58,10 +59,18 @@ export function lookOf(
           (snapshot.status === "complete" || snapshot.status === "grading" || snapshot.status === "partial"),
       );
   const own = measured(phase).filter((snapshot) => snapshot.step < step);
-  const baselinePhase = options.baseline === "run_start" ? firstPhase(records, now) : phase;
-  const start = (baselinePhase === phase ? own : measured(baselinePhase)).find(isStart) ?? null;
-  const earlier = own.filter((snapshot) => isAskedAlike(snapshot, now));
-  const baseline = start !== null && isAskedAlike(start, now) ? start : null;
+  const startOf = (of: string) => (of === phase ? own : measured(of)).find(isStart) ?? null;
+  // What is measured without the adapter anyway has its start for a baseline.
+  const isWithoutAdapter = options.baseline === "adapter_off" && now.on === "model";
+  const start =
+    other !== null
+      ? other.startOf(phase, id)
+      : isWithoutAdapter
+        ? adapterOffOf(run, id)
+        : startOf(options.baseline === "run_start" ? firstPhase(records, now) : phase);
+  const earlier = own.filter((snapshot) => differencesOf(snapshot, now).length === 0);
+  const isAlike = start !== null && differencesOf(start, now, isWithoutAdapter ? "on" : null).length === 0;
+  const baseline = isAlike ? { snapshot: start, earlier: other } : null;
   if (start !== null && baseline === null && !toldIncomparable.has(id)) {
     toldIncomparable.add(id);
     telling.warn(
@@ -70,26 +79,12 @@ export function lookOf(
     );
   }
   const spent = own.map(spentBy).filter((alpha) => alpha !== null);
-  const alpha = baseline === null ? null : alphaOfLook({ spent, planned: plannedLooks });
+  // A start that is not its own baseline is a look as well.
+  const isStartALook =
+    step === 0 || own.some((snapshot) => snapshot.step === 0 && spentBy(snapshot) !== null);
+  const planned = plannedLooks !== null && isStartALook ? plannedLooks + 1 : plannedLooks;
+  const alpha = baseline === null ? null : alphaOfLook({ spent, planned });
   return { baseline, previous: earlier.at(-1) ?? null, alpha };
-}
-
-/** Otherwise a verdict would blame training for what was asked another way. */
-function isAskedAlike(a: Snapshot, b: Snapshot): boolean {
-  return (
-    a.evaluation_version === b.evaluation_version &&
-    a.on === b.on &&
-    a.provenance.tokenizer === b.provenance.tokenizer &&
-    canonicalJson(howAsked(a)) === canonicalJson(howAsked(b))
-  );
-}
-
-/** Provenance without what only chooses or shows items: pairs are made of those that both have. */
-function howAsked({ provenance }: Snapshot): Json {
-  const { evaluation } = provenance;
-  if (typeof evaluation !== "object" || evaluation === null || Array.isArray(evaluation)) return evaluation;
-  const { subsample: _, example_prompt: __, ...how } = evaluation as { readonly [key: string]: Json };
-  return how;
 }
 
 /** Only a whole measurement is a baseline. */
@@ -109,11 +104,14 @@ export function spentBy({ paired }: Snapshot): number | null {
 }
 
 /** Stands in a snapshot whose rows are not graded yet, so that its share of the error is spent once, crash or not. */
-export function reservedPaired({ baseline, alpha }: Look, primary: string | null): Snapshot["paired"] {
+export function reservedPaired(
+  id: string,
+  { baseline, alpha }: Look,
+  primary: string | null,
+): Snapshot["paired"] {
   if (baseline === null || primary === null) return { baseline: null, previous: null };
   const reserved: Paired = {
-    phase: baseline.phase,
-    step: baseline.step,
+    ...placeOf(id, baseline),
     n_pairs: 0,
     delta: null,
     ci95: null,
@@ -127,6 +125,20 @@ export function reservedPaired({ baseline, alpha }: Look, primary: string | null
   return { baseline: { [primary]: reserved }, previous: null };
 }
 
+/** Where the snapshot compared with lies, as a comparison tells it. */
+function placeOf(
+  ofId: string,
+  { snapshot, earlier }: Baseline,
+): Pick<Paired, "phase" | "step" | "id" | "run"> {
+  const { phase, step, id } = snapshot;
+  return {
+    phase,
+    step,
+    ...(id !== ofId && { id }),
+    ...(earlier !== null && { run: earlier.path }),
+  };
+}
+
 export async function pairedOf(
   run: Run,
   key: SnapshotKey,
@@ -137,13 +149,17 @@ export async function pairedOf(
   const { records, seed } = run;
   const { familywise = "primary" } = run.options;
   const primary = primaryMetric(metrics);
-  const against = async (then: Snapshot | null, alpha: number | null) => {
+  const against = async (then: Baseline | null, alpha: number | null) => {
+    if (then === null) return null;
+    const { earlier } = then;
+    // Gradings of one id run in turn; one without the adapter has another.
+    if (earlier === null && then.snapshot.id !== key.id) await run.gradings.get(then.snapshot.id);
     // Since the look was taken, grading may have ended it either way.
-    const now = then === null ? null : records.get(then);
+    const now = earlier === null ? records.get(then.snapshot) : then.snapshot;
     if (now === null || now.status === "failed" || now.status === "grading") return null;
     let thenRows: readonly Row[];
     try {
-      thenRows = await rowsOf(run, now);
+      thenRows = await (earlier === null ? rowsOf(run, now) : earlier.rows(now));
     } catch (error) {
       const told = `${keyText(key)} is not compared with ${keyText(now)}, whose rows cannot be read`;
       run.telling.warn("comparison", `${told}: ${messageOf(error)}`);
@@ -154,10 +170,11 @@ export async function pairedOf(
       compareLooks(
         metrics,
         rows,
-        { rows: thenRows, phase: now.phase, step: now.step },
+        { rows: thenRows, ...placeOf(key.id, then) },
         { seed: drawn, primary, alpha, familywise },
       ),
     );
   };
-  return { baseline: await against(look.baseline, look.alpha), previous: await against(look.previous, null) };
+  const previous = look.previous && { snapshot: look.previous, earlier: null };
+  return { baseline: await against(look.baseline, look.alpha), previous: await against(previous, null) };
 }

@@ -4,6 +4,7 @@ import { PeriodicEvalError } from "../errors.ts";
 import { isCount } from "../is-count.ts";
 import { checkName, checkPhaseName } from "../names.ts";
 import { checkTriggers } from "../schedule/check-triggers.ts";
+import { checkBaseline } from "./baseline.ts";
 import type { Budget, SessionOptions } from "./types.ts";
 
 const known = {
@@ -31,7 +32,6 @@ const known = {
 const choices = {
   onFailure: ["record", "throw"],
   onBrokenReceipt: ["stop", "throw", "record"],
-  baseline: ["phase_start", "run_start"],
   familywise: ["primary", "all"],
 } as const;
 
@@ -59,6 +59,7 @@ export function checkSessionOptions(options: SessionOptions): void {
     );
   }
   checkCallbacks(options);
+  checkBaseline(options);
   if (resume !== undefined) checkResume(resume, phase);
 }
 

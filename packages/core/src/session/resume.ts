@@ -6,6 +6,7 @@ import { canonicalJson } from "../random/hash.ts";
 import { keyText } from "../snapshots/order.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
 import { startGrading } from "./background.ts";
+import { isAdapterOff } from "./baseline.ts";
 import { commit, rowsOf } from "./commit.ts";
 import { lookOf, spentBy } from "./compare.ts";
 import { percentOf, type Firing } from "./new-record.ts";
@@ -73,7 +74,9 @@ export async function readRows(run: Run, snapshot: Snapshot, then: string): Prom
 
 /** Takes up what was measured but not graded when a session ended, in this phase up to the resumed step and in others. */
 export async function finishGrading(run: Run): Promise<void> {
-  for (const snapshot of run.records.all()) {
+  // A look waits for the grading of its baseline, where that has begun.
+  const rank = ({ id }: Snapshot) => (isAdapterOff(run, id) ? 0 : 1);
+  for (const snapshot of [...run.records.all()].sort((a, b) => rank(a) - rank(b))) {
     if (snapshot.status === "grading" && run.records.isSettled(snapshot))
       await goOnGrading(run, snapshot, null);
   }

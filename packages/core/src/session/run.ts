@@ -5,6 +5,7 @@ import type { Guard } from "../guard/types.ts";
 import type { Json } from "../json.ts";
 import { messageOf } from "../message-of.ts";
 import type { Progress } from "../schedule/types.ts";
+import type { EarlierRun } from "../snapshots/earlier-run.ts";
 import type { Evidence, Snapshot, SnapshotStore } from "../snapshots/schema.ts";
 import { recordsOf, type Records } from "./known-records.ts";
 import { nothingLearned, type Learned } from "./learned.ts";
@@ -89,6 +90,10 @@ export interface Run {
   readonly prepared: Map<AnyEvaluation, PreparedItems[]>;
   /** Evaluations of optional callbacks whose data is missing, and why. */
   readonly unavailable: Map<AnyEvaluation, string>;
+  /** The run that the baseline is taken of; null where it is this one. */
+  earlier: EarlierRun | null;
+  /** Evaluations that are measured without the adapter as well, for a baseline. */
+  readonly adapterOff: Set<AnyEvaluation>;
   /** What guards saw hooks disturb, by callback, until a snapshot of that callback takes it. */
   readonly hookEvidence: Map<TrainerCallback, Map<string, HookEvidence>>;
   /** Callback, guard and hook of each disturbance that was warned of. */
@@ -164,6 +169,8 @@ export function createRun(options: SessionOptions): Run {
     toThrow: null,
     prepared: new Map(),
     unavailable: new Map(),
+    earlier: null,
+    adapterOff: new Set(),
     hookEvidence: new Map(),
     toldHooks: new Set(),
     toldIncomparable: new Set(),

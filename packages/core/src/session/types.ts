@@ -108,8 +108,12 @@ export interface SessionOptions {
   readonly resume?: SessionState;
   /** Steps of earlier phases; taken from `resume` where given, else by default the largest `run_step` of the phases before. */
   readonly runStepOffset?: number;
-  /** Snapshots to pair against: the phase's own start (default), or the first phase's start. */
-  readonly baseline?: "phase_start" | "run_start";
+  /**
+   * What looks are compared with: the phase's own start (default), the first phase's start, the model without its
+   * adapter (`adapter_off`: measured once a phase, at the first look, and kept under `<id>.adapter_off`), or the start of an
+   * earlier run, by the path of its folder or of its snapshots. A path has a separator: `./run-1`.
+   */
+  readonly baseline?: "phase_start" | "run_start" | "adapter_off" | (string & Record<never, never>);
   /**
    * What shares the 5 % of false alarms of a phase: the primary metric of each evaluation (default), all else being
    * exploratory; or all of its metrics and their groups, by Holm's method.

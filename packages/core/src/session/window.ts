@@ -5,6 +5,7 @@ import { seedOf } from "../random/streams.ts";
 import { describeCrossing } from "../schedule/triggers.ts";
 import type { Evidence, Snapshot } from "../snapshots/schema.ts";
 import { recordRows } from "./background.ts";
+import { isAdapterOff, withAdapterOff } from "./baseline.ts";
 import { disturbed } from "./broken-receipt.ts";
 import { rowsOwed } from "./checked-rows.ts";
 import { commit } from "./commit.ts";
@@ -58,7 +59,7 @@ async function measureAll(
   model: () => Promise<SharedModel>,
 ): Promise<void> {
   const ready: Ready[] = [];
-  for (const asked of queue) {
+  for (const asked of withAdapterOff(run, queue)) {
     if (isRecorded(run, asked)) {
       run.owed.delete(asked.id);
       continue;
@@ -102,13 +103,14 @@ async function measureAll(
   await drive(tellFinished(run));
 }
 
-/** By expected seconds; by items as long as those of some are not known. */
+/** Baselines first, then by expected seconds; by items as long as those of some are not known. */
 function sortByCost(run: Run, ready: Ready[]): void {
   const items = ({ prepared }: Ready) => ("items" in prepared ? prepared.items.length : 0);
   const seconds = new Map(ready.map((one) => [one, expectedSeconds(run, one.asked, items(one))]));
   const isKnown = ![...seconds.values()].includes(null);
   const cost = (one: Ready) => (isKnown ? seconds.get(one)! : items(one));
-  ready.sort((a, b) => cost(a) - cost(b));
+  const rank = ({ asked }: Ready) => (isAdapterOff(run, asked.id) ? 0 : 1);
+  ready.sort((a, b) => rank(a) - rank(b) || cost(a) - cost(b));
 }
 
 /** A step that has its measurement is not measured again; one whose record is failed, skipped or partial is. */

@@ -5,6 +5,7 @@ import { nodeFiles, type FileSystem } from "./files.ts";
 import { checkKey, runPaths, samplesPath, snapshotName, snapshotPaths, type Layout } from "./layout.ts";
 import { takeLock, thisProcess, type LockOwner } from "./lock.ts";
 import { keyText } from "./order.ts";
+import { parseRow } from "./parse-row.ts";
 import { parseSnapshot, parseSnapshotText } from "./parse-snapshot.ts";
 import { addToIndex, rebuildIndex } from "./run-index.ts";
 import { listIfPresent, scanSnapshots } from "./scan.ts";
@@ -168,21 +169,6 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
         release = null;
       }),
   };
-}
-
-function parseRow(line: string, where: string): Row {
-  try {
-    return JSON.parse(line) as Row;
-  } catch (cause) {
-    throw new PeriodicEvalError({
-      code: "store",
-      where,
-      got: "a line that is no JSON",
-      expected: "a row",
-      fix: "The file was damaged after it was written: supersede its snapshot to measure it again.",
-      cause,
-    });
-  }
 }
 
 async function removeTemporaryFiles(root: string, fs: FileSystem): Promise<readonly string[]> {

@@ -37,6 +37,10 @@ export const pairedSchema = z.object({
   /** Step and phase of the snapshot compared with. */
   phase: z.string(),
   step: z.int().nonnegative(),
+  /** Its id, where it is not this snapshot's: that of the measurement without the adapter. */
+  id: nameSchema.optional(),
+  /** Its run, as the session option `baseline` names it, where it is not this one. */
+  run: z.string().optional(),
   n_pairs: z.int().nonnegative(),
   /** This minus that. */
   delta: z.number().nullable(),

@@ -8,10 +8,8 @@ import { detectableMean, pairedT, welchOf, type PairedT } from "./paired-t.ts";
 import { detectableShare, mcnemarExact, newcombePaired, type Cells } from "./paired.ts";
 import { detectableSampled, permutationTest } from "./permutation.ts";
 
-export interface EarlierLook<R> {
+export interface EarlierLook<R> extends Pick<Paired, "phase" | "step" | "id" | "run"> {
   readonly rows: readonly R[];
-  readonly phase: string;
-  readonly step: number;
 }
 
 export interface ComparisonOptions {
@@ -42,6 +40,7 @@ export function compareLooks<R extends Row>(
   then: EarlierLook<R>,
   options: ComparisonOptions,
 ): Record<string, Paired> {
+  const { rows: _, ...place } = then;
   const compared = Object.entries(metrics).flatMap(([name, metric]) => {
     const groupsNow = groupsOf(metric, now);
     const groupsThen = groupsOf(metric, then.rows);
@@ -68,8 +67,7 @@ export function compareLooks<R extends Row>(
       const alpha = alphas[i]!;
       const level = alpha ?? familyAlpha;
       const paired: Paired = {
-        phase: then.phase,
-        step: then.step,
+        ...place,
         n_pairs: result.pairs,
         delta: result.delta,
         ci95: result.ci95 && [...result.ci95],

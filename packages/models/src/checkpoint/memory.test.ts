@@ -63,7 +63,7 @@ async function writeShards(folder: string): Promise<void> {
   await writeFile(join(folder, "config.json"), JSON.stringify(config));
 }
 
-describe("the memory of loading", { timeout: 120_000 }, () => {
+describe("the memory of loading", () => {
   it.each(testedEngines.filter((name) => name !== "cpu"))(
     "is less than 1.3 times the weights as float32 beside the engine's own, in shards of bfloat16, on %s",
     async (engine) => {

@@ -77,7 +77,7 @@ describe.skipIf(!isThere)(`saved folders load in transformers 5.23 (${needs})`, 
     }));
     const said = JSON.parse(askPython("transformers-reference.py", { compare })) as Comparison[];
     for (const [i, { name, dtype }] of all.entries()) comparisons.set(`${name} ${dtype}`, said[i]!);
-  }, 300_000);
+  });
   afterAll(() => rmSync(root, { recursive: true }));
 
   it.each(cases)("$name in $dtype: each tensor bit for bit, none missing, none more", ({ name, dtype }) => {

@@ -27,7 +27,6 @@ const onWebGPU = ["llama-gqa-untied", "qwen3-headdim-untied", "gemma2", "gpt_neo
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 
 /** Seven seconds where a processor that is not busy does a GPU's work. */
-const slow = { timeout: 300_000 };
 
 /** The layouts of transformers 5 and 4. */
 const layouts = ["config.json", "config.v4.json"];
@@ -46,7 +45,7 @@ describe.runIf(folders.length > 0).each(folders)("$name equals transformers 5.23
   it.each(testedEngines)("in logits, hidden states and its greedy continuation on %s", checkOn);
 
   if (isFull || onWebGPU.includes(name)) {
-    it("in logits, hidden states and its greedy continuation on webgpu", slow, async (test) => {
+    it("in logits, hidden states and its greedy continuation on webgpu", async (test) => {
       test.skip(withoutWebGPU !== null, withoutWebGPU ?? "");
       await checkOn("webgpu");
     });

@@ -72,7 +72,7 @@ describe.skipIf(!pythonHas("transformers"))(`rotary scalings are transformers 5.
     const make = cases.map(({ name, layout }) => ({ folder: folderOf(name, layout), ids: sequences }));
     askPython("transformers-reference.py", { make });
     await useBackend({ backend: "wasm" });
-  }, 120_000);
+  });
   afterAll(() => rmSync(root, { recursive: true }));
 
   it.each(cases)("$name, in the layout of $layout", async ({ name, layout }) => {

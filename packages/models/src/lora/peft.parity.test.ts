@@ -166,7 +166,7 @@ describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
         }),
       });
       await useBackend({ backend: "wasm" });
-    }, 300_000);
+    });
     afterAll(() => rmSync(root, { recursive: true }));
 
     const withModel = async (base: string, check: (model: CheckpointLM) => Promise<void>) => {
@@ -250,7 +250,7 @@ describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
           join(root, "new", `${base}-read.safetensors`),
         );
       }
-    }, 120_000);
+    });
   },
 );
 

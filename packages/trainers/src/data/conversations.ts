@@ -1,6 +1,7 @@
 import { accessSync, constants, createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { PeriodicEvalError, shown, type Message } from "@periodic-eval/core";
+import type { BadRow, BadRowReason } from "./bad-row.ts";
 
 /** A row as TRL writes it: what was said before, and what the model is to say. Only the completion is trained on. */
 export interface PromptCompletionRow {
@@ -15,24 +16,6 @@ export interface MessagesRow {
 
 /** JSON Lines on disk, one row a line, or the rows themselves. */
 export type ConversationSource = string | readonly (PromptCompletionRow | MessagesRow)[];
-
-export type BadRowReason =
-  | "not_json"
-  | "unknown_form"
-  | "broken_roles"
-  | "empty"
-  | "no_assistant_turn"
-  | "template_failed"
-  | "too_long";
-
-/** A row that cannot be trained on as it is. */
-export interface BadRow {
-  /** `file.jsonl:12`, lines from 1; or `dataset[11]`, from 0. */
-  readonly where: string;
-  readonly reason: BadRowReason;
-  /** What was found, in words. */
-  readonly got: string;
-}
 
 export interface Conversation {
   readonly where: string;
@@ -81,8 +64,6 @@ export async function* readConversations(
     yield row === undefined ? { where, reason: "not_json", got: abbreviated(text) } : parseRow(row, where);
   }
 }
-
-export const isBadRow = <T extends object>(row: T | BadRow): row is BadRow => "reason" in row;
 
 async function* linesOf(path: string): AsyncGenerator<string, void> {
   try {

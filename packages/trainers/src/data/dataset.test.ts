@@ -4,7 +4,8 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import { describe, expect, it } from "vitest";
 import { temporaryFolder } from "../testing/tiny-run.ts";
-import type { BadRow, ConversationSource } from "./conversations.ts";
+import type { BadRow } from "./bad-row.ts";
+import type { ConversationSource } from "./conversations.ts";
 import { loadDataset, type DatasetOptions } from "./dataset.ts";
 
 // The fake template writes <|role|>content<|end|>; each mark is one token, each ASCII character one more.

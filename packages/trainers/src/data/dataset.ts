@@ -1,5 +1,6 @@
 import { createHasher, PeriodicEvalError, type Tokenizer } from "@periodic-eval/core";
-import { isBadRow, readConversations, type BadRow, type ConversationSource } from "./conversations.ts";
+import { describeBadRow, isBadRow, type BadRow } from "./bad-row.ts";
+import { readConversations, type ConversationSource } from "./conversations.ts";
 import { renderRow, type TrainingRow } from "./render-row.ts";
 
 /**
@@ -63,9 +64,6 @@ export async function loadDataset(
   }
   return { rows, badRows, rowsRead, hash: hasher.digest() };
 }
-
-/** `rows.jsonl:3: too_long (300 tokens, 256 fit)` */
-export const describeBadRow = ({ where, reason, got }: BadRow): string => `${where}: ${reason} (${got})`;
 
 function badRowError({ where, reason, got }: BadRow): PeriodicEvalError {
   return new PeriodicEvalError({

@@ -1,5 +1,6 @@
 import { messageOf, type Tokenizer } from "@periodic-eval/core";
-import type { BadRow, Conversation } from "./conversations.ts";
+import type { BadRow } from "./bad-row.ts";
+import type { Conversation } from "./conversations.ts";
 
 /** A conversation as token ids, and where the loss looks. */
 export interface TrainingRow {

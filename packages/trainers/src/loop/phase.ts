@@ -48,7 +48,7 @@ export const sessionSettings = [
   "now",
 ] as const satisfies readonly (keyof SessionSettings)[];
 
-export interface TrainResult {
+export interface PhaseResult {
   readonly phase: string;
   /** Completed optimizer steps of the phase, those before a resume included. */
   readonly steps: number;

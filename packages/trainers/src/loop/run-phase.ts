@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";
 import { writeTraining } from "../checkpoint/training-state.ts";
-import type { Phase, RunningPhase, TrainResult } from "./phase.ts";
+import type { Phase, RunningPhase, PhaseResult } from "./phase.ts";
 import type { StepWork } from "./types.ts";
 import { update, type UpdateResult } from "./update.ts";
 
@@ -21,7 +21,7 @@ interface Standing {
  * checkpoints when they are due, when a callback asks and at the end, none of weights that measuring has disturbed. A phase
  * that its checkpoint says is finished gets no step; the session then only completes what measuring was interrupted.
  */
-export async function runPhase(running: RunningPhase): Promise<TrainResult> {
+export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
   const { phase, session, resumed } = running;
   const { maxSteps, stepsPerEpoch, config } = phase;
   const begun = await session.begin({ maxSteps });
@@ -83,7 +83,7 @@ async function takeStep(phase: Phase, at: Standing): Promise<Readonly<Record<str
   }
   at.step += 1;
   return {
-    ...(applied ? { loss, grad_norm: gradNorm } : { skipped_updates: at.skippedUpdates }),
+    ...(applied ? { loss, grad_norm: gradNorm, ...result.means } : { skipped_updates: at.skippedUpdates }),
     learning_rate: learningRate,
     tokens_per_second: (1000 * work.tokens) / Math.max(1e-3, performance.now() - startedAt),
   };

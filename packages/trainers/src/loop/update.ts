@@ -10,10 +10,12 @@ export interface UpdateOptions {
 }
 
 export interface UpdateResult {
-  /** Mean NLL of the scored tokens, in nats. */
+  /** The mean that is trained on. */
   readonly loss: number;
   /** Of the mean loss's gradients, before clipping. */
   readonly gradNorm: number;
+  /** The other sums, as means, by name. */
+  readonly means: Readonly<Record<string, number>>;
   /** False where loss or norm is NaN or Inf: the weights are then as they were. */
   readonly applied: boolean;
 }
@@ -24,14 +26,17 @@ export async function update(
   optimizer: Optimizer,
   { learningRate, maxGradNorm }: UpdateOptions,
 ): Promise<UpdateResult> {
-  const { loss: sum, gradients } = work.gradients();
+  const { loss: sum, gradients, sums = {} } = work.gradients();
+  const mean = async (total: tf.Scalar) => (await total.data<"float32">())[0]! / work.divisor;
   try {
-    const loss = (await sum.data<"float32">())[0]! / work.scored;
-    const gradNorm = ((await globalNorm(Object.values(gradients))) ?? 0) / work.scored;
+    const loss = await mean(sum);
+    const gradNorm = ((await globalNorm(Object.values(gradients))) ?? 0) / work.divisor;
+    const means: Record<string, number> = {};
+    for (const [name, total] of Object.entries(sums)) means[name] = await mean(total);
     const applied = Number.isFinite(loss) && Number.isFinite(gradNorm);
-    if (applied) optimizer.apply(gradients, learningRate, clipFactor(gradNorm, maxGradNorm) / work.scored);
-    return { loss, gradNorm, applied };
+    if (applied) optimizer.apply(gradients, learningRate, clipFactor(gradNorm, maxGradNorm) / work.divisor);
+    return { loss, gradNorm, means, applied };
   } finally {
-    tf.dispose([sum, gradients]);
+    tf.dispose([sum, gradients, sums]);
   }
 }

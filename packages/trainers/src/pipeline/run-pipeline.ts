@@ -1,5 +1,6 @@
 import { checkKeys, messageOf, PeriodicEvalError, warn, type Logger } from "@periodic-eval/core";
-import { SFTTrainer, type SFTResult, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
+import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
+import type { TrainResult } from "../trainer/trainer.ts";
 
 /** What a phase has of its own. */
 export type PipelinePhase = Pick<SFTTrainerOptions, "dataset" | "config" | "callbacks" | "guards"> & {
@@ -48,7 +49,7 @@ const known = {
 export async function runPipeline(
   phases: readonly PipelinePhase[],
   options: PipelineOptions,
-): Promise<readonly SFTResult[]> {
+): Promise<readonly TrainResult[]> {
   checkKeys("runPipeline", options, Object.keys(known));
   for (const phase of phases) checkKeys(`pipeline phase "${phase.phase}"`, phase, Object.keys(knownOfPhase));
   refuseTwice(phases.map(({ phase }) => phase));
@@ -63,7 +64,7 @@ export async function runPipeline(
     });
   // A trainer checks what it is given; the last phase's mistake shall not show after hours of the first.
   for (const phase of phases) trainer(phase, 0);
-  const results: SFTResult[] = [];
+  const results: TrainResult[] = [];
   try {
     for (const phase of phases) {
       const runStepOffset = results.reduce((sum, { steps }) => sum + steps, 0);

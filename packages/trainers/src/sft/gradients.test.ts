@@ -4,7 +4,8 @@ import { collate } from "../data/collate.ts";
 import { loadDataset } from "../data/dataset.ts";
 import { tinyLM } from "../testing/tiny-lm.ts";
 import { rows, tokenizer } from "../testing/tiny-run.ts";
-import { accumulateGradients } from "./gradients.ts";
+import { accumulate } from "../loop/accumulate.ts";
+import { batchGradients } from "./gradients.ts";
 
 beforeAll(async () => {
   await tf.setBackend("cpu");
@@ -17,7 +18,9 @@ it("gives unequal micro-batches the loss and gradients of one batch, within 1e-6
   const before = tf.memory().numTensors;
   const mean = (cuts: readonly number[]) => {
     const batches = cuts.map((cut, i) => collate(all.slice(cuts[i - 1] ?? 0, cut)));
-    const { loss, gradients } = accumulateGradients(model, batches, () => () => () => 0.5);
+    const { loss, gradients } = accumulate(
+      batches.map((batch) => () => batchGradients(model, batch, () => () => 0.5)),
+    );
     expect(tf.memory().numTensors).toBe(before + 3);
     const flat = Object.values(gradients).flatMap((gradient) =>
       [...gradient.dataSync()].map((value) => value / scored),

@@ -1,6 +1,7 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
-import { exactPart, parseSFTConfig, type SFTConfig } from "./sft-config.ts";
+import { exactPart } from "../trainer/training-config.ts";
+import { parseSFTConfig, type SFTConfig } from "./sft-config.ts";
 
 const failure = (config: unknown): string => {
   try {

@@ -163,7 +163,7 @@ describe("SFTTrainer", () => {
     await expect(trainer({ session: { seed: "7" } as object })).rejects.toThrow(
       'SFTTrainer session: got the unknown option "seed", expected one of onFailure,',
     );
-    await expect(trainer({ session: { baseline: "start" as "run_start" } })).rejects.toThrow(
+    await expect(trainer({ session: { baseline: "start" } })).rejects.toThrow(
       'session option baseline: got "start"',
     );
     const { sft } = await trainer({ callbacks: [{ id: "a" }] });

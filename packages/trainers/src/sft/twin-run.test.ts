@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import {
+  adapterOffId,
   capabilityEvaluation,
   defineEvaluation,
   everyPercent,
@@ -168,28 +169,40 @@ describe.each(engines)("the twin run of an adapter, with dropout in it and in th
   });
   afterAll(() => useBackend({ backend: "wasm" }));
 
-  it.runIf(isThere(engine))("ends in the same bits with every callback there is and with none", async () => {
-    const base = llama();
-    const adapted = () => withLora(base, { rank: 4, dropout: 0.2 });
-    const plain = await run([], 20, { model: adapted() });
-    const { callbacks, during } = await allCallbacks();
-    const watched = await run(callbacks, 20, { model: adapted() });
-    expect(watched.logger.metrics).toEqual(plain.logger.metrics);
-    expect(watched.files).toEqual(plain.files);
-    expect(watched.logger.warnings).toEqual([]);
-    const { phases } = await readRun(watched.runDir);
-    const snapshots = phases.flatMap((phase) => phase.snapshots);
-    const count = (id: string) => snapshots.filter((one) => one.id === id).length;
-    const ids = ["capability", "alignment", "leakage", "kl_capability", "margin"];
-    // Every 20, 50, 25, 20 and 25 percent, with the start.
-    expect(ids.map(count)).toEqual([6, 3, 5, 6, 5]);
-    expect(snapshots.filter(({ status }) => status !== "complete")).toEqual([]);
-    expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact !== true)).toEqual([]);
-    // Three firings; those of the first two were graded while training went on.
-    expect(during).toHaveLength(3);
-    expect(during.filter((made) => made >= 2)).toHaveLength(2);
-    base.dispose();
-  });
+  it.runIf(isThere(engine))(
+    "ends in the same bits with every callback there is and with none",
+    { timeout: 120_000 },
+    async () => {
+      const base = llama();
+      const adapted = () => withLora(base, { rank: 4, dropout: 0.2 });
+      const plain = await run([], 20, { model: adapted() });
+      const { callbacks, during } = await allCallbacks();
+      const session = { ...ungoverned, baseline: "adapter_off" } as const;
+      const watched = await run(callbacks, 20, { model: adapted(), session });
+      expect(watched.logger.metrics).toEqual(plain.logger.metrics);
+      expect(watched.files).toEqual(plain.files);
+      expect(watched.logger.warnings).toEqual([
+        expect.stringContaining('"kl_capability" is not compared: without the adapter it cannot be measured'),
+      ]);
+      const { phases } = await readRun(watched.runDir);
+      const snapshots = phases.flatMap((phase) => phase.snapshots);
+      const count = (id: string) => snapshots.filter((one) => one.id === id).length;
+      const ids = ["capability", "alignment", "leakage", "kl_capability", "margin"];
+      // Every 20, 50, 25, 20 and 25 percent, with the start.
+      expect(ids.map(count)).toEqual([6, 3, 5, 6, 5]);
+      expect(ids.map((id) => count(adapterOffId(id)))).toEqual([1, 1, 1, 0, 1]);
+      // Before the first step an adapter adds nothing: its B is 0.
+      const [start] = snapshots.filter(({ id, step }) => id === "capability" && step === 0);
+      const { gold_log_prob: before } = start!.paired.baseline!;
+      expect(before).toMatchObject({ id: "capability.adapter_off", step: 0, delta: 0 });
+      expect(snapshots.filter(({ status }) => status !== "complete")).toEqual([]);
+      expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact !== true)).toEqual([]);
+      // Three firings and the baseline; all but the end were graded while training went on.
+      expect(during).toHaveLength(4);
+      expect(during.filter((made) => made >= 2)).toHaveLength(3);
+      base.dispose();
+    },
+  );
 });
 
 describe("a callback that disturbs training is caught by name", () => {

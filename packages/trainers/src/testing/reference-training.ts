@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { collate } from "../data/collate.ts";
 import { update } from "../loop/update.ts";
 import { AdamW, type AdamWOptions } from "../optimizer/adamw.ts";
-import { accumulateGradients } from "../sft/gradients.ts";
+import { batchGradients } from "../sft/gradients.ts";
 
 /** Trainings that PyTorch did; see the README of the fixtures. */
 export const references = join(process.env["PERIODIC_EVAL_FIXTURES"] ?? "../shared/fixtures", "training");
@@ -73,10 +73,10 @@ export function trainAsReference(
   }));
   const batch = collate(rows);
   const work = {
-    scored: batch.targets.length,
+    divisor: batch.targets.length,
     tokens: batch.tokens,
     where: [],
-    gradients: () => accumulateGradients(model, [batch], () => () => () => 0.5),
+    gradients: () => batchGradients(model, batch, () => () => 0.5),
   };
   const step = () => update(work, optimizer, { learningRate: hyper.lr, maxGradNorm: hyper.grad_clip });
   const expectNear = (got: number, expected: number, what: string) =>

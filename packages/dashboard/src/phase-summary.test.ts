@@ -1,0 +1,31 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { adapterOffId } from "@periodic-eval/core";
+import { fileStore, readRun } from "@periodic-eval/core/snapshots";
+import { expect, it } from "vitest";
+import { summarizePhases } from "./phase-summary.ts";
+import { writeSampleRun } from "./sample-run.test-data.ts";
+
+it("sums up no baseline, which is measured once: runs would be left out of a comparison for want of its end", async () => {
+  const runDir = await mkdtemp(join(tmpdir(), "phase-summary-"));
+  try {
+    await writeSampleRun(runDir);
+    const idsOf = async () => [
+      ...new Set(
+        summarizePhases(await readRun(runDir)).flatMap(({ metrics }) => metrics.map(({ id }) => id)),
+      ),
+    ];
+    const before = await idsOf();
+    expect(before).toContain("capability");
+    const store = fileStore(runDir);
+    const start = (await store.get({ phase: "em", id: "capability", step: 0 }))!;
+    await store.put({ ...start, id: adapterOffId("capability"), on: "base", crossed: [] }, []);
+    await store.close!();
+    expect(await idsOf()).toEqual(before);
+    const { series } = (await readRun(runDir)).phases.find(({ name }) => name === "em")!;
+    expect(series.map(({ id }) => id)).toContain("capability.adapter_off");
+  } finally {
+    await rm(runDir, { recursive: true });
+  }
+});

@@ -1,0 +1,265 @@
+import { join } from "node:path";
+import {
+  checkKeys,
+  checkPhaseName,
+  checkSessionOptions,
+  PeriodicEvalError,
+  warn,
+  withSession,
+  type FiringPlace,
+  type Guard,
+  type Logger,
+  type SessionOptions,
+  type Tokenizer,
+  type TrainerCallback,
+} from "@periodic-eval/core";
+import { inMemory, tfjsGuards, type TrainableLM } from "@periodic-eval/core/tfjs";
+import { checkpointsOf } from "../checkpoint/checkpoints.ts";
+import { writeWholeFolder } from "../checkpoint/whole-folder.ts";
+import { describeBadRow, type BadRow } from "../data/bad-row.ts";
+import { planData } from "../data/data-plan.ts";
+import { sessionSettings, type Phase, type PhaseResult, type SessionSettings } from "../loop/phase.ts";
+import { checkResume, resumePhase, type Resume } from "../loop/resume.ts";
+import { runPhase } from "../loop/run-phase.ts";
+import { AdamW } from "../optimizer/adamw.ts";
+import { learningRates } from "../optimizer/learning-rate.ts";
+import type { TrainingData } from "./training-data.ts";
+import { exactPart, type TrainingConfig } from "./training-config.ts";
+
+/** What every trainer is given; `C` is its configuration. */
+export interface TrainerOptions<C extends TrainingConfig = TrainingConfig> {
+  /** Trained in place. */
+  readonly model: TrainableLM;
+  readonly tokenizer: Tokenizer;
+  /** Snapshots go to `<runDir>/periodic_eval`, checkpoints to `<runDir>/checkpoints/<phase>`. */
+  readonly runDir: string;
+  /** Default `train`. Matches `[A-Za-z0-9][\w.-]*`; unique within the run. */
+  readonly phase?: string;
+  readonly config?: Partial<C>;
+  readonly callbacks?: readonly TrainerCallback[];
+  /** Beside those of TensorFlow.js, which are always there. */
+  readonly guards?: readonly Guard[];
+  readonly loggers?: readonly Logger[];
+  readonly signal?: AbortSignal;
+  /** Default `auto`. */
+  readonly resume?: Resume;
+  /** Optimizer steps of earlier phases of the run; by default the largest `run_step` that their snapshots name. */
+  readonly runStepOffset?: number;
+  readonly session?: SessionSettings;
+}
+
+/** The options that every trainer has, for checks of their names. */
+export const trainerOptionNames = [
+  "model",
+  "tokenizer",
+  "runDir",
+  "phase",
+  "config",
+  "callbacks",
+  "guards",
+  "loggers",
+  "signal",
+  "resume",
+  "runStepOffset",
+  "session",
+] as const satisfies readonly (keyof TrainerOptions)[];
+
+export interface TrainResult extends PhaseResult {
+  /** Rows that could not be trained on as they are, left out or cut, by file and line. */
+  readonly badRows: readonly BadRow[];
+}
+
+/** How a method of training differs from the others. */
+export interface TrainingMethod<C extends TrainingConfig> {
+  /** How errors call it: `SFT`, and the trainer `SFTTrainer`. */
+  readonly name: string;
+  /** With its defaults, checked. */
+  readonly config: C;
+  /** Reads and renders the rows. The model stands at the start of the phase, whatever it is resumed to later. */
+  prepare(settings: TrainingSettings): Promise<TrainingData>;
+}
+
+export interface TrainingSettings {
+  /** In tokens, at most the model's context. */
+  readonly maxLength: number;
+  /** Of everything random of the phase. */
+  readonly seed: string;
+  readonly phase: string;
+  warn(where: string, message: string): void;
+}
+
+/**
+ * What all trainers are: a phase of optimizer steps inside a session. Everything is a function of model, data,
+ * configuration and step, so that a killed run resumes to the same bits; what callbacks measure in between changes none.
+ * A subclass says what a step learns from.
+ */
+export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
+  readonly config: C;
+  readonly #method: TrainingMethod<C>;
+  readonly #options: TrainerOptions<C>;
+  readonly #callbacks: TrainerCallback[];
+
+  /**
+   * Everything is checked that needs no step: a pipeline constructs its last phase before it trains the first.
+   *
+   * @throws PeriodicEvalError `config` for an option that is out of range.
+   */
+  constructor(options: TrainerOptions<C>, method: TrainingMethod<C>) {
+    const trainer = `${method.name}Trainer`;
+    checkPhaseName(`${trainer} phase`, options.phase ?? "train");
+    checkResume(`${trainer} resume`, options.resume);
+    checkKeys(`${trainer} session`, options.session ?? {}, sessionSettings);
+    this.config = method.config;
+    this.#method = method;
+    this.#options = options;
+    this.#callbacks = [...(options.callbacks ?? [])];
+    this.#checkMaxLength();
+    this.#checkSaving();
+    checkSessionOptions(this.#sessionOptions());
+  }
+
+  /** Throws a `config` error for an id that cannot name a file, or that another callback has. */
+  addCallback(callback: TrainerCallback): this {
+    this.#callbacks.push(callback);
+    checkSessionOptions(this.#sessionOptions());
+    return this;
+  }
+
+  /** Trains the phase to its end, from its newest checkpoint where there is one. */
+  async train(): Promise<TrainResult> {
+    const data = await this.#method.prepare({
+      maxLength: this.#maxLength,
+      seed: this.#seed,
+      phase: this.#phaseName,
+      warn: (where, message) => this.#warn(where, message),
+    });
+    this.#tellBadRows(data);
+    const phase = this.#phase(data);
+    try {
+      const resumed = await resumePhase(phase, this.#options.resume ?? "auto");
+      const result = await withSession(
+        {
+          ...this.#sessionOptions(),
+          guards: [...tfjsGuards(this.#options.model, phase.optimizer), ...(this.#options.guards ?? [])],
+          ...(resumed && { resume: resumed.state.session }),
+        },
+        (session) => runPhase({ phase, session, resumed }),
+      );
+      return { ...result, badRows: data.badRows };
+    } finally {
+      phase.optimizer.dispose();
+      data.dispose?.();
+    }
+  }
+
+  /** All but the guards, which want the optimizer, and what the session goes on from. */
+  #sessionOptions(): SessionOptions {
+    const { model, tokenizer, runDir, loggers = [], signal, runStepOffset } = this.#options;
+    return {
+      ...this.#options.session,
+      ...(this.config.saveAdapterAtFiring && { saveAtFiring: (at) => this.#saveMeasured(at) }),
+      run: runDir,
+      phase: this.#phaseName,
+      // runPhase begins the session: what callbacks ask for before the first step is answered to it.
+      maxSteps: null,
+      seed: this.#seed,
+      model: inMemory(model, tokenizer),
+      callbacks: this.#callbacks,
+      loggers,
+      ...(signal && { signal }),
+      ...(runStepOffset !== undefined && { runStepOffset }),
+    };
+  }
+
+  get #phaseName(): string {
+    return this.#options.phase ?? "train";
+  }
+
+  get #seed(): string {
+    return String(this.config.seed);
+  }
+
+  get #maxLength(): number {
+    return this.config.maxLength ?? this.#options.model.contextLength;
+  }
+
+  #checkMaxLength(): void {
+    const { contextLength } = this.#options.model;
+    if (this.#maxLength <= contextLength) return;
+    throw new PeriodicEvalError({
+      code: "config",
+      where: `${this.#method.name} config maxLength`,
+      got: String(this.#maxLength),
+      expected: `at most ${contextLength}, the model's context`,
+      fix: "Lower it, or leave it out.",
+    });
+  }
+
+  /** The folder, relative to that of the run, which may be moved. */
+  async #saveMeasured({ phase, progress }: FiringPlace): Promise<string> {
+    const { model, runDir } = this.#options;
+    const path = join("saved", phase, `step_${progress.step}`);
+    await writeWholeFolder(join(runDir, path), (draft) => model.save(draft));
+    return path;
+  }
+
+  #checkSaving(): void {
+    if (!this.config.saveAdapterAtFiring || this.#options.session?.saveAtFiring === undefined) return;
+    throw new PeriodicEvalError({
+      code: "config",
+      where: `${this.#method.name} config saveAdapterAtFiring`,
+      got: "true beside the session's saveAtFiring",
+      expected: "one of the two",
+      fix: "Leave one of them out.",
+    });
+  }
+
+  #tellBadRows({ badRows, rowsRead }: TrainingData): void {
+    if (badRows.length === 0) return;
+    const shown = badRows.slice(0, 5).map(describeBadRow).join("; ");
+    const more = badRows.length > 5 ? "; …" : "";
+    const how = this.config.onBadRow === "truncate" ? "as they are" : "and are left out";
+    this.#warn(
+      "dataset",
+      `${badRows.length} of ${rowsRead} rows cannot be trained on ${how}: ${shown}${more}`,
+    );
+  }
+
+  #phase(data: TrainingData): Phase {
+    const { config } = this;
+    const { model, tokenizer, runDir, signal } = this.#options;
+    const { batchSize, gradientAccumulation } = config;
+    const plan = planData(data.lengths, {
+      batchSize,
+      gradientAccumulation,
+      seed: this.#seed,
+      phase: this.#phaseName,
+    });
+    const maxSteps = config.maxSteps ?? Math.ceil((config.epochs ?? 1) * plan.stepsPerEpoch);
+    const warmupSteps = config.warmupSteps ?? Math.ceil((config.warmupRatio ?? 0) * maxSteps);
+    const warn = (where: string, message: string) => this.#warn(where, message);
+    return {
+      name: this.#phaseName,
+      maxSteps,
+      stepsPerEpoch: plan.stepsPerEpoch,
+      model,
+      config,
+      signal: signal ?? null,
+      warn,
+      optimizer: new AdamW(model.trainables(), {
+        betas: config.adamBetas,
+        epsilon: config.adamEpsilon,
+        weightDecay: config.weightDecay,
+        decay: config.decay,
+      }),
+      learningRate: learningRates[config.schedule]({ peak: config.learningRate, maxSteps, warmupSteps }),
+      checkpoints: checkpointsOf({ runDir, phase: this.#phaseName, keep: config.keepCheckpoints, warn }),
+      exact: { ...exactPart(config, maxSteps), data: data.hash, tokenizer: tokenizer.fingerprint },
+      work: (step) => data.work(plan.microBatches(step), step),
+    };
+  }
+
+  #warn(where: string, message: string): void {
+    warn(this.#options.loggers ?? [], where, message);
+  }
+}
