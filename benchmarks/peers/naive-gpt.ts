@@ -70,7 +70,7 @@ export function naiveGpt(
       x = tf.add(x, linear(gelu(linear(norm(x, `${name}.ln_2`), `${name}.mlp.c_fc`)), `${name}.mlp.c_proj`));
     }
     const states = tf.reshape(norm(x, "transformer.ln_f"), [-1, width]);
-    const logits = tf.matMul(states, get("lm_head.weight") as tf.Tensor2D);
+    const logits = tf.matMul(states, get("lm_head.weight"));
     const chosen = tf.oneHot(targets, vocabulary);
     return tf.neg(tf.mean(tf.sum(tf.mul(tf.logSoftmax(logits), chosen), -1))) as tf.Scalar;
   };

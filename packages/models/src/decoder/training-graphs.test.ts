@@ -116,6 +116,20 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
     base.dispose();
   });
 
+  it("trains an adapter that lies behind the layers", () => {
+    const base = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
+    const make = () => withLora(base, { rank: 2, targetModules: ["lm_head"] });
+    const [model, other] = [make(), make()];
+    const told = vi.spyOn(process, "emitWarning");
+    const found = train(model);
+    expect(told).not.toHaveBeenCalled();
+    told.mockRestore();
+    expectNear(found, withoutGraphs(() => train(other)));
+    model.dispose();
+    other.dispose();
+    base.dispose();
+  });
+
   it("drops by the same streams in evaluation and training as without graphs", () => {
     const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3, dropout: 0.5 });
     const names: string[] = [];

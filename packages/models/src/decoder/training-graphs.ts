@@ -1,4 +1,4 @@
-import * as tf from "@tensorflow/tfjs-core";
+import type * as tf from "@tensorflow/tfjs-core";
 import { valueOf, type Sizes } from "../graph/dimensions.ts";
 import { GraphFunction, type GraphBackend } from "../graph/graph-function.ts";
 import { GraphSet } from "../graph/graph-set.ts";

@@ -56,6 +56,7 @@ export function tracePass(
       },
       of.map((at) => given[at]!),
       tensors.of(gradient),
+      true,
     );
     // Of what the value does not depend on there is none.
     const found = (grads as readonly (tf.Tensor | undefined)[]).flatMap((each, i) =>

@@ -187,7 +187,7 @@ describe.each(testedEngines)("headLoss on %s", (backend) => {
         gradientsOf(trained, () => {
           const before = tf.memory().numBytes;
           const { value, grads } = tf.variableGrads(() => {
-            const loss = weighed(() => headLoss(x as tf.Tensor2D, head, targets, bytes));
+            const loss = weighed(() => headLoss(x, head, targets, bytes));
             held.push(tf.memory().numBytes - before);
             return loss as tf.Scalar;
           }, [x]);
