@@ -124,7 +124,10 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
     const found = train(model);
     expect(told).not.toHaveBeenCalled();
     told.mockRestore();
-    expectNear(found, withoutGraphs(() => train(other)));
+    expectNear(
+      found,
+      withoutGraphs(() => train(other)),
+    );
     model.dispose();
     other.dispose();
     base.dispose();
