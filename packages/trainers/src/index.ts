@@ -1,4 +1,5 @@
-export { crossEntropySum } from "./losses/cross-entropy.ts";
+export { crossEntropy, crossEntropySum, total } from "./losses/cross-entropy.ts";
+export { tokenLosses, type ScoredTokens } from "./losses/token-losses.ts";
 export { AdamW, isDecayedWithoutNorms, type AdamWOptions } from "./optimizer/adamw.ts";
 export { clipFactor, globalNorm } from "./optimizer/clipping.ts";
 export {

@@ -122,8 +122,19 @@ export interface TrainableLM extends CausalLM {
     random: NamedRandom,
     documentStarts?: Int32Array,
   ): tf.Tensor2D;
-  /** Whether `trainingLogits` takes `documentStarts`; a trainer packs no rows for a model that does not say so. */
+  /** Whether `trainingLogits` and `trainingLosses` take `documentStarts`; a trainer packs no rows for a model that does not say so. */
   readonly takesDocuments?: boolean;
+  /**
+   * The negative log-likelihood of `targets` int32 [N] by these logits, in nats, [N]: for a model that need not hold all
+   * logits at once. Differentiable in the trainables, each loss by itself: a trainer may weigh them, or sum them by row.
+   */
+  trainingLosses?(
+    ids: tf.Tensor2D,
+    rows: tf.Tensor1D,
+    targets: tf.Tensor1D,
+    random: NamedRandom,
+    documentStarts?: Int32Array,
+  ): tf.Tensor1D;
   /** Hugging Face form: `config.json` and safetensors, with the tokenizer's files where they are known. */
   save(folder: string): Promise<void>;
   dispose(): void;

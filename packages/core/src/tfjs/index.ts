@@ -4,6 +4,7 @@ export { fitCallbacks, type FitCallbacks, type FitCallbacksOptions } from "./fit
 export { tfjsGuards, type TfjsGuardsOptions } from "./guards.ts";
 export { inMemory, type InMemoryOptions } from "./in-memory.ts";
 export { fromLayersModel, type LayersModel, type LayersModelOptions } from "./layers-model.ts";
+export { OneCall, oneCallKernel } from "./one-call.ts";
 export { blockOf, everySegment } from "./token-block.ts";
 export { variableName, weightName } from "./variable-names.ts";
 export { optimizerState, type HasSlots, type OptimizerState } from "./optimizer-slots.ts";

@@ -1,9 +1,9 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { messageOf } from "@periodic-eval/core";
 import type { Sizes } from "../graph/dimensions.ts";
-import { GraphFunction, graphBackend, type GraphBackend } from "../graph/graph-function.ts";
+import { GraphFunction, type GraphBackend } from "../graph/graph-function.ts";
+import { GraphSet } from "../graph/graph-set.ts";
 import type { GraphType } from "../graph/node.ts";
-import { trace, type TensorSpec, type Trace } from "../graph/trace.ts";
+import { checkEqual, trace, type TensorSpec, type Trace } from "../graph/trace.ts";
 import { blockSpecs, listInputs, mapInputs, type BlockSizes, type BlockInputs } from "./block.ts";
 import type { LayerCache } from "./cached-tokens.ts";
 import { readBlock, type BlockReader, type ReadBlock } from "./read-block.ts";
@@ -17,8 +17,7 @@ import { listWeights, mapWeights } from "./weights.ts";
 export class BlockGraphs {
   readonly #reader: BlockReader;
   readonly #weights: readonly tf.Tensor[];
-  readonly #graphs = new Map<string, GraphFunction>();
-  #isBroken = false;
+  readonly #graphs = new GraphSet<GraphFunction>("Reading tokens");
 
   constructor(reader: BlockReader) {
     this.#reader = reader;
@@ -32,10 +31,9 @@ export class BlockGraphs {
     sizes: BlockSizes,
     isKept: boolean,
   ): ReadBlock | null {
-    const backend = graphBackend();
-    if (backend === null || sizes.past.length > piecesTraced || this.#isBroken) return null;
+    if (sizes.past.length > piecesTraced) return null;
     const kind: BlockKind = { inputs, isShared, isKept, isSingle: sizes.length === 1 };
-    const graph = this.#graphOf(backend, kind);
+    const graph = this.#graphs.get(keyOf(kind), (backend) => this.#made(backend, kind));
     if (graph === null) return null;
     const outputs = graph.run([...listInputs(inputs), ...this.#weights], openSizes(sizes));
     const states = inputs.rows === null ? null : (outputs.shift() as tf.Tensor2D);
@@ -43,30 +41,12 @@ export class BlockGraphs {
   }
 
   dispose(): void {
-    for (const graph of this.#graphs.values()) graph.dispose();
-    this.#graphs.clear();
-  }
-
-  #graphOf(backend: GraphBackend, kind: BlockKind): GraphFunction | null {
-    const key = keyOf(kind);
-    try {
-      const graph = this.#graphs.get(key) ?? this.#made(backend, kind);
-      this.#graphs.set(key, graph);
-      return graph;
-    } catch (error) {
-      this.#isBroken = true;
-      process.emitWarning(
-        `Reading tokens runs slower than it could: TensorFlow's graph of it was not made (${messageOf(error)}). Results are the same up to rounding.`,
-        { code: "PERIODIC_EVAL_GRAPH" },
-      );
-      return null;
-    }
+    this.#graphs.dispose();
   }
 
   #made(backend: GraphBackend, kind: BlockKind): GraphFunction {
     const [traced, again] = tracedSizes.map((sizes) => this.#trace(kind, sizes)) as [Trace, Trace];
-    if (!isEqual(traced, again))
-      throw new Error("it depends on sizes in a way that a graph does not express");
+    checkEqual(traced, again);
     return new GraphFunction(backend, traced);
   }
 
@@ -124,9 +104,6 @@ function openSizes({ batch, length, rows, own, past }: BlockSizes): Sizes {
     ...Object.fromEntries(pieces),
   };
 }
-
-const isEqual = (a: Trace, b: Trace): boolean =>
-  JSON.stringify([a.nodes, a.shapes, a.outputs]) === JSON.stringify([b.nodes, b.shapes, b.outputs]);
 
 function cachesOf(outputs: readonly tf.Tensor[]): LayerCache[] {
   const kept = outputs.map((x) => tf.keep(x as tf.Tensor3D));

@@ -1,28 +1,33 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { attention } from "../ops/attention.ts";
+import { attention, type AttentionTables } from "../ops/attention.ts";
 import type { DecoderDescription } from "./description.ts";
 import type { Tokens } from "./forward.ts";
 import { documentTables } from "./documents.ts";
 import { attentionTables } from "./tables.ts";
 
+/** B sequences of T tokens, as tensors alone. */
+export interface Sequences {
+  /** int32 [B·T]. */
+  readonly ids: tf.Tensor1D;
+  /** int32 [B·T], from 0 in each sequence; a row may hold several. */
+  readonly positions: tf.Tensor1D;
+  /** By layer; layers that are alike share theirs. */
+  readonly tables: readonly AttentionTables[];
+}
+
 /**
- * ids int32 [B, T], positions from 0, each token seeing its own sequence up to itself; differentiable. New tensors belong
- * to the surrounding `tf.tidy`.
+ * ids int32 [B, T], positions from 0. New tensors belong to the surrounding `tf.tidy`.
  *
  * @param documentStarts [B·T] where a row holds several sequences: the place at which that of each token begins
  */
-export function wholeSequences(
+export function sequencesOf(
   description: DecoderDescription,
   ids: tf.Tensor2D,
   documentStarts: Int32Array | null = null,
-): Tokens {
+): Sequences {
   const [batch, length] = ids.shape;
   const { heads, keyValueHeads, headDim } = description.attention;
   const shape = { batch, length, heads, keyValueHeads, headDim };
-  const tables =
-    documentStarts === null
-      ? attentionTables(description, length)
-      : documentTables(description, documentStarts, shape);
   const places = Int32Array.from(
     { length: batch * length },
     (_, i) => (i % length) - (documentStarts?.[i] ?? 0),
@@ -30,6 +35,24 @@ export function wholeSequences(
   return {
     ids: tf.reshape(ids, [batch * length]),
     positions: tf.tensor1d(places, "int32"),
+    tables:
+      documentStarts === null
+        ? attentionTables(description, length)
+        : documentTables(description, documentStarts, shape),
+  };
+}
+
+/** Each token sees its own sequence up to itself; differentiable. */
+export function wholeSequences(
+  description: DecoderDescription,
+  { ids, positions, tables }: Sequences,
+  { batch, length }: { readonly batch: number; readonly length: number },
+): Tokens {
+  const { heads, keyValueHeads, headDim } = description.attention;
+  const shape = { batch, length, heads, keyValueHeads, headDim };
+  return {
+    ids,
+    positions,
     attend: (layer, query, key, value) => attention([query, key, value], tables[layer]!, shape),
   };
 }

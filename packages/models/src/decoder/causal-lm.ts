@@ -2,11 +2,13 @@ import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { NamedRandom, NamedWeight, TrainableLM } from "@periodic-eval/core/tfjs";
 import { gradientsOf } from "../ops/differentiable.ts";
-import { wholeSequences } from "./causal-attention.ts";
+import { dropoutMask } from "../ops/dropout.ts";
+import { sequencesOf, wholeSequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
 import { incremental } from "./incremental.ts";
-import { forward, type ForwardOptions } from "./forward.ts";
-import { listWeights, mapAdapters, mapWeights, type Decoder } from "./weights.ts";
+import { finalStates, forward, logitsOf, lossesOf, type Dropout, type ForwardOptions } from "./forward.ts";
+import { TrainingGraphs } from "./training-graphs.ts";
+import { listWeights, mapWeights, type Decoder } from "./weights.ts";
 
 export interface LiveWeight extends NamedWeight {
   readonly variable: tf.Variable;
@@ -24,9 +26,12 @@ export interface DecoderParts {
 }
 
 /** What a checkpoint adds `save` to. */
-export interface LiveDecoder extends Required<
-  Omit<TrainableLM, "save" | "name" | "fixedLength" | "base" | "adapter" | "weights">
-> {
+export interface LiveDecoder
+  extends
+    Required<
+      Omit<TrainableLM, "save" | "name" | "fixedLength" | "base" | "adapter" | "weights" | "trainingLosses">
+    >,
+    Pick<TrainableLM, "trainingLosses"> {
   weights(): readonly LiveWeight[];
   /** What Hugging Face calls `output_hidden_states`: [B·T, hidden] before each layer and after the final norm. */
   hiddenStates(ids: tf.Tensor2D): tf.Tensor2D[];
@@ -48,16 +53,39 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
     checkAlive();
     checkIds(ids, description);
   };
-  const run = (
+  const sizesOf = ([batch, length]: [number, number]) => ({ batch, length });
+  const run = (ids: tf.Tensor2D, options?: ForwardOptions) => {
+    const tokens = wholeSequences(description, sequencesOf(description, ids), sizesOf(ids.shape));
+    return forward(description, variables, tokens, options);
+  };
+  const graphs = new TrainingGraphs(description, variables, trainables);
+  const rateAt = (place: string) => {
+    if (!training) return 0;
+    return place.endsWith(".lora_dropout") ? (adapter?.dropout ?? 0) : dropout;
+  };
+  const droppingBy = (random: NamedRandom): Dropout => ({
+    isAt: (place) => rateAt(place) > 0,
+    mask: (place, shape) => dropoutMask(shape, rateAt(place), random(place)),
+  });
+  /** What `head` makes of the states of these rows, differentiable in the trainables. */
+  const inTraining = <T extends tf.Tensor>(
     ids: tf.Tensor2D,
-    options?: ForwardOptions,
-    read = variables,
-    documentStarts: Int32Array | null = null,
-  ) => forward(description, read, wholeSequences(description, ids, documentStarts), options);
-  const dropping = (rate: number, random: NamedRandom) =>
-    mapAdapters(variables, (each) => {
-      return { ...each, dropout: { rate, draw: random(`${each.name}.lora_dropout`) } };
-    });
+    rows: tf.Tensor1D,
+    dropout: Dropout,
+    documentStarts: Int32Array | undefined,
+    head: (states: tf.Tensor2D) => T,
+  ) =>
+    gradientsOf(trainables, () =>
+      tf.tidy(() => {
+        const sizes = sizesOf(ids.shape);
+        const sequences = sequencesOf(description, ids, documentStarts);
+        const tokens = wholeSequences(description, sequences, sizes);
+        return head(
+          graphs.states(sequences, rows, sizes, dropout) ??
+            finalStates(description, variables, tokens, { rows, dropout }),
+        );
+      }),
+    );
   return {
     vocabSize: description.vocabSize,
     contextLength: description.contextLength,
@@ -79,11 +107,27 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
 
     trainingLogits(ids, rows, random: NamedRandom, documentStarts) {
       check(ids);
-      const options = { rows, dropout: training && dropout > 0 ? { rate: dropout, random } : null };
-      if (adapter === undefined) return tf.tidy(() => run(ids, options, variables, documentStarts));
-      const read = training && adapter.dropout > 0 ? dropping(adapter.dropout, random) : variables;
-      return gradientsOf(trainables, () => tf.tidy(() => run(ids, options, read, documentStarts)));
+      const dropping = droppingBy(random);
+      return inTraining(ids, rows, dropping, documentStarts, (states) => {
+        return logitsOf(description, variables, states, dropping);
+      });
     },
+
+    // An adapter's gradients are of another kind, and few put one on the head.
+    ...(weights.headAdapter === undefined && {
+      trainingLosses(
+        ids: tf.Tensor2D,
+        rows: tf.Tensor1D,
+        targets: tf.Tensor1D,
+        random: NamedRandom,
+        documentStarts?: Int32Array,
+      ) {
+        check(ids);
+        return inTraining(ids, rows, droppingBy(random), documentStarts, (states) => {
+          return lossesOf(description, variables, states, targets);
+        });
+      },
+    }),
 
     hiddenStates(ids) {
       check(ids);
@@ -121,6 +165,7 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
     trainables: () => trainables,
     dispose() {
       reading.dispose();
+      graphs.dispose();
       for (const variable of trainables) variable.dispose();
     },
   };

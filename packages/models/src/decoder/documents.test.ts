@@ -5,6 +5,7 @@ import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { crossEntropy } from "../testing/mean-loss.ts";
+import { testedEngines } from "../testing/engines.ts";
 import { tinyConfigs } from "../testing/tiny-config.ts";
 
 /** Windows and an old context that some of the documents outgrow and some do not. */
@@ -97,7 +98,7 @@ function expectAlike(model: TrainableLM) {
   expect(Math.max(...off) / largest).toBeLessThan(1e-5);
 }
 
-describe.each(["cpu", "wasm"])("documents in one row, on %s", (backend) => {
+describe.each(testedEngines)("documents in one row, on %s", (backend) => {
   beforeAll(async () => void (await useBackend({ backend })));
 
   it.each(cases)("have loss and gradients of documents in rows of their own: $family", ({ config }) => {

@@ -1,10 +1,10 @@
 import * as tf from "@tensorflow/tfjs-core";
-import type { NamedRandom } from "@periodic-eval/core/tfjs";
 import { activate, activateGated } from "../ops/activation.ts";
 import { scaled, sum } from "../ops/arithmetic.ts";
 import { columns } from "../ops/columns.ts";
 import { isDifferentiated } from "../ops/differentiable.ts";
-import { dropout as applyDropout } from "../ops/dropout.ts";
+import { dropout } from "../ops/dropout.ts";
+import { headLoss } from "../ops/head-loss.ts";
 import { layerNorm } from "../ops/layer-norm.ts";
 import { linear, tiedHead } from "../ops/linear.ts";
 import { addLora } from "../ops/lora.ts";
@@ -32,10 +32,20 @@ export type Attend = (layer: number, query: tf.Tensor2D, key: tf.Tensor2D, value
 export interface ForwardOptions {
   /** int32 [M], indices into the N tokens: the head runs on these alone. All where it is null. */
   readonly rows?: tf.Tensor1D | null;
-  /** Of the embedding and of what attention and the MLP add to the residual stream. */
-  readonly dropout?: { readonly rate: number; readonly random: NamedRandom } | null;
+  /** In a pass that trains. */
+  readonly dropout?: Dropout | null;
   /** Sees the residual stream before each layer, and after the final norm; [N, hidden], to be copied if kept. */
   readonly observe?: (hidden: tf.Tensor2D) => void;
+}
+
+/**
+ * Dropout by place: `embedding`, what attention and the MLP add to the residual stream (`layer.0.mlp`), and what an
+ * adapter reads (the map's name and `.lora_dropout`).
+ */
+export interface Dropout {
+  isAt(place: string): boolean;
+  /** What x is multiplied by there, where anything is dropped. */
+  mask(place: string, shape: readonly [number, number]): tf.Tensor2D;
 }
 
 type Weights = Decoder<tf.Tensor>;
@@ -50,7 +60,8 @@ export function forward(
   tokens: Tokens,
   options?: ForwardOptions,
 ): tf.Tensor2D {
-  return logitsOf(description, weights, finalStates(description, weights, tokens, options));
+  const states = finalStates(description, weights, tokens, options);
+  return logitsOf(description, weights, states, options?.dropout);
 }
 
 /** As `forward`, up to the head: float32 [M, hidden], after the final norm. */
@@ -58,10 +69,9 @@ export function finalStates(
   description: DecoderDescription,
   weights: Weights,
   { ids, positions, attend }: Tokens,
-  { rows = null, dropout = null, observe }: ForwardOptions = {},
+  { rows = null, dropout: masking = null, observe }: ForwardOptions = {},
 ): tf.Tensor2D {
-  const dropped = (x: tf.Tensor2D, place: string) =>
-    dropout === null ? x : applyDropout(x, dropout.rate, dropout.random(place));
+  const dropped = (x: tf.Tensor2D, place: string) => droppedAt(masking, x, place);
   const norm = (weights: Norm<tf.Tensor> | null, x: tf.Tensor2D) =>
     weights === null ? x : normOf(description, weights, x);
 
@@ -70,15 +80,15 @@ export function finalStates(
   const wanted = (layer: number, x: tf.Tensor2D) => (rows === null || layer < last ? x : rowsAt(x, rows));
 
   const lookBack = (layer: Layer<tf.Tensor>, index: number, x: tf.Tensor2D) =>
-    attend(index, ...queryKeyValueOf(description, layer, norm(layer.attentionNorm, x)));
+    attend(index, ...queryKeyValueOf(description, layer, norm(layer.attentionNorm, x), masking));
   const attentionOf = (layer: Layer<tf.Tensor>, index: number, x: tf.Tensor2D) =>
     tf.tidy(() => {
-      const attended = project(layer.output, wanted(index, lookBack(layer, index, x)));
+      const attended = project(layer.output, wanted(index, lookBack(layer, index, x)), masking);
       return dropped(norm(layer.attentionOutputNorm, attended), `layer.${index}.attention`);
     });
   const mlpPart = (layer: Layer<tf.Tensor>, index: number, x: tf.Tensor2D) =>
     tf.tidy(() => {
-      const mlp = mlpOf(description, layer, norm(layer.mlpNorm, x));
+      const mlp = mlpOf(description, layer, norm(layer.mlpNorm, x), masking);
       return dropped(norm(layer.mlpOutputNorm, mlp), `layer.${index}.mlp`);
     });
 
@@ -106,16 +116,28 @@ export function finalStates(
   return states;
 }
 
-/** Every linear map but a tied head goes through here. */
-function project({ weight, bias, adapter }: Linear<tf.Tensor>, x: tf.Tensor2D): tf.Tensor2D {
-  return adapted(linear(x, weight as tf.Tensor2D, bias as tf.Tensor1D | null), x, adapter);
+function droppedAt(masking: Dropout | null, x: tf.Tensor2D, place: string): tf.Tensor2D {
+  return masking?.isAt(place) ? dropout(x, masking.mask(place, x.shape)) : x;
 }
 
-function adapted(output: tf.Tensor2D, x: tf.Tensor2D, adapter: Adapter<tf.Tensor> | undefined): tf.Tensor2D {
+/** Every linear map but a tied head goes through here. */
+function project(
+  { weight, bias, adapter }: Linear<tf.Tensor>,
+  x: tf.Tensor2D,
+  masking: Dropout | null,
+): tf.Tensor2D {
+  return adapted(linear(x, weight as tf.Tensor2D, bias as tf.Tensor1D | null), x, adapter, masking);
+}
+
+function adapted(
+  output: tf.Tensor2D,
+  x: tf.Tensor2D,
+  adapter: Adapter<tf.Tensor> | undefined,
+  masking: Dropout | null,
+): tf.Tensor2D {
   if (adapter === undefined) return output;
-  const { a, b, bias, scale, dropout } = adapter;
-  const read = dropout === null ? x : applyDropout(x, dropout.rate, dropout.draw);
-  return addLora(output, read, {
+  const { name, a, b, bias, scale } = adapter;
+  return addLora(output, droppedAt(masking, x, `${name}.lora_dropout`), {
     a: a as tf.Tensor2D,
     b: b as tf.Tensor2D,
     bias: bias as tf.Tensor1D | null,
@@ -138,10 +160,11 @@ function queryKeyValueOf(
   description: DecoderDescription,
   { queryKeyValue, queryNorm, keyNorm }: Layer<tf.Tensor>,
   x: tf.Tensor2D,
+  masking: Dropout | null,
 ): readonly [query: tf.Tensor2D, key: tf.Tensor2D, value: tf.Tensor2D] {
   const [query, key, value] = separated(
     description,
-    queryKeyValue.map((map) => project(map, x)),
+    queryKeyValue.map((map) => project(map, x, masking)),
   );
   return [
     queryNorm === null ? query : normOf(description, queryNorm, query),
@@ -174,15 +197,20 @@ function mlpOf(
   { mlp: { kind, activation, size } }: DecoderDescription,
   { up, down }: Layer<tf.Tensor>,
   x: tf.Tensor2D,
+  masking: Dropout | null,
 ): tf.Tensor2D {
-  const [first, second] = up.map((map) => project(map, x)) as [tf.Tensor2D, tf.Tensor2D];
+  const [first, second] = up.map((map) => project(map, x, masking)) as [tf.Tensor2D, tf.Tensor2D];
   switch (kind) {
     case "gated":
-      return project(down, activateGated(activation, first, second));
+      return project(down, activateGated(activation, first, second), masking);
     case "gatedFused":
-      return project(down, activateGated(activation, columns(first, 0, size), columns(first, size, size)));
+      return project(
+        down,
+        activateGated(activation, columns(first, 0, size), columns(first, size, size)),
+        masking,
+      );
     case "plain":
-      return project(down, activate(activation, first));
+      return project(down, activate(activation, first), masking);
   }
 }
 
@@ -196,14 +224,26 @@ function normOf(
     : layerNorm(x, weight as tf.Tensor1D, bias as tf.Tensor1D, norm.epsilon);
 }
 
+/** A head without adapter, and the loss: what `finalStates` gives [M, hidden], targets int32 [M] → −log p, in nats, [M]. */
+export function lossesOf(
+  description: DecoderDescription,
+  { embedding, head }: Weights,
+  x: tf.Tensor2D,
+  targets: tf.Tensor1D,
+): tf.Tensor1D {
+  const weight = (head?.weight ?? embedding) as tf.Tensor2D;
+  return headLoss(x, { weight, isTied: head === null, softCap: description.head.softCap }, targets);
+}
+
 /** The head: what `finalStates` gives [M, hidden] → logits [M, V]. */
 export function logitsOf(
   description: DecoderDescription,
   { embedding, head, headAdapter }: Weights,
   x: tf.Tensor2D,
+  masking: Dropout | null = null,
 ): tf.Tensor2D {
-  const plain = head === null ? tiedHead(x, embedding as tf.Tensor2D) : project(head, x);
-  const logits = adapted(plain, x, headAdapter);
+  const plain = head === null ? tiedHead(x, embedding as tf.Tensor2D) : project(head, x, masking);
+  const logits = adapted(plain, x, headAdapter, masking);
   const cap = description.head.softCap;
   return cap === null ? logits : softCap(logits, cap);
 }

@@ -42,8 +42,6 @@ export interface Adapter<W> {
   /** [out]; null where it has none. */
   readonly bias: W | null;
   readonly scale: number;
-  /** Of x, in a pass that trains; null in others. */
-  readonly dropout: { readonly rate: number; readonly draw: () => number } | null;
 }
 
 /** A decoder's weights, or something for each of them. */
@@ -204,17 +202,6 @@ export const linearsOf = <W>({ queryKeyValue, output, up, down }: Layer<W>): rea
   ...up,
   down,
 ];
-
-/** The same tree with `convert` of every adapter. */
-export function mapAdapters<W>(
-  decoder: Decoder<W>,
-  convert: (adapter: Adapter<W>) => Adapter<W>,
-): Decoder<W> {
-  const found = decoder.layers.flatMap(linearsOf).flatMap(({ name, adapter }) => {
-    return adapter === undefined ? [] : [[name, convert(adapter)] as const];
-  });
-  return withAdapters(decoder, new Map(found), decoder.headAdapter ? convert(decoder.headAdapter) : null);
-}
 
 /** The same tree with `convert` of everything in it. */
 export function mapWeights<A, B>(decoder: Decoder<A>, convert: (weight: A) => B): Decoder<B> {

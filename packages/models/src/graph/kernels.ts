@@ -1,4 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
+import type { GraphType } from "./node.ts";
 import type { Tracer, Value } from "./tracer.ts";
 
 /** How one kernel of TensorFlow.js is said in TensorFlow's operations. */
@@ -42,15 +43,34 @@ export const traceKernels: Readonly<Record<string, TraceKernel>> = {
   RealDiv: binary("RealDiv"),
   Square: unary("Square"),
   Rsqrt: unary("Rsqrt"),
+  Sqrt: unary("Sqrt"),
   Sigmoid: unary("Sigmoid"),
   Erf: unary("Erf"),
   Relu: unary("Relu"),
   Neg: unary("Neg"),
   Log: unary("Log"),
-  Identity: unary("Identity"),
+  Identity: (_, [x]) => x!,
   Softmax: unary("Softmax"),
   Mean: reduction("Mean", "axis"),
+  Sum: reduction("Sum", "axis"),
   Max: reduction("Max", "reductionIndices"),
+
+  /** TensorFlow.js lets its slope below 0 be chosen; that is 0 here. */
+  Step(tracer, [x]) {
+    const parameters = { T: { type: x!.type } };
+    return tracer.node("Sign", [tracer.node("Relu", [x!], parameters, x!)], parameters, x!);
+  },
+
+  NotEqual(tracer, [a, b]) {
+    const shape = tf.backend_util.assertAndGetBroadcastShape([...a!.shape], [...b!.shape]);
+    return tracer.node("NotEqual", [a!, b!], { T: { type: a!.type } }, { type: "bool", shape });
+  },
+
+  Cast(tracer, [x], attributes) {
+    const type = attributes["dtype"] as GraphType;
+    const parameters = { SrcT: { type: x!.type }, DstT: { type } };
+    return x!.type === type ? x! : tracer.node("Cast", [x!], parameters, { type, shape: x!.shape });
+  },
 
   BatchMatMul(tracer, [a, b], attributes) {
     const [adjX, adjY] = [attributes["transposeA"] as boolean, attributes["transposeB"] as boolean];
@@ -95,6 +115,14 @@ export const traceKernels: Readonly<Record<string, TraceKernel>> = {
     });
   },
 
+  Pack(tracer, inputs, attributes) {
+    const [first] = inputs as [Value];
+    const axis = attributes["axis"] as number;
+    const parameters = { N: { i: inputs.length }, T: { type: first.type }, axis: { i: axis } } as const;
+    const shape = first.shape.toSpliced(axis, 0, inputs.length);
+    return tracer.node("Pack", inputs, parameters, { type: first.type, shape });
+  },
+
   SplitV(tracer, [x], attributes) {
     const axis = tf.util.parseAxisParam(attributes["axis"] as number, [...x!.shape])[0]!;
     const wanted = attributes["numOrSizeSplits"] as number | number[];
@@ -106,11 +134,13 @@ export const traceKernels: Readonly<Record<string, TraceKernel>> = {
     } as const;
     const inputs = [x!, tracer.integers(sizes), tracer.integer(axis)];
     const node = tracer.node("SplitV", inputs, parameters, x!);
-    return sizes.map((size, part) => ({
-      name: part === 0 ? node.name : `${node.name}:${part}`,
-      type: x!.type,
-      shape: x!.shape.map((all, at) => (at === axis ? size : all)),
-    }));
+    return sizes.map((size, part) =>
+      tracer.note({
+        name: part === 0 ? node.name : `${node.name}:${part}`,
+        type: x!.type,
+        shape: x!.shape.map((all, at) => (at === axis ? size : all)),
+      }),
+    );
   },
 
   Slice(tracer, [x], attributes) {
@@ -122,6 +152,20 @@ export const traceKernels: Readonly<Record<string, TraceKernel>> = {
     const wanted = shape.map((size, axis) => (size === x!.shape[axis]! - begin[axis]! ? -1 : size));
     const inputs = [x!, tracer.integers(begin), tracer.integers(wanted)];
     return tracer.node("Slice", inputs, parameters, { type: x!.type, shape });
+  },
+
+  PadV2(tracer, [x], attributes) {
+    const paddings = attributes["paddings"] as [number, number][];
+    if (attributes["constantValue"] !== 0)
+      throw new Error("a traced function pads with another number than 0");
+    const parameters = { T: { type: x!.type }, Tpaddings: { type: "int32" } } as const;
+    const shape = x!.shape.map((size, axis) => paddings[axis]![0] + size + paddings[axis]![1]);
+    const around = tracer.constant({
+      type: "int32",
+      shape: [paddings.length, 2],
+      values: Int32Array.from(paddings.flat()),
+    });
+    return tracer.node("Pad", [x!, around], parameters, { type: x!.type, shape });
   },
 
   Tile(tracer, [x], attributes) {
@@ -136,5 +180,14 @@ export const traceKernels: Readonly<Record<string, TraceKernel>> = {
     const shape = [...indices!.shape.slice(0, -1), ...table!.shape.slice(depth)];
     const parameters = { Tparams: { type: table!.type }, Tindices: { type: "int32" } } as const;
     return tracer.node("GatherNd", [table!, indices!], parameters, { type: table!.type, shape });
+  },
+
+  ScatterNd(tracer, [indices, updates], attributes) {
+    const shape = attributes["shape"] as number[];
+    const parameters = { T: { type: updates!.type }, Tindices: { type: "int32" } } as const;
+    return tracer.node("ScatterNd", [indices!, updates!, tracer.sizes(shape)], parameters, {
+      type: updates!.type,
+      shape,
+    });
   },
 };

@@ -1,5 +1,5 @@
 /** The element types of a graph's tensors. */
-export type GraphType = "float32" | "int32";
+export type GraphType = "float32" | "int32" | "bool";
 
 /** A parameter of an operation, as TensorFlow's protocol buffers name its kinds. */
 export type Attribute =
@@ -10,7 +10,7 @@ export type Attribute =
   | { readonly tensor: ConstantTensor };
 
 export interface ConstantTensor {
-  readonly type: GraphType;
+  readonly type: Exclude<GraphType, "bool">;
   readonly shape: readonly number[];
   readonly values: Float32Array | Int32Array;
 }

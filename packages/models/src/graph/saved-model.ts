@@ -25,7 +25,7 @@ const schemaVersion = 1;
 /** The version of the graph's format: that of TensorFlow 2.9, the oldest that tfjs-node 4.22 runs on. */
 const graphProducer = 1087;
 
-const types: Readonly<Record<GraphType, number>> = { float32: 1, int32: 3 };
+const types: Readonly<Record<GraphType, number>> = { float32: 1, int32: 3, bool: 10 };
 
 function message(writer: BinaryWriter, field: number, write: (out: BinaryWriter) => void): void {
   writer.tag(field, WireType.LengthDelimited).fork();

@@ -31,27 +31,49 @@ export function trace(
   inputs: readonly TensorSpec[],
   sizes: Sizes,
 ): Trace {
-  const before = tf.getBackend();
-  const tracing = tracingBackend();
-  const tracer = new Tracer(sizes);
-  tracing.begin(tracer);
-  try {
-    void tf.setBackend(tracingName);
+  return whileTracing(sizes, (tracer, tensors) => {
     const values = inputs.map(({ type, shape }) => tracer.input(type, shape));
-    const outputs: string[] = [];
-    tf.tidy(() => {
-      const made = run(values.map((value) => tracing.tensorOf(value)));
-      outputs.push(...made.map(({ dataId }) => tracing.held(dataId).name));
-      // Some may have been kept.
-      tf.dispose([...made]);
-    });
+    const made = run(values.map(tensors.of));
+    const outputs = made.map((tensor) => tracer.output(tensors.valueOf(tensor)).name);
+    // Some may have been kept.
+    tf.dispose([...made]);
     return {
       nodes: tracer.nodes,
       inputs: values.map(({ name }) => name),
       shapes: tracer.shapeInputs,
       outputs,
     };
+  });
+}
+
+/** Throws where two traces of other sizes are not the same graph. */
+export function checkEqual(one: Trace, other: Trace): void {
+  const [a, b] = [one, other].map(({ nodes, shapes, outputs }) => JSON.stringify([nodes, shapes, outputs]));
+  if (a !== b) throw new Error("it depends on sizes in a way that a graph does not express");
+}
+
+/** What stands for tensors while a function is traced. */
+export interface TracedTensors {
+  of(value: Value): tf.Tensor;
+  valueOf(tensor: tf.Tensor): Value;
+}
+
+/** Runs a function on tensors without numbers, and notes what it does to them. */
+export function whileTracing<T>(sizes: Sizes, run: (tracer: Tracer, tensors: TracedTensors) => T): T {
+  const before = tf.getBackend();
+  const tracing = tracingBackend();
+  const tracer = new Tracer(sizes);
+  tracing.begin(tracer);
+  const tensors: TracedTensors = {
+    of: (value) => tracing.tensorOf(value),
+    valueOf: ({ dataId }) => tracing.held(dataId),
+  };
+  try {
+    void tf.setBackend(tracingName);
+    tf.engine().startScope();
+    return run(tracer, tensors);
   } finally {
+    tf.engine().endScope();
     void tf.setBackend(before);
     tracing.end();
   }

@@ -17,6 +17,8 @@ export interface ShapeInput {
 /** A graph as it grows. */
 export class Tracer {
   readonly nodes: GraphNode[] = [];
+  /** What was noted, by name. */
+  readonly values = new Map<string, Value>();
   readonly shapeInputs: ShapeInput[] = [];
   readonly #sizes: Sizes;
   readonly #constants = new Map<string, Value>();
@@ -26,9 +28,18 @@ export class Tracer {
   }
 
   input(type: GraphType, shape: readonly number[]): Value {
+    return this.node("Placeholder", [], this.#placeholder({ type, shape }), { type, shape });
+  }
+
+  /** A node for another graph, which is given there what is a value here. */
+  placeholder(name: string, value: Value): GraphNode {
+    return { name, op: "Placeholder", inputs: [], attributes: this.#placeholder(value) };
+  }
+
+  #placeholder({ type, shape }: Pick<Value, "type" | "shape">): GraphNode["attributes"] {
     // An open size is −1.
-    const sizes = shape.map((size) => (dimensionOf(size, this.#sizes).sizes.length > 0 ? -1 : size));
-    return this.node("Placeholder", [], { dtype: { type }, shape: { shape: sizes } }, { type, shape });
+    const sizes = shape.map((size) => (this.dimension(size).sizes.length > 0 ? -1 : size));
+    return { dtype: { type }, shape: { shape: sizes } };
   }
 
   /** Equal constants are one node. */
@@ -53,10 +64,19 @@ export class Tracer {
 
   /** A shape as an operand: constant but for at most one size, which the operation infers, or else an input. */
   shape(shape: readonly number[]): Value {
-    const dimensions = shape.map((size) => dimensionOf(size, this.#sizes));
-    const open = dimensions.filter(({ sizes }) => sizes.length > 0).length;
-    if (open <= 1)
-      return this.integers(shape.map((size, i) => (dimensions[i]!.sizes.length > 0 ? -1 : size)));
+    const isOpen = shape.map((size) => this.dimension(size).sizes.length > 0);
+    if (isOpen.filter(Boolean).length > 1) return this.sizes(shape);
+    return this.integers(shape.map((size, i) => (isOpen[i] ? -1 : size)));
+  }
+
+  dimension(size: number): Dimension {
+    return dimensionOf(size, this.#sizes);
+  }
+
+  /** A shape as an operand of an operation that infers none. */
+  sizes(shape: readonly number[]): Value {
+    const dimensions = shape.map((size) => this.dimension(size));
+    if (dimensions.every(({ sizes }) => sizes.length === 0)) return this.integers(shape);
     const key = JSON.stringify(dimensions);
     const known = this.shapeInputs.find((input) => JSON.stringify(input.dimensions) === key);
     const type = "int32";
@@ -74,6 +94,28 @@ export class Tracer {
   ): Value {
     const name = `n${this.nodes.length}`;
     this.nodes.push({ name, op, inputs: inputs.map((input) => input.name), attributes });
-    return { name, type: of.type, shape: of.shape };
+    return this.note({ name, type: of.type, shape: of.shape });
+  }
+
+  /** The value as a result: what a graph is given, it does not give as it is. */
+  output(value: Value): Value {
+    return this.nodeOf(value.name).op === "Placeholder"
+      ? this.node("Identity", [value], { T: { type: value.type } }, value)
+      : value;
+  }
+
+  nodeOf(value: string): GraphNode {
+    return this.nodes[this.indexOf(value)]!;
+  }
+
+  /** Of the node that a value is of, among all. */
+  indexOf(value: string): number {
+    return Number.parseInt(value.slice(1), 10);
+  }
+
+  /** An output of a node, where it is not the first. */
+  note(value: Value): Value {
+    this.values.set(value.name, value);
+    return value;
   }
 }

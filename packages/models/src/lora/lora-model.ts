@@ -81,7 +81,6 @@ export function createLora(
         b: live(b),
         bias: bias && live(bias),
         scale,
-        dropout: null,
       };
       if (module.linear === null) headAdapter = adapter;
       else linears.set(module.linear, adapter);

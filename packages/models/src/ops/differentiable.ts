@@ -45,7 +45,7 @@ let wanted: WeakSet<tf.Tensor> | null = null;
  * Runs a pass of which nobody wants other gradients than those of `variables`: none of others are computed, and what
  * only they would need is not kept.
  */
-export function gradientsOf<T>(variables: readonly tf.Variable[], pass: () => T): T {
+export function gradientsOf<T>(variables: readonly tf.Tensor[], pass: () => T): T {
   const before = wanted;
   wanted = new WeakSet<tf.Tensor>(variables);
   try {

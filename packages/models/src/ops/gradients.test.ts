@@ -10,7 +10,9 @@ import { scaled, sum } from "./arithmetic.ts";
 import { attention } from "./attention.ts";
 import type { AttentionShape } from "./heads.ts";
 import { columns } from "./columns.ts";
-import { dropout } from "./dropout.ts";
+import { dropout, dropoutMask } from "./dropout.ts";
+import { gradientsOf } from "./differentiable.ts";
+import { headLoss } from "./head-loss.ts";
 import { layerNorm } from "./layer-norm.ts";
 import { linear, tiedHead } from "./linear.ts";
 import { addLora } from "./lora.ts";
@@ -100,12 +102,27 @@ const cases: readonly { name: string; shapes: number[][]; run: (inputs: Matrices
     shapes: [[4, 3]],
     run: ([x]) => rowsAt(scaled(x!, 2), tf.tensor1d([1, 3], "int32"), 0),
   },
-  { name: "dropout", shapes: [[5, 6]], run: ([x]) => dropout(x!, 0.4, countingStream()) },
+  {
+    name: "dropout",
+    shapes: [[5, 6]],
+    run: ([x]) => dropout(x!, dropoutMask([5, 6], 0.4, countingStream())),
+  },
   {
     name: "crossEntropy",
     shapes: [[5, 6]],
     run: ([x]) => crossEntropy(x!, tf.tensor1d([3, 0, 5, 1, 1], "int32")),
   },
+  ...[true, false].flatMap((isTied) =>
+    [null, 0.8].flatMap((softCap) =>
+      // Five rows of seven logits: whole, and two rows at a time.
+      [undefined, 2 * 4 * 7].map((bytes) => ({
+        name: `headLoss, ${isTied ? "tied" : "its own"}, cap ${softCap}${bytes ? ", in chunks" : ""}`,
+        shapes: [[5, 3], isTied ? [7, 3] : [3, 7]],
+        run: ([x, weight]: Matrices) =>
+          headLoss(x!, { weight: weight!, isTied, softCap }, tf.tensor1d([3, 0, 6, 1, 1], "int32"), bytes),
+      })),
+    ),
+  ),
   { name: "attention, grouped", shapes: attentionShapes(grouped), run: runAttention(grouped) },
   { name: "attention, one query head a group", shapes: attentionShapes(single), run: runAttention(single) },
   {
@@ -147,6 +164,43 @@ describe.each(testedEngines)("backward passes on %s agree with central differenc
       });
     });
     expect(tf.memory().numTensors).toBe(before);
+  });
+});
+
+describe.each(testedEngines)("headLoss on %s", (backend) => {
+  beforeAll(async () => void (await useBackend({ backend })));
+
+  it("gives of a head that is not trained the same losses and gradients of x, and keeps no logits", () => {
+    tf.tidy(() => {
+      const x = tf.variable(tensor(values([5, 3], 0), [5, 3]));
+      const weight = tensor(values([700, 3], 1), [700, 3]);
+      const targets = tf.tensor1d([3, 0, 6, 699, 1], "int32");
+      const above = tensor(values([5], 2), [5]);
+      const weighed = (run: () => tf.Tensor) =>
+        tf.customGrad((losses) => ({
+          value: tf.sum(tf.mul(losses as tf.Tensor, above)),
+          gradFunc: (gradient: tf.Tensor) => tf.mul(above, gradient),
+        }))(run());
+      const head = { weight, isTied: true, softCap: null };
+      const held: number[] = [];
+      const gradientOf = (trained: tf.Tensor[], bytes: number) =>
+        gradientsOf(trained, () => {
+          const before = tf.memory().numBytes;
+          const { value, grads } = tf.variableGrads(() => {
+            const loss = weighed(() => headLoss(x, head, targets, bytes));
+            held.push(tf.memory().numBytes - before);
+            return loss as tf.Scalar;
+          }, [x]);
+          return [value.dataSync()[0]!, ...grads[x.name]!.dataSync()];
+        });
+      const whole = gradientOf([x, weight], 2 ** 20);
+      for (const bytes of [2 ** 20, 2 * 4 * 700]) {
+        gradientOf([x], bytes).forEach((value, i) => expect(value).toBeCloseTo(whole[i]!, 5));
+        // 3,500 gradients of logits, of 4 bytes, less the 15 of x.
+        expect(held[0]! - held.at(-1)!).toBeGreaterThan(13_900);
+      }
+      x.dispose();
+    });
   });
 });
 

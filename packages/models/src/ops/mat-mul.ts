@@ -40,8 +40,9 @@ export function transposed(x: tf.Tensor2D): tf.Tensor2D {
 
 const blocks = [64, 32, 16];
 
-/** The sum over rows: x [N, D] → [D]. As a product, because wasm sums over the first axis 20 times more slowly. */
+/** The sum over rows: x [N, D] → [D]. On wasm as a product: it sums over the first axis 20 times more slowly. */
 export function sumOfRows(x: tf.Tensor2D): tf.Tensor1D {
+  if (!isWasm()) return tf.sum(x, 0);
   return tf.tidy(() => tf.reshape(tf.matMul(tf.ones([1, x.shape[0]]), x), [x.shape[1]]));
 }
 

@@ -2,7 +2,9 @@ import * as tf from "@tensorflow/tfjs-core";
 import type { CausalLM, NamedRandom, TrainableLM } from "@periodic-eval/core/tfjs";
 import { collate } from "../data/collate.ts";
 import type { LossAndGradients } from "../loop/types.ts";
+import { crossEntropy } from "../losses/cross-entropy.ts";
 import { sequenceLogProbs } from "../losses/sequence-log-probs.ts";
+import { tokenLosses } from "../losses/token-losses.ts";
 import type { PreferencePair } from "../data/render-preference.ts";
 import { dpoLossSum, rewardSums, type DPOLossOptions } from "./dpo-loss.ts";
 
@@ -46,9 +48,9 @@ export function pairGradients(
     let logProbs: tf.Tensor1D | null = null;
     try {
       const { value, grads } = tf.variableGrads(() => {
-        const logits = model.trainingLogits(ids, rows, options.random);
+        const losses = tokenLosses(model, { ids, rows, targets }, options.random);
         // The metrics want them too, after the tape has disposed what is its own.
-        logProbs = tf.keep(sequenceLogProbs(logits, targets, counts));
+        logProbs = tf.keep(sequenceLogProbs(losses, counts));
         return dpoLossSum({ logProbs, reference: baseline, counts }, options);
       }, [...model.trainables()]);
       const sums = rewardSums({ logProbs: logProbs!, reference: baseline, counts }, options.beta);
@@ -68,7 +70,7 @@ export function pairLogProbs(lm: CausalLM, batch: PairBatch): tf.Tensor1D {
       const logits = lm.logitsAt
         ? lm.logitsAt(ids, rows)
         : tf.gather(tf.reshape(lm.logits(ids), [ids.size, lm.vocabSize]), rows);
-      return sequenceLogProbs(logits as tf.Tensor2D, targets, batch.counts);
+      return sequenceLogProbs(crossEntropy(logits as tf.Tensor2D, targets), batch.counts);
     });
   } finally {
     leaveEval?.();

@@ -4,6 +4,7 @@ import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { describe, expect, it } from "vitest";
 import {
   expectStored,
+  hasNative,
   hasReference,
   readReference,
   references,
@@ -32,6 +33,12 @@ describe.skipIf(!present)("full fine-tuning equals PyTorch's (needs ../shared/fi
     ["wasm", "all"],
     ["wasm", "no-norms"],
     ["cpu", "all"],
+    ...(hasNative
+      ? ([
+          ["tfjs-node", "all"],
+          ["tfjs-node", "no-norms"],
+        ] as const)
+      : []),
   ] as const;
   it.each(cases)("on %s, decay %s: losses, norms and final weights", async (backend, decay) => {
     await useBackend({ backend });

@@ -5,6 +5,7 @@ import { loadCausalLM, loadLora, useBackend } from "@periodic-eval/models";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { describe, expect, it } from "vitest";
 import {
+  hasNative,
   hasReference,
   readReference,
   references,
@@ -24,7 +25,7 @@ const present = hasReference(file);
 
 /** Ten steps of torch.optim.AdamW (2.13.0, CPU, float32) on a PEFT 0.21.2 adapter of tiny-llama; see the fixtures' README. */
 describe.skipIf(!present)("LoRA training equals PEFT's (needs ../shared/fixtures/training)", () => {
-  it.each(["wasm", "cpu"])(
+  it.each(["wasm", "cpu", ...(hasNative ? ["tfjs-node"] : [])])(
     "on %s: losses, norms, the final adapter and the merged model",
     async (backend) => {
       await useBackend({ backend });

@@ -1,7 +1,8 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { NamedRandom, TrainableLM } from "@periodic-eval/core/tfjs";
 import type { Batch } from "../data/collate.ts";
-import { crossEntropySum } from "../losses/cross-entropy.ts";
+import { total } from "../losses/cross-entropy.ts";
+import { tokenLosses } from "../losses/token-losses.ts";
 import type { LossAndGradients } from "../loop/types.ts";
 
 /**
@@ -14,9 +15,8 @@ export function batchGradients(model: TrainableLM, batch: Batch, random: NamedRa
     const ids = tf.tensor2d(batch.ids, [...batch.shape], "int32");
     const rows = tf.tensor1d(batch.rows, "int32");
     const targets = tf.tensor1d(batch.targets, "int32");
-    const documents = batch.documentStarts === null ? ([] as const) : ([batch.documentStarts] as const);
     const { value, grads } = tf.variableGrads(
-      () => crossEntropySum(model.trainingLogits(ids, rows, random, ...documents), targets),
+      () => total(tokenLosses(model, { ids, rows, targets, documentStarts: batch.documentStarts }, random)),
       [...model.trainables()],
     );
     return { loss: value, gradients: grads };

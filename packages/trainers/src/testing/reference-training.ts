@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import type * as tf from "@tensorflow/tfjs-core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
@@ -13,6 +14,16 @@ import { batchGradients } from "../sft/gradients.ts";
 export const references = join(process.env["PERIODIC_EVAL_FIXTURES"] ?? "../shared/fixtures", "training");
 
 export const hasReference = (file: string): boolean => existsSync(join(references, file));
+
+/** Whether native TensorFlow is installed. */
+export const hasNative = ((): boolean => {
+  try {
+    createRequire(import.meta.url).resolve("@tensorflow/tfjs-node");
+    return true;
+  } catch {
+    return false;
+  }
+})();
 
 export interface ReferenceRun {
   readonly losses: readonly number[];

@@ -1,0 +1,73 @@
+"""PyTorch as a peer of benchmarks/training.ts: transformers and PEFT, torch.optim.AdamW.
+
+Reads one JSON object a line. {"model": FOLDER, "adapter": FOLDER or null, "hyper": {...}} loads what is trained: the
+adapter, where there is one, or all weights. {"ids": [[id, ...], ...], "steps": 3} makes optimizer steps on that batch
+(every token but the first predicted; forward, backward, clipping, AdamW), and answers {"seconds": [...], "losses": [...],
+"norms": [...]}. The first line it writes, {"ready": ...}, says that it is there.
+
+    python torch_training.py THREADS
+"""
+
+import json
+import os
+import sys
+import time
+
+threads = int(sys.argv[1])
+for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = str(threads)
+os.environ["HF_HUB_OFFLINE"] = "1"
+# What is printed on the way belongs to nobody's answer.
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+
+import peft  # noqa: E402
+import torch  # noqa: E402
+import transformers  # noqa: E402
+
+torch.set_num_threads(threads)
+
+
+def answer(**what):
+    print(json.dumps(what), file=answers, flush=True)
+
+
+def load(folder, adapter, hyper):
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    if adapter is not None:
+        model = peft.PeftModel.from_pretrained(model, adapter, is_trainable=True)
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    optimizer = torch.optim.AdamW(
+        trained,
+        lr=hyper["learning_rate"],
+        betas=tuple(hyper["betas"]),
+        eps=hyper["epsilon"],
+        weight_decay=hyper["weight_decay"],
+        fused=True,
+    )
+    return model.train(), trained, optimizer, hyper["max_grad_norm"]
+
+
+def step(model, trained, optimizer, max_norm, ids):
+    began = time.perf_counter()
+    loss = model(input_ids=ids, labels=ids, use_cache=False).loss
+    loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(trained, max_norm)
+    optimizer.step()
+    optimizer.zero_grad()
+    # Both are read as a trainer does, to log them.
+    read = loss.item(), norm.item()
+    return time.perf_counter() - began, *read
+
+
+answer(ready=f"torch {torch.__version__}, transformers {transformers.__version__}, peft {peft.__version__}")
+training = None
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "model" in asked:
+        training = load(asked["model"], asked["adapter"], asked["hyper"])
+        answer(trained=sum(weight.numel() for weight in training[1]))
+        continue
+    ids = torch.tensor(asked["ids"])
+    seconds, losses, norms = zip(*(step(*training, ids) for _ in range(asked["steps"])))
+    answer(seconds=seconds, losses=losses, norms=norms)

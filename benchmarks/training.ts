@@ -1,0 +1,274 @@
+// How long does a whole training step take (forward, backward, norm, clipping, AdamW), and beside what?
+// The same weights, data and steps by turns: ours, and transformers and PEFT on PyTorch with as many threads.
+//   gpt     a GPT-2 of 929 k weights: vocabulary 2048, hidden 128, 2 layers, head of its own; 16 × 64 tokens, all trained
+//   smollm2 SmolLM2-135M with LoRA (rank 8, all linear maps); 4 × 256 tokens
+//   npm run bench training [-- --backend tfjs-node --models gpt,smollm2 --rounds 5 --turn 3 --threads 2 --profile]
+// A round is `turn` steps of each side, and one more comes first to warm up. Printed are the medians and ranges of all
+// steps, their ratio, the processor's seconds of ours, how far losses and norms are apart, and with --profile the time by
+// kernel of a step of ours, where the engine can tell. The peer needs a Python with
+// `pip install -r benchmarks/peers/requirements.txt`, named by PERIODIC_EVAL_PEERS_PYTHON; --no-peer does without; --naive adds
+// the GPT's step as TensorFlow.js invites to write it.
+// Where it was last run: docs/decisions/2026-11-22-training-step.md.
+import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import { createCausalLM, loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { AdamW, clipFactor, globalNorm, tokenLosses, total } from "@periodic-eval/trainers";
+import * as tf from "@tensorflow/tfjs-core";
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { cpus, tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { median } from "./median.ts";
+import { naiveGpt, type NaiveTraining } from "./peers/naive-gpt.ts";
+import { openPeer, type Peer } from "./peers/peer.ts";
+
+const { values } = parseArgs({
+  allowNegative: true,
+  options: {
+    backend: { type: "string", default: "tfjs-node" },
+    models: { type: "string", default: "gpt,smollm2" },
+    smollm2: { type: "string", default: ".cache/smollm2-135m-instruct" },
+    rounds: { type: "string", default: "5" },
+    turn: { type: "string", default: "3" },
+    threads: { type: "string", default: "2" },
+    peer: { type: "boolean", default: true },
+    naive: { type: "boolean", default: false },
+    profile: { type: "boolean", default: false },
+  },
+});
+// Read by TensorFlow when it starts.
+process.env["TF_NUM_INTRAOP_THREADS"] ??= values.threads;
+process.env["TF_NUM_INTEROP_THREADS"] ??= values.threads;
+const [rounds, turn] = [Number(values.rounds), Number(values.turn)];
+const hyper = {
+  learning_rate: 1e-3,
+  betas: [0.9, 0.999],
+  epsilon: 1e-8,
+  weight_decay: 0.01,
+  max_grad_norm: 1,
+} as const;
+
+interface Case {
+  readonly model: TrainableLM;
+  /** What the peer loads. */
+  readonly folders: { readonly model: string; readonly adapter: string | null };
+  readonly batch: readonly (readonly number[])[];
+  /** The same as TensorFlow.js invites to write it. */
+  readonly naive?: () => NaiveTraining;
+}
+
+const text = readFileSync(new URL("../LICENSE", import.meta.url), "utf8");
+
+const cases: Readonly<Record<string, (folder: string) => Promise<Case>>> = {
+  async gpt(folder) {
+    const config = {
+      model_type: "gpt2",
+      architectures: ["GPT2LMHeadModel"],
+      vocab_size: 2048,
+      n_positions: 64,
+      n_embd: 128,
+      n_layer: 2,
+      n_head: 4,
+      tie_word_embeddings: false,
+      // None is dropped on either side: each would drop others.
+      embd_pdrop: 0,
+      resid_pdrop: 0,
+      attn_pdrop: 0,
+    };
+    const model = createCausalLM(config, { seed: "benchmark" });
+    await model.save(folder);
+    const characters = Array.from(text, (character) => character.codePointAt(0)! % 128);
+    // Pairs of characters, so that all of the vocabulary is in use.
+    const ids = characters.map((code, i) => (16 * code + characters[i + 1]!) % 2048);
+    const weights = () => new Map(model.weights().map((weight) => [weight.name, weight.read()]));
+    return {
+      model,
+      folders: { model: folder, adapter: null },
+      batch: rowsOf(ids, 16, 64),
+      naive: () => naiveGpt(weights(), { heads: config.n_head, layers: config.n_layer }, hyper.learning_rate),
+    };
+  },
+
+  async smollm2(folder) {
+    const model = withLora(await loadCausalLM(values.smollm2), { rank: 8 });
+    await model.save(folder);
+    const tokenizer = await loadTokenizer(values.smollm2);
+    return {
+      model,
+      folders: { model: values.smollm2, adapter: folder },
+      batch: rowsOf(tokenizer.encode(text), 4, 256),
+    };
+  },
+};
+
+const rowsOf = (ids: readonly number[], batch: number, length: number) =>
+  Array.from({ length: batch }, (_, row) => ids.slice(row * length, (row + 1) * length));
+
+/** What steps gave, one entry a step. */
+interface Steps {
+  readonly seconds: readonly number[];
+  readonly losses: readonly number[];
+  readonly norms: readonly number[];
+}
+
+interface Side {
+  step(): Promise<{ readonly loss: number; readonly norm: number }>;
+  dispose(): void;
+}
+
+/** Every token but the first of a row is predicted. */
+function ours(model: TrainableLM, batch: readonly (readonly number[])[]): Side {
+  const length = batch[0]!.length - 1;
+  const fed = batch.flatMap((row) => row.slice(0, -1));
+  const next = batch.flatMap((row) => row.slice(1));
+  const { betas, epsilon, weight_decay: weightDecay } = hyper;
+  const optimizer = new AdamW(model.trainables(), { betas, epsilon, weightDecay });
+  const ids = tf.tensor2d(fed, [batch.length, length], "int32");
+  const rows = tf.range(0, next.length, 1, "int32");
+  const targets = tf.tensor1d(next, "int32");
+  return {
+    async step() {
+      const { value, grads } = tf.variableGrads(
+        () => total(tokenLosses(model, { ids, rows, targets }, () => () => 0.5)),
+        [...model.trainables()],
+      );
+      const loss = (await value.data())[0]! / next.length;
+      const norm = (await globalNorm(Object.values(grads)))! / next.length;
+      const scale = clipFactor(norm, hyper.max_grad_norm) / next.length;
+      optimizer.apply(grads, hyper.learning_rate, scale);
+      tf.dispose([value, grads]);
+      return { loss, norm };
+    },
+    dispose() {
+      optimizer.dispose();
+      tf.dispose([ids, rows, targets]);
+    },
+  };
+}
+
+/** Neither norm nor clipping: its time is a little less than that of the same step. */
+function naively(training: NaiveTraining, batch: readonly (readonly number[])[]): Side {
+  const ids = tf.tensor2d(
+    batch.flatMap((row) => row.slice(0, -1)),
+    [batch.length, batch[0]!.length - 1],
+    "int32",
+  );
+  const targets = tf.tensor1d(
+    batch.flatMap((row) => row.slice(1)),
+    "int32",
+  );
+  return {
+    step: async () => ({ loss: await training.step(ids, targets), norm: 0 }),
+    dispose() {
+      training.dispose();
+      tf.dispose([ids, targets]);
+    },
+  };
+}
+
+async function stepsOf(side: Side, count: number): Promise<Steps> {
+  const steps = { seconds: [] as number[], losses: [] as number[], norms: [] as number[] };
+  for (let i = 0; i < count; i += 1) {
+    const began = performance.now();
+    const { loss, norm } = await side.step();
+    steps.seconds.push((performance.now() - began) / 1000);
+    steps.losses.push(loss);
+    steps.norms.push(norm);
+  }
+  return steps;
+}
+
+async function compare(name: string, each: Case, peer: Peer | null): Promise<void> {
+  const { model, folders, batch } = each;
+  const plain = values.naive && each.naive ? naively(each.naive(), batch) : null;
+  const side = ours(model, batch);
+  const trained = model.trainables().reduce((sum, { size }) => sum + size, 0);
+  console.log(`${name}: ${trained} weights trained, ${batch.length} × ${batch[0]!.length} tokens`);
+  await peer?.ask({ ...folders, hyper });
+  const seconds = { ours: [] as number[], peer: [] as number[], naive: [] as number[] };
+  let processor = 0;
+  let furthest = 0;
+  let tensors = 0;
+  // The first round is to warm up: graphs are made, memory is taken.
+  for (let round = -1; round < rounds; round += 1) {
+    const before = process.cpuUsage();
+    const mine = await stepsOf(side, turn);
+    const { user, system } = process.cpuUsage(before);
+    const naive = plain && (await stepsOf(plain, turn));
+    const theirs = await peer?.ask<Steps>({ ids: batch, steps: turn });
+    if (round === -1) tensors = tf.memory().numTensors;
+    else {
+      seconds.ours.push(...mine.seconds);
+      seconds.peer.push(...(theirs?.seconds ?? []));
+      seconds.naive.push(...(naive?.seconds ?? []));
+      processor += (user + system) / 1e6;
+    }
+    if (round === -1 && naive)
+      console.log(`  step 1, loss ${mine.losses[0]!.toFixed(6)}, naively ${naive.losses[0]!.toFixed(6)}`);
+    if (theirs === undefined) continue;
+    for (const of of ["losses", "norms"] as const) {
+      for (const [i, expected] of theirs[of].entries()) {
+        const off = Math.abs(mine[of][i]! / expected - 1);
+        if (of === "losses") furthest = Math.max(furthest, off);
+        if (round === -1)
+          console.log(
+            `  step ${i + 1}, ${of === "losses" ? "loss" : "norm"} ${mine[of][i]!.toFixed(6)}, torch ${expected.toFixed(6)}, off by ${off.toExponential(1)}`,
+          );
+      }
+    }
+  }
+  if (tf.memory().numTensors !== tensors) throw new Error("steps leave tensors behind");
+  const spread = (list: readonly number[]) =>
+    `${median(list).toFixed(3)} s (${Math.min(...list).toFixed(3)}–${Math.max(...list).toFixed(3)})`;
+  console.log(
+    `  ours  ${spread(seconds.ours)}, of the processor ${(processor / (rounds * turn)).toFixed(3)} s`,
+  );
+  if (peer !== null) {
+    const ratio = median(seconds.ours) / median(seconds.peer);
+    const least = Math.min(...seconds.ours) / Math.min(...seconds.peer);
+    console.log(`  torch ${spread(seconds.peer)}`);
+    console.log(
+      `  ours take ${ratio.toFixed(2)} × torch's time (the fastest steps ${least.toFixed(2)} ×); losses off by ${furthest.toExponential(1)} at most`,
+    );
+    if (!(furthest < 1e-4)) process.exitCode = 1;
+  }
+  if (plain !== null) {
+    const ratio = median(seconds.naive) / median(seconds.ours);
+    console.log(`  naive ${spread(seconds.naive)}: ours are ${ratio.toFixed(2)} × as fast`);
+  }
+  plain?.dispose();
+  if (values.profile) await profile(side);
+  side.dispose();
+}
+
+async function profile(side: Side): Promise<void> {
+  const { kernels } = await tf.profile(async () => void (await side.step()));
+  const byKernel = new Map<string, { count: number; milliseconds: number }>();
+  for (const { name, kernelTimeMs } of kernels) {
+    const entry = byKernel.get(name) ?? { count: 0, milliseconds: 0 };
+    entry.count += 1;
+    entry.milliseconds += Number(await kernelTimeMs);
+    byKernel.set(name, entry);
+  }
+  const sorted = [...byKernel].sort(([, a], [, b]) => b.milliseconds - a.milliseconds);
+  for (const [kernel, { count, milliseconds }] of sorted.slice(0, 20)) {
+    console.log(
+      `    ${kernel.padEnd(28)} ${String(count).padStart(5)} × ${milliseconds.toFixed(1).padStart(8)} ms`,
+    );
+  }
+}
+
+const { name: engine } = await useBackend({ backend: values.backend });
+console.log(
+  `${cpus()[0]!.model.trim()}, ${values.threads} threads, Node ${process.versions.node}, ${engine}`,
+);
+const peer = values.peer ? await openPeer("torch_training.py", [values.threads]) : null;
+const folder = await mkdtemp(join(tmpdir(), "training-"));
+try {
+  for (const name of values.models.split(","))
+    await compare(name, await cases[name]!(join(folder, name)), peer);
+} finally {
+  peer?.close();
+  await rm(folder, { recursive: true });
+}

@@ -1,0 +1,170 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { namedStream } from "@periodic-eval/core";
+import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { useBackend } from "../backend/use-backend.ts";
+import { createCausalLM } from "../checkpoint/create.ts";
+import { graphBackend } from "../graph/graph-function.ts";
+import { withLora } from "../lora/with-lora.ts";
+import { testedEngines } from "../testing/engines.ts";
+import { meanLoss } from "../testing/mean-loss.ts";
+import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
+
+/** Batches of other sizes, of which the first is longer than the windows. */
+const batches = [
+  {
+    ids: [
+      [1, 2, 3, 4, 5, 6],
+      [6, 7, 8, 9, 0, 0],
+    ],
+    labels: [
+      [-100, 2, 3, 4, 5, 6],
+      [-100, 7, 8, 9, -100, -100],
+    ],
+  },
+  { ids: [[9, 8, 7]], labels: [[-100, -100, 7]] },
+];
+
+const windows = { sliding_window: 2 };
+const options: Readonly<Record<string, object>> = {
+  mistral: windows,
+  gemma2: { ...windows, attn_logit_softcapping: 0.5, final_logit_softcapping: 1 },
+  gemma3_text: { ...windows, sliding_window_pattern: 2 },
+  gpt_neox: { rotary_pct: 0.5, attention_bias: true },
+  smollm3: { no_rope_layer_interval: 2 },
+};
+const families = Object.entries(tinyConfigs).map(([family, config]) => {
+  return { family, config: { ...config, ...options[family] } };
+});
+
+/** Losses and gradients of each batch in turn. */
+function train(model: TrainableLM): number[] {
+  return batches.flatMap(({ ids, labels }) => {
+    const { value, grads } = tf.variableGrads(() => meanLoss(model, ids, labels), [...model.trainables()]);
+    const found = [value, ...Object.values(grads)].flatMap((tensor) => [...tensor.dataSync()]);
+    tf.dispose([value, grads]);
+    return found;
+  });
+}
+
+function expectNear(got: readonly number[], expected: readonly number[]): void {
+  expect(got.length).toBe(expected.length);
+  got.forEach((value, i) => expect(Math.abs(value - expected[i]!)).toBeLessThan(1e-5));
+}
+
+describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () => {
+  beforeEach(async () => void (await useBackend({ backend: "tfjs-node" })));
+  afterEach(() => void vi.restoreAllMocks());
+
+  /** What the operations give one by one: a graph is not to be had. */
+  const withoutGraphs = <T>(run: () => T): T => {
+    const load = vi.spyOn(graphBackend()!, "loadSavedModelMetaGraph").mockImplementation(() => {
+      throw new Error("the disk is full");
+    });
+    const told = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    try {
+      return run();
+    } finally {
+      expect(load).toHaveBeenCalledTimes(1);
+      expect(told.mock.calls).toEqual([
+        [expect.stringContaining("the disk is full"), { code: "PERIODIC_EVAL_GRAPH" }],
+      ]);
+      load.mockRestore();
+      told.mockRestore();
+    }
+  };
+
+  it.each(families)("gives $family the losses and gradients of the operations one by one", ({ config }) => {
+    const make = () => createCausalLM(config, { seed: "a", initStd: 0.3, dropout: 0.4 });
+    const [model, other] = [make(), make()];
+    const expected = withoutGraphs(() => train(other));
+    const before = tf.memory().numTensors;
+    const first = train(model);
+    expectNear(first, expected);
+    expect(train(model)).toEqual(first);
+    expect(tf.memory().numTensors).toBe(before);
+    model.dispose();
+    other.dispose();
+  });
+
+  it("trains an adapter alone, from its first layer up, and reads the weights as they are", () => {
+    const base = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
+    const make = () => withLora(base, { rank: 2, dropout: 0.3, layersToTransform: [1] });
+    const [model, other] = [make(), make()];
+    for (const each of [model, other]) {
+      for (const weight of each.trainables()) {
+        tf.tidy(() => weight.assign(tf.add(weight, tf.fill(weight.shape, 0.1))));
+      }
+    }
+    const run = vi.spyOn(graphBackend()!, "runSavedModel");
+    const first = train(model);
+    // Forward and backward, of two batches.
+    expect(run).toHaveBeenCalledTimes(4);
+    const gradients = run.mock.results[1]!.value as tf.Tensor[];
+    expect(gradients.length).toBe(model.trainables().length);
+    run.mockRestore();
+    expectNear(
+      first,
+      withoutGraphs(() => train(other)),
+    );
+    for (const each of [model, other]) {
+      for (const weight of each.trainables()) tf.tidy(() => weight.assign(tf.mul(weight, 1.5)));
+    }
+    expectNear(train(model), train(other));
+    model.dispose();
+    other.dispose();
+    base.dispose();
+  });
+
+  it("trains an adapter that lies behind the layers", () => {
+    const base = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
+    const make = () => withLora(base, { rank: 2, targetModules: ["lm_head"] });
+    const [model, other] = [make(), make()];
+    const told = vi.spyOn(process, "emitWarning");
+    const found = train(model);
+    expect(told).not.toHaveBeenCalled();
+    told.mockRestore();
+    expectNear(
+      found,
+      withoutGraphs(() => train(other)),
+    );
+    model.dispose();
+    other.dispose();
+    base.dispose();
+  });
+
+  it("drops by the same streams in evaluation and training as without graphs", () => {
+    const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3, dropout: 0.5 });
+    const names: string[] = [];
+    const random = (name: string) => {
+      names.push(name);
+      return namedStream(name);
+    };
+    const logits = () =>
+      tf.tidy(() => {
+        const ids = tf.tensor2d(batches[0]!.ids.flat(), [2, 6], "int32");
+        return [...model.trainingLogits(ids, tf.tensor1d([0, 7], "int32"), random).dataSync()];
+      });
+    const dropped = logits();
+    const places = ["embedding", "layer.0.attention", "layer.0.mlp", "layer.1.attention", "layer.1.mlp"];
+    expect(names).toEqual(places);
+    const leave = model.enterEval();
+    expect(logits()).not.toEqual(dropped);
+    expect(names).toEqual(places);
+    leave();
+    expect(logits()).toEqual(dropped);
+    model.dispose();
+  });
+
+  it("makes two graphs for all sizes, and deletes them with the model", () => {
+    const backend = graphBackend()!;
+    const [load, remove] = (["loadSavedModelMetaGraph", "deleteSavedModel"] as const).map((method) =>
+      vi.spyOn(backend, method),
+    );
+    const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
+    train(model);
+    expect(load).toHaveBeenCalledTimes(2);
+    model.dispose();
+    expect(remove).toHaveBeenCalledTimes(2);
+  });
+});

@@ -1,0 +1,220 @@
+import type * as tf from "@tensorflow/tfjs-core";
+import { valueOf, type Sizes } from "../graph/dimensions.ts";
+import { GraphFunction, type GraphBackend } from "../graph/graph-function.ts";
+import { GraphSet } from "../graph/graph-set.ts";
+import { registerOneCall } from "../graph/one-call.ts";
+import type { GraphType } from "../graph/node.ts";
+import { tracePass, type TracedPass } from "../graph/trace-pass.ts";
+import { checkEqual, type TensorSpec } from "../graph/trace.ts";
+import type { AttentionTables } from "../ops/attention.ts";
+import { differentiable, gradientsOf } from "../ops/differentiable.ts";
+import type { RotaryTables } from "../ops/rotary.ts";
+import { wholeSequences, type Sequences } from "./causal-attention.ts";
+import type { DecoderDescription } from "./description.ts";
+import { finalStates, type Dropout } from "./forward.ts";
+import { once } from "./tables.ts";
+import { listWeights, mapWeights, type Decoder } from "./weights.ts";
+
+/**
+ * The layers in training as graphs, one of the forward and one of the backward pass, on engines that run graphs: the same
+ * operations, in two calls instead of thousands. See docs/decisions/2026-11-22-training-step.md.
+ */
+export class TrainingGraphs {
+  readonly #description: DecoderDescription;
+  readonly #weights: Decoder<tf.Tensor>;
+  readonly #trainables: ReadonlySet<tf.Tensor>;
+  readonly #graphs = new GraphSet<PassGraphs>("Training");
+
+  constructor(
+    description: DecoderDescription,
+    weights: Decoder<tf.Tensor>,
+    trainables: readonly tf.Variable[],
+  ) {
+    registerOneCall();
+    this.#description = description;
+    this.#weights = weights;
+    this.#trainables = new Set<tf.Tensor>(trainables);
+  }
+
+  /**
+   * What `finalStates` gives of the rows, differentiable in the trainables; null where the engine
+   * runs no graphs, or could not make one. New tensors belong to the surrounding `tf.tidy`.
+   */
+  states(
+    sequences: Sequences,
+    rows: tf.Tensor1D,
+    { batch, length }: { readonly batch: number; readonly length: number },
+    dropout: Dropout,
+  ): tf.Tensor2D | null {
+    // Of sequences of one token nothing is to be learned that is worth a graph of its own.
+    if (length === 1) return null;
+    const tables = listTables(sequences.tables, this.#description.attention);
+    const kind = [
+      layoutOf(sequences.tables, this.#description.attention),
+      ...places.map((place) => dropout.isAt(place)),
+    ];
+    const graphs = this.#graphs.get(kind.join(), (backend) => {
+      return this.#made(backend, sequences.tables, dropout);
+    });
+    if (graphs === null) return null;
+    const { forward, backward, pass } = graphs;
+    const sizes: Sizes = { batch, length, rows: rows.size };
+    const drawn = pass.extra.map(({ name, shape }) => {
+      return dropout.mask(name, shape.map((dimension) => valueOf(dimension, sizes)) as [number, number]);
+    });
+    const { ids, positions } = sequences;
+    const inputs = [ids, positions, rows, ...tables, ...listWeights(this.#weights), ...drawn];
+    const wanted = pass.wanted.map((at) => inputs[at]!);
+    return differentiable(wanted, (keep) => {
+      const [states, ...kept] = forward.run(inputs, sizes);
+      keep([...kept, ...inputs]);
+      return {
+        value: states as tf.Tensor2D,
+        backward: (gradient, saved) => backward.run([gradient, ...saved], sizes),
+      };
+    });
+  }
+
+  dispose(): void {
+    this.#graphs.dispose();
+  }
+
+  #made(backend: GraphBackend, tables: readonly AttentionTables[], dropout: Dropout): PassGraphs {
+    const [pass, again] = tracedSizes.map((sizes) => this.#trace(tables, dropout, sizes)) as [
+      TracedPass,
+      TracedPass,
+    ];
+    checkEqual(pass.forward, again.forward);
+    checkEqual(pass.backward, again.backward);
+    return new PassGraphs(backend, pass);
+  }
+
+  #trace(tables: readonly AttentionTables[], dropout: Dropout, sizes: TracedSizes): TracedPass {
+    const { batch, length, rows } = sizes;
+    const tokens: TensorSpec = { type: "int32", shape: [batch * length] };
+    const ofTables: TensorSpec[] = [];
+    const { attention } = this.#description;
+    mapTables(tables, attention, (table, shapeOf) => {
+      ofTables.push({ type: "float32", shape: shapeOf(sizes) });
+      return table;
+    });
+    const weights = listWeights(this.#weights);
+    const ofWeights = weights.map(({ dtype, shape }): TensorSpec => ({ type: dtype as GraphType, shape }));
+    const before = [tokens, tokens, { type: "int32", shape: [rows] } as const, ...ofTables];
+    const of = weights.flatMap((weight, i) => (this.#trainables.has(weight) ? [before.length + i] : []));
+    return tracePass(
+      (given, askFor) => {
+        const left = given.values();
+        const next = () => left.next().value!;
+        const [ids, positions, wanted] = [next(), next(), next()] as tf.Tensor1D[];
+        const traced = mapTables(tables, attention, next);
+        const read = mapWeights(this.#weights, next);
+        const sequences = { ids: ids!, positions: positions!, tables: traced };
+        const asked: Dropout = {
+          isAt: (place) => dropout.isAt(place),
+          mask: (place, shape) => askFor(place, shape) as tf.Tensor2D,
+        };
+        return gradientsOf(
+          of.map((at) => given[at]!),
+          () =>
+            finalStates(this.#description, read, wholeSequences(this.#description, sequences, sizes), {
+              rows: wanted!,
+              dropout: asked,
+            }),
+        );
+      },
+      [...before, ...ofWeights],
+      of,
+      [rows, this.#description.hiddenSize],
+      sizes,
+    );
+  }
+}
+
+class PassGraphs {
+  readonly pass: TracedPass;
+  readonly forward: GraphFunction;
+  readonly backward: GraphFunction;
+
+  constructor(backend: GraphBackend, pass: TracedPass) {
+    this.pass = pass;
+    this.forward = new GraphFunction(backend, pass.forward);
+    this.backward = new GraphFunction(backend, pass.backward);
+  }
+
+  dispose(): void {
+    this.forward.dispose();
+    this.backward.dispose();
+  }
+}
+
+/** Of both kinds of dropout one each: a graph is with or without. */
+const places = ["embedding", ".lora_dropout"];
+
+interface TracedSizes extends Sizes {
+  readonly batch: number;
+  readonly length: number;
+  readonly rows: number;
+}
+
+/** Primes. */
+const tracedSizes: readonly TracedSizes[] = [
+  { batch: 10_007, length: 10_009, rows: 10_037 },
+  { batch: 11_003, length: 11_027, rows: 11_047 },
+];
+
+/**
+ * The same tables with `convert` of each tensor, once where several share it; `shapeOf` tells its shape by sizes. Tables of
+ * documents have a matrix for each of B·heads, all others one that serves them all.
+ */
+function mapTables(
+  tables: readonly AttentionTables[],
+  { heads, keyValueHeads }: DecoderDescription["attention"],
+  convert: (table: tf.Tensor, shapeOf: (sizes: TracedSizes) => number[]) => tf.Tensor,
+): AttentionTables[] {
+  const ofEach = (count: number, columns: (table: tf.Tensor, length: number) => number) =>
+    once((table: tf.Tensor) =>
+      convert(table, ({ batch, length }) => [
+        ...(table.rank === 3 ? [batch * count] : []),
+        length,
+        columns(table, length),
+      ]),
+    );
+  const ofSwap = once((table: tf.Tensor2D) => convert(table, () => table.shape) as tf.Tensor2D);
+  const ofMask = ofEach(heads, (_, length) => length);
+  const rotaryOf = (count: number) => {
+    const ofAngles = ofEach(count, (table) => table.shape.at(-1)!);
+    return ({ cosines, sines, swap }: RotaryTables): RotaryTables => ({
+      cosines: ofAngles(cosines),
+      sines: ofAngles(sines),
+      swap: ofSwap(swap),
+    });
+  };
+  const [ofQuery, ofKey] = [rotaryOf(heads), rotaryOf(keyValueHeads)];
+  return tables.map(({ rotary, mask, ...rest }) => ({
+    ...rest,
+    rotary: rotary && { query: ofQuery(rotary.query), key: ofKey(rotary.key) },
+    mask: ofMask(mask),
+  }));
+}
+
+function listTables(
+  tables: readonly AttentionTables[],
+  attention: DecoderDescription["attention"],
+): tf.Tensor[] {
+  const list: tf.Tensor[] = [];
+  mapTables(tables, attention, (table) => {
+    list.push(table);
+    return table;
+  });
+  return list;
+}
+
+/** Which layers share what, and whether rows hold documents: short sequences need no windows. */
+function layoutOf(tables: readonly AttentionTables[], attention: DecoderDescription["attention"]): string {
+  const list = listTables(tables, attention);
+  const shared = tables.map(({ rotary, mask }) =>
+    [mask, rotary?.query.cosines, rotary?.key.cosines].map((table) => (table ? list.indexOf(table) : "")),
+  );
+  return `${tables[0]!.mask.rank}: ${shared.join(" ")}`;
+}

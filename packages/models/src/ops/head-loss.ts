@@ -1,0 +1,131 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { differentiable, isDifferentiated, isWanted } from "./differentiable.ts";
+import { matMulTransposedA, matMulTransposedB } from "./mat-mul.ts";
+import { tanh, tanhSlope } from "./soft-cap.ts";
+
+export interface LossHead {
+  /** [V, D] where it is tied to the embedding, else [D, V]. */
+  readonly weight: tf.Tensor2D;
+  readonly isTied: boolean;
+  /** Logits x become cap · tanh(x / cap). */
+  readonly softCap: number | null;
+}
+
+/** Memory of this size is used again; what is larger is new each time, and slow. */
+const defaultBytes = 2 ** 24;
+
+/**
+ * The head and the loss in one: x [N, D], targets int32 [N] → the negative log-likelihood of each target, in nats, [N].
+ * Logits exist of so many rows at a time as `bytes` hold. Of a head that is not trained the gradient of x is computed
+ * at once, and nothing else kept; of one that is, softmax − one-hot is kept, or computed again if it was of many chunks.
+ */
+export function headLoss(
+  x: tf.Tensor2D,
+  head: LossHead,
+  targets: tf.Tensor1D,
+  bytes = defaultBytes,
+): tf.Tensor1D {
+  const vocabulary = head.weight.shape[head.isTied ? 0 : 1];
+  const chunks = chunksOf(x.shape[0], Math.max(1, Math.floor(bytes / (4 * vocabulary))));
+  const isTrained = isWanted(head.weight);
+  const isXWanted = isDifferentiated() && isWanted(x);
+  return differentiable([x, head.weight], (keep) => {
+    const isSingle = chunks.length === 1;
+    const seen = chunks.map(([from, size]) =>
+      tf.tidy((): tf.Tensor[] => {
+        const { losses, gradient } = look(part(x, from, size), head, part(targets, from, size));
+        if (isTrained) return isSingle ? [losses, gradient()] : [losses];
+        return isXWanted ? [losses, ofStates(gradient(), head)] : [losses];
+      }),
+    );
+    const together = (at: number) => (isSingle ? seen[0]![at]! : tf.concat(seen.map((each) => each[at]!)));
+    const hasMore = seen[0]!.length > 1;
+    keep([head.weight, targets, ...(isTrained ? [x] : []), ...(hasMore ? [together(1)] : [])]);
+    return {
+      value: together(0) as tf.Tensor1D,
+      backward(above, [weight, targets, ...rest]) {
+        const weights = tf.reshape(above, [-1, 1]);
+        if (!isTrained) return [tf.mul(rest[0]!, weights), null];
+        const [x, ofLogits] = rest as [tf.Tensor2D, tf.Tensor2D | undefined];
+        const again = { ...head, weight: weight as tf.Tensor2D };
+        return trainedGradients(x, again, targets as tf.Tensor1D, { weights, ofLogits, chunks });
+      },
+    };
+  });
+}
+
+interface TrainedParts {
+  /** [N, 1]. */
+  readonly weights: tf.Tensor;
+  /** Of the losses' sum, where there is one chunk. */
+  readonly ofLogits: tf.Tensor2D | undefined;
+  readonly chunks: readonly Chunk[];
+}
+
+function trainedGradients(
+  x: tf.Tensor2D,
+  head: LossHead,
+  targets: tf.Tensor1D,
+  { weights, ofLogits, chunks }: TrainedParts,
+): [ofX: tf.Tensor, ofWeight: tf.Tensor] {
+  const ofX: tf.Tensor2D[] = [];
+  let ofWeight: tf.Tensor2D | null = null;
+  for (const [from, size] of chunks) {
+    const before: tf.Tensor2D | null = ofWeight;
+    const [states, sum] = tf.tidy((): [tf.Tensor2D, tf.Tensor2D] => {
+      const some = part(x, from, size);
+      const gradient = ofLogits ?? look(some, head, part(targets, from, size)).gradient();
+      const counts = part(weights, from, size);
+      // Rows of D are weighed, not rows of V.
+      const weighed = tf.mul<tf.Tensor2D>(some, counts);
+      const found = head.isTied ? matMulTransposedA(gradient, weighed) : matMulTransposedA(weighed, gradient);
+      return [
+        tf.mul<tf.Tensor2D>(ofStates(gradient, head), counts),
+        before === null ? found : tf.add<tf.Tensor2D>(before, found),
+      ];
+    });
+    before?.dispose();
+    ofX.push(states);
+    ofWeight = sum;
+  }
+  return [ofX.length === 1 ? ofX[0]! : tf.concat(ofX), ofWeight!];
+}
+
+/** Some rows: their losses, and the gradient of the losses' sum in the logits before the cap. */
+function look(x: tf.Tensor2D, { weight, isTied, softCap }: LossHead, targets: tf.Tensor1D) {
+  const products = isTied ? matMulTransposedB(x, weight) : tf.matMul(x, weight);
+  const bent = softCap === null ? null : tanh(tf.div<tf.Tensor2D>(products, softCap));
+  const logits = bent === null ? products : tf.mul<tf.Tensor2D>(bent, softCap!);
+  const at = tf.stack([tf.range(0, x.shape[0], 1, "int32"), targets], 1) as tf.Tensor2D;
+  const probabilities = tf.softmax(logits);
+  // The largest probability is 1 / Σ exp(x − max): on wasm `exp` costs seven times the fused softmax.
+  const logSum = tf.sub(tf.max(logits, 1), tf.log(tf.max(probabilities, 1)));
+  return {
+    losses: tf.sub<tf.Tensor1D>(logSum, tf.gatherND(logits, at)),
+    gradient(): tf.Tensor2D {
+      const overTarget = tf.sub(tf.gatherND(probabilities, at), 1);
+      const ofLogits = tf.tensorScatterUpdate(probabilities, at, overTarget) as tf.Tensor2D;
+      return bent === null ? ofLogits : tf.mul(ofLogits, tanhSlope(bent));
+    },
+  };
+}
+
+/** From the gradient of logits to that of x. */
+const ofStates = (gradient: tf.Tensor2D, { weight, isTied }: LossHead): tf.Tensor2D =>
+  isTied ? tf.matMul(gradient, weight) : matMulTransposedB(gradient, weight);
+
+type Chunk = readonly [from: number, size: number];
+
+/** As few as possible, of like size. */
+function chunksOf(rows: number, most: number): Chunk[] {
+  const size = Math.ceil(rows / Math.ceil(rows / most));
+  return Array.from({ length: Math.ceil(rows / size) }, (_, i) => {
+    return [i * size, Math.min(size, rows - i * size)] as const;
+  });
+}
+
+function part<T extends tf.Tensor>(x: T, from: number, size: number): T {
+  if (size === x.shape[0]) return x;
+  const rest = x.shape.slice(1);
+  return tf.slice(x, [from, ...rest.map(() => 0)], [size, ...rest]);
+}
