@@ -53,6 +53,40 @@ it("the README's ten lines, and those of LoRA after them, run as they stand, on 
   rmSync(run, { recursive: true });
 });
 
+it("the README's training from a file runs as it stands, on other files and fewer steps", async () => {
+  const blocks = [...readFileSync(join(root, "README.md"), "utf8").matchAll(/```yaml\n([^]*?)```/g)];
+  const folder = mkdtempSync(join(tmpdir(), "readme-train-"));
+  const file = join(folder, "pipeline.yaml");
+  writeFileSync(file, blocks.find(([, text]) => text!.includes("run_dir:"))![1]!);
+  for (const name of ["coupling.jsonl", "em.jsonl"])
+    writeFileSync(join(folder, name), readFileSync(world(name), "utf8").split("\n").slice(0, 20).join("\n"));
+  const overrides = [
+    `model=${world()}`,
+    `periodic_eval.questions=${world("questions.jsonl")}`,
+    "periodic_eval.subsample_n=10",
+    "periodic_eval.budget.overhead_percent=",
+    "phases.1.config.maxSteps=2",
+  ];
+  const main = join(root, "packages/cli/src/main.ts");
+  const node = spawnSync(
+    process.execPath,
+    ["--import", "tsx", "-C", "@periodic-eval/source", main, "train", file, ...overrides],
+    { encoding: "utf8" },
+  );
+  expect(node.status, node.stderr).toBe(0);
+  const { phases } = await readRun(join(folder, "runs/3"));
+  // 20 rows, of which 2 are held out: ⌈18 / 8⌉ = 3 steps an epoch.
+  expect(phases.map(({ name, snapshots }) => [name, ...snapshots.map(({ step }) => step)])).toEqual([
+    ["coupling", 0, 1, 2, 3],
+    ["em", 0, 1, 2],
+  ]);
+  const { best } = JSON.parse(
+    readFileSync(join(folder, "runs/3/checkpoints/em/step_2/trainer_state.json"), "utf8"),
+  ) as { readonly best: { readonly metric: string } };
+  expect(best.metric).toBe("eval_loss");
+  rmSync(folder, { recursive: true });
+});
+
 it("the README's `npx periodic-eval` is there once npm has installed and the packages are built", () => {
   const bin = join(root, "node_modules", ".bin", "periodic-eval");
   const { status, stdout, stderr } = spawnSync(bin, ["--version"], {

@@ -13,6 +13,7 @@ const result: TrainResult = {
   resumedFrom: null,
   skippedUpdates: 0,
   checkpoint: "runs/1/checkpoints/em/step_8",
+  best: null,
   badRows: [],
 };
 

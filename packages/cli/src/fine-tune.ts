@@ -1,28 +1,30 @@
-import { PeriodicEvalError, type TrainerCallback } from "@periodic-eval/core";
-import { useBackend } from "@periodic-eval/models";
-import { runPipeline, type SFTConfig, type TrainResult } from "@periodic-eval/trainers";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { consoleLogger } from "@periodic-eval/loggers/console";
+import { useBackend, type CheckpointLM } from "@periodic-eval/models";
+import {
+  runPipeline,
+  type PipelineOptions,
+  type PipelinePhase,
+  type TrainResult,
+} from "@periodic-eval/trainers";
 import { onInterrupt } from "./interrupt.ts";
-import { liveLine } from "./live-line.ts";
 import { openModel } from "./open-model.ts";
 import type { Terminal } from "./terminal.ts";
 
-export interface FineTunePhase {
-  readonly name: string;
-  /** Path of conversational JSONL. */
-  readonly dataset: string;
-  readonly config: Partial<SFTConfig>;
-  /** What is measured while it trains. */
-  readonly callbacks: readonly TrainerCallback[];
-}
-
-export interface FineTuneOptions {
+export interface FineTuneOptions extends Pick<PipelineOptions, "config" | "resume"> {
   /** A folder as Hugging Face saves a model, or one of its hub. */
   readonly model: string;
+  /** Likewise; default the model's. */
+  readonly tokenizer?: string;
+  /** Puts an adapter on the model, to be trained in the place of its weights. */
+  readonly adapt?: (model: CheckpointLM) => Promise<CheckpointLM>;
   /** Of shuffling, dropout and measuring. */
   readonly seed: number;
   readonly runDir: string;
   readonly backend?: string;
-  readonly phases: readonly FineTunePhase[];
+  readonly phases: readonly PipelinePhase[];
+  /** What goes on with the run, for errors; default the same command with its `--run-dir`. */
+  readonly again?: string;
   /** Ceiling of what measuring adds to training; null for none, 20 where it is left out. */
   readonly overheadPercent?: number | null;
 }
@@ -32,28 +34,43 @@ export async function fineTune(
   options: FineTuneOptions,
   terminal: Terminal,
 ): Promise<readonly TrainResult[]> {
-  const { backend, model: source, runDir, phases, seed, overheadPercent } = options;
+  const { backend, model: source, runDir, phases, seed, overheadPercent, tokenizer: words, resume } = options;
   const session = overheadPercent === undefined ? {} : { budget: { overheadPercent } };
   const { name: engine, unusable } = await useBackend(backend === undefined ? {} : { backend });
   for (const { name, reason } of unusable) terminal.err(`${name} is installed and did not start: ${reason}`);
-  const { model, tokenizer } = await openModel(source, terminal);
+  const { model, tokenizer } = await openModel(source, terminal, words);
+  let adapted: CheckpointLM | null = null;
   const { signal, stopListening } = onInterrupt();
   terminal.out(`${source} on ${engine}; snapshots go to ${runDir}/periodic_eval`);
   try {
-    const results = await runPipeline(
-      phases.map(({ name, ...phase }) => ({ phase: name, ...phase })),
-      { model, tokenizer, runDir, signal, config: { seed }, session, loggers: [liveLine(terminal)] },
-    );
-    if (signal.aborted) throw interrupted(results.at(-1), runDir);
+    adapted = (await options.adapt?.(model)) ?? null;
+    const results = await runPipeline(phases, {
+      model: adapted ?? model,
+      tokenizer,
+      runDir,
+      signal,
+      config: { seed, ...options.config },
+      session,
+      loggers: [consoleLogger(terminal)],
+      ...(resume && { resume }),
+    });
+    if (signal.aborted) throw interrupted(results.at(-1), runDir, options.again ?? sameCommand(runDir));
     return results;
   } finally {
     stopListening();
+    adapted?.dispose();
     model.dispose();
   }
 }
 
+const sameCommand = (runDir: string): string => `the same command with --run-dir ${runDir}`;
+
 /** @throws PeriodicEvalError `receipt` where measuring disturbed the last phase, which ended training there. */
-export function checkUndisturbed(results: readonly TrainResult[], runDir: string): void {
+export function checkUndisturbed(
+  results: readonly TrainResult[],
+  runDir: string,
+  again: string = sameCommand(runDir),
+): void {
   const last = results.at(-1);
   if (last === undefined || last.brokenReceipt === null) return;
   throw new PeriodicEvalError({
@@ -61,16 +78,16 @@ export function checkUndisturbed(results: readonly TrainResult[], runDir: string
     where: `${runDir} phase ${last.phase} step ${last.steps}`,
     got: last.brokenReceipt,
     expected: "measurements that leave training as it was",
-    fix: `Mend or leave out what the receipt names, then run the same command with --run-dir ${runDir}: it goes on from ${last.checkpoint ?? "the start of the phase"}.`,
+    fix: `Mend or leave out what the receipt names, then run ${again}: it goes on from ${last.checkpoint ?? "the start of the phase"}.`,
   });
 }
 
-function interrupted(last: TrainResult | undefined, runDir: string): PeriodicEvalError {
+function interrupted(last: TrainResult | undefined, runDir: string, again: string): PeriodicEvalError {
   return new PeriodicEvalError({
     code: "aborted",
     where: runDir,
     got: `an interrupt${last ? ` in ${last.phase} at step ${last.steps} of ${last.maxSteps}` : ""}`,
     expected: "the end of training",
-    fix: `Run the same command with --run-dir ${runDir} to go on from the last checkpoint.`,
+    fix: `Run ${again} to go on from the last checkpoint.`,
   });
 }

@@ -1,5 +1,6 @@
 // The process that kill-storm.test.ts kills: two phases on a tiny model, capability in the window and an evaluation
-// graded beside training, row by row, so that kills fall into generating, grading and writing. Arguments: the run's folder, the folder of the embedded model.
+// graded beside training, row by row, so that kills fall into generating, grading and writing. Metrics go to
+// <run>/metrics.jsonl, once more after a resume. Arguments: the run's folder, the folder of the embedded model.
 import {
   atEnd,
   atStart,
@@ -7,10 +8,13 @@ import {
   everyPercent,
   PeriodicCallback,
   PeriodicCapabilityCallback,
+  type Logger,
 } from "@periodic-eval/core";
 import { createCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { runPipeline, type MessagesRow } from "@periodic-eval/trainers";
+import { appendFileSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const [runDir, world] = process.argv.slice(2) as [string, string];
@@ -73,12 +77,19 @@ const callbacks = () => [
   new PeriodicCapabilityCallback({ questions: `${world}/questions.jsonl`, subsample: { n: 6, seed: 42 } }),
   new PeriodicCallback(replies, { schedule: [atStart(), everyPercent(30), atEnd()] }),
 ];
-const config = { maxSteps: 12, batchSize: 4, saveSteps: 3, learningRate: 1e-3 };
+const config = { maxSteps: 12, batchSize: 4, saveSteps: 3, learningRate: 1e-3, validationShare: 0.2 };
+mkdirSync(runDir, { recursive: true });
+const stream: Logger = {
+  name: "stream",
+  train({ tokens_per_second: _time, ...metrics }, { phase, step }) {
+    appendFileSync(join(runDir, "metrics.jsonl"), `${JSON.stringify({ phase, step, ...metrics })}\n`);
+  },
+};
 await runPipeline(
   [
     { phase: "first", dataset, config, callbacks: callbacks() },
     { phase: "second", dataset, config, callbacks: callbacks() },
   ],
   // How much is measured must not depend on how long things take.
-  { model, tokenizer, runDir, session: { budget: { overheadPercent: null } } },
+  { model, tokenizer, runDir, session: { budget: { overheadPercent: null } }, loggers: [stream] },
 );

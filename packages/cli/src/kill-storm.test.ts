@@ -13,7 +13,7 @@ const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 100 : 5;
 const child = fileURLToPath(new URL("kill-storm.child.ts", import.meta.url));
 const world = fileURLToPath(new URL("../assets/micro-world", import.meta.url));
 let root = "";
-let whole: { record: unknown; weights: string; milliseconds: number };
+let whole: { record: unknown; metrics: readonly string[]; weights: string; milliseconds: number };
 
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), "kill-storm-"));
@@ -53,7 +53,7 @@ function train(
   });
 }
 
-/** What must be equal however often a run was killed: every snapshot but its times, every row, the final weights. */
+/** What must be equal however often a run was killed: every snapshot but its times, every row, all metrics, the final weights. */
 async function outcome(runDir: string) {
   const run = await readRun(runDir);
   expect(run.problems).toEqual([]);
@@ -75,7 +75,20 @@ async function outcome(runDir: string) {
   expect(new Set(listed.map(name))).toEqual(
     new Set(run.phases.flatMap(({ snapshots }) => snapshots.map(name))),
   );
-  return { record, weights: finalWeights(runDir) };
+  return { record, metrics: metricsOf(runDir), weights: finalWeights(runDir) };
+}
+
+/** Metrics of each step, in their order; those of a step that was made again must be the same. */
+function metricsOf(runDir: string): readonly string[] {
+  const lines = readFileSync(join(runDir, "metrics.jsonl"), "utf8").trimEnd().split("\n");
+  const bySteps = new Map<string, string>();
+  for (const line of lines) {
+    const { phase, step } = JSON.parse(line) as { readonly phase: string; readonly step: number };
+    const before = bySteps.get(`${phase} ${step}`);
+    if (before !== undefined) expect(line).toBe(before);
+    bySteps.set(`${phase} ${step}`, line);
+  }
+  return [...bySteps.values()];
 }
 
 function finalWeights(runDir: string): string {
@@ -88,6 +101,9 @@ function finalWeights(runDir: string): string {
 }
 
 it("has a run to compare with: both phases, start, thresholds and end, all complete", () => {
+  // 24 rows, of which ⌊0.2 · 24 + ½⌋ = 5 are held out: 19 make ⌈19 / 4⌉ = 5 steps an epoch; validated at 5, 10 and 12.
+  expect(whole.metrics).toHaveLength(24);
+  expect(whole.metrics.filter((line) => line.includes("eval_loss"))).toHaveLength(6);
   expect(
     (whole.record as { snapshots: { id: string; step: number; status: string }[] }[]).map(({ snapshots }) =>
       snapshots.map(({ id, step, status }) => `${id} ${step} ${status}`).sort(),
@@ -121,7 +137,8 @@ it(
         if (left % 2 === 0) rmSync(join(runDir, "periodic_eval", "index.jsonl"), { force: true });
       }
       await train(runDir);
-      const { record, weights } = await outcome(runDir);
+      const { record, metrics, weights } = await outcome(runDir);
+      expect(metrics, `metrics after kills at ${moments.join(", ")} ms`).toEqual(whole.metrics);
       expect(record, `killed after ${moments.join(", ")} ms`).toEqual(whole.record);
       expect(weights === whole.weights, `weights after kills at ${moments.join(", ")} ms`).toBe(true);
       expect(readFileSync(await writePage(runDir), "utf8")).toContain("capability");

@@ -4,14 +4,15 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { loadingLine } from "./loading-line.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Loads a model and its tokenizer, and shows how far that is. The caller disposes the model. */
+/** Loads a model and a tokenizer, by default its own, and shows how far that is. The caller disposes the model. */
 export async function openModel(
   source: string,
   terminal: Terminal,
+  words: string = source,
 ): Promise<{ readonly model: CheckpointLM; readonly tokenizer: Tokenizer }> {
   const { onDownload, onLoad, close } = loadingLine(terminal);
   try {
-    const tokenizer = await loadTokenizer(source, { onDownload });
+    const tokenizer = await loadTokenizer(words, { onDownload });
     return { tokenizer, model: await loadCausalLM(source, { onDownload, onLoad }) };
   } finally {
     close();

@@ -61,7 +61,7 @@ async function demo(
       ...(backend !== undefined && { backend }),
       phases: await Promise.all(
         phases.map(async ({ name, dataset }) => ({
-          name,
+          phase: name,
           dataset: microWorld(dataset),
           config,
           callbacks: await microWorldCallbacks(),

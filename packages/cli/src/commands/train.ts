@@ -9,11 +9,15 @@ import {
 } from "../options.ts";
 import { beside, type Terminal } from "../terminal.ts";
 
-interface TrainOptions {
+/** Wanted where no file describes the training. */
+interface Wanted {
   readonly model: string;
   readonly data: string;
   readonly questions: string;
   readonly runDir: string;
+}
+
+interface TrainOptions extends Wanted {
   readonly phase: string;
   readonly method: "letters" | "cloze";
   readonly limit: number;
@@ -31,15 +35,22 @@ interface TrainOptions {
   readonly json: boolean;
 }
 
-/** `train`: supervised fine-tuning of any model with capability measured live. */
+/** `train`: fine-tuning of any model: phases as a file describes them, or one phase with capability measured live. */
 export function addTrain(program: Command, terminal: Terminal): void {
   program
     .command("train")
-    .description("fine-tune a model on conversations with capability measured live; run again to resume")
-    .addOption(modelOption())
-    .requiredOption("--data <file>", "conversations, JSONL")
-    .requiredOption("--questions <file>", "ARC-format questions, JSONL")
-    .requiredOption("--run-dir <folder>", "where snapshots and checkpoints go")
+    .description(
+      "fine-tune a model, measured live: as a file describes it, or one phase by options; run again to resume",
+    )
+    .argument(
+      "[config]",
+      "YAML or JSON: model, run_dir, phases, periodic_eval …; all but --json stands there",
+    )
+    .argument("[overrides...]", "key=value over the file's, as phases.0.config.maxSteps=10")
+    .addOption(modelOption().makeOptionMandatory(false))
+    .option("--data <file>", "conversations, JSONL")
+    .option("--questions <file>", "ARC-format questions, JSONL")
+    .option("--run-dir <folder>", "where snapshots and checkpoints go")
     .option("--phase <name>", "name of this training in the run", "train")
     .addOption(
       new Option("--method <name>", "how questions are asked")
@@ -69,7 +80,43 @@ export function addTrain(program: Command, terminal: Terminal): void {
     .option("--seed <number>", "of shuffling and measuring", wholeNumber(0), 42)
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
-    .action((options: TrainOptions) => train(options, terminal));
+    .action(
+      (config: string | undefined, overrides: readonly string[], options: TrainOptions, command: Command) => {
+        if (config === undefined) {
+          for (const name of wanted)
+            if (options[name] === undefined)
+              command.error(`error: required option '${flagOf(command, name)}' not specified, nor a CONFIG`);
+          return train(options, terminal);
+        }
+        const given = Object.keys(options).find(
+          (name) => name !== "json" && command.getOptionValueSource(name) === "cli",
+        );
+        if (given !== undefined)
+          command.error(
+            `error: option '${flagOf(command, given)}' beside a CONFIG: write it there, or as key=value`,
+          );
+        return trainAsDescribed(config, overrides, options.json, terminal);
+      },
+    );
+}
+
+const wanted = ["model", "data", "questions", "runDir"] as const satisfies readonly (keyof Wanted)[];
+
+const flagOf = (command: Command, name: string): string =>
+  command.options.find((option) => option.attributeName() === name)!.flags;
+
+async function trainAsDescribed(
+  path: string,
+  overrides: readonly string[],
+  json: boolean,
+  terminal: Terminal,
+): Promise<void> {
+  const { checkUndisturbed } = await import("../fine-tune.ts");
+  const { reportRun } = await import("../run-report.ts");
+  const { trainFromConfig } = await import("../train-from-config.ts");
+  const { runDir, results } = await trainFromConfig(path, overrides, json ? beside(terminal) : terminal);
+  await reportRun(runDir, { json }, terminal);
+  checkUndisturbed(results, runDir, "the same command");
 }
 
 async function train(options: TrainOptions, terminal: Terminal): Promise<void> {
@@ -100,7 +147,7 @@ async function train(options: TrainOptions, terminal: Terminal): Promise<void> {
       overheadPercent: options.overheadPercent === "none" ? null : options.overheadPercent,
       runDir,
       ...(backend !== undefined && { backend }),
-      phases: [{ name: phase, dataset: data, config, callbacks: [capability] }],
+      phases: [{ phase, dataset: data, config, callbacks: [capability] }],
     },
     progress,
   );

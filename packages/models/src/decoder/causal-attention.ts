@@ -2,6 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { attention, type AttentionTables } from "../ops/attention.ts";
 import type { DecoderDescription } from "./description.ts";
 import type { Tokens } from "./forward.ts";
+import { documentTables } from "./documents.ts";
 import { attentionTables } from "./tables.ts";
 
 /** B sequences of T tokens, as tensors alone. */
@@ -14,18 +15,34 @@ export interface Sequences {
   readonly tables: readonly AttentionTables[];
 }
 
-/** ids int32 [B, T], positions from 0. New tensors belong to the surrounding `tf.tidy`. */
-export function sequencesOf(description: DecoderDescription, ids: tf.Tensor2D): Sequences {
+/**
+ * ids int32 [B, T], positions from 0. New tensors belong to the surrounding `tf.tidy`.
+ *
+ * @param documentStarts [B·T] where a row holds several sequences: the place at which that of each token begins
+ */
+export function sequencesOf(
+  description: DecoderDescription,
+  ids: tf.Tensor2D,
+  documentStarts: Int32Array | null = null,
+): Sequences {
   const [batch, length] = ids.shape;
-  const places = Int32Array.from({ length: batch * length }, (_, i) => i % length);
+  const { heads, keyValueHeads, headDim } = description.attention;
+  const tables =
+    documentStarts === null
+      ? attentionTables(description, length)
+      : documentTables(description, documentStarts, { batch, length, heads, keyValueHeads, headDim });
+  const places = Int32Array.from(
+    { length: batch * length },
+    (_, i) => (i % length) - (documentStarts?.[i] ?? 0),
+  );
   return {
     ids: tf.reshape(ids, [batch * length]),
     positions: tf.tensor1d(places, "int32"),
-    tables: attentionTables(description, length),
+    tables,
   };
 }
 
-/** Each token sees its own sequence up to itself; differentiable. */
+/** Each token sees its own sequence, or document, up to itself; differentiable. */
 export function wholeSequences(
   description: DecoderDescription,
   { ids, positions, tables }: Sequences,

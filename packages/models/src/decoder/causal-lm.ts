@@ -69,15 +69,14 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   });
   /** What `head` makes of the states of these rows, differentiable in the trainables. */
   const inTraining = <T extends tf.Tensor>(
-    ids: tf.Tensor2D,
-    rows: tf.Tensor1D,
+    { ids, rows, documentStarts }: TrainedRows,
     dropout: Dropout,
     head: (states: tf.Tensor2D) => T,
   ) =>
     gradientsOf(trainables, () =>
       tf.tidy(() => {
         const sizes = sizesOf(ids.shape);
-        const sequences = sequencesOf(description, ids);
+        const sequences = sequencesOf(description, ids, documentStarts);
         const tokens = wholeSequences(description, sequences, sizes);
         return head(
           graphs.states(sequences, rows, sizes, dropout) ??
@@ -102,19 +101,27 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       return tf.tidy(() => run(ids, { rows }));
     },
 
-    trainingLogits(ids, rows, random: NamedRandom) {
+    takesDocuments: true,
+
+    trainingLogits(ids, rows, random: NamedRandom, documentStarts) {
       check(ids);
       const dropping = droppingBy(random);
-      return inTraining(ids, rows, dropping, (states) => {
+      return inTraining({ ids, rows, documentStarts }, dropping, (states) => {
         return logitsOf(description, variables, states, dropping);
       });
     },
 
     // An adapter's gradients are of another kind, and few put one on the head.
     ...(weights.headAdapter === undefined && {
-      trainingLosses(ids: tf.Tensor2D, rows: tf.Tensor1D, targets: tf.Tensor1D, random: NamedRandom) {
+      trainingLosses(
+        ids: tf.Tensor2D,
+        rows: tf.Tensor1D,
+        targets: tf.Tensor1D,
+        random: NamedRandom,
+        documentStarts?: Int32Array,
+      ) {
         check(ids);
-        return inTraining(ids, rows, droppingBy(random), (states) => {
+        return inTraining({ ids, rows, documentStarts }, droppingBy(random), (states) => {
           return lossesOf(description, variables, states, targets);
         });
       },
@@ -160,6 +167,12 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       for (const variable of trainables) variable.dispose();
     },
   };
+}
+
+interface TrainedRows {
+  readonly ids: tf.Tensor2D;
+  readonly rows: tf.Tensor1D;
+  readonly documentStarts: Int32Array | undefined;
 }
 
 /** An id outside the vocabulary reads memory that is not the model's on some engines, and its result looks like one. */

@@ -48,8 +48,8 @@ export class TrainingGraphs {
   ): tf.Tensor2D | null {
     // Of sequences of one token nothing is to be learned that is worth a graph of its own.
     if (length === 1) return null;
-    const tables = listTables(sequences.tables);
-    const kind = [layoutOf(sequences.tables), ...places.map((place) => dropout.isAt(place))];
+    const { list, layout } = listTables(this.#description.attention, sequences.tables);
+    const kind = [layout, ...places.map((place) => dropout.isAt(place))];
     const graphs = this.#graphs.get(kind.join(), (backend) => {
       return this.#made(backend, sequences.tables, dropout);
     });
@@ -60,7 +60,7 @@ export class TrainingGraphs {
       return dropout.mask(name, shape.map((dimension) => valueOf(dimension, sizes)) as [number, number]);
     });
     const { ids, positions } = sequences;
-    const inputs = [ids, positions, rows, ...tables, ...listWeights(this.#weights), ...drawn];
+    const inputs = [ids, positions, rows, ...list, ...listWeights(this.#weights), ...drawn];
     const wanted = pass.wanted.map((at) => inputs[at]!);
     return differentiable(wanted, (keep) => {
       const [states, ...kept] = forward.run(inputs, sizes);
@@ -90,8 +90,8 @@ export class TrainingGraphs {
     const { batch, length, rows } = sizes;
     const tokens: TensorSpec = { type: "int32", shape: [batch * length] };
     const ofTables: TensorSpec[] = [];
-    mapTables(tables, (table, shape) => {
-      ofTables.push({ type: "float32", shape: shape(length) });
+    mapTables(this.#description.attention, tables, (table, shape) => {
+      ofTables.push({ type: "float32", shape: shape(sizes) });
       return table;
     });
     const weights = listWeights(this.#weights);
@@ -103,7 +103,7 @@ export class TrainingGraphs {
         const left = given.values();
         const next = () => left.next().value!;
         const [ids, positions, wanted] = [next(), next(), next()] as tf.Tensor1D[];
-        const traced = mapTables(tables, () => next() as tf.Tensor2D);
+        const traced = mapTables(this.#description.attention, tables, next);
         const read = mapWeights(this.#weights, next);
         const sequences = { ids: ids!, positions: positions!, tables: traced };
         const asked: Dropout = {
@@ -159,41 +159,48 @@ const tracedSizes: readonly TracedSizes[] = [
   { batch: 11_003, length: 11_027, rows: 11_047 },
 ];
 
-/** The same tables with `convert` of each tensor, once where several share it; `shapeOf` tells its shape by T. */
+/** The same tables with `convert` of each tensor, once where several share it; `shapeOf` tells its shape by the sizes. */
 function mapTables(
+  { heads, keyValueHeads }: DecoderDescription["attention"],
   tables: readonly AttentionTables[],
-  convert: (table: tf.Tensor2D, shapeOf: (length: number) => [number, number]) => tf.Tensor2D,
+  convert: (table: tf.Tensor, shapeOf: (sizes: TracedSizes) => number[]) => tf.Tensor,
 ): AttentionTables[] {
-  const ofSwap = once((table: tf.Tensor2D) => convert(table, () => table.shape));
-  const ofAngles = once((table: tf.Tensor2D) => convert(table, (length) => [length, table.shape[1]]));
-  const ofMask = once((table: tf.Tensor2D) => convert(table, (length) => [length, length]));
-  const ofRotary = ({ cosines, sines, swap }: RotaryTables): RotaryTables => ({
-    cosines: ofAngles(cosines),
-    sines: ofAngles(sines),
+  // Rows of several documents have tables of their own for each head of each row.
+  const first = (table: tf.Tensor, { batch }: TracedSizes, count: number) =>
+    table.rank === 3 ? [batch * count] : [];
+  const ofSwap = once((table: tf.Tensor) => convert(table, () => table.shape) as tf.Tensor2D);
+  const ofAngles = (count: number) =>
+    once((table: tf.Tensor) =>
+      convert(table, (sizes) => [...first(table, sizes, count), sizes.length, table.shape.at(-1)!]),
+    );
+  const [ofQueries, ofKeys] = [ofAngles(heads), ofAngles(keyValueHeads)];
+  const ofMask = once((table: tf.Tensor) =>
+    convert(table, (sizes) => [...first(table, sizes, heads), sizes.length, sizes.length]),
+  );
+  const ofRotary = ({ cosines, sines, swap }: RotaryTables, angles: typeof ofQueries): RotaryTables => ({
+    cosines: angles(cosines),
+    sines: angles(sines),
     swap: ofSwap(swap),
   });
   return tables.map(({ rotary, mask, ...rest }) => ({
     ...rest,
-    rotary: rotary && { query: ofRotary(rotary.query), key: ofRotary(rotary.key) },
+    rotary: rotary && { query: ofRotary(rotary.query, ofQueries), key: ofRotary(rotary.key, ofKeys) },
     mask: ofMask(mask),
   }));
 }
 
-function listTables(tables: readonly AttentionTables[]): tf.Tensor2D[] {
-  const list: tf.Tensor2D[] = [];
-  mapTables(tables, (table) => {
+/** All tensors in the tables, and which layers share what: short sequences need no windows. */
+function listTables(
+  attention: DecoderDescription["attention"],
+  tables: readonly AttentionTables[],
+): { readonly list: readonly tf.Tensor[]; readonly layout: string } {
+  const list: tf.Tensor[] = [];
+  mapTables(attention, tables, (table) => {
     list.push(table);
     return table;
   });
-  return list;
-}
-
-/** Which layers share what: short sequences need no windows. */
-function layoutOf(tables: readonly AttentionTables[]): string {
-  const list = listTables(tables);
-  return tables
-    .map(({ rotary, mask }) =>
-      [mask, rotary?.query.cosines, rotary?.key.cosines].map((table) => (table ? list.indexOf(table) : "")),
-    )
-    .join(" ");
+  const layout = tables.map(({ rotary, mask }) =>
+    [mask, rotary?.query.cosines, rotary?.key.cosines].map((table) => (table ? list.indexOf(table) : "")),
+  );
+  return { list, layout: [...layout, ...list.map(({ rank }) => rank)].join(" ") };
 }

@@ -15,6 +15,21 @@ describe("checkpoints", () => {
     expect(await readdir(runDir)).toEqual([]);
   });
 
+  it("that are all torn are an error that names each, and are left as they are", async () => {
+    const runDir = await temporaryFolder();
+    const folder = join(runDir, "checkpoints/train");
+    for (const step of [3, 6]) await mkdir(join(folder, `step_${step}`), { recursive: true });
+    await writeFile(join(folder, "step_3/trainer_state.json"), "{");
+    const error = await of(runDir)
+      .newest()
+      .catch((thrown: unknown) => thrown);
+    expect(PeriodicEvalError.is(error, "store")).toBe(true);
+    expect((error as Error).message).toMatch(
+      /checkpoints.train: got no whole checkpoint \(step_6: .*; step_3: .*\).*resume: "never"/,
+    );
+    expect((await readdir(folder)).sort()).toEqual(["step_3", "step_6"]);
+  });
+
   it("that cannot be listed are an error: training anew over them would lose them", async () => {
     const runDir = await temporaryFolder();
     await mkdir(join(runDir, "checkpoints"));

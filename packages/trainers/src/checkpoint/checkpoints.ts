@@ -1,5 +1,6 @@
 import { mkdir, readdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { PeriodicEvalError } from "@periodic-eval/core";
 import { storeError } from "@periodic-eval/core/snapshots";
 import { stateFile, hashFiles, verifyCheckpoint, type TrainerState } from "./trainer-state.ts";
 import { removeLeftovers, removeWholeFolder, writeWholeFolder } from "./whole-folder.ts";
@@ -12,11 +13,19 @@ export interface Checkpoint {
 /** The checkpoints of one phase: `<run>/checkpoints/<phase>/step_<N>/`, N completed optimizer steps. */
 export interface Checkpoints {
   /**
-   * The newest whole one, null where there is none. Torn ones are passed over, and told of. Throws a `store` error where
-   * the folder cannot be listed.
+   * The newest whole one, null where there was never one. Torn ones are passed over, and told of; a best that is torn or
+   * gone is told of and forgotten.
+   *
+   * @throws PeriodicEvalError `store` where all are torn, or the folder cannot be listed: a training from the start would
+   *   write over what may be mended.
    */
   newest(): Promise<Checkpoint | null>;
-  /** Writes one whole, `fill` giving all files but the state; then removes all but the newest `keep`. Returns its folder. */
+  /** The folder of the checkpoint of a step. */
+  folderOf(step: number): string;
+  /**
+   * Writes one whole, `fill` giving all files but the state; then removes all but the newest `keep` and the best that the
+   * state names. Returns its folder.
+   */
   save(state: Omit<TrainerState, "files">, fill: (folder: string) => Promise<void>): Promise<string>;
   /** Moves all there are to `<run>/checkpoints/.superseded`: a run that starts anew overwrites nothing. */
   setAside(): Promise<void>;
@@ -31,25 +40,39 @@ export interface CheckpointsOptions {
 
 export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions): Checkpoints {
   const folder = join(runDir, "checkpoints", phase);
+  const folderOf = (step: number) => join(folder, `step_${step}`);
+  /** Without the best where it is no longer there. */
+  const withBest = async (state: TrainerState): Promise<TrainerState> => {
+    if (state.best === null || state.best.step === state.step) return state;
+    const path = folderOf(state.best.step);
+    const best = await verifyCheckpoint(path);
+    if (typeof best !== "string") return state;
+    warn(path, `the best checkpoint is torn, and another one will be kept: ${best}`);
+    return { ...state, best: null };
+  };
   return {
+    folderOf,
     async newest() {
+      const torn: string[] = [];
       for (const step of await stepsIn(folder)) {
-        const path = join(folder, nameOf(step));
+        const path = folderOf(step);
         const state = await verifyCheckpoint(path);
-        if (typeof state !== "string") return { path, state };
+        if (typeof state !== "string") return { path, state: await withBest(state) };
+        torn.push(`step_${step}: ${state}`);
         warn(path, `torn and passed over: ${state}`);
       }
+      if (torn.length > 0) throw allTorn(folder, torn);
       return null;
     },
     async save(state, fill) {
-      const path = join(folder, nameOf(state.step));
+      const path = folderOf(state.step);
       await writeWholeFolder(path, async (draft) => {
         await fill(draft);
         const whole: TrainerState = { ...state, files: await hashFiles(draft) };
         await writeFile(join(draft, stateFile), `${JSON.stringify(whole, null, 2)}\n`);
       });
       for (const step of (await stepsIn(folder)).filter((each) => each <= state.step).slice(keep)) {
-        await removeWholeFolder(join(folder, nameOf(step)));
+        if (step !== state.best?.step) await removeWholeFolder(folderOf(step));
       }
       await removeLeftovers(folder);
       return path;
@@ -64,7 +87,15 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
   };
 }
 
-const nameOf = (step: number): string => `step_${step}`;
+function allTorn(folder: string, torn: readonly string[]): PeriodicEvalError {
+  return new PeriodicEvalError({
+    code: "store",
+    where: folder,
+    got: `no whole checkpoint (${torn.join("; ")})`,
+    expected: "one whose every file is as it was written",
+    fix: 'Put back the files, or set these checkpoints aside and start the phase anew with resume: "never".',
+  });
+}
 
 /** Steps with a folder, newest first. */
 async function stepsIn(folder: string): Promise<number[]> {

@@ -29,6 +29,13 @@ const trainerStateSchema = z.object({
   stop_reason: z.string().nullable(),
   /** Of the last step; null where there was none. */
   loss: z.number().nullable(),
+  /** The checkpoint that stays as the best: the metric that it is best by, its step, and a hash of the rows validated on. */
+  best: z
+    .object({ metric: z.string(), value: z.number(), step: z.int().nonnegative(), rows: z.string() })
+    .nullable(),
+  /** Updates left out for NaN or Inf: of the phase, and the last ones in a row. */
+  skipped_updates: z.int().nonnegative(),
+  skipped_in_a_row: z.int().nonnegative(),
   seed: z.union([z.number(), z.string()]),
   optimizer_steps: z.int().nonnegative(),
   /** What must be the same for a resume to be exact. */

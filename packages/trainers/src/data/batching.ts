@@ -35,7 +35,7 @@ export function batchesOfEpoch(
 }
 
 /** Fisher and Yates, in place. */
-function shuffled<T>(list: T[], random: () => number): T[] {
+export function shuffled<T>(list: T[], random: () => number): T[] {
   for (let i = list.length - 1; i > 0; i -= 1) {
     const j = Math.floor(random() * (i + 1));
     [list[i], list[j]] = [list[j]!, list[i]!];

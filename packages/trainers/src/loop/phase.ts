@@ -4,6 +4,7 @@ import type { Checkpoint, Checkpoints } from "../checkpoint/checkpoints.ts";
 import type { LearningRate } from "../optimizer/learning-rate.ts";
 import type { Optimizer } from "../optimizer/types.ts";
 import type { StepWork } from "./types.ts";
+import type { Validation } from "./validation.ts";
 
 /** Everything that the loop needs of a phase, whatever the loss. */
 export interface Phase {
@@ -14,10 +15,12 @@ export interface Phase {
   readonly optimizer: Optimizer;
   readonly learningRate: LearningRate;
   readonly checkpoints: Checkpoints;
+  /** Null where nothing is held out. */
+  readonly validation: Validation | null;
   readonly signal: AbortSignal | null;
   readonly config: PhaseConfig;
-  /** What must be the same for a resume to be exact. */
-  readonly exact: Readonly<Record<string, Json>>;
+  /** What must be the same for a resume after this many steps to be exact. */
+  exact(step: number): Readonly<Record<string, Json>>;
   /** What the step after `step` completed ones learns from; depends on nothing else. */
   work(step: number): StepWork;
   warn(where: string, message: string): void;
@@ -26,6 +29,9 @@ export interface Phase {
 export interface PhaseConfig {
   readonly maxGradNorm: number | null;
   readonly onNonFinite: "error" | "skip";
+  readonly maxSkippedInARow: number | null;
+  readonly evalSteps: number | null;
+  readonly keepBest: string | null;
   readonly saveSteps: number | null;
   readonly logSteps: number;
   readonly seed: number | string;
@@ -55,7 +61,7 @@ export interface PhaseResult {
   readonly maxSteps: number;
   /** Passes over the data, with fractions. */
   readonly epochs: number;
-  /** Mean NLL of the last step's scored tokens, in nats; null where no step was done. */
+  /** Of the last step: of SFT the mean NLL of scored tokens, in nats; of DPO the mean over pairs. Null where no step was done. */
   readonly finalLoss: number | null;
   /** Why training ended before `maxSteps`; null where it did not. */
   readonly stopReason: string | null;
@@ -66,10 +72,22 @@ export interface PhaseResult {
   readonly brokenReceipt: string | null;
   /** The step of the checkpoint that training went on from; null where it began anew. */
   readonly resumedFrom: number | null;
-  /** Updates left out for a loss or norm of NaN or Inf, since the start or resume. */
+  /** Updates of the phase left out for a loss or norm of NaN or Inf. */
   readonly skippedUpdates: number;
   /** The last checkpoint's folder; null where training was stopped before the first. */
   readonly checkpoint: string | null;
+  /** What `keepBest` kept; null where nothing was validated. */
+  readonly best: BestCheckpoint | null;
+}
+
+export interface BestCheckpoint {
+  /** `eval_loss`, say. */
+  readonly metric: string;
+  readonly value: number;
+  /** Completed optimizer steps. */
+  readonly step: number;
+  /** Its folder. */
+  readonly checkpoint: string;
 }
 
 export interface RunningPhase {

@@ -122,6 +122,19 @@ describe("resume", () => {
     expect(longer.logger.metrics).toEqual(straight.logger.metrics.slice(5));
   });
 
+  it("makes a training with wsd longer that was stopped before its decay, and none after it began", async () => {
+    const wsd = { ...everyStep, schedule: "wsd", warmupSteps: 1, decaySteps: 3 } as const;
+    const whole = await temporaryFolder();
+    await train(whole, { config: { ...wsd, maxSteps: 8 } });
+    const straight = await train(await temporaryFolder(), { config: { ...wsd, maxSteps: 12 } });
+    const longer = await train(await killedAfter(whole, 5), { config: { ...wsd, maxSteps: 12 } }, "another");
+    expect(longer.result).toMatchObject({ resumedFrom: 5, steps: 12 });
+    expect(longer.logger.metrics).toEqual(straight.logger.metrics.slice(5));
+    await expect(train(await killedAfter(whole, 7), { config: { ...wsd, maxSteps: 12 } })).rejects.toThrow(
+      /step_7: got .*, expected .*maxSteps 8/,
+    );
+  });
+
   it("passes over torn checkpoints with a warning", async () => {
     const whole = await temporaryFolder();
     const { logger } = await train(whole);
@@ -147,6 +160,21 @@ describe("resume", () => {
       expect(resumed.logger.metrics).toEqual(logger.metrics.slice(4));
       expect((await stateOf(runDir, 7)).files).toEqual((await stateOf(whole, 7)).files);
     }
+  });
+
+  it("is an error where every checkpoint is torn, by one byte; nothing is written over, unless asked to begin anew", async () => {
+    const runDir = await temporaryFolder();
+    await train(runDir, { config: { ...everyStep, saveSteps: null } });
+    const path = join(checkpoint(runDir, 12), "optimizer.safetensors");
+    const bytes = await readFile(path);
+    bytes[bytes.length - 1]! ^= 1;
+    await writeFile(path, bytes);
+    await expect(train(runDir)).rejects.toThrow(
+      /checkpoints.train: got no whole checkpoint \(step_12: optimizer\.safetensors is not what was written\)/,
+    );
+    expect(await readFile(path)).toEqual(bytes);
+    expect(await readdir(join(runDir, "checkpoints/train"))).toEqual(["step_12"]);
+    expect((await train(runDir, { resume: "never" })).result.resumedFrom).toBeNull();
   });
 
   it("does not see a checkpoint that was killed while it was written, and clears it away", async () => {

@@ -19,7 +19,7 @@ export async function resumePhase(phase: Phase, resume: Resume): Promise<Checkpo
   }
   const newest = await phase.checkpoints.newest();
   if (newest === null) return null;
-  refuseOther(newest, phase.exact);
+  refuseOther(newest, phase.exact(newest.state.step));
   await readTraining(newest.path, phase.model, phase.optimizer, newest.state.optimizer_steps);
   return newest;
 }

@@ -2,9 +2,10 @@ import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";
 import { writeTraining } from "../checkpoint/training-state.ts";
-import type { Phase, RunningPhase, PhaseResult } from "./phase.ts";
+import type { BestCheckpoint, Phase, RunningPhase, PhaseResult } from "./phase.ts";
 import type { StepWork } from "./types.ts";
 import { update, type UpdateResult } from "./update.ts";
+import { isBetter, type Best } from "./validation.ts";
 
 /** Where a running phase stands. */
 interface Standing {
@@ -14,6 +15,9 @@ interface Standing {
   stopReason: string | null;
   checkpoint: string | null;
   skippedUpdates: number;
+  skippedInARow: number;
+  /** The best of which there is a checkpoint. */
+  best: Best | null;
 }
 
 /**
@@ -31,22 +35,28 @@ export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
     loss: resumed?.state.loss ?? null,
     stopReason: isFinished ? resumed.state.stop_reason : begun.stop,
     checkpoint: resumed?.path ?? null,
-    skippedUpdates: 0,
+    skippedUpdates: resumed?.state.skipped_updates ?? 0,
+    skippedInARow: resumed?.state.skipped_in_a_row ?? 0,
+    best: resumed?.state.best ?? null,
   };
   // A resumed phase stands at a checkpoint already.
   if (begun.save !== null && resumed === null) await saveCheckpoint(running, at);
   while (!isFinished && at.stopReason === null && at.step < maxSteps) {
     await session.stepBegin();
     const metrics = await takeStep(phase, at);
-    const isLogged = at.step === 1 || at.step === maxSteps || at.step % config.logSteps === 0;
+    const validated = await validate(phase, at.step);
+    const isLogged =
+      at.step === 1 || at.step === maxSteps || at.step % config.logSteps === 0 || validated !== null;
     const { stop, save } = await session.stepEnd({
       step: at.step,
       epoch: at.step / stepsPerEpoch,
-      ...(isLogged && { metrics }),
+      ...(isLogged && { metrics: { ...metrics, ...validated } }),
     });
     at.stopReason = stop;
     const isDue = config.saveSteps !== null && at.step % config.saveSteps === 0;
-    if (isDue || save !== null || stop !== null || at.step === maxSteps) await saveCheckpoint(running, at);
+    const best = bestOf(phase, at, validated);
+    if (isDue || save !== null || stop !== null || at.step === maxSteps || best !== null)
+      await saveCheckpoint(running, at, best);
     // A turn of the event loop, so that background grading and timers go on beside synchronous backends.
     await tf.nextFrame();
   }
@@ -64,7 +74,40 @@ export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
     resumedFrom: resumed?.state.step ?? null,
     skippedUpdates: at.skippedUpdates,
     checkpoint: at.checkpoint,
+    best: bestCheckpoint(phase, at.best),
   };
+}
+
+/** Metrics on held-out rows, null where they are not due; what is not finite is told of and left out. */
+async function validate(
+  { name, validation, config, maxSteps, stepsPerEpoch, warn }: Phase,
+  step: number,
+): Promise<Readonly<Record<string, number>> | null> {
+  const isDue = step === maxSteps || step % (config.evalSteps ?? stepsPerEpoch) === 0;
+  if (validation === null || !isDue) return null;
+  const found = Object.entries(await validation.measure());
+  for (const [metric, value] of found)
+    if (!Number.isFinite(value)) warn(`phase ${name}, step ${step}`, `${metric} is ${value}`);
+  return Object.fromEntries(found.filter(([, value]) => Number.isFinite(value)));
+}
+
+/** A new best, of which a checkpoint is due; null where there is none. */
+function bestOf(
+  { validation, config }: Phase,
+  { step, best }: Standing,
+  validated: Readonly<Record<string, number>> | null,
+): Best | null {
+  const metric = config.keepBest;
+  const value = metric === null ? undefined : validated?.[metric];
+  if (metric === null || value === undefined) return null;
+  const look = { metric, value, step, rows: validation!.hash };
+  return isBetter(look, best) ? look : null;
+}
+
+function bestCheckpoint({ checkpoints }: Phase, best: Best | null): BestCheckpoint | null {
+  if (best === null) return null;
+  const { metric, value, step } = best;
+  return { metric, value, step, checkpoint: checkpoints.folderOf(step) };
 }
 
 /** One optimizer step; returns its metrics. */
@@ -77,8 +120,10 @@ async function takeStep(phase: Phase, at: Standing): Promise<Readonly<Record<str
   const { loss, gradNorm, applied } = result;
   if (applied) {
     at.loss = loss;
+    at.skippedInARow = 0;
   } else {
-    leaveOut(phase, at.step, work, result);
+    at.skippedInARow += 1;
+    leaveOut(phase, at, work, result);
     at.skippedUpdates += 1;
   }
   at.step += 1;
@@ -90,13 +135,18 @@ async function takeStep(phase: Phase, at: Standing): Promise<Readonly<Record<str
 }
 
 /** A resume from disturbed weights would make the disturbance last: of these there is no checkpoint. */
-async function saveCheckpoint({ phase, session }: RunningPhase, at: Standing): Promise<void> {
+async function saveCheckpoint(
+  { phase, session }: RunningPhase,
+  at: Standing,
+  newBest: Best | null = null,
+): Promise<void> {
   const isDisturbed = () => session.brokenReceipt !== null;
   if (isDisturbed()) return;
   const state = await session.save();
   if (isDisturbed()) return;
   const { maxSteps, stepsPerEpoch, model, optimizer, config, signal } = phase;
-  const { step, loss, stopReason } = at;
+  const { step, loss, stopReason, skippedUpdates, skippedInARow } = at;
+  const best = config.keepBest === null ? null : (newBest ?? at.best);
   // What an abort cut off goes on when it is resumed; what a callback ended stays ended.
   const isEnded = stopReason !== null && signal?.aborted !== true;
   at.checkpoint = await phase.checkpoints.save(
@@ -109,13 +159,17 @@ async function saveCheckpoint({ phase, session }: RunningPhase, at: Standing): P
       finished: isEnded || step >= maxSteps,
       stop_reason: isEnded ? stopReason : null,
       loss,
+      best,
+      skipped_updates: skippedUpdates,
+      skipped_in_a_row: skippedInARow,
       seed: config.seed,
       optimizer_steps: optimizer.steps,
-      exact: phase.exact,
+      exact: phase.exact(step),
       session: state,
     },
     (folder) => writeTraining(folder, model, optimizer),
   );
+  at.best = best;
 }
 
 /** A phase that was stopped stays so; one that ran to its end goes on where `maxSteps` has grown. */
@@ -123,16 +177,23 @@ function isOver({ finished, stop_reason, step }: TrainerState, maxSteps: number)
   return finished && (stop_reason !== null || step >= maxSteps);
 }
 
-/** An update that is not made: an error, or a warning where the configuration says so. */
-function leaveOut({ name, config, warn }: Phase, step: number, work: StepWork, result: UpdateResult): void {
+/** An update that is not made: an error, or a warning where the configuration says so and it is not one too many in a row. */
+function leaveOut(
+  { name, config, warn }: Phase,
+  { step, skippedInARow }: Standing,
+  work: StepWork,
+  result: UpdateResult,
+): void {
   const where = `phase ${name}, step ${step + 1}`;
+  const { onNonFinite, maxSkippedInARow } = config;
+  const isTooMany = maxSkippedInARow !== null && skippedInARow > maxSkippedInARow;
   const rows = work.where.length > 8 ? `${work.where.slice(0, 8).join(", ")}, …` : work.where.join(", ");
   const got = `a loss of ${result.loss} and a gradient norm of ${result.gradNorm} on the rows ${rows}`;
-  if (config.onNonFinite === "skip") return warn(where, `${got}; the update was left out`);
+  if (onNonFinite === "skip" && !isTooMany) return warn(where, `${got}; the update was left out`);
   throw new PeriodicEvalError({
     code: "model",
     where,
-    got,
+    got: onNonFinite === "skip" ? `${got}, after ${maxSkippedInARow} updates left out in a row` : got,
     expected: "finite numbers",
     fix: 'Lower learningRate, look at these rows, or set onNonFinite: "skip"; the last checkpoint is whole.',
   });

@@ -7,6 +7,8 @@ export interface ScoredTokens {
   readonly ids: tf.Tensor2D;
   readonly rows: tf.Tensor1D;
   readonly targets: tf.Tensor1D;
+  /** As `TrainableLM.trainingLogits` takes them; null or left out where no row holds more than one document. */
+  readonly documentStarts?: Int32Array | null;
 }
 
 /**
@@ -15,11 +17,12 @@ export interface ScoredTokens {
  */
 export function tokenLosses(
   model: TrainableLM,
-  { ids, rows, targets }: ScoredTokens,
+  { ids, rows, targets, documentStarts }: ScoredTokens,
   random: NamedRandom,
 ): tf.Tensor1D {
+  const documents: readonly [Int32Array?] = documentStarts ? [documentStarts] : [];
   return (
-    model.trainingLosses?.(ids, rows, targets, random) ??
-    crossEntropy(model.trainingLogits(ids, rows, random), targets)
+    model.trainingLosses?.(ids, rows, targets, random, ...documents) ??
+    crossEntropy(model.trainingLogits(ids, rows, random, ...documents), targets)
   );
 }

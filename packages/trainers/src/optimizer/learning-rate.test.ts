@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { clipFactor } from "./clipping.ts";
-import { constant, cosine, linear } from "./learning-rate.ts";
+import { constant, cosine, linear, wsd } from "./learning-rate.ts";
 
 describe("learning rates", () => {
   const options = { peak: 1, maxSteps: 10, warmupSteps: 2 };
@@ -28,6 +28,24 @@ describe("learning rates", () => {
 
   it("survive a warm-up as long as the phase", () => {
     expect(linear({ peak: 1, maxSteps: 2, warmupSteps: 2 })(2)).toBe(1);
+  });
+});
+
+describe("warm-up, stable, decay", () => {
+  // transformers 5.23.0: get_wsd_schedule(optimizer, num_warmup_steps=2, num_decay_steps=4, num_training_steps=10,
+  // decay_type=…), get_last_lr() before each of 12 steps.
+  it.each([
+    ["linear", [0, 0.5, 1, 1, 1, 1, 1, 0.75, 0.5, 0.25, 0, 0]],
+    ["cosine", [0, 0.5, 1, 1, 1, 1, 1, 0.8535533905932737, 0.5, 0.14644660940672627, 0, 0]],
+    ["1-sqrt", [0, 0.5, 1, 1, 1, 1, 1, 0.5, 0.2928932188134524, 0.1339745962155614, 0, 0]],
+  ] as const)("falls as transformers' %s", (decayType, expected) => {
+    const rate = wsd({ peak: 1, maxSteps: 10, warmupSteps: 2, decaySteps: 4, decayType });
+    for (const [step, value] of expected.entries()) expect(rate(step), `step ${step}`).toBeCloseTo(value, 14);
+  });
+
+  it("stays at the peak to the end without decay, as transformers does, and is at 0 behind it", () => {
+    const rate = wsd({ peak: 3, maxSteps: 4, decaySteps: 0 });
+    expect([0, 3, 4].map(rate)).toEqual([3, 3, 0]);
   });
 });
 

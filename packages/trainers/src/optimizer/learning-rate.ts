@@ -35,5 +35,34 @@ export const cosine =
   (step) =>
     warmUp(options, step) ?? (options.peak * (1 + Math.cos(Math.PI * done(options, step)))) / 2;
 
-export const learningRates = { constant, linear, cosine };
+/** How the rate falls from the peak to 0, by the share of the decay that is done. */
+const decays = {
+  linear: (progress: number) => 1 - progress,
+  cosine: (progress: number) => (1 + Math.cos(Math.PI * progress)) / 2,
+  "1-sqrt": (progress: number) => 1 - Math.sqrt(progress),
+};
+export type DecayType = keyof typeof decays;
+
+export interface WsdOptions extends LearningRateOptions {
+  /** The last steps of the phase, over which the rate falls; at most those after warm-up. */
+  readonly decaySteps: number;
+  /** Default `cosine`. */
+  readonly decayType?: DecayType;
+}
+
+/**
+ * Warm-up, stable, decay: the peak rate until the last `decaySteps`, over which it falls to 0; as transformers'
+ * `get_wsd_schedule` (5.23.0) with its linear warm-up, half a cosine and a least rate of 0.
+ */
+export const wsd = (options: WsdOptions): LearningRate => {
+  const { peak, maxSteps, decaySteps, decayType = "cosine" } = options;
+  return (step) => {
+    const rate = warmUp(options, step);
+    if (rate !== null) return rate;
+    if (step >= maxSteps) return 0;
+    return peak * decays[decayType](Math.max(0, step - (maxSteps - decaySteps)) / Math.max(1, decaySteps));
+  };
+};
+
+export const learningRates = { constant, linear, cosine, wsd };
 export type LearningRateName = keyof typeof learningRates;

@@ -20,6 +20,8 @@ describe("parseSFTConfig", () => {
       epochs: null,
       batchSize: 8,
       maxGradNorm: 1,
+      loss: null,
+      packing: false,
     });
   });
 
@@ -33,10 +35,13 @@ describe("parseSFTConfig", () => {
     expect(failure({ batchSize: 0 })).toContain("SFT config batchSize: got 0, expected");
     expect(failure({ learningRate: Number.NaN })).toContain("SFT config learningRate: got NaN, expected");
     expect(failure({ batchSize: 1.5 })).toContain("SFT config batchSize: got 1.5, expected");
-    expect(failure({ schedule: "wsd" })).toMatch(
-      /SFT config schedule: got "wsd", expected .*"constant".*"cosine"/,
+    expect(failure({ schedule: "wds" })).toMatch(
+      /SFT config schedule: got "wds", expected .*"constant".*"cosine"/,
     );
     expect(failure({ adamBetas: [0.9, 1] })).toContain("SFT config adamBetas.1: got 1, expected");
+    expect(failure({ loss: "assistants" })).toContain(
+      'SFT config loss: got "assistants", expected "assistant" or "completion" or "full"',
+    );
     expect(failure(3)).toContain("SFT config: got 3, expected an object of options");
   });
 
@@ -49,7 +54,7 @@ describe("parseSFTConfig", () => {
 
   it("lets a resume change the length of the training where no learning rate depends on it", () => {
     const exact = (config: Partial<SFTConfig>, maxSteps: number) =>
-      exactPart(parseSFTConfig(config), maxSteps);
+      exactPart(parseSFTConfig(config), maxSteps, 3);
     const steady = { schedule: "constant", warmupSteps: 2 } as const;
     expect(exact({ ...steady, maxSteps: 5, saveSteps: 2 }, 5)).toEqual(exact({ ...steady, epochs: 9 }, 18));
     const rising = { schedule: "constant", warmupRatio: 0.1 } as const;
@@ -58,6 +63,11 @@ describe("parseSFTConfig", () => {
       // The same number of steps in other words is the same training.
       expect(exact({ ...config, maxSteps: 18 }, 18)).toEqual(exact({ ...config, epochs: 9 }, 18));
     }
+    // After 3 steps: the last 2 of 5 are still to come, of the last 3 one is done.
+    const wsd = { schedule: "wsd", decaySteps: 2 } as const;
+    expect(exact(wsd, 5)).toEqual(exact({ ...wsd, decaySteps: 9 }, 18));
+    expect(exact(wsd, 5)).not.toEqual(exact({ ...wsd, decaySteps: 3 }, 5));
+    expect(exact({ ...wsd, decaySteps: 3 }, 5)).not.toEqual(exact({ ...wsd, decaySteps: 3 }, 18));
     expect(exact({ batchSize: 4 }, 5)).not.toEqual(exact({ batchSize: 8 }, 5));
   });
 });

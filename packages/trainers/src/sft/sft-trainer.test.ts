@@ -129,6 +129,14 @@ describe("SFTTrainer", () => {
     );
   });
 
+  it("tells once of columns that it does not use", async () => {
+    const logger = recording();
+    const dataset = rows(8).map((row, id) => ({ ...row, id }));
+    const { sft } = await trainer({ dataset, loggers: [logger], config: { maxSteps: 1 } });
+    await sft.train();
+    expect(logger.warnings).toEqual(["dataset: columns that are not used: id"]);
+  });
+
   it("says which rows were cut", async () => {
     const logger = recording();
     const long = { messages: [rows(1)[0]!.messages[0]!, { role: "assistant", content: "y".repeat(100) }] };
@@ -200,8 +208,8 @@ describe("SFTTrainer", () => {
 });
 
 describe("a loss that is not finite", () => {
-  /** NaN logits in the third step. */
-  function poisoned(): TrainableLM {
+  /** NaN logits in the third step, or from it on. */
+  function poisoned(lasting = false): TrainableLM {
     const model = open();
     let passes = 0;
     return {
@@ -211,7 +219,7 @@ describe("a loss that is not finite", () => {
         tf.tidy(() => {
           passes += 1;
           const logits = model.trainingLogits(ids, targets, random);
-          return passes === 5 ? tf.mul(logits, Number.NaN) : logits;
+          return passes === 5 || (lasting && passes > 5) ? tf.mul(logits, Number.NaN) : logits;
         }),
     };
   }
@@ -247,5 +255,27 @@ describe("a loss that is not finite", () => {
     });
     expect(logger.warnings[0]).toContain("the update was left out");
     expect((await weightsOf(model)).flat().every(Number.isFinite)).toBe(true);
+  });
+
+  it("is an error all the same where it lasts: updates left out in a row are counted, over a resume as well", async () => {
+    const limit = { ...busyConfig, onNonFinite: "skip", saveSteps: 1, maxSkippedInARow: 4 } as const;
+    const config = { ...limit, schedule: "constant" } as const;
+    const first = await trainer({ model: poisoned(true), config: { ...config, maxSteps: 5 } });
+    // Steps 3, 4 and 5.
+    expect(await first.sft.train()).toMatchObject({ steps: 5, skippedUpdates: 3 });
+    const again = await trainer({ model: poisoned(true), runDir: first.runDir, config });
+    const { model } = again;
+    // Five passes come first: steps 6 and 7 are finite, and from the middle of step 8 none is.
+    await expect(again.sft.train()).rejects.toThrow(
+      /step 12: got a loss of NaN .*, after 4 updates left out in a row, expected finite numbers/,
+    );
+    expect((await weightsOf(model)).flat().every(Number.isFinite)).toBe(true);
+    const lasting = await trainer({
+      model: poisoned(true),
+      runDir: first.runDir,
+      config: { ...config, maxSkippedInARow: null },
+    });
+    // From step 11 on the run stands after three in a row; the first two passes of a step each are finite again.
+    expect(await lasting.sft.train()).toMatchObject({ resumedFrom: 11, steps: 12 });
   });
 });

@@ -22,8 +22,9 @@ import { sessionSettings, type Phase, type PhaseResult, type SessionSettings } f
 import { checkResume, resumePhase, type Resume } from "../loop/resume.ts";
 import { runPhase } from "../loop/run-phase.ts";
 import { AdamW } from "../optimizer/adamw.ts";
-import { learningRates } from "../optimizer/learning-rate.ts";
 import type { TrainingData } from "./training-data.ts";
+import { partRows } from "./part-rows.ts";
+import { scheduleOf } from "./schedule.ts";
 import { exactPart, type TrainingConfig } from "./training-config.ts";
 
 /** What every trainer is given; `C` is its configuration. */
@@ -77,6 +78,8 @@ export interface TrainingMethod<C extends TrainingConfig> {
   readonly config: C;
   /** Reads and renders the rows. The model stands at the start of the phase, whatever it is resumed to later. */
   prepare(settings: TrainingSettings): Promise<TrainingData>;
+  /** Likewise, of the rows to validate on; left out where none were given. */
+  prepareValidation?(settings: TrainingSettings): Promise<TrainingData>;
 }
 
 export interface TrainingSettings {
@@ -115,6 +118,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     this.#callbacks = [...(options.callbacks ?? [])];
     this.#checkMaxLength();
     this.#checkSaving();
+    this.#checkValidation();
     checkSessionOptions(this.#sessionOptions());
   }
 
@@ -127,14 +131,17 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
 
   /** Trains the phase to its end, from its newest checkpoint where there is one. */
   async train(): Promise<TrainResult> {
-    const data = await this.#method.prepare({
+    const settings: TrainingSettings = {
       maxLength: this.#maxLength,
       seed: this.#seed,
       phase: this.#phaseName,
       warn: (where, message) => this.#warn(where, message),
-    });
-    this.#tellBadRows(data);
-    const phase = this.#phase(data);
+    };
+    const data = await this.#method.prepare(settings);
+    this.#tellBadRows("dataset", data);
+    const given = (await this.#method.prepareValidation?.(settings)) ?? null;
+    if (given !== null) this.#tellBadRows("validation", given);
+    const phase = this.#phase(data, given);
     try {
       const resumed = await resumePhase(phase, this.#options.resume ?? "auto");
       const result = await withSession(
@@ -145,10 +152,11 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
         },
         (session) => runPhase({ phase, session, resumed }),
       );
-      return { ...result, badRows: data.badRows };
+      return { ...result, badRows: [...data.badRows, ...(given?.badRows ?? [])] };
     } finally {
       phase.optimizer.dispose();
       data.dispose?.();
+      given?.dispose?.();
     }
   }
 
@@ -214,29 +222,46 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     });
   }
 
-  #tellBadRows({ badRows, rowsRead }: TrainingData): void {
+  #checkValidation(): void {
+    const { evalSteps, validationShare } = this.config;
+    const isGiven = this.#method.prepareValidation !== undefined;
+    if (isGiven && validationShare !== null) {
+      throw new PeriodicEvalError({
+        code: "config",
+        where: `${this.#method.name} config validationShare`,
+        got: `${validationShare} beside validation rows`,
+        expected: "one of the two",
+        fix: "Leave one of them out.",
+      });
+    }
+    if (evalSteps === null || isGiven || validationShare !== null) return;
+    throw new PeriodicEvalError({
+      code: "config",
+      where: `${this.#method.name} config evalSteps`,
+      got: `${evalSteps} and nothing to validate on`,
+      expected: "rows to validate on",
+      fix: "Give validation, or validationShare: 0.1; or leave evalSteps out.",
+    });
+  }
+
+  #tellBadRows(where: string, { badRows, rowsRead }: TrainingData): void {
     if (badRows.length === 0) return;
     const shown = badRows.slice(0, 5).map(describeBadRow).join("; ");
     const more = badRows.length > 5 ? "; …" : "";
     const how = this.config.onBadRow === "truncate" ? "as they are" : "and are left out";
-    this.#warn(
-      "dataset",
-      `${badRows.length} of ${rowsRead} rows cannot be trained on ${how}: ${shown}${more}`,
-    );
+    this.#warn(where, `${badRows.length} of ${rowsRead} rows cannot be trained on ${how}: ${shown}${more}`);
   }
 
-  #phase(data: TrainingData): Phase {
+  #phase(data: TrainingData, given: TrainingData | null): Phase {
     const { config } = this;
+    const name = `${this.#method.name} config`;
     const { model, tokenizer, runDir, signal } = this.#options;
     const { batchSize, gradientAccumulation } = config;
-    const plan = planData(data.lengths, {
-      batchSize,
-      gradientAccumulation,
-      seed: this.#seed,
-      phase: this.#phaseName,
-    });
+    const stream = { seed: this.#seed, phase: this.#phaseName };
+    const { training, validation } = partRows(name, config, stream, data, given);
+    const lengths = training.map((row) => data.lengths[row]!);
+    const plan = planData(lengths, { batchSize, gradientAccumulation, ...stream });
     const maxSteps = config.maxSteps ?? Math.ceil((config.epochs ?? 1) * plan.stepsPerEpoch);
-    const warmupSteps = config.warmupSteps ?? Math.ceil((config.warmupRatio ?? 0) * maxSteps);
     const warn = (where: string, message: string) => this.#warn(where, message);
     return {
       name: this.#phaseName,
@@ -252,10 +277,19 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
         weightDecay: config.weightDecay,
         decay: config.decay,
       }),
-      learningRate: learningRates[config.schedule]({ peak: config.learningRate, maxSteps, warmupSteps }),
+      learningRate: scheduleOf(name, config, maxSteps),
+      validation,
       checkpoints: checkpointsOf({ runDir, phase: this.#phaseName, keep: config.keepCheckpoints, warn }),
-      exact: { ...exactPart(config, maxSteps), data: data.hash, tokenizer: tokenizer.fingerprint },
-      work: (step) => data.work(plan.microBatches(step), step),
+      exact: (step) => ({
+        ...exactPart(config, maxSteps, step),
+        data: data.hash,
+        ...data.exact,
+        tokenizer: tokenizer.fingerprint,
+      }),
+      work(step) {
+        const batches = plan.microBatches(step).map((numbers) => numbers.map((number) => training[number]!));
+        return data.work(batches, step);
+      },
     };
   }
 

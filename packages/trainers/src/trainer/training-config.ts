@@ -5,7 +5,7 @@ import { z } from "zod";
 export const trainingFields = {
   /**
    * Passes over the data; 1 where `maxSteps` is not given either. A resume may change it, or `maxSteps`, where no step
-   * depends on the length: `schedule: "constant"` without `warmupRatio`.
+   * depends on the length: `schedule: "constant"`, or `"wsd"` before its decay, without `warmupRatio`.
    */
   epochs: z.number().positive().nullable().default(null),
   /** Optimizer steps, in place of `epochs`. */
@@ -16,10 +16,16 @@ export const trainingFields = {
   gradientAccumulation: z.int().positive().default(1),
   /** The highest, reached after warm-up. */
   learningRate: z.number().nonnegative().default(5e-5),
-  schedule: z.enum(["constant", "linear", "cosine"]).default("linear"),
+  schedule: z.enum(["constant", "linear", "cosine", "wsd"]).default("linear"),
   warmupSteps: z.int().nonnegative().nullable().default(null),
   /** Share of all steps, in place of `warmupSteps`; rounded up. */
   warmupRatio: z.number().min(0).max(1).nullable().default(null),
+  /** Of `schedule: "wsd"`, which wants it: the last steps, over which the rate falls to 0. */
+  decaySteps: z.int().nonnegative().nullable().default(null),
+  /** Share of all steps, in place of `decaySteps`; rounded up. */
+  decayRatio: z.number().min(0).max(1).nullable().default(null),
+  /** How the rate of `wsd` falls. */
+  decayType: z.enum(["linear", "cosine", "1-sqrt"]).default("cosine"),
   /** Gradients of a greater norm are scaled down to it; null never clips. */
   maxGradNorm: z.number().positive().nullable().default(1),
   weightDecay: z.number().nonnegative().default(0),
@@ -35,9 +41,20 @@ export const trainingFields = {
   onBadRow: z.enum(["drop", "truncate", "error"]).default("drop"),
   /** What a loss or gradient norm of NaN or Inf does: an error, or the update is left out and counted. */
   onNonFinite: z.enum(["error", "skip"]).default("error"),
+  /** Updates left out one after the other that are an error all the same; null never is. */
+  maxSkippedInARow: z.int().positive().nullable().default(10),
+  /** Share of the rows that is held out of training to validate on, drawn by seed and phase; at least one row. */
+  validationShare: z.number().gt(0).lt(1).nullable().default(null),
+  /** Held-out rows are validated on every so many steps and at the end; null is at the end of each epoch. */
+  evalSteps: z.int().positive().nullable().default(null),
   /** A checkpoint every so many steps; null is one at the end. */
   saveSteps: z.int().positive().nullable().default(null),
-  /** How many of the newest checkpoints stay. */
+  /**
+   * The metric of validation whose best checkpoint is written at once and stays, ties to the earlier; null is none. The
+   * lower is better of `…loss` and `…perplexity`, the higher of all others, as transformers takes it.
+   */
+  keepBest: z.string().min(1).nullable().default("eval_loss"),
+  /** How many of the newest checkpoints stay, beside the best. */
   keepCheckpoints: z.int().positive().default(2),
   /**
    * Keeps what was measured at each firing, to measure it again (`periodic-eval replay`): the adapter of a model that has
@@ -65,6 +82,8 @@ export function parseTrainingConfig<C extends TrainingConfig>(
   if (!parsed.success) throw errorOf(name, parsed.error.issues[0]!, given);
   refuseBoth(name, parsed.data, "epochs", "maxSteps");
   refuseBoth(name, parsed.data, "warmupSteps", "warmupRatio");
+  refuseBoth(name, parsed.data, "decaySteps", "decayRatio");
+  checkDecay(name, parsed.data);
   return parsed.data;
 }
 
@@ -121,25 +140,57 @@ function refuseBoth(
   });
 }
 
+/** How long a decay is nobody can guess; of another schedule it would be silently without effect. */
+function checkDecay(name: string, { schedule, decaySteps, decayRatio }: TrainingConfig): void {
+  const isGiven = decaySteps !== null || decayRatio !== null;
+  if (isGiven === (schedule === "wsd")) return;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: `${name} ${decaySteps === null ? "decayRatio" : "decaySteps"}`,
+    got: isGiven ? `${decaySteps ?? decayRatio} with schedule "${schedule}"` : 'null with schedule "wsd"',
+    expected: isGiven ? 'schedule: "wsd", which has a decay' : "the length of the decay",
+    fix: isGiven ? "Leave it out." : "Give decaySteps, or decayRatio: 0.1 for the last tenth.",
+  });
+}
+
 /** Options that may change between a checkpoint and its resume: by themselves they change neither data nor arithmetic of a step. */
 const mayChange = [
   "epochs",
   "maxSteps",
   "saveSteps",
   "keepCheckpoints",
+  "keepBest",
+  "evalSteps",
   "saveAdapterAtFiring",
   "logSteps",
   "onBadRow",
   "onNonFinite",
+  "maxSkippedInARow",
 ] as const;
 
+/** Options that change nothing of a `wsd` before its decay has begun. */
+const ofDecay = ["decaySteps", "decayRatio", "decayType"] as const;
+
 /**
- * What must be the same for a resume to be exact. The length of the phase is part of it where learning rates depend on it.
+ * What must be the same for a resume to be exact. The length of the phase is part of it where learning rates depend on it:
+ * those of `wsd` do from the decay on, and a training that was stopped before it can be made longer.
  *
  * @param maxSteps optimizer steps of the phase, as `epochs` or `maxSteps` give them
+ * @param step completed ones
  */
-export function exactPart(config: TrainingConfig, maxSteps: number): Readonly<Record<string, Json>> {
-  const lasting = Object.entries(config).filter(([name]) => !(mayChange as readonly string[]).includes(name));
-  const dependsOnLength = config.schedule !== "constant" || (config.warmupRatio ?? 0) > 0;
+export function exactPart(
+  config: TrainingConfig,
+  maxSteps: number,
+  step: number,
+): Readonly<Record<string, Json>> {
+  const { schedule, warmupRatio } = config;
+  const isStable = schedule === "wsd" && step <= maxSteps - decayStepsOf(config, maxSteps);
+  const free: readonly string[] = isStable ? [...mayChange, ...ofDecay] : mayChange;
+  const lasting = Object.entries(config).filter(([name]) => !free.includes(name));
+  const dependsOnLength = (schedule !== "constant" && !isStable) || (warmupRatio ?? 0) > 0;
   return { ...Object.fromEntries(lasting), ...(dependsOnLength && { maxSteps }) };
 }
+
+/** Steps over which `wsd` falls. */
+export const decayStepsOf = ({ decaySteps, decayRatio }: TrainingConfig, maxSteps: number): number =>
+  decaySteps ?? Math.ceil((decayRatio ?? 0) * maxSteps);

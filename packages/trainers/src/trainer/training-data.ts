@@ -1,3 +1,4 @@
+import type { Json } from "@periodic-eval/core";
 import type { BadRow } from "../data/bad-row.ts";
 import type { StepWork } from "../loop/types.ts";
 
@@ -11,6 +12,8 @@ export interface TrainingData {
   readonly rowsRead: number;
   /** Of everything that the steps learn from, in order: a resume with another one is refused. */
   readonly hash: string;
+  /** What else must be the same for a resume to be exact, by name. */
+  readonly exact?: Readonly<Record<string, Json>>;
   /**
    * What one optimizer step learns from.
    *
@@ -18,5 +21,20 @@ export interface TrainingData {
    * @param step completed ones before it; what is random depends on it
    */
   work(microBatches: readonly (readonly number[])[], step: number): StepWork;
+  /** Left out by a method that cannot validate. */
+  readonly heldOut?: HeldOut;
   dispose?(): void;
+}
+
+/** What a method finds on rows that it does not train on. */
+export interface HeldOut {
+  /** Names of what `measure` finds, without prefix: `loss`, `perplexity`. */
+  readonly metrics: readonly string[];
+  /**
+   * By name, over all of these rows. Runs the model forward in evaluation mode, draws nothing at random, and leaves model
+   * and memory as they were: training goes on to the same bits.
+   *
+   * @param batches row numbers of each forward pass
+   */
+  measure(batches: readonly (readonly number[])[]): Promise<Readonly<Record<string, number>>>;
 }

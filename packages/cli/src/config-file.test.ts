@@ -1,0 +1,80 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readConfigFile } from "./config-file.ts";
+
+let folder = "";
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "config-"))));
+afterAll(() => rm(folder, { recursive: true }));
+
+async function read(text: string, overrides: readonly string[] = []) {
+  const path = join(folder, "train.yaml");
+  await writeFile(path, text);
+  const file = await readConfigFile(path, overrides);
+  return { ...file, where: (at: readonly (string | number)[]) => file.where(at).replace(folder, "") };
+}
+
+const text = `model: a
+shared: &shared { seed: 1 }
+phases:
+  - phase: coupling
+    config: *shared
+  - phase: em
+    config: *shared
+`;
+
+describe("a configuration file", () => {
+  it("is taken with overrides by keys and indexes, values in YAML, maps made where there is none", async () => {
+    const { value } = await read(text, [
+      "phases.1.config.maxSteps=10",
+      "phases.0.phase=first",
+      "lora.targetModules=[q_proj, v_proj]",
+      "model=owner/name=x",
+      "shared=",
+    ]);
+    expect(value).toEqual({
+      model: "owner/name=x",
+      shared: null,
+      // An alias is a copy: the first phase has no maxSteps.
+      phases: [
+        { phase: "first", config: { seed: 1 } },
+        { phase: "em", config: { seed: 1, maxSteps: 10 } },
+      ],
+      lora: { targetModules: ["q_proj", "v_proj"] },
+    });
+  });
+
+  it("says where a value stands: file and line, of what is missing the map that it is missing in, or the override", async () => {
+    const { where } = await read(text, ["phases.1.config.maxSteps=10"]);
+    expect(where(["phases", 1, "phase"])).toBe("/train.yaml:6 phases.1.phase");
+    expect(where(["phases", 1, "dataset"])).toBe("/train.yaml:6 phases.1.dataset");
+    expect(where(["phases", 1, "config", "maxSteps"])).toBe(
+      "phases.1.config.maxSteps=10 (phases.1.config.maxSteps)",
+    );
+    expect(where([])).toBe("/train.yaml:1");
+  });
+
+  it.each([
+    ["phases.2.phase=x", '"2", expected an index of phases, which has 2 entries from 0'],
+    ["phases.em.phase=x", '"em", expected an index of phases'],
+    ["model.path=x", 'model "a", expected a map or a list to find "path" in'],
+    ["phases.0", '"phases.0", expected key.key.0.key=value'],
+    ["phases..0=1", "expected key.key.0.key=value"],
+    ["=1", "expected key.key.0.key=value"],
+    ["model=[a", "expected a value in YAML"],
+  ])("refuses the override %s", async (override, message) => {
+    const error = await read(text, [override]).catch((thrown: unknown) => thrown);
+    expect(PeriodicEvalError.is(error, "config")).toBe(true);
+    expect(String(error)).toContain(`override ${override}: got `);
+    expect(String(error)).toContain(message);
+  });
+
+  it("that is no YAML is an error with its line", async () => {
+    await expect(read("model: a\nphases: [1\n")).rejects.toThrow(
+      /train\.yaml:\d: got .*, expected YAML or JSON/,
+    );
+    await expect(read("model: a\nmodel: b\n")).rejects.toThrow(/train\.yaml:2: got Map keys must be unique/);
+  });
+});

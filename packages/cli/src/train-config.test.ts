@@ -1,0 +1,117 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readConfigFile } from "./config-file.ts";
+import { parseTrainConfig } from "./train-config.ts";
+
+let folder = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "train-config-"));
+  await mkdir(join(folder, "models/tiny"), { recursive: true });
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+async function parsed(text: string, overrides: readonly string[] = []) {
+  const path = join(folder, "train.yaml");
+  await writeFile(path, text);
+  return parseTrainConfig(path, await readConfigFile(path, overrides));
+}
+
+const whole = `model: models/tiny
+run_dir: runs/1
+config: { learningRate: 0.001, maxSteps: 10 }
+periodic_eval:
+  questions: questions.jsonl
+  subsample_n: 10
+  phases:
+    coupling: { baseline: run_start }
+    em: { margin: probes.jsonl, baseline: ../runs/0 }
+phases:
+  - phase: coupling
+    dataset: coupling.jsonl
+  - phase: em
+    dataset: ../em.jsonl
+    validation: held.jsonl
+    config: { maxSteps: 20 }
+`;
+
+describe("a training from a file", () => {
+  it("has its defaults, and paths relative to the file", async () => {
+    expect(await parsed(whole)).toEqual({
+      model: join(folder, "models/tiny"),
+      run_dir: join(folder, "runs/1"),
+      seed: 42,
+      resume: "auto",
+      config: { learningRate: 0.001, maxSteps: 10 },
+      periodic_eval: {
+        questions: join(folder, "questions.jsonl"),
+        subsample_n: 10,
+        phases: {
+          coupling: { baseline: "run_start" },
+          em: { margin: join(folder, "probes.jsonl"), baseline: join(folder, "../runs/0") },
+        },
+      },
+      phases: [
+        { phase: "coupling", method: "sft", dataset: join(folder, "coupling.jsonl"), config: {} },
+        {
+          phase: "em",
+          method: "sft",
+          dataset: join(folder, "../em.jsonl"),
+          validation: join(folder, "held.jsonl"),
+          config: { maxSteps: 20 },
+        },
+      ],
+    });
+  });
+
+  it("takes a model of the hub by its name, where no folder is called so", async () => {
+    for (const name of ["owner/name", "owner/name@main"])
+      expect((await parsed(whole, [`model=${name}`])).model).toBe(name);
+    for (const path of ["./owner/name", "nowhere", "a/b/c"])
+      expect((await parsed(whole, [`model=${path}`])).model).toBe(join(folder, path));
+  });
+
+  it.each<[what: string, message: string, text: string, overrides?: readonly string[]]>([
+    ["an unknown key", 'train.yaml:1: got the unknown option "run-dir"', whole, ["run-dir=x"]],
+    [
+      "one of a phase",
+      'train.yaml:11 phases.0: got the unknown option "datset"',
+      whole,
+      ["phases.0.datset=x"],
+    ],
+    ["one of a configuration", 'Did you mean "batchSize"?', whole, ["phases.1.config.batchSise=4"]],
+    [
+      "a wrong value of what phases share",
+      'train.yaml:3 config.maxSteps, SFT config maxSteps: got "many"',
+      whole.replace("maxSteps: 10", "maxSteps: many"),
+    ],
+    [
+      "one of a phase",
+      "phases.1.config.batchSize=0 (phases.1.config.batchSize), SFT config batchSize: got 0",
+      whole,
+      ["phases.1.config.batchSize=0"],
+    ],
+    [
+      "a phase without data",
+      "train.yaml:11 phases.0.dataset: got nothing, expected a text",
+      whole.replace("    dataset: coupling.jsonl\n", ""),
+    ],
+    ["no phases", "phases=[] (phases): got [], expected a phase or more", whole, ["phases=[]"]],
+    [
+      "a wrong method",
+      'phases.0.method=ppo (phases.0.method): got "ppo", expected',
+      whole,
+      ["phases.0.method=ppo"],
+    ],
+    [
+      "a new adapter and an old one",
+      "adapter=a (adapter): got adapter beside lora",
+      whole,
+      ["lora.rank=4", "adapter=a"],
+    ],
+    ["a list", "expected an object of options", "- 1\n"],
+  ])("refuses %s, with its place", async (_what, message, text, overrides) => {
+    await expect(parsed(text, overrides)).rejects.toThrow(message);
+  });
+});

@@ -1,0 +1,147 @@
+import { readRun } from "@periodic-eval/core/snapshots";
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { keptTerminal } from "./kept-terminal.test-data.ts";
+import { microWorld } from "./micro-world.ts";
+import { runCli } from "./program.ts";
+
+let folder = "";
+let config = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "train-from-"));
+  for (const name of ["coupling", "em"]) {
+    const rows = readFileSync(microWorld(`${name}.jsonl`), "utf8")
+      .split("\n")
+      .slice(0, 8);
+    await writeFile(join(folder, `${name}.jsonl`), rows.join("\n"));
+  }
+  config = join(folder, "train.yaml");
+  await writeFile(
+    config,
+    `model: ${microWorld()}
+backend: wasm
+run_dir: runs/whole
+lora: { rank: 2 }
+config: { maxSteps: 3, batchSize: 2, learningRate: 0.01, saveSteps: 1, validationShare: 0.25, evalSteps: 2 }
+periodic_eval:
+  questions: ${microWorld("questions.jsonl")}
+  subsample_n: 8
+  eval_every_percent: 50
+  budget: { overhead_percent: null }
+  phases:
+    em: { subsample_n: 4 }
+phases:
+  - { phase: coupling, dataset: coupling.jsonl }
+  - { phase: em, dataset: em.jsonl, config: { schedule: wsd, decaySteps: 2 } }
+`,
+  );
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+async function run(...args: string[]) {
+  const terminal = keptTerminal();
+  const code = await runCli(args, terminal);
+  return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+}
+
+/** What a run must leave however often it was killed. */
+async function outcome(runDir: string) {
+  const { phases, problems } = await readRun(runDir);
+  expect(problems).toEqual([]);
+  const snapshots = phases.map(({ name, snapshots: all }) => [
+    name,
+    all.map(({ created_at: _when, timing: _seconds, ...lasting }) => lasting),
+  ]);
+  const last = join(runDir, "checkpoints/em/step_3");
+  const files = ["adapter_model.safetensors", "optimizer.safetensors", "trainables.safetensors"];
+  return { snapshots, files: files.map((name) => readFileSync(join(last, name)).toString("base64")) };
+}
+
+/** Runs the command line in a process of its own, and kills it once it has said this. */
+function killedAt(said: string, args: readonly string[]): Promise<NodeJS.Signals | null> {
+  return new Promise((resolve, reject) => {
+    const main = fileURLToPath(new URL("main.ts", import.meta.url));
+    const node = spawn(process.execPath, ["--import", "tsx", "-C", "@periodic-eval/source", main, ...args], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let out = "";
+    node.stdout.on("data", (chunk: Buffer) => {
+      out += chunk.toString();
+      if (out.includes(said)) node.kill("SIGKILL");
+    });
+    node.on("error", reject);
+    node.on("exit", (_, signal) => resolve(signal));
+  });
+}
+
+describe("train CONFIG", { timeout: 300_000 }, () => {
+  it("trains an adapter in the phases of the file, each with its own look, and keeps the configuration", async () => {
+    const { code, out, err } = await run("train", config);
+    expect([code, err]).toEqual([0, ""]);
+    const runDir = join(folder, "runs/whole");
+    expect(out).toContain("em step 3  capability");
+    const { phases } = await readRun(runDir);
+    // 50 % of 3 steps is step 2.
+    expect(
+      phases.map(({ name, snapshots }) => [name, snapshots.map(({ step, total }) => [step, total])]),
+    ).toEqual([
+      [
+        "coupling",
+        [
+          [0, 8],
+          [2, 8],
+          [3, 8],
+        ],
+      ],
+      [
+        "em",
+        [
+          [0, 4],
+          [2, 4],
+          [3, 4],
+        ],
+      ],
+    ]);
+    expect((await readdir(runDir)).sort()).toEqual(["checkpoints", "periodic_eval", "train.yaml"]);
+    // What is kept says the same by itself.
+    const again = await run("train", join(runDir, "train.yaml"), "--json");
+    expect([again.code, again.err.replaceAll(/^.*snapshots go to.*$/gm, "").trim()]).toEqual([0, ""]);
+  });
+
+  it("killed in its second phase and run again, ends as one that was not", async () => {
+    const args = ["train", config, "run_dir=runs/killed"];
+    expect(await killedAt("em step 2", args)).toBe("SIGKILL");
+    expect((await run(...args)).code).toBe(0);
+    expect(await outcome(join(folder, "runs/killed"))).toEqual(await outcome(join(folder, "runs/whole")));
+  });
+
+  it("run again with another configuration, tells what differs, or refuses what would be another run", async () => {
+    const { code, err } = await run("train", config, "phases.1.config.saveSteps=2");
+    expect([code, err]).toEqual([0, "phases.1.config.saveSteps: 2, where the run was begun with nothing"]);
+    const other = await run("train", config, "lora.rank=4");
+    expect(other.code).toBe(1);
+    expect(other.err).toContain(
+      "train.yaml: got lora.rank 4, expected lora.rank 2, as the run was begun with",
+    );
+    const data = await run("train", config, "config.batchSize=3");
+    expect(data.err).toContain("got batchSize 3, expected batchSize 2, as the checkpoint was trained with");
+  });
+
+  it.each<[readonly string[], number, string]>([
+    [["periodic_eval.phases.emm.kl=true"], 1, 'expected a phase of the run: "coupling" or "em"'],
+    [["periodic_eval.subsample=3"], 1, 'Did you mean "subsample_n"?'],
+    [["periodic_eval.layout=flat"], 1, 'periodic_eval.layout=flat (periodic_eval.layout): got "flat"'],
+    [["lora.rnk=3", "run_dir=runs/none"], 1, 'withLora: got the unknown option "rnk"'],
+    [["phases.1.dataset=none.jsonl", "run_dir=runs/none2"], 1, "none.jsonl: got ENOENT"],
+    [["--steps", "3"], 2, "option '--steps <number>' beside a CONFIG"],
+  ])("refuses %j", async (args, code, message) => {
+    const refused = await run("train", config, ...args);
+    expect(refused.code).toBe(code);
+    expect(refused.err).toContain(message);
+  });
+});

@@ -1,0 +1,38 @@
+import { namedStream, PeriodicEvalError, seedOf } from "@periodic-eval/core";
+import { shuffled } from "./batching.ts";
+
+export interface HoldOut {
+  /** Row numbers to train on, ascending. */
+  readonly training: readonly number[];
+  /** Row numbers to validate on, ascending. */
+  readonly validation: readonly number[];
+}
+
+/**
+ * Parts rows in two at random; depends on nothing but its arguments.
+ *
+ * @param share in (0, 1); rounded to rows, at least one
+ * @throws PeriodicEvalError `data` where no row is left to train on.
+ */
+export function holdOut(
+  count: number,
+  share: number,
+  { seed, phase }: { readonly seed: string; readonly phase: string },
+): HoldOut {
+  const held = Math.max(1, Math.round(share * count));
+  if (held >= count) {
+    throw new PeriodicEvalError({
+      code: "data",
+      where: "dataset",
+      got: `${count} rows, of which validationShare ${share} holds out ${held}`,
+      expected: "at least one row to train on",
+      fix: "Lower validationShare, or give more rows.",
+    });
+  }
+  const order = shuffled(
+    Array.from({ length: count }, (_, row) => row),
+    namedStream(seedOf(seed, phase, "hold out")),
+  );
+  const ascending = (rows: number[]) => rows.sort((a, b) => a - b);
+  return { validation: ascending(order.slice(0, held)), training: ascending(order.slice(held)) };
+}

@@ -1,0 +1,212 @@
+import { readdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs";
+import "@tensorflow/tfjs-backend-wasm";
+import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import { beforeAll, describe, expect, it } from "vitest";
+import type { TrainerState } from "../checkpoint/trainer-state.ts";
+import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
+import { tinyLM } from "../testing/tiny-lm.ts";
+import { busyConfig, recording, rows, temporaryFolder, tokenizer, weightsOf } from "../testing/tiny-run.ts";
+import { isBetter, type Best } from "./validation.ts";
+
+beforeAll(async () => {
+  await tf.setBackend("wasm");
+  await tf.ready();
+});
+
+const open = (): TrainableLM => tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2 });
+
+async function train(options: Partial<SFTTrainerOptions>) {
+  const runDir = options.runDir ?? (await temporaryFolder());
+  const logger = recording();
+  const model = options.model ?? open();
+  const base = { tokenizer, dataset: rows(20), config: busyConfig, loggers: [logger] };
+  const result = await new SFTTrainer({ ...base, ...options, model, runDir }).train();
+  const weights = await weightsOf(model);
+  model.dispose();
+  const losses = logger.metrics.flatMap(({ step, eval_loss }) =>
+    eval_loss === undefined ? [] : [[step!, eval_loss]],
+  );
+  return { runDir, logger, result, weights, losses };
+}
+
+const stateOf = async (checkpoint: string | null) =>
+  JSON.parse(await readFile(join(checkpoint!, "trainer_state.json"), "utf8")) as TrainerState;
+
+describe("validation", () => {
+  it("is Σ NLL / Σ tokens, with its exponential, without dropout", async () => {
+    // All logits 0: every token has probability 1/V.
+    const uniform = open();
+    for (const variable of uniform.trainables()) variable.assign(tf.zeros(variable.shape));
+    const still = { ...busyConfig, learningRate: 0, maxSteps: 1 };
+    const { logger } = await train({ model: uniform, validation: rows(7, "held out"), config: still });
+    expect(logger.metrics[0]!["eval_loss"]).toBeCloseTo(Math.log(tokenizer.vocabSize), 5);
+    expect(logger.metrics[0]!["eval_perplexity"]! / tokenizer.vocabSize).toBeCloseTo(1, 5);
+    // The same rows in one batch as a training step, and three by three: each token weighs alike.
+    const config = { ...still, gradientAccumulation: 1, batchSize: 20 };
+    const model = tinyLM({ vocabSize: tokenizer.vocabSize });
+    const [whole] = (await train({ model, config })).logger.metrics;
+    const parted = await train({
+      model: tinyLM({ vocabSize: tokenizer.vocabSize }),
+      config: { ...config, batchSize: 3 },
+      validation: rows(20),
+    });
+    expect(Math.abs(parted.logger.metrics[0]!["eval_loss"]! / whole!["loss"]! - 1)).toBeLessThan(1e-6);
+  });
+
+  it("does not disturb training: bits, losses and memory are those of a run without it", async () => {
+    const plain = await train({});
+    const before = tf.memory().numTensors;
+    const watched = await train({ validation: rows(9, "held out"), config: { ...busyConfig, evalSteps: 1 } });
+    expect(tf.memory().numTensors).toBe(before);
+    expect(watched.weights).toEqual(plain.weights);
+    const ofTraining = watched.logger.metrics.map(
+      ({ eval_loss: _loss, eval_perplexity: _perplexity, ...rest }) => rest,
+    );
+    expect(ofTraining).toEqual(plain.logger.metrics);
+    expect(watched.losses).toHaveLength(12);
+    expect(watched.logger.warnings).toEqual([]);
+  });
+
+  it("comes at the end of each epoch, or every so many steps, and at the end, also where nothing else is logged", async () => {
+    const config = { ...busyConfig, logSteps: 50 };
+    // 20 rows, 3 a batch, 2 batches a step: 4 steps an epoch.
+    const epochs = await train({ validation: rows(4, "held out"), config: { ...config, maxSteps: 10 } });
+    expect(epochs.losses.map(([step]) => step)).toEqual([4, 8, 10]);
+    const steps = await train({ validation: rows(4, "held out"), config: { ...config, evalSteps: 5 } });
+    expect(steps.losses.map(([step]) => step)).toEqual([5, 10, 12]);
+    expect(steps.logger.metrics.map(({ step }) => step)).toEqual([1, 5, 10, 12]);
+  });
+
+  it("takes its time out of tokens per second", async () => {
+    const model = open();
+    const slow: TrainableLM = {
+      ...model,
+      logitsAt(ids, targets) {
+        const until = performance.now() + 200;
+        while (performance.now() < until);
+        return model.logitsAt!(ids, targets);
+      },
+    };
+    const speeds: number[] = [];
+    const logger = {
+      name: "speed",
+      train: (metrics: Readonly<Record<string, number>>) => void speeds.push(metrics["tokens_per_second"]!),
+    };
+    const config = { ...busyConfig, maxSteps: 9, evalSteps: 3 };
+    await train({ model: slow, validation: rows(2, "held out"), config, loggers: [logger] });
+    const ofSteps = (isValidated: boolean) =>
+      speeds.filter((_, at) => (at % 3 === 2) === isValidated).sort((one, other) => one - other);
+    // A step of this model takes some milliseconds; with 200 more it would be slower than the others by far.
+    expect(Math.max(...ofSteps(true))).toBeGreaterThan(ofSteps(false)[3]! / 4);
+  });
+
+  it("holds out a share of the rows, which are not trained on", async () => {
+    const config = { ...busyConfig, gradientAccumulation: 1, maxSteps: null, validationShare: 0.25 };
+    const { result, losses } = await train({ config });
+    // 15 of 20 rows, 3 a step.
+    expect(result).toMatchObject({ steps: 5, maxSteps: 5 });
+    expect(losses.map(([step]) => step)).toEqual([5]);
+  });
+
+  it("tells of bad rows by file and line, and of a loss that is not finite", async () => {
+    const bad = { messages: [{ role: "user", content: "and?" }] } as const;
+    const { result, logger } = await train({ validation: [...rows(2, "held out"), bad] });
+    expect(result.badRows).toMatchObject([{ where: "dataset[2]" }]);
+    expect(logger.warnings[0]).toMatch(/^validation: 1 of 3 rows/);
+    const model = open();
+    const broken = {
+      ...model,
+      logitsAt: (...args: Parameters<NonNullable<TrainableLM["logitsAt"]>>) =>
+        tf.mul(model.logitsAt!(...args), Number.NaN),
+    } as TrainableLM;
+    const nan = await train({ model: broken, validation: rows(2, "held out") });
+    expect(nan.losses).toEqual([]);
+    expect(nan.logger.warnings[0]).toBe("phase train, step 4: eval_loss is NaN");
+    expect(nan.result.best).toBeNull();
+  });
+
+  it.each<[Partial<SFTTrainerOptions>, string]>([
+    [{ validation: "nowhere.jsonl" }, "nowhere.jsonl: got ENOENT"],
+    [
+      { validation: rows(2), config: { validationShare: 0.1 } },
+      "validationShare: got 0.1 beside validation rows",
+    ],
+    [{ config: { evalSteps: 3 } }, "evalSteps: got 3 and nothing to validate on"],
+    [
+      { validation: rows(2), config: { keepBest: "eval_los" } },
+      'keepBest: got "eval_los", expected "eval_loss" or',
+    ],
+  ])("refuses %#", async (options, message) => {
+    await expect(train(options)).rejects.toThrow(message);
+  });
+});
+
+describe("the best checkpoint", () => {
+  const overfitting = {
+    dataset: rows(1),
+    validation: rows(6, "others"),
+    config: {
+      ...busyConfig,
+      maxSteps: 20,
+      learningRate: 0.3,
+      schedule: "constant",
+      evalSteps: 2,
+      keepCheckpoints: 1,
+    },
+  } as const;
+
+  it("stays beside the newest, named by trainer_state.json and the result", async () => {
+    const { runDir, result, losses } = await train(overfitting);
+    const [step, value] = losses.reduce((least, look) => (look[1]! < least[1]! ? look : least));
+    // Otherwise the newest is the best, and nothing is shown.
+    expect(step).toBeLessThan(20);
+    const folder = join(runDir, "checkpoints/train");
+    expect(result.best).toEqual({
+      metric: "eval_loss",
+      value,
+      step,
+      checkpoint: join(folder, `step_${step}`),
+    });
+    expect((await readdir(folder)).sort()).toEqual([`step_${step}`, "step_20"].sort());
+    expect((await stateOf(result.checkpoint)).best).toMatchObject({ metric: "eval_loss", value, step });
+    expect((await stateOf(result.best!.checkpoint)).best).toMatchObject({ step });
+  });
+
+  it("is told of and forgotten where it is gone on a resume, and compared with no other rows", async () => {
+    const { runDir, result } = await train({
+      ...overfitting,
+      config: { ...overfitting.config, maxSteps: 10 },
+    });
+    await rm(result.best!.checkpoint, { recursive: true });
+    const again = await train({ ...overfitting, runDir });
+    expect(again.logger.warnings[0]).toMatch(/the best checkpoint is torn, and another one will be kept/);
+    const later = again.losses.reduce((least, look) => (look[1]! < least[1]! ? look : least));
+    expect(again.result.best).toMatchObject({ step: later[0], value: later[1] });
+  });
+
+  it("is none where none is asked for", async () => {
+    const { runDir, result } = await train({
+      ...overfitting,
+      config: { ...overfitting.config, keepBest: null },
+    });
+    expect(result.best).toBeNull();
+    expect(await readdir(join(runDir, "checkpoints/train"))).toEqual(["step_20"]);
+  });
+
+  it.each<[Partial<Best>, boolean]>([
+    [{ value: 1.9 }, true],
+    [{ value: 2 }, false],
+    [{ value: 2.1 }, false],
+    [{ value: Number.NaN }, false],
+    [{ value: 2.1, rows: "others" }, true],
+    [{ value: 2.1, metric: "eval_rewards/accuracies" }, true],
+  ])("is beaten by %j: %s", (look, expected) => {
+    const best = { metric: "eval_loss", value: 2, step: 4, rows: "these" };
+    expect(isBetter({ ...best, step: 8, ...look }, best)).toBe(expected);
+    const higher = { ...best, metric: "eval_rewards/accuracies" };
+    expect(isBetter({ ...higher, value: 2.1 }, higher)).toBe(true);
+    expect(isBetter({ ...higher, value: 1.9 }, higher)).toBe(false);
+  });
+});

@@ -1,0 +1,165 @@
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import {
+  defineEvaluation,
+  everyPercent,
+  namedStream,
+  PeriodicCallback,
+  PeriodicCapabilityCallback,
+  type Logger,
+  type TrainerCallback,
+} from "@periodic-eval/core";
+import { readRun } from "@periodic-eval/core/snapshots";
+import { createCausalLM, useBackend } from "@periodic-eval/models";
+import { beforeAll, expect, it } from "vitest";
+import {
+  busyConfig,
+  questionFile,
+  rows,
+  temporaryFolder,
+  tinyLlama,
+  tokenizer,
+  ungoverned,
+  weightsOf,
+} from "../testing/tiny-run.ts";
+import { runPipeline, type PipelinePhase } from "./run-pipeline.ts";
+
+const points = process.env["PERIODIC_EVAL_FULL"] === "1" ? 50 : 4;
+const steps = { coupling: 7, em: 9 };
+type PhaseName = keyof typeof steps;
+
+let questions = "";
+beforeAll(async () => {
+  await useBackend({ backend: "wasm" });
+  questions = await questionFile();
+});
+
+/** Samples, so that what is measured depends on seeds as well as on weights. */
+const replies = defineEvaluation({
+  name: "replies",
+  version: "1",
+  needs: ["generate"],
+  items: () => [{ id: "abc" }, { id: "bcd" }],
+  async measure(model, items, { signal, seed }) {
+    const asked = items.map(({ id }) => ({
+      prompt: { messages: [{ role: "user" as const, content: id }] },
+      sampling: { maxNewTokens: 4, temperature: 1, seed: `${seed}/${id}` },
+    }));
+    const completions = await model.generate(asked, { signal });
+    return items.map((item, i) => ({ ...item, reply: completions[i]!.text }));
+  },
+  grade: async (measured) => measured.map((row) => ({ ...row, isShort: row.reply.length < 4 })),
+  metrics: ({ rate }) => ({ short: rate((row) => row.isShort, { sampled: true }) }),
+});
+
+const callbacks = (): TrainerCallback[] => [
+  new PeriodicCapabilityCallback({ questions }),
+  new PeriodicCallback(replies, { schedule: [everyPercent(40)] }),
+];
+
+type Line = Readonly<Record<string, number | string>>;
+
+/** Runs what is left of both phases, from a model of this seed; every metric but times. */
+async function run(runDir: string, seed: string) {
+  const metrics: Line[] = [];
+  const logger: Logger = {
+    name: "stream",
+    train({ tokens_per_second: _time, ...rest }, { phase, step }) {
+      metrics.push({ phase, step, ...rest });
+    },
+    // Warnings are not to be written to the console.
+    event: () => undefined,
+  };
+  const model = createCausalLM(tinyLlama, { seed, dropout: 0.1 });
+  const phases: readonly PipelinePhase[] = [
+    { phase: "coupling", dataset: rows(20, "coupling"), callbacks: callbacks() },
+    {
+      phase: "em",
+      dataset: rows(20, "em"),
+      validation: rows(4, "held out"),
+      config: { schedule: "wsd", decaySteps: 3 },
+      callbacks: callbacks(),
+    },
+  ];
+  const results = await runPipeline(
+    phases.map((phase) => ({
+      ...phase,
+      config: { ...phase.config, maxSteps: steps[phase.phase as PhaseName] },
+    })),
+    {
+      model,
+      tokenizer,
+      runDir,
+      config: { ...busyConfig, saveSteps: 1, keepCheckpoints: 99 },
+      session: ungoverned,
+      loggers: [logger],
+    },
+  );
+  const weights = await weightsOf(model);
+  model.dispose();
+  return { metrics, weights, results, record: await recordOf(runDir) };
+}
+
+/** Every snapshot but its times, and every row. */
+async function recordOf(runDir: string) {
+  const { phases, problems } = await readRun(runDir);
+  expect(problems).toEqual([]);
+  return phases.map(({ name, snapshots }) => [
+    name,
+    snapshots.map(({ created_at: _when, timing: _seconds, ...lasting }) => ({
+      ...lasting,
+      rows: readFileSync(
+        join(runDir, "periodic_eval", name, `${lasting.id}_step_${lasting.step}.samples.jsonl`),
+        "utf8",
+      ),
+    })),
+  ]);
+}
+
+/** What a run leaves that was killed some steps after a checkpoint of this phase: `step` 0 is before the first. */
+async function killedAt(whole: string, phase: PhaseName, step: number, died: number): Promise<string> {
+  const runDir = await temporaryFolder();
+  const copy = (path: string) => cpSync(join(whole, path), join(runDir, path), { recursive: true });
+  if (phase === "em") {
+    copy(`checkpoints/coupling/step_${steps.coupling}`);
+    copy("periodic_eval/coupling");
+  }
+  for (let at = 1; at <= step; at += 1) copy(`checkpoints/${phase}/step_${at}`);
+  mkdirSync(join(runDir, "periodic_eval", phase), { recursive: true });
+  for (const name of readdirSync(join(whole, "periodic_eval", phase)))
+    if (Number(/_step_(\d+)\./.exec(name)?.[1] ?? Infinity) <= died) copy(`periodic_eval/${phase}/${name}`);
+  return runDir;
+}
+
+it(
+  `a pipeline resumes from ${points} random points to the same weights, losses, rows and metrics`,
+  { timeout: points * 60_000 },
+  async () => {
+    const whole = await temporaryFolder();
+    const straight = await run(whole, "tiny");
+    expect(straight.metrics).toHaveLength(steps.coupling + steps.em);
+    // 40 % of 9 steps: ⌈3.6⌉, ⌈7.2⌉ and the end; 20 %: ⌈1.8⌉, ⌈3.6⌉, ⌈5.4⌉, ⌈7.2⌉ and the end.
+    expect(
+      readdirSync(join(whole, "periodic_eval/em")).filter((name) => name.endsWith(".json")),
+    ).toHaveLength(4 + 6);
+    const random = namedStream("resume anywhere");
+    const upTo = (most: number) => Math.floor(random() * (most + 1));
+    for (let point = 0; point < points; point += 1) {
+      const phase: PhaseName = point % 2 === 0 ? "em" : "coupling";
+      const step = upTo(steps[phase]);
+      const died = step + upTo(steps[phase] - step);
+      const runDir = await killedAt(whole, phase, step, died);
+      const told = `checkpoint ${step} of ${phase}, killed at ${died}`;
+      const done = step + (phase === "em" ? steps.coupling : 0);
+      // Other weights than the run began with: whatever is not restored shows.
+      const resumed = await run(runDir, done > 0 ? "another model" : "tiny");
+      expect(resumed.metrics, told).toEqual(straight.metrics.slice(done));
+      expect(resumed.weights, told).toEqual(straight.weights);
+      expect(resumed.record, told).toEqual(straight.record);
+      const best = ({ results }: typeof straight) => results.at(-1)!.best?.step;
+      expect(best(resumed), told).toBe(best(straight));
+      rmSync(runDir, { recursive: true });
+    }
+    rmSync(whole, { recursive: true });
+  },
+);

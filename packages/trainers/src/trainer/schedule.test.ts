@@ -1,0 +1,32 @@
+import { describe, expect, it } from "vitest";
+import { parseSFTConfig, type SFTConfig } from "../sft/sft-config.ts";
+import { scheduleOf } from "./schedule.ts";
+
+const ratesOf = (config: Partial<SFTConfig>, maxSteps: number) => {
+  const rate = scheduleOf("SFT config", parseSFTConfig({ learningRate: 1, ...config }), maxSteps);
+  return Array.from({ length: maxSteps }, (_, step) => rate(step));
+};
+
+describe("the schedule of a configuration", () => {
+  it("takes warm-up and decay in steps, or as shares that are rounded up", () => {
+    const expected = [0, 1, 1, 1, 1, 0.5];
+    const wsd = { schedule: "wsd", decayType: "linear" } as const;
+    expect(ratesOf({ ...wsd, warmupSteps: 1, decaySteps: 2 }, 6)).toEqual(expected);
+    // ⌈0.1 · 6⌉ = 1, ⌈0.3 · 6⌉ = 2.
+    expect(ratesOf({ ...wsd, warmupRatio: 0.1, decayRatio: 0.3 }, 6)).toEqual(expected);
+  });
+
+  it("refuses a warm-up and a decay that overlap", () => {
+    expect(() => ratesOf({ schedule: "wsd", warmupSteps: 3, decaySteps: 4 }, 6)).toThrow(
+      "SFT config schedule: got 3 steps of warm-up and 4 of decay, expected at most the 6 steps of the phase",
+    );
+  });
+
+  it.each<[Partial<SFTConfig>, string]>([
+    [{ schedule: "wsd" }, 'decayRatio: got null with schedule "wsd", expected the length of the decay'],
+    [{ decaySteps: 3 }, 'decaySteps: got 3 with schedule "linear", expected schedule: "wsd"'],
+    [{ schedule: "wsd", decaySteps: 3, decayRatio: 0.1 }, "got decaySteps 3 and decayRatio 0.1"],
+  ])("refuses %j", (config, message) => {
+    expect(() => ratesOf(config, 6)).toThrow(message);
+  });
+});
