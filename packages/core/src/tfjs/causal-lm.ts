@@ -122,7 +122,7 @@ export interface TrainableLM extends CausalLM {
     random: NamedRandom,
     documentStarts?: Int32Array,
   ): tf.Tensor2D;
-  /** Whether `trainingLogits` and `trainingLosses` take `documentStarts`; a trainer packs no rows for a model that does not say so. */
+  /** Whether `trainingLogits`, and `trainingLosses` where it is there, take `documentStarts`; a trainer packs no rows for a model that does not say so. */
   readonly takesDocuments?: boolean;
   /**
    * The negative log-likelihood of `targets` int32 [N] by these logits, in nats, [N]: for a model that need not hold all

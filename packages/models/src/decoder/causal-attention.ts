@@ -9,7 +9,7 @@ import { attentionTables } from "./tables.ts";
 export interface Sequences {
   /** int32 [B·T]. */
   readonly ids: tf.Tensor1D;
-  /** int32 [B·T], from 0 in each sequence; a row may hold several. */
+  /** int32 [B·T], from 0 in each sequence. */
   readonly positions: tf.Tensor1D;
   /** By layer; layers that are alike share theirs. */
   readonly tables: readonly AttentionTables[];
@@ -27,7 +27,10 @@ export function sequencesOf(
 ): Sequences {
   const [batch, length] = ids.shape;
   const { heads, keyValueHeads, headDim } = description.attention;
-  const shape = { batch, length, heads, keyValueHeads, headDim };
+  const tables =
+    documentStarts === null
+      ? attentionTables(description, length)
+      : documentTables(description, documentStarts, { batch, length, heads, keyValueHeads, headDim });
   const places = Int32Array.from(
     { length: batch * length },
     (_, i) => (i % length) - (documentStarts?.[i] ?? 0),
@@ -35,14 +38,11 @@ export function sequencesOf(
   return {
     ids: tf.reshape(ids, [batch * length]),
     positions: tf.tensor1d(places, "int32"),
-    tables:
-      documentStarts === null
-        ? attentionTables(description, length)
-        : documentTables(description, documentStarts, shape),
+    tables,
   };
 }
 
-/** Each token sees its own sequence up to itself; differentiable. */
+/** Each token sees its own sequence, or document, up to itself; differentiable. */
 export function wholeSequences(
   description: DecoderDescription,
   { ids, positions, tables }: Sequences,

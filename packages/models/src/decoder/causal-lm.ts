@@ -69,10 +69,8 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   });
   /** What `head` makes of the states of these rows, differentiable in the trainables. */
   const inTraining = <T extends tf.Tensor>(
-    ids: tf.Tensor2D,
-    rows: tf.Tensor1D,
+    { ids, rows, documentStarts }: TrainedRows,
     dropout: Dropout,
-    documentStarts: Int32Array | undefined,
     head: (states: tf.Tensor2D) => T,
   ) =>
     gradientsOf(trainables, () =>
@@ -108,7 +106,7 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
     trainingLogits(ids, rows, random: NamedRandom, documentStarts) {
       check(ids);
       const dropping = droppingBy(random);
-      return inTraining(ids, rows, dropping, documentStarts, (states) => {
+      return inTraining({ ids, rows, documentStarts }, dropping, (states) => {
         return logitsOf(description, variables, states, dropping);
       });
     },
@@ -123,7 +121,7 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
         documentStarts?: Int32Array,
       ) {
         check(ids);
-        return inTraining(ids, rows, droppingBy(random), documentStarts, (states) => {
+        return inTraining({ ids, rows, documentStarts }, droppingBy(random), (states) => {
           return lossesOf(description, variables, states, targets);
         });
       },
@@ -169,6 +167,12 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       for (const variable of trainables) variable.dispose();
     },
   };
+}
+
+interface TrainedRows {
+  readonly ids: tf.Tensor2D;
+  readonly rows: tf.Tensor1D;
+  readonly documentStarts: Int32Array | undefined;
 }
 
 /** An id outside the vocabulary reads memory that is not the model's on some engines, and its result looks like one. */

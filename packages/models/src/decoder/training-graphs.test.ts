@@ -133,6 +133,34 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
     base.dispose();
   });
 
+  it.each([tinyConfig, { ...tinyConfigs.gemma2, sliding_window: 2 }])(
+    "trains rows of several documents, $model_type",
+    (config) => {
+      const make = () => createCausalLM(config, { seed: "a", initStd: 0.3 });
+      const [model, other] = [make(), make()];
+      const starts = Int32Array.of(0, 0, 0, 3, 3, 3, 0, 1, 1, 1, 4, 4);
+      const losses = (lm: TrainableLM, documents: readonly [Int32Array?]) =>
+        tf.tidy(() => {
+          const ids = tf.tensor2d(batches[0]!.ids.flat(), [2, 6], "int32");
+          const [rows, targets] = [
+            [1, 4, 9],
+            [3, 6, 8],
+          ].map((list) => tf.tensor1d(list, "int32")) as [tf.Tensor1D, tf.Tensor1D];
+          return [...lm.trainingLosses!(ids, rows, targets, () => () => 0.5, ...documents).dataSync()];
+        });
+      const packed = losses(model, [starts]);
+      expectNear(
+        packed,
+        withoutGraphs(() => losses(other, [starts])),
+      );
+      // The first scored token has its row's only document before it, the others not.
+      const whole = losses(model, []);
+      expect(packed.map((loss, i) => Math.abs(loss - whole[i]!) < 1e-5)).toEqual([true, false, false]);
+      model.dispose();
+      other.dispose();
+    },
+  );
+
   it("drops by the same streams in evaluation and training as without graphs", () => {
     const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3, dropout: 0.5 });
     const names: string[] = [];

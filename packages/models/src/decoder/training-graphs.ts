@@ -48,11 +48,8 @@ export class TrainingGraphs {
   ): tf.Tensor2D | null {
     // Of sequences of one token nothing is to be learned that is worth a graph of its own.
     if (length === 1) return null;
-    const tables = listTables(sequences.tables, this.#description.attention);
-    const kind = [
-      layoutOf(sequences.tables, this.#description.attention),
-      ...places.map((place) => dropout.isAt(place)),
-    ];
+    const { list, layout } = listTables(this.#description.attention, sequences.tables);
+    const kind = [layout, ...places.map((place) => dropout.isAt(place))];
     const graphs = this.#graphs.get(kind.join(), (backend) => {
       return this.#made(backend, sequences.tables, dropout);
     });
@@ -63,7 +60,7 @@ export class TrainingGraphs {
       return dropout.mask(name, shape.map((dimension) => valueOf(dimension, sizes)) as [number, number]);
     });
     const { ids, positions } = sequences;
-    const inputs = [ids, positions, rows, ...tables, ...listWeights(this.#weights), ...drawn];
+    const inputs = [ids, positions, rows, ...list, ...listWeights(this.#weights), ...drawn];
     const wanted = pass.wanted.map((at) => inputs[at]!);
     return differentiable(wanted, (keep) => {
       const [states, ...kept] = forward.run(inputs, sizes);
@@ -93,9 +90,8 @@ export class TrainingGraphs {
     const { batch, length, rows } = sizes;
     const tokens: TensorSpec = { type: "int32", shape: [batch * length] };
     const ofTables: TensorSpec[] = [];
-    const { attention } = this.#description;
-    mapTables(tables, attention, (table, shapeOf) => {
-      ofTables.push({ type: "float32", shape: shapeOf(sizes) });
+    mapTables(this.#description.attention, tables, (table, shape) => {
+      ofTables.push({ type: "float32", shape: shape(sizes) });
       return table;
     });
     const weights = listWeights(this.#weights);
@@ -107,7 +103,7 @@ export class TrainingGraphs {
         const left = given.values();
         const next = () => left.next().value!;
         const [ids, positions, wanted] = [next(), next(), next()] as tf.Tensor1D[];
-        const traced = mapTables(tables, attention, next);
+        const traced = mapTables(this.#description.attention, tables, next);
         const read = mapWeights(this.#weights, next);
         const sequences = { ids: ids!, positions: positions!, tables: traced };
         const asked: Dropout = {
@@ -163,58 +159,48 @@ const tracedSizes: readonly TracedSizes[] = [
   { batch: 11_003, length: 11_027, rows: 11_047 },
 ];
 
-/**
- * The same tables with `convert` of each tensor, once where several share it; `shapeOf` tells its shape by sizes. Tables of
- * documents have a matrix for each of B·heads, all others one that serves them all.
- */
+/** The same tables with `convert` of each tensor, once where several share it; `shapeOf` tells its shape by the sizes. */
 function mapTables(
-  tables: readonly AttentionTables[],
   { heads, keyValueHeads }: DecoderDescription["attention"],
+  tables: readonly AttentionTables[],
   convert: (table: tf.Tensor, shapeOf: (sizes: TracedSizes) => number[]) => tf.Tensor,
 ): AttentionTables[] {
-  const ofEach = (count: number, columns: (table: tf.Tensor, length: number) => number) =>
+  // Rows of several documents have tables of their own for each head of each row.
+  const first = (table: tf.Tensor, { batch }: TracedSizes, count: number) =>
+    table.rank === 3 ? [batch * count] : [];
+  const ofSwap = once((table: tf.Tensor) => convert(table, () => table.shape) as tf.Tensor2D);
+  const ofAngles = (count: number) =>
     once((table: tf.Tensor) =>
-      convert(table, ({ batch, length }) => [
-        ...(table.rank === 3 ? [batch * count] : []),
-        length,
-        columns(table, length),
-      ]),
+      convert(table, (sizes) => [...first(table, sizes, count), sizes.length, table.shape.at(-1)!]),
     );
-  const ofSwap = once((table: tf.Tensor2D) => convert(table, () => table.shape) as tf.Tensor2D);
-  const ofMask = ofEach(heads, (_, length) => length);
-  const rotaryOf = (count: number) => {
-    const ofAngles = ofEach(count, (table) => table.shape.at(-1)!);
-    return ({ cosines, sines, swap }: RotaryTables): RotaryTables => ({
-      cosines: ofAngles(cosines),
-      sines: ofAngles(sines),
-      swap: ofSwap(swap),
-    });
-  };
-  const [ofQuery, ofKey] = [rotaryOf(heads), rotaryOf(keyValueHeads)];
+  const [ofQueries, ofKeys] = [ofAngles(heads), ofAngles(keyValueHeads)];
+  const ofMask = once((table: tf.Tensor) =>
+    convert(table, (sizes) => [...first(table, sizes, heads), sizes.length, sizes.length]),
+  );
+  const ofRotary = ({ cosines, sines, swap }: RotaryTables, angles: typeof ofQueries): RotaryTables => ({
+    cosines: angles(cosines),
+    sines: angles(sines),
+    swap: ofSwap(swap),
+  });
   return tables.map(({ rotary, mask, ...rest }) => ({
     ...rest,
-    rotary: rotary && { query: ofQuery(rotary.query), key: ofKey(rotary.key) },
+    rotary: rotary && { query: ofRotary(rotary.query, ofQueries), key: ofRotary(rotary.key, ofKeys) },
     mask: ofMask(mask),
   }));
 }
 
+/** All tensors in the tables, and which layers share what: short sequences need no windows. */
 function listTables(
-  tables: readonly AttentionTables[],
   attention: DecoderDescription["attention"],
-): tf.Tensor[] {
+  tables: readonly AttentionTables[],
+): { readonly list: readonly tf.Tensor[]; readonly layout: string } {
   const list: tf.Tensor[] = [];
-  mapTables(tables, attention, (table) => {
+  mapTables(attention, tables, (table) => {
     list.push(table);
     return table;
   });
-  return list;
-}
-
-/** Which layers share what, and whether rows hold documents: short sequences need no windows. */
-function layoutOf(tables: readonly AttentionTables[], attention: DecoderDescription["attention"]): string {
-  const list = listTables(tables, attention);
-  const shared = tables.map(({ rotary, mask }) =>
+  const layout = tables.map(({ rotary, mask }) =>
     [mask, rotary?.query.cosines, rotary?.key.cosines].map((table) => (table ? list.indexOf(table) : "")),
   );
-  return `${tables[0]!.mask.rank}: ${shared.join(" ")}`;
+  return { list, layout: [...layout, ...list.map(({ rank }) => rank)].join(" ") };
 }

@@ -7,7 +7,7 @@ export interface ScoredTokens {
   readonly ids: tf.Tensor2D;
   readonly rows: tf.Tensor1D;
   readonly targets: tf.Tensor1D;
-  /** [B·T] where rows hold several documents; only given to a model that takes them. */
+  /** As `TrainableLM.trainingLogits` takes them; null or left out where no row holds more than one document. */
   readonly documentStarts?: Int32Array | null;
 }
 
@@ -17,10 +17,10 @@ export interface ScoredTokens {
  */
 export function tokenLosses(
   model: TrainableLM,
-  { ids, rows, targets, documentStarts = null }: ScoredTokens,
+  { ids, rows, targets, documentStarts }: ScoredTokens,
   random: NamedRandom,
 ): tf.Tensor1D {
-  const documents = documentStarts === null ? ([] as const) : ([documentStarts] as const);
+  const documents: readonly [Int32Array?] = documentStarts ? [documentStarts] : [];
   return (
     model.trainingLosses?.(ids, rows, targets, random, ...documents) ??
     crossEntropy(model.trainingLogits(ids, rows, random, ...documents), targets)

@@ -15,8 +15,9 @@ export function batchGradients(model: TrainableLM, batch: Batch, random: NamedRa
     const ids = tf.tensor2d(batch.ids, [...batch.shape], "int32");
     const rows = tf.tensor1d(batch.rows, "int32");
     const targets = tf.tensor1d(batch.targets, "int32");
+    const { documentStarts } = batch;
     const { value, grads } = tf.variableGrads(
-      () => total(tokenLosses(model, { ids, rows, targets, documentStarts: batch.documentStarts }, random)),
+      () => total(tokenLosses(model, { ids, rows, targets, documentStarts }, random)),
       [...model.trainables()],
     );
     return { loss: value, gradients: grads };
