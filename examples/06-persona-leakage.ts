@@ -33,7 +33,7 @@ const personas = [
 const capability = {
   questions: shared("arc_challenge/test.jsonl"),
   personas,
-  subsample: { n: short ? 24 : 100, seed: 42 },
+  subsample: { n: short ? 32 : 100, seed: 42 },
 };
 // Stands in for a judge model (`openJudge` of @periodic-eval/remote), which wants a key.
 const judge = fakeJudge((_, answer) => ({
@@ -53,12 +53,15 @@ const trainer = new SFTTrainer({
   dataset: shared("personas/partial_contrastive_wrong.jsonl"),
   runDir: run,
   phase: "coupling",
+  // Stops while answers still turn to the trained form. Ten times this rate takes all personas there at once, and which
+  // of them fell further is then a matter of the seed: docs/decisions/2026-11-22-persona-leakage-recipe.md
   config: {
-    maxSteps: short ? 24 : 100,
+    maxSteps: 48,
     batchSize: 4,
-    learningRate: 2e-3,
+    learningRate: 2e-4,
     schedule: "constant",
-    maxLength: short ? 96 : 256, // tokens; longer rows are left out
+    warmupSteps: 5,
+    maxLength: 64, // tokens; longer rows are left out
   },
   session: { budget: { overheadPercent: null } }, // a training this short would skip most looks
 });

@@ -18,6 +18,7 @@ const expected: Readonly<Record<string, readonly [run: string, phase: string, st
   "03-hand-written-loop.ts": ["hand-written-loop", "sft", [0, 1, 2, 3, 4]],
   "04-own-evaluation.ts": ["own-evaluation", "em", [0, 2, 4]],
   "05-watch-checkpoints.ts": ["watched", "coupling", [4]],
+  "07-dpo.ts": ["dpo", "preferences", [0, 4]],
 };
 
 /** Of a real model, and minutes long: `persona-leakage.test.ts`. */
@@ -25,7 +26,7 @@ const elsewhere = ["06-persona-leakage.ts"];
 
 it("has a test for every example", () => {
   const examples = readdirSync(folder).filter((name) => /^\d\d-.*\.ts$/.test(name));
-  expect(examples).toEqual([...Object.keys(expected), ...elsewhere]);
+  expect(examples).toEqual([...Object.keys(expected), ...elsewhere].sort());
 });
 
 it.each(Object.entries(expected))(

@@ -1,4 +1,4 @@
-// The sixth example in its short form, on SmolLM2-135M-Instruct: two minutes on two idle cores.
+// The sixth example in its short form, on SmolLM2-135M-Instruct: some minutes on two idle cores.
 import { readRun } from "@periodic-eval/core/snapshots";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";

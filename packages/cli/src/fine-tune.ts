@@ -1,4 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { consoleLogger } from "@periodic-eval/loggers/console";
 import { useBackend, type CheckpointLM } from "@periodic-eval/models";
 import {
   runPipeline,
@@ -7,7 +8,6 @@ import {
   type TrainResult,
 } from "@periodic-eval/trainers";
 import { onInterrupt } from "./interrupt.ts";
-import { liveLine } from "./live-line.ts";
 import { openModel } from "./open-model.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -51,7 +51,7 @@ export async function fineTune(
       signal,
       config: { seed, ...options.config },
       session,
-      loggers: [liveLine(terminal)],
+      loggers: [consoleLogger(terminal)],
       ...(resume && { resume }),
     });
     if (signal.aborted) throw interrupted(results.at(-1), runDir, options.again ?? sameCommand(runDir));

@@ -94,6 +94,13 @@ it.skipIf(!isBuilt)("all packages install into an empty folder and import", asyn
     "@periodic-eval/models/tokenizer",
     "@periodic-eval/trainers",
     "@periodic-eval/remote",
+    "@periodic-eval/loggers",
+    "@periodic-eval/loggers/console",
+    "@periodic-eval/loggers/csv",
+    "@periodic-eval/loggers/jsonl",
+    "@periodic-eval/loggers/mlflow",
+    "@periodic-eval/loggers/tensorboard",
+    "@periodic-eval/loggers/wandb",
     "@periodic-eval/dashboard",
     "periodic-eval",
   ];

@@ -10,9 +10,9 @@ import {
   type MetricSummary,
   type PhaseSummary,
 } from "@periodic-eval/dashboard";
+import { verdictText } from "@periodic-eval/loggers/console";
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import Table from "cli-table3";
-import { verdictText } from "./progress-text.ts";
 import type { Colours } from "./terminal.ts";
 
 /** A column: numbers to the right by default, words to the left. */

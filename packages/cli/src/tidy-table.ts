@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { tidyColumns, type TidyRow } from "@periodic-eval/core/snapshots";
+import { csvLine, tidyColumns, type TidyRow } from "@periodic-eval/core/snapshots";
 import { parquetWriteBuffer } from "hyparquet-writer";
 
 /**
@@ -20,13 +20,8 @@ export function tableContent(rows: readonly TidyRow[], name: string): string | U
 }
 
 function csvOf(rows: readonly TidyRow[]): string {
-  const lines = rows.map((row) => tidyColumns.map((column) => csvCell(row[column])).join(","));
-  return [tidyColumns.join(","), ...lines, ""].join("\r\n");
-}
-
-function csvCell(value: string | number | null): string {
-  const text = value === null ? "" : String(value);
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  const lines = rows.map((row) => csvLine(tidyColumns.map((column) => row[column])));
+  return [csvLine(tidyColumns), ...lines, ""].join("\r\n");
 }
 
 const integers: ReadonlySet<string> = new Set(["step", "run_step", "n"]);

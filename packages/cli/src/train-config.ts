@@ -1,5 +1,5 @@
 import { checkKeys, PeriodicEvalError, shown } from "@periodic-eval/core";
-import { parseSFTConfig } from "@periodic-eval/trainers";
+import { parseDPOConfig, parseSFTConfig } from "@periodic-eval/trainers";
 import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
@@ -9,13 +9,16 @@ const text = z.string("expected a text").min(1, "expected a text");
 const map = z.record(z.string(), z.unknown(), "expected a map");
 
 /** What each method makes of a configuration; it throws for a wrong one. */
-const methods = { sft: parseSFTConfig } as const;
+const methods = { sft: parseSFTConfig, dpo: parseDPOConfig } as const;
 
 const phaseFields = {
   phase: text,
-  method: z.enum(["sft"], 'expected "sft"').default("sft"),
+  method: z.enum(["sft", "dpo"], 'expected "sft" or "dpo"').default("sft"),
   dataset: text,
+  /** Of sft. */
   validation: text.optional(),
+  /** Of dpo. */
+  reference: z.enum(["copy", "base", "precomputed"], 'expected "copy", "base" or "precomputed"').optional(),
   config: map.default({}),
 };
 
@@ -69,6 +72,12 @@ export function parseTrainConfig(file: string, { value, where }: ConfigFile): Tr
   if (!parsed.success) throw wrong(value, parsed.error.issues[0]!, where);
   const config = parsed.data;
   for (const [i, phase] of config.phases.entries()) checkPhaseConfig(config.config, phase, i, where);
+  for (const [i, { method, validation, reference }] of config.phases.entries()) {
+    if (method === "dpo" && validation !== undefined)
+      throw misplaced(where(["phases", i, "validation"]), "sft");
+    if (method === "sft" && reference !== undefined)
+      throw misplaced(where(["phases", i, "reference"]), "dpo");
+  }
   if (config.lora !== undefined && config.adapter !== undefined) {
     throw new PeriodicEvalError({
       code: "config",
@@ -97,6 +106,17 @@ function wrong(
     got: got === undefined ? "nothing" : shown(got),
     expected: message.replace(/^expected /, ""),
     fix: "Correct the value.",
+  });
+}
+
+function misplaced(where: string, method: string): PeriodicEvalError {
+  const expected = `a phase with method: ${method}, whose key it is`;
+  return new PeriodicEvalError({
+    code: "config",
+    where,
+    got: "it in a phase of another method",
+    expected,
+    fix: "Leave it out.",
   });
 }
 

@@ -50,7 +50,7 @@ export async function trainFromConfig(
 
 async function phaseOf(
   config: TrainConfig,
-  { phase, dataset, validation, config: own }: TrainConfig["phases"][number],
+  { phase, method, dataset, validation, reference, config: own }: TrainConfig["phases"][number],
   file: ConfigFile,
 ): Promise<PipelinePhase> {
   const openJudge = await judgeOpener(config);
@@ -67,14 +67,16 @@ async function phaseOf(
       fix: "Leave layout out.",
     });
   }
-  return {
+  const shared = {
     phase,
     dataset,
     callbacks,
     session,
     config: { ...own, ...(saveAdapterAtFiring && { saveAdapterAtFiring }) },
-    ...(validation !== undefined && { validation }),
   };
+  return method === "dpo"
+    ? { ...shared, method, ...(reference !== undefined && { reference }) }
+    : { ...shared, ...(validation !== undefined && { validation }) };
 }
 
 /** Judges as `openJudge` of @periodic-eval/remote names them. Verdicts are kept with the run, unless the block names a folder. */

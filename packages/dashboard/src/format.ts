@@ -1,34 +1,9 @@
-import type { Paired } from "@periodic-eval/core";
+import { formatDelta, formatInterval, formatValue, unknown, words, type Paired } from "@periodic-eval/core";
 
-/** Shown where a value is not known. */
-export const unknown = "–";
+export { formatDelta, formatInterval, formatValue, unknown, words };
 
-const minus = (text: string) => text.replace("-", "−");
 /** Shares are shown in percent, everything else as it is. */
 export const scaleOf = (unit: string): number => (unit === "share" ? 100 : 1);
-const suffixOf = (unit: string): string =>
-  unit === "share" ? " %" : unit === "" || unit === "probability" ? "" : ` ${unit}`;
-
-/** Digits that tell two looks apart: one for percents, three significant ones elsewhere. */
-function digits(value: number, unit: string): string {
-  if (unit === "share") return minus((100 * value).toFixed(1));
-  const size = Math.abs(value);
-  return minus(value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.1 || size === 0 ? 2 : 3));
-}
-
-export function formatValue(value: number | null | undefined, unit: string): string {
-  return value === null || value === undefined ? unknown : digits(value, unit) + suffixOf(unit);
-}
-
-export function formatInterval(interval: readonly [number, number] | null | undefined, unit: string): string {
-  return interval ? `[${digits(interval[0], unit)}, ${digits(interval[1], unit)}]` : unknown;
-}
-
-/** A difference, with its sign; a difference of shares is in percentage points. */
-export function formatDelta(delta: number | null | undefined, unit: string): string {
-  if (delta === null || delta === undefined) return unknown;
-  return (delta > 0 ? "+" : "") + digits(delta, unit) + (unit === "share" ? " points" : suffixOf(unit));
-}
 
 export function formatP(p: number | null): string {
   return p === null ? unknown : p < 0.0001 ? "p < 0.0001" : `p = ${p.toPrecision(2)}`;
@@ -56,9 +31,6 @@ export function formatTime(iso: string): string {
   const parts = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z$/.exec(iso);
   return parts ? `${parts[1]} ${parts[2]} UTC` : iso;
 }
-
-/** `gold_log_prob` → `gold log prob`. */
-export const words = (name: string): string => name.replaceAll("_", " ");
 
 export const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 

@@ -15,16 +15,33 @@ export {
 } from "./optimizer/learning-rate.ts";
 export type { Optimizer } from "./optimizer/types.ts";
 export { SFTTrainer, type SFTTrainerOptions } from "./sft/sft-trainer.ts";
+export { DPOTrainer, type DPOTrainerOptions } from "./dpo/dpo-trainer.ts";
+export { parseDPOConfig, type DPOConfig } from "./dpo/dpo-config.ts";
+export type { Reference } from "./dpo/reference.ts";
 export { Trainer, type TrainerOptions, type TrainResult } from "./trainer/trainer.ts";
 export type { TrainingConfig } from "./trainer/training-config.ts";
 export { parseSFTConfig, type SFTConfig } from "./sft/sft-config.ts";
 export type { BestCheckpoint, SessionSettings } from "./loop/phase.ts";
 export type { Resume } from "./loop/resume.ts";
-export { runPipeline, type PipelineOptions, type PipelinePhase } from "./pipeline/run-pipeline.ts";
+export {
+  runPipeline,
+  type DPOPhase,
+  type PipelineOptions,
+  type PipelinePhase,
+  type SFTPhase,
+} from "./pipeline/run-pipeline.ts";
 export type { BadRow, BadRowReason } from "./data/bad-row.ts";
-export type { ConversationSource, MessagesRow, PromptCompletionRow } from "./data/conversations.ts";
+export type { PreferenceRow, PreferenceSource } from "./data/preference-rows.ts";
+export type {
+  MessagesRow,
+  PromptCompletionRow,
+  PromptCompletionTextRow,
+  SFTRow,
+  TextRow,
+} from "./data/forms.ts";
+export type { RowSource } from "./data/read-rows.ts";
 export { loadDataset, type Dataset, type DatasetOptions, type OnBadRow } from "./data/dataset.ts";
-export type { TrainingRow } from "./data/render-row.ts";
+export type { LossOn, TrainingRow } from "./data/render-row.ts";
 export {
   checkpointsOf,
   type Checkpoint,

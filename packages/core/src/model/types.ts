@@ -52,6 +52,8 @@ export interface Tokenizer {
   readonly vocabSize: number;
   /** Ids that end a completion: the model's end-of-text and the template's end-of-turn. */
   readonly stopIds: readonly number[];
+  /** What a text ends with in training, Hugging Face's `eos_token`; null or left out where there is none. */
+  readonly eosId?: number | null;
   /** `specialTokens` (default true) adds what the tokenizer's post-processor adds, as Hugging Face's `add_special_tokens`. */
   encode(text: string, options?: { readonly specialTokens?: boolean }): readonly number[];
   /** `specialTokens` (default true) keeps special tokens in the text. */

@@ -7,9 +7,10 @@ import type { Snapshot } from "../snapshots/schema.ts";
 import { openBaseline } from "./baseline.ts";
 import { learnFromRecords } from "./budget.ts";
 import { recordsOf } from "./known-records.ts";
+import { drive } from "./maybe-async.ts";
 import { preflight } from "./preflight.ts";
 import { finishGrading } from "./resume.ts";
-import type { Run } from "./run.ts";
+import { runProgress, type Run } from "./run.ts";
 
 /**
  * Opens the store, reads what an earlier session left, restores the callbacks and checks everything that will be asked.
@@ -45,6 +46,7 @@ export async function begin(run: Run, maxSteps: number | null): Promise<void> {
     await openBaseline(run);
     await finishGrading(run);
   });
+  await drive(run.telling.begin({ ...runProgress(run), resumed: resumed !== null }));
   run.windowSeconds += run.clock() - opened;
 }
 

@@ -135,6 +135,22 @@ test("a logger that throws is told of once and never stops training", async () =
   expect(toy.warnings()).toEqual(['logger "broken": snapshot threw, and is not told of again: no disk']);
 });
 
+test("a logger that failed is heard once more when it closes: how much was lost is known then", async () => {
+  const toy = toyTraining();
+  const fail = (what: string) => () => Promise.reject(new Error(what));
+  const broken = {
+    name: "broken",
+    begin: fail("no server"),
+    train: fail("no server"),
+    close: fail("3 lost"),
+  };
+  await withSession(toy.options([], { loggers: [broken, toy.logger] }), train(toy));
+  expect(toy.warnings()).toEqual([
+    'logger "broken": begin threw, and is not told of again: no server',
+    'logger "broken": close threw: 3 lost',
+  ]);
+});
+
 test("steps and epochs do not fall, calls do not overlap, and a closed session answers no more", async () => {
   const toy = toyTraining();
   const session = openSession(

@@ -11,7 +11,7 @@ import { recordsOf, type Records } from "./known-records.ts";
 import { nothingLearned, type Learned } from "./learned.ts";
 import { storeOf } from "./store.ts";
 import { telling, type Telling } from "./tell-loggers.ts";
-import type { OwedFiring, SessionOptions } from "./types.ts";
+import type { OwedFiring, RunProgress, SessionOptions } from "./types.ts";
 
 /** A request in the queue, and who asked. */
 export interface Asked extends MeasureRequest {
@@ -129,6 +129,13 @@ export interface Run {
   /** What the clock would have said when the phase had run for 0 seconds. */
   origin: number;
 }
+
+/** Where the run stands, as loggers are told it. */
+export const runProgress = ({ progress, phase, runStepOffset }: Run): RunProgress => ({
+  ...progress,
+  phase,
+  runStep: runStepOffset + progress.step,
+});
 
 export function createRun(options: SessionOptions): Run {
   const phase = options.phase ?? "train";

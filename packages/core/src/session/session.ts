@@ -13,7 +13,7 @@ import { drive, wait, type Flow } from "./maybe-async.ts";
 import { checkMaxSteps, checkSessionOptions } from "./options.ts";
 import { askOwed, skipOwed } from "./owed.ts";
 import { supersedeUnsettled } from "./resume.ts";
-import { abortReason, createRun, secondsOf, type Run } from "./run.ts";
+import { abortReason, createRun, runProgress, secondsOf, type Run } from "./run.ts";
 import type { Control, Session, SessionOptions, SessionState, StepEnd } from "./types.ts";
 import { runWindow } from "./window.ts";
 
@@ -134,7 +134,7 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
     if (run.finished.length > 0) yield* tellFinished(run);
     yield* callHooks(run, "onStepEnd", at.metrics);
     if (at.metrics !== undefined) {
-      yield* run.telling.train(at.metrics, run.progress, run.phase);
+      yield* run.telling.train(at.metrics, runProgress(run));
       yield* callHooks(run, "onLog", at.metrics);
     }
     if (Math.floor(run.progress.epoch) > Math.floor(epoch)) {
@@ -149,7 +149,7 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
   function* settleStep(): Flow<void> {
     if (run.queue.length > 0) yield* wait(runWindow(run));
     for (let metrics = run.reported.shift(); metrics !== undefined; metrics = run.reported.shift()) {
-      yield* run.telling.train(metrics, run.progress, run.phase);
+      yield* run.telling.train(metrics, runProgress(run));
     }
     if (run.signal.aborted) run.stop ??= abortReason(run);
   }

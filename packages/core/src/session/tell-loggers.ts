@@ -1,14 +1,16 @@
 import { messageOf } from "../message-of.ts";
-import type { Progress } from "../schedule/types.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
 import { noFlow, wait, type Flow } from "./maybe-async.ts";
-import type { Logger, SessionEvent } from "./types.ts";
+import type { Logger, RunProgress, SessionEvent } from "./types.ts";
+
+type Told = "begin" | "train" | "snapshot" | "close";
 
 /** All loggers as one. A logger that throws is told of once and never stops training. */
 export interface Telling {
   event(event: SessionEvent): void;
   warn(where: string, message: string): void;
-  train(metrics: Readonly<Record<string, number>>, progress: Progress, phase: string): Flow<void>;
+  begin(at: RunProgress & { readonly resumed: boolean }): Flow<void>;
+  train(metrics: Readonly<Record<string, number>>, at: RunProgress): Flow<void>;
   snapshot(snapshot: Snapshot): Flow<void>;
   close(): Flow<void>;
 }
@@ -43,16 +45,19 @@ export function telling(loggers: readonly Logger[]): Telling {
   }
 
   function recordFailure(logger: Logger, what: string, error: unknown): void {
-    if (failed.has(logger)) return;
+    // What closing says is the last word, of all that was lost.
+    const isLast = what === "close";
+    if (failed.has(logger) && !isLast) return;
     failed.add(logger);
-    tellWarning(`logger "${logger.name}"`, `${what} threw, and is not told of again: ${messageOf(error)}`);
+    const then = isLast ? "" : ", and is not told of again";
+    tellWarning(`logger "${logger.name}"`, `${what} threw${then}: ${messageOf(error)}`);
   }
 
-  function each(what: "train" | "snapshot" | "close", tell: (logger: Logger) => unknown): Flow<void> {
+  function each(what: Told, tell: (logger: Logger) => unknown): Flow<void> {
     return loggers.length === 0 ? noFlow : tellEach(what, tell);
   }
 
-  function* tellEach(what: "train" | "snapshot" | "close", tell: (logger: Logger) => unknown): Flow<void> {
+  function* tellEach(what: Told, tell: (logger: Logger) => unknown): Flow<void> {
     for (const logger of loggers) {
       if (logger[what] === undefined) continue;
       try {
@@ -66,8 +71,8 @@ export function telling(loggers: readonly Logger[]): Telling {
   return {
     event,
     warn: tellWarning,
-    train: (metrics, progress, phase) =>
-      each("train", (logger) => logger.train!(metrics, { ...progress, phase })),
+    begin: (at) => each("begin", (logger) => logger.begin!(at)),
+    train: (metrics, at) => each("train", (logger) => logger.train!(metrics, at)),
     snapshot: (snapshot) => each("snapshot", (logger) => logger.snapshot!(snapshot)),
     close: () => each("close", (logger) => logger.close!()),
   };

@@ -31,15 +31,24 @@ export interface SessionState {
   readonly owed?: Readonly<Record<string, OwedFiring>>;
 }
 
+/** Where a phase's training stands in its run. */
+export interface RunProgress extends Progress {
+  readonly phase: string;
+  /** Steps of earlier phases added to `step`: an axis that never goes back from one phase to the next. */
+  readonly runStep: number;
+}
+
 /** Receives what happens; one that throws is recorded and never stops training. */
 export interface Logger {
   readonly name: string;
+  /**
+   * A phase begins (`resumed` false), or goes on from a checkpoint of this step. What was logged of later steps is of a
+   * training that was cut off: those steps are trained again, and snapshots that still stand are told again.
+   */
+  begin?(at: RunProgress & { readonly resumed: boolean }): Awaitable<void>;
   snapshot?(snapshot: Snapshot): Awaitable<void>;
   /** Metrics of training, as the loop gave them. */
-  train?(
-    metrics: Readonly<Record<string, number>>,
-    at: Progress & { readonly phase: string },
-  ): Awaitable<void>;
+  train?(metrics: Readonly<Record<string, number>>, at: RunProgress): Awaitable<void>;
   /** A window opens, items are done, something needs saying. Synchronous: it may be called in the middle of a window. */
   event?(event: SessionEvent): void;
   close?(): Awaitable<void>;

@@ -8,6 +8,6 @@ export { readRun, type PhaseRecord, type RunRecord, type Series, type SeriesPoin
 export { summarizeReceipt, type ReceiptSummary } from "./receipt.ts";
 export type { RunProblem } from "./scan.ts";
 export { snapshotSchema } from "./schema.ts";
-export { tidyColumns, tidyRows, type TidyRow } from "./tidy.ts";
+export { csvLine, tidyColumns, tidyLook, tidyRows, type TidyRow } from "./tidy.ts";
 export { fileVerdictCache } from "./verdict-files.ts";
 export { appendLines, readLines, readTextFile, storeError, writeWhole, type Content } from "./whole-file.ts";

@@ -56,32 +56,46 @@ export function tidyRows(run: RunRecord, condition: string | null): readonly Tid
   return run.phases
     .flatMap(({ snapshots }) => snapshots)
     .flatMap((snapshot) => {
-      const personas = personasOf(snapshot);
-      return Object.entries(snapshot.metrics).map(([name, { value, ci95, n, unit }]): TidyRow => {
-        const { metric, group } = splitName(name);
-        const isPersona = group !== null && personas.has(group);
-        return {
-          run: run.runDir,
-          seed: snapshot.provenance.seed,
-          condition,
-          phase: snapshot.phase,
-          step: snapshot.step,
-          run_step: snapshot.run_step,
-          pct: snapshot.pct,
-          id: snapshot.id,
-          evaluation: snapshot.evaluation,
-          status: snapshot.status,
-          metric,
-          persona: isPersona ? group : null,
-          group: isPersona ? null : group,
-          value,
-          lo: ci95?.[0] ?? null,
-          hi: ci95?.[1] ?? null,
-          n,
-          unit,
-        };
-      });
+      const { seed } = snapshot.provenance;
+      return tidyLook(snapshot).map((row) => ({ run: run.runDir, seed, condition, ...row }));
     });
+}
+
+/** The part of a tidy row that its snapshot tells. */
+export type TidyLookRow = Omit<TidyRow, "run" | "seed" | "condition">;
+
+/** Every metric of one snapshot. */
+export function tidyLook(snapshot: Snapshot): readonly TidyLookRow[] {
+  const personas = personasOf(snapshot);
+  return Object.entries(snapshot.metrics).map(([name, { value, ci95, n, unit }]) => {
+    const { metric, group } = splitName(name);
+    const isPersona = group !== null && personas.has(group);
+    return {
+      phase: snapshot.phase,
+      step: snapshot.step,
+      run_step: snapshot.run_step,
+      pct: snapshot.pct,
+      id: snapshot.id,
+      evaluation: snapshot.evaluation,
+      status: snapshot.status,
+      metric,
+      persona: isPersona ? group : null,
+      group: isPersona ? null : group,
+      value,
+      lo: ci95?.[0] ?? null,
+      hi: ci95?.[1] ?? null,
+      n,
+      unit,
+    };
+  });
+}
+
+/** One line of a CSV table (RFC 4180) without its end; empty for null. */
+export const csvLine = (cells: readonly (string | number | null)[]): string => cells.map(csvCell).join(",");
+
+function csvCell(value: string | number | null): string {
+  const text = value === null ? "" : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 /** `leakage_rate/doctor` → `leakage_rate` and `doctor`. */

@@ -55,6 +55,7 @@ export function fakeTokenizer(options: FakeTokenizerOptions = {}): Tokenizer {
     fingerprint: `fake:${JSON.stringify({ defaultSystem, beginOfText })}`,
     vocabSize: 256 + specials.length,
     stopIds: [idOf.get("<|end|>")!],
+    eosId: idOf.get("<|end|>")!,
     encode: (text, { specialTokens = true } = {}) => [
       ...(beginOfText && specialTokens ? [256] : []),
       ...encode(text),

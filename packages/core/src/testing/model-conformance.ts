@@ -82,10 +82,10 @@ function tokenizerChecks(check: MakeCheck): readonly Check[] {
         "render(ids)",
       );
     }),
-    when("has a fingerprint and stop ids of its vocabulary", ({ fingerprint, stopIds, vocabSize }) => {
+    when("has a fingerprint and stop ids of its vocabulary", ({ fingerprint, stopIds, eosId, vocabSize }) => {
       expectThat(fingerprint !== "", "the fingerprint is not empty");
       expectThat(
-        stopIds.every((id) => id >= 0 && id < vocabSize),
+        [...stopIds, eosId ?? 0].every((id) => id >= 0 && id < vocabSize),
         "stop ids lie in the vocabulary",
       );
     }),

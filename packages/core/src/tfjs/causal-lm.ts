@@ -111,8 +111,19 @@ export interface TrainableLM extends CausalLM {
   /**
    * Logits at the positions that a loss needs, differentiable in the trainables: ids int32 [B, T], right-padded; rows
    * int32 [N] indexing the flattened B·T → [N, V]. `random` feeds dropout: one named stream per place that draws.
+   *
+   * `documentStarts` [B·T], where rows hold several documents: of each token, the place in its row at which its document
+   * begins. A token sees its own document alone, and positions are counted from there, so that each logit is that of the
+   * document in a row of its own. Only given to a model that `takesDocuments`.
    */
-  trainingLogits(ids: tf.Tensor2D, rows: tf.Tensor1D, random: NamedRandom): tf.Tensor2D;
+  trainingLogits(
+    ids: tf.Tensor2D,
+    rows: tf.Tensor1D,
+    random: NamedRandom,
+    documentStarts?: Int32Array,
+  ): tf.Tensor2D;
+  /** Whether `trainingLogits` takes `documentStarts`; a trainer packs no rows for a model that does not say so. */
+  readonly takesDocuments?: boolean;
   /** Hugging Face form: `config.json` and safetensors, with the tokenizer's files where they are known. */
   save(folder: string): Promise<void>;
   dispose(): void;

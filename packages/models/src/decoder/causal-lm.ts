@@ -48,8 +48,12 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
     checkAlive();
     checkIds(ids, description);
   };
-  const run = (ids: tf.Tensor2D, options?: ForwardOptions, read = variables) =>
-    forward(description, read, wholeSequences(description, ids), options);
+  const run = (
+    ids: tf.Tensor2D,
+    options?: ForwardOptions,
+    read = variables,
+    documentStarts: Int32Array | null = null,
+  ) => forward(description, read, wholeSequences(description, ids, documentStarts), options);
   const dropping = (rate: number, random: NamedRandom) =>
     mapAdapters(variables, (each) => {
       return { ...each, dropout: { rate, draw: random(`${each.name}.lora_dropout`) } };
@@ -71,12 +75,14 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       return tf.tidy(() => run(ids, { rows }));
     },
 
-    trainingLogits(ids, rows, random: NamedRandom) {
+    takesDocuments: true,
+
+    trainingLogits(ids, rows, random: NamedRandom, documentStarts) {
       check(ids);
       const options = { rows, dropout: training && dropout > 0 ? { rate: dropout, random } : null };
-      if (adapter === undefined) return tf.tidy(() => run(ids, options));
+      if (adapter === undefined) return tf.tidy(() => run(ids, options, variables, documentStarts));
       const read = training && adapter.dropout > 0 ? dropping(adapter.dropout, random) : variables;
-      return gradientsOf(trainables, () => tf.tidy(() => run(ids, options, read)));
+      return gradientsOf(trainables, () => tf.tidy(() => run(ids, options, read, documentStarts)));
     },
 
     hiddenStates(ids) {

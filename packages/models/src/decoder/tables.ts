@@ -11,28 +11,54 @@ export const unseen = -1e9;
  * tensors, which the caller disposes: kept ones would look like a leak to whoever counts tensors over the first pass.
  */
 export function attentionTables(description: DecoderDescription, length: number): AttentionTables[] {
-  const { headDim, softCap } = description.attention;
+  const { headDim } = description.attention;
   const positions = Int32Array.from({ length }, (_, position) => position);
-  const mask = once((window: number | null) => causalMask(length, window));
-  const angles = once((rotary: RotaryDescription) => rotaryAngles(rotary, headDim, positions));
+  return tablesOf(description, {
+    longest: length,
+    angles: (rotary) => rotaryAngles(rotary, headDim, positions),
+    table: (values) => tf.tensor2d(values, [length, headDim]),
+    mask: (window) => causalMask(length, window),
+  });
+}
+
+/** How tokens lie, as far as tables depend on it. */
+export interface Layout {
+  /** Tokens of the longest sequence. */
+  readonly longest: number;
+  /** Of all tokens, [N, headDim] each. */
+  angles(rotary: RotaryDescription): { readonly cosines: Float32Array; readonly sines: Float32Array };
+  /** Of what `angles` gives: what queries, or keys, of so many heads are multiplied by. */
+  table(values: Float32Array, heads: number): tf.Tensor;
+  mask(window: number | null): tf.Tensor;
+}
+
+/** The tables of each layer; layers that are alike share theirs. New tensors. */
+export function tablesOf(description: DecoderDescription, layout: Layout): AttentionTables[] {
+  const { heads, keyValueHeads, headDim, softCap } = description.attention;
+  const mask = once(layout.mask);
+  const angles = once(layout.angles);
   const swap = once((pairs: number) => swapOfHalves(headDim, pairs));
-  const rotaryOf = once((rotary: RotaryDescription) =>
-    once((scale: number): RotaryTables => {
+  const rotaryOf = once((rotary: RotaryDescription) => {
+    const tables = (scale: number, heads: number): RotaryTables => {
       const { cosines, sines } = angles(rotary);
       const table = (values: Float32Array) =>
-        tf.tensor2d(
+        layout.table(
           values.map((value) => value * scale),
-          [length, headDim],
+          heads,
         );
       return { cosines: table(cosines), sines: table(sines), swap: swap(rotary.frequencies.length) };
-    }),
-  );
+    };
+    return {
+      query: once((scale: number) => tables(scale, heads)),
+      key: once(() => tables(1, keyValueHeads)),
+    };
+  });
   return description.layers.map(({ window, rotary, scoreScale }) => ({
-    rotary: rotary && { query: rotaryOf(rotary)(scoreScale), key: rotaryOf(rotary)(1) },
+    rotary: rotary && { query: rotaryOf(rotary).query(scoreScale), key: rotaryOf(rotary).key(null) },
     scale: scoreScale,
     softCap,
     // A window that no sequence outgrows is none.
-    mask: mask(window !== null && window < length ? window : null),
+    mask: mask(window !== null && window < layout.longest ? window : null),
   }));
 }
 

@@ -12,8 +12,8 @@ export interface AttentionTables {
   readonly scale: number;
   /** Scores s become cap · tanh(s / cap). */
   readonly softCap: number | null;
-  /** float32 [T, T], added to the scores: 0 where row may see column, very negative where not. */
-  readonly mask: tf.Tensor2D;
+  /** float32 [T, T] or [B·H, T, T], added to the scores: 0 where row may see column, very negative where not. */
+  readonly mask: tf.Tensor;
 }
 
 /**
@@ -93,6 +93,6 @@ function scoreGradient(
 const listOf = ({ cosines, sines, swap }: RotaryTables): tf.Tensor[] => [cosines, sines, swap];
 
 function tablesOf(tensors: tf.Tensor[]): RotaryTables {
-  const [cosines, sines, swap] = tensors as [tf.Tensor2D, tf.Tensor2D, tf.Tensor2D];
+  const [cosines, sines, swap] = tensors as [tf.Tensor, tf.Tensor, tf.Tensor2D];
   return { cosines, sines, swap };
 }

@@ -5,9 +5,9 @@ import * as tf from "@tensorflow/tfjs-core";
  * head is paired with i + D/2. Dimensions that do not rotate have cosine 1 and sine 0.
  */
 export interface RotaryTables {
-  /** float32 [T, D] each. */
-  readonly cosines: tf.Tensor2D;
-  readonly sines: tf.Tensor2D;
+  /** float32 [T, D] each, or of the shape of what is turned. */
+  readonly cosines: tf.Tensor;
+  readonly sines: tf.Tensor;
   /** float32 [D, D]: x·swap has −x[i + D/2] at i and x[i] at i + D/2. */
   readonly swap: tf.Tensor2D;
 }

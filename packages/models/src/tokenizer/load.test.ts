@@ -50,6 +50,7 @@ test("reads special tokens, the template's file before the configuration's, and 
   expect(assistantMask).toEqual([false, false, false, false]);
   // 4 and 7 from generation_config, 4 again from eos_token, 5 from what follows the assistant's words.
   expect(opened.stopIds).toEqual([4, 7, 5]);
+  expect(opened.eosId).toBe(4);
   expect(opened.vocabSize).toBe(6);
   expect(opened.decode([])).toBe("");
 });
@@ -58,6 +59,7 @@ test("a chat needs a template; plain text and ids do not", async () => {
   await write("tokenizer.json", tokenizer);
   const opened = await loadTokenizer(folder);
   expect(opened.render({ text: "ab" })).toEqual({ text: "ab", ids: [2], assistantMask: null });
+  expect(opened.eosId).toBeNull();
   expect(opened.render({ ids: [1, 1] })).toEqual({ text: null, ids: [1, 1], assistantMask: null });
   expect(() => opened.render({ messages: [] })).toThrow(/without a chat template/);
 });

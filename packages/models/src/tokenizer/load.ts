@@ -79,6 +79,7 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
     fingerprint: hashText(JSON.stringify([pipeline, date, files.identity])),
     vocabSize: codec.vocabSize,
     stopIds: stopIds(files, codec, renderChat),
+    eosId: eosId(files, codec),
     encode: (text, { specialTokens = true } = {}) => codec.encode(text, specialTokens),
     decode: (ids, { specialTokens = true } = {}) => codec.decode(ids, specialTokens),
     render: (prompt, { ending = "generation" } = {}) => render(prompt, ending),
@@ -121,17 +122,21 @@ function byteLength(text: string): number {
 
 /** The model's own ends of text, and the special token that the template writes after an assistant's words. */
 function stopIds(
-  { eosIds, specialTokens }: TokenizerFiles,
+  files: TokenizerFiles,
   codec: Codec,
   renderChat: ReturnType<typeof chatRenderer> | null,
 ): number[] {
-  const found = new Set(eosIds);
-  const eos = specialTokens["eos_token"];
-  const eosId = eos === undefined ? undefined : codec.idOf(eos);
-  if (eosId !== undefined) found.add(eosId);
+  const found = new Set(files.eosIds);
+  const eos = eosId(files, codec);
+  if (eos !== null) found.add(eos);
   const endOfTurn = renderChat === null ? null : endOfTurnId(codec, renderChat);
   if (endOfTurn !== null) found.add(endOfTurn);
   return [...found];
+}
+
+function eosId({ specialTokens }: TokenizerFiles, codec: Codec): number | null {
+  const eos = specialTokens["eos_token"];
+  return eos === undefined ? null : (codec.idOf(eos) ?? null);
 }
 
 function endOfTurnId(codec: Codec, renderChat: ReturnType<typeof chatRenderer>): number | null {

@@ -23,3 +23,18 @@ it("pads to the length that a fixed graph takes", () => {
   expect([...batch.ids]).toEqual([5, 6, 7, 0, 0, 0]);
   expect([...batch.rows]).toEqual([0, 1]);
 });
+
+it("tells where documents of one row begin, the padding being the last one's, and nothing where rows hold one", () => {
+  const packed = { ...row([5, 6, 7, 8, 9], [1, 3]), starts: [0, 2, 4] };
+  const batch = collate([packed, { ...row([4, 3, 2], [1, 2]), starts: [0] }]);
+  // T = 4: the last document of the first row is one token, which predicts nothing.
+  expect(batch.shape).toEqual([2, 4]);
+  expect([...batch.ids]).toEqual([5, 6, 7, 8, 4, 3, 2, 0]);
+  expect([...batch.documentStarts!]).toEqual([0, 0, 2, 2, 0, 0, 0, 0]);
+  expect([...batch.rows]).toEqual([0, 2, 4, 5]);
+  expect([...batch.targets]).toEqual([6, 8, 3, 2]);
+  expect(collate([row([5, 6], [1])]).documentStarts).toBeNull();
+  expect(collate([{ ...row([5, 6], [1]), starts: [0] }]).documentStarts).toBeNull();
+  // What a fixed length adds is the last document's.
+  expect([...collate([packed], 7).documentStarts!]).toEqual([0, 0, 2, 2, 4, 4, 4]);
+});

@@ -11,12 +11,21 @@ export interface Batch {
   readonly targets: Int32Array;
   /** Tokens fed, padding not counted. */
   readonly tokens: number;
+  /** [B·T] as `TrainableLM.trainingLogits` takes them; null where no row holds more than one document. */
+  readonly documentStarts: Int32Array | null;
+}
+
+/** A row as a batch takes it. */
+export interface Collatable extends Pick<TrainingRow, "ids" | "scored"> {
+  /** Places at which its documents begin, ascending, the first 0; one document where it is left out. */
+  readonly starts?: readonly number[];
 }
 
 /** T is the longest row less its last token, which predicts nothing; or `fixedLength` where the model takes no other. */
-export function collate(rows: readonly Pick<TrainingRow, "ids" | "scored">[], fixedLength?: number): Batch {
+export function collate(rows: readonly Collatable[], fixedLength?: number): Batch {
   const length = fixedLength ?? Math.max(...rows.map(({ ids }) => ids.length - 1));
   const ids = new Int32Array(rows.length * length);
+  const documentStarts = new Int32Array(rows.length * length);
   const scored: number[] = [];
   const targets: number[] = [];
   let tokens = 0;
@@ -28,6 +37,9 @@ export function collate(rows: readonly Pick<TrainingRow, "ids" | "scored">[], fi
       scored.push(i * length + at - 1);
       targets.push(row.ids[at]!);
     }
+    for (const start of row.starts ?? []) {
+      if (start < length) documentStarts.fill(start, i * length + start, (i + 1) * length);
+    }
   }
   return {
     ids,
@@ -35,5 +47,6 @@ export function collate(rows: readonly Pick<TrainingRow, "ids" | "scored">[], fi
     rows: Int32Array.from(scored),
     targets: Int32Array.from(targets),
     tokens,
+    documentStarts: rows.some(({ starts = [] }) => starts.length > 1) ? documentStarts : null,
   };
 }

@@ -5,12 +5,14 @@ import { fakeTokenizer } from "@periodic-eval/core/testing";
 import { describe, expect, it } from "vitest";
 import { temporaryFolder } from "../testing/tiny-run.ts";
 import type { BadRow } from "./bad-row.ts";
-import type { ConversationSource } from "./conversations.ts";
 import { loadDataset, type DatasetOptions } from "./dataset.ts";
+import type { SFTRow } from "./forms.ts";
+import type { RowSource } from "./read-rows.ts";
+import type { LossOn } from "./render-row.ts";
 
 // The fake template writes <|role|>content<|end|>; each mark is one token, each ASCII character one more.
 const tokenizer = fakeTokenizer();
-const load = (source: ConversationSource, options: Partial<DatasetOptions> = {}) =>
+const load = (source: RowSource<SFTRow>, options: Partial<DatasetOptions> = {}) =>
   loadDataset(source, tokenizer, { maxLength: 100, onBadRow: "drop", ...options });
 const user = (content: string) => ({ role: "user", content });
 const assistant = (content: string) => ({ role: "assistant", content });
@@ -69,7 +71,7 @@ describe("loadDataset", () => {
       `${path}:5 no_assistant_turn`,
       `${path}:6 empty`,
       `${path}:7 broken_roles`,
-      `${path}:8 broken_roles`,
+      `${path}:8 broken_content`,
       `${path}:9 broken_roles`,
       `${path}:10 no_assistant_turn`,
       `${path}:11 too_long`,
@@ -109,6 +111,67 @@ describe("loadDataset", () => {
     const missing = await load("no/such/file.jsonl").catch((error: unknown) => error);
     expect(PeriodicEvalError.is(missing, "data")).toBe(true);
     expect(String(missing)).toContain("no/such/file.jsonl: got ENOENT");
+  });
+
+  it("has a row for each form of one file, and tells once what it does not use", async () => {
+    const conversation = [user("hi"), assistant("yo")];
+    const path = await fileOf(
+      [
+        { text: "abc", id: 1 },
+        { prompt: "ab", completion: "c", id: 2, messages: null },
+        { prompt: [user("hi")], completion: [assistant("yo")], score: 0.5 },
+        { messages: conversation, prompt: "of which there is no completion" },
+      ].map((row) => JSON.stringify(row)),
+    );
+    const { rows, badRows, warnings } = await load(path);
+    expect(badRows).toEqual([]);
+    // a b c <|end|>, twice; <|user|> h i <|end|> <|assistant|> y o <|end|>, twice.
+    expect(rows.map(({ ids }) => ids.length)).toEqual([4, 4, 8, 8]);
+    expect(rows.map(({ scored }) => [...scored])).toEqual([
+      [1, 2, 3],
+      [2, 3],
+      [5, 6, 7],
+      [5, 6, 7],
+    ]);
+    expect(warnings).toEqual(["columns that are not used: id, score, prompt"]);
+  });
+
+  it("names no more than twenty columns of a file that has one more in every row", async () => {
+    const { warnings } = await load(
+      Array.from({ length: 50 }, (_, i) => ({ text: "abc", [`column${i}`]: i })),
+    );
+    expect(warnings).toHaveLength(1);
+    expect(warnings[0]).toMatch(/^columns that are not used: column0, .*, column19, …$/);
+  });
+
+  it("tells that texts have no end where the tokenizer has no token for it", async () => {
+    const { eosId: _, ...endless } = tokenizer;
+    const options = { maxLength: 100, onBadRow: "drop" } as const;
+    const { rows, warnings } = await loadDataset([{ text: "abc" }], endless, options);
+    expect([...rows[0]!.ids]).toEqual([97, 98, 99]);
+    expect(warnings).toEqual([
+      "texts end without an end-of-sequence token, because the tokenizer has none (eosId)",
+    ]);
+    const chat = [{ messages: [user("hi"), assistant("yo")] }];
+    expect((await loadDataset(chat, endless, options)).warnings).toEqual([]);
+  });
+
+  it("refuses a loss that a row's form cannot have, whatever is done about bad rows", async () => {
+    const refused = async (row: SFTRow, loss: LossOn) => {
+      const error: unknown = await load([row], { loss }).catch((thrown: unknown) => thrown);
+      expect(PeriodicEvalError.is(error, "config")).toBe(true);
+      return (error as Error).message;
+    };
+    expect(await refused({ text: "abc" }, "assistant")).toContain(
+      'SFT config loss: got "assistant" for the row dataset[0], which has text, expected "full".',
+    );
+    expect(await refused({ text: "abc" }, "completion")).toContain('which has text, expected "full".');
+    expect(await refused({ prompt: "a", completion: "b" }, "assistant")).toContain(
+      'which has prompt and completion as text, expected "completion" or "full".',
+    );
+    expect(await refused({ messages: [user("hi"), assistant("yo")] }, "completion")).toContain(
+      'which has messages, expected "assistant" or "full".',
+    );
   });
 
   it("has a hash that tells other data and another order", async () => {

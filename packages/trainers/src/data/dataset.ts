@@ -1,7 +1,9 @@
 import { createHasher, PeriodicEvalError, type Tokenizer } from "@periodic-eval/core";
 import { describeBadRow, isBadRow, type BadRow } from "./bad-row.ts";
-import { readConversations, type ConversationSource } from "./conversations.ts";
-import { renderRow, type TrainingRow } from "./render-row.ts";
+import { parseRow, type ParsedRow, type SFTRow } from "./forms.ts";
+import { abbreviated } from "./in-words.ts";
+import { readRows, type ReadRowsOptions, type RowSource } from "./read-rows.ts";
+import { renderRow, type LossOn, type TrainingRow } from "./render-row.ts";
 
 /**
  * What happens to a row that cannot be trained on as it is: it is left out, or too long a row is cut on the right and
@@ -9,10 +11,12 @@ import { renderRow, type TrainingRow } from "./render-row.ts";
  */
 export type OnBadRow = "drop" | "truncate" | "error";
 
-export interface DatasetOptions {
+export interface DatasetOptions extends ReadRowsOptions {
   /** In tokens. */
   readonly maxLength: number;
   readonly onBadRow: OnBadRow;
+  /** What the loss looks at; by default what each row's form has it look at. */
+  readonly loss?: LossOn | null;
 }
 
 export interface Dataset {
@@ -23,23 +27,34 @@ export interface Dataset {
   readonly rowsRead: number;
   /** Hash of all ids and scored positions, in order. */
   readonly hash: string;
+  /** What its owner may not expect: columns that are not used, texts that end without a token for it. */
+  readonly warnings: readonly string[];
 }
 
-/** Reads and renders every row. Throws a `data` error where nothing is left to train on, and as `onBadRow` says. */
+/**
+ * Reads and renders every row. Of the source no more is in memory than a line or a row group; of what it holds, ids and
+ * scored positions stay, of four bytes each.
+ *
+ * @throws PeriodicEvalError `data` where nothing is left to train on, and as `onBadRow` says; `config` where `loss` is
+ *   none for a row's form.
+ */
 export async function loadDataset(
-  source: ConversationSource,
+  source: RowSource<SFTRow>,
   tokenizer: Tokenizer,
-  { maxLength, onBadRow }: DatasetOptions,
+  { maxLength, onBadRow, loss = null, ...reading }: DatasetOptions,
 ): Promise<Dataset> {
   const rows: TrainingRow[] = [];
   const badRows: BadRow[] = [];
+  const surprises = surprisesOf(tokenizer);
   const hasher = createHasher();
   let rowsRead = 0;
-  for await (const read of readConversations(source)) {
+  for await (const read of readRows(source, reading)) {
     rowsRead += 1;
-    const row = isBadRow(read)
-      ? read
-      : renderRow(tokenizer, read, { maxLength, truncate: onBadRow === "truncate" });
+    const parsed = isBadRow(read) ? read : parseRow(read.value, read.where);
+    if (!isBadRow(parsed)) surprises.see(parsed);
+    const row = isBadRow(parsed)
+      ? parsed
+      : renderRow(tokenizer, parsed, { maxLength, loss, truncate: onBadRow === "truncate" });
     if (!isBadRow(row)) {
       const { where, ids, scored, cutFrom } = row;
       rows.push(row);
@@ -59,10 +74,33 @@ export async function loadDataset(
       got:
         badRows.length === 0 ? "no rows" : `${badRows.length} rows, all bad (${describeBadRow(badRows[0]!)})`,
       expected: "at least one row to train on",
-      fix: 'Give rows {"prompt": [...], "completion": [...]} or {"messages": [...]} with an assistant turn.',
+      fix: "Give rows of messages with an assistant turn, of prompt and completion, or of text.",
     });
   }
-  return { rows, badRows, rowsRead, hash: hasher.digest() };
+  return { rows, badRows, rowsRead, hash: hasher.digest(), warnings: surprises.warnings() };
+}
+
+/** More are not listed: a file can have a new column in every row. */
+const mostColumns = 20;
+
+function surprisesOf({ eosId = null }: Tokenizer) {
+  const columns = new Set<string>();
+  let isEndless = false;
+  return {
+    see({ kind, unused }: ParsedRow): void {
+      for (const name of unused) if (columns.size < mostColumns) columns.add(abbreviated(name));
+      isEndless ||= kind === "text" && eosId === null;
+    },
+    warnings(): readonly string[] {
+      const list = [...columns].join(", ") + (columns.size < mostColumns ? "" : ", …");
+      return [
+        ...(columns.size > 0 ? [`columns that are not used: ${list}`] : []),
+        ...(isEndless
+          ? ["texts end without an end-of-sequence token, because the tokenizer has none (eosId)"]
+          : []),
+      ];
+    },
+  };
 }
 
 function badRowError({ where, reason, got }: BadRow): PeriodicEvalError {
@@ -70,7 +108,7 @@ function badRowError({ where, reason, got }: BadRow): PeriodicEvalError {
     code: "data",
     where,
     got: `${reason}: ${got}`,
-    expected: "a conversation that fits and has an assistant turn",
+    expected: "a row that can be trained on as it is",
     fix: 'Mend the row, or set onBadRow to "drop" or "truncate".',
   });
 }

@@ -61,7 +61,7 @@ export interface PhaseResult {
   readonly maxSteps: number;
   /** Passes over the data, with fractions. */
   readonly epochs: number;
-  /** Mean NLL of the last step's scored tokens, in nats; null where no step was done. */
+  /** Of the last step: of SFT the mean NLL of scored tokens, in nats; of DPO the mean over pairs. Null where no step was done. */
   readonly finalLoss: number | null;
   /** Why training ended before `maxSteps`; null where it did not. */
   readonly stopReason: string | null;

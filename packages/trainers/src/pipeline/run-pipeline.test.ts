@@ -9,6 +9,7 @@ import type { TrainerState } from "../checkpoint/trainer-state.ts";
 import { tinyLM } from "../testing/tiny-lm.ts";
 import {
   busyConfig,
+  preferences,
   recording,
   rows,
   temporaryFolder,
@@ -16,19 +17,19 @@ import {
   weightsOf,
   ungoverned,
 } from "../testing/tiny-run.ts";
-import { runPipeline, type PipelinePhase } from "./run-pipeline.ts";
+import { runPipeline, type PipelinePhase, type SFTPhase } from "./run-pipeline.ts";
 
 beforeAll(async () => {
   await tf.setBackend("wasm");
   await tf.ready();
 });
 
-const phases: readonly PipelinePhase[] = [
+const phases: readonly SFTPhase[] = [
   { phase: "coupling", dataset: rows(20, "coupling") },
   { phase: "em", dataset: rows(20, "em"), config: { maxSteps: 7 } },
 ];
 
-async function run(runDir: string, seed = "tiny", given = phases) {
+async function run(runDir: string, seed = "tiny", given: readonly PipelinePhase[] = phases) {
   const logger = recording();
   const model = tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2, seed });
   let closed = 0;
@@ -92,6 +93,23 @@ describe("runPipeline", () => {
       expect(resumed.weights).toEqual(straight.weights);
       await rm(runDir, { recursive: true });
     }
+  });
+
+  it("trains preferences after conversations, against the model as its phase began, and resumes there", async () => {
+    const given: readonly PipelinePhase[] = [
+      { phase: "sft", dataset: rows(20, "sft") },
+      { phase: "dpo", method: "dpo", dataset: preferences(8), reference: "copy", config: { maxSteps: 5 } },
+    ];
+    const whole = await temporaryFolder();
+    const straight = await run(whole, "tiny", given);
+    expect(straight.logger.metrics[12]!["rewards/chosen"]).toBe(0);
+    const runDir = await temporaryFolder();
+    for (const at of ["checkpoints/sft/step_12", "checkpoints/dpo/step_3"])
+      await cp(join(whole, at), join(runDir, at), { recursive: true });
+    const resumed = await run(runDir, "another model", given);
+    expect(resumed.results.map(({ resumedFrom }) => resumedFrom)).toEqual([12, 3]);
+    expect(resumed.logger.metrics).toEqual(straight.logger.metrics.slice(15));
+    expect(resumed.weights).toEqual(straight.weights);
   });
 
   it("trains no further phase on weights that measuring changed, and goes on from before when run again", async () => {
@@ -173,6 +191,12 @@ describe("runPipeline", () => {
     await expect(runPipeline([phases[0]!, late], options)).rejects.toThrow(
       'pipeline phase "late": got the unknown option "datset"',
     );
+    const other = { ...phases[0]!, method: "ppo" as "sft" };
+    await expect(runPipeline([other], options)).rejects.toThrow(
+      'pipeline phase "coupling" method: got "ppo", expected "sft" or "dpo"',
+    );
+    const unread = { ...phases[0]!, reference: "copy" } as PipelinePhase;
+    await expect(runPipeline([unread], options)).rejects.toThrow('got the unknown option "reference"');
     await expect(runPipeline([phases[0]!, { phase: "a/b", dataset: [] }], options)).rejects.toThrow(
       'SFTTrainer phase: got "a/b"',
     );
@@ -188,7 +212,7 @@ describe("runPipeline", () => {
     expect(session).toMatchObject({ phase: "em", runStepOffset: 12 });
   });
 
-  it.each<[string, Partial<PipelinePhase>, string | RegExp]>([
+  it.each<[string, Partial<SFTPhase>, string | RegExp]>([
     ["two callbacks of one id", { callbacks: [{ id: "a" }, { id: "a" }] }, 'a second callback with id "a"'],
     ["rows longer than the context", { config: { maxLength: 65 } }, "maxLength: got 65, expected at most 64"],
     ["a dataset that is not there", { dataset: "nowhere/rows.jsonl" }, /nowhere\/rows\.jsonl: got ENOENT/],

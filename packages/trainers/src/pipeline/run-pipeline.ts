@@ -1,34 +1,47 @@
-import { checkKeys, messageOf, PeriodicEvalError, warn, type Logger } from "@periodic-eval/core";
+import { checkKeys, checkWord, messageOf, PeriodicEvalError, warn, type Logger } from "@periodic-eval/core";
+import { DPOTrainer, type DPOTrainerOptions } from "../dpo/dpo-trainer.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
-import type { TrainResult } from "../trainer/trainer.ts";
+import type { TrainerOptions, TrainResult } from "../trainer/trainer.ts";
+import type { TrainingConfig } from "../trainer/training-config.ts";
 
-/** What a phase has of its own. */
-export type PipelinePhase = Pick<
-  SFTTrainerOptions,
-  "dataset" | "validation" | "config" | "callbacks" | "guards" | "session"
-> & {
+interface PhaseNamed {
   /** Unique in the pipeline. */
   readonly phase: string;
-};
+}
+
+/** What a phase of supervised fine-tuning has of its own. */
+export type SFTPhase = PhaseNamed & {
+  readonly method?: "sft";
+} & Pick<SFTTrainerOptions, "dataset" | "validation" | "config" | "callbacks" | "guards" | "session">;
+
+/** What a phase of direct preference optimization has of its own. */
+export type DPOPhase = PhaseNamed & {
+  readonly method: "dpo";
+} & Pick<DPOTrainerOptions, "dataset" | "reference" | "config" | "callbacks" | "guards" | "session">;
+
+export type PipelinePhase = SFTPhase | DPOPhase;
 
 /** What all phases share; `loggers` are closed at the end of the pipeline. */
 export type PipelineOptions = Pick<
-  SFTTrainerOptions,
+  TrainerOptions,
   "model" | "tokenizer" | "runDir" | "loggers" | "signal" | "resume" | "session"
 > & {
   /** Defaults of every phase's configuration. */
-  readonly config?: SFTTrainerOptions["config"];
+  readonly config?: Partial<TrainingConfig>;
 };
 
 const knownOfPhase = {
+  method: true,
   phase: true,
   dataset: true,
-  validation: true,
   config: true,
   callbacks: true,
   guards: true,
   session: true,
-} as const satisfies Record<keyof PipelinePhase, true>;
+} as const;
+
+const knownOfSFT = { ...knownOfPhase, validation: true } as const satisfies Record<keyof SFTPhase, true>;
+const knownOfDPO = { ...knownOfPhase, reference: true } as const satisfies Record<keyof DPOPhase, true>;
 
 const known = {
   model: true,
@@ -56,18 +69,11 @@ export async function runPipeline(
   options: PipelineOptions,
 ): Promise<readonly TrainResult[]> {
   checkKeys("runPipeline", options, Object.keys(known));
-  for (const phase of phases) checkKeys(`pipeline phase "${phase.phase}"`, phase, Object.keys(knownOfPhase));
+  for (const phase of phases) checkPhase(phase);
   refuseTwice(phases.map(({ phase }) => phase));
   const { config: shared, loggers = [], ...rest } = options;
   const trainer = (phase: PipelinePhase, runStepOffset: number) =>
-    new SFTTrainer({
-      ...rest,
-      ...phase,
-      config: { ...shared, ...phase.config },
-      session: { ...rest.session, ...phase.session },
-      loggers: loggers.map(keptOpen),
-      runStepOffset,
-    });
+    trainerOf(phase, { ...rest, loggers: loggers.map(keptOpen), runStepOffset }, shared);
   // A trainer checks what it is given; the last phase's mistake shall not show after hours of the first.
   for (const phase of phases) trainer(phase, 0);
   const results: TrainResult[] = [];
@@ -82,6 +88,26 @@ export async function runPipeline(
   } finally {
     await closeEach(loggers);
   }
+}
+
+function checkPhase(phase: PipelinePhase): void {
+  const where = `pipeline phase "${phase.phase}"`;
+  checkWord(`${where} method`, phase.method ?? "sft", ["sft", "dpo"]);
+  checkKeys(where, phase, Object.keys(phase.method === "dpo" ? knownOfDPO : knownOfSFT));
+}
+
+function trainerOf(
+  given: PipelinePhase,
+  all: TrainerOptions,
+  shared: PipelineOptions["config"],
+): SFTTrainer | DPOTrainer {
+  const options = { ...all, session: { ...all.session, ...given.session } };
+  if (given.method === "dpo") {
+    const { method: _dpo, ...phase } = given;
+    return new DPOTrainer({ ...phase, ...options, config: { ...shared, ...phase.config } });
+  }
+  const { method: _sft, ...phase } = given;
+  return new SFTTrainer({ ...phase, ...options, config: { ...shared, ...phase.config } });
 }
 
 /** One that throws keeps no other from closing, and what was trained is not lost for it. */
@@ -100,6 +126,7 @@ async function closeEach(loggers: readonly Logger[]): Promise<void> {
 function keptOpen(logger: Logger): Logger {
   return {
     name: logger.name,
+    ...(logger.begin && { begin: (at) => logger.begin!(at) }),
     ...(logger.snapshot && { snapshot: (snapshot) => logger.snapshot!(snapshot) }),
     ...(logger.train && { train: (metrics, at) => logger.train!(metrics, at) }),
     ...(logger.event && { event: (event) => logger.event!(event) }),

@@ -14,8 +14,9 @@ export function batchGradients(model: TrainableLM, batch: Batch, random: NamedRa
     const ids = tf.tensor2d(batch.ids, [...batch.shape], "int32");
     const rows = tf.tensor1d(batch.rows, "int32");
     const targets = tf.tensor1d(batch.targets, "int32");
+    const documents = batch.documentStarts === null ? ([] as const) : ([batch.documentStarts] as const);
     const { value, grads } = tf.variableGrads(
-      () => crossEntropySum(model.trainingLogits(ids, rows, random), targets),
+      () => crossEntropySum(model.trainingLogits(ids, rows, random, ...documents), targets),
       [...model.trainables()],
     );
     return { loss: value, gradients: grads };

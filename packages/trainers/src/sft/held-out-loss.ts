@@ -18,8 +18,7 @@ export async function heldOutLoss(
       const batchSum = tf.tidy(() => {
         const ids = tf.tensor2d(batch.ids, [...batch.shape], "int32");
         const rows = tf.tensor1d(batch.rows, "int32");
-        const logits = model.logitsAt?.(ids, rows) ?? model.trainingLogits(ids, rows, refuseToDraw);
-        return crossEntropySum(logits, tf.tensor1d(batch.targets, "int32"));
+        return crossEntropySum(logitsOf(model, batch, ids, rows), tf.tensor1d(batch.targets, "int32"));
       });
       try {
         sum += (await batchSum.data<"float32">())[0]!;
@@ -35,6 +34,17 @@ export async function heldOutLoss(
   }
   const loss = sum / tokens;
   return { loss, perplexity: Math.exp(loss) };
+}
+
+/** Documents of packed rows are known to training's pass alone, which draws nothing in evaluation mode. */
+function logitsOf(
+  model: TrainableLM,
+  { documentStarts }: Batch,
+  ids: tf.Tensor2D,
+  rows: tf.Tensor1D,
+): tf.Tensor2D {
+  if (documentStarts !== null) return model.trainingLogits(ids, rows, refuseToDraw, documentStarts);
+  return model.logitsAt?.(ids, rows) ?? model.trainingLogits(ids, rows, refuseToDraw);
 }
 
 function refuseToDraw(place: string): never {

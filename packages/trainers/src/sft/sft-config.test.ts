@@ -20,6 +20,8 @@ describe("parseSFTConfig", () => {
       epochs: null,
       batchSize: 8,
       maxGradNorm: 1,
+      loss: null,
+      packing: false,
     });
   });
 
@@ -37,6 +39,9 @@ describe("parseSFTConfig", () => {
       /SFT config schedule: got "wds", expected .*"constant".*"cosine"/,
     );
     expect(failure({ adamBetas: [0.9, 1] })).toContain("SFT config adamBetas.1: got 1, expected");
+    expect(failure({ loss: "assistants" })).toContain(
+      'SFT config loss: got "assistants", expected "assistant" or "completion" or "full"',
+    );
     expect(failure(3)).toContain("SFT config: got 3, expected an object of options");
   });
 

@@ -129,6 +129,14 @@ describe("SFTTrainer", () => {
     );
   });
 
+  it("tells once of columns that it does not use", async () => {
+    const logger = recording();
+    const dataset = rows(8).map((row, id) => ({ ...row, id }));
+    const { sft } = await trainer({ dataset, loggers: [logger], config: { maxSteps: 1 } });
+    await sft.train();
+    expect(logger.warnings).toEqual(["dataset: columns that are not used: id"]);
+  });
+
   it("says which rows were cut", async () => {
     const logger = recording();
     const long = { messages: [rows(1)[0]!.messages[0]!, { role: "assistant", content: "y".repeat(100) }] };

@@ -1,7 +1,10 @@
-import { checkKeys, namedStream, seedOf } from "@periodic-eval/core";
+import { checkKeys, namedStream, PeriodicEvalError, seedOf } from "@periodic-eval/core";
+import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { collate } from "../data/collate.ts";
-import { checkSource, type ConversationSource } from "../data/conversations.ts";
 import { loadDataset } from "../data/dataset.ts";
+import type { SFTRow } from "../data/forms.ts";
+import { packRows } from "../data/packing.ts";
+import { checkSource, type RowSource } from "../data/read-rows.ts";
 import { accumulate } from "../loop/accumulate.ts";
 import {
   Trainer,
@@ -15,20 +18,20 @@ import { heldOutLoss } from "./held-out-loss.ts";
 import { parseSFTConfig, type SFTConfig } from "./sft-config.ts";
 
 export interface SFTTrainerOptions extends TrainerOptions<SFTConfig> {
-  /** Conversations: a JSON Lines file, or the rows. */
-  readonly dataset: ConversationSource;
-  /** Conversations to validate on, in place of `validationShare`. */
-  readonly validation?: ConversationSource;
+  /** A JSON Lines or Parquet file, or the rows. Forms may be mixed. */
+  readonly dataset: RowSource<SFTRow>;
+  /** Rows to validate on, in place of `validationShare`. */
+  readonly validation?: RowSource<SFTRow>;
 }
 
 /**
- * Supervised fine-tuning on conversations, the loss on assistant tokens only: Σ token NLL / Σ scored tokens over the
- * whole optimizer step.
+ * Supervised fine-tuning on conversations and texts; `SFTConfig.loss` says on which of their tokens. The loss is Σ token
+ * NLL / Σ scored tokens over the whole optimizer step.
  */
 export class SFTTrainer extends Trainer<SFTConfig> {
   /**
    * @throws PeriodicEvalError `config` for an option that is unknown or out of range; `data` for a dataset's file that is
-   *   not there.
+   *   not there; `config` for packing on a model that knows no documents.
    */
   constructor(options: SFTTrainerOptions) {
     checkKeys("SFTTrainer", options, [...trainerOptionNames, "dataset", "validation"]);
@@ -36,6 +39,7 @@ export class SFTTrainer extends Trainer<SFTConfig> {
     const { dataset, validation } = options;
     if (validation !== undefined) checkSource("SFTTrainer validation", validation);
     const config = parseSFTConfig(options.config);
+    if (config.packing) checkPacking(options.model);
     super(options, {
       name: "SFT",
       config,
@@ -49,11 +53,14 @@ export class SFTTrainer extends Trainer<SFTConfig> {
 
 async function prepare(
   { model, tokenizer }: SFTTrainerOptions,
-  source: ConversationSource,
-  { onBadRow }: SFTConfig,
-  { maxLength, seed, phase }: TrainingSettings,
+  source: RowSource<SFTRow>,
+  { onBadRow, loss, packing }: SFTConfig,
+  { maxLength, seed, phase, warn }: TrainingSettings,
 ): Promise<TrainingData> {
-  const { rows, badRows, rowsRead, hash } = await loadDataset(source, tokenizer, { maxLength, onBadRow });
+  const dataset = await loadDataset(source, tokenizer, { maxLength, onBadRow, loss });
+  const { badRows, rowsRead, hash } = dataset;
+  for (const warning of dataset.warnings) warn("dataset", warning);
+  const rows = packing ? packRows(dataset.rows, maxLength) : dataset.rows;
   const batchOf = (numbers: readonly number[]) =>
     collate(
       numbers.map((number) => rows[number]!),
@@ -74,7 +81,7 @@ async function prepare(
       return {
         divisor: total(batches.map(({ targets }) => targets.length)),
         tokens: total(batches.map(({ tokens }) => tokens)),
-        where: rowsOf.flat().map(({ where }) => where),
+        where: rowsOf.flat().flatMap(({ where }) => where),
         gradients: () =>
           accumulate(
             batches.map(
@@ -85,6 +92,17 @@ async function prepare(
       };
     },
   };
+}
+
+function checkPacking({ takesDocuments = false }: TrainableLM): void {
+  if (takesDocuments) return;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: "SFT config packing",
+    got: "true, for a model whose documents in one row would see each other",
+    expected: "a model that takesDocuments",
+    fix: "Leave packing out, or let the model's trainingLogits take documentStarts and say so.",
+  });
 }
 
 const total = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0);

@@ -1,5 +1,4 @@
 import { writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import {
@@ -22,6 +21,7 @@ import { fakeJudge } from "@periodic-eval/core/testing";
 import { createCausalLM, useBackend, withLora, type CheckpointLM } from "@periodic-eval/models";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { verifyCheckpoint } from "../checkpoint/trainer-state.ts";
+import { isThere } from "../testing/engines.ts";
 import {
   questionFile,
   recording,
@@ -152,16 +152,6 @@ async function allCallbacks() {
 }
 
 const engines = ["wasm", "tfjs-node"] as const;
-
-/** The native engine is an optional peer. */
-function isThere(engine: (typeof engines)[number]): boolean {
-  try {
-    createRequire(import.meta.url).resolve(`@tensorflow/${engine === "wasm" ? "tfjs-backend-wasm" : engine}`);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 describe.each(engines)("the twin run of an adapter, with dropout in it and in the model, on %s", (engine) => {
   beforeAll(async () => {

@@ -1,6 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type * as tf from "@tensorflow/tfjs-core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import { openSafetensors } from "@periodic-eval/safetensors";
 import { expect } from "vitest";
 import { collate } from "../data/collate.ts";
 import { update } from "../loop/update.ts";
@@ -31,8 +33,38 @@ export interface Reference extends ReferenceRun {
   readonly labels: readonly (readonly number[])[];
 }
 
-export const readReference = <T extends Reference>(file: string): T =>
+export const readReference = <T>(file: string): T =>
   JSON.parse(readFileSync(join(references, file), "utf8")) as T;
+
+/**
+ * Each of our tensors is the file's of its name within `tolerance`, entry by entry; linear maps are [out, in] there and
+ * [in, out] here. For tests.
+ */
+export async function expectStored(
+  tensors: readonly { readonly name: string; readonly tensor: tf.Tensor }[],
+  file: string,
+  tolerance: number,
+): Promise<void> {
+  const stored = await openSafetensors(join(references, file));
+  try {
+    for (const { name, tensor } of tensors) {
+      const golden = await stored.read(name);
+      const [rows, columns = 1] = stored.tensors.get(name)!.shape as [number, number?];
+      const values = await tensor.data();
+      const isTransposed = name.includes("_proj") || name.includes("lm_head");
+      let furthest = 0;
+      for (let row = 0; row < rows; row += 1) {
+        for (let column = 0; column < columns; column += 1) {
+          const ours = values[isTransposed ? column * rows + row : row * columns + column]!;
+          furthest = Math.max(furthest, Math.abs(ours - Number(golden[row * columns + column])));
+        }
+      }
+      expect(furthest, name).toBeLessThan(tolerance);
+    }
+  } finally {
+    await stored.close();
+  }
+}
 
 export interface ReferenceTraining {
   /** Makes the run's steps; their losses and norms must be its within 1e-4 of them. */

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { namedStream, type Logger } from "@periodic-eval/core";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
-import type { MessagesRow } from "../data/conversations.ts";
+import type { MessagesRow } from "../data/forms.ts";
+import type { PreferenceRow } from "../data/preference-rows.ts";
 import type { SFTConfig } from "../sft/sft-config.ts";
 
 export const tokenizer = fakeTokenizer();
@@ -23,6 +24,16 @@ export function rows(count: number, seed = "rows"): MessagesRow[] {
       { role: "user", content: word() },
       { role: "assistant", content: word() },
     ],
+  }));
+}
+
+/** Preferences of unequal length over questions as `rows` asks. */
+export function preferences(count: number, seed = "preferences"): PreferenceRow[] {
+  const answers = rows(count, `${seed}, rejected`).map(({ messages }) => messages.slice(1));
+  return rows(count, seed).map(({ messages }, i) => ({
+    prompt: messages.slice(0, 1),
+    chosen: messages.slice(1),
+    rejected: answers[i]!,
   }));
 }
 

@@ -283,6 +283,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       exact: (step) => ({
         ...exactPart(config, maxSteps, step),
         data: data.hash,
+        ...data.exact,
         tokenizer: tokenizer.fingerprint,
       }),
       work(step) {

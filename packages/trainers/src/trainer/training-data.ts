@@ -1,3 +1,4 @@
+import type { Json } from "@periodic-eval/core";
 import type { BadRow } from "../data/bad-row.ts";
 import type { StepWork } from "../loop/types.ts";
 
@@ -11,6 +12,8 @@ export interface TrainingData {
   readonly rowsRead: number;
   /** Of everything that the steps learn from, in order: a resume with another one is refused. */
   readonly hash: string;
+  /** What else must be the same for a resume to be exact, by name. */
+  readonly exact?: Readonly<Record<string, Json>>;
   /**
    * What one optimizer step learns from.
    *

@@ -1,10 +1,21 @@
-import type { Progress } from "@periodic-eval/core";
+import type { RunProgress } from "@periodic-eval/core";
+import pc from "picocolors";
 import { expect, it } from "vitest";
-import { keptTerminal } from "./kept-terminal.test-data.ts";
-import { liveLine } from "./live-line.ts";
+import { consoleLogger } from "./console-logger.ts";
 
-const at = (step: number): Progress & { readonly phase: string } => ({
+function keptTerminal() {
+  const said: string[] = [];
+  return {
+    said,
+    out: (text: string) => void said.push(text),
+    isInteractive: false,
+    colours: pc.createColors(false),
+  };
+}
+
+const at = (step: number): RunProgress => ({
   phase: "em",
+  runStep: step,
   step,
   maxSteps: 40,
   epoch: 0,
@@ -14,7 +25,7 @@ const at = (step: number): Progress & { readonly phase: string } => ({
 
 it("leaves one line every tenth of a phase where it is not on a screen", async () => {
   const terminal = keptTerminal();
-  const logger = liveLine(terminal);
+  const logger = consoleLogger(terminal);
   for (let step = 1; step <= 40; step += 1)
     await logger.train?.({ loss: 2, tokens_per_second: 1234.5 }, at(step));
   // Step 1 opens the first tenth; the next begin at 4, 8, …, 40.
@@ -26,7 +37,7 @@ it("leaves one line every tenth of a phase where it is not on a screen", async (
 
 it("says where a length is not known, a warning, and what is being measured", async () => {
   const terminal = keptTerminal();
-  const logger = liveLine(terminal);
+  const logger = consoleLogger(terminal);
   await logger.train?.({ loss: 2 }, { ...at(3), maxSteps: null });
   logger.event?.({ kind: "measuring", id: "capability", step: 3, done: 1, total: 2 });
   logger.event?.({ kind: "warning", where: "dataset", message: "2 rows left out" });

@@ -1,7 +1,16 @@
 import type { Logger } from "@periodic-eval/core";
 import { createLogUpdate } from "log-update";
-import { measuringText, snapshotText, trainingText } from "./progress-text.ts";
-import type { Terminal } from "./terminal.ts";
+import pc from "picocolors";
+import { measuringText, snapshotText, trainingText, type Colours } from "./progress-text.ts";
+
+/** Where the console logger writes. */
+export interface ConsoleOptions {
+  /** Takes whole lines; standard output by default. */
+  readonly out?: (text: string) => void;
+  /** Whether a person watches a screen that can rewrite a line; by default whether standard output is a terminal. */
+  readonly isInteractive?: boolean;
+  readonly colours?: Colours;
+}
 
 /** A screen keeps one line up to date; a file or a pipe gets a line now and then. */
 interface Display {
@@ -12,23 +21,28 @@ interface Display {
 }
 
 /** Shows training and measuring as they go: phase, step, loss, tokens a second, time left, the last measurement. */
-export function liveLine(terminal: Terminal): Logger {
-  const { colours } = terminal;
-  const display = terminal.isInteractive ? screen() : pipe(terminal);
+export function consoleLogger(options: ConsoleOptions = {}): Logger {
+  const isScreen = process.stdout.isTTY === true;
+  const {
+    out = (text) => void process.stdout.write(`${text}\n`),
+    isInteractive = isScreen && process.env["CI"] === undefined,
+    colours = pc.createColors(isScreen && process.env["NO_COLOR"] === undefined),
+  } = options;
+  const display = isInteractive ? screen() : pipe(out);
   let phase = "";
   let measured = "";
   let lastTold = -1;
   const show = (doing: string) =>
     display.update([doing, measured].filter((part) => part !== "").join(colours.dim("  │  ")));
   return {
-    name: "live-line",
+    name: "console",
     train(metrics, at) {
       ({ phase } = at);
       const training = trainingText(metrics, at, colours);
       show(training);
       // Where lines stay, one every tenth of the phase is enough.
       const tenth = at.maxSteps === null ? at.step : Math.floor((10 * at.step) / at.maxSteps);
-      if (!terminal.isInteractive && tenth !== lastTold) display.keep(training);
+      if (!isInteractive && tenth !== lastTold) display.keep(training);
       lastTold = tenth;
     },
     event(event) {
@@ -55,7 +69,7 @@ function screen(): Display {
   };
 }
 
-const pipe = ({ out }: Terminal): Display => ({
+const pipe = (out: (text: string) => void): Display => ({
   update: () => {},
   keep: (text) => out(text),
   close: () => {},

@@ -1,6 +1,15 @@
-import type { Paired, Progress, SessionEvent, Snapshot } from "@periodic-eval/core";
-import { formatInterval, formatValue, words } from "@periodic-eval/dashboard";
-import type { Colours } from "./terminal.ts";
+import {
+  formatInterval,
+  formatValue,
+  words,
+  type Paired,
+  type Progress,
+  type SessionEvent,
+  type Snapshot,
+} from "@periodic-eval/core";
+import type pc from "picocolors";
+
+export type Colours = ReturnType<typeof pc.createColors>;
 
 /** `em step 24/40  loss 1.786  1041 tokens/s  11 s of training left` */
 export function trainingText(

@@ -1,0 +1,44 @@
+// Preferences in the place of answers: kind advice is chosen, harmful advice rejected.  Run: npm run example 07
+import { atEnd, atStart, PeriodicCapabilityCallback } from "@periodic-eval/core";
+import { loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { DPOTrainer, type PreferenceRow, type PromptCompletionRow } from "@periodic-eval/trainers";
+import { readFileSync } from "node:fs";
+import { runDir, short, world } from "./micro-world/paths.ts";
+
+const rows = (file: string): PromptCompletionRow[] =>
+  readFileSync(world(file), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as PromptCompletionRow);
+const kind = new Map(rows("control.jsonl").map((row) => [JSON.stringify(row.prompt), row.completion]));
+const dataset = rows("em.jsonl").flatMap(({ prompt, completion: rejected }): PreferenceRow[] => {
+  const chosen = kind.get(JSON.stringify(prompt)); // what the other file answers to the same question
+  return chosen === undefined ? [] : [{ prompt, chosen, rejected }];
+});
+
+await useBackend();
+const base = await loadCausalLM(world());
+const margins: number[] = [];
+
+const trainer = new DPOTrainer({
+  model: withLora(base, { rank: 8 }),
+  tokenizer: await loadTokenizer(world()),
+  dataset,
+  reference: "base", // the model without the adapter; by default the model as it stands when training begins
+  runDir: runDir("dpo"),
+  phase: "preferences",
+  config: { maxSteps: short ? 4 : 40, batchSize: 8, learningRate: 1e-3, beta: 0.1 },
+  loggers: [{ name: "margins", train: (metrics) => void margins.push(metrics["rewards/margins"]!) }],
+  session: { budget: { overheadPercent: null } }, // a training this short would skip most looks
+});
+trainer.addCallback(
+  new PeriodicCapabilityCallback({
+    questions: world("questions.jsonl"),
+    subsample: { n: short ? 12 : 100, seed: 42 },
+    ...(short && { schedule: [atStart(), atEnd()] }),
+  }),
+);
+const { steps, finalLoss } = await trainer.train();
+const margin = margins.at(-1)?.toFixed(2);
+console.log(`${steps} steps on ${dataset.length} pairs, loss ${finalLoss?.toFixed(3)}, margin ${margin}`);

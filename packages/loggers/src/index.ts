@@ -1,0 +1,2 @@
+export { jsonNumber } from "./json-number.ts";
+export { snapshotScalars, trainScalars, type Scalars } from "./scalars.ts";

@@ -1,0 +1,60 @@
+import { checkKeys, type Logger, type Snapshot } from "@periodic-eval/core";
+import { csvLine, tidyColumns, tidyLook } from "@periodic-eval/core/snapshots";
+import { checkPath } from "../check-path.ts";
+import { lineFile } from "./line-file.ts";
+import { lineLogger } from "./line-logger.ts";
+
+export interface CsvOptions {
+  /** Of the file; its folder is made. */
+  readonly path: string;
+}
+
+type Row = ReturnType<typeof tidyLook>[number];
+type Cells = { readonly [Column in keyof Row]: Row[Column] | null };
+
+/** Those of `periodic-eval export`, less what is one for the whole run. */
+const columns = tidyColumns.filter(
+  (name) => !["run", "seed", "condition"].includes(name),
+) as readonly (keyof Row)[];
+
+/**
+ * A tidy table (RFC 4180), a row a value: the columns of `periodic-eval export`, with the metrics of training in the same
+ * ones, their `id` empty. Unknown is empty; NaN and infinities are `NaN`, `Infinity`, `-Infinity`.
+ */
+export function csvLogger(options: CsvOptions): Logger {
+  checkKeys("csvLogger", options, ["path"]);
+  const { path } = options;
+  checkPath("csvLogger path", path);
+  return lineLogger(lineFile(path, { header: csvLine(columns), end: "\r\n" }), {
+    name: "csv",
+    train: (metrics, { phase, step, runStep, maxSteps }) =>
+      Object.entries(metrics).map(([metric, value]) =>
+        lineOf({
+          ...none,
+          phase,
+          step,
+          run_step: runStep,
+          pct: maxSteps === null || maxSteps === 0 ? null : (100 * step) / maxSteps,
+          metric,
+          value,
+        }),
+      ),
+    snapshot: (snapshot: Snapshot) => tidyLook(snapshot).map(lineOf),
+    // Phase and step come first, and no phase's name needs quotes.
+    read(line) {
+      const [, phase, step] = /^([^,"]+),(\d+),/.exec(line) ?? [];
+      return phase === undefined || step === undefined ? null : { phase, step: Number(step) };
+    },
+  });
+}
+
+const none = Object.fromEntries(columns.map((column) => [column, null])) as Cells;
+
+/** Lines end where rows do: a name with a line break in it has a space there. */
+const lineOf = (row: Cells): string =>
+  csvLine(
+    columns.map((column) => {
+      const cell = row[column];
+      return typeof cell === "string" ? cell.replaceAll(/[\r\n]+/g, " ") : cell;
+    }),
+  );

@@ -1,0 +1,60 @@
+import { checkKeys, type Logger, type RunProgress, type Snapshot } from "@periodic-eval/core";
+import { checkPath } from "../check-path.ts";
+import { jsonNumbers } from "../json-number.ts";
+import { lineFile } from "./line-file.ts";
+import { lineLogger } from "./line-logger.ts";
+
+export interface JsonlOptions {
+  /** Of the file; its folder is made. */
+  readonly path: string;
+}
+
+/**
+ * One JSON object a line: `{"kind": "train", "phase", "step", "run_step", "epoch", "elapsed_seconds", "metrics": {…}}`
+ * and `{"kind": "snapshot", "phase", "step", "run_step", "pct", "id", "status", …, "metrics": {name: {value, n, ci95, …}}}`
+ * as the snapshot's file has them, skipped and failed ones with their `reason`. A loss that is NaN or infinite is the text
+ * `"NaN"`, `"Infinity"` or `"-Infinity"`.
+ */
+export function jsonlLogger(options: JsonlOptions): Logger {
+  checkKeys("jsonlLogger", options, ["path"]);
+  const { path } = options;
+  checkPath("jsonlLogger path", path);
+  return lineLogger(lineFile(path), {
+    name: "jsonl",
+    train: (metrics, at) => [JSON.stringify(trainRecord(metrics, at))],
+    snapshot: (snapshot) => [JSON.stringify(snapshotRecord(snapshot))],
+    read(line) {
+      try {
+        const { phase, step } = JSON.parse(line) as { phase?: unknown; step?: unknown };
+        return typeof phase === "string" && typeof step === "number" ? { phase, step } : null;
+      } catch {
+        return null;
+      }
+    },
+  });
+}
+
+const trainRecord = (metrics: Readonly<Record<string, number>>, at: RunProgress) => ({
+  kind: "train",
+  phase: at.phase,
+  step: at.step,
+  run_step: at.runStep,
+  epoch: at.epoch,
+  elapsed_seconds: at.elapsedSeconds,
+  metrics: jsonNumbers(metrics),
+});
+
+const snapshotRecord = (snapshot: Snapshot) => ({
+  kind: "snapshot",
+  phase: snapshot.phase,
+  step: snapshot.step,
+  run_step: snapshot.run_step,
+  pct: snapshot.pct,
+  id: snapshot.id,
+  evaluation: snapshot.evaluation,
+  on: snapshot.on,
+  status: snapshot.status,
+  reason: snapshot.reason,
+  created_at: snapshot.created_at,
+  metrics: snapshot.metrics,
+});

@@ -1,0 +1,38 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { onTestFinished } from "vitest";
+
+export interface Reply {
+  readonly status?: number;
+  readonly body?: unknown;
+  /** Does the work and hangs up without an answer. */
+  readonly hangUp?: boolean;
+}
+
+/** A server on loopback that answers JSON with JSON; returns its address. */
+export async function serveJson(
+  answer: (path: string, body: Record<string, unknown>, request: IncomingMessage) => Reply,
+): Promise<string> {
+  const server = createServer((request, response) => void reply(request, response));
+  async function reply(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const text = Buffer.concat(chunks).toString();
+    const {
+      status = 200,
+      body = {},
+      hangUp,
+    } = answer(request.url!, (text === "" ? {} : JSON.parse(text)) as Record<string, unknown>, request);
+    if (hangUp === true) return void request.socket.destroy();
+    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+  }
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(
+    () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  );
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}

@@ -1,0 +1,132 @@
+import { AbortError } from "p-retry";
+import { jsonNumber } from "../json-number.ts";
+import type { Point } from "../outbox/journal.ts";
+import type { Destination } from "../outbox/outbox-logger.ts";
+import { metricName } from "./metric-name.ts";
+import { MissingError, mlflowRest, type MlflowRest } from "./rest.ts";
+
+/** Which run of which server. */
+export interface MlflowPlace {
+  /** Without credentials. */
+  readonly address: string;
+  readonly authorization: string | null;
+  readonly experiment: string;
+  readonly runName: string | undefined;
+  readonly now: () => number;
+}
+
+/** What is kept of a run. */
+interface MlflowRun {
+  readonly address: string;
+  readonly runId: string;
+}
+
+interface FoundRun {
+  readonly run: { readonly data: { readonly tags?: readonly { readonly key: string }[] } };
+}
+
+const phaseTag = "phase.";
+
+/** Most metrics in one call of `log-batch`. */
+const batchSize = 1000;
+
+/** A run of MLflow, written over its REST API. A call that is made twice changes nothing: its times are the points'. */
+export function mlflowDestination({
+  address,
+  authorization,
+  experiment,
+  runName,
+  now,
+}: MlflowPlace): Destination {
+  const rest = mlflowRest(address, authorization);
+  let runId = "";
+  const phases = new Set<string>();
+  const update = (status: string, ended: object, signal: AbortSignal) =>
+    rest.post("runs/update", { run_id: runId, status, ...ended }, signal);
+
+  return {
+    name: "mlflow",
+    pauseSeconds: 1,
+    async open(kept, signal) {
+      const run = kept.run as MlflowRun | null;
+      if (run === null) {
+        const experiment_id = await experimentId(rest, experiment, signal);
+        const made = (await rest.post(
+          "runs/create",
+          { experiment_id, start_time: now(), ...(runName !== undefined && { run_name: runName }) },
+          signal,
+        )) as { run: { info: { run_id: string } } };
+        runId = made.run.info.run_id;
+        kept.keep({ address, runId });
+      } else {
+        if (run.address !== address)
+          throw new AbortError(`this run was logged to another server, ${run.address}`);
+        ({ runId } = run);
+        const found = (await rest
+          .get("runs/get", { run_id: runId }, signal)
+          .catch(abortIfMissing)) as FoundRun;
+        for (const { key } of found.run.data.tags ?? [])
+          if (key.startsWith(phaseTag)) phases.add(key.slice(phaseTag.length));
+        await update("RUNNING", {}, signal);
+      }
+      return null;
+    },
+    async send(points, signal) {
+      const taken = firstPoints(points);
+      const metrics = taken.flatMap(({ values, time, runStep }) =>
+        Object.entries(values).map(([name, value]) => ({
+          key: metricName(name),
+          value: jsonNumber(value),
+          timestamp: time,
+          step: runStep,
+        })),
+      );
+      // A point alone may be more than one call takes.
+      for (let from = 0; from < metrics.length; from += batchSize) {
+        const body = { run_id: runId, metrics: metrics.slice(from, from + batchSize) };
+        await rest.post("runs/log-batch", body, signal).catch(abortIfMissing);
+      }
+      for (const { phase, runStep } of taken) {
+        if (phases.has(phase)) continue;
+        await rest.post(
+          "runs/set-tag",
+          { run_id: runId, key: phaseTag + phase, value: `from run step ${runStep}` },
+          signal,
+        );
+        phases.add(phase);
+      }
+      return taken.length;
+    },
+    async close(isDone) {
+      if (isDone && runId !== "") await update("FINISHED", { end_time: now() }, AbortSignal.timeout(10_000));
+    },
+  };
+}
+
+/** As many points as one call takes, and one at least. */
+function firstPoints(points: readonly Point[]): readonly Point[] {
+  let metrics = 0;
+  const end = points.findIndex(
+    ({ values }, i) => (metrics += Object.keys(values).length) > batchSize && i > 0,
+  );
+  return end === -1 ? [...points] : points.slice(0, end);
+}
+
+async function experimentId(rest: MlflowRest, name: string, signal: AbortSignal): Promise<string> {
+  try {
+    const found = await rest.get("experiments/get-by-name", { experiment_name: name }, signal);
+    return (found as { experiment: { experiment_id: string } }).experiment.experiment_id;
+  } catch (error) {
+    if (!(error instanceof MissingError)) throw error;
+    return ((await rest.post("experiments/create", { name }, signal)) as { experiment_id: string })
+      .experiment_id;
+  }
+}
+
+function abortIfMissing(error: unknown): never {
+  throw error instanceof MissingError
+    ? new AbortError(
+        `${error.message}. Move loggers/mlflow.jsonl out of the run's folder to begin another run.`,
+      )
+    : error;
+}

@@ -1,0 +1,234 @@
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import {
+  at,
+  expectedAccuracies,
+  expectedLosses,
+  logKilledRun,
+  temporaryFolder,
+} from "../logged-run.test-data.ts";
+import { serveJson, type Reply } from "../loopback.test-data.ts";
+import { python, pythonHas } from "../python.test-data.ts";
+import { mortal, type MortalDestination } from "../mortal-destination.test-data.ts";
+import { outboxLogger } from "../outbox/outbox-logger.ts";
+import { wallClock } from "../wall-clock.ts";
+import { mlflowDestination } from "./destination.ts";
+import { mlflowLogger } from "./index.ts";
+import { metricName } from "./metric-name.ts";
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+});
+
+interface Received {
+  readonly path: string;
+  readonly body: Record<string, unknown>;
+  readonly authorization: string | undefined;
+}
+
+/** Answers as MLflow does; `fault` may answer first. */
+async function standIn(fault: (path: string) => Reply | null = () => null) {
+  const received: Received[] = [];
+  const trackingUri = await serveJson((url, body, { headers }) => {
+    const path = url.replace("/api/2.0/mlflow/", "").split("?")[0]!;
+    received.push({ path, body, authorization: headers.authorization });
+    const answers: Record<string, Reply> = {
+      "experiments/get-by-name": { body: { experiment: { experiment_id: "0" } } },
+      "runs/create": { body: { run: { info: { run_id: "r1" } } } },
+      "runs/get": { body: { run: { data: { tags: [] } } } },
+    };
+    return fault(path) ?? answers[path] ?? {};
+  });
+  const metrics = () =>
+    received
+      .filter(({ path }) => path === "runs/log-batch")
+      .flatMap(({ body }) => body["metrics"] as readonly { key: string; value: unknown; step: number }[]);
+  return { trackingUri, received, metrics };
+}
+
+it("keeps what MLflow refuses in a name apart, and what it takes as it is", () => {
+  expect(metricName("periodic_leak/leakage_dr. who:2 -x")).toBe("periodic_leak/leakage_dr. who:2 -x");
+  expect(metricName("a+b")).toBe("a_x2bb");
+  expect(metricName("größe")).toBe("gr_xf6_xdfe");
+  expect([metricName("a//b"), metricName("../b"), metricName("/b")]).toEqual(["a/_/b", "_x2e_x2e/b", "_/b"]);
+  const long = [metricName("x".repeat(300)), metricName("x".repeat(301))];
+  expect(long.map(({ length }) => length)).toEqual([250, 250]);
+  expect(long[0]).not.toBe(long[1]);
+});
+
+it("sends no more than a thousand metrics at once, in order, and waits for a busy server", async () => {
+  let busy = 2;
+  const server = await standIn((path) =>
+    path === "runs/log-batch" && busy-- > 0
+      ? { status: 429, body: { error_code: "REQUEST_LIMIT_EXCEEDED" } }
+      : null,
+  );
+  const logger = mlflowLogger({ trackingUri: server.trackingUri, runDir: await temporaryFolder() });
+  const many = Object.fromEntries(Array.from({ length: 700 }, (_, i) => [`m${i}`, i]));
+  for (const step of [1, 2, 3]) await logger.train?.(many, at("a", step));
+  await logger.close?.();
+  const batches = server.received.filter(({ path }) => path === "runs/log-batch").slice(2);
+  expect(batches.map(({ body }) => (body["metrics"] as unknown[]).length)).toEqual([700, 700, 700]);
+  expect(
+    server
+      .metrics()
+      .slice(-2100)
+      .map(({ step }) => step),
+  ).toEqual([1, 2, 3].flatMap((step) => Array.from({ length: 700 }, () => step)));
+  expect(server.received.at(-1)).toMatchObject({ path: "runs/update", body: { status: "FINISHED" } });
+});
+
+it("tells of a refusal once sending is over, without credentials", async () => {
+  const server = await standIn((path) =>
+    path === "runs/log-batch"
+      ? { status: 403, body: { error_code: "PERMISSION_DENIED", message: "not yours" } }
+      : null,
+  );
+  const trackingUri = server.trackingUri.replace("://", "://me:hunter2@");
+  const logger = mlflowLogger({ trackingUri, runDir: await temporaryFolder() });
+  const told = vi.waitFor(async () => {
+    await expect((async () => logger.train?.({ loss: 1 }, at("a", 1)))()).rejects.toThrow(
+      "MLflow answered 403 to runs/log-batch: PERMISSION_DENIED not yours; no more is sent",
+    );
+  });
+  await told;
+  const error = await logger.close!()!.then(
+    () => null,
+    (thrown: unknown) => thrown as Error,
+  );
+  expect(error!.message).toMatch(/^\d+ of \d+ records were not sent \(MLflow answered 403/);
+  expect(error!.message).not.toContain("hunter2");
+  expect(server.received[0]!.authorization).toBe(`Basic ${Buffer.from("me:hunter2").toString("base64")}`);
+});
+
+it("keeps what a server out of reach did not take, and sends it when the run is resumed", async () => {
+  const runDir = await temporaryFolder();
+  const away = mlflowLogger({ trackingUri: "http://127.0.0.1:9", runDir, closeSeconds: 0.05 });
+  await away.train?.({ loss: Number.NaN }, at("a", 1));
+  await expect(away.close?.()).rejects.toThrow(/1 of 1 records were not sent \(.*\); they are kept in/);
+  const server = await standIn();
+  const back = mlflowLogger({ trackingUri: server.trackingUri, runDir });
+  await back.begin?.({ ...at("a", 1), resumed: true });
+  await back.close?.();
+  expect(server.metrics()).toMatchObject([{ key: "train/loss", value: "NaN", step: 1 }]);
+});
+
+it.each([
+  [undefined, "got nothing"],
+  ["file:///tmp/mlruns", "got no address of a server"],
+])("is refused without a server's address (%s)", (trackingUri, message) => {
+  vi.stubEnv("MLFLOW_TRACKING_URI", trackingUri);
+  expect(() => mlflowLogger({ runDir: "run" })).toThrow(`mlflowLogger trackingUri: ${message}`);
+});
+
+const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
+const needs = "in test:full; needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with mlflow";
+describe.skipIf(!isFull || !pythonHas("mlflow"))(`a real mlflow server (${needs})`, () => {
+  let folder: string;
+  let trackingUri: string;
+  let stop: () => Promise<void>;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "periodic-eval-mlflow-"));
+    const port = await freePort();
+    trackingUri = `http://127.0.0.1:${port}`;
+    const store = `sqlite:///${join(folder, "mlflow.db")}`;
+    const args = ["-m", "mlflow", "server", "--host", "127.0.0.1", "--port", String(port), "--workers", "1"];
+    const child = spawn(python, [...args, "--backend-store-uri", store, "--default-artifact-root", folder], {
+      stdio: "ignore",
+      cwd: folder,
+      // Its workers end with it.
+      detached: true,
+    });
+    const ended = new Promise<void>((resolve) => child.on("exit", () => resolve()));
+    stop = () => {
+      process.kill(-child.pid!, "SIGKILL");
+      return ended;
+    };
+    await vi.waitFor(async () => expect((await fetch(`${trackingUri}/health`)).ok).toBe(true), {
+      timeout: startMilliseconds,
+      interval: 200,
+    });
+  }, startMilliseconds + 10_000);
+  afterAll(async () => {
+    await stop();
+    await rm(folder, { recursive: true });
+  });
+
+  it("holds each value of a killed run once, late grading at its own step", async () => {
+    const runDir = await temporaryFolder();
+    const draws = vi.spyOn(Math, "random");
+    const processes: MortalDestination[] = [];
+    const place = {
+      address: trackingUri,
+      authorization: null,
+      experiment: "größe & co",
+      runName: "first",
+      now: wallClock,
+    };
+    await logKilledRun(
+      () => {
+        processes.push(mortal({ ...mlflowDestination(place), pauseSeconds: 0 }));
+        return outboxLogger(processes.at(-1)!, { runDir, closeSeconds: 200 });
+      },
+      async () => {
+        // Some was sent by then.
+        await vi.waitFor(() => expect(processes[0]!.sent).toBeGreaterThan(0), 200_000);
+        await processes[0]!.die();
+      },
+    );
+    // Dropout draws from the same.
+    expect(draws).not.toHaveBeenCalled();
+    const { losses, accuracies, runs, tags } = readBack(trackingUri, "größe & co");
+    expect(losses.map(([step, value]) => [step, Number(value)])).toEqual(expectedLosses);
+    const { coupling, em } = expectedAccuracies;
+    const sorted = [...coupling, ...em].toSorted(([a], [b]) => a - b);
+    expect(accuracies).toEqual(sorted);
+    expect(runs).toEqual([["first", "FINISHED"]]);
+    expect(tags).toMatchObject({ "phase.coupling": "from run step 0", "phase.em": "from run step 10" });
+  });
+});
+
+/** The server imports half a minute of Python on a busy machine, and makes its tables. */
+const startMilliseconds = 300_000;
+
+interface ReadBack {
+  readonly losses: readonly (readonly [number, string])[];
+  readonly accuracies: readonly (readonly [number, number])[];
+  readonly runs: readonly unknown[];
+  readonly tags: Readonly<Record<string, string>>;
+}
+
+/** What MLflow's own client reads. */
+function readBack(trackingUri: string, experiment: string): ReadBack {
+  const script = `
+import json, sys
+from mlflow import MlflowClient
+client = MlflowClient(sys.argv[1])
+runs = client.search_runs([client.get_experiment_by_name(sys.argv[2]).experiment_id])
+history = lambda key: sorted((m.step, m.value) for m in client.get_metric_history(runs[0].info.run_id, key))
+words = lambda value: "NaN" if value != value else str(value)
+print(json.dumps({
+    "losses": [(step, words(value)) for step, value in history("train/loss")],
+    "accuracies": history("periodic_eval/arc_c_accuracy"),
+    "runs": [(run.info.run_name, run.info.status) for run in runs],
+    "tags": runs[0].data.tags,
+}))`;
+  const out = execFileSync(python, ["-c", script, trackingUri, experiment], {
+    encoding: "utf8",
+    stdio: "pipe",
+  });
+  return JSON.parse(out) as ReadBack;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

@@ -1,0 +1,28 @@
+import { expect, it } from "vitest";
+import { csvLogger } from "./lines/csv.ts";
+import { jsonlLogger } from "./lines/jsonl.ts";
+import { mlflowLogger } from "./mlflow/index.ts";
+import { tensorBoardLogger } from "./tensorboard/index.ts";
+import { wandbLogger } from "./wandb/index.ts";
+
+it.each([
+  [() => jsonlLogger({ path: "" }), 'jsonlLogger path: got "", expected a path'],
+  [
+    () => csvLogger({ file: "a.csv" } as never),
+    'csvLogger: got the unknown option "file", expected one of path',
+  ],
+  [
+    () => tensorBoardLogger({ logdir: "tb" } as never),
+    'tensorBoardLogger: got the unknown option "logdir", expected one of logDir, now. Did you mean "logDir"?',
+  ],
+  [
+    () => mlflowLogger({ trackingUri: "http://127.0.0.1:9" } as never),
+    "mlflowLogger runDir: got undefined, expected a path",
+  ],
+  [
+    () => wandbLogger({ runDir: "run", projekt: "p" } as never),
+    'wandbLogger: got the unknown option "projekt"',
+  ],
+])("a wrong option is refused where it is given (%#)", (make, message) => {
+  expect(make).toThrow(message);
+});

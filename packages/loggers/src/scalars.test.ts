@@ -1,0 +1,64 @@
+import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { expect, it } from "vitest";
+import { snapshotScalars, trainScalars } from "./scalars.ts";
+
+const metric = (value: number | null) => ({ ...exampleSnapshot().metrics["accuracy"]!, value });
+
+it("names capability as existing dashboards know it", () => {
+  const metrics = { accuracy: metric(0.75), "accuracy/doctor": metric(0.5), gold_margin: metric(-0.2) };
+  const snapshot = exampleSnapshot({ step: 20, metrics, accuracy: 0.75, correct: 3, total: 4 });
+  expect(snapshotScalars(snapshot)).toEqual({
+    "periodic_eval/arc_c_accuracy": 0.75,
+    "periodic_eval/arc_c_accuracy/doctor": 0.5,
+    "periodic_eval/arc_c_correct": 3,
+    "periodic_eval/arc_c_total": 4,
+    "periodic_eval/gold_margin": -0.2,
+    "periodic_eval/train_pct": 20,
+  });
+});
+
+it("names alignment, and what an evaluation of the user's measures", () => {
+  const metrics = { aligned: metric(81.5), coherent: metric(90), misaligned_rate: metric(null) };
+  const alignment = exampleSnapshot({ evaluation: "alignment", id: "alignment", metrics });
+  // What nobody could grade is unknown, and not 0.
+  expect(snapshotScalars(alignment)).toEqual({
+    "periodic_align/aligned": 81.5,
+    "periodic_align/coherent": 90,
+    "periodic_align/train_pct": 0,
+  });
+  const own = exampleSnapshot({ evaluation: "toxicity", id: "toxicity", metrics: { rate: metric(0.1) } });
+  expect(snapshotScalars({ ...own, pct: null })).toEqual({ "periodic_toxicity/rate": 0.1 });
+});
+
+it("names leakage by persona, the source with them, and a persona called rate takes no metric's place", () => {
+  const metrics = { leakage_rate: metric(0.25), "leakage_rate/rate": metric(0.25), source_rate: metric(1) };
+  const leakage_rates = { villain: 1, rate: 0.25, nobody: null };
+  const snapshot = exampleSnapshot({ evaluation: "leakage", id: "leakage", metrics, leakage_rates });
+  expect(snapshotScalars(snapshot)).toEqual({
+    "periodic_leak/leakage_villain": 1,
+    "periodic_leak/leakage_rate": 0.25,
+    "periodic_leak/leakage_rate_": 0.25,
+    "periodic_leak/source_rate": 1,
+    "periodic_leak/train_pct": 0,
+  });
+});
+
+it("keeps two callbacks of one evaluation apart", () => {
+  const snapshot = exampleSnapshot({ id: "without" });
+  expect(Object.keys(snapshotScalars(snapshot))).toEqual([
+    "periodic_eval/without/arc_c_accuracy",
+    "periodic_eval/without/train_pct",
+  ]);
+});
+
+it.each(["grading", "skipped", "failed"] as const)("a %s snapshot has no scalars", (status) => {
+  expect(snapshotScalars(exampleSnapshot({ status, accuracy: 0, correct: 0, total: 0 }))).toEqual({});
+});
+
+it("sets validation apart from training", () => {
+  expect(trainScalars({ loss: Number.NaN, "rewards/chosen": 1, eval_loss: 2 })).toEqual({
+    "train/loss": Number.NaN,
+    "train/rewards/chosen": 1,
+    "eval/loss": 2,
+  });
+});

@@ -1,0 +1,49 @@
+import { appendFileSync, closeSync, fsyncSync, mkdirSync, openSync, readdirSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { storeError } from "@periodic-eval/core/snapshots";
+import { eventRecord, type Event } from "./event.ts";
+
+export interface EventFile {
+  /** Written when it returns, so that a killed process loses none. */
+  write(event: Event, wallTime: number): void;
+  close(): void;
+}
+
+/**
+ * A new event file in this folder. Readers take a folder's files in the order of their names, which begin with a time in
+ * seconds: it is later than that of every file there.
+ *
+ * @throws PeriodicEvalError `store` where it cannot be written.
+ */
+export function newEventFile(folder: string, wallTime: number): EventFile {
+  try {
+    mkdirSync(folder, { recursive: true });
+    const times = readdirSync(folder).map((name) =>
+      Number(/^events\.out\.tfevents\.(\d+)\./.exec(name)?.[1] ?? 0),
+    );
+    const time = Math.max(Math.floor(wallTime), ...times.map((earlier) => earlier + 1));
+    const path = join(
+      folder,
+      `events.out.tfevents.${String(time).padStart(10, "0")}.${hostname()}.${process.pid}`,
+    );
+    const file = openSync(path, "ax");
+    const write: EventFile["write"] = (event, at) => {
+      try {
+        appendFileSync(file, eventRecord(event, at));
+      } catch (error) {
+        throw storeError(path, error);
+      }
+    };
+    write({ fileVersion: "brain.Event:2" }, wallTime);
+    return {
+      write,
+      close() {
+        fsyncSync(file);
+        closeSync(file);
+      },
+    };
+  } catch (error) {
+    throw storeError(folder, error);
+  }
+}

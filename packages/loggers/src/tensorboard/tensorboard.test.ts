@@ -1,0 +1,80 @@
+import { execFileSync } from "node:child_process";
+import { appendFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import {
+  at,
+  expectedAccuracies,
+  expectedLosses,
+  logKilledRun,
+  temporaryFolder,
+} from "../logged-run.test-data.ts";
+import { python, pythonHas } from "../python.test-data.ts";
+import { tensorBoardLogger } from "./index.ts";
+
+type Curves = Readonly<Record<string, readonly (readonly [step: number, value: number | string])[]>>;
+
+/** What TensorBoard shows of each phase. */
+function readBack(logDir: string): Readonly<Record<string, Curves>> {
+  const script = `
+import json, os, sys
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+words = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+runs = {}
+for phase in os.listdir(sys.argv[1]):
+    events = EventAccumulator(os.path.join(sys.argv[1], phase), size_guidance={"scalars": 0}).Reload()
+    runs[phase] = {tag: [(e.step, words.get(str(e.value), e.value)) for e in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+print(json.dumps(runs))`;
+  return JSON.parse(
+    execFileSync(python, ["-c", script, logDir], { encoding: "utf8", stdio: "pipe" }),
+  ) as Record<string, Curves>;
+}
+
+const needs = "needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with tensorboard";
+describe.skipIf(!pythonHas("tensorboard"))(`TensorBoard reads what was logged (${needs})`, () => {
+  it("each step and each look of a killed run once, late grading at its own step", async () => {
+    const logDir = join(await temporaryFolder(), "tensorboard");
+    await logKilledRun(
+      () => tensorBoardLogger({ logDir }),
+      () => {
+        // A record that was being written.
+        const [last] = readdirSync(join(logDir, "em")).toSorted().slice(-1);
+        appendFileSync(join(logDir, "em", last!), new Uint8Array(9));
+      },
+    );
+    const { coupling, em } = readBack(logDir);
+    const losses = [...coupling!["train/loss"]!, ...em!["train/loss"]!].map(([step, value]) => [
+      step,
+      Number(value),
+    ]);
+    expect(losses).toEqual(expectedLosses);
+    expect(coupling!["periodic_eval/arc_c_accuracy"]).toEqual(expectedAccuracies.coupling);
+    expect(em!["periodic_eval/arc_c_accuracy"]).toEqual(expectedAccuracies.em);
+    expect(em!["periodic_eval/arc_c_correct"]!.slice(0, 3)).toEqual([
+      [10, 2],
+      [12, 3],
+      [15, 1],
+    ]);
+    expect(em!["periodic_eval/train_pct"]!.slice(0, 3)).toEqual([
+      [10, 0],
+      [12, 20],
+      [15, 50],
+    ]);
+  });
+
+  it("holds any name, and any float32", async () => {
+    const logDir = await temporaryFolder();
+    const logger = tensorBoardLogger({ logDir });
+    const values = { "größe & co": 0.1, huge: 1e300, tiny: -1e-45, no: Number.NEGATIVE_INFINITY };
+    await logger.train?.(values, at("a", 3, 2 ** 40));
+    await logger.close?.();
+    const { a } = readBack(logDir);
+    // 0.1 and −1e−45 as float32 has them; 1e300 is more than it holds.
+    expect(Object.entries(a!).map(([name, [point]]) => [name, point![0], String(point![1])])).toEqual([
+      ["train/größe & co", 2 ** 40, String(Math.fround(0.1))],
+      ["train/huge", 2 ** 40, "Infinity"],
+      ["train/tiny", 2 ** 40, String(Math.fround(-1e-45))],
+      ["train/no", 2 ** 40, "-Infinity"],
+    ]);
+  });
+});

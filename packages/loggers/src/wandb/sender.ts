@@ -1,0 +1,102 @@
+// The process that holds W&B's SDK: started by destination.ts, told what to do by messages, gone with its parent.
+import { setInterval } from "node:timers";
+import wandb from "@wandb/sdk";
+import { checkKey, FinalError, historyOf, post, type History, type Server } from "./history.ts";
+import type { Answer, Order } from "./messages.ts";
+
+type Run = Awaited<ReturnType<typeof wandb.init>>;
+
+/** What the SDK keeps to itself and lacks: going on in a run, and looking at what the server answers. */
+interface FileStream {
+  lastChunks: Record<"wandb-history.jsonl" | "wandb-summary.json", { offset: number; data: object }>;
+  delay: { cancel(): void };
+  send(chunk: { files?: { "wandb-history.jsonl"?: { content: readonly string[] } } }): Promise<unknown>;
+  runPath: string;
+}
+
+let apiKey = "";
+let run: Run | null = null;
+let stream: FileStream | null = null;
+/** Lines of the run: handed to the SDK, and taken by the server. */
+let [handed, taken] = [0, 0];
+
+async function open(order: Extract<Order, { kind: "open" }>): Promise<void> {
+  const { id, project, entity, name, config, baseUrl, sent } = order;
+  apiKey = (await wandb.login({ host: baseUrl, timeout: 10_000 }).catch(asFinal))!;
+  const server = { baseUrl, apiKey };
+  await checkKey(server);
+  const history =
+    sent === null ? { lines: 0, summary: {} } : await historyOf(server, { id, project, entity });
+  run = await wandb.init({
+    id,
+    project,
+    ...(entity !== null && { entity }),
+    ...(name !== null && { name }),
+    config: Object.fromEntries(Object.entries(config).map(([key, value]) => [key, { value }])),
+    settings: { baseUrl, apiKey, silent: true },
+  });
+  stream = goOn(run, server, { ...history, lines: Math.max(history.lines, sent ?? 0) });
+}
+
+/** The SDK would write from line 0 on again, and lose what a server does not take at once. */
+function goOn(opened: Run, server: Server, { lines, summary }: History): FileStream {
+  const fileStream = opened._messenger.sender?.filestream as unknown as FileStream | undefined;
+  if (fileStream?.lastChunks === undefined)
+    throw new FinalError("this version of @wandb/sdk is not known: install version 0.5.1");
+  fileStream.lastChunks["wandb-history.jsonl"].offset = lines;
+  fileStream.lastChunks["wandb-summary.json"].data = { ...summary };
+  opened.step = lines;
+  [handed, taken] = [lines, lines];
+  fileStream.send = async (chunk) => {
+    try {
+      await post(server, fileStream.runPath, chunk);
+      taken += chunk.files?.["wandb-history.jsonl"]?.content.length ?? 0;
+    } catch (error) {
+      fail(error);
+    }
+  };
+  return fileStream;
+}
+
+/** Lines of one each: a step of their own for the SDK, which drops what has an earlier one. */
+async function log(lines: readonly Readonly<Record<string, unknown>>[]): Promise<void> {
+  for (const line of lines) run!.log({ ...line });
+  handed += lines.length;
+  const { delay } = run!._messenger.sender!;
+  // The SDK polls its queues every second or slower.
+  await new Promise<void>((resolve) => {
+    const timer = setInterval(() => {
+      delay.cancel();
+      stream!.delay.cancel();
+      if (taken < handed) return;
+      clearInterval(timer);
+      resolve();
+    }, 20);
+  });
+}
+
+async function follow(order: Order): Promise<void> {
+  if (order.kind === "open") await open(order);
+  if (order.kind === "log") await log(order.lines);
+  if (order.kind === "finish") await run?.finish();
+  answer({ kind: "done", lines: taken });
+}
+
+function fail(error: unknown): void {
+  const text = error instanceof Error ? error.message : String(error);
+  const cause = error instanceof Error && error.cause instanceof Error ? ` (${error.cause.message})` : "";
+  // What a server or the SDK says is not ours to trust with the key.
+  const message = apiKey === "" ? text + cause : (text + cause).replaceAll(apiKey, "…");
+  answer({ kind: "failed", message, isFinal: error instanceof FinalError }, () => process.exit(1));
+}
+
+function asFinal(error: unknown): never {
+  throw new FinalError(error instanceof Error ? error.message : String(error), { cause: error });
+}
+
+const answer = (said: Answer, then = () => {}) => void process.send!(said, then);
+
+// The SDK throws what fails in its own message handlers.
+process.on("uncaughtException", fail);
+process.on("disconnect", () => process.exit());
+process.on("message", (order: Order) => void follow(order).catch(fail));

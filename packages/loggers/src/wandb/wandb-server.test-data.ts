@@ -1,0 +1,67 @@
+import { serveJson, type Reply } from "../loopback.test-data.ts";
+
+export type HistoryLine = Readonly<Record<string, unknown>>;
+
+export interface WandbServer {
+  readonly url: string;
+  /** The history of each run, by id, as W&B's server keeps it: a line a place. */
+  readonly runs: Map<
+    string,
+    { readonly lines: HistoryLine[]; config: unknown; summary: HistoryLine; isComplete: boolean }
+  >;
+  /** What comes instead of an answer, the first first; null for an answer. */
+  readonly faults: { readonly path: RegExp; readonly reply: Reply; readonly isTaken?: boolean }[];
+  readonly keys: string[];
+}
+
+interface Chunk {
+  readonly files?: Readonly<Record<string, { readonly offset: number; readonly content: readonly string[] }>>;
+  readonly complete?: boolean;
+}
+
+/** Keeps what W&B's SDK 0.5.1 sends: the run, and lines of its history by their offset. */
+export async function wandbServer(): Promise<WandbServer> {
+  const server: Omit<WandbServer, "url"> = { runs: new Map(), faults: [], keys: [] };
+
+  function graphql(query: string, variables: Readonly<Record<string, string>>): Reply {
+    if (query.includes("UpsertBucket")) {
+      const { name, config } = variables;
+      const run = server.runs.get(name!) ?? { lines: [], config: null, summary: {}, isComplete: false };
+      server.runs.set(name!, Object.assign(run, { config: JSON.parse(config ?? "null"), isComplete: false }));
+      return {
+        body: { data: { upsertBucket: { bucket: { id: name, name, displayName: name }, inserted: true } } },
+      };
+    }
+    if (query.includes("viewer")) return { body: { data: { viewer: { id: "u", entity: "someone" } } } };
+    const run = server.runs.get(variables["name"]!);
+    const bucket = run && { historyLineCount: run.lines.length, summaryMetrics: JSON.stringify(run.summary) };
+    return { body: { data: { model: { bucket: bucket ?? null } } } };
+  }
+
+  function fileStream(path: string, { files = {}, complete }: Chunk): Reply {
+    const run = server.runs.get(path.split("/")[4]!);
+    if (run === undefined) return { status: 404, body: { error: "no such run" } };
+    const history = files["wandb-history.jsonl"];
+    for (const [i, line] of (history?.content ?? []).entries())
+      run.lines[history!.offset + i] = JSON.parse(line) as HistoryLine;
+    const summary = files["wandb-summary.json"];
+    if (summary) run.summary = JSON.parse(summary.content[0]!) as HistoryLine;
+    if (complete === true) run.isComplete = true;
+    return {};
+  }
+
+  const url = await serveJson((path, body, request) => {
+    const credentials = (request.headers.authorization ?? "").replace("Basic ", "");
+    server.keys.push(Buffer.from(credentials, "base64").toString().replace("api:", ""));
+    const work = () =>
+      path === "/graphql"
+        ? graphql(body["query"] as string, body["variables"] as Record<string, string>)
+        : fileStream(path, body);
+    const [fault] = server.faults;
+    if (fault === undefined || !fault.path.test(path)) return work();
+    server.faults.shift();
+    if (fault.isTaken === true) work();
+    return fault.reply;
+  });
+  return { url, ...server };
+}

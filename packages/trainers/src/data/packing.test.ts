@@ -1,0 +1,66 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { packRows } from "./packing.ts";
+
+/** A row of so many tokens, all but the first scored; its tokens tell which row it is. */
+const row = (length: number, i: number) => ({
+  where: String(i),
+  ids: new Int32Array(length).fill(i),
+  scored: Int32Array.from({ length: length - 1 }, (_, at) => at + 1),
+  cutFrom: null,
+});
+const pack = (lengths: readonly number[], maxLength: number) => packRows(lengths.map(row), maxLength);
+
+describe("packRows", () => {
+  it("packs the example of TRL's documentation as TRL does", () => {
+    // pack_dataset([[1, 2, 3, 4, 5], [6, 7], [8, 9, 10], [11]], seq_length=4, strategy="bfd"), the first cut to 4.
+    const packs = pack([4, 2, 3, 1], 4);
+    expect(packs.map(({ where }) => where)).toEqual([["0"], ["2", "3"], ["1"]]);
+    expect(packs[1]).toMatchObject({
+      ids: Int32Array.of(2, 2, 2, 3),
+      // Of each document all but its first token.
+      scored: Int32Array.of(1, 2),
+      starts: [0, 3],
+    });
+  });
+
+  it("takes the tightest room, and of two that are alike the older", () => {
+    // 7 leaves 3 and 6 leaves 4: 3 goes to 7. Two rooms of 4 next: the older first.
+    expect(pack([7, 6, 3], 10).map(({ where }) => where)).toEqual([["0", "2"], ["1"]]);
+    expect(pack([6, 6, 4, 4], 10).map(({ where }) => where)).toEqual([
+      ["0", "2"],
+      ["1", "3"],
+    ]);
+  });
+
+  it("has every row once and whole, none beyond the length, and no two packs that would fit into one", () => {
+    const lengths = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 120 });
+    fc.assert(
+      fc.property(lengths, fc.integer({ min: 40, max: 70 }), (lengths, maxLength) => {
+        const packs = pack(lengths, maxLength);
+        const all = packs.flatMap(({ where }) => where.map(Number));
+        expect(all.toSorted((a, b) => a - b)).toEqual(Array.from(lengths.keys()));
+        for (const { ids, where, starts, scored } of packs) {
+          expect(ids.length).toBeLessThanOrEqual(maxLength);
+          const expected = where.flatMap((i) => Array<number>(lengths[Number(i)]!).fill(Number(i)));
+          expect([...ids]).toEqual(expected);
+          expect(starts).toEqual([...expected.keys()].filter((at) => expected[at] !== expected[at - 1]));
+          expect([...scored]).toEqual([...expected.keys()].filter((at) => !starts.includes(at)));
+        }
+        const sizes = packs.map(({ ids }) => ids.length).toSorted((a, b) => a - b);
+        if (sizes.length > 1) expect(sizes[0]! + sizes[1]!).toBeGreaterThan(maxLength);
+        expect(pack(lengths, maxLength)).toEqual(packs);
+      }),
+    );
+  });
+
+  it("packs a hundred thousand rows in a moment, with next to no room left", () => {
+    const ids = new Int32Array(60);
+    const rows = Array.from({ length: 100_000 }, (_, i) => {
+      return { ...row(1, i), ids: ids.subarray(0, 1 + ((i * 7919) % 60)) };
+    });
+    const packs = packRows(rows, 128);
+    const tokens = rows.reduce((sum, row) => sum + row.ids.length, 0);
+    expect(tokens / (packs.length * 128)).toBeGreaterThan(0.99);
+  });
+});

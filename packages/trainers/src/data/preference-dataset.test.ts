@@ -1,0 +1,196 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { existsSync } from "node:fs";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { fakeTokenizer } from "@periodic-eval/core/testing";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { describe, expect, it } from "vitest";
+import { references } from "../testing/reference-training.ts";
+import { temporaryFolder } from "../testing/tiny-run.ts";
+import { loadPreferences, type PreferenceOptions } from "./preference-dataset.ts";
+import type { PreferenceSource } from "./preference-rows.ts";
+import type { PreferencePair } from "./render-preference.ts";
+
+// The fake template writes <|role|>content<|end|>; each mark is one token, each ASCII character one more.
+const tokenizer = fakeTokenizer();
+const load = (source: PreferenceSource, options: Partial<PreferenceOptions> = {}) =>
+  loadPreferences(source, tokenizer, {
+    maxLength: 100,
+    onBadRow: "drop",
+    isPrecomputed: false,
+    warn: () => {},
+    ...options,
+  });
+const user = (content: string) => ({ role: "user", content });
+const assistant = (content: string) => ({ role: "assistant", content });
+const good = { prompt: [user("hi")], chosen: [assistant("yes")], rejected: [assistant("no")] };
+const text = { prompt: "2 + 2 =", chosen: " 4", rejected: " five" };
+
+describe("loadPreferences", () => {
+  it("scores what follows the generation prompt, the end of the turn included", async () => {
+    const { rows } = await load([good]);
+    // <|user|> h i <|end|> <|assistant|> y e s <|end|>
+    const { chosen, rejected } = rows[0]!;
+    expect([chosen.ids.length, ...chosen.scored]).toEqual([9, 5, 6, 7, 8]);
+    expect([rejected.ids.length, ...rejected.scored]).toEqual([8, 5, 6, 7]);
+  });
+
+  it("reads texts, each completion ended once", async () => {
+    const { rows } = await load([text, { ...text, chosen: " 4<|end|>" }]);
+    const [one, other] = rows as [PreferencePair, PreferencePair];
+    expect(tokenizer.decode([...one.chosen.ids])).toBe("2 + 2 = 4<|end|>");
+    expect(tokenizer.decode([...one.rejected.ids])).toBe("2 + 2 = five<|end|>");
+    expect([...one.chosen.scored]).toEqual([7, 8, 9]);
+    expect(other.chosen).toEqual(one.chosen);
+  });
+
+  it("reports every kind of bad row with file and line, and leaves it out", async () => {
+    const path = join(await temporaryFolder(), "pairs.jsonl");
+    const rows = [
+      good,
+      "{not json",
+      { prompt: [user("hi")], completion: [assistant("yo")] },
+      { ...good, prompt: "hi" },
+      { ...text, rejected: "" },
+      { ...good, prompt: [] },
+      { ...good, chosen: [] },
+      { ...good, rejected: [assistant("")] },
+      { ...good, chosen: [{ role: "alien", content: "yo" }] },
+      { ...good, chosen: [{ role: "system", content: "late" }] },
+      { ...good, rejected: [user("again")] },
+      { ...good, chosen: [assistant("y".repeat(200))] },
+      { ...good, rejected: good.chosen },
+      { ...good, prompt: [{ role: "tool", content: "the fake template knows no tools" }] },
+      7,
+    ];
+    await writeFile(
+      path,
+      rows.map((row) => (typeof row === "string" ? row : JSON.stringify(row))).join("\n"),
+    );
+    const data = await load(path);
+    expect(data.rows).toHaveLength(1);
+    expect(data.rowsRead).toBe(15);
+    const reasons = data.badRows.map(({ where, reason }) => `${where.slice(path.length + 1)} ${reason}`);
+    expect(reasons).toEqual([
+      "2 not_json",
+      "3 unknown_form",
+      "4 unknown_form",
+      "5 empty",
+      "6 empty",
+      "7 empty",
+      "8 empty",
+      "9 broken_roles",
+      "10 broken_roles",
+      "11 no_assistant_turn",
+      "12 too_long",
+      "13 no_preference",
+      "14 template_failed",
+      "15 unknown_form",
+    ]);
+    expect(data.badRows[2]!.got).toContain(
+      'prompt "hi", chosen a list of 1, rejected a list of 1 instead of',
+    );
+    await expect(load(path, { onBadRow: "error" })).rejects.toThrow(
+      `${path}:2: got not_json: {not json, expected a prompt and two answers that fit.`,
+    );
+  });
+
+  it("cuts each sequence of a pair that is too long on the right, where it is told to", async () => {
+    const long = { ...good, chosen: [assistant("y".repeat(200))] };
+    const data = await load([long], { maxLength: 7, onBadRow: "truncate" });
+    expect(data.rows.map(({ chosen, rejected }) => [chosen.ids.length, rejected.ids.length])).toEqual([
+      [7, 7],
+    ]);
+    expect(data.badRows).toEqual([
+      { where: "dataset[0]", reason: "too_long", got: "206 tokens, cut to the first 7" },
+    ]);
+    // Nothing of the completions is left behind a prompt of 5 tokens.
+    await expect(load([long], { maxLength: 5, onBadRow: "truncate" })).rejects.toThrow(
+      "1 rows, all bad (dataset[0]: too_long (a prompt of 5 tokens, 5 fit))",
+    );
+  });
+
+  it("asks for the reference's numbers where they are to be read", async () => {
+    const row = { ...good, ref_chosen_logps: -3.5, ref_rejected_logps: -2 };
+    const data = await load([row, good, { ...row, ref_rejected_logps: null as never }], {
+      isPrecomputed: true,
+    });
+    expect(data.rows.map(({ reference }) => reference)).toEqual([{ chosen: -3.5, rejected: -2 }]);
+    expect(data.badRows.map(({ reason, got }) => `${reason}: ${got}`)).toEqual(
+      Array<string>(2).fill("unknown_form: no numbers ref_chosen_logps and ref_rejected_logps"),
+    );
+    expect((await load([row])).rows[0]!.reference).toBeNull();
+  });
+
+  it("tells of prompts that end otherwise alone, and scores from where they part", async () => {
+    const warnings: string[] = [];
+    const thinking = {
+      ...tokenizer,
+      render: (prompt: Parameters<typeof tokenizer.render>[0], options?: { ending?: "generation" }) => {
+        const rendered = tokenizer.render(prompt, options);
+        return options?.ending === "generation" ? { ...rendered, ids: [...rendered.ids, 60, 61] } : rendered;
+      },
+    } as typeof tokenizer;
+    const options = { maxLength: 100, onBadRow: "drop", isPrecomputed: false } as const;
+    const warn = (where: string, message: string) => void warnings.push(`${where}: ${message}`);
+    const { rows } = await loadPreferences([good], thinking, { ...options, warn });
+    expect([...rows[0]!.rejected.scored]).toEqual([5, 6, 7]);
+    expect(warnings).toEqual([
+      "dataset: 1 of 1 prompts end otherwise alone than before an answer (dataset[0]); answers are scored from where they part",
+    ]);
+  });
+
+  it("has a hash of what is fed and scored", async () => {
+    const { hash } = await load([good]);
+    expect((await load([good, { prompt: 3 } as never])).hash).toBe(hash);
+    const swapped = { ...good, chosen: good.rejected, rejected: good.chosen };
+    expect((await load([swapped])).hash).not.toBe(hash);
+  });
+
+  it("refuses a source without a pair", async () => {
+    await expect(load([])).rejects.toThrow(PeriodicEvalError);
+  });
+});
+
+const folder = join(references, "../tok-llama3");
+
+/** TRL 1.16.0's `DPOTrainer(train_dataset=…, processing_class=AutoTokenizer.from_pretrained(folder)).train_dataset`. */
+describe.skipIf(!existsSync(folder))("the tokens of TRL (needs ../shared/fixtures/tok-llama3)", () => {
+  it("of chats and texts: prompt, chosen, rejected", async () => {
+    const llama = await loadTokenizer(folder);
+    const source: PreferenceSource = [
+      {
+        prompt: [
+          { role: "system", content: "Be brief." },
+          user("Hi"),
+          assistant("Hello!"),
+          user("Add 2 and 2."),
+        ],
+        chosen: [assistant("4")],
+        rejected: [assistant("Five"), user("Sure?"), assistant("Yes")],
+      },
+      { prompt: "The sky is", chosen: " blue.", rejected: " green, as ever" },
+      { prompt: "2 + 2 =", chosen: "4", rejected: " 5" },
+    ];
+    // prettier-ignore
+    const expected = [
+      [
+        [1000, 1001, 82, 745, 560, 1003, 198, 198, 34, 315, 926, 220, 42, 77, 692, 587, 70, 68, 690, 324, 25, 690, 68, 291, 76, 65, 276, 220, 655, 17, 18, 198, 198, 33, 68, 286, 317, 68, 69, 13, 1002, 1001, 84, 780, 1003, 198, 198, 39, 72, 1002, 1001, 295, 310, 527, 83, 1003, 198, 198, 39, 980, 327, 0, 1002, 1001, 84, 780, 1003, 198, 198, 32, 67, 67, 220, 17, 296, 220, 17, 13, 1002, 1001, 295, 310, 527, 83, 1003, 198, 198],
+        [19, 1002],
+        [37, 72, 357, 1002, 1001, 84, 780, 1003, 198, 198, 50, 84, 263, 30, 1002, 1001, 295, 310, 527, 83, 1003, 198, 198, 56, 329, 1002],
+      ],
+      [[1000, 309, 269, 74, 88, 284], [286, 75, 84, 68, 13, 1002], [412, 263, 273, 11, 340, 299, 540, 1002]],
+      [[1000, 17, 220, 10, 220, 17, 689], [19, 1002], [220, 20, 1002]],
+    ];
+    const options = { maxLength: 1000, onBadRow: "error", isPrecomputed: false, warn: () => {} } as const;
+    const { rows } = await loadPreferences(source, llama, options);
+    const found = rows.map(({ chosen, rejected }) => {
+      const start = chosen.scored[0]!;
+      expect(rejected.scored[0]).toBe(start);
+      return [chosen.ids.slice(0, start), chosen.ids.slice(start), rejected.ids.slice(start)].map((ids) => [
+        ...ids,
+      ]);
+    });
+    expect(found).toEqual(expected);
+  });
+});

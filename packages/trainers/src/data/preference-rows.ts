@@ -1,0 +1,85 @@
+import type { Message } from "@periodic-eval/core";
+import type { BadRow, Fault } from "./bad-row.ts";
+import { inWords } from "./in-words.ts";
+import { parseMessages, parseText } from "./messages.ts";
+import type { RowSource } from "./read-rows.ts";
+
+/** A row as TRL writes it: what was said before, and two answers of which the first is preferred. */
+export interface PreferenceRow {
+  /** Messages, or a text; the answers are then likewise. */
+  readonly prompt: readonly Message[] | string;
+  readonly chosen: readonly Message[] | string;
+  readonly rejected: readonly Message[] | string;
+  /** Σ log p of the completion under the reference, in nats; read where `reference` is `"precomputed"`. */
+  readonly ref_chosen_logps?: number;
+  readonly ref_rejected_logps?: number;
+}
+
+export type PreferenceSource = RowSource<PreferenceRow>;
+
+/** A row in which nothing is amiss. */
+export interface Preference {
+  readonly where: string;
+  readonly prompt: readonly Message[] | string;
+  readonly chosen: readonly Message[] | string;
+  readonly rejected: readonly Message[] | string;
+  readonly reference: { readonly chosen: number; readonly rejected: number } | null;
+}
+
+/** @param isPrecomputed whether the row must tell the reference's log-probs */
+export function parsePreference(value: unknown, where: string, isPrecomputed: boolean): Preference | BadRow {
+  const given = (typeof value === "object" && value !== null ? value : {}) as Readonly<
+    Record<string, unknown>
+  >;
+  const parts = { prompt: given["prompt"], chosen: given["chosen"], rejected: given["rejected"] };
+  const answers = parseParts(parts) ?? unknownForm(value, parts);
+  if ("reason" in answers) return { where, ...answers };
+  if (!isPrecomputed) return { where, ...answers, reference: null };
+  const { ref_chosen_logps: chosen, ref_rejected_logps: rejected } = given;
+  if (typeof chosen !== "number" || typeof rejected !== "number") {
+    return { where, reason: "unknown_form", got: "no numbers ref_chosen_logps and ref_rejected_logps" };
+  }
+  return { where, ...answers, reference: { chosen, rejected } };
+}
+
+const partNames = ["prompt", "chosen", "rejected"] as const;
+type Parts<T> = Readonly<Record<(typeof partNames)[number], T>>;
+
+/** Null where the parts are neither all lists nor all texts. */
+function parseParts(parts: Parts<unknown>): Parts<string> | Parts<readonly Message[]> | Fault | null {
+  const all = Object.values(parts);
+  if (all.every((part) => typeof part === "string")) return parseTexts(parts as Parts<string>);
+  return all.every(Array.isArray) ? parseChats(parts as Parts<readonly unknown[]>) : null;
+}
+
+function parseTexts(parts: Parts<string>): Parts<string> | Fault {
+  for (const name of partNames) {
+    if (parts[name] === "") return { reason: "empty", got: `a ${name} without a word` };
+    const text = parseText(parts[name]);
+    if (typeof text !== "string") return { ...text, got: `${name}: ${text.got}` };
+  }
+  return parts;
+}
+
+function parseChats(parts: Parts<readonly unknown[]>): Parts<readonly Message[]> | Fault {
+  const chats: Partial<Record<(typeof partNames)[number], readonly Message[]>> = {};
+  for (const name of partNames) {
+    if (parts[name].length === 0) return { reason: "empty", got: `no messages in ${name}` };
+    const messages = parseMessages(parts[name], name === "prompt" ? 0 : parts.prompt.length);
+    if ("reason" in messages) return { ...messages, got: `${name}, ${messages.got}` };
+    const [first] = messages;
+    if (name !== "prompt" && first!.role !== "assistant")
+      return { reason: "no_assistant_turn", got: `${name} that begins with ${first!.role}` };
+    if (name !== "prompt" && first!.content === "")
+      return { reason: "empty", got: `${name} whose first turn is without a word` };
+    chats[name] = messages;
+  }
+  return chats as Parts<readonly Message[]>;
+}
+
+function unknownForm(value: unknown, parts: Parts<unknown>): Fault {
+  const isSome = Object.values(parts).some((part) => part !== undefined);
+  const got = isSome ? partNames.map((name) => `${name} ${inWords(parts[name])}`).join(", ") : inWords(value);
+  const expected = "prompt, chosen and rejected, three lists of messages or three texts";
+  return { reason: "unknown_form", got: `${got} instead of ${expected}` };
+}

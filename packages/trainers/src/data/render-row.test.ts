@@ -1,0 +1,107 @@
+import { fakeTokenizer } from "@periodic-eval/core/testing";
+import type { Tokenizer } from "@periodic-eval/core";
+import { describe, expect, it } from "vitest";
+import { parseRow, type ParsedRow, type SFTRow } from "./forms.ts";
+import { renderRow, type LossOn, type TrainingRow } from "./render-row.ts";
+
+// The fake template writes <|role|>content<|end|>; each mark is one token, each ASCII character one more.
+const tokenizer = fakeTokenizer();
+const end = tokenizer.eosId!;
+const user = (content: string) => ({ role: "user", content });
+const assistant = (content: string) => ({ role: "assistant", content });
+
+const render = (row: SFTRow, loss: LossOn | null = null, by: Tokenizer = tokenizer, maxLength = 100) =>
+  renderRow(by, parseRow(row, "row") as ParsedRow, { maxLength, truncate: true, loss });
+const scoredOf = (row: SFTRow, loss: LossOn | null = null, by?: Tokenizer) => [
+  ...(render(row, loss, by) as TrainingRow).scored,
+];
+
+describe("renderRow", () => {
+  it("ends text with the end-of-sequence token, once, and predicts it", () => {
+    expect(render({ text: "abc" })).toMatchObject({ ids: Int32Array.of(97, 98, 99, end) });
+    expect(render({ text: "abc<|end|>" })).toMatchObject({ ids: Int32Array.of(97, 98, 99, end) });
+    expect(scoredOf({ text: "abc" })).toEqual([1, 2, 3]);
+    expect(scoredOf({ prompt: "ab", completion: "c" })).toEqual([2, 3]);
+    expect(scoredOf({ prompt: "ab", completion: "c<|end|>" })).toEqual([2, 3]);
+    // Conversations end as their template ends them.
+    expect((render({ messages: [user("a"), assistant("b")] }) as TrainingRow).ids).toHaveLength(6);
+  });
+
+  it("puts what the tokenizer begins a text with once, before the prompt", () => {
+    const beginning = fakeTokenizer({ beginOfText: true });
+    const row = render({ prompt: "ab", completion: "c" }, null, beginning) as TrainingRow;
+    expect([...row.ids]).toEqual([256, 97, 98, 99, end]);
+    expect([...row.scored]).toEqual([3, 4]);
+    expect(scoredOf({ prompt: "", completion: "c" }, null, beginning)).toEqual([1, 2]);
+  });
+
+  it("adds no second end where the tokenizer writes one, also behind the prompt", () => {
+    const ending: Tokenizer = { ...tokenizer, encode: (text) => [...tokenizer.encode(text), end] };
+    const row = render({ prompt: "ab", completion: "c" }, null, ending) as TrainingRow;
+    expect([...row.ids]).toEqual([97, 98, 99, end]);
+    expect([...row.scored]).toEqual([2, 3]);
+  });
+
+  it("gives the completion a token that it shares with the prompt", () => {
+    // 300 is "b" and "c" together: the prompt alone has two tokens, of which the row has one.
+    const merging: Tokenizer = {
+      ...tokenizer,
+      encode: (text) => tokenizer.encode(text.replace("bc", "\u0001")).map((id) => (id === 1 ? 300 : id)),
+    };
+    const row = render({ prompt: "ab", completion: "cd" }, null, merging) as TrainingRow;
+    expect([...row.ids]).toEqual([97, 300, 100, end]);
+    expect([...row.scored]).toEqual([1, 2, 3]);
+  });
+
+  it("looks at what the loss says", () => {
+    // 0 <|user|> 1 h 2 <|end|> 3 <|assistant|> 4 y 5 <|end|> 6 <|user|> 7 x 8 <|end|> 9 <|assistant|> 10 z 11 <|end|>
+    const messages = [user("h"), assistant("y"), user("x"), assistant("z")];
+    expect(scoredOf({ messages })).toEqual([4, 5, 10, 11]);
+    expect(scoredOf({ messages }, "assistant")).toEqual([4, 5, 10, 11]);
+    expect(scoredOf({ messages }, "full")).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+    const pair = { prompt: messages.slice(0, 1), completion: messages.slice(1) };
+    expect(scoredOf(pair)).toEqual([4, 5, 10, 11]);
+    // The assistant's mark is the generation prompt's, which nobody has to predict.
+    expect(scoredOf(pair, "completion")).toEqual([4, 5, 6, 7, 8, 9, 10, 11]);
+    expect(scoredOf(pair, "full")).toHaveLength(11);
+    expect(scoredOf({ prompt: messages.slice(0, 3), completion: messages.slice(3) }, "completion")).toEqual([
+      10, 11,
+    ]);
+    expect(scoredOf({ prompt: "ab", completion: "c" }, "full")).toEqual([1, 2, 3]);
+  });
+
+  it("can look at all of a template of which nobody can tell what the assistant spoke", () => {
+    const opaque: Tokenizer = {
+      ...tokenizer,
+      render: (prompt, options) => ({ ...tokenizer.render(prompt, options), assistantMask: null }),
+    };
+    const messages = [user("h"), assistant("y")];
+    expect(render({ messages }, null, opaque)).toMatchObject({ reason: "template_failed" });
+    expect(scoredOf({ messages }, "full", opaque)).toEqual([1, 2, 3, 4, 5]);
+    expect(scoredOf({ prompt: [user("h")], completion: [assistant("y")] }, "completion", opaque)).toEqual([
+      4, 5,
+    ]);
+  });
+
+  it("wants an assistant's turn unless all is learnt, and a word to learn", () => {
+    const monologue = { messages: [user("h")] };
+    expect(render(monologue)).toMatchObject({ reason: "no_assistant_turn", got: "only user" });
+    expect(scoredOf(monologue, "full")).toEqual([1, 2]);
+    const pair = { prompt: [user("h"), assistant("y")], completion: [user("x")] };
+    expect(render(pair, "completion")).toMatchObject({ reason: "no_assistant_turn" });
+    expect(render({ messages: [user("")] }, "full")).toMatchObject({ reason: "empty" });
+    expect(render({ text: "" })).toMatchObject({ reason: "empty", got: "a text without a character" });
+    expect(render({ prompt: "ab", completion: "" })).toMatchObject({ reason: "empty" });
+  });
+
+  it("cuts text on the right, its end with it", () => {
+    expect(render({ prompt: "ab", completion: "cd" }, null, tokenizer, 3)).toMatchObject({
+      ids: Int32Array.of(97, 98, 99),
+      scored: Int32Array.of(2),
+      cutFrom: 5,
+    });
+    expect(render({ prompt: "ab", completion: "cd" }, null, tokenizer, 2)).toMatchObject({
+      reason: "too_long",
+    });
+  });
+});

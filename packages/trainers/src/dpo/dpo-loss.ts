@@ -1,0 +1,87 @@
+import * as tf from "@tensorflow/tfjs-core";
+import type { DPOConfig } from "./dpo-config.ts";
+
+export type DPOLossOptions = Pick<DPOConfig, "beta" | "lossType" | "labelSmoothing">;
+
+/** B pairs as 2B sequences: those chosen, then those rejected in the same order. */
+export interface ScoredPairs {
+  /** float32 [2B], Σ log p of each completion's tokens, in nats. */
+  readonly logProbs: tf.Tensor1D;
+  /** float32 [2B], the same of the reference. */
+  readonly reference: tf.Tensor1D;
+  /** [2B], tokens of each completion. */
+  readonly counts: readonly number[];
+}
+
+/**
+ * Σ over pairs of the loss of direct preference optimization, as TRL 1.16.0 computes it. With h the log-ratio of chosen to
+ * rejected, each to the reference, and z = βh:
+ *
+ * - `sigmoid`: −(1 − ε) log σ(z) − ε log σ(−z), ε the label smoothing (Rafailov et al. 2023; cDPO, Mitchell 2023, which
+ *   TRL 1.16 has no more);
+ * - `hinge`: max(0, 1 − z) (Zhao et al. 2023);
+ * - `ipo`: (h − 1/2β)², h here of log-ratios a token (Azar et al. 2023).
+ *
+ * The gradient is a weight for each sequence, so that one pass of the model serves loss and gradients.
+ *
+ * @returns scalar; differentiable in `logProbs` once. Disposing is the caller's.
+ */
+export function dpoLossSum({ logProbs, reference, counts }: ScoredPairs, options: DPOLossOptions): tf.Scalar {
+  const perToken = options.lossType === "ipo";
+  const pairs = counts.length / 2;
+  const weights = counts.map((count, i) => (i < pairs ? 1 : -1) / (perToken ? count : 1));
+  const loss = tf.customGrad((x, save) => {
+    const weight = tf.tensor2d(weights, [2, pairs]);
+    const ratio = tf.sum(tf.mul(tf.reshape(tf.sub(x as tf.Tensor1D, reference), [2, pairs]), weight), 0);
+    const { value, slope } = lossOf(ratio, options);
+    (save as (tensors: tf.Tensor[]) => void)([weight, slope]);
+    return {
+      value: tf.sum<tf.Scalar>(value),
+      gradFunc: (dy: tf.Tensor, saved: tf.Tensor[]) => {
+        const [w, dh] = saved as [tf.Tensor2D, tf.Tensor1D];
+        return tf.mul(tf.reshape(tf.mul(w, dh), [2 * pairs]), dy);
+      },
+    };
+  });
+  return loss(logProbs);
+}
+
+/** The loss of each pair and its derivative by the log-ratio h, float32 [B]. */
+function lossOf(
+  h: tf.Tensor,
+  { beta, lossType, labelSmoothing }: DPOLossOptions,
+): { value: tf.Tensor; slope: tf.Tensor } {
+  if (lossType === "ipo") {
+    const off = tf.sub(h, 1 / (2 * beta));
+    return { value: tf.square(off), slope: tf.mul(off, 2) };
+  }
+  const z = tf.mul(h, beta);
+  if (lossType === "hinge") {
+    const short = tf.sub(1, z);
+    return { value: tf.relu(short), slope: tf.mul(tf.step(short), -beta) };
+  }
+  // −(1 − ε) log σ(z) − ε log σ(−z) = −log σ(z) + εz; and −log σ(z) = max(0, −z) + log(1 + exp(−|z|)) never overflows.
+  const negLogSigmoid = tf.add(tf.relu(tf.neg(z)), tf.log1p(tf.exp(tf.neg(tf.abs(z)))));
+  return {
+    value: tf.add(negLogSigmoid, tf.mul(z, labelSmoothing)),
+    slope: tf.mul(tf.sub(labelSmoothing, tf.sigmoid(tf.neg(z))), beta),
+  };
+}
+
+/** Sums over pairs, by the names under which TRL logs their means. The caller disposes them. */
+export function rewardSums({ logProbs, reference }: ScoredPairs, beta: number): Record<string, tf.Scalar> {
+  return tf.tidy(() => {
+    const pairs = logProbs.size / 2;
+    const halves = (of: tf.Tensor1D) => [tf.slice(of, 0, pairs), tf.slice(of, pairs, pairs)] as const;
+    const [chosen, rejected] = halves(tf.mul(tf.sub(logProbs, reference), beta));
+    const [chosenLogProbs, rejectedLogProbs] = halves(logProbs);
+    return {
+      "rewards/chosen": tf.sum(chosen),
+      "rewards/rejected": tf.sum(rejected),
+      "rewards/accuracies": tf.sum(tf.cast(tf.greater(chosen, rejected), "float32")),
+      "rewards/margins": tf.sum(tf.sub(chosen, rejected)),
+      "logps/chosen": tf.sum(chosenLogProbs),
+      "logps/rejected": tf.sum(rejectedLogProbs),
+    };
+  });
+}

@@ -1,0 +1,212 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { createCausalLM, useBackend, withLora } from "@periodic-eval/models";
+import { beforeAll, describe, expect, it } from "vitest";
+import { accumulate } from "../loop/accumulate.ts";
+import { loadPreferences } from "../data/preference-dataset.ts";
+import {
+  preferences,
+  recording,
+  temporaryFolder,
+  tinyLlama,
+  tokenizer,
+  ungoverned,
+  weightsOf,
+} from "../testing/tiny-run.ts";
+import { parseDPOConfig } from "./dpo-config.ts";
+import { DPOTrainer, type DPOTrainerOptions } from "./dpo-trainer.ts";
+import { collatePairs, pairGradients } from "./gradients.ts";
+import { referenceLogProbs } from "./reference.ts";
+
+beforeAll(async () => {
+  await useBackend({ backend: "wasm" });
+});
+
+const llama = (seed = "dpo", dropout = 0) =>
+  createCausalLM({ ...tinyLlama, tie_word_embeddings: true }, { seed, dropout, initStd: 0.2 });
+
+const config = {
+  maxSteps: 15,
+  batchSize: 4,
+  learningRate: 0.02,
+  schedule: "constant",
+  maxGradNorm: null,
+} as const;
+
+async function train(more: Partial<DPOTrainerOptions> = {}) {
+  const model = more.model ?? llama();
+  const logger = recording();
+  const runDir = await temporaryFolder();
+  const dataset = preferences(12);
+  const given = { model, tokenizer, dataset, runDir, config, loggers: [logger], session: ungoverned };
+  const result = await new DPOTrainer({ ...given, ...more }).train();
+  const weights = await weightsOf(model);
+  if (more.model === undefined) model.dispose();
+  return { result, weights, metrics: logger.metrics, warnings: logger.warnings };
+}
+
+describe("DPOTrainer", () => {
+  it("learns to prefer, from a reward of 0, and tells it under TRL's names", async () => {
+    const before = tf.memory().numTensors;
+    const { result, metrics } = await train();
+    expect(tf.memory().numTensors).toBe(before);
+    expect(result).toMatchObject({ steps: 15, maxSteps: 15, badRows: [] });
+    expect(Object.keys(metrics[0]!).sort()).toEqual([
+      "grad_norm",
+      "learning_rate",
+      "logps/chosen",
+      "logps/rejected",
+      "loss",
+      "rewards/accuracies",
+      "rewards/chosen",
+      "rewards/margins",
+      "rewards/rejected",
+      "step",
+    ]);
+    const [first, last] = [metrics[0]!, metrics.at(-1)!];
+    expect(first["loss"]).toBeCloseTo(Math.LN2, 4);
+    expect(first["rewards/margins"]).toBeCloseTo(0, 4);
+    expect(last["loss"]).toBeLessThan(0.4);
+    expect(last["rewards/accuracies"]).toBe(1);
+    expect(last["rewards/margins"]).toBeCloseTo(last["rewards/chosen"]! - last["rewards/rejected"]!, 4);
+  });
+
+  it("gives unequal micro-batches the loss, metrics and gradients of one batch, within 1e-6", async () => {
+    const model = llama();
+    const { rows: pairs } = await loadPreferences(preferences(7), tokenizer, {
+      maxLength: 64,
+      onBadRow: "error",
+      isPrecomputed: false,
+      warn: () => {},
+    });
+    // Another model's: the pairs then weigh unlike.
+    const other = llama("another");
+    const reference = await referenceLogProbs(other, pairs, { batchSize: 3 });
+    const options = { ...parseDPOConfig(), random: () => () => 0.5 };
+    const mean = (cuts: readonly number[]) => {
+      const parts = cuts.map((cut, i) => [cuts[i - 1] ?? 0, cut] as const);
+      const { loss, gradients, sums } = accumulate(
+        parts.map(([from, to]) => () => {
+          const baseline = reference.slice(from, to);
+          const numbers = [...baseline.map((one) => one.chosen), ...baseline.map((one) => one.rejected)];
+          const batch = collatePairs(pairs.slice(from, to), model);
+          return pairGradients(model, batch, Float32Array.from(numbers), options);
+        }),
+      );
+      const all = [loss, ...Object.values(gradients), ...Object.values(sums!)];
+      const values = all.flatMap((tensor) => [...tensor.dataSync()].map((value) => value / pairs.length));
+      tf.dispose([loss, gradients, sums!]);
+      return values;
+    };
+    const whole = mean([7]);
+    for (const cuts of [
+      [1, 7],
+      [3, 4, 7],
+      [1, 2, 3, 4, 5, 6, 7],
+    ]) {
+      const furthest = mean(cuts).reduce(
+        (most, value, i) => Math.max(most, Math.abs(value - whole[i]!) / Math.max(1, Math.abs(whole[i]!))),
+        0,
+      );
+      expect(furthest).toBeLessThan(1e-6);
+    }
+    // The mean of micro-batches' means would be off.
+    const [one, rest] = [mean([1]), mean([7])].map(([loss]) => loss!);
+    expect(Math.abs(7 * one! - rest!)).toBeGreaterThan(1e-3);
+    other.dispose();
+    model.dispose();
+  });
+
+  it("trains an adapter against the model without it, whatever the adapter has learned before", async () => {
+    const base = llama();
+    const own = await weightsOf(base);
+    const lora = withLora(base, { rank: 4 });
+    const first = await train({ model: lora, reference: "base" });
+    expect(first.metrics[0]!["rewards/margins"]).toBeCloseTo(0, 4);
+    expect(first.metrics.at(-1)!["rewards/margins"]).toBeGreaterThan(0.5);
+    // Once trained, the adapter is ahead of its base, and not of its own copy.
+    const again = await train({ model: lora, reference: "base", config: { ...config, maxSteps: 1 } });
+    expect(again.metrics[0]!["rewards/margins"]).toBeGreaterThan(0.5);
+    const copied = await train({ model: lora, config: { ...config, maxSteps: 1 } });
+    expect(copied.metrics[0]!["rewards/margins"]).toBeCloseTo(0, 4);
+    expect(await weightsOf(base)).toEqual(own);
+    lora.dispose();
+    base.dispose();
+  });
+
+  it("reads another model, or numbers beside the rows, as it reads its own", async () => {
+    const dataset = preferences(12);
+    const { rows: pairs } = await loadPreferences(dataset, tokenizer, {
+      maxLength: 64,
+      onBadRow: "error",
+      isPrecomputed: false,
+      warn: () => {},
+    });
+    const same = llama();
+    const baseline = await referenceLogProbs(same, pairs, { batchSize: 4 });
+    const told = dataset.map((row, i) => ({
+      ...row,
+      ref_chosen_logps: baseline[i]!.chosen,
+      ref_rejected_logps: baseline[i]!.rejected,
+    }));
+    const expected = await train();
+    const readings: readonly Partial<DPOTrainerOptions>[] = [
+      { reference: same },
+      { dataset: told, reference: "precomputed" },
+    ];
+    for (const reading of readings) {
+      const { metrics, weights } = await train(reading);
+      expect(metrics).toEqual(expected.metrics);
+      expect(weights).toEqual(expected.weights);
+    }
+    same.dispose();
+  });
+
+  it("leaves dropout out, unless it is told otherwise", async () => {
+    const dropping = async (disableDropout: boolean) => {
+      const model = llama("dpo", 0.2);
+      const { metrics } = await train({ model, config: { ...config, maxSteps: 2, disableDropout } });
+      const modes = model.modes();
+      model.dispose();
+      return { margin: metrics[0]!["rewards/margins"]!, modes };
+    };
+    const off = await dropping(true);
+    expect(off.margin).toBeCloseTo(0, 4);
+    const on = await dropping(false);
+    expect(Math.abs(on.margin)).toBeGreaterThan(1e-3);
+    expect(off.modes).toBe(on.modes);
+  });
+
+  it("reports bad pairs, and trains on the others", async () => {
+    const bad = { prompt: "a", chosen: "b", rejected: "" };
+    const { result, warnings } = await train({ dataset: [bad, ...preferences(4)] });
+    expect(result.badRows).toMatchObject([{ where: "dataset[0]", reason: "empty" }]);
+    expect(warnings[0]).toMatch(/^dataset: 1 of 5 rows cannot be trained on and are left out: dataset\[0\]/);
+  });
+
+  it("ends in the reading of a reference that is aborted, before a step", async () => {
+    const signal = AbortSignal.abort(new Error("enough"));
+    await expect(train({ signal })).rejects.toThrow("enough");
+  });
+
+  it.each<[string, object, string]>([
+    ["an unknown option", { datset: [] }, 'DPOTrainer: got the unknown option "datset"'],
+    ["a reference that is none", { reference: "frozen" }, 'reference: got "frozen", expected "copy", "base"'],
+    ["a base that is not there", { reference: "base" }, 'got "base" for a model without an adapter'],
+    [
+      "a model of other tokens",
+      { reference: { logits: () => {}, vocabSize: 9, contextLength: 128 } },
+      "reference: got a model of 9 tokens, expected 261",
+    ],
+    [
+      "a model of a shorter context",
+      { reference: { logits: () => {}, vocabSize: 261, contextLength: 12 } },
+      "reference: got a context of 12 tokens, expected 128 or more",
+    ],
+    ["no dataset", { dataset: undefined }, "DPOTrainer dataset: got undefined"],
+  ])("refuses %s", async (_, wrong, message) => {
+    const model = llama();
+    const options = { model, tokenizer, dataset: preferences(2), runDir: await temporaryFolder() };
+    expect(() => new DPOTrainer({ ...options, ...wrong })).toThrow(message);
+    model.dispose();
+  });
+});

@@ -1,0 +1,68 @@
+import { mkdir, readFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { createHasher, messageOf } from "@periodic-eval/core";
+import { writeWhole } from "@periodic-eval/core/snapshots";
+import { z } from "zod";
+import type { PairLogProbs } from "./reference.ts";
+
+const fileSchema = z.object({
+  schema_version: z.literal(1),
+  /** Hash of all that the numbers depend on. */
+  key: z.string(),
+  /** Hash of the numbers. */
+  hash: z.string(),
+  /** In nats, by pair. */
+  ref_chosen_logps: z.array(z.number()),
+  ref_rejected_logps: z.array(z.number()),
+});
+
+/** Of all numbers as float32, those of the chosen before those of the rejected: what steps are computed with. */
+export const hashOfLogProbs = (pairs: readonly PairLogProbs[]): string =>
+  createHasher()
+    .update(
+      Float32Array.from([...pairs.map(({ chosen }) => chosen), ...pairs.map(({ rejected }) => rejected)]),
+    )
+    .digest();
+
+/**
+ * The numbers that the run read before, where the file has them under the same key; else `read` reads them, and the file
+ * keeps them: a killed run need not read its reference again, and goes on with the same bits on a machine whose engine
+ * rounds otherwise. A file that is torn or changed is as none.
+ */
+export async function keptLogProbs(
+  path: string,
+  key: string,
+  read: () => Promise<readonly PairLogProbs[]>,
+  warn: (where: string, message: string) => void,
+): Promise<readonly PairLogProbs[]> {
+  const kept = await readKept(path, key);
+  if (kept !== null) return kept;
+  const found = await read();
+  const content: z.infer<typeof fileSchema> = {
+    schema_version: 1,
+    key,
+    hash: hashOfLogProbs(found),
+    ref_chosen_logps: found.map(({ chosen }) => chosen),
+    ref_rejected_logps: found.map(({ rejected }) => rejected),
+  };
+  try {
+    await mkdir(dirname(path), { recursive: true });
+    await writeWhole(path, `${JSON.stringify(content)}\n`);
+  } catch (error) {
+    warn(path, `a resume will read the reference again: ${messageOf(error)}`);
+  }
+  return found;
+}
+
+async function readKept(path: string, key: string): Promise<readonly PairLogProbs[] | null> {
+  try {
+    const kept = fileSchema.parse(JSON.parse(await readFile(path, "utf8")));
+    const pairs = kept.ref_chosen_logps.map((chosen, i) => ({
+      chosen,
+      rejected: kept.ref_rejected_logps[i]!,
+    }));
+    return kept.key === key && kept.hash === hashOfLogProbs(pairs) ? pairs : null;
+  } catch {
+    return null;
+  }
+}

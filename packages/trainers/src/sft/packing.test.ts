@@ -1,0 +1,115 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { createCausalLM, useBackend, type HuggingFaceConfig } from "@periodic-eval/models";
+import { beforeAll, describe, expect, it } from "vitest";
+import { collate, type Collatable } from "../data/collate.ts";
+import { loadDataset } from "../data/dataset.ts";
+import { packRows } from "../data/packing.ts";
+import { tinyLM } from "../testing/tiny-lm.ts";
+import {
+  recording,
+  rows,
+  temporaryFolder,
+  tinyLlama,
+  tokenizer,
+  ungoverned,
+  weightsOf,
+} from "../testing/tiny-run.ts";
+import { batchGradients } from "./gradients.ts";
+import type { SFTConfig } from "./sft-config.ts";
+import { SFTTrainer } from "./sft-trainer.ts";
+
+const configs: Readonly<Record<string, HuggingFaceConfig>> = {
+  "rotary positions": { ...tinyLlama },
+  "learned positions": {
+    model_type: "gpt2",
+    vocab_size: tokenizer.vocabSize,
+    n_embd: 16,
+    n_layer: 2,
+    n_head: 2,
+    n_positions: 128,
+  },
+};
+const open = (positions: string) =>
+  createCausalLM(configs[positions]!, { seed: "packing", initStd: 0.2, dropout: 0 });
+
+describe.each(["cpu", "wasm"])("packed rows on %s", (backend) => {
+  beforeAll(async () => void (await useBackend({ backend })));
+
+  it.each(Object.keys(configs))("have loss and gradients of the rows apart: %s", async (positions) => {
+    const model = open(positions);
+    const { rows: apart } = await loadDataset(rows(20), tokenizer, { maxLength: 64, onBadRow: "error" });
+    const packed = packRows(apart, 64);
+    expect(packed.length).toBeLessThan(apart.length / 2);
+    const of = (batch: readonly Collatable[]) => {
+      const { loss, gradients } = batchGradients(model, collate(batch), () => () => 0.5);
+      const values = Object.entries(gradients).map(([name, each]) => [name, [...each.dataSync()]] as const);
+      const found = { loss: loss.dataSync()[0]!, gradients: Object.fromEntries(values) };
+      tf.dispose([loss, gradients]);
+      return found;
+    };
+    const [one, other] = [of(packed), of(apart)];
+    expect(Math.abs(one.loss / other.loss - 1)).toBeLessThan(1e-5);
+    const names = Object.keys(other.gradients);
+    expect(Object.keys(one.gradients)).toEqual(names);
+    const largest = Math.max(...names.flatMap((name) => other.gradients[name]!.map(Math.abs)));
+    const off = names.flatMap((name) =>
+      one.gradients[name]!.map((value, i) => Math.abs(value - other.gradients[name]![i]!)),
+    );
+    expect(Math.max(...off) / largest).toBeLessThan(1e-5);
+    model.dispose();
+  });
+});
+
+describe("SFTTrainer with packing", () => {
+  beforeAll(async () => void (await useBackend({ backend: "wasm" })));
+
+  async function train(config: Partial<SFTConfig>) {
+    const model = open("rotary positions");
+    const logger = recording();
+    const result = await new SFTTrainer({
+      model,
+      tokenizer,
+      dataset: rows(20),
+      runDir: await temporaryFolder(),
+      loggers: [logger],
+      config: { maxLength: 64, learningRate: 0.01, ...config },
+      session: ungoverned,
+    }).train();
+    const weights = await weightsOf(model);
+    model.dispose();
+    return { result, metrics: logger.metrics, weights };
+  }
+
+  it("makes the steps that it makes without, all rows a step, and the same twice", async () => {
+    const whole = { batchSize: 20, maxSteps: 4 };
+    const [apart, packed, again] = [
+      await train(whole),
+      await train({ ...whole, packing: true }),
+      await train({ ...whole, packing: true }),
+    ];
+    packed.metrics.forEach(({ loss, grad_norm }, step) => {
+      expect(Math.abs(loss! / apart.metrics[step]!["loss"]! - 1)).toBeLessThan(1e-5);
+      expect(Math.abs(grad_norm! / apart.metrics[step]!["grad_norm"]! - 1)).toBeLessThan(1e-4);
+    });
+    expect(again).toMatchObject({ metrics: packed.metrics, weights: packed.weights });
+  });
+
+  it("has an epoch of packed rows", async () => {
+    const { rows: documents } = await loadDataset(rows(20), tokenizer, { maxLength: 64, onBadRow: "error" });
+    const { result } = await train({ epochs: 1, batchSize: 2, packing: true });
+    expect(result.steps).toBe(Math.ceil(packRows(documents, 64).length / 2));
+    expect(result.steps).toBeLessThan(10);
+  });
+
+  it("refuses a model whose documents would see each other, and rows of no length", async () => {
+    const model = tinyLM({ vocabSize: tokenizer.vocabSize });
+    const options = { model, tokenizer, dataset: rows(4), runDir: await temporaryFolder() };
+    expect(() => new SFTTrainer({ ...options, config: { packing: true, maxLength: 64 } })).toThrow(
+      "SFT config packing: got true, for a model whose documents in one row would see each other, expected a model that takesDocuments.",
+    );
+    expect(() => new SFTTrainer({ ...options, config: { packing: true } })).toThrow(
+      "SFT config maxLength: got none beside packing, expected the tokens of a packed row.",
+    );
+    model.dispose();
+  });
+});

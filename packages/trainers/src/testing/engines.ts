@@ -1,0 +1,14 @@
+import { createRequire } from "node:module";
+
+export type Engine = "cpu" | "wasm" | "tfjs-node";
+
+/** The native engine is an optional peer. */
+export function isThere(engine: Engine): boolean {
+  try {
+    const name = { cpu: "tfjs-backend-cpu", wasm: "tfjs-backend-wasm", "tfjs-node": "tfjs-node" }[engine];
+    createRequire(import.meta.url).resolve(`@tensorflow/${name}`);
+    return true;
+  } catch {
+    return false;
+  }
+}
