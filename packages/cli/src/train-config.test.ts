@@ -97,6 +97,12 @@ describe("a training from a file", () => {
       "train.yaml:11 phases.0.dataset: got nothing, expected a text",
       whole.replace("    dataset: coupling.jsonl\n", ""),
     ],
+    [
+      "a key of another method",
+      "train.yaml:15 phases.1.validation: got it in a phase of another method, expected a phase with method: sft",
+      whole,
+      ["phases.1.method=dpo"],
+    ],
     ["no phases", "phases=[] (phases): got [], expected a phase or more", whole, ["phases=[]"]],
     [
       "a wrong method",
