@@ -98,16 +98,17 @@ function checkPhase(phase: PipelinePhase): void {
 
 function trainerOf(
   given: PipelinePhase,
-  all: TrainerOptions,
+  options: TrainerOptions,
   shared: PipelineOptions["config"],
 ): SFTTrainer | DPOTrainer {
-  const options = { ...all, session: { ...all.session, ...given.session } };
+  const config = { ...shared, ...given.config };
+  const session = { ...options.session, ...given.session };
   if (given.method === "dpo") {
     const { method: _dpo, ...phase } = given;
-    return new DPOTrainer({ ...phase, ...options, config: { ...shared, ...phase.config } });
+    return new DPOTrainer({ ...options, ...phase, config, session });
   }
   const { method: _sft, ...phase } = given;
-  return new SFTTrainer({ ...phase, ...options, config: { ...shared, ...phase.config } });
+  return new SFTTrainer({ ...options, ...phase, config, session });
 }
 
 /** One that throws keeps no other from closing, and what was trained is not lost for it. */
