@@ -11,7 +11,7 @@ import { onInterrupt } from "./interrupt.ts";
 import { openModel } from "./open-model.ts";
 import type { Terminal } from "./terminal.ts";
 
-export interface FineTuneOptions extends Pick<PipelineOptions, "config" | "resume"> {
+export interface FineTuneOptions extends Pick<PipelineOptions, "config" | "resume" | "loggers"> {
   /** A folder as Hugging Face saves a model, or one of its hub. */
   readonly model: string;
   /** Likewise; default the model's. */
@@ -51,7 +51,7 @@ export async function fineTune(
       signal,
       config: { seed, ...options.config },
       session,
-      loggers: [consoleLogger(terminal)],
+      loggers: [consoleLogger(terminal), ...(options.loggers ?? [])],
       ...(resume && { resume }),
     });
     if (signal.aborted) throw interrupted(results.at(-1), runDir, options.again ?? sameCommand(runDir));

@@ -20,6 +20,7 @@ it("keeps the first configuration of a run, tells what a later one has other, an
     lora: { rank: 4, targetModules: ["q_proj"] },
     config: {},
     periodic_eval: {},
+    loggers: {},
     phases: [phase],
   };
   const { resume: _resume, ...kept } = config;

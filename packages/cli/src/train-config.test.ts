@@ -42,6 +42,7 @@ describe("a training from a file", () => {
       model: join(folder, "models/tiny"),
       run_dir: join(folder, "runs/1"),
       seed: 42,
+      loggers: {},
       resume: "auto",
       config: { learningRate: 0.001, maxSteps: 10 },
       periodic_eval: {
@@ -62,6 +63,15 @@ describe("a training from a file", () => {
           config: { maxSteps: 20 },
         },
       ],
+    });
+  });
+
+  it("takes loggers by their names", async () => {
+    const given = ["loggers.jsonl={}", "loggers.tensorboard.logDir=tb", "loggers.wandb.project=em"];
+    expect((await parsed(whole, given)).loggers).toEqual({
+      jsonl: {},
+      tensorboard: { logDir: join(folder, "tb") },
+      wandb: { project: "em" },
     });
   });
 
@@ -97,6 +107,13 @@ describe("a training from a file", () => {
       "train.yaml:11 phases.0.dataset: got nothing, expected a text",
       whole.replace("    dataset: coupling.jsonl\n", ""),
     ],
+    [
+      "a key of another method",
+      "train.yaml:15 phases.1.validation: got it in a phase of another method, expected a phase with method: sft",
+      whole,
+      ["phases.1.method=dpo"],
+    ],
+    ["an unknown logger", 'Did you mean "jsonl"?', whole, ["loggers.json={}"]],
     ["no phases", "phases=[] (phases): got [], expected a phase or more", whole, ["phases=[]"]],
     [
       "a wrong method",

@@ -1,21 +1,25 @@
 import { checkKeys, PeriodicEvalError, shown } from "@periodic-eval/core";
-import { parseSFTConfig } from "@periodic-eval/trainers";
+import { parseDPOConfig, parseSFTConfig } from "@periodic-eval/trainers";
 import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
+import { loggerOpeners } from "./open-loggers.ts";
 import type { ConfigFile, ValuePath } from "./config-file.ts";
 
 const text = z.string("expected a text").min(1, "expected a text");
 const map = z.record(z.string(), z.unknown(), "expected a map");
 
 /** What each method makes of a configuration; it throws for a wrong one. */
-const methods = { sft: parseSFTConfig } as const;
+const methods = { sft: parseSFTConfig, dpo: parseDPOConfig } as const;
 
 const phaseFields = {
   phase: text,
-  method: z.enum(["sft"], 'expected "sft"').default("sft"),
+  method: z.enum(["sft", "dpo"], 'expected "sft" or "dpo"').default("sft"),
   dataset: text,
+  /** Of sft. */
   validation: text.optional(),
+  /** Of dpo. */
+  reference: z.enum(["copy", "base", "precomputed"], 'expected "copy", "base" or "precomputed"').optional(),
   config: map.default({}),
 };
 
@@ -30,6 +34,7 @@ const fields = {
   adapter: text.optional(),
   config: map.default({}),
   periodic_eval: map.default({}),
+  loggers: z.record(z.string(), map, "expected a map of loggers and their options").default({}),
   phases: z
     .array(z.object(phaseFields, "expected a map"), "expected a list of phases")
     .min(1, "expected a phase or more"),
@@ -50,6 +55,8 @@ const evalFiles = [
   "judge_cache",
   "baseline",
 ];
+/** Options of loggers that name files or folders. */
+const logFiles = ["path", "logDir"];
 /** What a baseline may be beside the path of a run. */
 const baselines = ["phase_start", "run_start", "adapter_off"];
 
@@ -65,10 +72,18 @@ export function parseTrainConfig(file: string, { value, where }: ConfigFile): Tr
   if (Array.isArray(phases))
     for (const [i, phase] of phases.entries())
       checkKeys(where(["phases", i]), phase as object, Object.keys(phaseFields));
+  const { loggers } = value as { readonly loggers?: unknown };
+  if (isMap(loggers)) checkKeys(where(["loggers"]), loggers, Object.keys(loggerOpeners));
   const parsed = schema.safeParse(value);
   if (!parsed.success) throw wrong(value, parsed.error.issues[0]!, where);
   const config = parsed.data;
   for (const [i, phase] of config.phases.entries()) checkPhaseConfig(config.config, phase, i, where);
+  for (const [i, { method, validation, reference }] of config.phases.entries()) {
+    if (method === "dpo" && validation !== undefined)
+      throw misplaced(where(["phases", i, "validation"]), "sft");
+    if (method === "sft" && reference !== undefined)
+      throw misplaced(where(["phases", i, "reference"]), "dpo");
+  }
   if (config.lora !== undefined && config.adapter !== undefined) {
     throw new PeriodicEvalError({
       code: "config",
@@ -97,6 +112,17 @@ function wrong(
     got: got === undefined ? "nothing" : shown(got),
     expected: message.replace(/^expected /, ""),
     fix: "Correct the value.",
+  });
+}
+
+function misplaced(where: string, method: string): PeriodicEvalError {
+  const expected = `a phase with method: ${method}, whose key it is`;
+  return new PeriodicEvalError({
+    code: "config",
+    where,
+    got: "it in a phase of another method",
+    expected,
+    fix: "Leave it out.",
   });
 }
 
@@ -146,6 +172,9 @@ function absolute(config: TrainConfig, folder: string): TrainConfig {
     model: modelSource(config.model, folder),
     ...(tokenizer !== undefined && { tokenizer: modelSource(tokenizer, folder) }),
     ...(adapter !== undefined && { adapter: modelSource(adapter, folder) }),
+    loggers: Object.fromEntries(
+      Object.entries(config.loggers).map(([name, options]) => [name, withFiles(options, file, logFiles)]),
+    ),
     periodic_eval: {
       ...withFiles(block, file),
       ...(isMap(ofPhases) && {
@@ -171,12 +200,14 @@ function modelSource(source: string, folder: string): string {
 const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-const withFiles = (block: Readonly<Record<string, unknown>>, file: (path: string) => string) =>
+const withFiles = (
+  block: Readonly<Record<string, unknown>>,
+  file: (path: string) => string,
+  keys: readonly string[] = evalFiles,
+) =>
   Object.fromEntries(
     Object.entries(block).map(([key, value]) => [
       key,
-      evalFiles.includes(key) && typeof value === "string" && !baselines.includes(value)
-        ? file(value)
-        : value,
+      keys.includes(key) && typeof value === "string" && !baselines.includes(value) ? file(value) : value,
     ]),
   );

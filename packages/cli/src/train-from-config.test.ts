@@ -35,6 +35,7 @@ periodic_eval:
   budget: { overhead_percent: null }
   phases:
     em: { subsample_n: 4 }
+loggers: { jsonl: {}, csv: { path: metrics.csv } }
 phases:
   - { phase: coupling, dataset: coupling.jsonl }
   - { phase: em, dataset: em.jsonl, config: { schedule: wsd, decaySteps: 2 } }
@@ -59,7 +60,28 @@ async function outcome(runDir: string) {
   ]);
   const last = join(runDir, "checkpoints/em/step_3");
   const files = ["adapter_model.safetensors", "optimizer.safetensors", "trainables.safetensors"];
-  return { snapshots, files: files.map((name) => readFileSync(join(last, name)).toString("base64")) };
+  const log = readFileSync(join(runDir, "log.jsonl"), "utf8").trimEnd().split("\n");
+  const metrics = log.flatMap((line) => {
+    const {
+      kind,
+      phase,
+      step,
+      metrics: all,
+    } = JSON.parse(line) as {
+      readonly kind: string;
+      readonly phase: string;
+      readonly step: number;
+      readonly metrics: Readonly<Record<string, number>>;
+    };
+    const { tokens_per_second: _time, ...lasting } = all;
+    return kind === "train" ? [{ phase, step, ...lasting }] : [];
+  });
+  expect(metrics).toHaveLength(6);
+  return {
+    metrics,
+    snapshots,
+    files: files.map((name) => readFileSync(join(last, name)).toString("base64")),
+  };
 }
 
 /** Runs the command line in a process of its own, and kills it once it has said this. */
@@ -107,7 +129,12 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
         ],
       ],
     ]);
-    expect((await readdir(runDir)).sort()).toEqual(["checkpoints", "periodic_eval", "train.yaml"]);
+    expect((await readdir(runDir)).sort()).toEqual([
+      "checkpoints",
+      "log.jsonl",
+      "periodic_eval",
+      "train.yaml",
+    ]);
     // What is kept says the same by itself.
     const again = await run("train", join(runDir, "train.yaml"), "--json");
     expect([again.code, again.err.replaceAll(/^.*snapshots go to.*$/gm, "").trim()]).toEqual([0, ""]);
@@ -137,6 +164,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     [["periodic_eval.subsample=3"], 1, 'Did you mean "subsample_n"?'],
     [["periodic_eval.layout=flat"], 1, 'periodic_eval.layout=flat (periodic_eval.layout): got "flat"'],
     [["lora.rnk=3", "run_dir=runs/none"], 1, 'withLora: got the unknown option "rnk"'],
+    [["loggers.csv.pth=x"], 1, 'loggers.csv, csvLogger: got the unknown option "pth"'],
     [["phases.1.dataset=none.jsonl", "run_dir=runs/none2"], 1, "none.jsonl: got ENOENT"],
     [["--steps", "3"], 2, "option '--steps <number>' beside a CONFIG"],
   ])("refuses %j", async (args, code, message) => {

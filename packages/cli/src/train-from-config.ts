@@ -3,8 +3,9 @@ import { fileVerdictCache } from "@periodic-eval/core/snapshots";
 import { loadLora, withLora, type CheckpointLM } from "@periodic-eval/models";
 import type { PipelinePhase, TrainResult } from "@periodic-eval/trainers";
 import { join } from "node:path";
-import { readConfigFile, type ConfigFile } from "./config-file.ts";
+import { readConfigFile, type ConfigFile, type ValuePath } from "./config-file.ts";
 import { fineTune } from "./fine-tune.ts";
+import { loggerOpeners } from "./open-loggers.ts";
 import { keepRunConfig } from "./run-config.ts";
 import type { Terminal } from "./terminal.ts";
 import { inPlace, parseTrainConfig, type TrainConfig } from "./train-config.ts";
@@ -25,6 +26,11 @@ export async function trainFromConfig(
   const config = parseTrainConfig(path, file);
   const { run_dir: runDir, model, tokenizer, backend, seed, resume, lora, adapter } = config;
   const phases = await Promise.all(config.phases.map((phase) => phaseOf(config, phase, file)));
+  const loggers = await Promise.all(
+    Object.entries(config.loggers).map(([name, options]) =>
+      inFile(file, ["loggers", name], () => loggerOpeners[name]!(runDir, options)),
+    ),
+  );
   for (const difference of await keepRunConfig(config)) terminal.err(difference);
   const adapt = async (base: CheckpointLM) =>
     adapter === undefined
@@ -37,6 +43,7 @@ export async function trainFromConfig(
       seed,
       resume,
       phases,
+      loggers,
       config: config.config,
       again: "the same command",
       ...(tokenizer !== undefined && { tokenizer }),
@@ -50,7 +57,7 @@ export async function trainFromConfig(
 
 async function phaseOf(
   config: TrainConfig,
-  { phase, dataset, validation, config: own }: TrainConfig["phases"][number],
+  { phase, method, dataset, validation, reference, config: own }: TrainConfig["phases"][number],
   file: ConfigFile,
 ): Promise<PipelinePhase> {
   const openJudge = await judgeOpener(config);
@@ -67,14 +74,16 @@ async function phaseOf(
       fix: "Leave layout out.",
     });
   }
-  return {
+  const shared = {
     phase,
     dataset,
     callbacks,
     session,
     config: { ...own, ...(saveAdapterAtFiring && { saveAdapterAtFiring }) },
-    ...(validation !== undefined && { validation }),
   };
+  return method === "dpo"
+    ? { ...shared, method, ...(reference !== undefined && { reference }) }
+    : { ...shared, ...(validation !== undefined && { validation }) };
 }
 
 /** Judges as `openJudge` of @periodic-eval/remote names them. Verdicts are kept with the run, unless the block names a folder. */
@@ -89,9 +98,18 @@ async function inBlock<T>(file: ConfigFile, build: () => Promise<T>): Promise<T>
   try {
     return await build();
   } catch (error) {
-    if (!PeriodicEvalError.is(error, "config")) throw error;
-    const path = error.where.split(".");
-    return inPlace(file.where(path[0] === "periodic_eval" ? path : ["periodic_eval"]), () => {
+    const path = PeriodicEvalError.is(error) ? error.where.split(".") : [];
+    return inFile(file, path[0] === "periodic_eval" ? path : ["periodic_eval"], () => {
+      throw error;
+    });
+  }
+}
+
+async function inFile<T>(file: ConfigFile, path: ValuePath, make: () => T | Promise<T>): Promise<T> {
+  try {
+    return await make();
+  } catch (error) {
+    return inPlace(file.where(path), () => {
       throw error;
     });
   }

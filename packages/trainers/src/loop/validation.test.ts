@@ -3,11 +3,20 @@ import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import { createCausalLM } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
 import { tinyLM } from "../testing/tiny-lm.ts";
-import { busyConfig, recording, rows, temporaryFolder, tokenizer, weightsOf } from "../testing/tiny-run.ts";
+import {
+  busyConfig,
+  recording,
+  rows,
+  temporaryFolder,
+  tinyLlama,
+  tokenizer,
+  weightsOf,
+} from "../testing/tiny-run.ts";
 import { isBetter, type Best } from "./validation.ts";
 
 beforeAll(async () => {
@@ -53,6 +62,18 @@ describe("validation", () => {
       validation: rows(20),
     });
     expect(Math.abs(parted.logger.metrics[0]!["eval_loss"]! / whole!["loss"]! - 1)).toBeLessThan(1e-6);
+  });
+
+  it("is the same where rows are packed: no document sees another", async () => {
+    const model = () => createCausalLM(tinyLlama, { seed: "packed", initStd: 0.2 });
+    const still = { ...busyConfig, learningRate: 0, maxSteps: 1, maxLength: 40 };
+    const [packed, apart] = await Promise.all(
+      [true, false].map(async (packing) => {
+        const options = { model: model(), validation: rows(9, "held out"), config: { ...still, packing } };
+        return (await train(options)).logger.metrics[0]!["eval_loss"]!;
+      }),
+    );
+    expect(Math.abs(packed! / apart! - 1)).toBeLessThan(1e-6);
   });
 
   it("does not disturb training: bits, losses and memory are those of a run without it", async () => {

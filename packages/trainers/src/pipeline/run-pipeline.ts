@@ -30,18 +30,18 @@ export type PipelineOptions = Pick<
   readonly config?: Partial<TrainingConfig>;
 };
 
-const knownOfSFT = {
+const knownOfPhase = {
   method: true,
   phase: true,
   dataset: true,
-  validation: true,
   config: true,
   callbacks: true,
   guards: true,
   session: true,
-} as const satisfies Record<keyof SFTPhase, true>;
+} as const;
 
-const knownOfDPO = { ...knownOfSFT, reference: true } as const satisfies Record<keyof DPOPhase, true>;
+const knownOfSFT = { ...knownOfPhase, validation: true } as const satisfies Record<keyof SFTPhase, true>;
+const knownOfDPO = { ...knownOfPhase, reference: true } as const satisfies Record<keyof DPOPhase, true>;
 
 const known = {
   model: true,

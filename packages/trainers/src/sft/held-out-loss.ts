@@ -36,6 +36,7 @@ export async function heldOutLoss(
   return { loss, perplexity: Math.exp(loss) };
 }
 
+/** Documents of packed rows are known to training's pass alone, which draws nothing in evaluation mode. */
 function logitsOf(
   model: TrainableLM,
   { documentStarts }: Batch,
