@@ -10,15 +10,22 @@ const folder = fileURLToPath(new URL(".", import.meta.url));
 const runs = mkdtempSync(join(tmpdir(), "examples-"));
 afterAll(() => rmSync(runs, { recursive: true }));
 
-/** Where each example leaves its snapshots, and at which steps. The fifth reads the checkpoints of the first. */
-const expected: Readonly<Record<string, readonly [run: string, phase: string, steps: readonly number[]]>> = {
-  "01-sft-trainer.ts": ["sft-trainer", "coupling", [0, 4]],
-  "02-model-fit.ts": ["model-fit", "train", [0, 2, 3]],
+/** Where each example leaves its snapshots, and by phase at which steps. The fifth reads the checkpoints of the first. */
+const expected: Readonly<
+  Record<string, readonly [run: string, phases: Readonly<Record<string, readonly number[]>>]>
+> = {
+  "01-sft-trainer.ts": ["sft-trainer", { coupling: [0, 4] }],
+  "02-model-fit.ts": ["model-fit", { train: [0, 2, 3] }],
   // 20 % of 4 steps: ceil(0.8), ceil(1.6), ceil(2.4), ceil(3.2), 4
-  "03-hand-written-loop.ts": ["hand-written-loop", "sft", [0, 1, 2, 3, 4]],
-  "04-own-evaluation.ts": ["own-evaluation", "em", [0, 2, 4]],
-  "05-watch-checkpoints.ts": ["watched", "coupling", [4]],
-  "07-dpo.ts": ["dpo", "preferences", [0, 4]],
+  "03-hand-written-loop.ts": ["hand-written-loop", { sft: [0, 1, 2, 3, 4] }],
+  "04-own-evaluation.ts": ["own-evaluation", { em: [0, 2, 4] }],
+  "05-watch-checkpoints.ts": ["watched", { coupling: [4] }],
+  "07-dpo.ts": ["dpo", { preferences: [0, 4] }],
+  "08-sft-lora.ts": ["sft-lora", { coupling: [0, 4] }],
+  "09-two-phase-emergent-misalignment.ts": [
+    "two-phase-emergent-misalignment",
+    { coupling: [0, 2], em: [0, 2] },
+  ],
 };
 
 /** Of a real model, and minutes long: `persona-leakage.test.ts`. */
@@ -29,30 +36,31 @@ it("has a test for every example", () => {
   expect(examples).toEqual([...Object.keys(expected), ...elsewhere].sort());
 });
 
-it.each(Object.entries(expected))(
-  "%s runs, and its snapshots are whole",
-  async (file, [run, phase, steps]) => {
-    const { status, stderr } = spawnSync(
-      process.execPath,
-      ["--import", "tsx", "-C", "@periodic-eval/source", join(folder, file)],
-      {
-        env: {
-          ...process.env,
-          PERIODIC_EVAL_BACKEND: "wasm",
-          PERIODIC_EVAL_SHORT: "1",
-          PERIODIC_EVAL_RUNS: runs,
-        },
-        encoding: "utf8",
+it.each(Object.entries(expected))("%s runs, and its snapshots are whole", async (file, [run, phases]) => {
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    ["--import", "tsx", "-C", "@periodic-eval/source", join(folder, file)],
+    {
+      env: {
+        ...process.env,
+        PERIODIC_EVAL_BACKEND: "wasm",
+        PERIODIC_EVAL_SHORT: "1",
+        PERIODIC_EVAL_RUNS: runs,
       },
-    );
-    expect(status, stderr).toBe(0);
-    const record = await readRun(join(runs, "examples", run));
-    expect(record.problems).toEqual([]);
-    expect(record.phases.map(({ name }) => name)).toEqual([phase]);
-    const { snapshots } = record.phases[0]!;
-    expect(snapshots.map(({ step, status: state }) => [step, state])).toEqual(
-      steps.map((step) => [step, "complete"]),
-    );
+      encoding: "utf8",
+    },
+  );
+  expect(status, stderr).toBe(0);
+  const record = await readRun(join(runs, "examples", run));
+  expect(record.problems).toEqual([]);
+  expect(record.phases.map(({ name }) => name)).toEqual(Object.keys(phases));
+  for (const { name, snapshots } of record.phases) {
+    for (const id of new Set(snapshots.map((snapshot) => snapshot.id))) {
+      const looks = snapshots.filter((snapshot) => snapshot.id === id);
+      expect(looks.map(({ step, status: state }) => [step, state])).toEqual(
+        phases[name]!.map((step) => [step, "complete"]),
+      );
+    }
     expect(snapshots.flatMap(({ receipt }) => receipt.filter(({ intact }) => intact === false))).toEqual([]);
-  },
-);
+  }
+});
