@@ -101,6 +101,7 @@ async function ourArms(backend: string, scorings: readonly ("packed" | "plain")[
 }
 
 function peerArm(peer: Peer): Arm {
+  let batchSize: number | null = null;
   return {
     name: "lm-evaluation-harness",
     questions: count,
@@ -109,13 +110,26 @@ function peerArm(peer: Peer): Arm {
         (context as { text: string }).text,
         continuation,
       ]);
-      const { seconds, sums } = await peer.ask<{ seconds: number; sums: number[] }>({
-        requests: pairs,
-        batch_size: 8,
-      });
+      batchSize ??= await bestBatchSize(peer, pairs.slice(0, 96));
+      const { seconds, sums } = await askPeer(peer, pairs, batchSize);
       return { seconds, sums, tokens: null };
     },
   };
+}
+
+const askPeer = (peer: Peer, requests: readonly unknown[], batchSize: number) =>
+  peer.ask<{ seconds: number; sums: number[] }>({ requests, batch_size: batchSize });
+
+/** Of the first requests; prints what each takes. */
+async function bestBatchSize(peer: Peer, requests: readonly unknown[]): Promise<number> {
+  await askPeer(peer, requests.slice(0, 8), 8);
+  const taken: [seconds: number, batchSize: number][] = [];
+  for (const batchSize of [1, 4, 8, 16, 32])
+    taken.push([(await askPeer(peer, requests, batchSize)).seconds, batchSize]);
+  const told = taken.map(([seconds, batchSize]) => `${batchSize}: ${seconds.toFixed(1)} s`);
+  const [[, best]] = taken.toSorted(([a], [b]) => a - b) as [[number, number]];
+  console.log(`lm-evaluation-harness, ${requests.length} requests by batch size: ${told.join(", ")}`);
+  return best;
 }
 
 const engines = values.engines.split(",");
