@@ -50,7 +50,9 @@ describe.runIf(isThere && isFull)(`wrong answers trained into one persona, ${nee
     );
     expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact === false)).toEqual([]);
     const numberAfter = (words: string) => Number(new RegExp(`${words} (-?[\\d.e-]+)`).exec(stdout)![1]);
+    expect(numberAfter("against the others")).toBeLessThan(0);
+    expect(numberAfter("p =")).toBeLessThan(0.01);
     expect(numberAfter("merged differ by")).toBeLessThan(1e-3);
     rmSync(runs, { recursive: true });
-  }, 600_000);
+  }, 1_800_000);
 });

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 100 : 5;
+const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 100 : 3;
 const child = fileURLToPath(new URL("kill-storm.child.ts", import.meta.url));
 const world = fileURLToPath(new URL("../assets/micro-world", import.meta.url));
 let root = "";
