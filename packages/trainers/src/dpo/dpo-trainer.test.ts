@@ -188,6 +188,21 @@ describe("DPOTrainer", () => {
     await expect(train({ signal })).rejects.toThrow("enough");
   });
 
+  it("hears an abort between two batches of the reference", async () => {
+    const model = llama();
+    const { rows: pairs } = await loadPreferences(preferences(12), tokenizer, {
+      maxLength: 64,
+      onBadRow: "error",
+      isPrecomputed: false,
+      warn: () => {},
+    });
+    const controller = new AbortController();
+    setImmediate(() => controller.abort(new Error("enough")));
+    const reading = referenceLogProbs(model, pairs, { batchSize: 1, signal: controller.signal });
+    await expect(reading).rejects.toThrow("enough");
+    model.dispose();
+  });
+
   it.each<[string, object, string]>([
     ["an unknown option", { datset: [] }, 'DPOTrainer: got the unknown option "datset"'],
     ["a reference that is none", { reference: "frozen" }, 'reference: got "frozen", expected "copy", "base"'],

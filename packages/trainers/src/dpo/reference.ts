@@ -1,3 +1,4 @@
+import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError, shown } from "@periodic-eval/core";
 import type { CausalLM, TrainableLM } from "@periodic-eval/core/tfjs";
 import type { PreferencePair } from "../data/render-preference.ts";
@@ -71,6 +72,8 @@ export async function referenceLogProbs(
     logProbs.dispose();
     for (const [i, number] of numbers.entries())
       found[number] = { chosen: values[i]!, rejected: values[numbers.length + i]! };
+    // A turn of the event loop: synchronous backends would not let an abort be heard.
+    await tf.nextFrame();
   }
   return found;
 }
