@@ -14,8 +14,8 @@ import {
 import type { TrainingData } from "../trainer/training-data.ts";
 import { parseDPOConfig, type DPOConfig } from "./dpo-config.ts";
 import { collatePairs, pairGradients } from "./gradients.ts";
-import { hashOfLogProbs, keptLogProbs } from "./reference-file.ts";
-import { checkReference, referenceLogProbs, type PairLogProbs, type Reference } from "./reference.ts";
+import { hashOfLogProbs, keptLogProbs, type ReferenceNumbers } from "./reference-file.ts";
+import { checkReference, referenceLogProbs, type Reference } from "./reference.ts";
 
 export interface DPOTrainerOptions extends TrainerOptions<DPOConfig> {
   /** Preferences: a file of JSON Lines or Parquet, or the rows. */
@@ -61,8 +61,8 @@ async function prepare(
     warn,
   });
   const { rows: pairs, badRows, rowsRead, hash } = data;
-  const baseline = isPrecomputed
-    ? pairs.map((pair) => pair.reference!)
+  const { pairs: baseline, keep }: ReferenceNumbers = isPrecomputed
+    ? { pairs: pairs.map((pair) => pair.reference!), keep: async () => {} }
     : await readReference(lmOf(model, reference), data, options, config, settings);
   const scoresOf = (numbers: readonly number[]) =>
     Float32Array.from([
@@ -82,6 +82,7 @@ async function prepare(
       const batches = chosen.map((each) => collatePairs(each, model));
       return {
         divisor: chosen.flat().length,
+    keep,
         tokens: batches.reduce((sum, { tokens }) => sum + tokens, 0),
         where: chosen.flat().map(({ where }) => where),
         gradients() {
@@ -111,10 +112,10 @@ async function readReference(
   { runDir, signal }: DPOTrainerOptions,
   { batchSize }: DPOConfig,
   { phase, warn }: TrainingSettings,
-): Promise<readonly PairLogProbs[]> {
+): Promise<ReferenceNumbers> {
   const read = () => referenceLogProbs(lm, rows, { batchSize, signal });
   const weights = lm.weights?.();
-  if (weights === undefined) return read();
+  if (weights === undefined) return { pairs: await read(), keep: async () => {} };
   const key = `${hash}, ${await fingerprintWeights(weights)}, batches of ${batchSize}`;
   return keptLogProbs(join(runDir, "reference", `${phase}.json`), key, read, warn);
 }

@@ -149,6 +149,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
           ...this.#sessionOptions(),
           guards: [...tfjsGuards(this.#options.model, phase.optimizer), ...(this.#options.guards ?? [])],
           ...(resumed && { resume: resumed.state.session }),
+      await data.keep?.();
         },
         (session) => runPhase({ phase, session, resumed }),
       );

@@ -21,6 +21,8 @@ export interface TrainingData {
    * @param step completed ones before it; what is random depends on it
    */
   work(microBatches: readonly (readonly number[])[], step: number): StepWork;
+  /** Writes what was dear to read, for a resume. Called once nothing is refused any more: what is refused changes nothing. */
+  keep?(): Promise<void>;
   /** Left out by a method that cannot validate. */
   readonly heldOut?: HeldOut;
   dispose?(): void;
