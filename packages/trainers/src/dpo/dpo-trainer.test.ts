@@ -219,6 +219,11 @@ describe("DPOTrainer", () => {
     ],
     ["no dataset", { dataset: undefined }, "DPOTrainer dataset: got undefined"],
   ])("refuses %s", async (_, wrong, message) => {
+    [
+      "a model whose graph takes shorter rows",
+      { reference: { logits: () => {}, vocabSize: 261, contextLength: 128, fixedLength: 12 } },
+      "reference: got a context of 12 tokens, expected 128 or more",
+    ],
     const model = llama();
     const options = { model, tokenizer, dataset: preferences(2), runDir: await temporaryFolder() };
     expect(() => new DPOTrainer({ ...options, ...wrong })).toThrow(message);

@@ -216,6 +216,10 @@ describe("a loss that is not finite", () => {
       ...model,
       // Two micro-batches a step: the fifth pass is the third step's first.
       trainingLogits: (ids, targets, random) =>
+    // A graph of fixed length: what stands behind it would be predicted from the next row.
+    await expect(
+      trainer({ model: { ...open(), fixedLength: 16 }, config: { maxLength: 17 } }),
+    ).rejects.toThrow("SFT config maxLength: got 17, expected at most 16, the model's context");
         tf.tidy(() => {
           passes += 1;
           const logits = model.trainingLogits(ids, targets, random);

@@ -13,7 +13,7 @@ import {
   type Tokenizer,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { inMemory, tfjsGuards, type TrainableLM } from "@periodic-eval/core/tfjs";
+import { inMemory, tfjsGuards, windowLength, type TrainableLM } from "@periodic-eval/core/tfjs";
 import { checkpointsOf } from "../checkpoint/checkpoints.ts";
 import { writeWholeFolder } from "../checkpoint/whole-folder.ts";
 import { describeBadRow, type BadRow } from "../data/bad-row.ts";
@@ -189,17 +189,17 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
   }
 
   get #maxLength(): number {
-    return this.config.maxLength ?? this.#options.model.contextLength;
+    return this.config.maxLength ?? windowLength(this.#options.model);
   }
 
   #checkMaxLength(): void {
-    const { contextLength } = this.#options.model;
-    if (this.#maxLength <= contextLength) return;
+    const longest = windowLength(this.#options.model);
+    if (this.#maxLength <= longest) return;
     throw new PeriodicEvalError({
       code: "config",
       where: `${this.#method.name} config maxLength`,
       got: String(this.#maxLength),
-      expected: `at most ${contextLength}, the model's context`,
+      expected: `at most ${longest}, the model's context`,
       fix: "Lower it, or leave it out.",
     });
   }
