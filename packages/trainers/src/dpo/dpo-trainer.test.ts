@@ -204,6 +204,8 @@ describe("DPOTrainer", () => {
   });
 
   it.each<[string, object, string]>([
+    ["a share to validate on", { config: { validationShare: 0.1 } }, "got 0.1, expected null: DPO does not"],
+    ["a look at nothing", { config: { evalSteps: 5 } }, "DPO config evalSteps: got 5, expected null: DPO"],
     ["an unknown option", { datset: [] }, 'DPOTrainer: got the unknown option "datset"'],
     ["a reference that is none", { reference: "frozen" }, 'reference: got "frozen", expected "copy", "base"'],
     ["a base that is not there", { reference: "base" }, 'got "base" for a model without an adapter'],
@@ -217,13 +219,13 @@ describe("DPOTrainer", () => {
       { reference: { logits: () => {}, vocabSize: 261, contextLength: 12 } },
       "reference: got a context of 12 tokens, expected 128 or more",
     ],
-    ["no dataset", { dataset: undefined }, "DPOTrainer dataset: got undefined"],
-  ])("refuses %s", async (_, wrong, message) => {
     [
       "a model whose graph takes shorter rows",
       { reference: { logits: () => {}, vocabSize: 261, contextLength: 128, fixedLength: 12 } },
       "reference: got a context of 12 tokens, expected 128 or more",
     ],
+    ["no dataset", { dataset: undefined }, "DPOTrainer dataset: got undefined"],
+  ])("refuses %s", async (_, wrong, message) => {
     const model = llama();
     const options = { model, tokenizer, dataset: preferences(2), runDir: await temporaryFolder() };
     expect(() => new DPOTrainer({ ...options, ...wrong })).toThrow(message);

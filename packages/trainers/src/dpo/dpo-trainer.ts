@@ -42,7 +42,12 @@ export class DPOTrainer extends Trainer<DPOConfig> {
     checkSource("DPOTrainer dataset", options.dataset);
     checkReference(options.model, options.reference ?? "copy");
     const config = parseDPOConfig(options.config);
-    super(options, { name: "DPO", config, prepare: (settings) => prepare(options, config, settings) });
+    super(options, {
+      name: "DPO",
+      config,
+      heldOutMetrics: [],
+      prepare: (settings) => prepare(options, config, settings),
+    });
   }
 }
 
@@ -77,12 +82,12 @@ async function prepare(
     exact: {
       reference: hashOfLogProbs(baseline),
     },
+    keep,
     work(microBatches, step) {
       const chosen = microBatches.map((numbers) => numbers.map((number) => pairs[number]!));
       const batches = chosen.map((each) => collatePairs(each, model));
       return {
         divisor: chosen.flat().length,
-    keep,
         tokens: batches.reduce((sum, { tokens }) => sum + tokens, 0),
         where: chosen.flat().map(({ where }) => where),
         gradients() {
