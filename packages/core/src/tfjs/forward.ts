@@ -8,7 +8,7 @@ export interface Position {
   readonly at: number;
 }
 
-/** Longest sequence the graph takes. */
+/** Tokens of the longest sequence that a model takes. */
 export const windowLength = (lm: CausalLM): number => Math.min(lm.contextLength, lm.fixedLength ?? Infinity);
 
 /**

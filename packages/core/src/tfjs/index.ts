@@ -2,6 +2,7 @@ export * from "./causal-lm.ts";
 export { fingerprintWeights, type FingerprintOptions } from "./fingerprint.ts";
 export { fitCallbacks, type FitCallbacks, type FitCallbacksOptions } from "./fit-callbacks.ts";
 export { tfjsGuards, type TfjsGuardsOptions } from "./guards.ts";
+export { windowLength } from "./forward.ts";
 export { inMemory, type InMemoryOptions } from "./in-memory.ts";
 export { fromLayersModel, type LayersModel, type LayersModelOptions } from "./layers-model.ts";
 export { OneCall, oneCallKernel } from "./one-call.ts";

@@ -27,7 +27,7 @@ const trainerStateSchema = z.object({
   finished: z.boolean(),
   /** Why it ended before `max_steps`; null where it did not. */
   stop_reason: z.string().nullable(),
-  /** Of the last step; null where there was none. */
+  /** Of the last update that was made; null where there was none. */
   loss: z.number().nullable(),
   /** The checkpoint that stays as the best: the metric that it is best by, its step, and a hash of the rows validated on. */
   best: z

@@ -112,12 +112,13 @@ describe("loadPreferences", () => {
 
   it("asks for the reference's numbers where they are to be read", async () => {
     const row = { ...good, ref_chosen_logps: -3.5, ref_rejected_logps: -2 };
-    const data = await load([row, good, { ...row, ref_rejected_logps: null as never }], {
+    const none = { ...row, ref_rejected_logps: null as never };
+    const data = await load([row, good, none, { ...row, ref_chosen_logps: Number.NaN }], {
       isPrecomputed: true,
     });
     expect(data.rows.map(({ reference }) => reference)).toEqual([{ chosen: -3.5, rejected: -2 }]);
     expect(data.badRows.map(({ reason, got }) => `${reason}: ${got}`)).toEqual(
-      Array<string>(2).fill("unknown_form: no numbers ref_chosen_logps and ref_rejected_logps"),
+      Array<string>(3).fill("unknown_form: no numbers ref_chosen_logps and ref_rejected_logps"),
     );
     expect((await load([row])).rows[0]!.reference).toBeNull();
   });

@@ -36,11 +36,13 @@ export function parsePreference(value: unknown, where: string, isPrecomputed: bo
   if ("reason" in answers) return { where, ...answers };
   if (!isPrecomputed) return { where, ...answers, reference: null };
   const { ref_chosen_logps: chosen, ref_rejected_logps: rejected } = given;
-  if (typeof chosen !== "number" || typeof rejected !== "number") {
+  if (!isLogProb(chosen) || !isLogProb(rejected)) {
     return { where, reason: "unknown_form", got: "no numbers ref_chosen_logps and ref_rejected_logps" };
   }
   return { where, ...answers, reference: { chosen, rejected } };
 }
+
+const isLogProb = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value);
 
 const partNames = ["prompt", "chosen", "rejected"] as const;
 type Parts<T> = Readonly<Record<(typeof partNames)[number], T>>;

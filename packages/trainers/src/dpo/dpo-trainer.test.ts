@@ -188,7 +188,24 @@ describe("DPOTrainer", () => {
     await expect(train({ signal })).rejects.toThrow("enough");
   });
 
+  it("hears an abort between two batches of the reference", async () => {
+    const model = llama();
+    const { rows: pairs } = await loadPreferences(preferences(12), tokenizer, {
+      maxLength: 64,
+      onBadRow: "error",
+      isPrecomputed: false,
+      warn: () => {},
+    });
+    const controller = new AbortController();
+    setImmediate(() => controller.abort(new Error("enough")));
+    const reading = referenceLogProbs(model, pairs, { batchSize: 1, signal: controller.signal });
+    await expect(reading).rejects.toThrow("enough");
+    model.dispose();
+  });
+
   it.each<[string, object, string]>([
+    ["a share to validate on", { config: { validationShare: 0.1 } }, "got 0.1, expected null: DPO does not"],
+    ["a look at nothing", { config: { evalSteps: 5 } }, "DPO config evalSteps: got 5, expected null: DPO"],
     ["an unknown option", { datset: [] }, 'DPOTrainer: got the unknown option "datset"'],
     ["a reference that is none", { reference: "frozen" }, 'reference: got "frozen", expected "copy", "base"'],
     ["a base that is not there", { reference: "base" }, 'got "base" for a model without an adapter'],
@@ -200,6 +217,11 @@ describe("DPOTrainer", () => {
     [
       "a model of a shorter context",
       { reference: { logits: () => {}, vocabSize: 261, contextLength: 12 } },
+      "reference: got a context of 12 tokens, expected 128 or more",
+    ],
+    [
+      "a model whose graph takes shorter rows",
+      { reference: { logits: () => {}, vocabSize: 261, contextLength: 128, fixedLength: 12 } },
       "reference: got a context of 12 tokens, expected 128 or more",
     ],
     ["no dataset", { dataset: undefined }, "DPOTrainer dataset: got undefined"],

@@ -14,8 +14,8 @@ import {
 import type { TrainingData } from "../trainer/training-data.ts";
 import { parseDPOConfig, type DPOConfig } from "./dpo-config.ts";
 import { collatePairs, pairGradients } from "./gradients.ts";
-import { hashOfLogProbs, keptLogProbs } from "./reference-file.ts";
-import { checkReference, referenceLogProbs, type PairLogProbs, type Reference } from "./reference.ts";
+import { hashOfLogProbs, keptLogProbs, type ReferenceNumbers } from "./reference-file.ts";
+import { checkReference, referenceLogProbs, type Reference } from "./reference.ts";
 
 export interface DPOTrainerOptions extends TrainerOptions<DPOConfig> {
   /** Preferences: a file of JSON Lines or Parquet, or the rows. */
@@ -42,7 +42,12 @@ export class DPOTrainer extends Trainer<DPOConfig> {
     checkSource("DPOTrainer dataset", options.dataset);
     checkReference(options.model, options.reference ?? "copy");
     const config = parseDPOConfig(options.config);
-    super(options, { name: "DPO", config, prepare: (settings) => prepare(options, config, settings) });
+    super(options, {
+      name: "DPO",
+      config,
+      heldOutMetrics: [],
+      prepare: (settings) => prepare(options, config, settings),
+    });
   }
 }
 
@@ -61,8 +66,8 @@ async function prepare(
     warn,
   });
   const { rows: pairs, badRows, rowsRead, hash } = data;
-  const baseline = isPrecomputed
-    ? pairs.map((pair) => pair.reference!)
+  const { pairs: baseline, keep }: ReferenceNumbers = isPrecomputed
+    ? { pairs: pairs.map((pair) => pair.reference!), keep: async () => {} }
     : await readReference(lmOf(model, reference), data, options, config, settings);
   const scoresOf = (numbers: readonly number[]) =>
     Float32Array.from([
@@ -77,6 +82,7 @@ async function prepare(
     exact: {
       reference: hashOfLogProbs(baseline),
     },
+    keep,
     work(microBatches, step) {
       const chosen = microBatches.map((numbers) => numbers.map((number) => pairs[number]!));
       const batches = chosen.map((each) => collatePairs(each, model));
@@ -111,10 +117,10 @@ async function readReference(
   { runDir, signal }: DPOTrainerOptions,
   { batchSize }: DPOConfig,
   { phase, warn }: TrainingSettings,
-): Promise<readonly PairLogProbs[]> {
+): Promise<ReferenceNumbers> {
   const read = () => referenceLogProbs(lm, rows, { batchSize, signal });
   const weights = lm.weights?.();
-  if (weights === undefined) return read();
+  if (weights === undefined) return { pairs: await read(), keep: async () => {} };
   const key = `${hash}, ${await fingerprintWeights(weights)}, batches of ${batchSize}`;
   return keptLogProbs(join(runDir, "reference", `${phase}.json`), key, read, warn);
 }

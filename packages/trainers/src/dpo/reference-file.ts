@@ -24,9 +24,15 @@ export const hashOfLogProbs = (pairs: readonly PairLogProbs[]): string =>
     )
     .digest();
 
+export interface ReferenceNumbers {
+  readonly pairs: readonly PairLogProbs[];
+  /** Writes the file where it has not these numbers. */
+  keep(): Promise<void>;
+}
+
 /**
- * The numbers that the run read before, where the file has them under the same key; else `read` reads them, and the file
- * keeps them: a killed run need not read its reference again, and goes on with the same bits on a machine whose engine
+ * The numbers that the run read before, where the file has them under the same key; else `read` reads them, for the file
+ * to keep: a killed run need not read its reference again, and goes on with the same bits on a machine whose engine
  * rounds otherwise. A file that is torn or changed is as none.
  */
 export async function keptLogProbs(
@@ -34,10 +40,19 @@ export async function keptLogProbs(
   key: string,
   read: () => Promise<readonly PairLogProbs[]>,
   warn: (where: string, message: string) => void,
-): Promise<readonly PairLogProbs[]> {
+): Promise<ReferenceNumbers> {
   const kept = await readKept(path, key);
-  if (kept !== null) return kept;
-  const found = await read();
+  if (kept !== null) return { pairs: kept, keep: async () => {} };
+  const pairs = await read();
+  return { pairs, keep: () => write(path, key, pairs, warn) };
+}
+
+async function write(
+  path: string,
+  key: string,
+  found: readonly PairLogProbs[],
+  warn: (where: string, message: string) => void,
+): Promise<void> {
   const content: z.infer<typeof fileSchema> = {
     schema_version: 1,
     key,
@@ -51,7 +66,6 @@ export async function keptLogProbs(
   } catch (error) {
     warn(path, `a resume will read the reference again: ${messageOf(error)}`);
   }
-  return found;
 }
 
 async function readKept(path: string, key: string): Promise<readonly PairLogProbs[] | null> {

@@ -1,5 +1,6 @@
+import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError, shown } from "@periodic-eval/core";
-import type { CausalLM, TrainableLM } from "@periodic-eval/core/tfjs";
+import { windowLength, type CausalLM, type TrainableLM } from "@periodic-eval/core/tfjs";
 import type { PreferencePair } from "../data/render-preference.ts";
 import { collatePairs, pairLogProbs } from "./gradients.ts";
 
@@ -27,11 +28,11 @@ export function checkReference(model: TrainableLM, reference: unknown): void {
   if (reference === "base" && model.base === undefined)
     wrong('"base" for a model without an adapter', "a model with a base", 'Use "copy".');
   if (!isModel) return;
-  const { vocabSize, contextLength } = reference as CausalLM;
+  const { vocabSize } = reference as CausalLM;
   if (vocabSize !== model.vocabSize)
     wrong(`a model of ${vocabSize} tokens`, `${model.vocabSize}, as the model has`, "Use one of its family.");
-  if (contextLength < model.contextLength)
-    wrong(`a context of ${contextLength} tokens`, `${model.contextLength} or more`, "Use a longer one.");
+  const [context, needed] = [windowLength(reference as CausalLM), windowLength(model)];
+  if (context < needed) wrong(`a context of ${context} tokens`, `${needed} or more`, "Use a longer one.");
 }
 
 /** Log-probs of a pair's completions, in nats. */
@@ -71,6 +72,8 @@ export async function referenceLogProbs(
     logProbs.dispose();
     for (const [i, number] of numbers.entries())
       found[number] = { chosen: values[i]!, rejected: values[numbers.length + i]! };
+    // A turn of the event loop: synchronous backends would not let an abort be heard.
+    await tf.nextFrame();
   }
   return found;
 }

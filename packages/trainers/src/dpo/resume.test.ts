@@ -115,6 +115,8 @@ describe("a resume of DPO", () => {
     const whole = await temporaryFolder();
     await train(whole, { reference: "base" });
     const runDir = await killedAfter(whole, 4);
+    const kept = join("reference", "train.json");
+    await cp(join(whole, kept), join(runDir, kept));
     const state = await readFile(join(checkpoint(runDir, 4), "trainer_state.json"), "utf8");
     const { exact } = JSON.parse(state) as TrainerState;
     expect(exact).toMatchObject({ beta: 0.1, lossType: "sigmoid", reference: expect.any(String) });
@@ -127,6 +129,7 @@ describe("a resume of DPO", () => {
       /got data "pe128:/,
     );
     expect(await readFile(join(checkpoint(runDir, 4), "trainer_state.json"), "utf8")).toBe(state);
+    expect(await readFile(join(runDir, kept), "utf8")).toBe(await readFile(join(whole, kept), "utf8"));
   });
 });
 

@@ -61,7 +61,7 @@ export interface PhaseResult {
   readonly maxSteps: number;
   /** Passes over the data, with fractions. */
   readonly epochs: number;
-  /** Of the last step: of SFT the mean NLL of scored tokens, in nats; of DPO the mean over pairs. Null where no step was done. */
+  /** Of the last update that was made: of SFT the mean NLL of scored tokens, in nats; of DPO the mean over pairs. Null where none was. */
   readonly finalLoss: number | null;
   /** Why training ended before `maxSteps`; null where it did not. */
   readonly stopReason: string | null;

@@ -125,7 +125,29 @@ describe("validation", () => {
 
   it("holds out a share of the rows, which are not trained on", async () => {
     const config = { ...busyConfig, gradientAccumulation: 1, maxSteps: null, validationShare: 0.25 };
-    const { result, losses } = await train({ config });
+    const [trained, heldOut] = [new Set<string>(), new Set<string>()];
+    const note = (ids: tf.Tensor2D, into: Set<string>) => {
+      for (const row of ids.arraySync()) {
+        // Padding goes, and the end, which only the longest of a batch has not.
+        const text = tokenizer.decode(row.slice(0, row.findLastIndex((id) => id !== 0) + 1));
+        into.add(text.replace(/<\|end\|>$/, ""));
+      }
+    };
+    const inner = open();
+    const model: TrainableLM = {
+      ...inner,
+      trainingLogits(ids, ...rest) {
+        note(ids, trained);
+        return inner.trainingLogits(ids, ...rest);
+      },
+      logitsAt(ids, targets) {
+        note(ids, heldOut);
+        return inner.logitsAt!(ids, targets);
+      },
+    };
+    const { result, losses } = await train({ model, config });
+    expect([trained.size, heldOut.size]).toEqual([15, 5]);
+    expect([...heldOut].filter((row) => trained.has(row))).toEqual([]);
     // 15 of 20 rows, 3 a step.
     expect(result).toMatchObject({ steps: 5, maxSteps: 5 });
     expect(losses.map(([step]) => step)).toEqual([5]);

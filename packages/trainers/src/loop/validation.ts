@@ -4,8 +4,7 @@ import type { HeldOut } from "../trainer/training-data.ts";
 export interface Validation {
   /** Of the rows: bests on others do not compare. */
   readonly hash: string;
-  /** Names as they are logged: `eval_loss`. */
-  readonly metrics: readonly string[];
+  /** By names as they are logged: `eval_loss`. */
   measure(): Promise<Readonly<Record<string, number>>>;
 }
 
@@ -38,15 +37,15 @@ export function validationOn(options: ValidationOptions): Validation {
   for (let at = 0; at < sorted.length; at += batchSize) batches.push(sorted.slice(at, at + batchSize));
   return {
     hash,
-    metrics: heldOut.metrics.map(named),
     async measure() {
       const found = await heldOut.measure(batches);
-      return Object.fromEntries(Object.entries(found).map(([name, value]) => [named(name), value]));
+      return Object.fromEntries(Object.entries(found).map(([name, value]) => [evalName(name), value]));
     },
   };
 }
 
-const named = (metric: string): string => `eval_${metric}`;
+/** As it is logged: `eval_loss`. */
+export const evalName = (metric: string): string => `eval_${metric}`;
 
 /** Whether a look beats the best so far: an equal one does not, nor NaN or Inf, nor does one on other rows compare. */
 export function isBetter(look: Best, best: Best | null): boolean {

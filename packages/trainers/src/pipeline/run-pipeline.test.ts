@@ -217,6 +217,16 @@ describe("runPipeline", () => {
     ["rows longer than the context", { config: { maxLength: 65 } }, "maxLength: got 65, expected at most 64"],
     ["a dataset that is not there", { dataset: "nowhere/rows.jsonl" }, /nowhere\/rows\.jsonl: got ENOENT/],
     ["no dataset", { dataset: undefined as never }, "SFTTrainer dataset: got undefined"],
+    [
+      "a decay that does not fit",
+      { config: { maxSteps: 7, schedule: "wsd", decaySteps: 5 } },
+      "and 5 of decay",
+    ],
+    [
+      "a best by what is not measured",
+      { config: { validationShare: 0.2, keepBest: "loss" } },
+      'keepBest: got "loss", expected "eval_loss"',
+    ],
   ])("refuses %s of a late phase before the first step", async (_, late, message) => {
     const runDir = await temporaryFolder();
     const given = [phases[0]!, { ...phases[1]!, ...late }];
@@ -228,6 +238,15 @@ describe("runPipeline", () => {
     const late: PipelinePhase = { phase: "late", dataset: rows(4), config: { batchSise: 3 } as object };
     await expect(run(await temporaryFolder(), "tiny", [phases[0]!, late])).rejects.toThrow(
       'Did you mean "batchSize"?',
+    );
+    const looking = {
+      method: "dpo",
+      phase: "late",
+      dataset: preferences(4),
+      config: { validationShare: 0.1 },
+    } as const;
+    await expect(run(await temporaryFolder(), "tiny", [phases[0]!, looking])).rejects.toThrow(
+      "DPO config validationShare: got 0.1, expected null: DPO does not validate",
     );
     await expect(run(await temporaryFolder(), "tiny", [phases[0]!, phases[0]!])).rejects.toThrow(
       'pipeline: got two phases named "coupling"',

@@ -33,6 +33,18 @@ async function trainer(options: Partial<SFTTrainerOptions> = {}) {
 }
 
 describe("SFTTrainer", () => {
+  it("leaves no tensor where warm-up and decay do not fit into the epochs", async () => {
+    // 20 rows in batches of 3 are 7, in groups of 2 are 4 steps an epoch.
+    const config = { ...busyConfig, maxSteps: null, epochs: 1, schedule: "wsd", decaySteps: 50 } as const;
+    const { sft, model } = await trainer({ config });
+    const before = tf.memory().numTensors;
+    await expect(sft.train()).rejects.toThrow(
+      "SFT config schedule: got 3 steps of warm-up and 50 of decay, expected at most the 4 steps of the phase",
+    );
+    expect(tf.memory().numTensors).toBe(before);
+    model.dispose();
+  });
+
   it("learns, and tells loss, learning rate, norm and speed of every step", async () => {
     const logger = recording();
     const seen: number[] = [];
@@ -204,6 +216,10 @@ describe("SFTTrainer", () => {
     await expect(trainer({ config: { maxLength: 65 } })).rejects.toThrow(
       "SFT config maxLength: got 65, expected at most 64, the model's context",
     );
+    // A graph of fixed length: what stands behind it would be predicted from the next row.
+    await expect(
+      trainer({ model: { ...open(), fixedLength: 16 }, config: { maxLength: 17 } }),
+    ).rejects.toThrow("SFT config maxLength: got 17, expected at most 16, the model's context");
   });
 });
 

@@ -43,6 +43,7 @@ export class SFTTrainer extends Trainer<SFTConfig> {
     super(options, {
       name: "SFT",
       config,
+      heldOutMetrics: ["loss", "perplexity"],
       prepare: (settings) => prepare(options, dataset, config, settings),
       ...(validation && {
         prepareValidation: (settings) => prepare(options, validation, config, settings),
@@ -72,7 +73,6 @@ async function prepare(
     rowsRead,
     hash,
     heldOut: {
-      metrics: ["loss", "perplexity"],
       measure: (numbers) => heldOutLoss(model, numbers.map(batchOf)),
     },
     work(microBatches, step) {

@@ -1,4 +1,3 @@
-import { checkWord, PeriodicEvalError } from "@periodic-eval/core";
 import { holdOut } from "../data/hold-out.ts";
 import { validationOn, type Validation } from "../loop/validation.ts";
 import type { TrainingConfig } from "./training-config.ts";
@@ -13,13 +12,11 @@ export interface RowParts {
 /**
  * Rows to train on and rows to validate on: a share of the data, or data of their own.
  *
- * @param name how errors call the configuration: `SFT config`
  * @param given the rows that were given to validate on; null where there are none
- * @throws PeriodicEvalError `config` for a method that cannot validate, or a `keepBest` that it does not measure.
+ * @throws PeriodicEvalError `data` where the share leaves no row to train on.
  */
 export function partRows(
-  name: string,
-  { validationShare, batchSize, keepBest }: TrainingConfig,
+  { validationShare, batchSize }: TrainingConfig,
   stream: { readonly seed: string; readonly phase: string },
   data: TrainingData,
   given: TrainingData | null,
@@ -30,21 +27,9 @@ export function partRows(
   const source = share === null ? given : data;
   if (source === null) return { training, validation: null };
   const { heldOut, hash, lengths } = source;
-  if (heldOut === undefined) throw cannotValidate(name);
   const rows = share?.validation ?? allOf(lengths.length);
-  const validation = validationOn({ heldOut, hash, rows, lengths, batchSize });
-  if (keepBest !== null) checkWord(`${name} keepBest`, keepBest, validation.metrics);
-  return { training, validation };
+  // The constructor refuses to validate by a method that cannot.
+  return { training, validation: validationOn({ heldOut: heldOut!, hash, rows, lengths, batchSize }) };
 }
 
 const allOf = (count: number): readonly number[] => Array.from({ length: count }, (_, row) => row);
-
-function cannotValidate(name: string): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "config",
-    where: name,
-    got: "rows to validate on",
-    expected: "none: this method does not validate",
-    fix: "Leave validation and validationShare out.",
-  });
-}

@@ -3,6 +3,7 @@ import {
   checkKeys,
   checkPhaseName,
   checkSessionOptions,
+  checkWord,
   PeriodicEvalError,
   warn,
   withSession,
@@ -13,7 +14,7 @@ import {
   type Tokenizer,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { inMemory, tfjsGuards, type TrainableLM } from "@periodic-eval/core/tfjs";
+import { inMemory, tfjsGuards, windowLength, type TrainableLM } from "@periodic-eval/core/tfjs";
 import { checkpointsOf } from "../checkpoint/checkpoints.ts";
 import { writeWholeFolder } from "../checkpoint/whole-folder.ts";
 import { describeBadRow, type BadRow } from "../data/bad-row.ts";
@@ -21,6 +22,7 @@ import { planData } from "../data/data-plan.ts";
 import { sessionSettings, type Phase, type PhaseResult, type SessionSettings } from "../loop/phase.ts";
 import { checkResume, resumePhase, type Resume } from "../loop/resume.ts";
 import { runPhase } from "../loop/run-phase.ts";
+import { evalName } from "../loop/validation.ts";
 import { AdamW } from "../optimizer/adamw.ts";
 import type { TrainingData } from "./training-data.ts";
 import { partRows } from "./part-rows.ts";
@@ -76,6 +78,8 @@ export interface TrainingMethod<C extends TrainingConfig> {
   readonly name: string;
   /** With its defaults, checked. */
   readonly config: C;
+  /** Names of what it finds on held-out rows, without prefix: `loss`, `perplexity`. None where it cannot validate. */
+  readonly heldOutMetrics: readonly string[];
   /** Reads and renders the rows. The model stands at the start of the phase, whatever it is resumed to later. */
   prepare(settings: TrainingSettings): Promise<TrainingData>;
   /** Likewise, of the rows to validate on; left out where none were given. */
@@ -119,6 +123,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     this.#checkMaxLength();
     this.#checkSaving();
     this.#checkValidation();
+    this.#checkSchedule();
     checkSessionOptions(this.#sessionOptions());
   }
 
@@ -144,6 +149,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     const phase = this.#phase(data, given);
     try {
       const resumed = await resumePhase(phase, this.#options.resume ?? "auto");
+      await data.keep?.();
       const result = await withSession(
         {
           ...this.#sessionOptions(),
@@ -155,8 +161,6 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       return { ...result, badRows: [...data.badRows, ...(given?.badRows ?? [])] };
     } finally {
       phase.optimizer.dispose();
-      data.dispose?.();
-      given?.dispose?.();
     }
   }
 
@@ -188,17 +192,17 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
   }
 
   get #maxLength(): number {
-    return this.config.maxLength ?? this.#options.model.contextLength;
+    return this.config.maxLength ?? windowLength(this.#options.model);
   }
 
   #checkMaxLength(): void {
-    const { contextLength } = this.#options.model;
-    if (this.#maxLength <= contextLength) return;
+    const longest = windowLength(this.#options.model);
+    if (this.#maxLength <= longest) return;
     throw new PeriodicEvalError({
       code: "config",
       where: `${this.#method.name} config maxLength`,
       got: String(this.#maxLength),
-      expected: `at most ${contextLength}, the model's context`,
+      expected: `at most ${longest}, the model's context`,
       fix: "Lower it, or leave it out.",
     });
   }
@@ -223,8 +227,13 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
   }
 
   #checkValidation(): void {
-    const { evalSteps, validationShare } = this.config;
+    const { evalSteps, keepBest, validationShare } = this.config;
+    const { heldOutMetrics, name } = this.#method;
     const isGiven = this.#method.prepareValidation !== undefined;
+    if (heldOutMetrics.length === 0) {
+      for (const option of ["validationShare", "evalSteps"] as const) this.#refuseToValidate(option);
+      return;
+    }
     if (isGiven && validationShare !== null) {
       throw new PeriodicEvalError({
         code: "config",
@@ -234,7 +243,11 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
         fix: "Leave one of them out.",
       });
     }
-    if (evalSteps === null || isGiven || validationShare !== null) return;
+    if (isGiven || validationShare !== null) {
+      if (keepBest !== null) checkWord(`${name} config keepBest`, keepBest, heldOutMetrics.map(evalName));
+      return;
+    }
+    if (evalSteps === null) return;
     throw new PeriodicEvalError({
       code: "config",
       where: `${this.#method.name} config evalSteps`,
@@ -242,6 +255,23 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       expected: "rows to validate on",
       fix: "Give validation, or validationShare: 0.1; or leave evalSteps out.",
     });
+  }
+
+  #refuseToValidate(option: "validationShare" | "evalSteps"): void {
+    if (this.config[option] === null) return;
+    throw new PeriodicEvalError({
+      code: "config",
+      where: `${this.#method.name} config ${option}`,
+      got: String(this.config[option]),
+      expected: `null: ${this.#method.name} does not validate`,
+      fix: "Leave it out.",
+    });
+  }
+
+  /** Where `epochs` tell the length, once the rows are counted. */
+  #checkSchedule(): void {
+    const { maxSteps } = this.config;
+    if (maxSteps !== null) scheduleOf(`${this.#method.name} config`, this.config, maxSteps);
   }
 
   #tellBadRows(where: string, { badRows, rowsRead }: TrainingData): void {
@@ -258,11 +288,13 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     const { model, tokenizer, runDir, signal } = this.#options;
     const { batchSize, gradientAccumulation } = config;
     const stream = { seed: this.#seed, phase: this.#phaseName };
-    const { training, validation } = partRows(name, config, stream, data, given);
+    const { training, validation } = partRows(config, stream, data, given);
     const lengths = training.map((row) => data.lengths[row]!);
     const plan = planData(lengths, { batchSize, gradientAccumulation, ...stream });
     const maxSteps = config.maxSteps ?? Math.ceil((config.epochs ?? 1) * plan.stepsPerEpoch);
     const warn = (where: string, message: string) => this.#warn(where, message);
+    // It may throw, and the optimizer's tensors would have no owner yet.
+    const learningRate = scheduleOf(name, config, maxSteps);
     return {
       name: this.#phaseName,
       maxSteps,
@@ -277,7 +309,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
         weightDecay: config.weightDecay,
         decay: config.decay,
       }),
-      learningRate: scheduleOf(name, config, maxSteps),
+      learningRate,
       validation,
       checkpoints: checkpointsOf({ runDir, phase: this.#phaseName, keep: config.keepCheckpoints, warn }),
       exact: (step) => ({

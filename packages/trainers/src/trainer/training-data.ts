@@ -21,18 +21,17 @@ export interface TrainingData {
    * @param step completed ones before it; what is random depends on it
    */
   work(microBatches: readonly (readonly number[])[], step: number): StepWork;
+  /** Writes what was dear to read, for a resume. Called once nothing is refused any more: what is refused changes nothing. */
+  keep?(): Promise<void>;
   /** Left out by a method that cannot validate. */
   readonly heldOut?: HeldOut;
-  dispose?(): void;
 }
 
 /** What a method finds on rows that it does not train on. */
 export interface HeldOut {
-  /** Names of what `measure` finds, without prefix: `loss`, `perplexity`. */
-  readonly metrics: readonly string[];
   /**
-   * By name, over all of these rows. Runs the model forward in evaluation mode, draws nothing at random, and leaves model
-   * and memory as they were: training goes on to the same bits.
+   * The method's `heldOutMetrics`, over all of these rows. Runs the model forward in evaluation mode, draws nothing at
+   * random, and leaves model and memory as they were: training goes on to the same bits.
    *
    * @param batches row numbers of each forward pass
    */
