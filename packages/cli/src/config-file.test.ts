@@ -77,4 +77,13 @@ describe("a configuration file", () => {
     );
     await expect(read("model: a\nmodel: b\n")).rejects.toThrow(/train\.yaml:2: got Map keys must be unique/);
   });
+
+  it("with an alias of nothing, or of what holds it, is an error with its place", async () => {
+    await expect(read("model: a\nconfig: *shared\n")).rejects.toThrow(
+      /^\[periodic-eval\] .*train\.yaml:2: got Unresolved alias .*: shared, expected aliases/,
+    );
+    await expect(read("config: &all { seed: 1, again: *all }\n")).rejects.toThrow(
+      /^\[periodic-eval\] .*train\.yaml: got .*circular/,
+    );
+  });
 });

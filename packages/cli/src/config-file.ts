@@ -1,6 +1,6 @@
 import { messageOf, PeriodicEvalError, shown } from "@periodic-eval/core";
 import { readTextFile } from "@periodic-eval/core/snapshots";
-import { isNode, LineCounter, parse, parseDocument } from "yaml";
+import { isNode, LineCounter, parse, parseDocument, visit, type Document } from "yaml";
 
 /** Of a value: keys of maps and indexes of lists, from the outermost. */
 export type ValuePath = readonly (string | number)[];
@@ -36,8 +36,7 @@ export async function readConfigFile(file: string, overrides: readonly string[] 
       cause: fault,
     });
   }
-  // Aliases are read as copies: an override of one place shall not show in another.
-  const value: unknown = JSON.parse(JSON.stringify(document.toJS() ?? {}));
+  const value = plainOf(document, (at) => (at === null ? file : `${file}:${lines.linePos(at).line}`));
   const set = overrides.map((text) => override(value, text));
   return {
     value,
@@ -54,6 +53,30 @@ export async function readConfigFile(file: string, overrides: readonly string[] 
       return `${file} ${name}`.trimEnd();
     },
   };
+}
+
+/** Aliases are read as copies: an override of one place shall not show in another. */
+function plainOf(document: Document.Parsed, place: (at: number | null) => string): unknown {
+  try {
+    return JSON.parse(JSON.stringify(document.toJS() ?? {}));
+  } catch (cause) {
+    let at: number | null = null;
+    visit(document, {
+      Alias(_key, alias) {
+        if (alias.resolve(document) !== undefined) return undefined;
+        at = alias.range?.[0] ?? null;
+        return visit.BREAK;
+      },
+    });
+    throw new PeriodicEvalError({
+      code: "config",
+      where: place(at),
+      got: messageOf(cause).split("\n")[0]!,
+      expected: "aliases (*name) of anchors (&name) that stand before them and do not hold them",
+      fix: "Mend the alias; a text that begins with * or & wants quotes.",
+      cause,
+    });
+  }
 }
 
 /** Puts the value of one override into place. */

@@ -1,14 +1,14 @@
 import { mkdir, mkdtemp, readFile, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import { parse } from "yaml";
 import { keepRunConfig } from "./run-config.ts";
 import type { TrainConfig } from "./train-config.ts";
 
 let run_dir = "";
-beforeAll(async () => void (run_dir = await mkdtemp(join(tmpdir(), "run-config-"))));
-afterAll(() => rm(run_dir, { recursive: true }));
+beforeEach(async () => void (run_dir = await mkdtemp(join(tmpdir(), "run-config-"))));
+afterEach(() => rm(run_dir, { recursive: true }));
 
 it("keeps the first configuration of a run, tells what a later one has other, and refuses another model", async () => {
   const phase = { phase: "em", method: "sft", dataset: "em.jsonl", config: { maxSteps: 5 } } as const;
@@ -46,4 +46,26 @@ it("keeps the first configuration of a run, tells what a later one has other, an
   expect(await keepRunConfig({ ...other, resume: "never" })).toEqual([]);
   expect(await written()).toMatchObject({ lora: { rank: 8 } });
   expect((await readdir(run_dir)).sort()).toEqual(["checkpoints", "train.1.yaml", "train.yaml"]);
+});
+
+it("keeps and tells no credentials of a logger's address", async () => {
+  const to = (trackingUri: string): TrainConfig => ({
+    model: "owner/name",
+    run_dir,
+    seed: 42,
+    resume: "auto",
+    config: {},
+    periodic_eval: {},
+    loggers: { mlflow: { trackingUri } },
+    phases: [{ phase: "em", method: "sft", dataset: "em.jsonl", config: {} }],
+  });
+  await keepRunConfig(to("https://me:hunt@er2@mlflow:5000/team?of=a@b"));
+  await mkdir(join(run_dir, "checkpoints"));
+  const text = await readFile(join(run_dir, "train.yaml"), "utf8");
+  expect(text).toContain("trackingUri: https://mlflow:5000/team?of=a@b\n");
+  expect(text).not.toMatch(/me:|hunt|er2/);
+  expect(await keepRunConfig(to("https://me:changed@mlflow:5000/team?of=a@b"))).toEqual([]);
+  const [told] = await keepRunConfig(to("https://me:hunter2@elsewhere"));
+  expect(told).toContain('"https://elsewhere"');
+  expect(told).not.toContain("hunter2");
 });

@@ -12,15 +12,16 @@ const lasting = /^(model|tokenizer|adapter|lora)(\.|$)/;
 const passing = /^(run_dir|backend)$/;
 
 /**
- * Keeps the configuration of a run in `<run_dir>/train.yaml`, from the first checkpoint on the same; it describes the run by itself. Of a later one that is
- * other, the differences are returned, one a line. One that begins anew (`resume: never`) takes the place of the old one,
- * which stays beside it.
+ * Keeps the configuration of a run in `<run_dir>/train.yaml`, from the first checkpoint on the same; it describes the run
+ * by itself, without the credentials of addresses in it. Of a later one that is other, the differences are returned, one a
+ * line. One that begins anew (`resume: never`) takes the place of the old one, which stays beside it.
  *
  * @throws PeriodicEvalError `config` where model or adapter are others; nothing is then written.
  */
 export async function keepRunConfig(config: TrainConfig): Promise<readonly string[]> {
   const path = join(config.run_dir, "train.yaml");
-  const { resume, ...kept } = config;
+  const { resume, ...lasts } = config;
+  const kept = withoutCredentials(lasts);
   // Before its first checkpoint nothing was trained by what is written: a mistake in it can be mended.
   if (!existsSync(path) || !existsSync(join(config.run_dir, "checkpoints"))) {
     await mkdir(config.run_dir, { recursive: true });
@@ -54,6 +55,14 @@ export async function keepRunConfig(config: TrainConfig): Promise<readonly strin
     (name) => `${name}: ${shown(given, name)}, where the run was begun with ${shown(written, name)}`,
   );
 }
+
+/** User and password of a logger's address are no part of a run, which may be shown to others. */
+const withoutCredentials = <T>(config: T): T =>
+  JSON.parse(
+    JSON.stringify(config, (_key, value: unknown) =>
+      typeof value === "string" ? value.replace(/^([a-z][\w+.-]*:\/\/)[^/?#]*@/i, "$1") : value,
+    ),
+  ) as T;
 
 /** Values by their paths; lists of maps are gone into, others are values. */
 function leaves(value: unknown, path: readonly string[] = []): Record<string, string> {

@@ -66,13 +66,23 @@ describe("a training from a file", () => {
     });
   });
 
-  it("takes loggers by their names", async () => {
-    const given = ["loggers.jsonl={}", "loggers.tensorboard.logDir=tb", "loggers.wandb.project=em"];
+  it("takes loggers by their names, with paths relative to the file", async () => {
+    const given = [
+      "loggers.jsonl={}",
+      "loggers.tensorboard.logDir=tb",
+      "loggers.wandb.project=em",
+      "loggers.wandb.runDir=sent",
+    ];
     expect((await parsed(whole, given)).loggers).toEqual({
       jsonl: {},
       tensorboard: { logDir: join(folder, "tb") },
-      wandb: { project: "em" },
+      wandb: { project: "em", runDir: join(folder, "sent") },
     });
+  });
+
+  it("takes no misspelt baseline for a path", async () => {
+    const { periodic_eval: block } = await parsed(whole, ["periodic_eval.baseline=adapter_of"]);
+    expect(block["baseline"]).toBe("adapter_of");
   });
 
   it("takes a model of the hub by its name, where no folder is called so", async () => {
@@ -114,6 +124,11 @@ describe("a training from a file", () => {
       ["phases.1.method=dpo"],
     ],
     ["an unknown logger", 'Did you mean "jsonl"?', whole, ["loggers.json={}"]],
+    [
+      "a name given twice",
+      'train.yaml:13 phases.1.phase: got "coupling", as another phase is named',
+      whole.replace("- phase: em", "- phase: coupling"),
+    ],
     ["no phases", "phases=[] (phases): got [], expected a phase or more", whole, ["phases=[]"]],
     [
       "a wrong method",

@@ -56,9 +56,7 @@ const evalFiles = [
   "baseline",
 ];
 /** Options of loggers that name files or folders. */
-const logFiles = ["path", "logDir"];
-/** What a baseline may be beside the path of a run. */
-const baselines = ["phase_start", "run_start", "adapter_off"];
+const logFiles = ["path", "logDir", "runDir"];
 
 /**
  * The training that a file describes. Paths are relative to the file's folder.
@@ -77,6 +75,7 @@ export function parseTrainConfig(file: string, { value, where }: ConfigFile): Tr
   const parsed = schema.safeParse(value);
   if (!parsed.success) throw wrong(value, parsed.error.issues[0]!, where);
   const config = parsed.data;
+  refuseTwice(config.phases, where);
   for (const [i, phase] of config.phases.entries()) checkPhaseConfig(config.config, phase, i, where);
   for (const [i, { method, validation, reference }] of config.phases.entries()) {
     if (method === "dpo" && validation !== undefined)
@@ -112,6 +111,19 @@ function wrong(
     got: got === undefined ? "nothing" : shown(got),
     expected: message.replace(/^expected /, ""),
     fix: "Correct the value.",
+  });
+}
+
+function refuseTwice(phases: TrainConfig["phases"], where: ConfigFile["where"]): void {
+  const names = phases.map(({ phase }) => phase);
+  const twice = names.findIndex((name, i) => names.indexOf(name) !== i);
+  if (twice === -1) return;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: where(["phases", twice, "phase"]),
+    got: `${shown(names[twice])}, as another phase is named`,
+    expected: "names that differ",
+    fix: "Rename one: snapshots and checkpoints are filed by phase.",
   });
 }
 
@@ -208,6 +220,9 @@ const withFiles = (
   Object.fromEntries(
     Object.entries(block).map(([key, value]) => [
       key,
-      keys.includes(key) && typeof value === "string" && !baselines.includes(value) ? file(value) : value,
+      keys.includes(key) && typeof value === "string" && !isWord(key, value) ? file(value) : value,
     ]),
   );
+
+/** A baseline without a separator is no path: made one, a misspelt word would be a folder that is missing. */
+const isWord = (key: string, value: string): boolean => key === "baseline" && !/[\\/]/.test(value);

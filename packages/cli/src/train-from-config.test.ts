@@ -147,6 +147,20 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     expect(await outcome(join(folder, "runs/killed"))).toEqual(await outcome(join(folder, "runs/whole")));
   });
 
+  it("begun anew and interrupted, says how it goes on, not how it begins anew once more", async () => {
+    const terminal = keptTerminal();
+    const interrupting = {
+      ...terminal,
+      out(text: string) {
+        terminal.out(text);
+        if (text.includes("coupling step 2")) process.emit("SIGINT");
+      },
+    };
+    const args = ["train", config, "resume=never", "run_dir=runs/anew"];
+    expect(await runCli(args, interrupting)).toBe(1);
+    expect(terminal.complained.join("\n")).toContain("Run the same command with resume=auto to go on");
+  });
+
   it("run again with another configuration, tells what differs, or refuses what would be another run", async () => {
     const { code, err } = await run("train", config, "phases.1.config.saveSteps=2");
     expect([code, err]).toEqual([0, "phases.1.config.saveSteps: 2, where the run was begun with nothing"]);

@@ -14,6 +14,7 @@ import { inPlace, parseTrainConfig, type TrainConfig } from "./train-config.ts";
  * Trains the phases that a file describes, each measured as its `periodic_eval` block says. Run again, it goes on where it
  * was stopped or killed.
  *
+ * @returns also the command that goes on, for errors
  * @param overrides `phases.0.config.maxSteps=10`; they win over the file
  * @throws PeriodicEvalError `config` before anything is loaded or written, with file and line.
  */
@@ -21,7 +22,7 @@ export async function trainFromConfig(
   path: string,
   overrides: readonly string[],
   terminal: Terminal,
-): Promise<{ readonly runDir: string; readonly results: readonly TrainResult[] }> {
+): Promise<{ readonly runDir: string; readonly results: readonly TrainResult[]; readonly again: string }> {
   const file = await readConfigFile(path, overrides);
   const config = parseTrainConfig(path, file);
   const { run_dir: runDir, model, tokenizer, backend, seed, resume, lora, adapter } = config;
@@ -36,6 +37,8 @@ export async function trainFromConfig(
     adapter === undefined
       ? inPlace(file.where(["lora"]), () => withLora(base, { seed: String(seed), ...lora }))
       : loadLora(base, adapter);
+  // The same command would begin anew once more.
+  const again = resume === "never" ? "the same command with resume=auto" : "the same command";
   const results = await fineTune(
     {
       model,
@@ -45,14 +48,14 @@ export async function trainFromConfig(
       phases,
       loggers,
       config: config.config,
-      again: "the same command",
+      again,
       ...(tokenizer !== undefined && { tokenizer }),
       ...(backend !== undefined && { backend }),
       ...((lora ?? adapter) !== undefined && { adapt }),
     },
     terminal,
   );
-  return { runDir, results };
+  return { runDir, results, again };
 }
 
 async function phaseOf(

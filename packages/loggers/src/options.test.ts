@@ -20,6 +20,10 @@ it.each([
     "mlflowLogger runDir: got undefined, expected a path",
   ],
   [
+    () => mlflowLogger({ trackingUri: "http://127.0.0.1:9", runDir: "run", closeSeconds: Number.NaN }),
+    "mlflowLogger closeSeconds: got NaN, expected seconds, 0 or more",
+  ],
+  [
     () => wandbLogger({ runDir: "run", projekt: "p" } as never),
     'wandbLogger: got the unknown option "projekt"',
   ],

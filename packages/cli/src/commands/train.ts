@@ -114,9 +114,13 @@ async function trainAsDescribed(
   const { checkUndisturbed } = await import("../fine-tune.ts");
   const { reportRun } = await import("../run-report.ts");
   const { trainFromConfig } = await import("../train-from-config.ts");
-  const { runDir, results } = await trainFromConfig(path, overrides, json ? beside(terminal) : terminal);
+  const { runDir, results, again } = await trainFromConfig(
+    path,
+    overrides,
+    json ? beside(terminal) : terminal,
+  );
   await reportRun(runDir, { json }, terminal);
-  checkUndisturbed(results, runDir, "the same command");
+  checkUndisturbed(results, runDir, again);
 }
 
 async function train(options: TrainOptions, terminal: Terminal): Promise<void> {

@@ -1,4 +1,13 @@
-import { appendFileSync, closeSync, existsSync, fstatSync, fsyncSync, mkdirSync, openSync } from "node:fs";
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+} from "node:fs";
 import { dirname } from "node:path";
 import { nodeFiles, storeError, writeWhole } from "@periodic-eval/core/snapshots";
 
@@ -28,7 +37,12 @@ export function lineFile(
   function open(): number {
     mkdirSync(dirname(path), { recursive: true });
     const opened = openSync(path, "a+");
-    if (fstatSync(opened).size === 0 && header !== undefined) appendFileSync(opened, header + end);
+    try {
+      if (fstatSync(opened).size === 0 && header !== undefined) appendWhole(opened, header + end);
+    } catch (error) {
+      closeSync(opened);
+      throw error;
+    }
     return opened;
   }
 
@@ -44,7 +58,7 @@ export function lineFile(
       if (lines.length === 0) return;
       try {
         file ??= open();
-        appendFileSync(file, lines.map((line) => line + end).join(""));
+        appendWhole(file, lines.map((line) => line + end).join(""));
       } catch (error) {
         throw storeError(path, error);
       }
@@ -54,8 +68,8 @@ export function lineFile(
       if (!existsSync(path)) return;
       try {
         const text = await nodeFiles.read(path);
-        // The last piece is empty, or what a crash left of a line.
-        const lines = text.split(end).slice(0, -1);
+        // The last piece is empty, or what a crash left of a line. Editors and Git change how lines end.
+        const lines = text.split(/\r?\n/).slice(0, -1);
         const kept = lines.filter((line) => line === header || !isStale(line)).map((line) => line + end);
         if (kept.join("") !== text) await writeWhole(path, kept.join(""));
       } catch (error) {
@@ -64,4 +78,15 @@ export function lineFile(
     },
     close,
   };
+}
+
+/** Of what a full disk took a part of, that part is taken back: the next line would go on in the middle of it. */
+function appendWhole(file: number, text: string): void {
+  const { size } = fstatSync(file);
+  try {
+    appendFileSync(file, text);
+  } catch (error) {
+    ftruncateSync(file, size);
+    throw error;
+  }
 }

@@ -90,6 +90,20 @@ describe("CSV", () => {
     ]);
   });
 
+  it("keeps its rows where their ends were changed, by an editor or Git", async () => {
+    const path = join(await temporaryFolder(), "run.csv");
+    const first = csvLogger({ path });
+    for (const step of [1, 2]) await first.train?.({ loss: step }, at("a", step));
+    await first.close?.();
+    const written = readFileSync(path, "utf8");
+    await writeFile(path, written.replaceAll("\r\n", "\n"));
+    const second = csvLogger({ path });
+    await second.begin?.({ ...at("a", 1), resumed: true });
+    await second.train?.({ loss: 2 }, at("a", 2));
+    await second.close?.();
+    expect(readFileSync(path, "utf8")).toBe(written);
+  });
+
   it("quotes what needs quotes, and keeps a row on its line", async () => {
     const path = join(await temporaryFolder(), "run.csv");
     const logger = csvLogger({ path });

@@ -52,7 +52,7 @@ function parseAddress(uri: string | undefined): {
     `Basic ${Buffer.from(`${name}:${secret}`).toString("base64")}`;
   const authorization =
     url.username !== ""
-      ? basic(decodeURIComponent(url.username), decodeURIComponent(url.password))
+      ? basic(decoded(url.username), decoded(url.password))
       : token !== undefined
         ? `Bearer ${token}`
         : user !== undefined && password !== undefined
@@ -61,4 +61,13 @@ function parseAddress(uri: string | undefined): {
   url.username = "";
   url.password = "";
   return { address: url.href, authorization };
+}
+
+/** A percent sign that stands for itself is taken as it is. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }

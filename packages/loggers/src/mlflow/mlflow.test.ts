@@ -106,6 +106,20 @@ it("tells of a refusal once sending is over, without credentials", async () => {
   expect(server.received[0]!.authorization).toBe(`Basic ${Buffer.from("me:hunter2").toString("base64")}`);
 });
 
+it.each([
+  ["me:100%", "me:100%"],
+  ["me:a%40b", "me:a@b"],
+])("reads the credentials of an address (%s)", async (given, credentials) => {
+  const server = await standIn();
+  const trackingUri = server.trackingUri.replace("://", `://${given}@`);
+  const logger = mlflowLogger({ trackingUri, runDir: await temporaryFolder() });
+  await logger.train?.({ loss: 1 }, at("a", 1));
+  await logger.close?.();
+  expect(new Set(server.received.map(({ authorization }) => authorization))).toEqual(
+    new Set([`Basic ${Buffer.from(credentials).toString("base64")}`]),
+  );
+});
+
 it("keeps what a server out of reach did not take, and sends it when the run is resumed", async () => {
   const runDir = await temporaryFolder();
   const away = mlflowLogger({ trackingUri: "http://127.0.0.1:9", runDir, closeSeconds: 0.05 });

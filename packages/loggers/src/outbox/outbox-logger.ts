@@ -1,4 +1,11 @@
-import { messageOf, type Json, type Logger, type RunProgress } from "@periodic-eval/core";
+import {
+  messageOf,
+  PeriodicEvalError,
+  shown,
+  type Json,
+  type Logger,
+  type RunProgress,
+} from "@periodic-eval/core";
 import { join } from "node:path";
 import pRetry from "p-retry";
 import { checkPath } from "../check-path.ts";
@@ -38,7 +45,7 @@ export interface KeptRun {
 export interface OutboxOptions {
   /** The run's folder; what is to be sent is kept in its `loggers/`. */
   readonly runDir: string;
-  /** How long `close` waits for the server; default 30. */
+  /** How long `close` waits for the server, in seconds; default 30. */
   readonly closeSeconds?: number;
   /** Milliseconds since 1970; for tests. */
   readonly now?: () => number;
@@ -57,6 +64,7 @@ export function outboxLogger(
 ): Logger {
   const { name } = destination;
   checkPath(`${name}Logger runDir`, runDir);
+  checkSeconds(`${name}Logger closeSeconds`, closeSeconds);
   let open: { readonly journal: Journal; readonly sending: Sending } | null = null;
 
   function opened() {
@@ -103,6 +111,17 @@ export function outboxLogger(
       );
     },
   };
+}
+
+function checkSeconds(where: string, seconds: unknown): void {
+  if (typeof seconds === "number" && Number.isFinite(seconds) && seconds >= 0) return;
+  throw new PeriodicEvalError({
+    code: "config",
+    where,
+    got: shown(seconds),
+    expected: "seconds, 0 or more",
+    fix: "Correct the option, or leave it out for its default.",
+  });
 }
 
 /** With what the operating system said of a connection that failed. */
@@ -191,13 +210,14 @@ function startSending(destination: Destination, journal: Journal): Sending {
       wake();
       let timer: ReturnType<typeof setTimeout> | undefined;
       const timeUp = new Promise<"time is up">((resolve) => {
-        timer = setTimeout(() => resolve("time is up"), 1000 * seconds);
+        // setTimeout holds no more than 2³¹ − 1 milliseconds.
+        timer = setTimeout(() => resolve("time is up"), Math.min(1000 * seconds, 2 ** 31 - 1));
       });
       const finish = running.then(() =>
         journal.unsent.length === 0 ? untilTaken(() => destination.close(true)) : destination.close(false),
       );
-      const outcome = await Promise.race([finish, timeUp]);
-      clearTimeout(timer);
+      // Where finishing fails too: what still ticks keeps the process from its end.
+      const outcome = await Promise.race([finish, timeUp]).finally(() => clearTimeout(timer));
       if (outcome !== "time is up") return;
       abort.abort(new Error(`time is up after ${seconds} s`));
       // What it still does is done for nobody.

@@ -1,9 +1,12 @@
 import { appendFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, it, vi } from "vitest";
+import { AbortError } from "p-retry";
+import { afterEach, expect, it, vi } from "vitest";
 import { at, capabilityAt, temporaryFolder } from "../logged-run.test-data.ts";
 import { outboxLogger, type Destination } from "./outbox-logger.ts";
+
+afterEach(() => void vi.useRealTimers());
 
 /** A server that keeps what it was sent, as `[phase, run step, names and values]`. */
 function recording(changes: Partial<Destination> = {}) {
@@ -128,6 +131,30 @@ it("tells of a server that fails three times, once, and sends all when it is bac
   } finally {
     vi.useRealTimers();
   }
+});
+
+it("waits no longer for a server that refuses to end the run", async () => {
+  vi.useFakeTimers();
+  const refused = () => Promise.reject(new AbortError("not yours"));
+  const { destination } = recording({ close: refused });
+  const logger = outboxLogger(destination, { runDir: await temporaryFolder() });
+  await logger.begin?.({ ...at("a", 0), resumed: false });
+  await expect(logger.close?.()).rejects.toThrow("not yours");
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+it("waits for as long as it is told, also where no timer holds so long", async () => {
+  vi.useFakeTimers();
+  const slow = () => new Promise<number>((resolve) => setTimeout(() => resolve(1), 10_000));
+  const { destination } = recording({ send: slow });
+  const logger = outboxLogger(destination, { runDir: await temporaryFolder(), closeSeconds: 1e7 });
+  await logger.train?.({ loss: 1 }, at("a", 1));
+  const closed = logger.close!()!.then(
+    () => "sent",
+    (error: unknown) => String(error),
+  );
+  await vi.advanceTimersByTimeAsync(11_000);
+  expect(await closed).toBe("sent");
 });
 
 it("refuses a file that is none of its own", async () => {
