@@ -123,6 +123,7 @@ describe("runPipeline", () => {
         tokenizer,
         runDir,
         config: { ...busyConfig, saveSteps: 2 },
+        session: ungoverned,
         loggers: [recording()],
       });
       if (!isMended) {
@@ -151,6 +152,7 @@ describe("runPipeline", () => {
       tokenizer,
       runDir: await temporaryFolder(),
       config: busyConfig,
+      session: ungoverned,
       loggers: [recording()],
     });
     model.dispose();
