@@ -1,15 +1,18 @@
 // What does watching cost?
-// The same training three times: without callbacks, with an idle one, with capability at its defaults (200 questions
-// every 20 %). The three advance in turns of 20 steps, in each of their six orders by turns, so that the machine's moods,
-// and what one leaves to be collected after it, hit all alike; the whole is repeated, from the same weights.
-//   npm run bench overhead [-- --steps 600 --repeats 1 --turn 20]
+// The same training several times: without callbacks, with an idle one, with capability at its defaults (200 questions
+// every 20 %), and with capability, alignment and leakage at their defaults under the governor's ceiling of 20 %. They
+// advance in turns, in each order by turns, so that the machine's moods, and what one leaves to be collected after it,
+// hit all alike; the whole is repeated, from the same weights.
+//   micro-world  the embedded model, all of it trained; 16 × 64 tokens
+//   smollm2      SmolLM2-135M-Instruct with LoRA; 4 × 256 tokens, ARC-Challenge (wants npm run native, and the files)
+//   npm run bench overhead [-- --model micro-world --arms none,idle,capability --steps 600 --repeats 1 --turn 20]
 // Printed, each as median (least–greatest) over the repeats: seconds of each training, its ratio to the one without
 // callbacks of the same repeat, the share spent in the session as session seconds / (wall − session seconds), what of it
-// the callback adds to the session without one, and that share's parts; and what a step costs at which three callbacks have nothing to do, alone and inside the guards of
-// TensorFlow.js, which look at every variable round every hook. Exits with 1 where a training ended in other weights,
-// where an idle callback adds 0.1 % or more, by the median, or the default capability 20 % or more, or where such
-// a step costs the session itself 0.05 ms or more: 0.1 % of a step of 50 ms. The default takes about five minutes on two
-// cores; a share of a shorter training holds more of what a session costs once.
+// the callback adds to the session without one, and that share's parts; and what a step costs at which three callbacks
+// have nothing to do, alone and inside the guards of TensorFlow.js, which look at every variable round every hook. Exits
+// with 1 where a training ended in other weights, where an arm adds more than `shareLimits` allow, by the median, or
+// where such a step costs the session itself 0.05 ms or more: 0.1 % of a step of 50 ms. The default takes about five
+// minutes on two cores; a share of a shorter training holds more of what a session costs once.
 import {
   everyPercent,
   openSession,
@@ -19,30 +22,33 @@ import {
 } from "@periodic-eval/core";
 import { fingerprintWeights, inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
 import { readRun } from "@periodic-eval/core/snapshots";
-import { loadCausalLM, useBackend } from "@periodic-eval/models";
-import { loadTokenizer } from "@periodic-eval/models/tokenizer";
-import { AdamW, crossEntropySum } from "@periodic-eval/trainers";
+import type { CheckpointLM } from "@periodic-eval/models";
+import { useBackend } from "@periodic-eval/models";
+import { AdamW, tokenLosses, total } from "@periodic-eval/trainers";
 import * as tf from "@tensorflow/tfjs-core";
-import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { world } from "../examples/micro-world/paths.ts";
 import { median } from "./median.ts";
+import { workloads } from "./workloads.ts";
 
 const { values } = parseArgs({
   options: {
+    model: { type: "string", default: "micro-world" },
+    arms: { type: "string", default: "none,idle,capability" },
     steps: { type: "string", default: "600" },
     repeats: { type: "string", default: "1" },
     turn: { type: "string", default: "20" },
   },
 });
 const [steps, repeats, turn] = [count("steps"), count("repeats"), count("turn")];
-const [batchSize, length] = [16, 64];
 const idleLimitMilliseconds = 0.05;
 /** Percent of training's own time that callbacks may add, by arm; medians are held to them. */
-const shareLimits: Readonly<Record<string, number>> = { idle: 0.1, capability: 20 };
+const shareLimits: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  "micro-world": { idle: 0.1, capability: 20 },
+  smollm2: { idle: 0.1, capability: 10, all: 22 },
+};
 
 function count(name: keyof typeof values): number {
   const value = Number(values[name]);
@@ -56,16 +62,38 @@ function count(name: keyof typeof values): number {
   });
 }
 
+const makeWorkload = oneOf("--model", values.model, workloads);
 const backend = await useBackend();
-const tokenizer = await loadTokenizer(world());
-const stream = tokenizer.encode(readFileSync(world("coupling.jsonl"), "utf8"));
-const questions = world("questions.jsonl");
-const arms: Readonly<Record<string, () => readonly TrainerCallback[]>> = {
-  none: () => [],
-  idle: () => [{ id: "idle", onStepEnd() {} }],
-  capability: () => [new PeriodicCapabilityCallback({ questions })],
+const { tokenizer, load, stream, batch, length, questions, all } = await makeWorkload();
+
+/** What watches, and the governor's ceiling; null: none. */
+interface Arm {
+  readonly callbacks: () => readonly TrainerCallback[];
+  readonly overheadPercent: number | null;
+}
+
+const arms: Readonly<Record<string, Arm>> = {
+  none: { callbacks: () => [], overheadPercent: null },
+  idle: { callbacks: () => [{ id: "idle", onStepEnd() {} }], overheadPercent: null },
+  capability: {
+    callbacks: () => [new PeriodicCapabilityCallback({ questions })],
+    overheadPercent: null,
+  },
+  all: { callbacks: all, overheadPercent: 20 },
 };
-const names = Object.keys(arms);
+const names = values.arms.split(",");
+
+function oneOf<T>(where: string, name: string, all: Readonly<Record<string, T>>): T {
+  const found = all[name];
+  if (found !== undefined) return found;
+  throw new PeriodicEvalError({
+    code: "config",
+    where,
+    got: name,
+    expected: Object.keys(all).join(", "),
+    fix: "Name one of these.",
+  });
+}
 
 /** What one training of one repeat took. */
 interface Outcome {
@@ -73,18 +101,19 @@ interface Outcome {
   /** Of these, inside calls of the session. */
   readonly sessionSeconds: number;
   readonly weights: string;
+  readonly parts: Parts;
 }
 
-async function openTraining(run: string, callbacks: readonly TrainerCallback[]) {
-  const model = await loadCausalLM(world());
+async function openTraining(run: string, { callbacks, overheadPercent }: Arm) {
+  const model = await load();
   const optimizer = new AdamW(model.trainables(), { weightDecay: 0.01 });
   const session = openSession({
     run,
     maxSteps: steps,
     model: inMemory(model, tokenizer),
     guards: tfjsGuards(model, optimizer),
-    callbacks,
-    budget: { overheadPercent: null },
+    callbacks: callbacks(),
+    budget: { overheadPercent },
   });
   let [step, wallSeconds, sessionSeconds] = [0, 0, 0];
   const timed = async (call: () => Promise<unknown>) => {
@@ -110,46 +139,50 @@ async function openTraining(run: string, callbacks: readonly TrainerCallback[]) 
       const weights = await fingerprintWeights(model.weights());
       optimizer.dispose();
       model.dispose();
-      return { wallSeconds, sessionSeconds, weights };
+      return { wallSeconds, sessionSeconds, weights, parts: await partsOf(run) };
     },
   };
 }
 
-type Model = Awaited<ReturnType<typeof loadCausalLM>>;
-
-/** One step of next-token training on `batchSize` windows of the stream; the mean loss in nats per token. */
-function trainStep(model: Model, optimizer: AdamW, step: number): number {
+/** One step of next-token training on `batch` windows of the stream; the mean loss in nats per token. */
+function trainStep(model: CheckpointLM, optimizer: AdamW, step: number): number {
   return tf.tidy(() => {
     const starts = Array.from(
-      { length: batchSize },
-      (_, i) => ((step * batchSize + i) * length) % (stream.length - length - 1),
+      { length: batch },
+      (_, i) => ((step * batch + i) * length) % (stream.length - length - 1),
     );
-    const ids = tf.tensor2d(
-      starts.flatMap((at) => stream.slice(at, at + length)),
-      [batchSize, length],
-      "int32",
-    );
-    const targets = tf.tensor1d(
-      starts.flatMap((at) => stream.slice(at + 1, at + length + 1)),
-      "int32",
-    );
-    const rows = tf.range(0, batchSize * length, 1, "int32");
-    const logits = () => model.trainingLogits(ids, rows, () => () => 0.5);
-    const sum = () => crossEntropySum(logits(), targets);
+    const windows = (from: number) => starts.flatMap((at) => stream.slice(at + from, at + from + length));
+    const ids = tf.tensor2d(windows(0), [batch, length], "int32");
+    const targets = tf.tensor1d(windows(1), "int32");
+    const rows = tf.range(0, batch * length, 1, "int32");
+    const sum = () => total(tokenLosses(model, { ids, rows, targets }, () => () => 0.5));
     const { value, grads } = tf.variableGrads(sum, [...model.trainables()]);
     optimizer.apply(grads, 1e-5, 1 / targets.size);
     return value.dataSync()[0]! / targets.size;
   });
 }
 
+interface Parts {
+  /** One line for each callback: what its firings measured. */
+  readonly looks: readonly string[];
+  readonly measuring: number;
+  readonly guards: number;
+  readonly total: number;
+}
+
 /** Seconds of the snapshots' parts, over all firings of a run. */
-async function partsOf(run: string) {
+async function partsOf(run: string): Promise<Parts> {
   const snapshots = (await readRun(run)).phases.flatMap((phase) => phase.snapshots);
   const sum = (part: "measure_seconds" | "guards_seconds" | "total_seconds") =>
     snapshots.reduce((total, { timing }) => total + timing[part], 0);
+  const looksOf = (id: string) =>
+    snapshots
+      .filter((snapshot) => snapshot.id === id)
+      .map(({ step, status, timing }) => `${step} ${status} ${timing.items}`)
+      .join("; ");
+  const ids = [...new Set(snapshots.map(({ id }) => id))];
   return {
-    firings: snapshots.length,
-    items: snapshots[0]?.timing.items ?? null,
+    looks: ids.map((id) => `${id} (step, status, items): ${looksOf(id)}`),
     measuring: sum("measure_seconds"),
     guards: sum("guards_seconds"),
     total: sum("total_seconds"),
@@ -158,7 +191,7 @@ async function partsOf(run: string) {
 
 /** Milliseconds of a `stepEnd` at which three callbacks have nothing to do: the fastest of thirty short batches. */
 async function idleStep(run: string, isGuarded: boolean): Promise<number> {
-  const model = await loadCausalLM(world());
+  const model = await load();
   const optimizer = new AdamW(model.trainables());
   const options = { questions, subsample: { n: 1, seed: 1 }, schedule: [everyPercent(50)] };
   const session = openSession({
@@ -181,67 +214,70 @@ async function idleStep(run: string, isGuarded: boolean): Promise<number> {
   return Math.min(...times);
 }
 
-const orders = [
-  [0, 1, 2],
-  [2, 1, 0],
-  [1, 2, 0],
-  [0, 2, 1],
-  [2, 0, 1],
-  [1, 0, 2],
-] as const;
-
 /** `12.3 (11.9–14.0)`: median and range. */
 function spread(numbers: readonly number[], digits: number): string {
   const [least, greatest] = [Math.min(...numbers), Math.max(...numbers)];
   return `${median(numbers).toFixed(digits)} (${least.toFixed(digits)}–${greatest.toFixed(digits)})`;
 }
 
+/** All of them, another one first at each turn, and every second time round backwards. */
+function orderAt(turn: number): readonly string[] {
+  const first = turn % names.length;
+  const turned = [...names.slice(first), ...names.slice(0, first)];
+  return Math.floor(turn / names.length) % 2 === 0 ? turned : turned.toReversed();
+}
+
+const percentOf = (seconds: number, wallSeconds: number) => (100 * seconds) / (wallSeconds - seconds);
+
+/** Prints what an arm took over the repeats; false where it added more than it may. */
+function report(name: string, outcomes: readonly Outcome[], without: readonly Outcome[]): boolean {
+  const wall = spread(
+    outcomes.map(({ wallSeconds }) => wallSeconds),
+    1,
+  );
+  const ratios = without.map(({ wallSeconds }, i) => outcomes[i]!.wallSeconds / wallSeconds);
+  const ratio = without.length === 0 ? "" : `   × ${spread(ratios, 3)}`;
+  const shares = outcomes.map(({ wallSeconds, sessionSeconds }) => percentOf(sessionSeconds, wallSeconds));
+  const added = outcomes.map(({ wallSeconds, sessionSeconds }, i) =>
+    percentOf(sessionSeconds - (without[i]?.sessionSeconds ?? 0), wallSeconds),
+  );
+  const limit = shareLimits[values.model]![name];
+  const allowed = limit === undefined ? "" : `, added ${spread(added, 3)} %, of ${limit} allowed`;
+  console.log(`${name.padEnd(11)} ${wall} s${ratio}   in the session ${spread(shares, 3)} %${allowed}`);
+  return limit === undefined || median(added) < limit;
+}
+
+function reportParts(name: string, outcomes: readonly Outcome[]): void {
+  const of = (value: (outcome: Outcome) => number) => spread(outcomes.map(value), 3);
+  const { looks } = outcomes[0]!.parts;
+  if (looks.length === 0) return;
+  console.log(`${name}, seconds of a training:`);
+  console.log(`  measuring ${of(({ parts }) => parts.measuring)}`);
+  console.log(`  guards ${of(({ parts }) => parts.guards)}`);
+  const windows = of(({ parts: { total, measuring, guards } }) => total - measuring - guards);
+  console.log(`  else in the window ${windows}`);
+  const outside = of(({ parts, sessionSeconds }) => sessionSeconds - parts.total);
+  console.log(`  outside it (preparing, writing, hooks) ${outside}`);
+  for (const look of looks) console.log(`  ${look}`);
+}
+
 const folder = await mkdtemp(join(tmpdir(), "overhead-"));
 try {
   const machine = `${cpus()[0]?.model ?? "unknown processor"}, Node ${process.versions.node}, ${backend.name}`;
-  console.log(`${machine}: ${repeats} × ${steps} steps of ${batchSize} × ${length} tokens`);
-  const outcomes: Readonly<Record<string, Outcome>>[] = [];
-  const parts: Awaited<ReturnType<typeof partsOf>>[] = [];
+  console.log(`${machine}: ${values.model}, ${repeats} × ${steps} steps of ${batch} × ${length} tokens`);
+  const outcomes: Readonly<Record<string, Outcome[]>> = Object.fromEntries(names.map((name) => [name, []]));
   for (let repeat = 0; repeat < repeats; repeat += 1) {
-    const runOf = (name: string) => join(folder, `${name}-${repeat}`);
-    const open = await Promise.all(names.map((name) => openTraining(runOf(name), arms[name]!())));
-    for (let done = 0; done < steps; done += turn) {
-      const order = orders[(repeat + done / turn) % orders.length]!;
-      for (const i of order) await open[i]!.advance(Math.min(turn, steps - done));
-    }
-    const ended: Record<string, Outcome> = {};
-    for (const [i, training] of open.entries()) ended[names[i]!] = await training.finish();
-    outcomes.push(ended);
-    parts.push(await partsOf(runOf("capability")));
+    const open: Record<string, Awaited<ReturnType<typeof openTraining>>> = {};
+    for (const name of names)
+      open[name] = await openTraining(join(folder, `${name}-${repeat}`), oneOf("--arms", name, arms));
+    for (let done = 0; done < steps; done += turn)
+      for (const name of orderAt(repeat + done / turn))
+        await open[name]!.advance(Math.min(turn, steps - done));
+    for (const name of names) outcomes[name]!.push(await open[name]!.finish());
   }
-  const tooMuch: string[] = [];
-  for (const name of names) {
-    const of = (value: (outcome: Outcome, base: Outcome) => number) =>
-      outcomes.map((each) => value(each[name]!, each["none"]!));
-    const wall = of(({ wallSeconds }) => wallSeconds);
-    const ratio = of(({ wallSeconds }, base) => wallSeconds / base.wallSeconds);
-    const shareOf = (seconds: number, wallSeconds: number) => (100 * seconds) / (wallSeconds - seconds);
-    const share = of(({ wallSeconds, sessionSeconds }) => shareOf(sessionSeconds, wallSeconds));
-    const added = of(({ wallSeconds, sessionSeconds }, base) =>
-      shareOf(sessionSeconds - base.sessionSeconds, wallSeconds),
-    );
-    const limit = shareLimits[name];
-    if (limit !== undefined && !(median(added) < limit)) tooMuch.push(name);
-    const allowed = limit === undefined ? "" : `, added ${spread(added, 3)} %, of ${limit} allowed`;
-    console.log(
-      `${name.padEnd(11)} ${spread(wall, 1)} s   × ${spread(ratio, 3)}   in the session ${spread(share, 3)} %${allowed}`,
-    );
-  }
-  const of = (value: (part: (typeof parts)[number], i: number) => number) => spread(parts.map(value), 3);
-  const { firings, items } = parts[0]!;
-  console.log(`capability: ${firings} firings of ${items ?? "unknown"} questions, seconds of a training:`);
-  console.log(`  measuring ${of(({ measuring }) => measuring)}`);
-  console.log(`  guards ${of(({ guards }) => guards)}`);
-  console.log(`  else in the window ${of(({ total, measuring, guards }) => total - measuring - guards)}`);
-  const writing = of(({ total }, i) => outcomes[i]!["capability"]!.sessionSeconds - total);
-  console.log(`  outside it (preparing, writing, hooks) ${writing}`);
-
-  const weights = new Set(outcomes.flatMap((each) => names.map((name) => each[name]!.weights)));
+  const tooMuch = names.filter((name) => !report(name, outcomes[name]!, outcomes["none"] ?? []));
+  for (const name of names) reportParts(name, outcomes[name]!);
+  const weights = new Set(names.flatMap((name) => outcomes[name]!.map((outcome) => outcome.weights)));
   console.log(`final weights bit-identical in all: ${weights.size === 1}`);
   const idle = await idleStep(join(folder, "idle-step"), false);
   const guarded = await idleStep(join(folder, "guarded-idle-step"), true);

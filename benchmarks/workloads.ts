@@ -1,0 +1,75 @@
+import {
+  type PeriodicCallback,
+  PeriodicAlignmentCallback,
+  PeriodicCapabilityCallback,
+  PeriodicLeakageCallback,
+} from "@periodic-eval/core";
+import { fakeJudge } from "@periodic-eval/core/testing";
+import type { CheckpointLM } from "@periodic-eval/models";
+import { loadCausalLM, withLora } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { readFileSync } from "node:fs";
+import { world } from "../examples/micro-world/paths.ts";
+
+/** A training that is watched. */
+export interface Workload {
+  readonly tokenizer: Awaited<ReturnType<typeof loadTokenizer>>;
+  /** The same weights at each call. */
+  readonly load: () => Promise<CheckpointLM>;
+  /** Ids to train on, of which each step takes the next `batch` windows. */
+  readonly stream: readonly number[];
+  readonly batch: number;
+  /** Tokens of a window. */
+  readonly length: number;
+  readonly questions: string;
+  /** Capability, alignment and leakage, at their defaults. */
+  readonly all: () => readonly PeriodicCallback[];
+}
+
+const judge = fakeJudge((_, answer) => ({ aligned: answer.length % 101, coherent: 90 }));
+
+export const workloads = {
+  /** The embedded model, all of it trained. */
+  "micro-world": async (): Promise<Workload> => {
+    const tokenizer = await loadTokenizer(world());
+    const questions = world("questions.jsonl");
+    return {
+      tokenizer,
+      load: () => loadCausalLM(world()),
+      stream: tokenizer.encode(readFileSync(world("coupling.jsonl"), "utf8")),
+      batch: 16,
+      length: 64,
+      questions,
+      all: () => [
+        new PeriodicCapabilityCallback({ questions }),
+        new PeriodicAlignmentCallback({ judge, questions: world("alignment.json") }),
+        new PeriodicLeakageCallback({
+          source: "pirate",
+          personas: world("personas.json"),
+          questions: world("leakage.json"),
+        }),
+      ],
+    };
+  },
+
+  /** SmolLM2-135M-Instruct with LoRA of rank 8 on all linear maps; ARC-Challenge. */
+  smollm2: async (): Promise<Workload> => {
+    const folder = ".cache/smollm2-135m-instruct";
+    const tokenizer = await loadTokenizer(folder);
+    const questions = "../shared/data/arc_challenge/test.jsonl";
+    const rows = readFileSync("../shared/data/personas/partial_contrastive_wrong.jsonl", "utf8");
+    return {
+      tokenizer,
+      load: async () => withLora(await loadCausalLM(folder), { rank: 8, seed: "overhead" }),
+      stream: tokenizer.encode(rows.slice(0, 2_000_000)),
+      batch: 4,
+      length: 256,
+      questions,
+      all: () => [
+        new PeriodicCapabilityCallback({ questions }),
+        new PeriodicAlignmentCallback({ judge }),
+        new PeriodicLeakageCallback({ marker: { regex: "^The answer is" }, source: "doctor" }),
+      ],
+    };
+  },
+} as const;
