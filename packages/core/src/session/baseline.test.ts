@@ -1,8 +1,9 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PeriodicCallback } from "../callback/periodic.ts";
+import type { TrainerCallback } from "../callback/types.ts";
 import { klToBase } from "../evaluations/kl-to-base.ts";
 import type { AnyEvaluation } from "../evaluation/types.ts";
 import { everyPercent } from "../schedule/triggers.ts";
@@ -34,7 +35,7 @@ function adapterTraining() {
 /** Trains up to a step, in a phase of ten. */
 async function train(
   toy: ReturnType<typeof toyTraining>,
-  callbacks: readonly PeriodicCallback[],
+  callbacks: readonly TrainerCallback[],
   changes: Partial<SessionOptions>,
   last = 10,
 ): Promise<SessionState> {
@@ -209,6 +210,37 @@ describe("the path of an earlier run", () => {
     expect(toy.warnings()).toEqual([`comparison: "toy" is not compared: ${run} has no start of it`]);
     const snapshot = await toy.store.get({ phase: "train", id: "another", step: 5 });
     expect(snapshot!.paired.baseline!["hit_rate"]).toMatchObject({ run, n_pairs: 8 });
+  });
+
+  it("is not a start that measured only a part, for what only a reaction asks either", async () => {
+    const run = await earlier("partial");
+    await cp(await earlier("others", { name: "another" }), run, { recursive: true, force: false });
+    const file = join(run, "periodic_eval", "train", "toy_step_0.json");
+    await writeFile(file, (await readFile(file, "utf8")).replace('"complete"', '"partial"'));
+    const toy = toyTraining();
+    const reaction: TrainerCallback = {
+      id: "reaction",
+      asks: [toyEvaluation()],
+      onSnapshot(context, { step, id }) {
+        if (id === "another" && step === 5)
+          context.measure({ id: "toy", evaluation: toyEvaluation(), crossed: [] });
+      },
+    };
+    await train(toy, [asks({ name: "another" }), reaction], { baseline: run });
+    expect(await paired(toy, 5)).toBeUndefined();
+    expect(toy.warnings()).toEqual([
+      'comparison: train/toy/5 is not compared with train/toy/0: its status is "partial"',
+    ]);
+  });
+
+  it("warns of what cannot be read in it", async () => {
+    const run = await earlier("damaged");
+    const file = join(run, "periodic_eval", "train", "toy_step_5.json");
+    await writeFile(file, "{");
+    const { toy, done } = from(run);
+    await done;
+    expect(toy.warnings()).toEqual([expect.stringContaining(`toy_step_5.json of ${run} is left out`)]);
+    expect(await paired(toy, 5)).toMatchObject({ step: 0, run, n_pairs: 8 });
   });
 
   it("is no misspelt word", async () => {

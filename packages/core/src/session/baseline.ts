@@ -65,6 +65,8 @@ export async function openBaseline(run: Run): Promise<void> {
   if (!isPath(baseline)) return;
   const { readEarlierRun } = await import("../snapshots/earlier-run.ts");
   run.earlier = await readEarlierRun(baseline);
+  for (const { file, message } of run.earlier.problems)
+    run.telling.warn("comparison", `${file} of ${baseline} is left out: ${message}`);
   const scheduled = run.callbacks.filter(({ triggers }) => triggers !== undefined);
   const found: boolean[] = [];
   for (const { callback, evaluation } of askedBy(run, scheduled)) {

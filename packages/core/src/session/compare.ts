@@ -70,12 +70,15 @@ export function lookOf(run: Run, now: Snapshot, plannedLooks: number | null): Lo
         : startOf(options.baseline === "run_start" ? firstPhase(records, now) : phase);
   const earlier = own.filter((snapshot) => differencesOf(snapshot, now).length === 0);
   const isAlike = start !== null && differencesOf(start, now, isWithoutAdapter ? "on" : null).length === 0;
-  const baseline = isAlike ? { snapshot: start, earlier: other } : null;
+  const isWhole = other === null || start?.status === "complete";
+  const baseline = isAlike && isWhole ? { snapshot: start, earlier: other } : null;
   if (start !== null && baseline === null && !toldIncomparable.has(id)) {
     toldIncomparable.add(id);
     telling.warn(
       "comparison",
-      `${keyText(now)} is not compared with ${keyText(start)}: its version, options, tokenizer or model (on) are others`,
+      `${keyText(now)} is not compared with ${keyText(start)}: ${
+        isAlike ? `its status is "${start.status}"` : "its version, options, tokenizer or model (on) are others"
+      }`,
     );
   }
   const spent = own.map(spentBy).filter((alpha) => alpha !== null);

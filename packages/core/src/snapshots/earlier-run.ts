@@ -5,7 +5,7 @@ import { nodeFiles, type FileSystem } from "./files.ts";
 import { runPaths, samplesPath } from "./layout.ts";
 import { keyText } from "./order.ts";
 import { parseRow } from "./parse-row.ts";
-import { listIfPresent, scanSnapshots } from "./scan.ts";
+import { listIfPresent, scanSnapshots, type RunProblem } from "./scan.ts";
 import type { Snapshot } from "./schema.ts";
 import { readLines } from "./whole-file.ts";
 
@@ -13,6 +13,8 @@ import { readLines } from "./whole-file.ts";
 export interface EarlierRun {
   /** As it was named. */
   readonly path: string;
+  /** Files that look like snapshots and cannot be read as such. */
+  readonly problems: readonly RunProblem[];
   /** What was measured before step 1 under an id: in the phase of this name, else in the first that has it. */
   startOf(phase: string, id: string): Snapshot | null;
   /** @throws PeriodicEvalError `store` where they cannot be read. */
@@ -28,12 +30,12 @@ export interface EarlierRun {
 export async function readEarlierRun(path: string, fs: FileSystem = nodeFiles): Promise<EarlierRun> {
   const { root } = runPaths(path);
   const isRun = (await listIfPresent(root, fs)).length > 0;
-  const { found } = await scanSnapshots(isRun ? root : join(path), fs);
+  const { found, problems } = await scanSnapshots(isRun ? root : join(path), fs);
   if (found.length === 0) {
     throw new PeriodicEvalError({
       code: "config",
       where: "session option baseline",
-      got: `${path}, in which there is no snapshot`,
+      got: `${path}, in which there is no snapshot${problems.length === 0 ? "" : ` that can be read: ${problems[0]!.message}`}`,
       expected: "the folder of an earlier run, or its folder of snapshots",
       fix: 'Name the folder that was given as run, or write "phase_start".',
     });
@@ -41,6 +43,7 @@ export async function readEarlierRun(path: string, fs: FileSystem = nodeFiles): 
   const files = new Map(found.map((one) => [keyText(one.snapshot), one.path]));
   return {
     path,
+    problems,
     startOf(phase, id) {
       const starts = found
         .map(({ snapshot }) => snapshot)
