@@ -29,7 +29,7 @@ export async function reportRun(
     snapshots: phase.snapshots.length,
     evaluation_seconds: phase.evaluationSeconds,
     overhead_percent: phase.overheadPercent,
-    metrics: metrics.map(({ id, metric, unit, isPrimary, start, end, change }) => ({
+    metrics: metrics.map(({ id, metric, unit, isPrimary, start, end, change, against }) => ({
       id,
       metric,
       unit,
@@ -44,6 +44,7 @@ export async function reportRun(
       ci95: change?.ci95 ?? null,
       p_value: change?.p_value ?? null,
       verdict: change?.verdict ?? null,
+      against,
     })),
   }));
   const { problems } = run;

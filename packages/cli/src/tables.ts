@@ -84,7 +84,7 @@ function phaseTitle(
 }
 
 function metricRow(
-  { id, metric, unit, start, end, change }: MetricSummary,
+  { id, metric, unit, start, end, change, against }: MetricSummary,
   colours: Colours,
 ): readonly string[] {
   const verdict = verdictText(change?.verdict ?? null, colours);
@@ -95,6 +95,6 @@ function metricRow(
     `→ ${formatLook(end, unit)}`,
     formatDelta(change?.delta, unit),
     formatInterval(change?.ci95, unit),
-    (verdict ?? "–") + exploratory,
+    (verdict ?? "–") + exploratory + (against === null ? "" : colours.dim(` against ${against}`)),
   ];
 }

@@ -44,10 +44,13 @@ export function describePaired(paired: Paired, unit: string): string {
     paired.verdict,
     paired.exploratory ? "exploratory" : null,
   ];
-  const place = [
-    `${paired.phase} step ${paired.step}`,
-    ...(paired.id === undefined ? [] : [paired.id]),
-    ...(paired.run === undefined ? [] : [`the run ${paired.run}`]),
-  ];
-  return `against ${place.join(" of ")}: ${facts.filter((fact) => fact !== null).join(", ")}`;
+  return `against ${placeOf(paired)}: ${facts.filter((fact) => fact !== null).join(", ")}`;
 }
+
+/** What a look was compared with: `em step 0 of capability.adapter_off`. */
+export const placeOf = ({ phase, step, id, run }: Paired): string =>
+  [
+    `${phase} step ${step}`,
+    ...(id === undefined ? [] : [id]),
+    ...(run === undefined ? [] : [`the run ${run}`]),
+  ].join(" of ");

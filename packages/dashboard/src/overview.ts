@@ -105,7 +105,7 @@ type HtmlOrText = Html | string;
 function findingCard(
   phase: string,
   phaseIndex: number,
-  { id, metric, unit, start, end, change }: MetricSummary,
+  { id, metric, unit, start, end, change, against }: MetricSummary,
 ): Html {
   return html`<article class="card" style="--accent: ${phaseColour(phaseIndex)}">
     <h2><span class="phase">${phase}</span> ${words(id)}</h2>
@@ -117,7 +117,8 @@ function findingCard(
       ${
         change
           ? html`${formatDelta(change.delta, unit)}
-              <span class="interval">${formatInterval(change.ci95, unit)}</span> ${verdictTag(change)}`
+              <span class="interval">${formatInterval(change.ci95, unit)}</span> ${verdictTag(change)}
+              ${against && html`<small>against ${against}</small>`}`
           : html`${words(metric)} <span class="interval">${formatInterval(end.ci95, unit)}</span>`
       }
     </p>

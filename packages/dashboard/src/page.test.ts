@@ -224,10 +224,10 @@ it("says of a writer only what is known: alive, gone, or on a machine that canno
 
 it.each([
   // As `baseline: "run_start"` pairs: em against coupling's step 0.
-  { phase: "coupling" },
-  { id: "capability.adapter_off" },
-  { run: "./runs/1" },
-])("shows no change of a phase that is one from another start than its own: %j", async (other) => {
+  [{ phase: "coupling" }, "coupling step 0"],
+  [{ id: "capability.adapter_off" }, "em step 0 of capability.adapter_off"],
+  [{ run: "./runs/1" }, "em step 0 of the run ./runs/1"],
+])("says of a change that it is one from another start than the phase's own: %j", async (other, place) => {
   await writeSampleRun(runDir, (snapshot) => {
     const baseline = snapshot.paired.baseline;
     if (snapshot.phase !== "em" || baseline === null) return snapshot;
@@ -236,7 +236,9 @@ it.each([
   });
   const rows = [...(await page()).querySelectorAll("tr.primary")].map(cells);
   expect(rows[0]).toContain("−3.0 points");
-  expect(rows[1]).toBe("capability: accuracy | 90.0 % | 63.0 % | – | – | – | – | –");
+  expect(rows[0]).not.toContain("against");
+  expect(rows[1]).toMatch(/^capability: accuracy \| 90.0 % \| 63.0 % \| −27.0 points/);
+  expect(rows[1]).toContain(`against ${place}`);
 });
 
 it("makes a page of a run without snapshots", async () => {

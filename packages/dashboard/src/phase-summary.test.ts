@@ -7,6 +7,32 @@ import { expect, it } from "vitest";
 import { summarizePhases } from "./phase-summary.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";
 
+it("says what the end is compared with where that is not the start", async () => {
+  const runDir = await mkdtemp(join(tmpdir(), "phase-summary-"));
+  try {
+    await writeSampleRun(runDir);
+    const summary = async () => {
+      const em = summarizePhases(await readRun(runDir)).find(({ phase }) => phase.name === "em")!;
+      return em.metrics.find(({ id, isPrimary }) => id === "capability" && isPrimary)!;
+    };
+    const { end, metric, change } = await summary();
+    expect(change).not.toBeNull();
+    expect((await summary()).against).toBeNull();
+    const store = fileStore(runDir);
+    const key = { phase: "em", id: "capability", step: end.step };
+    const [snapshot, rows] = [(await store.get(key))!, await store.rows(key)];
+    const other = { ...snapshot.paired.baseline![metric]!, id: adapterOffId("capability") };
+    await store.put({ ...snapshot, paired: { ...snapshot.paired, baseline: { [metric]: other } } }, rows);
+    await store.close!();
+    expect(await summary()).toMatchObject({
+      change: { delta: change!.delta, verdict: change!.verdict },
+      against: "em step 0 of capability.adapter_off",
+    });
+  } finally {
+    await rm(runDir, { recursive: true });
+  }
+});
+
 it("sums up no baseline, which is measured once: runs would be left out of a comparison for want of its end", async () => {
   const runDir = await mkdtemp(join(tmpdir(), "phase-summary-"));
   try {

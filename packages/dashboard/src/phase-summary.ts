@@ -1,5 +1,6 @@
 import { adapterOffId, type Paired } from "@periodic-eval/core";
 import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
+import { placeOf } from "./format.ts";
 import { hasValue, subjectsOf, type Look, type Subject, type Track } from "./tracks.ts";
 
 /** What became of one metric in one phase. */
@@ -11,8 +12,10 @@ export interface MetricSummary {
   /** The phase's first firing and its last so far; one that failed or was skipped has no value. */
   readonly start: Look;
   readonly end: Look;
-  /** The end against the start; null where the phase has one look only, or its looks are compared with another. */
+  /** The end against the baseline; null where there is none, or it is the end itself. */
   readonly change: Paired | null;
+  /** What `change` is against, where that is not `start`: `em step 0 of capability.adapter_off`. */
+  readonly against: string | null;
 }
 
 export interface PhaseSummary {
@@ -51,6 +54,7 @@ function metricSummary(subject: Subject, track: Track, phaseIndex: number): Metr
   const [start, end] = [looks.at(0), looks.at(-1)];
   if (!start || !end || !looks.some(hasValue)) return null;
   const { metric, unit } = track;
+  const change = start === end && isOf(start, end.baseline) ? null : end.baseline;
   return {
     id: subject.id,
     metric,
@@ -58,6 +62,7 @@ function metricSummary(subject: Subject, track: Track, phaseIndex: number): Metr
     isPrimary: track === subject.primary,
     start,
     end,
-    change: start !== end && isOf(start, end.baseline) ? end.baseline : null,
+    change,
+    against: change === null || isOf(start, change) ? null : placeOf(change),
   };
 }

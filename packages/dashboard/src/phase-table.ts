@@ -53,7 +53,7 @@ function phaseTable({ phase, phaseIndex, metrics }: PhaseSummary): Html {
   );
 }
 
-function metricRow({ id, metric, unit, isPrimary, start, end, change }: MetricSummary): Html {
+function metricRow({ id, metric, unit, isPrimary, start, end, change, against }: MetricSummary): Html {
   return html`<tr class="${isPrimary && "primary"}">
     <th scope="row">${words(id)}: ${words(metric)}</th>
     <td>${formatLook(start, unit)}</td>
@@ -63,6 +63,7 @@ function metricRow({ id, metric, unit, isPrimary, start, end, change }: MetricSu
     <td>${change ? formatP(change.p_value).replace(/^p (= )?/, "") : unknown}</td>
     <td class="words">
       ${verdictTag(change) ?? unknown}${change?.verdict && change.exploratory && html` <small>exploratory</small>`}
+      ${against && html`<small>against ${against}</small>`}
     </td>
     <td>${change ? formatDelta(change.minimal_detectable_change, unit).replace("+", "±") : unknown}</td>
   </tr>`;
