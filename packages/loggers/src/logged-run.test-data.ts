@@ -5,9 +5,12 @@ import type { Logger, PhaseBegin, RunProgress, Snapshot } from "@periodic-eval/c
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { onTestFinished } from "vitest";
 
-export async function temporaryFolder(): Promise<string> {
+export type AtEnd = (work: () => Promise<void>) => void;
+
+/** @param atEnd of the test; tests that run beside others give their own. */
+export async function temporaryFolder(atEnd: AtEnd = onTestFinished): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "periodic-eval-loggers-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  atEnd(() => rm(folder, { recursive: true }));
   return folder;
 }
 
