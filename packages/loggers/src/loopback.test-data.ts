@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
+import type { AtEnd } from "./logged-run.test-data.ts";
 
 export interface Reply {
   readonly status?: number;
@@ -9,9 +10,14 @@ export interface Reply {
   readonly hangUp?: boolean;
 }
 
-/** A server on loopback that answers JSON with JSON; returns its address. */
+/**
+ * A server on loopback that answers JSON with JSON; returns its address.
+ *
+ * @param atEnd of the test; tests that run beside others give their own.
+ */
 export async function serveJson(
   answer: (path: string, body: Record<string, unknown>, request: IncomingMessage) => Reply,
+  atEnd: AtEnd = onTestFinished,
 ): Promise<string> {
   const server = createServer((request, response) => void reply(request, response));
   async function reply(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -27,7 +33,7 @@ export async function serveJson(
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
   }
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(
+  atEnd(
     () =>
       new Promise<void>((resolve) => {
         server.close(() => resolve());

@@ -46,7 +46,10 @@ export async function begin(run: Run, maxSteps: number | null): Promise<void> {
     await openBaseline(run);
     await finishGrading(run);
   });
-  await drive(run.telling.begin({ ...runProgress(run), resumed: resumed !== null }));
+  const standing = run.records
+    .all()
+    .filter((snapshot) => run.records.isSettled(snapshot) && snapshot.status !== "grading");
+  await drive(run.telling.begin({ ...runProgress(run), resumed: resumed !== null, standing }));
   run.windowSeconds += run.clock() - opened;
 }
 

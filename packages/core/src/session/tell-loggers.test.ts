@@ -1,6 +1,8 @@
 import { expect, it } from "vitest";
-import { toyTraining } from "../testing/toy-training.ts";
-import { withSession } from "./session.ts";
+import { PeriodicCallback } from "../callback/periodic.ts";
+import { atStart, atSteps } from "../schedule/triggers.ts";
+import { gate, toyEvaluation, toyTraining } from "../testing/toy-training.ts";
+import { openSession, withSession } from "./session.ts";
 import type { Logger, Session, SessionState } from "./types.ts";
 
 it("tells loggers where a phase begins or goes on, and the steps of the run", async () => {
@@ -32,4 +34,56 @@ it("tells loggers where a phase begins or goes on, and the steps of the run", as
     ["begin", "em", 2, 12, true],
     [3, "em", 3, 13],
   ]);
+});
+
+it("gives loggers what a killed process recorded and told of to none, and tells what is graded after it", async () => {
+  const toy = toyTraining();
+  const [early, late] = [gate(), gate()];
+  const graded = (id: string, onGrade: () => Promise<void>) =>
+    new PeriodicCallback(toyEvaluation({ graded: true, onGrade }), {
+      id,
+      schedule: [atStart(), atSteps([3])],
+      atEnd: false,
+    });
+  const callbacks = () => [graded("early", () => early.passed), graded("late", () => late.passed)];
+  const told: string[] = [];
+  const saying = ({ id, step, status }: { id: string; step: number; status: string }) =>
+    `${id} ${step} ${status}`;
+  const logger: Logger = {
+    name: "l",
+    begin: ({ standing }) => void told.push("begin", ...standing.map(saying)),
+    snapshot: (snapshot) => void told.push(saying(snapshot)),
+  };
+  const killed = openSession(toy.options(callbacks(), { loggers: [logger] }));
+  await killed.begin();
+  for (let step = 0; step < 2; step++) {
+    toy.step();
+    await killed.stepEnd();
+  }
+  const resume = await killed.save();
+  const { weights } = toy;
+  toy.step();
+  await killed.stepEnd();
+  early.open();
+  // In the store, and the process dies before the next step ends. What lies beyond the checkpoint does not stand.
+  const statuses = async () => (await toy.store.list()).map(saying);
+  while ((await statuses()).join().match(/early \d complete/g)?.length !== 2)
+    await new Promise((resolve) => setImmediate(resolve));
+  expect(told).toEqual(["begin", "early 0 grading", "late 0 grading", "early 3 grading", "late 3 grading"]);
+
+  told.length = 0;
+  const again = toyTraining(toy.store);
+  again.weights = weights;
+  await withSession(again.options(callbacks(), { loggers: [logger], resume }), async (session) => {
+    late.open();
+    again.step();
+    await session.stepEnd();
+  });
+  expect(told.slice(0, 2)).toEqual(["begin", "early 0 complete"]);
+  expect(
+    told
+      .slice(2)
+      .filter((look) => !look.includes("grading"))
+      .toSorted(),
+  ).toEqual(["early 3 complete", "late 0 complete", "late 3 complete"]);
 });

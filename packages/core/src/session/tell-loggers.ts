@@ -1,7 +1,7 @@
 import { messageOf } from "../message-of.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
 import { noFlow, wait, type Flow } from "./maybe-async.ts";
-import type { Logger, RunProgress, SessionEvent } from "./types.ts";
+import type { Logger, PhaseBegin, RunProgress, SessionEvent } from "./types.ts";
 
 type Told = "begin" | "train" | "snapshot" | "close";
 
@@ -9,7 +9,7 @@ type Told = "begin" | "train" | "snapshot" | "close";
 export interface Telling {
   event(event: SessionEvent): void;
   warn(where: string, message: string): void;
-  begin(at: RunProgress & { readonly resumed: boolean }): Flow<void>;
+  begin(at: PhaseBegin): Flow<void>;
   train(metrics: Readonly<Record<string, number>>, at: RunProgress): Flow<void>;
   snapshot(snapshot: Snapshot): Flow<void>;
   close(): Flow<void>;

@@ -38,14 +38,25 @@ export interface RunProgress extends Progress {
   readonly runStep: number;
 }
 
+/** Where a phase begins or goes on, and what stands already. */
+export interface PhaseBegin extends RunProgress {
+  readonly resumed: boolean;
+  /**
+   * The graded snapshots of the run that stand here: of this phase up to this step where it is resumed, and of all others,
+   * in the run's order. A process that died may have told of none of them.
+   */
+  readonly standing: readonly Snapshot[];
+}
+
 /** Receives what happens; one that throws is recorded and never stops training. */
 export interface Logger {
   readonly name: string;
   /**
    * A phase begins (`resumed` false), or goes on from a checkpoint of this step. What was logged of later steps is of a
-   * training that was cut off: those steps are trained again, and snapshots that still stand are told again.
+   * training that was cut off: those steps are trained again, and their snapshots that still stand are told again. Who
+   * keeps a record of snapshots adds those of `standing` that it lacks.
    */
-  begin?(at: RunProgress & { readonly resumed: boolean }): Awaitable<void>;
+  begin?(at: PhaseBegin): Awaitable<void>;
   snapshot?(snapshot: Snapshot): Awaitable<void>;
   /** Metrics of training, as the loop gave them. */
   train?(metrics: Readonly<Record<string, number>>, at: RunProgress): Awaitable<void>;

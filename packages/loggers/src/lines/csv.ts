@@ -19,7 +19,8 @@ const columns = tidyColumns.filter(
 
 /**
  * A tidy table (RFC 4180), a row a value: the columns of `periodic-eval export`, with the metrics of training in the same
- * ones, their `id` empty. Unknown is empty; NaN and infinities are `NaN`, `Infinity`, `-Infinity`.
+ * ones, their `id` empty. Unknown is empty; NaN and infinities are `NaN`, `Infinity`, `-Infinity`. What is
+ * measured again takes the place of the earlier rows.
  */
 export function csvLogger(options: CsvOptions): Logger {
   checkKeys("csvLogger", options, ["path"]);
@@ -40,10 +41,11 @@ export function csvLogger(options: CsvOptions): Logger {
         }),
       ),
     snapshot: (snapshot: Snapshot) => tidyLook(snapshot).map(lineOf),
-    // Phase and step come first, and no phase's name needs quotes.
+    // These come first, and no name of a phase or callback needs quotes.
     read(line) {
-      const [, phase, step] = /^([^,"]+),(\d+),/.exec(line) ?? [];
-      return phase === undefined || step === undefined ? null : { phase, step: Number(step) };
+      const [, phase, step, id = ""] = /^([^,"]+),(\d+),(?:[^,"]*,[^,"]*,([^,"]+),)?/.exec(line) ?? [];
+      if (phase === undefined || step === undefined) return null;
+      return { phase, step: Number(step), id: id === "" ? null : id };
     },
   });
 }

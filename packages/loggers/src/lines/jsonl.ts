@@ -12,7 +12,8 @@ export interface JsonlOptions {
 /**
  * One JSON object a line: `{"kind": "train", "phase", "step", "run_step", "epoch", "elapsed_seconds", "metrics": {…}}`
  * and `{"kind": "snapshot", "phase", "step", "run_step", "pct", "id", "status", …, "metrics": {name: {value, n, ci95, …}}}`
- * as the snapshot's file has them, skipped and failed ones with their `reason`. A loss that is NaN or infinite is the text
+ * as the snapshot's file has them, skipped and failed ones with their `reason`; one that is measured again takes the place of
+ * the earlier. A loss that is NaN or infinite is the text
  * `"NaN"`, `"Infinity"` or `"-Infinity"`.
  */
 export function jsonlLogger(options: JsonlOptions): Logger {
@@ -25,8 +26,9 @@ export function jsonlLogger(options: JsonlOptions): Logger {
     snapshot: (snapshot) => [JSON.stringify(snapshotRecord(snapshot))],
     read(line) {
       try {
-        const { phase, step } = JSON.parse(line) as { phase?: unknown; step?: unknown };
-        return typeof phase === "string" && typeof step === "number" ? { phase, step } : null;
+        const { phase, step, id } = JSON.parse(line) as Readonly<Record<string, unknown>>;
+        if (typeof phase !== "string" || typeof step !== "number") return null;
+        return { phase, step, id: typeof id === "string" ? id : null };
       } catch {
         return null;
       }

@@ -6,27 +6,55 @@ export interface LineFormat {
   readonly name: string;
   train(metrics: Readonly<Record<string, number>>, at: RunProgress): readonly string[];
   snapshot(snapshot: Snapshot): readonly string[];
-  /** Null where the line is none of ours, which is then kept. */
-  read(line: string): { readonly phase: string; readonly step: number } | null;
+  /** `id` of a snapshot, else null. Null where the line is none of ours, which is then kept. */
+  read(line: string): { readonly phase: string; readonly step: number; readonly id: string | null } | null;
 }
 
 /**
  * A logger over a file of lines. Where a phase goes on from a checkpoint, or begins anew, lines of its later steps are
- * dropped: they are of a training that was cut off, and what still stands of it is told again. So each step and each
- * snapshot stands there once. A snapshot is written when it is settled, not while it is graded.
+ * dropped: they are of a training that was cut off, and what still stands of it is told again. A snapshot is written when
+ * it is settled, not while it is graded, and in place of what the file says of an earlier measurement at its step. So each
+ * step and each snapshot stands there once, and those that a killed process did not come to tell of are added.
  */
 export function lineLogger(file: LineFile, format: LineFormat): Logger {
+  /** By snapshot, its lines in the file. */
+  const held = new Map<string, readonly string[]>();
+
+  async function write(snapshot: Snapshot): Promise<void> {
+    if (snapshot.status === "grading") return;
+    const key = keyOf(snapshot);
+    const lines = format.snapshot(snapshot);
+    const earlier = held.get(key) ?? [];
+    if (earlier.join("\n") === lines.join("\n")) return;
+    if (earlier.length > 0) {
+      await file.drop((line) => {
+        const of = format.read(line);
+        return of !== null && keyOf(of) === key;
+      });
+      held.delete(key);
+    }
+    file.append(lines);
+    held.set(key, lines);
+  }
+
   return {
     name: format.name,
-    begin: ({ phase, step, resumed }) =>
-      file.drop((line) => {
+    async begin({ phase, step, resumed, standing }) {
+      held.clear();
+      await file.drop((line) => {
         const of = format.read(line);
-        return of !== null && of.phase === phase && (!resumed || of.step > step);
-      }),
-    train: (metrics, at) => file.append(format.train(metrics, at)),
-    snapshot(snapshot) {
-      if (snapshot.status !== "grading") file.append(format.snapshot(snapshot));
+        if (of === null) return false;
+        if (of.phase === phase && (!resumed || of.step > step)) return true;
+        if (of.id !== null) held.set(keyOf(of), [...(held.get(keyOf(of)) ?? []), line]);
+        return false;
+      });
+      for (const snapshot of standing) await write(snapshot);
     },
+    train: (metrics, at) => file.append(format.train(metrics, at)),
+    snapshot: write,
     close: () => file.close(),
   };
 }
+
+const keyOf = ({ phase, step, id }: { phase: string; step: number; id: string | null }): string =>
+  `${phase}/${id}/${step}`;

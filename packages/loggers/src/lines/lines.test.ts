@@ -2,7 +2,14 @@ import { appendFileSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { capabilityAt, at, expectedLosses, logKilledRun, temporaryFolder } from "../logged-run.test-data.ts";
+import {
+  at,
+  begins,
+  capabilityAt,
+  expectedLosses,
+  logKilledRun,
+  temporaryFolder,
+} from "../logged-run.test-data.ts";
 import { csvLogger } from "./csv.ts";
 import { jsonlLogger } from "./jsonl.ts";
 
@@ -28,22 +35,47 @@ describe("JSONL", () => {
     expect(looks.map(({ phase, step, run_step, status }) => [phase, step, run_step, status])).toEqual([
       ["coupling", 0, 0, "complete"],
       ["em", 0, 10, "complete"],
+      ["coupling", 9, 9, "complete"],
       ["em", 2, 12, "complete"],
       ["em", 5, 15, "complete"],
       ["em", 10, 20, "complete"],
       ["em", 9, 19, "skipped"],
     ]);
-    expect(looks[3]).toMatchObject({
+    expect(looks[4]).toMatchObject({
       pct: 50,
       metrics: { accuracy: { value: 0.25, n: 4, ci95: [0.15, 0.85] } },
     });
+  });
+
+  it("has what a look failed with replaced by what it gave when it was measured again, also in a resumed run", async () => {
+    const path = join(await temporaryFolder(), "run.jsonl");
+    const failed = { ...capabilityAt("a", 4, 4, null), status: "failed" as const, metrics: {} };
+    const first = jsonlLogger({ path });
+    await first.begin?.(begins("a", 0));
+    await first.snapshot?.(failed);
+    await first.snapshot?.({ ...failed, step: 8 });
+    await first.snapshot?.({ ...failed, id: "another" });
+    await first.close?.();
+    const second = jsonlLogger({ path });
+    const standing = [failed, { ...failed, id: "another" }];
+    await second.begin?.(begins("a", 4, { standing }));
+    expect(read(path).map(({ id, step, status }) => [id, step, status])).toEqual([
+      ["capability", 4, "failed"],
+      ["another", 4, "failed"],
+    ]);
+    await second.snapshot?.(capabilityAt("a", 4, 4, 0.5));
+    await second.close?.();
+    expect(read(path).map(({ id, step, status }) => [id, step, status])).toEqual([
+      ["another", 4, "failed"],
+      ["capability", 4, "complete"],
+    ]);
   });
 
   it("drops a phase that begins anew, and keeps lines that it does not know", async () => {
     const path = join(await temporaryFolder(), "run.jsonl");
     await writeFile(path, 'a note\n{"phase": "b", "step": 3}\n{"phase": "a", "step": 3}\n');
     const logger = jsonlLogger({ path });
-    await logger.begin?.({ ...at("a", 0), resumed: false });
+    await logger.begin?.(begins("a", 0));
     await logger.close?.();
     expect(readFileSync(path, "utf8")).toBe('a note\n{"phase": "b", "step": 3}\n');
   });
@@ -79,11 +111,12 @@ describe("CSV", () => {
       "phase,step,run_step,pct,id,evaluation,status,metric,persona,group,value,lo,hi,n,unit",
     );
     const cells = rows.map((row) => row.split(","));
-    const losses = cells.filter(([, , , , id]) => id === "").map((row) => [Number(row[2]), Number(row[10])]);
+    const losses = cells.filter((row) => row[7] === "loss").map((row) => [Number(row[2]), Number(row[10])]);
     expect(losses).toEqual(expectedLosses);
     expect(rows.filter((row) => row.includes("capability"))).toEqual([
       "coupling,0,0,0,capability,capability,complete,accuracy,,,0.5,0.15,0.85,4,share",
       "em,0,10,0,capability,capability,complete,accuracy,,,0.5,0.15,0.85,4,share",
+      "coupling,9,9,90,capability,capability,complete,accuracy,,,0.75,0.15,0.85,4,share",
       "em,2,12,20,capability,capability,complete,accuracy,,,0.75,0.15,0.85,4,share",
       "em,5,15,50,capability,capability,complete,accuracy,,,0.25,0.15,0.85,4,share",
       "em,10,20,100,capability,capability,complete,accuracy,,,,0.15,0.85,4,share",
@@ -98,7 +131,7 @@ describe("CSV", () => {
     const written = readFileSync(path, "utf8");
     await writeFile(path, written.replaceAll("\r\n", "\n"));
     const second = csvLogger({ path });
-    await second.begin?.({ ...at("a", 1), resumed: true });
+    await second.begin?.(begins("a", 1));
     await second.train?.({ loss: 2 }, at("a", 2));
     await second.close?.();
     expect(readFileSync(path, "utf8")).toBe(written);

@@ -1,6 +1,6 @@
 import { AbortError } from "p-retry";
 import { jsonNumber } from "../json-number.ts";
-import type { Point } from "../outbox/journal.ts";
+import type { Point } from "../outbox/journal-line.ts";
 import type { Destination } from "../outbox/outbox-logger.ts";
 import { metricName } from "./metric-name.ts";
 import { MissingError, mlflowRest, type MlflowRest } from "./rest.ts";

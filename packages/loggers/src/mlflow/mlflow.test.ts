@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import {
   at,
+  begins,
   expectedAccuracies,
   expectedLosses,
   logKilledRun,
@@ -127,7 +128,7 @@ it("keeps what a server out of reach did not take, and sends it when the run is 
   await expect(away.close?.()).rejects.toThrow(/1 of 1 records were not sent \(.*\); they are kept in/);
   const server = await standIn();
   const back = mlflowLogger({ trackingUri: server.trackingUri, runDir });
-  await back.begin?.({ ...at("a", 1), resumed: true });
+  await back.begin?.(begins("a", 1));
   await back.close?.();
   expect(server.metrics()).toMatchObject([{ key: "train/loss", value: "NaN", step: 1 }]);
 });
@@ -191,8 +192,8 @@ describe.skipIf(!isFull || !pythonHas("mlflow"))(`a real mlflow server (${needs}
       },
       async () => {
         // Some was sent by then.
-        await vi.waitFor(() => expect(processes[0]!.sent).toBeGreaterThan(0), 200_000);
-        await processes[0]!.die();
+        await vi.waitFor(() => expect(processes.at(-1)!.sent).toBeGreaterThan(0), 200_000);
+        await processes.at(-1)!.die();
       },
     );
     // Dropout draws from the same.

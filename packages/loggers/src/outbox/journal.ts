@@ -1,20 +1,9 @@
 import { existsSync, readFileSync, truncateSync } from "node:fs";
 import type { Json } from "@periodic-eval/core";
 import { storeError } from "@periodic-eval/core/snapshots";
-import { jsonNumbers } from "../json-number.ts";
 import { lineFile } from "../lines/line-file.ts";
-import type { Scalars } from "../scalars.ts";
-
-/** What was measured or trained at one step, as a server gets it. */
-export interface Point {
-  readonly phase: string;
-  readonly runStep: number;
-  /** Milliseconds since 1970. */
-  readonly time: number;
-  readonly values: Scalars;
-  /** The snapshot, and when it was made; null for metrics of training. */
-  readonly snapshot: { readonly key: string; readonly createdAt: string } | null;
-}
+import { lineText, parseLine, type JournalLine, type Point } from "./journal-line.ts";
+import { nothingSaid, readSaid } from "./said.ts";
 
 /** All that was to be sent of a run, in a file of its folder, so that neither a kill nor a dead server loses any. */
 export interface Journal {
@@ -25,8 +14,10 @@ export interface Journal {
   readonly sent: number;
   /** What the server's run is known by; null before there is one. */
   readonly run: Json | null;
-  /** A phase begins: where it goes on from a checkpoint, what is in here of later steps is not taken twice. */
-  begin(phase: string, resumed: boolean): void;
+  /** Values that this process took and an earlier one had taken otherwise; null where there are none. */
+  readonly changed: Changed | null;
+  /** A phase begins, or goes on: what is in here of its steps from this one on is not taken twice. */
+  begin(phase: string, fromRunStep: number): void;
   /** Takes a point, less what earlier processes took of it. */
   add(point: Point): void;
   keep(run: Json): void;
@@ -35,11 +26,11 @@ export interface Journal {
   close(): void;
 }
 
-type Line =
-  | { readonly kind: "run"; readonly run: Json }
-  | { readonly kind: "begin"; readonly phase: string; readonly resumed: boolean }
-  | { readonly kind: "point"; readonly point: Point }
-  | { readonly kind: "sent"; readonly points: number };
+export interface Changed {
+  readonly values: number;
+  readonly firstRunStep: number;
+  readonly lastRunStep: number;
+}
 
 /** @throws PeriodicEvalError `store` where the file cannot be read or is none of ours. */
 export function openJournal(path: string): Journal {
@@ -47,51 +38,32 @@ export function openJournal(path: string): Journal {
   const unsent: Point[] = [];
   let sent = 0;
   let run: Json | null = null;
-  /** Largest run step of each training metric, by phase; only what is taken twice after a resume asks. */
-  const taken = new Map<string, Map<string, number>>();
-  const looks = new Map<string, string>();
-  /** What `taken` was when the phase was resumed. */
-  const before = new Map<string, ReadonlyMap<string, number>>();
+  let said = nothingSaid;
+  let changed: Changed | null = null;
 
-  function apply(line: Line): void {
+  function apply(line: JournalLine): void {
     if (line.kind === "run") ({ run } = line);
-    if (line.kind === "begin") {
-      if (!line.resumed) taken.delete(line.phase);
-      before.set(line.phase, new Map(taken.get(line.phase)));
-    }
+    if (line.kind === "point") unsent.push(line.point);
     if (line.kind === "sent") {
       unsent.splice(0, line.points);
       sent += line.points;
     }
-    if (line.kind === "point") {
-      unsent.push(line.point);
-      remember(line.point);
-    }
   }
 
-  function remember({ phase, runStep, values, snapshot }: Point): void {
-    if (snapshot !== null) {
-      looks.set(snapshot.key, snapshot.createdAt);
-      return;
-    }
-    const steps = taken.get(phase) ?? new Map<string, number>();
-    taken.set(phase, steps);
-    for (const name of Object.keys(values)) steps.set(name, Math.max(runStep, steps.get(name) ?? 0));
-  }
-
-  /** A resumed training repeats itself to the bit: what it says again is left out. */
-  function fresh({ phase, runStep, values, snapshot }: Point): Scalars {
-    if (snapshot !== null) return looks.get(snapshot.key) === snapshot.createdAt ? {} : values;
-    const steps = before.get(phase);
-    return Object.fromEntries(Object.entries(values).filter(([name]) => runStep > (steps?.get(name) ?? -1)));
-  }
-
-  function write(line: Line): void {
-    file.append([textOf(line)]);
+  function write(line: JournalLine): void {
+    file.append([lineText(line)]);
     apply(line);
   }
 
-  for (const text of readWhole(path)) apply(parse(text, path));
+  function countChange(runStep: number): void {
+    changed = {
+      values: (changed?.values ?? 0) + 1,
+      firstRunStep: Math.min(runStep, changed?.firstRunStep ?? runStep),
+      lastRunStep: Math.max(runStep, changed?.lastRunStep ?? runStep),
+    };
+  }
+
+  for (const line of linesOf(path)) apply(line);
   return {
     path,
     unsent,
@@ -101,9 +73,16 @@ export function openJournal(path: string): Journal {
     get run() {
       return run;
     },
-    begin: (phase, resumed) => write({ kind: "begin", phase, resumed }),
+    get changed() {
+      return changed;
+    },
+    begin(phase, fromRunStep) {
+      // Of the steps of a long training only those that are trained again are held in memory.
+      said = readSaid(linesOf(path), phase, fromRunStep, countChange);
+      write({ kind: "begin", phase });
+    },
     add(point) {
-      const values = fresh(point);
+      const values = said.fresh(point);
       if (Object.keys(values).length > 0) write({ kind: "point", point: { ...point, values } });
     },
     keep: (kept) => write({ kind: "run", run: kept }),
@@ -112,26 +91,8 @@ export function openJournal(path: string): Journal {
   };
 }
 
-const textOf = (line: Line): string =>
-  JSON.stringify(
-    line.kind === "point"
-      ? { ...line, point: { ...line.point, values: jsonNumbers(line.point.values) } }
-      : line,
-  );
-
-function parse(text: string, path: string): Line {
-  try {
-    const line = JSON.parse(text) as Line;
-    if (line.kind !== "point") return line;
-    const values = Object.entries(line.point.values).map(([name, value]) => [name, Number(value)] as const);
-    return { ...line, point: { ...line.point, values: Object.fromEntries(values) } };
-  } catch (error) {
-    throw storeError(
-      path,
-      error,
-      "the lines that a logger of this run wrote; move it away to send all to a new run",
-    );
-  }
+function* linesOf(path: string): Generator<JournalLine> {
+  for (const text of readWhole(path)) yield parseLine(text, path);
 }
 
 /** The whole lines; what a crash left of a last one is cut off. */

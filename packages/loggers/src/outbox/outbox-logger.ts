@@ -5,13 +5,15 @@ import {
   type Json,
   type Logger,
   type RunProgress,
+  type Snapshot,
 } from "@periodic-eval/core";
 import { join } from "node:path";
 import pRetry from "p-retry";
 import { checkPath } from "../check-path.ts";
 import { snapshotScalars, trainScalars } from "../scalars.ts";
 import { wallClock } from "../wall-clock.ts";
-import { openJournal, type Journal, type Point } from "./journal.ts";
+import type { Point } from "./journal-line.ts";
+import { openJournal, type Changed, type Journal } from "./journal.ts";
 
 /**
  * A server that keeps runs. What it throws is tried again, unless it is p-retry's `AbortError`: a wrong key, say, that no
@@ -56,7 +58,8 @@ export const outboxOptionNames = ["runDir", "closeSeconds", "now"] as const;
 /**
  * A logger over a server. Training never waits for it: everything is written to `run_dir/loggers/<name>.jsonl`, and sent
  * from there in the background, in order, again and again until it was taken. What is not sent when the process ends is
- * sent when the run is resumed; what was sent before a crash and is told again is not sent twice.
+ * sent when the run is resumed. What a resumed phase, or one begun anew, tells again is not sent twice; where it is another
+ * value now it is sent, stands beside the earlier, which no server here forgets, and `close` says of which steps.
  */
 export function outboxLogger(
   destination: Destination,
@@ -66,34 +69,58 @@ export function outboxLogger(
   checkPath(`${name}Logger runDir`, runDir);
   checkSeconds(`${name}Logger closeSeconds`, closeSeconds);
   let open: { readonly journal: Journal; readonly sending: Sending } | null = null;
+  /** Why the file cannot be read: not found out again at each step. */
+  let broken: { readonly error: unknown } | null = null;
 
   function opened() {
-    if (open === null) {
-      const journal = openJournal(join(runDir, "loggers", `${name}.jsonl`));
-      open = { journal, sending: startSending(destination, journal) };
+    if (broken !== null) throw broken.error;
+    try {
+      if (open === null) {
+        const journal = openJournal(join(runDir, "loggers", `${name}.jsonl`));
+        open = { journal, sending: startSending(destination, journal) };
+      }
+      return open;
+    } catch (error) {
+      broken = { error };
+      throw error;
     }
-    return open;
   }
 
-  function add(point: Omit<Point, "time">): void {
-    const { journal, sending } = opened();
+  function add({ journal, sending }: ReturnType<typeof opened>, point: Omit<Point, "time">): void {
     journal.add({ ...point, time: now() });
     sending.wake();
-    sending.throwTrouble();
+  }
+
+  function addLook(to: ReturnType<typeof opened>, snapshot: Snapshot): void {
+    const values = snapshotScalars(snapshot);
+    if (Object.keys(values).length > 0)
+      add(to, { phase: snapshot.phase, runStep: snapshot.run_step, values, of: "snapshot" });
   }
 
   return {
     name,
-    begin: ({ phase, resumed }) => opened().journal.begin(phase, resumed),
-    train: (metrics, { phase, runStep }: RunProgress) =>
-      add({ phase, runStep, values: trainScalars(metrics), snapshot: null }),
+    begin({ phase, resumed, runStep, standing }) {
+      const to = opened();
+      to.journal.begin(phase, resumed ? runStep : 0);
+      for (const snapshot of standing) addLook(to, snapshot);
+    },
+    train(metrics, { phase, runStep }: RunProgress) {
+      const to = opened();
+      add(to, { phase, runStep, values: trainScalars(metrics), of: "training" });
+      to.sending.throwTrouble();
+    },
     snapshot(snapshot) {
-      const { phase, id, step, run_step: runStep, created_at: createdAt } = snapshot;
-      const values = snapshotScalars(snapshot);
-      if (Object.keys(values).length > 0)
-        add({ phase, runStep, values, snapshot: { key: `${phase}/${id}/${step}`, createdAt } });
+      const to = opened();
+      addLook(to, snapshot);
+      to.sending.throwTrouble();
     },
     async close() {
+      const unreadable = broken;
+      broken = null;
+      if (unreadable !== null)
+        throw new Error(`nothing was kept or sent: ${messageOf(unreadable.error)}`, {
+          cause: unreadable.error,
+        });
       if (open === null) return;
       const { journal, sending } = open;
       open = null;
@@ -102,15 +129,23 @@ export function outboxLogger(
       } finally {
         journal.close();
       }
-      const { length } = journal.unsent;
-      if (length === 0) return;
-      const why =
-        sending.lastError === null ? `${closeSeconds} s were not enough` : saying(sending.lastError);
-      throw new Error(
-        `${length} of ${journal.sent + length} records were not sent (${why}); they are kept in ${journal.path} and sent when the run is resumed`,
-      );
+      const last = [unsentText(journal, sending, closeSeconds), changedText(journal.changed, name)];
+      if (last.some((text) => text !== null)) throw new Error(last.filter(Boolean).join("; "));
     },
   };
+}
+
+function unsentText({ unsent, sent, path }: Journal, { lastError }: Sending, seconds: number): string | null {
+  const { length } = unsent;
+  if (length === 0) return null;
+  const why = lastError === null ? `${seconds} s were not enough` : saying(lastError);
+  return `${length} of ${sent + length} records were not sent (${why}); they are kept in ${path} and sent when the run is resumed`;
+}
+
+function changedText(changed: Changed | null, name: string): string | null {
+  if (changed === null) return null;
+  const { values, firstRunStep, lastRunStep } = changed;
+  return `values that changed after they were logged: ${values}, of run steps ${firstRunStep} to ${lastRunStep}; ${name} cannot forget and holds both, what stands now as the later`;
 }
 
 function checkSeconds(where: string, seconds: unknown): void {

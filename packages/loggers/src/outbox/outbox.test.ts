@@ -1,9 +1,10 @@
 import { appendFileSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Logger, Snapshot } from "@periodic-eval/core";
 import { AbortError } from "p-retry";
 import { afterEach, expect, it, vi } from "vitest";
-import { at, capabilityAt, temporaryFolder } from "../logged-run.test-data.ts";
+import { at, begins, capabilityAt, temporaryFolder } from "../logged-run.test-data.ts";
 import { outboxLogger, type Destination } from "./outbox-logger.ts";
 
 afterEach(() => void vi.useRealTimers());
@@ -28,52 +29,135 @@ function recording(changes: Partial<Destination> = {}) {
   return { got, destination };
 }
 
-it("sends nothing twice that a resumed training says again, and all of one that begins anew", async () => {
-  const runDir = await temporaryFolder();
+/** A process: what it logs of phase a from a step on, to a server that takes all; returns what it sent, and what close said. */
+async function session(
+  runDir: string,
+  from: number,
+  log: (logger: Logger) => unknown,
+  standing: Snapshot[] = [],
+) {
   const { got, destination } = recording();
-  const look = capabilityAt("a", 3, 3, null);
-  const metric = { ...look.metrics["accuracy"]!, value: 0.5 };
-  const measured = {
-    ...look,
-    metrics: { accuracy: metric },
-    correct: undefined,
-    total: undefined,
-    pct: null,
-  };
+  const logger = outboxLogger(destination, { runDir });
+  await logger.begin?.(begins("a", from, { standing }));
+  await log(logger);
+  const said = await logger.close!()!.then(
+    () => null,
+    (error: unknown) => (error as Error).message,
+  );
+  return { got, said };
+}
 
-  const first = outboxLogger(destination, { runDir });
-  await first.begin?.({ ...at("a", 0), resumed: false });
-  await first.train?.({ loss: 1 }, at("a", 1));
-  await first.train?.({ loss: 2 }, at("a", 2));
-  await first.snapshot?.(measured);
-  await first.close?.();
-  expect(got).toEqual([
+/** A look of one number, at a percent of the phase. */
+function measured(value: number, pct: number | null = null): Snapshot {
+  const look = capabilityAt("a", 3, 3, value);
+  return { ...look, correct: undefined, total: undefined, pct };
+}
+
+it("sends nothing twice that a resumed training says again", async () => {
+  const runDir = await temporaryFolder();
+  const first = await session(runDir, 0, async (logger) => {
+    await logger.train?.({ loss: 1 }, at("a", 1));
+    await logger.train?.({ loss: Number.NaN }, at("a", 2));
+    await logger.snapshot?.(measured(0.5));
+  });
+  expect(first.got).toEqual([
     ["a", 1, { "train/loss": 1 }],
-    ["a", 2, { "train/loss": 2 }],
+    ["a", 2, { "train/loss": Number.NaN }],
     ["a", 3, { "periodic_eval/arc_c_accuracy": 0.5 }],
   ]);
+  const second = await session(runDir, 1, async (logger) => {
+    // Step 2 had been logged, less what a hook reported of it.
+    await logger.train?.({ loss: Number.NaN }, at("a", 2));
+    await logger.train?.({ reported: -0 }, at("a", 2));
+    await logger.train?.({ loss: 3 }, at("a", 3));
+    await logger.snapshot?.(measured(0.5));
+    // Measured anew, for it did not stand any more, with the same result.
+    await logger.snapshot?.({ ...measured(0.5), created_at: "2026-02-02T00:00:00.000Z" });
+  });
+  expect(second).toEqual({
+    got: [
+      ["a", 2, { "train/reported": -0 }],
+      ["a", 3, { "train/loss": 3 }],
+    ],
+    said: null,
+  });
+  const third = await session(runDir, 1, async (logger) => {
+    await logger.train?.({ loss: Number.NaN }, at("a", 2));
+    await logger.train?.({ reported: -0 }, at("a", 2));
+  });
+  expect(third).toEqual({ got: [], said: null });
+});
 
-  const second = outboxLogger(destination, { runDir });
-  await second.begin?.({ ...at("a", 1), resumed: true });
-  // Step 2 had been logged, less what a hook reported of it.
-  await second.train?.({ loss: 2 }, at("a", 2));
-  await second.train?.({ reported: 7 }, at("a", 2));
-  await second.train?.({ loss: 3 }, at("a", 3));
-  await second.snapshot?.(measured);
-  // Measured anew, for it did not stand any more.
-  await second.snapshot?.({ ...measured, created_at: "2026-02-02T00:00:00.000Z" });
-  await second.close?.();
-  expect(got.slice(3)).toEqual([
-    ["a", 2, { "train/reported": 7 }],
-    ["a", 3, { "train/loss": 3 }],
-    ["a", 3, { "periodic_eval/arc_c_accuracy": 0.5 }],
+it("sends of a phase that is killed before its first checkpoint, and begins anew, each value once", async () => {
+  const runDir = await temporaryFolder();
+  const log = (lossAt2: number, perSecond: number) => async (logger: Logger) => {
+    await logger.train?.({ loss: 1, tokens_per_second: perSecond }, at("a", 1));
+    await logger.train?.({ loss: lossAt2, tokens_per_second: perSecond + 1 }, at("a", 2));
+    await logger.snapshot?.(measured(0.5));
+  };
+  expect((await session(runDir, 0, log(2, 100))).got).toHaveLength(3);
+  expect(await session(runDir, 0, log(2, 200))).toEqual({ got: [], said: null });
+  // With another learning rate; a step takes its time, whatever it learns.
+  const others =
+    "values that changed after they were logged: 1, of run steps 2 to 2; server cannot forget and holds both, what stands now as the later";
+  expect(await session(runDir, 0, log(1.5, 300))).toEqual({
+    got: [["a", 2, { "train/loss": 1.5 }]],
+    said: others,
+  });
+  // And back: what stands is the last that the server has.
+  expect(await session(runDir, 0, log(2, 400))).toEqual({
+    got: [["a", 2, { "train/loss": 2 }]],
+    said: others,
+  });
+});
+
+it("sends what options that may change on resume make of a look, and says so", async () => {
+  const runDir = await temporaryFolder();
+  await session(runDir, 0, (logger) => logger.snapshot?.(measured(0.5, 30)));
+  // The phase is longer now: the same measurement stands at another percent of it.
+  const longer = await session(runDir, 2, (logger) => logger.snapshot?.(measured(0.5, 15)));
+  expect(longer.got).toEqual([["a", 3, { "periodic_eval/train_pct": 15 }]]);
+  const anew = await session(runDir, 2, async (logger) => {
+    await logger.snapshot?.({ ...measured(0.25, 15), status: "partial" });
+    await logger.snapshot?.(measured(0.75, 15));
+  });
+  expect(anew.got.map(([, , values]) => values)).toEqual([
+    { "periodic_eval/arc_c_accuracy": 0.25 },
+    { "periodic_eval/arc_c_accuracy": 0.75 },
   ]);
+  expect(anew.said).toMatch(/^values that changed after they were logged: 2, of run steps 3 to 3; /);
+});
 
-  const anew = outboxLogger(destination, { runDir });
-  await anew.begin?.({ ...at("a", 0), resumed: false });
-  await anew.train?.({ loss: 1.5 }, at("a", 1));
-  await anew.close?.();
-  expect(got.slice(6)).toEqual([["a", 1, { "train/loss": 1.5 }]]);
+it("knows what is said several times at one step, in its order", async () => {
+  const runDir = await temporaryFolder();
+  const log =
+    (...losses: number[]) =>
+    async (logger: Logger) => {
+      for (const loss of losses) await logger.train?.({ loss }, at("a", 1));
+    };
+  const sent = async (...losses: number[]) =>
+    (await session(runDir, 0, log(...losses))).got.map(([, , values]) => values["train/loss"]);
+  expect(await sent(1, 2)).toEqual([1, 2]);
+  expect(await sent(1, 2)).toEqual([]);
+  // The last that was sent is the last that was said.
+  expect(await sent(2, 1)).toEqual([2, 1]);
+  expect(await sent(2, 1)).toEqual([]);
+});
+
+it("sends what stands and a killed process told of to none, once", async () => {
+  const runDir = await temporaryFolder();
+  const standing = [measured(0.5), { ...measured(0.75), phase: "earlier", step: 9, run_step: 9 }];
+  const nothing = () => {};
+  const look = (phase: string, step: number, value: number) => [
+    phase,
+    step,
+    { "periodic_eval/arc_c_accuracy": value },
+  ];
+  expect((await session(runDir, 4, nothing, standing)).got).toEqual([
+    look("a", 3, 0.5),
+    look("earlier", 9, 0.75),
+  ]);
+  expect((await session(runDir, 4, nothing, standing)).got).toEqual([]);
 });
 
 it("does not wait for a server that never answers, and keeps what it has for the next session", async () => {
@@ -88,7 +172,7 @@ it("does not wait for a server that never answers, and keeps what it has for the
   appendFileSync(join(runDir, "loggers", "server.jsonl"), '{"kind":"poi');
   const { got, destination } = recording();
   const next = outboxLogger(destination, { runDir });
-  await next.begin?.({ ...at("a", 1), resumed: true });
+  await next.begin?.(begins("a", 1));
   await next.close?.();
   expect(got).toEqual([["a", 1, { "train/loss": Number.POSITIVE_INFINITY }]]);
 });
@@ -101,7 +185,7 @@ it("goes on from what the server holds where a process died between sending and 
   await expect(first.close?.()).rejects.toThrow("3 of 3");
   const { got, destination } = recording({ open: async () => 2 });
   const second = outboxLogger(destination, { runDir });
-  await second.begin?.({ ...at("a", 3), resumed: true });
+  await second.begin?.(begins("a", 3));
   await second.close?.();
   expect(got).toEqual([["a", 3, { "train/loss": 3 }]]);
 });
@@ -138,7 +222,7 @@ it("waits no longer for a server that refuses to end the run", async () => {
   const refused = () => Promise.reject(new AbortError("not yours"));
   const { destination } = recording({ close: refused });
   const logger = outboxLogger(destination, { runDir: await temporaryFolder() });
-  await logger.begin?.({ ...at("a", 0), resumed: false });
+  await logger.begin?.(begins("a", 0));
   await expect(logger.close?.()).rejects.toThrow("not yours");
   expect(vi.getTimerCount()).toBe(0);
 });
@@ -157,11 +241,19 @@ it("waits for as long as it is told, also where no timer holds so long", async (
   expect(await closed).toBe("sent");
 });
 
-it("refuses a file that is none of its own", async () => {
+it("refuses a file that is none of its own, which it reads once a session, and says at the end what that cost", async () => {
   const runDir = await temporaryFolder();
   await mkdir(join(runDir, "loggers"));
   const path = join(runDir, "loggers", "server.jsonl");
   await writeFile(path, "not ours\n");
-  const logger = outboxLogger(recording().destination, { runDir });
-  expect(() => logger.train?.({ loss: 1 }, at("a", 1))).toThrow(`[periodic-eval] ${path}: got`);
+  const { got, destination } = recording();
+  const logger = outboxLogger(destination, { runDir });
+  const step = (n: number) => logger.train?.({ loss: n }, at("a", n));
+  expect(() => step(1)).toThrow(`[periodic-eval] ${path}: got`);
+  await rm(path);
+  expect(() => step(2)).toThrow(`[periodic-eval] ${path}: got`);
+  await expect(logger.close?.()).rejects.toThrow(`nothing was kept or sent: [periodic-eval] ${path}: got`);
+  await step(3);
+  await logger.close?.();
+  expect(got).toEqual([["a", 3, { "train/loss": 3 }]]);
 });

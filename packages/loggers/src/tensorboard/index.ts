@@ -1,9 +1,10 @@
 import { join } from "node:path";
-import { checkKeys, type Logger } from "@periodic-eval/core";
+import { checkKeys, type Logger, type Snapshot } from "@periodic-eval/core";
 import { checkPath } from "../check-path.ts";
 import { snapshotScalars, trainScalars, type Scalars } from "../scalars.ts";
 import { wallClock } from "../wall-clock.ts";
 import { newEventFile, type EventFile } from "./event-file.ts";
+import { readScalars, scalarKey } from "./read-scalars.ts";
 
 export interface TensorBoardOptions {
   /** What `tensorboard --logdir` is given; each phase is a folder in it, which TensorBoard shows as a run. */
@@ -36,10 +37,29 @@ export function tensorBoardLogger(options: TensorBoardOptions): Logger {
     if (Object.keys(scalars).length > 0) fileOf(phase).write({ step, scalars }, seconds());
   }
 
+  /** Those that a process which died did not come to write. */
+  function writeMissing(phase: string, looks: readonly Snapshot[]): void {
+    const scalarsOf = (look: Snapshot) => Object.entries(snapshotScalars(look));
+    const wanted = looks.flatMap((look) => scalarsOf(look).map(([tag]) => scalarKey(look.run_step, tag)));
+    const held = readScalars(join(logDir, phase), new Set(wanted));
+    for (const look of looks) {
+      const missing = scalarsOf(look).filter(
+        ([tag, value]) => !Object.is(held.get(scalarKey(look.run_step, tag)), Math.fround(value)),
+      );
+      write(phase, look.run_step, Object.fromEntries(missing));
+    }
+  }
+
   return {
     name: "tensorboard",
-    begin: ({ phase, runStep, resumed }) =>
-      fileOf(phase).write({ startsAgainAt: resumed ? runStep + 1 : runStep }, seconds()),
+    begin({ phase, runStep, resumed, standing }) {
+      fileOf(phase).write({ startsAgainAt: resumed ? runStep + 1 : runStep }, seconds());
+      for (const of of new Set(standing.map((look) => look.phase)))
+        writeMissing(
+          of,
+          standing.filter((look) => look.phase === of),
+        );
+    },
     train: (metrics, { phase, runStep }) => write(phase, runStep, trainScalars(metrics)),
     snapshot: (snapshot) => write(snapshot.phase, snapshot.run_step, snapshotScalars(snapshot)),
     close() {

@@ -1,9 +1,12 @@
 import { execFileSync } from "node:child_process";
-import { appendFileSync, readdirSync } from "node:fs";
+import { appendFileSync, existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import type { Snapshot } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
 import {
   at,
+  begins,
+  capabilityAt,
   expectedAccuracies,
   expectedLosses,
   logKilledRun,
@@ -11,6 +14,7 @@ import {
 } from "../logged-run.test-data.ts";
 import { python, pythonHas } from "../python.test-data.ts";
 import { tensorBoardLogger } from "./index.ts";
+import { readScalars, scalarKey } from "./read-scalars.ts";
 
 type Curves = Readonly<Record<string, readonly (readonly [step: number, value: number | string])[]>>;
 
@@ -38,8 +42,9 @@ describe.skipIf(!pythonHas("tensorboard"))(`TensorBoard reads what was logged ($
       () => tensorBoardLogger({ logDir }),
       () => {
         // A record that was being written.
-        const [last] = readdirSync(join(logDir, "em")).toSorted().slice(-1);
-        appendFileSync(join(logDir, "em", last!), new Uint8Array(9));
+        const phase = existsSync(join(logDir, "em")) ? "em" : "coupling";
+        const [last] = readdirSync(join(logDir, phase)).toSorted().slice(-1);
+        appendFileSync(join(logDir, phase, last!), new Uint8Array(9));
       },
     );
     const { coupling, em } = readBack(logDir);
@@ -77,4 +82,33 @@ describe.skipIf(!pythonHas("tensorboard"))(`TensorBoard reads what was logged ($
       ["train/no", 2 ** 40, "-Infinity"],
     ]);
   });
+});
+
+it("writes of what stands only what a killed process did not come to write", async () => {
+  const logDir = await temporaryFolder();
+  const files = () => readdirSync(join(logDir, "a")).length;
+  const [at2, at4, at6] = [2, 4, 6].map((step) => capabilityAt("a", step, step, 0.7));
+  const resume = async (standing: readonly Snapshot[]) => {
+    const logger = tensorBoardLogger({ logDir });
+    await logger.begin?.(begins("b", 1, { standing }));
+    await logger.close?.();
+  };
+  const first = tensorBoardLogger({ logDir });
+  await first.begin?.(begins("a", 0));
+  for (const look of [at2!, at6!]) await first.snapshot?.(look);
+  await first.begin?.(begins("a", 2));
+  await first.close?.();
+  expect(files()).toBe(1);
+  const tag = "periodic_eval/arc_c_accuracy";
+  const wanted = [2, 4, 6].map((step) => scalarKey(step, tag));
+  const read = () => readScalars(join(logDir, "a"), new Set(wanted));
+  // Step 6 is of a training that was cut off.
+  expect([...read()]).toEqual([[wanted[0], Math.fround(0.7)]]);
+  await resume([at2!]);
+  expect(files()).toBe(1);
+  await resume([at2!, at4!]);
+  expect(files()).toBe(2);
+  expect([...read().keys()]).toEqual(wanted.slice(0, 2));
+  await resume([at2!, at4!]);
+  expect(files()).toBe(2);
 });

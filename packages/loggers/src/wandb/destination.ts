@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { extname } from "node:path";
 import { AbortError } from "p-retry";
 import { jsonNumbers } from "../json-number.ts";
-import type { Point } from "../outbox/journal.ts";
+import type { Point } from "../outbox/journal-line.ts";
 import type { Destination } from "../outbox/outbox-logger.ts";
 import type { Answer, Order } from "./messages.ts";
 

@@ -4,6 +4,8 @@ import wandb from "@wandb/sdk";
 import { checkKey, FinalError, historyOf, post, type History, type Server } from "./history.ts";
 import type { Answer, Order } from "./messages.ts";
 
+const unknownVersion = "this version of @wandb/sdk is not known: install version 0.5.1";
+
 type Run = Awaited<ReturnType<typeof wandb.init>>;
 
 /** What the SDK keeps to itself and lacks: going on in a run, and looking at what the server answers. */
@@ -25,6 +27,7 @@ async function open(order: Extract<Order, { kind: "open" }>): Promise<void> {
   apiKey = (await wandb.login({ host: baseUrl, timeout: 10_000 }).catch(asFinal))!;
   const server = { baseUrl, apiKey };
   await checkKey(server);
+  await pollWhereAsked();
   const history =
     sent === null ? { lines: 0, summary: {} } : await historyOf(server, { id, project, entity });
   run = await wandb.init({
@@ -41,8 +44,7 @@ async function open(order: Extract<Order, { kind: "open" }>): Promise<void> {
 /** The SDK would write from line 0 on again, and lose what a server does not take at once. */
 function goOn(opened: Run, server: Server, { lines, summary }: History): FileStream {
   const fileStream = opened._messenger.sender?.filestream as unknown as FileStream | undefined;
-  if (fileStream?.lastChunks === undefined)
-    throw new FinalError("this version of @wandb/sdk is not known: install version 0.5.1");
+  if (fileStream?.lastChunks === undefined) throw new FinalError(unknownVersion);
   fileStream.lastChunks["wandb-history.jsonl"].offset = lines;
   fileStream.lastChunks["wandb-summary.json"].data = { ...summary };
   opened.step = lines;
@@ -62,23 +64,44 @@ function goOn(opened: Run, server: Server, { lines, summary }: History): FileStr
 async function log(lines: readonly Readonly<Record<string, unknown>>[]): Promise<void> {
   for (const line of lines) run!.log({ ...line });
   handed += lines.length;
-  const { delay } = run!._messenger.sender!;
-  // The SDK polls its queues every second or slower.
   await new Promise<void>((resolve) => {
     const timer = setInterval(() => {
-      delay.cancel();
-      stream!.delay.cancel();
       if (taken < handed) return;
       clearInterval(timer);
       resolve();
-    }, 20);
+    }, pollMilliseconds);
   });
 }
 
+const pollMilliseconds = 20;
+/** Whether somebody waits for an answer. */
+let isAsked = false;
+
+/** The SDK looks into its queues every second or slower, also where a run waits to be opened or finished. */
+async function pollWhereAsked(): Promise<void> {
+  const file = new URL("dist/sdk/lib/retry.js", import.meta.resolve("@wandb/sdk"));
+  const { Delay } = (await import(file.href).catch(() => ({}))) as {
+    readonly Delay?: { readonly prototype: { wait(milliseconds?: number): Promise<unknown> } };
+  };
+  if (Delay === undefined) throw new FinalError(unknownVersion);
+  const { wait } = Delay.prototype;
+  Delay.prototype.wait = function (milliseconds) {
+    return wait.call(this, isAsked ? pollMilliseconds : milliseconds);
+  };
+}
+
+function wakeUp(): void {
+  run?._messenger.sender?.delay.cancel();
+  stream?.delay.cancel();
+}
+
 async function follow(order: Order): Promise<void> {
+  isAsked = true;
+  wakeUp();
   if (order.kind === "open") await open(order);
   if (order.kind === "log") await log(order.lines);
   if (order.kind === "finish") await run?.finish();
+  isAsked = false;
   answer({ kind: "done", lines: taken });
 }
 

@@ -1,3 +1,4 @@
+import type { AtEnd } from "../logged-run.test-data.ts";
 import { serveJson, type Reply } from "../loopback.test-data.ts";
 
 export type HistoryLine = Readonly<Record<string, unknown>>;
@@ -20,7 +21,7 @@ interface Chunk {
 }
 
 /** Keeps what W&B's SDK 0.5.1 sends: the run, and lines of its history by their offset. */
-export async function wandbServer(): Promise<WandbServer> {
+export async function wandbServer(atEnd: AtEnd): Promise<WandbServer> {
   const server: Omit<WandbServer, "url"> = { runs: new Map(), faults: [], keys: [] };
 
   function graphql(query: string, variables: Readonly<Record<string, string>>): Reply {
@@ -62,6 +63,6 @@ export async function wandbServer(): Promise<WandbServer> {
     server.faults.shift();
     if (fault.isTaken === true) work();
     return fault.reply;
-  });
+  }, atEnd);
   return { url, ...server };
 }

@@ -1,0 +1,44 @@
+import type { Json } from "@periodic-eval/core";
+import { storeError } from "@periodic-eval/core/snapshots";
+import { jsonNumbers } from "../json-number.ts";
+import type { Scalars } from "../scalars.ts";
+
+/** What was measured or trained at one step, as a server gets it. */
+export interface Point {
+  readonly phase: string;
+  readonly runStep: number;
+  /** Milliseconds since 1970. */
+  readonly time: number;
+  readonly values: Scalars;
+  readonly of: "training" | "snapshot";
+}
+
+/** A line of the file in which all that was to be sent of a run is kept. */
+export type JournalLine =
+  | { readonly kind: "run"; readonly run: Json }
+  | { readonly kind: "begin"; readonly phase: string }
+  | { readonly kind: "point"; readonly point: Point }
+  | { readonly kind: "sent"; readonly points: number };
+
+export const lineText = (line: JournalLine): string =>
+  JSON.stringify(
+    line.kind === "point"
+      ? { ...line, point: { ...line.point, values: jsonNumbers(line.point.values) } }
+      : line,
+  );
+
+/** @throws PeriodicEvalError `store` where it is no line of ours; `path` is of the file that has it. */
+export function parseLine(text: string, path: string): JournalLine {
+  try {
+    const line = JSON.parse(text) as JournalLine;
+    if (line.kind !== "point") return line;
+    const values = Object.entries(line.point.values).map(([name, value]) => [name, Number(value)] as const);
+    return { ...line, point: { ...line.point, values: Object.fromEntries(values) } };
+  } catch (error) {
+    throw storeError(
+      path,
+      error,
+      "the lines that a logger of this run wrote; move it away to send all to a new run",
+    );
+  }
+}
