@@ -9,6 +9,7 @@ import {
   withSession,
   type FiringPlace,
   type Guard,
+  type Json,
   type Logger,
   type SessionOptions,
   type Tokenizer,
@@ -24,6 +25,7 @@ import { checkResume, resumePhase, type Resume } from "../loop/resume.ts";
 import { runPhase } from "../loop/run-phase.ts";
 import { evalName } from "../loop/validation.ts";
 import { AdamW } from "../optimizer/adamw.ts";
+import { exactOfModel, type ModelConfigs } from "./model-identity.ts";
 import type { TrainingData } from "./training-data.ts";
 import { partRows } from "./part-rows.ts";
 import { scheduleOf } from "./schedule.ts";
@@ -31,8 +33,11 @@ import { exactPart, type TrainingConfig } from "./training-config.ts";
 
 /** What every trainer is given; `C` is its configuration. */
 export interface TrainerOptions<C extends TrainingConfig = TrainingConfig> {
-  /** Trained in place. */
-  readonly model: TrainableLM;
+  /**
+   * Trained in place. A resume wants the same frozen weights, and the same `config` and `adapterConfig` of a model that
+   * tells them, as those of `@periodic-eval/models` do.
+   */
+  readonly model: TrainableLM & ModelConfigs;
   readonly tokenizer: Tokenizer;
   /** Snapshots go to `<runDir>/periodic_eval`, checkpoints to `<runDir>/checkpoints/<phase>`. */
   readonly runDir: string;
@@ -146,7 +151,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     this.#tellBadRows("dataset", data);
     const given = (await this.#method.prepareValidation?.(settings)) ?? null;
     if (given !== null) this.#tellBadRows("validation", given);
-    const phase = this.#phase(data, given);
+    const phase = this.#phase(data, given, await exactOfModel(this.#options.model));
     try {
       const resumed = await resumePhase(phase, this.#options.resume ?? "auto");
       await data.keep?.();
@@ -282,7 +287,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     this.#warn(where, `${badRows.length} of ${rowsRead} rows cannot be trained on ${how}: ${shown}${more}`);
   }
 
-  #phase(data: TrainingData, given: TrainingData | null): Phase {
+  #phase(data: TrainingData, given: TrainingData | null, exactModel: Readonly<Record<string, Json>>): Phase {
     const { config } = this;
     const name = `${this.#method.name} config`;
     const { model, tokenizer, runDir, signal } = this.#options;
@@ -317,6 +322,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
         data: data.hash,
         ...data.exact,
         tokenizer: tokenizer.fingerprint,
+        ...exactModel,
       }),
       work(step) {
         const batches = plan.microBatches(step).map((numbers) => numbers.map((number) => training[number]!));
