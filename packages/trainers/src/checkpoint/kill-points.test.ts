@@ -93,7 +93,7 @@ it.each([
           await save(done);
           done += 1;
         }
-        isOver = true;
+        isOver = life.left >= 0;
       } catch (error) {
         if (life.left >= 0) throw error;
       }

@@ -1,6 +1,7 @@
 import type { Json, Session, SessionOptions } from "@periodic-eval/core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import type { Checkpoint, Checkpoints } from "../checkpoint/checkpoints.ts";
+import type { GradientNorm } from "../optimizer/clipping.ts";
 import type { LearningRate } from "../optimizer/learning-rate.ts";
 import type { Optimizer } from "../optimizer/types.ts";
 import type { StepWork } from "./types.ts";
@@ -13,6 +14,7 @@ export interface Phase {
   readonly stepsPerEpoch: number;
   readonly model: TrainableLM;
   readonly optimizer: Optimizer;
+  readonly gradientNorm: GradientNorm;
   readonly learningRate: LearningRate;
   readonly checkpoints: Checkpoints;
   /** Null where nothing is held out. */

@@ -198,6 +198,28 @@ describe("resume", () => {
     expect(await readdir(join(runDir, "checkpoints/train"))).toEqual(["step_4"]);
   });
 
+  it("tells no best that was kept by another metric, or where none is to be kept", async () => {
+    const whole = await temporaryFolder();
+    const validation = rows(4, "held out");
+    const of = (keepBest: string | null) => ({
+      validation,
+      config: { ...everyStep, evalSteps: 2, keepBest },
+    });
+    const { result } = await train(whole, of("eval_loss"));
+    expect(result.best).toMatchObject({ metric: "eval_loss" });
+    // A finished phase validates no more: what is told is what the checkpoint keeps.
+    for (const [keepBest, expected] of [
+      ["eval_loss", result.best!.step],
+      [null, undefined],
+      ["eval_perplexity", undefined],
+    ] as const) {
+      expect((await train(whole, of(keepBest))).result.best?.step).toBe(expected);
+    }
+    const runDir = await killedAfter(whole, 4);
+    expect((await train(runDir, of(null))).result.best).toBeNull();
+    expect((await stateOf(runDir, 12)).best).toBeNull();
+  });
+
   it("never, where asked: what was there is set aside", async () => {
     const runDir = await temporaryFolder();
     const { logger } = await train(runDir);

@@ -24,6 +24,7 @@ import { sessionSettings, type Phase, type PhaseResult, type SessionSettings } f
 import { checkResume, resumePhase, type Resume } from "../loop/resume.ts";
 import { runPhase } from "../loop/run-phase.ts";
 import { evalName } from "../loop/validation.ts";
+import { GradientNorm } from "../optimizer/clipping.ts";
 import { AdamW } from "../optimizer/adamw.ts";
 import { exactOfModel, type ModelConfigs } from "./model-identity.ts";
 import type { TrainingData } from "./training-data.ts";
@@ -166,6 +167,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       return { ...result, badRows: [...data.badRows, ...(given?.badRows ?? [])] };
     } finally {
       phase.optimizer.dispose();
+      phase.gradientNorm.dispose();
     }
   }
 
@@ -314,6 +316,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
         weightDecay: config.weightDecay,
         decay: config.decay,
       }),
+      gradientNorm: new GradientNorm(),
       learningRate,
       validation,
       checkpoints: checkpointsOf({ runDir, phase: this.#phaseName, keep: config.keepCheckpoints, warn }),
