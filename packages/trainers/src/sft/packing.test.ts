@@ -101,6 +101,18 @@ describe("SFTTrainer with packing", () => {
     expect(result.steps).toBeLessThan(10);
   });
 
+  it("holds out rows of the dataset, the same ones as without, and packs what is left", async () => {
+    // With a rate of 0 every loss is the first model's, of all that is trained on and of all that is held out.
+    const still = { batchSize: 20, maxSteps: 1, learningRate: 0, validationShare: 0.25 };
+    const [apart] = (await train(still)).metrics;
+    const [packed] = (await train({ ...still, packing: true })).metrics;
+    for (const name of ["loss", "eval_loss"])
+      expect(Math.abs(packed![name]! / apart![name]! - 1), name).toBeLessThan(1e-5);
+    // 15 rows of 20 are left; unpacked they are 8 batches of 2.
+    const { result } = await train({ epochs: 1, batchSize: 2, packing: true, validationShare: 0.25 });
+    expect(result.steps).toBeLessThan(8);
+  });
+
   it("refuses a model whose documents would see each other, and rows of no length", async () => {
     const model = tinyLM({ vocabSize: tokenizer.vocabSize });
     const options = { model, tokenizer, dataset: rows(4), runDir: await temporaryFolder() };

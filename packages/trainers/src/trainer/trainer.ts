@@ -296,8 +296,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     const { batchSize, gradientAccumulation } = config;
     const stream = { seed: this.#seed, phase: this.#phaseName };
     const { training, validation } = partRows(config, stream, data, given);
-    const lengths = training.map((row) => data.lengths[row]!);
-    const plan = planData(lengths, { batchSize, gradientAccumulation, ...stream });
+    const plan = planData(training.lengths, { batchSize, gradientAccumulation, ...stream });
     const maxSteps = config.maxSteps ?? Math.ceil((config.epochs ?? 1) * plan.stepsPerEpoch);
     const warn = (where: string, message: string) => this.#warn(where, message);
     // It may throw, and the optimizer's tensors would have no owner yet.
@@ -327,10 +326,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
         tokenizer: tokenizer.fingerprint,
         ...exactModel,
       }),
-      work(step) {
-        const batches = plan.microBatches(step).map((numbers) => numbers.map((number) => training[number]!));
-        return data.work(batches, step);
-      },
+      work: (step) => training.work(plan.microBatches(step), step),
     };
   }
 
