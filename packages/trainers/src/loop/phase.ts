@@ -21,6 +21,8 @@ export interface Phase {
   readonly validation: Validation | null;
   readonly signal: AbortSignal | null;
   readonly config: PhaseConfig;
+  /** Seconds from an arbitrary origin. */
+  readonly clock: () => number;
   /** What must be the same for a resume after this many steps to be exact. */
   exact(step: number): Readonly<Record<string, Json>>;
   /** What the step after `step` completed ones learns from; depends on nothing else. */

@@ -119,7 +119,7 @@ function bestCheckpoint({ checkpoints }: Phase, best: Best | null): BestCheckpoi
 
 /** One optimizer step; returns its metrics. */
 async function takeStep(phase: Phase, at: Standing): Promise<Readonly<Record<string, number>>> {
-  const startedAt = performance.now();
+  const startedAt = phase.clock();
   const work = phase.work(at.step);
   const learningRate = phase.learningRate(at.step);
   const { gradientNorm, config } = phase;
@@ -138,7 +138,7 @@ async function takeStep(phase: Phase, at: Standing): Promise<Readonly<Record<str
   return {
     ...(applied ? { loss, grad_norm: gradNorm, ...result.means } : { skipped_updates: at.skippedUpdates }),
     learning_rate: learningRate,
-    tokens_per_second: (1000 * work.tokens) / Math.max(1e-3, performance.now() - startedAt),
+    tokens_per_second: work.tokens / Math.max(1e-6, phase.clock() - startedAt),
   };
 }
 

@@ -308,6 +308,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       model,
       config,
       signal: signal ?? null,
+      clock: this.#options.session?.clock ?? (() => performance.now() / 1000),
       warn,
       optimizer: new AdamW(model.trainables(), {
         betas: config.adamBetas,
