@@ -1,4 +1,5 @@
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import type * as files from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { temporaryFolder } from "../testing/tiny-run.ts";
@@ -9,7 +10,7 @@ import type { TrainerState } from "./trainer-state.ts";
 const life = vi.hoisted(() => ({ left: Infinity }));
 
 vi.mock("node:fs/promises", async (importOriginal) => {
-  const real = await importOriginal<typeof import("node:fs/promises")>();
+  const real = await importOriginal<typeof files>();
   const killed = () => Promise.reject(new Error("killed"));
   const alive =
     <A extends unknown[], R>(operation: (...args: A) => Promise<R>) =>

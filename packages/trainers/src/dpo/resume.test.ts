@@ -2,21 +2,12 @@ import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicCapabilityCallback, everyPercent, type TrainerCallback } from "@periodic-eval/core";
-import { readRun } from "@periodic-eval/core/snapshots";
 import { createCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import { checkpointFolder, killedAfter, wholeState } from "../testing/checkpoint-files.ts";
-import {
-  busyConfig,
-  preferences,
-  questionFile,
-  recording,
-  temporaryFolder,
-  tinyLlama,
-  tokenizer,
-  ungoverned,
-} from "../testing/tiny-run.ts";
-import { DPOTrainer, type DPOTrainerOptions } from "./dpo-trainer.ts";
+import { notIntact, snapshotsOf, trainDPO } from "../testing/recorded-training.ts";
+import { busyConfig, preferences, questionFile, temporaryFolder, tinyLlama } from "../testing/tiny-run.ts";
+import type { DPOTrainerOptions } from "./dpo-trainer.ts";
 
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
@@ -27,22 +18,11 @@ const filesOf = async (runDir: string, step: number) =>
   (await wholeState(checkpointFolder(runDir, step))).files;
 
 /** Dropout in model and adapter; the adapter alone is trained. */
-async function train(runDir: string, options: Partial<DPOTrainerOptions> = {}, seed = "0") {
-  const logger = recording();
+async function train(runDir: string, options: Partial<DPOTrainerOptions> = {}) {
   const base = createCausalLM(tinyLlama, { seed: "resume", dropout: 0.1, initStd: 0.1 });
-  const model = withLora(base, { rank: 4, dropout: 0.2, seed });
-  const given = {
-    model,
-    tokenizer,
-    dataset: preferences(20),
-    runDir,
-    config,
-    loggers: [logger],
-    session: ungoverned,
-  };
+  const model = withLora(base, { rank: 4, dropout: 0.2 });
   try {
-    const result = await new DPOTrainer({ ...given, ...options }).train();
-    return { result, metrics: logger.metrics, warnings: logger.warnings };
+    return await trainDPO({ model, dataset: preferences(20), config, ...options, runDir });
   } finally {
     model.dispose();
     base.dispose();
@@ -159,10 +139,10 @@ describe("the twin run of DPO", () => {
     expect(watched.metrics).toEqual(plain.metrics);
     expect(await filesOf(watchedRun, 8)).toEqual(await filesOf(plainRun, 8));
     expect(watched.warnings).toEqual([]);
-    const { snapshots } = (await readRun(watchedRun)).phases[0]!;
+    const snapshots = await snapshotsOf(watchedRun);
     // Every 25 and every 50 percent, with the start.
     expect(snapshots.map(({ status }) => status)).toEqual(Array<string>(8).fill("complete"));
-    expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact !== true)).toEqual([]);
+    expect(notIntact(snapshots)).toEqual([]);
     expect(seen).toContain("rewards/margins");
     expect(seen).toContain("logps/chosen");
   });

@@ -5,15 +5,8 @@ import { collate, type Collatable } from "../data/collate.ts";
 import { loadDataset } from "../data/dataset.ts";
 import { packRows } from "../data/packing.ts";
 import { tinyLM } from "../testing/tiny-lm.ts";
-import {
-  recording,
-  rows,
-  temporaryFolder,
-  tinyLlama,
-  tokenizer,
-  ungoverned,
-  weightsOf,
-} from "../testing/tiny-run.ts";
+import { trainSFT } from "../testing/recorded-training.ts";
+import { rows, temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.ts";
 import { batchGradients } from "./gradients.ts";
 import type { SFTConfig } from "./sft-config.ts";
 import { SFTTrainer } from "./sft-trainer.ts";
@@ -65,19 +58,10 @@ describe("SFTTrainer with packing", () => {
 
   async function train(config: Partial<SFTConfig>) {
     const model = open("rotary positions");
-    const logger = recording();
-    const result = await new SFTTrainer({
-      model,
-      tokenizer,
-      dataset: rows(20),
-      runDir: await temporaryFolder(),
-      loggers: [logger],
-      config: { maxLength: 64, learningRate: 0.01, ...config },
-      session: ungoverned,
-    }).train();
-    const weights = await weightsOf(model);
+    const given = { maxLength: 64, learningRate: 0.01, ...config };
+    const trained = await trainSFT({ model, dataset: rows(20), config: given });
     model.dispose();
-    return { result, metrics: logger.metrics, weights };
+    return trained;
   }
 
   it("makes the steps that it makes without, all rows a step, and the same twice", async () => {

@@ -9,8 +9,8 @@ import {
 } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import { runPipeline, type PipelinePhase } from "../pipeline/run-pipeline.ts";
-import { SFTTrainer } from "../sft/sft-trainer.ts";
 import { killedAfter } from "../testing/checkpoint-files.ts";
+import { trainSFT } from "../testing/recorded-training.ts";
 import {
   preferences,
   recording,
@@ -32,11 +32,8 @@ const adapter = { rank: 4, alpha: 8, dropout: 0.2, targetModules: ["q_proj", "v_
 /** Disposes the model, and `base` under its adapter. */
 async function train(runDir: string, base: CheckpointLM, lora: LoraOptions | null) {
   const model = lora === null ? base : withLora(base, lora);
-  const logger = recording();
-  const given = { model, tokenizer, dataset: rows(20), runDir, config, session: ungoverned };
   try {
-    const result = await new SFTTrainer({ ...given, loggers: [logger] }).train();
-    return { result, metrics: logger.metrics };
+    return await trainSFT({ model, dataset: rows(20), runDir, config });
   } finally {
     if (lora !== null) model.dispose();
     base.dispose();

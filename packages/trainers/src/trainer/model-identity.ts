@@ -1,4 +1,4 @@
-import type { Json } from "@periodic-eval/core";
+import { canonicalJson, type Json } from "@periodic-eval/core";
 import { fingerprintWeights, weightName, type CausalLM, type TrainableLM } from "@periodic-eval/core/tfjs";
 
 /** How a model is configured, in the forms of Hugging Face; where it does not tell, what is said there is taken as equal. */
@@ -52,7 +52,9 @@ function entriesOf(of: string, config: object = {}): (readonly [string, Json])[]
 
 /** The lists of an adapter are sets of modules or of layers. */
 const inAnyOrder = ([key, value]: readonly [string, Json]): readonly [string, Json] =>
-  Array.isArray(value) ? [key, value.map((each: Json) => each).sort()] : [key, value];
+  Array.isArray(value) ? [key, value.toSorted(byText)] : [key, value];
+
+const byText = (one: Json, other: Json) => (canonicalJson(one) < canonicalJson(other) ? -1 : 1);
 
 function isEmpty(value: Json): boolean {
   if (value === null || value === false) return true;
