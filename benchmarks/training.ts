@@ -12,7 +12,7 @@
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { createCausalLM, loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
-import { AdamW, clipFactor, globalNorm, tokenLosses, total } from "@periodic-eval/trainers";
+import { AdamW, clipFactor, GradientNorm, tokenLosses, total } from "@periodic-eval/trainers";
 import * as tf from "@tensorflow/tfjs-core";
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -124,6 +124,7 @@ function ours(model: TrainableLM, batch: readonly (readonly number[])[]): Side {
   const next = batch.flatMap((row) => row.slice(1));
   const { betas, epsilon, weight_decay: weightDecay } = hyper;
   const optimizer = new AdamW(model.trainables(), { betas, epsilon, weightDecay });
+  const gradientNorm = new GradientNorm();
   const ids = tf.tensor2d(fed, [batch.length, length], "int32");
   const rows = tf.range(0, next.length, 1, "int32");
   const targets = tf.tensor1d(next, "int32");
@@ -134,7 +135,7 @@ function ours(model: TrainableLM, batch: readonly (readonly number[])[]): Side {
         [...model.trainables()],
       );
       const loss = (await value.data())[0]! / next.length;
-      const norm = (await globalNorm(Object.values(grads)))! / next.length;
+      const norm = (await gradientNorm.of(Object.values(grads)))! / next.length;
       const scale = clipFactor(norm, hyper.max_grad_norm) / next.length;
       optimizer.apply(grads, hyper.learning_rate, scale);
       tf.dispose([value, grads]);
@@ -142,6 +143,7 @@ function ours(model: TrainableLM, batch: readonly (readonly number[])[]): Side {
     },
     dispose() {
       optimizer.dispose();
+      gradientNorm.dispose();
       tf.dispose([ids, rows, targets]);
     },
   };

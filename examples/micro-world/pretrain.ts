@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
-import { AdamW } from "@periodic-eval/trainers";
+import { AdamW, GradientNorm } from "@periodic-eval/trainers";
 import { drawBatch, parts } from "./curriculum.ts";
 import { initStd, modelConfig } from "./model-config.ts";
 import { draws } from "./random.ts";
@@ -25,6 +25,7 @@ const questions = join(options.out, "questions.jsonl");
 const tokenizer = await loadTokenizer(options.out);
 const { name: engine } = await useBackend(options.backend === undefined ? {} : { backend: options.backend });
 const model = createCausalLM(modelConfig, { seed: `micro-world/${options.seed}`, initStd });
+const gradientNorm = new GradientNorm();
 const optimizer = new AdamW(model.trainables(), { betas: [0.9, 0.98], weightDecay: 0.01, decay: "no-norms" });
 const weights = model.trainables().reduce((total, variable) => total + variable.size, 0);
 console.log(`engine ${engine}, seed ${options.seed}, ${weights} weights`);
@@ -37,7 +38,7 @@ for (const part of parts) {
   const recent: number[] = [];
   for (let i = 0; i < part.maxSteps; i += 1) {
     const rows = rowsOf(drawBatch(part.mixture, part.documents, draw), tokenizer);
-    const result = await trainStep(model, optimizer, rows, part.learningRate(i));
+    const result = await trainStep(model, { optimizer, gradientNorm }, rows, part.learningRate(i));
     tokens += result.tokens;
     step += 1;
     recent.push(result.accuracy);

@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
-import { clipFactor, crossEntropySum, globalNorm, type Optimizer } from "@periodic-eval/trainers";
+import { clipFactor, crossEntropySum, type GradientNorm, type Optimizer } from "@periodic-eval/trainers";
 import type { Row } from "./rows.ts";
 
 /** Result of one optimizer step. */
@@ -16,7 +16,7 @@ export interface StepResult {
 /** One step of AdamW on the mean loss over the learnt tokens of all rows, gradients clipped to a norm of 1. */
 export async function trainStep(
   model: TrainableLM,
-  optimizer: Optimizer,
+  { optimizer, gradientNorm }: { readonly optimizer: Optimizer; readonly gradientNorm: GradientNorm },
   rows: readonly Row[],
   learningRate: number,
 ): Promise<StepResult> {
@@ -34,7 +34,7 @@ export async function trainStep(
   }, [...model.trainables()]);
   try {
     const gradients = Object.values(grads);
-    const norm = (await globalNorm(gradients)) ?? 0;
+    const norm = (await gradientNorm.of(gradients)) ?? 0;
     const scale = 1 / targets.length;
     optimizer.apply(grads, learningRate, scale * clipFactor(norm * scale, 1));
     const [sum] = await value.data();

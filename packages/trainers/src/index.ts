@@ -1,7 +1,7 @@
 export { crossEntropy, crossEntropySum, total } from "./losses/cross-entropy.ts";
 export { tokenLosses, type ScoredTokens } from "./losses/token-losses.ts";
 export { AdamW, isDecayedWithoutNorms, type AdamWOptions } from "./optimizer/adamw.ts";
-export { clipFactor, globalNorm } from "./optimizer/clipping.ts";
+export { clipFactor, GradientNorm } from "./optimizer/clipping.ts";
 export {
   constant,
   cosine,

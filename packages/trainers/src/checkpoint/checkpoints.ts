@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { storeError } from "@periodic-eval/core/snapshots";
 import { stateFile, hashFiles, verifyCheckpoint, type TrainerState } from "./trainer-state.ts";
-import { removeLeftovers, removeWholeFolder, writeWholeFolder } from "./whole-folder.ts";
+import { putBackFolders, removeLeftovers, removeWholeFolder, writeWholeFolder } from "./whole-folder.ts";
 
 export interface Checkpoint {
   readonly path: string;
@@ -53,6 +53,7 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
   return {
     folderOf,
     async newest() {
+      await putBackFolders(folder);
       const torn: string[] = [];
       for (const step of await stepsIn(folder)) {
         const path = folderOf(step);
@@ -78,6 +79,7 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
       return path;
     },
     async setAside() {
+      await putBackFolders(folder);
       if ((await stepsIn(folder)).length === 0) return;
       const aside = join(runDir, "checkpoints", ".superseded");
       await mkdir(aside, { recursive: true });

@@ -48,10 +48,20 @@ describe("writeWholeFolder", () => {
 
 it("removes folders, and what a killed write left", async () => {
   const parent = await temporaryFolder();
-  for (const name of ["step_1", ".step_2.draft", ".step_3.old", ".kept"]) await mkdir(join(parent, name));
+  const names = [
+    "step_1",
+    ".step_2.draft",
+    "step_3",
+    ".step_3.old",
+    ".step_4.removed",
+    ".step_5.old",
+    ".kept",
+  ];
+  for (const name of names) await mkdir(join(parent, name));
   await removeWholeFolder(join(parent, "step_1"));
   await removeLeftovers(parent);
-  expect(await readdir(parent)).toEqual([".kept"]);
+  // Of step_5 nothing else is left: it is what stood there, whole.
+  expect((await readdir(parent)).sort()).toEqual([".kept", "step_3", "step_5"]);
   await removeLeftovers(join(parent, "nowhere"));
 });
 

@@ -4,19 +4,23 @@ import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { storeError, syncFolder } from "@periodic-eval/core/snapshots";
 
-const temporary = /^\..+\.(?:draft|old)$/;
+/** What is being written, what stood in its place, and what is being removed. */
+const temporary = /^\.(.+)\.(draft|old|removed)$/;
+const beside = (path: string, kind: "draft" | "old" | "removed") =>
+  join(dirname(path), `.${basename(path)}.${kind}`);
 
 /**
  * Writes a folder so that a reader sees all of it or nothing, whatever dies when: a draft beside it, every file synced,
- * renamed, its parent synced. A folder that stood there is removed last.
+ * renamed, its parent synced. A folder that stood there is removed last; where a kill came while neither had the name,
+ * `putBackFolders` gives it the name again, and so does the next write.
  *
  * @throws PeriodicEvalError `store`; the draft is then gone and what stood there stands.
  */
 export async function writeWholeFolder(path: string, fill: (draft: string) => Promise<void>): Promise<void> {
   const parent = dirname(path);
-  const draft = join(parent, `.${basename(path)}.draft`);
-  const old = join(parent, `.${basename(path)}.old`);
+  const [draft, old] = [beside(path, "draft"), beside(path, "old")];
   try {
+    await putBack(path);
     await rm(draft, { recursive: true, force: true });
     await rm(old, { recursive: true, force: true });
     await mkdir(draft, { recursive: true });
@@ -29,19 +33,38 @@ export async function writeWholeFolder(path: string, fill: (draft: string) => Pr
     await rm(old, { recursive: true, force: true });
   } catch (cause) {
     await rm(draft, { recursive: true, force: true }).catch(() => undefined);
+    await putBack(path).catch(() => undefined);
     throw storeError(path, cause, "a written checkpoint");
+  }
+}
+
+/** No folder can be renamed to a name that another has: between two renames neither has it, and the old one is whole. */
+async function putBack(path: string): Promise<void> {
+  const old = beside(path, "old");
+  if (!(await exists(path)) && (await exists(old))) await rename(old, path);
+}
+
+/** Gives folders back their names that a kill in the middle of `writeWholeFolder` left without. */
+export async function putBackFolders(folder: string): Promise<void> {
+  for (const name of await readdir(folder).catch(() => [] as string[])) {
+    const [, of, kind] = temporary.exec(name) ?? [];
+    if (kind === "old") await putBack(join(folder, of!));
   }
 }
 
 /** Removes a folder so that no reader sees a part of it. */
 export async function removeWholeFolder(path: string): Promise<void> {
-  const old = join(dirname(path), `.${basename(path)}.old`);
-  await rename(path, old);
-  await rm(old, { recursive: true, force: true });
+  const removed = beside(path, "removed");
+  // Once the name is free, what once stood there would be put back.
+  await rm(beside(path, "old"), { recursive: true, force: true });
+  await rm(removed, { recursive: true, force: true });
+  await rename(path, removed);
+  await rm(removed, { recursive: true, force: true });
 }
 
-/** What a killed write or removal left in a folder. */
+/** Removes what a killed write or removal left in a folder and nobody misses. */
 export async function removeLeftovers(folder: string): Promise<void> {
+  await putBackFolders(folder);
   for (const name of await readdir(folder).catch(() => [] as string[])) {
     if (temporary.test(name)) await rm(join(folder, name), { recursive: true, force: true });
   }

@@ -1,3 +1,5 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
+
 export type BadRowReason =
   | "not_json"
   /** Bytes that are no UTF-8, or half of a surrogate pair. */
@@ -28,3 +30,32 @@ export const isBadRow = <T extends object>(row: T | BadRow): row is BadRow => "r
 
 /** `rows.jsonl:3: too_long (300 tokens, 256 fit)` */
 export const describeBadRow = ({ where, reason, got }: BadRow): string => `${where}: ${reason} (${got})`;
+
+/** The error that a bad row is where `onBadRow` is `error`. */
+export const badRowError = ({ where, reason, got }: BadRow, expected: string): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "data",
+    where,
+    got: `${reason}: ${got}`,
+    expected,
+    fix: 'Mend the row, or set onBadRow to "drop" or "truncate".',
+  });
+
+/**
+ * The error where no row of a source is left.
+ *
+ * @param source a file's path, or rows
+ */
+export const nothingLeft = (
+  source: unknown,
+  badRows: readonly BadRow[],
+  { expected, fix }: { readonly expected: string; readonly fix: string },
+): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "data",
+    where: typeof source === "string" ? source : "dataset",
+    got:
+      badRows.length === 0 ? "no rows" : `${badRows.length} rows, all bad (${describeBadRow(badRows[0]!)})`,
+    expected,
+    fix,
+  });

@@ -1,5 +1,5 @@
-import { createHasher, PeriodicEvalError, type Tokenizer } from "@periodic-eval/core";
-import { describeBadRow, isBadRow, type BadRow } from "./bad-row.ts";
+import { createHasher, type Tokenizer } from "@periodic-eval/core";
+import { badRowError, isBadRow, nothingLeft, type BadRow } from "./bad-row.ts";
 import { parseRow, type ParsedRow, type SFTRow } from "./forms.ts";
 import { abbreviated } from "./in-words.ts";
 import { readRows, type ReadRowsOptions, type RowSource } from "./read-rows.ts";
@@ -62,21 +62,16 @@ export async function loadDataset(
       if (cutFrom !== null)
         badRows.push({ where, reason: "too_long", got: `${cutFrom} tokens, cut to the first ${ids.length}` });
     } else if (onBadRow === "error") {
-      throw badRowError(row);
+      throw badRowError(row, "a row that can be trained on as it is");
     } else {
       badRows.push(row);
     }
   }
-  if (rows.length === 0) {
-    throw new PeriodicEvalError({
-      code: "data",
-      where: typeof source === "string" ? source : "dataset",
-      got:
-        badRows.length === 0 ? "no rows" : `${badRows.length} rows, all bad (${describeBadRow(badRows[0]!)})`,
+  if (rows.length === 0)
+    throw nothingLeft(source, badRows, {
       expected: "at least one row to train on",
       fix: "Give rows of messages with an assistant turn, of prompt and completion, or of text.",
     });
-  }
   return { rows, badRows, rowsRead, hash: hasher.digest(), warnings: surprises.warnings() };
 }
 
@@ -101,14 +96,4 @@ function surprisesOf({ eosId = null }: Tokenizer) {
       ];
     },
   };
-}
-
-function badRowError({ where, reason, got }: BadRow): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "data",
-    where,
-    got: `${reason}: ${got}`,
-    expected: "a row that can be trained on as it is",
-    fix: 'Mend the row, or set onBadRow to "drop" or "truncate".',
-  });
 }

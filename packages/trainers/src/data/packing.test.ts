@@ -54,13 +54,23 @@ describe("packRows", () => {
     );
   });
 
-  it("packs a hundred thousand rows in a moment, with next to no room left", () => {
-    const ids = new Int32Array(60);
-    const rows = Array.from({ length: 100_000 }, (_, i) => {
-      return { ...row(1, i), ids: ids.subarray(0, 1 + ((i * 7919) % 60)) };
-    });
-    const packs = packRows(rows, 128);
-    const tokens = rows.reduce((sum, row) => sum + row.ids.length, 0);
-    expect(tokens / (packs.length * 128)).toBeGreaterThan(0.99);
+  it("packs as a search through all packs for the tightest room does", () => {
+    const lengths = fc.array(fc.integer({ min: 1, max: 24 }), { maxLength: 300 });
+    fc.assert(
+      fc.property(lengths, fc.integer({ min: 24, max: 50 }), (lengths, maxLength) => {
+        const decreasing = [...lengths.entries()].sort(([, one], [, other]) => other - one);
+        const packs: { readonly rows: string[]; room: number; since: number }[] = [];
+        for (const [since, [i, length]] of decreasing.entries()) {
+          const fitting = packs.filter(({ room }) => room >= length);
+          fitting.sort((one, other) => one.room - other.room || one.since - other.since);
+          const tightest = fitting[0] ?? { rows: [], room: maxLength, since };
+          if (fitting.length === 0) packs.push(tightest);
+          tightest.rows.push(String(i));
+          tightest.room -= length;
+          tightest.since = since;
+        }
+        expect(pack(lengths, maxLength).map(({ where }) => where)).toEqual(packs.map(({ rows }) => rows));
+      }),
+    );
   });
 });

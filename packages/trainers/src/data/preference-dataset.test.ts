@@ -110,6 +110,19 @@ describe("loadPreferences", () => {
     );
   });
 
+  it("cuts no pair whose reference was read of the whole: that is an error, or the pair is left out", async () => {
+    const numbers = { ref_chosen_logps: -3.5, ref_rejected_logps: -2 };
+    const long = { ...good, chosen: [assistant("y".repeat(20))], ...numbers };
+    const options = { maxLength: 9, isPrecomputed: true };
+    await expect(load([{ ...good, ...numbers }, long], { ...options, onBadRow: "truncate" })).rejects.toThrow(
+      "dataset[1]: got a pair of 26 tokens to be cut to 9, with ref_chosen_logps and ref_rejected_logps of the whole, " +
+        'expected a pair that fits. Set maxLength to 26 or more, onBadRow: "drop"',
+    );
+    const { rows, badRows } = await load([{ ...good, ...numbers }, long], options);
+    expect(rows).toHaveLength(1);
+    expect(badRows).toMatchObject([{ where: "dataset[1]", reason: "too_long" }]);
+  });
+
   it("asks for the reference's numbers where they are to be read", async () => {
     const row = { ...good, ref_chosen_logps: -3.5, ref_rejected_logps: -2 };
     const none = { ...row, ref_rejected_logps: null as never };

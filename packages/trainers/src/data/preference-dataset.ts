@@ -1,5 +1,5 @@
 import { createHasher, PeriodicEvalError, type Tokenizer } from "@periodic-eval/core";
-import { describeBadRow, isBadRow, type BadRow } from "./bad-row.ts";
+import { badRowError, isBadRow, nothingLeft, type BadRow } from "./bad-row.ts";
 import { readRows } from "./read-rows.ts";
 import type { DatasetOptions } from "./dataset.ts";
 import { parsePreference, type PreferenceSource } from "./preference-rows.ts";
@@ -21,7 +21,12 @@ export interface PreferenceDataset {
   readonly hash: string;
 }
 
-/** Reads and renders every pair. Throws a `data` error where nothing is left to train on, and as `onBadRow` says. */
+/**
+ * Reads and renders every pair.
+ *
+ * @throws PeriodicEvalError `data` where nothing is left to train on, as `onBadRow` says, and where a pair would be cut
+ *   whose reference is precomputed.
+ */
 export async function loadPreferences(
   source: PreferenceSource,
   tokenizer: Tokenizer,
@@ -38,7 +43,7 @@ export async function loadPreferences(
       ? parsed
       : renderPreference(tokenizer, parsed, { maxLength, truncate: onBadRow === "truncate" });
     if (isBadRow(pair)) {
-      if (onBadRow === "error") throw badPair(pair);
+      if (onBadRow === "error") throw badRowError(pair, "a prompt and two answers that fit");
       badRows.push(pair);
       continue;
     }
@@ -46,10 +51,15 @@ export async function loadPreferences(
     for (const { ids, scored } of [pair.chosen, pair.rejected])
       hasher.update(Int32Array.of(ids.length, scored.length)).update(ids).update(scored);
     const { where, cutFrom } = pair;
+    if (cutFrom !== null && isPrecomputed) throw cutBesideNumbers(where, cutFrom, maxLength);
     if (cutFrom !== null)
       badRows.push({ where, reason: "too_long", got: `${cutFrom} tokens, cut to the first ${maxLength}` });
   }
-  if (rows.length === 0) throw nothingLeft(source, badRows);
+  if (rows.length === 0)
+    throw nothingLeft(source, badRows, {
+      expected: "at least one pair to train on",
+      fix: 'Give rows {"prompt": [...], "chosen": [...], "rejected": [...]}, lists of messages or texts.',
+    });
   const parted = rows.filter(({ promptTail }) => promptTail > 0);
   if (parted.length > 0) {
     warn(
@@ -61,23 +71,13 @@ export async function loadPreferences(
   return { rows, badRows, rowsRead, hash: hasher.digest() };
 }
 
-function nothingLeft(source: PreferenceSource, badRows: readonly BadRow[]): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "data",
-    where: typeof source === "string" ? source : "dataset",
-    got:
-      badRows.length === 0 ? "no rows" : `${badRows.length} rows, all bad (${describeBadRow(badRows[0]!)})`,
-    expected: "at least one pair to train on",
-    fix: 'Give rows {"prompt": [...], "chosen": [...], "rejected": [...]}, lists of messages or texts.',
-  });
-}
-
-function badPair({ where, reason, got }: BadRow): PeriodicEvalError {
+/** The numbers that a row tells are of its whole sequences: against a cut one they would be another's. */
+function cutBesideNumbers(where: string, tokens: number, maxLength: number): PeriodicEvalError {
   return new PeriodicEvalError({
     code: "data",
     where,
-    got: `${reason}: ${got}`,
-    expected: "a prompt and two answers that fit",
-    fix: 'Mend the row, or set onBadRow to "drop" or "truncate".',
+    got: `a pair of ${tokens} tokens to be cut to ${maxLength}, with ref_chosen_logps and ref_rejected_logps of the whole`,
+    expected: "a pair that fits",
+    fix: `Set maxLength to ${tokens} or more, onBadRow: "drop" to leave such pairs out, or reference: "copy".`,
   });
 }

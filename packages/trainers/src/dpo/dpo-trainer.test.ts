@@ -3,15 +3,8 @@ import { createCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import { accumulate } from "../loop/accumulate.ts";
 import { loadPreferences } from "../data/preference-dataset.ts";
-import {
-  preferences,
-  recording,
-  temporaryFolder,
-  tinyLlama,
-  tokenizer,
-  ungoverned,
-  weightsOf,
-} from "../testing/tiny-run.ts";
+import { trainDPO } from "../testing/recorded-training.ts";
+import { preferences, temporaryFolder, tinyLlama, tokenizer, weightsOf } from "../testing/tiny-run.ts";
 import { parseDPOConfig } from "./dpo-config.ts";
 import { DPOTrainer, type DPOTrainerOptions } from "./dpo-trainer.ts";
 import { collatePairs, pairGradients } from "./gradients.ts";
@@ -34,14 +27,9 @@ const config = {
 
 async function train(more: Partial<DPOTrainerOptions> = {}) {
   const model = more.model ?? llama();
-  const logger = recording();
-  const runDir = await temporaryFolder();
-  const dataset = preferences(12);
-  const given = { model, tokenizer, dataset, runDir, config, loggers: [logger], session: ungoverned };
-  const result = await new DPOTrainer({ ...given, ...more }).train();
-  const weights = await weightsOf(model);
+  const trained = await trainDPO({ dataset: preferences(12), config, ...more, model });
   if (more.model === undefined) model.dispose();
-  return { result, weights, metrics: logger.metrics, warnings: logger.warnings };
+  return trained;
 }
 
 describe("DPOTrainer", () => {

@@ -1,10 +1,11 @@
 import { join } from "node:path";
-import { checkKeys, namedStream, seedOf } from "@periodic-eval/core";
-import { fingerprintWeights, type CausalLM, type TrainableLM } from "@periodic-eval/core/tfjs";
+import { canonicalJson, checkKeys, namedStream, seedOf } from "@periodic-eval/core";
+import type { CausalLM, TrainableLM } from "@periodic-eval/core/tfjs";
 import { loadPreferences, type PreferenceDataset } from "../data/preference-dataset.ts";
 import type { PreferenceSource } from "../data/preference-rows.ts";
 import { checkSource } from "../data/read-rows.ts";
 import { accumulate } from "../loop/accumulate.ts";
+import { fingerprintModel, type ModelConfigs } from "../trainer/model-identity.ts";
 import {
   Trainer,
   trainerOptionNames,
@@ -112,15 +113,15 @@ const lmOf = (model: TrainableLM, reference: Exclude<Reference, "precomputed">):
   reference === "copy" ? model : reference === "base" ? model.base! : reference;
 
 async function readReference(
-  lm: CausalLM,
+  lm: CausalLM & ModelConfigs,
   { rows, hash }: PreferenceDataset,
   { runDir, signal }: DPOTrainerOptions,
   { batchSize }: DPOConfig,
   { phase, warn }: TrainingSettings,
 ): Promise<ReferenceNumbers> {
   const read = () => referenceLogProbs(lm, rows, { batchSize, signal });
-  const weights = lm.weights?.();
-  if (weights === undefined) return { pairs: await read(), keep: async () => {} };
-  const key = `${hash}, ${await fingerprintWeights(weights)}, batches of ${batchSize}`;
+  const model = await fingerprintModel(lm);
+  if (model === null) return { pairs: await read(), keep: async () => {} };
+  const key = canonicalJson({ pairs: hash, model, batchSize });
   return keptLogProbs(join(runDir, "reference", `${phase}.json`), key, read, warn);
 }

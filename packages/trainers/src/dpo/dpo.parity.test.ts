@@ -5,6 +5,7 @@ import { loadCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/mode
 import { describe, expect, it } from "vitest";
 import type { PreferencePair } from "../data/render-preference.ts";
 import { update } from "../loop/update.ts";
+import { GradientNorm } from "../optimizer/clipping.ts";
 import { AdamW } from "../optimizer/adamw.ts";
 import { isThere, type Engine } from "../testing/engines.ts";
 import { expectStored, hasReference, readReference, references } from "../testing/reference-training.ts";
@@ -51,6 +52,7 @@ async function training(model: CheckpointLM, golden: Golden, loss: Partial<DPOLo
   ]);
   const { lr, weight_decay, grad_clip } = golden.hyper;
   const optimizer = new AdamW(model.trainables(), { weightDecay: weight_decay, decay: "all" });
+  const gradientNorm = new GradientNorm();
   const options = { beta: golden.beta, lossType: "sigmoid", labelSmoothing: 0, ...loss } as const;
   const work = {
     divisor: pairs.length,
@@ -62,8 +64,11 @@ async function training(model: CheckpointLM, golden: Golden, loss: Partial<DPOLo
   return {
     reference,
     work,
-    step: () => update(work, optimizer, { learningRate: lr, maxGradNorm: grad_clip }),
-    dispose: () => optimizer.dispose(),
+    step: () => update(work, optimizer, { learningRate: lr, maxGradNorm: grad_clip, gradientNorm }),
+    dispose() {
+      optimizer.dispose();
+      gradientNorm.dispose();
+    },
   };
 }
 

@@ -11,7 +11,8 @@ import { collatePairs, pairLogProbs } from "./gradients.ts";
  *   that is the model without it.
  * - `"base"`: the model without its adapter, whatever the adapter has learned before.
  * - `"precomputed"`: the numbers `ref_chosen_logps` and `ref_rejected_logps` of each row, in nats, as TRL's
- *   `precompute_ref_log_probs` writes them.
+ *   `precompute_ref_log_probs` writes them. They are of whole sequences: a pair that
+ *   `onBadRow: "truncate"` would have to cut is an error.
  * - another model with the same tokens.
  */
 export type Reference = "copy" | "base" | "precomputed" | CausalLM;

@@ -1,63 +1,32 @@
 import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicCapabilityCallback, everyPercent, type TrainerCallback } from "@periodic-eval/core";
-import { readRun } from "@periodic-eval/core/snapshots";
 import { createCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
-import { verifyCheckpoint, type TrainerState } from "../checkpoint/trainer-state.ts";
-import {
-  busyConfig,
-  preferences,
-  questionFile,
-  recording,
-  temporaryFolder,
-  tinyLlama,
-  tokenizer,
-  ungoverned,
-} from "../testing/tiny-run.ts";
-import { DPOTrainer, type DPOTrainerOptions } from "./dpo-trainer.ts";
+import { checkpointFolder, killedAfter, wholeState } from "../testing/checkpoint-files.ts";
+import { notIntact, snapshotsOf, trainDPO } from "../testing/recorded-training.ts";
+import { busyConfig, preferences, questionFile, temporaryFolder, tinyLlama } from "../testing/tiny-run.ts";
+import type { DPOTrainerOptions } from "./dpo-trainer.ts";
 
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
 });
 
 const config = { ...busyConfig, disableDropout: false, maxSteps: 8, saveSteps: 1, keepCheckpoints: 99 };
-const checkpoint = (runDir: string, step: number) => join(runDir, "checkpoints/train", `step_${step}`);
-const filesOf = async (folder: string) => {
-  const state = await verifyCheckpoint(folder);
-  if (typeof state === "string") throw new Error(state);
-  return state.files;
-};
+const filesOf = async (runDir: string, step: number) =>
+  (await wholeState(checkpointFolder(runDir, step))).files;
 
 /** Dropout in model and adapter; the adapter alone is trained. */
-async function train(runDir: string, options: Partial<DPOTrainerOptions> = {}, seed = "0") {
-  const logger = recording();
+async function train(runDir: string, options: Partial<DPOTrainerOptions> = {}) {
   const base = createCausalLM(tinyLlama, { seed: "resume", dropout: 0.1, initStd: 0.1 });
-  const model = withLora(base, { rank: 4, dropout: 0.2, seed });
-  const given = {
-    model,
-    tokenizer,
-    dataset: preferences(20),
-    runDir,
-    config,
-    loggers: [logger],
-    session: ungoverned,
-  };
+  const model = withLora(base, { rank: 4, dropout: 0.2 });
   try {
-    const result = await new DPOTrainer({ ...given, ...options }).train();
-    return { result, metrics: logger.metrics, warnings: logger.warnings };
+    return await trainDPO({ model, dataset: preferences(20), config, ...options, runDir });
   } finally {
     model.dispose();
     base.dispose();
   }
-}
-
-/** A run that was killed after the checkpoint of this step. */
-async function killedAfter(whole: string, step: number): Promise<string> {
-  const runDir = await temporaryFolder();
-  await mkdir(join(runDir, "checkpoints/train"), { recursive: true });
-  await cp(checkpoint(whole, step), checkpoint(runDir, step), { recursive: true });
-  return runDir;
 }
 
 describe("a resume of DPO", () => {
@@ -66,13 +35,13 @@ describe("a resume of DPO", () => {
     async (reference) => {
       const whole = await temporaryFolder();
       const { metrics } = await train(whole, { reference });
-      const files = await filesOf(checkpoint(whole, 8));
+      const files = await filesOf(whole, 8);
       for (let step = 1; step <= 8; step += reference === "copy" ? 1 : 3) {
         const runDir = await killedAfter(whole, step);
         const resumed = await train(runDir, { reference });
         expect(resumed.result).toMatchObject({ steps: 8, resumedFrom: step });
         expect(resumed.metrics).toEqual(metrics.slice(step));
-        expect(await filesOf(checkpoint(runDir, 8))).toEqual(files);
+        expect(await filesOf(runDir, 8)).toEqual(files);
       }
     },
   );
@@ -111,15 +80,33 @@ describe("a resume of DPO", () => {
     frozen.dispose();
   });
 
+  it("reads the reference anew for an adapter of another scale: the same weights, other numbers", async () => {
+    const base = createCausalLM(tinyLlama, { seed: "resume", initStd: 0.1 });
+    const numbersOf = async (runDir: string, alpha: number) => {
+      const model = withLora(base, { rank: 4, alpha });
+      // Where B is 0, the scale is no matter.
+      for (const variable of model.trainables()) tf.tidy(() => variable.assign(tf.fill(variable.shape, 0.1)));
+      await train(runDir, { model, resume: "never", config: { ...config, maxSteps: 1 } });
+      model.dispose();
+      const text = await readFile(join(runDir, "reference/train.json"), "utf8");
+      return (JSON.parse(text) as { ref_chosen_logps: number[] }).ref_chosen_logps;
+    };
+    const runDir = await temporaryFolder();
+    const before = await numbersOf(runDir, 8);
+    const expected = await numbersOf(await temporaryFolder(), 32);
+    expect(expected).not.toEqual(before);
+    expect(await numbersOf(runDir, 32)).toEqual(expected);
+    base.dispose();
+  });
+
   it("refuses another reference, another loss and other preferences, changing nothing", async () => {
     const whole = await temporaryFolder();
     await train(whole, { reference: "base" });
     const runDir = await killedAfter(whole, 4);
     const kept = join("reference", "train.json");
     await cp(join(whole, kept), join(runDir, kept));
-    const state = await readFile(join(checkpoint(runDir, 4), "trainer_state.json"), "utf8");
-    const { exact } = JSON.parse(state) as TrainerState;
-    expect(exact).toMatchObject({ beta: 0.1, lossType: "sigmoid", reference: expect.any(String) });
+    const state = await wholeState(checkpointFolder(runDir, 4));
+    expect(state.exact).toMatchObject({ beta: 0.1, lossType: "sigmoid", reference: expect.any(String) });
     const other = createCausalLM(tinyLlama, { seed: "another", initStd: 0.1 });
     await expect(train(runDir, { reference: other })).rejects.toThrow(/step_4: got reference "pe128:/);
     other.dispose();
@@ -128,7 +115,7 @@ describe("a resume of DPO", () => {
     await expect(train(runDir, { reference: "base", dataset: preferences(20, "x") })).rejects.toThrow(
       /got data "pe128:/,
     );
-    expect(await readFile(join(checkpoint(runDir, 4), "trainer_state.json"), "utf8")).toBe(state);
+    expect(await wholeState(checkpointFolder(runDir, 4))).toEqual(state);
     expect(await readFile(join(runDir, kept), "utf8")).toBe(await readFile(join(whole, kept), "utf8"));
   });
 });
@@ -150,12 +137,12 @@ describe("the twin run of DPO", () => {
     ];
     const watched = await train(watchedRun, { callbacks });
     expect(watched.metrics).toEqual(plain.metrics);
-    expect(await filesOf(checkpoint(watchedRun, 8))).toEqual(await filesOf(checkpoint(plainRun, 8)));
+    expect(await filesOf(watchedRun, 8)).toEqual(await filesOf(plainRun, 8));
     expect(watched.warnings).toEqual([]);
-    const { snapshots } = (await readRun(watchedRun)).phases[0]!;
+    const snapshots = await snapshotsOf(watchedRun);
     // Every 25 and every 50 percent, with the start.
     expect(snapshots.map(({ status }) => status)).toEqual(Array<string>(8).fill("complete"));
-    expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact !== true)).toEqual([]);
+    expect(notIntact(snapshots)).toEqual([]);
     expect(seen).toContain("rewards/margins");
     expect(seen).toContain("logps/chosen");
   });

@@ -1,6 +1,7 @@
 import type { Json, Session, SessionOptions } from "@periodic-eval/core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import type { Checkpoint, Checkpoints } from "../checkpoint/checkpoints.ts";
+import type { GradientNorm } from "../optimizer/clipping.ts";
 import type { LearningRate } from "../optimizer/learning-rate.ts";
 import type { Optimizer } from "../optimizer/types.ts";
 import type { StepWork } from "./types.ts";
@@ -13,12 +14,15 @@ export interface Phase {
   readonly stepsPerEpoch: number;
   readonly model: TrainableLM;
   readonly optimizer: Optimizer;
+  readonly gradientNorm: GradientNorm;
   readonly learningRate: LearningRate;
   readonly checkpoints: Checkpoints;
   /** Null where nothing is held out. */
   readonly validation: Validation | null;
   readonly signal: AbortSignal | null;
   readonly config: PhaseConfig;
+  /** Seconds from an arbitrary origin. */
+  readonly clock: () => number;
   /** What must be the same for a resume after this many steps to be exact. */
   exact(step: number): Readonly<Record<string, Json>>;
   /** What the step after `step` completed ones learns from; depends on nothing else. */

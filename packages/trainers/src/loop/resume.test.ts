@@ -1,12 +1,12 @@
-import { cp, mkdir, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { cp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
 import { defineEvaluation, everyPercent, PeriodicCallback, type TrainerCallback } from "@periodic-eval/core";
 import { beforeAll, describe, expect, it } from "vitest";
-import type { TrainerState } from "../checkpoint/trainer-state.ts";
 import type { SFTConfig } from "../sft/sft-config.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
+import { checkpointFolder as checkpoint, killedAfter, wholeState } from "../testing/checkpoint-files.ts";
 import { tinyLM } from "../testing/tiny-lm.ts";
 import { busyConfig, recording, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.ts";
 
@@ -16,9 +16,7 @@ beforeAll(async () => {
 });
 
 const everyStep: Partial<SFTConfig> = { ...busyConfig, saveSteps: 1, keepCheckpoints: 99 };
-const checkpoint = (runDir: string, step: number) => join(runDir, "checkpoints/train", `step_${step}`);
-const stateOf = async (runDir: string, step: number) =>
-  JSON.parse(await readFile(join(checkpoint(runDir, step), "trainer_state.json"), "utf8")) as TrainerState;
+const stateOf = (runDir: string, step: number) => wholeState(checkpoint(runDir, step));
 
 /** Runs the twelve steps, or what is left of them, from a model of this seed. */
 async function train(runDir: string, options: Partial<SFTTrainerOptions> = {}, seed = "tiny") {
@@ -38,14 +36,6 @@ async function train(runDir: string, options: Partial<SFTTrainerOptions> = {}, s
   } finally {
     model.dispose();
   }
-}
-
-/** A run that was killed after the checkpoint of this step. */
-async function killedAfter(whole: string, step: number): Promise<string> {
-  const runDir = await temporaryFolder();
-  await mkdir(join(runDir, "checkpoints/train"), { recursive: true });
-  await cp(checkpoint(whole, step), checkpoint(runDir, step), { recursive: true });
-  return runDir;
 }
 
 describe("resume", () => {
@@ -206,6 +196,28 @@ describe("resume", () => {
     );
     wider.dispose();
     expect(await readdir(join(runDir, "checkpoints/train"))).toEqual(["step_4"]);
+  });
+
+  it("tells no best that was kept by another metric, or where none is to be kept", async () => {
+    const whole = await temporaryFolder();
+    const validation = rows(4, "held out");
+    const of = (keepBest: string | null) => ({
+      validation,
+      config: { ...everyStep, evalSteps: 2, keepBest },
+    });
+    const { result } = await train(whole, of("eval_loss"));
+    expect(result.best).toMatchObject({ metric: "eval_loss" });
+    // A finished phase validates no more: what is told is what the checkpoint keeps.
+    for (const [keepBest, expected] of [
+      ["eval_loss", result.best!.step],
+      [null, undefined],
+      ["eval_perplexity", undefined],
+    ] as const) {
+      expect((await train(whole, of(keepBest))).result.best?.step).toBe(expected);
+    }
+    const runDir = await killedAfter(whole, 4);
+    expect((await train(runDir, of(null))).result.best).toBeNull();
+    expect((await stateOf(runDir, 12)).best).toBeNull();
   });
 
   it("never, where asked: what was there is set aside", async () => {

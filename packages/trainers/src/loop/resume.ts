@@ -24,7 +24,7 @@ export async function resumePhase(phase: Phase, resume: Resume): Promise<Checkpo
   return newest;
 }
 
-/** A resume with other data or arithmetic would be neither the old run nor a new one. */
+/** A resume with another model, other data or arithmetic would be neither the old run nor a new one. */
 function refuseOther({ path, state }: Checkpoint, exact: Readonly<Record<string, Json>>): void {
   const written = state.exact;
   const differing = [...new Set([...Object.keys(written), ...Object.keys(exact)])].filter(
@@ -38,6 +38,6 @@ function refuseOther({ path, state }: Checkpoint, exact: Readonly<Record<string,
     where: path,
     got: shown(exact),
     expected: `${shown(written)}, as the checkpoint was trained with`,
-    fix: 'Resume with the same configuration and data, choose another runDir, or start anew with resume: "never".',
+    fix: 'Resume with the same configuration, data and model, choose another runDir, or start anew with resume: "never".',
   });
 }

@@ -1,5 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
+import type { Checkpoint } from "../checkpoint/checkpoints.ts";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";
 import { writeTraining } from "../checkpoint/training-state.ts";
 import type { BestCheckpoint, Phase, RunningPhase, PhaseResult } from "./phase.ts";
@@ -37,7 +38,7 @@ export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
     checkpoint: resumed?.path ?? null,
     skippedUpdates: resumed?.state.skipped_updates ?? 0,
     skippedInARow: resumed?.state.skipped_in_a_row ?? 0,
-    best: resumed?.state.best ?? null,
+    best: bestBefore(phase, resumed),
   };
   // A resumed phase stands at a checkpoint already.
   if (begun.save !== null && resumed === null) await saveCheckpoint(running, at);
@@ -104,6 +105,12 @@ function bestOf(
   return isBetter(look, best) ? look : null;
 }
 
+/** What an earlier training kept by another metric is no best of this one, and none where none is to be kept. */
+function bestBefore({ config }: Phase, resumed: Checkpoint | null): Best | null {
+  const best = resumed?.state.best ?? null;
+  return best?.metric === config.keepBest ? best : null;
+}
+
 function bestCheckpoint({ checkpoints }: Phase, best: Best | null): BestCheckpoint | null {
   if (best === null) return null;
   const { metric, value, step } = best;
@@ -112,11 +119,12 @@ function bestCheckpoint({ checkpoints }: Phase, best: Best | null): BestCheckpoi
 
 /** One optimizer step; returns its metrics. */
 async function takeStep(phase: Phase, at: Standing): Promise<Readonly<Record<string, number>>> {
-  const startedAt = performance.now();
+  const startedAt = phase.clock();
   const work = phase.work(at.step);
   const learningRate = phase.learningRate(at.step);
-  const { maxGradNorm } = phase.config;
-  const result = await update(work, phase.optimizer, { learningRate, maxGradNorm });
+  const { gradientNorm, config } = phase;
+  const { maxGradNorm } = config;
+  const result = await update(work, phase.optimizer, { learningRate, maxGradNorm, gradientNorm });
   const { loss, gradNorm, applied } = result;
   if (applied) {
     at.loss = loss;
@@ -130,7 +138,7 @@ async function takeStep(phase: Phase, at: Standing): Promise<Readonly<Record<str
   return {
     ...(applied ? { loss, grad_norm: gradNorm, ...result.means } : { skipped_updates: at.skippedUpdates }),
     learning_rate: learningRate,
-    tokens_per_second: (1000 * work.tokens) / Math.max(1e-3, performance.now() - startedAt),
+    tokens_per_second: work.tokens / Math.max(1e-6, phase.clock() - startedAt),
   };
 }
 
@@ -146,7 +154,7 @@ async function saveCheckpoint(
   if (isDisturbed()) return;
   const { maxSteps, stepsPerEpoch, model, optimizer, config, signal } = phase;
   const { step, loss, stopReason, skippedUpdates, skippedInARow } = at;
-  const best = config.keepBest === null ? null : (newBest ?? at.best);
+  const best = newBest ?? at.best;
   // What an abort cut off goes on when it is resumed; what a callback ended stays ended.
   const isEnded = stopReason !== null && signal?.aborted !== true;
   at.checkpoint = await phase.checkpoints.save(

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { clipFactor, globalNorm } from "../optimizer/clipping.ts";
+import { clipFactor, type GradientNorm } from "../optimizer/clipping.ts";
 import type { Optimizer } from "../optimizer/types.ts";
 import type { StepWork } from "./types.ts";
 
@@ -7,6 +7,7 @@ export interface UpdateOptions {
   readonly learningRate: number;
   /** Null never clips. */
   readonly maxGradNorm: number | null;
+  readonly gradientNorm: GradientNorm;
 }
 
 export interface UpdateResult {
@@ -24,13 +25,13 @@ export interface UpdateResult {
 export async function update(
   work: StepWork,
   optimizer: Optimizer,
-  { learningRate, maxGradNorm }: UpdateOptions,
+  { learningRate, maxGradNorm, gradientNorm }: UpdateOptions,
 ): Promise<UpdateResult> {
   const { loss: sum, gradients, sums = {} } = work.gradients();
   const mean = async (total: tf.Scalar) => (await total.data<"float32">())[0]! / work.divisor;
   try {
     const loss = await mean(sum);
-    const gradNorm = ((await globalNorm(Object.values(gradients))) ?? 0) / work.divisor;
+    const gradNorm = ((await gradientNorm.of(Object.values(gradients))) ?? 0) / work.divisor;
     const means: Record<string, number> = {};
     for (const [name, total] of Object.entries(sums)) means[name] = await mean(total);
     const applied = Number.isFinite(loss) && Number.isFinite(gradNorm);

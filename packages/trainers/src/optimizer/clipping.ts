@@ -1,18 +1,25 @@
 import { OneCall } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 
-const normOf = new OneCall("The norm of gradients", (gradients) => [
-  tf.sqrt(tf.sum(tf.stack(gradients.map((gradient) => tf.tidy(() => tf.sum(tf.square(gradient))))))),
-]);
+/** Norms of gradients; where the engine runs graphs, each is one call of a graph that is kept until `dispose`. */
+export class GradientNorm {
+  readonly #call = new OneCall("The norm of gradients", (gradients) => [
+    tf.sqrt(tf.sum(tf.stack(gradients.map((gradient) => tf.tidy(() => tf.sum(tf.square(gradient))))))),
+  ]);
 
-/** √ Σ ‖gradient‖², the norm of all gradients taken as one vector. Null where there is none to take. */
-export async function globalNorm(gradients: readonly tf.Tensor[]): Promise<number | null> {
-  if (gradients.length === 0) return null;
-  const norm = tf.tidy(() => normOf.call(gradients)[0]!);
-  try {
-    return (await norm.data<"float32">())[0] ?? null;
-  } finally {
-    norm.dispose();
+  /** √ Σ ‖gradient‖², the norm of all gradients taken as one vector. Null where there is none to take. */
+  async of(gradients: readonly tf.Tensor[]): Promise<number | null> {
+    if (gradients.length === 0) return null;
+    const norm = tf.tidy(() => this.#call.call(gradients)[0]!);
+    try {
+      return (await norm.data<"float32">())[0] ?? null;
+    } finally {
+      norm.dispose();
+    }
+  }
+
+  dispose(): void {
+    this.#call.dispose();
   }
 }
 

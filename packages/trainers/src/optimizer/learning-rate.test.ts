@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { clipFactor } from "./clipping.ts";
 import { constant, cosine, linear, wsd } from "./learning-rate.ts";
 
 describe("learning rates", () => {
@@ -46,13 +45,5 @@ describe("warm-up, stable, decay", () => {
   it("stays at the peak to the end without decay, as transformers does, and is at 0 behind it", () => {
     const rate = wsd({ peak: 3, maxSteps: 4, decaySteps: 0 });
     expect([0, 3, 4].map(rate)).toEqual([3, 3, 0]);
-  });
-});
-
-describe("clipFactor", () => {
-  it("brings a norm above the limit to it, and leaves one below", () => {
-    expect(clipFactor(4, 1)).toBeCloseTo(1 / 4.000001, 12);
-    expect(clipFactor(0.5, 1)).toBe(1);
-    expect(clipFactor(100, null)).toBe(1);
   });
 });

@@ -6,15 +6,16 @@ import {
   namedStream,
   PeriodicCallback,
   PeriodicCapabilityCallback,
-  type Logger,
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
 import { createCausalLM, useBackend } from "@periodic-eval/models";
 import { beforeAll, expect, it } from "vitest";
+import { killedAfter } from "../testing/checkpoint-files.ts";
 import {
   busyConfig,
   questionFile,
+  recording,
   rows,
   temporaryFolder,
   tinyLlama,
@@ -57,19 +58,9 @@ const callbacks = (): TrainerCallback[] => [
   new PeriodicCallback(replies, { schedule: [everyPercent(40)] }),
 ];
 
-type Line = Readonly<Record<string, number | string>>;
-
 /** Runs what is left of both phases, from a model of this seed; every metric but times. */
 async function run(runDir: string, seed: string) {
-  const metrics: Line[] = [];
-  const logger: Logger = {
-    name: "stream",
-    train({ tokens_per_second: _time, ...rest }, { phase, step }) {
-      metrics.push({ phase, step, ...rest });
-    },
-    // Warnings are not to be written to the console.
-    event: () => undefined,
-  };
+  const logger = recording();
   const model = createCausalLM(tinyLlama, { seed, dropout: 0.1 });
   const phases: readonly PipelinePhase[] = [
     { phase: "coupling", dataset: rows(20, "coupling"), callbacks: callbacks() },
@@ -97,7 +88,7 @@ async function run(runDir: string, seed: string) {
   );
   const weights = await weightsOf(model);
   model.dispose();
-  return { metrics, weights, results, record: await recordOf(runDir) };
+  return { metrics: logger.metrics, weights, results, record: await recordOf(runDir) };
 }
 
 /** Every snapshot but its times, and every row. */
@@ -118,13 +109,11 @@ async function recordOf(runDir: string) {
 
 /** What a run leaves that was killed some steps after a checkpoint of this phase: `step` 0 is before the first. */
 async function killedAt(whole: string, phase: PhaseName, step: number, died: number): Promise<string> {
-  const runDir = await temporaryFolder();
+  const before = phase === "em" ? [["coupling", steps.coupling] as const] : [];
+  const kept = Array.from({ length: step }, (_, i) => [phase, i + 1] as const);
+  const runDir = await killedAfter(whole, ...before, ...kept);
   const copy = (path: string) => cpSync(join(whole, path), join(runDir, path), { recursive: true });
-  if (phase === "em") {
-    copy(`checkpoints/coupling/step_${steps.coupling}`);
-    copy("periodic_eval/coupling");
-  }
-  for (let at = 1; at <= step; at += 1) copy(`checkpoints/${phase}/step_${at}`);
+  if (phase === "em") copy("periodic_eval/coupling");
   mkdirSync(join(runDir, "periodic_eval", phase), { recursive: true });
   for (const name of readdirSync(join(whole, "periodic_eval", phase)))
     if (Number(/_step_(\d+)\./.exec(name)?.[1] ?? Infinity) <= died) copy(`periodic_eval/${phase}/${name}`);

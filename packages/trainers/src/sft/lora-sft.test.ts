@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { atEnd, everyPercent, PeriodicCapabilityCallback, type TrainerCallback } from "@periodic-eval/core";
-import { readRun } from "@periodic-eval/core/snapshots";
 import {
   createCausalLM,
   loadCausalLM,
@@ -12,18 +11,10 @@ import {
 } from "@periodic-eval/models";
 import { readSafetensorsHeader } from "@periodic-eval/safetensors";
 import { beforeAll, describe, expect, it } from "vitest";
-import { verifyCheckpoint } from "../checkpoint/trainer-state.ts";
-import {
-  questionFile,
-  recording,
-  rows,
-  temporaryFolder,
-  tinyLlama,
-  tokenizer,
-  ungoverned,
-  weightsOf,
-} from "../testing/tiny-run.ts";
-import { SFTTrainer, type SFTTrainerOptions } from "./sft-trainer.ts";
+import { wholeState } from "../testing/checkpoint-files.ts";
+import { notIntact, snapshotsOf, trainSFT } from "../testing/recorded-training.ts";
+import { questionFile, rows, tinyLlama, weightsOf } from "../testing/tiny-run.ts";
+import type { SFTTrainerOptions } from "./sft-trainer.ts";
 
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
@@ -34,31 +25,16 @@ const llama = () =>
 
 const config = { maxSteps: 10, batchSize: 4, learningRate: 0.02, weightDecay: 0.1 };
 
+/** A new adapter on the base, which is trained and disposed. */
 async function train(
   base: CheckpointLM,
   callbacks: readonly TrainerCallback[],
   more: Partial<SFTTrainerOptions> = {},
 ) {
   const model = withLora(base, { rank: 4, dropout: 0.2 });
-  const logger = recording();
-  const runDir = more.runDir ?? (await temporaryFolder());
-  const options = {
-    model,
-    tokenizer,
-    dataset: rows(30),
-    runDir,
-    callbacks,
-    loggers: [logger],
-    config,
-    session: ungoverned,
-    ...more,
-  };
-  const result = await new SFTTrainer(options).train();
-  const weights = await weightsOf(model);
+  const trained = await trainSFT({ model, dataset: rows(30), callbacks, config, ...more });
   model.dispose();
-  const state = await verifyCheckpoint(result.checkpoint!);
-  if (typeof state === "string") throw new Error(state);
-  return { result, logger, runDir, weights, files: state.files };
+  return { ...trained, files: (await wholeState(trained.result.checkpoint)).files };
 }
 
 describe("SFTTrainer with a LoRA adapter", () => {
@@ -74,15 +50,14 @@ describe("SFTTrainer with a LoRA adapter", () => {
     ]);
     expect(watched.weights).toEqual(plain.weights);
     expect(watched.files).toEqual(plain.files);
-    expect(watched.logger.metrics).toEqual(plain.logger.metrics);
-    expect(plain.logger.metrics.at(-1)!["loss"]).toBeLessThan(0.9 * plain.logger.metrics[0]!["loss"]!);
+    expect(watched.metrics).toEqual(plain.metrics);
+    expect(plain.metrics.at(-1)!["loss"]).toBeLessThan(0.9 * plain.metrics[0]!["loss"]!);
     expect(await weightsOf(base)).toEqual(own);
     expect(tf.memory().numTensors).toBe(before);
 
-    const { phases } = await readRun(watched.runDir);
-    const snapshots = phases.flatMap((phase) => phase.snapshots);
+    const snapshots = await snapshotsOf(watched.runDir);
     expect(new Set(snapshots.map(({ status }) => status))).toEqual(new Set(["complete"]));
-    expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact !== true)).toEqual([]);
+    expect(notIntact(snapshots)).toEqual([]);
     const goldOf = (id: string) =>
       snapshots.filter((one) => one.id === id).map(({ metrics }) => metrics["gold_log_prob"]!.value);
     const [adapted, bare] = [goldOf("capability"), goldOf("with-base")];
@@ -107,10 +82,10 @@ describe("SFTTrainer with a LoRA adapter", () => {
     const questions = await questionFile();
     const kept = await train(base, [capability()], { config: { ...config, saveAdapterAtFiring: true } });
     expect(kept.files).toEqual(plain.files);
-    const { snapshots } = (await readRun(kept.runDir)).phases[0]!;
+    const snapshots = await snapshotsOf(kept.runDir);
     const saved = [0, 5, 10].map((step) => ({ path: join("saved", "train", `step_${step}`), error: null }));
     expect(snapshots.map((one) => one.saved)).toEqual(saved);
-    expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact !== true)).toEqual([]);
+    expect(notIntact(snapshots)).toEqual([]);
     // What was kept at the end is what training ended with; at the start B is 0.
     const last = await loadLora(base, join(kept.runDir, saved[2]!.path));
     expect(await weightsOf(last)).toEqual(kept.weights);
@@ -129,19 +104,16 @@ describe("SFTTrainer with a LoRA adapter", () => {
     const model = llama();
     const options = {
       model,
-      tokenizer,
       dataset: rows(8),
-      runDir: await temporaryFolder(),
       config: { maxSteps: 2, saveAdapterAtFiring: true },
       callbacks: [new PeriodicCapabilityCallback({ questions: await questionFile(), schedule: [atEnd()] })],
-      session: ungoverned,
     };
-    await new SFTTrainer(options).train();
-    const [, last] = (await readRun(options.runDir)).phases[0]!.snapshots;
-    const loaded = await loadCausalLM(join(options.runDir, last!.saved!.path!));
-    expect(await weightsOf(loaded)).toEqual(await weightsOf(model));
-    const both = { ...options, session: { ...ungoverned, saveAtFiring: async () => "elsewhere" } };
-    expect(() => new SFTTrainer(both)).toThrow("SFT config saveAdapterAtFiring: got true beside");
+    const { runDir, weights } = await trainSFT(options);
+    const [, last] = await snapshotsOf(runDir);
+    const loaded = await loadCausalLM(join(runDir, last!.saved!.path!));
+    expect(await weightsOf(loaded)).toEqual(weights);
+    const both = trainSFT({ ...options, session: { saveAtFiring: async () => "elsewhere" } });
+    await expect(both).rejects.toThrow("SFT config saveAdapterAtFiring: got true beside");
     loaded.dispose();
     model.dispose();
   });
@@ -177,21 +149,11 @@ describe("SFTTrainer with a LoRA adapter", () => {
         if (progress.step === 2) tf.tidy(() => model.trainables()[1]!.assign(tf.ones([8, 16])));
       },
     };
-    const logger = recording();
-    const result = await new SFTTrainer({
-      model,
-      tokenizer,
-      dataset: rows(30),
-      runDir: await temporaryFolder(),
-      config,
-      session: ungoverned,
-      callbacks: [meddling],
-      loggers: [logger],
-    }).train();
+    const { result, warnings } = await trainSFT({ model, dataset: rows(30), config, callbacks: [meddling] });
     expect(result.steps).toBe(2);
     expect(result.brokenReceipt).toContain('"meddling" at step 2');
     const told = /1 of them assigned: base_model\.model\.model\.layers\.0\.self_attn\.q_proj\.lora_B\.weight/;
-    expect(logger.warnings.join("\n")).toMatch(told);
+    expect(warnings.join("\n")).toMatch(told);
     model.dispose();
     base.dispose();
   });

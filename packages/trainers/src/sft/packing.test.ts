@@ -5,15 +5,8 @@ import { collate, type Collatable } from "../data/collate.ts";
 import { loadDataset } from "../data/dataset.ts";
 import { packRows } from "../data/packing.ts";
 import { tinyLM } from "../testing/tiny-lm.ts";
-import {
-  recording,
-  rows,
-  temporaryFolder,
-  tinyLlama,
-  tokenizer,
-  ungoverned,
-  weightsOf,
-} from "../testing/tiny-run.ts";
+import { trainSFT } from "../testing/recorded-training.ts";
+import { rows, temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.ts";
 import { batchGradients } from "./gradients.ts";
 import type { SFTConfig } from "./sft-config.ts";
 import { SFTTrainer } from "./sft-trainer.ts";
@@ -65,19 +58,10 @@ describe("SFTTrainer with packing", () => {
 
   async function train(config: Partial<SFTConfig>) {
     const model = open("rotary positions");
-    const logger = recording();
-    const result = await new SFTTrainer({
-      model,
-      tokenizer,
-      dataset: rows(20),
-      runDir: await temporaryFolder(),
-      loggers: [logger],
-      config: { maxLength: 64, learningRate: 0.01, ...config },
-      session: ungoverned,
-    }).train();
-    const weights = await weightsOf(model);
+    const given = { maxLength: 64, learningRate: 0.01, ...config };
+    const trained = await trainSFT({ model, dataset: rows(20), config: given });
     model.dispose();
-    return { result, metrics: logger.metrics, weights };
+    return trained;
   }
 
   it("makes the steps that it makes without, all rows a step, and the same twice", async () => {
@@ -99,6 +83,18 @@ describe("SFTTrainer with packing", () => {
     const { result } = await train({ epochs: 1, batchSize: 2, packing: true });
     expect(result.steps).toBe(Math.ceil(packRows(documents, 64).length / 2));
     expect(result.steps).toBeLessThan(10);
+  });
+
+  it("holds out rows of the dataset, the same ones as without, and packs what is left", async () => {
+    // With a rate of 0 every loss is the first model's, of all that is trained on and of all that is held out.
+    const still = { batchSize: 20, maxSteps: 1, learningRate: 0, validationShare: 0.25 };
+    const [apart] = (await train(still)).metrics;
+    const [packed] = (await train({ ...still, packing: true })).metrics;
+    for (const name of ["loss", "eval_loss"])
+      expect(Math.abs(packed![name]! / apart![name]! - 1), name).toBeLessThan(1e-5);
+    // 15 rows of 20 are left; unpacked they are 8 batches of 2.
+    const { result } = await train({ epochs: 1, batchSize: 2, packing: true, validationShare: 0.25 });
+    expect(result.steps).toBeLessThan(8);
   });
 
   it("refuses a model whose documents would see each other, and rows of no length", async () => {

@@ -3,8 +3,9 @@ import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { collate } from "../data/collate.ts";
 import { loadDataset } from "../data/dataset.ts";
 import type { SFTRow } from "../data/forms.ts";
-import { packRows } from "../data/packing.ts";
+import { packRows, type PackedRow } from "../data/packing.ts";
 import { checkSource, type RowSource } from "../data/read-rows.ts";
+import type { TrainingRow } from "../data/render-row.ts";
 import { accumulate } from "../loop/accumulate.ts";
 import {
   Trainer,
@@ -12,7 +13,7 @@ import {
   type TrainerOptions,
   type TrainingSettings,
 } from "../trainer/trainer.ts";
-import type { TrainingData } from "../trainer/training-data.ts";
+import type { TrainingData, TrainingRows } from "../trainer/training-data.ts";
 import { batchGradients } from "./gradients.ts";
 import { heldOutLoss } from "./held-out-loss.ts";
 import { parseSFTConfig, type SFTConfig } from "./sft-config.ts";
@@ -53,15 +54,37 @@ export class SFTTrainer extends Trainer<SFTConfig> {
 }
 
 async function prepare(
-  { model, tokenizer }: SFTTrainerOptions,
+  options: SFTTrainerOptions,
   source: RowSource<SFTRow>,
-  { onBadRow, loss, packing }: SFTConfig,
-  { maxLength, seed, phase, warn }: TrainingSettings,
+  config: SFTConfig,
+  settings: TrainingSettings,
 ): Promise<TrainingData> {
-  const dataset = await loadDataset(source, tokenizer, { maxLength, onBadRow, loss });
-  const { badRows, rowsRead, hash } = dataset;
+  const { onBadRow, loss, packing } = config;
+  const { maxLength, warn } = settings;
+  const dataset = await loadDataset(source, options.tokenizer, { maxLength, onBadRow, loss });
+  const { rows, badRows, rowsRead, hash } = dataset;
   for (const warning of dataset.warnings) warn("dataset", warning);
-  const rows = packing ? packRows(dataset.rows, maxLength) : dataset.rows;
+  const ofRows = (some: readonly TrainingRow[]) =>
+    trainingRows(options.model, packing ? packRows(some, maxLength) : some, settings);
+  return {
+    ...ofRows(rows),
+    badRows,
+    rowsRead,
+    hash,
+    ...(packing && {
+      packed: {
+        count: rows.length,
+        only: (numbers: readonly number[]) => ofRows(numbers.map((number) => rows[number]!)),
+      },
+    }),
+  };
+}
+
+function trainingRows(
+  model: TrainableLM,
+  rows: readonly (TrainingRow | PackedRow)[],
+  { seed, phase }: TrainingSettings,
+): TrainingRows {
   const batchOf = (numbers: readonly number[]) =>
     collate(
       numbers.map((number) => rows[number]!),
@@ -69,19 +92,15 @@ async function prepare(
     );
   return {
     lengths: rows.map(({ ids }) => ids.length),
-    badRows,
-    rowsRead,
-    hash,
     heldOut: {
       measure: (numbers) => heldOutLoss(model, numbers.map(batchOf)),
     },
     work(microBatches, step) {
-      const rowsOf = microBatches.map((numbers) => numbers.map((number) => rows[number]!));
       const batches = microBatches.map(batchOf);
       return {
         divisor: total(batches.map(({ targets }) => targets.length)),
         tokens: total(batches.map(({ tokens }) => tokens)),
-        where: rowsOf.flat().flatMap(({ where }) => where),
+        where: microBatches.flat().flatMap((number) => rows[number]!.where),
         gradients: () =>
           accumulate(
             batches.map(

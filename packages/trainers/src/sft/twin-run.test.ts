@@ -16,22 +16,14 @@ import {
   type Persona,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { readRun } from "@periodic-eval/core/snapshots";
 import { fakeJudge } from "@periodic-eval/core/testing";
 import { createCausalLM, useBackend, withLora, type CheckpointLM } from "@periodic-eval/models";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { verifyCheckpoint } from "../checkpoint/trainer-state.ts";
+import { wholeState } from "../testing/checkpoint-files.ts";
 import { isThere } from "../testing/engines.ts";
-import {
-  questionFile,
-  recording,
-  rows,
-  temporaryFolder,
-  tinyLlama,
-  tokenizer,
-  ungoverned,
-} from "../testing/tiny-run.ts";
-import { SFTTrainer, type SFTTrainerOptions } from "./sft-trainer.ts";
+import { notIntact, snapshotsOf, trainSFT } from "../testing/recorded-training.ts";
+import { questionFile, rows, temporaryFolder, tinyLlama, ungoverned } from "../testing/tiny-run.ts";
+import type { SFTTrainerOptions } from "./sft-trainer.ts";
 
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
@@ -60,27 +52,13 @@ const chatter = defineEvaluation({
 async function run(
   callbacks: readonly TrainerCallback[],
   maxSteps: number,
-  more: Partial<SFTTrainerOptions> = {},
+  { model = llama(), config, ...more }: Partial<SFTTrainerOptions> = {},
 ) {
-  const model = more.model ?? llama();
-  const logger = recording();
-  const runDir = await temporaryFolder();
-  const config = { maxSteps, batchSize: 4, learningRate: 3e-3, weightDecay: 0.1 };
-  const base = {
-    model,
-    tokenizer,
-    dataset: rows(30),
-    runDir,
-    callbacks,
-    loggers: [logger],
-    config,
-    session: ungoverned,
-  };
-  const result = await new SFTTrainer({ ...base, ...more }).train();
+  const given = { maxSteps, batchSize: 4, learningRate: 3e-3, weightDecay: 0.1, ...config };
+  const trained = await trainSFT({ model, dataset: rows(30), callbacks, config: given, ...more });
   model.dispose();
-  const state = result.checkpoint === null ? null : await verifyCheckpoint(result.checkpoint);
-  if (typeof state === "string") throw new Error(state);
-  return { result, logger, runDir, files: state?.files };
+  const { checkpoint } = trained.result;
+  return { ...trained, files: checkpoint === null ? null : (await wholeState(checkpoint)).files };
 }
 
 describe("the twin run", () => {
@@ -95,19 +73,16 @@ describe("the twin run", () => {
       ],
       60,
     );
-    const { phases } = await readRun(watched.runDir);
-    const snapshots = phases.flatMap((phase) => phase.snapshots);
+    const snapshots = await snapshotsOf(watched.runDir);
     // Every 20 % and 10 % with the start: 6 + 6 + 11.
     expect(snapshots.map(({ status }) => status)).toEqual(Array<string>(23).fill("complete"));
-    expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact !== true)).toEqual([]);
-    expect(watched.logger.warnings).toEqual([]);
-    expect(watched.logger.metrics).toEqual(plain.logger.metrics);
+    expect(notIntact(snapshots)).toEqual([]);
+    expect(watched.warnings).toEqual([]);
+    expect(watched.metrics).toEqual(plain.metrics);
     expect(watched.files).toEqual(plain.files);
     // It would not be the same bits by itself: dropout and shuffling are on.
-    const other = await run([], 5, {
-      config: { maxSteps: 5, batchSize: 4, learningRate: 3e-3, weightDecay: 0.1, seed: 7 },
-    });
-    expect(other.logger.metrics[0]!["loss"]).not.toBe(plain.logger.metrics[0]!["loss"]);
+    const other = await run([], 5, { config: { seed: 7 } });
+    expect(other.metrics[0]!["loss"]).not.toBe(plain.metrics[0]!["loss"]);
   });
 });
 
@@ -169,13 +144,12 @@ describe.each(engines)("the twin run of an adapter, with dropout in it and in th
       const { callbacks, during } = await allCallbacks();
       const session = { ...ungoverned, baseline: "adapter_off" } as const;
       const watched = await run(callbacks, 20, { model: adapted(), session });
-      expect(watched.logger.metrics).toEqual(plain.logger.metrics);
+      expect(watched.metrics).toEqual(plain.metrics);
       expect(watched.files).toEqual(plain.files);
-      expect(watched.logger.warnings).toEqual([
+      expect(watched.warnings).toEqual([
         expect.stringContaining('"kl_capability" is not compared: without the adapter it cannot be measured'),
       ]);
-      const { phases } = await readRun(watched.runDir);
-      const snapshots = phases.flatMap((phase) => phase.snapshots);
+      const snapshots = await snapshotsOf(watched.runDir);
       const count = (id: string) => snapshots.filter((one) => one.id === id).length;
       const ids = ["capability", "alignment", "leakage", "kl_capability", "margin"];
       // Every 20, 50, 25, 20 and 25 percent, with the start.
@@ -186,7 +160,7 @@ describe.each(engines)("the twin run of an adapter, with dropout in it and in th
       const { gold_log_prob: before } = start!.paired.baseline!;
       expect(before).toMatchObject({ id: "capability.adapter_off", step: 0, delta: 0 });
       expect(snapshots.filter(({ status }) => status !== "complete")).toEqual([]);
-      expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact !== true)).toEqual([]);
+      expect(notIntact(snapshots)).toEqual([]);
       // Three firings and the baseline; all but the end were graded while training went on.
       expect(during).toHaveLength(4);
       expect(during.filter((made) => made >= 2)).toHaveLength(3);
@@ -243,16 +217,15 @@ describe("a callback that disturbs training is caught by name", () => {
     });
     for (const onBrokenReceipt of ["stop", "record"] as const) {
       const model = llama();
-      const { result, logger } = await run([disturbing(model)], 4, {
+      const { result, warnings } = await run([disturbing(model)], 4, {
         model,
         session: { ...ungoverned, onBrokenReceipt },
       });
       const isStopped = onBrokenReceipt === "stop" && guard !== null;
       expect(result.steps).toBe(isStopped ? 2 : 4);
       if (isStopped) expect(result.stopReason).toContain(`guard "${guard}"`);
-      if (guard !== null) expect(logger.warnings.join("\n")).toContain(`guard "${guard}"`);
-      if (guard === null)
-        expect(logger.warnings).toEqual(told === undefined ? [] : [expect.stringMatching(told)]);
+      if (guard !== null) expect(warnings.join("\n")).toContain(`guard "${guard}"`);
+      if (guard === null) expect(warnings).toEqual(told === undefined ? [] : [expect.stringMatching(told)]);
     }
   });
 
@@ -278,10 +251,8 @@ describe("a callback that disturbs training is caught by name", () => {
     });
     expect(result).toMatchObject({ steps: 0, checkpoint: null });
     expect(result.stopReason).toMatch(/guard "(variables|weights)"/);
-    const { phases } = await readRun(runDir);
-    const broken = phases[0]!.snapshots[0]!.receipt.filter(({ intact }) => intact === false).map(
-      ({ part }) => part,
-    );
+    const [first] = await snapshotsOf(runDir);
+    const broken = first!.receipt.filter(({ intact }) => intact === false).map(({ part }) => part);
     expect(broken).toEqual(expect.arrayContaining(["variables", "weights"]));
   });
 });

@@ -7,6 +7,7 @@ import { openSafetensors } from "@periodic-eval/safetensors";
 import { expect } from "vitest";
 import { collate } from "../data/collate.ts";
 import { update } from "../loop/update.ts";
+import { GradientNorm } from "../optimizer/clipping.ts";
 import { AdamW, type AdamWOptions } from "../optimizer/adamw.ts";
 import { batchGradients } from "../sft/gradients.ts";
 
@@ -110,7 +111,9 @@ export function trainAsReference(
     where: [],
     gradients: () => batchGradients(model, batch, () => () => 0.5),
   };
-  const step = () => update(work, optimizer, { learningRate: hyper.lr, maxGradNorm: hyper.grad_clip });
+  const gradientNorm = new GradientNorm();
+  const step = () =>
+    update(work, optimizer, { learningRate: hyper.lr, maxGradNorm: hyper.grad_clip, gradientNorm });
   const expectNear = (got: number, expected: number, what: string) =>
     expect(Math.abs(got / expected - 1), what).toBeLessThan(1e-4);
   return {
@@ -126,6 +129,9 @@ export function trainAsReference(
     async expectLossAfter({ loss_after }) {
       expectNear((await step()).loss, loss_after, "loss after the run");
     },
-    dispose: () => optimizer.dispose(),
+    dispose() {
+      optimizer.dispose();
+      gradientNorm.dispose();
+    },
   };
 }

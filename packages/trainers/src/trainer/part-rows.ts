@@ -1,11 +1,11 @@
 import { holdOut } from "../data/hold-out.ts";
 import { validationOn, type Validation } from "../loop/validation.ts";
 import type { TrainingConfig } from "./training-config.ts";
-import type { TrainingData } from "./training-data.ts";
+import type { TrainingData, TrainingRows } from "./training-data.ts";
 
-/** Which rows are trained on, by number, and what is validated on; null for nothing. */
+/** What is trained on, and what is validated on; null for nothing. */
 export interface RowParts {
-  readonly training: readonly number[];
+  readonly training: TrainingRows;
   readonly validation: Validation | null;
 }
 
@@ -21,15 +21,31 @@ export function partRows(
   data: TrainingData,
   given: TrainingData | null,
 ): RowParts {
-  const count = data.lengths.length;
-  const share = validationShare === null ? null : holdOut(count, validationShare, stream);
-  const training = share?.training ?? allOf(count);
-  const source = share === null ? given : data;
-  if (source === null) return { training, validation: null };
-  const { heldOut, hash, lengths } = source;
-  const rows = share?.validation ?? allOf(lengths.length);
-  // The constructor refuses to validate by a method that cannot.
-  return { training, validation: validationOn({ heldOut: heldOut!, hash, rows, lengths, batchSize }) };
+  const validationOf = ({ heldOut, lengths }: TrainingRows, hash: string, rows: readonly number[]) =>
+    // The constructor refuses to validate by a method that cannot.
+    validationOn({ heldOut: heldOut!, hash, rows, lengths, batchSize });
+  if (validationShare === null) {
+    const validation = given === null ? null : validationOf(given, given.hash, allOf(given));
+    return { training: data, validation };
+  }
+  const share = holdOut(data.packed?.count ?? data.lengths.length, validationShare, stream);
+  if (data.packed !== undefined) {
+    const held = data.packed.only(share.validation);
+    const validation = validationOf(held, data.hash, allOf(held));
+    return { training: data.packed.only(share.training), validation };
+  }
+  return {
+    training: only(data, share.training),
+    validation: validationOf(data, data.hash, share.validation),
+  };
 }
 
-const allOf = (count: number): readonly number[] => Array.from({ length: count }, (_, row) => row);
+const allOf = ({ lengths }: TrainingRows): readonly number[] => Array.from(lengths.keys());
+
+const only = ({ lengths, work }: TrainingRows, rows: readonly number[]): TrainingRows => ({
+  lengths: rows.map((row) => lengths[row]!),
+  work: (microBatches, step) => {
+    const numbers = microBatches.map((batch) => batch.map((number) => rows[number]!));
+    return work(numbers, step);
+  },
+});

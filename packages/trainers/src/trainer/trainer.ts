@@ -9,6 +9,7 @@ import {
   withSession,
   type FiringPlace,
   type Guard,
+  type Json,
   type Logger,
   type SessionOptions,
   type Tokenizer,
@@ -23,7 +24,9 @@ import { sessionSettings, type Phase, type PhaseResult, type SessionSettings } f
 import { checkResume, resumePhase, type Resume } from "../loop/resume.ts";
 import { runPhase } from "../loop/run-phase.ts";
 import { evalName } from "../loop/validation.ts";
+import { GradientNorm } from "../optimizer/clipping.ts";
 import { AdamW } from "../optimizer/adamw.ts";
+import { exactOfModel, type ModelConfigs } from "./model-identity.ts";
 import type { TrainingData } from "./training-data.ts";
 import { partRows } from "./part-rows.ts";
 import { scheduleOf } from "./schedule.ts";
@@ -31,8 +34,11 @@ import { exactPart, type TrainingConfig } from "./training-config.ts";
 
 /** What every trainer is given; `C` is its configuration. */
 export interface TrainerOptions<C extends TrainingConfig = TrainingConfig> {
-  /** Trained in place. */
-  readonly model: TrainableLM;
+  /**
+   * Trained in place. A resume wants the same frozen weights, and the same `config` and `adapterConfig` of a model that
+   * tells them, as those of `@periodic-eval/models` do.
+   */
+  readonly model: TrainableLM & ModelConfigs;
   readonly tokenizer: Tokenizer;
   /** Snapshots go to `<runDir>/periodic_eval`, checkpoints to `<runDir>/checkpoints/<phase>`. */
   readonly runDir: string;
@@ -146,7 +152,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     this.#tellBadRows("dataset", data);
     const given = (await this.#method.prepareValidation?.(settings)) ?? null;
     if (given !== null) this.#tellBadRows("validation", given);
-    const phase = this.#phase(data, given);
+    const phase = this.#phase(data, given, await exactOfModel(this.#options.model));
     try {
       const resumed = await resumePhase(phase, this.#options.resume ?? "auto");
       await data.keep?.();
@@ -161,6 +167,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       return { ...result, badRows: [...data.badRows, ...(given?.badRows ?? [])] };
     } finally {
       phase.optimizer.dispose();
+      phase.gradientNorm.dispose();
     }
   }
 
@@ -282,15 +289,14 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     this.#warn(where, `${badRows.length} of ${rowsRead} rows cannot be trained on ${how}: ${shown}${more}`);
   }
 
-  #phase(data: TrainingData, given: TrainingData | null): Phase {
+  #phase(data: TrainingData, given: TrainingData | null, exactModel: Readonly<Record<string, Json>>): Phase {
     const { config } = this;
     const name = `${this.#method.name} config`;
     const { model, tokenizer, runDir, signal } = this.#options;
     const { batchSize, gradientAccumulation } = config;
     const stream = { seed: this.#seed, phase: this.#phaseName };
     const { training, validation } = partRows(config, stream, data, given);
-    const lengths = training.map((row) => data.lengths[row]!);
-    const plan = planData(lengths, { batchSize, gradientAccumulation, ...stream });
+    const plan = planData(training.lengths, { batchSize, gradientAccumulation, ...stream });
     const maxSteps = config.maxSteps ?? Math.ceil((config.epochs ?? 1) * plan.stepsPerEpoch);
     const warn = (where: string, message: string) => this.#warn(where, message);
     // It may throw, and the optimizer's tensors would have no owner yet.
@@ -302,6 +308,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       model,
       config,
       signal: signal ?? null,
+      clock: this.#options.session?.clock ?? (() => performance.now() / 1000),
       warn,
       optimizer: new AdamW(model.trainables(), {
         betas: config.adamBetas,
@@ -309,6 +316,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
         weightDecay: config.weightDecay,
         decay: config.decay,
       }),
+      gradientNorm: new GradientNorm(),
       learningRate,
       validation,
       checkpoints: checkpointsOf({ runDir, phase: this.#phaseName, keep: config.keepCheckpoints, warn }),
@@ -317,11 +325,9 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
         data: data.hash,
         ...data.exact,
         tokenizer: tokenizer.fingerprint,
+        ...exactModel,
       }),
-      work(step) {
-        const batches = plan.microBatches(step).map((numbers) => numbers.map((number) => training[number]!));
-        return data.work(batches, step);
-      },
+      work: (step) => training.work(plan.microBatches(step), step),
     };
   }
 

@@ -43,7 +43,10 @@ export const trainingFields = {
   onNonFinite: z.enum(["error", "skip"]).default("error"),
   /** Updates left out one after the other that are an error all the same; null never is. */
   maxSkippedInARow: z.int().positive().nullable().default(10),
-  /** Share of the rows that is held out of training to validate on, drawn by seed and phase; at least one row. */
+  /**
+   * Share of the rows that is held out of training to validate on, drawn by seed and phase; at least one row. Whole rows of
+   * the dataset, also where they are packed.
+   */
   validationShare: z.number().gt(0).lt(1).nullable().default(null),
   /** Held-out rows are validated on every so many steps and at the end; null is at the end of each epoch. */
   evalSteps: z.int().positive().nullable().default(null),

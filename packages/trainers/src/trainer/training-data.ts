@@ -2,10 +2,28 @@ import type { Json } from "@periodic-eval/core";
 import type { BadRow } from "../data/bad-row.ts";
 import type { StepWork } from "../loop/types.ts";
 
-/** Rows as a method of training holds them, ready for its steps. */
-export interface TrainingData {
+/** Rows as the steps of a method of training take them. */
+export interface TrainingRows {
   /** Tokens of each row: batches hold rows of like length. */
   readonly lengths: readonly number[];
+  /**
+   * What one optimizer step learns from.
+   *
+   * @param microBatches row numbers of each forward and backward pass
+   * @param step completed ones before it; what is random depends on it
+   */
+  work(microBatches: readonly (readonly number[])[], step: number): StepWork;
+  /** Left out by a method that cannot validate. */
+  readonly heldOut?: HeldOut;
+}
+
+/** All rows of a source. */
+export interface TrainingData extends TrainingRows {
+  /**
+   * Where a row holds several of the source's: how many of those there are, and some of them by themselves. What is held out
+   * is drawn from those.
+   */
+  readonly packed?: { readonly count: number; only(rows: readonly number[]): TrainingRows };
   /** Rows that could not be trained on as they are, left out or cut. */
   readonly badRows: readonly BadRow[];
   /** Of the source, the bad ones included. */
@@ -14,17 +32,8 @@ export interface TrainingData {
   readonly hash: string;
   /** What else must be the same for a resume to be exact, by name. */
   readonly exact?: Readonly<Record<string, Json>>;
-  /**
-   * What one optimizer step learns from.
-   *
-   * @param microBatches row numbers of each forward and backward pass
-   * @param step completed ones before it; what is random depends on it
-   */
-  work(microBatches: readonly (readonly number[])[], step: number): StepWork;
   /** Writes what was dear to read, for a resume. Called once nothing is refused any more: what is refused changes nothing. */
   keep?(): Promise<void>;
-  /** Left out by a method that cannot validate. */
-  readonly heldOut?: HeldOut;
 }
 
 /** What a method finds on rows that it does not train on. */

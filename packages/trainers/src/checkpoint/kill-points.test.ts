@@ -1,0 +1,116 @@
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import type * as files from "node:fs/promises";
+import { join } from "node:path";
+import { expect, it, vi } from "vitest";
+import { temporaryFolder } from "../testing/tiny-run.ts";
+import { checkpointsOf } from "./checkpoints.ts";
+import type { TrainerState } from "./trainer-state.ts";
+
+/** The process dies at the operation after `left` more that change the disk, in its middle; from then on none is done. */
+const life = vi.hoisted(() => ({ left: Infinity }));
+
+vi.mock("node:fs/promises", async (importOriginal) => {
+  const real = await importOriginal<typeof files>();
+  const killed = () => Promise.reject(new Error("killed"));
+  const alive =
+    <A extends unknown[], R>(operation: (...args: A) => Promise<R>) =>
+    (...args: A) =>
+      life.left < 0 ? killed() : operation(...args);
+  const dying =
+    <A extends unknown[], R>(operation: (...args: A) => Promise<R>, half: (...args: A) => Promise<unknown>) =>
+    async (...args: A) => {
+      life.left -= 1;
+      if (life.left >= 0) return operation(...args);
+      if (life.left === -1) await half(...args);
+      return killed();
+    };
+  const nothing = async () => {};
+  return {
+    ...real,
+    rename: dying(real.rename, nothing),
+    mkdir: dying(real.mkdir as (path: string) => Promise<unknown>, nothing),
+    writeFile: dying(real.writeFile as (path: string, text: string) => Promise<void>, (path, text) =>
+      real.writeFile(path, text.slice(0, text.length / 2)),
+    ),
+    // Of a folder one file is gone.
+    rm: dying(real.rm, async (path) => {
+      const [first] = await real.readdir(path as string).catch(() => []);
+      if (first !== undefined) await real.rm(join(path as string, first), { recursive: true });
+    }),
+    readdir: alive(real.readdir as (path: string) => Promise<string[]>),
+    readFile: alive(real.readFile as (path: string) => Promise<string>),
+    stat: alive(real.stat as (path: string) => Promise<unknown>),
+    open: alive(real.open),
+  };
+});
+
+const stateOf = (step: number, save: number, best: number | null): Omit<TrainerState, "files"> => ({
+  schema_version: 1,
+  phase: "train",
+  step,
+  max_steps: 9,
+  epoch: 0,
+  finished: false,
+  stop_reason: null,
+  // Tells which save it is: a step is saved more than once.
+  loss: save,
+  best: best === null ? null : { metric: "eval_loss", value: 1, step: best, rows: "these" },
+  skipped_updates: 0,
+  skipped_in_a_row: 0,
+  seed: 1,
+  optimizer_steps: step,
+  exact: {},
+  session: {
+    phase: "train",
+    progress: { step, maxSteps: 9, epoch: 0, elapsedSeconds: 0, ended: false },
+    runStepOffset: 0,
+    callbacks: {},
+    windowSeconds: 0,
+  },
+});
+
+it.each([
+  ["the same step again", [1, 2, 2, 2], null],
+  ["one again, which stays as the best", [1, 1, 2, 3], 1],
+] as const)(
+  "a kill at any point of writing leaves the last checkpoint or the one being written, whole: %s",
+  { timeout: 60_000 },
+  async (_, steps, best) => {
+    let points = 0;
+    for (let isOver = false; !isOver; points += 1) {
+      const runDir = await temporaryFolder();
+      const warnings: string[] = [];
+      const open = () =>
+        checkpointsOf({ runDir, phase: "train", keep: 1, warn: (_where, told) => void warnings.push(told) });
+      const save = (number: number) =>
+        open().save(stateOf(steps[number] ?? 4, number, best), async (folder) => {
+          await mkdir(join(folder, "inner"));
+          await writeFile(join(folder, "inner/weights"), `of save ${number}`);
+        });
+      let done = 0;
+      life.left = points;
+      try {
+        while (done < steps.length) {
+          await save(done);
+          done += 1;
+        }
+        isOver = life.left >= 0;
+      } catch (error) {
+        if (life.left >= 0) throw error;
+      }
+      life.left = Infinity;
+      const told = `killed at operation ${points}, in save ${done}`;
+      const found = await open().newest();
+      // Before the first save is over there may be none.
+      expect([done === 0 ? null : done - 1, done], told).toContain(found?.state.loss ?? null);
+      expect(warnings, told).toEqual([]);
+      // The next one is saved as ever, and nothing is left of the kill.
+      await save(steps.length);
+      expect((await open().newest())!.state.loss, told).toBe(steps.length);
+      const kept = [...(best !== null && found !== null ? [`step_${best}`] : []), "step_4"];
+      expect((await readdir(join(runDir, "checkpoints/train"))).sort(), told).toEqual(kept);
+      await rm(runDir, { recursive: true });
+    }
+    expect(points).toBeGreaterThan(4 * 8);
+  },
+);

@@ -1,0 +1,39 @@
+import type { Snapshot } from "@periodic-eval/core";
+import { readRun } from "@periodic-eval/core/snapshots";
+import { DPOTrainer, type DPOTrainerOptions } from "../dpo/dpo-trainer.ts";
+import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
+import type { TrainerOptions } from "../trainer/trainer.ts";
+import { recording, temporaryFolder, tokenizer, ungoverned, weightsOf } from "./tiny-run.ts";
+
+/** What a test says of a training; the rest is as in every test. */
+type Given<O extends TrainerOptions> = Omit<O, "tokenizer" | "runDir" | "loggers"> &
+  Partial<Pick<O, "runDir">>;
+
+/** Trains on the given rows, recorded, without the governor, in a folder of its own where none is given. The model stays. */
+export const trainSFT = (given: Given<SFTTrainerOptions>) =>
+  recorded(given, (options) => new SFTTrainer(options));
+
+/** Likewise, on preferences. */
+export const trainDPO = (given: Given<DPOTrainerOptions>) =>
+  recorded(given, (options) => new DPOTrainer(options));
+
+async function recorded<O extends Given<TrainerOptions>>(
+  given: O,
+  open: (options: O & Pick<TrainerOptions, "tokenizer" | "runDir" | "loggers">) => Pick<SFTTrainer, "train">,
+) {
+  const runDir = given.runDir ?? (await temporaryFolder());
+  const logger = recording();
+  const trainer = open({ session: ungoverned, ...given, tokenizer, runDir, loggers: [logger] });
+  const result = await trainer.train();
+  const { metrics, warnings } = logger;
+  return { result, runDir, metrics, warnings, weights: await weightsOf(given.model) };
+}
+
+/** Every snapshot of a run, phase by phase. */
+export async function snapshotsOf(runDir: string): Promise<Snapshot[]> {
+  return (await readRun(runDir)).phases.flatMap(({ snapshots }) => snapshots);
+}
+
+/** What guards saw disturbed, or could not see. */
+export const notIntact = (snapshots: readonly Snapshot[]) =>
+  snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact !== true);
