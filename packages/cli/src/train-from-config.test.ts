@@ -141,7 +141,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
   });
 
   it("killed in its second phase and run again, ends as one that was not", async () => {
-    const args = ["train", config, "run_dir=runs/killed"];
+    const args = ["train", config, `run_dir=${join(folder, "runs/killed")}`];
     expect(await killedAt("em step 2", args)).toBe("SIGKILL");
     expect((await run(...args)).code).toBe(0);
     expect(await outcome(join(folder, "runs/killed"))).toEqual(await outcome(join(folder, "runs/whole")));
@@ -156,7 +156,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
         if (text.includes("coupling step 2")) process.emit("SIGINT");
       },
     };
-    const args = ["train", config, "resume=never", "run_dir=runs/anew"];
+    const args = ["train", config, "resume=never", `run_dir=${join(folder, "runs/anew")}`];
     expect(await runCli(args, interrupting)).toBe(1);
     expect(terminal.complained.join("\n")).toContain("Run the same command with resume=auto to go on");
   });
@@ -178,7 +178,9 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     [["periodic_eval.subsample=3"], 1, 'Did you mean "subsample_n"?'],
     [["periodic_eval.layout=flat"], 1, 'periodic_eval.layout=flat (periodic_eval.layout): got "flat"'],
     [["lora.rnk=3", "run_dir=runs/none"], 1, 'withLora: got the unknown option "rnk"'],
-    [["loggers.csv.pth=x"], 1, 'loggers.csv, csvLogger: got the unknown option "pth"'],
+    [["loggers.csv.pth=x"], 1, 'loggers.csv: got the unknown option "pth", expected one of path'],
+    [["loggers.tensorboard.now=1"], 1, 'got the unknown option "now", expected one of logDir'],
+    [["loggers.mlflow.now=1"], 1, 'got the unknown option "now", expected one of trackingUri'],
     [["phases.1.dataset=none.jsonl", "run_dir=runs/none2"], 1, "none.jsonl: got ENOENT"],
     [["--steps", "3"], 2, "option '--steps <number>' beside a CONFIG"],
   ])("refuses %j", async (args, code, message) => {

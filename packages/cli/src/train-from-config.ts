@@ -3,12 +3,13 @@ import { fileVerdictCache } from "@periodic-eval/core/snapshots";
 import { loadLora, withLora, type CheckpointLM } from "@periodic-eval/models";
 import type { PipelinePhase, TrainResult } from "@periodic-eval/trainers";
 import { join } from "node:path";
-import { readConfigFile, type ConfigFile, type ValuePath } from "./config-file.ts";
+import { readConfigFile, type ConfigFile } from "./config-file.ts";
+import { inBlock, inFile } from "./config-place.ts";
 import { fineTune } from "./fine-tune.ts";
-import { loggerOpeners } from "./open-loggers.ts";
+import { loggerNames, openLogger } from "./open-loggers.ts";
 import { keepRunConfig } from "./run-config.ts";
 import type { Terminal } from "./terminal.ts";
-import { inPlace, parseTrainConfig, type TrainConfig } from "./train-config.ts";
+import { parseTrainConfig, type TrainConfig } from "./train-config.ts";
 
 /**
  * Trains the phases that a file describes, each measured as its `periodic_eval` block says. Run again, it goes on where it
@@ -24,18 +25,21 @@ export async function trainFromConfig(
   terminal: Terminal,
 ): Promise<{ readonly runDir: string; readonly results: readonly TrainResult[]; readonly again: string }> {
   const file = await readConfigFile(path, overrides);
-  const config = parseTrainConfig(path, file);
+  const config = parseTrainConfig(file);
   const { run_dir: runDir, model, tokenizer, backend, seed, resume, lora, adapter } = config;
   const phases = await Promise.all(config.phases.map((phase) => phaseOf(config, phase, file)));
   const loggers = await Promise.all(
-    Object.entries(config.loggers).map(([name, options]) =>
-      inFile(file, ["loggers", name], () => loggerOpeners[name]!(runDir, options)),
-    ),
+    loggerNames.flatMap((name) => {
+      const options = config.loggers[name];
+      return options === undefined
+        ? []
+        : [inFile(file, ["loggers", name], () => openLogger(name, runDir, options))];
+    }),
   );
   for (const difference of await keepRunConfig(config)) terminal.err(difference);
   const adapt = async (base: CheckpointLM) =>
     adapter === undefined
-      ? inPlace(file.where(["lora"]), () => withLora(base, { seed: String(seed), ...lora }))
+      ? inFile(file, ["lora"], () => withLora(base, { seed: String(seed), ...lora }))
       : loadLora(base, adapter);
   // The same command would begin anew once more.
   const again = resume === "never" ? "the same command with resume=auto" : "the same command";
@@ -65,7 +69,7 @@ async function phaseOf(
 ): Promise<PipelinePhase> {
   const openJudge = await judgeOpener(config);
   const build = { phase, phases: config.phases.map((one) => one.phase), openJudge };
-  const { callbacks, session, store, saveAdapterAtFiring } = await inBlock(file, () =>
+  const { callbacks, session, store, saveAdapterAtFiring } = await inBlock(file, ["periodic_eval"], () =>
     buildPeriodicEval({ periodic_eval: config.periodic_eval }, build),
   );
   if (store.layout !== "nested") {
@@ -94,26 +98,4 @@ async function judgeOpener({ run_dir }: TrainConfig): Promise<NonNullable<BuildO
   const { openJudge } = await import("@periodic-eval/remote");
   const cache = fileVerdictCache(join(run_dir, "verdicts"));
   return (model, options) => openJudge(model ?? undefined, { cache, ...options });
-}
-
-/** Core says where in the block it is; here it is said where in the file. */
-async function inBlock<T>(file: ConfigFile, build: () => Promise<T>): Promise<T> {
-  try {
-    return await build();
-  } catch (error) {
-    const path = PeriodicEvalError.is(error) ? error.where.split(".") : [];
-    return inFile(file, path[0] === "periodic_eval" ? path : ["periodic_eval"], () => {
-      throw error;
-    });
-  }
-}
-
-async function inFile<T>(file: ConfigFile, path: ValuePath, make: () => T | Promise<T>): Promise<T> {
-  try {
-    return await make();
-  } catch (error) {
-    return inPlace(file.where(path), () => {
-      throw error;
-    });
-  }
 }
