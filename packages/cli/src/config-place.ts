@@ -9,6 +9,27 @@ export function placed(where: string, error: unknown): unknown {
   return new PeriodicEvalError({ code, where: place, got, expected, fix, cause: error });
 }
 
+/** The path of the options that stand at `path`, or of the one among them that the error names. */
+export function optionPath(path: ValuePath, options: object, error: unknown): ValuePath {
+  const words = PeriodicEvalError.is(error) ? `${error.where} ${error.got}`.split(/\W/) : [];
+  const named = Object.keys(options).find((key) => words.includes(key));
+  return named === undefined ? path : [...path, named];
+}
+
+/** What it makes of options that stand in the file, or its error with the place of the wrong one. */
+export async function ofOptions<T>(
+  file: ConfigFile,
+  path: ValuePath,
+  options: object,
+  make: () => T | Promise<T>,
+): Promise<T> {
+  try {
+    return await make();
+  } catch (error) {
+    throw placed(file.where(optionPath(path, options, error)), error);
+  }
+}
+
 /** What it makes, or its error with the place in the file. */
 export async function inFile<T>(file: ConfigFile, path: ValuePath, make: () => T | Promise<T>): Promise<T> {
   try {

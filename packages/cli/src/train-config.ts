@@ -3,7 +3,7 @@ import { parseDPOConfig, parseSFTConfig } from "@periodic-eval/trainers";
 import { z } from "zod";
 import type { ConfigFile, ValuePath } from "./config-file.ts";
 import { blockAt, isMap, loggerAt, modelAt, pathAt } from "./config-paths.ts";
-import { placed } from "./config-place.ts";
+import { optionPath, placed } from "./config-place.ts";
 import { loggerNames } from "./open-loggers.ts";
 
 const text = z.string("expected a text").min(1, "expected a text");
@@ -70,7 +70,7 @@ export function parseTrainConfig(file: ConfigFile): TrainConfig {
   refuseSeed(config.config, ["config"], where);
   for (const [i, phase] of config.phases.entries()) {
     refuseSeed(phase.config, ["phases", i, "config"], where);
-    checkPhaseConfig(config.config, phase, i, where);
+    checkPhaseConfig(config, i, where);
   }
   for (const [i, { method, validation, reference }] of config.phases.entries()) {
     if (method === "dpo" && validation !== undefined)
@@ -150,26 +150,30 @@ function misplaced(where: string, method: string): PeriodicEvalError {
   });
 }
 
-/** A wrong option stands with the phase, or with what phases share. */
-function checkPhaseConfig(
-  shared: Readonly<Record<string, unknown>>,
-  { method, config: own }: TrainConfig["phases"][number],
-  at: number,
-  where: ConfigFile["where"],
-): void {
+function checkPhaseConfig(config: TrainConfig, at: number, where: ConfigFile["where"]): void {
+  const { method, config: own } = config.phases[at]!;
   try {
-    methods[method]({ ...shared, ...own });
+    methods[method]({ ...config.config, ...own });
   } catch (error) {
-    if (!PeriodicEvalError.is(error, "config")) throw error;
-    const isNamed = (key: string) => `${error.where} ${error.got}`.split(/\W/).includes(key);
-    const ofPhase = Object.keys(own).find(isNamed);
-    const ofAll = Object.keys(shared).find(isNamed);
-    const path =
-      ofPhase === undefined && ofAll !== undefined
-        ? ["config", ofAll]
-        : ["phases", at, "config", ...(ofPhase === undefined ? [] : [ofPhase])];
-    throw placed(where(path), error);
+    throw placed(where(phaseErrorPath(config, at, error)), error);
   }
+}
+
+/** Where in the file the reason is that a phase is refused: a key of it, or an option of it or of what phases share. */
+export function phaseErrorPath(
+  { config: shared, phases }: TrainConfig,
+  at: number,
+  error: unknown,
+): ValuePath {
+  const phase = phases[at]!;
+  const place = PeriodicEvalError.is(error) ? error.where : "";
+  const field = (["dataset", "validation", "reference"] as const).find(
+    (key) => place.endsWith(` ${key}`) || (place !== "" && place === phase[key]),
+  );
+  if (field !== undefined) return ["phases", at, field];
+  const ofPhase = optionPath(["phases", at, "config"], phase.config, error);
+  const ofAll = optionPath(["config"], shared, error);
+  return ofPhase.length === 3 && ofAll.length === 2 ? ofAll : ofPhase;
 }
 
 function absolute(config: TrainConfig, file: ConfigFile): TrainConfig {
