@@ -161,9 +161,22 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     expect(terminal.complained.join("\n")).toContain("Run the same command with resume=auto to go on");
   });
 
+  it("gone on with another configuration, states in train.yaml what the run now uses, and what it used before", async () => {
+    const runDir = join(folder, "runs/anew");
+    const kept = (name = "train.yaml") => readFileSync(join(runDir, name), "utf8");
+    const begun = kept();
+    const refused = await run("train", config, `run_dir=${runDir}`, "config.batchSize=3");
+    expect(refused.err).toContain("got batchSize 3, expected batchSize 2");
+    expect(kept()).toBe(begun);
+    const { code } = await run("train", config, `run_dir=${runDir}`, "config.saveSteps=2");
+    expect(code).toBe(0);
+    expect(kept()).toBe(begun.replace("saveSteps: 1", "saveSteps: 2"));
+    expect(kept("train.1.yaml")).toBe(begun);
+  });
+
   it("run again with another configuration, tells what differs, or refuses what would be another run", async () => {
     const { code, err } = await run("train", config, "phases.1.config.saveSteps=2");
-    expect([code, err]).toEqual([0, "phases.1.config.saveSteps: 2, where the run was begun with nothing"]);
+    expect([code, err]).toEqual([0, "phases.1.config.saveSteps: 2, where the run had nothing"]);
     const other = await run("train", config, "lora.rank=4");
     expect(other.code).toBe(1);
     expect(other.err).toContain(

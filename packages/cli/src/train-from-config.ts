@@ -1,9 +1,10 @@
+import type { Logger } from "@periodic-eval/core";
 import { loadLora, withLora, type CheckpointLM } from "@periodic-eval/models";
 import type { TrainResult } from "@periodic-eval/trainers";
 import { readConfigFile } from "./config-file.ts";
 import { fineTune } from "./fine-tune.ts";
 import { prepareTraining } from "./prepare-training.ts";
-import { keepRunConfig } from "./run-config.ts";
+import { openRunConfig } from "./run-config.ts";
 import type { Terminal } from "./terminal.ts";
 import { parseTrainConfig } from "./train-config.ts";
 
@@ -25,7 +26,14 @@ export async function trainFromConfig(
   const config = parseTrainConfig(file);
   const { run_dir: runDir, model, backend, seed, resume, lora, adapter } = config;
   const { phases, loggers, tokenizer } = await prepareTraining(config, file, terminal);
-  for (const difference of await keepRunConfig(config)) terminal.err(difference);
+  const { differences, keep } = await openRunConfig(config);
+  for (const difference of differences) terminal.err(difference);
+  // A phase begins once its trainer has found nothing to refuse; of a finished one nothing is trained by what is new.
+  const keeping: Logger = {
+    name: "train.yaml",
+    begin: ({ phase, step, maxSteps }) =>
+      step < (maxSteps ?? Infinity) || phase === phases.at(-1)!.phase ? keep() : undefined,
+  };
   const adapt = async (base: CheckpointLM) =>
     adapter === undefined ? withLora(base, { seed: String(seed), ...lora }) : loadLora(base, adapter);
   // The same command would begin anew once more.
@@ -37,7 +45,7 @@ export async function trainFromConfig(
       seed,
       resume,
       phases,
-      loggers,
+      loggers: [keeping, ...loggers],
       config: config.config,
       again,
       tokenizer,
