@@ -1,5 +1,6 @@
 import { messageOf, PeriodicEvalError, shown } from "@periodic-eval/core";
 import { readTextFile } from "@periodic-eval/core/snapshots";
+import { dirname } from "node:path";
 import { isNode, LineCounter, parse, parseDocument, visit, type Document } from "yaml";
 
 /** Of a value: keys of maps and indexes of lists, from the outermost. */
@@ -9,6 +10,8 @@ export interface ConfigFile {
   readonly value: unknown;
   /** For errors: the file and line of a value, or the override that set it; then its path. */
   where(path: ValuePath): string;
+  /** What a relative path that stands there begins with: the file's folder, or the working directory for an override's. */
+  folderOf(path: ValuePath): string;
 }
 
 interface Override {
@@ -38,11 +41,14 @@ export async function readConfigFile(file: string, overrides: readonly string[] 
   }
   const value = plainOf(document, (at) => (at === null ? file : `${file}:${lines.linePos(at).line}`));
   const set = overrides.map((text) => override(value, text));
+  const setBy = (path: ValuePath) =>
+    set.findLast((one) => one.path.every((part, i) => String(part) === String(path[i])));
   return {
     value,
+    folderOf: (path) => (setBy(path) === undefined ? dirname(file) : process.cwd()),
     where(path) {
       const name = path.join(".");
-      const by = set.findLast((one) => one.path.every((part, i) => String(part) === String(path[i])));
+      const by = setBy(path);
       if (by !== undefined) return `${by.text} (${name})`;
       // Of what is not there, the place where it would be.
       for (let depth = path.length; depth >= 0; depth -= 1) {

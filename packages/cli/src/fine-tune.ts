@@ -1,4 +1,4 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError, type Tokenizer } from "@periodic-eval/core";
 import { consoleLogger } from "@periodic-eval/loggers/console";
 import { useBackend, type CheckpointLM } from "@periodic-eval/models";
 import {
@@ -14,8 +14,8 @@ import type { Terminal } from "./terminal.ts";
 export interface FineTuneOptions extends Pick<PipelineOptions, "config" | "resume" | "loggers"> {
   /** A folder as Hugging Face saves a model, or one of its hub. */
   readonly model: string;
-  /** Likewise; default the model's. */
-  readonly tokenizer?: string;
+  /** Default the model's. */
+  readonly tokenizer?: Tokenizer;
   /** Puts an adapter on the model, to be trained in the place of its weights. */
   readonly adapt?: (model: CheckpointLM) => Promise<CheckpointLM>;
   /** Of shuffling, dropout and measuring. */

@@ -8,11 +8,11 @@ import type { Terminal } from "./terminal.ts";
 export async function openModel(
   source: string,
   terminal: Terminal,
-  words: string = source,
+  words?: Tokenizer,
 ): Promise<{ readonly model: CheckpointLM; readonly tokenizer: Tokenizer }> {
   const { onDownload, onLoad, close } = loadingLine(terminal);
   try {
-    const tokenizer = await loadTokenizer(words, { onDownload });
+    const tokenizer = words ?? (await loadTokenizer(source, { onDownload }));
     return { tokenizer, model: await loadCausalLM(source, { onDownload, onLoad }) };
   } finally {
     close();

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -80,6 +80,22 @@ it("says of a callback that may be skipped that its file is missing, and plans t
   expect(out).toMatch(/capability +skipped: no file +–/);
   expect(out).toContain("arc_challenge/test.jsonl");
   expect(out).toMatch(/alignment +0, 5, 10 +3 +8 /);
+});
+
+it("reads relative paths from the file's folder, as train does", async () => {
+  await copyFile(microWorld("questions.jsonl"), join(folder, "own.jsonl"));
+  const path = join(folder, "relative.yaml");
+  const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm", "--json"];
+  for (const [questions, isThere] of [
+    ["own.jsonl", true],
+    ["none.jsonl", false],
+  ] as const) {
+    await writeFile(path, `periodic_eval:\n  phases: { em: { questions: ${questions}, subsample_n: 5 } }\n`);
+    const terminal = keptTerminal();
+    expect(await runCli(args, terminal)).toBe(isThere ? 0 : 1);
+    if (isThere) expect(JSON.parse(terminal.said.join("\n")).callbacks[0].look.items).toBe(5);
+    else expect(terminal.complained.join("\n")).toContain(join(folder, "none.jsonl"));
+  }
 });
 
 it("counts both prompts of the method logprob, and one token of each reply", () => {

@@ -56,7 +56,7 @@ const tried = 4;
  * @throws PeriodicEvalError `config` for a wrong block; `data`, `model` for what would fail before step 1.
  */
 export async function planRun(
-  config: unknown,
+  block: unknown,
   phases: readonly PlannedPhase[],
   model: EvaluableModel | null,
 ): Promise<readonly PlannedCallback[]> {
@@ -69,7 +69,7 @@ export async function planRun(
       judge = told;
       return counter;
     };
-    const { callbacks, session } = await buildPeriodicEval(config, { phase, phases: names, openJudge });
+    const { callbacks, session } = await buildPeriodicEval(block, { phase, phases: names, openJudge });
     for (const callback of callbacks) {
       const steps = plannedSteps(callback.triggers, maxSteps);
       const one = { phase, id: callback.id, steps, missing: null };

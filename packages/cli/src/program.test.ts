@@ -3,9 +3,11 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { plannedSteps } from "@periodic-eval/core";
 import { readRun, snapshotJsonSchema } from "@periodic-eval/core/snapshots";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { keptTerminal } from "./kept-terminal.test-data.ts";
+import { microWorldCallbacks } from "./micro-world-callbacks.ts";
 import { microWorld } from "./micro-world.ts";
 import { runCli } from "./program.ts";
 
@@ -70,27 +72,36 @@ describe("errors end with 1 and one line that says what to do", () => {
   });
 });
 
-describe("demo, in five steps a phase", () => {
+it("demo measures capability at 0, 20, 40, 60, 80 and 100 %, leakage and alignment every 25 %", async () => {
+  const steps = (await microWorldCallbacks()).map(({ id, triggers }) => [id, plannedSteps(triggers!, 80)]);
+  expect(Object.fromEntries(steps)).toEqual({
+    capability: [0, 16, 32, 48, 64, 80],
+    leakage: [0, 20, 40, 60, 80],
+    alignment: [0, 20, 40, 60, 80],
+  });
+});
+
+// Sampled completions take nearly all of its time: one look more is ten seconds on a small machine.
+describe("demo, in one step a phase", () => {
   const phases = ["coupling", "em"];
   let runDir = "";
   let demo: Awaited<ReturnType<typeof run>>;
   beforeAll(async () => {
     runDir = join(folder, "demo");
-    demo = await run("demo", "--run-dir", runDir, "--steps", "5", "--backend", "wasm", "--json");
+    demo = await run("demo", "--run-dir", runDir, "--steps", "1", "--backend", "wasm", "--json");
   });
 
-  const looks = { capability: [0, 1, 2, 3, 4, 5], leakage: [0, 2, 3, 4, 5], alignment: [0, 2, 3, 4, 5] };
-
-  it("measures all three in both phases, capability at 0, 20, 40, 60, 80 and 100 %, each a valid snapshot", () => {
+  it("measures all three before and after the step of both phases, each a valid snapshot", () => {
     expect(demo.code).toBe(0);
     const validate = new Ajv2020({ strict: false }).compile(snapshotJsonSchema());
     for (const phase of phases) {
       const found = readdirSync(join(runDir, "periodic_eval", phase)).filter((name) =>
         name.endsWith(".json"),
       );
-      const expected = Object.entries(looks).flatMap(([id, steps]) =>
-        steps.map((step) => `${id}_step_${step}.json`),
-      );
+      const expected = ["capability", "leakage", "alignment"].flatMap((id) => [
+        `${id}_step_0.json`,
+        `${id}_step_1.json`,
+      ]);
       expect(found.toSorted()).toEqual(expected.toSorted());
       for (const name of found) {
         const snapshot = JSON.parse(readFileSync(join(runDir, "periodic_eval", phase, name), "utf8"));
@@ -107,12 +118,12 @@ describe("demo, in five steps a phase", () => {
     const record = await readRun(runDir);
     expect(record.phases.map(({ name, runStepOffset }) => [name, runStepOffset])).toEqual([
       ["coupling", 0],
-      ["em", 5],
+      ["em", 1],
     ]);
     const receipts = record.phases.flatMap(({ series }) =>
       series.flatMap(({ points }) => points.map(({ receipt }) => receipt.intact)),
     );
-    expect(receipts).toEqual(Array(32).fill(true));
+    expect(receipts).toEqual(Array(12).fill(true));
     expect(record.problems).toEqual([]);
   });
 
@@ -120,16 +131,16 @@ describe("demo, in five steps a phase", () => {
     const summary = JSON.parse(demo.out);
     expect(
       summary.phases.map(({ name, snapshots }: { name: string; snapshots: number }) => [name, snapshots]),
-    ).toEqual(phases.map((name) => [name, 16]));
+    ).toEqual(phases.map((name) => [name, 6]));
     expect(readFileSync(summary.page, "utf8")).toContain("<!doctype html>");
     expect(demo.err).toContain("The overhead governor is off");
-    expect(demo.err).toMatch(/em step 5 {2}capability {2}accuracy \d+\.\d %/);
+    expect(demo.err).toMatch(/em step 1 {2}capability {2}accuracy \d+\.\d %/);
   });
 
   it("is reported again, as tables, from the snapshots alone", async () => {
     const { code, out } = await run("report", runDir, "--page", join(folder, "page.html"));
     expect(code).toBe(0);
-    expect(out).toMatch(/coupling {2}5 steps, measuring (\d+ min )?[\d.]+ s, overhead [\d.]+ %/);
+    expect(out).toMatch(/coupling {2}1 step, measuring (\d+ min )?[\d.]+ s, overhead [\d.]+ %/);
     expect(out.match(/capability: accuracy/g)).toHaveLength(2);
     expect(out.trimEnd().split("\n").at(-1)).toBe(join(folder, "page.html"));
   });
@@ -138,7 +149,7 @@ describe("demo, in five steps a phase", () => {
     const before = (await readRun(runDir)).phases.flatMap(({ snapshots }) =>
       snapshots.map(({ created_at }) => created_at),
     );
-    const again = await run("demo", "--run-dir", runDir, "--steps", "5", "--backend", "wasm", "--json");
+    const again = await run("demo", "--run-dir", runDir, "--steps", "1", "--backend", "wasm", "--json");
     expect(again.code).toBe(0);
     const after = (await readRun(runDir)).phases.flatMap(({ snapshots }) =>
       snapshots.map(({ created_at }) => created_at),

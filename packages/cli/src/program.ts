@@ -45,9 +45,12 @@ export async function runCli(args: readonly string[], terminal: Terminal = proce
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
     const { messageOf, PeriodicEvalError } = await import("@periodic-eval/core");
+    const isOurs = (one: unknown) => PeriodicEvalError.is(one);
+    const several = error instanceof AggregateError ? (error.errors as readonly unknown[]) : [];
     // Our own errors say what to do; where another one came from is in its stack.
-    const isForeign = error instanceof Error && !PeriodicEvalError.is(error);
-    terminal.err((isForeign ? error.stack : undefined) ?? messageOf(error));
+    if (isOurs(error) || !(error instanceof Error)) terminal.err(messageOf(error));
+    else if (several.length > 0 && several.every(isOurs)) terminal.err(several.map(messageOf).join("\n"));
+    else terminal.err(error.stack ?? messageOf(error));
     return exitCodes.failed;
   }
 }

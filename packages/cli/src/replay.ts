@@ -7,7 +7,6 @@ import {
   measure,
   periodicEvalConfig,
   PeriodicEvalError,
-  readYaml,
   type AnyEvaluation,
   type CapabilityOptions,
   type Snapshot,
@@ -15,6 +14,8 @@ import {
 import { parseSnapshotText, readTextFile } from "@periodic-eval/core/snapshots";
 import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, loadLora, useBackend, type CheckpointLM } from "@periodic-eval/models";
+import { inBlock } from "./config-place.ts";
+import { readEvalBlock } from "./eval-block.ts";
 import { openGrader } from "./open-grader.ts";
 import { openModel } from "./open-model.ts";
 import type { Terminal } from "./terminal.ts";
@@ -145,11 +146,10 @@ function runDirOf(path: string): string {
 async function evaluationOf(snapshot: Snapshot, from: ReplayRequest["from"]): Promise<AnyEvaluation> {
   if ("questions" in from) return capabilityOf(snapshot, from.questions);
   const { id, phase, evaluation: name } = snapshot;
-  const { value } = await readYaml(from.config, "config");
-  const callbacks = await buildPeriodicCallbacks(value, {
-    phase,
-    openJudge: await judgeOpener(value, phase),
-  });
+  const { file, at, block } = await readEvalBlock(from.config);
+  const callbacks = await inBlock(file, at, async () =>
+    buildPeriodicCallbacks(block, { phase, openJudge: await judgeOpener(block, phase) }),
+  );
   const evaluation = callbacks.find((callback) => callback.id === id)?.asks[0];
   if (evaluation?.name === name) return evaluation;
   throw new PeriodicEvalError({
@@ -162,8 +162,8 @@ async function evaluationOf(snapshot: Snapshot, from: ReplayRequest["from"]): Pr
 }
 
 /** Rules are opened before they are asked for. */
-async function judgeOpener(config: unknown, phase: string) {
-  const { judge_model: judge } = periodicEvalConfig(config, phase);
+async function judgeOpener(block: unknown, phase: string) {
+  const { judge_model: judge } = periodicEvalConfig(block, phase);
   if (judge?.startsWith("rule:") === true) {
     const rules = await openGrader(judge);
     return () => rules;

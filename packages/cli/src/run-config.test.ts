@@ -3,14 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { parse } from "yaml";
-import { keepRunConfig } from "./run-config.ts";
+import { openRunConfig } from "./run-config.ts";
 import type { TrainConfig } from "./train-config.ts";
 
 let run_dir = "";
 beforeEach(async () => void (run_dir = await mkdtemp(join(tmpdir(), "run-config-"))));
 afterEach(() => rm(run_dir, { recursive: true }));
 
-it("keeps the first configuration of a run, tells what a later one has other, and refuses another model", async () => {
+it("states what the run uses and what it used before, tells what differs, and refuses another model", async () => {
   const phase = { phase: "em", method: "sft", dataset: "em.jsonl", config: { maxSteps: 5 } } as const;
   const config: TrainConfig = {
     model: "owner/name",
@@ -24,28 +24,42 @@ it("keeps the first configuration of a run, tells what a later one has other, an
     phases: [phase],
   };
   const { resume: _resume, ...kept } = config;
-  const written = async () => parse(await readFile(join(run_dir, "train.yaml"), "utf8")) as unknown;
-  expect(await keepRunConfig({ ...config, model: "owner/nmae" })).toEqual([]);
-  expect(await keepRunConfig(config)).toEqual([]);
+  const written = async (name = "train.yaml") =>
+    parse(await readFile(join(run_dir, name), "utf8")) as unknown;
+  const differences = async (given: TrainConfig) => (await openRunConfig(given)).differences;
+  expect(await differences({ ...config, model: "owner/nmae" })).toEqual([]);
+  expect(await differences(config)).toEqual([]);
   await mkdir(join(run_dir, "checkpoints"));
   expect(await written()).toEqual(kept);
-  expect(await keepRunConfig({ ...config, backend: "wasm" })).toEqual([]);
-  const longer = { ...config, phases: [{ ...phase, config: { maxSteps: 9 } }] };
-  expect(await keepRunConfig(longer)).toEqual([
-    "phases.0.config.maxSteps: 9, where the run was begun with 5",
+  expect(await differences({ ...config, backend: "wasm" })).toEqual([]);
+  const phases = [{ ...phase, config: { maxSteps: 9 }, validation: "held.jsonl" }];
+  const longer = await openRunConfig({ ...config, phases });
+  expect(longer.differences).toEqual([
+    "phases.0.config.maxSteps: 9, where the run had 5",
+    'phases.0.validation: "held.jsonl", where the run had nothing',
   ]);
-  const added = { ...config, validation: "x", phases: [{ ...phase, validation: "held.jsonl" }] };
-  expect(await keepRunConfig(added)).toContain(
-    'phases.0.validation: "held.jsonl", where the run was begun with nothing',
-  );
+  // The trainer may yet refuse it.
+  expect(await written()).toEqual(kept);
+  await longer.keep();
+  await longer.keep();
+  expect(await written()).toEqual({ ...kept, phases });
+  expect(await written("train.1.yaml")).toEqual(kept);
+  expect(await differences({ ...config, phases })).toEqual([]);
   const other = { ...config, lora: { rank: 8, targetModules: ["q_proj"] } };
-  await expect(keepRunConfig(other)).rejects.toThrow(
+  await expect(openRunConfig(other)).rejects.toThrow(
     "train.yaml: got lora.rank 8, expected lora.rank 4, as the run was begun with",
   );
-  expect(await written()).toEqual(kept);
-  expect(await keepRunConfig({ ...other, resume: "never" })).toEqual([]);
+  const anew = await openRunConfig({ ...other, resume: "never" });
+  expect(anew.differences).toEqual([]);
+  await anew.keep();
   expect(await written()).toMatchObject({ lora: { rank: 8 } });
-  expect((await readdir(run_dir)).sort()).toEqual(["checkpoints", "train.1.yaml", "train.yaml"]);
+  expect(await written("train.2.yaml")).toEqual({ ...kept, phases });
+  expect((await readdir(run_dir)).sort()).toEqual([
+    "checkpoints",
+    "train.1.yaml",
+    "train.2.yaml",
+    "train.yaml",
+  ]);
 });
 
 it("keeps and tells no credentials of a logger's address", async () => {
@@ -59,13 +73,17 @@ it("keeps and tells no credentials of a logger's address", async () => {
     loggers: { mlflow: { trackingUri } },
     phases: [{ phase: "em", method: "sft", dataset: "em.jsonl", config: {} }],
   });
-  await keepRunConfig(to("https://me:hunt@er2@mlflow:5000/team?of=a@b"));
+  await openRunConfig(to("https://me:hunt@er2@mlflow:5000/team?of=a@b"));
   await mkdir(join(run_dir, "checkpoints"));
   const text = await readFile(join(run_dir, "train.yaml"), "utf8");
   expect(text).toContain("trackingUri: https://mlflow:5000/team?of=a@b\n");
   expect(text).not.toMatch(/me:|hunt|er2/);
-  expect(await keepRunConfig(to("https://me:changed@mlflow:5000/team?of=a@b"))).toEqual([]);
-  const [told] = await keepRunConfig(to("https://me:hunter2@elsewhere"));
+  const same = await openRunConfig(to("https://me:changed@mlflow:5000/team?of=a@b"));
+  expect(same.differences).toEqual([]);
+  const { differences, keep } = await openRunConfig(to("https://me:hunter2@elsewhere"));
+  const [told] = differences;
   expect(told).toContain('"https://elsewhere"');
   expect(told).not.toContain("hunter2");
+  await keep();
+  expect(await readFile(join(run_dir, "train.yaml"), "utf8")).not.toContain("hunter2");
 });

@@ -1,7 +1,7 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { readTextFile, writeWhole } from "@periodic-eval/core/snapshots";
 import { existsSync } from "node:fs";
-import { mkdir, rename } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { parse, stringify } from "yaml";
 import type { TrainConfig } from "./train-config.ts";
@@ -11,37 +11,41 @@ const lasting = /^(model|tokenizer|adapter|lora)(\.|$)/;
 /** Where and by what this command trains: nothing of the run. */
 const passing = /^(run_dir|backend)$/;
 
+export interface RunConfig {
+  /** What is other than the run had last, one a line. */
+  readonly differences: readonly string[];
+  /**
+   * Writes what the run now uses to `<run_dir>/train.yaml`, whole; what it had before stays beside it, as `train.1.yaml` and
+   * so on. To be called once training goes on by it: what is refused until then is not the run's. Later calls do nothing.
+   */
+  keep(): Promise<void>;
+}
+
 /**
- * Keeps the configuration of a run in `<run_dir>/train.yaml`, from the first checkpoint on the same; it describes the run
- * by itself, without the credentials of addresses in it. Of a later one that is other, the differences are returned, one a
- * line. One that begins anew (`resume: never`) takes the place of the old one, which stays beside it.
+ * Compares a configuration with that of the run, which `<run_dir>/train.yaml` holds, without the credentials of addresses in
+ * it: it describes the run by itself. Until the first checkpoint it is written at once, for nothing was trained by another.
  *
- * @throws PeriodicEvalError `config` where model or adapter are others; nothing is then written.
+ * @throws PeriodicEvalError `config` where model or adapter are others and `resume` is not `never`; nothing is then written.
  */
-export async function keepRunConfig(config: TrainConfig): Promise<readonly string[]> {
-  const path = join(config.run_dir, "train.yaml");
+export async function openRunConfig(config: TrainConfig): Promise<RunConfig> {
+  const { run_dir: folder } = config;
+  const path = join(folder, "train.yaml");
   const { resume, ...lasts } = config;
   const kept = withoutCredentials(lasts);
-  // Before its first checkpoint nothing was trained by what is written: a mistake in it can be mended.
-  if (!existsSync(path) || !existsSync(join(config.run_dir, "checkpoints"))) {
-    await mkdir(config.run_dir, { recursive: true });
-    await writeWhole(path, stringify(kept));
-    return [];
+  const text = stringify(kept);
+  if (!existsSync(path) || !existsSync(join(folder, "checkpoints"))) {
+    await mkdir(folder, { recursive: true });
+    await writeWhole(path, text);
+    return { differences: [], keep: async () => {} };
   }
-  const written = leaves(parse(await readTextFile(path, "run_dir")));
+  const before = await readTextFile(path, "run_dir");
+  const written = leaves(parse(before));
   const given = leaves(kept);
   const names = [...new Set([...Object.keys(written), ...Object.keys(given)])].filter(
     (name) => !passing.test(name) && written[name] !== given[name],
   );
-  if (names.length > 0 && resume === "never") {
-    let count = 1;
-    while (existsSync(join(config.run_dir, `train.${count}.yaml`))) count += 1;
-    await rename(path, join(config.run_dir, `train.${count}.yaml`));
-    await writeWhole(path, stringify(kept));
-    return [];
-  }
   const shown = (from: Readonly<Record<string, string>>, name: string) => from[name] ?? "nothing";
-  const others = names.filter((name) => lasting.test(name));
+  const others = resume === "never" ? [] : names.filter((name) => lasting.test(name));
   if (others.length > 0) {
     throw new PeriodicEvalError({
       code: "config",
@@ -51,9 +55,22 @@ export async function keepRunConfig(config: TrainConfig): Promise<readonly strin
       fix: "Choose another run_dir, or begin anew with resume=never; where the same model lies elsewhere now, correct this file.",
     });
   }
-  return names.map(
-    (name) => `${name}: ${shown(given, name)}, where the run was begun with ${shown(written, name)}`,
-  );
+  let isKept = names.length === 0;
+  return {
+    differences:
+      resume === "never"
+        ? []
+        : names.map((name) => `${name}: ${shown(given, name)}, where the run had ${shown(written, name)}`),
+    async keep() {
+      if (isKept) return;
+      isKept = true;
+      let count = 1;
+      while (existsSync(join(folder, `train.${count}.yaml`))) count += 1;
+      // The new one takes the place of the old at once: there is always a train.yaml.
+      await writeWhole(join(folder, `train.${count}.yaml`), before);
+      await writeWhole(path, text);
+    },
+  };
 }
 
 /** User and password of a logger's address are no part of a run, which may be shown to others. */

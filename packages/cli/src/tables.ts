@@ -79,7 +79,7 @@ function phaseTitle(
   { name, maxSteps, evaluationSeconds, overheadPercent }: PhaseSummary["phase"],
   colours: Colours,
 ): string {
-  const length = maxSteps === null ? "" : `${maxSteps} steps, `;
+  const length = maxSteps === null ? "" : `${maxSteps} ${maxSteps === 1 ? "step" : "steps"}, `;
   return `${colours.bold(name)}  ${length}measuring ${formatSeconds(evaluationSeconds)}, overhead ${formatPercent(overheadPercent)}`;
 }
 

@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readConfigFile } from "./config-file.ts";
 import { parseTrainConfig } from "./train-config.ts";
@@ -15,7 +15,7 @@ afterAll(() => rm(folder, { recursive: true }));
 async function parsed(text: string, overrides: readonly string[] = []) {
   const path = join(folder, "train.yaml");
   await writeFile(path, text);
-  return parseTrainConfig(path, await readConfigFile(path, overrides));
+  return parseTrainConfig(await readConfigFile(path, overrides));
 }
 
 const whole = `model: models/tiny
@@ -67,16 +67,36 @@ describe("a training from a file", () => {
   });
 
   it("takes loggers by their names, with paths relative to the file", async () => {
-    const given = [
-      "loggers.jsonl={}",
-      "loggers.tensorboard.logDir=tb",
-      "loggers.wandb.project=em",
-      "loggers.wandb.runDir=sent",
-    ];
-    expect((await parsed(whole, given)).loggers).toEqual({
+    const loggers =
+      "loggers: { jsonl: {}, tensorboard: { logDir: tb }, wandb: { project: em, runDir: sent } }\n";
+    expect((await parsed(loggers + whole)).loggers).toEqual({
       jsonl: {},
       tensorboard: { logDir: join(folder, "tb") },
       wandb: { project: "em", runDir: join(folder, "sent") },
+    });
+  });
+
+  it("takes paths of overrides relative to the working folder, as the shell completes them", async () => {
+    const given = await parsed(whole, [
+      "run_dir=runs/2",
+      "model=./models/tiny",
+      "phases.0.dataset=other.jsonl",
+      "periodic_eval.questions=asked.jsonl",
+      "periodic_eval.phases.em.margin=probed.jsonl",
+      "loggers.csv={ path: log.csv }",
+    ]);
+    expect(given).toMatchObject({
+      run_dir: resolve("runs/2"),
+      model: resolve("models/tiny"),
+      loggers: { csv: { path: resolve("log.csv") } },
+      periodic_eval: {
+        questions: resolve("asked.jsonl"),
+        phases: { em: { margin: resolve("probed.jsonl"), baseline: join(folder, "../runs/0") } },
+      },
+      phases: [
+        { dataset: resolve("other.jsonl") },
+        { dataset: join(folder, "../em.jsonl"), validation: join(folder, "held.jsonl") },
+      ],
     });
   });
 
@@ -89,7 +109,7 @@ describe("a training from a file", () => {
     for (const name of ["owner/name", "owner/name@main"])
       expect((await parsed(whole, [`model=${name}`])).model).toBe(name);
     for (const path of ["./owner/name", "nowhere", "a/b/c"])
-      expect((await parsed(whole, [`model=${path}`])).model).toBe(join(folder, path));
+      expect((await parsed(whole.replace("models/tiny", path))).model).toBe(join(folder, path));
   });
 
   it.each<[what: string, message: string, text: string, overrides?: readonly string[]]>([
@@ -141,6 +161,17 @@ describe("a training from a file", () => {
       "adapter=a (adapter): got adapter beside lora",
       whole,
       ["lora.rank=4", "adapter=a"],
+    ],
+    [
+      "a second seed",
+      "config.seed=7 (config.seed): got 7, a second seed, expected none: the seed of a run stands at the top",
+      whole,
+      ["config.seed=7"],
+    ],
+    [
+      "a seed of a phase",
+      "train.yaml:16 phases.1.config.seed: got 7",
+      whole.replace("config: { maxSteps: 20 }", "config: { seed: 7 }"),
     ],
     ["a list", "expected an object of options", "- 1\n"],
   ])("refuses %s, with its place", async (_what, message, text, overrides) => {

@@ -1,10 +1,10 @@
 import { checkKeys, PeriodicEvalError, shown } from "@periodic-eval/core";
 import { parseDPOConfig, parseSFTConfig } from "@periodic-eval/trainers";
-import { existsSync } from "node:fs";
-import { dirname, resolve } from "node:path";
 import { z } from "zod";
-import { loggerOpeners } from "./open-loggers.ts";
 import type { ConfigFile, ValuePath } from "./config-file.ts";
+import { blockAt, isMap, loggerAt, modelAt, pathAt } from "./config-paths.ts";
+import { optionPath, placed } from "./config-place.ts";
+import { loggerNames } from "./open-loggers.ts";
 
 const text = z.string("expected a text").min(1, "expected a text");
 const map = z.record(z.string(), z.unknown(), "expected a map");
@@ -28,13 +28,16 @@ const fields = {
   tokenizer: text.optional(),
   backend: text.optional(),
   run_dir: text,
+  /** Of everything random in every phase, and of a new adapter unless `lora` names its own. */
   seed: z.int("expected a whole number").default(42),
   resume: z.enum(["auto", "never"], 'expected "auto" or "never"').default("auto"),
   lora: map.optional(),
   adapter: text.optional(),
   config: map.default({}),
   periodic_eval: map.default({}),
-  loggers: z.record(z.string(), map, "expected a map of loggers and their options").default({}),
+  loggers: z
+    .partialRecord(z.enum(loggerNames), map, "expected a map of loggers and their options")
+    .default({}),
   phases: z
     .array(z.object(phaseFields, "expected a map"), "expected a list of phases")
     .min(1, "expected a phase or more"),
@@ -45,38 +48,30 @@ const schema = z.object(fields, "expected a map");
 /** A training from a file, all paths absolute. */
 export type TrainConfig = z.infer<typeof schema>;
 
-/** Keys of the `periodic_eval` block that name files or folders. */
-const evalFiles = [
-  "questions",
-  "alignment_questions",
-  "leakage_questions",
-  "personas",
-  "margin",
-  "judge_cache",
-  "baseline",
-];
-/** Options of loggers that name files or folders. */
-const logFiles = ["path", "logDir", "runDir"];
-
 /**
- * The training that a file describes. Paths are relative to the file's folder.
+ * The training that a file describes.
  *
  * @throws PeriodicEvalError `config` with file, line and path of the first thing that is wrong, the nearest name where a key
  *   is misspelt.
  */
-export function parseTrainConfig(file: string, { value, where }: ConfigFile): TrainConfig {
+export function parseTrainConfig(file: ConfigFile): TrainConfig {
+  const { value, where } = file;
   checkKeys(where([]), value as object, Object.keys(fields));
   const { phases } = value as { readonly phases?: unknown };
   if (Array.isArray(phases))
     for (const [i, phase] of phases.entries())
       checkKeys(where(["phases", i]), phase as object, Object.keys(phaseFields));
   const { loggers } = value as { readonly loggers?: unknown };
-  if (isMap(loggers)) checkKeys(where(["loggers"]), loggers, Object.keys(loggerOpeners));
+  if (isMap(loggers)) checkKeys(where(["loggers"]), loggers, loggerNames);
   const parsed = schema.safeParse(value);
   if (!parsed.success) throw wrong(value, parsed.error.issues[0]!, where);
   const config = parsed.data;
   refuseTwice(config.phases, where);
-  for (const [i, phase] of config.phases.entries()) checkPhaseConfig(config.config, phase, i, where);
+  refuseSeed(config.config, ["config"], where);
+  for (const [i, phase] of config.phases.entries()) {
+    refuseSeed(phase.config, ["phases", i, "config"], where);
+    checkPhaseConfig(config, i, where);
+  }
   for (const [i, { method, validation, reference }] of config.phases.entries()) {
     if (method === "dpo" && validation !== undefined)
       throw misplaced(where(["phases", i, "validation"]), "sft");
@@ -92,7 +87,7 @@ export function parseTrainConfig(file: string, { value, where }: ConfigFile): Tr
       fix: "Leave lora out to train the adapter on, or adapter for a new one.",
     });
   }
-  return absolute(config, dirname(file));
+  return absolute(config, file);
 }
 
 function wrong(
@@ -127,6 +122,23 @@ function refuseTwice(phases: TrainConfig["phases"], where: ConfigFile["where"]):
   });
 }
 
+/** A run has one; what is random in a phase is named by it and the phase. */
+function refuseSeed(
+  config: Readonly<Record<string, unknown>>,
+  path: ValuePath,
+  where: ConfigFile["where"],
+): void {
+  if (!("seed" in config)) return;
+  const seed = shown(config["seed"]);
+  throw new PeriodicEvalError({
+    code: "config",
+    where: where([...path, "seed"]),
+    got: `${seed}, a second seed`,
+    expected: "none: the seed of a run stands at the top of its file",
+    fix: `Leave it out, and write seed: ${seed} at the top where it is meant.`,
+  });
+}
+
 function misplaced(where: string, method: string): PeriodicEvalError {
   const expected = `a phase with method: ${method}, whose key it is`;
   return new PeriodicEvalError({
@@ -138,91 +150,53 @@ function misplaced(where: string, method: string): PeriodicEvalError {
   });
 }
 
-/** A wrong option stands with the phase, or with what phases share. */
-function checkPhaseConfig(
-  shared: Readonly<Record<string, unknown>>,
-  { method, config: own }: TrainConfig["phases"][number],
+function checkPhaseConfig(config: TrainConfig, at: number, where: ConfigFile["where"]): void {
+  const { method, config: own } = config.phases[at]!;
+  try {
+    methods[method]({ ...config.config, ...own });
+  } catch (error) {
+    throw placed(where(phaseErrorPath(config, at, error)), error);
+  }
+}
+
+/** Where in the file the reason is that a phase is refused: a key of it, or an option of it or of what phases share. */
+export function phaseErrorPath(
+  { config: shared, phases }: TrainConfig,
   at: number,
-  where: ConfigFile["where"],
-): void {
-  try {
-    methods[method]({ ...shared, ...own });
-  } catch (error) {
-    if (!PeriodicEvalError.is(error, "config")) throw error;
-    const isNamed = (key: string) => `${error.where} ${error.got}`.split(/\W/).includes(key);
-    const ofPhase = Object.keys(own).find(isNamed);
-    const ofAll = Object.keys(shared).find(isNamed);
-    const path =
-      ofPhase === undefined && ofAll !== undefined
-        ? ["config", ofAll]
-        : ["phases", at, "config", ...(ofPhase === undefined ? [] : [ofPhase])];
-    inPlace(where(path), () => {
-      throw error;
-    });
-  }
+  error: unknown,
+): ValuePath {
+  const phase = phases[at]!;
+  const place = PeriodicEvalError.is(error) ? error.where : "";
+  const field = (["dataset", "validation", "reference"] as const).find(
+    (key) => place.endsWith(` ${key}`) || (place !== "" && place === phase[key]),
+  );
+  if (field !== undefined) return ["phases", at, field];
+  const ofPhase = optionPath(["phases", at, "config"], phase.config, error);
+  const ofAll = optionPath(["config"], shared, error);
+  return ofPhase.length === 3 && ofAll.length === 2 ? ofAll : ofPhase;
 }
 
-/** What it makes, or its `config` error with the place in the file. */
-export function inPlace<T>(where: string, make: () => T): T {
-  try {
-    return make();
-  } catch (error) {
-    if (!PeriodicEvalError.is(error, "config")) throw error;
-    const { code, got, expected, fix } = error;
-    const place = where.endsWith(error.where) ? where : `${where}, ${error.where}`;
-    throw new PeriodicEvalError({ code, where: place, got, expected, fix, cause: error });
-  }
-}
-
-function absolute(config: TrainConfig, folder: string): TrainConfig {
-  const file = (path: string) => resolve(folder, path);
-  const { phases: ofPhases, ...block } = config.periodic_eval;
-  const { tokenizer, adapter } = config;
+function absolute(config: TrainConfig, file: ConfigFile): TrainConfig {
+  const { tokenizer, adapter, loggers, periodic_eval: block } = config;
   return {
     ...config,
-    run_dir: file(config.run_dir),
-    model: modelSource(config.model, folder),
-    ...(tokenizer !== undefined && { tokenizer: modelSource(tokenizer, folder) }),
-    ...(adapter !== undefined && { adapter: modelSource(adapter, folder) }),
+    run_dir: pathAt(file, ["run_dir"], config.run_dir),
+    model: modelAt(file, ["model"], config.model),
+    ...(tokenizer !== undefined && { tokenizer: modelAt(file, ["tokenizer"], tokenizer) }),
+    ...(adapter !== undefined && { adapter: modelAt(file, ["adapter"], adapter) }),
     loggers: Object.fromEntries(
-      Object.entries(config.loggers).map(([name, options]) => [name, withFiles(options, file, logFiles)]),
-    ),
-    periodic_eval: {
-      ...withFiles(block, file),
-      ...(isMap(ofPhases) && {
-        phases: Object.fromEntries(
-          Object.entries(ofPhases).map(([name, one]) => [name, isMap(one) ? withFiles(one, file) : one]),
-        ),
+      loggerNames.flatMap((name) => {
+        const options = loggers[name];
+        return options === undefined ? [] : [[name, loggerAt(file, ["loggers", name], options)]];
       }),
-    },
-    phases: config.phases.map((phase) => ({
+    ),
+    periodic_eval: blockAt(file, ["periodic_eval"], block),
+    phases: config.phases.map((phase, i) => ({
       ...phase,
-      dataset: file(phase.dataset),
-      ...(phase.validation !== undefined && { validation: file(phase.validation) }),
+      dataset: pathAt(file, ["phases", i, "dataset"], phase.dataset),
+      ...(phase.validation !== undefined && {
+        validation: pathAt(file, ["phases", i, "validation"], phase.validation),
+      }),
     })),
   };
 }
-
-/** A folder, or else a name of the hub; what begins with a dot or a slash is no name. */
-function modelSource(source: string, folder: string): string {
-  const path = resolve(folder, source);
-  return existsSync(path) || !/^[\w-][\w.-]*\/[\w.-]+(@\S+)?$/.test(source) ? path : source;
-}
-
-const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-const withFiles = (
-  block: Readonly<Record<string, unknown>>,
-  file: (path: string) => string,
-  keys: readonly string[] = evalFiles,
-) =>
-  Object.fromEntries(
-    Object.entries(block).map(([key, value]) => [
-      key,
-      keys.includes(key) && typeof value === "string" && !isWord(key, value) ? file(value) : value,
-    ]),
-  );
-
-/** A baseline without a separator is no path: made one, a misspelt word would be a folder that is missing. */
-const isWord = (key: string, value: string): boolean => key === "baseline" && !/[\\/]/.test(value);

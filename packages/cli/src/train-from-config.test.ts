@@ -141,7 +141,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
   });
 
   it("killed in its second phase and run again, ends as one that was not", async () => {
-    const args = ["train", config, "run_dir=runs/killed"];
+    const args = ["train", config, `run_dir=${join(folder, "runs/killed")}`];
     expect(await killedAt("em step 2", args)).toBe("SIGKILL");
     expect((await run(...args)).code).toBe(0);
     expect(await outcome(join(folder, "runs/killed"))).toEqual(await outcome(join(folder, "runs/whole")));
@@ -156,14 +156,27 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
         if (text.includes("coupling step 2")) process.emit("SIGINT");
       },
     };
-    const args = ["train", config, "resume=never", "run_dir=runs/anew"];
+    const args = ["train", config, "resume=never", `run_dir=${join(folder, "runs/anew")}`];
     expect(await runCli(args, interrupting)).toBe(1);
     expect(terminal.complained.join("\n")).toContain("Run the same command with resume=auto to go on");
   });
 
+  it("gone on with another configuration, states in train.yaml what the run now uses, and what it used before", async () => {
+    const runDir = join(folder, "runs/anew");
+    const kept = (name = "train.yaml") => readFileSync(join(runDir, name), "utf8");
+    const begun = kept();
+    const refused = await run("train", config, `run_dir=${runDir}`, "config.batchSize=3");
+    expect(refused.err).toContain("got batchSize 3, expected batchSize 2");
+    expect(kept()).toBe(begun);
+    const { code } = await run("train", config, `run_dir=${runDir}`, "config.saveSteps=2");
+    expect(code).toBe(0);
+    expect(kept()).toBe(begun.replace("saveSteps: 1", "saveSteps: 2"));
+    expect(kept("train.1.yaml")).toBe(begun);
+  });
+
   it("run again with another configuration, tells what differs, or refuses what would be another run", async () => {
     const { code, err } = await run("train", config, "phases.1.config.saveSteps=2");
-    expect([code, err]).toEqual([0, "phases.1.config.saveSteps: 2, where the run was begun with nothing"]);
+    expect([code, err]).toEqual([0, "phases.1.config.saveSteps: 2, where the run had nothing"]);
     const other = await run("train", config, "lora.rank=4");
     expect(other.code).toBe(1);
     expect(other.err).toContain(
@@ -178,7 +191,9 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     [["periodic_eval.subsample=3"], 1, 'Did you mean "subsample_n"?'],
     [["periodic_eval.layout=flat"], 1, 'periodic_eval.layout=flat (periodic_eval.layout): got "flat"'],
     [["lora.rnk=3", "run_dir=runs/none"], 1, 'withLora: got the unknown option "rnk"'],
-    [["loggers.csv.pth=x"], 1, 'loggers.csv, csvLogger: got the unknown option "pth"'],
+    [["loggers.csv.pth=x"], 1, 'loggers.csv: got the unknown option "pth", expected one of path'],
+    [["loggers.tensorboard.now=1"], 1, 'got the unknown option "now", expected one of logDir'],
+    [["loggers.mlflow.now=1"], 1, 'got the unknown option "now", expected one of trackingUri'],
     [["phases.1.dataset=none.jsonl", "run_dir=runs/none2"], 1, "none.jsonl: got ENOENT"],
     [["--steps", "3"], 2, "option '--steps <number>' beside a CONFIG"],
   ])("refuses %j", async (args, code, message) => {

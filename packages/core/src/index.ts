@@ -112,6 +112,7 @@ export {
   type PhaseEvalConfig,
 } from "./callback/config-schema.ts";
 export { checkSessionOptions } from "./session/options.ts";
+export { checkAsked, type Asking } from "./session/check-asked.ts";
 export { isMissingFile } from "./session/preflight.ts";
 export { openSession, withSession } from "./session/session.ts";
 export { warn } from "./session/tell-loggers.ts";

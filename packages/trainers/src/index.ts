@@ -25,8 +25,10 @@ export { parseSFTConfig, type SFTConfig } from "./sft/sft-config.ts";
 export type { BestCheckpoint, SessionSettings } from "./loop/phase.ts";
 export type { Resume } from "./loop/resume.ts";
 export {
+  checkPipeline,
   runPipeline,
   type DPOPhase,
+  type OutlinedLM,
   type PipelineOptions,
   type PipelinePhase,
   type SFTPhase,

@@ -17,7 +17,7 @@ export function addPlan(program: Command, terminal: Terminal): void {
   program
     .command("plan")
     .description("print when a configuration measures and what it takes, before anything runs")
-    .argument("<config>", "YAML or JSON with a periodic_eval block")
+    .argument("<config>", "YAML or JSON with a periodic_eval block; paths are relative to the file")
     .requiredOption(
       "--phase <name=steps>",
       "a phase and its optimizer steps; again for each further one of the run",
@@ -39,14 +39,15 @@ async function plan(
   { phase, model, judgePrice, backend, json }: PlanOptions,
   terminal: Terminal,
 ): Promise<void> {
-  const { readYaml } = await import("@periodic-eval/core");
+  const { inBlock } = await import("../config-place.ts");
+  const { readEvalBlock } = await import("../eval-block.ts");
   const { planRun } = await import("../plan.ts");
   const { costOfLook, planTables } = await import("../plan-output.ts");
-  const { value } = await readYaml(path, "config");
+  const { file, at, block } = await readEvalBlock(path);
   const opened = model === undefined ? null : await openEvaluable(model, backend, terminal);
   const price = judgePrice ?? null;
   try {
-    const planned = await planRun(value, phase, opened?.model ?? null);
+    const planned = await inBlock(file, at, () => planRun(block, phase, opened?.model ?? null));
     if (!json) return terminal.out(planTables(planned, price, terminal.colours));
     const callbacks = planned.map((one) => ({ ...one, judge_cost_a_look: costOfLook(one, price) }));
     terminal.out(JSON.stringify({ config: path, callbacks }, null, 2));

@@ -18,7 +18,10 @@ export function addReplay(program: Command, terminal: Terminal): void {
     .description("measure again what a snapshot measured, from its saved weights, and compare")
     .argument("<snapshot>", "a snapshot of a run with saveAdapterAtFiring")
     .addOption(modelOption())
-    .option("--config <file>", "YAML or JSON with the run's periodic_eval block")
+    .option(
+      "--config <file>",
+      "YAML or JSON with the run's periodic_eval block; paths are relative to the file",
+    )
     .option("--questions <file>", "of capability, in place of --config: the ARC-format questions, JSONL")
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)

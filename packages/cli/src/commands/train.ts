@@ -44,9 +44,12 @@ export function addTrain(program: Command, terminal: Terminal): void {
     )
     .argument(
       "[config]",
-      "YAML or JSON: model, run_dir, phases, periodic_eval …; all but --json stands there",
+      "YAML or JSON: model, run_dir, phases, periodic_eval …; all but --json stands there; paths are relative to the file",
     )
-    .argument("[overrides...]", "key=value over the file's, as phases.0.config.maxSteps=10")
+    .argument(
+      "[overrides...]",
+      "key=value over the file's, as phases.0.config.maxSteps=10; paths are relative to the working folder",
+    )
     .addOption(modelOption().makeOptionMandatory(false))
     .option("--data <file>", "conversations, JSONL")
     .option("--questions <file>", "ARC-format questions, JSONL")

@@ -6,6 +6,8 @@ import type { Json } from "../json.ts";
 import { messageOf } from "../message-of.ts";
 import { nearest } from "../nearest.ts";
 import { canonicalJson } from "../random/hash.ts";
+import type { EvaluableModel } from "../model/types.ts";
+import type { EarlierRun } from "../snapshots/earlier-run.ts";
 import { keyText } from "../snapshots/order.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
 import { provenanceOf } from "./new-record.ts";
@@ -62,9 +64,8 @@ export const isAdapterOff = ({ options }: Pick<Run, "options">, id: string): boo
 export async function openBaseline(run: Run): Promise<void> {
   const { baseline = "phase_start" } = run.options;
   if (baseline === "adapter_off") return findAdapterOff(run);
-  if (!isPath(baseline)) return;
-  const { readEarlierRun } = await import("../snapshots/earlier-run.ts");
-  run.earlier = await readEarlierRun(baseline);
+  run.earlier = await findBaseline(baseline, await modelOf(run));
+  if (run.earlier === null) return;
   for (const { file, message } of run.earlier.problems)
     run.telling.warn("comparison", `${file} of ${baseline} is left out: ${message}`);
   const scheduled = run.callbacks.filter(({ triggers }) => triggers !== undefined);
@@ -94,9 +95,13 @@ function askedBy(run: Run, callbacks: readonly TrainerCallback[]) {
   );
 }
 
-async function findAdapterOff(run: Run): Promise<void> {
-  const model = await modelOf(run);
-  if (model.base === undefined) {
+/**
+ * The earlier run that is named, null where a baseline is none.
+ *
+ * @throws PeriodicEvalError as `openBaseline`, for what shows before anything is measured.
+ */
+export async function findBaseline(baseline: string, model: EvaluableModel): Promise<EarlierRun | null> {
+  if (baseline === "adapter_off" && model.base === undefined) {
     throw new PeriodicEvalError({
       code: "model",
       where: "session option baseline",
@@ -105,6 +110,14 @@ async function findAdapterOff(run: Run): Promise<void> {
       fix: 'Open the model with its adapter, or write "phase_start".',
     });
   }
+  if (!isPath(baseline)) return null;
+  const { readEarlierRun } = await import("../snapshots/earlier-run.ts");
+  return readEarlierRun(baseline);
+}
+
+async function findAdapterOff(run: Run): Promise<void> {
+  const model = await modelOf(run);
+  await findBaseline("adapter_off", model);
   for (const { callback, evaluation } of askedBy(run, run.callbacks)) {
     if (callback.on === "base") continue;
     try {

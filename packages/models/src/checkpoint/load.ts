@@ -183,7 +183,8 @@ function checkTensors(
   }
 }
 
-async function readConfig(folder: string, name: string): Promise<HuggingFaceConfig> {
+/** @param name `config.json`, or what stands in its place */
+export async function readConfig(folder: string, name: string): Promise<HuggingFaceConfig> {
   const fix = "Point to a folder with a model in Hugging Face's form.";
   const config = await readJsonObject(folder, name, fix);
   if (config === null) throw failure(join(folder, name), "no such file", "a JSON object", fix);

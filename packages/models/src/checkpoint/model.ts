@@ -31,7 +31,7 @@ export function createModel(parts: ModelParts): CheckpointLM {
   const { config, folder, weights } = parts;
   const model: CheckpointLM = {
     ...createDecoder(parts),
-    ...(folder !== null && { name: hubNameOf(folder) ?? basename(resolve(folder)) }),
+    ...(folder !== null && { name: nameOf(folder) }),
     config,
     folder,
     save: (target, options) => {
@@ -42,6 +42,9 @@ export function createModel(parts: ModelParts): CheckpointLM {
   made.set(model, parts);
   return model;
 }
+
+/** On the hub, or of the folder itself. */
+export const nameOf = (folder: string): string => hubNameOf(folder) ?? basename(resolve(folder));
 
 const made = new WeakMap<CheckpointLM, ModelParts>();
 

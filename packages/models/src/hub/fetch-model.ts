@@ -19,8 +19,8 @@ export interface DownloadProgress {
 }
 
 export interface FetchOptions {
-  /** The tokenizer's files alone, the model's and these, or those of a PEFT adapter. */
-  readonly need: "tokenizer" | "model" | "adapter";
+  /** The configuration alone, the tokenizer's files alone, the model's and all these, or those of a PEFT adapter. */
+  readonly need: "config" | "tokenizer" | "model" | "adapter";
   /** `config.json`, or the name asked for in its place. */
   readonly configFile?: string;
   /** Told before, while and after a file is fetched. */
@@ -78,6 +78,7 @@ async function missingFrom(
   { need, configFile = "config.json" }: FetchOptions,
 ): Promise<"nothing" | "nothing needed" | "some"> {
   const has = (name: string) => cache.has(commit, name);
+  if (need === "config") return (await has(configFile)) ? "nothing" : "some";
   if (need === "adapter")
     return (await has(adapterNames.config)) && (await has(adapterNames.weights)) ? "nothing" : "some";
   const isEnough =
@@ -110,6 +111,7 @@ interface Fetching {
 async function fetchFiles(fetching: Fetching): Promise<void> {
   const { cache, commit, files, options } = fetching;
   const { need, configFile = "config.json" } = options;
+  if (need === "config") return fetchFile(fetching, configFile);
   if (need === "adapter") {
     refuseWithout(adapterNames.weights, fetching);
     for (const name of Object.values(adapterNames)) await fetchFile(fetching, name);

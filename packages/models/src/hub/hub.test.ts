@@ -7,6 +7,7 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { loadCausalLM } from "../checkpoint/load.ts";
+import { outlineCausalLM } from "../checkpoint/outline.ts";
 import { loadTokenizer } from "../tokenizer/load.ts";
 import type { DownloadProgress } from "./fetch-model.ts";
 import { filesOf, sha256, startHub, type HubServer } from "./hub-server.test-data.ts";
@@ -100,6 +101,12 @@ describe("a model of the hub", () => {
     hub.requests.length = 0;
     await loadTokenizer("owner/world");
     expect(hub.requests).toEqual([]);
+  });
+
+  it("is outlined by its configuration alone, and then fetched whole", async () => {
+    expect(await outlineCausalLM("owner/world")).toMatchObject({ name: "owner/world", contextLength: 256 });
+    expect(await readdir(join(stored, "snapshots", first))).toEqual(["config.json"]);
+    expect((await load("owner/world")).contextLength).toBe(256);
   });
 
   it("comes in the revision asked for: a tag, a branch with a slash, a commit", async () => {

@@ -17,7 +17,7 @@ import { modelFolder } from "../hub/model-folder.ts";
 import { planAdapter, tensorPrefix, type AdapterPlan, type AdapterTensor } from "./adapter-plan.ts";
 import { parseLoraConfig, type AdapterConfig } from "./lora-config.ts";
 import { adaptable, createLora, type LoraLM } from "./lora-model.ts";
-import { modulesOf, type Modules } from "./modules.ts";
+import { modulesOf, type ModelShape, type Modules } from "./modules.ts";
 
 export interface LoadLoraOptions {
   /** Told how far a file is that has to be fetched from the hub. */
@@ -44,19 +44,13 @@ export async function loadLora(
   options: LoadLoraOptions = {},
 ): Promise<LoraLM> {
   checkKeys("loadLora", options, Object.keys(known));
-  const { onDownload } = options;
   const parts = adaptable(model, "loadLora");
-  const folder = await modelFolder(source, { need: "adapter", ...(onDownload && { onDownload }) });
-  const path = join(folder, adapterNames.config);
-  const config = await readConfig(folder, path);
-  const parsed = parseLoraConfig(config, path);
-  const file = await openWeights(folder);
+  const { folder, config, file, modules, plan } = await openAdapter(
+    source,
+    { ...parts, isHeadTied: parts.weights.head === null },
+    options,
+  );
   try {
-    const family = familyOf(parts.config, path);
-    const heads = [family.otherHead, family.names.head].filter((name) => name !== undefined);
-    const head = heads.find((name) => hasTensorsOf(file, name)) ?? heads[0]!;
-    const modules = modulesOf(parts.description, parts.weights, family, head);
-    const plan = planAdapter(parsed, modules, path, parts.weights.head === null);
     await checkTensors(file, plan, ownTensors(modules, parts));
     const read = new Map<string, Float32Array>();
     for (const { name } of tensorsOf(plan)) read.set(name, await readFloats(file, name));
@@ -64,6 +58,38 @@ export async function loadLora(
     return createLora(model, parts, { plan, config, name, values: (tensor) => read.get(tensor.name)! });
   } finally {
     await file.close();
+  }
+}
+
+interface OpenAdapter {
+  readonly folder: string;
+  readonly config: AdapterConfig;
+  /** The caller closes it. */
+  readonly file: SafetensorsFile;
+  readonly modules: Modules;
+  readonly plan: AdapterPlan;
+}
+
+/** An adapter for a model of this shape, its tensors not compared with it. Throws as `loadLora`. */
+export async function openAdapter(
+  source: string,
+  { isHeadTied, ...shape }: ModelShape & { readonly isHeadTied: boolean },
+  { onDownload }: LoadLoraOptions,
+): Promise<OpenAdapter> {
+  const folder = await modelFolder(source, { need: "adapter", ...(onDownload && { onDownload }) });
+  const path = join(folder, adapterNames.config);
+  const config = await readConfig(folder, path);
+  const parsed = parseLoraConfig(config, path);
+  const file = await openWeights(folder);
+  try {
+    const family = familyOf(shape.config, path);
+    const heads = [family.otherHead, family.names.head].filter((name) => name !== undefined);
+    const head = heads.find((name) => hasTensorsOf(file, name)) ?? heads[0]!;
+    const modules = modulesOf(shape.description, shape.weights, family, head);
+    return { folder, config, file, modules, plan: planAdapter(parsed, modules, path, isHeadTied) };
+  } catch (error) {
+    await file.close();
+    throw error;
   }
 }
 

@@ -1,5 +1,6 @@
 import type { DecoderDescription } from "../decoder/description.ts";
 import { linearsOf, type Decoder, type Linear } from "../decoder/weights.ts";
+import type { HuggingFaceConfig } from "../families/config.ts";
 import type { Family } from "../families/family.ts";
 
 /** A linear map that an adapter can be put on. */
@@ -22,20 +23,31 @@ export interface Modules {
   readonly others: ReadonlySet<string>;
 }
 
-interface Named {
+/** A weight as far as an adapter goes: matrices are [in, out]. */
+export interface ShapedWeight {
   readonly name: string;
+  readonly variable: { readonly shape: readonly number[] };
+}
+
+/** A model as far as an adapter goes, whose weights need not be there. */
+export interface ModelShape {
+  readonly description: DecoderDescription;
+  readonly weights: Decoder<ShapedWeight>;
+  readonly config: HuggingFaceConfig;
+  /** Where it is from; null for one that was created. */
+  readonly folder: string | null;
 }
 
 /** @param head what the head is called where a family has two names of it */
 export function modulesOf(
   { hiddenSize, vocabSize }: DecoderDescription,
-  weights: Decoder<Named & { readonly variable: { readonly shape: readonly number[] } }>,
+  weights: Decoder<ShapedWeight>,
   family: Family,
   head = family.otherHead ?? family.names.head,
 ): Modules {
   const { prefix } = family;
   const whole = (name: string) => (name.startsWith(prefix) ? name : `${prefix}${name}`);
-  const moduleOf = ({ name, weight }: Linear<{ variable: { shape: readonly number[] } }>): LinearModule => {
+  const moduleOf = ({ name, weight }: Linear<ShapedWeight>): LinearModule => {
     const [inputs, outputs] = weight.variable.shape as [number, number];
     return { name: whole(name), inputs, outputs, linear: name };
   };

@@ -1,12 +1,12 @@
 import { checkKeys, checkWord, namedStream, PeriodicEvalError, seedOf, shown } from "@periodic-eval/core";
-import type { CheckpointLM, ModelParts } from "../checkpoint/model.ts";
+import type { CheckpointLM } from "../checkpoint/model.ts";
 import { familyOf } from "../families/registry.ts";
 import { hubNameOf } from "../hub/cache.ts";
 import { fastRandom } from "../ops/fast-random.ts";
 import { lastParts, planAdapter, type AdapterPlan, type AdapterTensor } from "./adapter-plan.ts";
 import { parseLoraConfig, type AdapterConfig, type LoraConfig } from "./lora-config.ts";
 import { adaptable, createLora, type LoraLM } from "./lora-model.ts";
-import { modulesOf, type Modules } from "./modules.ts";
+import { modulesOf, type ModelShape, type Modules } from "./modules.ts";
 
 export interface LoraOptions {
   /** Default 8; at most the larger side of each map that it is put on. */
@@ -52,12 +52,22 @@ const known = {
  * @throws PeriodicEvalError `config` for a wrong option, or for modules that the model does not have.
  */
 export function withLora(model: CheckpointLM, options: LoraOptions = {}): LoraLM {
-  checkOptions(options);
-  const { seed = "0" } = options;
   const parts = adaptable(model, "withLora");
-  const modules = modulesOf(parts.description, parts.weights, familyOf(parts.config, "withLora"));
+  const { plan, config } = planLora(options, parts);
+  const { seed = "0" } = options;
+  const name = `rank ${String(config["r"])}, alpha ${String(config["lora_alpha"])}`;
+  return createLora(model, parts, { plan, config, name, values: (tensor) => initialValues(tensor, seed) });
+}
+
+/** What a new adapter will be, of which nothing is made. Throws as `withLora`. */
+export function planLora(
+  options: LoraOptions,
+  shape: ModelShape,
+): { readonly plan: AdapterPlan; readonly config: AdapterConfig } {
+  checkOptions(options);
+  const modules = modulesOf(shape.description, shape.weights, familyOf(shape.config, "withLora"));
   checkNames(options, modules);
-  const config = configOf(options, modules, parts);
+  const config = configOf(options, modules, shape);
   const plan = asOptions(() => {
     const parsed = parseLoraConfig(config, "withLora");
     const planned = planAdapter(parsed, modules, "withLora", false);
@@ -65,12 +75,11 @@ export function withLora(model: CheckpointLM, options: LoraOptions = {}): LoraLM
     return planned;
   });
   checkRanks(options, plan);
-  const name = `rank ${String(config["r"])}, alpha ${String(config["lora_alpha"])}`;
-  return createLora(model, parts, { plan, config, name, values: (tensor) => initialValues(tensor, seed) });
+  return { plan, config };
 }
 
 /** What PEFT's `adapter_config.json` says of it. */
-function configOf(options: LoraOptions, modules: Modules, { config, folder }: ModelParts): AdapterConfig {
+function configOf(options: LoraOptions, modules: Modules, { config, folder }: ModelShape): AdapterConfig {
   const { targetModules = "all-linear", layersToTransform } = options;
   const isAll = typeof targetModules === "string" && targetModules.toLowerCase() === "all-linear";
   return {

@@ -1,4 +1,5 @@
 import { checkKeys, checkWord, messageOf, PeriodicEvalError, warn, type Logger } from "@periodic-eval/core";
+import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { DPOTrainer, type DPOTrainerOptions } from "../dpo/dpo-trainer.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
 import type { TrainerOptions, TrainResult } from "../trainer/trainer.ts";
@@ -69,13 +70,11 @@ export async function runPipeline(
   options: PipelineOptions,
 ): Promise<readonly TrainResult[]> {
   checkKeys("runPipeline", options, Object.keys(known));
-  for (const phase of phases) checkPhase(phase);
-  refuseTwice(phases.map(({ phase }) => phase));
+  // The last phase's mistake shall not show after hours of the first.
+  checkPipeline(phases, options);
   const { config: shared, loggers = [], ...rest } = options;
   const trainer = (phase: PipelinePhase, runStepOffset: number) =>
     trainerOf(phase, { ...rest, loggers: loggers.map(keptOpen), runStepOffset }, shared);
-  // A trainer checks what it is given; the last phase's mistake shall not show after hours of the first.
-  for (const phase of phases) trainer(phase, 0);
   const results: TrainResult[] = [];
   try {
     for (const phase of phases) {
@@ -88,6 +87,28 @@ export async function runPipeline(
   } finally {
     await closeEach(loggers);
   }
+}
+
+/** A model as far as the checks of a pipeline look at it: its weights need not be there. */
+export type OutlinedLM = Pick<
+  TrainableLM,
+  "name" | "vocabSize" | "contextLength" | "fixedLength" | "takesDocuments"
+> & { readonly base?: OutlinedLM };
+
+/**
+ * Everything that `runPipeline` checks before the first step. Of no weight is asked, so that what is wrong can be told before
+ * they are loaded.
+ *
+ * @throws PeriodicEvalError as `runPipeline`.
+ */
+export function checkPipeline(
+  phases: readonly PipelinePhase[],
+  { config, model, ...rest }: Omit<PipelineOptions, "model"> & { readonly model: OutlinedLM },
+): void {
+  for (const phase of phases) checkPhase(phase);
+  refuseTwice(phases.map(({ phase }) => phase));
+  // A trainer checks what it is given, and looks no further where it is made.
+  for (const phase of phases) trainerOf(phase, { ...rest, model: model as TrainableLM }, config);
 }
 
 function checkPhase(phase: PipelinePhase): void {

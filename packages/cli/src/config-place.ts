@@ -1,0 +1,50 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
+import type { ConfigFile, ValuePath } from "./config-file.ts";
+
+/** The error with another place, which names its own too; what is no error of ours is left as it is. */
+export function placed(where: string, error: unknown): unknown {
+  if (!PeriodicEvalError.is(error)) return error;
+  const { code, got, expected, fix } = error;
+  const place = where.endsWith(error.where) ? where : `${where}, ${error.where}`;
+  return new PeriodicEvalError({ code, where: place, got, expected, fix, cause: error });
+}
+
+/** The path of the options that stand at `path`, or of the one among them that the error names. */
+export function optionPath(path: ValuePath, options: object, error: unknown): ValuePath {
+  const words = PeriodicEvalError.is(error) ? `${error.where} ${error.got}`.split(/\W/) : [];
+  const named = Object.keys(options).find((key) => words.includes(key));
+  return named === undefined ? path : [...path, named];
+}
+
+/** What it makes of options that stand in the file, or its error with the place of the wrong one. */
+export async function ofOptions<T>(
+  file: ConfigFile,
+  path: ValuePath,
+  options: object,
+  make: () => T | Promise<T>,
+): Promise<T> {
+  try {
+    return await make();
+  } catch (error) {
+    throw placed(file.where(optionPath(path, options, error)), error);
+  }
+}
+
+/** What it makes, or its error with the place in the file. */
+export async function inFile<T>(file: ConfigFile, path: ValuePath, make: () => T | Promise<T>): Promise<T> {
+  try {
+    return await make();
+  } catch (error) {
+    throw placed(file.where(path), error);
+  }
+}
+
+/** Core says where in the `periodic_eval` block it is; here it is said where in the file, whose block stands at `at`. */
+export async function inBlock<T>(file: ConfigFile, at: ValuePath, build: () => Promise<T>): Promise<T> {
+  try {
+    return await build();
+  } catch (error) {
+    const [block, ...path] = PeriodicEvalError.is(error) ? error.where.split(".") : [];
+    throw placed(file.where(block === "periodic_eval" ? [...at, ...path] : at), error);
+  }
+}

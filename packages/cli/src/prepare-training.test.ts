@@ -1,0 +1,137 @@
+import { copyFileSync, existsSync } from "node:fs";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { keptTerminal } from "./kept-terminal.test-data.ts";
+import { microWorld } from "./micro-world.ts";
+import { runCli } from "./program.ts";
+
+let folder = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "prepare-training-"));
+  // A model without weights: whoever reads them before the file is checked fails for that.
+  await mkdir(join(folder, "model"));
+  for (const name of await readdir(microWorld()))
+    if (!name.endsWith(".safetensors")) copyFileSync(microWorld(name), join(folder, "model", name));
+  await writeFile(
+    join(folder, "train.yaml"),
+    `model: model
+backend: cpu
+run_dir: run
+lora: { rank: 2 }
+config: { maxSteps: 3 }
+periodic_eval:
+  questions: model/questions.jsonl
+loggers: { csv: {} }
+phases:
+  - { phase: coupling, dataset: model/coupling.jsonl }
+  - { phase: em, dataset: model/em.jsonl, validation: model/control.jsonl }
+`,
+  );
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+/** What is said of the file with these overrides; nothing is written. */
+async function refused(...overrides: readonly string[]): Promise<readonly string[]> {
+  const terminal = keptTerminal();
+  expect(await runCli(["train", join(folder, "train.yaml"), ...overrides], terminal)).toBe(1);
+  expect(existsSync(join(folder, "run", "checkpoints"))).toBe(false);
+  expect(terminal.said).toEqual([]);
+  return terminal.complained.join("\n").split("\n");
+}
+
+describe("what a file has wrong is told before weights are loaded", () => {
+  it("where nothing is wrong, the weights are the next thing", async () => {
+    expect(await refused()).toEqual([expect.stringMatching(/model\.safetensors: got ENOENT/)]);
+  });
+
+  it.each<[overrides: readonly string[], message: string]>([
+    [["lora.rnk=3"], '(lora.rnk), withLora: got the unknown option "rnk"'],
+    [["lora.rank=0"], "withLora rank: got 0, expected a whole number above 0"],
+    [["lora.rank=1025"], "withLora rank: got 1025, expected at most"],
+    [["lora.targetModules=[q_prj]"], '(lora.targetModules), withLora targetModules: got "q_prj"'],
+    [["lora.layersToTransform=[3]"], "withLora layersToTransform: got 3, expected layers from 0 to 2"],
+    [
+      ["config.maxLength=257"],
+      "config.maxLength=257 (config.maxLength), SFT config maxLength: got 257, expected at most 256, the model's context",
+    ],
+    [["phases.1.config.maxLength=257"], "(phases.1.config.maxLength), SFT config maxLength: got 257"],
+    [
+      ["config.validationShare=0.5"],
+      "(config.validationShare), SFT config validationShare: got 0.5 beside validation rows",
+    ],
+    [["phases.1.dataset=none.jsonl"], "(phases.1.dataset), "],
+    [["phases.1.validation=none.jsonl"], "(phases.1.validation), "],
+    [["periodic_eval.questions=none.jsonl"], "(periodic_eval.questions), "],
+    [["periodic_eval.phases.em.questions=none.jsonl"], "(periodic_eval.phases.em.questions), "],
+    [["periodic_eval.margin=none.yaml"], "(periodic_eval.margin), "],
+    [["periodic_eval.leakage=true", "periodic_eval.personas=none.json"], "none.json"],
+    [
+      ["periodic_eval.leakage=true", "periodic_eval.leakage_questions=none.json"],
+      "(periodic_eval.leakage_questions), ",
+    ],
+    [["periodic_eval.alignment=true", "periodic_eval.judge_model=opnai:x"], "opnai"],
+    [["periodic_eval.baseline=./none"], "(periodic_eval.baseline), session option baseline: got "],
+    [
+      ["loggers.tensorboard.dir=x"],
+      '(loggers.tensorboard.dir), loggers.tensorboard: got the unknown option "dir"',
+    ],
+    [["phases.0.method=dpo", "phases.0.reference=precomputd"], "phases.0.reference"],
+  ])("%j", async (overrides, message) => {
+    const told = await refused(...overrides);
+    expect(told).toHaveLength(1);
+    expect(told[0]).toContain(message);
+  });
+
+  it("without an adapter there is none to switch off, and no base to learn against", async () => {
+    const config = join(folder, "whole.yaml");
+    const text = `model: model
+run_dir: run
+periodic_eval: { capability: false, baseline: adapter_off }
+phases:
+  - { phase: em, method: dpo, reference: base, dataset: model/em.jsonl }
+`;
+    await writeFile(config, text);
+    const terminal = keptTerminal();
+    await runCli(["train", config], terminal);
+    const told = terminal.complained.join("\n");
+    expect(told).toContain('whole.yaml:5 phases.0.reference, DPOTrainer reference: got "base"');
+    expect(told).toContain('whole.yaml:3 periodic_eval.baseline, session option baseline: got "adapter_off"');
+  });
+
+  it("an adapter that is not there, or of another model", async () => {
+    const config = join(folder, "adapter.yaml");
+    const text =
+      "model: model\nrun_dir: run\nadapter: adapter\nphases: [{ phase: em, dataset: model/em.jsonl }]\n";
+    await writeFile(config, text);
+    const told = async () => {
+      const terminal = keptTerminal();
+      await runCli(["train", config], terminal);
+      return terminal.complained.join("\n");
+    };
+    expect(await told()).toContain("adapter.yaml:3 adapter, ");
+    await mkdir(join(folder, "adapter"));
+    const peft = { peft_type: "LORA", r: 2, target_modules: ["c_attn"] };
+    await writeFile(join(folder, "adapter/adapter_config.json"), JSON.stringify(peft));
+    const none = Buffer.from("{}".padEnd(8));
+    const length = Buffer.alloc(8);
+    length.writeBigUInt64LE(8n);
+    await writeFile(join(folder, "adapter/adapter_model.safetensors"), Buffer.concat([length, none]));
+    expect(await told()).toContain("target_modules: got no module of this model");
+  });
+
+  it("all of it at once, each once", async () => {
+    const told = await refused(
+      "lora.rank=0",
+      "config.maxLength=300",
+      "phases.0.dataset=none.jsonl",
+      "phases.1.dataset=nothing.jsonl",
+      "periodic_eval.questions=unasked.jsonl",
+      "loggers.csv.pth=x",
+    );
+    expect(
+      told.map((line) => /(?:lora\.rank|none\.jsonl|nothing\.jsonl|unasked\.jsonl|csv\.pth)/.exec(line)?.[0]),
+    ).toEqual(["lora.rank", "none.jsonl", "unasked.jsonl", "nothing.jsonl", "csv.pth"]);
+  });
+});

@@ -1,0 +1,163 @@
+import {
+  buildPeriodicEval,
+  checkAsked,
+  PeriodicEvalError,
+  type BuildOptions,
+  type Logger,
+  type Tokenizer,
+} from "@periodic-eval/core";
+import { fileVerdictCache } from "@periodic-eval/core/snapshots";
+import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
+import { outlineCausalLM, type CausalLMOutline } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { checkPipeline, type OutlinedLM, type PipelinePhase } from "@periodic-eval/trainers";
+import { join } from "node:path";
+import type { ConfigFile, ValuePath } from "./config-file.ts";
+import { blockFiles, isMap } from "./config-paths.ts";
+import { inBlock, inFile, ofOptions, placed } from "./config-place.ts";
+import { allOf, throwAll } from "./every-error.ts";
+import { loadingLine } from "./loading-line.ts";
+import { loggerNames, openLogger } from "./open-loggers.ts";
+import type { Terminal } from "./terminal.ts";
+import { phaseErrorPath, type TrainConfig } from "./train-config.ts";
+
+/** What a file describes, as a pipeline takes it. */
+export interface PreparedTraining {
+  readonly phases: readonly PipelinePhase[];
+  readonly loggers: readonly Logger[];
+  readonly tokenizer: Tokenizer;
+}
+
+/**
+ * Makes everything of a training but the model, and checks it against what the model's folder tells of it: every phase,
+ * before any weight is loaded.
+ *
+ * @throws PeriodicEvalError with file, line and key, or an AggregateError of several: for options, names and files that are
+ *   wrong in any phase.
+ */
+export async function prepareTraining(
+  config: TrainConfig,
+  file: ConfigFile,
+  terminal: Terminal,
+): Promise<PreparedTraining> {
+  const { onDownload, close } = loadingLine(terminal);
+  const { model: source, tokenizer: words = source, run_dir: runDir } = config;
+  const tokenizer = inFile(file, [words === source ? "model" : "tokenizer"], () =>
+    loadTokenizer(words, { onDownload }),
+  );
+  const outline = async () => inFile(file, ["model"], () => outlineCausalLM(source, { onDownload }));
+  // One after the other: both may fetch into the same folder.
+  const outlined = tokenizer.then(outline, outline);
+  const phases = allOf(
+    config.phases.map(async (_, at) => {
+      const phase = await phaseOf(config, at, file);
+      await checkPhase(config, at, { file, phase, model: await outlined, tokenizer: await tokenizer });
+      return phase;
+    }),
+  );
+  const loggers = allOf(
+    loggerNames.flatMap((name) => {
+      const options = config.loggers[name];
+      if (options === undefined) return [];
+      return [ofOptions(file, ["loggers", name], options, () => openLogger(name, runDir, options))];
+    }),
+  );
+  const adapter = outlined.then((model) => checkAdapter(config, file, model));
+  try {
+    const made = await allOf([tokenizer, outlined, adapter, phases, loggers]);
+    return { tokenizer: made[0], phases: made[3], loggers: made[4] };
+  } finally {
+    close();
+  }
+}
+
+async function checkAdapter(
+  { lora, adapter, seed }: TrainConfig,
+  file: ConfigFile,
+  model: CausalLMOutline,
+): Promise<void> {
+  if (lora !== undefined)
+    await ofOptions(file, ["lora"], lora, () => model.checkLora({ seed: String(seed), ...lora }));
+  if (adapter !== undefined) await inFile(file, ["adapter"], () => model.checkAdapter(adapter));
+}
+
+async function phaseOf(config: TrainConfig, at: number, file: ConfigFile): Promise<PipelinePhase> {
+  const { phase, method, dataset, validation, reference, config: own } = config.phases[at]!;
+  const openJudge = await judgeOpener(config);
+  const build = { phase, phases: config.phases.map((one) => one.phase), openJudge };
+  const { callbacks, session, store, saveAdapterAtFiring } = await inBlock(file, ["periodic_eval"], () =>
+    buildPeriodicEval({ periodic_eval: config.periodic_eval }, build),
+  );
+  if (store.layout !== "nested") {
+    throw new PeriodicEvalError({
+      code: "config",
+      where: file.where(["periodic_eval", "layout"]),
+      got: `"${store.layout}"`,
+      expected: '"nested", as trainers write',
+      fix: "Leave layout out.",
+    });
+  }
+  const shared = {
+    phase,
+    dataset,
+    callbacks,
+    session,
+    config: { ...own, ...(saveAdapterAtFiring && { saveAdapterAtFiring }) },
+  };
+  return method === "dpo"
+    ? { ...shared, method, ...(reference !== undefined && { reference }) }
+    : { ...shared, ...(validation !== undefined && { validation }) };
+}
+
+/** Judges as `openJudge` of @periodic-eval/remote names them. Verdicts are kept with the run, unless the block names a folder. */
+async function judgeOpener({ run_dir }: TrainConfig): Promise<NonNullable<BuildOptions["openJudge"]>> {
+  const { openJudge } = await import("@periodic-eval/remote");
+  const cache = fileVerdictCache(join(run_dir, "verdicts"));
+  return (model, options) => openJudge(model ?? undefined, { cache, ...options });
+}
+
+interface PhaseToCheck {
+  readonly file: ConfigFile;
+  readonly phase: PipelinePhase;
+  readonly model: CausalLMOutline;
+  readonly tokenizer: Tokenizer;
+}
+
+async function checkPhase(
+  config: TrainConfig,
+  at: number,
+  { file, phase, model: bare, tokenizer }: PhaseToCheck,
+): Promise<void> {
+  const isAdapted = (config.lora ?? config.adapter) !== undefined;
+  const model: OutlinedLM = isAdapted ? { ...bare, base: bare } : bare;
+  const wrong: unknown[] = [];
+  try {
+    checkPipeline([phase], { model, tokenizer, runDir: config.run_dir, config: config.config });
+  } catch (error) {
+    wrong.push(placed(file.where(phaseErrorPath(config, at, error)), error));
+  }
+  const asked = await checkAsked({
+    callbacks: phase.callbacks ?? [],
+    ...phase.session,
+    model: inMemory(model as CausalLM, tokenizer),
+  });
+  throwAll([...wrong, ...asked.map((error) => placed(file.where(blockErrorPath(config, at, error)), error))]);
+}
+
+/** The key of the file that an error names, else the block. */
+function blockErrorPath(
+  { periodic_eval: block, phases }: TrainConfig,
+  at: number,
+  error: unknown,
+): ValuePath {
+  const { phase } = phases[at]!;
+  const ofPhases = block["phases"];
+  const own = isMap(ofPhases) ? ofPhases[phase] : undefined;
+  const names = (value: unknown) =>
+    typeof value === "string" && PeriodicEvalError.is(error) && `${error.where} ${error.got}`.includes(value);
+  for (const key of blockFiles) {
+    if (isMap(own) && names(own[key])) return ["periodic_eval", "phases", phase, key];
+    if (names(block[key])) return ["periodic_eval", key];
+  }
+  return ["periodic_eval"];
+}

@@ -1,0 +1,57 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { messageOf } from "@periodic-eval/core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { useBackend } from "../backend/use-backend.ts";
+import { withLora, type LoraOptions } from "../lora/with-lora.ts";
+import { tinyConfigs } from "../testing/tiny-config.ts";
+import { createCausalLM } from "./create.ts";
+import { outlineCausalLM } from "./outline.ts";
+
+let folder = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "outline-"));
+  await useBackend({ backend: "cpu" });
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const saidOf = (check: () => { dispose(): void } | void): string => {
+  try {
+    check()?.dispose();
+    return "nothing";
+  } catch (error) {
+    return messageOf(error);
+  }
+};
+
+it.each(Object.entries(tinyConfigs))(
+  "%s: says what the model would say, without its weights",
+  async (_, config) => {
+    await writeFile(join(folder, "config.json"), JSON.stringify(config));
+    const outline = await outlineCausalLM(folder);
+    const model = createCausalLM(config, { seed: "0" });
+    const { vocabSize, contextLength, takesDocuments } = model;
+    expect(outline).toMatchObject({ vocabSize, contextLength, takesDocuments });
+    // Names and sizes of maps are in what is said of the last four.
+    const cases: readonly LoraOptions[] = [
+      {},
+      { rank: 0 },
+      { layersToTransform: [99] },
+      { targetModules: ["none_such"] },
+      { rank: 4096 },
+      { targetModules: ".*embed.*" },
+    ];
+    for (const options of cases)
+      expect(saidOf(() => outline.checkLora(options))).toBe(saidOf(() => withLora(model, options)));
+    expect(saidOf(() => outline.checkLora({ rank: 4096 }))).toContain("rank: got 4096, expected at most");
+    model.dispose();
+  },
+);
+
+it("a folder without a configuration, or of another family, is refused as in loading", async () => {
+  await rm(join(folder, "config.json"), { force: true });
+  await expect(outlineCausalLM(folder)).rejects.toThrow("config.json: got no such file");
+  await writeFile(join(folder, "config.json"), JSON.stringify({ model_type: "bert" }));
+  await expect(outlineCausalLM(folder)).rejects.toThrow('model_type: got "bert"');
+});
