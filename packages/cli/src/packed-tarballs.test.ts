@@ -70,7 +70,8 @@ async function importAll(
 
 const isBuilt = existsSync(join(root, "packages", "cli", "dist", "main.js"));
 
-it.skipIf(!isBuilt)("core alone needs no TensorFlow.js", async (test) => {
+// Nearly all of the time is npm's, which packs, checks and unpacks 120 MB: what can run side by side does.
+it.skipIf(!isBuilt)("core alone needs no TensorFlow.js", { concurrent: true }, async (test) => {
   const project = await emptyProject("core-alone");
   await install(test, project, tarballOf("core"));
   expect(existsSync(join(project, "node_modules", "@tensorflow"))).toBe(false);
@@ -81,41 +82,45 @@ it.skipIf(!isBuilt)("core alone needs no TensorFlow.js", async (test) => {
   }
 });
 
-it.skipIf(!isBuilt)("all packages install into an empty folder and import", async (test) => {
-  const project = await emptyProject("all");
-  await install(test, project, ...tarballs);
-  const specifiers = [
-    "@periodic-eval/core",
-    "@periodic-eval/core/snapshots",
-    "@periodic-eval/core/tfjs",
-    "@periodic-eval/core/testing",
-    "@periodic-eval/safetensors",
-    "@periodic-eval/models",
-    "@periodic-eval/models/tokenizer",
-    "@periodic-eval/trainers",
-    "@periodic-eval/remote",
-    "@periodic-eval/loggers",
-    "@periodic-eval/loggers/console",
-    "@periodic-eval/loggers/csv",
-    "@periodic-eval/loggers/jsonl",
-    "@periodic-eval/loggers/mlflow",
-    "@periodic-eval/loggers/tensorboard",
-    "@periodic-eval/loggers/wandb",
-    "@periodic-eval/dashboard",
-    "periodic-eval",
-  ];
-  for (const [name, exports] of Object.entries(await importAll(project, specifiers)))
-    expect(exports, name).toBeGreaterThan(0);
-  // One TensorFlow.js for all: two copies would not see each other's tensors.
-  const { stdout } = await run(project, "npm", "ls", "@tensorflow/tfjs-core", "--all", "--parseable");
-  expect(stdout.trim().split("\n")).toHaveLength(1);
+it.skipIf(!isBuilt)(
+  "all packages install into an empty folder and import",
+  { concurrent: true },
+  async (test) => {
+    const project = await emptyProject("all");
+    await install(test, project, ...tarballs);
+    const specifiers = [
+      "@periodic-eval/core",
+      "@periodic-eval/core/snapshots",
+      "@periodic-eval/core/tfjs",
+      "@periodic-eval/core/testing",
+      "@periodic-eval/safetensors",
+      "@periodic-eval/models",
+      "@periodic-eval/models/tokenizer",
+      "@periodic-eval/trainers",
+      "@periodic-eval/remote",
+      "@periodic-eval/loggers",
+      "@periodic-eval/loggers/console",
+      "@periodic-eval/loggers/csv",
+      "@periodic-eval/loggers/jsonl",
+      "@periodic-eval/loggers/mlflow",
+      "@periodic-eval/loggers/tensorboard",
+      "@periodic-eval/loggers/wandb",
+      "@periodic-eval/dashboard",
+      "periodic-eval",
+    ];
+    for (const [name, exports] of Object.entries(await importAll(project, specifiers)))
+      expect(exports, name).toBeGreaterThan(0);
+    // One TensorFlow.js for all: two copies would not see each other's tensors.
+    const { stdout } = await run(project, "npm", "ls", "@tensorflow/tfjs-core", "--all", "--parseable");
+    expect(stdout.trim().split("\n")).toHaveLength(1);
 
-  const cli = await run(project, "npx", "--no-install", "periodic-eval", "--version");
-  expect(cli.stdout.trim()).toBe("0.1.0");
-  const packed = await readdir(join(project, "node_modules", "periodic-eval"), { recursive: true });
-  expect(packed.filter((file) => file.includes(".test."))).toEqual([]);
-  expect(packed).toContain(join("assets", "micro-world", "model.safetensors"));
-  const core = join(project, "node_modules", "@periodic-eval", "core", "dist");
-  for (const schema of ["snapshot.schema.json", "config.schema.json"])
-    expect(existsSync(join(core, schema))).toBe(true);
-});
+    const cli = await run(project, "npx", "--no-install", "periodic-eval", "--version");
+    expect(cli.stdout.trim()).toBe("0.1.0");
+    const packed = await readdir(join(project, "node_modules", "periodic-eval"), { recursive: true });
+    expect(packed.filter((file) => file.includes(".test."))).toEqual([]);
+    expect(packed).toContain(join("assets", "micro-world", "model.safetensors"));
+    const core = join(project, "node_modules", "@periodic-eval", "core", "dist");
+    for (const schema of ["snapshot.schema.json", "config.schema.json"])
+      expect(existsSync(join(core, schema))).toBe(true);
+  },
+);

@@ -96,7 +96,7 @@ export type OutlinedLM = Pick<
 > & { readonly base?: OutlinedLM };
 
 /**
- * Everything that `runPipeline` checks before the first step. Of no weight is asked, so that what is wrong can be told before
+ * Everything that `runPipeline` checks before the first step. No weight is asked for, so that what is wrong can be told before
  * they are loaded.
  *
  * @throws PeriodicEvalError as `runPipeline`.
