@@ -64,8 +64,8 @@ export const isAdapterOff = ({ options }: Pick<Run, "options">, id: string): boo
 export async function openBaseline(run: Run): Promise<void> {
   const { baseline = "phase_start" } = run.options;
   if (baseline === "adapter_off") return findAdapterOff(run);
-  run.earlier = await findBaseline(baseline, await modelOf(run));
-  if (run.earlier === null) return;
+  if (!isPath(baseline)) return;
+  run.earlier = await earlierRunAt(baseline);
   for (const { file, message } of run.earlier.problems)
     run.telling.warn("comparison", `${file} of ${baseline} is left out: ${message}`);
   const scheduled = run.callbacks.filter(({ triggers }) => triggers !== undefined);
@@ -110,9 +110,12 @@ export async function findBaseline(baseline: string, model: EvaluableModel): Pro
       fix: 'Open the model with its adapter, or write "phase_start".',
     });
   }
-  if (!isPath(baseline)) return null;
+  return isPath(baseline) ? earlierRunAt(baseline) : null;
+}
+
+async function earlierRunAt(path: string): Promise<EarlierRun> {
   const { readEarlierRun } = await import("../snapshots/earlier-run.ts");
-  return readEarlierRun(baseline);
+  return readEarlierRun(path);
 }
 
 async function findAdapterOff(run: Run): Promise<void> {
