@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { NamedRandom, NamedWeight, TrainableLM } from "@periodic-eval/core/tfjs";
-import { gradientsOf } from "../ops/differentiable.ts";
+import { gradientsOf, isDifferentiated } from "../ops/differentiable.ts";
 import { dropoutMask } from "../ops/dropout.ts";
 import { sequencesOf, wholeSequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
@@ -78,10 +78,9 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
         const sizes = sizesOf(ids.shape);
         const sequences = sequencesOf(description, ids, documentStarts);
         const tokens = wholeSequences(description, sequences, sizes);
-        return head(
-          graphs.states(sequences, rows, sizes, dropout) ??
-            finalStates(description, variables, tokens, { rows, dropout }),
-        );
+        // A graph gives all that its backward pass wants: a pass without one goes by the operations, which keep nothing.
+        const states = isDifferentiated() ? graphs.states(sequences, rows, sizes, dropout) : null;
+        return head(states ?? finalStates(description, variables, tokens, { rows, dropout }));
       }),
     );
   return {
