@@ -20,8 +20,6 @@ export interface Best {
 
 export interface ValidationOptions {
   readonly heldOut: HeldOut;
-  /** Of everything that `heldOut` takes its rows from. */
-  readonly hash: string;
   /** Row numbers to validate on. */
   readonly rows: readonly number[];
   /** In tokens, of every row there is. */
@@ -31,12 +29,12 @@ export interface ValidationOptions {
 
 /** The rows from long to short, so that those of a batch are of like length; metrics are named `eval_…`. */
 export function validationOn(options: ValidationOptions): Validation {
-  const { heldOut, hash, rows, lengths, batchSize } = options;
+  const { heldOut, rows, lengths, batchSize } = options;
   const sorted = [...rows].sort((a, b) => lengths[b]! - lengths[a]! || a - b);
   const batches: number[][] = [];
   for (let at = 0; at < sorted.length; at += batchSize) batches.push(sorted.slice(at, at + batchSize));
   return {
-    hash,
+    hash: heldOut.hash,
     async measure() {
       const found = await heldOut.measure(batches);
       return Object.fromEntries(Object.entries(found).map(([name, value]) => [evalName(name), value]));

@@ -73,6 +73,7 @@ async function prepare(
     rowsRead,
     hash,
     heldOut: {
+      hash,
       measure: (numbers) => heldOutLoss(model, numbers.map(batchOf)),
     },
     work(microBatches, step) {

@@ -26,10 +26,9 @@ export function partRows(
   const training = share?.training ?? allOf(count);
   const source = share === null ? given : data;
   if (source === null) return { training, validation: null };
-  const { heldOut, hash, lengths } = source;
+  const { heldOut, lengths } = source;
   const rows = share?.validation ?? allOf(lengths.length);
-  // The constructor refuses to validate by a method that cannot.
-  return { training, validation: validationOn({ heldOut: heldOut!, hash, rows, lengths, batchSize }) };
+  return { training, validation: validationOn({ heldOut, rows, lengths, batchSize }) };
 }
 
 const allOf = (count: number): readonly number[] => Array.from({ length: count }, (_, row) => row);

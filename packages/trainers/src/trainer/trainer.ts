@@ -78,7 +78,7 @@ export interface TrainingMethod<C extends TrainingConfig> {
   readonly name: string;
   /** With its defaults, checked. */
   readonly config: C;
-  /** Names of what it finds on held-out rows, without prefix: `loss`, `perplexity`. None where it cannot validate. */
+  /** Names of what it finds on held-out rows, without prefix: `loss`, `perplexity`. */
   readonly heldOutMetrics: readonly string[];
   /** Reads and renders the rows. The model stands at the start of the phase, whatever it is resumed to later. */
   prepare(settings: TrainingSettings): Promise<TrainingData>;
@@ -150,6 +150,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     try {
       const resumed = await resumePhase(phase, this.#options.resume ?? "auto");
       await data.keep?.();
+      await given?.keep?.();
       const result = await withSession(
         {
           ...this.#sessionOptions(),
@@ -230,10 +231,6 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     const { evalSteps, keepBest, validationShare } = this.config;
     const { heldOutMetrics, name } = this.#method;
     const isGiven = this.#method.prepareValidation !== undefined;
-    if (heldOutMetrics.length === 0) {
-      for (const option of ["validationShare", "evalSteps"] as const) this.#refuseToValidate(option);
-      return;
-    }
     if (isGiven && validationShare !== null) {
       throw new PeriodicEvalError({
         code: "config",
@@ -254,17 +251,6 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       got: `${evalSteps} and nothing to validate on`,
       expected: "rows to validate on",
       fix: "Give validation, or validationShare: 0.1; or leave evalSteps out.",
-    });
-  }
-
-  #refuseToValidate(option: "validationShare" | "evalSteps"): void {
-    if (this.config[option] === null) return;
-    throw new PeriodicEvalError({
-      code: "config",
-      where: `${this.#method.name} config ${option}`,
-      got: String(this.config[option]),
-      expected: `null: ${this.#method.name} does not validate`,
-      fix: "Leave it out.",
     });
   }
 

@@ -23,12 +23,13 @@ export interface TrainingData {
   work(microBatches: readonly (readonly number[])[], step: number): StepWork;
   /** Writes what was dear to read, for a resume. Called once nothing is refused any more: what is refused changes nothing. */
   keep?(): Promise<void>;
-  /** Left out by a method that cannot validate. */
-  readonly heldOut?: HeldOut;
+  readonly heldOut: HeldOut;
 }
 
 /** What a method finds on rows that it does not train on. */
 export interface HeldOut {
+  /** Of everything that it measures by beside the weights. */
+  readonly hash: string;
   /**
    * The method's `heldOutMetrics`, over all of these rows. Runs the model forward in evaluation mode, draws nothing at
    * random, and leaves model and memory as they were: training goes on to the same bits.
