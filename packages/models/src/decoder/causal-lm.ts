@@ -3,6 +3,7 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import type { NamedRandom, NamedWeight, TrainableLM } from "@periodic-eval/core/tfjs";
 import { gradientsOf, isDifferentiated } from "../ops/differentiable.ts";
 import { dropoutMask } from "../ops/dropout.ts";
+import { checkpointedLayers } from "./checkpointed-layers.ts";
 import { sequencesOf, wholeSequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
 import { incremental } from "./incremental.ts";
@@ -45,6 +46,7 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   const variables = mapWeights(weights, ({ variable }) => variable);
   const reading = incremental(description, variables);
   let training = true;
+  let checkpointing = false;
   const all = [...list, ...own];
   const checkAlive = () => {
     if (all.some(({ variable }) => variable.isDisposed)) throw disposedModel();
@@ -59,14 +61,18 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
     return forward(description, variables, tokens, options);
   };
   const graphs = new TrainingGraphs(description, variables, trainables);
-  const rateAt = (place: string) => {
-    if (!training) return 0;
-    return place.endsWith(".lora_dropout") ? (adapter?.dropout ?? 0) : dropout;
+  const droppingBy = (random: NamedRandom): Dropout => {
+    // The mode may be another one when layers are run again.
+    const isTraining = training;
+    const rateAt = (place: string) => {
+      if (!isTraining) return 0;
+      return place.endsWith(".lora_dropout") ? (adapter?.dropout ?? 0) : dropout;
+    };
+    return {
+      isAt: (place) => rateAt(place) > 0,
+      mask: (place, shape) => dropoutMask(shape, rateAt(place), random(place)),
+    };
   };
-  const droppingBy = (random: NamedRandom): Dropout => ({
-    isAt: (place) => rateAt(place) > 0,
-    mask: (place, shape) => dropoutMask(shape, rateAt(place), random(place)),
-  });
   /** What `head` makes of the states of these rows, differentiable in the trainables. */
   const inTraining = <T extends tf.Tensor>(
     { ids, rows, documentStarts }: TrainedRows,
@@ -79,8 +85,12 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
         const sequences = sequencesOf(description, ids, documentStarts);
         const tokens = wholeSequences(description, sequences, sizes);
         // A graph gives all that its backward pass wants: a pass without one goes by the operations, which keep nothing.
-        const states = isDifferentiated() ? graphs.states(sequences, rows, sizes, dropout) : null;
-        return head(states ?? finalStates(description, variables, tokens, { rows, dropout }));
+        const isByGraphs = isDifferentiated() && !checkpointing;
+        const states = isByGraphs ? graphs.states(sequences, rows, sizes, dropout) : null;
+        const through = checkpointing && {
+          through: checkpointedLayers(description, variables, { ...sequences, ...sizes, rows }),
+        };
+        return head(states ?? finalStates(description, variables, tokens, { rows, dropout, ...through }));
       }),
     );
   return {
@@ -152,6 +162,13 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       training = false;
       return () => {
         training = before;
+      };
+    },
+    enterActivationCheckpointing() {
+      const before = checkpointing;
+      checkpointing = true;
+      return () => {
+        checkpointing = before;
       };
     },
     modes: () =>

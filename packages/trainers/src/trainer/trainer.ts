@@ -121,6 +121,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     this.#options = options;
     this.#callbacks = [...(options.callbacks ?? [])];
     this.#checkMaxLength();
+    this.#checkCheckpointing();
     this.#checkSaving();
     this.#checkValidation();
     this.#checkSchedule();
@@ -147,6 +148,8 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     const given = (await this.#method.prepareValidation?.(settings)) ?? null;
     if (given !== null) this.#tellBadRows("validation", given);
     const phase = this.#phase(data, given);
+    const { model } = this.#options;
+    const leave = this.config.activationCheckpointing ? model.enterActivationCheckpointing?.() : undefined;
     try {
       const resumed = await resumePhase(phase, this.#options.resume ?? "auto");
       await data.keep?.();
@@ -154,13 +157,14 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       const result = await withSession(
         {
           ...this.#sessionOptions(),
-          guards: [...tfjsGuards(this.#options.model, phase.optimizer), ...(this.#options.guards ?? [])],
+          guards: [...tfjsGuards(model, phase.optimizer), ...(this.#options.guards ?? [])],
           ...(resumed && { resume: resumed.state.session }),
         },
         (session) => runPhase({ phase, session, resumed }),
       );
       return { ...result, badRows: [...data.badRows, ...(given?.badRows ?? [])] };
     } finally {
+      leave?.();
       phase.optimizer.dispose();
     }
   }
@@ -205,6 +209,18 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       got: String(this.#maxLength),
       expected: `at most ${longest}, the model's context`,
       fix: "Lower it, or leave it out.",
+    });
+  }
+
+  #checkCheckpointing(): void {
+    const isAble = this.#options.model.enterActivationCheckpointing !== undefined;
+    if (!this.config.activationCheckpointing || isAble) return;
+    throw new PeriodicEvalError({
+      code: "config",
+      where: `${this.#method.name} config activationCheckpointing`,
+      got: "true, for a model that keeps all activations",
+      expected: "a model with enterActivationCheckpointing",
+      fix: "Leave it out, or lower batchSize and raise gradientAccumulation.",
     });
   }
 
