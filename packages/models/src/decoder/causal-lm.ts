@@ -27,12 +27,9 @@ export interface DecoderParts {
 }
 
 /** What a checkpoint adds `save` to. */
-export interface LiveDecoder
-  extends
-    Required<
-      Omit<TrainableLM, "save" | "name" | "fixedLength" | "base" | "adapter" | "weights" | "trainingLosses">
-    >,
-    Pick<TrainableLM, "trainingLosses"> {
+export interface LiveDecoder extends Required<
+  Omit<TrainableLM, "save" | "name" | "fixedLength" | "base" | "adapter" | "weights">
+> {
   weights(): readonly LiveWeight[];
   /** What Hugging Face calls `output_hidden_states`: [B·T, hidden] before each layer and after the final norm. */
   hiddenStates(ids: tf.Tensor2D): tf.Tensor2D[];
@@ -120,21 +117,13 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       });
     },
 
-    // An adapter's gradients are of another kind, and few put one on the head.
-    ...(weights.headAdapter === undefined && {
-      trainingLosses(
-        ids: tf.Tensor2D,
-        rows: tf.Tensor1D,
-        targets: tf.Tensor1D,
-        random: NamedRandom,
-        documentStarts?: Int32Array,
-      ) {
-        check(ids);
-        return inTraining({ ids, rows, documentStarts }, droppingBy(random), (states) => {
-          return lossesOf(description, variables, states, targets);
-        });
-      },
-    }),
+    trainingLosses(ids, rows, targets, random: NamedRandom, documentStarts) {
+      check(ids);
+      const dropping = droppingBy(random);
+      return inTraining({ ids, rows, documentStarts }, dropping, (states) => {
+        return lossesOf(description, variables, states, targets, dropping);
+      });
+    },
 
     hiddenStates(ids) {
       check(ids);

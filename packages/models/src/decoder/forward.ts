@@ -1,13 +1,16 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { activate, activateGated } from "../ops/activation.ts";
 import { scaled, sum } from "../ops/arithmetic.ts";
+import { chunkBytes, rowsIn } from "../ops/chunks.ts";
 import { columns } from "../ops/columns.ts";
+import { crossEntropy } from "../ops/cross-entropy.ts";
 import { isDifferentiated } from "../ops/differentiable.ts";
 import { dropout } from "../ops/dropout.ts";
 import { headLoss } from "../ops/head-loss.ts";
 import { layerNorm } from "../ops/layer-norm.ts";
 import { linear, tiedHead } from "../ops/linear.ts";
 import { addLora } from "../ops/lora.ts";
+import { recomputedByRows } from "../ops/recomputed.ts";
 import { rmsNorm } from "../ops/rms-norm.ts";
 import { rowsAt } from "../ops/rows.ts";
 import { softCap } from "../ops/soft-cap.ts";
@@ -246,15 +249,31 @@ function normOf(
     : layerNorm(x, weight as tf.Tensor1D, bias as tf.Tensor1D, norm.epsilon);
 }
 
-/** A head without adapter, and the loss: what `finalStates` gives [M, hidden], targets int32 [M] → −log p, in nats, [M]. */
+/** The head and the loss: what `finalStates` gives [M, hidden], targets int32 [M] → −log p, in nats, [M], never all logits. */
 export function lossesOf(
   description: DecoderDescription,
-  { embedding, head }: Weights,
+  weights: Weights,
   x: tf.Tensor2D,
   targets: tf.Tensor1D,
+  masking: Dropout | null = null,
 ): tf.Tensor1D {
+  const { embedding, head, headAdapter } = weights;
   const weight = (head?.weight ?? embedding) as tf.Tensor2D;
-  return headLoss(x, { weight, isTied: head === null, softCap: description.head.softCap }, targets);
+  if (headAdapter === undefined)
+    return headLoss(x, { weight, isTied: head === null, softCap: description.head.softCap }, targets);
+  const { name, a, b, bias } = headAdapter;
+  const place = `${name}.lora_dropout`;
+  // Drawn for all rows, as for logits.
+  const mask = masking?.isAt(place) ? [masking.mask(place, x.shape)] : [];
+  const ofHead = [weight, a, b].concat(bias ?? []);
+  return recomputedByRows(
+    { x, weights: ofHead, beside: [targets, ...mask] },
+    rowsIn(chunkBytes, description.vocabSize),
+    (x, [targets, mask]) => {
+      const dropping: Dropout = { isAt: (at) => at === place && !!mask, mask: () => mask as tf.Tensor2D };
+      return crossEntropy(logitsOf(description, weights, x, dropping), targets as tf.Tensor1D);
+    },
+  );
 }
 
 /** The head: what `finalStates` gives [M, hidden] → logits [M, V]. */

@@ -1,5 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { targetLosses, type TargetLosses } from "@periodic-eval/core/tfjs";
+import { chunkBytes, chunksOf, part, rowsIn, type Chunk } from "./chunks.ts";
 import { differentiable, isDifferentiated, isWanted } from "./differentiable.ts";
 import { matMulTransposedA, timesTransposed } from "./mat-mul.ts";
 import { tanh, tanhSlope } from "./soft-cap.ts";
@@ -12,9 +13,6 @@ export interface LossHead {
   readonly softCap: number | null;
 }
 
-/** Memory of this size is used again; what is larger is new each time, and slow. */
-const defaultBytes = 2 ** 24;
-
 /**
  * The head and the loss in one: x [N, D], targets int32 [N] → the negative log-likelihood of each target, in nats, [N].
  * Logits exist of so many rows at a time as `bytes` hold. Of a head that is not trained the gradient of x is computed
@@ -24,10 +22,10 @@ export function headLoss(
   x: tf.Tensor2D,
   head: LossHead,
   targets: tf.Tensor1D,
-  bytes = defaultBytes,
+  bytes = chunkBytes,
 ): tf.Tensor1D {
   const vocabulary = head.weight.shape[head.isTied ? 0 : 1];
-  const chunks = chunksOf(x.shape[0], Math.max(1, Math.floor(bytes / (4 * vocabulary))));
+  const chunks = chunksOf(x.shape[0], rowsIn(bytes, vocabulary));
   const isTaken = isDifferentiated();
   const isTrained = isTaken && isWanted(head.weight);
   const isXWanted = isTaken && isWanted(x);
@@ -122,20 +120,4 @@ function look(x: tf.Tensor2D, { logits: through, softCap }: Products, targets: t
     losses,
     gradient: () => (bent === null ? gradient() : tf.mul(gradient(), tanhSlope(bent))),
   };
-}
-
-type Chunk = readonly [from: number, size: number];
-
-/** As few as possible, of like size. */
-function chunksOf(rows: number, most: number): Chunk[] {
-  const size = Math.ceil(rows / Math.ceil(rows / most));
-  return Array.from({ length: Math.ceil(rows / size) }, (_, i) => {
-    return [i * size, Math.min(size, rows - i * size)] as const;
-  });
-}
-
-function part<T extends tf.Tensor>(x: T, from: number, size: number): T {
-  if (size === x.shape[0]) return x;
-  const rest = x.shape.slice(1);
-  return tf.slice(x, [from, ...rest.map(() => 0)], [size, ...rest]);
 }

@@ -1,4 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
+import { chunksOf, part, type Chunk } from "./chunks.ts";
 import { differentiable, gradientsOf, isWanted } from "./differentiable.ts";
 
 export interface RecomputedInputs {
@@ -23,16 +24,64 @@ export function recomputed<T extends tf.Tensor>(
     return {
       value: run(x, beside),
       backward(above, [x, ...beside]) {
-        const inputs = [x!, ...weights];
-        const wanted = inputs.filter((_, i) => isWantedOf[i]);
-        const found = gradientsOf(wanted, () =>
-          gradientsInBackward(() => run(x as tf.Tensor2D, beside), wanted, above),
-        ).values();
-        return isWantedOf.map((isOne) => (isOne ? found.next().value! : null));
+        const wanted = [x!, ...weights].filter((_, i) => isWantedOf[i]);
+        return inPlaces(
+          isWantedOf,
+          gradientsAgain(() => run(x as tf.Tensor2D, beside), wanted, above),
+        );
       },
     };
   });
 }
+
+/**
+ * As `recomputed`, of a function of rows: x and all that is beside it have N rows, and it gives a number for each. At most
+ * `most` rows are run at a time, forward and backward.
+ */
+export function recomputedByRows(
+  { x, weights, beside }: RecomputedInputs,
+  most: number,
+  run: (x: tf.Tensor2D, beside: readonly tf.Tensor[]) => tf.Tensor1D,
+): tf.Tensor1D {
+  const chunks = chunksOf(x.shape[0], most);
+  return differentiable([x, ...weights], (keep) => {
+    const isWantedOf = [x, ...weights].map(isWanted);
+    keep([x, ...beside]);
+    const parts = (all: readonly tf.Tensor[], [from, size]: Chunk) => all.map((one) => part(one, from, size));
+    const runPart = ([x, ...beside]: readonly tf.Tensor[]) => run(x as tf.Tensor2D, beside);
+    return {
+      value: tf.concat(chunks.map((chunk) => tf.tidy(() => runPart(parts([x, ...beside], chunk))))),
+      backward(above, kept) {
+        const isXWanted = isWantedOf[0]!;
+        const ofX: tf.Tensor[] = [];
+        let sums: tf.Tensor[] = [];
+        for (const chunk of chunks) {
+          const before = sums;
+          const isSum = (i: number) => i > 0 || !isXWanted;
+          sums = tf.tidy(() => {
+            const given = parts(kept, chunk);
+            const inputs = [given[0]!, ...weights].filter((_, i) => isWantedOf[i]);
+            const found = gradientsAgain(() => runPart(given), inputs, part(above, ...chunk));
+            return found.map((one, i) => (isSum(i) && before[i] ? tf.add(one, before[i]) : one));
+          });
+          if (isXWanted) ofX.push(sums[0]!);
+          tf.dispose(before.filter((_, i) => isSum(i)));
+        }
+        return inPlaces(isWantedOf, isXWanted ? [tf.concat(ofX), ...sums.slice(1)] : sums);
+      },
+    };
+  });
+}
+
+/** Each gradient in the place of what it is of; null elsewhere. */
+function inPlaces(isWantedOf: readonly boolean[], gradients: readonly tf.Tensor[]): (tf.Tensor | null)[] {
+  const left = gradients.values();
+  return isWantedOf.map((isOne) => (isOne ? left.next().value! : null));
+}
+
+/** Gradients of what is run again. */
+const gradientsAgain = <T extends tf.Tensor>(run: () => T, of: readonly tf.Tensor[], above: T): tf.Tensor[] =>
+  gradientsOf(of, () => gradientsInBackward(run, of, above));
 
 /** A tape inside of a backward pass, which is at work on the tape that was recorded before. */
 function gradientsInBackward<T extends tf.Tensor>(
