@@ -28,12 +28,12 @@ async function train(method: "sft" | "dpo", activationCheckpointing: boolean, ru
   const base = createCausalLM(tinyLlama, { seed: "checkpointing", dropout: 0.1, initStd: 0.1 });
   const lora = withLora(base, { rank: 4, dropout: 0.2 });
   let asked = 0;
-  const trainingLosses: NonNullable<typeof lora.trainingLosses> = (ids, at, targets, random, ...rest) => {
+  const trainingLosses: typeof lora.trainingLosses = (ids, at, targets, random, ...rest) => {
     const counting = (name: string) => {
       asked += 1;
       return random(name);
     };
-    return lora.trainingLosses!(ids, at, targets, counting, ...rest);
+    return lora.trainingLosses(ids, at, targets, counting, ...rest);
   };
   const model = { ...lora, trainingLosses };
   const folder = runDir ?? (await temporaryFolder());
