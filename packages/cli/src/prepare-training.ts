@@ -100,13 +100,12 @@ async function phaseOf(config: TrainConfig, at: number, file: ConfigFile): Promi
   const shared = {
     phase,
     dataset,
+    ...(validation !== undefined && { validation }),
     callbacks,
     session,
     config: { ...own, ...(saveAdapterAtFiring && { saveAdapterAtFiring }) },
   };
-  return method === "dpo"
-    ? { ...shared, method, ...(reference !== undefined && { reference }) }
-    : { ...shared, ...(validation !== undefined && { validation }) };
+  return method === "dpo" ? { ...shared, method, ...(reference !== undefined && { reference }) } : shared;
 }
 
 /** Judges as `openJudge` of @periodic-eval/remote names them. Verdicts are kept with the run, unless the block names a folder. */

@@ -66,6 +66,11 @@ describe("a training from a file", () => {
     });
   });
 
+  it("takes rows to validate on for every method", async () => {
+    const { phases } = await parsed(whole, ["phases.1.method=dpo"]);
+    expect(phases[1]).toMatchObject({ method: "dpo", validation: join(folder, "held.jsonl") });
+  });
+
   it("takes loggers by their names, with paths relative to the file", async () => {
     const loggers =
       "loggers: { jsonl: {}, tensorboard: { logDir: tb }, wandb: { project: em, runDir: sent } }\n";
@@ -139,9 +144,9 @@ describe("a training from a file", () => {
     ],
     [
       "a key of another method",
-      "train.yaml:15 phases.1.validation: got it in a phase of another method, expected a phase with method: sft",
+      "phases.1.reference=base (phases.1.reference): got it in a phase of another method, expected a phase with method: dpo",
       whole,
-      ["phases.1.method=dpo"],
+      ["phases.1.reference=base"],
     ],
     ["an unknown logger", 'Did you mean "jsonl"?', whole, ["loggers.json={}"]],
     [

@@ -16,7 +16,6 @@ const phaseFields = {
   phase: text,
   method: z.enum(["sft", "dpo"], 'expected "sft" or "dpo"').default("sft"),
   dataset: text,
-  /** Of sft. */
   validation: text.optional(),
   /** Of dpo. */
   reference: z.enum(["copy", "base", "precomputed"], 'expected "copy", "base" or "precomputed"').optional(),
@@ -68,15 +67,10 @@ export function parseTrainConfig(file: ConfigFile): TrainConfig {
   const config = parsed.data;
   refuseTwice(config.phases, where);
   refuseSeed(config.config, ["config"], where);
-  for (const [i, phase] of config.phases.entries()) {
-    refuseSeed(phase.config, ["phases", i, "config"], where);
+  for (const [i, { method, reference, config: own }] of config.phases.entries()) {
+    refuseSeed(own, ["phases", i, "config"], where);
     checkPhaseConfig(config, i, where);
-  }
-  for (const [i, { method, validation, reference }] of config.phases.entries()) {
-    if (method === "dpo" && validation !== undefined)
-      throw misplaced(where(["phases", i, "validation"]), "sft");
-    if (method === "sft" && reference !== undefined)
-      throw misplaced(where(["phases", i, "reference"]), "dpo");
+    if (method === "sft" && reference !== undefined) throw misplaced(where(["phases", i, "reference"]));
   }
   if (config.lora !== undefined && config.adapter !== undefined) {
     throw new PeriodicEvalError({
@@ -139,13 +133,12 @@ function refuseSeed(
   });
 }
 
-function misplaced(where: string, method: string): PeriodicEvalError {
-  const expected = `a phase with method: ${method}, whose key it is`;
+function misplaced(where: string): PeriodicEvalError {
   return new PeriodicEvalError({
     code: "config",
     where,
     got: "it in a phase of another method",
-    expected,
+    expected: "a phase with method: dpo, whose key it is",
     fix: "Leave it out.",
   });
 }

@@ -292,3 +292,31 @@ test("what cannot begin is told once, by what is thrown", async () => {
   await expect(withSession(options, async () => {})).rejects.toThrow("got no items");
   expect(warnings).toEqual([]);
 });
+
+test("log tells loggers and callbacks of the step that was told last, between begin and end", async () => {
+  const toy = toyTraining();
+  const told: unknown[] = [];
+  const logger = {
+    name: "told",
+    train: (metrics: object, { step }: { step: number }) => void told.push([step, metrics]),
+  };
+  const callback: TrainerCallback = {
+    id: "listening",
+    onLog: ({ progress, metrics }) => void told.push([`onLog ${progress.step}`, metrics]),
+  };
+  const session = openSession({ ...toy.options([callback]), loggers: [logger] });
+  const eval_loss = { eval_loss: 2 };
+  await expect(session.log(eval_loss)).rejects.toThrow("session.log: got a call before begin");
+  await session.begin();
+  await session.stepEnd();
+  expect(told).toEqual([]);
+  await session.log(eval_loss);
+  expect(told).toEqual([
+    [1, eval_loss],
+    ["onLog 1", eval_loss],
+  ]);
+  expect(session.progress.step).toBe(1);
+  await session.end();
+  await expect(session.log(eval_loss)).rejects.toThrow("session.log: got a call after the end");
+  await session.close();
+});

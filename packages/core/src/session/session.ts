@@ -133,16 +133,30 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
     learnStep(run);
     if (run.finished.length > 0) yield* tellFinished(run);
     yield* callHooks(run, "onStepEnd", at.metrics);
-    if (at.metrics !== undefined) {
-      yield* run.telling.train(at.metrics, runProgress(run));
-      yield* callHooks(run, "onLog", at.metrics);
-    }
+    if (at.metrics !== undefined) yield* tellMetrics(at.metrics);
     if (Math.floor(run.progress.epoch) > Math.floor(epoch)) {
       yield* callHooks(run, "onEpochEnd");
       isInEpoch = false;
     }
     yield* settleStep();
     return controlOf(run);
+  }
+
+  function* tellMetrics(metrics: Readonly<Record<string, number>>): Flow<void> {
+    yield* run.telling.train(metrics, runProgress(run));
+    yield* callHooks(run, "onLog", metrics);
+  }
+
+  function* logFlow(metrics: Readonly<Record<string, number>>): Flow<void> {
+    if (stage !== "begun")
+      throw misuse(
+        "log",
+        stage === "new" ? "a call before begin" : "a call after the end",
+        "metrics between begin and end",
+        "Log them where training runs.",
+      );
+    yield* tellMetrics(metrics);
+    yield* settleStep();
   }
 
   /** Measures what the hooks asked for and passes on what they reported. */
@@ -241,6 +255,7 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
         return Promise.reject(error);
       }
     },
+    log: async (metrics) => call("log", () => logFlow(metrics)),
     save: async () => call("save", saveFlow),
     end: async () => call("end", endFlow),
     fail: async (error) => call("fail", () => failFlow(error)),

@@ -175,6 +175,12 @@ export interface Session {
   stepBegin(): Promise<void>;
   stepEnd(at?: StepEnd): Promise<Control>;
   /**
+   * Metrics of the step that was told last, for what is known only once `stepEnd` has answered: to loggers and `onLog`.
+   *
+   * @throws PeriodicEvalError `config` before `begin` and after the end.
+   */
+  log(metrics: Readonly<Record<string, number>>): Promise<void>;
+  /**
    * Calls `onSave` and returns the state for a checkpoint of the step just ended, what `onSave` changed included.
    * Snapshots that the store refused are tried again first: a run resumed from the checkpoint does not measure them anew.
    *

@@ -135,6 +135,12 @@ export interface TrainableLM extends CausalLM {
     random: NamedRandom,
     documentStarts?: Int32Array,
   ): tf.Tensor1D;
+  /**
+   * From here on the passes that train keep of each layer only what it reads, and run it again in the backward pass:
+   * the same losses and gradients of less memory, for more time. `random` is then asked for each place twice, and must
+   * begin its stream anew. The returned function restores what there was.
+   */
+  enterActivationCheckpointing?(): () => void;
   /** Hugging Face form: `config.json` and safetensors, with the tokenizer's files where they are known. */
   save(folder: string): Promise<void>;
   dispose(): void;

@@ -1,5 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "../errors.ts";
+import { partition } from "./log-likelihood.ts";
 
 /** One token whose log-probability is wanted, in one row of logits. */
 export interface Pick {
@@ -19,10 +20,6 @@ export interface RowScores {
 /**
  * Scores of picked tokens, computed where the logits are. N rows, V vocabulary, P picks; logits float32 [N, V].
  *
- * The log of the partition function is `max(x) − log(max(softmax(x)))`, because the largest probability is 1 / Σ exp(x −
- * max): as exact as the usual form, and on wasm 3.5 times as fast (512 × 1,024: 1.8 ms, against 6.5 for
- * log-sum-exp by hand and 12.4 for `logSoftmax`; one core), since only `softmax` has a vectorized exponential there.
- *
  * @returns tensors that the caller disposes (or calls inside `tf.tidy`).
  */
 export function scoreRows(logits: tf.Tensor2D, picks: readonly Pick[], withEntropy: boolean): RowScores {
@@ -36,16 +33,14 @@ export function scoreRows(logits: tf.Tensor2D, picks: readonly Pick[], withEntro
       picks.map(({ row, token }) => row * vocabulary + token),
       "int32",
     );
-    const top = tf.max(logits, 1);
-    const probabilities = tf.softmax(logits, 1);
-    const logPartition = tf.sub(top, tf.log(tf.max(probabilities, 1)));
+    const { top, probabilities, logSum } = partition(logits);
     const picked = tf.gather(tf.reshape(logits, [-1]), flat);
     const ofPicks = [
-      tf.sub(picked, tf.gather(logPartition, rows)),
+      tf.sub(picked, tf.gather(logSum, rows)),
       tf.cast(tf.greaterEqual(picked, tf.gather(top, rows)), "float32"),
     ] as [tf.Tensor1D, tf.Tensor1D];
     if (!withEntropy) return ofPicks;
-    return [...ofPicks, tf.sub(logPartition, tf.sum(tf.mul(probabilities, logits), 1))] as tf.Tensor1D[];
+    return [...ofPicks, tf.sub(logSum, tf.sum(tf.mul(probabilities, logits), 1))] as tf.Tensor1D[];
   }) as [tf.Tensor1D, tf.Tensor1D, tf.Tensor1D?];
   return { nats, isTop, entropy: entropy ?? null };
 }

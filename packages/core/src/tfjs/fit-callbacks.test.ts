@@ -55,6 +55,7 @@ function stubSession({
     async stepBegin() {
       told.push("stepBegin");
     },
+    async log() {},
     async stepEnd(at = {}) {
       ends.push(at);
       told.push(`stepEnd ${at.epoch} of ${at.maxSteps}`);

@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { attention, type AttentionTables } from "../ops/attention.ts";
 import type { DecoderDescription } from "./description.ts";
-import type { Tokens } from "./forward.ts";
+import type { Attend, Tokens } from "./forward.ts";
 import { documentTables } from "./documents.ts";
 import { attentionTables } from "./tables.ts";
 
@@ -48,11 +48,15 @@ export function wholeSequences(
   { ids, positions, tables }: Sequences,
   { batch, length }: { readonly batch: number; readonly length: number },
 ): Tokens {
-  const { heads, keyValueHeads, headDim } = description.attention;
-  const shape = { batch, length, heads, keyValueHeads, headDim };
-  return {
-    ids,
-    positions,
-    attend: (layer, query, key, value) => attention([query, key, value], tables[layer]!, shape),
-  };
+  return { ids, positions, attend: attendBy(description, (layer) => tables[layer]!, { batch, length }) };
+}
+
+/** Attention by these tables of each layer. */
+export function attendBy(
+  { attention: { heads, keyValueHeads, headDim } }: DecoderDescription,
+  tablesOf: (layer: number) => AttentionTables,
+  sizes: { readonly batch: number; readonly length: number },
+): Attend {
+  const shape = { ...sizes, heads, keyValueHeads, headDim };
+  return (layer, query, key, value) => attention([query, key, value], tablesOf(layer), shape);
 }

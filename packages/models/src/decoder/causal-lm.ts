@@ -1,8 +1,9 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { NamedRandom, NamedWeight, TrainableLM } from "@periodic-eval/core/tfjs";
-import { gradientsOf } from "../ops/differentiable.ts";
+import { gradientsOf, isDifferentiated } from "../ops/differentiable.ts";
 import { dropoutMask } from "../ops/dropout.ts";
+import { checkpointedLayers } from "./checkpointed-layers.ts";
 import { sequencesOf, wholeSequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
 import { incremental } from "./incremental.ts";
@@ -26,12 +27,9 @@ export interface DecoderParts {
 }
 
 /** What a checkpoint adds `save` to. */
-export interface LiveDecoder
-  extends
-    Required<
-      Omit<TrainableLM, "save" | "name" | "fixedLength" | "base" | "adapter" | "weights" | "trainingLosses">
-    >,
-    Pick<TrainableLM, "trainingLosses"> {
+export interface LiveDecoder extends Required<
+  Omit<TrainableLM, "save" | "name" | "fixedLength" | "base" | "adapter" | "weights">
+> {
   weights(): readonly LiveWeight[];
   /** What Hugging Face calls `output_hidden_states`: [B·T, hidden] before each layer and after the final norm. */
   hiddenStates(ids: tf.Tensor2D): tf.Tensor2D[];
@@ -45,6 +43,7 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   const variables = mapWeights(weights, ({ variable }) => variable);
   const reading = incremental(description, variables);
   let training = true;
+  let checkpointing = false;
   const all = [...list, ...own];
   const checkAlive = () => {
     if (all.some(({ variable }) => variable.isDisposed)) throw disposedModel();
@@ -59,14 +58,18 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
     return forward(description, variables, tokens, options);
   };
   const graphs = new TrainingGraphs(description, variables, trainables);
-  const rateAt = (place: string) => {
-    if (!training) return 0;
-    return place.endsWith(".lora_dropout") ? (adapter?.dropout ?? 0) : dropout;
+  const droppingBy = (random: NamedRandom): Dropout => {
+    // The mode may be another one when layers are run again.
+    const isTraining = training;
+    const rateAt = (place: string) => {
+      if (!isTraining) return 0;
+      return place.endsWith(".lora_dropout") ? (adapter?.dropout ?? 0) : dropout;
+    };
+    return {
+      isAt: (place) => rateAt(place) > 0,
+      mask: (place, shape) => dropoutMask(shape, rateAt(place), random(place)),
+    };
   };
-  const droppingBy = (random: NamedRandom): Dropout => ({
-    isAt: (place) => rateAt(place) > 0,
-    mask: (place, shape) => dropoutMask(shape, rateAt(place), random(place)),
-  });
   /** What `head` makes of the states of these rows, differentiable in the trainables. */
   const inTraining = <T extends tf.Tensor>(
     { ids, rows, documentStarts }: TrainedRows,
@@ -78,10 +81,13 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
         const sizes = sizesOf(ids.shape);
         const sequences = sequencesOf(description, ids, documentStarts);
         const tokens = wholeSequences(description, sequences, sizes);
-        return head(
-          graphs.states(sequences, rows, sizes, dropout) ??
-            finalStates(description, variables, tokens, { rows, dropout }),
-        );
+        // A graph gives all that its backward pass wants: a pass without one goes by the operations, which keep nothing.
+        const isByGraphs = isDifferentiated() && !checkpointing;
+        const states = isByGraphs ? graphs.states(sequences, rows, sizes, dropout) : null;
+        const through = checkpointing && {
+          through: checkpointedLayers(description, variables, { ...sequences, ...sizes, rows }),
+        };
+        return head(states ?? finalStates(description, variables, tokens, { rows, dropout, ...through }));
       }),
     );
   return {
@@ -111,21 +117,13 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       });
     },
 
-    // An adapter's gradients are of another kind, and few put one on the head.
-    ...(weights.headAdapter === undefined && {
-      trainingLosses(
-        ids: tf.Tensor2D,
-        rows: tf.Tensor1D,
-        targets: tf.Tensor1D,
-        random: NamedRandom,
-        documentStarts?: Int32Array,
-      ) {
-        check(ids);
-        return inTraining({ ids, rows, documentStarts }, droppingBy(random), (states) => {
-          return lossesOf(description, variables, states, targets);
-        });
-      },
-    }),
+    trainingLosses(ids, rows, targets, random: NamedRandom, documentStarts) {
+      check(ids);
+      const dropping = droppingBy(random);
+      return inTraining({ ids, rows, documentStarts }, dropping, (states) => {
+        return lossesOf(description, variables, states, targets, dropping);
+      });
+    },
 
     hiddenStates(ids) {
       check(ids);
@@ -153,6 +151,13 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       training = false;
       return () => {
         training = before;
+      };
+    },
+    enterActivationCheckpointing() {
+      const before = checkpointing;
+      checkpointing = true;
+      return () => {
+        checkpointing = before;
       };
     },
     modes: () =>

@@ -1,13 +1,16 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { activate, activateGated } from "../ops/activation.ts";
 import { scaled, sum } from "../ops/arithmetic.ts";
+import { chunkBytes, rowsIn } from "../ops/chunks.ts";
 import { columns } from "../ops/columns.ts";
+import { crossEntropy } from "../ops/cross-entropy.ts";
 import { isDifferentiated } from "../ops/differentiable.ts";
 import { dropout } from "../ops/dropout.ts";
 import { headLoss } from "../ops/head-loss.ts";
 import { layerNorm } from "../ops/layer-norm.ts";
 import { linear, tiedHead } from "../ops/linear.ts";
 import { addLora } from "../ops/lora.ts";
+import { recomputedByRows } from "../ops/recomputed.ts";
 import { rmsNorm } from "../ops/rms-norm.ts";
 import { rowsAt } from "../ops/rows.ts";
 import { softCap } from "../ops/soft-cap.ts";
@@ -36,6 +39,19 @@ export interface ForwardOptions {
   readonly dropout?: Dropout | null;
   /** Sees the residual stream before each layer, and after the final norm; [N, hidden], to be copied if kept. */
   readonly observe?: (hidden: tf.Tensor2D) => void;
+  /** How a layer is run: by what it is told, or once and again. */
+  readonly through?: Through;
+}
+
+export type Through = (index: number, x: tf.Tensor2D, run: RunLayer) => tf.Tensor2D;
+
+/** The residual stream before a layer → that after it, of the rows asked for where it is the last. */
+export type RunLayer = (x: tf.Tensor2D, given: LayerSurroundings) => tf.Tensor2D;
+
+/** What a layer is given beside the residual stream. */
+export interface LayerSurroundings {
+  readonly attend: Attend;
+  readonly rows: tf.Tensor1D | null;
 }
 
 /**
@@ -69,51 +85,60 @@ export function finalStates(
   description: DecoderDescription,
   weights: Weights,
   { ids, positions, attend }: Tokens,
-  { rows = null, dropout: masking = null, observe }: ForwardOptions = {},
+  { rows = null, dropout: masking = null, observe, through }: ForwardOptions = {},
 ): tf.Tensor2D {
-  const dropped = (x: tf.Tensor2D, place: string) => droppedAt(masking, x, place);
-  const norm = (weights: Norm<tf.Tensor> | null, x: tf.Tensor2D) =>
-    weights === null ? x : normOf(description, weights, x);
-
-  const last = weights.layers.length - 1;
-  /** Of the last layer nobody reads rows that were not asked for, once attention has looked at all. */
-  const wanted = (layer: number, x: tf.Tensor2D) => (rows === null || layer < last ? x : rowsAt(x, rows));
-
-  const lookBack = (layer: Layer<tf.Tensor>, index: number, x: tf.Tensor2D) =>
-    attend(index, ...queryKeyValueOf(description, layer, norm(layer.attentionNorm, x), masking));
-  const attentionOf = (layer: Layer<tf.Tensor>, index: number, x: tf.Tensor2D) =>
-    tf.tidy(() => {
-      const attended = project(layer.output, wanted(index, lookBack(layer, index, x)), masking);
-      return dropped(norm(layer.attentionOutputNorm, attended), `layer.${index}.attention`);
-    });
-  const mlpPart = (layer: Layer<tf.Tensor>, index: number, x: tf.Tensor2D) =>
-    tf.tidy(() => {
-      const mlp = mlpOf(description, layer, norm(layer.mlpNorm, x), masking);
-      return dropped(norm(layer.mlpOutputNorm, mlp), `layer.${index}.mlp`);
-    });
-
   // What a part makes is gone when the next begins: the same memory serves all layers.
-  let hidden = tf.tidy(() => dropped(embeddingOf(description, weights, ids, positions), "embedding"));
-  weights.layers.forEach((layer, index) => {
+  let hidden = tf.tidy(() =>
+    droppedAt(masking, embeddingOf(description, weights, ids, positions), "embedding"),
+  );
+  for (const index of weights.layers.keys()) {
     observe?.(hidden);
     const before = hidden;
-    hidden = tf.tidy(() => {
-      if (index === last && rows?.size === 0) {
-        // What attention keeps of the tokens is all that is wanted.
-        lookBack(layer, index, before);
-        return tf.zeros<tf.Rank.R2>([0, description.hiddenSize]);
-      }
-      const residual = wanted(index, before);
-      const attended = sum(residual, attentionOf(layer, index, before));
-      const read = description.block.residual === "parallel" ? residual : attended;
-      return sum(attended, mlpPart(layer, index, read));
-    });
+    const run: RunLayer = (x, given) => layerOf(description, weights, index, x, { ...given, masking });
+    hidden = through ? through(index, before, run) : run(before, { attend, rows });
     if (!isDifferentiated()) before.dispose();
-  });
+  }
   if (rows?.size === 0) return hidden;
-  const states = norm(weights.finalNorm, hidden);
+  const states = normOf(description, weights.finalNorm, hidden);
   observe?.(states);
   return states;
+}
+
+function layerOf(
+  description: DecoderDescription,
+  { layers }: Weights,
+  index: number,
+  x: tf.Tensor2D,
+  { attend, rows, masking }: LayerSurroundings & { readonly masking: Dropout | null },
+): tf.Tensor2D {
+  const layer = layers[index]!;
+  const norm = (weights: Norm<tf.Tensor> | null, x: tf.Tensor2D) =>
+    weights === null ? x : normOf(description, weights, x);
+  const isLast = index === layers.length - 1;
+  /** Of the last layer nobody reads rows that were not asked for, once attention has looked at all. */
+  const wanted = (x: tf.Tensor2D) => (rows === null || !isLast ? x : rowsAt(x, rows));
+  const lookBack = () =>
+    attend(index, ...queryKeyValueOf(description, layer, norm(layer.attentionNorm, x), masking));
+  const attentionPart = () =>
+    tf.tidy(() => {
+      const attended = project(layer.output, wanted(lookBack()), masking);
+      return droppedAt(masking, norm(layer.attentionOutputNorm, attended), `layer.${index}.attention`);
+    });
+  const mlpPart = (read: tf.Tensor2D) =>
+    tf.tidy(() => {
+      const mlp = mlpOf(description, layer, norm(layer.mlpNorm, read), masking);
+      return droppedAt(masking, norm(layer.mlpOutputNorm, mlp), `layer.${index}.mlp`);
+    });
+  return tf.tidy(() => {
+    if (isLast && rows?.size === 0) {
+      // What attention keeps of the tokens is all that is wanted.
+      lookBack();
+      return tf.zeros<tf.Rank.R2>([0, description.hiddenSize]);
+    }
+    const residual = wanted(x);
+    const attended = sum(residual, attentionPart());
+    return sum(attended, mlpPart(description.block.residual === "parallel" ? residual : attended));
+  });
 }
 
 function droppedAt(masking: Dropout | null, x: tf.Tensor2D, place: string): tf.Tensor2D {
@@ -224,15 +249,31 @@ function normOf(
     : layerNorm(x, weight as tf.Tensor1D, bias as tf.Tensor1D, norm.epsilon);
 }
 
-/** A head without adapter, and the loss: what `finalStates` gives [M, hidden], targets int32 [M] → −log p, in nats, [M]. */
+/** The head and the loss: what `finalStates` gives [M, hidden], targets int32 [M] → −log p, in nats, [M], never all logits. */
 export function lossesOf(
   description: DecoderDescription,
-  { embedding, head }: Weights,
+  weights: Weights,
   x: tf.Tensor2D,
   targets: tf.Tensor1D,
+  masking: Dropout | null = null,
 ): tf.Tensor1D {
+  const { embedding, head, headAdapter } = weights;
   const weight = (head?.weight ?? embedding) as tf.Tensor2D;
-  return headLoss(x, { weight, isTied: head === null, softCap: description.head.softCap }, targets);
+  if (headAdapter === undefined)
+    return headLoss(x, { weight, isTied: head === null, softCap: description.head.softCap }, targets);
+  const { name, a, b, bias } = headAdapter;
+  const place = `${name}.lora_dropout`;
+  // Drawn for all rows, as for logits.
+  const mask = masking?.isAt(place) ? [masking.mask(place, x.shape)] : [];
+  const ofHead = [weight, a, b].concat(bias ?? []);
+  return recomputedByRows(
+    { x, weights: ofHead, beside: [targets, ...mask] },
+    rowsIn(chunkBytes, description.vocabSize),
+    (x, [targets, mask]) => {
+      const dropping: Dropout = { isAt: (at) => at === place && !!mask, mask: () => mask as tf.Tensor2D };
+      return crossEntropy(logitsOf(description, weights, x, dropping), targets as tf.Tensor1D);
+    },
+  );
 }
 
 /** The head: what `finalStates` gives [M, hidden] → logits [M, V]. */

@@ -47,6 +47,18 @@ function train(model: TrainableLM): number[] {
   });
 }
 
+/** The values of what is computed as a step computes it, to be differentiated. */
+function inStep(model: TrainableLM, run: () => tf.Tensor): number[] {
+  let found: number[] = [];
+  const sum = tf.customGrad<tf.Scalar>((x) => {
+    const { shape } = x as tf.Tensor;
+    found = [...(x as tf.Tensor).dataSync()];
+    return { value: tf.sum<tf.Scalar>(x as tf.Tensor), gradFunc: () => tf.ones(shape) };
+  });
+  tf.tidy(() => void tf.variableGrads(() => sum(run()), [...model.trainables()]));
+  return found;
+}
+
 function expectNear(got: readonly number[], expected: readonly number[]): void {
   expect(got.length).toBe(expected.length);
   got.forEach((value, i) => expect(Math.abs(value - expected[i]!)).toBeLessThan(1e-5));
@@ -140,13 +152,13 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
       const [model, other] = [make(), make()];
       const starts = Int32Array.of(0, 0, 0, 3, 3, 3, 0, 1, 1, 1, 4, 4);
       const losses = (lm: TrainableLM, documents: readonly [Int32Array?]) =>
-        tf.tidy(() => {
+        inStep(lm, () => {
           const ids = tf.tensor2d(batches[0]!.ids.flat(), [2, 6], "int32");
           const [rows, targets] = [
             [1, 4, 9],
             [3, 6, 8],
           ].map((list) => tf.tensor1d(list, "int32")) as [tf.Tensor1D, tf.Tensor1D];
-          return [...lm.trainingLosses!(ids, rows, targets, () => () => 0.5, ...documents).dataSync()];
+          return lm.trainingLosses!(ids, rows, targets, () => () => 0.5, ...documents);
         });
       const packed = losses(model, [starts]);
       expectNear(
@@ -170,9 +182,9 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
       return namedStream(name);
     };
     const logits = (lm: TrainableLM = model) =>
-      tf.tidy(() => {
+      inStep(lm, () => {
         const ids = tf.tensor2d(batches[0]!.ids.flat(), [2, 6], "int32");
-        return [...lm.trainingLogits(ids, tf.tensor1d([0, 7], "int32"), random).dataSync()];
+        return lm.trainingLogits(ids, tf.tensor1d([0, 7], "int32"), random);
       });
     const dropped = logits();
     const places = ["embedding", "layer.0.attention", "layer.0.mlp", "layer.1.attention", "layer.1.mlp"];
@@ -190,6 +202,17 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
     expect(names).toEqual(places);
     model.dispose();
     other.dispose();
+  });
+
+  it("makes none for a pass that is not differentiated: it would hold what its backward pass wants", () => {
+    const load = vi.spyOn(graphBackend()!, "loadSavedModelMetaGraph");
+    const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
+    const { ids, labels } = batches[0]!;
+    const loss = tf.tidy(() => meanLoss(model, ids, labels).dataSync()[0]!);
+    expect(load).not.toHaveBeenCalled();
+    expectNear([loss], [train(model)[0]!]);
+    expect(load).toHaveBeenCalledTimes(2);
+    model.dispose();
   });
 
   it("makes two graphs for all sizes, and deletes them with the model", () => {

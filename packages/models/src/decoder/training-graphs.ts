@@ -8,11 +8,10 @@ import { tracePass, type TracedPass } from "../graph/trace-pass.ts";
 import { checkEqual, type TensorSpec } from "../graph/trace.ts";
 import type { AttentionTables } from "../ops/attention.ts";
 import { differentiable, gradientsOf } from "../ops/differentiable.ts";
-import type { RotaryTables } from "../ops/rotary.ts";
 import { wholeSequences, type Sequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
 import { finalStates, type Dropout } from "./forward.ts";
-import { once } from "./tables.ts";
+import { listTables, mapTables, type TracedSizes } from "./map-tables.ts";
 import { listWeights, mapWeights, type Decoder } from "./weights.ts";
 
 /**
@@ -147,60 +146,8 @@ class PassGraphs {
 /** Of both kinds of dropout one each: a graph is with or without. */
 const places = ["embedding", ".lora_dropout"];
 
-interface TracedSizes extends Sizes {
-  readonly batch: number;
-  readonly length: number;
-  readonly rows: number;
-}
-
 /** Primes. */
 const tracedSizes: readonly TracedSizes[] = [
   { batch: 10_007, length: 10_009, rows: 10_037 },
   { batch: 11_003, length: 11_027, rows: 11_047 },
 ];
-
-/** The same tables with `convert` of each tensor, once where several share it; `shapeOf` tells its shape by the sizes. */
-function mapTables(
-  { heads, keyValueHeads }: DecoderDescription["attention"],
-  tables: readonly AttentionTables[],
-  convert: (table: tf.Tensor, shapeOf: (sizes: TracedSizes) => number[]) => tf.Tensor,
-): AttentionTables[] {
-  // Rows of several documents have tables of their own for each head of each row.
-  const first = (table: tf.Tensor, { batch }: TracedSizes, count: number) =>
-    table.rank === 3 ? [batch * count] : [];
-  const ofSwap = once((table: tf.Tensor) => convert(table, () => table.shape) as tf.Tensor2D);
-  const ofAngles = (count: number) =>
-    once((table: tf.Tensor) =>
-      convert(table, (sizes) => [...first(table, sizes, count), sizes.length, table.shape.at(-1)!]),
-    );
-  const [ofQueries, ofKeys] = [ofAngles(heads), ofAngles(keyValueHeads)];
-  const ofMask = once((table: tf.Tensor) =>
-    convert(table, (sizes) => [...first(table, sizes, heads), sizes.length, sizes.length]),
-  );
-  const ofRotary = ({ cosines, sines, swap }: RotaryTables, angles: typeof ofQueries): RotaryTables => ({
-    cosines: angles(cosines),
-    sines: angles(sines),
-    swap: ofSwap(swap),
-  });
-  return tables.map(({ rotary, mask, ...rest }) => ({
-    ...rest,
-    rotary: rotary && { query: ofRotary(rotary.query, ofQueries), key: ofRotary(rotary.key, ofKeys) },
-    mask: ofMask(mask),
-  }));
-}
-
-/** All tensors in the tables, and which layers share what: short sequences need no windows. */
-function listTables(
-  attention: DecoderDescription["attention"],
-  tables: readonly AttentionTables[],
-): { readonly list: readonly tf.Tensor[]; readonly layout: string } {
-  const list: tf.Tensor[] = [];
-  mapTables(attention, tables, (table) => {
-    list.push(table);
-    return table;
-  });
-  const layout = tables.map(({ rotary, mask }) =>
-    [mask, rotary?.query.cosines, rotary?.key.cosines].map((table) => (table ? list.indexOf(table) : "")),
-  );
-  return { list, layout: [...layout, ...list.map(({ rank }) => rank)].join(" ") };
-}

@@ -205,42 +205,65 @@ export const linearsOf = <W>({ queryKeyValue, output, up, down }: Layer<W>): rea
 
 /** The same tree with `convert` of everything in it. */
 export function mapWeights<A, B>(decoder: Decoder<A>, convert: (weight: A) => B): Decoder<B> {
-  const orNull = (weight: A | null): B | null => (weight === null ? null : convert(weight));
-  const ofAdapter = (adapter: Adapter<A>): Adapter<B> => {
-    return { ...adapter, a: convert(adapter.a), b: convert(adapter.b), bias: orNull(adapter.bias) };
-  };
-  const linear = ({ name, weight, bias, adapter }: Linear<A>): Linear<B> => ({
-    name,
-    weight: convert(weight),
-    bias: orNull(bias),
-    ...(adapter && { adapter: ofAdapter(adapter) }),
-  });
-  const norm = ({ weight, bias }: Norm<A>): Norm<B> => ({ weight: convert(weight), bias: orNull(bias) });
-  const normOrNull = (it: Norm<A> | null): Norm<B> | null => (it === null ? null : norm(it));
+  const { embedding, positions, layers, finalNorm, head, headAdapter } = decoder;
   return {
-    embedding: convert(decoder.embedding),
-    positions: orNull(decoder.positions),
-    layers: decoder.layers.map((layer) => ({
-      attentionNorm: normOrNull(layer.attentionNorm),
-      queryKeyValue: layer.queryKeyValue.map(linear),
-      queryNorm: normOrNull(layer.queryNorm),
-      keyNorm: normOrNull(layer.keyNorm),
-      output: linear(layer.output),
-      attentionOutputNorm: normOrNull(layer.attentionOutputNorm),
-      mlpNorm: normOrNull(layer.mlpNorm),
-      up: layer.up.map(linear),
-      down: linear(layer.down),
-      mlpOutputNorm: normOrNull(layer.mlpOutputNorm),
-    })),
-    finalNorm: norm(decoder.finalNorm),
-    head: decoder.head === null ? null : linear(decoder.head),
-    ...(decoder.headAdapter && { headAdapter: ofAdapter(decoder.headAdapter) }),
+    embedding: convert(embedding),
+    positions: positions === null ? null : convert(positions),
+    layers: layers.map((layer) => mapLayer(layer, convert)),
+    finalNorm: mapNorm(finalNorm, convert),
+    head: head === null ? null : mapLinear(head, convert),
+    ...(headAdapter && { headAdapter: mapAdapter(headAdapter, convert) }),
   };
 }
+
+function mapLayer<A, B>(layer: Layer<A>, convert: (weight: A) => B): Layer<B> {
+  const linear = (it: Linear<A>) => mapLinear(it, convert);
+  const norm = (it: Norm<A> | null) => (it === null ? null : mapNorm(it, convert));
+  return {
+    attentionNorm: norm(layer.attentionNorm),
+    queryKeyValue: layer.queryKeyValue.map(linear),
+    queryNorm: norm(layer.queryNorm),
+    keyNorm: norm(layer.keyNorm),
+    output: linear(layer.output),
+    attentionOutputNorm: norm(layer.attentionOutputNorm),
+    mlpNorm: norm(layer.mlpNorm),
+    up: layer.up.map(linear),
+    down: linear(layer.down),
+    mlpOutputNorm: norm(layer.mlpOutputNorm),
+  };
+}
+
+function mapLinear<A, B>({ name, weight, bias, adapter }: Linear<A>, convert: (weight: A) => B): Linear<B> {
+  return {
+    name,
+    weight: convert(weight),
+    bias: bias === null ? null : convert(bias),
+    ...(adapter && { adapter: mapAdapter(adapter, convert) }),
+  };
+}
+
+const mapNorm = <A, B>({ weight, bias }: Norm<A>, convert: (weight: A) => B): Norm<B> => ({
+  weight: convert(weight),
+  bias: bias === null ? null : convert(bias),
+});
+
+const mapAdapter = <A, B>(adapter: Adapter<A>, convert: (weight: A) => B): Adapter<B> => ({
+  ...adapter,
+  a: convert(adapter.a),
+  b: convert(adapter.b),
+  bias: adapter.bias === null ? null : convert(adapter.bias),
+});
 
 /** Everything in the tree, in the order of the model. */
 export function listWeights<W>(decoder: Decoder<W>): readonly W[] {
   const list: W[] = [];
   mapWeights(decoder, (weight) => list.push(weight));
+  return list;
+}
+
+/** Everything in a layer, in the order of the model. */
+export function listLayer<W>(layer: Layer<W>): readonly W[] {
+  const list: W[] = [];
+  mapLayer(layer, (weight) => list.push(weight));
   return list;
 }

@@ -8,6 +8,7 @@ import { crossEntropy } from "../testing/mean-loss.ts";
 import { activate, activateGated } from "./activation.ts";
 import { scaled, sum } from "./arithmetic.ts";
 import { attention } from "./attention.ts";
+import { crossEntropy as rowLosses } from "./cross-entropy.ts";
 import type { AttentionShape } from "./heads.ts";
 import { columns } from "./columns.ts";
 import { dropout, dropoutMask } from "./dropout.ts";
@@ -16,6 +17,7 @@ import { headLoss } from "./head-loss.ts";
 import { layerNorm } from "./layer-norm.ts";
 import { linear, tiedHead } from "./linear.ts";
 import { addLora } from "./lora.ts";
+import { recomputedByRows } from "./recomputed.ts";
 import { rmsNorm } from "./rms-norm.ts";
 import { rowsAt } from "./rows.ts";
 import { softCap } from "./soft-cap.ts";
@@ -123,6 +125,25 @@ const cases: readonly { name: string; shapes: number[][]; run: (inputs: Matrices
       })),
     ),
   ),
+  {
+    name: "cross-entropy of a head with an adapter, two rows at a time",
+    shapes: [
+      [5, 3],
+      [3, 7],
+      [3, 2],
+      [2, 7],
+    ],
+    run: ([x, weight, a, b]) =>
+      recomputedByRows(
+        { x: x!, weights: [weight!, a!, b!], beside: [tf.tensor1d([3, 0, 6, 1, 1], "int32")] },
+        2,
+        (x, [targets]) =>
+          rowLosses(
+            addLora(linear(x, weight!, null), x, { a: a!, b: b!, bias: null, scale: 1.5 }),
+            targets as tf.Tensor1D,
+          ),
+      ),
+  },
   { name: "attention, grouped", shapes: attentionShapes(grouped), run: runAttention(grouped) },
   { name: "attention, one query head a group", shapes: attentionShapes(single), run: runAttention(single) },
   {

@@ -1,6 +1,8 @@
 import * as tf from "@tensorflow/tfjs-core";
+import { targetLosses, type TargetLosses } from "@periodic-eval/core/tfjs";
+import { chunkBytes, chunksOf, part, rowsIn, type Chunk } from "./chunks.ts";
 import { differentiable, isDifferentiated, isWanted } from "./differentiable.ts";
-import { matMulTransposedA, matMulTransposedB } from "./mat-mul.ts";
+import { matMulTransposedA, timesTransposed } from "./mat-mul.ts";
 import { tanh, tanhSlope } from "./soft-cap.ts";
 
 export interface LossHead {
@@ -11,9 +13,6 @@ export interface LossHead {
   readonly softCap: number | null;
 }
 
-/** Memory of this size is used again; what is larger is new each time, and slow. */
-const defaultBytes = 2 ** 24;
-
 /**
  * The head and the loss in one: x [N, D], targets int32 [N] → the negative log-likelihood of each target, in nats, [N].
  * Logits exist of so many rows at a time as `bytes` hold. Of a head that is not trained the gradient of x is computed
@@ -23,19 +22,21 @@ export function headLoss(
   x: tf.Tensor2D,
   head: LossHead,
   targets: tf.Tensor1D,
-  bytes = defaultBytes,
+  bytes = chunkBytes,
 ): tf.Tensor1D {
   const vocabulary = head.weight.shape[head.isTied ? 0 : 1];
-  const chunks = chunksOf(x.shape[0], Math.max(1, Math.floor(bytes / (4 * vocabulary))));
-  const isTrained = isWanted(head.weight);
-  const isXWanted = isDifferentiated() && isWanted(x);
+  const chunks = chunksOf(x.shape[0], rowsIn(bytes, vocabulary));
+  const isTaken = isDifferentiated();
+  const isTrained = isTaken && isWanted(head.weight);
+  const isXWanted = isTaken && isWanted(x);
   return differentiable([x, head.weight], (keep) => {
     const isSingle = chunks.length === 1;
+    const through = productsOf(head, { logits: true, states: isXWanted && !isTrained });
     const seen = chunks.map(([from, size]) =>
       tf.tidy((): tf.Tensor[] => {
-        const { losses, gradient } = look(part(x, from, size), head, part(targets, from, size));
+        const { losses, gradient } = look(part(x, from, size), through, part(targets, from, size));
         if (isTrained) return isSingle ? [losses, gradient()] : [losses];
-        return isXWanted ? [losses, ofStates(gradient(), head)] : [losses];
+        return isXWanted ? [losses, through.states(gradient())] : [losses];
       }),
     );
     const together = (at: number) => (isSingle ? seen[0]![at]! : tf.concat(seen.map((each) => each[at]!)));
@@ -69,18 +70,19 @@ function trainedGradients(
   { weights, ofLogits, chunks }: TrainedParts,
 ): [ofX: tf.Tensor, ofWeight: tf.Tensor] {
   const ofX: tf.Tensor2D[] = [];
+  const through = productsOf(head, { logits: ofLogits === undefined, states: true });
   let ofWeight: tf.Tensor2D | null = null;
   for (const [from, size] of chunks) {
     const before: tf.Tensor2D | null = ofWeight;
     const [states, sum] = tf.tidy((): [tf.Tensor2D, tf.Tensor2D] => {
       const some = part(x, from, size);
-      const gradient = ofLogits ?? look(some, head, part(targets, from, size)).gradient();
+      const gradient = ofLogits ?? look(some, through, part(targets, from, size)).gradient();
       const counts = part(weights, from, size);
       // Rows of D are weighed, not rows of V.
       const weighed = tf.mul<tf.Tensor2D>(some, counts);
       const found = head.isTied ? matMulTransposedA(gradient, weighed) : matMulTransposedA(weighed, gradient);
       return [
-        tf.mul<tf.Tensor2D>(ofStates(gradient, head), counts),
+        tf.mul<tf.Tensor2D>(through.states(gradient), counts),
         before === null ? found : tf.add<tf.Tensor2D>(before, found),
       ];
     });
@@ -91,41 +93,31 @@ function trainedGradients(
   return [ofX.length === 1 ? ofX[0]! : tf.concat(ofX), ofWeight!];
 }
 
+/** The head's products with many chunks. */
+interface Products extends Pick<LossHead, "softCap"> {
+  /** x [n, D] → [n, V]. */
+  readonly logits: (x: tf.Tensor2D) => tf.Tensor2D;
+  /** The gradient of logits [n, V] → that of x [n, D]. */
+  readonly states: (gradient: tf.Tensor2D) => tf.Tensor2D;
+}
+
+/** Those that are asked for: where no product is with the transposed weight, it is not turned. */
+function productsOf(
+  { weight, isTied, softCap }: LossHead,
+  asked: { readonly logits: boolean; readonly states: boolean },
+): Products {
+  const along = (a: tf.Tensor2D): tf.Tensor2D => tf.matMul(a, weight);
+  const across = asked[isTied ? "logits" : "states"] ? timesTransposed(weight) : along;
+  return { logits: isTied ? across : along, states: isTied ? along : across, softCap };
+}
+
 /** Some rows: their losses, and the gradient of the losses' sum in the logits before the cap. */
-function look(x: tf.Tensor2D, { weight, isTied, softCap }: LossHead, targets: tf.Tensor1D) {
-  const products = isTied ? matMulTransposedB(x, weight) : tf.matMul(x, weight);
+function look(x: tf.Tensor2D, { logits: through, softCap }: Products, targets: tf.Tensor1D): TargetLosses {
+  const products = through(x);
   const bent = softCap === null ? null : tanh(tf.div<tf.Tensor2D>(products, softCap));
-  const logits = bent === null ? products : tf.mul<tf.Tensor2D>(bent, softCap!);
-  const at = tf.stack([tf.range(0, x.shape[0], 1, "int32"), targets], 1) as tf.Tensor2D;
-  const probabilities = tf.softmax(logits);
-  // The largest probability is 1 / Σ exp(x − max): on wasm `exp` costs seven times the fused softmax.
-  const logSum = tf.sub(tf.max(logits, 1), tf.log(tf.max(probabilities, 1)));
+  const { losses, gradient } = targetLosses(bent === null ? products : tf.mul(bent, softCap!), targets);
   return {
-    losses: tf.sub<tf.Tensor1D>(logSum, tf.gatherND(logits, at)),
-    gradient(): tf.Tensor2D {
-      const overTarget = tf.sub(tf.gatherND(probabilities, at), 1);
-      const ofLogits = tf.tensorScatterUpdate(probabilities, at, overTarget) as tf.Tensor2D;
-      return bent === null ? ofLogits : tf.mul(ofLogits, tanhSlope(bent));
-    },
+    losses,
+    gradient: () => (bent === null ? gradient() : tf.mul(gradient(), tanhSlope(bent))),
   };
-}
-
-/** From the gradient of logits to that of x. */
-const ofStates = (gradient: tf.Tensor2D, { weight, isTied }: LossHead): tf.Tensor2D =>
-  isTied ? tf.matMul(gradient, weight) : matMulTransposedB(gradient, weight);
-
-type Chunk = readonly [from: number, size: number];
-
-/** As few as possible, of like size. */
-function chunksOf(rows: number, most: number): Chunk[] {
-  const size = Math.ceil(rows / Math.ceil(rows / most));
-  return Array.from({ length: Math.ceil(rows / size) }, (_, i) => {
-    return [i * size, Math.min(size, rows - i * size)] as const;
-  });
-}
-
-function part<T extends tf.Tensor>(x: T, from: number, size: number): T {
-  if (size === x.shape[0]) return x;
-  const rest = x.shape.slice(1);
-  return tf.slice(x, [from, ...rest.map(() => 0)], [size, ...rest]);
 }

@@ -20,6 +20,13 @@ export function matMulTransposedB(a: tf.Tensor2D, b: tf.Tensor2D): tf.Tensor2D {
   return tf.matMul(a, b, false, true);
 }
 
+/** As `matMulTransposedB`, of many a: what wasm turns first is turned once, and is the surrounding `tf.tidy`'s. */
+export function timesTransposed(b: tf.Tensor2D): (a: tf.Tensor2D) => tf.Tensor2D {
+  if (!isWasm()) return (a) => matMulTransposedB(a, b);
+  const turned = transposed(b);
+  return (a) => tf.matMul(a, turned);
+}
+
 /** a [K, M], b [K, N] → aᵀ·b [M, N]. */
 export function matMulTransposedA(a: tf.Tensor2D, b: tf.Tensor2D): tf.Tensor2D {
   return isWasm() ? tf.matMul(transposed(a), b) : tf.matMul(a, b, true, false);

@@ -68,8 +68,21 @@ function lossOf(
   };
 }
 
+/** What TRL logs beside the loss, each a mean over pairs. */
+export const rewardNames = [
+  "rewards/chosen",
+  "rewards/rejected",
+  "rewards/accuracies",
+  "rewards/margins",
+  "logps/chosen",
+  "logps/rejected",
+] as const;
+
 /** Sums over pairs, by the names under which TRL logs their means. The caller disposes them. */
-export function rewardSums({ logProbs, reference }: ScoredPairs, beta: number): Record<string, tf.Scalar> {
+export function rewardSums(
+  { logProbs, reference }: ScoredPairs,
+  beta: number,
+): Record<(typeof rewardNames)[number], tf.Scalar> {
   return tf.tidy(() => {
     const pairs = logProbs.size / 2;
     const halves = (of: tf.Tensor1D) => [tf.slice(of, 0, pairs), tf.slice(of, pairs, pairs)] as const;

@@ -192,8 +192,22 @@ describe("DPOTrainer", () => {
   });
 
   it.each<[string, object, string]>([
-    ["a share to validate on", { config: { validationShare: 0.1 } }, "got 0.1, expected null: DPO does not"],
-    ["a look at nothing", { config: { evalSteps: 5 } }, "DPO config evalSteps: got 5, expected null: DPO"],
+    [
+      "a share beside rows to validate on",
+      { validation: preferences(2), config: { validationShare: 0.1 } },
+      "DPO config validationShare: got 0.1 beside validation rows",
+    ],
+    [
+      "a look at nothing",
+      { config: { evalSteps: 5 } },
+      "DPO config evalSteps: got 5 and nothing to validate",
+    ],
+    ["rows to validate on that are none", { validation: 5 }, "DPOTrainer validation: got 5"],
+    [
+      "a best by what is not found",
+      { config: { validationShare: 0.1, keepBest: "eval_perplexity" } },
+      'DPO config keepBest: got "eval_perplexity", expected "eval_loss" or "eval_rewards/chosen"',
+    ],
     ["an unknown option", { datset: [] }, 'DPOTrainer: got the unknown option "datset"'],
     ["a reference that is none", { reference: "frozen" }, 'reference: got "frozen", expected "copy", "base"'],
     ["a base that is not there", { reference: "base" }, 'got "base" for a model without an adapter'],

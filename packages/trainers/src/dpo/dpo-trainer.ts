@@ -15,12 +15,15 @@ import {
 import type { TrainingData } from "../trainer/training-data.ts";
 import { parseDPOConfig, type DPOConfig } from "./dpo-config.ts";
 import { collatePairs, pairGradients } from "./gradients.ts";
+import { heldOutPairMetrics, heldOutRewards } from "./held-out-rewards.ts";
 import { hashOfLogProbs, keptLogProbs, type ReferenceNumbers } from "./reference-file.ts";
 import { checkReference, referenceLogProbs, type Reference } from "./reference.ts";
 
 export interface DPOTrainerOptions extends TrainerOptions<DPOConfig> {
   /** Preferences: a file of JSON Lines or Parquet, or the rows. */
   readonly dataset: PreferenceSource;
+  /** Preferences to validate on, in place of `validationShare`. */
+  readonly validation?: PreferenceSource;
   /** Default `"copy"`. */
   readonly reference?: Reference;
 }
@@ -31,7 +34,9 @@ export interface DPOTrainerOptions extends TrainerOptions<DPOConfig> {
  * `rewards/margins`, `rewards/accuracies`, `logps/chosen`, `logps/rejected`, each a mean over the step's pairs.
  *
  * The reference is read once, before the first step, which takes a pass over all pairs without gradients; what it said is
- * kept in `<runDir>/reference/<phase>.json` for a resume.
+ * kept in `<runDir>/reference/<phase>.json` for a resume, that of rows given to validate on in
+ * `<runDir>/reference/validation/<phase>.json`. Held-out pairs give the loss and the same metrics, named as TRL names them:
+ * `eval_loss`, `eval_rewards/accuracies`.
  */
 export class DPOTrainer extends Trainer<DPOConfig> {
   /**
@@ -39,26 +44,40 @@ export class DPOTrainer extends Trainer<DPOConfig> {
    *   not there.
    */
   constructor(options: DPOTrainerOptions) {
-    checkKeys("DPOTrainer", options, [...trainerOptionNames, "dataset", "reference"]);
-    checkSource("DPOTrainer dataset", options.dataset);
+    checkKeys("DPOTrainer", options, [...trainerOptionNames, "dataset", "validation", "reference"]);
+    const { dataset, validation } = options;
+    checkSource("DPOTrainer dataset", dataset);
+    if (validation !== undefined) checkSource("DPOTrainer validation", validation);
     checkReference(options.model, options.reference ?? "copy");
     const config = parseDPOConfig(options.config);
     super(options, {
       name: "DPO",
       config,
-      heldOutMetrics: [],
-      prepare: (settings) => prepare(options, config, settings),
+      heldOutMetrics: heldOutPairMetrics,
+      prepare: (settings) => prepare(options, { source: dataset, folder: "" }, config, settings),
+      ...(validation && {
+        prepareValidation: (settings) =>
+          prepare(options, { source: validation, folder: "validation" }, config, settings),
+      }),
     });
   }
 }
 
+/** Pairs, and where below `<runDir>/reference` is kept what the reference says of them. */
+interface PairSource {
+  readonly source: PreferenceSource;
+  readonly folder: string;
+}
+
 async function prepare(
   options: DPOTrainerOptions,
+  { source, folder }: PairSource,
   config: DPOConfig,
   settings: TrainingSettings,
 ): Promise<TrainingData> {
-  const { model, tokenizer, dataset: source, reference = "copy" } = options;
+  const { model, tokenizer, runDir, reference = "copy" } = options;
   const { maxLength, seed, phase, warn } = settings;
+  const keptAt = join(runDir, "reference", folder, `${phase}.json`);
   const isPrecomputed = reference === "precomputed";
   const data = await loadPreferences(source, tokenizer, {
     maxLength,
@@ -69,24 +88,37 @@ async function prepare(
   const { rows: pairs, badRows, rowsRead, hash } = data;
   const { pairs: baseline, keep }: ReferenceNumbers = isPrecomputed
     ? { pairs: pairs.map((pair) => pair.reference!), keep: async () => {} }
-    : await readReference(lmOf(model, reference), data, options, config, settings);
+    : await readReference(lmOf(model, reference), data, { ...options, ...config, keptAt, warn });
+  const hashOfReference = hashOfLogProbs(baseline);
   const scoresOf = (numbers: readonly number[]) =>
     Float32Array.from([
       ...numbers.map((number) => baseline[number]!.chosen),
       ...numbers.map((number) => baseline[number]!.rejected),
     ]);
+  const batchOf = (numbers: readonly number[]) =>
+    collatePairs(
+      numbers.map((number) => pairs[number]!),
+      model,
+    );
   return {
     lengths: pairs.map(({ chosen, rejected }) => Math.max(chosen.ids.length, rejected.ids.length)),
     badRows,
     rowsRead,
     hash,
-    exact: {
-      reference: hashOfLogProbs(baseline),
-    },
+    exact: { reference: hashOfReference },
     keep,
+    heldOut: {
+      hash: `${hash}, reference ${hashOfReference}`,
+      measure: async (numbers) =>
+        heldOutRewards(
+          model,
+          numbers.map((each) => ({ batch: batchOf(each), reference: scoresOf(each) })),
+          config,
+        ),
+    },
     work(microBatches, step) {
       const chosen = microBatches.map((numbers) => numbers.map((number) => pairs[number]!));
-      const batches = chosen.map((each) => collatePairs(each, model));
+      const batches = microBatches.map(batchOf);
       return {
         divisor: chosen.flat().length,
         tokens: batches.reduce((sum, { tokens }) => sum + tokens, 0),
@@ -112,16 +144,18 @@ async function prepare(
 const lmOf = (model: TrainableLM, reference: Exclude<Reference, "precomputed">): CausalLM =>
   reference === "copy" ? model : reference === "base" ? model.base! : reference;
 
+interface ReadingOptions extends Pick<DPOTrainerOptions, "signal">, Pick<DPOConfig, "batchSize"> {
+  readonly keptAt: string;
+  readonly warn: TrainingSettings["warn"];
+}
+
 async function readReference(
   lm: CausalLM & ModelConfigs,
   { rows, hash }: PreferenceDataset,
-  { runDir, signal }: DPOTrainerOptions,
-  { batchSize }: DPOConfig,
-  { phase, warn }: TrainingSettings,
+  { signal, batchSize, keptAt, warn }: ReadingOptions,
 ): Promise<ReferenceNumbers> {
   const read = () => referenceLogProbs(lm, rows, { batchSize, signal });
   const model = await fingerprintModel(lm);
   if (model === null) return { pairs: await read(), keep: async () => {} };
-  const key = canonicalJson({ pairs: hash, model, batchSize });
-  return keptLogProbs(join(runDir, "reference", `${phase}.json`), key, read, warn);
+  return keptLogProbs(keptAt, canonicalJson({ pairs: hash, model, batchSize }), read, warn);
 }

@@ -2,9 +2,8 @@ import * as tf from "@tensorflow/tfjs-core";
 import type { CausalLM, NamedRandom, TrainableLM } from "@periodic-eval/core/tfjs";
 import { collate } from "../data/collate.ts";
 import type { LossAndGradients } from "../loop/types.ts";
-import { crossEntropy } from "../losses/cross-entropy.ts";
 import { sequenceLogProbs } from "../losses/sequence-log-probs.ts";
-import { tokenLosses } from "../losses/token-losses.ts";
+import { evaluatedLosses, tokenLosses } from "../losses/token-losses.ts";
 import type { PreferencePair } from "../data/render-preference.ts";
 import { dpoLossSum, rewardSums, type DPOLossOptions } from "./dpo-loss.ts";
 
@@ -62,20 +61,8 @@ export function pairGradients(
 }
 
 /** Σ log p of each sequence of a batch, float32 [2B], in evaluation mode and without gradients. The caller disposes it. */
-export function pairLogProbs(lm: CausalLM, batch: PairBatch): tf.Tensor1D {
-  const leaveEval = lm.enterEval?.();
-  try {
-    return tf.tidy(() => {
-      const { ids, rows, targets } = tensorsOf(batch);
-      const logits = lm.logitsAt
-        ? lm.logitsAt(ids, rows)
-        : tf.gather(tf.reshape(lm.logits(ids), [ids.size, lm.vocabSize]), rows);
-      return sequenceLogProbs(crossEntropy(logits as tf.Tensor2D, targets), batch.counts);
-    });
-  } finally {
-    leaveEval?.();
-  }
-}
+export const pairLogProbs = (lm: CausalLM, batch: PairBatch): tf.Tensor1D =>
+  tf.tidy(() => sequenceLogProbs(evaluatedLosses(lm, tensorsOf(batch)), batch.counts));
 
 const tensorsOf = ({ ids, shape, rows, targets }: PairBatch) => ({
   ids: tf.tensor2d(ids, [...shape], "int32"),

@@ -55,7 +55,8 @@ export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
     });
     at.stopReason = stop;
     const isDue = config.saveSteps !== null && at.step % config.saveSteps === 0;
-    const best = bestOf(phase, at, validated);
+    const atStop = validated ?? (await validateStop(running, at));
+    const best = bestOf(phase, at, atStop);
     if (isDue || save !== null || stop !== null || at.step === maxSteps || best !== null)
       await saveCheckpoint(running, at, best);
     // A turn of the event loop, so that background grading and timers go on beside synchronous backends.
@@ -83,13 +84,25 @@ export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
 async function validate(
   { name, validation, config, maxSteps, stepsPerEpoch, warn }: Phase,
   step: number,
+  isEnd = step === maxSteps,
 ): Promise<Readonly<Record<string, number>> | null> {
-  const isDue = step === maxSteps || step % (config.evalSteps ?? stepsPerEpoch) === 0;
+  const isDue = isEnd || step % (config.evalSteps ?? stepsPerEpoch) === 0;
   if (validation === null || !isDue) return null;
   const found = Object.entries(await validation.measure());
   for (const [metric, value] of found)
     if (!Number.isFinite(value)) warn(`phase ${name}, step ${step}`, `${metric} is ${value}`);
   return Object.fromEntries(found.filter(([, value]) => Number.isFinite(value)));
+}
+
+/** The end that a callback has made is validated too; what is aborted goes on later, and disturbed weights are no end. */
+async function validateStop(
+  { phase, session }: RunningPhase,
+  { step, stopReason }: Standing,
+): Promise<Readonly<Record<string, number>> | null> {
+  if (stopReason === null || phase.signal?.aborted || session.brokenReceipt !== null) return null;
+  const validated = await validate(phase, step, true);
+  if (validated !== null) await session.log(validated);
+  return validated;
 }
 
 /** A new best, of which a checkpoint is due; null where there is none. */

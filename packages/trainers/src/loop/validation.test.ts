@@ -2,7 +2,7 @@ import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
-import type { Logger } from "@periodic-eval/core";
+import type { Logger, TrainerCallback } from "@periodic-eval/core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { createCausalLM } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -99,6 +99,31 @@ describe("validation", () => {
     const steps = await train({ validation: rows(4, "held out"), config: { ...config, evalSteps: 5 } });
     expect(steps.losses.map(([step]) => step)).toEqual([5, 10, 12]);
     expect(steps.logger.metrics.map(({ step }) => step)).toEqual([1, 5, 10, 12]);
+  });
+
+  it("comes once where a callback ends training, whether it was due or not, and not where a run is aborted", async () => {
+    const stopAt = (step: number): TrainerCallback => ({
+      id: "stop",
+      onStepEnd: ({ progress, requestStop }) => void (progress.step === step && requestStop("enough")),
+    });
+    const config = { ...busyConfig, logSteps: 50, evalSteps: 4, learningRate: 0 };
+    const held = { validation: rows(4, "held out"), config };
+    const between = await train({ ...held, callbacks: [stopAt(6)] });
+    expect(between.losses.map(([step]) => step)).toEqual([4, 6]);
+    expect(between.result).toMatchObject({ steps: 6, stopReason: "enough" });
+    // The weights stand still, and an equal loss is no better one.
+    expect(between.result.best).toMatchObject({ step: 4 });
+    const due = await train({ ...held, callbacks: [stopAt(8)] });
+    expect(due.losses.map(([step]) => step)).toEqual([4, 8]);
+    const again = await train({ ...held, callbacks: [stopAt(6)], runDir: between.runDir });
+    expect(again.losses).toEqual([]);
+    const controller = new AbortController();
+    const abort: TrainerCallback = {
+      id: "abort",
+      onStepEnd: ({ progress }) => void (progress.step === 6 && controller.abort()),
+    };
+    const aborted = await train({ ...held, callbacks: [abort], signal: controller.signal });
+    expect(aborted.losses.map(([step]) => step)).toEqual([4]);
   });
 
   it("takes its time out of tokens per second", async () => {
@@ -226,6 +251,29 @@ describe("the best checkpoint", () => {
     expect((await readdir(folder)).sort()).toEqual([`step_${step}`, "step_20"].sort());
     expect((await stateOf(result.checkpoint)).best).toMatchObject({ metric: "eval_loss", value, step });
     expect((await stateOf(result.best!.checkpoint)).best).toMatchObject({ step });
+  });
+
+  it("is the end's where a callback ends training there with the least loss", async () => {
+    const stop: TrainerCallback = {
+      id: "stop",
+      onStepEnd: ({ progress, requestStop }) => void (progress.step === 3 && requestStop("enough")),
+    };
+    const seen: number[] = [];
+    const listening: TrainerCallback = {
+      id: "listening",
+      onLog: ({ metrics }) => void (metrics["eval_loss"] === undefined || seen.push(metrics["eval_loss"])),
+    };
+    const dataset = rows(6, "others");
+    const config = { ...overfitting.config, evalSteps: 10, learningRate: 0.02 };
+    const { result, losses } = await train({ ...overfitting, dataset, config, callbacks: [stop, listening] });
+    expect(losses.map(([step]) => step)).toEqual([3]);
+    expect(seen).toEqual([losses[0]![1]]);
+    expect(result.best).toEqual({
+      metric: "eval_loss",
+      value: losses[0]![1],
+      step: 3,
+      checkpoint: result.checkpoint,
+    });
   });
 
   it("is told of and forgotten where it is gone on a resume, and compared with no other rows", async () => {

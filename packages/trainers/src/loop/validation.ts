@@ -1,4 +1,4 @@
-import type { HeldOut } from "../trainer/training-data.ts";
+import type { TrainingRows } from "../trainer/training-data.ts";
 
 /** What a phase validates on. */
 export interface Validation {
@@ -18,25 +18,13 @@ export interface Best {
   readonly rows: string;
 }
 
-export interface ValidationOptions {
-  readonly heldOut: HeldOut;
-  /** Of everything that `heldOut` takes its rows from. */
-  readonly hash: string;
-  /** Row numbers to validate on. */
-  readonly rows: readonly number[];
-  /** In tokens, of every row there is. */
-  readonly lengths: readonly number[];
-  readonly batchSize: number;
-}
-
 /** The rows from long to short, so that those of a batch are of like length; metrics are named `eval_…`. */
-export function validationOn(options: ValidationOptions): Validation {
-  const { heldOut, hash, rows, lengths, batchSize } = options;
-  const sorted = [...rows].sort((a, b) => lengths[b]! - lengths[a]! || a - b);
+export function validationOn({ heldOut, lengths }: TrainingRows, batchSize: number): Validation {
+  const sorted = Array.from(lengths.keys()).sort((a, b) => lengths[b]! - lengths[a]! || a - b);
   const batches: number[][] = [];
   for (let at = 0; at < sorted.length; at += batchSize) batches.push(sorted.slice(at, at + batchSize));
   return {
-    hash,
+    hash: heldOut.hash,
     async measure() {
       const found = await heldOut.measure(batches);
       return Object.fromEntries(Object.entries(found).map(([name, value]) => [evalName(name), value]));

@@ -245,10 +245,10 @@ describe("runPipeline", () => {
       method: "dpo",
       phase: "late",
       dataset: preferences(4),
-      config: { validationShare: 0.1 },
+      config: { validationShare: 0.25, keepBest: "eval_perplexity" },
     } as const;
     await expect(run(await temporaryFolder(), "tiny", [phases[0]!, looking])).rejects.toThrow(
-      "DPO config validationShare: got 0.1, expected null: DPO does not validate",
+      'DPO config keepBest: got "eval_perplexity", expected "eval_loss" or',
     );
     await expect(run(await temporaryFolder(), "tiny", [phases[0]!, phases[0]!])).rejects.toThrow(
       'pipeline: got two phases named "coupling"',

@@ -18,7 +18,10 @@ export type SFTPhase = PhaseNamed & {
 /** What a phase of direct preference optimization has of its own. */
 export type DPOPhase = PhaseNamed & {
   readonly method: "dpo";
-} & Pick<DPOTrainerOptions, "dataset" | "reference" | "config" | "callbacks" | "guards" | "session">;
+} & Pick<
+    DPOTrainerOptions,
+    "dataset" | "validation" | "reference" | "config" | "callbacks" | "guards" | "session"
+  >;
 
 export type PipelinePhase = SFTPhase | DPOPhase;
 
@@ -31,18 +34,17 @@ export type PipelineOptions = Pick<
   readonly config?: Partial<TrainingConfig>;
 };
 
-const knownOfPhase = {
+const knownOfSFT = {
   method: true,
   phase: true,
   dataset: true,
+  validation: true,
   config: true,
   callbacks: true,
   guards: true,
   session: true,
-} as const;
-
-const knownOfSFT = { ...knownOfPhase, validation: true } as const satisfies Record<keyof SFTPhase, true>;
-const knownOfDPO = { ...knownOfPhase, reference: true } as const satisfies Record<keyof DPOPhase, true>;
+} as const satisfies Record<keyof SFTPhase, true>;
+const knownOfDPO = { ...knownOfSFT, reference: true } as const satisfies Record<keyof DPOPhase, true>;
 
 const known = {
   model: true,

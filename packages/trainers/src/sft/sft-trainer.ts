@@ -65,7 +65,7 @@ async function prepare(
   const { rows, badRows, rowsRead, hash } = dataset;
   for (const warning of dataset.warnings) warn("dataset", warning);
   const ofRows = (some: readonly TrainingRow[]) =>
-    trainingRows(options.model, packing ? packRows(some, maxLength) : some, settings);
+    trainingRows(options.model, packing ? packRows(some, maxLength) : some, { ...settings, hash });
   return {
     ...ofRows(rows),
     badRows,
@@ -83,7 +83,7 @@ async function prepare(
 function trainingRows(
   model: TrainableLM,
   rows: readonly (TrainingRow | PackedRow)[],
-  { seed, phase }: TrainingSettings,
+  { seed, phase, hash }: TrainingSettings & Pick<TrainingData, "hash">,
 ): TrainingRows {
   const batchOf = (numbers: readonly number[]) =>
     collate(
@@ -93,6 +93,7 @@ function trainingRows(
   return {
     lengths: rows.map(({ ids }) => ids.length),
     heldOut: {
+      hash,
       measure: (numbers) => heldOutLoss(model, numbers.map(batchOf)),
     },
     work(microBatches, step) {

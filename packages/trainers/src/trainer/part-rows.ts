@@ -21,31 +21,19 @@ export function partRows(
   data: TrainingData,
   given: TrainingData | null,
 ): RowParts {
-  const validationOf = ({ heldOut, lengths }: TrainingRows, hash: string, rows: readonly number[]) =>
-    // The constructor refuses to validate by a method that cannot.
-    validationOn({ heldOut: heldOut!, hash, rows, lengths, batchSize });
-  if (validationShare === null) {
-    const validation = given === null ? null : validationOf(given, given.hash, allOf(given));
-    return { training: data, validation };
-  }
+  const validationOf = (rows: TrainingRows | null) => rows && validationOn(rows, batchSize);
+  if (validationShare === null) return { training: data, validation: validationOf(given) };
+  const part = data.packed?.only ?? ((rows: readonly number[]) => only(data, rows));
   const share = holdOut(data.packed?.count ?? data.lengths.length, validationShare, stream);
-  if (data.packed !== undefined) {
-    const held = data.packed.only(share.validation);
-    const validation = validationOf(held, data.hash, allOf(held));
-    return { training: data.packed.only(share.training), validation };
-  }
-  return {
-    training: only(data, share.training),
-    validation: validationOf(data, data.hash, share.validation),
-  };
+  return { training: part(share.training), validation: validationOf(part(share.validation)) };
 }
 
-const allOf = ({ lengths }: TrainingRows): readonly number[] => Array.from(lengths.keys());
-
-const only = ({ lengths, work }: TrainingRows, rows: readonly number[]): TrainingRows => ({
-  lengths: rows.map((row) => lengths[row]!),
-  work: (microBatches, step) => {
-    const numbers = microBatches.map((batch) => batch.map((number) => rows[number]!));
-    return work(numbers, step);
-  },
-});
+function only({ lengths, work, heldOut }: TrainingRows, rows: readonly number[]): TrainingRows {
+  const numbersOf = (batches: readonly (readonly number[])[]) =>
+    batches.map((batch) => batch.map((number) => rows[number]!));
+  return {
+    lengths: rows.map((row) => lengths[row]!),
+    work: (microBatches, step) => work(numbersOf(microBatches), step),
+    heldOut: { hash: heldOut.hash, measure: (batches) => heldOut.measure(numbersOf(batches)) },
+  };
+}

@@ -84,7 +84,7 @@ export interface TrainingMethod<C extends TrainingConfig> {
   readonly name: string;
   /** With its defaults, checked. */
   readonly config: C;
-  /** Names of what it finds on held-out rows, without prefix: `loss`, `perplexity`. None where it cannot validate. */
+  /** Names of what it finds on held-out rows, without prefix: `loss`, `perplexity`. */
   readonly heldOutMetrics: readonly string[];
   /** Reads and renders the rows. The model stands at the start of the phase, whatever it is resumed to later. */
   prepare(settings: TrainingSettings): Promise<TrainingData>;
@@ -127,6 +127,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     this.#options = options;
     this.#callbacks = [...(options.callbacks ?? [])];
     this.#checkMaxLength();
+    this.#checkCheckpointing();
     this.#checkSaving();
     this.#checkValidation();
     this.#checkSchedule();
@@ -152,20 +153,24 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     this.#tellBadRows("dataset", data);
     const given = (await this.#method.prepareValidation?.(settings)) ?? null;
     if (given !== null) this.#tellBadRows("validation", given);
-    const phase = this.#phase(data, given, await exactOfModel(this.#options.model));
+    const { model } = this.#options;
+    const phase = this.#phase(data, given, await exactOfModel(model));
+    const leave = this.config.activationCheckpointing ? model.enterActivationCheckpointing?.() : undefined;
     try {
       const resumed = await resumePhase(phase, this.#options.resume ?? "auto");
       await data.keep?.();
+      await given?.keep?.();
       const result = await withSession(
         {
           ...this.#sessionOptions(),
-          guards: [...tfjsGuards(this.#options.model, phase.optimizer), ...(this.#options.guards ?? [])],
+          guards: [...tfjsGuards(model, phase.optimizer), ...(this.#options.guards ?? [])],
           ...(resumed && { resume: resumed.state.session }),
         },
         (session) => runPhase({ phase, session, resumed }),
       );
       return { ...result, badRows: [...data.badRows, ...(given?.badRows ?? [])] };
     } finally {
+      leave?.();
       phase.optimizer.dispose();
       phase.gradientNorm.dispose();
     }
@@ -214,6 +219,18 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     });
   }
 
+  #checkCheckpointing(): void {
+    const isAble = this.#options.model.enterActivationCheckpointing !== undefined;
+    if (!this.config.activationCheckpointing || isAble) return;
+    throw new PeriodicEvalError({
+      code: "config",
+      where: `${this.#method.name} config activationCheckpointing`,
+      got: "true, for a model that keeps all activations",
+      expected: "a model with enterActivationCheckpointing",
+      fix: "Leave it out, or lower batchSize and raise gradientAccumulation.",
+    });
+  }
+
   /** The folder, relative to that of the run, which may be moved. */
   async #saveMeasured({ phase, progress }: FiringPlace): Promise<string> {
     const { model, runDir } = this.#options;
@@ -237,10 +254,6 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     const { evalSteps, keepBest, validationShare } = this.config;
     const { heldOutMetrics, name } = this.#method;
     const isGiven = this.#method.prepareValidation !== undefined;
-    if (heldOutMetrics.length === 0) {
-      for (const option of ["validationShare", "evalSteps"] as const) this.#refuseToValidate(option);
-      return;
-    }
     if (isGiven && validationShare !== null) {
       throw new PeriodicEvalError({
         code: "config",
@@ -261,17 +274,6 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       got: `${evalSteps} and nothing to validate on`,
       expected: "rows to validate on",
       fix: "Give validation, or validationShare: 0.1; or leave evalSteps out.",
-    });
-  }
-
-  #refuseToValidate(option: "validationShare" | "evalSteps"): void {
-    if (this.config[option] === null) return;
-    throw new PeriodicEvalError({
-      code: "config",
-      where: `${this.#method.name} config ${option}`,
-      got: String(this.config[option]),
-      expected: `null: ${this.#method.name} does not validate`,
-      fix: "Leave it out.",
     });
   }
 

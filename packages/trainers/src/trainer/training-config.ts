@@ -14,6 +14,12 @@ export const trainingFields = {
   batchSize: z.int().positive().default(8),
   /** Passes that make one optimizer step. */
   gradientAccumulation: z.int().positive().default(1),
+  /**
+   * Keeps of each layer only what it reads, and runs it again in the backward pass: where memory asks for it, for a third
+   * more time (on tfjs-node, where such steps go without graphs, for more of small models). Losses and gradients are the same,
+   * on wasm to the bit.
+   */
+  activationCheckpointing: z.boolean().default(false),
   /** The highest, reached after warm-up. */
   learningRate: z.number().nonnegative().default(5e-5),
   schedule: z.enum(["constant", "linear", "cosine", "wsd"]).default("linear"),
@@ -189,7 +195,9 @@ export function exactPart(
   const { schedule, warmupRatio } = config;
   const isStable = schedule === "wsd" && step <= maxSteps - decayStepsOf(config, maxSteps);
   const free: readonly string[] = isStable ? [...mayChange, ...ofDecay] : mayChange;
-  const lasting = Object.entries(config).filter(([name]) => !free.includes(name));
+  // What is off changes nothing: checkpoints from before it was an option are gone on from.
+  const isOff = (name: string) => name === "activationCheckpointing" && !config.activationCheckpointing;
+  const lasting = Object.entries(config).filter(([name]) => !free.includes(name) && !isOff(name));
   const dependsOnLength = (schedule !== "constant" && !isStable) || (warmupRatio ?? 0) > 0;
   return { ...Object.fromEntries(lasting), ...(dependsOnLength && { maxSteps }) };
 }

@@ -13,8 +13,7 @@ export interface TrainingRows {
    * @param step completed ones before it; what is random depends on it
    */
   work(microBatches: readonly (readonly number[])[], step: number): StepWork;
-  /** Left out by a method that cannot validate. */
-  readonly heldOut?: HeldOut;
+  readonly heldOut: HeldOut;
 }
 
 /** All rows of a source. */
@@ -38,6 +37,8 @@ export interface TrainingData extends TrainingRows {
 
 /** What a method finds on rows that it does not train on. */
 export interface HeldOut {
+  /** Of everything that it measures by beside the weights. */
+  readonly hash: string;
   /**
    * The method's `heldOutMetrics`, over all of these rows. Runs the model forward in evaluation mode, draws nothing at
    * random, and leaves model and memory as they were: training goes on to the same bits.

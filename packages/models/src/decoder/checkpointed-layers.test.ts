@@ -1,0 +1,151 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { namedStream } from "@periodic-eval/core";
+import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import { beforeAll, describe, expect, it } from "vitest";
+import { useBackend } from "../backend/use-backend.ts";
+import { createCausalLM } from "../checkpoint/create.ts";
+import { withLora } from "../lora/with-lora.ts";
+import { testedEngines } from "../testing/engines.ts";
+import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
+
+const windows = { sliding_window: 2 };
+const options: Readonly<Record<string, object>> = {
+  mistral: windows,
+  gemma2: { ...windows, attn_logit_softcapping: 0.5, final_logit_softcapping: 1 },
+  gemma3_text: { ...windows, sliding_window_pattern: 2 },
+  gpt_neox: { rotary_pct: 0.5, attention_bias: true },
+  smollm3: { no_rope_layer_interval: 2 },
+};
+const families = Object.entries(tinyConfigs).map(([family, config]) => {
+  return { family, config: { ...config, ...options[family] } };
+});
+
+const sum = tf.customGrad<tf.Scalar>((x) => {
+  const { shape } = x as tf.Tensor;
+  return { value: tf.sum<tf.Scalar>(x as tf.Tensor), gradFunc: () => tf.ones(shape) };
+});
+
+interface Batch {
+  readonly length?: number;
+  readonly documents?: Int32Array;
+}
+
+/** Loss and gradients of two sequences. */
+function step(model: TrainableLM, { length = 6, documents }: Batch = {}): number[] {
+  const before = tf.memory().numTensors;
+  const { value, grads } = tf.variableGrads(() => {
+    // All of these are gone when the gradient is taken.
+    const ids = Array.from({ length: 2 * length }, (_, i) => (i * 7 + 3) % 32);
+    const rows = ids.map((_, i) => i).filter((i) => i % length > 0);
+    const [at, targets] = [rows, rows.map((i) => ids[i]!)].map((list) => tf.tensor1d(list, "int32"));
+    const batch = tf.tensor2d(ids, [2, length], "int32");
+    const given = [batch, at as tf.Tensor1D, targets as tf.Tensor1D, namedStream] as const;
+    return sum(documents ? model.trainingLosses!(...given, documents) : model.trainingLosses!(...given));
+  }, [...model.trainables()]);
+  const found = [value, ...Object.values(grads)].flatMap((tensor) => [...tensor.dataSync()]);
+  tf.dispose([value, grads]);
+  expect(tf.memory().numTensors).toBe(before);
+  return found;
+}
+
+function checkpointed(model: TrainableLM, run: () => number[]): number[] {
+  const leave = model.enterActivationCheckpointing!();
+  try {
+    return run();
+  } finally {
+    leave();
+  }
+}
+
+/** Where both ways are by operations, bits are the same; graphs can round otherwise (those of the Gemmas do). */
+function expectSame(backend: string, got: readonly number[], expected: readonly number[]): void {
+  if (backend !== "tfjs-node") return expect(got).toEqual(expected);
+  expect(got.length).toBe(expected.length);
+  got.forEach((value, i) =>
+    expect(Math.abs(value - expected[i]!) / Math.max(1, Math.abs(expected[i]!))).toBeLessThan(1e-5),
+  );
+}
+
+describe.each(testedEngines)("activation checkpointing on %s", (backend) => {
+  beforeAll(async () => void (await useBackend({ backend })));
+
+  it.each(families)("gives $family the same losses and gradients, with the same dropout", ({ config }) => {
+    const model = createCausalLM(config, { seed: "a", initStd: 0.3, dropout: 0.4 });
+    const plain = step(model);
+    expectSame(
+      backend,
+      checkpointed(model, () => step(model)),
+      plain,
+    );
+    // The mode was left.
+    expect(step(model)).toEqual(plain);
+    model.dispose();
+  });
+
+  it("trains an adapter alone, from its first layer up", () => {
+    const base = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
+    const model = withLora(base, { rank: 2, dropout: 0.3, layersToTransform: [1] });
+    for (const weight of model.trainables())
+      tf.tidy(() => weight.assign(tf.add(weight, tf.fill(weight.shape, 0.1))));
+    const plain = step(model);
+    expectSame(
+      backend,
+      checkpointed(model, () => step(model)),
+      plain,
+    );
+    model.dispose();
+    base.dispose();
+  });
+
+  it("trains rows of several documents", () => {
+    const model = createCausalLM({ ...tinyConfigs.gemma2, sliding_window: 2 }, { seed: "a", initStd: 0.3 });
+    const documents = Int32Array.of(0, 0, 0, 3, 3, 3, 0, 1, 1, 1, 4, 4);
+    const packed = step(model, { documents });
+    expectSame(
+      backend,
+      checkpointed(model, () => step(model, { documents })),
+      packed,
+    );
+    expect(packed).not.toEqual(step(model));
+    model.dispose();
+  });
+
+  it("draws the same masks where the mode is another one when layers are run again", () => {
+    const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3, dropout: 0.4 });
+    const left: TrainableLM = {
+      ...model,
+      trainingLosses(...given) {
+        const losses = model.trainingLosses(...given);
+        model.enterEval();
+        return losses;
+      },
+    };
+    const plain = step(model);
+    expectSame(
+      backend,
+      checkpointed(model, () => step(left)),
+      plain,
+    );
+    model.dispose();
+  });
+
+  it("holds of twelve layers a third of the memory or less", async () => {
+    const config = { ...tinyConfig, num_hidden_layers: 12, max_position_embeddings: 64 };
+    const model = createCausalLM(config, { seed: "a", initStd: 0.3, dropout: 0.1 });
+    const peak = async () => {
+      const { numBytes } = tf.memory();
+      const { peakBytes } = await tf.profile(() => {
+        step(model, { length: 64 });
+        return [];
+      });
+      return peakBytes - numBytes;
+    };
+    // A graph is made where nobody profiles.
+    step(model, { length: 64 });
+    const plain = await peak();
+    model.enterActivationCheckpointing();
+    const less = await peak();
+    expect(less).toBeLessThan(plain / 3);
+    model.dispose();
+  });
+});

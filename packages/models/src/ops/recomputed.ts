@@ -1,0 +1,100 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { chunksOf, part, type Chunk } from "./chunks.ts";
+import { differentiable, gradientsOf, isWanted } from "./differentiable.ts";
+
+export interface RecomputedInputs {
+  readonly x: tf.Tensor2D;
+  /** What else `run` is differentiable in. They must live, and be as they are, until the gradient has been taken. */
+  readonly weights: readonly tf.Tensor[];
+  /** What else it reads that may be disposed before. */
+  readonly beside: readonly tf.Tensor[];
+}
+
+/**
+ * What `run` gives of x, differentiable in x and the weights, with nothing kept but x and what is beside it: the backward
+ * pass runs it again (activation checkpointing; Chen et al. 2016). `run` must give the same bits both times.
+ */
+export function recomputed<T extends tf.Tensor>(
+  { x, weights, beside }: RecomputedInputs,
+  run: (x: tf.Tensor2D, beside: readonly tf.Tensor[]) => T,
+): T {
+  return differentiable([x, ...weights], (keep) => {
+    const isWantedOf = [x, ...weights].map(isWanted);
+    keep([x, ...beside]);
+    return {
+      value: run(x, beside),
+      backward(above, [x, ...beside]) {
+        const wanted = [x!, ...weights].filter((_, i) => isWantedOf[i]);
+        return inPlaces(
+          isWantedOf,
+          gradientsAgain(() => run(x as tf.Tensor2D, beside), wanted, above),
+        );
+      },
+    };
+  });
+}
+
+/**
+ * As `recomputed`, of a function of rows: x and all that is beside it have N rows, and it gives a number for each. At most
+ * `most` rows are run at a time, forward and backward.
+ */
+export function recomputedByRows(
+  { x, weights, beside }: RecomputedInputs,
+  most: number,
+  run: (x: tf.Tensor2D, beside: readonly tf.Tensor[]) => tf.Tensor1D,
+): tf.Tensor1D {
+  const chunks = chunksOf(x.shape[0], most);
+  return differentiable([x, ...weights], (keep) => {
+    const isWantedOf = [x, ...weights].map(isWanted);
+    keep([x, ...beside]);
+    const parts = (all: readonly tf.Tensor[], [from, size]: Chunk) => all.map((one) => part(one, from, size));
+    const runPart = ([x, ...beside]: readonly tf.Tensor[]) => run(x as tf.Tensor2D, beside);
+    return {
+      value: tf.concat(chunks.map((chunk) => tf.tidy(() => runPart(parts([x, ...beside], chunk))))),
+      backward(above, kept) {
+        const isXWanted = isWantedOf[0]!;
+        const ofX: tf.Tensor[] = [];
+        let sums: tf.Tensor[] = [];
+        for (const chunk of chunks) {
+          const before = sums;
+          const isSum = (i: number) => i > 0 || !isXWanted;
+          sums = tf.tidy(() => {
+            const given = parts(kept, chunk);
+            const inputs = [given[0]!, ...weights].filter((_, i) => isWantedOf[i]);
+            const found = gradientsAgain(() => runPart(given), inputs, part(above, ...chunk));
+            return found.map((one, i) => (isSum(i) && before[i] ? tf.add(one, before[i]) : one));
+          });
+          if (isXWanted) ofX.push(sums[0]!);
+          tf.dispose(before.filter((_, i) => isSum(i)));
+        }
+        return inPlaces(isWantedOf, isXWanted ? [tf.concat(ofX), ...sums.slice(1)] : sums);
+      },
+    };
+  });
+}
+
+/** Each gradient in the place of what it is of; null elsewhere. */
+function inPlaces(isWantedOf: readonly boolean[], gradients: readonly tf.Tensor[]): (tf.Tensor | null)[] {
+  const left = gradients.values();
+  return isWantedOf.map((isOne) => (isOne ? left.next().value! : null));
+}
+
+/** Gradients of what is run again. */
+const gradientsAgain = <T extends tf.Tensor>(run: () => T, of: readonly tf.Tensor[], above: T): tf.Tensor[] =>
+  gradientsOf(of, () => gradientsInBackward(run, of, above));
+
+/** A tape inside of a backward pass, which is at work on the tape that was recorded before. */
+function gradientsInBackward<T extends tf.Tensor>(
+  run: () => T,
+  of: readonly tf.Tensor[],
+  above: T,
+): tf.Tensor[] {
+  const { state } = tf.engine();
+  const { activeTape } = state;
+  try {
+    const { grads } = tf.engine().gradients(run, [...of], above, true);
+    return grads.map((gradient, i) => (gradient as tf.Tensor | undefined) ?? tf.zerosLike(of[i]!));
+  } finally {
+    state.activeTape = activeTape;
+  }
+}
