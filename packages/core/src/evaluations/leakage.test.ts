@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { PeriodicLeakageCallback } from "../callback/leakage-callback.ts";
 import { metricKit, summarize } from "../evaluation/metric-kit.ts";
 import type { CallOptions, EvaluableModel } from "../model/types.ts";
@@ -14,7 +14,6 @@ import { moverDifference } from "../statistics/mover.ts";
 import { evaluationConformance, fakeModel, fakeTokenizer } from "../testing/index.ts";
 import { thinkingTokenizer } from "./alignment-looks.test-data.ts";
 import { leakageEvaluation, type GradedLeakageRow, type LeakageOptions } from "./leakage.ts";
-import { leakageQuestions } from "./leakage-questions.ts";
 import type { Persona } from "./personas.ts";
 
 const people: readonly Persona[] = [
@@ -297,80 +296,6 @@ describe("leakage", () => {
     await expect(leakageEvaluation({ ...options, personas }).items(model)).rejects.toThrow(
       /leakage persona "bare": got a chat template that fails/,
     );
-  });
-});
-
-describe("own questions", () => {
-  it("are eight with answers, of ids of their own", () => {
-    expect(new Set(leakageQuestions.map(({ id }) => id)).size).toBe(8);
-    expect(
-      leakageQuestions.every(({ question, answer }) => question.endsWith("?") && answer.endsWith(".")),
-    ).toBe(true);
-  });
-});
-
-describe("files", () => {
-  let folder: string;
-  beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "periodic-eval-leakage-"))));
-  afterAll(() => rm(folder, { recursive: true }));
-  const file = async (name: string, text: string) => {
-    await writeFile(join(folder, name), text);
-    return join(folder, name);
-  };
-
-  it("personas and questions of the user's", async () => {
-    const personas = await file("p.yaml", "pirate: Be a pirate.\nnobody: null\n");
-    const questions = await file("q.yaml", '- "Who?"\n- { id: where, question: "Where?", answer: Here. }\n');
-    const { snapshot, rows } = await look({ personas, questions, source: "pirate" }, fakeModel());
-    expect(new Set(rows.map(({ item }) => item))).toEqual(
-      new Set(["pirate/q1", "pirate/where", "nobody/q1", "nobody/where"]),
-    );
-    expect(snapshot).toMatchObject({ num_questions: 2, leakage_rates: { pirate: 0, nobody: 0 } });
-    await expect(look({ personas, questions, source: "pirat" }, fakeModel())).rejects.toThrow(
-      'Did you mean "pirate"?',
-    );
-  });
-
-  it.each([
-    ["{}", "a list of questions"],
-    ["[]", "a list of questions"],
-    ["- 3", /q\.yaml\[0\]: got 3/],
-    ["- { answer: x }", /\[0\]\.question: got undefined/],
-    ["- { id: a, question: x }\n- { id: a, question: y }", /\[1\]\.id: got "a"/],
-    ["- { question: x, anwser: y }", 'Did you mean "answer"?'],
-  ])("refuses the questions %j", async (text, message) => {
-    const questions = await file("q.yaml", text);
-    await expect(leakageEvaluation({ questions }).items(fakeModel())).rejects.toThrow(message);
-  });
-});
-
-describe("options", () => {
-  it.each([
-    [{ markr: "x" }, 'Did you mean "marker"?'],
-    [{ source: "vilain" }, 'Did you mean "villain"?'],
-    [{ source: "pirate", personas: people.slice(0, 1) }, "one of several personas"],
-    [{ source: 3 }, "the id of a persona"],
-    [{ personas: [] }, "a list of personas"],
-    [{ questions: [] }, "a list of questions"],
-    [{ completions: 0 }, "a whole number of 1 or more"],
-    [{ seed: 0.5 }, "a whole number of 0 or more"],
-    [{ companion: "no" }, "true or false"],
-    [{ stripThinking: "no" }, "leakage.stripThinking: got"],
-    [{ chatTemplate: { kwargs: 3 } }, "leakage.chatTemplate.kwargs: got 3"],
-    [{ chatTemplate: { kwarg: {} } }, 'Did you mean "kwargs"?'],
-    [{ sampling: { temperature: -1 } }, "leakage.sampling.temperature: got -1"],
-    [{ sampling: { topP: 0 } }, "leakage.sampling.topP: got 0"],
-    [{ sampling: { maxTokens: 3 } }, 'Did you mean "maxNewTokens"?'],
-    [{ sampling: { stop: [""] } }, "a list of texts"],
-  ])("refuses %j", (given, message) => {
-    expect(() => leakageEvaluation(given as never)).toThrow(message);
-  });
-
-  it("draws as it was told", async () => {
-    const drawn: unknown[] = [];
-    const model = fakeModel({ reply: (_, { seed: _seed, ...sampling }) => (drawn.push(sampling), "") });
-    await look({ ...options, completions: 1, sampling: { topP: 0.95 } }, model);
-    expect(drawn[0]).toEqual({ maxNewTokens: 256, temperature: 1, topP: 0.95 });
   });
 });
 

@@ -77,7 +77,9 @@ export function lookOf(run: Run, now: Snapshot, plannedLooks: number | null): Lo
     telling.warn(
       "comparison",
       `${keyText(now)} is not compared with ${keyText(start)}: ${
-        isAlike ? `its status is "${start.status}"` : "its version, options, tokenizer or model (on) are others"
+        isAlike
+          ? `its status is "${start.status}"`
+          : "its version, options, tokenizer or model (on) are others"
       }`,
     );
   }
