@@ -7,8 +7,8 @@
 //   smollm2      SmolLM2-135M-Instruct with LoRA; 4 × 256 tokens, ARC-Challenge (wants npm run native, and the files)
 //   npm run bench overhead [-- --model micro-world --arms none,idle,capability --steps 600 --repeats 1 --turn 20]
 // Printed, each as median (least–greatest) over the repeats: seconds of each training, its ratio to the one without
-// callbacks of the same repeat, the share spent in the session as session seconds / (wall − session seconds), what of it
-// the callback adds to the session without one, and that share's parts; and what a step costs at which three callbacks
+// callbacks of the same repeat (where the arm `none` is run), the share spent in the session as session seconds / (wall − session seconds), what of it
+// the callback adds to the session without one (all of it, where `none` is not run), and that share's parts; and what a step costs at which three callbacks
 // have nothing to do, alone and inside the guards of TensorFlow.js, which look at every variable round every hook. Exits
 // with 1 where a training ended in other weights, where an arm adds more than `shareLimits` allow, by the median, or
 // where such a step costs the session itself 0.05 ms or more: 0.1 % of a step of 50 ms. The default takes about five
@@ -242,7 +242,8 @@ function report(name: string, outcomes: readonly Outcome[], without: readonly Ou
     percentOf(sessionSeconds - (without[i]?.sessionSeconds ?? 0), wallSeconds),
   );
   const limit = shareLimits[values.model]![name];
-  const allowed = limit === undefined ? "" : `, added ${spread(added, 3)} %, of ${limit} allowed`;
+  const what = without.length === 0 ? "all of it" : "added";
+  const allowed = limit === undefined ? "" : `, ${what} ${spread(added, 3)} %, of ${limit} allowed`;
   console.log(`${name.padEnd(11)} ${wall} s${ratio}   in the session ${spread(shares, 3)} %${allowed}`);
   return limit === undefined || median(added) < limit;
 }
@@ -277,8 +278,9 @@ try {
   }
   const tooMuch = names.filter((name) => !report(name, outcomes[name]!, outcomes["none"] ?? []));
   for (const name of names) reportParts(name, outcomes[name]!);
-  const weights = new Set(names.flatMap((name) => outcomes[name]!.map((outcome) => outcome.weights)));
-  console.log(`final weights bit-identical in all: ${weights.size === 1}`);
+  const ended = names.flatMap((name) => outcomes[name]!.map((outcome) => outcome.weights));
+  const weights = new Set(ended);
+  if (ended.length > 1) console.log(`final weights bit-identical in all: ${weights.size === 1}`);
   const idle = await idleStep(join(folder, "idle-step"), false);
   const guarded = await idleStep(join(folder, "guarded-idle-step"), true);
   console.log(

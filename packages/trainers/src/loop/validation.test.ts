@@ -310,5 +310,11 @@ describe("the best checkpoint", () => {
     const higher = { ...best, metric: "eval_rewards/accuracies" };
     expect(isBetter({ ...higher, value: 2.1 }, higher)).toBe(true);
     expect(isBetter({ ...higher, value: 1.9 }, higher)).toBe(false);
+    // What the rejected answers get shall fall.
+    for (const metric of ["eval_rewards/rejected", "eval_logps/rejected"]) {
+      const lower = { ...best, metric };
+      expect(isBetter({ ...lower, value: 1.9 }, lower)).toBe(true);
+      expect(isBetter({ ...lower, value: 2.1 }, lower)).toBe(false);
+    }
   });
 });

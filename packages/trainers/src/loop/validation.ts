@@ -35,9 +35,11 @@ export function validationOn({ heldOut, lengths }: TrainingRows, batchSize: numb
 /** As it is logged: `eval_loss`. */
 export const evalName = (metric: string): string => `eval_${metric}`;
 
+const lowerIsBetter = /(loss|perplexity|rejected)$/;
+
 /** Whether a look beats the best so far: an equal one does not, nor NaN or Inf, nor does one on other rows compare. */
 export function isBetter(look: Best, best: Best | null): boolean {
   if (!Number.isFinite(look.value)) return false;
   if (best === null || best.metric !== look.metric || best.rows !== look.rows) return true;
-  return /(loss|perplexity)$/.test(look.metric) ? look.value < best.value : look.value > best.value;
+  return lowerIsBetter.test(look.metric) ? look.value < best.value : look.value > best.value;
 }

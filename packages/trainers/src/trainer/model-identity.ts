@@ -37,8 +37,10 @@ export async function exactOfModel(model: TrainableLM & ModelConfigs): Promise<R
   };
 }
 
-/** A text that changes when a number does that the model gives in evaluation mode. Null where its weights are not to be had. */
-export async function fingerprintModel(model: CausalLM & ModelConfigs): Promise<Json> {
+/** Facts that change when a number does that the model gives in evaluation mode. Null where its weights are not to be had. */
+export async function fingerprintModel(
+  model: CausalLM & ModelConfigs,
+): Promise<Readonly<Record<string, Json>> | null> {
   const weights = model.weights?.();
   if (weights === undefined) return null;
   return { ...settingsOf(model), weights: await fingerprintWeights(weights, { method: "exact" }) };

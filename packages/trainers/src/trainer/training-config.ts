@@ -195,7 +195,7 @@ export function exactPart(
   const { schedule, warmupRatio } = config;
   const isStable = schedule === "wsd" && step <= maxSteps - decayStepsOf(config, maxSteps);
   const free: readonly string[] = isStable ? [...mayChange, ...ofDecay] : mayChange;
-  // What is off changes nothing: checkpoints from before it was an option are gone on from.
+  // What is off changes nothing, and is not said.
   const isOff = (name: string) => name === "activationCheckpointing" && !config.activationCheckpointing;
   const lasting = Object.entries(config).filter(([name]) => !free.includes(name) && !isOff(name));
   const dependsOnLength = (schedule !== "constant" && !isStable) || (warmupRatio ?? 0) > 0;
