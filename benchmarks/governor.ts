@@ -86,7 +86,7 @@ async function train(overheadPercent: number | null) {
   return {
     overhead: (100 * (wall - trained)) / trained,
     items,
-    share: items / Math.min(possible, 60 * between.length),
+    share: possible <= 0 ? null : items / Math.min(possible, 60 * between.length),
     areEdgesWhole: edges.length === 2 && edges.every(({ status }) => status === "complete"),
     skipped: between.filter(({ status }) => status === "skipped").length,
   };
@@ -96,7 +96,7 @@ for (const ceiling of [null, ...values.ceilings.split(",").map(Number)]) {
   const { overhead, items, share, areEdgesWhole, skipped } = await train(ceiling);
   const told = ceiling === null ? "no ceiling" : `ceiling ${ceiling} %`;
   console.log(
-    `${told.padEnd(14)} overhead ${overhead.toFixed(1)} %, ${items} items between start and end (${(100 * share).toFixed(0)} % of what is possible), ${skipped} looks skipped, start and end ${areEdgesWhole ? "whole" : "NOT WHOLE"}`,
+    `${told.padEnd(14)} overhead ${overhead.toFixed(1)} %, ${items} items between start and end (${share === null ? "none is possible" : `${(100 * share).toFixed(0)} % of what is possible`}), ${skipped} looks skipped, start and end ${areEdgesWhole ? "whole" : "NOT WHOLE"}`,
   );
 }
 lm.dispose();

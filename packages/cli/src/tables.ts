@@ -88,6 +88,8 @@ function metricRow(
   colours: Colours,
 ): readonly string[] {
   const verdict = verdictText(change?.verdict ?? null, colours);
+  const level =
+    change?.alpha == null || verdict === null ? "" : colours.dim(` at ${formatPercent(100 * change.alpha)}`);
   const exploratory = verdict && change?.exploratory ? colours.dim(" (exploratory)") : "";
   return [
     `${words(id)}: ${words(metric)}`,
@@ -95,6 +97,6 @@ function metricRow(
     `→ ${formatLook(end, unit)}`,
     formatDelta(change?.delta, unit),
     formatInterval(change?.ci95, unit),
-    (verdict ?? "–") + exploratory + (against === null ? "" : colours.dim(` against ${against}`)),
+    (verdict ?? "–") + level + exploratory + (against === null ? "" : colours.dim(` against ${against}`)),
   ];
 }

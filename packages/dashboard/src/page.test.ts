@@ -42,8 +42,8 @@ describe("a run of two phases", () => {
   it("says start, end, change and verdict of each phase", async () => {
     const rows = [...(await page()).querySelectorAll("tr.primary")].map(cells);
     expect(rows).toEqual([
-      "capability: accuracy | 93.0 % | 90.0 % | −3.0 points | [−10.0, 3.0] | 0.30 | ○ no evidence | ±11.7 points",
-      "capability: accuracy | 90.0 % | 63.0 % | −27.0 points | [−34.0, −21.0] | < 0.0001 | ▼ worse | ±11.7 points",
+      "capability: accuracy | 93.0 % | 90.0 % | −3.0 points | [−10.0, 3.0] | 0.30 | ○ no evidence at 1.0 % | ±11.7 points",
+      "capability: accuracy | 90.0 % | 63.0 % | −27.0 points | [−34.0, −21.0] | < 0.0001 | ▼ worse at 1.0 % | ±11.7 points",
     ]);
   });
 

@@ -1,4 +1,5 @@
 import type { Paired } from "@periodic-eval/core";
+import { formatPercent } from "./format.ts";
 import { html, type Html } from "./html.ts";
 
 type Verdict = NonNullable<Paired["verdict"]>;
@@ -21,5 +22,5 @@ export function verdictTag(paired: Paired | null): Html | null {
   const { glyph, className } = looks[paired.verdict];
   return html`<span class="verdict ${className}"
     ><span aria-hidden="true">${glyph}</span> ${paired.verdict}</span
-  >`;
+  >${paired.alpha !== null && html` <small>at ${formatPercent(100 * paired.alpha)}</small>`}`;
 }
