@@ -13,8 +13,10 @@ export interface JsonlOptions {
  * One JSON object a line: `{"kind": "train", "phase", "step", "run_step", "epoch", "elapsed_seconds", "metrics": {…}}`
  * and `{"kind": "snapshot", "phase", "step", "run_step", "pct", "id", "status", …, "metrics": {name: {value, n, ci95, …}}}`
  * as the snapshot's file has them, skipped and failed ones with their `reason`; one that is measured again takes the place of
- * the earlier. A loss that is NaN or infinite is the text
- * `"NaN"`, `"Infinity"` or `"-Infinity"`.
+ * the earlier. A step has a `train` record for each time that metrics of it were told: the loop's, and another for what a
+ * callback reports of it or `session.log` adds, such as the validation of a step at which training was stopped. In pandas
+ * `json_normalize(train_records).groupby(["phase", "step"]).first()` makes them one row. A loss that is NaN or infinite is the
+ * text `"NaN"`, `"Infinity"` or `"-Infinity"`.
  */
 export function jsonlLogger(options: JsonlOptions): Logger {
   checkKeys("jsonlLogger", options, ["path"]);

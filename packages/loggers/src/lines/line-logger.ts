@@ -14,7 +14,9 @@ export interface LineFormat {
  * A logger over a file of lines. Where a phase goes on from a checkpoint, or begins anew, lines of its later steps are
  * dropped: they are of a training that was cut off, and what still stands of it is told again. A snapshot is written when
  * it is settled, not while it is graded, and in place of what the file says of an earlier measurement at its step. So each
- * step and each snapshot stands there once, and those that a killed process did not come to tell of are added.
+ * snapshot stands there once, and those that a killed process did not come to tell of are added. Metrics of a step stand
+ * there as often as they were told in the training that stands: once by its loop, and once more for what a callback reports
+ * or `session.log` adds. They are not gathered: each is in the file when it is told.
  */
 export function lineLogger(file: LineFile, format: LineFormat): Logger {
   /** By snapshot, its lines in the file. */

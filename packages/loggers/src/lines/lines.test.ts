@@ -80,6 +80,24 @@ describe("JSONL", () => {
     expect(readFileSync(path, "utf8")).toBe('a note\n{"phase": "b", "step": 3}\n');
   });
 
+  it("has a record for each time that metrics of a step are told, and those of a later step dropped on resume", async () => {
+    const path = join(await temporaryFolder(), "run.jsonl");
+    const tell = async (step: number) => {
+      const logger = jsonlLogger({ path });
+      await logger.begin?.(begins("a", step - 1));
+      await logger.train?.({ loss: step }, at("a", step));
+      await logger.train?.({ eval_loss: 10 * step }, at("a", step));
+      await logger.close?.();
+    };
+    for (const step of [1, 2, 2]) await tell(step);
+    expect(read(path).map(({ step, metrics }) => [step, metrics])).toEqual([
+      [1, { loss: 1 }],
+      [1, { eval_loss: 10 }],
+      [2, { loss: 2 }],
+      [2, { eval_loss: 20 }],
+    ]);
+  });
+
   it("leaves out what is still graded", async () => {
     const path = join(await temporaryFolder(), "run.jsonl");
     const logger = jsonlLogger({ path });

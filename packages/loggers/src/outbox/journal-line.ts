@@ -17,7 +17,12 @@ export interface Point {
 export type JournalLine =
   | { readonly kind: "run"; readonly run: Json }
   | { readonly kind: "begin"; readonly phase: string }
-  | { readonly kind: "point"; readonly point: Point }
+  | {
+      readonly kind: "point";
+      readonly point: Point;
+      /** By name, how many values of earlier processes at this step its training told again ahead of this one. */
+      readonly repeated?: Readonly<Record<string, number>>;
+    }
   | { readonly kind: "sent"; readonly points: number };
 
 export const lineText = (line: JournalLine): string =>

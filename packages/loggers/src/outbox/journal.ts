@@ -2,8 +2,8 @@ import { existsSync, readFileSync, truncateSync } from "node:fs";
 import type { Json } from "@periodic-eval/core";
 import { storeError } from "@periodic-eval/core/snapshots";
 import { lineFile } from "../lines/line-file.ts";
+import { nothingLogged, readAlreadyLogged } from "./already-logged.ts";
 import { lineText, parseLine, type JournalLine, type Point } from "./journal-line.ts";
-import { nothingSaid, readSaid } from "./said.ts";
 
 /** All that was to be sent of a run, in a file of its folder, so that neither a kill nor a dead server loses any. */
 export interface Journal {
@@ -14,7 +14,10 @@ export interface Journal {
   readonly sent: number;
   /** What the server's run is known by; null before there is one. */
   readonly run: Json | null;
-  /** Values that this process took and an earlier one had taken otherwise; null where there are none. */
+  /**
+   * Values that this process took and that had been taken otherwise before: by an earlier process or, of a look that is
+   * measured again, by this one; null where there are none.
+   */
   readonly changed: Changed | null;
   /** A phase begins, or goes on: what is in here of its steps from this one on is not taken twice. */
   begin(phase: string, fromRunStep: number): void;
@@ -38,7 +41,7 @@ export function openJournal(path: string): Journal {
   const unsent: Point[] = [];
   let sent = 0;
   let run: Json | null = null;
-  let said = nothingSaid;
+  let alreadyLogged = nothingLogged;
   let changed: Changed | null = null;
 
   function apply(line: JournalLine): void {
@@ -78,12 +81,14 @@ export function openJournal(path: string): Journal {
     },
     begin(phase, fromRunStep) {
       // Of the steps of a long training only those that are trained again are held in memory.
-      said = readSaid(linesOf(path), phase, fromRunStep, countChange);
+      alreadyLogged = readAlreadyLogged(linesOf(path), phase, fromRunStep, countChange);
       write({ kind: "begin", phase });
     },
     add(point) {
-      const values = said.fresh(point);
-      if (Object.keys(values).length > 0) write({ kind: "point", point: { ...point, values } });
+      const { values, repeated } = alreadyLogged.fresh(point);
+      if (Object.keys(values).length === 0) return;
+      const isAfter = Object.keys(repeated).length > 0;
+      write({ kind: "point", point: { ...point, values }, ...(isAfter && { repeated }) });
     },
     keep: (kept) => write({ kind: "run", run: kept }),
     tick: (points) => write({ kind: "sent", points }),

@@ -138,7 +138,7 @@ export function outboxLogger(
 function unsentText({ unsent, sent, path }: Journal, { lastError }: Sending, seconds: number): string | null {
   const { length } = unsent;
   if (length === 0) return null;
-  const why = lastError === null ? `${seconds} s were not enough` : saying(lastError);
+  const why = lastError === null ? `${seconds} s were not enough` : errorText(lastError);
   return `${length} of ${sent + length} records were not sent (${why}); they are kept in ${path} and sent when the run is resumed`;
 }
 
@@ -160,7 +160,7 @@ function checkSeconds(where: string, seconds: unknown): void {
 }
 
 /** With what the operating system said of a connection that failed. */
-function saying(error: unknown): string {
+function errorText(error: unknown): string {
   const cause: unknown = error instanceof Error ? error.cause : undefined;
   return cause instanceof Error ? `${messageOf(error)} (${messageOf(cause)})` : messageOf(error);
 }
@@ -236,7 +236,7 @@ function startSending(destination: Destination, journal: Journal): Sending {
       trouble = null;
       if (told === null) return;
       const then = told === fatal ? "no more is sent" : "it is tried again and again";
-      throw new Error(`${saying(told.error)}; ${then}, and all is kept in ${journal.path}`, {
+      throw new Error(`${errorText(told.error)}; ${then}, and all is kept in ${journal.path}`, {
         cause: told.error,
       });
     },

@@ -128,7 +128,7 @@ it("sends what options that may change on resume make of a look, and says so", a
   expect(anew.said).toMatch(/^values that changed after they were logged: 2, of run steps 3 to 3; /);
 });
 
-it("knows what is said several times at one step, in its order", async () => {
+it("knows what is told several times at one step, in its order", async () => {
   const runDir = await temporaryFolder();
   const log =
     (...losses: number[]) =>
@@ -142,6 +142,28 @@ it("knows what is said several times at one step, in its order", async () => {
   // The last that was sent is the last that was said.
   expect(await sent(2, 1)).toEqual([2, 1]);
   expect(await sent(2, 1)).toEqual([]);
+});
+
+it("knows a list of one step of which a part has changed, or was added, in the sessions after", async () => {
+  const runDir = await temporaryFolder();
+  const told = async (...losses: number[]) => {
+    const { got, said } = await session(runDir, 0, async (logger) => {
+      for (const loss of losses) await logger.train?.({ loss, perplexity: 8 }, at("a", 1));
+    });
+    return { losses: got.map(([, , values]) => values["train/loss"]), warns: said !== null };
+  };
+  const nothing = { losses: [], warns: false };
+  expect(await told(1, 2)).toEqual({ losses: [1, 2], warns: false });
+  expect(await told(1, 3)).toEqual({ losses: [3], warns: true });
+  expect(await told(1, 3)).toEqual(nothing);
+  // Cut off, then whole again, then with one more.
+  expect(await told(1)).toEqual(nothing);
+  expect(await told(1, 3)).toEqual(nothing);
+  expect(await told(1, 3, 4)).toEqual({ losses: [4], warns: false });
+  expect(await told(1, 3, 4)).toEqual(nothing);
+  // From the first that differs on, all is sent: the last at the server is the last told.
+  expect(await told(1, 5, 4)).toEqual({ losses: [5, 4], warns: true });
+  expect(await told(1, 5, 4)).toEqual(nothing);
 });
 
 it("sends what stands and a killed process told of to none, once", async () => {

@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import { checkKeys, PeriodicEvalError, type Logger } from "@periodic-eval/core";
 import { outboxLogger, outboxOptionNames, type OutboxOptions } from "../outbox/outbox-logger.ts";
 import { wandbDestination } from "./destination.ts";
+import { checkSdk } from "./sdk-version.ts";
 
 export interface WandbOptions extends OutboxOptions {
   /** Default `WANDB_PROJECT`. */
@@ -23,7 +24,7 @@ export interface WandbOptions extends OutboxOptions {
  * lines, so that late grading and second phases are there as well. The run's id is kept in
  * `run_dir/loggers/wandb.jsonl`: a resumed run goes on in the same run. The key is read from `WANDB_API_KEY` or `.netrc`.
  *
- * @throws PeriodicEvalError `config` without the SDK or a project, and for `WANDB_MODE=offline`: in that mode the SDK
+ * @throws PeriodicEvalError `config` without a project or that version of the SDK, and for `WANDB_MODE=offline`: in that mode the SDK
  * throws away what it is given.
  */
 export function wandbLogger(options: WandbOptions): Logger {
@@ -47,17 +48,7 @@ export function wandbLogger(options: WandbOptions): Logger {
       '"online": what the SDK is given in another mode is lost',
       "Leave the logger out, or unset WANDB_MODE: what a server out of reach does not take is kept in the run's folder.",
     );
-  try {
-    createRequire(import.meta.url).resolve("@wandb/sdk");
-  } catch (cause) {
-    throw wrong(
-      "SDK",
-      "no package @wandb/sdk",
-      "version 0.5.1",
-      "Run `npm install @wandb/sdk@0.5.1`.",
-      cause,
-    );
-  }
+  checkSdk(createRequire(import.meta.url));
   const destination = wandbDestination({
     project,
     entity: options.entity ?? env["WANDB_ENTITY"] ?? null,
@@ -68,6 +59,6 @@ export function wandbLogger(options: WandbOptions): Logger {
   return outboxLogger(destination, options);
 }
 
-function wrong(what: string, got: string, expected: string, fix: string, cause?: unknown): PeriodicEvalError {
-  return new PeriodicEvalError({ code: "config", where: `wandbLogger ${what}`, got, expected, fix, cause });
+function wrong(what: string, got: string, expected: string, fix: string): PeriodicEvalError {
+  return new PeriodicEvalError({ code: "config", where: `wandbLogger ${what}`, got, expected, fix });
 }

@@ -3,15 +3,17 @@ import { setInterval } from "node:timers";
 import wandb from "@wandb/sdk";
 import { checkKey, FinalError, historyOf, post, type History, type Server } from "./history.ts";
 import type { Answer, Order } from "./messages.ts";
+import { pollMilliseconds, shortenWaits, type QueueDelay } from "./queue-delay.ts";
 
-const unknownVersion = "this version of @wandb/sdk is not known: install version 0.5.1";
+/** Longest that the SDK may take to open a run: what was refused it waits for again and again, with no new request. */
+const openSeconds = 60;
 
 type Run = Awaited<ReturnType<typeof wandb.init>>;
 
 /** What the SDK keeps to itself and lacks: going on in a run, and looking at what the server answers. */
 interface FileStream {
   lastChunks: Record<"wandb-history.jsonl" | "wandb-summary.json", { offset: number; data: object }>;
-  delay: { cancel(): void };
+  delay?: QueueDelay;
   send(chunk: { files?: { "wandb-history.jsonl"?: { content: readonly string[] } } }): Promise<unknown>;
   runPath: string;
 }
@@ -27,9 +29,12 @@ async function open(order: Extract<Order, { kind: "open" }>): Promise<void> {
   apiKey = (await wandb.login({ host: baseUrl, timeout: 10_000 }).catch(asFinal))!;
   const server = { baseUrl, apiKey };
   await checkKey(server);
-  await pollWhereAsked();
   const history =
     sent === null ? { lines: 0, summary: {} } : await historyOf(server, { id, project, entity });
+  const timer = setTimeout(
+    () => fail(new Error(`W&B's SDK opened no run in ${openSeconds} s`)),
+    1000 * openSeconds,
+  );
   run = await wandb.init({
     id,
     project,
@@ -38,13 +43,16 @@ async function open(order: Extract<Order, { kind: "open" }>): Promise<void> {
     config: Object.fromEntries(Object.entries(config).map(([key, value]) => [key, { value }])),
     settings: { baseUrl, apiKey, silent: true },
   });
+  clearTimeout(timer);
   stream = goOn(run, server, { ...history, lines: Math.max(history.lines, sent ?? 0) });
 }
 
 /** The SDK would write from line 0 on again, and lose what a server does not take at once. */
 function goOn(opened: Run, server: Server, { lines, summary }: History): FileStream {
-  const fileStream = opened._messenger.sender?.filestream as unknown as FileStream | undefined;
-  if (fileStream?.lastChunks === undefined) throw new FinalError(unknownVersion);
+  const sender = opened._messenger.sender!;
+  const fileStream = sender.filestream as unknown as FileStream;
+  // They are there only now: the second before a run is opened stays.
+  for (const delay of [sender.delay, fileStream.delay]) shortenWaits(delay, () => isAsked);
   fileStream.lastChunks["wandb-history.jsonl"].offset = lines;
   fileStream.lastChunks["wandb-summary.json"].data = { ...summary };
   opened.step = lines;
@@ -73,26 +81,12 @@ async function log(lines: readonly Readonly<Record<string, unknown>>[]): Promise
   });
 }
 
-const pollMilliseconds = 20;
 /** Whether somebody waits for an answer. */
 let isAsked = false;
 
-/** The SDK looks into its queues every second or slower, also where a run waits to be opened or finished. */
-async function pollWhereAsked(): Promise<void> {
-  const file = new URL("dist/sdk/lib/retry.js", import.meta.resolve("@wandb/sdk"));
-  const { Delay } = (await import(file.href).catch(() => ({}))) as {
-    readonly Delay?: { readonly prototype: { wait(milliseconds?: number): Promise<unknown> } };
-  };
-  if (Delay === undefined) throw new FinalError(unknownVersion);
-  const { wait } = Delay.prototype;
-  Delay.prototype.wait = function (milliseconds) {
-    return wait.call(this, isAsked ? pollMilliseconds : milliseconds);
-  };
-}
-
 function wakeUp(): void {
-  run?._messenger.sender?.delay.cancel();
-  stream?.delay.cancel();
+  run?._messenger.sender?.delay?.cancel();
+  stream?.delay?.cancel();
 }
 
 async function follow(order: Order): Promise<void> {

@@ -1,0 +1,40 @@
+import { createRequire } from "node:module";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { shortenWaits, type QueueDelay } from "./queue-delay.ts";
+
+// As it stands in the SDK, which does not export it.
+const sdk = createRequire(import.meta.url).resolve("@wandb/sdk/package.json");
+const { Delay } = (await import(new URL("dist/sdk/lib/retry.js", `file://${sdk}`).href)) as {
+  readonly Delay: new (milliseconds: number) => QueueDelay;
+};
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+async function millisecondsOf(delay: QueueDelay, milliseconds?: number): Promise<number> {
+  const from = Date.now();
+  const waited = delay.wait(milliseconds).then(() => Date.now() - from);
+  await vi.runAllTimersAsync();
+  return waited;
+}
+
+it("a queue waits less while somebody waits for it, and what the SDK tries again waits as long as ever", async () => {
+  const [queue, retry] = [new Delay(1000), new Delay(1500)];
+  let isAsked = true;
+  shortenWaits(queue, () => isAsked);
+  expect(await millisecondsOf(queue)).toBe(20);
+  expect(await millisecondsOf(queue, 2000)).toBe(20);
+  expect(await millisecondsOf(retry)).toBe(1500);
+  isAsked = false;
+  expect(await millisecondsOf(queue)).toBe(1000);
+  expect(await millisecondsOf(queue, 2000)).toBe(2000);
+});
+
+it("a wait that has begun can still be ended, and a queue without one goes on", async () => {
+  const queue = new Delay(1000);
+  shortenWaits(queue, () => false);
+  const waited = queue.wait();
+  queue.cancel();
+  expect(await waited).toBeNull();
+  expect(() => shortenWaits(undefined, () => true)).not.toThrow();
+});

@@ -1,0 +1,33 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { temporaryFolder } from "../logged-run.test-data.ts";
+import { checkSdk } from "./sdk-version.ts";
+
+/** Resolves as a module does beside which a version of the SDK is installed. */
+async function beside(version: string | null): Promise<NodeJS.Require> {
+  const folder = await temporaryFolder();
+  const sdk = join(folder, "node_modules", "@wandb", "sdk");
+  await mkdir(sdk, { recursive: true });
+  if (version !== null)
+    await writeFile(join(sdk, "package.json"), JSON.stringify({ name: "@wandb/sdk", version }));
+  return createRequire(join(folder, "index.js"));
+}
+
+it.each([
+  ["0.6.0", "@wandb/sdk 0.6.0"],
+  ["0.5.2", "@wandb/sdk 0.5.2"],
+  [null, "no package @wandb/sdk"],
+])("version %s of the SDK is refused with the one to install", async (version, got) => {
+  const require = await beside(version);
+  expect(() => checkSdk(require)).toThrow(
+    `[periodic-eval] wandbLogger SDK: got ${got}, expected version 0.5.1. Install version 0.5.1: npm install @wandb/sdk@0.5.1.`,
+  );
+});
+
+it("takes the version that is known, here as well", async () => {
+  const known = await beside("0.5.1");
+  expect(() => checkSdk(known)).not.toThrow();
+  expect(() => checkSdk(createRequire(import.meta.url))).not.toThrow();
+});
