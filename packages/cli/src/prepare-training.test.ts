@@ -42,8 +42,13 @@ async function refused(...overrides: readonly string[]): Promise<readonly string
 }
 
 describe("what a file has wrong is told before weights are loaded", () => {
-  it("where nothing is wrong, the weights are the next thing", async () => {
-    expect(await refused()).toEqual([expect.stringMatching(/model\.safetensors: got ENOENT/)]);
+  it.each<[overrides: readonly string[]]>([
+    [[]],
+    [["config.activationCheckpointing=true"]],
+    [["config.packing=true", "config.maxLength=64"]],
+    [["phases.0.config.maxLength=256"]],
+  ])("where nothing is wrong, the weights are the next thing: %j", async (overrides) => {
+    expect(await refused(...overrides)).toEqual([expect.stringMatching(/model\.safetensors: got ENOENT/)]);
   });
 
   it.each<[overrides: readonly string[], message: string]>([

@@ -115,10 +115,13 @@ async function judgeOpener({ run_dir }: TrainConfig): Promise<NonNullable<BuildO
   return (model, options) => openJudge(model ?? undefined, { cache, ...options });
 }
 
+/** All that checks look at must be told of a model that is not loaded: what is left out would be refused of every one. */
+type ToldLM = Required<Omit<OutlinedLM, "base" | "fixedLength">>;
+
 interface PhaseToCheck {
   readonly file: ConfigFile;
   readonly phase: PipelinePhase;
-  readonly model: CausalLMOutline;
+  readonly model: ToldLM;
   readonly tokenizer: Tokenizer;
 }
 
