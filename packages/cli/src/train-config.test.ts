@@ -138,6 +138,24 @@ describe("a training from a file", () => {
       ["phases.1.config.batchSize=0"],
     ],
     [
+      "an option beside one that it does not go with",
+      "config.decaySteps=5 (config.decaySteps), SFT config decaySteps: got 5 with schedule",
+      whole,
+      ["config.schedule=linear", "config.decaySteps=5"],
+    ],
+    [
+      "what phases share beside what a phase has",
+      "config.decaySteps=5 (config.decaySteps), SFT config decaySteps: got 5 with schedule",
+      whole,
+      ["phases.0.config.schedule=linear", "config.schedule=wsd", "config.decaySteps=5"],
+    ],
+    [
+      "an option that another asks for",
+      "config.packing=true (config.packing), SFT config maxLength: got none beside packing",
+      whole,
+      ["config.packing=true"],
+    ],
+    [
       "a phase without data",
       "train.yaml:11 phases.0.dataset: got nothing, expected a text",
       whole.replace("    dataset: coupling.jsonl\n", ""),

@@ -164,9 +164,7 @@ export function phaseErrorPath(
     (key) => place.endsWith(` ${key}`) || (place !== "" && place === phase[key]),
   );
   if (field !== undefined) return ["phases", at, field];
-  const ofPhase = optionPath(["phases", at, "config"], phase.config, error);
-  const ofAll = optionPath(["config"], shared, error);
-  return ofPhase.length === 3 && ofAll.length === 2 ? ofAll : ofPhase;
+  return optionPath(error, [["phases", at, "config"], phase.config], [["config"], shared]);
 }
 
 function absolute(config: TrainConfig, file: ConfigFile): TrainConfig {
