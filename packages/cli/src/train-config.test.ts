@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readConfigFile } from "./config-file.ts";
+import { throwAll } from "./every-error.ts";
 import { parseTrainConfig } from "./train-config.ts";
 
 let folder = "";
@@ -15,7 +16,9 @@ afterAll(() => rm(folder, { recursive: true }));
 async function parsed(text: string, overrides: readonly string[] = []) {
   const path = join(folder, "train.yaml");
   await writeFile(path, text);
-  return parseTrainConfig(await readConfigFile(path, overrides));
+  const { config, wrong } = parseTrainConfig(await readConfigFile(path, overrides));
+  throwAll(wrong);
+  return config;
 }
 
 const whole = `model: models/tiny
@@ -115,6 +118,11 @@ describe("a training from a file", () => {
       expect((await parsed(whole, [`model=${name}`])).model).toBe(name);
     for (const path of ["./owner/name", "nowhere", "a/b/c"])
       expect((await parsed(whole.replace("models/tiny", path))).model).toBe(join(folder, path));
+  });
+
+  it("tells a misspelt key, not also what is missing for it", async () => {
+    const told = parsed(whole.replace("dataset: coupling", "datset: coupling"));
+    await expect(told).rejects.toThrow(/^[^\n]* phases\.0: got the unknown option "datset"[^\n]*$/);
   });
 
   it.each<[what: string, message: string, text: string, overrides?: readonly string[]]>([
