@@ -9,11 +9,22 @@ export function placed(where: string, error: unknown): unknown {
   return new PeriodicEvalError({ code, where: place, got, expected, fix, cause: error });
 }
 
-/** The path of the options that stand at `path`, or of the one among them that the error names. */
-export function optionPath(path: ValuePath, options: object, error: unknown): ValuePath {
-  const words = PeriodicEvalError.is(error) ? `${error.where} ${error.got}`.split(/\W/) : [];
-  const named = Object.keys(options).find((key) => words.includes(key));
-  return named === undefined ? path : [...path, named];
+/** Options, and where they stand in a file. */
+export type OptionsAt = readonly [path: ValuePath, options: object];
+
+/**
+ * The path of the option that the error is about, in the first of these that has it, else where the first stand: the option
+ * that its place names, or one that it got, where an option is named beside which another is wrong.
+ */
+export function optionPath(error: unknown, ...all: readonly [OptionsAt, ...OptionsAt[]]): ValuePath {
+  for (const text of PeriodicEvalError.is(error) ? [error.where, error.got] : []) {
+    const words = text.split(/\W/);
+    for (const [path, options] of all) {
+      const named = words.find((word) => Object.hasOwn(options, word));
+      if (named !== undefined) return [...path, named];
+    }
+  }
+  return all[0][0];
 }
 
 /** What it makes of options that stand in the file, or its error with the place of the wrong one. */
@@ -26,7 +37,7 @@ export async function ofOptions<T>(
   try {
     return await make();
   } catch (error) {
-    throw placed(file.where(optionPath(path, options, error)), error);
+    throw placed(file.where(optionPath(error, [path, options])), error);
   }
 }
 

@@ -42,8 +42,13 @@ async function refused(...overrides: readonly string[]): Promise<readonly string
 }
 
 describe("what a file has wrong is told before weights are loaded", () => {
-  it("where nothing is wrong, the weights are the next thing", async () => {
-    expect(await refused()).toEqual([expect.stringMatching(/model\.safetensors: got ENOENT/)]);
+  it.each<[overrides: readonly string[]]>([
+    [[]],
+    [["config.activationCheckpointing=true"]],
+    [["config.packing=true", "config.maxLength=64"]],
+    [["phases.0.config.maxLength=256"]],
+  ])("where nothing is wrong, the weights are the next thing: %j", async (overrides) => {
+    expect(await refused(...overrides)).toEqual([expect.stringMatching(/model\.safetensors: got ENOENT/)]);
   });
 
   it.each<[overrides: readonly string[], message: string]>([
@@ -133,5 +138,54 @@ phases:
     expect(
       told.map((line) => /(?:lora\.rank|none\.jsonl|nothing\.jsonl|unasked\.jsonl|csv\.pth)/.exec(line)?.[0]),
     ).toEqual(["lora.rank", "none.jsonl", "unasked.jsonl", "nothing.jsonl", "csv.pth"]);
+  });
+
+  it("of the file as of what it names", async () => {
+    const told = await refused(
+      "seeds=1",
+      "config.seed=7",
+      "phases.0.config.batchSize=0",
+      "phases.1.config.batchSize=0",
+      "phases.1.phase=coupling",
+      "phases.1.reference=base",
+      "lora.rank=0",
+      "adapter=./none",
+      "loggers.csv.pth=x",
+      "loggers.jsn={}",
+    );
+    expect(told.map((line) => / got (.+?), expected/.exec(line)?.[1])).toEqual([
+      'the unknown option "seeds"',
+      'the unknown option "jsn"',
+      "7, a second seed",
+      "0",
+      '"coupling", as another phase is named',
+      "0",
+      "it in a phase of another method",
+      "adapter beside lora",
+      "0",
+      "neither a folder that is there nor the name of a model on the hub",
+      'the unknown option "pth"',
+    ]);
+  });
+
+  it("of what has not the form of a training, too, once each", async () => {
+    const told = await refused(
+      "seed=x",
+      "lora=3",
+      "config.seed=7",
+      "phases.0.datset=x",
+      "phases.0.dataset=3",
+      "phases.1.config.batchSize=0",
+      "loggers.json={}",
+    );
+    expect(told.map((line) => / got (.+?), expected/.exec(line)?.[1])).toEqual([
+      '"x"',
+      "3",
+      "3",
+      'the unknown option "datset"',
+      'the unknown option "json"',
+      "7, a second seed",
+      "0",
+    ]);
   });
 });

@@ -19,7 +19,7 @@ import { allOf, throwAll } from "./every-error.ts";
 import { loadingLine } from "./loading-line.ts";
 import { loggerNames, openLogger } from "./open-loggers.ts";
 import type { Terminal } from "./terminal.ts";
-import { phaseErrorPath, type TrainConfig } from "./train-config.ts";
+import { phaseErrorPath, type ParsedTraining, type TrainConfig } from "./train-config.ts";
 
 /** What a file describes, as a pipeline takes it. */
 export interface PreparedTraining {
@@ -36,7 +36,7 @@ export interface PreparedTraining {
  *   wrong in any phase.
  */
 export async function prepareTraining(
-  config: TrainConfig,
+  { config, wrong }: ParsedTraining,
   file: ConfigFile,
   terminal: Terminal,
 ): Promise<PreparedTraining> {
@@ -64,8 +64,9 @@ export async function prepareTraining(
   );
   const adapter = outlined.then((model) => checkAdapter(config, file, model));
   try {
-    const made = await allOf([tokenizer, outlined, adapter, phases, loggers]);
-    return { tokenizer: made[0], phases: made[3], loggers: made[4] };
+    const mistakes = allOf(wrong.map((error) => Promise.reject(error)));
+    const made = await allOf([mistakes, tokenizer, outlined, adapter, phases, loggers]);
+    return { tokenizer: made[1], phases: made[4], loggers: made[5] };
   } finally {
     close();
   }
@@ -76,9 +77,10 @@ async function checkAdapter(
   file: ConfigFile,
   model: CausalLMOutline,
 ): Promise<void> {
-  if (lora !== undefined)
-    await ofOptions(file, ["lora"], lora, () => model.checkLora({ seed: String(seed), ...lora }));
-  if (adapter !== undefined) await inFile(file, ["adapter"], () => model.checkAdapter(adapter));
+  await allOf([
+    lora && ofOptions(file, ["lora"], lora, () => model.checkLora({ seed: String(seed), ...lora })),
+    adapter !== undefined && inFile(file, ["adapter"], () => model.checkAdapter(adapter)),
+  ]);
 }
 
 async function phaseOf(config: TrainConfig, at: number, file: ConfigFile): Promise<PipelinePhase> {
@@ -115,10 +117,13 @@ async function judgeOpener({ run_dir }: TrainConfig): Promise<NonNullable<BuildO
   return (model, options) => openJudge(model ?? undefined, { cache, ...options });
 }
 
+/** All that checks look at must be told of a model that is not loaded: what is left out would be refused of every one. */
+type ToldLM = Required<Omit<OutlinedLM, "base" | "fixedLength">>;
+
 interface PhaseToCheck {
   readonly file: ConfigFile;
   readonly phase: PipelinePhase;
-  readonly model: CausalLMOutline;
+  readonly model: ToldLM;
   readonly tokenizer: Tokenizer;
 }
 
@@ -133,7 +138,7 @@ async function checkPhase(
   try {
     checkPipeline([phase], { model, tokenizer, runDir: config.run_dir, config: config.config });
   } catch (error) {
-    wrong.push(placed(file.where(phaseErrorPath(config, at, error)), error));
+    wrong.push(placed(file.where(phaseErrorPath(config.phases[at]!, at, config.config, error)), error));
   }
   const asked = await checkAsked({
     callbacks: phase.callbacks ?? [],

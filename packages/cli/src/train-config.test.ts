@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readConfigFile } from "./config-file.ts";
+import { throwAll } from "./every-error.ts";
 import { parseTrainConfig } from "./train-config.ts";
 
 let folder = "";
@@ -15,7 +16,9 @@ afterAll(() => rm(folder, { recursive: true }));
 async function parsed(text: string, overrides: readonly string[] = []) {
   const path = join(folder, "train.yaml");
   await writeFile(path, text);
-  return parseTrainConfig(await readConfigFile(path, overrides));
+  const { config, wrong } = parseTrainConfig(await readConfigFile(path, overrides));
+  throwAll(wrong);
+  return config;
 }
 
 const whole = `model: models/tiny
@@ -117,6 +120,11 @@ describe("a training from a file", () => {
       expect((await parsed(whole.replace("models/tiny", path))).model).toBe(join(folder, path));
   });
 
+  it("tells a misspelt key, not also what is missing for it", async () => {
+    const told = parsed(whole.replace("dataset: coupling", "datset: coupling"));
+    await expect(told).rejects.toThrow(/^[^\n]* phases\.0: got the unknown option "datset"[^\n]*$/);
+  });
+
   it.each<[what: string, message: string, text: string, overrides?: readonly string[]]>([
     ["an unknown key", 'train.yaml:1: got the unknown option "run-dir"', whole, ["run-dir=x"]],
     [
@@ -136,6 +144,24 @@ describe("a training from a file", () => {
       "phases.1.config.batchSize=0 (phases.1.config.batchSize), SFT config batchSize: got 0",
       whole,
       ["phases.1.config.batchSize=0"],
+    ],
+    [
+      "an option beside one that it does not go with",
+      "config.decaySteps=5 (config.decaySteps), SFT config decaySteps: got 5 with schedule",
+      whole,
+      ["config.schedule=linear", "config.decaySteps=5"],
+    ],
+    [
+      "what phases share beside what a phase has",
+      "config.decaySteps=5 (config.decaySteps), SFT config decaySteps: got 5 with schedule",
+      whole,
+      ["phases.0.config.schedule=linear", "config.schedule=wsd", "config.decaySteps=5"],
+    ],
+    [
+      "an option that another asks for",
+      "config.packing=true (config.packing), SFT config maxLength: got none beside packing",
+      whole,
+      ["config.packing=true"],
     ],
     [
       "a phase without data",

@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { ConfigFile, ValuePath } from "./config-file.ts";
 import { blockAt, isMap, loggerAt, modelAt, pathAt } from "./config-paths.ts";
 import { optionPath, placed } from "./config-place.ts";
+import { throwAll } from "./every-error.ts";
 import { loggerNames } from "./open-loggers.ts";
 
 const text = z.string("expected a text").min(1, "expected a text");
@@ -22,6 +23,9 @@ const phaseFields = {
   config: map.default({}),
 };
 
+const phaseSchema = z.object(phaseFields, "expected a map");
+type Phase = z.infer<typeof phaseSchema>;
+
 const fields = {
   model: text,
   tokenizer: text.optional(),
@@ -34,12 +38,8 @@ const fields = {
   adapter: text.optional(),
   config: map.default({}),
   periodic_eval: map.default({}),
-  loggers: z
-    .partialRecord(z.enum(loggerNames), map, "expected a map of loggers and their options")
-    .default({}),
-  phases: z
-    .array(z.object(phaseFields, "expected a map"), "expected a list of phases")
-    .min(1, "expected a phase or more"),
+  loggers: z.record(z.string(), map, "expected a map of loggers and their options").default({}),
+  phases: z.array(phaseSchema, "expected a list of phases").min(1, "expected a phase or more"),
 };
 
 const schema = z.object(fields, "expected a map");
@@ -47,53 +47,110 @@ const schema = z.object(fields, "expected a map");
 /** A training from a file, all paths absolute. */
 export type TrainConfig = z.infer<typeof schema>;
 
-/**
- * The training that a file describes.
- *
- * @throws PeriodicEvalError `config` with file, line and path of the first thing that is wrong, the nearest name where a key
- *   is misspelt.
- */
-export function parseTrainConfig(file: ConfigFile): TrainConfig {
-  const { value, where } = file;
-  checkKeys(where([]), value as object, Object.keys(fields));
-  const { phases } = value as { readonly phases?: unknown };
-  if (Array.isArray(phases))
-    for (const [i, phase] of phases.entries())
-      checkKeys(where(["phases", i]), phase as object, Object.keys(phaseFields));
-  const { loggers } = value as { readonly loggers?: unknown };
-  if (isMap(loggers)) checkKeys(where(["loggers"]), loggers, loggerNames);
-  const parsed = schema.safeParse(value);
-  if (!parsed.success) throw wrong(value, parsed.error.issues[0]!, where);
-  const config = parsed.data;
-  refuseTwice(config.phases, where);
-  refuseSeed(config.config, ["config"], where);
-  for (const [i, { method, reference, config: own }] of config.phases.entries()) {
-    refuseSeed(own, ["phases", i, "config"], where);
-    checkPhaseConfig(config, i, where);
-    if (method === "sft" && reference !== undefined) throw misplaced(where(["phases", i, "reference"]));
-  }
-  if (config.lora !== undefined && config.adapter !== undefined) {
-    throw new PeriodicEvalError({
-      code: "config",
-      where: where(["adapter"]),
-      got: "adapter beside lora",
-      expected: "one of the two",
-      fix: "Leave lora out to train the adapter on, or adapter for a new one.",
-    });
-  }
-  return absolute(config, file);
+/** A training from a file, and what is wrong with it beyond the form. */
+export interface ParsedTraining {
+  readonly config: TrainConfig;
+  readonly wrong: readonly unknown[];
 }
 
-function wrong(
+/**
+ * The training that a file describes. What is wrong with it but leaves its form whole is handed back, to be told with what
+ * else shows before weights are loaded.
+ *
+ * @throws PeriodicEvalError `config` with file, line and path, the nearest name where a key is misspelt, or an
+ *   AggregateError of several: all that is wrong, where it is not of the form of a training.
+ */
+export function parseTrainConfig(file: ConfigFile): ParsedTraining {
+  const { value, where } = file;
+  if (!isMap(value)) checkKeys(where([]), value as object, Object.keys(fields));
+  const misspelt = misspeltKeys(value, where);
+  const parsed = schema.safeParse(value);
+  const wrong = [...misspelt.map(({ error }) => error), ...mistakes(value, where)];
+  if (parsed.success) return { config: absolute(parsed.data, file), wrong };
+  // What is missing beside a misspelt key is most likely what that key means.
+  const told = ({ path }: z.core.$ZodIssue) =>
+    valueAt(value, path as ValuePath) === undefined &&
+    misspelt.some(({ path: map }) => map.join(".") === path.slice(0, -1).join("."));
+  const issues = parsed.error.issues.filter((issue) => !told(issue));
+  throwAll([...issues.map((issue) => ofForm(value, issue, where)), ...wrong]);
+  throw parsed.error;
+}
+
+interface Misspelt {
+  /** Of the map that has the key. */
+  readonly path: ValuePath;
+  readonly error: unknown;
+}
+
+function misspeltKeys(value: unknown, where: ConfigFile["where"]): readonly Misspelt[] {
+  const phases = valueAt(value, ["phases"]);
+  const maps: readonly (readonly [ValuePath, readonly string[]])[] = [
+    [[], Object.keys(fields)],
+    ...(Array.isArray(phases) ? [...phases.keys()] : []).map(
+      (i) => [["phases", i], Object.keys(phaseFields)] as const,
+    ),
+    [["loggers"], loggerNames],
+  ];
+  return maps.flatMap(([path, known]) => {
+    const map = valueAt(value, path);
+    if (!isMap(map)) return [];
+    return Object.keys(map).flatMap((key) =>
+      thrownBy(() => checkKeys(where(path), { [key]: null }, known)).map((error) => ({ path, error })),
+    );
+  });
+}
+
+/** What is wrong beyond the form, in all that has it. */
+function mistakes(value: unknown, where: ConfigFile["where"]): readonly unknown[] {
+  const { phases: list, config, lora, adapter } = value as Readonly<Record<string, unknown>>;
+  const shared = isMap(config) ? config : {};
+  const phases = (Array.isArray(list) ? list : []).map((one) => phaseSchema.safeParse(one).data ?? null);
+  const ofPhases = phases.flatMap((phase, i) => {
+    if (phase === null) return [];
+    const { method, reference, config: own } = phase;
+    return [
+      ...thrownBy(() => refuseTwice(phases, i, where)),
+      ...thrownBy(() => refuseSeed(own, ["phases", i, "config"], where)),
+      ...thrownBy(() => checkPhaseConfig(phase, i, shared, where)),
+      ...(method === "sft" && reference !== undefined ? [misplaced(where(["phases", i, "reference"]))] : []),
+    ];
+  });
+  const both = new PeriodicEvalError({
+    code: "config",
+    where: where(["adapter"]),
+    got: "adapter beside lora",
+    expected: "one of the two",
+    fix: "Leave lora out to train the adapter on, or adapter for a new one.",
+  });
+  return [
+    ...thrownBy(() => refuseSeed(shared, ["config"], where)),
+    ...ofPhases,
+    ...(lora !== undefined && adapter !== undefined ? [both] : []),
+  ];
+}
+
+function thrownBy(check: () => void): readonly unknown[] {
+  try {
+    check();
+    return [];
+  } catch (error) {
+    return [error];
+  }
+}
+
+const valueAt = (value: unknown, path: ValuePath): unknown =>
+  path.reduce<unknown>(
+    (of, key) => (of as Record<string | number, unknown> | null | undefined)?.[key],
+    value,
+  );
+
+function ofForm(
   value: unknown,
   { path, message }: z.core.$ZodIssue,
   where: ConfigFile["where"],
 ): PeriodicEvalError {
   const at = path as ValuePath;
-  const got = at.reduce<unknown>(
-    (of, key) => (of as Record<string | number, unknown> | undefined)?.[key],
-    value,
-  );
+  const got = valueAt(value, at);
   return new PeriodicEvalError({
     code: "config",
     where: where(at),
@@ -103,14 +160,13 @@ function wrong(
   });
 }
 
-function refuseTwice(phases: TrainConfig["phases"], where: ConfigFile["where"]): void {
-  const names = phases.map(({ phase }) => phase);
-  const twice = names.findIndex((name, i) => names.indexOf(name) !== i);
-  if (twice === -1) return;
+function refuseTwice(phases: readonly (Phase | null)[], at: number, where: ConfigFile["where"]): void {
+  const names = phases.map((one) => one?.phase);
+  if (names.indexOf(names[at]) === at) return;
   throw new PeriodicEvalError({
     code: "config",
-    where: where(["phases", twice, "phase"]),
-    got: `${shown(names[twice])}, as another phase is named`,
+    where: where(["phases", at, "phase"]),
+    got: `${shown(names[at])}, as another phase is named`,
     expected: "names that differ",
     fix: "Rename one: snapshots and checkpoints are filed by phase.",
   });
@@ -143,30 +199,32 @@ function misplaced(where: string): PeriodicEvalError {
   });
 }
 
-function checkPhaseConfig(config: TrainConfig, at: number, where: ConfigFile["where"]): void {
-  const { method, config: own } = config.phases[at]!;
+function checkPhaseConfig(
+  phase: Phase,
+  at: number,
+  shared: TrainConfig["config"],
+  where: ConfigFile["where"],
+): void {
   try {
-    methods[method]({ ...config.config, ...own });
+    methods[phase.method]({ ...shared, ...phase.config });
   } catch (error) {
-    throw placed(where(phaseErrorPath(config, at, error)), error);
+    throw placed(where(phaseErrorPath(phase, at, shared, error)), error);
   }
 }
 
 /** Where in the file the reason is that a phase is refused: a key of it, or an option of it or of what phases share. */
 export function phaseErrorPath(
-  { config: shared, phases }: TrainConfig,
+  phase: Phase,
   at: number,
+  shared: TrainConfig["config"],
   error: unknown,
 ): ValuePath {
-  const phase = phases[at]!;
   const place = PeriodicEvalError.is(error) ? error.where : "";
   const field = (["dataset", "validation", "reference"] as const).find(
     (key) => place.endsWith(` ${key}`) || (place !== "" && place === phase[key]),
   );
   if (field !== undefined) return ["phases", at, field];
-  const ofPhase = optionPath(["phases", at, "config"], phase.config, error);
-  const ofAll = optionPath(["config"], shared, error);
-  return ofPhase.length === 3 && ofAll.length === 2 ? ofAll : ofPhase;
+  return optionPath(error, [["phases", at, "config"], phase.config], [["config"], shared]);
 }
 
 function absolute(config: TrainConfig, file: ConfigFile): TrainConfig {

@@ -23,9 +23,10 @@ export async function trainFromConfig(
   terminal: Terminal,
 ): Promise<{ readonly runDir: string; readonly results: readonly TrainResult[]; readonly again: string }> {
   const file = await readConfigFile(path, overrides);
-  const config = parseTrainConfig(file);
+  const parsed = parseTrainConfig(file);
+  const { config } = parsed;
   const { run_dir: runDir, model, backend, seed, resume, lora, adapter } = config;
-  const { phases, loggers, tokenizer } = await prepareTraining(config, file, terminal);
+  const { phases, loggers, tokenizer } = await prepareTraining(parsed, file, terminal);
   const { differences, keep } = await openRunConfig(config);
   for (const difference of differences) terminal.err(difference);
   // A phase begins once its trainer has found nothing to refuse; of a finished one nothing is trained by what is new.

@@ -28,11 +28,11 @@ export {
   checkPipeline,
   runPipeline,
   type DPOPhase,
-  type OutlinedLM,
   type PipelineOptions,
   type PipelinePhase,
   type SFTPhase,
 } from "./pipeline/run-pipeline.ts";
+export type { OutlinedLM } from "./trainer/outlined-lm.ts";
 export type { BadRow, BadRowReason } from "./data/bad-row.ts";
 export type { PreferenceRow, PreferenceSource } from "./data/preference-rows.ts";
 export type {

@@ -9,7 +9,8 @@ export interface Position {
 }
 
 /** Tokens of the longest sequence that a model takes. */
-export const windowLength = (lm: CausalLM): number => Math.min(lm.contextLength, lm.fixedLength ?? Infinity);
+export const windowLength = (lm: Pick<CausalLM, "contextLength" | "fixedLength">): number =>
+  Math.min(lm.contextLength, lm.fixedLength ?? Infinity);
 
 /**
  * One forward pass in evaluation mode. N = `positions.length`, V = vocabulary. Sequences are padded on the right with

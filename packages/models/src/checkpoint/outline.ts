@@ -18,6 +18,8 @@ export interface CausalLMOutline {
   /** In tokens. */
   readonly contextLength: number;
   readonly takesDocuments: true;
+  /** The loaded model has it; here it does nothing. */
+  enterActivationCheckpointing(): () => void;
   /** Throws as `withLora` on the loaded model. */
   checkLora(options: LoraOptions): void;
   /**
@@ -56,6 +58,7 @@ export async function outlineCausalLM(
     vocabSize: description.vocabSize,
     contextLength: description.contextLength,
     takesDocuments: true,
+    enterActivationCheckpointing: () => () => {},
     checkLora: (lora) => void planLora(lora, shape),
     async checkAdapter(adapter) {
       // A head that is said to be tied may lie in the weights with values of its own.

@@ -1,7 +1,8 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError, shown } from "@periodic-eval/core";
-import { windowLength, type CausalLM, type TrainableLM } from "@periodic-eval/core/tfjs";
+import { windowLength, type CausalLM } from "@periodic-eval/core/tfjs";
 import type { PreferencePair } from "../data/render-preference.ts";
+import type { OutlinedLM } from "../trainer/outlined-lm.ts";
 import { collatePairs, pairLogProbs } from "./gradients.ts";
 
 /**
@@ -18,7 +19,7 @@ import { collatePairs, pairLogProbs } from "./gradients.ts";
 export type Reference = "copy" | "base" | "precomputed" | CausalLM;
 
 /** Throws a `config` error for what is no reference of this model. */
-export function checkReference(model: TrainableLM, reference: unknown): void {
+export function checkReference(model: OutlinedLM, reference: unknown): void {
   const isModel = typeof reference === "object" && reference !== null && "logits" in reference;
   const isKnown = reference === "copy" || reference === "precomputed" || reference === "base" || isModel;
   const wrong = (got: string, expected: string, fix: string) => {

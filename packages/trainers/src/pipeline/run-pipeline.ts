@@ -2,6 +2,7 @@ import { checkKeys, checkWord, messageOf, PeriodicEvalError, warn, type Logger }
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { DPOTrainer, type DPOTrainerOptions } from "../dpo/dpo-trainer.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
+import type { OutlinedLM } from "../trainer/outlined-lm.ts";
 import type { TrainerOptions, TrainResult } from "../trainer/trainer.ts";
 import type { TrainingConfig } from "../trainer/training-config.ts";
 
@@ -91,12 +92,6 @@ export async function runPipeline(
   }
 }
 
-/** A model as far as the checks of a pipeline look at it: its weights need not be there. */
-export type OutlinedLM = Pick<
-  TrainableLM,
-  "name" | "vocabSize" | "contextLength" | "fixedLength" | "takesDocuments"
-> & { readonly base?: OutlinedLM };
-
 /**
  * Everything that `runPipeline` checks before the first step. No weight is asked for, so that what is wrong can be told before
  * they are loaded.
@@ -109,7 +104,7 @@ export function checkPipeline(
 ): void {
   for (const phase of phases) checkPhase(phase);
   refuseTwice(phases.map(({ phase }) => phase));
-  // A trainer checks what it is given, and looks no further where it is made.
+  // Made, a trainer looks at no more of a model than its checks do, which take an OutlinedLM.
   for (const phase of phases) trainerOf(phase, { ...rest, model: model as TrainableLM }, config);
 }
 

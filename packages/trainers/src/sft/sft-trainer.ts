@@ -7,6 +7,7 @@ import { packRows, type PackedRow } from "../data/packing.ts";
 import { checkSource, type RowSource } from "../data/read-rows.ts";
 import type { TrainingRow } from "../data/render-row.ts";
 import { accumulate } from "../loop/accumulate.ts";
+import type { OutlinedLM } from "../trainer/outlined-lm.ts";
 import {
   Trainer,
   trainerOptionNames,
@@ -114,7 +115,7 @@ function trainingRows(
   };
 }
 
-function checkPacking({ takesDocuments = false }: TrainableLM): void {
+function checkPacking({ takesDocuments = false }: OutlinedLM): void {
   if (takesDocuments) return;
   throw new PeriodicEvalError({
     code: "config",

@@ -27,6 +27,7 @@ import { evalName } from "../loop/validation.ts";
 import { GradientNorm } from "../optimizer/clipping.ts";
 import { AdamW } from "../optimizer/adamw.ts";
 import { exactOfModel, type ModelConfigs } from "./model-identity.ts";
+import type { OutlinedLM } from "./outlined-lm.ts";
 import type { TrainingData } from "./training-data.ts";
 import { partRows } from "./part-rows.ts";
 import { scheduleOf } from "./schedule.ts";
@@ -203,12 +204,17 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     return String(this.config.seed);
   }
 
+  /** The model as checks may look at it: a pipeline is also checked where none is loaded. */
+  get #outline(): OutlinedLM {
+    return this.#options.model;
+  }
+
   get #maxLength(): number {
-    return this.config.maxLength ?? windowLength(this.#options.model);
+    return this.config.maxLength ?? windowLength(this.#outline);
   }
 
   #checkMaxLength(): void {
-    const longest = windowLength(this.#options.model);
+    const longest = windowLength(this.#outline);
     if (this.#maxLength <= longest) return;
     throw new PeriodicEvalError({
       code: "config",
@@ -220,7 +226,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
   }
 
   #checkCheckpointing(): void {
-    const isAble = this.#options.model.enterActivationCheckpointing !== undefined;
+    const isAble = this.#outline.enterActivationCheckpointing !== undefined;
     if (!this.config.activationCheckpointing || isAble) return;
     throw new PeriodicEvalError({
       code: "config",
