@@ -14,7 +14,7 @@ import { checkPipeline, type OutlinedLM, type PipelinePhase } from "@periodic-ev
 import { join } from "node:path";
 import type { ConfigFile, ValuePath } from "./config-file.ts";
 import { blockFiles, isMap } from "./config-paths.ts";
-import { inBlock, inFile, ofOptions, placed } from "./config-place.ts";
+import { withBlockPlace, withPlace, withOptionPlace, placed } from "./config-place.ts";
 import { allOf, throwAll } from "./every-error.ts";
 import { loadingLine } from "./loading-line.ts";
 import { loggerNames, openLogger } from "./open-loggers.ts";
@@ -42,10 +42,10 @@ export async function prepareTraining(
 ): Promise<PreparedTraining> {
   const { onDownload, close } = loadingLine(terminal);
   const { model: source, tokenizer: words = source, run_dir: runDir } = config;
-  const tokenizer = inFile(file, [words === source ? "model" : "tokenizer"], () =>
+  const tokenizer = withPlace(file, [words === source ? "model" : "tokenizer"], () =>
     loadTokenizer(words, { onDownload }),
   );
-  const outline = async () => inFile(file, ["model"], () => outlineCausalLM(source, { onDownload }));
+  const outline = async () => withPlace(file, ["model"], () => outlineCausalLM(source, { onDownload }));
   // One after the other: both may fetch into the same folder.
   const outlined = tokenizer.then(outline, outline);
   const phases = allOf(
@@ -59,7 +59,7 @@ export async function prepareTraining(
     loggerNames.flatMap((name) => {
       const options = config.loggers[name];
       if (options === undefined) return [];
-      return [ofOptions(file, ["loggers", name], options, () => openLogger(name, runDir, options))];
+      return [withOptionPlace(file, ["loggers", name], options, () => openLogger(name, runDir, options))];
     }),
   );
   const adapter = outlined.then((model) => checkAdapter(config, file, model));
@@ -78,8 +78,8 @@ async function checkAdapter(
   model: CausalLMOutline,
 ): Promise<void> {
   await allOf([
-    lora && ofOptions(file, ["lora"], lora, () => model.checkLora({ seed: String(seed), ...lora })),
-    adapter !== undefined && inFile(file, ["adapter"], () => model.checkAdapter(adapter)),
+    lora && withOptionPlace(file, ["lora"], lora, () => model.checkLora({ seed: String(seed), ...lora })),
+    adapter !== undefined && withPlace(file, ["adapter"], () => model.checkAdapter(adapter)),
   ]);
 }
 
@@ -87,8 +87,10 @@ async function phaseOf(config: TrainConfig, at: number, file: ConfigFile): Promi
   const { phase, method, dataset, validation, reference, config: own } = config.phases[at]!;
   const openJudge = await judgeOpener(config);
   const build = { phase, phases: config.phases.map((one) => one.phase), openJudge };
-  const { callbacks, session, store, saveAdapterAtFiring } = await inBlock(file, ["periodic_eval"], () =>
-    buildPeriodicEval({ periodic_eval: config.periodic_eval }, build),
+  const { callbacks, session, store, saveAdapterAtFiring } = await withBlockPlace(
+    file,
+    ["periodic_eval"],
+    () => buildPeriodicEval({ periodic_eval: config.periodic_eval }, build),
   );
   if (store.layout !== "nested") {
     throw new PeriodicEvalError({
