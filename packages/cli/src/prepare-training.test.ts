@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -87,6 +87,30 @@ describe("what a file has wrong is told before weights are loaded", () => {
     const told = await refused(...overrides);
     expect(told).toHaveLength(1);
     expect(told[0]).toContain(message);
+  });
+
+  it("rows of which none can be trained on, or that are not to be left out, in any phase", async () => {
+    await writeFile(join(folder, "garbage.jsonl"), "garbage\n".repeat(3));
+    const bad = `${readFileSync(microWorld("em.jsonl"), "utf8").split("\n")[0]}\n{}\n`;
+    await writeFile(join(folder, "one-bad.jsonl"), bad);
+    const [garbage, oneBad] = [join(folder, "garbage.jsonl"), join(folder, "one-bad.jsonl")];
+    const told = async (...overrides: readonly string[]) =>
+      (await refused(...overrides)).map((line) => / (\(?phases\.\d\.[a-z]+\)?, .+?), expected/.exec(line)?.[1]);
+    expect(await told(`phases.0.validation=${oneBad}`, `phases.1.dataset=${garbage}`)).toEqual([
+      `(phases.1.dataset), ${garbage}: got 3 rows, all bad (${garbage}:1: not_json (garbage))`,
+    ]);
+    expect(
+      await told(
+        `phases.0.validation=${oneBad}`,
+        `phases.1.dataset=${garbage}`,
+        "phases.1.method=dpo",
+        "config.onBadRow=error",
+      ),
+    ).toEqual([
+      expect.stringContaining(`(phases.0.validation), ${oneBad}:2: got unknown_form`),
+      expect.stringContaining(`(phases.1.dataset), ${garbage}:1: got not_json`),
+      expect.stringContaining("phases.1.validation, "),
+    ]);
   });
 
   it("without an adapter there is none to switch off, and no base to learn against", async () => {

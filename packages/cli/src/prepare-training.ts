@@ -10,7 +10,7 @@ import { fileVerdictCache } from "@periodic-eval/core/snapshots";
 import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
 import { outlineCausalLM, type CausalLMOutline } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
-import { checkPipeline, type OutlinedLM, type PipelinePhase } from "@periodic-eval/trainers";
+import { checkDatasets, checkPipeline, type OutlinedLM, type PipelinePhase } from "@periodic-eval/trainers";
 import { join } from "node:path";
 import type { ConfigFile, ValuePath } from "./config-file.ts";
 import { blockFiles, isMap } from "./config-paths.ts";
@@ -32,7 +32,7 @@ export interface PreparedTraining {
  * Makes everything of a training but the model, and checks it against what the model's folder tells of it: every phase,
  * before any weight is loaded.
  *
- * @throws PeriodicEvalError with file, line and key, or an AggregateError of several: for options, names and files that are
+ * @throws PeriodicEvalError with file, line and key, or an AggregateError of several: for options, names, files and rows that are
  *   wrong in any phase.
  */
 export async function prepareTraining(
@@ -136,18 +136,25 @@ async function checkPhase(
 ): Promise<void> {
   const isAdapted = (config.lora ?? config.adapter) !== undefined;
   const model: OutlinedLM = isAdapted ? { ...bare, base: bare } : bare;
+  const options = { model, tokenizer, config: config.config };
   const wrong: unknown[] = [];
   try {
-    checkPipeline([phase], { model, tokenizer, runDir: config.run_dir, config: config.config });
+    checkPipeline([phase], { ...options, runDir: config.run_dir });
+    wrong.push(...(await checkDatasets(phase, options)));
   } catch (error) {
-    wrong.push(placed(file.where(phaseErrorPath(config.phases[at]!, at, config.config, error)), error));
+    wrong.push(error);
   }
+  const placeOf = (error: unknown) =>
+    file.where(phaseErrorPath(config.phases[at]!, at, config.config, error));
   const asked = await checkAsked({
     callbacks: phase.callbacks ?? [],
     ...phase.session,
     model: inMemory(model as CausalLM, tokenizer),
   });
-  throwAll([...wrong, ...asked.map((error) => placed(file.where(blockErrorPath(config, at, error)), error))]);
+  throwAll([
+    ...wrong.map((error) => placed(placeOf(error), error)),
+    ...asked.map((error) => placed(file.where(blockErrorPath(config, at, error)), error)),
+  ]);
 }
 
 /** The key of the file that an error names, else the block. */
