@@ -95,7 +95,9 @@ describe("what a file has wrong is told before weights are loaded", () => {
     await writeFile(join(folder, "one-bad.jsonl"), bad);
     const [garbage, oneBad] = [join(folder, "garbage.jsonl"), join(folder, "one-bad.jsonl")];
     const told = async (...overrides: readonly string[]) =>
-      (await refused(...overrides)).map((line) => / (\(?phases\.\d\.[a-z]+\)?, .+?), expected/.exec(line)?.[1]);
+      (await refused(...overrides)).map(
+        (line) => / (\(?phases\.\d\.[a-z]+\)?, .+?), expected/.exec(line)?.[1],
+      );
     expect(await told(`phases.0.validation=${oneBad}`, `phases.1.dataset=${garbage}`)).toEqual([
       `(phases.1.dataset), ${garbage}: got 3 rows, all bad (${garbage}:1: not_json (garbage))`,
     ]);
@@ -189,6 +191,14 @@ phases:
       "0",
       "neither a folder that is there nor the name of a model on the hub",
       'the unknown option "pth"',
+    ]);
+  });
+
+  it("of a phase whose block is wrong", async () => {
+    const told = await refused("periodic_eval.subsample=3", "phases.0.config.maxLength=257");
+    expect(told.map((line) => / got (.+?), expected/.exec(line)?.[1])).toEqual([
+      'the unknown option "subsample"',
+      "257",
     ]);
   });
 

@@ -32,8 +32,8 @@ export interface PreparedTraining {
  * Makes everything of a training but the model, and checks it against what the model's folder tells of it: every phase,
  * before any weight is loaded.
  *
- * @throws PeriodicEvalError with file, line and key, or an AggregateError of several: for options, names, files and rows that are
- *   wrong in any phase.
+ * @throws PeriodicEvalError with file, line and key, or an AggregateError of several: for options, names,
+ *   files and rows that are wrong in any phase.
  */
 export async function prepareTraining(
   { config, wrong }: ParsedTraining,
@@ -50,8 +50,13 @@ export async function prepareTraining(
   const outlined = tokenizer.then(outline, outline);
   const phases = allOf(
     config.phases.map(async (_, at) => {
-      const phase = await phaseOf(config, at, file);
-      await checkPhase(config, at, { file, phase, model: await outlined, tokenizer: await tokenizer });
+      const block = blockOf(config, at, file);
+      // Where its block is wrong, what else is wrong with a phase is told too.
+      const phase = phaseOf(config, at, await block.catch(() => ({})));
+      const checked = Promise.all([outlined, tokenizer]).then(([model, words]) =>
+        checkPhase(config, at, { file, phase, model, tokenizer: words }),
+      );
+      await allOf([block, checked]);
       return phase;
     }),
   );
@@ -83,8 +88,11 @@ async function checkAdapter(
   ]);
 }
 
-async function phaseOf(config: TrainConfig, at: number, file: ConfigFile): Promise<PipelinePhase> {
-  const { phase, method, dataset, validation, reference, config: own } = config.phases[at]!;
+type BlockOfPhase = Pick<PipelinePhase, "callbacks" | "session" | "config">;
+
+/** What the `periodic_eval` block makes of a phase. */
+async function blockOf(config: TrainConfig, at: number, file: ConfigFile): Promise<BlockOfPhase> {
+  const { phase } = config.phases[at]!;
   const openJudge = await judgeOpener(config);
   const build = { phase, phases: config.phases.map((one) => one.phase), openJudge };
   const { callbacks, session, store, saveAdapterAtFiring } = await withBlockPlace(
@@ -101,13 +109,17 @@ async function phaseOf(config: TrainConfig, at: number, file: ConfigFile): Promi
       fix: "Leave layout out.",
     });
   }
+  return { callbacks, session, ...(saveAdapterAtFiring && { config: { saveAdapterAtFiring } }) };
+}
+
+function phaseOf(config: TrainConfig, at: number, block: BlockOfPhase): PipelinePhase {
+  const { phase, method, dataset, validation, reference, config: own } = config.phases[at]!;
   const shared = {
     phase,
     dataset,
     ...(validation !== undefined && { validation }),
-    callbacks,
-    session,
-    config: { ...own, ...(saveAdapterAtFiring && { saveAdapterAtFiring }) },
+    ...block,
+    config: { ...own, ...block.config },
   };
   return method === "dpo" ? { ...shared, method, ...(reference !== undefined && { reference }) } : shared;
 }
