@@ -27,8 +27,8 @@ export function optionPath(error: unknown, ...all: readonly [OptionsAt, ...Optio
   return all[0][0];
 }
 
-/** What it makes of options that stand in the file, or its error with the place of the wrong one. */
-export async function ofOptions<T>(
+/** What it makes of options that stand at `path`; to its error the place of the wrong one is added. */
+export async function withOptionPlace<T>(
   file: ConfigFile,
   path: ValuePath,
   options: object,
@@ -41,8 +41,12 @@ export async function ofOptions<T>(
   }
 }
 
-/** What it makes, or its error with the place in the file. */
-export async function inFile<T>(file: ConfigFile, path: ValuePath, make: () => T | Promise<T>): Promise<T> {
+/** What it makes of what stands at `path`; to its error that place is added. */
+export async function withPlace<T>(
+  file: ConfigFile,
+  path: ValuePath,
+  make: () => T | Promise<T>,
+): Promise<T> {
   try {
     return await make();
   } catch (error) {
@@ -51,7 +55,11 @@ export async function inFile<T>(file: ConfigFile, path: ValuePath, make: () => T
 }
 
 /** Core says where in the `periodic_eval` block it is; here it is said where in the file, whose block stands at `at`. */
-export async function inBlock<T>(file: ConfigFile, at: ValuePath, build: () => Promise<T>): Promise<T> {
+export async function withBlockPlace<T>(
+  file: ConfigFile,
+  at: ValuePath,
+  build: () => Promise<T>,
+): Promise<T> {
   try {
     return await build();
   } catch (error) {

@@ -1,4 +1,4 @@
-import { PeriodicEvalError, type Tokenizer } from "@periodic-eval/core";
+import { PeriodicEvalError, type Logger, type Tokenizer } from "@periodic-eval/core";
 import { consoleLogger } from "@periodic-eval/loggers/console";
 import { useBackend, type CheckpointLM } from "@periodic-eval/models";
 import {
@@ -23,6 +23,8 @@ export interface FineTuneOptions extends Pick<PipelineOptions, "config" | "resum
   readonly runDir: string;
   readonly backend?: string;
   readonly phases: readonly PipelinePhase[];
+  /** Called where a phase begins, once its trainer has found nothing to refuse. What it throws ends training there. */
+  readonly onBegin?: NonNullable<Logger["begin"]>;
   /** What goes on with the run, for errors; default the same command with its `--run-dir`. */
   readonly again?: string;
   /** Ceiling of what measuring adds to training; null for none, 20 where it is left out. */
@@ -40,7 +42,20 @@ export async function fineTune(
   for (const { name, reason } of unusable) terminal.err(`${name} is installed and did not start: ${reason}`);
   const { model, tokenizer } = await openModel(source, terminal, words);
   let adapted: CheckpointLM | null = null;
-  const { signal, stopListening } = onInterrupt();
+  const { signal: interrupt, stopListening } = onInterrupt();
+  const failure = new AbortController();
+  const signal = AbortSignal.any([interrupt, failure.signal]);
+  // What a logger throws is a warning; an abort ends training.
+  const beginning: Logger = {
+    name: "begin",
+    async begin(at) {
+      try {
+        await options.onBegin?.(at);
+      } catch (error) {
+        failure.abort(error);
+      }
+    },
+  };
   terminal.out(`${source} on ${engine}; snapshots go to ${runDir}/periodic_eval`);
   try {
     adapted = (await options.adapt?.(model)) ?? null;
@@ -51,10 +66,11 @@ export async function fineTune(
       signal,
       config: { seed, ...options.config },
       session,
-      loggers: [consoleLogger(terminal), ...(options.loggers ?? [])],
+      loggers: [beginning, consoleLogger(terminal), ...(options.loggers ?? [])],
       ...(resume && { resume }),
     });
-    if (signal.aborted) throw interrupted(results.at(-1), runDir, options.again ?? sameCommand(runDir));
+    failure.signal.throwIfAborted();
+    if (interrupt.aborted) throw interrupted(results.at(-1), runDir, options.again ?? sameCommand(runDir));
     return results;
   } finally {
     stopListening();

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -89,6 +89,32 @@ describe("what a file has wrong is told before weights are loaded", () => {
     expect(told[0]).toContain(message);
   });
 
+  it("rows of which none can be trained on, or that are not to be left out, in any phase", async () => {
+    await writeFile(join(folder, "garbage.jsonl"), "garbage\n".repeat(3));
+    const bad = `${readFileSync(microWorld("em.jsonl"), "utf8").split("\n")[0]}\n{}\n`;
+    await writeFile(join(folder, "one-bad.jsonl"), bad);
+    const [garbage, oneBad] = [join(folder, "garbage.jsonl"), join(folder, "one-bad.jsonl")];
+    const told = async (...overrides: readonly string[]) =>
+      (await refused(...overrides)).map(
+        (line) => / (\(?phases\.\d\.[a-z]+\)?, .+?), expected/.exec(line)?.[1],
+      );
+    expect(await told(`phases.0.validation=${oneBad}`, `phases.1.dataset=${garbage}`)).toEqual([
+      `(phases.1.dataset), ${garbage}: got 3 rows, all bad (${garbage}:1: not_json (garbage))`,
+    ]);
+    expect(
+      await told(
+        `phases.0.validation=${oneBad}`,
+        `phases.1.dataset=${garbage}`,
+        "phases.1.method=dpo",
+        "config.onBadRow=error",
+      ),
+    ).toEqual([
+      expect.stringContaining(`(phases.0.validation), ${oneBad}:2: got unknown_form`),
+      expect.stringContaining(`(phases.1.dataset), ${garbage}:1: got not_json`),
+      expect.stringContaining("phases.1.validation, "),
+    ]);
+  });
+
   it("without an adapter there is none to switch off, and no base to learn against", async () => {
     const config = join(folder, "whole.yaml");
     const text = `model: model
@@ -165,6 +191,14 @@ phases:
       "0",
       "neither a folder that is there nor the name of a model on the hub",
       'the unknown option "pth"',
+    ]);
+  });
+
+  it("of a phase whose block is wrong", async () => {
+    const told = await refused("periodic_eval.subsample=3", "phases.0.config.maxLength=257");
+    expect(told.map((line) => / got (.+?), expected/.exec(line)?.[1])).toEqual([
+      'the unknown option "subsample"',
+      "257",
     ]);
   });
 

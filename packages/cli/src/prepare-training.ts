@@ -10,11 +10,11 @@ import { fileVerdictCache } from "@periodic-eval/core/snapshots";
 import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
 import { outlineCausalLM, type CausalLMOutline } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
-import { checkPipeline, type OutlinedLM, type PipelinePhase } from "@periodic-eval/trainers";
+import { checkDatasets, checkPipeline, type OutlinedLM, type PipelinePhase } from "@periodic-eval/trainers";
 import { join } from "node:path";
 import type { ConfigFile, ValuePath } from "./config-file.ts";
 import { blockFiles, isMap } from "./config-paths.ts";
-import { inBlock, inFile, ofOptions, placed } from "./config-place.ts";
+import { withBlockPlace, withPlace, withOptionPlace, placed } from "./config-place.ts";
 import { allOf, throwAll } from "./every-error.ts";
 import { loadingLine } from "./loading-line.ts";
 import { loggerNames, openLogger } from "./open-loggers.ts";
@@ -32,8 +32,8 @@ export interface PreparedTraining {
  * Makes everything of a training but the model, and checks it against what the model's folder tells of it: every phase,
  * before any weight is loaded.
  *
- * @throws PeriodicEvalError with file, line and key, or an AggregateError of several: for options, names and files that are
- *   wrong in any phase.
+ * @throws PeriodicEvalError with file, line and key, or an AggregateError of several: for options, names,
+ *   files and rows that are wrong in any phase.
  */
 export async function prepareTraining(
   { config, wrong }: ParsedTraining,
@@ -42,16 +42,21 @@ export async function prepareTraining(
 ): Promise<PreparedTraining> {
   const { onDownload, close } = loadingLine(terminal);
   const { model: source, tokenizer: words = source, run_dir: runDir } = config;
-  const tokenizer = inFile(file, [words === source ? "model" : "tokenizer"], () =>
+  const tokenizer = withPlace(file, [words === source ? "model" : "tokenizer"], () =>
     loadTokenizer(words, { onDownload }),
   );
-  const outline = async () => inFile(file, ["model"], () => outlineCausalLM(source, { onDownload }));
+  const outline = async () => withPlace(file, ["model"], () => outlineCausalLM(source, { onDownload }));
   // One after the other: both may fetch into the same folder.
   const outlined = tokenizer.then(outline, outline);
   const phases = allOf(
     config.phases.map(async (_, at) => {
-      const phase = await phaseOf(config, at, file);
-      await checkPhase(config, at, { file, phase, model: await outlined, tokenizer: await tokenizer });
+      const block = blockOf(config, at, file);
+      // Where its block is wrong, what else is wrong with a phase is told too.
+      const phase = phaseOf(config, at, await block.catch(() => ({})));
+      const checked = Promise.all([outlined, tokenizer]).then(([model, words]) =>
+        checkPhase(config, at, { file, phase, model, tokenizer: words }),
+      );
+      await allOf([block, checked]);
       return phase;
     }),
   );
@@ -59,7 +64,7 @@ export async function prepareTraining(
     loggerNames.flatMap((name) => {
       const options = config.loggers[name];
       if (options === undefined) return [];
-      return [ofOptions(file, ["loggers", name], options, () => openLogger(name, runDir, options))];
+      return [withOptionPlace(file, ["loggers", name], options, () => openLogger(name, runDir, options))];
     }),
   );
   const adapter = outlined.then((model) => checkAdapter(config, file, model));
@@ -78,17 +83,22 @@ async function checkAdapter(
   model: CausalLMOutline,
 ): Promise<void> {
   await allOf([
-    lora && ofOptions(file, ["lora"], lora, () => model.checkLora({ seed: String(seed), ...lora })),
-    adapter !== undefined && inFile(file, ["adapter"], () => model.checkAdapter(adapter)),
+    lora && withOptionPlace(file, ["lora"], lora, () => model.checkLora({ seed: String(seed), ...lora })),
+    adapter !== undefined && withPlace(file, ["adapter"], () => model.checkAdapter(adapter)),
   ]);
 }
 
-async function phaseOf(config: TrainConfig, at: number, file: ConfigFile): Promise<PipelinePhase> {
-  const { phase, method, dataset, validation, reference, config: own } = config.phases[at]!;
+type BlockOfPhase = Pick<PipelinePhase, "callbacks" | "session" | "config">;
+
+/** What the `periodic_eval` block makes of a phase. */
+async function blockOf(config: TrainConfig, at: number, file: ConfigFile): Promise<BlockOfPhase> {
+  const { phase } = config.phases[at]!;
   const openJudge = await judgeOpener(config);
   const build = { phase, phases: config.phases.map((one) => one.phase), openJudge };
-  const { callbacks, session, store, saveAdapterAtFiring } = await inBlock(file, ["periodic_eval"], () =>
-    buildPeriodicEval({ periodic_eval: config.periodic_eval }, build),
+  const { callbacks, session, store, saveAdapterAtFiring } = await withBlockPlace(
+    file,
+    ["periodic_eval"],
+    () => buildPeriodicEval({ periodic_eval: config.periodic_eval }, build),
   );
   if (store.layout !== "nested") {
     throw new PeriodicEvalError({
@@ -99,13 +109,17 @@ async function phaseOf(config: TrainConfig, at: number, file: ConfigFile): Promi
       fix: "Leave layout out.",
     });
   }
+  return { callbacks, session, ...(saveAdapterAtFiring && { config: { saveAdapterAtFiring } }) };
+}
+
+function phaseOf(config: TrainConfig, at: number, block: BlockOfPhase): PipelinePhase {
+  const { phase, method, dataset, validation, reference, config: own } = config.phases[at]!;
   const shared = {
     phase,
     dataset,
     ...(validation !== undefined && { validation }),
-    callbacks,
-    session,
-    config: { ...own, ...(saveAdapterAtFiring && { saveAdapterAtFiring }) },
+    ...block,
+    config: { ...own, ...block.config },
   };
   return method === "dpo" ? { ...shared, method, ...(reference !== undefined && { reference }) } : shared;
 }
@@ -134,18 +148,25 @@ async function checkPhase(
 ): Promise<void> {
   const isAdapted = (config.lora ?? config.adapter) !== undefined;
   const model: OutlinedLM = isAdapted ? { ...bare, base: bare } : bare;
+  const options = { model, tokenizer, config: config.config };
   const wrong: unknown[] = [];
   try {
-    checkPipeline([phase], { model, tokenizer, runDir: config.run_dir, config: config.config });
+    checkPipeline([phase], { ...options, runDir: config.run_dir });
+    wrong.push(...(await checkDatasets(phase, options)));
   } catch (error) {
-    wrong.push(placed(file.where(phaseErrorPath(config.phases[at]!, at, config.config, error)), error));
+    wrong.push(error);
   }
+  const placeOf = (error: unknown) =>
+    file.where(phaseErrorPath(config.phases[at]!, at, config.config, error));
   const asked = await checkAsked({
     callbacks: phase.callbacks ?? [],
     ...phase.session,
     model: inMemory(model as CausalLM, tokenizer),
   });
-  throwAll([...wrong, ...asked.map((error) => placed(file.where(blockErrorPath(config, at, error)), error))]);
+  throwAll([
+    ...wrong.map((error) => placed(placeOf(error), error)),
+    ...asked.map((error) => placed(file.where(blockErrorPath(config, at, error)), error)),
+  ]);
 }
 
 /** The key of the file that an error names, else the block. */

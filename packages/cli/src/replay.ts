@@ -14,7 +14,7 @@ import {
 import { parseSnapshotText, readTextFile } from "@periodic-eval/core/snapshots";
 import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, loadLora, useBackend, type CheckpointLM } from "@periodic-eval/models";
-import { inBlock } from "./config-place.ts";
+import { withBlockPlace } from "./config-place.ts";
 import { readEvalBlock } from "./eval-block.ts";
 import { openGrader } from "./open-grader.ts";
 import { openModel } from "./open-model.ts";
@@ -147,7 +147,7 @@ async function evaluationOf(snapshot: Snapshot, from: ReplayRequest["from"]): Pr
   if ("questions" in from) return capabilityOf(snapshot, from.questions);
   const { id, phase, evaluation: name } = snapshot;
   const { file, at, block } = await readEvalBlock(from.config);
-  const callbacks = await inBlock(file, at, async () =>
+  const callbacks = await withBlockPlace(file, at, async () =>
     buildPeriodicCallbacks(block, { phase, openJudge: await judgeOpener(block, phase) }),
   );
   const evaluation = callbacks.find((callback) => callback.id === id)?.asks[0];

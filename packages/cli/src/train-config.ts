@@ -221,7 +221,7 @@ export function phaseErrorPath(
 ): ValuePath {
   const place = PeriodicEvalError.is(error) ? error.where : "";
   const field = (["dataset", "validation", "reference"] as const).find(
-    (key) => place.endsWith(` ${key}`) || (place !== "" && place === phase[key]),
+    (key) => place.endsWith(` ${key}`) || phase[key] === place || place.startsWith(`${phase[key]}:`),
   );
   if (field !== undefined) return ["phases", at, field];
   return optionPath(error, [["phases", at, "config"], phase.config], [["config"], shared]);

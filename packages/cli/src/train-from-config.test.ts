@@ -1,6 +1,6 @@
 import { readRun } from "@periodic-eval/core/snapshots";
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -159,6 +159,28 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     const args = ["train", config, "resume=never", `run_dir=${join(folder, "runs/anew")}`];
     expect(await runCli(args, interrupting)).toBe(1);
     expect(terminal.complained.join("\n")).toContain("Run the same command with resume=auto to go on");
+  });
+
+  it("ends where train.yaml cannot state what the run now uses", async () => {
+    const runDir = join(folder, "runs/anew");
+    const kept = join(runDir, "train.yaml");
+    const [begun, trained] = [readFileSync(kept), await readdir(join(runDir, "checkpoints/coupling"))];
+    const terminal = keptTerminal();
+    const hindering = {
+      ...terminal,
+      out(text: string) {
+        terminal.out(text);
+        if (!text.includes("snapshots go to")) return;
+        rmSync(kept);
+        mkdirSync(kept);
+      },
+    };
+    expect(await runCli(["train", config, `run_dir=${runDir}`, "config.logSteps=2"], hindering)).toBe(1);
+    expect(terminal.complained.join("\n")).toMatch(/train\.yaml: got EISDIR.*, expected .*\. \w/);
+    expect(await readdir(join(runDir, "checkpoints/coupling"))).toEqual(trained);
+    rmdirSync(kept);
+    rmSync(join(runDir, "train.1.yaml"));
+    await writeFile(kept, begun);
   });
 
   it("gone on with another configuration, states in train.yaml what the run now uses, and what it used before", async () => {

@@ -1,8 +1,7 @@
-import type { Logger } from "@periodic-eval/core";
 import { loadLora, withLora, type CheckpointLM } from "@periodic-eval/models";
 import type { TrainResult } from "@periodic-eval/trainers";
 import { readConfigFile } from "./config-file.ts";
-import { fineTune } from "./fine-tune.ts";
+import { fineTune, type FineTuneOptions } from "./fine-tune.ts";
 import { prepareTraining } from "./prepare-training.ts";
 import { openRunConfig } from "./run-config.ts";
 import type { Terminal } from "./terminal.ts";
@@ -30,11 +29,8 @@ export async function trainFromConfig(
   const { differences, keep } = await openRunConfig(config);
   for (const difference of differences) terminal.err(difference);
   // A phase begins once its trainer has found nothing to refuse; of a finished one nothing is trained by what is new.
-  const keeping: Logger = {
-    name: "train.yaml",
-    begin: ({ phase, step, maxSteps }) =>
-      step < (maxSteps ?? Infinity) || phase === phases.at(-1)!.phase ? keep() : undefined,
-  };
+  const onBegin: FineTuneOptions["onBegin"] = ({ phase, step, maxSteps }) =>
+    step < (maxSteps ?? Infinity) || phase === phases.at(-1)!.phase ? keep() : undefined;
   const adapt = async (base: CheckpointLM) =>
     adapter === undefined ? withLora(base, { seed: String(seed), ...lora }) : loadLora(base, adapter);
   // The same command would begin anew once more.
@@ -46,7 +42,8 @@ export async function trainFromConfig(
       seed,
       resume,
       phases,
-      loggers: [keeping, ...loggers],
+      loggers,
+      onBegin,
       config: config.config,
       again,
       tokenizer,

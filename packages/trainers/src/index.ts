@@ -32,6 +32,7 @@ export {
   type PipelinePhase,
   type SFTPhase,
 } from "./pipeline/run-pipeline.ts";
+export { checkDatasets } from "./pipeline/check-datasets.ts";
 export type { OutlinedLM } from "./trainer/outlined-lm.ts";
 export type { BadRow, BadRowReason } from "./data/bad-row.ts";
 export type { PreferenceRow, PreferenceSource } from "./data/preference-rows.ts";

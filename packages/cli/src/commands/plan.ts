@@ -39,7 +39,7 @@ async function plan(
   { phase, model, judgePrice, backend, json }: PlanOptions,
   terminal: Terminal,
 ): Promise<void> {
-  const { inBlock } = await import("../config-place.ts");
+  const { withBlockPlace } = await import("../config-place.ts");
   const { readEvalBlock } = await import("../eval-block.ts");
   const { planRun } = await import("../plan.ts");
   const { costOfLook, planTables } = await import("../plan-output.ts");
@@ -47,7 +47,7 @@ async function plan(
   const opened = model === undefined ? null : await openEvaluable(model, backend, terminal);
   const price = judgePrice ?? null;
   try {
-    const planned = await inBlock(file, at, () => planRun(block, phase, opened?.model ?? null));
+    const planned = await withBlockPlace(file, at, () => planRun(block, phase, opened?.model ?? null));
     if (!json) return terminal.out(planTables(planned, price, terminal.colours));
     const callbacks = planned.map((one) => ({ ...one, judge_cost_a_look: costOfLook(one, price) }));
     terminal.out(JSON.stringify({ config: path, callbacks }, null, 2));
