@@ -28,42 +28,36 @@ export function optionPath(error: unknown, ...all: readonly [OptionsAt, ...Optio
 }
 
 /** What it makes of options that stand at `path`; to its error the place of the wrong one is added. */
-export async function withOptionPlace<T>(
+export const withOptionPlace = <T>(
   file: ConfigFile,
   path: ValuePath,
   options: object,
   make: () => T | Promise<T>,
-): Promise<T> {
-  try {
-    return await make();
-  } catch (error) {
-    throw placed(file.where(optionPath(error, [path, options])), error);
-  }
-}
+): Promise<T> => withPathOf(file, (error) => optionPath(error, [path, options]), make);
 
 /** What it makes of what stands at `path`; to its error that place is added. */
-export async function withPlace<T>(
+export const withPlace = <T>(file: ConfigFile, path: ValuePath, make: () => T | Promise<T>): Promise<T> =>
+  withPathOf(file, () => path, make);
+
+/** Core says where in the `periodic_eval` block it is; here it is said where in the file, whose block stands at `at`. */
+export const withBlockPlace = <T>(file: ConfigFile, at: ValuePath, build: () => Promise<T>): Promise<T> =>
+  withPathOf(
+    file,
+    (error) => {
+      const [block, ...path] = PeriodicEvalError.is(error) ? error.where.split(".") : [];
+      return block === "periodic_eval" ? [...at, ...path] : at;
+    },
+    build,
+  );
+
+async function withPathOf<T>(
   file: ConfigFile,
-  path: ValuePath,
+  pathOf: (error: unknown) => ValuePath,
   make: () => T | Promise<T>,
 ): Promise<T> {
   try {
     return await make();
   } catch (error) {
-    throw placed(file.where(path), error);
-  }
-}
-
-/** Core says where in the `periodic_eval` block it is; here it is said where in the file, whose block stands at `at`. */
-export async function withBlockPlace<T>(
-  file: ConfigFile,
-  at: ValuePath,
-  build: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await build();
-  } catch (error) {
-    const [block, ...path] = PeriodicEvalError.is(error) ? error.where.split(".") : [];
-    throw placed(file.where(block === "periodic_eval" ? [...at, ...path] : at), error);
+    throw placed(file.where(pathOf(error)), error);
   }
 }

@@ -6,19 +6,7 @@ import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { testedEngines } from "../testing/engines.ts";
-import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
-
-const windows = { sliding_window: 2 };
-const options: Readonly<Record<string, object>> = {
-  mistral: windows,
-  gemma2: { ...windows, attn_logit_softcapping: 0.5, final_logit_softcapping: 1 },
-  gemma3_text: { ...windows, sliding_window_pattern: 2 },
-  gpt_neox: { rotary_pct: 0.5, attention_bias: true },
-  smollm3: { no_rope_layer_interval: 2 },
-};
-const families = Object.entries(tinyConfigs).map(([family, config]) => {
-  return { family, config: { ...config, ...options[family] } };
-});
+import { tinyConfig, tinyConfigs, unusualFamilies } from "../testing/tiny-config.ts";
 
 const sum = tf.customGrad<tf.Scalar>((x) => {
   const { shape } = x as tf.Tensor;
@@ -69,18 +57,21 @@ function expectSame(backend: string, got: readonly number[], expected: readonly 
 describe.each(testedEngines)("activation checkpointing on %s", (backend) => {
   beforeAll(async () => void (await useBackend({ backend })));
 
-  it.each(families)("gives $family the same losses and gradients, with the same dropout", ({ config }) => {
-    const model = createCausalLM(config, { seed: "a", initStd: 0.3, dropout: 0.4 });
-    const plain = step(model);
-    expectSame(
-      backend,
-      checkpointed(model, () => step(model)),
-      plain,
-    );
-    // The mode was left.
-    expect(step(model)).toEqual(plain);
-    model.dispose();
-  });
+  it.each(unusualFamilies)(
+    "gives $family the same losses and gradients, with the same dropout",
+    ({ config }) => {
+      const model = createCausalLM(config, { seed: "a", initStd: 0.3, dropout: 0.4 });
+      const plain = step(model);
+      expectSame(
+        backend,
+        checkpointed(model, () => step(model)),
+        plain,
+      );
+      // The mode was left.
+      expect(step(model)).toEqual(plain);
+      model.dispose();
+    },
+  );
 
   it("trains an adapter alone, from its first layer up", () => {
     const base = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });

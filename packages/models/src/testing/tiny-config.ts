@@ -32,3 +32,17 @@ export const tinyConfigs = {
   olmo2: { ...sizes, model_type: "olmo2" },
   smollm3: { ...sizes, model_type: "smollm3" },
 } as const;
+
+const windows = { sliding_window: 2 };
+const unusual: Readonly<Record<string, object>> = {
+  mistral: windows,
+  gemma2: { ...windows, attn_logit_softcapping: 0.5, final_logit_softcapping: 1 },
+  gemma3_text: { ...windows, sliding_window_pattern: 2 },
+  gpt_neox: { rotary_pct: 0.5, attention_bias: true },
+  smollm3: { no_rope_layer_interval: 2 },
+};
+
+/** The same with windows of two tokens, caps that bite, and the like. */
+export const unusualFamilies = Object.entries(tinyConfigs).map(([family, config]) => {
+  return { family, config: { ...config, ...unusual[family] } };
+});

@@ -4,17 +4,10 @@ import * as tf from "@tensorflow/tfjs-core";
 import { createCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import { verifyCheckpoint } from "../checkpoint/trainer-state.ts";
-import {
-  busyConfig,
-  preferences,
-  recording,
-  temporaryFolder,
-  tinyLlama,
-  tokenizer,
-  ungoverned,
-} from "../testing/tiny-run.ts";
+import { trainDPO } from "../testing/recorded-training.ts";
+import { busyConfig, preferences, temporaryFolder, tinyLlama } from "../testing/tiny-run.ts";
 import { heldOutPairMetrics } from "./held-out-rewards.ts";
-import { DPOTrainer, type DPOTrainerOptions } from "./dpo-trainer.ts";
+import type { DPOTrainerOptions } from "./dpo-trainer.ts";
 
 beforeAll(async () => void (await useBackend({ backend: "wasm" })));
 
@@ -22,23 +15,13 @@ const config = { ...busyConfig, disableDropout: false, maxSteps: 8 };
 
 /** Dropout in model and adapter; the adapter alone is trained. */
 async function train(options: Partial<DPOTrainerOptions> = {}, seed = "0") {
-  const logger = recording();
-  const runDir = options.runDir ?? (await temporaryFolder());
   const base = createCausalLM(tinyLlama, { seed: "validation", dropout: 0.2, initStd: 0.2 });
   const model = withLora(base, { rank: 4, dropout: 0.2, seed });
-  const given = {
-    model,
-    tokenizer,
-    dataset: preferences(20),
-    config,
-    loggers: [logger],
-    session: ungoverned,
-  };
   try {
-    const result = await new DPOTrainer({ ...given, ...options, runDir }).train();
-    const state = await verifyCheckpoint(result.checkpoint!);
+    const trained = await trainDPO({ model, dataset: preferences(20), config, ...options });
+    const state = await verifyCheckpoint(trained.result.checkpoint!);
     if (typeof state === "string") throw new Error(state);
-    return { runDir, result, state, metrics: logger.metrics, warnings: logger.warnings };
+    return { ...trained, state };
   } finally {
     model.dispose();
     base.dispose();
