@@ -42,6 +42,7 @@ export { defaultPersonas, readPersonas, type Persona } from "./evaluations/perso
 export { readYaml } from "./evaluations/yaml-file.ts";
 export type { TraitOptions } from "./evaluations/traits.ts";
 export type { SamplingOptions } from "./evaluations/sampling.ts";
+export { inCalls } from "./evaluations/in-calls.ts";
 export type { Subsample } from "./evaluations/question-source.ts";
 export { judgeGrader, type JudgeGrader } from "./grading/judge.ts";
 export { judgeOptionNames, type JudgeOptions } from "./grading/judge-options.ts";

@@ -1,0 +1,1 @@
+export type { ChatOptions, Task, TaskOptions } from "./tasks/types.ts";

@@ -1,0 +1,49 @@
+import type { AnyEvaluation, Json, Subsample } from "@periodic-eval/core";
+
+/** How a prompt is put into a chat; left out: plain text, as lm-evaluation-harness without `--apply_chat_template`. */
+export interface ChatOptions {
+  /** The text of the system message; left out: none is passed. */
+  readonly system?: string;
+  /** Each example a user and an assistant turn, in place of one user turn with all. Default true. */
+  readonly fewshotAsMultiturn?: boolean;
+}
+
+/** What every task takes. */
+export interface TaskOptions {
+  /**
+   * Where its documents are: a folder as `../shared/data/<task>` lays it out, a file, or `hf:owner/dataset` on the
+   * Hugging Face hub.
+   */
+  readonly data: string;
+  /** Solved examples before each question; the task's own number by default. */
+  readonly shots?: number;
+  /** The file that examples are drawn from; the task's own pool under `data` by default. */
+  readonly fewshotPool?: string;
+  /** Seed of Python's `Random` by which examples are drawn; default 1234, as lm-evaluation-harness. */
+  readonly fewshotSeed?: number;
+  /** The first so many documents of each subject, in the file's order; null (default) for all. */
+  readonly limit?: number | null;
+  /** A seeded, nested subset of what `limit` leaves, for use in the loop; null (default) for all. */
+  readonly subsample?: Subsample;
+  /** Left out: no chat template. */
+  readonly chat?: ChatOptions;
+}
+
+/** A benchmark as the field knows it: one definition for a callback, an `Evaluator` and the command line. */
+export interface Task {
+  /** As lm-evaluation-harness names it: `arc_challenge`. */
+  readonly name: string;
+  /** The version of lm-evaluation-harness' task that it equals. */
+  readonly version: string;
+  /** What `shots` is where it is not given. */
+  readonly defaultShots: number;
+  /**
+   * Metrics are named as lm-evaluation-harness names them, filter included where it is not `none`: `acc`, `acc_norm`,
+   * `exact_match,strict-match`; groups follow a slash: `acc/stem`.
+   *
+   * @throws PeriodicEvalError `config` for a wrong option; bad documents throw at `items`.
+   */
+  readonly open: (options: TaskOptions) => AnyEvaluation;
+  /** Settings of the task itself that results tell of: generation, filters. */
+  readonly settings?: Readonly<Record<string, Json>>;
+}
