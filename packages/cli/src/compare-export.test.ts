@@ -1,6 +1,7 @@
 import { mkdtemp, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { MetricValue } from "@periodic-eval/core";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { parse } from "csv-parse/sync";
@@ -19,7 +20,14 @@ async function writeRun(
   seed: string,
   start: number,
   end: number,
-  last: { readonly step?: number; readonly status?: "complete" | "partial" } = {},
+  {
+    metric = {},
+    ...last
+  }: {
+    readonly step?: number;
+    readonly status?: "complete" | "partial";
+    readonly metric?: Partial<MetricValue>;
+  } = {},
 ): Promise<string> {
   const runDir = join(folder, name);
   const store = fileStore(runDir);
@@ -30,6 +38,7 @@ async function writeRun(
     const plain = exampleSnapshot({ phase: "em", step });
     const accuracy = {
       ...plain.metrics["accuracy"]!,
+      ...metric,
       value,
       ci95: [value - 0.1, value + 0.1] as [number, number],
     };
@@ -100,6 +109,21 @@ it("keeps intervals of shares within what shares can be", async () => {
   expect(first.start.ci95).toEqual([0, 1]);
   expect(first.change.ci95).toEqual([-1, 1]);
   expect(second.difference.ci95).toEqual([-2, 2]);
+});
+
+it("keeps intervals of scores within their scale, as the snapshots tell it", async () => {
+  const score = { unit: "points", range: [0, 100] as [number, number] };
+  const runs = [
+    await writeRun("s1", "1", 98, 2, { metric: score }),
+    await writeRun("s2", "2", 60, 40, { metric: score }),
+  ];
+  const { metrics } = JSON.parse((await cli("compare", ...runs.map((run) => `em=${run}`), "--json")).out);
+  const [{ start, end, change }] = metrics[0].groups;
+  expect([start.ci95, end.ci95, change.ci95]).toEqual([
+    [0, 100],
+    [0, 100],
+    [-100, 100],
+  ]);
 });
 
 it("takes a folder with = in its name for one, and two ways to write a folder for the same", async () => {

@@ -1,4 +1,4 @@
-import { adapterOffId, type Paired } from "@periodic-eval/core";
+import { adapterOffId, type Paired, type Range } from "@periodic-eval/core";
 import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
 import { placeOf } from "./format.ts";
 import { hasValue, subjectsOf, type Look, type Subject, type Track } from "./tracks.ts";
@@ -8,6 +8,8 @@ export interface MetricSummary {
   readonly id: string;
   readonly metric: string;
   readonly unit: string;
+  /** What the value can be, as far as its snapshots tell. */
+  readonly range: Range;
   readonly isPrimary: boolean;
   /** The phase's first firing and its last so far; one that failed or was skipped has no value. */
   readonly start: Look;
@@ -53,12 +55,13 @@ function metricSummary(subject: Subject, track: Track, phaseIndex: number): Metr
   const looks = track.looks.filter((look) => look.phaseIndex === phaseIndex);
   const [start, end] = [looks.at(0), looks.at(-1)];
   if (!start || !end || !looks.some(hasValue)) return null;
-  const { metric, unit } = track;
+  const { metric, unit, range } = track;
   const change = start === end && isOf(start, end.baseline) ? null : end.baseline;
   return {
     id: subject.id,
     metric,
     unit,
+    range,
     isPrimary: track === subject.primary,
     start,
     end,
