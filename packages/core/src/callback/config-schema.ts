@@ -76,7 +76,12 @@ const options = {
   alignment_num_samples: z.union([count, z.enum(["quick", "standard", "paper"])]).default(5),
   judge_model: z.string().min(1).nullable().default(null).describe("Null: the environment's JUDGE_MODEL."),
   judge_method: z.enum(["json", "logprob"]).default("json"),
-  judge_max_calls: z.int().min(0).nullable().default(null).describe("Of each look. Null: no cap."),
+  judge_max_calls: z
+    .int()
+    .min(0)
+    .nullable()
+    .default(null)
+    .describe("Requests of each look, those that are repeated included. Null: no cap."),
   judge_max_cost: amount.nullable().default(null).describe("Of each look; wants judge_price. Null: no cap."),
   judge_price: price.nullable().default(null).describe("Of a million tokens, in any one currency."),
   judge_cache: path
