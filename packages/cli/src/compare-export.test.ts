@@ -44,8 +44,22 @@ async function writeRun(
     };
     const metrics = { accuracy, "accuracy/doctor": accuracy, 'accuracy/astronomy, "old"': accuracy };
     const provenance = { ...plain.provenance, seed, evaluation: { personas: [{ id: "doctor" }] } };
+    const ofEnd = {
+      phase: "em",
+      step: 0,
+      n_pairs: 90,
+      delta: -0.41,
+      ci95: [-0.5, -0.3] as [number, number],
+      test: null,
+      p_value: null,
+      alpha: null,
+      minimal_detectable_change: null,
+      verdict: null,
+      exploratory: true,
+    };
+    const paired = { baseline: step === 0 ? null : { accuracy: ofEnd }, previous: null };
     const status = step === 0 ? "complete" : (last.status ?? "complete");
-    await store.put({ ...plain, status, max_steps: 100, pct: step, metrics, provenance }, []);
+    await store.put({ ...plain, status, max_steps: 100, pct: step, metrics, paired, provenance }, []);
   }
   await store.close?.();
   return runDir;
@@ -181,5 +195,14 @@ it("exports one row a value, alike as CSV and Parquet", async () => {
     lo: "0.8",
     hi: "1",
   });
+  // The change is over the items that both looks observed, and not value minus value.
+  expect(rows.map(({ delta, delta_lo, delta_hi, n_pairs }) => [delta, delta_lo, delta_hi, n_pairs])).toEqual([
+    ["", "", "", ""],
+    ["", "", "", ""],
+    ["", "", "", ""],
+    ["-0.41", "-0.5", "-0.3", "90"],
+    ["", "", "", ""],
+    ["", "", "", ""],
+  ]);
   expect((await cli("export", run, "--out", "x.xlsx")).err).toContain("ending in .csv or .parquet");
 });
