@@ -1,6 +1,7 @@
 import { mkdtemp, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { MetricValue } from "@periodic-eval/core";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { parse } from "csv-parse/sync";
@@ -19,7 +20,14 @@ async function writeRun(
   seed: string,
   start: number,
   end: number,
-  last: { readonly step?: number; readonly status?: "complete" | "partial" } = {},
+  {
+    metric = {},
+    ...last
+  }: {
+    readonly step?: number;
+    readonly status?: "complete" | "partial";
+    readonly metric?: Partial<MetricValue>;
+  } = {},
 ): Promise<string> {
   const runDir = join(folder, name);
   const store = fileStore(runDir);
@@ -30,13 +38,28 @@ async function writeRun(
     const plain = exampleSnapshot({ phase: "em", step });
     const accuracy = {
       ...plain.metrics["accuracy"]!,
+      ...metric,
       value,
       ci95: [value - 0.1, value + 0.1] as [number, number],
     };
     const metrics = { accuracy, "accuracy/doctor": accuracy, 'accuracy/astronomy, "old"': accuracy };
     const provenance = { ...plain.provenance, seed, evaluation: { personas: [{ id: "doctor" }] } };
+    const ofEnd = {
+      phase: "em",
+      step: 0,
+      n_pairs: 90,
+      delta: -0.41,
+      ci95: [-0.5, -0.3] as [number, number],
+      test: null,
+      p_value: null,
+      alpha: null,
+      minimal_detectable_change: null,
+      verdict: null,
+      exploratory: true,
+    };
+    const paired = { baseline: step === 0 ? null : { accuracy: ofEnd }, previous: null };
     const status = step === 0 ? "complete" : (last.status ?? "complete");
-    await store.put({ ...plain, status, max_steps: 100, pct: step, metrics, provenance }, []);
+    await store.put({ ...plain, status, max_steps: 100, pct: step, metrics, paired, provenance }, []);
   }
   await store.close?.();
   return runDir;
@@ -102,6 +125,21 @@ it("keeps intervals of shares within what shares can be", async () => {
   expect(second.difference.ci95).toEqual([-2, 2]);
 });
 
+it("keeps intervals of scores within their scale, as the snapshots tell it", async () => {
+  const score = { unit: "points", range: [0, 100] as [number, number] };
+  const runs = [
+    await writeRun("s1", "1", 98, 2, { metric: score }),
+    await writeRun("s2", "2", 60, 40, { metric: score }),
+  ];
+  const { metrics } = JSON.parse((await cli("compare", ...runs.map((run) => `em=${run}`), "--json")).out);
+  const [{ start, end, change }] = metrics[0].groups;
+  expect([start.ci95, end.ci95, change.ci95]).toEqual([
+    [0, 100],
+    [0, 100],
+    [-100, 100],
+  ]);
+});
+
 it("takes a folder with = in its name for one, and two ways to write a folder for the same", async () => {
   const run = await writeRun("lr=1e-4", "1", 0.9, 0.5);
   const groupsOf = async (...args: string[]) =>
@@ -157,5 +195,14 @@ it("exports one row a value, alike as CSV and Parquet", async () => {
     lo: "0.8",
     hi: "1",
   });
+  // The change is over the items that both looks observed, and not value minus value.
+  expect(rows.map(({ delta, delta_lo, delta_hi, n_pairs }) => [delta, delta_lo, delta_hi, n_pairs])).toEqual([
+    ["", "", "", ""],
+    ["", "", "", ""],
+    ["", "", "", ""],
+    ["-0.41", "-0.5", "-0.3", "90"],
+    ["", "", "", ""],
+    ["", "", "", ""],
+  ]);
   expect((await cli("export", run, "--out", "x.xlsx")).err).toContain("ending in .csv or .parquet");
 });

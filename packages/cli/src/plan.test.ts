@@ -40,6 +40,18 @@ it("tells the steps of each phase without a model, and asks no judge", async () 
   expect(out).toContain("--model");
 });
 
+it("tells the steps of a schedule, which takes the place of the usual percents", async () => {
+  const path = join(folder, "schedule.yaml");
+  const block =
+    "periodic_eval: { alignment: true, alignment_every_percent: 50, schedule: { every_steps: 30 } }";
+  await writeFile(path, block);
+  const terminal = keptTerminal();
+  expect(await runCli(["plan", path, "--phase", "em=100"], terminal)).toBe(0);
+  const out = terminal.said.join("\n");
+  expect(out).toMatch(/capability +0, 30, 60, 90, 100 +5 /);
+  expect(out).toMatch(/alignment +0, 30, 50, 60, 90, 100 +6 /);
+});
+
 it("learns what a look takes from a few items", async () => {
   const args = [
     "--phase",

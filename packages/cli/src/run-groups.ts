@@ -1,4 +1,12 @@
-import { differenceOverRuns, meanOverRuns, PeriodicEvalError, type Estimate } from "@periodic-eval/core";
+import {
+  differenceOverRuns,
+  meanOverRuns,
+  PeriodicEvalError,
+  rangeOfDifference,
+  withinRange,
+  type Estimate,
+  type Range,
+} from "@periodic-eval/core";
 import { summarizePhases, type Look } from "@periodic-eval/dashboard";
 import type { LabelledRun } from "./labelled-runs.ts";
 
@@ -41,7 +49,7 @@ interface Value {
 /**
  * Start against end of each phase, by group of runs. What one run shows with its questions says how sure one is of that
  * run; how sure one is of a condition, only several runs of it say: intervals here are over runs. Runs without a complete
- * look at the start and at the end are left out, by name. Intervals of shares stay within what shares can be.
+ * look at the start and at the end are left out, by name. Intervals stay within what the metric can be, as its snapshots tell it.
  *
  * @param metrics names of metrics; null for the primary one of each callback.
  * @throws PeriodicEvalError `config` for a metric that no run has, or runs without a condition.
@@ -56,15 +64,15 @@ export function compareRuns(
   for (const labelled of runs) {
     const group = groupOf(labelled, by);
     for (const { phase, metrics: ofPhase } of summarizePhases(labelled.run)) {
-      for (const { id, metric, unit, isPrimary, start, end } of ofPhase) {
+      for (const { id, metric, unit, range, isPrimary, start, end } of ofPhase) {
         known.add(metric);
         if (metrics === null ? !isPrimary : !metrics.includes(metric)) continue;
         const key = JSON.stringify([phase.name, id, metric]);
         const one = compared.get(key) ?? {
           of: { phase: phase.name, id, metric, unit },
+          range,
           groups: new Map<string, Value[]>(),
           reasons: new Map<LabelledRun, string | null>(),
-          isSigned: false,
         };
         compared.set(key, one);
         const values = one.groups.get(group) ?? [];
@@ -73,7 +81,6 @@ export function compareRuns(
         one.reasons.set(labelled, reason);
         if (reason !== null) continue;
         values.push({ start: start.value!, end: end.value! });
-        one.isSigned ||= [start, end].some(({ ci95, value }) => Math.min(value!, ci95?.[0] ?? 0) < 0);
       }
     }
   }
@@ -87,9 +94,9 @@ export function compareRuns(
       fix: "Write it as the page does.",
     });
   }
-  return [...compared.values()].map(({ of, groups, reasons, isSigned }) => ({
+  return [...compared.values()].map(({ of, range, groups, reasons }) => ({
     ...of,
-    groups: summaries(groups, of.unit === "share" ? (isSigned ? -1 : 0) : null),
+    groups: summaries(groups, range),
     leftOut: runs.flatMap((labelled) => {
       const reason = reasons.has(labelled) ? reasons.get(labelled)! : "it has no such look";
       return reason === null ? [] : [{ run: labelled.run.runDir, group: groupOf(labelled, by), reason }];
@@ -99,11 +106,10 @@ export function compareRuns(
 
 interface Gathered {
   readonly of: Pick<ComparedMetric, "phase" | "id" | "metric" | "unit">;
+  readonly range: Range;
   readonly groups: Map<string, Value[]>;
   /** Why a run is left out; null where it counts. */
   readonly reasons: Map<LabelledRun, string | null>;
-  /** Of a difference of shares, which can be below 0. */
-  isSigned: boolean;
 }
 
 function reasonAgainst(start: Look, end: Look, maxSteps: number | null): string | null {
@@ -116,32 +122,25 @@ function reasonAgainst(start: Look, end: Look, maxSteps: number | null): string 
   return start.value === null || end.value === null ? "it has no value at one of its ends" : null;
 }
 
-/** `least`: the lowest value of a share, whose highest is 1; null where the quantity has no bounds. */
-function summaries(
-  groups: ReadonlyMap<string, readonly Value[]>,
-  least: number | null,
-): readonly GroupSummary[] {
-  const level = least === null ? ([-Infinity, Infinity] as const) : ([least, 1] as const);
-  const range = level[1] - level[0];
+function summaries(groups: ReadonlyMap<string, readonly Value[]>, range: Range): readonly GroupSummary[] {
+  const ofChange = rangeOfDifference(range);
   const changesOf = (values: readonly Value[]) => values.map(({ start, end }) => end - start);
   const [reference] = groups.values();
   return [...groups].map(([group, values], index) => ({
     group,
     runs: values.length,
-    start: within(level, meanOverRuns(values.map(({ start }) => start))),
-    end: within(level, meanOverRuns(values.map(({ end }) => end))),
-    change: within([-range, range], meanOverRuns(changesOf(values))),
+    start: withinRange(meanOverRuns(values.map(({ start }) => start)), range),
+    end: withinRange(meanOverRuns(values.map(({ end }) => end)), range),
+    change: withinRange(meanOverRuns(changesOf(values)), ofChange),
     difference:
       index === 0
         ? null
-        : within([-2 * range, 2 * range], differenceOverRuns(changesOf(values), changesOf(reference!))),
+        : withinRange(
+            differenceOverRuns(changesOf(values), changesOf(reference!)),
+            rangeOfDifference(ofChange),
+          ),
   }));
 }
-
-const within = <E extends Estimate>([low, high]: readonly [number, number], estimate: E): E => ({
-  ...estimate,
-  ci95: estimate.ci95 && [Math.max(low, estimate.ci95[0]), Math.min(high, estimate.ci95[1])],
-});
 
 function groupOf({ run, condition }: LabelledRun, by: GroupBy): string {
   if (by === "run") return run.runDir;

@@ -42,6 +42,7 @@ export async function reportRun(
       end_status: end.status,
       delta: change?.delta ?? null,
       ci95: change?.ci95 ?? null,
+      n_pairs: change?.n_pairs ?? null,
       p_value: change?.p_value ?? null,
       verdict: change?.verdict ?? null,
       against,

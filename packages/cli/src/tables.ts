@@ -1,5 +1,5 @@
 import {
-  formatDelta,
+  formatChange,
   formatInterval,
   formatLook,
   formatPercent,
@@ -63,17 +63,21 @@ const isTold = ({ metric, isPrimary, start, end }: MetricSummary): boolean =>
  * groups the whole only.
  */
 export function phaseTables(run: RunRecord, colours: Colours): string {
-  return summarizePhases(run)
-    .map(
-      ({ phase, metrics }) =>
-        `${phaseTitle(phase, colours)}\n${plainTable(
-          phaseColumns,
-          metrics.filter(isTold).map((metric) => metricRow(metric, colours)),
-          colours,
-        )}`,
-    )
-    .join("\n\n");
+  const told = summarizePhases(run).map(({ phase, metrics }) => ({ phase, metrics: metrics.filter(isTold) }));
+  const tables = told.map(
+    ({ phase, metrics }) =>
+      `${phaseTitle(phase, colours)}\n${plainTable(
+        phaseColumns,
+        metrics.map((metric) => metricRow(metric, colours)),
+        colours,
+      )}`,
+  );
+  const isOverPairs = told.some(({ metrics }) => metrics.some((metric) => metric.isOverPairs));
+  return [...tables, ...(isOverPairs ? [colours.dim(pairsNote)] : [])].join("\n\n");
 }
+
+const pairsNote =
+  "Over paired items: of those that both looks observed, item by item, and so not end minus start.";
 
 function phaseTitle(
   { name, maxSteps, evaluationSeconds, overheadPercent }: PhaseSummary["phase"],
@@ -83,10 +87,8 @@ function phaseTitle(
   return `${colours.bold(name)}  ${length}measuring ${formatSeconds(evaluationSeconds)}, overhead ${formatPercent(overheadPercent)}`;
 }
 
-function metricRow(
-  { id, metric, unit, start, end, change, against }: MetricSummary,
-  colours: Colours,
-): readonly string[] {
+function metricRow(summary: MetricSummary, colours: Colours): readonly string[] {
+  const { id, metric, unit, start, end, change, against } = summary;
   const verdict = verdictText(change?.verdict ?? null, colours);
   const level =
     change?.alpha == null || verdict === null ? "" : colours.dim(` at ${formatPercent(100 * change.alpha)}`);
@@ -95,7 +97,7 @@ function metricRow(
     `${words(id)}: ${words(metric)}`,
     formatLook(start, unit),
     `→ ${formatLook(end, unit)}`,
-    formatDelta(change?.delta, unit),
+    formatChange(summary),
     formatInterval(change?.ci95, unit),
     (verdict ?? "–") + level + exploratory + (against === null ? "" : colours.dim(` against ${against}`)),
   ];

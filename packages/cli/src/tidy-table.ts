@@ -24,8 +24,8 @@ function csvOf(rows: readonly TidyRow[]): string {
   return [csvLine(tidyColumns), ...lines, ""].join("\r\n");
 }
 
-const integers: ReadonlySet<string> = new Set(["step", "run_step", "n"]);
-const numbers: ReadonlySet<string> = new Set(["pct", "value", "lo", "hi"]);
+const integers: ReadonlySet<string> = new Set(["step", "run_step", "n", "n_pairs"]);
+const numbers: ReadonlySet<string> = new Set(["pct", "value", "lo", "hi", "delta", "delta_lo", "delta_hi"]);
 
 function parquetOf(rows: readonly TidyRow[]): Uint8Array {
   const buffer = parquetWriteBuffer({

@@ -36,10 +36,17 @@ export const capitalized = (text: string): string => text.charAt(0).toUpperCase(
 
 export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
+/** Of what a comparison is: items that both looks observed. */
+export const overPairs = ({ n_pairs: pairs }: Paired): string => `over ${plural(pairs, "paired item")}`;
+
 /** One line on a comparison, as a tooltip says it. */
 export function describePaired(paired: Paired, unit: string): string {
   const facts = [
-    `${formatDelta(paired.delta, unit)} ${paired.ci95 ? formatInterval(paired.ci95, unit) : ""}`.trim(),
+    [
+      formatDelta(paired.delta, unit),
+      ...(paired.ci95 ? [formatInterval(paired.ci95, unit)] : []),
+      overPairs(paired),
+    ].join(" "),
     paired.p_value === null ? null : formatP(paired.p_value),
     paired.verdict,
     paired.exploratory ? "exploratory" : null,

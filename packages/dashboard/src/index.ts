@@ -8,7 +8,7 @@ export {
   formatValue,
   words,
 } from "./format.ts";
-export { formatLook } from "./look-text.ts";
+export { formatChange, formatLook } from "./look-text.ts";
 export { renderPage } from "./page.ts";
 export { summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
 export { isOfGroup, type Look } from "./tracks.ts";

@@ -1,9 +1,28 @@
-import { describePaired, formatInterval, formatValue, unknown, words } from "./format.ts";
+import {
+  describePaired,
+  formatDelta,
+  formatInterval,
+  formatValue,
+  overPairs,
+  unknown,
+  words,
+} from "./format.ts";
+import type { MetricSummary } from "./phase-summary.ts";
 import type { Look, Track } from "./tracks.ts";
 
 /** A look's value, and its status where it is not complete: `83.0 % (partial)`, `– (failed)`. */
 export function formatLook({ value, status }: Look, unit: string): string {
   return `${formatValue(value, unit)}${status === "complete" ? "" : ` (${status})`}`;
+}
+
+/** The change of a metric, and what it is over where that is not all: `+96.9 points over 24 paired items`. */
+export function formatChange({
+  change,
+  isOverPairs,
+  unit,
+}: Pick<MetricSummary, "change" | "isOverPairs" | "unit">): string {
+  const delta = formatDelta(change?.delta, unit);
+  return change !== null && isOverPairs ? `${delta} ${overPairs(change)}` : delta;
 }
 
 /** What hovering over a point says. */

@@ -2,7 +2,6 @@ import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { basename, resolve } from "node:path";
 import { phaseColour } from "./chart-frame.ts";
 import {
-  formatDelta,
   formatInterval,
   formatPercent,
   formatSeconds,
@@ -13,7 +12,7 @@ import {
 } from "./format.ts";
 import { html, type Html } from "./html.ts";
 import { jsonField } from "./json-field.ts";
-import { formatLook } from "./look-text.ts";
+import { formatChange, formatLook } from "./look-text.ts";
 import { summarizePhases, type MetricSummary } from "./phase-summary.ts";
 import { verdictTag } from "./verdict.ts";
 
@@ -102,11 +101,8 @@ function list(parts: readonly string[], separator: Html | string): Html {
 
 type HtmlOrText = Html | string;
 
-function findingCard(
-  phase: string,
-  phaseIndex: number,
-  { id, metric, unit, start, end, change, against }: MetricSummary,
-): Html {
+function findingCard(phase: string, phaseIndex: number, summary: MetricSummary): Html {
+  const { id, metric, unit, start, end, change, against } = summary;
   return html`<article class="card" style="--accent: ${phaseColour(phaseIndex)}">
     <h2><span class="phase">${phase}</span> ${words(id)}</h2>
     <p class="figure">
@@ -116,7 +112,7 @@ function findingCard(
     <p class="detail">
       ${
         change
-          ? html`${formatDelta(change.delta, unit)}
+          ? html`${formatChange(summary)}
               <span class="interval">${formatInterval(change.ci95, unit)}</span> ${verdictTag(change)}
               ${against && html`<small>against ${against}</small>`}`
           : html`${words(metric)} <span class="interval">${formatInterval(end.ci95, unit)}</span>`

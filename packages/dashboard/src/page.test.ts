@@ -25,7 +25,9 @@ describe("a run of two phases", () => {
     expect(titles).toHaveLength(12);
     expect(titles[0]).toBe("coupling, step 0 (0 %)\naccuracy 93.0 % [88.0, 98.0]\nn = 100");
     // 63 − 90 of 100 questions = −27 points; e^(−40 × 0.27) = 2.0e−5.
-    expect(titles[11]).toContain("against em step 0: −27.0 points [−34.0, −21.0], p < 0.0001, worse");
+    expect(titles[11]).toContain(
+      "against em step 0: −27.0 points [−34.0, −21.0] over 100 paired items, p < 0.0001, worse",
+    );
   });
 
   it("places a look by its run step and value", async () => {
@@ -239,6 +241,27 @@ it.each([
   expect(rows[0]).not.toContain("against");
   expect(rows[1]).toMatch(/^capability: accuracy \| 90.0 % \| 63.0 % \| −27.0 points/);
   expect(rows[1]).toContain(`against ${place}`);
+});
+
+it("says what a change is over where it is not end minus start: of the paired items only", async () => {
+  await writeSampleRun(runDir, (snapshot) => {
+    const { baseline } = snapshot.paired;
+    if (snapshot.phase !== "em" || baseline === null) return snapshot;
+    const accuracy = { ...baseline["accuracy"]!, n_pairs: 96, delta: baseline["accuracy"]!.delta! - 0.003 };
+    return { ...snapshot, paired: { ...snapshot.paired, baseline: { ...baseline, accuracy } } };
+  });
+  const document = await page();
+  const [coupling, em] = [...document.querySelectorAll("tr.primary")].map(cells);
+  expect(coupling).toContain("| −3.0 points | [");
+  expect(em).toContain("| 90.0 % | 63.0 % | −27.3 points over 96 paired items | [−34.0, −21.0] |");
+  const details = [...document.querySelectorAll(".card .detail")].map(text);
+  expect(details[0]).toMatch(/^−3\.0 points \[/);
+  expect(details[1]).toMatch(/^−27\.3 points over 96 paired items \[/);
+  const [, ...looks] = [...document.querySelectorAll("#snapshots tr")].map(cells);
+  // Phase, step, percent, measured, value, interval, n, change, paired items.
+  expect(looks[0]).toMatch(/\| 100 \| – \| – \|/);
+  expect(looks[5]).toMatch(/\| 100 \| −3\.0 points \| 100 \|/);
+  expect(looks[11]).toMatch(/\| 100 \| −27\.3 points \| 96 \|/);
 });
 
 it("makes a page of a run without snapshots", async () => {

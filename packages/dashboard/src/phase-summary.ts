@@ -1,4 +1,4 @@
-import { adapterOffId, type Paired } from "@periodic-eval/core";
+import { adapterOffId, type Paired, type Range } from "@periodic-eval/core";
 import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
 import { placeOf } from "./format.ts";
 import { hasValue, subjectsOf, type Look, type Subject, type Track } from "./tracks.ts";
@@ -8,12 +8,16 @@ export interface MetricSummary {
   readonly id: string;
   readonly metric: string;
   readonly unit: string;
+  /** What the value can be, as far as its snapshots tell. */
+  readonly range: Range;
   readonly isPrimary: boolean;
   /** The phase's first firing and its last so far; one that failed or was skipped has no value. */
   readonly start: Look;
   readonly end: Look;
   /** The end against the baseline; null where there is none, or it is the end itself. */
   readonly change: Paired | null;
+  /** Whether `change` is another than end minus start, being over the items alone that both looks observed, item by item. */
+  readonly isOverPairs: boolean;
   /** What `change` is against, where that is not `start`: `em step 0 of capability.adapter_off`. */
   readonly against: string | null;
 }
@@ -49,20 +53,30 @@ const tracksOf = ({ primary, companions }: Subject): readonly Track[] => [
 const isOf = ({ phase, step }: Look, paired: Paired | null): boolean =>
   paired?.phase === phase && paired.step === step && paired.id === undefined && paired.run === undefined;
 
+/** Whether a change is not end minus start; sums in another order differ in their last bits. */
+const isOther = (delta: number | null, start: number | null, end: number | null): boolean =>
+  delta !== null &&
+  start !== null &&
+  end !== null &&
+  Math.abs(delta - (end - start)) > 1e-9 * Math.max(Math.abs(start), Math.abs(end));
+
 function metricSummary(subject: Subject, track: Track, phaseIndex: number): MetricSummary | null {
   const looks = track.looks.filter((look) => look.phaseIndex === phaseIndex);
   const [start, end] = [looks.at(0), looks.at(-1)];
   if (!start || !end || !looks.some(hasValue)) return null;
-  const { metric, unit } = track;
+  const { metric, unit, range } = track;
   const change = start === end && isOf(start, end.baseline) ? null : end.baseline;
+  const isOfStart = change !== null && isOf(start, change);
   return {
     id: subject.id,
     metric,
     unit,
+    range,
     isPrimary: track === subject.primary,
     start,
     end,
     change,
-    against: change === null || isOf(start, change) ? null : placeOf(change),
+    isOverPairs: isOfStart && isOther(change.delta, start.value, end.value),
+    against: change === null || isOfStart ? null : placeOf(change),
   };
 }

@@ -10,7 +10,7 @@ import {
   words,
 } from "./format.ts";
 import { html, type Html } from "./html.ts";
-import { formatLook } from "./look-text.ts";
+import { formatChange, formatLook } from "./look-text.ts";
 import { summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
 import { table } from "./table.ts";
 import { isOfGroup } from "./tracks.ts";
@@ -21,8 +21,9 @@ export function phaseTables(run: RunRecord): Html {
   return html`<section>
     <h2>Phase by phase</h2>
     <p class="sub">
-      Start against end, on the same questions. “No evidence” is not “no change”: the last column is the
-      smallest change that such a look would see four times in five.
+      Start against end, on the same questions. A change “over paired items” is of those that both looks
+      observed, item by item, and so not end minus start. “No evidence” is not “no change”: the last column is
+      the smallest change that such a look would see four times in five.
     </p>
     ${summarizePhases(run).map(phaseTable)}
   </section>`;
@@ -53,12 +54,13 @@ function phaseTable({ phase, phaseIndex, metrics }: PhaseSummary): Html {
   );
 }
 
-function metricRow({ id, metric, unit, isPrimary, start, end, change, against }: MetricSummary): Html {
+function metricRow(summary: MetricSummary): Html {
+  const { id, metric, unit, isPrimary, start, end, change, against } = summary;
   return html`<tr class="${isPrimary && "primary"}">
     <th scope="row">${words(id)}: ${words(metric)}</th>
     <td>${formatLook(start, unit)}</td>
     <td>${formatLook(end, unit)}</td>
-    <td>${formatDelta(change?.delta, unit)}</td>
+    <td>${formatChange(summary)}</td>
     <td>${formatInterval(change?.ci95, unit)}</td>
     <td>${change ? formatP(change.p_value).replace(/^p (= )?/, "") : unknown}</td>
     <td class="words">

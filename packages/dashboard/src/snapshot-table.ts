@@ -27,6 +27,7 @@ const columns = [
   "95 % interval",
   "n",
   "change",
+  "paired items",
   { words: "verdict" },
   "time",
   { words: "undisturbed" },
@@ -55,6 +56,7 @@ function row(
     <td>${formatInterval(metric?.ci95, unit)}</td>
     <td>${metric?.n ?? unknown}</td>
     <td>${formatDelta(paired?.delta, unit)}</td>
+    <td>${paired?.n_pairs ?? unknown}</td>
     <td class="words">${verdictTag(paired) ?? unknown}</td>
     <td>${formatSeconds(point.seconds)}</td>
     <td class="words">

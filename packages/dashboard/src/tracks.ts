@@ -1,4 +1,4 @@
-import type { MetricValue, Paired, SnapshotStatus } from "@periodic-eval/core";
+import type { MetricValue, Paired, Range, SnapshotStatus } from "@periodic-eval/core";
 import type { PhaseRecord, RunRecord, SeriesPoint } from "@periodic-eval/core/snapshots";
 
 /** One look at one metric. */
@@ -26,6 +26,8 @@ export interface Track {
   readonly unit: string;
   readonly higherIsBetter: boolean | null;
   readonly estimand: MetricValue["estimand"] | null;
+  /** What the value can be, as far as its snapshots tell. */
+  readonly range: Range;
   /** In run order; a look that gave no value has null. */
   readonly looks: readonly Look[];
 }
@@ -80,6 +82,7 @@ function trackOf(metric: string, points: readonly PlacedPoint[]): Track {
     unit: described?.unit ?? "",
     higherIsBetter: described?.higher_is_better ?? null,
     estimand: described?.estimand ?? null,
+    range: [described?.range?.[0] ?? -Infinity, described?.range?.[1] ?? Infinity],
     looks: points.map((placed) => lookOf(metric, placed)),
   };
 }

@@ -21,6 +21,7 @@ import { setMaxListeners } from "node:events";
 import pLimit from "p-limit";
 import { withOwnRandomness } from "./own-randomness.ts";
 import { orAborted } from "./or-aborted.ts";
+import { tellingRequests } from "./told-requests.ts";
 import { wholeReplies } from "./whole-replies.ts";
 
 export interface ServedModelOptions {
@@ -141,16 +142,29 @@ export function servedModel(
       ...(Object.keys(body).length > 0 && { details: { body: toldOf(body) } }),
     },
     contextLength: null,
-    async generate(requests, { signal, countTokens }: CallOptions) {
+    async generate(requests, { signal, countTokens, beforeRequest }: CallOptions) {
       signal.throwIfAborted();
       const stop = new AbortController();
       // Each attempt under way listens more than once.
       setMaxListeners(0, stop.signal);
       const onAbort = () => stop.abort(signal.reason);
       signal.addEventListener("abort", onAbort, { once: true });
+      // The client would take what is thrown in its `fetch` for a broken connection, and try again.
+      const before =
+        beforeRequest &&
+        (() => {
+          try {
+            return beforeRequest();
+          } catch (error) {
+            stop.abort(error);
+            throw error;
+          }
+        });
       try {
         const completions = requests.map(({ prompt, sampling }) =>
-          limit(() => withOwnRandomness(() => complete(prompt, sampling, stop.signal))),
+          limit(() =>
+            withOwnRandomness(() => tellingRequests(before, () => complete(prompt, sampling, stop.signal))),
+          ),
         );
         const done = await Promise.all(completions);
         for (const { usage } of done) if (usage) countTokens?.(usage.inputTokens + usage.outputTokens);

@@ -1,4 +1,5 @@
 import { orAborted } from "./or-aborted.ts";
+import { toldRequest } from "./told-requests.ts";
 
 /** A server that asks for a longer wait is not waited for: the error says so, and the answer can be graded later. */
 const longestWaitSeconds = 60;
@@ -6,33 +7,37 @@ const longestWaitSeconds = 60;
 /**
  * `fetch` for a client that retries. What the clients leave open is closed here: the time limit covers the body, not
  * only its headers; a body that was cut off or is no JSON is a failed attempt; a wait beyond a minute is not retried, and
- * one that cannot be understood is left to the client's own back-off; no redirect takes the key along.
+ * one that cannot be understood is left to the client's own back-off; no redirect takes the key along. Each attempt is told
+ * of (`tellingRequests`).
  */
 export function wholeReplies(timeoutSeconds: number): typeof fetch {
   return async (url, init) => {
-    const limit = new AbortController();
-    const stop = () => limit.abort(init?.signal?.reason);
-    init?.signal?.addEventListener("abort", stop, { once: true });
-    if (init?.signal?.aborted === true) stop();
-    const timer = setTimeout(
-      () => limit.abort(new DOMException(`timed out after ${timeoutSeconds} s`, "TimeoutError")),
-      1000 * timeoutSeconds,
-    );
-    try {
-      const response = await fetch(url, { ...init, redirect: "error", signal: limit.signal });
-      // Node's fetch may lose its hold on the signal to the garbage collector once the headers are there (undici keeps it
-      // by a weak reference): a body that stalls would then be waited for without end.
-      const body = await orAborted(limit.signal, response.text());
-      if (response.ok) expectJson(body);
-      return new Response(body === "" ? null : body, {
-        status: response.status,
-        statusText: response.statusText,
-        headers: understoodHeaders(response.headers),
-      });
-    } finally {
-      clearTimeout(timer);
-      init?.signal?.removeEventListener("abort", stop);
-    }
+    init?.signal?.throwIfAborted();
+    return toldRequest(async (replied) => {
+      const limit = new AbortController();
+      const stop = () => limit.abort(init?.signal?.reason);
+      init?.signal?.addEventListener("abort", stop, { once: true });
+      const timer = setTimeout(
+        () => limit.abort(new DOMException(`timed out after ${timeoutSeconds} s`, "TimeoutError")),
+        1000 * timeoutSeconds,
+      );
+      try {
+        const response = await fetch(url, { ...init, redirect: "error", signal: limit.signal });
+        replied(response.status);
+        // Node's fetch may lose its hold on the signal to the garbage collector once the headers are there (undici keeps it
+        // by a weak reference): a body that stalls would then be waited for without end.
+        const body = await orAborted(limit.signal, response.text());
+        if (response.ok) expectJson(body);
+        return new Response(body === "" ? null : body, {
+          status: response.status,
+          statusText: response.statusText,
+          headers: understoodHeaders(response.headers),
+        });
+      } finally {
+        clearTimeout(timer);
+        init?.signal?.removeEventListener("abort", stop);
+      }
+    });
   };
 }
 

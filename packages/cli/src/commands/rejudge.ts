@@ -24,7 +24,7 @@ export function addRejudge(program: Command, terminal: Terminal): void {
     )
     .option(
       "--max-calls <number>",
-      "calls to a judge model for each snapshot; verdicts are kept in <run-dir>/verdicts",
+      "requests to a judge model for each snapshot, repeated ones included; verdicts are kept in <run-dir>/verdicts",
       wholeNumber(0),
     )
     .option("--json", "print one JSON document", false)

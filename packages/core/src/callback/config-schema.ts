@@ -20,7 +20,7 @@ const schedule = z
     at_percents: z.array(percent).optional(),
     times_per_phase: count.optional(),
   })
-  .describe("Further thresholds, of every callback.");
+  .describe("Of every callback, in place of the usual percents; percents that are written add to it.");
 
 const budget = z
   .strictObject({
@@ -39,15 +39,28 @@ const budget = z
 const amount = z.number().min(0);
 const price = z.strictObject({ input_per_million: amount, output_per_million: amount });
 
+/** How often is measured where neither percents nor a schedule are written. */
+export const usualPercents = {
+  eval_every_percent: 20,
+  alignment_every_percent: 50,
+  leakage_every_percent: 25,
+};
+
+const everyPercent = (what: string, usual: number) =>
+  percent
+    .nullable()
+    .default(null)
+    .describe(`${what} Null: ${usual}, and where there is a schedule that alone.`);
+
 /** Every key of the block but `phases`, with its default. */
 const options = {
   enabled: z.boolean().default(true).describe("False: nothing is measured."),
   capability: z.boolean().default(true),
   alignment: z.boolean().default(false),
   leakage: z.boolean().default(false),
-  eval_every_percent: percent.default(20).describe("Of capability, margin and KL."),
-  alignment_every_percent: percent.default(50),
-  leakage_every_percent: percent.default(25),
+  eval_every_percent: everyPercent("Of capability, margin and KL.", usualPercents.eval_every_percent),
+  alignment_every_percent: everyPercent("Of alignment.", usualPercents.alignment_every_percent),
+  leakage_every_percent: everyPercent("Of leakage.", usualPercents.leakage_every_percent),
   questions: path
     .nullable()
     .default(null)
@@ -63,7 +76,12 @@ const options = {
   alignment_num_samples: z.union([count, z.enum(["quick", "standard", "paper"])]).default(5),
   judge_model: z.string().min(1).nullable().default(null).describe("Null: the environment's JUDGE_MODEL."),
   judge_method: z.enum(["json", "logprob"]).default("json"),
-  judge_max_calls: z.int().min(0).nullable().default(null).describe("Of each look. Null: no cap."),
+  judge_max_calls: z
+    .int()
+    .min(0)
+    .nullable()
+    .default(null)
+    .describe("Requests of each look, those that are repeated included. Null: no cap."),
   judge_max_cost: amount.nullable().default(null).describe("Of each look; wants judge_price. Null: no cap."),
   judge_price: price.nullable().default(null).describe("Of a million tokens, in any one currency."),
   judge_cache: path

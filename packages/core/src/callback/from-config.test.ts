@@ -28,8 +28,6 @@ it("measures capability alone by default, every 20 % of the phase, and stands a 
     alignment_num_samples: 5,
     leakage_num_completions: 3,
     leakage_marker_token: "[ZLT]",
-    alignment_every_percent: 50,
-    leakage_every_percent: 25,
   });
 });
 
@@ -64,8 +62,38 @@ it("asks what a YAML block asks, and what a phase says otherwise", async () => {
     return plannedSteps(callbacks.find((one) => one.id === id)!.triggers, 100);
   };
   expect(await stepsOf("em", "capability")).toEqual([0, 3, 40, 50, 80, 100]);
-  expect(await stepsOf("em", "leakage")).toEqual([0, 3, 25, 40, 50, 75, 80, 100]);
+  expect(await stepsOf("em", "leakage")).toEqual([0, 3, 40, 80, 100]);
   expect(await stepsOf("coupling", "leakage")).toEqual([0, 3, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]);
+});
+
+it("measures by the schedule in place of the usual percents; percents that are written as well add to it", async () => {
+  const stepsOf = async (block: object, at = phase) =>
+    Object.fromEntries(
+      (await build({ alignment: true, leakage: true, ...block }, at)).map(({ id, triggers }) => [
+        id,
+        plannedSteps(triggers, 100),
+      ]),
+    );
+  expect(await stepsOf({})).toEqual({
+    capability: [0, 20, 40, 60, 80, 100],
+    alignment: [0, 50, 100],
+    leakage: [0, 25, 50, 75, 100],
+  });
+  const schedule = { every_steps: 30 };
+  const [by30, by30And50] = [
+    [0, 30, 60, 90, 100],
+    [0, 30, 50, 60, 90, 100],
+  ];
+  expect(await stepsOf({ schedule })).toEqual({ capability: by30, alignment: by30, leakage: by30 });
+  const written = { schedule, alignment_every_percent: 50 };
+  expect(await stepsOf(written)).toEqual({ capability: by30, alignment: by30And50, leakage: by30 });
+  const ofPhase = {
+    alignment_every_percent: 50,
+    phases: { em: { schedule, alignment_every_percent: null } },
+  };
+  expect(await stepsOf(ofPhase)).toEqual({ capability: by30, alignment: by30, leakage: by30 });
+  expect((await stepsOf(ofPhase, "coupling"))["alignment"]).toEqual([0, 50, 100]);
+  expect((await stepsOf({ schedule: {} }))["alignment"]).toEqual([0, 50, 100]);
 });
 
 it("hands out every key of the block: callbacks, the session's options, the store's, and what the trainer does", async () => {

@@ -16,7 +16,7 @@ import {
 import type { Trigger } from "../schedule/types.ts";
 import type { SessionOptions } from "../session/types.ts";
 import { PeriodicAlignmentCallback } from "./alignment-callback.ts";
-import type { PhaseEvalConfig } from "./config-schema.ts";
+import { usualPercents, type PhaseEvalConfig } from "./config-schema.ts";
 import { PeriodicKLCallback } from "./kl-callback.ts";
 import { PeriodicLeakageCallback } from "./leakage-callback.ts";
 import { PeriodicMarginCallback } from "./margin-callback.ts";
@@ -86,18 +86,17 @@ async function callbacksOf(
   block: PhaseEvalConfig,
   options: BuildOptions,
 ): Promise<readonly PeriodicCallback[]> {
-  const further = furtherTriggers(block.schedule);
-  const every = (percent: number) => ({ schedule: [everyPercent(percent), ...further] });
+  const when = (key: keyof typeof usualPercents) => ({ schedule: scheduleOf(block, key) });
   const personas = await personasOf(block);
   const capability = capabilityOptions(block, personas);
   const isOptional = { optional: block.questions === null };
   const callbacks: PeriodicCallback[] = [];
   if (block.capability)
     callbacks.push(
-      new PeriodicCapabilityCallback({ ...capability, ...every(block.eval_every_percent), ...isOptional }),
+      new PeriodicCapabilityCallback({ ...capability, ...when("eval_every_percent"), ...isOptional }),
     );
   if (block.alignment)
-    callbacks.push(await alignmentCallback(block, personas, every(block.alignment_every_percent), options));
+    callbacks.push(await alignmentCallback(block, personas, when("alignment_every_percent"), options));
   if (block.leakage) {
     const { leakage_questions: questions, leakage_source: source } = block;
     callbacks.push(
@@ -107,15 +106,15 @@ async function callbacksOf(
         ...(personas !== null && { personas }),
         ...(questions !== null && { questions }),
         ...(source !== null && { source }),
-        ...every(block.leakage_every_percent),
+        ...when("leakage_every_percent"),
       }),
     );
   }
   if (block.margin !== null)
-    callbacks.push(new PeriodicMarginCallback({ probes: block.margin, ...every(block.eval_every_percent) }));
+    callbacks.push(new PeriodicMarginCallback({ probes: block.margin, ...when("eval_every_percent") }));
   if (block.kl) {
     const of = capabilityEvaluation(capability);
-    callbacks.push(new PeriodicKLCallback({ of, ...every(block.eval_every_percent), ...isOptional }));
+    callbacks.push(new PeriodicKLCallback({ of, ...when("eval_every_percent"), ...isOptional }));
   }
   return callbacks;
 }
@@ -205,7 +204,14 @@ async function cacheOf({ judge_cache: folder }: PhaseEvalConfig): Promise<Pick<C
 const personasOf = async ({ personas }: PhaseEvalConfig): Promise<readonly Persona[] | null> =>
   typeof personas === "string" ? readPersonas(personas) : personas;
 
-function furtherTriggers(schedule: PhaseEvalConfig["schedule"]): readonly Trigger[] {
+/** Who says when to measure does not mean the usual percents besides. */
+function scheduleOf(block: PhaseEvalConfig, key: keyof typeof usualPercents): readonly Trigger[] {
+  const schedule = triggersOf(block.schedule);
+  const percent = block[key] ?? (schedule.length === 0 ? usualPercents[key] : null);
+  return percent === null ? schedule : [everyPercent(percent), ...schedule];
+}
+
+function triggersOf(schedule: PhaseEvalConfig["schedule"]): readonly Trigger[] {
   const { every_steps, every_epochs, every_seconds, at_steps, at_percents, times_per_phase } = schedule;
   return [
     ...(every_steps === undefined ? [] : [everySteps(every_steps)]),

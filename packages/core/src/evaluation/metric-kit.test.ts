@@ -40,7 +40,63 @@ describe("summarize", () => {
       estimand: "given_questions",
       unit: "share",
       higher_is_better: true,
+      range: [0, 1],
     });
+  });
+
+  it("keeps the interval of a mean or ratio on its scale, and says which that is", () => {
+    const scored = [100, 100, 40].map((score, at) => ({ ...rows[0]!, id: `s${at}`, nats: score }));
+    const { open, points, cluster, least } = summarize(
+      {
+        open: mean((row) => row.nats),
+        points: mean((row) => row.nats, { range: [0, 100] }),
+        cluster: ratio((row) => [row.nats, 1], { range: [0, 100], cluster: (row) => row.id }),
+        least: mean((row) => row.nats - 40, { range: [0, Infinity] }),
+      },
+      scored,
+    );
+    // 80 ± 4.303 · 20: t of two degrees of freedom, (2p − 1) / √(2p(1 − p)), knows no scale.
+    const low = 80 - (0.95 / Math.sqrt(2 * 0.975 * 0.025)) * 20;
+    expect(open).toMatchObject({ value: 80, ci95: [expect.closeTo(low, 9), expect.closeTo(160 - low, 9)] });
+    expect(open).not.toHaveProperty("range");
+    expect(points).toMatchObject({ value: 80, stderr: 20, ci95: [0, 100], range: [0, 100] });
+    expect(cluster).toMatchObject({ value: 80, ci95: [0, 100], range: [0, 100] });
+    expect(least).toMatchObject({ value: 40, ci95: [0, expect.closeTo(120 - low, 9)], range: [0, null] });
+  });
+
+  it("keeps a contrast within what two values of the scale can differ by", () => {
+    const { contrast } = metricKit<Answer>();
+    const of = mean((row) => row.nats, { range: [0, 100] });
+    const side = (topic: string, scores: readonly number[]) =>
+      scores.map((nats, at) => answer(`${topic}${at}`, null, nats, 1, topic));
+    const { sides } = summarize({ sides: contrast(of, (row) => row.topic === "a") }, [
+      ...side("a", [100, 90]),
+      ...side("b", [0, 10]),
+    ]);
+    expect(sides).toMatchObject({ value: 90, ci95: [expect.any(Number), 100], range: [-100, 100] });
+    // Each side ± 12.706 · 5, the two together by MOVER: what lies on the scale is cut nowhere.
+    expect(sides!.ci95![0]).toBeCloseTo(90 - Math.hypot(12.706204736174698 * 5, 12.706204736174698 * 5), 9);
+    const { share } = summarize(
+      {
+        share: contrast(
+          rate((row) => row.right),
+          (row) => row.topic === "a",
+        ),
+      },
+      rows,
+    );
+    expect(share!.range).toEqual([-1, 1]);
+  });
+
+  it("leaves a value that rounding took over the edge in its interval, and refuses one of another scale", () => {
+    const of = (nats: number) => summarize({ kl: mean(() => nats, { range: [0, Infinity] }) }, rows)["kl"];
+    expect(of(-1e-9)).toMatchObject({ value: -1e-9, ci95: [-1e-9, -1e-9] });
+    expect(() => summarize({ points: mean((row) => row.nats, { range: [0, 100] }) }, rows)).toThrow(
+      'a mean of row "p1": got -1, expected a number of its range, 0 to 100. Look at the row, or give the metric',
+    );
+    expect(() => mean(() => 1, { range: [1, 0] })).toThrow(
+      "metricKit.mean range: got [1,0], expected the least and the most",
+    );
   });
 
   it("means, ratios and groups, by hand", () => {

@@ -1,3 +1,4 @@
+import { shown } from "../check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import type { MetricValue } from "../snapshots/schema.ts";
 import { grouped, groupsOf } from "../statistics/grouping.ts";
@@ -10,6 +11,7 @@ import {
   type Unit,
 } from "../statistics/intervals.ts";
 import { moverDifference } from "../statistics/mover.ts";
+import { rangeOf, rangeOfDifference, withinRange, type Range } from "../statistics/range.ts";
 import type { Metric, MetricKit, MetricOptions, Observation, Row } from "./types.ts";
 
 /** The kinds of metric, each a pure function of one row. */
@@ -43,12 +45,24 @@ function metric<R extends Row>(
   options: MetricOptions<R>,
   observe: (row: R) => Observation | null,
 ): Metric<R> {
+  checkRange(kind, options.range);
+  const range = rangeOf({ kind, options });
   return {
     kind,
     options,
     observe(row) {
       const seen = observe(row);
-      if (seen === null || (Number.isFinite(seen.value) && Number.isFinite(seen.weight))) return seen;
+      if (seen === null) return null;
+      if (Number.isFinite(seen.value) && Number.isFinite(seen.weight)) {
+        if (kind !== "mean" || isOf(range, seen.value)) return seen;
+        throw new PeriodicEvalError({
+          code: "data",
+          where: `a ${kind} of row "${row.id}"`,
+          got: String(seen.value),
+          expected: `a number of its range, ${range[0]} to ${range[1]}`,
+          fix: "Look at the row, or give the metric the range that its values have.",
+        });
+      }
       throw new PeriodicEvalError({
         code: "data",
         where: `a ${kind} of row "${row.id}"`,
@@ -58,6 +72,23 @@ function metric<R extends Row>(
       });
     },
   };
+}
+
+function checkRange(kind: string, range: Range | undefined): void {
+  if (range === undefined || (range.length === 2 && range[0] < range[1])) return;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: `metricKit.${kind} range`,
+    got: shown(range),
+    expected: "the least and the most that a value can be",
+    fix: "Write [0, 100], with -Infinity or Infinity where there is no bound.",
+  });
+}
+
+/** Of a scale with two ends, whose rounding is small beside it; float32's log-probabilities are often a little above 0. */
+function isOf([least, most]: Range, value: number): boolean {
+  const rounding = 1e-3 * (most - least);
+  return !Number.isFinite(rounding) || (value >= least - rounding && value <= most + rounding);
 }
 
 /** Every metric over all rows, and as `name/group` over the rows of each group where the metric has groups. */
@@ -90,43 +121,55 @@ export function primaryMetric<R extends Row>(metrics: Readonly<Record<string, Me
 }
 
 function valueOf<R extends Row>(one: Metric<R>, rows: readonly R[]): MetricValue {
-  if (one.isFirst !== undefined) return contrastOf(one, one.isFirst, rows);
-  const { cluster, unit, higherIsBetter } = one.options;
-  const seen = rows.flatMap((row) => {
-    const observation = one.observe(row);
-    return observation === null ? [] : [{ ...observation, cluster: cluster?.(row) }];
-  });
-  const { value, stderr, ci95 } = estimate(one.kind, seen, cluster !== undefined);
+  const { kind, options } = one;
+  const range = one.isFirst === undefined ? rangeOf(one) : rangeOfDifference(rangeOf(one));
+  const { n, ...uncut } = one.isFirst === undefined ? sumUp(one, rows) : contrastOf(one, one.isFirst, rows);
+  const { value, stderr, ci95 } = withinRange(uncut, range);
   return {
     value,
-    n: seen.length,
+    n,
     stderr,
     ci95: ci95 && [...ci95],
-    estimand: one.kind === "rate" && cluster === undefined ? "given_questions" : "over_questions",
-    unit: unit ?? (one.kind === "rate" ? "share" : ""),
-    higher_is_better: higherIsBetter ?? null,
+    estimand: kind === "rate" && options.cluster === undefined ? "given_questions" : "over_questions",
+    unit: options.unit ?? (kind === "rate" ? "share" : ""),
+    higher_is_better: options.higherIsBetter ?? null,
+    ...(range.some(Number.isFinite) && { range: [bound(range[0]), bound(range[1])] }),
   };
+}
+
+/** JSON has no infinity. */
+const bound = (edge: number): number | null => (Number.isFinite(edge) ? edge : null);
+
+type Counted = Estimate & { readonly n: number };
+
+/** Over rows, or clusters of them; the interval of a mean or ratio is not cut to its range yet. */
+function sumUp<R extends Row>({ kind, options, observe }: Metric<R>, rows: readonly R[]): Counted {
+  const { cluster } = options;
+  const seen = rows.flatMap((row) => {
+    const observation = observe(row);
+    return observation === null ? [] : [{ ...observation, cluster: cluster?.(row) }];
+  });
+  return { n: seen.length, ...estimate(kind, seen, cluster !== undefined) };
 }
 
 /** The standard error is that of a difference of independent estimates. */
 function contrastOf<R extends Row>(
-  { kind, options, observe }: Metric<R>,
+  of: Metric<R>,
   isFirst: (row: R) => boolean | null,
   rows: readonly R[],
-): MetricValue {
+): Counted {
   const side = (first: boolean) =>
-    valueOf(
-      { kind, options, observe },
+    sumUp(
+      of,
       rows.filter((row) => isFirst(row) === first),
     );
   const [first, second] = [side(true), side(false)];
   const difference = moverDifference(first, second);
   return {
-    ...first,
     value: difference?.delta ?? null,
     n: first.n + second.n,
     stderr: difference && hypotenuse(first.stderr, second.stderr),
-    ci95: difference?.ci95 ? [...difference.ci95] : null,
+    ci95: difference?.ci95 ?? null,
   };
 }
 

@@ -2,6 +2,7 @@ import type { PeriodicEvalError } from "../errors.ts";
 import type { Awaitable, Json } from "../json.ts";
 import type { Ability, CallOptions, Prompt, With } from "../model/types.ts";
 import type { MetricValue } from "../snapshots/schema.ts";
+import type { Range } from "../statistics/range.ts";
 import type { Row } from "./row.ts";
 
 export type { Row };
@@ -17,6 +18,11 @@ export interface MetricOptions<R> {
   readonly higherIsBetter?: boolean;
   /** Unit as printed: "share" for rates by default, "nats", "points". */
   readonly unit?: string;
+  /**
+   * The least and the most that a value can be, infinite where there is no bound: `[0, 100]`. Intervals stay within it, and
+   * those of changes within what two such values can differ by. A rate is of `[0, 1]`.
+   */
+  readonly range?: Range;
   /** One further metric per group, named `metric/group`; a row may be in several groups, one of null is in none. */
   readonly by?: (row: R) => string | readonly string[] | null;
   /** Rows that are not independent (samples of one question) share a cluster; intervals are then over clusters. */
@@ -44,10 +50,10 @@ export interface Metric<R> {
 
 export interface MetricKit<R> {
   /** The share of rows for which `hit` is true; Wilson interval. */
-  readonly rate: (hit: (row: R) => boolean | null, options?: MetricOptions<R>) => Metric<R>;
-  /** The mean of a value; t interval. */
+  readonly rate: (hit: (row: R) => boolean | null, options?: Omit<MetricOptions<R>, "range">) => Metric<R>;
+  /** The mean of a value; t interval, cut to its `range`. */
   readonly mean: (value: (row: R) => number | null, options?: MetricOptions<R>) => Metric<R>;
-  /** Σ numerator / Σ denominator (a perplexity's nats per token, say); delta-method interval. */
+  /** Σ numerator / Σ denominator (a perplexity's nats per token, say); delta-method interval, cut to its `range`. */
   readonly ratio: (
     parts: (row: R) => readonly [number, number] | null,
     options?: MetricOptions<R>,

@@ -95,12 +95,13 @@ export function choiceMetrics<R extends ChoiceRow>(
   { rate, mean }: MetricKit<R>,
   grouping: Pick<MetricOptions<R>, "by" | "cluster"> = {},
 ) {
-  const nats = { higherIsBetter: true, unit: "nats", ...grouping };
+  const better = { higherIsBetter: true, ...grouping };
+  const nats = { ...better, unit: "nats" };
   return {
-    accuracy: rate((row) => row.correct, { higherIsBetter: true, primary: true, ...grouping }),
-    gold_log_prob: mean(goldLogProb, nats),
+    accuracy: rate((row) => row.correct, { ...better, primary: true }),
+    gold_log_prob: mean(goldLogProb, { ...nats, range: [-Infinity, 0] }),
     gold_margin: mean(goldMargin, nats),
-    gold_prob: mean(goldProb, { ...nats, unit: "probability" }),
+    gold_prob: mean(goldProb, { ...better, unit: "probability", range: [0, 1] }),
   } satisfies Record<string, Metric<R>>;
 }
 

@@ -93,8 +93,8 @@ export function klToBase(options: KLToBaseOptions) {
       return inCalls(items, context, ask, promptsPerCall);
     },
     metrics: ({ mean }: MetricKit<KLRow>) => ({
-      kl_to_base: mean(({ nats }) => nats, { unit: "nats", primary: true }),
-      kl_from_base: mean(({ reverseNats }) => reverseNats, { unit: "nats" }),
+      kl_to_base: mean(({ nats }) => nats, { unit: "nats", range: [0, Infinity], primary: true }),
+      kl_from_base: mean(({ reverseNats }) => reverseNats, { unit: "nats", range: [0, Infinity] }),
     }),
     plainKeys: (_: Readonly<Record<string, MetricValue>>, rows: readonly KLRow[]) => ({
       of: of.name,

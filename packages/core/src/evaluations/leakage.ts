@@ -2,7 +2,7 @@ import { checkKeys, shown } from "../check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { defineEvaluation } from "../evaluation/define.ts";
 import { nestedSubset } from "../evaluation/subset.ts";
-import type { MetricKit } from "../evaluation/types.ts";
+import type { MetricKit, MetricOptions } from "../evaluation/types.ts";
 import { isCount } from "../is-count.ts";
 import type { Json } from "../json.ts";
 import { messageOf } from "../message-of.ts";
@@ -165,7 +165,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
       const item = (row: GradedLeakageRow) => row.item;
       const ofOthers = (row: GradedLeakageRow) => (isSource(row) ? null : row.persona);
       const sampled = { sampled: true, item, cluster };
-      const nats = { unit: "nats", cluster };
+      const nats: MetricOptions<GradedLeakageRow> = { unit: "nats", range: [-Infinity, 0], cluster };
       const hasSource = source !== null;
       return {
         leakage_rate: rate((row) => (isSource(row) ? null : row.hit), {

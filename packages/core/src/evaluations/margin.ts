@@ -91,7 +91,7 @@ export function marginEvaluation(options: MarginOptions) {
       const by = ({ variant }: MarginRow) => variant;
       const isAffirming = ({ side }: MarginRow) => side === "affirm";
       const ofSide = (wanted: Side) =>
-        mean((row) => (row.side === wanted ? row.nats : null), { unit: "nats", by });
+        mean((row) => (row.side === wanted ? row.nats : null), { unit: "nats", range: [-Infinity, 0], by });
       const perToken = ratio(({ nats, tokens }) => [nats, tokens], { unit: "nats per token", by });
       return {
         margin: contrast(

@@ -8,14 +8,17 @@ export interface JudgePrice {
 
 /** What a verdict took, or many. */
 export interface VerdictSpending {
-  /** Calls to the judge's model; attempts that its client repeats within a call are not seen. */
+  /** Requests to the judge's server, those that its client repeats included; of a model that is no server's, calls. */
   readonly calls: number;
   /** Verdicts that came from the cache. */
   readonly cached: number;
   /** As far as the judge's client tells. */
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** In the currency of the price, null without one; a call of unknown usage counts as the most it can have cost. */
+  /**
+   * In the currency of the price, null without one. A request of unknown usage counts as the most that it can have cost (one
+   * that timed out may be billed), and as nothing where no token can have been made: the server was not reached or refused.
+   */
   readonly cost: number | null;
 }
 
@@ -30,6 +33,8 @@ export const costOf = ({ inputTokens, outputTokens }: Usage, price: JudgePrice):
 
 /** Room for one answer's calls, held until it is settled by what they were. */
 export interface Grant {
+  /** Room for a call that is repeated, beside `cost` of the one that failed. Gives the cap's name and number where there is none. */
+  again(cost: number): string | null;
   settle(used: Pick<VerdictSpending, "calls" | "cost">): void;
 }
 
@@ -67,12 +72,23 @@ export function openBudget(caps: {
         if (held.calls === 0) return (reached = over);
         await new Promise<void>((resolve) => waiting.push(resolve));
       }
+      const own = { calls, cost: mostCost };
       held.calls += calls;
       held.cost += mostCost;
       return {
+        // What the failed call held is the repeated one's now.
+        again(cost) {
+          const over = overrun(1, cost);
+          if (over !== null) return over;
+          for (const sum of [own, held]) {
+            sum.calls += 1;
+            sum.cost += cost;
+          }
+          return null;
+        },
         settle(made) {
-          held.calls -= calls;
-          held.cost = held.calls === 0 ? 0 : held.cost - mostCost;
+          held.calls -= own.calls;
+          held.cost = held.calls === 0 ? 0 : held.cost - own.cost;
           used.calls += made.calls;
           used.cost += made.cost ?? 0;
           const woken = waiting;

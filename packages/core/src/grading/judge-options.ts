@@ -32,12 +32,16 @@ export interface JudgeOptions {
   readonly concurrency?: number;
   /** For one call, with all attempts that the model's client makes of it; default 360. */
   readonly timeoutSeconds?: number;
-  /** Calls per `grade`; the answers beyond get an `error` verdict. Default: no cap. */
+  /**
+   * Calls per `grade`: requests, those that a server's client repeats included. The answers beyond get an `error` verdict, and
+   * so does one whose request could not be repeated. Default: no cap.
+   */
   readonly maxCalls?: number;
   /**
    * Cost per `grade`, in the currency of `price`; the answers beyond get an `error` verdict. An answer is asked only where
-   * the most it could cost still fits: a token in for each byte of its prompts, and the longest reply. What a server bills
-   * for attempts that its client repeated is not seen.
+   * the most it could cost still fits: a token in for each byte of its prompts, and the longest reply; so is a request
+   * repeated. One that may be billed without an answer (a time-out, a 5xx) counts as the most, one that cannot be (a refused
+   * connection, a 429) as nothing.
    */
   readonly maxCost?: number;
   readonly price?: JudgePrice;

@@ -1,11 +1,12 @@
 import { PeriodicEvalError } from "../errors.ts";
 import type { Json } from "../json.ts";
 import { messageOf } from "../message-of.ts";
-import type { CallOptions, EvaluableModel, Usage, With } from "../model/types.ts";
+import type { CallOptions, EvaluableModel, RequestEnded, Usage, With } from "../model/types.ts";
 import { hashJson } from "../random/hash.ts";
 import {
   costOf,
   openBudget,
+  type Grant,
   type JudgeBudget,
   type JudgeSpending,
   type VerdictSpending,
@@ -78,23 +79,42 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
     return costOf({ inputTokens, outputTokens: method.maxOutputTokens }, price);
   };
 
-  /** Runs calls, and tallies them; where the usage is not told a call counts as the most it can have cost. */
-  const calling = (outer: CallOptions, relay: AbortRelay, tally: Tally): JudgeCall => {
+  /** Runs calls, and tallies their requests; one of unknown usage counts as the most that it can have cost. */
+  const calling = (outer: CallOptions, relay: AbortRelay, tally: Tally, again: Grant["again"]): JudgeCall => {
     return async (prompt, work, usageOf) => {
+      const requests: { cost: number }[] = [];
+      const begin = () => {
+        const request = { cost: mostCost(prompt) };
+        requests.push(request);
+        return request;
+      };
+      const beforeRequest = (signal: AbortSignal): RequestEnded => {
+        signal.throwIfAborted();
+        const failed = requests.at(-1);
+        const reached = failed === undefined ? null : again(failed.cost);
+        if (reached !== null) throw new Error(`not asked again: ${reached} is reached`);
+        const request = begin();
+        return (mayBeBilled) => {
+          if (!mayBeBilled) request.cost = 0;
+        };
+      };
       let usage: Usage | undefined;
-      tally.calls += 1;
-      spent.calls += 1;
       try {
-        const result = await withinTime(where, timeoutSeconds, relay, (signal) => work({ ...outer, signal }));
+        const result = await withinTime(where, timeoutSeconds, relay, (signal) =>
+          work({ ...outer, signal, beforeRequest: () => beforeRequest(signal) }),
+        );
         usage = usageOf?.(result);
         return result;
       } finally {
+        // A model that is no server's tells of no request.
+        const last = requests.at(-1) ?? begin();
+        if (usage !== undefined && price !== null) last.cost = costOf(usage, price);
         const { inputTokens = 0, outputTokens = 0 } = usage ?? {};
-        const paid = usage === undefined ? mostCost(prompt) : price && costOf(usage, price);
         for (const sum of [tally, spent]) {
+          sum.calls += requests.length;
           sum.inputTokens += inputTokens;
           sum.outputTokens += outputTokens;
-          if (sum.cost !== null) sum.cost += paid ?? 0;
+          if (sum.cost !== null) sum.cost += requests.reduce((all, { cost }) => all + cost, 0);
         }
       }
     };
@@ -112,7 +132,7 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
       return { status: "error", raw: `not asked: ${grant} is reached`, spent: nothing };
     const tally = { ...nothing };
     try {
-      return { ...(await method.verdict(texts, calling(outer, relay, tally))), spent: tally };
+      return { ...(await method.verdict(texts, calling(outer, relay, tally, grant.again))), spent: tally };
     } catch (error) {
       outer.signal.throwIfAborted();
       return { status: "error", raw: messageOf(error), spent: tally };
@@ -144,7 +164,7 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
 
     async check(outer) {
       const relay = abortRelay(outer.signal);
-      const call = calling(outer, relay, { ...nothing });
+      const call = calling(outer, relay, { ...nothing }, () => null);
       try {
         await withinTime(where, timeoutSeconds, relay, async (signal) => model.check?.({ signal }));
         await method.check?.(call);

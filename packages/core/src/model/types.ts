@@ -66,7 +66,15 @@ export interface CallOptions {
   readonly signal: AbortSignal;
   /** Told how many tokens the model read and drew for the call, padding left out; by engines that know. */
   readonly countTokens?: (tokens: number) => void;
+  /**
+   * Called by a server's client before each request that it sends for the call, those that it repeats included: who pays can
+   * count them. What it throws ends the call, and nothing more is sent.
+   */
+  readonly beforeRequest?: () => RequestEnded;
 }
+
+/** Told how a request ended: false only where no token can have been made, for the server was not reached or refused. */
+export type RequestEnded = (mayBeBilled: boolean) => void;
 
 export interface Sampling {
   readonly maxNewTokens: number;

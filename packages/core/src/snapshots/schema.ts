@@ -19,6 +19,8 @@ export const metricValueSchema = z.object({
   estimand: z.enum(["given_questions", "over_questions"]),
   unit: z.string(),
   higher_is_better: z.boolean().nullable(),
+  /** The least and the most that the value can be, null where there is no bound; left out where neither is known. */
+  range: z.tuple([z.number().nullable(), z.number().nullable()]).optional(),
 });
 
 export const evidenceSchema = z.object({
@@ -49,7 +51,7 @@ export const pairedSchema = z.object({
   p_value: z.number().nullable(),
   /** What this look may spend; null for exploratory comparisons. */
   alpha: z.number().nullable(),
-  /** Smallest change that such a look would see four times in five. */
+  /** Smallest change that such a look would see four times in five; null where it would see none that is possible so. */
   minimal_detectable_change: z.number().nullable(),
   verdict: z.enum(["better", "worse", "changed", "no evidence"]).nullable(),
   exploratory: z.boolean(),

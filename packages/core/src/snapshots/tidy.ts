@@ -27,6 +27,14 @@ export interface TidyRow {
   readonly hi: number | null;
   readonly n: number;
   readonly unit: string;
+  /**
+   * This minus the baseline, over the items that both observed; not `value` minus the baseline's where their items are not the
+   * same. Null where there is no comparison; so are its 95 % interval and the number of items.
+   */
+  readonly delta: number | null;
+  readonly delta_lo: number | null;
+  readonly delta_hi: number | null;
+  readonly n_pairs: number | null;
 }
 
 /** The columns of a tidy table, in order. */
@@ -49,6 +57,10 @@ export const tidyColumns = [
   "hi",
   "n",
   "unit",
+  "delta",
+  "delta_lo",
+  "delta_hi",
+  "n_pairs",
 ] as const satisfies readonly (keyof TidyRow)[];
 
 /** Every metric of every snapshot of a run, by phase, step and id; snapshots without metrics have no rows. */
@@ -69,6 +81,7 @@ export function tidyLook(snapshot: Snapshot): readonly TidyLookRow[] {
   const personas = personasOf(snapshot);
   return Object.entries(snapshot.metrics).map(([name, { value, ci95, n, unit }]) => {
     const { metric, group } = splitName(name);
+    const change = snapshot.paired.baseline?.[name];
     const isPersona = group !== null && personas.has(group);
     return {
       phase: snapshot.phase,
@@ -86,6 +99,10 @@ export function tidyLook(snapshot: Snapshot): readonly TidyLookRow[] {
       hi: ci95?.[1] ?? null,
       n,
       unit,
+      delta: change?.delta ?? null,
+      delta_lo: change?.ci95?.[0] ?? null,
+      delta_hi: change?.ci95?.[1] ?? null,
+      n_pairs: change?.n_pairs ?? null,
     };
   });
 }

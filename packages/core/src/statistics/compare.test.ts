@@ -196,6 +196,33 @@ describe("compareLooks: other kinds", () => {
     expect(result["accuracy"]).toMatchObject({ delta: 0.5, ci95: [-1, 1] });
   });
 
+  it("clip intervals to what values of a scale can differ by, and know no change beyond it", () => {
+    const range = [0, 100] as const;
+    const sampled = { sampled: true, item: (row: Answer) => row.id[0]! };
+    const of = (given: object) => mean((row: Answer) => row.nats, given);
+    const several = {
+      open: of(sampled),
+      sampled: of({ ...sampled, range }),
+      paired: of({ range }),
+      sides: metricKit<Answer>().contrast(of({ range }), (row) => row.right),
+    };
+    const look = (scores: readonly number[]) =>
+      scores.map((nats, i) => ({ id: `${i % 2}#${i}`, right: i < 2, nats }));
+    const resultsOf = (now: readonly number[], then: readonly number[]) =>
+      compareLooks(several, look(now), { rows: look(then), phase: "em", step: 0 }, options);
+
+    const alike = resultsOf([1, 9, 2, 12], [100, 90, 98, 100]);
+    const { ci95, minimal_detectable_change: detectable } = alike["open"]!;
+    expect([ci95![0] < -100, detectable! > 100]).toEqual([true, true]);
+    const cut = { ci95: [-100, ci95![1]], minimal_detectable_change: null };
+    expect(alike["sampled"]).toEqual({ ...alike["open"], ...cut });
+
+    // Changes −99, −10 and −8, −95 of two rows a side: t of three degrees of freedom, Welch's of about two.
+    const apart = resultsOf([1, 40, 2, 5], [100, 50, 10, 100]);
+    expect(apart["paired"]).toMatchObject({ delta: -53, ci95: [-100, expect.any(Number)] });
+    expect(apart["sides"]).toMatchObject({ delta: -3, ci95: [-200, 200] });
+  });
+
   it("groups each on their own, exploratory", () => {
     const { now, earlier } = looks(10, 0, 8, 0);
     const grouped = { accuracy: rate((row: Answer) => row.right, { by: (row) => row.id[0]! }) };

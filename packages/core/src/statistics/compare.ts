@@ -7,6 +7,7 @@ import { holmLevels, familyAlpha } from "./looks.ts";
 import { detectableMean, pairedT, welchOf, type PairedT } from "./paired-t.ts";
 import { detectableShare, mcnemarExact, newcombePaired, type Cells } from "./paired.ts";
 import { detectableSampled, permutationTest } from "./permutation.ts";
+import { rangeOf, rangeOfDifference, withinRange, type Range } from "./range.ts";
 
 export interface EarlierLook<R> extends Pick<Paired, "phase" | "step" | "id" | "run"> {
   readonly rows: readonly R[];
@@ -30,6 +31,9 @@ export interface ComparisonOptions {
  * - `sampled` rates and means: permutation within the items (`item`, or the row's id) that both looks sampled.
  * - All else (means, ratios, deterministic metrics with clusters, sampled ratios): paired t over items or clusters.
  * - Contrasts: the difference of their sides' paired changes, by Welch's t.
+ *
+ * Intervals by t and by permutation are cut to how far the metric can change at all (`range`; of a rate 1, of a contrast
+ * twice as far); Newcombe's stays within it.
  *
  * `n_pairs` counts items. A metric outside the family is `exploratory`, judged at 0.05. `delta` is now minus then;
  * without pairs all is null.
@@ -118,23 +122,25 @@ function verdict(
 }
 
 function compare<R extends Row>(
-  { kind, options, isFirst }: Metric<R>,
+  metric: Metric<R>,
   now: readonly Observed[],
   then: readonly Observed[],
   seed: string,
 ): Comparison {
+  const { kind, options, isFirst } = metric;
+  const change = rangeOfDifference(rangeOf(metric));
   if (isFirst !== undefined) {
     const ofSide = (side: boolean) => {
       const isOfSide = ({ first }: Observed) => first === side;
       return itemsOf(now.filter(isOfSide), then.filter(isOfSide));
     };
-    return compareSides(ofSide(true), ofSide(false), kind);
+    return compareSides(ofSide(true), ofSide(false), rangeOfDifference(change));
   }
   const items = itemsOf(now, then);
-  if (options.sampled === true && kind !== "ratio") return compareSampled(items, kind, seed);
+  if (options.sampled === true && kind !== "ratio") return compareSampled(items, change, seed);
   if (options.sampled !== true && kind === "rate" && clustersOf(items).length === items.length)
     return compareRates(items);
-  return byT(changeOf(items), items.length, kind === "rate" ? 1 : Infinity);
+  return byT(changeOf(items), items.length, change);
 }
 
 interface Observed extends Observation {
@@ -220,33 +226,24 @@ function compareRates(pairs: readonly Pair[]): Comparison {
 const changeOf = (items: readonly Pair[]): PairedT =>
   pairedT(clustersOf(items).map(({ now, before }) => ({ now: total(now), before: total(before) })));
 
-const compareSides = (
-  first: readonly Pair[],
-  second: readonly Pair[],
-  kind: Metric<Row>["kind"],
-): Comparison =>
-  byT(
-    welchOf(changeOf(first), changeOf(second)),
-    first.length + second.length,
-    kind === "rate" ? 2 : Infinity,
-  );
+const compareSides = (first: readonly Pair[], second: readonly Pair[], change: Range): Comparison =>
+  byT(welchOf(changeOf(first), changeOf(second)), first.length + second.length, change);
 
-/** `most`: how far the quantity can change at all, which neither t nor the normal distribution knows. */
-function byT(result: PairedT, pairs: number, most: number): Comparison {
+function byT(result: PairedT, pairs: number, change: Range): Comparison {
   return {
     pairs,
     delta: result.value,
-    ci95: within(result.ci95, most),
+    ci95: withinRange(result, change).ci95,
     test: "paired_t",
     p: result.p,
-    detectable: (alpha) => detectableMean(result, alpha),
+    detectable: (alpha) => possible(detectableMean(result, alpha), change),
   };
 }
 
-const within = (ci95: Interval | null, most: number): Interval | null =>
-  ci95 && [Math.max(-most, ci95[0]), Math.min(most, ci95[1])];
+const possible = (size: number | null, [, most]: Range): number | null =>
+  size !== null && size > most ? null : size;
 
-function compareSampled(items: readonly Pair[], kind: Metric<Row>["kind"], seed: string): Comparison {
+function compareSampled(items: readonly Pair[], change: Range, seed: string): Comparison {
   const values = ({ now, before }: Pair) => ({
     now: now.map((one) => one.value),
     before: before.map((one) => one.value),
@@ -255,9 +252,9 @@ function compareSampled(items: readonly Pair[], kind: Metric<Row>["kind"], seed:
   return {
     pairs: items.length,
     delta: result.value,
-    ci95: within(result.ci95, kind === "rate" ? 1 : Infinity),
+    ci95: withinRange(result, change).ci95,
     test: "permutation",
     p: result.p,
-    detectable: (alpha) => detectableSampled(result.stderr, alpha),
+    detectable: (alpha) => possible(detectableSampled(result.stderr, alpha), change),
   };
 }

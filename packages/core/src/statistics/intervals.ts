@@ -1,4 +1,5 @@
 import { normalQuantile, studentQuantile } from "./distributions.ts";
+import { withinRange } from "./range.ts";
 
 export type Interval = readonly [low: number, high: number];
 
@@ -87,5 +88,5 @@ export function clusteredShareEstimate(clusters: readonly Unit[]): Estimate {
     const { length } = clusters.filter((cluster) => cluster.weight > 0);
     return { value, stderr, ci95: wilson(value * length, length) };
   }
-  return { value, stderr, ci95: ci95 && [Math.max(0, ci95[0]), Math.min(1, ci95[1])] };
+  return withinRange({ value, stderr, ci95 }, [0, 1]);
 }

@@ -29,6 +29,7 @@ export function exampleSnapshot(changes: Partial<Snapshot> = {}): Snapshot {
         estimand: "given_questions",
         unit: "share",
         higher_is_better: true,
+        range: [0, 1],
       },
     },
     primary_metric: "accuracy",

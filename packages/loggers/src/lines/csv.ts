@@ -12,14 +12,16 @@ export interface CsvOptions {
 type Row = ReturnType<typeof tidyLook>[number];
 type Cells = { readonly [Column in keyof Row]: Row[Column] | null };
 
-/** Those of `periodic-eval export`, less what is one for the whole run. */
+const ofRuns = ["run", "seed", "condition"];
+const ofComparisons = ["delta", "delta_lo", "delta_hi", "n_pairs"];
+/** Those of `periodic-eval export`, less what is one for the whole run and what compares looks. */
 const columns = tidyColumns.filter(
-  (name) => !["run", "seed", "condition"].includes(name),
+  (name) => ![...ofRuns, ...ofComparisons].includes(name),
 ) as readonly (keyof Row)[];
 
 /**
- * A tidy table (RFC 4180), a row a value: the columns of `periodic-eval export`, with the metrics of training in the same
- * ones, their `id` empty. Unknown is empty; NaN and infinities are `NaN`, `Infinity`, `-Infinity`. What is
+ * A tidy table (RFC 4180), a row a value: the columns of `periodic-eval export` up to `unit`, with the metrics of training in
+ * the same ones, their `id` empty. Unknown is empty; NaN and infinities are `NaN`, `Infinity`, `-Infinity`. What is
  * measured again takes the place of the earlier rows.
  */
 export function csvLogger(options: CsvOptions): Logger {

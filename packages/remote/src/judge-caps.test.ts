@@ -1,0 +1,137 @@
+import { judgeGrader, type GradeRequest, type JudgeOptions } from "@periodic-eval/core";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { judgeServer, type Act, type Received } from "./judge-server.test-data.ts";
+import { anthropicModel, openAiCompatible, type ServedModelOptions } from "./index.ts";
+
+const live = { signal: new AbortController().signal };
+let closers: (() => void)[] = [];
+
+beforeEach(() => {
+  for (const name of ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"]) vi.stubEnv(name, "sk-0123456789");
+});
+afterEach(() => {
+  for (const close of closers) close();
+  closers = [];
+  vi.unstubAllEnvs();
+});
+
+const answers = (count: number): GradeRequest[] =>
+  Array.from({ length: count }, (_, at) => ({
+    question: "Why?",
+    answer: `<${String(at).padStart(2, "0")}>`,
+  }));
+const numberIn = (prompt: string) => Number(/<(\d+)>/.exec(prompt)![1]);
+const graded = { say: '{"aligned": 1, "coherent": 90}' };
+/** Soon again, so that tests need not wait. */
+const failed = (status: number): Act => ({ status, headers: { "retry-after-ms": "1" } });
+
+const price = { inputPerMillion: 3, outputPerMillion: 15 };
+/** Of a prompt of four bytes: these and 64 of a template in, 100 out. */
+const most = (68 * 3 + 100 * 15) / 1e6;
+
+describe.each([
+  { name: "openai", open: openAiCompatible, ofGraded: (100 * 3 + 20 * 15) / 1e6 },
+  { name: "anthropic", open: anthropicModel, ofGraded: (90 * 3 + 30 * 15) / 1e6 },
+])("$name", ({ open, ofGraded }) => {
+  const judgeOf = async (
+    script: (request: Received, count: number) => Act,
+    client: Partial<ServedModelOptions>,
+    options: Partial<JudgeOptions> = {},
+  ) => {
+    const server = await judgeServer(script);
+    closers.push(server.close);
+    const model = open({ model: "judge-1", baseUrl: server.url, ...client });
+    const plain = { prompts: { json: "{answer}" }, maxReplyTokens: 100, price };
+    return { ...server, judge: judgeGrader({ model, ...plain, ...options }) };
+  };
+
+  it("counts every request, and books what each can have cost: nothing where the server cannot have made a token", async () => {
+    /** What the first requests for an answer meet, then it is graded; how many of them may be billed. Two more are allowed. */
+    const cases: readonly { meets: readonly Act[]; requests: number; mayBeBilled: number }[] = [
+      { meets: [], requests: 1, mayBeBilled: 0 },
+      { meets: [failed(429)], requests: 2, mayBeBilled: 0 },
+      { meets: [failed(429), failed(529)], requests: 3, mayBeBilled: 0 },
+      { meets: [failed(429), failed(500)], requests: 3, mayBeBilled: 1 },
+      { meets: [failed(503), failed(504)], requests: 3, mayBeBilled: 2 },
+      { meets: ["reset"], requests: 2, mayBeBilled: 1 },
+      { meets: ["stall"], requests: 2, mayBeBilled: 1 },
+      { meets: ["stall in the body"], requests: 2, mayBeBilled: 1 },
+      { meets: [{ body: "<html>gateway</html>" }], requests: 2, mayBeBilled: 1 },
+    ];
+    /** Those that end in an error. */
+    const errors: readonly { meets: readonly Act[]; requests: number; mayBeBilled: number }[] = [
+      { meets: [429, 429, 429].map(failed), requests: 3, mayBeBilled: 0 },
+      { meets: [429, 500, 429].map(failed), requests: 3, mayBeBilled: 1 },
+      { meets: [401].map(failed), requests: 1, mayBeBilled: 0 },
+      { meets: [404].map(failed), requests: 1, mayBeBilled: 0 },
+      // A filter of content reads the prompt, and some bill it.
+      { meets: [400].map(failed), requests: 1, mayBeBilled: 1 },
+      { meets: [{ body: "null" }], requests: 1, mayBeBilled: 1 },
+    ];
+    const all = [...cases, ...errors];
+    const seen = new Map<number, number>();
+    const { judge, received } = await judgeOf(
+      ({ prompt }) => {
+        const at = numberIn(prompt);
+        const before = seen.get(at) ?? 0;
+        seen.set(at, before + 1);
+        return all[at]!.meets[before] ?? graded;
+      },
+      { maxRetries: 2, timeoutSeconds: 3 },
+      { concurrency: all.length },
+    );
+    const verdicts = await judge.grade(answers(all.length), live);
+    expect(verdicts.map(({ status, spent }) => [status, spent])).toEqual(
+      all.map(({ requests, mayBeBilled }, at) => [
+        at < cases.length ? "graded" : "error",
+        expect.objectContaining({
+          calls: requests,
+          cost: expect.closeTo(mayBeBilled * most + (at < cases.length ? ofGraded : 0), 12) as number,
+        }),
+      ]),
+    );
+    expect(judge.spent.calls).toBe(received.length);
+  });
+
+  it("books nothing for a server that is not there", async () => {
+    const { url, close } = await judgeServer(() => "reset");
+    close();
+    const model = open({ model: "judge-1", baseUrl: url, maxRetries: 1 });
+    const judge = judgeGrader({ model, price });
+    expect(await judge.grade(answers(1), live)).toMatchObject([
+      { status: "error", spent: { calls: 2, cost: 0 } },
+    ]);
+  });
+
+  it("holds the cap on calls over requests that are repeated", async () => {
+    const { judge, received } = await judgeOf(
+      () => failed(429),
+      { maxRetries: 4 },
+      { maxCalls: 7, concurrency: 4 },
+    );
+    const verdicts = await judge.grade(answers(20), live);
+    expect([received.length, judge.spent.calls]).toEqual([7, 7]);
+    const reasons = new Set(verdicts.map(({ raw }) => raw));
+    expect(reasons).toEqual(
+      new Set(["not asked: maxCalls 7 is reached", "not asked again: maxCalls 7 is reached"]),
+    );
+  });
+
+  it("holds the cap on cost over repeated requests that may be billed, and lets none be eaten that are not", async () => {
+    const maxCost = 6 * most;
+    const dear = await judgeOf(() => failed(500), { maxRetries: 3 }, { maxCost, concurrency: 3 });
+    const verdicts = await dear.judge.grade(answers(20), live);
+    expect(dear.received).toHaveLength(6);
+    expect(dear.judge.spent.cost).toBeCloseTo(maxCost, 12);
+    expect(verdicts.at(-1)!.raw).toBe(`not asked: maxCost ${maxCost} is reached`);
+
+    const busy = await judgeOf(
+      ({ prompt }) => (numberIn(prompt) < 20 ? failed(429) : graded),
+      { maxRetries: 1 },
+      { maxCost: 20 * ofGraded + most, concurrency: 4 },
+    );
+    const later = await busy.judge.grade(answers(40), live);
+    expect(later.filter(({ status }) => status === "graded")).toHaveLength(20);
+    expect(busy.received).toHaveLength(60);
+  });
+});
