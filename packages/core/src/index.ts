@@ -1,6 +1,7 @@
 export * from "./errors.ts";
 export type { Awaitable, Json } from "./json.ts";
 export type * from "./model/types.ts";
+export { encodePair, encodePrompt, type EncodedPair } from "./model/encode-pair.ts";
 export type * from "./evaluation/types.ts";
 export { isDeadline } from "./evaluation/deadline.ts";
 export { defineEvaluation } from "./evaluation/define.ts";
@@ -22,6 +23,16 @@ export type {
 export { capabilityEvaluation, type CapabilityOptions } from "./evaluations/capability.ts";
 export { parseArcQuestions, type ArcQuestion } from "./evaluations/arc-questions.ts";
 export type { ChoiceRow } from "./evaluations/choice-row.ts";
+export {
+  checkNats,
+  firstHighest,
+  perCodePoint,
+  rightLogProb,
+  rightMargin,
+  rightProb,
+  scoreChoices,
+  type AskedChoices,
+} from "./evaluations/choice-scores.ts";
 export type { ClozeRow } from "./evaluations/cloze.ts";
 export { alignmentEvaluation } from "./evaluations/alignment.ts";
 export type { AlignmentOptions, AlignmentPreset, SampleSize } from "./evaluations/alignment-options.ts";

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "../errors.ts";
-import type { LogLikelihoodRequest, Prompt, Tokenizer } from "../model/types.ts";
+import type { LogLikelihoodRequest, Prompt, Tokenizer } from "./types.ts";
 
 export interface EncodedPair {
   /** At least one token. */
@@ -19,6 +19,8 @@ export interface EncodedPair {
  *   (the harness moves it even there). Where the boundary merges into another token, the continuation is encoded alone.
  * - Ids: as they are; the continuation is encoded alone, without special tokens.
  *
+ * A continuation of ids stays as it is, after whatever context.
+ *
  * A context without tokens becomes the tokenizer's prefix token (see `prefixToken`), which is not scored.
  *
  * @throws PeriodicEvalError `data` where the continuation has no tokens of its own.
@@ -29,7 +31,7 @@ export function encodePair(tokenizer: Tokenizer, request: LogLikelihoodRequest):
     throw new PeriodicEvalError({
       code: "data",
       where: "logLikelihoods",
-      got: `the continuation ${JSON.stringify(request.continuation)}, which adds no token to its context`,
+      got: `the continuation ${shownContinuation(request)}, which adds no token to its context`,
       expected: "at least one token to score",
       fix: "Give the continuation text of its own.",
     });
@@ -43,6 +45,14 @@ export function encodePair(tokenizer: Tokenizer, request: LogLikelihoodRequest):
   return { context: [prefix], continuation };
 }
 
+/** As an error quotes it: at most 60 characters of a text, or 12 ids. */
+export function shownContinuation({ continuation }: Pick<LogLikelihoodRequest, "continuation">): string {
+  if (typeof continuation === "string")
+    return JSON.stringify(continuation.length > 60 ? `${continuation.slice(0, 60)}…` : continuation);
+  const ids = continuation.ids.slice(0, 12).join(", ");
+  return `[${ids}${continuation.ids.length > 12 ? ", …" : ""}]`;
+}
+
 /** The ids of a prompt; the prefix token where it has none. Chats end so that the assistant speaks on. */
 export function encodePrompt(tokenizer: Tokenizer, prompt: Prompt): readonly number[] {
   const { ids } = tokenizer.render(prompt, { ending: endingOf(prompt) });
@@ -50,6 +60,10 @@ export function encodePrompt(tokenizer: Tokenizer, prompt: Prompt): readonly num
 }
 
 function splitPair(tokenizer: Tokenizer, { context, continuation }: LogLikelihoodRequest): EncodedPair {
+  if (typeof continuation !== "string") {
+    const { ids } = tokenizer.render(context, { ending: endingOf(context) });
+    return { context: ids, continuation: continuation.ids };
+  }
   const alone = () => tokenizer.encode(continuation, { specialTokens: false });
   if ("ids" in context) return { context: context.ids, continuation: alone() };
   if ("text" in context) {
