@@ -1,7 +1,7 @@
 export * from "./errors.ts";
 export type { Awaitable, Json } from "./json.ts";
 export type * from "./model/types.ts";
-export { encodePair, encodePrompt, type EncodedPair } from "./model/encode-pair.ts";
+export { encodePair, renderPrompt, type EncodedPair } from "./model/encode-pair.ts";
 export type * from "./evaluation/types.ts";
 export { isDeadline } from "./evaluation/deadline.ts";
 export { defineEvaluation } from "./evaluation/define.ts";
@@ -52,7 +52,7 @@ export { marginEvaluation, type MarginOptions, type MarginRow } from "./evaluati
 export { defaultPersonas, readPersonas, type Persona } from "./evaluations/personas.ts";
 export { readYaml } from "./evaluations/yaml-file.ts";
 export type { TraitOptions } from "./evaluations/traits.ts";
-export type { SamplingOptions } from "./evaluations/sampling.ts";
+export { completeSampling, type SamplingOptions } from "./evaluations/sampling.ts";
 export { inCalls } from "./evaluations/in-calls.ts";
 export type { Subsample } from "./evaluations/question-source.ts";
 export { judgeGrader, type JudgeGrader } from "./grading/judge.ts";

@@ -1,1 +1,23 @@
+export type { Asked, Documents, Family, FamilyItem, FamilyOptions, FamilyRow } from "./families/family.ts";
+export type { ChoicesItem, ChoicesOptions, ChoicesRow, Verdict } from "./families/choices.ts";
+export {
+  multipleChoiceEvaluation,
+  multipleChoiceMetrics,
+  type MultipleChoiceOptions,
+  type MultipleChoiceRow,
+  type MultipleChoiceVerdict,
+} from "./families/multiple-choice.ts";
+export {
+  perplexityComparisonEvaluation,
+  type PerplexityComparisonOptions,
+  type PerplexityComparisonRow,
+} from "./families/perplexity-comparison.ts";
+export type { TokenSequence } from "./families/token-sequence.ts";
+export {
+  rolloutEvaluation,
+  type RolloutItem,
+  type RolloutOptions,
+  type RolloutRow,
+  type ScoredRolloutRow,
+} from "./families/rollout.ts";
 export type { ChatOptions, Task, TaskOptions } from "./tasks/types.ts";

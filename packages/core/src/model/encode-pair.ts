@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "../errors.ts";
-import type { LogLikelihoodRequest, Prompt, Tokenizer } from "./types.ts";
+import type { LogLikelihoodRequest, Prompt, RenderedPrompt, Tokenizer } from "./types.ts";
 
 export interface EncodedPair {
   /** At least one token. */
@@ -55,8 +55,13 @@ export function shownContinuation({ continuation }: Pick<LogLikelihoodRequest, "
 
 /** The ids of a prompt; the prefix token where it has none. Chats end so that the assistant speaks on. */
 export function encodePrompt(tokenizer: Tokenizer, prompt: Prompt): readonly number[] {
-  const { ids } = tokenizer.render(prompt, { ending: endingOf(prompt) });
-  return ids.length > 0 ? ids : [prefixToken(tokenizer)];
+  return renderPrompt(tokenizer, prompt).ids;
+}
+
+/** A prompt as a model reads it, with its text: see `encodePrompt`. */
+export function renderPrompt(tokenizer: Tokenizer, prompt: Prompt): RenderedPrompt {
+  const rendered = tokenizer.render(prompt, { ending: endingOf(prompt) });
+  return rendered.ids.length > 0 ? rendered : { ...rendered, ids: [prefixToken(tokenizer)] };
 }
 
 function splitPair(tokenizer: Tokenizer, { context, continuation }: LogLikelihoodRequest): EncodedPair {
