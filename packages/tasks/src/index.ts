@@ -1,3 +1,5 @@
+export { findAccumulationSteps } from "./families/accumulation-steps.ts";
+export { evaluate, type EvaluateOptions, type Intermediates, type Reduce } from "./families/evaluate.ts";
 export type { Asked, Documents, Family, FamilyItem, FamilyOptions, FamilyRow } from "./families/family.ts";
 export type { ChoicesItem, ChoicesOptions, ChoicesRow, Verdict } from "./families/choices.ts";
 export {
@@ -12,7 +14,7 @@ export {
   type PerplexityComparisonOptions,
   type PerplexityComparisonRow,
 } from "./families/perplexity-comparison.ts";
-export type { TokenSequence } from "./families/token-sequence.ts";
+export type { Tell, TokenSequence } from "./families/token-sequence.ts";
 export {
   rolloutEvaluation,
   type RolloutItem,
