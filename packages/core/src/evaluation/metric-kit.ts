@@ -3,6 +3,7 @@ import type { MetricValue } from "../snapshots/schema.ts";
 import { grouped, groupsOf } from "../statistics/grouping.ts";
 import {
   clusteredShareEstimate,
+  expOf,
   ratioEstimate,
   shareEstimate,
   total,
@@ -30,11 +31,11 @@ export function metricKit<R extends Row>(): MetricKit<R> {
         const pair = parts(row);
         return pair === null ? null : { value: pair[0], weight: pair[1] };
       }),
-    contrast: (of, isFirst) => ({
-      ...of,
-      observe: (row) => (isFirst(row) === null ? null : of.observe(row)),
-      isFirst,
-    }),
+    contrast(of, isFirst) {
+      if (of.options.transform !== undefined) throw notTransformed("a contrast");
+      const observe = (row: R) => (isFirst(row) === null ? null : of.observe(row));
+      return { ...of, observe, isFirst };
+    },
   };
 }
 
@@ -43,6 +44,8 @@ function metric<R extends Row>(
   options: MetricOptions<R>,
   observe: (row: R) => Observation | null,
 ): Metric<R> {
+  if (options.transform !== undefined && (kind === "rate" || options.sampled === true))
+    throw notTransformed(kind === "rate" ? "a rate" : `a sampled ${kind}`);
   return {
     kind,
     options,
@@ -59,6 +62,15 @@ function metric<R extends Row>(
     },
   };
 }
+
+const notTransformed = (got: string) =>
+  new PeriodicEvalError({
+    code: "config",
+    where: "metrics transform",
+    got,
+    expected: "a mean or a ratio that is not sampled, and in no contrast",
+    fix: "Leave `transform` out.",
+  });
 
 /** Every metric over all rows, and as `name/group` over the rows of each group where the metric has groups. */
 export function summarize<R extends Row>(
@@ -91,12 +103,13 @@ export function primaryMetric<R extends Row>(metrics: Readonly<Record<string, Me
 
 function valueOf<R extends Row>(one: Metric<R>, rows: readonly R[]): MetricValue {
   if (one.isFirst !== undefined) return contrastOf(one, one.isFirst, rows);
-  const { cluster, unit, higherIsBetter } = one.options;
+  const { cluster, unit, higherIsBetter, transform } = one.options;
   const seen = rows.flatMap((row) => {
     const observation = one.observe(row);
     return observation === null ? [] : [{ ...observation, cluster: cluster?.(row) }];
   });
-  const { value, stderr, ci95 } = estimate(one.kind, seen, cluster !== undefined);
+  const plain = estimate(one.kind, seen, cluster !== undefined);
+  const { value, stderr, ci95 } = transform === "exp" ? expOf(plain) : plain;
   return {
     value,
     n: seen.length,

@@ -2,7 +2,7 @@ import type { Metric, Observation, Row } from "../evaluation/types.ts";
 import { seedOf } from "../random/streams.ts";
 import type { Paired } from "../snapshots/schema.ts";
 import { grouped, groupsOf } from "./grouping.ts";
-import { total, type Interval } from "./intervals.ts";
+import { total, type Interval, type Unit } from "./intervals.ts";
 import { holmLevels, familyAlpha } from "./looks.ts";
 import { detectableMean, pairedT, welchOf, type PairedT } from "./paired-t.ts";
 import { detectableShare, mcnemarExact, newcombePaired, type Cells } from "./paired.ts";
@@ -29,6 +29,7 @@ export interface ComparisonOptions {
  * - Rates of deterministic answers, one a cluster: exact McNemar, Newcombe's interval.
  * - `sampled` rates and means: permutation within the items (`item`, or the row's id) that both looks sampled.
  * - All else (means, ratios, deterministic metrics with clusters, sampled ratios): paired t over items or clusters.
+ * - Of a metric with `transform: "exp"` the change of its exp, by the t of what it is exp of.
  * - Contrasts: the difference of their sides' paired changes, by Welch's t.
  *
  * `n_pairs` counts items. A metric outside the family is `exploratory`, judged at 0.05. `delta` is now minus then;
@@ -134,7 +135,26 @@ function compare<R extends Row>(
   if (options.sampled === true && kind !== "ratio") return compareSampled(items, kind, seed);
   if (options.sampled !== true && kind === "rate" && clustersOf(items).length === items.length)
     return compareRates(items);
-  return byT(changeOf(items), items.length, kind === "rate" ? 1 : Infinity);
+  const change = byT(changeOf(items), items.length, kind === "rate" ? 1 : Infinity);
+  return options.transform === "exp"
+    ? expChange(change, total(items.flatMap(({ before }) => before)))
+    : change;
+}
+
+/** A change of a mean or ratio as the change of its exp, from what it was. Null where exp overflows. */
+function expChange(change: Comparison, { value, weight }: Unit): Comparison {
+  const was = Math.exp(value / weight);
+  const after = (by: number | null) => {
+    const changed = by === null ? null : was * Math.expm1(by);
+    return changed !== null && Number.isFinite(changed) ? changed : null;
+  };
+  const [low, high] = [after(change.ci95?.[0] ?? null), after(change.ci95?.[1] ?? null)];
+  return {
+    ...change,
+    delta: after(change.delta),
+    ci95: low === null || high === null ? null : [low, high],
+    detectable: (alpha) => after(change.detectable(alpha)),
+  };
 }
 
 interface Observed extends Observation {

@@ -88,7 +88,7 @@ describe("intermediates", () => {
     expect(shape).toEqual([4, 4 + Math.max(...lengths)]);
     const [, length] = shape;
     for (const at of rows.keys()) {
-      const row = (list: Int32Array | Uint8Array) => [...list.slice(at * length, (at + 1) * length)];
+      const row = (list: Int32Array | Uint8Array) => Array.from(list.slice(at * length, (at + 1) * length));
       const own = [...model.tokenizer.encode(documents[at]!.question), ...completions[at]!.ids!];
       const rest = Array.from({ length: length - own.length }, () => 0);
       expect(row(ids)).toEqual([...own, ...rest]);
