@@ -75,6 +75,7 @@ export { isCount } from "./is-count.ts";
 export { messageOf } from "./message-of.ts";
 export { checkName, checkPhaseName } from "./names.ts";
 export { nearest } from "./nearest.ts";
+export { pythonSpace } from "./python-space.ts";
 export { metricKit, primaryMetric, summarize } from "./evaluation/metric-kit.ts";
 export {
   clusteredShareEstimate,

@@ -1,4 +1,5 @@
 export { findAccumulationSteps } from "./families/accumulation-steps.ts";
+export { encodingEvaluation, type EncodingRow } from "./families/encoding.ts";
 export { evaluate, type EvaluateOptions, type Intermediates, type Reduce } from "./families/evaluate.ts";
 export type { Asked, Documents, Family, FamilyItem, FamilyOptions, FamilyRow } from "./families/family.ts";
 export type { ChoicesItem, ChoicesOptions, ChoicesRow, Verdict } from "./families/choices.ts";
@@ -14,6 +15,8 @@ export {
   type PerplexityComparisonOptions,
   type PerplexityComparisonRow,
 } from "./families/perplexity-comparison.ts";
+export { perplexityEvaluation, type PerplexityOptions, type PerplexityRow } from "./families/perplexity.ts";
+export type { TextsItem, TextsOptions, TextsRow } from "./families/texts.ts";
 export type { Tell, TokenSequence } from "./families/token-sequence.ts";
 export {
   rolloutEvaluation,

@@ -1,4 +1,5 @@
 import { PeriodicEvalError } from "../errors.ts";
+import { pythonSpace } from "../python-space.ts";
 import type { LogLikelihoodRequest, Prompt, RenderedPrompt, Tokenizer } from "./types.ts";
 
 export interface EncodedPair {
@@ -94,10 +95,8 @@ export function endingOf(prompt: Prompt): "generation" | "continue" {
   return "messages" in prompt && prompt.messages.at(-1)?.role === "assistant" ? "continue" : "generation";
 }
 
-/** What Python's `str.rstrip` strips; JavaScript's `trimEnd` differs in U+001C–U+001F, U+0085 and U+FEFF. */
-const trailingWhiteSpace =
-  // oxlint-disable-next-line no-control-regex -- Python counts four of them as white space
-  /[\t-\r\u001c-\u0020\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$/u;
+/** What Python's `str.rstrip` strips. */
+const trailingWhiteSpace = new RegExp(`${pythonSpace}+$`, "u");
 
 /**
  * The token that stands for an empty context, so that a first token can be scored: the first special token that the
