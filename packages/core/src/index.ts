@@ -64,6 +64,7 @@ export { scoreFromTokens, type TokenScore } from "./grading/logprob-score.ts";
 export { memoryVerdictCache, type VerdictCache } from "./grading/verdict-cache.ts";
 export { ruleGrader, type RuleGraderOptions } from "./grading/rules.ts";
 export { seedOf, namedStream, statefulStream, type StatefulStream } from "./random/streams.ts";
+export { pythonRandom, type PythonRandom } from "./random/python.ts";
 export { canonicalJson, createHasher, hashBytes, hashJson, hashText, type Hasher } from "./random/hash.ts";
 export { nestedSubset, subsetOrder } from "./evaluation/subset.ts";
 export * from "./schedule/triggers.ts";

@@ -1,5 +1,5 @@
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
-import { messageOf, type Json } from "@periodic-eval/core";
+import { messageOf, shown, type Json } from "@periodic-eval/core";
 import { badData, placed, type PlacedRow } from "./rows.ts";
 
 /**
@@ -40,6 +40,6 @@ function jsonOf(value: unknown, place: string): Json {
   if (typeof value === "object" && !ArrayBuffer.isView(value)) {
     return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, jsonOf(inner, place)]));
   }
-  const got = ArrayBuffer.isView(value) ? "bytes" : String(value);
+  const got = ArrayBuffer.isView(value) ? "bytes" : shown(value);
   throw badData(place, got, "what JSON can hold", "Leave that column out of the file.");
 }
