@@ -1,6 +1,7 @@
 export * from "./errors.ts";
 export type { Awaitable, Json } from "./json.ts";
 export type * from "./model/types.ts";
+export { encodePair, renderPrompt, type EncodedPair } from "./model/encode-pair.ts";
 export type * from "./evaluation/types.ts";
 export { isDeadline } from "./evaluation/deadline.ts";
 export { defineEvaluation } from "./evaluation/define.ts";
@@ -22,6 +23,16 @@ export type {
 export { capabilityEvaluation, type CapabilityOptions } from "./evaluations/capability.ts";
 export { parseArcQuestions, type ArcQuestion } from "./evaluations/arc-questions.ts";
 export type { ChoiceRow } from "./evaluations/choice-row.ts";
+export {
+  checkNats,
+  firstHighest,
+  perCodePoint,
+  rightLogProb,
+  rightMargin,
+  rightProb,
+  scoreChoices,
+  type AskedChoices,
+} from "./evaluations/choice-scores.ts";
 export type { ClozeRow } from "./evaluations/cloze.ts";
 export { alignmentEvaluation } from "./evaluations/alignment.ts";
 export type { AlignmentOptions, AlignmentPreset, SampleSize } from "./evaluations/alignment-options.ts";
@@ -41,7 +52,7 @@ export { marginEvaluation, type MarginOptions, type MarginRow } from "./evaluati
 export { defaultPersonas, readPersonas, type Persona } from "./evaluations/personas.ts";
 export { readYaml } from "./evaluations/yaml-file.ts";
 export type { TraitOptions } from "./evaluations/traits.ts";
-export type { SamplingOptions } from "./evaluations/sampling.ts";
+export { completeSampling, type SamplingOptions } from "./evaluations/sampling.ts";
 export { inCalls } from "./evaluations/in-calls.ts";
 export type { Subsample } from "./evaluations/question-source.ts";
 export { judgeGrader, type JudgeGrader } from "./grading/judge.ts";
@@ -53,6 +64,7 @@ export { scoreFromTokens, type TokenScore } from "./grading/logprob-score.ts";
 export { memoryVerdictCache, type VerdictCache } from "./grading/verdict-cache.ts";
 export { ruleGrader, type RuleGraderOptions } from "./grading/rules.ts";
 export { seedOf, namedStream, statefulStream, type StatefulStream } from "./random/streams.ts";
+export { pythonRandom, type PythonRandom } from "./random/python.ts";
 export { canonicalJson, createHasher, hashBytes, hashJson, hashText, type Hasher } from "./random/hash.ts";
 export { nestedSubset, subsetOrder } from "./evaluation/subset.ts";
 export * from "./schedule/triggers.ts";
@@ -64,6 +76,7 @@ export { isCount } from "./is-count.ts";
 export { messageOf } from "./message-of.ts";
 export { checkName, checkPhaseName } from "./names.ts";
 export { nearest } from "./nearest.ts";
+export { pythonSpace } from "./python-space.ts";
 export { metricKit, primaryMetric, summarize } from "./evaluation/metric-kit.ts";
 export {
   clusteredShareEstimate,

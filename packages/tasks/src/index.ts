@@ -1,1 +1,31 @@
+export { drawExamples, type FewShot } from "./documents/few-shot.ts";
+export { readDocuments, type ReadDocuments } from "./documents/read-documents.ts";
+export type { DataRow, PlacedRow } from "./documents/rows.ts";
+export { findAccumulationSteps } from "./families/accumulation-steps.ts";
+export { encodingEvaluation, type EncodingRow } from "./families/encoding.ts";
+export { evaluate, type EvaluateOptions, type Intermediates, type Reduce } from "./families/evaluate.ts";
+export type { Asked, Documents, Family, FamilyItem, FamilyOptions, FamilyRow } from "./families/family.ts";
+export type { ChoicesItem, ChoicesOptions, ChoicesRow, Verdict } from "./families/choices.ts";
+export {
+  multipleChoiceEvaluation,
+  multipleChoiceMetrics,
+  type MultipleChoiceOptions,
+  type MultipleChoiceRow,
+  type MultipleChoiceVerdict,
+} from "./families/multiple-choice.ts";
+export {
+  perplexityComparisonEvaluation,
+  type PerplexityComparisonOptions,
+  type PerplexityComparisonRow,
+} from "./families/perplexity-comparison.ts";
+export { perplexityEvaluation, type PerplexityOptions, type PerplexityRow } from "./families/perplexity.ts";
+export type { TextsItem, TextsOptions, TextsRow } from "./families/texts.ts";
+export type { Tell, TokenSequence } from "./families/token-sequence.ts";
+export {
+  rolloutEvaluation,
+  type RolloutItem,
+  type RolloutOptions,
+  type RolloutRow,
+  type ScoredRolloutRow,
+} from "./families/rollout.ts";
 export type { ChatOptions, Task, TaskOptions } from "./tasks/types.ts";

@@ -20,7 +20,7 @@ const answer = (id: string, right: boolean | null, nats: number, tokens = 1, top
   topic,
   question: id[0]!,
 });
-const { rate, mean, ratio } = metricKit<Answer>();
+const { rate, mean, ratio, contrast } = metricKit<Answer>();
 const rows = [
   answer("p1", true, -1, 2),
   answer("p2", false, -3, 4),
@@ -123,6 +123,41 @@ describe("summarize", () => {
       estimand: "over_questions",
     });
     expect(values["nats_per_token"]).toMatchObject({ estimand: "over_questions" });
+  });
+
+  it("exp of a ratio, its interval and its standard error with it", () => {
+    const { plain, exp } = summarize(
+      {
+        plain: ratio((row) => [-row.nats, row.tokens]),
+        exp: ratio((row) => [-row.nats, row.tokens], { transform: "exp", higherIsBetter: false }),
+      },
+      rows,
+    );
+    // 12 nats over 12 tokens: e¹; the delta method's factor is its derivative, e¹.
+    expect(exp!.value).toBeCloseTo(Math.E, 12);
+    expect(exp!.stderr).toBeCloseTo(Math.E * plain!.stderr!, 12);
+    expect(exp!.ci95).toEqual(plain!.ci95!.map(Math.exp));
+    expect(exp).toMatchObject({ n: 4, higher_is_better: false, estimand: "over_questions" });
+  });
+
+  it("exp of what overflows is unknown", () => {
+    const of = (nats: readonly number[]) =>
+      summarize(
+        { exp: mean((row) => row.nats, { transform: "exp" }) },
+        nats.map((one, at) => answer(`${at}`, null, one)),
+      )["exp"];
+    // e^710 is beyond float64; of 600 and 700 the mean is within, and the interval's end is not.
+    expect(of([710])).toMatchObject({ value: null, stderr: null, ci95: null, n: 1 });
+    expect(of([600, 700])).toMatchObject({ value: Math.exp(650), ci95: null });
+    expect(of([1])).toMatchObject({ value: Math.E, stderr: null, ci95: null });
+  });
+
+  it("refuses exp of a rate, of what is sampled, and of a contrast", () => {
+    const exp = { transform: "exp" } as const;
+    expect(() => rate((row) => row.right, exp)).toThrow("metrics transform: got a rate");
+    expect(() => mean((row) => row.nats, { ...exp, sampled: true })).toThrow("got a sampled mean");
+    const perplexity = mean((row) => row.nats, exp);
+    expect(() => contrast(perplexity, () => true)).toThrow("got a contrast");
   });
 
   it("puts a row into several groups, or into none", () => {

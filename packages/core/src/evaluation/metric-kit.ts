@@ -4,6 +4,7 @@ import type { MetricValue } from "../snapshots/schema.ts";
 import { grouped, groupsOf } from "../statistics/grouping.ts";
 import {
   clusteredShareEstimate,
+  expOf,
   ratioEstimate,
   shareEstimate,
   total,
@@ -32,11 +33,11 @@ export function metricKit<R extends Row>(): MetricKit<R> {
         const pair = parts(row);
         return pair === null ? null : { value: pair[0], weight: pair[1] };
       }),
-    contrast: (of, isFirst) => ({
-      ...of,
-      observe: (row) => (isFirst(row) === null ? null : of.observe(row)),
-      isFirst,
-    }),
+    contrast(of, isFirst) {
+      if (of.options.transform !== undefined) throw notTransformed("a contrast");
+      const observe = (row: R) => (isFirst(row) === null ? null : of.observe(row));
+      return { ...of, observe, isFirst };
+    },
   };
 }
 
@@ -47,6 +48,8 @@ function metric<R extends Row>(
 ): Metric<R> {
   checkRange(kind, options.range);
   const range = rangeOf({ kind, options });
+  if (options.transform !== undefined && (kind === "rate" || options.sampled === true))
+    throw notTransformed(kind === "rate" ? "a rate" : `a sampled ${kind}`);
   return {
     kind,
     options,
@@ -91,6 +94,15 @@ function isOf([least, most]: Range, value: number): boolean {
   return !Number.isFinite(rounding) || (value >= least - rounding && value <= most + rounding);
 }
 
+const notTransformed = (got: string) =>
+  new PeriodicEvalError({
+    code: "config",
+    where: "metrics transform",
+    got,
+    expected: "a mean or a ratio that is not sampled, and in no contrast",
+    fix: "Leave `transform` out.",
+  });
+
 /** Every metric over all rows, and as `name/group` over the rows of each group where the metric has groups. */
 export function summarize<R extends Row>(
   metrics: Readonly<Record<string, Metric<R>>>,
@@ -122,9 +134,12 @@ export function primaryMetric<R extends Row>(metrics: Readonly<Record<string, Me
 
 function valueOf<R extends Row>(one: Metric<R>, rows: readonly R[]): MetricValue {
   const { kind, options } = one;
-  const range = one.isFirst === undefined ? rangeOf(one) : rangeOfDifference(rangeOf(one));
+  const isExp = options.transform === "exp";
+  const ofValues = one.isFirst === undefined ? rangeOf(one) : rangeOfDifference(rangeOf(one));
   const { n, ...uncut } = one.isFirst === undefined ? sumUp(one, rows) : contrastOf(one, one.isFirst, rows);
-  const { value, stderr, ci95 } = withinRange(uncut, range);
+  const cut = withinRange(uncut, ofValues);
+  const { value, stderr, ci95 } = isExp ? expOf(cut) : cut;
+  const range: Range = isExp ? [Math.exp(ofValues[0]), Math.exp(ofValues[1])] : ofValues;
   return {
     value,
     n,

@@ -36,6 +36,12 @@ export interface MetricOptions<R> {
    * that both sampled, item by item: samples of two items, though of one cluster, are not exchangeable.
    */
   readonly item?: (row: R) => string;
+  /**
+   * `exp`: the value is exp of the mean or ratio (a perplexity, of nats a token). The limits of its interval are exp of
+   * theirs, its standard error is by the delta method, and it is null where exp overflows. Looks are compared before, and their
+   * difference told after. Of means and ratios that are not sampled, and not in a contrast.
+   */
+  readonly transform?: "exp";
 }
 
 /** A pure function of rows; interval, grouping, pairing and curve all follow from it. */

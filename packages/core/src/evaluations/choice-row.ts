@@ -1,8 +1,8 @@
-import { PeriodicEvalError } from "../errors.ts";
 import type { Metric, MetricKit, MetricOptions, Row } from "../evaluation/types.ts";
 import type { Json } from "../json.ts";
 import type { MetricValue } from "../snapshots/schema.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
+import { checkNats, firstHighest, rightLogProb, rightMargin, rightProb } from "./choice-scores.ts";
 
 /** The result of one multiple-choice question. */
 export interface ChoiceRow extends Row {
@@ -32,15 +32,7 @@ export function unscored(item: ArcQuestion, status: ChoiceRow["status"], reason:
 /** A row from the log-probability of each choice. Throws a `model` error where one is not a finite number. */
 export function scored(item: ArcQuestion, nats: readonly number[], truncatedTokens: number): ChoiceRow {
   const { id, labels, gold } = item;
-  if (nats.length !== labels.length || !nats.every(Number.isFinite)) {
-    throw new PeriodicEvalError({
-      code: "model",
-      where: `question ${id}`,
-      got: `log-probabilities [${nats.join(", ")}]`,
-      expected: `${labels.length} finite numbers`,
-      fix: "Look at the loss: weights that are NaN or infinite answer so, and so does the log of an underflowed softmax.",
-    });
-  }
+  checkNats(id, nats, labels.length);
   const predicted = labels[firstHighest(nats)]!;
   return {
     id,
@@ -54,38 +46,11 @@ export function scored(item: ArcQuestion, nats: readonly number[], truncatedToke
   };
 }
 
-/** Index of the highest value, the first of equals. */
-export function firstHighest(values: readonly number[]): number {
-  return values.indexOf(Math.max(...values));
-}
-
-function goldNats({
-  nats,
-  labels,
-  gold,
-}: ChoiceRow): { readonly right: number; readonly others: readonly number[] } | null {
-  if (nats === null) return null;
-  const at = labels.indexOf(gold);
-  return { right: nats[at]!, others: nats.filter((_, i) => i !== at) };
-}
-
-/** log p of the right choice, over the whole vocabulary (not only over the choices). */
-export function goldLogProb(row: ChoiceRow): number | null {
-  return goldNats(row)?.right ?? null;
-}
-
-/** log p of the right choice − log p of the best wrong one: above 0 where the answer is right. */
-export function goldMargin(row: ChoiceRow): number | null {
-  const parts = goldNats(row);
-  return parts === null ? null : parts.right - Math.max(...parts.others);
-}
-
-/** Probability of the right choice among the choices: softmax of their log-probabilities, in (0, 1]. */
-export function goldProb(row: ChoiceRow): number | null {
-  const parts = goldNats(row);
-  if (parts === null) return null;
-  return 1 / (1 + parts.others.reduce((sum, nats) => sum + Math.exp(nats - parts.right), 0));
-}
+/** Of the row's log-probabilities and the index of the right choice; null where it was not scored. */
+const ofGold =
+  (value: (nats: readonly number[], gold: readonly number[]) => number | null) =>
+  ({ nats, labels, gold }: ChoiceRow): number | null =>
+    nats === null ? null : value(nats, [labels.indexOf(gold)]);
 
 /**
  * What a multiple-choice look reports. Accuracy carries the verdict; the continuous companions see smaller drifts,
@@ -99,9 +64,9 @@ export function choiceMetrics<R extends ChoiceRow>(
   const nats = { ...better, unit: "nats" };
   return {
     accuracy: rate((row) => row.correct, { ...better, primary: true }),
-    gold_log_prob: mean(goldLogProb, { ...nats, range: [-Infinity, 0] }),
-    gold_margin: mean(goldMargin, nats),
-    gold_prob: mean(goldProb, { ...better, unit: "probability", range: [0, 1] }),
+    gold_log_prob: mean(ofGold(rightLogProb), { ...nats, range: [-Infinity, 0] }),
+    gold_margin: mean(ofGold(rightMargin), nats),
+    gold_prob: mean(ofGold(rightProb), { ...better, unit: "probability", range: [0, 1] }),
   } satisfies Record<string, Metric<R>>;
 }
 

@@ -2,7 +2,8 @@ import { PeriodicEvalError } from "../errors.ts";
 import { defineEvaluation } from "../evaluation/define.ts";
 import type { Json } from "../json.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
-import { choiceMetrics, choicePlainKeys, firstHighest, scored, type ChoiceRow } from "./choice-row.ts";
+import { choiceMetrics, choicePlainKeys, scored, type ChoiceRow } from "./choice-row.ts";
+import { firstHighest, perCodePoint, scoreChoices } from "./choice-scores.ts";
 import { inCalls } from "./in-calls.ts";
 import type { QuestionSource } from "./question-source.ts";
 
@@ -51,17 +52,16 @@ export function cloze({ questions, shots }: ClozeOptions) {
     provenance: () => provenance,
     measure: (model, items, context) =>
       inCalls(items, context, async (some) => {
-        const requests = some.flatMap((item) => {
-          const text = clozeContext(item, examplesFor(item, pool, count));
-          return item.choices.map((choice) => ({ context: { text }, continuation: ` ${choice}` }));
-        });
-        const answers = (await model.logLikelihoods(requests, { signal: context.signal })).values();
-        return some.map((item): ClozeRow => {
-          const own = item.choices.map(() => answers.next().value!);
+        const asked = some.map((item) => ({
+          context: { text: clozeContext(item, examplesFor(item, pool, count)) },
+          continuations: item.choices.map((choice) => ` ${choice}`),
+        }));
+        const answers = await scoreChoices(model, asked, { signal: context.signal });
+        return some.map((item, at): ClozeRow => {
+          const own = answers[at]!;
           const nats = own.map(({ sumNats }) => sumNats);
           const row = scored(item, nats, Math.max(...own.map(({ truncatedTokens }) => truncatedTokens)));
-          const perCodePoint = nats.map((sum, at) => sum / Array.from(item.choices[at]!).length);
-          const predictedNorm = item.labels[firstHighest(perCodePoint)]!;
+          const predictedNorm = item.labels[firstHighest(perCodePoint(nats, item.choices))]!;
           return { ...row, predictedNorm, correctNorm: predictedNorm === item.gold };
         });
       }),

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { LogLikelihoodRequest } from "../model/types.ts";
 import { fakeModel, fakeTokenizer } from "../testing/index.ts";
 import { judgeGrader } from "./judge.ts";
 import { live, served, json, answers } from "./served-judge.test-data.ts";
@@ -54,10 +55,10 @@ describe("judgeGrader, logprob", () => {
     const digits: Readonly<Record<string, number>> = { "8": 0.9, "9": 0.1 };
     const model = {
       ...fakeModel(),
-      async logLikelihoods(requests: readonly { readonly continuation: string }[]) {
+      async logLikelihoods(requests: readonly LogLikelihoodRequest[]) {
         return requests.map(({ continuation }) => {
           // first digit 8 or 9; then 5 with p .5, and nothing else
-          const tokenNats = Array.from(continuation, (digit, at) =>
+          const tokenNats = Array.from(continuation as string, (digit, at) =>
             Math.log(at === 0 ? (digits[digit] ?? 0) : at === 1 && digit === "5" ? 0.5 : 0),
           );
           return {

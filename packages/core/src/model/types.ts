@@ -96,6 +96,8 @@ export interface LogLikelihood {
   readonly tokenNats: readonly number[];
   /** Whether every token of the continuation was the most likely one; null where the engine cannot tell. */
   readonly isGreedy: boolean | null;
+  /** The same by token, ties counted as most likely; null, or left out, where the engine cannot tell. */
+  readonly tokenIsGreedy?: readonly boolean[] | null;
   /** Tokens of the context cut on the left to fit the model; 0 where all fitted. */
   readonly truncatedTokens: number;
 }
@@ -138,10 +140,11 @@ export interface Completion {
 export interface LogLikelihoodRequest {
   /**
    * For text, the continuation's tokens are those of `context + continuation` after the context's own
-   * (lm-evaluation-harness `_encode_pair`; trailing spaces of the context move to the continuation).
+   * (lm-evaluation-harness `_encode_pair`; trailing spaces of the context move to the continuation). Ids are scored as
+   * they are.
    */
   readonly context: Prompt;
-  readonly continuation: string;
+  readonly continuation: string | { readonly ids: readonly number[] };
 }
 
 export interface NextTokenRequest {

@@ -20,4 +20,31 @@ describe("pythonRandom", () => {
     // CPython 3.11: r = random.Random(42); [r.getrandbits(32) for _ in range(2000)][-3:]
     expect(draws(42, 32, 2000).slice(-3)).toEqual([1014096062, 3674130601, 1557724698]);
   });
+
+  it.each([
+    // CPython 3.11: r = random.Random(seed); [r.sample(range(n), k) for _ in range(2)]
+    [1234, 100, 5, [99, 56, 14, 0, 11], [74, 4, 85, 88, 10]],
+    [1234, 21, 5, [14, 3, 0, 2, 1], [2, 3, 11, 7, 0]],
+    [1234, 22, 5, [14, 3, 0, 2, 18], [1, 21, 2, 3, 11]],
+    [1234, 85, 6, [56, 14, 0, 11, 74, 4], [10, 12, 45, 30, 2, 3]],
+    [1234, 86, 6, [56, 14, 0, 11, 74, 4], [85, 10, 12, 45, 30, 2]],
+    [1234, 3, 3, [1, 0, 2], [0, 2, 1]],
+    [7, 1, 1, [0], [0]],
+    [
+      1234,
+      7473,
+      8,
+      [6374, 3610, 957, 61, 742, 7462, 6610, 4769],
+      [286, 5501, 5677, 687, 806, 6279, 2905, 1939],
+    ],
+  ])("samples as CPython does, seed %i: of %i, %i", (seed, n, k, first, second) => {
+    const { sample } = pythonRandom(seed);
+    expect([sample(n, k), sample(n, k)]).toEqual([first, second]);
+  });
+
+  it("samples nothing of nothing, and no more than there is", () => {
+    const { sample } = pythonRandom(1);
+    expect([sample(0, 0), sample(5, 0)]).toEqual([[], []]);
+    expect(() => sample(3, 4)).toThrow("sample: got 4 of 3");
+  });
 });

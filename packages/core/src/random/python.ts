@@ -1,3 +1,6 @@
+import { PeriodicEvalError } from "../errors.ts";
+import { isCount } from "../is-count.ts";
+
 /**
  * Python's `random.Random(seed)` for integer seeds: MT19937 (Matsumoto and Nishimura 1998) seeded by `init_by_array`
  * with the 32-bit words of |seed|, lowest first, as CPython 3.11 `Modules/_randommodule.c` does.
@@ -5,6 +8,12 @@
 export interface PythonRandom {
   /** `getrandbits(bits)` for bits from 1 to 32: an integer in [0, 2^bits). */
   readonly getrandbits: (bits: number) => number;
+  /**
+   * `sample(range(n), k)`: k different numbers of 0 … n−1 in the order drawn; n below 2^32.
+   *
+   * @throws PeriodicEvalError `config` where k is larger than n.
+   */
+  readonly sample: (n: number, k: number) => readonly number[];
 }
 
 const size = 624;
@@ -14,15 +23,47 @@ const shift = 397;
 export function pythonRandom(seed: number): PythonRandom {
   const state = seededByArray(wordsOf(Math.abs(seed)));
   let next = size;
-  return {
-    getrandbits(bits) {
-      if (next === size) {
-        regenerate(state);
-        next = 0;
-      }
-      return tempered(state[next++]!) >>> (32 - bits);
-    },
+  const getrandbits = (bits: number) => {
+    if (next === size) {
+      regenerate(state);
+      next = 0;
+    }
+    return tempered(state[next++]!) >>> (32 - bits);
   };
+  /** A number in [0, n), by rejection. */
+  const randbelow = (n: number) => {
+    const bits = n.toString(2).length;
+    let drawn = getrandbits(bits);
+    while (drawn >= n) drawn = getrandbits(bits);
+    return drawn;
+  };
+  return { getrandbits, sample: (n, k) => sampled(randbelow, n, k) };
+}
+
+/** As CPython 3.11 `Lib/random.py`: from a list that shrinks where that is smaller than a set of what was drawn. */
+function sampled(randbelow: (n: number) => number, n: number, k: number): readonly number[] {
+  if (!isCount(n) || n >= 2 ** 32 || !isCount(k) || k > n) {
+    throw new PeriodicEvalError({
+      code: "config",
+      where: "sample",
+      got: `${k} of ${n}`,
+      expected: "no more than there are",
+      fix: "Draw fewer, or from more.",
+    });
+  }
+  const setSize = 21 + (k > 5 ? 4 ** Math.ceil(Math.log(k * 3) / Math.log(4)) : 0);
+  if (n <= setSize) {
+    const pool = Array.from({ length: n }, (_, at) => at);
+    return Array.from({ length: k }, (_, i) => {
+      const at = randbelow(n - i);
+      const drawn = pool[at]!;
+      pool[at] = pool[n - i - 1]!;
+      return drawn;
+    });
+  }
+  const taken = new Set<number>();
+  while (taken.size < k) taken.add(randbelow(n));
+  return [...taken];
 }
 
 const wordsOf = (value: number): number[] =>

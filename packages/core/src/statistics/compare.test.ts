@@ -164,6 +164,37 @@ describe("compareLooks: other kinds", () => {
     expect(result).toMatchObject({ test: "paired_t", delta: expect.closeTo(0.5, 12) });
   });
 
+  it("perplexities by the t of their nats, told as perplexities", () => {
+    const times4 = times(4, true);
+    const [now, then] = [answers(times4, 1), answers(times4, 0.5)];
+    now[0] = { ...now[0]!, nats: 1.1 };
+    const earlier = { rows: then, phase: "em", step: 0 };
+    const of = (transform: { readonly transform?: "exp" }) =>
+      compareLooks(
+        { m: mean((row) => row.nats, { higherIsBetter: false, ...transform }) },
+        now,
+        earlier,
+        options,
+      )["m"]!;
+    const [nats, exp] = [of({}), of({ transform: "exp" })];
+    // Nats: then .5, .7, .9, .6, mean .675; now 1.1, 1.2, 1.4, 1.1, mean 1.2.
+    expect(exp.delta).toBeCloseTo(Math.exp(1.2) - Math.exp(0.675), 12);
+    expect(exp.ci95![0]).toBeCloseTo(Math.exp(0.675) * (Math.exp(nats.ci95![0]) - 1), 12);
+    expect(exp.ci95![1]).toBeCloseTo(Math.exp(0.675) * (Math.exp(nats.ci95![1]) - 1), 12);
+    expect(exp.minimal_detectable_change).toBeCloseTo(
+      Math.exp(0.675) * (Math.exp(nats.minimal_detectable_change!) - 1),
+      12,
+    );
+    expect([exp.p_value, exp.verdict, exp.n_pairs]).toEqual([nats.p_value, "worse", 4]);
+    const none = compareLooks(
+      { m: mean((row: Answer) => row.nats, { transform: "exp" }) },
+      now,
+      { ...earlier, rows: [] },
+      options,
+    )["m"];
+    expect(none).toMatchObject({ n_pairs: 0, delta: null, ci95: null, minimal_detectable_change: null });
+  });
+
   it("deterministic rates that share questions by t over questions, with row pairs counted", () => {
     const { now, earlier } = looks(5, 0, 8, 5);
     const clustered = { accuracy: rate((row: Answer) => row.right, { cluster: (row) => row.id[0]! }) };

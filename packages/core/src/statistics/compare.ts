@@ -2,7 +2,7 @@ import type { Metric, Observation, Row } from "../evaluation/types.ts";
 import { seedOf } from "../random/streams.ts";
 import type { Paired } from "../snapshots/schema.ts";
 import { grouped, groupsOf } from "./grouping.ts";
-import { total, type Interval } from "./intervals.ts";
+import { total, type Interval, type Unit } from "./intervals.ts";
 import { holmLevels, familyAlpha } from "./looks.ts";
 import { detectableMean, pairedT, welchOf, type PairedT } from "./paired-t.ts";
 import { detectableShare, mcnemarExact, newcombePaired, type Cells } from "./paired.ts";
@@ -30,6 +30,7 @@ export interface ComparisonOptions {
  * - Rates of deterministic answers, one a cluster: exact McNemar, Newcombe's interval.
  * - `sampled` rates and means: permutation within the items (`item`, or the row's id) that both looks sampled.
  * - All else (means, ratios, deterministic metrics with clusters, sampled ratios): paired t over items or clusters.
+ * - Of a metric with `transform: "exp"` the change of its exp, by the t of what it is exp of.
  * - Contrasts: the difference of their sides' paired changes, by Welch's t.
  *
  * Intervals by t and by permutation are cut to how far the metric can change at all (`range`; of a rate 1, of a contrast
@@ -140,7 +141,26 @@ function compare<R extends Row>(
   if (options.sampled === true && kind !== "ratio") return compareSampled(items, change, seed);
   if (options.sampled !== true && kind === "rate" && clustersOf(items).length === items.length)
     return compareRates(items);
-  return byT(changeOf(items), items.length, change);
+  const byMean = byT(changeOf(items), items.length, change);
+  return options.transform === "exp"
+    ? expChange(byMean, total(items.flatMap(({ before }) => before)))
+    : byMean;
+}
+
+/** A change of a mean or ratio as the change of its exp, from what it was. Null where exp overflows. */
+function expChange(change: Comparison, { value, weight }: Unit): Comparison {
+  const was = Math.exp(value / weight);
+  const after = (by: number | null) => {
+    const changed = by === null ? null : was * Math.expm1(by);
+    return changed !== null && Number.isFinite(changed) ? changed : null;
+  };
+  const [low, high] = [after(change.ci95?.[0] ?? null), after(change.ci95?.[1] ?? null)];
+  return {
+    ...change,
+    delta: after(change.delta),
+    ci95: low === null || high === null ? null : [low, high],
+    detectable: (alpha) => after(change.detectable(alpha)),
+  };
 }
 
 interface Observed extends Observation {

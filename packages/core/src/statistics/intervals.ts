@@ -65,6 +65,21 @@ export function ratioEstimate(units: readonly Unit[]): Estimate {
   );
 }
 
+/**
+ * exp of an estimated quantity: the interval's limits are exp of its limits, the standard error is by the delta method.
+ * Null where exp overflows.
+ */
+export function expOf({ value, stderr, ci95 }: Estimate): Estimate {
+  const exp = value === null ? null : Math.exp(value);
+  if (exp === null || exp === Infinity) return { value: null, stderr: null, ci95: null };
+  const high = ci95 === null ? Infinity : Math.exp(ci95[1]);
+  return {
+    value: exp,
+    stderr: stderr === null ? null : exp * stderr,
+    ci95: ci95 === null || high === Infinity ? null : [Math.exp(ci95[0]), high],
+  };
+}
+
 /** Whether a standard error, of numbers of the size of `scale`, is no more than their rounding. */
 export const isNothing = (stderr: number | null, scale = 1): boolean =>
   stderr !== null && stderr <= 1e-12 * scale;

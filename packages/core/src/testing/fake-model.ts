@@ -10,7 +10,7 @@ import type {
   Sampling,
   Tokenizer,
 } from "../model/types.ts";
-import { encodePair, encodePrompt, endingOf } from "../tfjs/encode-pair.ts";
+import { encodePair, encodePrompt, endingOf } from "../model/encode-pair.ts";
 import { fakeTokenizer } from "./fake-tokenizer.ts";
 
 export interface FakeModelOptions {
@@ -53,18 +53,21 @@ export function fakeModel(options: FakeModelOptions = {}): FakeModel {
   function scoreContinuation(request: LogLikelihoodRequest): LogLikelihood {
     const { context: before, continuation: own } = encodePair(tokenizer, request);
     const { ids, truncatedTokens } = fit(before, own.length - 1); // the last token is only predicted
-    let isGreedy = true;
+    const tokenIsGreedy: boolean[] = [];
     const tokenNats = own.map((id, at) => {
       const nats = logProbs([...ids, ...own.slice(0, at)]);
-      isGreedy &&= nats.every((other) => other <= nats[id]!);
+      tokenIsGreedy.push(nats.every((other) => other <= nats[id]!));
       return nats[id]!;
     });
-    const scripted = options.logLikelihood?.(textOf(request.context), request.continuation) ?? null;
+    const { continuation } = request;
+    const told = typeof continuation === "string" ? continuation : tokenizer.decode(continuation.ids);
+    const scripted = options.logLikelihood?.(textOf(request.context), told) ?? null;
     if (scripted === null)
       return {
         sumNats: tokenNats.reduce((sum, nats) => sum + nats, 0),
         tokenNats,
-        isGreedy,
+        isGreedy: tokenIsGreedy.every(Boolean),
+        tokenIsGreedy,
         truncatedTokens,
       };
     return {

@@ -21,7 +21,7 @@ const pairs: readonly LogLikelihoodRequest[] = contexts.flatMap((text) =>
 
 /**
  * What every model must do with the abilities it has; those it lacks are passed over. `makeModel` may give the same
- * model each time. `null` results of optional fields (`isGreedy`, `entropyNats`, `ids`) are always allowed.
+ * model each time. `null` results of optional fields (`isGreedy`, `tokenIsGreedy`, `entropyNats`, `ids`) are always allowed.
  *
  *     for (const check of modelConformance(() => inMemory(lm, tokenizer))) it(check.name, check.run);
  */
@@ -115,6 +115,22 @@ function logLikelihoodChecks(check: MakeCheck): readonly Check[] {
         if (contextLength === null || contextLength >= 128)
           expectThat(truncatedTokens === 0, "nothing is cut where all fits");
       }
+    }),
+    when("tells of each token whether it was the most likely one, as of all together", async (ask) => {
+      for (const { tokenNats, isGreedy, tokenIsGreedy = null } of await ask(pairs, live())) {
+        if (tokenIsGreedy === null) continue;
+        expectEqual(tokenIsGreedy.length, tokenNats.length, "tokenIsGreedy, one a token");
+        if (isGreedy !== null) expectEqual(tokenIsGreedy.every(Boolean), isGreedy, "all of tokenIsGreedy");
+      }
+    }),
+    when("scores ids after ids as the text that they are of", async (ask, { tokenizer }) => {
+      if (tokenizer === undefined) return;
+      const context = { ids: tokenizer.encode(contexts[0]!) };
+      const continuation = " four.";
+      const ids = tokenizer.encode(continuation, { specialTokens: false });
+      const [asIds] = await ask([{ context, continuation: { ids } }], live());
+      const [asText] = await ask([{ context, continuation }], live());
+      expectClose(asIds!.sumNats, asText!.sumNats, "the same tokens asked both ways");
     }),
     when("scores a request alike alone, in a batch and in another order", async (ask) => {
       const batched = await ask(pairs, live());

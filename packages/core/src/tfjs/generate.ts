@@ -6,7 +6,7 @@ import { batchBudget, type BatchBudget, type ForwardLimits } from "./batches.ts"
 import { breathe } from "./breathe.ts";
 import type { CausalLM } from "./causal-lm.ts";
 import { download, refuseNaN } from "./device-scores.ts";
-import { encodePrompt } from "./encode-pair.ts";
+import { encodePrompt } from "../model/encode-pair.ts";
 import { incrementalOf, reachOf, windowLength } from "./forward.ts";
 import { inBatches } from "./in-batches.ts";
 import { nextLogits } from "./next-logits.ts";

@@ -50,6 +50,7 @@ describe.each(["cpu", "wasm"])("scoring on %s", (backend) => {
       call,
     );
     expect([greedy!.isGreedy, other!.isGreedy]).toEqual([true, false]);
+    expect([greedy!.tokenIsGreedy, other!.tokenIsGreedy]).toEqual([[true], [false]]);
   });
 
   it("gives the same in any batch as alone, within 1e-6 a token", async () => {

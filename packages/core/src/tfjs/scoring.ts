@@ -9,7 +9,7 @@ import type {
 } from "../model/types.ts";
 import type { ForwardLimits } from "./batches.ts";
 import type { CausalLM } from "./causal-lm.ts";
-import { encodePair, encodePrompt } from "./encode-pair.ts";
+import { encodePair, encodePrompt, shownContinuation } from "../model/encode-pair.ts";
 import { checkIds, windowLength } from "./forward.ts";
 import { scoreSequences } from "./score-sequences.ts";
 
@@ -31,7 +31,7 @@ export async function logLikelihoods(
   const window = windowLength(lm);
   const pairs = requests.map((request) => {
     const { context, continuation } = encodePair(tokenizer, request);
-    if (continuation.length > window) throw tooLong(request.continuation, continuation.length, window);
+    if (continuation.length > window) throw tooLong(request, continuation.length, window);
     // The last token is scored but never read, so a window of L tokens holds L + 1.
     const truncatedTokens = Math.max(0, context.length + continuation.length - (window + 1));
     checkIds(continuation, lm.vocabSize);
@@ -49,6 +49,7 @@ export async function logLikelihoods(
       sumNats: nats.reduce((sum, value) => sum + value, 0),
       tokenNats: nats,
       isGreedy: isTop.every(Boolean),
+      tokenIsGreedy: isTop,
       truncatedTokens,
     };
   });
@@ -86,12 +87,11 @@ export async function nextToken(
   }));
 }
 
-function tooLong(continuation: string, tokens: number, window: number): PeriodicEvalError {
-  const shown = continuation.length > 60 ? `${continuation.slice(0, 60)}…` : continuation;
+function tooLong(request: LogLikelihoodRequest, tokens: number, window: number): PeriodicEvalError {
   return new PeriodicEvalError({
     code: "data",
     where: "logLikelihoods",
-    got: `the continuation ${JSON.stringify(shown)} of ${tokens} tokens`,
+    got: `the continuation ${shownContinuation(request)} of ${tokens} tokens`,
     expected: `at most ${window} tokens, the model's window`,
     fix: "Shorten the continuation, or split it; only contexts are cut.",
   });

@@ -1,5 +1,6 @@
 import { PeriodicEvalError } from "../errors.ts";
-import type { LogLikelihoodRequest, Prompt, Tokenizer } from "../model/types.ts";
+import { pythonSpace } from "../python-space.ts";
+import type { LogLikelihoodRequest, Prompt, RenderedPrompt, Tokenizer } from "./types.ts";
 
 export interface EncodedPair {
   /** At least one token. */
@@ -19,6 +20,8 @@ export interface EncodedPair {
  *   (the harness moves it even there). Where the boundary merges into another token, the continuation is encoded alone.
  * - Ids: as they are; the continuation is encoded alone, without special tokens.
  *
+ * A continuation of ids stays as it is, after whatever context.
+ *
  * A context without tokens becomes the tokenizer's prefix token (see `prefixToken`), which is not scored.
  *
  * @throws PeriodicEvalError `data` where the continuation has no tokens of its own.
@@ -29,7 +32,7 @@ export function encodePair(tokenizer: Tokenizer, request: LogLikelihoodRequest):
     throw new PeriodicEvalError({
       code: "data",
       where: "logLikelihoods",
-      got: `the continuation ${JSON.stringify(request.continuation)}, which adds no token to its context`,
+      got: `the continuation ${shownContinuation(request)}, which adds no token to its context`,
       expected: "at least one token to score",
       fix: "Give the continuation text of its own.",
     });
@@ -43,13 +46,30 @@ export function encodePair(tokenizer: Tokenizer, request: LogLikelihoodRequest):
   return { context: [prefix], continuation };
 }
 
+/** As an error quotes it: at most 60 characters of a text, or 12 ids. */
+export function shownContinuation({ continuation }: Pick<LogLikelihoodRequest, "continuation">): string {
+  if (typeof continuation === "string")
+    return JSON.stringify(continuation.length > 60 ? `${continuation.slice(0, 60)}…` : continuation);
+  const ids = continuation.ids.slice(0, 12).join(", ");
+  return `[${ids}${continuation.ids.length > 12 ? ", …" : ""}]`;
+}
+
 /** The ids of a prompt; the prefix token where it has none. Chats end so that the assistant speaks on. */
 export function encodePrompt(tokenizer: Tokenizer, prompt: Prompt): readonly number[] {
-  const { ids } = tokenizer.render(prompt, { ending: endingOf(prompt) });
-  return ids.length > 0 ? ids : [prefixToken(tokenizer)];
+  return renderPrompt(tokenizer, prompt).ids;
+}
+
+/** A prompt as a model reads it, with its text: see `encodePrompt`. */
+export function renderPrompt(tokenizer: Tokenizer, prompt: Prompt): RenderedPrompt {
+  const rendered = tokenizer.render(prompt, { ending: endingOf(prompt) });
+  return rendered.ids.length > 0 ? rendered : { ...rendered, ids: [prefixToken(tokenizer)] };
 }
 
 function splitPair(tokenizer: Tokenizer, { context, continuation }: LogLikelihoodRequest): EncodedPair {
+  if (typeof continuation !== "string") {
+    const { ids } = tokenizer.render(context, { ending: endingOf(context) });
+    return { context: ids, continuation: continuation.ids };
+  }
   const alone = () => tokenizer.encode(continuation, { specialTokens: false });
   if ("ids" in context) return { context: context.ids, continuation: alone() };
   if ("text" in context) {
@@ -75,10 +95,8 @@ export function endingOf(prompt: Prompt): "generation" | "continue" {
   return "messages" in prompt && prompt.messages.at(-1)?.role === "assistant" ? "continue" : "generation";
 }
 
-/** What Python's `str.rstrip` strips; JavaScript's `trimEnd` differs in U+001C–U+001F, U+0085 and U+FEFF. */
-const trailingWhiteSpace =
-  // oxlint-disable-next-line no-control-regex -- Python counts four of them as white space
-  /[\t-\r\u001c-\u0020\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$/u;
+/** What Python's `str.rstrip` strips. */
+const trailingWhiteSpace = new RegExp(`${pythonSpace}+$`, "u");
 
 /**
  * The token that stands for an empty context, so that a first token can be scored: the first special token that the

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { Tokenizer } from "../model/types.ts";
 import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
-import { encodePair, encodePrompt } from "./encode-pair.ts";
+import { encodePair, encodePrompt, shownContinuation } from "./encode-pair.ts";
+import type { Tokenizer } from "./types.ts";
 
 /** Merges a space with the letter after it, as byte-level BPE does; ids are positions in `vocabulary`. */
 const vocabulary = ["a", "b", " a", " b", " ", ":", "ab", "<s>"];
@@ -88,6 +88,23 @@ describe("encodePair", () => {
       context: [259, 65, 257, 260],
       continuation: [66],
     });
+  });
+
+  it("leaves a continuation of ids as it is", () => {
+    // "ab" would be the one token 6.
+    expect(encodePair(tokenizer, { context: { text: "b" }, continuation: { ids: [0, 1] } })).toEqual({
+      context: [1],
+      continuation: [0, 1],
+    });
+    expect(encodePair(tokenizer, { context: { ids: [] }, continuation: { ids: [3] } })).toEqual({
+      context: [7],
+      continuation: [3],
+    });
+    const ids = Array.from({ length: 13 }, () => 0);
+    expect(() => encodePair(tokenizer, { context: { text: "b" }, continuation: { ids: [] } })).toThrow(
+      "the continuation [], which adds no token",
+    );
+    expect(shownContinuation({ continuation: { ids } })).toBe("[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, …]");
   });
 
   it("encodes a chat's continuation alone where the boundary would merge", () => {

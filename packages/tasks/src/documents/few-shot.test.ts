@@ -1,0 +1,105 @@
+import { describe, expect, it } from "vitest";
+import { drawExamples, type FewShot } from "./few-shot.ts";
+
+const isSame = (a: number, b: number) => a === b;
+const thirty = Array.from({ length: 30 }, (_, at) => at);
+const six = thirty.slice(0, 6);
+const twins = Array.from({ length: 12 }, (_, at) => Math.floor(at / 2));
+
+describe("draws as lm-evaluation-harness", () => {
+  // lm-evaluation-harness 0.4.13, documents {"i": i}: s = ContextSampler(pool, rnd=None); s.set_rnd(1234);
+  // [s.sample(n=shots, eval_doc=doc if isSame else None) for doc in documents]
+  const goldens: readonly (readonly [
+    string,
+    readonly number[],
+    FewShot<number>,
+    readonly (readonly number[])[],
+  ])[] = [
+    [
+      "from another file",
+      six.slice(0, 3),
+      { pool: thirty, shots: 4 },
+      [
+        [24, 14, 3, 0],
+        [2, 29, 25, 18],
+        [1, 21, 22, 2],
+      ],
+    ],
+    [
+      "from its own, itself left out",
+      six,
+      { pool: thirty, shots: 4, isSame },
+      [
+        [24, 14, 3, 2],
+        [29, 25, 18, 21],
+        [22, 3, 24, 11],
+        [7, 0, 25, 11],
+        [19, 15, 14, 2],
+        [22, 3, 27, 0],
+      ],
+    ],
+    [
+      "all but itself",
+      six.slice(0, 4),
+      { pool: six, shots: 5, isSame },
+      [
+        [3, 4, 5, 2, 1],
+        [0, 2, 5, 4, 3],
+        [4, 3, 5, 1, 0],
+        [0, 1, 5, 4, 2],
+      ],
+    ],
+    [
+      // For the first, both 0s are among the five drawn, and four are drawn again of the rest.
+      "where rows repeat the document",
+      twins.slice(0, 8),
+      { pool: twins, shots: 4, isSame },
+      [
+        [1, 5, 3, 5],
+        [5, 5, 2, 3],
+        [4, 3, 0, 5],
+        [5, 0, 0, 4],
+        [1, 0, 4, 3],
+        [4, 5, 0, 4],
+        [2, 4, 0, 5],
+        [2, 2, 1, 4],
+      ],
+    ],
+    // FirstNSampler in place of ContextSampler.
+    ["the pool's first", [0], { pool: thirty, shots: 2, sampler: "first" }, [[0, 1]]],
+    [
+      "the pool's first but itself",
+      six.slice(0, 3),
+      { pool: thirty, shots: 2, sampler: "first", isSame },
+      [
+        [1, 2],
+        [0, 2],
+        [0, 1],
+      ],
+    ],
+  ];
+  it.each(goldens)("%s", (_, documents, fewShot, expected) => {
+    expect(drawExamples(documents, fewShot, "t")).toEqual(expected);
+  });
+});
+
+it("draws a document's examples alike whatever follows it", () => {
+  const fewShot = { pool: thirty, shots: 3 };
+  expect(drawExamples(six.slice(0, 2), fewShot, "t")).toEqual(drawExamples(six, fewShot, "t").slice(0, 2));
+});
+
+it("draws others by another seed, and none where none are wanted", () => {
+  const of = (seed: number) => drawExamples([0], { pool: thirty, shots: 4, seed }, "t");
+  expect(of(1)).not.toEqual(of(1234));
+  expect(drawExamples([0, 1], { pool: [], shots: 0 }, "t")).toEqual([[], []]);
+});
+
+it("refuses more than there are", () => {
+  const of = (fewShot: Partial<FewShot<number>>) => () =>
+    drawExamples([0], { pool: six, shots: 6, ...fewShot }, "gsm8k");
+  expect(of({})).not.toThrow();
+  expect(of({ shots: 7 })).toThrow("gsm8k shots: got 7 of a pool of 6, expected no more than the pool has.");
+  expect(of({ isSame })).toThrow("got 6 of a pool of 6, expected no more than the pool has, one of them");
+  expect(of({ sampler: "first", isSame })).toThrow("got 6 of a pool of 6");
+  expect(of({ shots: -1 })).toThrow("got -1");
+});

@@ -1,0 +1,152 @@
+import { createHash } from "node:crypto";
+import { messageOf, nearest, PeriodicEvalError } from "@periodic-eval/core";
+import { readParquet } from "./parquet.ts";
+import { badData, type PlacedRow } from "./rows.ts";
+
+/** A split of a data set on the Hugging Face hub. */
+export interface HubSplit {
+  /** `owner/name`. */
+  readonly dataset: string;
+  /** Null: the only one, or the one named `default`. */
+  readonly config: string | null;
+  readonly split: string;
+}
+
+export interface HubRows {
+  readonly rows: readonly PlacedRow[];
+  /** Of its files one after the other. */
+  readonly sha256: string;
+  readonly config: string;
+}
+
+/** The branch into which the hub converts a data set, whatever its own files are: `<config>/<split>/0000.parquet`. */
+const revision = "refs/convert/parquet";
+
+const word = /^\w[\w.-]*$/;
+
+/** Reads `owner/dataset/split` or `owner/dataset/config/split`; null where the text is neither. */
+export function parseHubSplit(text: string): HubSplit | null {
+  const parts = text.split("/");
+  if (![3, 4].includes(parts.length) || !parts.every((part) => word.test(part))) return null;
+  const config = parts.length === 4 ? parts[2]! : null;
+  return { dataset: `${parts[0]}/${parts[1]}`, config, split: parts.at(-1)! };
+}
+
+/**
+ * The rows of a split, from the hub of HF_ENDPOINT with HF_TOKEN. Nothing is kept on disk: each call asks anew.
+ *
+ * @throws PeriodicEvalError `config` for a wrong endpoint or token, `data` where there is no such split, no answer, or
+ *   another content than the listing says.
+ */
+export async function readHubSplit(asked: HubSplit, where: string): Promise<HubRows> {
+  const { dataset, split } = asked;
+  const hub = await import("@huggingface/hub");
+  const access = { repo: { type: "dataset" as const, name: dataset }, revision, ...readAccess() };
+  const listed: { readonly path: string; readonly sha256: string | null }[] = [];
+  try {
+    for await (const { path, lfs } of hub.listFiles({ ...access, recursive: true }))
+      if (path.endsWith(".parquet")) listed.push({ path, sha256: lfs?.oid ?? null });
+  } catch (error) {
+    throw requestError(dataset, where, error);
+  }
+  const config = chosen("config", asked.config, foldersOf(listed, ""), dataset, where);
+  chosen("split", split, foldersOf(listed, `${config}/`), `${dataset}, config ${config}`, where);
+  const files = listed
+    .filter(({ path }) => path.startsWith(`${config}/${split}/`))
+    .toSorted((a, b) => (a.path < b.path ? -1 : 1));
+  const rows: PlacedRow[] = [];
+  const hash = createHash("sha256");
+  for (const { path, sha256 } of files) {
+    const bytes = await download(
+      () => hub.downloadFile({ ...access, path }),
+      `${dataset}/${path}`,
+      where,
+      sha256,
+    );
+    hash.update(bytes);
+    rows.push(...(await readParquet(bytes, `hf:${dataset}/${path}`)));
+  }
+  return { rows, sha256: hash.digest("hex"), config };
+}
+
+/** Names of the folders under a folder. */
+const foldersOf = (files: readonly { readonly path: string }[], under: string): readonly string[] => [
+  ...new Set(
+    files.flatMap(({ path }) => (path.startsWith(under) ? [path.slice(under.length).split("/")[0]!] : [])),
+  ),
+];
+
+/** The one asked for; where none was, the only one or `default`. */
+function chosen(
+  kind: "config" | "split",
+  asked: string | null,
+  names: readonly string[],
+  of: string,
+  where: string,
+): string {
+  if (asked !== null && names.includes(asked)) return asked;
+  if (asked === null && names.includes("default")) return "default";
+  if (asked === null && names.length === 1) return names[0]!;
+  const guess = asked === null ? null : nearest(asked, names);
+  throw badData(
+    where,
+    asked === null ? `no ${kind} of ${of}, which has ${names.length}` : `the ${kind} "${asked}" of ${of}`,
+    `one of ${names.join(", ")}`,
+    guess === null ? `Write hf:owner/dataset/config/split.` : `Did you mean "${guess}"?`,
+  );
+}
+
+async function download(
+  ask: () => Promise<Blob | null>,
+  file: string,
+  where: string,
+  expected: string | null,
+): Promise<Uint8Array> {
+  let bytes: Uint8Array;
+  try {
+    const blob = await ask();
+    if (blob === null) throw new Error("no such file, though it is listed");
+    bytes = new Uint8Array(await blob.arrayBuffer());
+  } catch (error) {
+    throw requestError(file, where, error);
+  }
+  const found = createHash("sha256").update(bytes).digest("hex");
+  if (expected === null || found === expected) return bytes;
+  const fix = "Run it again; where it stays so, the hub or what is between you and it changes files.";
+  throw badData(where, `${file} with the SHA-256 ${found}`, `the ${expected} that the hub lists`, fix);
+}
+
+function requestError(of: string, where: string, error: unknown): PeriodicEvalError {
+  if (PeriodicEvalError.is(error)) return error;
+  const { statusCode: status } = (error ?? {}) as { readonly statusCode?: unknown };
+  const got = typeof status === "number" ? `status ${status} for ${of}` : `${messageOf(error)} for ${of}`;
+  const expected = "an answer of the hub";
+  if (status === 401 || status === 403) {
+    const fix =
+      "Check the name; for a gated or private data set accept its terms on its page, and set HF_TOKEN.";
+    return badData(where, got, "a data set that is there and that you may read", fix, error);
+  }
+  if (status === 404) {
+    const fix =
+      "Check the name; the hub must have converted it to Parquet. Else download it and name the file.";
+    return badData(where, got, "a data set of this name", fix, error);
+  }
+  if (status === 429)
+    return badData(where, got, expected, "Wait, or set HF_TOKEN: the hub limits requests.", error);
+  return badData(where, got, expected, "Check the network and HF_ENDPOINT, or name a file.", error);
+}
+
+function readAccess(): { readonly hubUrl?: string; readonly accessToken?: string } {
+  const endpoint = process.env["HF_ENDPOINT"]?.replace(/\/+$/, "");
+  const token = process.env["HF_TOKEN"]?.trim();
+  if (endpoint && !/^https?:\/\/[^/]/.test(endpoint))
+    throw wrongSetting("HF_ENDPOINT", JSON.stringify(endpoint), "the address of a hub");
+  if (token && !token.startsWith("hf_"))
+    throw wrongSetting("HF_TOKEN", "another text", "an access token, which begins with hf_");
+  return { ...(endpoint && { hubUrl: endpoint }), ...(token && { accessToken: token }) };
+}
+
+function wrongSetting(where: string, got: string, expected: string): PeriodicEvalError {
+  const fix = "Correct it in the environment, or unset it.";
+  return new PeriodicEvalError({ code: "config", where, got, expected, fix });
+}

@@ -1,0 +1,108 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parquetWriteBuffer } from "hyparquet-writer";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readDocuments } from "./read-documents.ts";
+
+let folder = "";
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "documents-"))));
+afterAll(() => rm(folder, { recursive: true }));
+
+async function file(name: string, content: string | Uint8Array): Promise<string> {
+  const path = join(folder, name);
+  await writeFile(path, content);
+  return path;
+}
+const read = async (name: string, content: string | Uint8Array) =>
+  readDocuments(await file(name, content), "task.data");
+
+describe("readDocuments", () => {
+  it("JSON Lines, with the line of each row, and the file's hash", async () => {
+    const text = '\uFEFF{"q":"a\u2028b"}\r\n\n{"q":2}\n';
+    const { rows, sha256, provenance } = await read("a.jsonl", text);
+    expect(rows).toEqual([
+      { place: join(folder, "a.jsonl:1"), row: { q: "a\u2028b" } },
+      { place: join(folder, "a.jsonl:3"), row: { q: 2 } },
+    ]);
+    expect(sha256).toBe(createHash("sha256").update(text).digest("hex"));
+    expect(provenance).toEqual({ sha256, rows: 2 });
+  });
+
+  it("a JSON list", async () => {
+    const { rows } = await read("a.json", '[{"q":1},{"q":[2]}]');
+    expect(rows.map(({ row }) => row)).toEqual([{ q: 1 }, { q: [2] }]);
+    expect(rows[1]!.place).toBe(join(folder, "a.json[1]"));
+  });
+
+  it("CSV with quotes and lines inside them", async () => {
+    const { rows } = await read("a.csv", '\uFEFFq,a\n"x, ""y""\nz",1\n\n" 2",\n');
+    // A record's place is the line that ends it.
+    expect(rows).toEqual([
+      { place: join(folder, "a.csv:3"), row: { q: 'x, "y"\nz', a: "1" } },
+      { place: join(folder, "a.csv:5"), row: { q: " 2", a: "" } },
+    ]);
+  });
+
+  it("Parquet", async () => {
+    const bytes = parquetWriteBuffer({
+      columnData: [
+        { name: "question", data: ["a", "b"], type: "STRING" },
+        { name: "label", data: [1n, 3n], type: "INT64" },
+        { name: "choices", data: [["x", "y"], []], type: "JSON" },
+      ],
+    });
+    const { rows } = await read("a.parquet", new Uint8Array(bytes));
+    expect(rows).toEqual([
+      { place: join(folder, "a.parquet row 0"), row: { question: "a", label: 1, choices: ["x", "y"] } },
+      { place: join(folder, "a.parquet row 1"), row: { question: "b", label: 3, choices: [] } },
+    ]);
+  });
+
+  const refused: readonly (readonly [string, string, string | Uint8Array, string])[] = [
+    ["a line that is no JSON", "b.jsonl", '{"a":1}\n{"a"}\n', "b.jsonl:2: got text that is no JSON"],
+    ["a line that is no object", "b.jsonl", "\n[1]\n", "b.jsonl:2: got [1], expected an object"],
+    ["a JSON object", "b.json", '{"a":1}', 'b.json: got {"a":1}, expected a list of objects'],
+    ["an entry that is no object", "b.json", '[{"a":1},null]', "b.json[1]: got null"],
+    ["a short CSV record", "b.csv", "a,b\n1,2\n3\n", "b.csv:3: got Invalid Record Length"],
+    ["an open quote", "b.csv", 'a,b\n"1,2\n', "b.csv:2: got Quote Not Closed"],
+    ["a column twice", "b.csv", "a,a\n1,2\n", 'b.csv:1: got the column "a" twice'],
+    ["no row", "b.csv", "a,b\n", "b.csv: got no row"],
+    ["bytes that are no text", "b.jsonl", Uint8Array.of(0xff), "b.jsonl: got bytes that are no UTF-8"],
+    ["what is no Parquet", "b.parquet", "PAR", "b.parquet: got "],
+    ["another kind of file", "b.txt", "x", "task.data: got "],
+  ];
+  it.each(refused)("refuses %s", async (_, name, content, message) => {
+    await expect(read(name, content)).rejects.toThrow(message);
+  });
+
+  it("refuses a file that is not there, naming the option", async () => {
+    await expect(readDocuments(join(folder, "none.csv"), "task.data")).rejects.toThrow(
+      /task\.data: got ENOENT/,
+    );
+  });
+
+  it("refuses what Parquet holds and JSON does not", async () => {
+    const bytes = parquetWriteBuffer({
+      columnData: [{ name: "n", data: [1n, 2n ** 60n], type: "INT64" }],
+    });
+    await expect(read("c.parquet", new Uint8Array(bytes))).rejects.toThrow(
+      "c.parquet row 1: got 1152921504606846976, expected what JSON can hold",
+    );
+  });
+});
+
+const data = fileURLToPath(new URL("../../../../../shared/data", import.meta.url));
+describe.runIf(existsSync(data))("real files of ../shared/data", () => {
+  it.each([
+    ["mmlu/test/anatomy_test.csv", 135],
+    ["gsm8k/test.jsonl", 1319],
+    ["truthfulqa/TruthfulQA.csv", 817],
+    ["ifeval/input_data.jsonl", 541],
+  ])("%s", async (name, count) => {
+    expect((await readDocuments(join(data, name), "x")).rows).toHaveLength(count);
+  });
+});

@@ -1,0 +1,37 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { findAccumulationSteps } from "./accumulation-steps.ts";
+
+it("takes the largest batch that divides the data set", () => {
+  // 96 over 2 replicas: 48 each, and 16 is the largest divisor of 48 up to 20.
+  expect(findAccumulationSteps(96, 20, 2)).toEqual([16, 3]);
+  expect(findAccumulationSteps(97, 20, 1)).toEqual([1, 97]);
+  expect(findAccumulationSteps(8, 100, 4)).toEqual([2, 1]);
+  // 97 is odd.
+  expect(findAccumulationSteps(97, 20, 2)).toBeNull();
+  expect(findAccumulationSteps(3, 20, 4)).toBeNull();
+});
+
+it("is what trying every batch from the largest down gives", () => {
+  const some = fc.integer({ min: 1, max: 60 });
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 500 }),
+      some,
+      fc.integer({ min: 1, max: 8 }),
+      (size, most, replicas) => {
+        let expected: [number, number] | null = null;
+        for (let batch = most; batch > 0 && expected === null; batch--) {
+          if (size % (batch * replicas) === 0) expected = [batch, size / (batch * replicas)];
+        }
+        expect(findAccumulationSteps(size, most, replicas)).toEqual(expected);
+      },
+    ),
+  );
+});
+
+it("refuses what is no count", () => {
+  expect(() => findAccumulationSteps(0, 1, 1)).toThrow("findAccumulationSteps datasetSize: got 0");
+  expect(() => findAccumulationSteps(1, 1.5, 1)).toThrow("findAccumulationSteps maxBatchSize: got 1.5");
+  expect(() => findAccumulationSteps(1, 1, NaN)).toThrow("dataParallelReplicas: got NaN");
+});

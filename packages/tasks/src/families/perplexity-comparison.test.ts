@@ -1,0 +1,71 @@
+import { measure } from "@periodic-eval/core";
+import { evaluationConformance, fakeModel } from "@periodic-eval/core/testing";
+import { describe, expect, it } from "vitest";
+import { perplexityComparisonEvaluation, type PerplexityComparisonOptions } from "./perplexity-comparison.ts";
+
+interface Ending {
+  readonly id: string;
+  readonly start: string;
+  readonly endings: readonly string[];
+}
+
+const documents: readonly Ending[] = [
+  { id: "a", start: "It rained, so", endings: [" he", " he took it"] },
+  { id: "b", start: "It snowed, so", endings: [" we", " we slid on"] },
+];
+const options: PerplexityComparisonOptions<Ending> = {
+  name: "endings",
+  documents,
+  prompt: ({ start }) => start,
+  choices: ({ endings }) => endings,
+  gold: () => 1,
+};
+/** A token is a byte: −2 a token for short endings, −1 for long ones, and −30 for the first of `it` in all. */
+const model = () =>
+  fakeModel({
+    logLikelihood: (_, ending) => (ending.length === 3 ? -6 : ending === " we slid on" ? -41 : -11),
+  });
+
+describe("perplexity of continuations", () => {
+  for (const check of evaluationConformance(() => ({
+    evaluation: perplexityComparisonEvaluation(options),
+    model: fakeModel(),
+  })))
+    it(check.name, check.run);
+
+  it("is compared by token, or in sum", async () => {
+    // By token: −6/3 and −11/11: the long one; −6/3 and −41/11: the short one. 1 of 2.
+    const byMean = await measure(perplexityComparisonEvaluation(options), model());
+    expect(byMean.snapshot.metrics["accuracy"]).toMatchObject({ value: 0.5, n: 2 });
+    expect(byMean.rows.find(({ id }) => id === "a")).toMatchObject({ tokens: [3, 11], predicted: 1 });
+    // In sum the short ones: none is right.
+    const bySum = await measure(perplexityComparisonEvaluation({ ...options, compare: "sum" }), model());
+    expect(bySum.snapshot.metrics["accuracy"]).toMatchObject({ value: 0 });
+  });
+
+  it("counts the first token of each", async () => {
+    // The endings differ in their first token alone, which a model that skips it could not see.
+    const first = perplexityComparisonEvaluation({
+      ...options,
+      documents: [{ id: "x", start: "so", endings: ["A…", "B…"] }],
+      compare: "sum",
+    });
+    const plain = fakeModel();
+    const { rows } = await measure(first, plain);
+    const ids = [...plain.tokenizer.encode("so")];
+    const signal = new AbortController().signal;
+    const [next] = await plain.nextToken([{ prompt: { ids }, candidates: [65, 66] }], { signal });
+    const own = await plain.logLikelihoods(
+      [65, 66].map((id) => ({ context: { ids: [...ids, id] }, continuation: "…" })),
+      { signal },
+    );
+    const { nats } = rows[0] as unknown as { readonly nats: readonly number[] };
+    for (const at of [0, 1]) expect(nats[at]).toBeCloseTo(next!.nats[at]! + own[at]!.sumNats, 10);
+  });
+});
+
+it("refuses another way to compare", () => {
+  expect(() => perplexityComparisonEvaluation({ ...options, compare: "max" as never })).toThrow(
+    'perplexityComparisonEvaluation.compare: got "max"',
+  );
+});

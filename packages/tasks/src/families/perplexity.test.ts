@@ -1,0 +1,163 @@
+import { measure } from "@periodic-eval/core";
+import { evaluationConformance, fakeModel, fakeTokenizer } from "@periodic-eval/core/testing";
+import { describe, expect, it } from "vitest";
+import { evaluate } from "./evaluate.ts";
+import { perplexityEvaluation } from "./perplexity.ts";
+
+const texts = (...all: readonly string[]) => all.map((text, at) => ({ id: `t${at}`, text }));
+const of = (documents: readonly { readonly id: string; readonly text: string }[]) =>
+  perplexityEvaluation({ name: "prose", documents, text: ({ text }) => text });
+
+/** Each byte costs so many nats by the first letter of its text; a token is a byte. */
+const costing = (nats: Readonly<Record<string, number>>, beginOfText = false) =>
+  fakeModel({
+    tokenizer: fakeTokenizer({ beginOfText }),
+    logLikelihood: (context, continuation) =>
+      -nats[(beginOfText ? continuation : context)[0]!]! * continuation.length,
+  });
+
+describe("perplexity of texts", () => {
+  for (const check of evaluationConformance(() => ({
+    evaluation: of(texts("It rained.", "It snowed again, all day.", "x", "So we stayed in.")),
+    model: fakeModel({ contextLength: 9 }),
+  })))
+    it(check.name, check.run);
+
+  it("is exp of all nats over all tokens, the first of each text unscored without a begin-of-text", async () => {
+    // Nine tokens of ln 2 and two of ln 8: exp((9 ln 2 + 2 · 3 ln 2) / 11) = 2^(15/11).
+    const model = costing({ a: Math.log(2), b: Math.log(8) });
+    const { snapshot, rows } = await measure(of(texts("a234567890", "b23")), model);
+    expect(snapshot.metrics["perplexity"]!.value).toBeCloseTo(2 ** (15 / 11), 12);
+    expect(snapshot.metrics["perplexity"]).toMatchObject({ n: 2, higher_is_better: false });
+    expect(snapshot.metrics["nats_per_token"]!.value).toBeCloseTo((15 / 11) * Math.LN2, 12);
+    // Of eleven bytes that were scored, 15 bits.
+    expect(snapshot.metrics["bits_per_byte"]!.value).toBeCloseTo(15 / 11, 12);
+    expect(snapshot.metrics["byte_perplexity"]!.value).toBeCloseTo(2 ** (15 / 11), 12);
+    // A word each: 15 bits over two.
+    expect(snapshot.metrics["word_perplexity"]!.value).toBeCloseTo(2 ** 7.5, 9);
+    expect(snapshot.primary_metric).toBe("perplexity");
+    expect(rows.find(({ id }) => id === "t0")).toMatchObject({ tokens: 9, bytes: 9, words: 1, windows: 1 });
+  });
+
+  it("of each text is not what is averaged", async () => {
+    const model = costing({ a: Math.log(2), b: Math.log(8) });
+    const each = await evaluate(of(texts("a234567890", "b23")), model, { reduce: "none" });
+    expect(each[0]).toBeCloseTo(2, 12);
+    expect(each[1]).toBeCloseTo(8, 12);
+    // Their mean is 5; the corpus' perplexity 2^(15/11) = 2.57.
+    expect(await evaluate(of(texts("a234567890", "b23")), model)).toBeCloseTo(2 ** (15 / 11), 12);
+    expect(await evaluate(of(texts("a234567890", "b23")), model, { reduce: "sum" })).toBeCloseTo(
+      15 * Math.LN2,
+      12,
+    );
+  });
+
+  it("counts the first token after a begin-of-text", async () => {
+    // Ten tokens of ln 2, three of ln 8: 19 bits over 13.
+    const model = costing({ a: Math.log(2), b: Math.log(8) }, true);
+    const { snapshot } = await measure(of(texts("a234567890", "b23")), model);
+    expect(snapshot.metrics["perplexity"]!.value).toBeCloseTo(2 ** (19 / 13), 12);
+    expect(snapshot.metrics["bits_per_byte"]!.value).toBeCloseTo(19 / 13, 12);
+    expect(snapshot).toMatchObject({ texts: 2, tokens: 13, too_short: 0 });
+  });
+
+  it("counts it after a token that is put there", async () => {
+    const model = fakeModel();
+    const prefixed = perplexityEvaluation({
+      name: "prose",
+      documents: texts("ab"),
+      text: ({ text }) => text,
+      prefixToken: 257,
+    });
+    const [answer] = await model.logLikelihoods(
+      [{ context: { ids: [257] }, continuation: { ids: [97, 98] } }],
+      { signal: new AbortController().signal },
+    );
+    const { snapshot } = await measure(prefixed, model);
+    expect(snapshot.metrics["perplexity"]!.value).toBeCloseTo(Math.exp(-answer!.sumNats / 2), 12);
+  });
+
+  it("leaves texts out that have nothing to score", async () => {
+    const { snapshot, rows } = await measure(of(texts("", "a", "ab")), costing({ a: 1 }));
+    expect(snapshot).toMatchObject({ texts: 1, too_short: 2, tokens: 1 });
+    expect(rows.find(({ id }) => id === "t1")).toMatchObject({ status: "too_short", nats: null });
+    expect(snapshot.metrics["perplexity"]).toMatchObject({ n: 1 });
+  });
+
+  it("counts words and bytes of the original where it is given", async () => {
+    const wiki = perplexityEvaluation({
+      name: "wiki",
+      documents: [{ id: "p", text: "abcd", page: " a b\u001cc é " }],
+      text: ({ text }) => text,
+      original: ({ page }) => page,
+    });
+    const { snapshot, rows } = await measure(wiki, costing({ a: 1 }));
+    // re.split(r"\s+", " a b\x1cc é ") of Python: ["", "a", "b", "c", "é", ""]; é has two bytes.
+    expect(rows[0]).toMatchObject({ words: 6, bytes: 10, nats: 3 });
+    expect(snapshot.metrics["word_perplexity"]!.value).toBeCloseTo(Math.exp(3 / 6), 12);
+  });
+
+  it("keeps the bytes of a character that the unscored first token has a part of", async () => {
+    // 😀 has four bytes, of which the first token is one: it decodes to U+FFFD, three bytes of another character.
+    const { rows } = await measure(of(texts("😀")), fakeModel());
+    expect(rows[0]).toMatchObject({ tokens: 3, bytes: 4 });
+  });
+});
+
+describe("a text longer than the context", () => {
+  const text = "abcdefghij";
+  const long = (stride?: number) =>
+    perplexityEvaluation({
+      name: "long",
+      documents: texts(text),
+      text: (document) => document.text,
+      ...(stride !== undefined && { stride }),
+    });
+
+  it.each([[undefined], [2]])("is scored in rolling windows, stride %s", async (stride) => {
+    const model = fakeModel({ contextLength: 4 });
+    const { rows } = await measure(long(stride), model);
+    const ids = [...model.tokenizer.encode(text)];
+    // Windows of 4: tokens 1–4 after 0, then as many as the stride, each as far back as 4 tokens reach from the last.
+    const ends = stride === undefined ? [5, 9, 10] : [5, 7, 9, 10];
+    let nats = 0;
+    for (const [at, end] of ends.entries()) {
+      for (let token = ends[at - 1] ?? 1; token < end; token++) {
+        const context = ids.slice(Math.max(0, end - 5), token);
+        const [next] = await model.nextToken([{ prompt: { ids: context }, candidates: [ids[token]!] }], {
+          signal: new AbortController().signal,
+        });
+        nats -= next!.nats[0]!;
+      }
+    }
+    expect(rows[0]).toMatchObject({ tokens: 9, windows: ends.length });
+    expect((rows[0] as unknown as { nats: number }).nats).toBeCloseTo(nats, 10);
+  });
+
+  it("gives its windows as they were read", async () => {
+    const { intermediates } = await evaluate(long(), fakeModel({ contextLength: 4 }), {
+      returnIntermediates: true,
+    });
+    // a | bcde, e | fghi, fghi | j
+    const letters = (word: string) => [...word].map((letter) => letter.charCodeAt(0));
+    expect(intermediates.shape).toEqual([3, 5]);
+    expect([...intermediates.ids]).toEqual([...letters("abcdeefghifghij")]);
+    expect([...intermediates.actionMask]).toEqual([0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1]);
+  });
+
+  it("refuses a stride longer than the context", async () => {
+    await expect(measure(long(5), fakeModel({ contextLength: 4 }))).rejects.toThrow(
+      "perplexityEvaluation.stride: got 5, expected at most 4, the model's context",
+    );
+  });
+});
+
+it("refuses wrong options and a model that diverged", async () => {
+  const options = { name: "p", documents: texts("ab"), text: ({ text }: { readonly text: string }) => text };
+  expect(() => perplexityEvaluation({ ...options, stride: 0 })).toThrow("perplexityEvaluation.stride: got 0");
+  expect(() => perplexityEvaluation({ ...options, prefixToken: -1 })).toThrow("prefixToken: got -1");
+  expect(() => perplexityEvaluation({ ...options, text: "x" as never })).toThrow('text: got "x"');
+  await expect(measure(perplexityEvaluation(options), costing({ a: NaN }))).rejects.toThrow(
+    "question t0: got log-probabilities [NaN]",
+  );
+});

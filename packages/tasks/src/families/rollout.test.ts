@@ -1,0 +1,266 @@
+import { measure, PeriodicCallback, withSession, type EvaluableModel } from "@periodic-eval/core";
+import { evaluationConformance, fakeModel, fakeTokenizer, memoryStore } from "@periodic-eval/core/testing";
+import { describe, expect, it } from "vitest";
+import { rolloutEvaluation, type RolloutOptions } from "./rollout.ts";
+
+interface Sum {
+  readonly id: string;
+  readonly question: string;
+  readonly answer: string;
+}
+
+const sums: readonly Sum[] = [
+  { id: "a", question: "1+1=", answer: "2" },
+  { id: "b", question: "2+2=", answer: "4" },
+  { id: "c", question: "3+3=", answer: "6" },
+  { id: "d", question: "4+4=", answer: "8" },
+];
+const asking = {
+  name: "sums",
+  documents: sums,
+  prompt: ({ question }: Sum) => question,
+  maxNewTokens: 4,
+};
+const options: RolloutOptions<Sum> = {
+  ...asking,
+  clean: (text) => text.trim(),
+  check: ({ answer }, text) => text === answer,
+};
+const replies: Readonly<Record<string, string>> = { "1+1=": " 2", "2+2=": "5", "3+3=": "6 ", "4+4=": "7" };
+const scripted = () => fakeModel({ reply: (prompt) => replies[prompt] ?? null });
+
+describe("a rollout that is checked", () => {
+  for (const check of evaluationConformance(() => ({
+    evaluation: rolloutEvaluation(options),
+    model: scripted(),
+  })))
+    it(check.name, check.run);
+
+  it("cleans, checks and counts", async () => {
+    const { snapshot, rows } = await measure(rolloutEvaluation(options), scripted());
+    // 2 and 6 of 2, 5, 6, 7.
+    expect(snapshot.metrics["accuracy"]).toMatchObject({ value: 0.5, n: 4, higher_is_better: true });
+    expect(rows.find(({ id }) => id === "a#0")).toEqual({
+      id: "a#0",
+      item: "a",
+      groups: [],
+      sample: 0,
+      status: "generated",
+      text: " 2",
+      finish: "stop",
+      promptTokens: 4,
+      truncatedTokens: 0,
+      cleaned: "2",
+      score: true,
+    });
+    expect(snapshot).toMatchObject({ num_samples: 4, scored: 4, overflows: 0, at_max_new_tokens: 0 });
+  });
+
+  it("scores kept rows again without a model", async () => {
+    const rows = (await measure(rolloutEvaluation(options), scripted())).rows as never;
+    const strict = rolloutEvaluation({ ...options, clean: (text) => text });
+    const again = await strict.grade!(rows, { signal: new AbortController().signal });
+    // " 2" and "6 " are no longer right.
+    expect(again.map(({ score }) => score)).toEqual([false, false, false, false]);
+  });
+
+  it("is measured by a callback in a session", async () => {
+    const store = memoryStore();
+    const callback = new PeriodicCallback(rolloutEvaluation(options), { schedule: [] });
+    await withSession(
+      { run: store, model: scripted(), phase: "p", maxSteps: 1, callbacks: [callback] },
+      (session) => session.begin(),
+    );
+    const [start] = await store.list();
+    expect(start).toMatchObject({ evaluation: "sums", metrics: { accuracy: { value: 0.5 } } });
+  });
+});
+
+describe("a rollout that is sampled and scored", () => {
+  const lengths = rolloutEvaluation({
+    name: "lengths",
+    documents: sums.map(({ id, question }) => ({ id, question, kind: id < "c" ? "small" : "large" })),
+    prompt: ({ question }) => ({ messages: [{ role: "user", content: question }] }),
+    maxNewTokens: 12,
+    temperature: 1,
+    samplesPerPrompt: 3,
+    score: (_, text) => text.length,
+    by: ({ kind }) => kind,
+    prefix: "val_",
+  });
+  for (const check of evaluationConformance(() => ({ evaluation: lengths, model: fakeModel() })))
+    it(check.name, check.run);
+
+  it("has a row for each sample, a mean over questions, groups, and a prefix", async () => {
+    const { snapshot, rows } = await measure(lengths, fakeModel());
+    expect(rows.map(({ id }) => id).toSorted()).toEqual(
+      ["a", "b", "c", "d"].flatMap((id) => [0, 1, 2].map((sample) => `${id}#${sample}`)),
+    );
+    const texts = rows as unknown as readonly { readonly text: string }[];
+    const mean = texts.reduce((sum, { text }) => sum + text.length, 0) / 12;
+    expect(new Set(texts.map(({ text }) => text)).size).toBeGreaterThan(6);
+    expect(snapshot.metrics["val_score"]).toMatchObject({ value: mean, n: 12, estimand: "over_questions" });
+    expect(Object.keys(snapshot.metrics).toSorted()).toEqual([
+      "val_score",
+      "val_score/large",
+      "val_score/small",
+    ]);
+    expect(snapshot.primary_metric).toBe("val_score");
+  });
+});
+
+describe("several scores of one completion", () => {
+  const both = rolloutEvaluation({
+    ...asking,
+    score: ({ answer }, text) => ({ strict: text === answer, loose: text.includes(answer) }),
+    metrics: ({ rate }) => ({
+      strict: rate(({ score }) => score && score.strict),
+      loose: rate(({ score }) => score && score.loose),
+    }),
+  });
+
+  it("become metrics of their own", async () => {
+    const { snapshot } = await measure(both, scripted());
+    // " 2" and "6 " hold the answer and are not it.
+    expect(snapshot.metrics["strict"]).toMatchObject({ value: 0 });
+    expect(snapshot.metrics["loose"]).toMatchObject({ value: 0.5 });
+  });
+
+  it("without metrics are refused", async () => {
+    const without = rolloutEvaluation({ ...asking, score: () => ({ strict: true }) });
+    await expect(measure(without, scripted())).rejects.toThrow(
+      'rolloutEvaluation.score of row "a#0": got {"strict":true}, expected a number',
+    );
+  });
+});
+
+describe("a prompt over its budget", () => {
+  const long = [...sums, { id: "long", question: "9".repeat(30), answer: "9" }];
+  const model = () => fakeModel({ contextLength: 20 });
+
+  it("is reported and not asked", async () => {
+    const asked: string[] = [];
+    const watched: EvaluableModel = fakeModel({
+      contextLength: 20,
+      reply: (prompt) => {
+        asked.push(prompt);
+        return "2";
+      },
+    });
+    const { snapshot, rows } = await measure(rolloutEvaluation({ ...options, documents: long }), watched);
+    expect(asked.toSorted()).toEqual(sums.map(({ question }) => question).toSorted());
+    expect(rows.find(({ id }) => id === "long#0")).toMatchObject({
+      status: "overflow",
+      // 20 tokens less 4 new ones.
+      reason: "a prompt of 30 tokens, 16 fit",
+      promptTokens: 30,
+      text: null,
+      score: null,
+    });
+    expect(snapshot).toMatchObject({ overflows: 1, num_samples: 4, scored: 4, status: "complete" });
+    expect(snapshot.metrics["accuracy"]).toMatchObject({ n: 4 });
+  });
+
+  it("is cut on the left where that is asked for, and says by how much", async () => {
+    const prompts: string[] = [];
+    const cut = rolloutEvaluation({ ...options, documents: long, overflow: "left" });
+    const watched = fakeModel({ contextLength: 20, reply: (prompt) => (prompts.push(prompt), "9") });
+    const { snapshot, rows } = await measure(cut, watched);
+    expect(prompts).toContain("9".repeat(16));
+    expect(rows.find(({ id }) => id === "long#0")).toMatchObject({ truncatedTokens: 14, score: true });
+    expect(snapshot).toMatchObject({ overflows: 0, truncated: 1 });
+  });
+
+  it("ends the run before step 1 where no prompt fits, or no token could be written", async () => {
+    const all = rolloutEvaluation({ ...options, documents: long.slice(4) });
+    await expect(measure(all, model())).rejects.toThrow(
+      /sums prompt: got no document that can be asked \(of "long"/,
+    );
+    const endless = rolloutEvaluation({ ...options, maxNewTokens: 20 });
+    await expect(measure(endless, model())).rejects.toThrow(
+      "sums maxNewTokens: got 20, of a model whose context is 20 tokens long",
+    );
+  });
+});
+
+it("counts chats that cannot be rendered", async () => {
+  const tokenizer = fakeTokenizer({ failsOn: ([turn]) => turn!.content === "2+2=" });
+  const chat = rolloutEvaluation({
+    ...options,
+    prompt: ({ question }) => ({ messages: [{ role: "user", content: question }] }),
+  });
+  const { snapshot } = await measure(chat, fakeModel({ tokenizer }));
+  expect(snapshot).toMatchObject({ template_failures: 1, num_samples: 3 });
+});
+
+it("asks a model that shows no tokenizer, and cannot tell what fits", async () => {
+  const { tokenizer: _, ...served } = fakeModel({ contextLength: 20, reply: () => "2" });
+  const { snapshot, rows } = await measure(rolloutEvaluation(options), served);
+  expect(rows[0]).toMatchObject({ promptTokens: null });
+  expect(snapshot.provenance.evaluation).toMatchObject({ prompt_budget: null, example_prompt: null });
+});
+
+describe("the subset", () => {
+  const documents = Array.from({ length: 50 }, (_, at) => ({ id: `d${at}`, question: `${at}`, answer: "" }));
+  const of = (n: number) => rolloutEvaluation({ ...options, documents, subsample: { n, seed: 7 } });
+
+  it("is the same at every look, nested, and counted", async () => {
+    const model = scripted();
+    const first = (await of(5).items(model)).map(({ id }) => id);
+    expect((await of(5).items(model)).map(({ id }) => id)).toEqual(first);
+    expect((await of(9).items(model)).slice(0, 5).map(({ id }) => id)).toEqual(first);
+    expect([await of(5).length(), await of(90).length()]).toEqual([5, 50]);
+  });
+});
+
+it("reads documents of a function, with their provenance", async () => {
+  const read = rolloutEvaluation({
+    ...options,
+    documents: async () => ({ documents: sums, provenance: { file: "sums.jsonl" } }),
+  });
+  const { snapshot } = await measure(read, scripted());
+  expect(snapshot.provenance.evaluation).toMatchObject({ documents: { file: "sums.jsonl" } });
+  // Graded in another process, which asked for no items.
+  const fresh = rolloutEvaluation({
+    ...options,
+    documents: async () => ({ documents: sums, provenance: null }),
+  });
+  const [row] = await fresh.grade!(
+    [
+      {
+        id: "a#0",
+        item: "a",
+        groups: [],
+        sample: 0,
+        status: "generated",
+        text: "2",
+        finish: "stop",
+        promptTokens: 4,
+        truncatedTokens: 0,
+      },
+    ],
+    { signal: new AbortController().signal },
+  );
+  expect(row!.score).toBe(true);
+  await expect(
+    fresh.grade!([{ ...row!, item: "z" }], { signal: new AbortController().signal }),
+  ).rejects.toThrow('sums row of "z"');
+});
+
+describe("refuses", () => {
+  const refused: readonly (readonly [string, object, string])[] = [
+    ["an unknown option", { maxNewToken: 3 }, 'Did you mean "maxNewTokens"?'],
+    ["no maxNewTokens", { maxNewTokens: undefined }, "rolloutEvaluation.maxNewTokens: got undefined"],
+    ["samples of greedy decoding", { samplesPerPrompt: 2 }, "got 2 at temperature 0"],
+    ["a temperature below 0", { temperature: -1 }, "rolloutEvaluation.temperature: got -1"],
+    ["an empty stop string", { stop: [""] }, "rolloutEvaluation.stop"],
+    ["an unknown overflow", { overflow: "right" }, 'expected "report" or "left"'],
+    ["neither check nor score", { check: undefined }, "got neither check and score"],
+    ["both", { score: () => 1 }, "got both check and score"],
+    ["no documents", { documents: "file" }, 'rolloutEvaluation.documents: got "file"'],
+    ["a prompt that is no function", { prompt: "q" }, 'rolloutEvaluation.prompt: got "q"'],
+  ];
+  it.each(refused)("%s", (_, changes, message) => {
+    expect(() => rolloutEvaluation({ ...options, ...changes })).toThrow(message);
+  });
+});
