@@ -70,6 +70,7 @@ export function benchmarkEvaluation(options: BenchmarkOptions, split: Split = "v
       return items;
     },
     provenance: () => provenance,
+    check: (call) => verifiers.check(call),
     prompts: (_, items) => items.map(({ chat }) => chat),
     measure: (model, items, context) =>
       inCalls(items, context, (some) => answeredRows(model, some, complete, context), tasksPerCall(complete)),

@@ -96,6 +96,19 @@ describe("in the loop", () => {
     await expect(trained(evaluator)).rejects.toThrow(/tasks\.jsonl:1 answer: got "two"/);
   });
 
+  it("asks a grader that a module exports, before step 1, whether it can be reached", async () => {
+    const source = `export const judge = {
+      name: "judge", fingerprint: "1",
+      check: async () => { throw new Error("the judge is not at home"); },
+      grade: async (requests) => requests.map(() => ({ status: "graded", scores: { reward: 1 }, raw: null })),
+    };`;
+    const verifier = { module: "own.mjs", export: "judge" };
+    const own = tasks.map((task) => ({ ...task, verifier }));
+    const benchmark = await benchmarkFolder({ tasks: own, files: { "own.mjs": source } });
+    const evaluator = new BenchmarkEvaluator({ name: "sums", benchmark, runEvery: 2 });
+    await expect(trained(evaluator)).rejects.toThrow("the judge is not at home");
+  });
+
   it("a verifier that throws fails no training: its look is told as failed, and its rows are kept", async () => {
     const files = { "own.mjs": 'export const check = () => { throw new Error("no parser"); };' };
     const verifier = { module: "own.mjs", export: "check" };

@@ -228,7 +228,7 @@ describe("a folder that is wrong", () => {
       "metadata.yaml:2: got version = 2, expected version: a text. Write it in quotes.",
       'metadata.yaml:4: got "train", expected split: val or test. Correct it, or leave it out.',
       expect.stringMatching(/^metadata\.yaml:5 verifier: got "numerc".*Did you mean "numeric"\?$/),
-      "tasks.jsonl:1: got id = 1, expected id: a text. Give the line an id.",
+      "tasks.jsonl:1: got id = 1, expected id: a text. Put it in quotes.",
     ]);
     expect(await wrongs([task], "- sums\n")).toEqual([
       expect.stringContaining('metadata.yaml: got ["sums"], expected a map with name and version'),

@@ -26,7 +26,7 @@ export interface BenchmarkOptions {
   /**
    * Requests that are given to the engine at once; default 8. A served model sends them at the same time, up to its own
    * `concurrency`; a model in memory reads them as one batch. The next are given when all of these are answered. As many
-   * completions are checked at once.
+   * tasks are checked at once.
    */
   readonly nConcurrent?: number;
   /** Keys of the tasks' metadata: every metric is told for each of their values too. Default none. */

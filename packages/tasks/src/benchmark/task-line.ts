@@ -34,7 +34,12 @@ export function parseTask(
     wrong(`the unknown key "${key}"`, `some of ${known.join(", ")}`, fix);
   }
   const { id, answer = null, metadata = {} } = value;
-  if (typeof id !== "string" || id === "") wrong(gotOf(value, "id"), "id: a text", "Give the line an id.");
+  if (typeof id !== "string" || id === "")
+    wrong(
+      gotOf(value, "id"),
+      "id: a text",
+      typeof id === "number" ? "Put it in quotes." : "Give the line an id.",
+    );
   if (!isObject(metadata)) wrong(gotOf(value, "metadata"), "metadata: an object", "Write { key: value }.");
   const messages = messagesOf(value, wrong);
   const split = splitOf(value, defaults, wrong);

@@ -23,6 +23,8 @@ export interface OpenVerifiers {
    * @throws PeriodicEvalError `data` whose place is a key of the task: the caller knows file and line.
    */
   open(task: VerifiedTask): Promise<Grader>;
+  /** Looks whether the graders that modules export, of those opened, can be reached. */
+  check(options: CallOptions): Promise<void>;
   /** What changes a verdict and stands in no task, by verifier. */
   fingerprints(): Readonly<Record<string, string>>;
 }
@@ -33,6 +35,7 @@ const verifierSeconds = 60;
 export function openVerifiers(folder: string): OpenVerifiers {
   const modules = new Map<string, Promise<LoadedModule>>();
   const fingerprints = new Map<string, string>();
+  const graders = new Set<Grader>();
 
   async function open(task: VerifiedTask): Promise<Grader> {
     const { verifier } = task;
@@ -49,7 +52,10 @@ export function openVerifiers(folder: string): OpenVerifiers {
     const own = exported(loaded, name);
     const fullName = `${path}#${name}`;
     fingerprints.set(fullName, "grade" in own ? hashJson([loaded.hash, own.fingerprint]) : loaded.hash);
-    if ("grade" in own) return own;
+    if ("grade" in own) {
+      graders.add(own);
+      return own;
+    }
     return functionGrader(fullName, loaded.hash, async ({ question, answer }, { signal }) => {
       const { id, metadata } = task;
       const told = { id, question, answer: task.answer, metadata, args };
@@ -57,7 +63,13 @@ export function openVerifiers(folder: string): OpenVerifiers {
     });
   }
 
-  return { open, fingerprints: () => Object.fromEntries(fingerprints) };
+  return {
+    open,
+    async check(options) {
+      for (const grader of graders) await grader.check?.(options);
+    },
+    fingerprints: () => Object.fromEntries(fingerprints),
+  };
 }
 
 async function verdictOfCheck(check: Check, completion: string): Promise<Verdict> {
