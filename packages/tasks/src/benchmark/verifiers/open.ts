@@ -1,12 +1,14 @@
 import {
+  canonicalJson,
   hashJson,
   messageOf,
   type CallOptions,
   type Grader,
   type GradeRequest,
+  type Json,
   type Verdict,
 } from "@periodic-eval/core";
-import type { AnsweredTaskRow } from "../types.ts";
+import type { AnsweredTaskRow, VerifierSpec } from "../types.ts";
 import { builtInVerifiers } from "./built-in.ts";
 import { exported, loadModule, verdictOf, type LoadedModule } from "./module.ts";
 import { checkArgs, type Check } from "./verifier.ts";
@@ -35,16 +37,18 @@ const verifierSeconds = 60;
 export function openVerifiers(folder: string): OpenVerifiers {
   const modules = new Map<string, Promise<LoadedModule>>();
   const fingerprints = new Map<string, string>();
+  const builtIn = new Map<string, Grader>();
   const graders = new Set<Grader>();
 
   async function open(task: VerifiedTask): Promise<Grader> {
     const { verifier } = task;
     if ("name" in verifier) {
-      const kind = builtInVerifiers[verifier.name]!;
-      checkArgs(verifier.args, kind.args);
-      const check = await kind.open({ answer: task.answer, args: verifier.args });
-      fingerprints.set(verifier.name, kind.version);
-      return functionGrader(verifier.name, kind.version, async ({ answer }) => verdictOfCheck(check, answer));
+      // Opened anew for each look, a thousand schemas would be compiled each time.
+      const key = canonicalJson([verifier, task.answer]);
+      const grader = builtIn.get(key) ?? (await openBuiltIn(verifier, task.answer));
+      builtIn.set(key, grader);
+      fingerprints.set(verifier.name, builtInVerifiers[verifier.name]!.version);
+      return grader;
     }
     const { module: path, export: name, args } = verifier;
     if (!modules.has(path)) modules.set(path, loadModule(folder, path));
@@ -70,6 +74,16 @@ export function openVerifiers(folder: string): OpenVerifiers {
     },
     fingerprints: () => Object.fromEntries(fingerprints),
   };
+}
+
+async function openBuiltIn(
+  { name, args }: Extract<VerifierSpec, { readonly name: string }>,
+  answer: Json,
+): Promise<Grader> {
+  const kind = builtInVerifiers[name]!;
+  checkArgs(args, kind.args);
+  const check = await kind.open({ answer, args });
+  return functionGrader(name, kind.version, async (request) => verdictOfCheck(check, request.answer));
 }
 
 async function verdictOfCheck(check: Check, completion: string): Promise<Verdict> {
