@@ -1,19 +1,16 @@
 import { readRun } from "@periodic-eval/core/snapshots";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
+import { blocksOf, root, runCode, withOthers } from "./doc-blocks.test-data.ts";
 import { world } from "./micro-world/paths.ts";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
-
 it("the README's ten lines, and those of LoRA after them, run as they stand, on other files and fewer steps", async () => {
-  const blocks = [...readFileSync(join(root, "README.md"), "utf8").matchAll(/```ts\n([^]*?)```/g)];
-  const ofLora = blocks.find(([, code]) => code!.includes("withLora("));
+  const blocks = blocksOf("README.md", "ts");
   const run = mkdtempSync(join(tmpdir(), "readme-"));
-  const replaced: Readonly<Record<string, string>> = {
+  const code = withOthers(`${blocks[0]}${blocks.find((block) => block.includes("withLora("))}`, {
     '"path/to/model"': JSON.stringify(world()),
     '"rows.jsonl"': JSON.stringify(world("em.jsonl")),
     '"runs/1"': JSON.stringify(run),
@@ -22,20 +19,8 @@ it("the README's ten lines, and those of LoRA after them, run as they stand, on 
     '"runs/2/merged"': JSON.stringify(join(run, "merged")),
     '"arc_challenge/test.jsonl"': JSON.stringify(world("questions.jsonl")),
     "maxSteps: 200": "maxSteps: 2",
-  };
-  let code = `${blocks[0]![1]}${ofLora![1]}`;
-  for (const [written, used] of Object.entries(replaced)) {
-    expect(code).toContain(written);
-    code = code.replaceAll(written, used);
-  }
-  // Within the repository, so that the packages resolve as they do for a user.
-  mkdirSync(join(root, ".build"), { recursive: true });
-  const file = join(root, ".build", "readme-block.ts");
-  writeFileSync(file, code);
-  const node = spawnSync(process.execPath, ["--import", "tsx", "-C", "@periodic-eval/source", file], {
-    encoding: "utf8",
   });
-  expect(node.status, node.stderr).toBe(0);
+  await runCode("readme-block", code);
   const { phases } = await readRun(run);
   // 20 % of two steps: ceil(0.4), ceil(0.8), ceil(1.2), ceil(1.6), 2: three firings with the start
   expect(phases.map(({ name, snapshots }) => [name, ...snapshots.map(({ step }) => step)])).toEqual([
@@ -54,10 +39,13 @@ it("the README's ten lines, and those of LoRA after them, run as they stand, on 
 });
 
 it("the README's training from a file runs as it stands, on other files and fewer steps", async () => {
-  const blocks = [...readFileSync(join(root, "README.md"), "utf8").matchAll(/```yaml\n([^]*?)```/g)];
+  const blocks = blocksOf("README.md", "yaml");
   const folder = mkdtempSync(join(tmpdir(), "readme-train-"));
   const file = join(folder, "pipeline.yaml");
-  writeFileSync(file, blocks.find(([, text]) => text!.includes("run_dir:"))![1]!);
+  writeFileSync(
+    file,
+    blocks.find((text) => text.includes("run_dir:"))!,
+  );
   for (const name of ["coupling.jsonl", "em.jsonl"])
     writeFileSync(join(folder, name), readFileSync(world(name), "utf8").split("\n").slice(0, 20).join("\n"));
   const overrides = [

@@ -7,6 +7,8 @@ export interface ReadValue {
 }
 
 export interface ReadObject {
+  /** The place of its `{`. */
+  readonly start: number;
   /** The place after its `}`. */
   readonly end: number;
   /** In document order; of a repeated key only the last value. */
@@ -62,7 +64,7 @@ function readObject(text: string, start: number, decided: Map<number, ReadObject
       open.pop();
       isEntry = false;
       if (frame.start === null) continue;
-      const object = { end: at, members: frame.members };
+      const object = { start: frame.start, end: at, members: frame.members };
       decided.set(frame.start, object);
       frame.into?.push(object);
       if (open.length === 0) return object;

@@ -1,0 +1,82 @@
+import { hashText } from "@periodic-eval/core";
+import { readTextFile } from "@periodic-eval/core/snapshots";
+import { join } from "node:path";
+import { readMetadata } from "./metadata.ts";
+import { mistakes as newMistakes, type Mistakes } from "./mistakes.ts";
+import { parseTask, type TaskDefaults } from "./task-line.ts";
+import type { BenchmarkTask } from "./types.ts";
+import { openVerifiers, type OpenVerifiers } from "./verifiers/open.ts";
+
+/** A benchmark of one's own: what its folder says. */
+export interface Benchmark {
+  readonly name: string;
+  readonly version: string;
+  /** Of both splits, in the file's order. */
+  readonly tasks: readonly BenchmarkTask[];
+  /** `path/to/tasks.jsonl:12`, by the task's id. */
+  readonly places: ReadonlyMap<string, string>;
+  /** Of the texts of `tasks.jsonl` and `metadata.yaml`. */
+  readonly hashes: Readonly<Record<string, string>>;
+  /** Versions of the verifiers that its tasks name, hashes of its own. */
+  readonly verifiers: Readonly<Record<string, string>>;
+}
+
+/**
+ * Reads a folder of `tasks.jsonl` and `metadata.yaml` (`docs/own-benchmark.md`) and opens the verifier of each task. All of
+ * it is looked through before what is wrong is told.
+ *
+ * @param verifiers the folder's, where the caller will ask them again.
+ * @throws PeriodicEvalError `data` with file and line; several mistakes are an AggregateError of such.
+ */
+export async function readBenchmark(
+  folder: string,
+  verifiers: OpenVerifiers = openVerifiers(folder),
+): Promise<Benchmark> {
+  const mistakes = newMistakes();
+  const [metadataPath, tasksPath] = [join(folder, "metadata.yaml"), join(folder, "tasks.jsonl")];
+  const text = await readTextFile(tasksPath, "benchmark");
+  const { metadata, text: metadataText } = await readMetadata(metadataPath, mistakes);
+  const { tasks, places } = parseTasks(text, tasksPath, metadata, mistakes);
+  for (const task of tasks) {
+    try {
+      await verifiers.open(task);
+    } catch (error) {
+      mistakes.keep(error, places.get(task.id)!);
+    }
+  }
+  mistakes.throwAny();
+  const { name, version } = metadata;
+  const hashes = { "tasks.jsonl": hashText(text), "metadata.yaml": hashText(metadataText) };
+  return { name, version, tasks, places, hashes, verifiers: verifiers.fingerprints() };
+}
+
+function parseTasks(
+  text: string,
+  file: string,
+  defaults: TaskDefaults,
+  mistakes: Mistakes,
+): Pick<Benchmark, "tasks" | "places"> {
+  const places = new Map<string, string>();
+  const tasks = text.split(/\r?\n/).flatMap((line, at) => {
+    if (line.trim() === "") return [];
+    const place = `${file}:${at + 1}`;
+    const task = parseTask(line, place, defaults, mistakes);
+    if (task === null) return [];
+    const earlier = places.get(task.id);
+    if (earlier !== undefined) {
+      const got = `the id "${task.id}", which ${earlier} has already`;
+      mistakes.add({ where: place, got, expected: "ids that differ", fix: "Rename one of the two." });
+      return [];
+    }
+    places.set(task.id, place);
+    return [task];
+  });
+  if (text.trim() === "")
+    mistakes.add({
+      where: file,
+      got: "no tasks",
+      expected: "one task a line",
+      fix: 'Write lines such as {"id": "t1", "prompt": "…", "answer": "…"}.',
+    });
+  return { tasks, places };
+}

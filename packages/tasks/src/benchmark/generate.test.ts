@@ -1,0 +1,139 @@
+import type { Completion, EvaluableModel, GenerateRequest, With } from "@periodic-eval/core";
+import { fakeModel } from "@periodic-eval/core/testing";
+import { describe, expect, it } from "vitest";
+import type { BenchmarkOptions } from "./options.ts";
+import { measured } from "./sums.test-data.ts";
+
+describe("the chat template", () => {
+  const asked = async (options: Partial<BenchmarkOptions>, messages?: readonly object[]) => {
+    const requests: GenerateRequest[] = [];
+    const inner = fakeModel({ reply: () => "4" });
+    const model: EvaluableModel = {
+      ...inner,
+      generate: (some, call) => {
+        requests.push(...some);
+        return inner.generate(some, call);
+      },
+    };
+    const task = {
+      id: "a",
+      ...(messages ? { messages } : { prompt: "2 + 2" }),
+      answer: 4,
+      split: "val",
+      verifier: "numeric",
+    };
+    await measured(options, model, { tasks: [task] });
+    return requests[0]!;
+  };
+
+  it("puts the prompt into what the user says, under the system prompt", async () => {
+    const chatTemplate = {
+      systemPrompt: "Add.",
+      userTemplate: "{prompt} = ?\n$& {prompt}",
+      enableThinking: false,
+    };
+    expect((await asked({ chatTemplate, maxTokens: 5 })).prompt).toEqual({
+      messages: [{ role: "user", content: "2 + 2 = ?\n$& 2 + 2" }],
+      system: { text: "Add." },
+      templateKwargs: { enable_thinking: false },
+    });
+    expect(await asked({ maxTokens: 5 })).toMatchObject({
+      prompt: { messages: [{ role: "user", content: "2 + 2" }] },
+      sampling: { maxNewTokens: 5, temperature: 0 },
+    });
+  });
+
+  it("leaves a task its own system message, and puts its last message into what the user says", async () => {
+    const own = [
+      { role: "system", content: "Own." },
+      { role: "user", content: "1 + 1" },
+      { role: "assistant", content: "2" },
+      { role: "user", content: "2 + 2" },
+    ];
+    const chatTemplate = { systemPrompt: "Add.", userTemplate: "{prompt} =" };
+    expect((await asked({ chatTemplate }, own)).prompt).toEqual({
+      messages: [...own.slice(0, 3), { role: "user", content: "2 + 2 =" }],
+    });
+  });
+});
+
+/** A model that tells how many requests each call had. */
+function counting(model: With<"generate"> = fakeModel()) {
+  const calls: number[] = [];
+  const { identity, contextLength } = model;
+  const counted: EvaluableModel = {
+    identity,
+    contextLength,
+    generate(requests, options) {
+      calls.push(requests.length);
+      return model.generate(requests, options);
+    },
+  };
+  return { model: counted, calls };
+}
+
+describe("nConcurrent", () => {
+  it.each([
+    [{ nConcurrent: 4 }, [4, 2]],
+    [{ nConcurrent: 1 }, [1, 1, 1, 1, 1, 1]],
+    // Two tasks a call, and the last two.
+    [{ nConcurrent: 8, numSamples: 4, temperature: 1 }, [8, 8, 8]],
+    // A task's eight completions in three portions.
+    [{ nConcurrent: 3, numSamples: 8, temperature: 1, limit: 2 }, [3, 3, 2, 3, 3, 2]],
+  ])("%j gives the engine requests of %j", async (options, expected) => {
+    const { model, calls } = counting();
+    await measured(options, model);
+    expect(calls).toEqual(expected);
+  });
+
+  it("changes no completion", async () => {
+    const sampled = { numSamples: 3, temperature: 1, maxTokens: 6 };
+    const [a, b] = [
+      await measured({ ...sampled, nConcurrent: 2 }, fakeModel()),
+      await measured(sampled, fakeModel()),
+    ];
+    expect(a.rows).toEqual(b.rows);
+    expect(new Set(a.rows[0]!.completions.map(({ text }) => text)).size).toBe(3);
+  });
+});
+
+describe("accounting", () => {
+  const completion: Completion = { text: "2", ids: null, tokenNats: null, finish: "length" };
+  const served = (usage?: Completion["usage"]): EvaluableModel => ({
+    identity: { name: "served", engine: "test", dtype: "unknown", weights: null, adapter: null },
+    contextLength: null,
+    generate: async (requests) => requests.map(() => ({ ...completion, ...(usage && { usage }) })),
+  });
+  const price = { inputPerMillion: 2, outputPerMillion: 10 };
+
+  it("takes the server's count of tokens, and the price", async () => {
+    const { snapshot } = await measured({ price }, served({ inputTokens: 100, outputTokens: 7 }));
+    // 6 tasks: 600 · 2 $/M + 42 · 10 $/M
+    expect(snapshot["usage"]).toEqual({
+      completions: 6,
+      unknown: 0,
+      input_tokens: 600,
+      output_tokens: 42,
+      cost: 0.00162,
+    });
+    expect(snapshot["truncated"]).toBe(6);
+    expect(snapshot.timing.measure_seconds).toBeGreaterThan(0);
+  });
+
+  it("counts by the tokenizer where no server tells, and says where neither does", async () => {
+    const { rows, snapshot } = await measured({ price, maxTokens: 4 }, fakeModel({ contextLength: 64 }));
+    for (const { prompt, completions } of rows) {
+      expect(completions[0]!.inputTokens).toBe(prompt[0]!.content.length + 3);
+      expect(completions[0]!.outputTokens).toBe(completions[0]!.text.length);
+    }
+    const { input_tokens, output_tokens, cost } = snapshot["usage"] as Record<string, number>;
+    expect(cost).toBeCloseTo((2 * input_tokens! + 10 * output_tokens!) / 1e6, 15);
+    expect((await measured({ price }, served())).snapshot["usage"]).toEqual({
+      completions: 6,
+      unknown: 6,
+      input_tokens: 0,
+      output_tokens: 0,
+      cost: null,
+    });
+  });
+});

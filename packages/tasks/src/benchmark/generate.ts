@@ -1,0 +1,78 @@
+import {
+  hashJson,
+  opensThinking,
+  seedOf,
+  stripThinking,
+  type Abilities,
+  type Completion,
+  type GenerateRequest,
+  type Json,
+  type MeasureContext,
+  type Prompt,
+  type Row,
+  type With,
+} from "@periodic-eval/core";
+import type { BenchmarkCompletion } from "./types.ts";
+
+export interface Generating {
+  readonly numSamples: number;
+  readonly maxTokens: number;
+  readonly temperature: number;
+  readonly nConcurrent: number;
+}
+
+/** Tasks of one call, so that a call's requests are at most `nConcurrent` wherever one task has no more. */
+export const tasksPerCall = ({ numSamples, nConcurrent }: Generating): number =>
+  Math.max(1, Math.floor(nConcurrent / numSamples));
+
+/**
+ * `numSamples` completions of each task, at most `nConcurrent` requests at once. Each draws from a stream of its own, named
+ * by step, prompt and sample: what asks the same prompt at the same step shares its completion.
+ *
+ * @param model one whose evaluation wants the ability `tokenizer`
+ * @throws whatever the model throws.
+ */
+export async function generateFor(
+  model: With<"generate">,
+  items: readonly (Row & { readonly chat: Prompt })[],
+  how: Generating,
+  { signal, seed }: MeasureContext,
+): Promise<ReadonlyMap<string, readonly BenchmarkCompletion[]>> {
+  const { numSamples, maxTokens, temperature, nConcurrent } = how;
+  const requests = items.flatMap(({ chat }) => {
+    const named = hashJson(chat as unknown as Json);
+    return Array.from({ length: numSamples }, (_, sample): GenerateRequest => {
+      const sampling = { maxNewTokens: maxTokens, temperature, seed: seedOf(seed, named, sample) };
+      return { prompt: chat, sampling };
+    });
+  });
+  const completions: Completion[] = [];
+  while (completions.length < requests.length) {
+    const next = requests.slice(completions.length, completions.length + nConcurrent);
+    completions.push(...(await model.generate(next, { signal })));
+  }
+  const written = completions.values();
+  return new Map(
+    items.map(({ id, chat }) => {
+      const isOpened = opensThinking(model, chat);
+      const promptTokens = tokensOf(model, chat);
+      const own = Array.from({ length: numSamples }, () => {
+        const { text, ids, finish, usage } = written.next().value!;
+        return {
+          text,
+          answer: stripThinking(text, { isOpened }),
+          finish,
+          inputTokens: usage?.inputTokens ?? promptTokens,
+          outputTokens: usage?.outputTokens ?? ids?.length ?? null,
+        };
+      });
+      return [id, own];
+    }),
+  );
+}
+
+/** Null where the model shows no tokenizer. */
+export function tokensOf(model: object, chat: Prompt): number | null {
+  const { tokenizer } = model as Partial<Abilities>;
+  return tokenizer === undefined ? null : tokenizer.render(chat, { ending: "generation" }).ids.length;
+}

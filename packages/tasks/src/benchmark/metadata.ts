@@ -1,0 +1,85 @@
+import { nearest, readYaml, shown } from "@periodic-eval/core";
+import type { Mistakes } from "./mistakes.ts";
+import type { TaskDefaults } from "./task-line.ts";
+import { splits, type Split, type VerifierSpec } from "./types.ts";
+import { verifierSpec } from "./verifier-spec.ts";
+
+export interface BenchmarkMetadata extends TaskDefaults {
+  readonly name: string;
+  readonly version: string;
+}
+
+const known = ["name", "version", "description", "split", "verifier"];
+
+/** What `metadata.yaml` says, and its text. What is wrong with it is among the mistakes, and has a stand-in here. */
+export async function readMetadata(
+  path: string,
+  mistakes: Mistakes,
+): Promise<{ readonly metadata: BenchmarkMetadata; readonly text: string }> {
+  const { value, text } = await readYaml(path, "benchmark");
+  const nothing = { metadata: { name: "", version: "", split: null, verifier: null }, text };
+  const lineOf = await linesOf(text);
+  const at = (key: string) => `${path}:${lineOf(key)}`;
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    mistakes.add({
+      where: path,
+      got: shown(value),
+      expected: `a map with name and version (${known.join(", ")})`,
+      fix: "Write `name: …` and `version: …`.",
+    });
+    return nothing;
+  }
+  const fields = value as Readonly<Record<string, unknown>>;
+  for (const key of Object.keys(fields)) {
+    if (known.includes(key)) continue;
+    const close = nearest(key, known);
+    mistakes.add({
+      where: at(key),
+      got: `the unknown key "${key}"`,
+      expected: `some of ${known.join(", ")}`,
+      fix: close === null ? "Remove it." : `Did you mean "${close}"?`,
+    });
+  }
+  const text_ = (key: "name" | "version" | "description"): string => {
+    const given = fields[key];
+    if (typeof given === "string" && given.trim() !== "") return given;
+    const got = key in fields ? `${key} = ${shown(given)}` : `no ${key}`;
+    const fix = given === undefined ? `Add \`${key}: …\`.` : "Write it in quotes.";
+    mistakes.add({ where: key in fields ? at(key) : path, got, expected: `${key}: a text`, fix });
+    return "";
+  };
+  if ("description" in fields) text_("description");
+  const metadata = { name: text_("name"), version: text_("version") };
+  return { metadata: { ...metadata, ...defaultsOf(fields, at, mistakes) }, text };
+}
+
+function defaultsOf(
+  { split, verifier }: Readonly<Record<string, unknown>>,
+  at: (key: string) => string,
+  mistakes: Mistakes,
+): TaskDefaults {
+  if (split !== undefined && !splits.includes(split as Split)) {
+    const expected = `split: ${splits.join(" or ")}`;
+    mistakes.add({ where: at("split"), got: shown(split), expected, fix: "Correct it, or leave it out." });
+  }
+  let spec: VerifierSpec | null = null;
+  try {
+    if (verifier !== undefined) spec = verifierSpec(verifier);
+  } catch (error) {
+    mistakes.keep(error, at("verifier"));
+  }
+  return { split: (split as Split | undefined) ?? null, verifier: spec };
+}
+
+/** On which line a key of the outermost map stands. */
+async function linesOf(text: string): Promise<(key: string) => number> {
+  const { isMap, isScalar, LineCounter, parseDocument } = await import("yaml");
+  const lines = new LineCounter();
+  const { contents } = parseDocument(text, { lineCounter: lines });
+  return (key) => {
+    const pair = isMap(contents)
+      ? contents.items.find((one) => isScalar(one.key) && one.key.value === key)
+      : undefined;
+    return lines.linePos((isScalar(pair?.key) ? pair.key.range?.[0] : null) ?? 0).line;
+  };
+}

@@ -1,0 +1,34 @@
+import { PeriodicEvalError, type ErrorDetails } from "@periodic-eval/core";
+
+/** What is wrong with a folder: all of it is told at once. */
+export interface Mistakes {
+  add(mistake: Omit<ErrorDetails, "code">): void;
+  /** Keeps an error of ours under another place; throws every other. */
+  keep(error: unknown, place: string): void;
+  /** @throws PeriodicEvalError `data` where there is one; several are an AggregateError. */
+  throwAny(): void;
+}
+
+/** Mistakes that a message lists; the AggregateError's `errors` holds all. */
+const mostListed = 20;
+
+export function mistakes(): Mistakes {
+  const found: PeriodicEvalError[] = [];
+  const add: Mistakes["add"] = (mistake) =>
+    void found.push(new PeriodicEvalError({ ...mistake, code: "data" }));
+  return {
+    add,
+    keep(error, place) {
+      if (!PeriodicEvalError.is(error)) throw error;
+      const { where, got, expected, fix, cause } = error;
+      add({ where: where === "" ? place : `${place} ${where}`, got, expected, fix, cause });
+    },
+    throwAny() {
+      if (found.length === 1) throw found[0]!;
+      if (found.length === 0) return;
+      const listed = found.slice(0, mostListed).map(({ message }) => message);
+      const rest = found.length - listed.length;
+      throw new AggregateError(found, [...listed, ...(rest > 0 ? [`and ${rest} more`] : [])].join("\n"));
+    },
+  };
+}

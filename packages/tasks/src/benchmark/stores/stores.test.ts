@@ -1,0 +1,146 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { folderStore } from "./folder-store.ts";
+import { httpStore } from "./http-store.ts";
+
+const live = () => ({ signal: new AbortController().signal });
+
+describe("folderStore", () => {
+  it("writes each value whole as JSON, in place of what was there", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "periodic-eval-store-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const store = folderStore(join(folder, "new"));
+    await store.put("a/b.json", { x: 1 }, live());
+    await store.put("a/b.json", [2], live());
+    expect(JSON.parse(await readFile(join(folder, "new/a/b.json"), "utf8"))).toEqual([2]);
+    await writeFile(join(folder, "file"), "");
+    await expect(folderStore(join(folder, "file")).put("a/b.json", 1, live())).rejects.toThrow(
+      /got (EEXIST|ENOTDIR) \(a file stands where a folder should be\)/,
+    );
+  });
+});
+
+interface Seen {
+  readonly method: string | undefined;
+  readonly url: string | undefined;
+  readonly authorization: string | undefined;
+  readonly body: string;
+}
+
+/** A server on loopback that answers with these statuses in turn, the last for ever; null hangs up. */
+async function serve(...statuses: readonly (number | null)[]) {
+  const seen: Seen[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => void chunks.push(chunk));
+    request.on("end", () => {
+      const { method, url, headers } = request;
+      const status = statuses[Math.min(seen.length, statuses.length - 1)]!;
+      seen.push({
+        method,
+        url,
+        authorization: headers.authorization,
+        body: Buffer.concat(chunks).toString(),
+      });
+      if (status === null) return void request.socket.destroy();
+      response
+        .writeHead(status, status === 302 ? { location: "/elsewhere" } : {})
+        .end("secret-token, you said");
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/runs/`, seen };
+}
+
+describe("httpStore", () => {
+  afterEach(() => vi.unstubAllEnvs());
+
+  it("puts a value to its own address, with the token of the environment", async () => {
+    vi.stubEnv("STORE_TOKEN", "secret-token");
+    const { url, seen } = await serve(204);
+    await httpStore({ url, tokenEnv: "STORE_TOKEN" }).put("a/b.json", { x: [1] }, live());
+    expect(seen).toEqual([
+      { method: "PUT", url: "/runs/a/b.json", authorization: "Bearer secret-token", body: '{"x":[1]}' },
+    ]);
+  });
+
+  it("posts name and value to one address", async () => {
+    const { url, seen } = await serve(200);
+    await httpStore({ url, method: "POST" }).put("a/b.json", 1, live());
+    expect(seen).toEqual([
+      { method: "POST", url: "/runs", authorization: undefined, body: '{"name":"a/b.json","value":1}' },
+    ]);
+  });
+
+  it("tries again after what may pass, and not after what may not", async () => {
+    const flaky = await serve(503, null, 200);
+    await httpStore({ url: flaky.url }).put("a.json", 1, live());
+    expect(flaky.seen).toHaveLength(3);
+    const refusing = await serve(403);
+    await expect(httpStore({ url: refusing.url }).put("a.json", 1, live())).rejects.toThrow(
+      "the server answered 403 Forbidden",
+    );
+    expect(refusing.seen).toHaveLength(1);
+    const down = await serve(500);
+    await expect(httpStore({ url: down.url, maxRetries: 1 }).put("a.json", 1, live())).rejects.toThrow("500");
+    expect(down.seen).toHaveLength(2);
+  });
+
+  it("takes the token along no redirect, and into no error", async () => {
+    vi.stubEnv("STORE_TOKEN", "secret-token");
+    const { url, seen } = await serve(302);
+    const store = httpStore({ url, tokenEnv: "STORE_TOKEN", maxRetries: 0 });
+    const error: unknown = await store.put("a.json", 1, live()).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(Error);
+    expect(`${(error as Error).message} ${store.name}`).not.toContain("secret");
+    expect(seen.map(({ url: path }) => path)).toEqual(["/runs/a.json"]);
+  });
+
+  it("stops at an aborted signal, between attempts too", async () => {
+    const { url } = await serve(503);
+    const abort = new AbortController();
+    const putting = httpStore({ url }).put("a.json", 1, { signal: abort.signal });
+    setTimeout(() => abort.abort(new Error("enough")), 50);
+    await expect(putting).rejects.toThrow("enough");
+  });
+
+  it("gives up an attempt that takes too long", async () => {
+    const server = createServer(() => {});
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    });
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const store = httpStore({ url, maxRetries: 0, timeoutSeconds: 0.1 });
+    await expect(store.put("a.json", 1, live())).rejects.toThrow(/timeout/i);
+  });
+
+  it("wrong options are errors at construction, which show no address", () => {
+    const url = "https://example.org/runs";
+    const made = (options: object) => () => httpStore({ url, ...options });
+    expect(made({ tokenEnv: "NOT_THERE" })).toThrow(
+      'httpStore.tokenEnv: got no environment variable "NOT_THERE"',
+    );
+    expect(made({ method: "PATCH" })).toThrow('httpStore.method: got "PATCH"');
+    expect(made({ maxRetries: -1 })).toThrow("httpStore.maxRetries: got -1");
+    expect(made({ timeoutSeconds: 0 })).toThrow("httpStore.timeoutSeconds: got 0");
+    expect(made({ token: "x" })).toThrow('got the unknown option "token"');
+    for (const bad of [
+      "ftp://example.org",
+      "https://user:word@example.org",
+      "https://example.org?key=word",
+    ]) {
+      expect(made({ url: bad })).toThrow("httpStore.url: got what is no http address");
+      expect(made({ url: bad })).not.toThrow("word");
+    }
+  });
+});

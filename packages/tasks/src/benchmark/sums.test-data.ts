@@ -1,0 +1,44 @@
+import { measure, type EvaluableModel } from "@periodic-eval/core";
+import { fakeModel } from "@periodic-eval/core/testing";
+import { benchmarkFolder, type FolderFiles } from "./benchmark-folder.test-data.ts";
+import { benchmarkEvaluation } from "./evaluation.ts";
+import type { BenchmarkOptions } from "./options.ts";
+import type { BenchmarkRow } from "./types.ts";
+
+/** Sums whose prompts are `1 + 1 =`, and two words. */
+export const tasks = [
+  ...[1, 2, 3, 4].map((n) => ({
+    id: `sum-${n}`,
+    prompt: `${n} + ${n} =`,
+    answer: 2 * n,
+    verifier: "numeric",
+    metadata: { topic: "sums", level: n % 2 },
+  })),
+  {
+    id: "word",
+    prompt: "Say yes.",
+    answer: "yes",
+    verifier: { name: "contains", args: { ignore_case: true } },
+    metadata: { topic: "words" },
+  },
+  { id: "odd", prompt: "Say no.", answer: "no", verifier: "exact_match", metadata: { topic: "words" } },
+].map((task) => ({ ...task, split: "val" }));
+
+/** Adds right up to three, says "Yes!" to everything else. */
+export const reply = (prompt: string) => {
+  const sum = /(\d) \+ \d =/.exec(prompt);
+  return sum === null ? "Yes!" : String(Math.min(6, 2 * Number(sum[1])));
+};
+
+export async function measured(
+  options: Partial<BenchmarkOptions> = {},
+  model: EvaluableModel = fakeModel({ reply }),
+  files: FolderFiles = { tasks },
+) {
+  const benchmark = await benchmarkFolder(files);
+  const { snapshot, rows } = await measure(
+    benchmarkEvaluation({ name: "sums", benchmark, ...options }),
+    model,
+  );
+  return { snapshot, rows: rows as readonly BenchmarkRow[], benchmark };
+}

@@ -1,0 +1,17 @@
+import { contains } from "./contains.ts";
+import { exactMatch } from "./exact-match.ts";
+import { jsonSchema } from "./json-schema.ts";
+import { numeric } from "./numeric.ts";
+import { regexMatch } from "./regex-match.ts";
+import { toolCallsMatch } from "./tool-calls.ts";
+import type { VerifierKind } from "./verifier.ts";
+
+/** By the name that tasks give. */
+export const builtInVerifiers: Readonly<Record<string, VerifierKind>> = {
+  exact_match: exactMatch,
+  contains,
+  regex_match: regexMatch,
+  numeric,
+  json_schema: jsonSchema,
+  tool_calls_match: toolCallsMatch,
+};

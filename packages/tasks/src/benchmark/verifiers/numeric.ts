@@ -1,0 +1,40 @@
+import type { Json } from "@periodic-eval/core";
+import type { VerifierArgs } from "../types.ts";
+import { numberIn, numberOf } from "./expression.ts";
+import { extractor, nothingExtracted, refuse, short, type VerifierKind } from "./verifier.ts";
+
+/**
+ * The completion's number is the answer's within tolerances, as Python's `math.isclose`:
+ * |a − b| ≤ max(rel_tol · max(|a|, |b|), abs_tol). The number is the whole completion where that is a number or an
+ * expression (`1/2`, `2*sqrt(3)`), else the last number or fraction in it.
+ */
+export const numeric: VerifierKind = {
+  version: "1",
+  args: ["abs_tol", "extract", "rel_tol"],
+  async open({ answer, args }) {
+    const extract = extractor(args);
+    const [relTol, absTol] = [toleranceOf(args, "rel_tol", 1e-9), toleranceOf(args, "abs_tol", 0)];
+    const right = await rightOf(answer);
+    return async (completion) => {
+      const said = extract(completion);
+      if (said === null) return nothingExtracted;
+      const number = await numberIn(said);
+      if (number === null) return "no number";
+      const allowed = Math.max(relTol * Math.max(Math.abs(number), Math.abs(right)), absTol);
+      if (Math.abs(number - right) <= allowed) return null;
+      return `${number} is not ${short(answer)} (rel_tol ${relTol}, abs_tol ${absTol})`;
+    };
+  },
+};
+
+async function rightOf(answer: Json): Promise<number> {
+  const number = typeof answer === "string" ? await numberOf(answer) : answer;
+  if (typeof number === "number" && Number.isFinite(number)) return number;
+  throw refuse("answer", answer, 'a number, or an expression such as "1/2"', "Write the number.");
+}
+
+function toleranceOf(args: VerifierArgs, key: "rel_tol" | "abs_tol", otherwise: number): number {
+  const { [key]: given = otherwise } = args;
+  if (typeof given === "number" && given >= 0) return given;
+  throw refuse(`args.${key}`, given, "a number of 0 or more", `Leave it out for ${otherwise}.`);
+}

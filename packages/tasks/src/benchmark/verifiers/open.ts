@@ -1,0 +1,133 @@
+import {
+  canonicalJson,
+  hashJson,
+  messageOf,
+  type CallOptions,
+  type Grader,
+  type GradeRequest,
+  type Json,
+  type Verdict,
+} from "@periodic-eval/core";
+import type { AnsweredTaskRow, VerifierSpec } from "../types.ts";
+import { builtInVerifiers } from "./built-in.ts";
+import { exported, loadModule, verdictOf, type LoadedModule } from "./module.ts";
+import { checkArgs, type Check } from "./verifier.ts";
+
+/** What of a task its verifier needs. */
+export type VerifiedTask = Pick<AnsweredTaskRow, "id" | "answer" | "metadata" | "verifier">;
+
+/** The verifiers of a folder. Modules are loaded once. */
+export interface OpenVerifiers {
+  /**
+   * The task's grader, whose verdicts have the scores `reward` and, where it is not whether the reward is 1 or more,
+   * `passed`.
+   *
+   * @throws PeriodicEvalError `data` whose place is a key of the task: the caller knows file and line.
+   */
+  open(task: VerifiedTask): Promise<Grader>;
+  /** Looks whether the graders that modules export, of those opened, can be reached. */
+  check(options: CallOptions): Promise<void>;
+  /** What changes a verdict and stands in no task, by verifier. */
+  fingerprints(): Readonly<Record<string, string>>;
+}
+
+/** Longest wait for a function of the user's, which may ask a server. */
+const verifierSeconds = 60;
+
+export function openVerifiers(folder: string): OpenVerifiers {
+  const modules = new Map<string, Promise<LoadedModule>>();
+  const fingerprints = new Map<string, string>();
+  const builtIn = new Map<string, Grader>();
+  const graders = new Set<Grader>();
+
+  async function open(task: VerifiedTask): Promise<Grader> {
+    const { verifier } = task;
+    if ("name" in verifier) {
+      // Opened anew for each look, a thousand schemas would be compiled each time.
+      const key = canonicalJson([verifier, task.answer]);
+      const grader = builtIn.get(key) ?? (await openBuiltIn(verifier, task.answer));
+      builtIn.set(key, grader);
+      fingerprints.set(verifier.name, builtInVerifiers[verifier.name]!.version);
+      return grader;
+    }
+    const { module: path, export: name, args } = verifier;
+    if (!modules.has(path)) modules.set(path, loadModule(folder, path));
+    const loaded = await modules.get(path)!;
+    const own = exported(loaded, name);
+    const fullName = `${path}#${name}`;
+    fingerprints.set(fullName, "grade" in own ? hashJson([loaded.hash, own.fingerprint]) : loaded.hash);
+    if ("grade" in own) {
+      graders.add(own);
+      return own;
+    }
+    return functionGrader(fullName, loaded.hash, async ({ question, answer }, { signal }) => {
+      const { id, metadata } = task;
+      const told = { id, question, answer: task.answer, metadata, args };
+      return verdictOf(await inTime(signal, async () => own(answer, told)));
+    });
+  }
+
+  return {
+    open,
+    async check(options) {
+      for (const grader of graders) await grader.check?.(options);
+    },
+    fingerprints: () => Object.fromEntries(fingerprints),
+  };
+}
+
+async function openBuiltIn(
+  { name, args }: Extract<VerifierSpec, { readonly name: string }>,
+  answer: Json,
+): Promise<Grader> {
+  const kind = builtInVerifiers[name]!;
+  checkArgs(args, kind.args);
+  const check = await kind.open({ answer, args });
+  return functionGrader(name, kind.version, async (request) => verdictOfCheck(check, request.answer));
+}
+
+async function verdictOfCheck(check: Check, completion: string): Promise<Verdict> {
+  const reason = await check(completion);
+  return { status: "graded", scores: { reward: reason === null ? 1 : 0 }, raw: reason };
+}
+
+/** A verifier that throws fails to grade that completion; the others are graded. */
+function functionGrader(
+  name: string,
+  version: string,
+  verify: (request: GradeRequest, options: CallOptions) => Promise<Verdict>,
+): Grader {
+  return {
+    name,
+    fingerprint: `verifier:${name}@${version}`,
+    async grade(requests, options) {
+      const { signal } = options;
+      return Promise.all(
+        requests.map(async (request): Promise<Verdict> => {
+          signal.throwIfAborted();
+          try {
+            return await verify(request, options);
+          } catch (error) {
+            signal.throwIfAborted();
+            return { status: "error", raw: messageOf(error) };
+          }
+        }),
+      );
+    },
+  };
+}
+
+async function inTime<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  let stop: (reason: unknown) => void;
+  const stopped = new Promise<never>((_, reject) => (stop = reject));
+  const onAbort = () => stop(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  const late = () => stop(new Error(`no verdict within ${verifierSeconds} s`));
+  const timer = setTimeout(late, 1000 * verifierSeconds);
+  try {
+    return await Promise.race([work(), stopped]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", onAbort);
+  }
+}
