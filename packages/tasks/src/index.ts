@@ -34,7 +34,7 @@ export { benchmarkEvaluation } from "./benchmark/evaluation.ts";
 export {
   BenchmarkEvaluator,
   type BenchmarkEvaluatorOptions,
-  type EvaluateOptions,
+  type BenchmarkRunOptions,
 } from "./benchmark/evaluator.ts";
 export { readBenchmark, type Benchmark } from "./benchmark/folder.ts";
 export {

@@ -35,7 +35,7 @@ export interface BenchmarkEvaluatorOptions extends BenchmarkOptions {
   readonly store?: BenchmarkStore;
 }
 
-export interface EvaluateOptions extends Omit<MeasureOptions, "limit"> {
+export interface BenchmarkRunOptions extends Omit<MeasureOptions, "limit"> {
   /** Default `test`. */
   readonly split?: Split;
   /** In place of the evaluator's `limit`; null for all tasks. */
@@ -115,7 +115,7 @@ export class BenchmarkEvaluator implements TrainerCallback {
    */
   async evaluate(
     model: EvaluableModel,
-    { split = "test", limit = this.#options.limit ?? null, ...options }: EvaluateOptions = {},
+    { split = "test", limit = this.#options.limit ?? null, ...options }: BenchmarkRunOptions = {},
   ): Promise<{ readonly snapshot: Snapshot; readonly rows: readonly BenchmarkRow[] }> {
     checkWord("evaluate split", split, splits);
     const key = options.as ?? { phase: split, id: this.id, step: 0 };
