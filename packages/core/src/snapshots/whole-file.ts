@@ -21,6 +21,22 @@ export function temporaryBeside(path: string): string {
 }
 
 /**
+ * Removes drafts that writes which did not end left in a folder, of the files that `of` names; for one who alone writes
+ * those. A folder that is not there has none.
+ */
+export async function removeDrafts(
+  folder: string,
+  of: (file: string) => boolean,
+  fs: FileSystem = nodeFiles,
+): Promise<void> {
+  const entries = await fs.list(folder).catch(() => []);
+  for (const { name } of entries) {
+    const file = /^\.(.+)\.\d+\.\d+\.tmp$/.exec(name)?.[1];
+    if (file !== undefined && of(file)) await fs.remove(join(folder, name)).catch(() => undefined);
+  }
+}
+
+/**
  * Writes a file so that a reader sees the old content or the new, whatever dies when: a temporary file in the same
  * folder, fsync, rename, fsync of the folder. A failure removes the temporary file and leaves the old content.
  *
