@@ -13,3 +13,12 @@ export {
   type SuiteTask,
 } from "./suite/suite-file.ts";
 export type { SampledTask, SampleDetail } from "./suite/harness/samples.ts";
+export { klToReference, type KLToReferenceOptions } from "./comparisons/kl-to-reference.ts";
+export { pairJudge, type PairJudgeOptions } from "./comparisons/pair-judge.ts";
+export {
+  winRate,
+  type JudgedPair,
+  type PairPrompt,
+  type PairRow,
+  type WinRateOptions,
+} from "./comparisons/win-rate.ts";
