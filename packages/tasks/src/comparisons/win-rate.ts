@@ -166,7 +166,10 @@ function judged(row: PairRow, shownFirst: Verdict | undefined, shownSecond: Verd
   const second = preferenceOf(shownSecond, "reference", "model");
   const { id, question, answer, referenceAnswer } = row;
   return {
-    ...{ id, question, answer, referenceAnswer },
+    id,
+    question,
+    answer,
+    referenceAnswer,
     preferences: [first, second],
     outcome: first === null || second === null ? null : outcomeOf(first, second),
     raw: [shownFirst?.raw ?? null, shownSecond?.raw ?? null],

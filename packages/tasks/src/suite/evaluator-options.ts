@@ -1,6 +1,8 @@
 import { checkKeys, checkName, PeriodicEvalError, shown, type Json } from "@periodic-eval/core";
 import type { FileSystem } from "@periodic-eval/core/snapshots";
+import { z } from "zod";
 import { checkRegistry, type TaskRegistry } from "./open-tasks.ts";
+import { parsed } from "./parsed.ts";
 import type { OpenModel } from "./ports.ts";
 
 export interface EvaluatorOptions {
@@ -25,8 +27,10 @@ export interface EvaluatorOptions {
   readonly signal?: AbortSignal;
   /** Told how many documents of a task are done. */
   readonly onProgress?: (progress: TaskProgress) => void;
-  /** The time, ISO 8601; default the system's. */
-  readonly now?: () => string;
+  /** Whether documents, prompts and answers are written; default true. MMLU's take about 12 KB a document. */
+  readonly samples?: boolean;
+  /** Default the system's time. */
+  readonly now?: () => Date;
   /** For tests: file operations that fail or die. */
   readonly fs?: FileSystem;
 }
@@ -58,6 +62,7 @@ const known = {
   extras: true,
   signal: true,
   onProgress: true,
+  samples: true,
   now: true,
   fs: true,
 } as const satisfies Record<keyof EvaluatorOptions, true>;
@@ -70,6 +75,12 @@ const ofCheckpoint = { openModel: true, adapter: true, tokenizer: true } as cons
 /** What a suite alone sets, under the names by which callers might try. */
 const tuning =
   /^(limit|shots|num_?fewshot|subsample|seed|fewshot_?seed|fewshot_?pool|chat|(apply_?)?chat_?template|system(_?(prompt|instruction))?|temperature|top_?p|max_?(new_?)?tokens|gen_?kwargs)$/i;
+
+/** What results hold as it is given. */
+const toldSchema = z.object({
+  extras: z.record(z.string(), z.json(), "a map of what JSON can hold"),
+  modelArgs: z.json(),
+});
 
 /** @throws PeriodicEvalError `config`, also for settings that are the suite's. */
 export function checkEvaluatorOptions(options: EvaluatorOptions, isCheckpoint: boolean): void {
@@ -99,6 +110,13 @@ export function checkEvaluatorOptions(options: EvaluatorOptions, isCheckpoint: b
     if (value !== undefined && value !== null && (typeof value !== "string" || value === ""))
       throw wrong(`${where} ${key}`, value, "a text, or null for none");
   }
+  for (const key of ["smoke", "samples"] as const) {
+    const value: unknown = options[key];
+    if (value !== undefined && typeof value !== "boolean")
+      throw wrong(`${where} ${key}`, value, "true or false");
+  }
+  const { extras = {}, modelArgs = null } = options;
+  parsed(toldSchema, { extras, modelArgs }, { code: "config", where, fix: "Correct the option." });
   if (isCheckpoint && typeof openModel !== "function")
     throw wrong(`${where} openModel`, openModel, "a function that loads a checkpoint");
 }

@@ -29,7 +29,7 @@ afterEach(() => rm(folder, { recursive: true }));
 
 const tasksOf = (given: FakeTaskOptions = {}) => ({ choices: choiceTask(given), replies: replyTask(given) });
 let minute = 0;
-const now = () => new Date(Date.UTC(2026, 0, 2, 3, minute++)).toISOString();
+const now = () => new Date(Date.UTC(2026, 0, 2, 3, minute++));
 
 const options = (given: Partial<EvaluatorOptions> = {}): EvaluatorOptions => ({
   name: "sft",
@@ -115,6 +115,20 @@ describe("a run", () => {
     });
   });
 
+  it("writes no samples where it is told so, and all else as with them", async () => {
+    const { run, folder: job } = await evaluator({ samples: false }).run();
+    const id = run.timestamp.replaceAll(":", "-");
+    expect((await readdir(job)).sort()).toEqual(["results.json", `results_${id}.json`]);
+    const whole = await evaluator({ results: join(folder, "whole") }).run();
+    expect({ ...run, timestamp: null }).toEqual({ ...whole.run, timestamp: null });
+    const harness = await jsonAt("jobs", "sft", `results_${id}.json`);
+    expect(harness["task_hashes"]).toEqual({});
+    expect(Object.keys(harness["configs"] as object)).toEqual([
+      ...["algebra", "physics", "law"].map((subject) => `choices_${subject}`),
+      "replies",
+    ]);
+  });
+
   it("takes the weights as they are at each run", async () => {
     let weights = "before";
     const trainer = {
@@ -175,6 +189,16 @@ describe("a run", () => {
     expect((await evaluator().run()).measured).toEqual(["replies"]);
   });
 
+  it("of weights that change meanwhile is refused", async () => {
+    let weights = "w";
+    const trainer = { ...fakeTrainer(), modelFingerprint: () => weights };
+    const tasks = tasksOf({ before: (task) => task === "replies" && (weights = "v") });
+    await expect(evaluator({ tasks }, trainer).run()).rejects.toThrow(
+      'task "replies": got weights of "tiny" that changed while they were measured',
+    );
+    expect(Object.keys((await jsonAt("metrics.sft.partial.json"))["tasks"] as object)).toEqual(["choices"]);
+  });
+
   it("finds what is wrong with the last task before it measures the first", async () => {
     const calls: string[] = [];
     const broken = { ...replyTask(), open: () => ({ ...replyTask().open({ data: "" }), items: () => [] }) };
@@ -203,6 +227,8 @@ describe("settings", () => {
 
   it("that are unknown or wrong are refused", () => {
     expect(() => evaluator({ resluts: "x" } as object)).toThrow('Did you mean "results"?');
+    expect(() => evaluator({ extras: { a: NaN } })).toThrow("Evaluator.fromTrainer: extras.a: got NaN");
+    expect(() => evaluator({ smoke: "yes" } as object)).toThrow('smoke: got "yes", expected true or false');
     expect(() => evaluator({ name: "../x" })).toThrow("name");
     expect(() => evaluator({ tasks: { other: choiceTask() } })).toThrow('"choices" under the name "other"');
     expect(() => Evaluator.fromCheckpoint("x", options() as never)).toThrow("openModel");
@@ -272,6 +298,15 @@ describe("a run that died", () => {
     await expect(evaluator().run()).rejects.toThrow(says);
     await rm(join(results, "metrics.sft.partial.json"));
     expect((await evaluator().run()).measured).toEqual(["choices", "replies"]);
+  });
+
+  it("before its first task was done begins anew, of whatever it is now", async () => {
+    const before = () => {
+      throw new Error("out of power");
+    };
+    await expect(evaluator({ tasks: tasksOf({ before }) }).run()).rejects.toThrow("out of power");
+    expect(await jsonAt("metrics.sft.partial.json")).toMatchObject({ tasks: {} });
+    expect((await evaluator({}, fakeTrainer("v")).run()).measured).toEqual(["choices", "replies"]);
   });
 
   it("whose partial file is damaged says so", async () => {

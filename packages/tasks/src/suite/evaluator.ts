@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { hashJson } from "@periodic-eval/core";
+import { hashJson, PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
 import { nodeFiles, storeError, takeLock, type FileSystem } from "@periodic-eval/core/snapshots";
 import { isOfCheckpoint, otherBase, readAdapterBase } from "./adapter-base.ts";
 import { checkEvaluatorOptions, type CheckpointOptions, type EvaluatorOptions } from "./evaluator-options.ts";
@@ -9,15 +9,7 @@ import { checkSuite, readMetricsIfPresent, type MetricsRun } from "./metrics-fil
 import { chooseTasks, openTasks, type OpenTask } from "./open-tasks.ts";
 import type { EvaluableTrainer, OpenedModel } from "./ports.ts";
 import { promote } from "./promote.ts";
-import {
-  checkSameRun,
-  readPartial,
-  refuseUnknownWeights,
-  runFiles,
-  sweep,
-  writePartial,
-  type RunFiles,
-} from "./run-files.ts";
+import { goOnFrom, runFiles, sweep, writePartial, type RunFiles } from "./run-files.ts";
 import { defaultSuitePath, hashOfSuite, readSuite, settingsOf, smokeOf, type Suite } from "./suite-file.ts";
 
 /** What became of a run. */
@@ -31,6 +23,8 @@ export interface SuiteRun {
 }
 
 interface OpenSubject extends Subject {
+  /** Of weights that could change meanwhile. */
+  fingerprintNow?(): Awaitable<string | null>;
   dispose(): void;
 }
 
@@ -68,7 +62,8 @@ export class Evaluator {
       const model = trainer.evaluableModel;
       const fingerprint = await trainer.modelFingerprint();
       const { name, adapter } = model.identity;
-      return { model, name, adapter, fingerprint, dispose: () => undefined };
+      const fingerprintNow = () => trainer.modelFingerprint();
+      return { model, name, adapter, fingerprint, fingerprintNow, dispose: () => undefined };
     });
   }
 
@@ -130,15 +125,18 @@ export class Evaluator {
   }
 
   async #measure({ suite, files, subject, open, runs }: Going): Promise<SuiteRun> {
-    const { name, fs = nodeFiles, now = () => new Date().toISOString(), signal, onProgress } = this.#options;
+    const {
+      name,
+      fs = nodeFiles,
+      now = () => new Date(),
+      samples = true,
+      signal,
+      onProgress,
+    } = this.#options;
     const identity = identityOf(subject, suite, open);
     const runHash = hashJson(identity);
     const isKnown = subject.fingerprint !== null;
-    const found = await readPartial(files, fs);
-    if (found !== null) {
-      if (!isKnown) refuseUnknownWeights(files, found);
-      checkSameRun(files, found, identity);
-    }
+    const found = await goOnFrom(files, { identity, isKnown }, fs);
     const same = runs.find((run) => run.name === name && run.run_hash === runHash);
     if (found === null && isKnown && same !== undefined)
       return { run: same, folder: files.job, measured: [] };
@@ -146,7 +144,7 @@ export class Evaluator {
     let partial = found ?? {
       schema_version: 1 as const,
       name,
-      timestamp: now(),
+      timestamp: now().toISOString(),
       run_hash: runHash,
       identity,
       tasks: {},
@@ -156,13 +154,14 @@ export class Evaluator {
     for (const one of open) {
       if (Object.hasOwn(partial.tasks, one.name)) continue;
       const result = await measureTask(one, subject.model, {
-        folder: files.job,
+        samples: samples ? files.job : null,
         timestamp: partial.timestamp,
         seed: suite.seed,
         ...(signal && { signal }),
         fs,
         progress: (done, total) => onProgress?.({ task: one.name, done, total }),
       });
+      await checkStill(one.name, subject);
       partial = { ...partial, tasks: { ...partial.tasks, [one.name]: result } };
       await writePartial(files, partial, fs);
       measured.push(one.name);
@@ -175,10 +174,22 @@ export class Evaluator {
 interface Going {
   readonly suite: Suite;
   readonly files: RunFiles;
-  readonly subject: Subject;
+  readonly subject: OpenSubject;
   readonly open: readonly OpenTask[];
   /** Of `metrics.json`, before this one. */
   readonly runs: readonly MetricsRun[];
+}
+
+/** A task is of one model, or it is of none. */
+async function checkStill(task: string, { fingerprint, fingerprintNow, name }: OpenSubject): Promise<void> {
+  if (fingerprintNow === undefined || (await fingerprintNow()) === fingerprint) return;
+  throw new PeriodicEvalError({
+    code: "model",
+    where: `task "${task}"`,
+    got: `weights of "${name}" that changed while they were measured`,
+    expected: "a model that stands still",
+    fix: "Wait for train() to end before run(), or measure in the loop by callbacks.",
+  });
 }
 
 async function makeFolders({ job }: RunFiles, fs: FileSystem): Promise<void> {

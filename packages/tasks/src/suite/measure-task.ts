@@ -17,8 +17,8 @@ import type { OpenTask } from "./open-tasks.ts";
 import type { TaskResult } from "./run-files.ts";
 
 export interface TaskRun {
-  /** Where the samples go. */
-  readonly folder: string;
+  /** Where the samples go; null for none. */
+  readonly samples: string | null;
   readonly timestamp: string;
   readonly seed: number;
   readonly signal?: AbortSignal;
@@ -34,7 +34,7 @@ export interface TaskRun {
  */
 export async function measureTask(open: OpenTask, model: EvaluableModel, run: TaskRun): Promise<TaskResult> {
   const { evaluation, name, task, items } = open;
-  const { folder, timestamp, fs, seed, signal, progress } = run;
+  const { samples, timestamp, fs, seed, signal, progress } = run;
   const { snapshot, rows } = await measure(evaluation, model, {
     seed: String(seed),
     progress,
@@ -43,17 +43,15 @@ export async function measureTask(open: OpenTask, model: EvaluableModel, run: Ta
   if (snapshot.status !== "complete") throw incomplete(name, snapshot.reason);
   const metrics = evaluation.metrics(metricKit<Row>()) as Readonly<Record<string, Metric<Row>>>;
   const entries = entriesOf(name, metrics, rows);
-  const grouped = new Set(entries.filter(({ group }) => group !== null).flatMap((entry) => entry.rows));
-  const detailOf = detailsOf(task, evaluation, model, items);
   const hashes: Record<string, string> = {};
-  for (const { name: entry, group, children, rows: all } of entries) {
-    // Of a task that has groups, the rows that are in none of them.
-    const own = group === null ? all.filter((row) => !grouped.has(row)) : children.length > 0 ? [] : all;
-    if (own.length === 0) continue;
-    const { lines, hash } = samplesOf(own, metrics, detailOf);
-    const path = join(folder, `samples_${entry}_${dateId(timestamp)}.jsonl`);
-    await writeWhole(path, lines.map((line) => `${line}\n`).join(""), fs);
-    hashes[entry] = hash;
+  if (samples !== null) {
+    const detailOf = detailsOf(task, evaluation, model, items);
+    for (const entry of entries.filter(({ own }) => own.length > 0)) {
+      const { lines, hash } = samplesOf(entry.own, metrics, detailOf);
+      const path = join(samples, `samples_${entry.name}_${dateId(timestamp)}.jsonl`);
+      await writeWhole(path, lines.map((line) => `${line}\n`).join(""), fs);
+      hashes[entry.name] = hash;
+    }
   }
   const names = Object.keys(metrics);
   const byKey = <T>(value: (metric: (typeof snapshot.metrics)[string]) => T): Record<string, T> =>

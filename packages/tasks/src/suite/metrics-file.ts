@@ -10,9 +10,9 @@ import {
 } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
 import { differences } from "./differences.ts";
-import { parsedText } from "./parsed.ts";
+import { parsed, parsedText } from "./parsed.ts";
 
-const key = z.string().regex(/^[^/]+\/[^/,]+,[^/]+$/, 'a key as "task/metric,filter"');
+const key = z.string().regex(/^[^/]+\/[^,]+,.+$/, 'a key as "task/metric,filter"');
 const numbers = z.record(key, z.number("a number, or null where it is not known").nullable());
 const text = z.string("a text");
 const json: z.ZodType<Json> = z.json();
@@ -80,9 +80,11 @@ export async function readMetricsIfPresent(path: string, fs: FileSystem): Promis
  * Adds a run to `metrics.json`, creating it where it is absent. Processes that add at once wait for one another, and the
  * file is replaced whole; a run that is there already (of the same name, hash and time) is not added again.
  *
- * @throws PeriodicEvalError `store` where the file holds runs of another suite, or is damaged.
+ * @throws PeriodicEvalError `store` where the file holds runs of another suite, or is damaged; `data` for a run that no reader
+ *   would take.
  */
 export async function appendRun(path: string, run: MetricsRun, fs: FileSystem = nodeFiles): Promise<void> {
+  parsed(runSchema, run, { code: "data", where: "appendRun", fix: "Write what is unknown as null." });
   const [folder, lock] = [dirname(path), `.${basename(path, ".json")}.lock`];
   await withLock(
     join(folder, lock),

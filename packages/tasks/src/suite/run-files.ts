@@ -1,9 +1,15 @@
 import { join } from "node:path";
 import { hashJson, PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { readIfPresent, removeDrafts, writeWhole, type FileSystem } from "@periodic-eval/core/snapshots";
-import { snapshotSchema } from "@periodic-eval/core/snapshots";
+import {
+  readIfPresent,
+  removeDrafts,
+  snapshotSchema,
+  writeWhole,
+  type FileSystem,
+} from "@periodic-eval/core/snapshots";
 import { z } from "zod";
 import { differences } from "./differences.ts";
+import { dateId } from "./harness/results.ts";
 import { harnessPartSchema } from "./harness/task-part.ts";
 import { parsedText } from "./parsed.ts";
 
@@ -59,23 +65,38 @@ const partialSchema = z.object({
 /** `metrics.<name>.partial.json`: a run on its way. */
 export type PartialRun = z.infer<typeof partialSchema>;
 
-/** Null where there is none. Throws a `store` error for a damaged one. */
-export async function readPartial({ partial }: RunFiles, fs: FileSystem): Promise<PartialRun | null> {
-  const text = await readIfPresent(partial, fs);
+/**
+ * The run that was begun, of the same identity; null where there is none, or none that got as far as a task.
+ *
+ * @throws PeriodicEvalError `store` where tasks were measured of something else, or of weights that cannot be told to be
+ *   the same, and for a damaged file.
+ */
+export async function goOnFrom(
+  files: RunFiles,
+  { identity, isKnown }: { readonly identity: Json; readonly isKnown: boolean },
+  fs: FileSystem,
+): Promise<PartialRun | null> {
+  const text = await readIfPresent(files.partial, fs);
   const fix = "Delete the file to begin anew: it was damaged since it was written.";
-  return text === null ? null : parsedText(partialSchema, text, { code: "store", where: partial, fix });
+  if (text === null) return null;
+  const found = parsedText(partialSchema, text, { code: "store", where: files.partial, fix });
+  if (Object.keys(found.tasks).length > 0) {
+    if (!isKnown) throw unknownWeights(files, found);
+    checkSameRun(files, found, identity);
+    return found;
+  }
+  // The first task may have left samples.
+  const names = (await fs.list(files.job)).map(({ name }) => name);
+  const samples = names.filter((name) => name.endsWith(`_${dateId(found.timestamp)}.jsonl`));
+  for (const name of samples) await fs.remove(join(files.job, name));
+  return null;
 }
 
 export async function writePartial({ partial }: RunFiles, run: PartialRun, fs: FileSystem): Promise<void> {
   await writeWhole(partial, `${JSON.stringify(run, null, 1)}\n`, fs);
 }
 
-/**
- * Refuses to go on from what was measured of something else.
- *
- * @throws PeriodicEvalError `store` that says what differs.
- */
-export function checkSameRun({ partial }: RunFiles, found: PartialRun, identity: Json): void {
+function checkSameRun({ partial }: RunFiles, found: PartialRun, identity: Json): void {
   if (found.run_hash === hashJson(identity)) return;
   const other = differences(found.identity, identity);
   const shown = other.slice(0, 5).join("; ");
@@ -89,10 +110,8 @@ export function checkSameRun({ partial }: RunFiles, found: PartialRun, identity:
   });
 }
 
-/** @throws PeriodicEvalError `store`: weights that are not known may be others. */
-export function refuseUnknownWeights({ partial }: RunFiles, { name, tasks }: PartialRun): void {
-  if (Object.keys(tasks).length === 0) return;
-  throw new PeriodicEvalError({
+function unknownWeights({ partial }: RunFiles, { name }: PartialRun): PeriodicEvalError {
+  return new PeriodicEvalError({
     code: "store",
     where: partial,
     got: `measured tasks of the run "${name}", and a model that does not tell its weights`,

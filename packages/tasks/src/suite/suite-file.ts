@@ -105,7 +105,7 @@ export function smokeOf(suite: Suite): Suite {
 }
 
 /** What a suite sets: all but its name. */
-export const settingsOf = ({ name: _, ...settings }: Suite): Json =>
+export const settingsOf = ({ name: _name, ...settings }: Suite): Json =>
   JSON.parse(JSON.stringify(settings)) as Json;
 
 /** The hash of what a suite sets: its name, comments and the order of keys do not count. */

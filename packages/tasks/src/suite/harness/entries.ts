@@ -8,6 +8,8 @@ export interface Entry {
   /** As the metrics name it; null for the task. */
   readonly group: string | null;
   readonly rows: readonly Row[];
+  /** Those that are in no entry below it: what lm-evaluation-harness would have as a task. */
+  readonly own: readonly Row[];
   /** Names of the entries right below it. */
   readonly children: readonly string[];
 }
@@ -29,15 +31,13 @@ export function entriesOf(
   const groups = groupsIn(metrics, rows);
   const above = new Map(groups.map((group) => [group, parentOf(group, groups)]));
   const below = (parent: Group | null) => groups.filter((group) => above.get(group) === parent);
-  const entries = (parent: Group | null): readonly Entry[] => [
-    {
-      name: entryName(task, parent?.name ?? null),
-      group: parent?.name ?? null,
-      rows: parent === null ? rows : [...parent.rows],
-      children: below(parent).map(({ name }) => entryName(task, name)),
-    },
-    ...below(parent).flatMap(entries),
-  ];
+  const entries = (parent: Group | null): readonly Entry[] => {
+    const [all, lower] = [parent === null ? rows : [...parent.rows], below(parent)];
+    const children = lower.map(({ name }) => entryName(task, name));
+    const own = all.filter((row) => !lower.some((group) => group.rows.has(row)));
+    const group = parent?.name ?? null;
+    return [{ name: entryName(task, group), group, rows: all, own, children }, ...lower.flatMap(entries)];
+  };
   return entries(null);
 }
 

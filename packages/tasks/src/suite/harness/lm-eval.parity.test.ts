@@ -29,13 +29,13 @@ const run = (timestamp: string, edition = "", sampled = true) => {
   // What JSON of Python and of JavaScript could write differently.
   const odd = `${edition}“Ünï” \u007f \u2028 \\ / 𝒳 "q" \t: `;
   const tasks = [choiceTask({ edition: odd, documents: 7 }), replyTask({ edition: odd })];
-  const kept = sampled ? tasks : tasks.map(({ sample: _, ...task }) => task);
+  const kept = sampled ? tasks : tasks.map(({ sample: _sample, ...task }) => task);
   return Evaluator.fromTrainer(fakeTrainer(), {
     name: sampled ? "sft" : "plain",
     tasks: Object.fromEntries(kept.map((task) => [task.name, task])),
     suite: join(root, "suite.yaml"),
     results: join(root, "results"),
-    now: () => timestamp,
+    now: () => new Date(timestamp),
   }).run();
 };
 

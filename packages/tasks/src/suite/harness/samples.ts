@@ -6,8 +6,8 @@ import { asTexts, pythonJson, pythonText } from "./python-json.ts";
 
 /** What lm-evaluation-harness' samples tell of a document beside its scores. */
 export interface SampleDetail {
-  /** Index from 0 of the document in its split, that of its subject where the task has some. */
-  readonly docId: number;
+  /** Index from 0 of the document in its split, that of its subject where the task has some; null for what is no document. */
+  readonly docId: number | null;
   /** The document, with the keys of the data set. */
   readonly doc: Json;
   readonly target: Json;
@@ -35,7 +35,7 @@ export function detailsOf(
   items: readonly Row[],
 ): DetailOf {
   const places = new Map(items.map((item, at) => [item.id, at]));
-  const prompts = evaluation.prompts?.(model as never, items) as readonly Prompt[] | undefined;
+  const prompts = evaluation.prompts?.(model as never, items);
   return (row) => {
     const docId = places.get((row as { readonly item?: string }).item ?? row.id) ?? places.get(row.id);
     const item = docId === undefined ? row : items[docId]!;
@@ -43,7 +43,7 @@ export function detailsOf(
     const prompt = docId === undefined ? undefined : prompts?.[docId];
     const text = prompt === undefined ? "" : textOf(prompt, model);
     return {
-      docId: docId ?? -1,
+      docId: docId ?? null,
       doc: jsonOf(item),
       target: "",
       arguments: [[text, ""]],

@@ -6,6 +6,10 @@ export interface Spread {
   readonly n: number;
 }
 
+/** Whether a metric is a mean over documents that are independent of each other. */
+export const isOfDocuments = ({ kind, options, isFirst }: Metric<Row>): boolean =>
+  kind !== "ratio" && options.cluster === undefined && isFirst === undefined;
+
 /**
  * The standard error of a metric over the documents of one task as lm-evaluation-harness 0.4.13 has it: √(s²/n) with
  * s² = Σ(x − mean)²/(n − 1), null for fewer than 2. Snapshots have √(p(1 − p)/n) for a share, which is √((n − 1)/n) of it.
@@ -13,8 +17,7 @@ export interface Spread {
  * bootstrap.
  */
 export function taskSpread(metric: Metric<Row>, rows: readonly Row[], value: MetricValue): Spread {
-  const isPlain = metric.kind !== "ratio" && metric.options.cluster === undefined;
-  if (!isPlain || metric.isFirst !== undefined) return { stderr: value.stderr, n: value.n };
+  if (!isOfDocuments(metric)) return { stderr: value.stderr, n: value.n };
   const values = rows.flatMap((row) => metric.observe(row)?.value ?? []);
   const n = values.length;
   if (n < 2) return { stderr: null, n };

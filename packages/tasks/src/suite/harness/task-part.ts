@@ -3,7 +3,7 @@ import { z } from "zod";
 import { placeOf } from "../metric-key.ts";
 import type { ChosenTask } from "../open-tasks.ts";
 import type { Entry } from "./entries.ts";
-import { pooledSpread, taskSpread, type Spread } from "./stderr.ts";
+import { isOfDocuments, pooledSpread, taskSpread, type Spread } from "./stderr.ts";
 
 const json: z.ZodType<Json> = z.json();
 const byEntry = <T extends z.ZodType>(of: T) => z.record(z.string(), of);
@@ -29,7 +29,7 @@ export interface Measured {
   readonly snapshot: Snapshot;
   readonly metrics: Readonly<Record<string, Metric<Row>>>;
   readonly entries: readonly Entry[];
-  /** `task_hashes` of the entries that have samples. */
+  /** `task_hashes` of the samples that were written. */
   readonly hashes: Readonly<Record<string, string>>;
 }
 
@@ -41,7 +41,7 @@ export interface Measured {
 export function harnessPartOf(measured: Measured): HarnessPart {
   const { chosen, metrics, entries, hashes } = measured;
   const { version, settings } = chosen;
-  const sampled = entries.filter(({ name }) => name in hashes);
+  const tasks = entries.filter(({ own }) => own.length > 0);
   const of = <T>(some: readonly Entry[], value: (entry: Entry) => T): Record<string, T> =>
     Object.fromEntries(some.map((entry) => [entry.name, value(entry)]));
   const isWhole = settings["limit"] === null && settings["subsample"] === null;
@@ -51,14 +51,11 @@ export function harnessPartOf(measured: Measured): HarnessPart {
     results: of(entries, (entry) => resultsOf(entry, measured)),
     groups: parents.map(({ name }) => name),
     group_subtasks: of(parents, ({ children }) => [...children]),
-    configs: of(sampled, ({ name }) => configOf(name, measured)),
+    configs: of(tasks, ({ name }) => configOf(name, measured)),
     versions: of(entries, () => (Number.isFinite(Number(version)) ? Number(version) : version)),
     "n-shot": of(entries, () => settings["shots"]!),
     higher_is_better: of(entries, () => higher),
-    "n-samples": of(sampled, ({ rows }) => ({
-      original: isWhole ? rows.length : null,
-      effective: rows.length,
-    })),
+    "n-samples": of(tasks, ({ own }) => ({ original: isWhole ? own.length : null, effective: own.length })),
     task_hashes: { ...hashes },
   };
 }
@@ -81,21 +78,22 @@ const valueIn = ({ metrics }: Snapshot, name: string, { group }: Entry): MetricV
   metrics[group === null ? name : `${name}/${group}`];
 
 function spreadOf(entry: Entry, name: string, metric: Metric<Row>, measured: Measured): Spread {
-  const leaves = leavesOf(entry, measured.entries).filter(
-    (leaf) => valueIn(measured.snapshot, name, leaf) !== undefined,
-  );
-  const isOwn = leaves.length === 0 || entry.children.length === 0 || metric.kind === "ratio";
-  if (isOwn) return taskSpread(metric, entry.rows, valueIn(measured.snapshot, name, entry)!);
-  return pooledSpread(
-    leaves.map((leaf) => taskSpread(metric, leaf.rows, valueIn(measured.snapshot, name, leaf)!)),
-  );
+  const value = valueIn(measured.snapshot, name, entry)!;
+  const tasks = tasksIn(entry, measured.entries);
+  if (tasks.length === 1 || !isOfDocuments(metric)) return taskSpread(metric, entry.rows, value);
+  const parts = tasks.map(({ own }) => taskSpread(metric, own, value));
+  return pooledSpread(parts.filter(({ n }) => n > 0));
 }
 
-/** The entries without others below them that are below this one. */
-function leavesOf({ children }: Entry, entries: readonly Entry[]): readonly Entry[] {
-  return children
-    .map((child) => entries.find(({ name }) => name === child)!)
-    .flatMap((child) => (child.children.length === 0 ? [child] : leavesOf(child, entries)));
+/** The entry and those below it that have documents of their own. */
+function tasksIn(entry: Entry, entries: readonly Entry[]): readonly Entry[] {
+  const below = entry.children.flatMap((child) =>
+    tasksIn(
+      entries.find(({ name }) => name === child)!,
+      entries,
+    ),
+  );
+  return entry.own.length > 0 ? [entry, ...below] : below;
 }
 
 function higherIsBetter(metrics: Measured["metrics"]): Record<string, boolean | null> {
