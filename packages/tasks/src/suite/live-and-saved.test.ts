@@ -78,13 +78,13 @@ it("a trainer's live weights and the checkpoint that it saved have the same numb
 
   const saved = (folder: string, adapter: string | null) =>
     Evaluator.fromCheckpoint(join(root, folder), { ...options("saved"), adapter, openModel }).run();
-  const { run } = await saved("base", checkpoint!);
+  const { run } = await saved("base", checkpoint);
   expect(run.metrics).toEqual(live.run.metrics);
   expect(run.stderr).toEqual(live.run.stderr);
   expect(run).toMatchObject({ model: join(root, "base"), adapter: checkpoint });
   expect((await saved("base", null)).run.metrics).toEqual(before.run.metrics);
   // The checkpoint knows the weights that it was trained on.
-  await expect(saved("other", checkpoint!)).rejects.toThrow("the weights are others");
+  await expect(saved("other", checkpoint)).rejects.toThrow("the weights are others");
   model.dispose();
   base.dispose();
 });
