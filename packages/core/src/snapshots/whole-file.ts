@@ -20,9 +20,12 @@ export function temporaryBeside(path: string): string {
   return join(dirname(path), `.${basename(path)}.${process.pid}.${++count}.tmp`);
 }
 
+/** A claim on the lock of a dead process, beside that lock. */
+const claim = /(?<=\.lock)\.[0-9a-f]{16}$/;
+
 /**
- * Removes drafts that writes which did not end left in a folder, of the files that `of` names; for one who alone writes
- * those. A folder that is not there has none.
+ * Removes what writes that did not end left in a folder, of the files and locks that `of` names; for one who alone writes
+ * those, and holds those locks. A folder that is not there has none.
  */
 export async function removeDrafts(
   folder: string,
@@ -31,8 +34,9 @@ export async function removeDrafts(
 ): Promise<void> {
   const entries = await fs.list(folder).catch(() => []);
   for (const { name } of entries) {
-    const file = /^\.(.+)\.\d+\.\d+\.tmp$/.exec(name)?.[1];
-    if (file !== undefined && of(file)) await fs.remove(join(folder, name)).catch(() => undefined);
+    const target = /^\.(.+)\.\d+\.\d+\.tmp$/.exec(name)?.[1] ?? name;
+    const file = target.replace(claim, "");
+    if (file !== name && of(file)) await fs.remove(join(folder, name)).catch(() => undefined);
   }
 }
 

@@ -1,4 +1,4 @@
-import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { nodeFiles, type FileSystem } from "@periodic-eval/core/snapshots";
@@ -307,6 +307,15 @@ describe("a run that died", () => {
     await expect(evaluator({ tasks: tasksOf({ before }) }).run()).rejects.toThrow("out of power");
     expect(await jsonAt("metrics.sft.partial.json")).toMatchObject({ tasks: {} });
     expect((await evaluator({}, fakeTrainer("v")).run()).measured).toEqual(["choices", "replies"]);
+  });
+
+  it("leaves no drafts, however the folder of results is written", async () => {
+    await mkdir(results);
+    const draft = ".metrics.sft.partial.json.7.1.tmp";
+    const others = [".metrics.dpo.partial.json.7.1.tmp", ".notes.tmp"];
+    for (const file of [draft, ...others]) await writeFile(join(results, file), "{");
+    await evaluator({ results: `${results}//` }).run();
+    expect((await readdir(results)).sort()).toEqual([...others, "jobs", "metrics.json"]);
   });
 
   it("whose partial file is damaged says so", async () => {

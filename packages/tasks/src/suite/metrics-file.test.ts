@@ -107,6 +107,21 @@ it("a death at any file operation of an append leaves the file as it was, or wit
   }
 });
 
+it("nothing is left of deaths in the taking over of a dead process's lock", async () => {
+  const dieAt = async (operation: number) => {
+    const dying = faultyFiles(({ count }) => (count === operation ? "die" : "none"));
+    await appendRun(path, exampleRun, dying).catch(() => undefined);
+  };
+  for (let second = 1; second <= 24; second++) {
+    await dieAt(8); // with the lock in hand
+    expect(await readdir(folder)).toContain(".metrics.lock");
+    await dieAt(second);
+    await appendRun(path, exampleRun);
+    expect(await readdir(folder), `second death at ${second}`).toEqual(["metrics.json"]);
+    await rm(path);
+  }
+});
+
 const processes = isFull ? 6 : 2;
 const each = isFull ? 30 : 10;
 it(`loses nothing where ${processes} processes add ${each} runs each at once`, async () => {

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { hashJson, PeriodicEvalError, type Json } from "@periodic-eval/core";
 import {
   readIfPresent,
@@ -122,7 +122,7 @@ function unknownWeights({ partial }: RunFiles, { name }: PartialRun): PeriodicEv
 
 /** What writes that did not end left behind; for the holder of the run's lock. */
 export async function sweep({ folder, job, partial, lock }: RunFiles, fs: FileSystem): Promise<void> {
-  const own = [partial, lock].map((path) => path.slice(folder.length + 1));
+  const own = [partial, lock].map((path) => basename(path));
   await removeDrafts(folder, (file) => own.includes(file), fs);
   await removeDrafts(job, () => true, fs);
 }
