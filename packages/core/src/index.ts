@@ -130,7 +130,7 @@ export {
 } from "./callback/config-schema.ts";
 export { checkSessionOptions } from "./session/options.ts";
 export { checkAsked, type Asking } from "./session/check-asked.ts";
-export { isMissingFile } from "./session/preflight.ts";
+export { isMissingFile, prepare as prepareEvaluation } from "./session/preflight.ts";
 export { openSession, withSession } from "./session/session.ts";
 export { warn } from "./session/tell-loggers.ts";
 export { measure, type MeasureOptions } from "./session/measure.ts";

@@ -2,7 +2,7 @@ export { fileStore, type FileStoreOptions } from "./file-store.ts";
 export { nodeFiles, syncFolder, type FileSystem, type OpenFile } from "./files.ts";
 export { snapshotJsonSchema } from "./json-schema.ts";
 export type { Layout } from "./layout.ts";
-export type { LockHolder, LockOwner } from "./lock.ts";
+export { takeLock, withLock, type LockHolder, type LockOwner } from "./lock.ts";
 export { parseSnapshot, parseSnapshotText } from "./parse-snapshot.ts";
 export { readRun, type PhaseRecord, type RunRecord, type Series, type SeriesPoint } from "./read-run.ts";
 export { summarizeReceipt, type ReceiptSummary } from "./receipt.ts";
@@ -10,4 +10,13 @@ export type { RunProblem } from "./scan.ts";
 export { snapshotSchema } from "./schema.ts";
 export { csvLine, tidyColumns, tidyLook, tidyRows, type TidyRow } from "./tidy.ts";
 export { fileVerdictCache } from "./verdict-files.ts";
-export { appendLines, readLines, readTextFile, storeError, writeWhole, type Content } from "./whole-file.ts";
+export {
+  appendLines,
+  readIfPresent,
+  readLines,
+  readTextFile,
+  removeDrafts,
+  storeError,
+  writeWhole,
+  type Content,
+} from "./whole-file.ts";

@@ -8,7 +8,7 @@ import { exampleSnapshot } from "../testing/example-snapshot.ts";
 import { faultyFiles } from "../testing/faulty-files.ts";
 import { fileStore } from "./file-store.ts";
 import { nodeFiles, type FileSystem } from "./files.ts";
-import { takeLock, thisProcess } from "./lock.ts";
+import { takeLock, thisProcess, withLock } from "./lock.ts";
 
 let folder: string;
 let path: string;
@@ -132,6 +132,36 @@ it("a file system without links still locks", async () => {
   await (
     await takeLock(path, fs)
   )();
+});
+
+it("withLock waits for its turn: of ten at once each adds one, and none is lost", async () => {
+  const count = join(folder, "count");
+  await writeFile(count, "0");
+  const addOne = () =>
+    withLock(
+      path,
+      async () => {
+        const before = Number(await readFile(count, "utf8"));
+        await new Promise(setImmediate); // without the lock, the others would read the same number meanwhile
+        await writeFile(count, String(before + 1));
+      },
+      { fs: nodeFiles },
+    );
+  await Promise.all(Array.from({ length: 10 }, addOne));
+  expect(await readFile(count, "utf8")).toBe("10");
+  expect((await readdir(folder)).sort()).toEqual(["count"]);
+});
+
+it("withLock gives the lock back where the work throws, and waits no longer than it is told", async () => {
+  const fail = () => Promise.reject(new Error("work failed"));
+  await expect(withLock(path, fail, { fs: nodeFiles })).rejects.toThrow("work failed");
+  const release = await takeLock(path, nodeFiles);
+  const waiting = withLock(path, async () => 0, { fs: nodeFiles, waitSeconds: 0.05 });
+  await expect(waiting).rejects.toThrow(`a lock held by process ${process.pid}`);
+  await release();
+  // No one here can tell whether a process of another machine lives: it is not waited for.
+  await heldBy({ host: "elsewhere", pid: 7 });
+  await expect(withLock(path, async () => 0, { fs: nodeFiles })).rejects.toThrow(`process 7 on "elsewhere"`);
 });
 
 it("a run folder that is a file is an error that names it", async () => {

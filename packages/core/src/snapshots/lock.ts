@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { PeriodicEvalError } from "../errors.ts";
 import { errnoOf, type FileSystem } from "./files.ts";
@@ -105,6 +106,42 @@ export async function takeLock(
   };
 }
 
+/** Time between two tries, in milliseconds. */
+const retryEvery = 20;
+
+/**
+ * Does short work under the lock at `path`, and gives it back: for files that several processes change in turn. Waits
+ * while a process of this machine holds it.
+ *
+ * @param options.waitSeconds default 60.
+ * @throws PeriodicEvalError `store` where it is held longer, or by a process of another machine; and what `work` throws.
+ */
+export async function withLock<T>(
+  path: string,
+  work: () => Promise<T>,
+  options: { readonly fs: FileSystem; readonly waitSeconds?: number },
+): Promise<T> {
+  const { fs, waitSeconds = 60 } = options;
+  const until = performance.now() + 1000 * waitSeconds;
+  const take = async (): Promise<() => Promise<void>> => {
+    for (;;) {
+      try {
+        return await takeLock(path, fs);
+      } catch (error) {
+        const passes = PeriodicEvalError.is(error) && passing.has(error);
+        if (!passes || performance.now() >= until) throw error;
+        await sleep(retryEvery);
+      }
+    }
+  };
+  const release = await take();
+  try {
+    return await work();
+  } finally {
+    await release();
+  }
+}
+
 /**
  * Replaces the lock of a dead process. Of several that try, only the one that creates the claim, a file named after the
  * dead lock's content, may touch that lock; the claim of one that died in the act is replaced by the same rule. False
@@ -172,9 +209,12 @@ function refuseLiving(path: string, holder: LockHolder | null, owner: LockOwner)
   if (holder.host !== owner.host || owner.isAlive(holder)) throw heldError(path, holder, owner);
 }
 
+/** Errors that say of a lock that a process of this machine holds it: it will be given back. */
+const passing = new WeakSet<PeriodicEvalError>();
+
 function heldError(path: string, holder: LockHolder, owner: LockOwner): PeriodicEvalError {
   const elsewhere = holder.host !== owner.host;
-  return new PeriodicEvalError({
+  const error = new PeriodicEvalError({
     code: "store",
     where: path,
     got: `a lock held by process ${holder.pid}${elsewhere ? ` on "${holder.host}"` : holder.pid === owner.pid ? " (this one)" : ""}`,
@@ -183,4 +223,6 @@ function heldError(path: string, holder: LockHolder, owner: LockOwner): Periodic
       ? `If that process is gone, delete ${path}; else choose another run folder.`
       : "Wait for that session to close or end that process, or choose another run folder.",
   });
+  if (!elsewhere) passing.add(error);
+  return error;
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { PeriodicEvalError } from "../errors.ts";
 import { faultyFiles } from "../testing/faulty-files.ts";
-import { appendLines, readLines, readTextFile, writeWhole } from "./whole-file.ts";
+import { appendLines, readLines, readTextFile, removeDrafts, writeWhole } from "./whole-file.ts";
 
 let folder: string;
 let path: string;
@@ -13,6 +13,16 @@ beforeEach(async () => {
   path = join(folder, "file");
 });
 afterEach(() => rm(folder, { recursive: true }));
+
+it("removeDrafts removes what writes and takings of locks left, of the files that are named", async () => {
+  const claimed = `.lock.${"0a".repeat(8)}`;
+  const left = [".file.1.2.tmp", "..lock.1.2.tmp", claimed, `.${claimed}.1.2.tmp`];
+  const kept = [".other.1.2.tmp", ".file.tmp", "file", ".lock", `file.${"0a".repeat(8)}`];
+  for (const name of [...left, ...kept]) await writeFile(join(folder, name), "");
+  await removeDrafts(folder, (file) => file === "file" || file === ".lock");
+  expect((await readdir(folder)).sort()).toEqual(kept.toSorted());
+  await removeDrafts(join(folder, "none"), () => true);
+});
 
 describe("writeWhole", () => {
   it("syncs the bytes before the rename and the folder after it", async () => {

@@ -20,6 +20,26 @@ export function temporaryBeside(path: string): string {
   return join(dirname(path), `.${basename(path)}.${process.pid}.${++count}.tmp`);
 }
 
+/** A claim on the lock of a dead process, beside that lock. */
+const claim = /(?<=\.lock)\.[0-9a-f]{16}$/;
+
+/**
+ * Removes what writes that did not end left in a folder, of the files and locks that `of` names; for one who alone writes
+ * those, and holds those locks. A folder that is not there has none.
+ */
+export async function removeDrafts(
+  folder: string,
+  of: (file: string) => boolean,
+  fs: FileSystem = nodeFiles,
+): Promise<void> {
+  const entries = await fs.list(folder).catch(() => []);
+  for (const { name } of entries) {
+    const target = /^\.(.+)\.\d+\.\d+\.tmp$/.exec(name)?.[1] ?? name;
+    const file = target.replace(claim, "");
+    if (file !== name && of(file)) await fs.remove(join(folder, name)).catch(() => undefined);
+  }
+}
+
 /**
  * Writes a file so that a reader sees the old content or the new, whatever dies when: a temporary file in the same
  * folder, fsync, rename, fsync of the folder. A failure removes the temporary file and leaves the old content.

@@ -4,9 +4,11 @@ import {
   checkPhaseName,
   checkSessionOptions,
   checkWord,
+  hashJson,
   PeriodicEvalError,
   warn,
   withSession,
+  type EvaluableModel,
   type FiringPlace,
   type Guard,
   type Json,
@@ -26,7 +28,7 @@ import { runPhase } from "../loop/run-phase.ts";
 import { evalName } from "../loop/validation.ts";
 import { GradientNorm } from "../optimizer/clipping.ts";
 import { AdamW } from "../optimizer/adamw.ts";
-import { exactOfModel, type ModelConfigs } from "./model-identity.ts";
+import { exactOfModel, fingerprintModel, type ModelConfigs } from "./model-identity.ts";
 import type { OutlinedLM } from "./outlined-lm.ts";
 import type { TrainingData } from "./training-data.ts";
 import { partRows } from "./part-rows.ts";
@@ -142,6 +144,21 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     return this;
   }
 
+  /** The live model as callbacks measure it: each call sees the weights as they then are. */
+  get evaluableModel(): EvaluableModel {
+    const { model, tokenizer } = this.#options;
+    return inMemory(model, tokenizer);
+  }
+
+  /**
+   * Hash of what the model is now: every byte of its weights, the configuration, the adapter's. Null for a model that does
+   * not tell its weights.
+   */
+  async modelFingerprint(): Promise<string | null> {
+    const facts = await fingerprintModel(this.#options.model);
+    return facts && hashJson(facts);
+  }
+
   /** Trains the phase to its end, from its newest checkpoint where there is one. */
   async train(): Promise<TrainResult> {
     const settings: TrainingSettings = {
@@ -179,7 +196,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
 
   /** All but the guards, which want the optimizer, and what the session goes on from. */
   #sessionOptions(): SessionOptions {
-    const { model, tokenizer, runDir, loggers = [], signal, runStepOffset } = this.#options;
+    const { runDir, loggers = [], signal, runStepOffset } = this.#options;
     return {
       ...this.#options.session,
       ...(this.config.saveAdapterAtFiring && { saveAtFiring: (at) => this.#saveMeasured(at) }),
@@ -188,7 +205,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       // runPhase begins the session: what callbacks ask for before the first step is answered to it.
       maxSteps: null,
       seed: this.#seed,
-      model: inMemory(model, tokenizer),
+      model: this.evaluableModel,
       callbacks: this.#callbacks,
       loggers,
       ...(signal && { signal }),

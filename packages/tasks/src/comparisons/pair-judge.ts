@@ -1,0 +1,34 @@
+import { judgeGrader, type JudgeGrader, type JudgeOptions } from "@periodic-eval/core";
+
+/** The scores that a judge of pairs gives: of the answer that it is shown first, and of the second. */
+export const pairScores = ["first", "second"] as const;
+
+const instructions = `Two assistants were given the same request. Compare their answers.
+
+[REQUEST]
+{question}
+[END OF REQUEST]
+
+{answer}
+
+Rate each answer from 0 (useless) to 100 (could not be better) by how well it does what was asked: whether it is right, complete, clear, and free of what was not asked for. A longer answer is not better for its length, nor one for the place at which it stands. Give the same number twice where neither is better.
+Reply with one JSON object and nothing else, in this form:
+{"reasoning": "<one short sentence>", "first": <number>, "second": <number>}`;
+
+/** Two answers as a judge is shown them. */
+export const pairText = (first: string, second: string): string =>
+  `[FIRST ANSWER]\n${first}\n[END OF FIRST ANSWER]\n\n[SECOND ANSWER]\n${second}\n[END OF SECOND ANSWER]`;
+
+export interface PairJudgeOptions extends Omit<JudgeOptions, "scores" | "prompts" | "method"> {
+  /** What the judge is asked, with `{question}` and `{answer}` (both answers) in it; ours where left out. */
+  readonly prompt?: string;
+}
+
+/**
+ * A language model that compares two answers, for `winRate`: it is shown both at once and scores each.
+ *
+ * @throws PeriodicEvalError as `judgeGrader`.
+ */
+export function pairJudge({ prompt = instructions, ...options }: PairJudgeOptions): JudgeGrader {
+  return judgeGrader({ ...options, method: "json", scores: pairScores, prompts: { json: prompt } });
+}

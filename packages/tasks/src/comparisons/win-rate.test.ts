@@ -1,0 +1,142 @@
+import { measure, ruleGrader, type Grader, type Snapshot } from "@periodic-eval/core";
+import { evaluationConformance, fakeModel } from "@periodic-eval/core/testing";
+import { describe, expect, it } from "vitest";
+import { pairJudge } from "./pair-judge.ts";
+import { winRate, type JudgedPair, type WinRateOptions } from "./win-rate.ts";
+
+const prompts = ["win", "loss", "tie", "place"].map((id) => ({ id, prompt: `Say ${id}.` }));
+const answers = { win: "c", loss: "c", tie: "c", place: "c" };
+
+/** Answers `a` to be better than the reference's `c`, `z` to be worse, `c` to be the same; `?` where the place decides. */
+const replies: Readonly<Record<string, string>> = { win: "a", loss: "z", tie: "c", place: "?" };
+const model = () => fakeModel({ reply: (prompt) => replies[/Say (\w+)\./.exec(prompt)?.[1] ?? ""] ?? null });
+
+const partsOf = (pair: string): readonly [string, string] => {
+  const [, first, second] =
+    /\[FIRST ANSWER\]\n(.*)\n\[END OF FIRST ANSWER\]\n\n\[SECOND ANSWER\]\n(.*)\n\[END/s.exec(pair)!;
+  return [first!, second!];
+};
+
+/** The lower letter is better; beside a `?` the first is. */
+const judge = ruleGrader({
+  name: "alphabet",
+  rule(_, pair) {
+    const [first, second] = partsOf(pair);
+    if (first === "?" || second === "?") return { first: 1, second: 0 };
+    return { first: -first.charCodeAt(0), second: -second.charCodeAt(0) };
+  },
+});
+
+const look = async (options: Partial<WinRateOptions> = {}) => {
+  const { snapshot, rows } = await measure(
+    winRate({ prompts, reference: { answers }, judge, ...options }),
+    model(),
+  );
+  return { snapshot, rows: rows as readonly JudgedPair[] };
+};
+const values = ({ metrics }: Snapshot) =>
+  Object.fromEntries(Object.entries(metrics).map(([name, { value }]) => [name, value]));
+
+describe("the win rate", () => {
+  it("counts a pair as won where both orders say so, and as a tie where they disagree", async () => {
+    const { snapshot, rows } = await look();
+    expect(rows.map(({ id, outcome, preferences }) => [id, outcome, ...preferences])).toEqual([
+      ["win", "win", "model", "model"],
+      ["loss", "loss", "reference", "reference"],
+      ["tie", "tie", "tie", "tie"],
+      ["place", "tie", "model", "reference"],
+    ]);
+    // (1 + 0 + ½ + ½) / 4. Of 2 + 2 + 0 + 2 readings that prefer one, 1 + 1 + 0 + 2 prefer the first.
+    expect(values(snapshot)).toEqual({
+      win_rate: 0.5,
+      tie_rate: 0.5,
+      order_disagreement: 0.25,
+      first_preferred: 4 / 6,
+      ungraded: 0,
+    });
+    expect(snapshot).toMatchObject({ wins: 1, losses: 1, ties: 2, ungraded: 0, num_prompts: 4 });
+    // t of 3 degrees of freedom: 3.182446; s² = (¼ + ¼) / 3, √(s² / 4) = 0.204124
+    const { stderr, ci95, n } = snapshot.metrics["win_rate"]!;
+    expect(n).toBe(4);
+    expect(stderr).toBeCloseTo(0.204124, 6);
+    expect(ci95![1]).toBeCloseTo(0.5 + 3.182446 * 0.204124, 5);
+    expect(snapshot.primary_metric).toBe("win_rate");
+  });
+
+  it("of a judge that looks only at the place is a half, and told to be so", async () => {
+    const rule = () => ({ first: 9, second: 1 });
+    const { snapshot } = await look({ judge: ruleGrader({ name: "first", rule }) });
+    expect(values(snapshot)).toMatchObject({ win_rate: 0.5, order_disagreement: 1, first_preferred: 1 });
+  });
+
+  it("is turned round where model and reference change places", async () => {
+    const other = fakeModel({ reply: () => "c" });
+    const one = await measure(winRate({ prompts, reference: other, judge }), model());
+    expect(values(one.snapshot)).toEqual(values((await look()).snapshot));
+    const few = prompts.slice(0, 1);
+    const there = await measure(winRate({ prompts: few, reference: other, judge }), model());
+    const back = await measure(winRate({ prompts: few, reference: model(), judge }), other);
+    expect([there, back].map(({ snapshot }) => snapshot.metrics["win_rate"]!.value)).toEqual([1, 0]);
+  });
+
+  it("leaves out pairs of which a reading failed, and fails where they are too many", async () => {
+    const failing = (share: number): Grader =>
+      ruleGrader({
+        name: "silent",
+        rule: (question, pair) => {
+          const [first] = partsOf(pair);
+          return question.includes("tie") && first === "c" ? null : { first: 1, second: share };
+        },
+      });
+    const { snapshot, rows } = await look({ judge: failing(2), maxErrorShare: 0.25 });
+    expect(rows[2]).toMatchObject({ preferences: [null, null], outcome: null });
+    expect(snapshot.metrics).toMatchObject({ win_rate: { n: 3 }, ungraded: { value: 0.25, n: 4 } });
+    await expect(look({ judge: failing(2) })).rejects.toThrow("1 of 4 pairs without a verdict");
+  });
+
+  it("shows a judge model both orders, and takes the scores that it gives", async () => {
+    const seen: string[] = [];
+    const judgeModel = fakeModel({
+      reply(prompt) {
+        seen.push(prompt);
+        const isFirst = /\[FIRST ANSWER\]\na\n/.test(prompt);
+        return isFirst ? '{"reasoning": "a", "first": 80, "second": 20}' : '{"first": 10, "second": 90}';
+      },
+    });
+    const few = prompts.slice(0, 1);
+    const { snapshot } = await look({ prompts: few, judge: pairJudge({ model: judgeModel }) });
+    expect(values(snapshot)).toMatchObject({ win_rate: 1, first_preferred: 0.5 });
+    expect(seen).toHaveLength(2);
+    expect(seen[0]).toContain("[REQUEST]\nSay win.\n[END OF REQUEST]\n\n[FIRST ANSWER]\na\n");
+    expect(seen[1]).toContain("[FIRST ANSWER]\nc\n[END OF FIRST ANSWER]\n\n[SECOND ANSWER]\na\n");
+  });
+});
+
+describe("options", () => {
+  it.each<[Partial<WinRateOptions> | object, string]>([
+    [{ prompts: [] }, "winRate.prompts: got []"],
+    [{ reference: { answers: { win: "c" } } }, 'winRate.reference.answers: got none for the prompt "loss"'],
+    [{ reference: { identity: fakeModel().identity, contextLength: null } }, "which generates nothing"],
+    [{ sampling: { maxNewTokens: 0 } }, "winRate.sampling.maxNewTokens: got 0"],
+    [{ sampling: { temperature: -1 } }, "winRate.sampling.temperature: got -1"],
+    [{ sampling: { topp: 1 } }, 'Did you mean "topP"?'],
+    [{ judges: judge }, 'Did you mean "judge"?'],
+  ])("%o is refused", (given, says) => {
+    expect(() => winRate({ prompts, reference: { answers }, judge, ...given })).toThrow(says);
+  });
+});
+
+describe("conformance", () => {
+  const make = () => ({
+    evaluation: winRate({ prompts, reference: fakeModel({ weights: () => "then" }), judge: length }),
+    model: fakeModel({ weights: () => "now" }),
+  });
+  const length = ruleGrader({
+    name: "length",
+    rule: (_, pair) => {
+      const [first, second] = partsOf(pair);
+      return { first: first.length, second: second.length };
+    },
+  });
+  for (const check of evaluationConformance(make)) it(check.name, check.run);
+});

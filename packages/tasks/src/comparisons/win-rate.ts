@@ -1,0 +1,268 @@
+import {
+  checkKeys,
+  defineEvaluation,
+  hashJson,
+  inCalls,
+  isCount,
+  PeriodicEvalError,
+  seedOf,
+  shown,
+  type Abilities,
+  type EvaluableModel,
+  type Grader,
+  type Json,
+  type MeasureContext,
+  type MetricKit,
+  type Prompt,
+  type Row,
+  type Sampling,
+  type Verdict,
+  type With,
+} from "@periodic-eval/core";
+import { pairScores, pairText } from "./pair-judge.ts";
+
+export interface PairPrompt extends Row {
+  /** What both are asked: a chat of one user turn where it is a text. */
+  readonly prompt: string | Prompt;
+}
+
+export interface WinRateOptions {
+  readonly prompts: readonly PairPrompt[];
+  /** Another model, which answers the same prompts in the same window, or its answers by the id of their prompt. */
+  readonly reference: EvaluableModel | { readonly answers: Readonly<Record<string, string>> };
+  /** Scores `first` and `second` of two answers shown at once; `pairJudge` makes one of a language model. */
+  readonly judge: Grader;
+  /** Of both models; default greedy, 512 tokens. */
+  readonly sampling?: Partial<Pick<Sampling, "maxNewTokens" | "temperature" | "topP">>;
+  /** Share of prompts whose verdicts may fail before the look is `failed`; default 0.1. */
+  readonly maxErrorShare?: number;
+}
+
+interface PairItem extends Row {
+  readonly prompt: Prompt;
+}
+
+/** A prompt and its two answers. */
+export interface PairRow extends Row {
+  readonly question: string;
+  readonly answer: string;
+  readonly referenceAnswer: string;
+}
+
+/** What one reading of a pair said: which answer is better. */
+export type Preference = "model" | "reference" | "tie";
+
+export interface JudgedPair extends PairRow {
+  /** Shown the model's answer first, and shown it second; null where the judge failed. */
+  readonly preferences: readonly [first: Preference | null, second: Preference | null];
+  /** Null where one of the two is. */
+  readonly outcome: "win" | "loss" | "tie" | null;
+  /** What the judge said, in the same order. */
+  readonly raw: readonly [string | null, string | null];
+}
+
+const pairsPerCall = 16;
+
+/**
+ * How often a model's answer is preferred to a reference's, as a judge sees it. Each pair is judged in both orders, and won
+ * only where both say so: where they disagree it is a tie (Zheng et al. 2023, arXiv:2306.05685). `win_rate`, the primary
+ * metric, counts a tie as half a win; its interval is over prompts. `order_disagreement` is the share of pairs on which the
+ * two orders differ; `first_preferred` tells the judge's bias: of all readings that preferred one answer, the share that
+ * preferred the one shown first, 0.5 where the place does not matter. Pairs of which a reading failed are in none of them,
+ * and counted as `ungraded`.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option, or a prompt whose reference answer is missing.
+ */
+export function winRate(options: WinRateOptions) {
+  checkOptions(options);
+  const { prompts, reference, judge, maxErrorShare = 0.1 } = options;
+  const sampling = { maxNewTokens: 512, temperature: 0, ...options.sampling };
+  const answered = "answers" in reference;
+  return defineEvaluation({
+    name: "win_rate",
+    version: "win-rate-1",
+    needs: ["generate"],
+    wants: ["tokenizer"],
+    items: (): readonly PairItem[] => prompts.map(({ id, prompt }) => ({ id, prompt: promptOf(prompt) })),
+    provenance: (): Json => ({
+      sampling,
+      reference: answered
+        ? { answers: hashJson({ ...reference.answers }) }
+        : (JSON.parse(JSON.stringify(reference.identity)) as Json),
+      judge: { name: judge.name, fingerprint: judge.fingerprint, about: judge.describe?.() ?? null },
+      max_error_share: maxErrorShare,
+    }),
+    prompts: (_, items) => items.map(({ prompt }) => prompt),
+    ...(judge.check !== undefined && { check: (call) => judge.check!(call) }),
+    measure: (model, items, context) =>
+      inCalls(
+        items,
+        context,
+        async (some): Promise<readonly PairRow[]> => {
+          const own = await answersOf(model, some, sampling, context);
+          const others = answered
+            ? some.map(({ id }) => reference.answers[id]!)
+            : await answersOf(reference as With<"generate">, some, sampling, context);
+          return some.map(({ id, prompt }, at) => ({
+            id,
+            question: questionOf(prompt, model),
+            answer: own[at]!,
+            referenceAnswer: others[at]!,
+          }));
+        },
+        pairsPerCall,
+      ),
+    async grade(rows, call): Promise<readonly JudgedPair[]> {
+      const requests = rows.flatMap(({ question, answer, referenceAnswer }) => [
+        { question, answer: pairText(answer, referenceAnswer) },
+        { question, answer: pairText(referenceAnswer, answer) },
+      ]);
+      const verdicts = await judge.grade(requests, call);
+      return rows.map((row, at) => judged(row, verdicts[2 * at], verdicts[2 * at + 1]));
+    },
+    failure: (rows) => failureOf(rows, maxErrorShare),
+    metrics: (kit: MetricKit<JudgedPair>) => winMetrics(kit, sampling.temperature > 0),
+    plainKeys: (_, rows) => {
+      const count = (is: (row: JudgedPair) => boolean) => rows.filter(is).length;
+      return {
+        wins: count(({ outcome }) => outcome === "win"),
+        losses: count(({ outcome }) => outcome === "loss"),
+        ties: count(({ outcome }) => outcome === "tie"),
+        ungraded: count(({ outcome }) => outcome === null),
+        num_prompts: rows.length,
+      };
+    },
+  });
+}
+
+function winMetrics({ mean, rate, ratio }: MetricKit<JudgedPair>, sampled: boolean) {
+  const worth = { win: 1, tie: 0.5, loss: 0 } as const;
+  return {
+    win_rate: mean(({ outcome }) => outcome && worth[outcome], {
+      higherIsBetter: true,
+      primary: true,
+      unit: "share",
+      sampled,
+    }),
+    tie_rate: rate(({ outcome }) => outcome && outcome === "tie", { sampled }),
+    order_disagreement: rate(
+      ({ outcome, preferences: [first, second] }) => (outcome === null ? null : first !== second),
+      { sampled },
+    ),
+    first_preferred: ratio(
+      ({ outcome, preferences: [first, second] }) => {
+        const decided = [first, second].filter((one) => one === "model" || one === "reference").length;
+        const forFirst = (first === "model" ? 1 : 0) + (second === "reference" ? 1 : 0);
+        return outcome === null || decided === 0 ? null : [forFirst, decided];
+      },
+      { unit: "share", sampled },
+    ),
+    ungraded: rate(({ outcome }) => outcome === null, { higherIsBetter: false, sampled }),
+  };
+}
+
+function judged(row: PairRow, shownFirst: Verdict | undefined, shownSecond: Verdict | undefined): JudgedPair {
+  const first = preferenceOf(shownFirst, "model", "reference");
+  const second = preferenceOf(shownSecond, "reference", "model");
+  const { id, question, answer, referenceAnswer } = row;
+  return {
+    id,
+    question,
+    answer,
+    referenceAnswer,
+    preferences: [first, second],
+    outcome: first === null || second === null ? null : outcomeOf(first, second),
+    raw: [shownFirst?.raw ?? null, shownSecond?.raw ?? null],
+  };
+}
+
+function preferenceOf(
+  verdict: Verdict | undefined,
+  first: Exclude<Preference, "tie">,
+  second: Exclude<Preference, "tie">,
+): Preference | null {
+  if (verdict?.status !== "graded") return null;
+  const [one, other] = pairScores.map((name) => verdict.scores[name]);
+  if (one === undefined || other === undefined) return null;
+  return one === other ? "tie" : one > other ? first : second;
+}
+
+function outcomeOf(first: Preference, second: Preference): "win" | "loss" | "tie" {
+  if (first !== second || first === "tie") return "tie";
+  return first === "model" ? "win" : "loss";
+}
+
+async function answersOf(
+  model: With<"generate">,
+  items: readonly PairItem[],
+  sampling: Omit<Sampling, "seed">,
+  { signal, seed }: MeasureContext,
+): Promise<readonly string[]> {
+  const requests = items.map(({ prompt }) => ({
+    prompt,
+    sampling: { ...sampling, seed: seedOf(seed, hashJson(prompt as unknown as Json), 0) },
+  }));
+  return (await model.generate(requests, { signal })).map(({ text }) => text);
+}
+
+const promptOf = (prompt: string | Prompt): Prompt =>
+  typeof prompt === "string" ? { messages: [{ role: "user", content: prompt }] } : prompt;
+
+/** As the judge reads it. */
+function questionOf(prompt: Prompt, model: With<"generate">): string {
+  const { tokenizer } = model as Partial<Abilities>;
+  if ("text" in prompt) return prompt.text;
+  if ("ids" in prompt) return tokenizer?.decode(prompt.ids) ?? JSON.stringify(prompt.ids);
+  const { messages } = prompt;
+  if (messages.length === 1) return messages[0]!.content;
+  return messages.map(({ role, content }) => `${role}: ${content}`).join("\n\n");
+}
+
+function failureOf(rows: readonly JudgedPair[], maxErrorShare: number): PeriodicEvalError | null {
+  const failed = rows.filter(({ outcome }) => outcome === null);
+  if (failed.length <= maxErrorShare * rows.length) return null;
+  return new PeriodicEvalError({
+    code: "judge",
+    where: "win_rate",
+    got: `${failed.length} of ${rows.length} pairs without a verdict (${failed[0]!.raw.find((raw) => raw !== null) ?? "nothing said"})`,
+    expected: `at most ${100 * maxErrorShare} %`,
+    fix: "Look at what the judge said; a judge that does not keep to the form wants another prompt, or is too small.",
+  });
+}
+
+function checkOptions(options: WinRateOptions): void {
+  checkKeys("winRate", options, ["prompts", "reference", "judge", "sampling", "maxErrorShare"]);
+  const { prompts, reference, sampling = {}, maxErrorShare = 0.1 } = options;
+  if (!Array.isArray(prompts) || prompts.length === 0)
+    throw wrong("prompts", prompts, "a list of { id, prompt }");
+  checkKeys("winRate.sampling", sampling, ["maxNewTokens", "temperature", "topP"]);
+  const { maxNewTokens = 1, temperature = 0, topP = 1 } = sampling;
+  if (!isCount(maxNewTokens, 1))
+    throw wrong("sampling.maxNewTokens", maxNewTokens, "a whole number of 1 or more");
+  if (!(Number.isFinite(temperature) && temperature >= 0))
+    throw wrong("sampling.temperature", temperature, "a finite number of 0 or more");
+  if (!(topP > 0 && topP <= 1)) throw wrong("sampling.topP", topP, "a number over 0, at most 1");
+  if (!(maxErrorShare >= 0 && maxErrorShare <= 1))
+    throw wrong("maxErrorShare", maxErrorShare, "a share from 0 to 1");
+  if ("answers" in reference) {
+    const missing = prompts.find(({ id }) => !Object.hasOwn(reference.answers, id));
+    if (missing !== undefined)
+      throw wrong("reference.answers", `none for the prompt "${missing.id}"`, "an answer to each prompt");
+  } else if (reference.generate === undefined) {
+    throw wrong(
+      "reference",
+      `the model "${reference.identity.name}", which generates nothing`,
+      "one that generates",
+    );
+  }
+}
+
+function wrong(option: string, got: unknown, expected: string): PeriodicEvalError {
+  return new PeriodicEvalError({
+    code: "config",
+    where: `winRate.${option}`,
+    got: typeof got === "string" ? got : shown(got),
+    expected,
+    fix: "Correct the option.",
+  });
+}

@@ -1,0 +1,127 @@
+import { checkKeys, checkName, PeriodicEvalError, shown, type Json } from "@periodic-eval/core";
+import type { FileSystem } from "@periodic-eval/core/snapshots";
+import { z } from "zod";
+import { checkRegistry, type TaskRegistry } from "./open-tasks.ts";
+import { parsed } from "./parsed.ts";
+import type { OpenModel } from "./ports.ts";
+
+export interface EvaluatorOptions {
+  /** What the run is called in `metrics.json`. Matches `[A-Za-z0-9][\w.-]*`. */
+  readonly name: string;
+  /** Tasks that suites can name. */
+  readonly tasks: TaskRegistry;
+  /** The file of the suite; by default the one of the package (`defaultSuitePath`). */
+  readonly suite?: string;
+  /** 10 documents of each task, into `<results>/smoke`; default false. */
+  readonly smoke?: boolean;
+  /** The folder that a suite's relative places of data are in; default the suite's own folder, the current one for the default suite. */
+  readonly data?: string;
+  /** Default `results`. */
+  readonly results?: string;
+  /** How the model was trained, as results tell it: `sft`, `dpo`. Default null. */
+  readonly method?: string | null;
+  /** Of the model, as results tell it; default `pretrained=<model>`, and `peft=<adapter>`. */
+  readonly modelArgs?: Json;
+  /** Whatever else results shall tell. */
+  readonly extras?: Readonly<Record<string, Json>>;
+  readonly signal?: AbortSignal;
+  /** Told how many documents of a task are done. */
+  readonly onProgress?: (progress: TaskProgress) => void;
+  /** Whether documents, prompts and answers are written; default true. MMLU's take about 12 KB a document. */
+  readonly samples?: boolean;
+  /** Default the system's time. */
+  readonly now?: () => Date;
+  /** For tests: file operations that fail or die. */
+  readonly fs?: FileSystem;
+}
+
+export interface TaskProgress {
+  readonly task: string;
+  readonly done: number;
+  readonly total: number;
+}
+
+export interface CheckpointOptions extends EvaluatorOptions {
+  /** Loads the checkpoint; `periodic-eval` has one for our models. */
+  readonly openModel: OpenModel;
+  /** An adapter's folder, or its name on the hub; default none. */
+  readonly adapter?: string | null;
+  /** A tokenizer's folder, or its name on the hub; default the checkpoint's own. */
+  readonly tokenizer?: string | null;
+}
+
+const known = {
+  name: true,
+  tasks: true,
+  suite: true,
+  smoke: true,
+  data: true,
+  results: true,
+  method: true,
+  modelArgs: true,
+  extras: true,
+  signal: true,
+  onProgress: true,
+  samples: true,
+  now: true,
+  fs: true,
+} as const satisfies Record<keyof EvaluatorOptions, true>;
+
+const ofCheckpoint = { openModel: true, adapter: true, tokenizer: true } as const satisfies Record<
+  Exclude<keyof CheckpointOptions, keyof EvaluatorOptions>,
+  true
+>;
+
+/** What a suite alone sets, under the names by which callers might try. */
+const tuning =
+  /^(limit|shots|num_?fewshot|subsample|seed|fewshot_?seed|fewshot_?pool|chat|(apply_?)?chat_?template|system(_?(prompt|instruction))?|temperature|top_?p|max_?(new_?)?tokens|gen_?kwargs)$/i;
+
+/** What results hold as it is given. */
+const toldSchema = z.object({
+  extras: z.record(z.string(), z.json(), "a map of what JSON can hold"),
+  modelArgs: z.json(),
+});
+
+/** @throws PeriodicEvalError `config`, also for settings that are the suite's. */
+export function checkEvaluatorOptions(options: EvaluatorOptions, isCheckpoint: boolean): void {
+  const where = `Evaluator.from${isCheckpoint ? "Checkpoint" : "Trainer"}`;
+  const tuned = Object.keys(options ?? {}).find((key) => tuning.test(key));
+  if (tuned !== undefined) {
+    throw new PeriodicEvalError({
+      code: "config",
+      where,
+      got: `a ${tuned} of its own`,
+      expected: "the suite's: no method is measured by settings of its own",
+      fix: "Write it into the suite file that all methods share.",
+    });
+  }
+  checkKeys(where, options, Object.keys(isCheckpoint ? { ...known, ...ofCheckpoint } : known));
+  checkName(`${where} name`, options.name);
+  if (typeof options.tasks !== "object" || options.tasks === null)
+    throw wrong(`${where} tasks`, options.tasks, "tasks by name");
+  checkRegistry(options.tasks);
+  for (const key of ["suite", "data", "results"] as const) {
+    const value: unknown = options[key];
+    if (value !== undefined && (typeof value !== "string" || value === ""))
+      throw wrong(`${where} ${key}`, value, "a path");
+  }
+  const { adapter, tokenizer, openModel } = options as Partial<CheckpointOptions>;
+  for (const [key, value] of Object.entries({ adapter, tokenizer, method: options.method })) {
+    if (value !== undefined && value !== null && (typeof value !== "string" || value === ""))
+      throw wrong(`${where} ${key}`, value, "a text, or null for none");
+  }
+  for (const key of ["smoke", "samples"] as const) {
+    const value: unknown = options[key];
+    if (value !== undefined && typeof value !== "boolean")
+      throw wrong(`${where} ${key}`, value, "true or false");
+  }
+  const { extras = {}, modelArgs = null } = options;
+  parsed(toldSchema, { extras, modelArgs }, { code: "config", where, fix: "Correct the option." });
+  if (isCheckpoint && typeof openModel !== "function")
+    throw wrong(`${where} openModel`, openModel, "a function that loads a checkpoint");
+}
+
+function wrong(where: string, got: unknown, expected: string): PeriodicEvalError {
+  const fix = "Correct the option.";
+  return new PeriodicEvalError({ code: "config", where, got: shown(got), expected, fix });
+}

@@ -1,0 +1,155 @@
+import { spawn } from "node:child_process";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { namedStream } from "@periodic-eval/core";
+import { faultyFiles } from "@periodic-eval/core/testing";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { exampleRun } from "./example-run.test-data.ts";
+import { appendRun, readMetrics } from "./metrics-file.ts";
+
+const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
+const child = fileURLToPath(new URL("append-run.child.ts", import.meta.url));
+let folder: string;
+let path: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "metrics-"));
+  path = join(folder, "metrics.json");
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+/** Adds runs in another process, or is killed some milliseconds after it began. Returns those that it said stand there. */
+function append(name: string, count: number, killAfter?: number): Promise<readonly string[]> {
+  return new Promise((resolve, reject) => {
+    const args = ["--import", "tsx", "-C", "@periodic-eval/source", child, path, name, String(count)];
+    const node = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+    let [stdout, stderr] = ["", ""];
+    let timer: NodeJS.Timeout | undefined;
+    node.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
+    node.stdout.on("data", (chunk: Buffer) => {
+      stdout += chunk.toString();
+      if (killAfter !== undefined) timer ??= setTimeout(() => node.kill("SIGKILL"), killAfter);
+    });
+    node.on("error", reject);
+    node.on("close", (code, signal) => {
+      clearTimeout(timer);
+      const said = stdout.split("\n").slice(1, -1); // whole lines behind "ready"
+      if (signal === null && code !== 0) reject(new Error(stderr));
+      else resolve(said);
+    });
+  });
+}
+
+const namesIn = async () => (await readMetrics(path)).runs.map(({ name }) => name);
+
+it("adds runs in their order, each once, and keeps what it does not know", async () => {
+  await appendRun(path, exampleRun);
+  const { runs } = await readMetrics(path);
+  await writeFile(
+    path,
+    JSON.stringify({ schema_version: 1, note: "by hand", runs: [{ ...runs[0], seen: true }] }),
+  );
+  await appendRun(path, { ...exampleRun, name: "dpo" });
+  await appendRun(path, { ...exampleRun, name: "dpo" });
+  await appendRun(path, { ...exampleRun, name: "dpo", timestamp: "2026-01-03T00:00:00.000Z" });
+  expect(await namesIn()).toEqual(["sft", "dpo", "dpo"]);
+  expect(await readMetrics(path)).toMatchObject({ note: "by hand", runs: [{ seen: true }, {}, {}] });
+  expect(await readdir(folder)).toEqual(["metrics.json"]);
+});
+
+it("reads what it wrote, and names the field that is wrong in what another wrote", async () => {
+  await appendRun(path, exampleRun);
+  expect((await readMetrics(path)).runs).toEqual([exampleRun]);
+  const wrong = async (change: (run: Record<string, unknown>) => void, says: string) => {
+    const run = structuredClone(exampleRun) as Record<string, unknown>;
+    change(run);
+    await writeFile(path, JSON.stringify({ schema_version: 1, runs: [exampleRun, run] }));
+    await expect(readMetrics(path)).rejects.toThrow(says);
+    await expect(appendRun(path, exampleRun)).rejects.toThrow(says);
+  };
+  await wrong((run) => delete run["name"], "metrics.json: runs.1.name: got undefined, expected a text");
+  await wrong(
+    (run) => (run["metrics"] = { "mmlu/acc,none": "0.5" }),
+    'runs.1.metrics.mmlu/acc,none: got "0.5"',
+  );
+  await wrong((run) => (run["n"] = { "mmlu/acc,none": 0.5 }), "expected a whole number");
+  await wrong((run) => (run["metrics"] = { acc: 0.5 }), "runs.1.metrics.acc");
+  await writeFile(path, '{"schema_version": 2, "runs": []}');
+  await expect(readMetrics(path)).rejects.toThrow("schema_version: got 2, expected 1");
+  await writeFile(path, '{"schema_version": 1, "ru');
+  await expect(readMetrics(path)).rejects.toThrow("text that is no JSON");
+  await expect(readMetrics(join(folder, "none.json"))).rejects.toThrow("got no such file");
+});
+
+it("is of one suite, and says what another differs in", async () => {
+  await appendRun(path, exampleRun);
+  const other = {
+    ...exampleRun,
+    config_hash: "pe128:other",
+    suite: { tasks: { mmlu: { shots: 5, limit: 10 } } },
+  };
+  await expect(appendRun(path, other)).rejects.toThrow("(tasks.mmlu.limit: 1000 → 10)");
+  expect(await namesIn()).toEqual(["sft"]);
+});
+
+it("a death at any file operation of an append leaves the file as it was, or with the run in it", async () => {
+  await appendRun(path, exampleRun);
+  const before = await readFile(path, "utf8");
+  for (let at = 1; at <= 12; at++) {
+    const dying = faultyFiles(({ count }) => (count === at ? "die" : "none"));
+    await appendRun(path, { ...exampleRun, name: "dpo" }, dying).catch(() => undefined);
+    expect([["sft"], ["sft", "dpo"]]).toContainEqual(await namesIn());
+    await appendRun(path, { ...exampleRun, name: "dpo" });
+    expect(await namesIn()).toEqual(["sft", "dpo"]);
+    expect(await readdir(folder)).toEqual(["metrics.json"]);
+    await writeFile(path, before);
+  }
+});
+
+it("nothing is left of deaths in the taking over of a dead process's lock", async () => {
+  const dieAt = async (operation: number) => {
+    const dying = faultyFiles(({ count }) => (count === operation ? "die" : "none"));
+    await appendRun(path, exampleRun, dying).catch(() => undefined);
+  };
+  for (let second = 1; second <= 24; second++) {
+    await dieAt(8); // with the lock in hand
+    expect(await readdir(folder)).toContain(".metrics.lock");
+    await dieAt(second);
+    await appendRun(path, exampleRun);
+    expect(await readdir(folder), `second death at ${second}`).toEqual(["metrics.json"]);
+    await rm(path);
+  }
+});
+
+const processes = isFull ? 6 : 2;
+const each = isFull ? 30 : 10;
+it(`loses nothing where ${processes} processes add ${each} runs each at once`, async () => {
+  const said = await Promise.all(Array.from({ length: processes }, (_, i) => append(`p${i}`, each)));
+  const names = await namesIn();
+  expect(new Set(names)).toEqual(new Set(said.flat()));
+  expect(names).toHaveLength(processes * each);
+  for (let i = 0; i < processes; i++)
+    expect(names.filter((name) => name.startsWith(`p${i}-`))).toEqual(said[i]);
+});
+
+const kills = isFull ? 100 : 3;
+it(
+  `loses nothing that was said to stand there over ${kills} kills in the middle of appends`,
+  { timeout: kills * 60_000 },
+  async () => {
+    const random = namedStream("append-storm");
+    await appendRun(path, { ...exampleRun, name: "first" });
+    const said = ["first"];
+    for (let kill = 0; kill < kills; kill++) {
+      said.push(...(await append(`k${kill}`, 10_000, Math.round(20 + 300 * random()))));
+      const names = await namesIn();
+      expect(names).toEqual(expect.arrayContaining(said));
+      // What was written and not yet said may stand there: one a kill.
+      expect(names.length - said.length).toBeLessThanOrEqual(kill + 1);
+      expect(new Set(names).size).toBe(names.length);
+    }
+    await append("last", 1);
+    expect(await readdir(folder)).toEqual(["metrics.json"]);
+  },
+);

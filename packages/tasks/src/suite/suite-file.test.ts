@@ -1,0 +1,107 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import {
+  defaultSuitePath,
+  hashOfSuite,
+  parseSuite,
+  readSuite,
+  smokeOf,
+  taskOptionsOf,
+} from "./suite-file.ts";
+
+const parse = (value: object) =>
+  parseSuite({ schema_version: 1, name: "s", tasks: { mmlu: {} }, ...value }, "s.yaml");
+
+it("the default suite is what every method is compared by", async () => {
+  const suite = await readSuite(defaultSuitePath);
+  const all = Object.entries(suite.tasks).map((entry) => taskOptionsOf(suite, entry, "/data"));
+  const common = { fewshotSeed: 1234, subsample: null };
+  expect(all).toEqual([
+    { ...common, data: "/data/mmlu", shots: 5, limit: 1000 },
+    { ...common, data: "/data/gsm8k", shots: 8, limit: null },
+    { ...common, data: "/data/truthfulqa", shots: 0, limit: null },
+    { ...common, data: "/data/ifeval", shots: 0, limit: null },
+  ]);
+  expect(Object.keys(suite.tasks)).toEqual(["mmlu", "gsm8k", "truthfulqa_mc2", "ifeval"]);
+});
+
+it("a smoke run has 10 documents of each task, drawn by the suite's seed, or as few as the suite has", () => {
+  const smoke = smokeOf(parse({ seed: 7, tasks: { mmlu: { limit: 1000 }, few: { subsample: 3 } } }));
+  const options = Object.entries(smoke.tasks).map((entry) => taskOptionsOf(smoke, entry, "."));
+  expect(options).toMatchObject([
+    { limit: 1000, subsample: { n: 10, seed: 7 } },
+    { limit: null, subsample: { n: 3, seed: 7 } },
+  ]);
+});
+
+it("a task's chat goes before the suite's, and null is plain text", () => {
+  const suite = parse({
+    chat: { system: "Be brief." },
+    tasks: { a: {}, b: { chat: null }, c: { chat: { fewshot_as_multiturn: false } } },
+  });
+  const chats = Object.entries(suite.tasks).map((entry) => taskOptionsOf(suite, entry, ".").chat);
+  expect(chats).toEqual([{ system: "Be brief." }, undefined, { fewshotAsMultiturn: false }]);
+});
+
+it("places are relative to the folder of data, but for whole paths and the hub", () => {
+  const suite = parse({
+    tasks: { a: { data: "b" }, c: { data: "/d/c", fewshot_pool: "c/train.jsonl" }, e: { data: "hf:o/e" } },
+  });
+  const options = Object.entries(suite.tasks).map((entry) => taskOptionsOf(suite, entry, "/data"));
+  expect(options.map(({ data, fewshotPool }) => [data, fewshotPool])).toEqual([
+    ["/data/b", undefined],
+    ["/d/c", "/data/c/train.jsonl"],
+    ["hf:o/e", undefined],
+  ]);
+});
+
+it("the hash is of what is set: not of name, order or what is left out", () => {
+  const hash = (value: object) => hashOfSuite(parse(value));
+  const one = hash({ tasks: { a: { shots: 1, limit: 2 }, b: {} } });
+  expect(hash({ name: "t", seed: 42, tasks: { b: { limit: null }, a: { limit: 2, shots: 1 } } })).toBe(one);
+  const others = [
+    { seed: 43, tasks: { a: { shots: 1, limit: 2 }, b: {} } },
+    { tasks: { a: { shots: 1, limit: 3 }, b: {} } },
+    { tasks: { a: { shots: 2, limit: 2 }, b: {} } },
+    { tasks: { a: { shots: 1, limit: 2 } } },
+    { chat: {}, tasks: { a: { shots: 1, limit: 2 }, b: {} } },
+  ];
+  expect(new Set([one, ...others.map(hash)]).size).toBe(6);
+  const whole = parse({ tasks: { a: { subsample: 10 } } });
+  expect(hashOfSuite(smokeOf(whole))).not.toBe(hashOfSuite(whole));
+});
+
+it.each<[object, string]>([
+  [{ task: {} }, 's.yaml: got the unknown option "task", expected one of'],
+  [{ tasks: { mmlu: { shot: 5 } } }, 's.yaml: tasks.mmlu: got the unknown option "shot"'],
+  [
+    { tasks: { mmlu: { shots: -1 } } },
+    "s.yaml: tasks.mmlu.shots: got -1, expected a whole number of 0 or more",
+  ],
+  [
+    { tasks: { mmlu: { limit: 0 } } },
+    "s.yaml: tasks.mmlu.limit: got 0, expected a whole number of 1 or more",
+  ],
+  [{ tasks: { mmlu: { limit: 0.5 } } }, "tasks.mmlu.limit: got 0.5"],
+  [{ tasks: { mmlu: null } }, "s.yaml: tasks.mmlu: got null, expected a map of settings"],
+  [{ tasks: { "../mmlu": {} } }, 's.yaml: tasks: got "../mmlu", expected a name'],
+  [{ tasks: {} }, "s.yaml: tasks: got {}, expected at least one task"],
+  [{ tasks: ["mmlu"] }, 's.yaml: tasks: got ["mmlu"], expected a map of tasks'],
+  [{ chat: "yes" }, 's.yaml: chat: got "yes", expected null for plain text, or a map'],
+  [{ schema_version: 2 }, "s.yaml: schema_version: got 2, expected 1"],
+])("refuses %j", (value, says) => {
+  expect(() => parse(value)).toThrow(says);
+});
+
+it("names the line of what is no YAML, and a file that is not there", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "suite-"));
+  const path = join(folder, "suite.yaml");
+  await writeFile(path, "schema_version: 1\nname: [\n");
+  await expect(readSuite(path)).rejects.toThrow(/suite\.yaml: got .*line 3/);
+  await writeFile(path, "- mmlu\n");
+  await expect(readSuite(path)).rejects.toThrow('got ["mmlu"], expected an object of options');
+  await expect(readSuite(join(folder, "none.yaml"))).rejects.toThrow("which does not exist");
+  await rm(folder, { recursive: true });
+});
