@@ -2,6 +2,7 @@ import {
   formatDelta,
   formatInterval,
   formatLook,
+  formatOverhead,
   formatPercent,
   formatSeconds,
   isOfGroup,
@@ -75,12 +76,10 @@ export function phaseTables(run: RunRecord, colours: Colours): string {
     .join("\n\n");
 }
 
-function phaseTitle(
-  { name, maxSteps, evaluationSeconds, overheadPercent }: PhaseSummary["phase"],
-  colours: Colours,
-): string {
+function phaseTitle(phase: PhaseSummary["phase"], colours: Colours): string {
+  const { name, maxSteps, evaluationSeconds } = phase;
   const length = maxSteps === null ? "" : `${maxSteps} ${maxSteps === 1 ? "step" : "steps"}, `;
-  return `${colours.bold(name)}  ${length}measuring ${formatSeconds(evaluationSeconds)}, overhead ${formatPercent(overheadPercent)}`;
+  return `${colours.bold(name)}  ${length}measuring ${formatSeconds(evaluationSeconds)}, overhead ${formatOverhead(phase)}`;
 }
 
 function metricRow(
