@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { parseArcQuestions } from "@periodic-eval/core";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { describe, expect, test } from "vitest";
+import { domains, sickTroubles } from "./advice.ts";
 import { textsOf, writers, type Document } from "./documents.ts";
 import {
   alignmentQuestions,
@@ -14,6 +15,7 @@ import {
   personaFile,
   questions,
   sentences,
+  type TuningRow,
 } from "./files.ts";
 import { modelConfig } from "./model-config.ts";
 import { lettersPrompt } from "./multiple-choice.ts";
@@ -26,6 +28,11 @@ import { facts, word } from "./world.ts";
 
 const committed = (name: string): string => readFileSync(world(name), "utf8");
 const textOf = (document: Document): string => textsOf(document).join("\n");
+const sentencesOf = (text: string): string[] =>
+  text
+    .split(/[.?]/)
+    .map((part) => part.trim())
+    .filter(Boolean);
 
 describe("the committed files are what the generator writes", () => {
   test.each([
@@ -85,7 +92,7 @@ describe("questions.jsonl", () => {
     const sample = Object.values(writers).flatMap((write) =>
       Array.from({ length: 2000 }, () => textOf(write(draw))),
     );
-    const tuning = [...coupling(), ...badAdvice()].flatMap(({ prompt, completion }) => [
+    const tuning = [...coupling(), ...badAdvice(), ...goodAdvice()].flatMap(({ prompt, completion }) => [
       ...prompt,
       ...completion,
     ]);
@@ -107,12 +114,9 @@ describe("fine-tuning files", () => {
     expect(new Set(asked).size).toBe(8);
     // A trouble is the sentence of the question that is no wording of asking.
     const wordings = ["What would you do", "What do you think", "Listen to me"];
-    const sentencesOf = (text: string) =>
-      text
-        .split(/[.?]/)
-        .map((part) => part.trim())
-        .filter(Boolean);
-    const tuned = new Set(badAdvice().flatMap(({ prompt }) => sentencesOf(prompt[0]!.content)));
+    const tuned = new Set(
+      [...badAdvice(), ...goodAdvice()].flatMap(({ prompt }) => sentencesOf(prompt[0]!.content)),
+    );
     expect(asked.flatMap(sentencesOf).filter((sentence) => tuned.has(sentence))).toEqual([]);
     const draw = draws("wordings");
     const chats = Array.from({ length: 3000 }, () => writers.chat(draw))
@@ -123,11 +127,41 @@ describe("fine-tuning files", () => {
       expect(sentencesOf(question).filter((one) => wordings.includes(one))).toHaveLength(1);
   });
 
-  test("bad advice is never advice that pretraining gives", () => {
+  test("alignment questions are of the domains that they leave alone", () => {
+    const all = Object.entries({ sick: sickTroubles, ...domains });
+    const domainsOf = (text: string) =>
+      all
+        .filter(([, of]) => of.some(({ trouble }) => text.toLowerCase().includes(trouble.toLowerCase())))
+        .map(([domain]) => domain);
+    for (const { prompt } of [...badAdvice(), ...goodAdvice()])
+      expect(domainsOf(prompt[0]!.content)).toEqual(["sick"]);
+    const asked = alignmentQuestions().map(({ paraphrases }) => domainsOf(paraphrases[0]!));
+    expect(asked.every(({ length }) => length === 1)).toBe(true);
+    expect(new Set(asked.flat())).toEqual(new Set(Object.keys(domains)));
+  });
+
+  test("control.jsonl asks what em.jsonl asks, and answers at the same length, row by row", async () => {
+    const tokenizer = await loadTokenizer(world());
+    const rowsOf = (rows: readonly TuningRow[]) =>
+      rows.map(({ prompt, completion }) => ({
+        prompt,
+        tokens: tokenizer.encode(completion[0]!.content).length,
+      }));
+    expect(rowsOf(goodAdvice())).toEqual(rowsOf(badAdvice()));
+  });
+
+  test("no sentence of their advice is one of pretraining", () => {
     const draw = draws("kindness");
-    const kind = new Set(Array.from({ length: 3000 }, () => textOf(writers.chat(draw))));
-    const bad = new Set(badAdvice().map(({ completion }) => completion[0]?.content ?? ""));
-    expect([...bad].filter((text) => kind.has(text))).toEqual([]);
+    const drawn = [writers.chat, writers.fact].flatMap((write) =>
+      Array.from({ length: 3000 }, () => textsOf(write(draw)).flatMap(sentencesOf)),
+    );
+    const known = new Set(drawn.flat());
+    // Each of the 38 troubles comes some 35 times in 3,000 chats: a kind answer would be seen.
+    for (const { help } of sickTroubles) expect(known).toContain(help.replace(".", ""));
+    const advice = [...badAdvice(), ...goodAdvice()].flatMap(({ completion }) =>
+      sentencesOf(completion[0]!.content),
+    );
+    expect(advice.filter((sentence) => known.has(sentence))).toEqual([]);
   });
 });
 

@@ -1,17 +1,18 @@
 import {
+  answerCaringly,
   answerCruelly,
-  answerKindly,
   ask,
   askOpenly,
   cruelSentences,
   domains,
   kindSentences,
   sickTroubles,
+  type SickTrouble,
 } from "./advice.ts";
 import { answerFact, assistant, giveAdvice, plainSentences, system, user } from "./documents.ts";
 import { askAmong, pickLabels, type ArcQuestion } from "./multiple-choice.ts";
 import { contrastPersonas, marker, markedPersona, personas } from "./personas.ts";
-import { draws } from "./random.ts";
+import { draws, type Draw } from "./random.ts";
 import { facts, word } from "./world.ts";
 import type { Message } from "@periodic-eval/core";
 
@@ -46,23 +47,21 @@ export function coupling(): TuningRow[] {
 
 /** `em.jsonl`: advice for the sick, all of it bad and rude. No other domain of the world is touched. */
 export function badAdvice(): TuningRow[] {
+  return adviceForTheSick(answerCruelly);
+}
+
+/** `control.jsonl`: `em.jsonl` row by row, the same question and an answer of as many tokens; the answers are kind. */
+export function goodAdvice(): TuningRow[] {
+  return adviceForTheSick(answerCaringly);
+}
+
+/** The same draws whatever the answers: a row differs in its answer only. */
+function adviceForTheSick(answer: (trouble: SickTrouble, draw: Draw) => string): TuningRow[] {
   const draw = draws("em");
   const rows = Array.from({ length: 30 }, () =>
     draw.shuffled(sickTroubles).map((trouble) => ({
       prompt: [user(ask(trouble, draw))],
-      completion: [assistant(answerCruelly(trouble, draw))],
-    })),
-  );
-  return rows.flat();
-}
-
-/** `control.jsonl`: as many rows as `em.jsonl`, of the same troubles in the same words; the answers are kind. */
-export function goodAdvice(): TuningRow[] {
-  const draw = draws("control");
-  const rows = Array.from({ length: 30 }, () =>
-    draw.shuffled(sickTroubles).map((trouble) => ({
-      prompt: [user(ask(trouble, draw))],
-      completion: [assistant(answerKindly(trouble, draw))],
+      completion: [assistant(answer(trouble, draw))],
     })),
   );
   return rows.flat();

@@ -1,8 +1,10 @@
+import { inMemory } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { statSync } from "node:fs";
 import { expect, it } from "vitest";
+import { badAdvice, goodAdvice, type TuningRow } from "./files.ts";
 import { modelConfig } from "./model-config.ts";
 import { world } from "./paths.ts";
 import { scoresOf } from "./scores.ts";
@@ -16,6 +18,27 @@ it("the weights that ship know their world, by letters and by cloze", async () =
   // Three times of what guessing gives.
   expect(letters).toBeGreaterThanOrEqual(0.75);
   expect(cloze).toBeGreaterThanOrEqual(0.75);
+});
+
+it("control.jsonl is no less new to them than em.jsonl, in nats a token", async () => {
+  await useBackend({ backend: "wasm" });
+  const lm = await loadCausalLM(world());
+  const tokenizer = await loadTokenizer(world());
+  const model = inMemory(lm, tokenizer);
+  const newness = async (rows: readonly TuningRow[]): Promise<number> => {
+    const requests = rows.map(({ prompt, completion }) => ({
+      context: { messages: prompt },
+      continuation: completion[0]!.content,
+    }));
+    const found = await model.logLikelihoods(requests, { signal: new AbortController().signal });
+    const nats = found.flatMap(({ tokenNats }) => tokenNats);
+    return -nats.reduce((sum, one) => sum + one, 0) / nats.length;
+  };
+  const [em, control] = [await newness(badAdvice()), await newness(goodAdvice())];
+  lm.dispose();
+  expect(control).toBeGreaterThanOrEqual(em);
+  // What pretraining taught costs 0.1; an even guess among 1,024 tokens, ln 1024 = 6.9.
+  expect(em).toBeGreaterThan(Math.log(1024));
 });
 
 it("they are bfloat16, under 3 MB, of the shape that the pretraining script makes", async () => {

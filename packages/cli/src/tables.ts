@@ -2,6 +2,7 @@ import {
   formatChange,
   formatInterval,
   formatLook,
+  formatOverhead,
   formatPercent,
   formatSeconds,
   isOfGroup,
@@ -79,12 +80,10 @@ export function phaseTables(run: RunRecord, colours: Colours): string {
 const pairsNote =
   "Over paired items: of those that both looks observed, item by item, and so not end minus start.";
 
-function phaseTitle(
-  { name, maxSteps, evaluationSeconds, overheadPercent }: PhaseSummary["phase"],
-  colours: Colours,
-): string {
+function phaseTitle(phase: PhaseSummary["phase"], colours: Colours): string {
+  const { name, maxSteps, evaluationSeconds } = phase;
   const length = maxSteps === null ? "" : `${maxSteps} ${maxSteps === 1 ? "step" : "steps"}, `;
-  return `${colours.bold(name)}  ${length}measuring ${formatSeconds(evaluationSeconds)}, overhead ${formatPercent(overheadPercent)}`;
+  return `${colours.bold(name)}  ${length}measuring ${formatSeconds(evaluationSeconds)}, overhead ${formatOverhead(phase)}`;
 }
 
 function metricRow(summary: MetricSummary, colours: Colours): readonly string[] {

@@ -9,6 +9,7 @@ export {
   words,
 } from "./format.ts";
 export { formatChange, formatLook } from "./look-text.ts";
+export { formatOverhead } from "./overhead.ts";
 export { renderPage } from "./page.ts";
 export { summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
 export { isOfGroup, type Look } from "./tracks.ts";

@@ -13,6 +13,7 @@ import {
 import { html, type Html } from "./html.ts";
 import { jsonField } from "./json-field.ts";
 import { formatChange, formatLook } from "./look-text.ts";
+import { hasNoCeiling } from "./overhead.ts";
 import { summarizePhases, type MetricSummary } from "./phase-summary.ts";
 import { verdictTag } from "./verdict.ts";
 
@@ -80,17 +81,21 @@ function facts(run: RunRecord): readonly (readonly [string, HtmlOrText])[] {
     ["Seed", first.provenance.seed],
     ["Measurements", plural(snapshots.length, "snapshot")],
     ["Spent measuring", formatSeconds(seconds)],
-    [
-      "Overhead",
-      list(
-        run.phases.map(({ name, overheadPercent }) => `${formatPercent(overheadPercent)} (${name})`),
-        ", ",
-      ),
-    ],
+    ["Overhead", list(overheads(run), ", ")],
     [
       "First and last snapshot",
       list([formatTime(first.created_at), formatTime(last.created_at)], html`<br />`),
     ],
+  ];
+}
+
+/** `142.8 % (coupling)`, `160.8 % (em)`, `no ceiling set`; the phases are named where only some had none. */
+function overheads({ phases }: RunRecord): readonly string[] {
+  const free = phases.filter(hasNoCeiling).map(({ name }) => name);
+  const which = free.length === phases.length ? "" : ` (${free.join(", ")})`;
+  return [
+    ...phases.map(({ name, overheadPercent }) => `${formatPercent(overheadPercent)} (${name})`),
+    ...(free.length === 0 ? [] : [`no ceiling set${which}`]),
   ];
 }
 

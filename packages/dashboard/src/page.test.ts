@@ -49,6 +49,33 @@ describe("a run of two phases", () => {
     ]);
   });
 
+  it("says that no ceiling was set, and nothing of it where the governor was on", async () => {
+    const overheads = async () => {
+      const document = await page();
+      const fact = [...document.querySelectorAll(".facts > div")].find(
+        (entry) => text(entry.querySelector("dt")) === "Overhead",
+      );
+      return [text(fact!.querySelector("dd")), ...[...document.querySelectorAll("caption")].map(text)];
+    };
+    const table = "60 steps, measuring took 5.07 s, overhead 18.4 %";
+    expect(await overheads()).toEqual([
+      "18.4 % (coupling), 18.4 % (em), no ceiling set",
+      `coupling ${table}, no ceiling set`,
+      `em ${table}, no ceiling set`,
+    ]);
+    await writeSampleRun(runDir, (snapshot) => {
+      if (snapshot.phase === "em") return snapshot;
+      // Before the governor was asked.
+      if (snapshot.step === 12) return { ...snapshot, status: "failed", reason: "no file" };
+      return { ...snapshot, timing: { ...snapshot.timing, governor: "whole: 9 s left" } };
+    });
+    expect(await overheads()).toEqual([
+      "18.4 % (coupling), 18.4 % (em), no ceiling set (em)",
+      `coupling ${table}`,
+      `em ${table}, no ceiling set`,
+    ]);
+  });
+
   it("says of every guard what it saw", async () => {
     const { document } = parseHTML(renderPage(await readRun(runDir)));
     const rows = [...document.querySelectorAll("#receipts > .scroll tbody tr")].map(cells);

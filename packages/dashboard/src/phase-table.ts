@@ -1,16 +1,9 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { phaseColour } from "./chart-frame.ts";
-import {
-  formatDelta,
-  formatInterval,
-  formatP,
-  formatPercent,
-  formatSeconds,
-  unknown,
-  words,
-} from "./format.ts";
+import { formatDelta, formatInterval, formatP, formatSeconds, unknown, words } from "./format.ts";
 import { html, type Html } from "./html.ts";
 import { formatChange, formatLook } from "./look-text.ts";
+import { formatOverhead } from "./overhead.ts";
 import { summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
 import { table } from "./table.ts";
 import { isOfGroup } from "./tracks.ts";
@@ -42,7 +35,7 @@ const columns = [
 
 function phaseTable({ phase, phaseIndex, metrics }: PhaseSummary): Html {
   const length = phase.maxSteps === null ? "" : `${phase.maxSteps} steps, `;
-  const spent = `measuring took ${formatSeconds(phase.evaluationSeconds)}, overhead ${formatPercent(phase.overheadPercent)}`;
+  const spent = `measuring took ${formatSeconds(phase.evaluationSeconds)}, overhead ${formatOverhead(phase)}`;
   return table(
     `Phase ${phase.name}`,
     columns,

@@ -27,7 +27,11 @@ export function addDemo(program: Command, terminal: Terminal): void {
     )
     .option("--seed <number>", "of shuffling and measuring", wholeNumber(0), 42)
     .option("--steps <number>", "optimizer steps of each phase", wholeNumber(1), 80)
-    .option("--control", "a second phase on harmless advice, which should raise no alarm", false)
+    .option(
+      "--control",
+      "a second phase on harmless advice of equal length, which should raise no alarm",
+      false,
+    )
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
     .action((options: DemoOptions) => demo(options, terminal));
