@@ -183,6 +183,12 @@ describe("a hand-written loop", () => {
           new Map(adam.slots().map(({ name, read }) => [name, read().dataSync<"float32">().slice()])),
         ),
     },
+    // Undone by the window, so that training goes on in its own mode.
+    "leaves the model in evaluation mode": {
+      guards: ["evaluation-mode"],
+      stops: false,
+      does: ({ model }) => void model.enterEval(),
+    },
     "leaks a tensor": { guards: ["tensors"], stops: false, does: () => void tf.keep(tf.scalar(1)) },
   };
 

@@ -1,6 +1,6 @@
 import { plannedSteps } from "../schedule/crossings.ts";
 import type { Trigger } from "../schedule/types.ts";
-import type { LookCost, LookTime } from "./look-costs.ts";
+import type { LookCost, LookTime, Timed } from "./look-costs.ts";
 import type { Mark, Measured } from "./measure-once.ts";
 import { isAdapterOff } from "./baseline.ts";
 import { secondsOf, type Asked, type Run } from "./run.ts";
@@ -26,8 +26,8 @@ const windowSlack = 0.1;
 const patience = 2;
 /** Kept for an end that takes longer than expected: a share of it and what is doubtful, at most these. */
 const caution = { ofEnd: 0.03, ofTraining: 0.01, ofLeft: 0.1 };
-/** The first step of a session compiles: as long as it is all that is known, others are taken to be shorter. */
-const firstStepCounts = 1 / 3;
+/** The first step of a session compiles: as long as it is all that is known, others are taken to be a tenth of it. */
+const firstStepCounts = 0.1;
 /** Of the items, measured first where nothing is known of what they take. */
 const pilot = 1 / 16;
 
@@ -48,7 +48,7 @@ export function learnFromRecords(run: Run): void {
       if (provenance.items !== null) sizes.set(id, provenance.items);
       if (items === 0) continue;
       const { measure_seconds: seconds, guards_seconds: aroundSeconds } = timing;
-      costs.learn(id, { items, seconds, perItem: null, aroundSeconds, isWarm: step > 0 });
+      costs.learn(id, { items, seconds, told: null, aroundSeconds, isWarm: step > 0 });
     }
   }
 }
@@ -86,14 +86,16 @@ export function learnLook(
   const aroundSeconds = whole.seconds - measureSeconds;
   const isWarm = warm.has(id);
   warm.add(id);
-  costs.learn(id, { items, seconds, perItem: perItemOf(marks, items), aroundSeconds, isWarm });
+  if (items === 0) return;
+  costs.learn(id, { items, seconds, told: toldOf(marks, items), aroundSeconds, isWarm });
 }
 
-function perItemOf(marks: readonly Mark[], items: number): number | null {
+function toldOf(marks: readonly Mark[], items: number): Timed | null {
   const [first, last] = [marks[0], marks.at(-1)];
   if (first === undefined || last === undefined || last.items - first.items < items / 4) return null;
   // Told of when all calls of the model were done, it says nothing.
-  return last.calls === first.calls ? null : (last.seconds - first.seconds) / (last.items - first.items);
+  if (last.calls === first.calls) return null;
+  return { items: last.items - first.items, seconds: last.seconds - first.seconds };
 }
 
 /** Expected seconds of a whole look; null where nothing is known, or nothing is governed. */
@@ -130,7 +132,7 @@ export function allow(run: Run, asked: Asked, items: number): Allowance {
     more(done, taken) {
       // Once: each portion pays again what a call costs beside its items.
       if (done >= items || done > first.items) return 0;
-      const and = { items: done, seconds: taken, perItem: null, aroundSeconds: 0, isWarm: true };
+      const and = { items: done, seconds: taken, told: null, aroundSeconds: 0, isWarm: true };
       const further = plan(run, asked, items, { began, and });
       const more = further.items - done;
       // A small batch costs nearly as much as a larger one.
@@ -148,6 +150,12 @@ interface Planned {
   readonly why: string;
 }
 
+/** What of the look that is being measured is measured already. */
+interface Measuring {
+  readonly id: string;
+  readonly and: LookTime | null;
+}
+
 /** How many items this look may have; with `and`, where so many are measured already. */
 function plan(
   run: Run,
@@ -159,7 +167,7 @@ function plan(
   const { id } = asked;
   const spent = run.clock() - began;
   const cost = learned.costs.of(id, and);
-  const { left, projected, why } = available(run);
+  const { left, projected, why } = available(run, { id, and });
   const room = left + spent;
   const inWindow = secondsInWindow(run) + spent;
   const most = Math.min(room, inWindow);
@@ -168,20 +176,24 @@ function plan(
     const tried = isPossible ? Math.ceil(pilot * items) : 0;
     return { items: tried, seconds: most, why: `${why}; nothing is known yet of what an item takes` };
   }
+  // A whisker more, for sums that rounding made too small.
   const fits = (seconds: number) =>
     cost.perItem > 0
-      ? Math.max(0, Math.min(items, Math.floor((seconds - cost.fixed) / cost.perItem)))
+      ? Math.max(0, Math.min(items, Math.floor(((1 + 1e-9) * seconds - cost.fixed) / cost.perItem)))
       : items;
-  const fitsWindow = fits((1 - windowSlack) * inWindow);
+  // What a call costs beside its items is paid again by a further portion.
+  const again = and === null ? 0 : cost.fixed;
+  const fitsWindow = fits((1 - windowSlack) * inWindow - again);
   const windowWhy = `${shownSeconds(cost.fixed + cost.perItem * items)} expected, ${shownSeconds(Math.max(0, inWindow))} left of the ${run.options.budget?.secondsPerWindow} s of a window`;
   if (fitsWindow === 0) return { items: 0, seconds: inWindow, why: windowWhy };
   const own: Wanted = { ...wantedOf(run, id, cost, projected), items };
   const others = othersOf(run, id, projected);
-  const share = shareSeconds(room, [{ ...own, items: Math.min(items, fitsWindow) }, ...others]).get(id)!;
+  const mine = { ...own, items: Math.min(items, fitsWindow) };
+  const share = shareSeconds(room - again, [mine, ...others]).get(id)!;
   // Looks that cannot all be had are spread over those to come.
   const isTurn = ((learned.skipped.get(id) ?? 0) + 1) * share.looks >= own.looks;
   const given = and !== null || isTurn ? share.items : 0;
-  const expected = cost.fixed + cost.perItem * given;
+  const expected = cost.fixed + again + cost.perItem * given;
   const limited = given < fitsWindow || fitsWindow === items;
   const seconds = Math.min(Math.max(most, expected), patience * expected);
   return {
@@ -192,13 +204,16 @@ function plan(
 }
 
 /** Seconds for all looks between start and end, from now on. */
-function available(run: Run): { readonly left: number; readonly projected: number; readonly why: string } {
+function available(
+  run: Run,
+  measured: Measuring,
+): { readonly left: number; readonly projected: number; readonly why: string } {
   const percent = run.options.budget?.overheadPercent ?? defaultOverheadPercent;
   const { wall, windows } = secondsOf(run);
   const projected = projectedSeconds(run, wall - windows);
   if (run.options.budget?.overheadPercent === null)
     return { left: Infinity, projected, why: "no limit of overhead" };
-  const { expected: kept, doubtful } = secondsOfEnd(run);
+  const { expected: kept, doubtful } = secondsOfEnd(run, measured);
   const most = (percent / 100) * projected - windows - kept;
   const left =
     most -
@@ -221,18 +236,22 @@ function projectedSeconds({ progress, learned }: Run, trained: number): number {
 }
 
 /** `doubtful`: what the end may take beyond what is expected. */
-function secondsOfEnd(run: Run): { readonly expected: number; readonly doubtful: number } {
+function secondsOfEnd(
+  run: Run,
+  measured: Measuring,
+): { readonly expected: number; readonly doubtful: number } {
   let expected = 0;
   let doubtful = 0;
   for (const { id, triggers = [] } of run.callbacks) {
-    const cost = run.learned.costs.of(id);
     const items = run.learned.sizes.get(id);
-    if (cost === null || items === undefined) continue;
+    const cost =
+      items === undefined ? null : run.learned.costs.end(id, items, id === measured.id ? measured.and : null);
+    if (cost === null) continue;
     const isAtEnd =
       triggers.some((trigger) => isEdge(trigger, "end")) ||
       stepsOf(run, triggers)?.at(-1) === run.progress.maxSteps;
     if (!isAtEnd) continue;
-    expected += cost.slowest * (cost.fixed + cost.perItem * items);
+    expected += cost.expected;
     doubtful += cost.doubtful;
   }
   return { expected, doubtful };

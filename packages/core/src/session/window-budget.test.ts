@@ -3,7 +3,8 @@ import { PeriodicCallback } from "../callback/periodic.ts";
 import { inCalls } from "../evaluations/in-calls.ts";
 import { everySteps } from "../schedule/triggers.ts";
 import { defineEvaluation } from "../evaluation/define.ts";
-import type { AnyEvaluation } from "../evaluation/types.ts";
+import type { AnyEvaluation, MeasureContext, Row } from "../evaluation/types.ts";
+import type { FakeModel } from "../testing/fake-model.ts";
 import { manualClock, type ManualClock } from "../testing/manual-clock.ts";
 import { toyEvaluation, toyTraining } from "../testing/toy-training.ts";
 import { openSession, withSession } from "./session.ts";
@@ -29,9 +30,10 @@ function inCallsOf64(clock: ManualClock, seconds: () => number): AnyEvaluation {
 async function train(evaluation: AnyEvaluation, clock: ManualClock, changes: Partial<SessionOptions>) {
   const toy = toyTraining();
   const callback = new PeriodicCallback(evaluation, { schedule: [everySteps(2)] });
-  const options = { ...toy.options([callback], { clock: clock.seconds, maxSteps: 6 }), ...changes };
+  const { maxSteps = 6 } = changes;
+  const options = { ...toy.options([callback], { clock: clock.seconds }), ...changes, maxSteps };
   await withSession(options, async (session) => {
-    for (let step = 0; step < 6; step++) {
+    for (let step = 0; step < maxSteps!; step++) {
       toy.step();
       clock.advance(100);
       await session.stepEnd();
@@ -103,6 +105,69 @@ test("what does not fit is a skipped record that says why", async () => {
   expect(found[1]!.reason).toBe(
     "256 s expected, 0 s left for this and later looks: 50 % of 600 s of training expected, less 256 s used and 256 s kept for the end",
   );
+});
+
+test("a further portion leaves seconds for what a call costs beside its items, now and at the end", async () => {
+  const clock = manualClock();
+  // 40 s a call of measure, 1 s an item, told of every 10: the start cannot tell which of its 140 s come with each look.
+  const evaluation: AnyEvaluation = {
+    ...inCallsOf64(clock, () => 1),
+    items: () => Array.from({ length: 100 }, (_, i) => ({ id: `q${i}` })),
+    async measure(model: FakeModel, items: readonly Row[], { signal, progress }: MeasureContext) {
+      clock.advance(40);
+      let done = 0;
+      while (done < items.length && !signal.aborted) {
+        const last = Math.min(done + 10, items.length);
+        clock.advance(last - done);
+        done = last;
+        await model.generate([], { signal: new AbortController().signal });
+        progress(done);
+      }
+      return items.slice(0, done);
+    },
+  };
+  const { found } = await train(evaluation, clock, { maxSteps: 10, budget: { overheadPercent: 50 } });
+  // 140 + (40 + 62) + (40 + 73) + 140 = 495 of 500 s; the 62 are not continued, which 40 s more would have to pay for.
+  expect(found.map(({ timing }) => timing.items)).toEqual([100, 62, 0, 73, 0, 100]);
+});
+
+test("what gave no rows tells nothing of what an item takes", async () => {
+  const clock = manualClock();
+  const none: AnyEvaluation = {
+    ...inCallsOf64(clock, () => 1),
+    async measure() {
+      clock.advance(5);
+      return [];
+    },
+  };
+  const { found } = await train(none, clock, { budget: { overheadPercent: 50 } });
+  expect(found.map(({ reason }) => reason?.replace(/.*; /, ""))).toEqual([
+    "0 of 256 rows",
+    "nothing is known yet of what an item takes",
+    "nothing is known yet of what an item takes",
+    "0 of 256 rows",
+  ]);
+});
+
+test("a first step that takes ten times as long as the others promises no seconds", async () => {
+  const clock = manualClock();
+  const toy = toyTraining();
+  // 31 s at the start and at the end are more than 42 % of 50 + 19 · 5 s.
+  const evaluation = inCallsOf64(clock, () => 31 / 256);
+  const callback = new PeriodicCallback(evaluation, { schedule: [everySteps(1)] });
+  const options = toy.options([callback], {
+    clock: clock.seconds,
+    maxSteps: 20,
+    budget: { overheadPercent: 42 },
+  });
+  await withSession(options, async (session) => {
+    for (let step = 0; step < 20; step++) {
+      clock.advance(step === 0 ? 50 : 5);
+      await session.stepEnd();
+    }
+  });
+  const between = (await toy.store.list()).filter(({ step }) => step > 0 && step < 20);
+  expect(between.map(({ status }) => status)).toEqual(Array<string>(19).fill("skipped"));
 });
 
 test("on resume the governor goes on from what the snapshots tell", async () => {

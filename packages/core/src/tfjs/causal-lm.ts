@@ -28,9 +28,12 @@ export interface CausalLM {
   readonly base?: CausalLM;
   /** The adapter as it should stand in snapshots; "live" where it is left out and there is a `base`. */
   readonly adapter?: string;
-  /** Leaves training mode (dropout); the returned function restores the mode there was. */
+  /** Leaves training mode (dropout); the returned function restores the mode there was. See `evaluationMode`. */
   enterEval?(): () => void;
-  /** Whether the model is in training mode, as one line per thing that has a mode; observed by the mode guard. */
+  /**
+   * Whether the model is in training mode, as one line per thing that has a mode; observed by guards. A line that tells
+   * how often `enterEval` was entered and not left shows an evaluation that forgets to leave.
+   */
   modes?(): string;
   weights?(): readonly NamedWeight[];
 }

@@ -3,6 +3,7 @@ import * as tf from "@tensorflow/tfjs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Entered, Guard } from "../guard/types.ts";
 import type { Evidence } from "../snapshots/schema.ts";
+import { evaluationMode } from "./evaluation-mode.ts";
 import { fingerprintWeights } from "./fingerprint.ts";
 import { tfjsGuards } from "./guards.ts";
 import { optimizerState } from "./optimizer-slots.ts";
@@ -166,6 +167,68 @@ describe.each(["cpu", "wasm"])("guards on %s", (backend) => {
     });
     expect(broken(swappedEntries)).toEqual(["weights", "variables"]);
     expect(broken(await around(approximate, step))).toEqual(["optimizer", "weights", "variables"]);
+  });
+});
+
+describe("a measurement that enters evaluation mode", () => {
+  /** Two parts with a mode each, as a model with a frozen tower has them. */
+  const twoParts = () => {
+    const lm = tinyLM({ vocabSize: 8 });
+    const [encoder, decoder] = [evaluationMode(), evaluationMode()];
+    const enterEval = () => {
+      const leaves = [encoder.enter(), decoder.enter()];
+      return () => leaves.forEach((leave) => leave());
+    };
+    const modes = () => `encoder: ${encoder.told()}\ndecoder: ${decoder.told()}`;
+    return { lm: { ...lm, enterEval, modes }, decoder };
+  };
+  const inWindow = async (measure: (parts: ReturnType<typeof twoParts>) => unknown) => {
+    await tf.setBackend("cpu");
+    const parts = twoParts();
+    const evidence = await around(tfjsGuards(parts.lm), () => measure(parts));
+    expect(parts.lm.modes()).toBe("encoder: training\ndecoder: training");
+    parts.lm.dispose();
+    return evidence;
+  };
+
+  it("and does not leave it is named with the part that was left so, and training has its own mode again", async () => {
+    const evidence = await inWindow(({ decoder }) => void decoder.enter());
+    expect(broken(evidence)).toEqual(["evaluation-mode"]);
+    expect(evidence[0]).toEqual({
+      part: "evaluation-mode",
+      before: "decoder: evaluation",
+      after: "decoder: evaluation (entered 2 times)",
+      intact: false,
+      advisory: true,
+      note: "left so by what was measured; training's own mode was restored",
+    });
+    const all = await inWindow(({ lm }) => void lm.enterEval());
+    expect(all[0]).toMatchObject({ before: "encoder: evaluation; decoder: evaluation", intact: false });
+  });
+
+  it("view within view, and leaves each, is not named, whatever the order", async () => {
+    const inner = (parts: ReturnType<typeof twoParts>) => {
+      const [a, b, c] = [parts.lm.enterEval(), parts.lm.enterEval(), parts.decoder.enter()];
+      a();
+      c();
+      b();
+      parts.lm.enterEval()();
+    };
+    expect(broken(await inWindow(inner))).toEqual([]);
+  });
+
+  it("is named by the guard of modes as well where what it left cannot be undone", async () => {
+    await tf.setBackend("cpu");
+    const { lm } = twoParts();
+    let rate = 0.1;
+    const guards = tfjsGuards({ ...lm, modes: () => `${lm.modes()}\ndropout ${rate}` });
+    const evidence = await around(guards, () => void (rate = 0));
+    const seen = evidence.filter(({ intact }) => intact === false);
+    expect(seen.map(({ part, advisory, before }) => [part, advisory, before])).toEqual([
+      ["evaluation-mode", undefined, "dropout 0.1"],
+      ["mode", undefined, "dropout 0.1"],
+    ]);
+    lm.dispose();
   });
 });
 

@@ -21,10 +21,11 @@ export interface TfjsGuardsOptions {
  * | `mode` | hooks, windows | a layer left in another mode |
  * | `weights` | windows | any changed weight, by fingerprint |
  * | `optimizer` | windows | any changed slot, counter or setting, by fingerprint |
- * | `evaluation-mode` | windows | nothing: it leaves training mode and restores it |
+ * | `evaluation-mode` | windows | a mode that a measurement left behind, as `modes` tells it (advisory: it is undone) |
  *
- * Guards hold no tensors. What none of them sees: a hook (not a window) that writes into a weight's buffer in place,
- * which tfjs has no call for. A guard that sees a part only reports a change it saw, and `null` where it saw none.
+ * `evaluation-mode` leaves training mode and restores it. Guards hold no tensors. What none of them sees: a hook (not a
+ * window) that writes into a weight's buffer in place, which tfjs has no call for. A guard that sees a part only reports a
+ * change it saw, and `null` where it saw none.
  *
  * @throws PeriodicEvalError `config` for an unknown option or fingerprint.
  */
@@ -37,7 +38,7 @@ export function tfjsGuards(
   if (options.fingerprint !== undefined) checkFingerprint("tfjsGuards fingerprint", options.fingerprint);
   const guards = [tensorsGuard(), variablesGuard(lm, optimizer), modeGuard(lm), weightsGuard(lm, options)];
   if (optimizer) guards.push(optimizerGuard(optimizer, options));
-  if (lm.enterEval) guards.push(evaluationModeGuard(() => lm.enterEval!()));
+  if (lm.enterEval) guards.push(evaluationModeGuard(lm, () => lm.enterEval!()));
   return guards;
 }
 
@@ -139,13 +140,18 @@ function modeGuard(lm: CausalLM): Guard {
           if (before === null || after === null)
             return unobserved("mode", "the model does not tell its modes");
           if (before === after) return { part: "mode", before: told, after: told, intact: true };
-          const [old, now] = [before.split("\n"), after.split("\n")];
-          const gone = old.filter((line) => !now.includes(line));
-          const come = now.filter((line) => !old.includes(line));
-          return { part: "mode", before: gone.join("; "), after: come.join("; "), intact: false };
+          return { part: "mode", ...changedLines(before, after), intact: false };
         },
       };
     },
+  };
+}
+
+function changedLines(before: string, after: string): { readonly before: string; readonly after: string } {
+  const [old, now] = [before.split("\n"), after.split("\n")];
+  return {
+    before: old.filter((line) => !now.includes(line)).join("; "),
+    after: now.filter((line) => !old.includes(line)).join("; "),
   };
 }
 
@@ -175,17 +181,27 @@ function optimizerGuard(optimizer: tf.Optimizer | HasSlots, { fingerprint }: Tfj
   );
 }
 
-/** Innermost, so that all other guards look at training's own mode. */
-function evaluationModeGuard(enterEval: () => () => void): Guard {
+/** Innermost, so that all other guards look at training's own mode: what a measurement leaves shows in here alone. */
+function evaluationModeGuard(lm: CausalLM, enterEval: () => () => void): Guard {
+  const part = "evaluation-mode";
+  const look = () => lm.modes?.() ?? "";
   return {
-    name: "evaluation-mode",
+    name: part,
     enter() {
+      const training = look();
       const restore = enterEval();
+      const entered = look();
       return {
         before: "entered",
         leave() {
+          const left = look();
           restore();
-          return { part: "evaluation-mode", before: "entered", after: "restored", intact: true };
+          if (left === entered) return { part, before: "entered", after: "restored", intact: true };
+          const changed = { part, ...changedLines(entered, left), intact: false };
+          // Else the guard `mode` sees as well what is not as it was.
+          if (look() !== training) return changed;
+          const note = "left so by what was measured; training's own mode was restored";
+          return { ...changed, advisory: true, note };
         },
       };
     },

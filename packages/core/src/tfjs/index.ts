@@ -1,4 +1,5 @@
 export * from "./causal-lm.ts";
+export { evaluationMode, type EvaluationMode } from "./evaluation-mode.ts";
 export { fingerprintWeights, type FingerprintOptions } from "./fingerprint.ts";
 export { fitCallbacks, type FitCallbacks, type FitCallbacksOptions } from "./fit-callbacks.ts";
 export { tfjsGuards, type TfjsGuardsOptions } from "./guards.ts";

@@ -73,7 +73,9 @@ describe.each(["cpu", "wasm"])("a decoder on %s", (backend) => {
     const leave = model.enterEval();
     expect(model.modes()).toBe("decoder: evaluation, dropout 0.5");
     expect(run("a")).toEqual(run("b"));
-    model.enterEval()();
+    const leaveInner = model.enterEval();
+    expect(model.modes()).toBe("decoder: evaluation (entered 2 times), dropout 0.5");
+    leaveInner();
     expect(model.modes()).toBe("decoder: evaluation, dropout 0.5");
     leave();
     expect(model.modes()).toBe("decoder: training, dropout 0.5");

@@ -1,6 +1,11 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import type { NamedRandom, NamedWeight, TrainableLM } from "@periodic-eval/core/tfjs";
+import {
+  evaluationMode,
+  type NamedRandom,
+  type NamedWeight,
+  type TrainableLM,
+} from "@periodic-eval/core/tfjs";
 import { gradientsOf, isDifferentiated } from "../ops/differentiable.ts";
 import { dropoutMask } from "../ops/dropout.ts";
 import { checkpointedLayers } from "./checkpointed-layers.ts";
@@ -42,7 +47,7 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   const trainables = own.map(({ variable }) => variable);
   const variables = mapWeights(weights, ({ variable }) => variable);
   const reading = incremental(description, variables);
-  let training = true;
+  const evaluation = evaluationMode();
   let checkpointing = false;
   const all = [...list, ...own];
   const checkAlive = () => {
@@ -60,7 +65,7 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   const graphs = new TrainingGraphs(description, variables, trainables);
   const droppingBy = (random: NamedRandom): Dropout => {
     // The mode may be another one when layers are run again.
-    const isTraining = training;
+    const isTraining = !evaluation.isOn();
     const rateAt = (place: string) => {
       if (!isTraining) return 0;
       return place.endsWith(".lora_dropout") ? (adapter?.dropout ?? 0) : dropout;
@@ -146,13 +151,7 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       },
     },
 
-    enterEval() {
-      const before = training;
-      training = false;
-      return () => {
-        training = before;
-      };
-    },
+    enterEval: () => evaluation.enter(),
     enterActivationCheckpointing() {
       const before = checkpointing;
       checkpointing = true;
@@ -161,7 +160,7 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       };
     },
     modes: () =>
-      `decoder: ${training ? "training" : "evaluation"}, dropout ${dropout}${
+      `decoder: ${evaluation.told()}, dropout ${dropout}${
         adapter ? `, adapter dropout ${adapter.dropout}` : ""
       }`,
     weights: () => list,

@@ -229,6 +229,56 @@ describe("a callback that disturbs training is caught by name", () => {
     }
   });
 
+  /** Measured at the start, the middle and the end; what it does to the model while it measures. */
+  const evaluating = async (measuring: (model: CheckpointLM) => unknown) => {
+    const model = llama();
+    const evaluation = defineEvaluation({
+      name: "entering",
+      version: "1",
+      needs: ["tokenizer"],
+      items: () => [{ id: "one" }],
+      async measure(_model, items) {
+        await measuring(model);
+        return items;
+      },
+      metrics: ({ mean }) => ({ nothing: mean(() => 1) }),
+    });
+    const callback = new PeriodicCallback(evaluation, { schedule: [everyPercent(50)] });
+    const trained = await run([callback], 4, { model });
+    return { ...trained, snapshots: await snapshotsOf(trained.runDir) };
+  };
+
+  it("one whose evaluation leaves the model in evaluation mode, and training has its own again", async () => {
+    const plain = await run([], 4);
+    const { result, metrics, files, snapshots } = await evaluating((model) => model.enterEval());
+    expect(result.steps).toBe(4);
+    expect([metrics, files]).toEqual([plain.metrics, plain.files]);
+    expect(snapshots.map(({ receipt }) => receipt.filter(({ intact }) => intact === false))).toEqual(
+      Array(3).fill([
+        {
+          part: "evaluation-mode",
+          before: "decoder: evaluation, dropout 0.1",
+          after: "decoder: evaluation (entered 2 times), dropout 0.1",
+          intact: false,
+          advisory: true,
+          note: "left so by what was measured; training's own mode was restored",
+        },
+      ]),
+    );
+  });
+
+  it("but none whose evaluation enters it several times and leaves it as often", async () => {
+    const { snapshots } = await evaluating(async (model) => {
+      const [outer, inner] = [model.enterEval(), model.enterEval()];
+      await Promise.resolve();
+      inner();
+      model.enterEval()();
+      outer();
+    });
+    expect(snapshots.length).toBe(3);
+    expect(notIntact(snapshots)).toEqual([]);
+  });
+
   it("one whose evaluation adds one ulp to one weight", async () => {
     const model = llama();
     const nudge = defineEvaluation({
