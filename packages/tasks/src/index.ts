@@ -28,6 +28,7 @@ export {
   type RolloutRow,
   type ScoredRolloutRow,
 } from "./families/rollout.ts";
+export { taskNamed, tasks } from "./tasks/registry.ts";
 export type { ChatOptions, Task, TaskOptions } from "./tasks/types.ts";
 export type { BenchmarkChatTemplate } from "./benchmark/chat-template.ts";
 export { benchmarkEvaluation } from "./benchmark/evaluation.ts";
