@@ -1,6 +1,6 @@
 // Do the tasks give the numbers of lm-evaluation-harness?
 // Both score the same weights on files that both read: log-likelihoods of every choice, greedy texts, scores.
-//   npm run bench harness-parity [-- --model FOLDER --data ../shared/data --scored 100 --gsm8k 10 --ifeval 20 --only arc --threads 2]
+//   npm run bench harness-parity [-- --model FOLDER --data ../shared/data --scored 100 --gsm8k 10 --ifeval 20 --only arc,mmlu --threads 2]
 // Needs tfjs-node (npm run native) and a Python with `pip install -r benchmarks/peers/requirements.txt`, named by
 // PERIODIC_EVAL_PEERS_PYTHON. The table of docs/harness-parity.md is what it prints.
 import { mkdtemp } from "node:fs/promises";
@@ -41,11 +41,13 @@ const sizes = {
   gsm8k: Number(values.gsm8k),
   ifeval: Number(values.ifeval),
 };
-console.log(`${cpus()[0]!.model.trim()}, ${values.threads} threads, Node ${process.versions.node}; ${values.model}`);
+console.log(
+  `${cpus()[0]!.model.trim()}, ${values.threads} threads, Node ${process.versions.node}; ${values.model}`,
+);
 console.log("| task | documents | compared | largest difference, nats | differ | ours / theirs |");
 console.log("|---|--:|---|--:|--:|---|");
 for (const one of await harnessCases(values.data, folder, sizes)) {
-  if (!one.label.includes(values.only)) continue;
+  if (!values.only.split(",").some((part) => one.label.startsWith(part))) continue;
   const compared = await compareWithHarness(one, model, peer);
   console.log(comparisonRow(compared));
   for (const line of compared.different) console.log(`  ${line}`);

@@ -2,7 +2,7 @@ import type { Metric, MetricKit } from "@periodic-eval/core";
 import { multipleChoiceEvaluation, type MultipleChoiceRow } from "../families/multiple-choice.ts";
 import { choiceDelimiter } from "./harness-prompt.ts";
 import { checkTaskOptions } from "./options.ts";
-import { taskDocuments, type TaskReading } from "./task-documents.ts";
+import { documentsOnce, type TaskDocument, type TaskReading } from "./task-documents.ts";
 import type { Task } from "./types.ts";
 
 /** A question with choices, as a task reads it from a row. */
@@ -16,7 +16,9 @@ export interface ChoiceQuestion {
 export interface ChoiceTask extends Omit<TaskReading<ChoiceQuestion>, "task" | "answer"> {
   readonly name: string;
   readonly version: string;
-  readonly metrics: (kit: MetricKit<MultipleChoiceRow>) => Readonly<Record<string, Metric<MultipleChoiceRow>>>;
+  readonly metrics: (
+    kit: MetricKit<MultipleChoiceRow>,
+  ) => Readonly<Record<string, Metric<MultipleChoiceRow>>>;
 }
 
 /** A task whose choices are compared by their log-likelihoods; in an example stands the first right one. */
@@ -31,10 +33,10 @@ export function choiceTask({ name, version, metrics, ...reading }: ChoiceTask): 
       checkTaskOptions(name, options);
       const { shots = defaultShots, subsample, chat } = options;
       const answer = ({ choices, gold }: ChoiceQuestion) => choices[[gold].flat()[0]!]!;
-      return multipleChoiceEvaluation({
+      return multipleChoiceEvaluation<TaskDocument<ChoiceQuestion>>({
         name,
         version,
-        documents: () => taskDocuments({ ...reading, task: name, answer }, options, shots),
+        documents: documentsOnce({ ...reading, task: name, answer }, options, shots),
         ...(subsample !== undefined && { subsample }),
         by: ({ groups }) => groups,
         prompt: ({ prompt }) => prompt,

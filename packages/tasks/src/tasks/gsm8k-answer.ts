@@ -6,8 +6,7 @@ export const answerFilters = {
   /** The number behind the first `#### `. */
   "strict-match": (text: string): string => /#### (-?[0-9.,]+)/.exec(text)?.[1] ?? invalid,
   /** The last thing that looks like a number. */
-  "flexible-extract": (text: string): string =>
-    text.match(/-?[$0-9.,]{2,}|-?[0-9]+/g)?.at(-1) ?? invalid,
+  "flexible-extract": (text: string): string => text.match(/-?[$0-9.,]{2,}|-?[0-9]+/g)?.at(-1) ?? invalid,
 } as const;
 
 export type AnswerFilter = keyof typeof answerFilters;

@@ -1,10 +1,9 @@
-import type { Json } from "@periodic-eval/core";
 import { rolloutEvaluation } from "../families/rollout.ts";
 import { answerFilters, isSameAnswer, type AnswerFilter } from "./gsm8k-answer.ts";
 import { checkTaskOptions } from "./options.ts";
 import { filledTextOf } from "./row-fields.ts";
 import { splitOf } from "./split-source.ts";
-import { taskDocuments, type TaskReading } from "./task-documents.ts";
+import { documentsOnce, type TaskDocument, type TaskReading } from "./task-documents.ts";
 import type { Task } from "./types.ts";
 
 interface Problem {
@@ -14,7 +13,9 @@ interface Problem {
 }
 
 /** Of each filter what it took from the completion, and whether that is right. */
-type Extracted = { readonly [filter in AnswerFilter]: { readonly answer: string; readonly correct: boolean } };
+type Extracted = {
+  readonly [filter in AnswerFilter]: { readonly answer: string; readonly correct: boolean };
+};
 
 const reading: TaskReading<Problem> = {
   task: "gsm8k",
@@ -58,16 +59,16 @@ export const gsm8k: Task = {
   open(options) {
     checkTaskOptions(name, options);
     const { shots = defaultShots, subsample } = options;
-    return rolloutEvaluation({
+    return rolloutEvaluation<TaskDocument<Problem>, Extracted>({
       name,
       version,
-      documents: () => taskDocuments(reading, options, shots),
+      documents: documentsOnce(reading, options, shots),
       ...(subsample !== undefined && { subsample }),
       prompt: ({ prompt }) => prompt,
       maxNewTokens,
       stop,
       overflow: "left",
-      score: ({ question }, text): Extracted & Json => extracted(text, question.answer),
+      score: ({ question }, text) => extracted(text, question.answer),
       metrics: ({ rate }) =>
         Object.fromEntries(
           filters.map((filter, at) => [

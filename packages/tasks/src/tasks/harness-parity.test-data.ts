@@ -56,9 +56,12 @@ export async function harnessCases(
     choices: { text: row["choices"], label: row["choice_labels"] },
     answerKey: row["correct_answer"],
   }));
-  const [test, train] = [await write("arc_test", arc.slice(0, -200)), await write("arc_train", arc.slice(-200))];
+  const [test, train] = [
+    await write("arc_test", arc.slice(0, -200)),
+    await write("arc_train", arc.slice(-200)),
+  ];
   const cases: HarnessCase[] = [0, 5].map((shots) => ({
-    label: `arc_challenge, ${shots}-shot`,
+    label: `arc_challenge ${shots}-shot`,
     task: "arc_challenge",
     shots,
     limit: sizes.scored,
@@ -70,11 +73,14 @@ export async function harnessCases(
     const [dev, asked] = await Promise.all(
       ["dev", "test"].map(async (split) => {
         const rows = await rowsOf(join(source, `mmlu/${split}/${subject}_${split}.csv`));
-        return write(`${subject}_${split}`, rows.map((row) => mmluRow(subject, row)));
+        return write(
+          `${subject}_${split}`,
+          rows.map((row) => mmluRow(subject, row)),
+        );
       }),
     );
     cases.push({
-      label: `mmlu_${subject}, 5-shot`,
+      label: `mmlu_${subject} 5-shot`,
       task: `mmlu_${subject}`,
       shots: 5,
       limit: sizes.scored,
@@ -86,7 +92,7 @@ export async function harnessCases(
   const truthful = await rowsOf(join(source, "truthfulqa/TruthfulQA.csv"));
   const validation = await write("truthfulqa", truthful.map(truthfulRow));
   cases.push({
-    label: "truthfulqa_mc2, 0-shot",
+    label: "truthfulqa_mc2 0-shot",
     task: "truthfulqa_mc2",
     shots: 0,
     limit: sizes.scored,
@@ -95,7 +101,7 @@ export async function harnessCases(
   });
   const [problems, solved] = [join(source, "gsm8k/test.jsonl"), join(source, "gsm8k/train.jsonl")];
   cases.push({
-    label: "gsm8k, 5-shot",
+    label: "gsm8k 5-shot",
     task: "gsm8k",
     shots: 5,
     limit: sizes.gsm8k,
@@ -106,7 +112,14 @@ export async function harnessCases(
   if (tasks.has("ifeval")) {
     const prompts = join(source, "ifeval/input_data.jsonl");
     const limit = sizes.ifeval;
-    cases.push({ label: "ifeval, 0-shot", task: "ifeval", shots: 0, limit, files: { train: prompts }, data: prompts });
+    cases.push({
+      label: "ifeval 0-shot",
+      task: "ifeval",
+      shots: 0,
+      limit,
+      files: { train: prompts },
+      data: prompts,
+    });
   }
   return cases;
 }
@@ -160,7 +173,9 @@ export async function compareWithHarness(
   model: EvaluableModel,
   peer: Peer,
 ): Promise<Comparison> {
-  const evaluation = tasks.get(task)!.open({ data, shots, limit, ...(fewshotPool !== undefined && { fewshotPool }) });
+  const evaluation = tasks
+    .get(task)!
+    .open({ data, shots, limit, ...(fewshotPool !== undefined && { fewshotPool }) });
   const items = (await evaluation.items(model as never)) as readonly { id: string; prompt: Prompt }[];
   const { rows, snapshot } = await measure(evaluation, model);
   const { samples, results } = await peer.ask<{
@@ -173,11 +188,16 @@ export async function compareWithHarness(
   );
   let [requests, largestNats] = [0, 0];
   const different = samples.flatMap((sample) => {
-    const [row, prompt] = [ours.get(sample.doc_id)!, prompts.get(sample.doc_id)! as { readonly text: string }];
+    const [row, prompt] = [
+      ours.get(sample.doc_id)!,
+      prompts.get(sample.doc_id)! as { readonly text: string },
+    ];
     const where = `document ${sample.doc_id}${sample.filter === "none" ? "" : ` (${sample.filter})`}`;
     const [theirPrompt] = sample.arguments[0]!;
     const isSamePrompt = prompt.text === theirPrompt;
-    const told = isSamePrompt ? [] : [`${where}: another prompt, from character ${firstDifference(prompt.text, theirPrompt)}`];
+    const told = isSamePrompt
+      ? []
+      : [`${where}: another prompt, from character ${firstDifference(prompt.text, theirPrompt)}`];
     if (!("nats" in row)) return [...told, ...differentTexts(where, row, sample)];
     const theirs = sample.resps.map(([answer]) => answer as readonly [nats: number, isGreedy: boolean]);
     requests += theirs.length;
@@ -207,14 +227,23 @@ export async function compareWithHarness(
   };
 }
 
-function differentTexts(where: string, row: ScoredRolloutRow, { filter, resps, filtered_resps, ...sample }: Sample): string[] {
+function differentTexts(
+  where: string,
+  row: ScoredRolloutRow,
+  { filter, resps, filtered_resps, ...sample }: Sample,
+): string[] {
   const [ours, theirs] = [row.text ?? "", String(resps[0]![0])];
-  if (ours !== theirs) return [`${where}: other texts from character ${firstDifference(ours, theirs)} of ${theirs.length}`];
+  if (ours !== theirs)
+    return [`${where}: other texts from character ${firstDifference(ours, theirs)} of ${theirs.length}`];
   const score = row.score as Readonly<Record<string, { readonly answer: string; readonly correct: boolean }>>;
   const own = score[filter];
   if (own === undefined) return [];
   const isSame = own.answer === filtered_resps[0] && Number(own.correct) === sample["exact_match"];
-  return isSame ? [] : [`${where}: ${own.answer} (${own.correct}) and ${String(filtered_resps[0])} (${String(sample["exact_match"])})`];
+  return isSame
+    ? []
+    : [
+        `${where}: ${own.answer} (${own.correct}) and ${String(filtered_resps[0])} (${String(sample["exact_match"])})`,
+      ];
 }
 
 function firstDifference(a: string, b: string): number {
@@ -226,7 +255,14 @@ function firstDifference(a: string, b: string): number {
 const numberOf = (id: string): number => Number(id.split("/").at(-1));
 
 /** As rows of the table in docs/. */
-export function comparisonRow({ label, documents, requests, largestNats, different, metrics }: Comparison): string {
+export function comparisonRow({
+  label,
+  documents,
+  requests,
+  largestNats,
+  different,
+  metrics,
+}: Comparison): string {
   const told = Object.entries(metrics)
     .map(([name, [ours, theirs]]) => `${name} ${ours?.toFixed(4) ?? "none"} / ${theirs.toFixed(4)}`)
     .join("; ");

@@ -34,7 +34,12 @@ export async function locate(source: string, split: TaskSplit, where: string): P
   }
   const [first, ...others] = split.files;
   const expected = `${first}, or one of ${others.join(", ")}`;
-  throw badData(where, `the folder ${source} without it`, expected, "Name the folder that holds it, or a file.");
+  throw badData(
+    where,
+    `the folder ${source} without it`,
+    expected,
+    "Name the folder that holds it, or a file.",
+  );
 }
 
 /** Whether a source holds several splits. */

@@ -45,6 +45,25 @@ export interface TaskDocument<Q> extends Row {
   readonly prompt: Prompt;
 }
 
+/** The documents of an opened task, read once: at every look the same, and no second time from the hub. */
+export function documentsOnce<Q>(
+  reading: TaskReading<Q>,
+  options: TaskOptions,
+  shots: number,
+): () => Promise<Documents<TaskDocument<Q>>> {
+  let read: Promise<Documents<TaskDocument<Q>>> | null = null;
+  return async () => {
+    read ??= taskDocuments(reading, options, shots);
+    try {
+      return await read;
+    } catch (error) {
+      // What failed may be there the next time.
+      read = null;
+      throw error;
+    }
+  };
+}
+
 /**
  * Documents of all parts in their files' order, each with examples drawn as lm-evaluation-harness does: a part draws from
  * a stream of its own.
@@ -52,7 +71,7 @@ export interface TaskDocument<Q> extends Row {
  * @throws PeriodicEvalError `data` with file and line for a wrong row or a file that is not there, `config` where
  *   examples are asked for and there are none.
  */
-export async function taskDocuments<Q>(
+async function taskDocuments<Q>(
   reading: TaskReading<Q>,
   options: TaskOptions,
   shots: number,
@@ -99,7 +118,10 @@ async function documentsOf<Q>(
     name,
   );
   const documents = asked.map(({ row, question }, at): TaskDocument<Q> => {
-    const shownExamples = examples[at]!.map((one) => ({ question: ask(one.question), answer: answer(one.question) }));
+    const shownExamples = examples[at]!.map((one) => ({
+      question: ask(one.question),
+      answer: answer(one.question),
+    }));
     const prompt = harnessPrompt({ description, examples: shownExamples, question: ask(question), chat });
     return { id: subject === null ? String(at) : `${subject}/${at}`, groups, question, row, prompt };
   });
