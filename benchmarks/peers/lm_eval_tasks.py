@@ -1,0 +1,112 @@
+"""lm-evaluation-harness as a peer of the tasks of packages/tasks.
+
+Reads one JSON object a line from standard input and answers each with a line {"samples": [...], "results": {...}}, as
+`lm_eval.evaluate` gives them. A task is the harness' own, with JSON Lines files in place of its data set:
+
+    {"task": "arc_challenge", "files": {"test": "test.jsonl", "train": "train.jsonl"}, "shots": 5, "limit": 100}
+
+Further keys: "system" and "multiturn" of a chat ("chat": true), "batch_size". The first line that it writes,
+{"ready": ...}, says that the model is loaded.
+
+    python lm_eval_tasks.py MODEL_FOLDER THREADS
+
+With `-` in place of a folder no model is loaded: every answer is empty, chats are written as JSON, and what is asked is all
+that is told. ifeval wants langdetect and NLTK's Punkt models too (see ifeval_reference.py); its draws of random letters
+are seeded by the request's "seed", langdetect by 0.
+"""
+
+import json
+import os
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+folder, threads = sys.argv[1], int(sys.argv[2])
+for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = str(threads)
+for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TQDM_DISABLE", "HF_DATASETS_DISABLE_PROGRESS_BARS"):
+    os.environ[name] = "1"
+# What is printed on the way belongs to nobody's answer.
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+work = tempfile.TemporaryDirectory()
+os.environ["HF_DATASETS_CACHE"] = work.name
+
+import lm_eval  # noqa: E402
+import torch  # noqa: E402
+import yaml  # noqa: E402
+from lm_eval.api.model import LM  # noqa: E402
+from lm_eval.models.huggingface import HFLM  # noqa: E402
+from lm_eval.tasks import TaskManager  # noqa: E402
+
+torch.set_num_threads(threads)
+
+
+class Silent(LM):
+    tokenizer_name = "none"
+
+    def loglikelihood(self, requests):
+        return [(0.0, False) for _ in requests]
+
+    def loglikelihood_rolling(self, requests):
+        return [0.0 for _ in requests]
+
+    def generate_until(self, requests):
+        return ["" for _ in requests]
+
+    def apply_chat_template(self, chat_history, add_generation_prompt=True):
+        return json.dumps(chat_history, ensure_ascii=False)
+
+
+model = Silent() if folder == "-" else HFLM(pretrained=folder, device="cpu", dtype="float32")
+manager = TaskManager()
+
+
+def offline(name, files):
+    """The harness' task with files for its splits."""
+    config = {
+        "include": str(manager.task_index[name].yaml_path),
+        "task": name,
+        "dataset_path": "json",
+        "dataset_name": None,
+        "dataset_kwargs": {"data_files": files},
+    }
+    path = Path(work.name) / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return manager.load(str(path))
+
+
+def evaluate(asked):
+    loaded = offline(asked["task"], asked["files"])
+    (task,) = loaded["tasks"].values()
+    # As simple_evaluate does for --num_fewshot and the default seeds.
+    task.set_config(key="num_fewshot", value=asked["shots"])
+    task.set_fewshot_seed(seed=1234)
+    random.seed(asked.get("seed", 0))
+    if asked["task"] == "ifeval":
+        import langdetect
+
+        langdetect.DetectorFactory.seed = 0
+    if folder != "-":
+        model.batch_size_per_gpu = asked.get("batch_size", 8)
+    found = lm_eval.evaluate(
+        lm=model,
+        task_dict=loaded,
+        limit=asked.get("limit"),
+        bootstrap_iters=0,
+        system_instruction=asked.get("system"),
+        apply_chat_template=asked.get("chat", False),
+        fewshot_as_multiturn=asked.get("multiturn", True),
+    )
+    return {"samples": found["samples"][asked["task"]], "results": found["results"][asked["task"]]}
+
+
+def answer(**what):
+    print(json.dumps(what, default=str), file=answers, flush=True)
+
+
+answer(ready=f"lm-evaluation-harness {lm_eval.__version__}, torch {torch.__version__}")
+for line in sys.stdin:
+    with torch.inference_mode():
+        answer(**evaluate(json.loads(line)))

@@ -1,0 +1,52 @@
+import { shown } from "@periodic-eval/core";
+import { badData, type PlacedRow } from "../documents/rows.ts";
+import { multipleChoiceMetrics } from "../families/multiple-choice.ts";
+import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
+import { filledTextOf, filledTextsOf, objectOf } from "./row-fields.ts";
+import { splitOf } from "./split-source.ts";
+import type { Task } from "./types.ts";
+
+/**
+ * ARC (arXiv:1803.05457) as lm-evaluation-harness 0.4.13 has it: `Question: …\nAnswer:`, each choice a continuation; `acc`
+ * and `acc_norm`. Examples come from `train`.
+ *
+ * Data: `test.jsonl` of `{question, choice_labels, choices, correct_answer}`, or the hub's `allenai/ai2_arc`
+ * (`{question, choices: {label, text}, answerKey}`), in a folder or from `hf:allenai/ai2_arc`.
+ */
+const arcTask = (name: string, config: string): Task =>
+  choiceTask({
+    name,
+    version: "1.0",
+    parts: [
+      {
+        subject: null,
+        groups: [],
+        description: "",
+        test: splitOf("test", config),
+        pool: splitOf("train", config),
+      },
+    ],
+    read: readArc,
+    ask: ({ question }) => `Question: ${question}\nAnswer:`,
+    metrics: (kit) => multipleChoiceMetrics(kit),
+  });
+
+export const arcChallenge: Task = arcTask("arc_challenge", "ARC-Challenge");
+export const arcEasy: Task = arcTask("arc_easy", "ARC-Easy");
+
+function readArc(row: PlacedRow): ChoiceQuestion {
+  const isHub = "answerKey" in row.row;
+  const listed = isHub ? objectOf(row, "choices") : row;
+  const [choices, labels] = isHub
+    ? [filledTextsOf(listed, "text"), filledTextsOf(listed, "label")]
+    : [filledTextsOf(row, "choices"), filledTextsOf(row, "choice_labels")];
+  const answer = filledTextOf(row, isHub ? "answerKey" : "correct_answer");
+  if (labels.length !== choices.length) {
+    const got = `${labels.length} labels and ${choices.length} choices`;
+    throw badData(row.place, got, "as many labels as choices", "Give every choice its label.");
+  }
+  const gold = labels.indexOf(answer);
+  if (gold >= 0) return { question: filledTextOf(row, "question"), choices, gold };
+  const expected = `one of the labels ${labels.join(", ")}`;
+  throw badData(row.place, `the answer ${shown(answer)}`, expected, "Mend that row, or leave it out.");
+}

@@ -1,0 +1,61 @@
+// The tasks and lm-evaluation-harness on SmolLM2-135M-Instruct.
+import { existsSync } from "node:fs";
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { inMemory } from "@periodic-eval/core/tfjs";
+import { loadCausalLM, useBackend } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openPeer, type Peer } from "../../../../benchmarks/peers/peer.ts";
+import { testedEngines } from "../../../models/src/testing/engines.ts";
+import { smollm2 } from "../../../models/src/testing/fixtures.ts";
+import { pythonHas } from "../../../models/src/testing/python.ts";
+import {
+  compareWithHarness,
+  harnessCases,
+  toleranceNats,
+  type HarnessCase,
+} from "./harness-parity.test-data.ts";
+
+const data = "../shared/data";
+const isThere =
+  existsSync(smollm2) && existsSync(data) && testedEngines.includes("tfjs-node") && pythonHas("lm_eval");
+if (!isThere)
+  console.log(
+    "harness.parity.test.ts: skipped, needs ../shared/data, SmolLM2 (PERIODIC_EVAL_SMOLLM2), tfjs-node and, in PERIODIC_EVAL_PEERS_PYTHON, a Python with lm_eval",
+  );
+/** In the long form what docs/harness-parity.md tells: half an hour on two cores. */
+const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
+const sizes = isFull ? { scored: 100, gsm8k: 10, ifeval: 20 } : { scored: 2, gsm8k: 1, ifeval: 1 };
+const patience = { timeout: 3_600_000 };
+
+describe.runIf(isThere)("SmolLM2-135M-Instruct on tfjs-node", () => {
+  let peer: Peer;
+  let cases: readonly HarnessCase[];
+  let model: ReturnType<typeof inMemory>;
+  beforeAll(async () => {
+    peer = (await openPeer("lm_eval_tasks.py", [smollm2, "2"]))!;
+    cases = await harnessCases(data, await mkdtemp(join(tmpdir(), "harness-parity-")), sizes);
+    await useBackend({ backend: "tfjs-node" });
+    model = inMemory(await loadCausalLM(smollm2), await loadTokenizer(smollm2));
+  }, patience.timeout);
+  afterAll(() => peer.close());
+
+  it.each(["arc_challenge", "mmlu_", "truthfulqa_mc2", "gsm8k"])(
+    "%s: the prompts, log-likelihoods or texts, and scores of lm-evaluation-harness",
+    patience,
+    async (name) => {
+      const chosen = cases.filter(({ task }) => task.startsWith(name));
+      expect(chosen.length).toBeGreaterThan(0);
+      for (const one of chosen) {
+        const { documents, different, largestNats, metrics } = await compareWithHarness(one, model, peer);
+        expect(documents).toBe(one.limit);
+        expect(different).toEqual([]);
+        expect(largestNats ?? 0).toBeLessThan(toleranceNats);
+        expect(Object.keys(metrics).length).toBeGreaterThan(0);
+        for (const [ours, theirs] of Object.values(metrics)) expect(ours).toBeCloseTo(theirs, 3);
+      }
+    },
+  );
+});

@@ -1,0 +1,58 @@
+import { pythonSpace } from "@periodic-eval/core";
+import type { PlacedRow } from "../documents/rows.ts";
+import { multipleChoiceMetrics } from "../families/multiple-choice.ts";
+import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
+import { filledTextOf, filledTextsOf, indexOf, textOf } from "./row-fields.ts";
+import { splitOf } from "./split-source.ts";
+import type { Task } from "./types.ts";
+
+/**
+ * HellaSwag (arXiv:1905.07830) as lm-evaluation-harness 0.4.13 has it, on `validation` (`test` has no labels): activity and
+ * context, each ending a continuation, both freed of WikiHow's brackets; `acc` and `acc_norm`. Examples come from
+ * `train`.
+ *
+ * Data: rows of `{activity_label, ctx_a, ctx_b, endings, label}`, as the hub's `Rowan/hellaswag` has them, in a folder
+ * (`validation.jsonl`) or from `hf:Rowan/hellaswag`.
+ */
+export const hellaswag: Task = choiceTask({
+  name: "hellaswag",
+  version: "1.0",
+  parts: [
+    {
+      subject: null,
+      groups: [],
+      description: "",
+      test: splitOf("validation", "default", "data"),
+      pool: splitOf("train", "default", "data"),
+    },
+  ],
+  read: readHellaswag,
+  ask: ({ question }) => question,
+  drawsOneMore: true,
+  metrics: (kit) => multipleChoiceMetrics(kit),
+});
+
+function readHellaswag(row: PlacedRow): ChoiceQuestion {
+  const endings = filledTextsOf(row, "endings");
+  const context = `${textOf(row, "ctx_a")} ${capitalized(textOf(row, "ctx_b"))}`;
+  return {
+    question: cleaned(`${filledTextOf(row, "activity_label")}: ${context}`),
+    choices: endings.map(cleaned),
+    gold: indexOf(row, "label", endings.length),
+  };
+}
+
+/** Python's `str.capitalize`: what follows the first letter becomes small. */
+const capitalized = (text: string): string => {
+  const [first = "", ...rest] = text;
+  return first.toUpperCase() + rest.join("").toLowerCase();
+};
+
+const cleaned = (text: string): string =>
+  text
+    .replace(edges, "")
+    .replaceAll(" [title]", ". ")
+    .replace(/\[[^\n]*?\]/g, "")
+    .replaceAll("  ", " ");
+
+const edges = new RegExp(`^${pythonSpace}+|${pythonSpace}+$`, "gu");

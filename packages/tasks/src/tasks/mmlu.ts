@@ -1,0 +1,91 @@
+import { pythonSpace, type MetricKit } from "@periodic-eval/core";
+import type { PlacedRow } from "../documents/rows.ts";
+import { multipleChoiceMetrics, type MultipleChoiceRow } from "../families/multiple-choice.ts";
+import { choiceTask } from "./choice-task.ts";
+import { mmluGroups } from "./mmlu-subjects.ts";
+import { fieldOf, filledTextOf, indexOf } from "./row-fields.ts";
+import type { TaskPart } from "./task-documents.ts";
+import type { Task } from "./types.ts";
+
+const letters = ["A", "B", "C", "D"] as const;
+
+/**
+ * MMLU (arXiv:2009.03300) as lm-evaluation-harness 0.4.13 has it: a line that names the subject, the question with its
+ * four choices, the letters as continuations. Examples are the subject's first of `dev`, in their order; `limit` is of
+ * each subject. `acc` is over all documents, so that a subject counts by its size; `acc/<subject>` and `acc/<group>`
+ * stand beside it. Tasks are `mmlu`, `mmlu_<group>` (`mmlu_stem`) and `mmlu_<subject>` (`mmlu_anatomy`).
+ *
+ * Data: `test/<subject>_test.csv` and `dev/<subject>_dev.csv` with the header `question,choice0,…,choice3,answer`, or
+ * the hub's `cais/mmlu` (`{question, choices, answer}`, a config a subject), in a folder or from `hf:cais/mmlu`.
+ * `fewshotPool` is such a folder, or the file of one subject.
+ */
+const mmluTask = (name: string, version: string, parts: readonly TaskPart[]): Task =>
+  choiceTask({
+    name,
+    version,
+    parts,
+    sampler: "first",
+    read: (row) => ({ question: asked(row), choices: letters, gold: indexOf(row, "answer", letters.length) }),
+    ask: ({ question }) => question,
+    metrics: (kit) => mmluMetrics(kit),
+  });
+
+const subjectTasks = Object.entries(mmluGroups).flatMap(([group, subjects]) => [
+  mmluTask(
+    `mmlu_${group}`,
+    "2",
+    subjects.map((subject) => partOf(subject, [subject])),
+  ),
+  ...subjects.map((subject) => mmluTask(`mmlu_${subject}`, "1.0", [partOf(subject, [])])),
+]);
+
+export const mmluTasks: readonly Task[] = [
+  mmluTask(
+    "mmlu",
+    "2",
+    Object.entries(mmluGroups).flatMap(([group, subjects]) =>
+      subjects.map((subject) => partOf(subject, [subject, group])),
+    ),
+  ),
+  ...subjectTasks,
+];
+
+function partOf(subject: string, groups: readonly string[]): TaskPart {
+  const about = subject.replaceAll("_", " ");
+  const split = (name: string) => ({
+    files: [`${name}/${subject}_${name}.csv`, `${subject}/${name}-00000-of-00001.parquet`],
+    hub: `${subject}/${name}`,
+  });
+  return {
+    subject,
+    groups,
+    description: `The following are multiple choice questions (with answers) about ${about}.\n\n`,
+    test: split("test"),
+    pool: split("dev"),
+  };
+}
+
+/** Groups of `acc` alone: of its companions they would fill the page. */
+function mmluMetrics(kit: MetricKit<MultipleChoiceRow>) {
+  const { acc, acc_norm: _, ...companions } = multipleChoiceMetrics(kit);
+  const ungrouped = Object.entries(companions).map(([name, metric]) => {
+    return [name, { ...metric, options: { ...metric.options, by: () => null } }] as const;
+  });
+  return { acc: acc!, ...Object.fromEntries(ungrouped) };
+}
+
+function asked(row: PlacedRow): string {
+  const choices =
+    "choices" in row.row
+      ? fieldOf(row, "choices", "four texts", isFour)
+      : letters.map((_, at) => fieldOf(row, `choice${at}`, "a text", isText));
+  const lines = choices.map((choice, at) => `${letters[at]!}. ${choice}\n`);
+  return `${filledTextOf(row, "question").replace(edges, "")}\n${lines.join("")}Answer:`;
+}
+
+const isText = (value: unknown): value is string => typeof value === "string";
+const isFour = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.length === letters.length && value.every(isText);
+
+/** What Python's `str.strip` strips. */
+const edges = new RegExp(`^${pythonSpace}+|${pythonSpace}+$`, "gu");

@@ -1,0 +1,69 @@
+// A few documents of our own for each task, in the layouts of ../shared/data and of the hub.
+import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+
+const count = 4;
+const made = <T>(make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
+
+export const ownRows = {
+  arc: made((at) => ({
+    question: `Which is ${at}?`,
+    choice_labels: ["1", "2", "3"],
+    choices: [`one ${at}`, `two ${at}`, `three ${at}`],
+    correct_answer: String(1 + (at % 3)),
+  })),
+  arcOfHub: made((at) => ({
+    id: `q${at}`,
+    question: `Which is ${at}?`,
+    choices: { text: [`one ${at}`, `two ${at}`, `three ${at}`], label: ["1", "2", "3"] },
+    answerKey: String(1 + (at % 3)),
+  })),
+  hellaswag: made((at) => ({
+    activity_label: "Juggling",
+    ctx_a: `A clown ${at} throws.`,
+    ctx_b: "he",
+    endings: [`catches ${at}.`, "falls.", "sings.", "sleeps."],
+    label: String(at),
+  })),
+  truthfulqa: made((at) => ({
+    question: `Is it ${at}?`,
+    mc2_targets: { choices: [`It is ${at}`, "It is", "It is not"], labels: [1, 1, 0] },
+  })),
+  gsm8k: made((at) => ({ question: `${at} and 1?`, answer: `${at} + 1 = ${at + 1}\n#### ${at + 1}` })),
+  mmlu: made((at) => ({ question: ` What is ${at}? `, choices: ["a", "b", "c", "d"], answer: at })),
+};
+
+const mmluCsv = `question,choice0,choice1,choice2,choice3,answer\n${ownRows.mmlu
+  .map(({ question, choices, answer }) => [question, ...choices, answer].join(","))
+  .join("\n")}\n`;
+
+export const linesOf = (rows: readonly object[]): string =>
+  rows.map((row) => `${JSON.stringify(row)}\n`).join("");
+
+/** Writes files by their paths into a new folder, and gives its path. */
+export async function folderOf(files: Readonly<Record<string, string>>): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "tasks-"));
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), text);
+  }
+  return folder;
+}
+
+/** A folder for each task, all splits in it. */
+export async function ownFolders(subjects: readonly string[]): Promise<Readonly<Record<string, string>>> {
+  const splits = (rows: readonly object[], ...names: readonly string[]) =>
+    folderOf(Object.fromEntries(names.map((name) => [`${name}.jsonl`, linesOf(rows)])));
+  const ofSubject = (subject: string) => [
+    [`test/${subject}_test.csv`, mmluCsv],
+    [`dev/${subject}_dev.csv`, mmluCsv],
+  ];
+  return {
+    arc: await splits(ownRows.arc, "test", "train"),
+    hellaswag: await splits(ownRows.hellaswag, "validation", "train"),
+    truthfulqa: await splits(ownRows.truthfulqa, "validation"),
+    gsm8k: await splits(ownRows.gsm8k, "test", "train"),
+    mmlu: await folderOf(Object.fromEntries(subjects.flatMap(ofSubject))),
+  };
+}

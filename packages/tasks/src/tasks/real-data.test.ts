@@ -1,0 +1,83 @@
+// Every document of the real files is read, and its prompt formed.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Prompt } from "@periodic-eval/core";
+import { fakeModel } from "@periodic-eval/core/testing";
+import { parquetWriteBuffer } from "hyparquet-writer";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { startDatasetHub, type DatasetHub } from "../documents/dataset-hub.test-data.ts";
+import { taskNamed } from "./registry.ts";
+
+const data = "../shared/data";
+const isThere = existsSync(join(data, "gsm8k"));
+if (!isThere) console.log("real-data.test.ts: skipped, needs ../shared/data");
+
+interface Asked {
+  readonly id: string;
+  readonly prompt: Prompt;
+  readonly choices?: readonly string[];
+}
+
+describe.runIf(isThere)("the files of ../shared/data", () => {
+  it.each([
+    // 14,042 questions of 57 subjects (README of ../shared/data).
+    ["mmlu", "mmlu", 14_042, 5, /\nAnswer: [A-D]\n\n/g],
+    ["arc_challenge", "arc_challenge", 1172, 0, /\nAnswer: /g],
+    ["truthfulqa_mc2", "truthfulqa", 817, 6, /\nA: /g],
+    ["gsm8k", "gsm8k", 1319, 5, /\nAnswer: /g],
+  ])("%s", async (task, folder, count, examples, answered) => {
+    const evaluation = taskNamed(task).open({
+      data: join(data, folder),
+      ...(task === "mmlu" && { shots: 5 }),
+    });
+    const items = (await evaluation.items(fakeModel() as never)) as readonly Asked[];
+    expect(items).toHaveLength(count);
+    const isFormed = ({ prompt, choices = ["none"] }: Asked) => {
+      const { text } = prompt as { readonly text: string };
+      const shown = text.match(answered)?.length ?? 0;
+      return /\n(Answer|A):$/.test(text) && shown === examples && choices.every((one) => one.trim() !== "");
+    };
+    expect(items.filter((item) => !isFormed(item))).toEqual([]);
+  });
+});
+
+describe("hf:owner/dataset", () => {
+  let hub: DatasetHub;
+  beforeAll(async () => {
+    hub = await startDatasetHub();
+    vi.stubEnv("HF_ENDPOINT", hub.url);
+    vi.stubEnv("HF_TOKEN", "");
+  });
+  afterAll(async () => {
+    vi.unstubAllEnvs();
+    await hub.close();
+  });
+
+  it("names config and split by itself, and asks the hub once for all looks", async () => {
+    const problems = (...questions: readonly string[]) =>
+      new Uint8Array(
+        parquetWriteBuffer({
+          columnData: [
+            { name: "question", data: [...questions], type: "STRING" },
+            { name: "answer", data: questions.map((_, at) => `#### ${at}`), type: "STRING" },
+          ],
+        }),
+      );
+    hub.datasets.set(
+      "openai/gsm8k",
+      new Map([
+        ["main/test/0000.parquet", problems("One?")],
+        ["main/train/0000.parquet", problems("Two?")],
+        ["socratic/test/0000.parquet", problems("No?")],
+      ]),
+    );
+    const evaluation = taskNamed("gsm8k").open({ data: "hf:openai/gsm8k", shots: 1 });
+    const asked = (await evaluation.items(fakeModel() as never)) as readonly Asked[];
+    expect(asked[0]!.prompt).toEqual({
+      text: "Question: Two?\nAnswer: #### 0\n\nQuestion: One?\nAnswer:",
+    });
+    const requests = hub.requests.length;
+    expect(await evaluation.items(fakeModel() as never)).toEqual(asked);
+    expect(hub.requests).toHaveLength(requests);
+  });
+});

@@ -1,0 +1,284 @@
+import { measure, type EvaluableModel, type PeriodicEvalError } from "@periodic-eval/core";
+import { evaluationConformance, fakeModel } from "@periodic-eval/core/testing";
+import { beforeAll, describe, expect, it } from "vitest";
+import { mmluGroups } from "./mmlu-subjects.ts";
+import { folderOf, linesOf, ownFolders, ownRows } from "./own-rows.test-data.ts";
+import { taskNamed, tasks } from "./registry.ts";
+import type { TaskOptions } from "./types.ts";
+
+let data: Readonly<Record<string, string>>;
+beforeAll(async () => void (data = await ownFolders(Object.values(mmluGroups).flat())));
+
+const folderName: Readonly<Record<string, string>> = {
+  arc_challenge: "arc",
+  arc_easy: "arc",
+  truthfulqa_mc2: "truthfulqa",
+};
+const dataOf = (task: string) => data[folderName[task] ?? task.split("_")[0]!]!;
+const opened = (task: string, options: Partial<TaskOptions> = {}) =>
+  taskNamed(task).open({ data: dataOf(task), ...options });
+const measured = async (task: string, model: EvaluableModel, options: Partial<TaskOptions> = {}) =>
+  measure(opened(task, options), model);
+
+describe.each([
+  "arc_challenge",
+  "arc_easy",
+  "hellaswag",
+  "truthfulqa_mc2",
+  "gsm8k",
+  "mmlu_anatomy",
+  "mmlu_other",
+])("%s", (task) => {
+  const make = () => ({ evaluation: opened(task, { shots: 2, limit: 3 }), model: fakeModel() });
+  for (const check of evaluationConformance(make)) it(check.name, check.run);
+});
+
+describe("scores", () => {
+  it("ARC: the choice of the highest sum, and of the highest by length", async () => {
+    // "two …" has the highest sum: right in 1 of 4 (answers 1, 2, 3, 1). By code point −6/5, −5/5 and −5.5/7: "three …",
+    // right in 1 of 4.
+    const model = fakeModel({
+      logLikelihood: (_, choice) => ({ one: -6, two: -5, three: -5.5 })[choice.split(" ")[1]!]!,
+    });
+    const { snapshot, rows } = await measured("arc_challenge", model);
+    expect(snapshot.metrics["acc"]).toMatchObject({ value: 0.25, n: 4 });
+    expect(snapshot.metrics["acc_norm"]).toMatchObject({ value: 0.25, n: 4 });
+    expect(rows.find(({ id }) => id === "1")).toMatchObject({ gold: [1], correct: true, correctNorm: false });
+  });
+
+  it("TruthfulQA: the probability of what is true among all answers", async () => {
+    // e^-1 + e^-2 of e^-1 + e^-2 + e^-1.5 = 0.503215 of 0.726345: 0.692804; the same at −1001 and so on, where exp is 0.
+    for (const shift of [0, -1000]) {
+      const nats = (choice: string) => (/\d/.test(choice) ? -1 : choice.endsWith("not") ? -1.5 : -2) + shift;
+      const model = fakeModel({ logLikelihood: (_, choice) => nats(choice) });
+      const { snapshot } = await measured("truthfulqa_mc2", model);
+      expect(snapshot.metrics["acc"]!.value).toBeCloseTo(0.692804, 6);
+    }
+  });
+
+  it("GSM8K: by what two filters take from the completion", async () => {
+    // Of 0+1, 1+1, 2+1, 3+1: right in both, right by the last number, wrong, nothing.
+    const replies: Readonly<Record<string, string>> = {
+      0: " So.\n#### 1",
+      1: " It is 2.",
+      2: " 7",
+      3: " none",
+    };
+    const reply = (prompt: string) => replies[/(\d) and 1\?\nAnswer:$/.exec(prompt)![1]!]!;
+    const { snapshot, rows } = await measured("gsm8k", fakeModel({ reply }), { shots: 2 });
+    expect(snapshot.metrics["exact_match,strict-match"]).toMatchObject({ value: 0.25, n: 4 });
+    expect(snapshot.metrics["exact_match,flexible-extract"]).toMatchObject({ value: 0.5, n: 4 });
+    expect(snapshot.primary_metric).toBe("exact_match,strict-match");
+    expect(rows.find(({ id }) => id === "3#0")).toMatchObject({
+      score: {
+        "strict-match": { answer: "[invalid]", correct: false },
+        "flexible-extract": { answer: "[invalid]", correct: false },
+      },
+    });
+  });
+
+  it("MMLU: subjects count by their size, groups and subjects stand beside the whole", async () => {
+    // "A" everywhere. Four questions with the answers A, B, C, D a subject, of anatomy (stem) only A and of virology (other)
+    // A and B: stem 19 subjects, 19 of 73 (18 × 4 + 1); all 57 of 223 (55 × 4 + 1 + 2).
+    const uneven = await ownFolders(Object.values(mmluGroups).flat());
+    const csv = (rows: number) =>
+      `question,choice0,choice1,choice2,choice3,answer\n${["q,a,b,c,d,0", "q,a,b,c,d,1"].slice(0, rows).join("\n")}\n`;
+    const { writeFile } = await import("node:fs/promises");
+    await writeFile(`${uneven["mmlu"]}/test/anatomy_test.csv`, csv(1));
+    await writeFile(`${uneven["mmlu"]}/test/virology_test.csv`, csv(2));
+    const model = fakeModel({ logLikelihood: (_, choice) => (choice === " A" ? -1 : -2) });
+    const { snapshot } = await measured("mmlu", model, { data: uneven["mmlu"]!, shots: 0 });
+    expect(snapshot.metrics["acc"]).toMatchObject({ value: 57 / 223, n: 223 });
+    expect(snapshot.metrics["acc/stem"]).toMatchObject({ value: 19 / 73, n: 73 });
+    expect(snapshot.metrics["acc/anatomy"]).toMatchObject({ value: 1, n: 1 });
+    expect(snapshot.metrics["acc/virology"]).toMatchObject({ value: 0.5, n: 2 });
+    const groups = Object.keys(snapshot.metrics).filter((name) => name.startsWith("acc/"));
+    expect(groups).toHaveLength(57 + 4);
+    expect(Object.keys(snapshot.metrics).filter((name) => name.includes("/"))).toEqual(groups);
+    const stem = await measured("mmlu_stem", model, { data: uneven["mmlu"]!, shots: 0 });
+    expect(stem.snapshot.metrics["acc"]).toMatchObject({ value: 19 / 73, n: 73 });
+    expect(stem.snapshot.metrics["acc/stem"]).toBeUndefined();
+  });
+});
+
+describe("documents", () => {
+  const idsOf = async (task: string, options: Partial<TaskOptions>) =>
+    ((await opened(task, options).items(fakeModel() as never)) as { id: string }[]).map(({ id }) => id);
+
+  it("limit takes the first of each subject, subsample of what is left", async () => {
+    expect((await idsOf("arc_easy", { limit: 2 })).toSorted()).toEqual(["0", "1"]);
+    const ids = await idsOf("mmlu_other", { limit: 2, shots: 0 });
+    expect(ids).toHaveLength(26);
+    expect(ids.filter((id) => id.startsWith("virology/")).toSorted()).toEqual(["virology/0", "virology/1"]);
+    const few = await idsOf("mmlu_other", { limit: 2, shots: 0, subsample: { n: 5, seed: 1 } });
+    expect(few).toHaveLength(5);
+    expect(ids).toEqual(expect.arrayContaining(few));
+    expect(await idsOf("mmlu_other", { limit: 2, shots: 0, subsample: { n: 3, seed: 1 } })).toEqual(
+      few.slice(0, 3),
+    );
+  });
+
+  it("ask the same in the layout of ../shared/data and of the hub", async () => {
+    const itemsOf = (folder: string) => opened("arc_challenge", { data: folder }).items(fakeModel() as never);
+    const asked = async (folder: string) =>
+      ((await itemsOf(folder)) as { prompt: unknown; choices: unknown; gold: unknown }[]).map(
+        ({ prompt, choices, gold }) => ({ prompt, choices, gold }),
+      );
+    const hub = await folderOf({ "test.jsonl": linesOf(ownRows.arcOfHub) });
+    expect(await asked(hub)).toEqual(await asked(data["arc"]!));
+  });
+
+  it("are left out of their own examples where the pool is their file", async () => {
+    const file = `${data["arc"]}/test.jsonl`;
+    const items = (await opened("arc_easy", { data: file, fewshotPool: file, shots: 3 }).items(
+      fakeModel() as never,
+    )) as { id: string; prompt: { text: string } }[];
+    for (const { id, prompt } of items) expect(prompt.text.split(`Which is ${id}?`)).toHaveLength(2);
+  });
+
+  it("of TruthfulQA.csv are its right and then its wrong answers", async () => {
+    const text = 'Question,Correct Answers,Incorrect Answers\nWhy?,"Yes; It is so;  ",No ;Never\n';
+    const folder = await folderOf({ "TruthfulQA.csv": text });
+    const [item] = (await opened("truthfulqa_mc2", { data: folder }).items(fakeModel() as never)) as object[];
+    expect(item).toMatchObject({ choices: ["Yes", "It is so", "No", "Never"], gold: [0, 1] });
+  });
+});
+
+describe("mistakes", () => {
+  const thrownBy = async (run: () => unknown) => {
+    try {
+      await run();
+    } catch (error) {
+      return error as PeriodicEvalError;
+    }
+    throw new Error("not so: nothing was thrown");
+  };
+  const itemsOf = (task: string, options: Partial<TaskOptions>) =>
+    opened(task, options).items(fakeModel() as never) as Promise<unknown>;
+
+  it.each([
+    [
+      "arc_easy",
+      "test.jsonl",
+      ownRows.arc,
+      { correct_answer: "4" },
+      /test\.jsonl:2: got the answer "4", expected one of the labels 1, 2, 3/,
+    ],
+    [
+      "arc_easy",
+      "test.jsonl",
+      ownRows.arc,
+      { choice_labels: ["1"] },
+      /test\.jsonl:2: got 1 labels and 3 choices/,
+    ],
+    [
+      "arc_easy",
+      "test.jsonl",
+      ownRows.arc,
+      { question: 7 },
+      /test\.jsonl:2: got question = 7, expected question: a text/,
+    ],
+    [
+      "arc_easy",
+      "test.jsonl",
+      ownRows.arcOfHub,
+      { choices: ["a"] },
+      /test\.jsonl:2: got choices = \["a"\], expected choices: an object/,
+    ],
+    [
+      "hellaswag",
+      "validation.jsonl",
+      ownRows.hellaswag,
+      { label: "" },
+      /validation\.jsonl:2: got label = "", expected label: 0 to 3/,
+    ],
+    ["hellaswag", "validation.jsonl", ownRows.hellaswag, { label: 4 }, /validation\.jsonl:2: got label = 4/],
+    [
+      "truthfulqa_mc2",
+      "validation.jsonl",
+      ownRows.truthfulqa,
+      { mc2_targets: { choices: ["a"], labels: [] } },
+      /validation\.jsonl:2: got labels = \[\], expected labels: 0 or 1/,
+    ],
+    [
+      "truthfulqa_mc2",
+      "validation.jsonl",
+      ownRows.truthfulqa,
+      { mc2_targets: { choices: ["a"], labels: [0] } },
+      /validation\.jsonl:2: got 0 right answers of 1/,
+    ],
+    [
+      "gsm8k",
+      "test.jsonl",
+      ownRows.gsm8k,
+      { answer: undefined },
+      /test\.jsonl:2: got no answer \(columns: question\)/,
+    ],
+    [
+      "mmlu_anatomy",
+      "anatomy.jsonl",
+      ownRows.mmlu,
+      { answer: 4 },
+      /anatomy\.jsonl:2: got answer = 4, expected answer: 0 to 3/,
+    ],
+    [
+      "mmlu_anatomy",
+      "anatomy.jsonl",
+      ownRows.mmlu,
+      { choices: ["a"] },
+      /anatomy\.jsonl:2: got choices = \["a"\], expected choices: four texts/,
+    ],
+  ] as const)("%s: a wrong row is told with file and line (%#)", async (task, file, rows, wrong, message) => {
+    const folder = await folderOf({ [file]: linesOf([rows[0]!, { ...rows[1]!, ...wrong }]) });
+    const error = await thrownBy(() => itemsOf(task, { data: `${folder}/${file}`, shots: 0 }));
+    expect(error.code).toBe("data");
+    expect(error.message).toMatch(message);
+  });
+
+  it.each([
+    [{ data: "" }, /arc_easy\.data: got ""/],
+    [{ shots: -1 }, /arc_easy\.shots: got -1/],
+    [{ limit: 0 }, /arc_easy\.limit: got 0/],
+    [{ fewshotSeed: 0.5 }, /arc_easy\.fewshotSeed: got 0\.5/],
+    [{ chat: { system: 1 } }, /arc_easy\.chat\.system: got 1/],
+    [{ chat: { fewshotAsMultiTurn: true } }, /Did you mean "fewshotAsMultiturn"/],
+    [{ shot: 1 }, /Did you mean "shots"/],
+  ] as const)("an option that is wrong (%#)", async (options, message) => {
+    const error = await thrownBy(() => opened("arc_easy", options as never));
+    expect(error.code).toBe("config");
+    expect(error.message).toMatch(message);
+  });
+
+  it("data or examples that are not there", async () => {
+    const folder = await folderOf({ "test.csv": "a\n" });
+    const found = async (task: string, options: Partial<TaskOptions>) =>
+      (await thrownBy(() => itemsOf(task, options))).message;
+    expect(await found("gsm8k", { data: `${folder}/none` })).toMatch(/gsm8k\.data: got ENOENT/);
+    expect(await found("mmlu_virology", { data: folder })).toMatch(/expected test\/virology_test\.csv, or/);
+    expect(await found("gsm8k", { data: `${data["gsm8k"]}/test.jsonl` })).toMatch(
+      /gsm8k shots: got 5, of data without a pool/,
+    );
+    expect(await found("gsm8k", { shots: 5 })).toMatch(/gsm8k shots: got 5 of a pool of 4/);
+  });
+
+  it("a task that there is not", async () => {
+    const message = async (name: string) => (await thrownBy(() => taskNamed(name))).message;
+    expect(await message("arc_chalenge")).toMatch(/Did you mean "arc_challenge"/);
+    expect(await message("mmlu_anatomi")).toMatch(/Did you mean "mmlu_anatomy"/);
+    expect(await message("toString")).toMatch(/got "toString"/);
+  });
+});
+
+it("are all of lm-evaluation-harness' names and versions", () => {
+  expect(tasks.size).toBe(5 + 1 + 4 + 57);
+  const versions = Object.fromEntries([...tasks.values()].map(({ name, version }) => [name, version]));
+  expect(versions).toMatchObject({
+    arc_challenge: "1.0",
+    hellaswag: "1.0",
+    mmlu: "2",
+    mmlu_social_sciences: "2",
+    mmlu_us_foreign_policy: "1.0",
+    truthfulqa_mc2: "3.0",
+    gsm8k: "3.0",
+  });
+});
