@@ -28,6 +28,9 @@ export {
   type RolloutRow,
   type ScoredRolloutRow,
 } from "./families/rollout.ts";
+export { readDocument, type IFEvalDocument, type IFEvalInstruction } from "./ifeval/document.ts";
+export { ifevalMetrics } from "./ifeval/metrics.ts";
+export { scoreResponse, type IFEvalScores } from "./ifeval/score.ts";
 export { taskNamed, tasks } from "./tasks/registry.ts";
 export type { ChatOptions, Task, TaskOptions } from "./tasks/types.ts";
 export type { BenchmarkChatTemplate } from "./benchmark/chat-template.ts";
