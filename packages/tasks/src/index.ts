@@ -61,6 +61,7 @@ export {
   readSuite,
   smokeOf,
   type Suite,
+  type SuiteDefinition,
   type SuiteTask,
 } from "./suite/suite-file.ts";
 export type { SampledTask, SampleDetail } from "./suite/harness/samples.ts";
