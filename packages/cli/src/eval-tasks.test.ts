@@ -127,7 +127,7 @@ describe("eval --suite", () => {
   it("is the package's where no file is named", async () => {
     const { code, err } = await run("--suite", "--data", data, "--results", join(folder, "default"));
     expect(code).toBe(1);
-    expect(err).toContain('suite "default", tasks: got "mmlu", expected "facts" or "facts_reply"');
+    expect(err).toContain('suite "default", tasks: got "mmlu", expected facts, or a part of one.');
   });
 });
 
@@ -158,7 +158,7 @@ describe("wrong usage is told before a model is loaded", () => {
   it.each([
     [
       ["--tasks", "fact", "--data", "DATA"],
-      '--tasks: got "fact", expected "facts" or "facts_reply". Write "facts"',
+      '--tasks: got "fact", expected facts, or a part of one. Did you mean "facts"?',
     ],
     [["--tasks", "facts", "--data", "DATA/none"], "expected a folder that is there"],
     [["--tasks", "facts", "--data", "DATA/facts"], "got no folder for the task, expected "],

@@ -1,5 +1,10 @@
-import { checkWord } from "@periodic-eval/core";
-import { Evaluator, type SuiteDefinition, type SuiteRun, type TaskRegistry } from "@periodic-eval/tasks";
+import {
+  Evaluator,
+  taskNamed,
+  type SuiteDefinition,
+  type SuiteRun,
+  type TaskRegistry,
+} from "@periodic-eval/tasks";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
@@ -67,7 +72,7 @@ export async function measureSuite(
 }
 
 function suiteOf({ names, data, shots, limit, chat }: NamedTasks, registry: TaskRegistry): SuiteDefinition {
-  for (const name of names) checkWord("--tasks", name, Object.keys(registry));
+  for (const name of names) taskNamed(registry, name, "--tasks");
   checkDataFolder(data);
   const settings = { ...(shots !== undefined && { shots }), ...(limit !== undefined && { limit }) };
   return {
