@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import type { ConfigFile, ValuePath } from "./config-file.ts";
 
 /** Keys of the `periodic_eval` block that name files or folders. */
-export const blockFiles = [
+const blockFiles = [
   "questions",
   "alignment_questions",
   "leakage_questions",
@@ -12,6 +12,9 @@ export const blockFiles = [
   "judge_cache",
   "baseline",
 ] as const;
+
+/** Keys of the entries of its `evaluations` that do. */
+const evaluationFiles = ["data", "fewshot_pool", "benchmark"];
 
 /** Options of loggers that name files or folders. */
 const logFiles = ["path", "logDir", "runDir"];
@@ -40,13 +43,37 @@ export function blockAt(
   block: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> {
   const { phases } = block;
-  const whole = withPaths(file, at, block, blockFiles);
+  const whole = withBlockPaths(file, at, block);
   if (!isMap(phases)) return whole;
   const ofPhases = Object.entries(phases).map(([name, one]) => [
     name,
-    isMap(one) ? withPaths(file, [...at, "phases", name], one, blockFiles) : one,
+    isMap(one) ? withBlockPaths(file, [...at, "phases", name], one) : one,
   ]);
   return { ...whole, phases: Object.fromEntries(ofPhases) };
+}
+
+function withBlockPaths(file: ConfigFile, at: ValuePath, block: Readonly<Record<string, unknown>>) {
+  const { evaluations, ...own } = withPaths(file, at, block, blockFiles);
+  if (evaluations === undefined) return own;
+  const absolute = Array.isArray(evaluations)
+    ? (evaluations as readonly unknown[]).map((one, i) =>
+        isMap(one) ? withPaths(file, [...at, "evaluations", i], one, evaluationFiles) : one,
+      )
+    : evaluations;
+  return { ...own, evaluations: absolute };
+}
+
+/** Where in a block what names that file stands; null where nothing does. */
+export function pathNaming(block: unknown, names: (value: unknown) => boolean): ValuePath | null {
+  if (!isMap(block)) return null;
+  const key = blockFiles.find((one) => names(block[one]));
+  if (key !== undefined) return [key];
+  const { evaluations } = block;
+  for (const [i, one] of (Array.isArray(evaluations) ? (evaluations as readonly unknown[]) : []).entries()) {
+    const own = isMap(one) ? evaluationFiles.find((name) => names(one[name])) : undefined;
+    if (own !== undefined) return ["evaluations", i, own];
+  }
+  return null;
 }
 
 const withPaths = (
@@ -64,8 +91,12 @@ const withPaths = (
     ]),
   );
 
-/** A baseline without a separator is no path: made one, a misspelt word would be a folder that is missing. */
-const isWord = (key: string, value: string): boolean => key === "baseline" && !/[\\/]/.test(value);
+/**
+ * A baseline without a separator is no path: made one, a misspelt word would be a folder that is missing. Data may be a data
+ * set of the hub.
+ */
+const isWord = (key: string, value: string): boolean =>
+  key === "baseline" ? !/[\\/]/.test(value) : evaluationFiles.includes(key) && value.startsWith("hf:");
 
 export const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);

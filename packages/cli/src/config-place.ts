@@ -5,7 +5,8 @@ import type { ConfigFile, ValuePath } from "./config-file.ts";
 export function placed(where: string, error: unknown): unknown {
   if (!PeriodicEvalError.is(error)) return error;
   const { code, got, expected, fix } = error;
-  const place = where.endsWith(error.where) ? where : `${where}, ${error.where}`;
+  const [first, ...own] = error.where.split(", ");
+  const place = where.endsWith(first!) ? [where, ...own].join(", ") : `${where}, ${error.where}`;
   return new PeriodicEvalError({ code, where: place, got, expected, fix, cause: error });
 }
 
@@ -44,7 +45,9 @@ export const withBlockPlace = <T>(file: ConfigFile, at: ValuePath, build: () => 
   withPathOf(
     file,
     (error) => {
-      const [block, ...path] = PeriodicEvalError.is(error) ? error.where.split(".") : [];
+      // What is behind a comma is the evaluation's own.
+      const place = PeriodicEvalError.is(error) ? error.where.split(", ")[0]! : "";
+      const [block, ...path] = place.split(".");
       return block === "periodic_eval" ? [...at, ...path] : at;
     },
     build,

@@ -51,3 +51,10 @@ export const listOf =
       throw new InvalidArgumentError(`Got "${unknown}", expected some of ${known.join(", ")}.`);
     return words.filter(isKnown);
   };
+
+/** A comma-separated list of names, in the order given, each once. */
+export function namesOf(text: string): readonly string[] {
+  const names = [...new Set(text.split(",").map((name) => name.trim()))];
+  if (names.includes("")) throw new InvalidArgumentError("Expected names with commas between.");
+  return names;
+}

@@ -7,6 +7,7 @@ import {
   plannedSteps,
   type ConfiguredJudge,
   type EvaluableModel,
+  type EvaluationRegistry,
   type Grader,
   type JudgePrice,
   type PeriodicCallback,
@@ -53,12 +54,14 @@ const tried = 4;
  * learnt from its first items. No judge is asked: who grades here only counts.
  *
  * @param phases all of the run: overrides of another are refused.
+ * @param evaluations what makes the block's `evaluations`
  * @throws PeriodicEvalError `config` for a wrong block; `data`, `model` for what would fail before step 1.
  */
 export async function planRun(
   block: unknown,
   phases: readonly PlannedPhase[],
   model: EvaluableModel | null,
+  evaluations: EvaluationRegistry = {},
 ): Promise<readonly PlannedCallback[]> {
   const planned: PlannedCallback[] = [];
   const names = phases.map(({ name }) => name);
@@ -69,7 +72,8 @@ export async function planRun(
       judge = told;
       return counter;
     };
-    const { callbacks, session } = await buildPeriodicEval(block, { phase, phases: names, openJudge });
+    const build = { phase, phases: names, openJudge, evaluations };
+    const { callbacks, session } = await buildPeriodicEval(block, build);
     for (const callback of callbacks) {
       const steps = plannedSteps(callback.triggers, maxSteps);
       const one = { phase, id: callback.id, steps, missing: null };

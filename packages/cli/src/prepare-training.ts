@@ -10,14 +10,16 @@ import { fileVerdictCache } from "@periodic-eval/core/snapshots";
 import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
 import { outlineCausalLM, type CausalLMOutline } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { evaluationsOf } from "@periodic-eval/tasks";
 import { checkDatasets, checkPipeline, type OutlinedLM, type PipelinePhase } from "@periodic-eval/trainers";
 import { join } from "node:path";
 import type { ConfigFile, ValuePath } from "./config-file.ts";
-import { blockFiles, isMap } from "./config-paths.ts";
+import { isMap, pathNaming } from "./config-paths.ts";
 import { withBlockPlace, withPlace, withOptionPlace, placed } from "./config-place.ts";
 import { allOf, throwAll } from "./every-error.ts";
 import { loadingLine } from "./loading-line.ts";
 import { loggerNames, openLogger } from "./open-loggers.ts";
+import { loadTasks, type LoadTasks } from "./task-registry.ts";
 import type { Terminal } from "./terminal.ts";
 import { phaseErrorPath, type ParsedTraining, type TrainConfig } from "./train-config.ts";
 
@@ -39,6 +41,7 @@ export async function prepareTraining(
   { config, wrong }: ParsedTraining,
   file: ConfigFile,
   terminal: Terminal,
+  tasks: LoadTasks = loadTasks,
 ): Promise<PreparedTraining> {
   const { onDownload, close } = loadingLine(terminal);
   const { model: source, tokenizer: words = source, run_dir: runDir } = config;
@@ -50,7 +53,7 @@ export async function prepareTraining(
   const outlined = tokenizer.then(outline, outline);
   const phases = allOf(
     config.phases.map(async (_, at) => {
-      const block = blockOf(config, at, file);
+      const block = blockOf(config, at, file, tasks);
       // Where its block is wrong, what else is wrong with a phase is told too.
       const phase = phaseOf(config, at, await block.catch(() => ({})));
       const checked = Promise.all([outlined, tokenizer]).then(([model, words]) =>
@@ -91,10 +94,16 @@ async function checkAdapter(
 type BlockOfPhase = Pick<PipelinePhase, "callbacks" | "session" | "config">;
 
 /** What the `periodic_eval` block makes of a phase. */
-async function blockOf(config: TrainConfig, at: number, file: ConfigFile): Promise<BlockOfPhase> {
+async function blockOf(
+  config: TrainConfig,
+  at: number,
+  file: ConfigFile,
+  tasks: LoadTasks,
+): Promise<BlockOfPhase> {
   const { phase } = config.phases[at]!;
   const openJudge = await judgeOpener(config);
-  const build = { phase, phases: config.phases.map((one) => one.phase), openJudge };
+  const evaluations = evaluationsOf(await tasks());
+  const build = { phase, phases: config.phases.map((one) => one.phase), openJudge, evaluations };
   const { callbacks, session, store, saveAdapterAtFiring } = await withBlockPlace(
     file,
     ["periodic_eval"],
@@ -180,9 +189,7 @@ function blockErrorPath(
   const own = isMap(ofPhases) ? ofPhases[phase] : undefined;
   const names = (value: unknown) =>
     typeof value === "string" && PeriodicEvalError.is(error) && `${error.where} ${error.got}`.includes(value);
-  for (const key of blockFiles) {
-    if (isMap(own) && names(own[key])) return ["periodic_eval", "phases", phase, key];
-    if (names(block[key])) return ["periodic_eval", key];
-  }
-  return ["periodic_eval"];
+  const inPhase = pathNaming(own, names);
+  if (inPhase !== null) return ["periodic_eval", "phases", phase, ...inPhase];
+  return ["periodic_eval", ...(pathNaming(block, names) ?? [])];
 }

@@ -10,14 +10,23 @@ import { addPlan } from "./commands/plan.ts";
 import { addReplay } from "./commands/replay.ts";
 import { addReport } from "./commands/report.ts";
 import { addTrain } from "./commands/train.ts";
+import { loadTasks, type LoadTasks } from "./task-registry.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
 
 const { version } = createRequire(import.meta.url)("../package.json") as { readonly version: string };
 
 const exitCodes = { done: 0, failed: 1, usage: 2 } as const;
 
-/** Runs the command line; returns its exit code: 0 done, 1 failed, 2 wrong usage. Errors are told, not thrown. */
-export async function runCli(args: readonly string[], terminal: Terminal = processTerminal): Promise<number> {
+/**
+ * Runs the command line; returns its exit code: 0 done, 1 failed, 2 wrong usage. Errors are told, not thrown.
+ *
+ * @param tasks what commands can name; default those of @periodic-eval/tasks.
+ */
+export async function runCli(
+  args: readonly string[],
+  terminal: Terminal = processTerminal,
+  tasks: LoadTasks = loadTasks,
+): Promise<number> {
   const program = new Command("periodic-eval")
     .version(version)
     .description("Watch what fine-tuning does to a language model, while it happens.")
@@ -38,7 +47,7 @@ export async function runCli(args: readonly string[], terminal: Terminal = proce
     addRejudge,
     addReplay,
   ];
-  for (const add of commands) add(program, terminal);
+  for (const add of commands) add(program, terminal, tasks);
   try {
     await program.parseAsync([...args], { from: "user" });
     return exitCodes.done;

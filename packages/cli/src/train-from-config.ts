@@ -4,6 +4,7 @@ import { readConfigFile } from "./config-file.ts";
 import { fineTune, type FineTuneOptions } from "./fine-tune.ts";
 import { prepareTraining } from "./prepare-training.ts";
 import { openRunConfig } from "./run-config.ts";
+import type { LoadTasks } from "./task-registry.ts";
 import type { Terminal } from "./terminal.ts";
 import { parseTrainConfig } from "./train-config.ts";
 
@@ -20,12 +21,13 @@ export async function trainFromConfig(
   path: string,
   overrides: readonly string[],
   terminal: Terminal,
+  tasks?: LoadTasks,
 ): Promise<{ readonly runDir: string; readonly results: readonly TrainResult[]; readonly again: string }> {
   const file = await readConfigFile(path, overrides);
   const parsed = parseTrainConfig(file);
   const { config } = parsed;
   const { run_dir: runDir, model, backend, seed, resume, lora, adapter } = config;
-  const { phases, loggers, tokenizer } = await prepareTraining(parsed, file, terminal);
+  const { phases, loggers, tokenizer } = await prepareTraining(parsed, file, terminal, tasks);
   const { differences, keep } = await openRunConfig(config);
   for (const difference of differences) terminal.err(difference);
   // A phase begins once its trainer has found nothing to refuse; of a finished one nothing is trained by what is new.

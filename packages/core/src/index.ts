@@ -122,6 +122,7 @@ export {
   type ConfiguredJudge,
   type PeriodicEval,
 } from "./callback/from-config.ts";
+export type { EvaluationMaker, EvaluationRegistry } from "./callback/configured-evaluations.ts";
 export { periodicEvalConfig } from "./callback/parse-config.ts";
 export {
   periodicEvalJsonSchema,

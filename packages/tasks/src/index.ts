@@ -57,10 +57,11 @@ export type { BenchmarkStore } from "./benchmark/stores/store.ts";
 export type { StoreFailure } from "./benchmark/stores/uploads.ts";
 export type * from "./benchmark/types.ts";
 export type { Verified, Verifier, VerifierTask } from "./benchmark/verifiers/module.ts";
+export { evaluationsOf } from "./evaluations-of.ts";
 export { Evaluator, type SuiteRun } from "./suite/evaluator.ts";
 export type { CheckpointOptions, EvaluatorOptions, TaskProgress } from "./suite/evaluator-options.ts";
 export type { CheckpointSource, EvaluableTrainer, OpenedModel, OpenModel } from "./suite/ports.ts";
-export type { TaskRegistry } from "./suite/open-tasks.ts";
+export { taskNamed, type TaskRegistry } from "./suite/open-tasks.ts";
 export { appendRun, readMetrics, type MetricsFile, type MetricsRun } from "./suite/metrics-file.ts";
 export {
   defaultSuitePath,
@@ -68,6 +69,7 @@ export {
   readSuite,
   smokeOf,
   type Suite,
+  type SuiteDefinition,
   type SuiteTask,
 } from "./suite/suite-file.ts";
 export type { SampledTask, SampleDetail } from "./suite/harness/samples.ts";

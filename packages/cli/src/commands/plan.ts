@@ -2,6 +2,7 @@ import type { JudgePrice } from "@periodic-eval/core";
 import { InvalidArgumentError, type Command } from "commander";
 import type { PlannedPhase } from "../plan.ts";
 import { backendOption } from "../options.ts";
+import type { LoadTasks } from "../task-registry.ts";
 import type { Terminal } from "../terminal.ts";
 
 interface PlanOptions {
@@ -13,7 +14,7 @@ interface PlanOptions {
 }
 
 /** `plan`: what a configuration will measure, and what that takes, before anything runs. */
-export function addPlan(program: Command, terminal: Terminal): void {
+export function addPlan(program: Command, terminal: Terminal, loadTasks: LoadTasks): void {
   program
     .command("plan")
     .description("print when a configuration measures and what it takes, before anything runs")
@@ -31,23 +32,27 @@ export function addPlan(program: Command, terminal: Terminal): void {
     )
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
-    .action((config: string, options: PlanOptions) => plan(config, options, terminal));
+    .action((config: string, options: PlanOptions) => plan(config, options, { terminal, loadTasks }));
 }
 
 async function plan(
   path: string,
   { phase, model, judgePrice, backend, json }: PlanOptions,
-  terminal: Terminal,
+  { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
 ): Promise<void> {
   const { withBlockPlace } = await import("../config-place.ts");
   const { readEvalBlock } = await import("../eval-block.ts");
   const { planRun } = await import("../plan.ts");
   const { costOfLook, planTables } = await import("../plan-output.ts");
+  const { evaluationsOf } = await import("@periodic-eval/tasks");
   const { file, at, block } = await readEvalBlock(path);
+  const evaluations = evaluationsOf(await loadTasks());
   const opened = model === undefined ? null : await openEvaluable(model, backend, terminal);
   const price = judgePrice ?? null;
   try {
-    const planned = await withBlockPlace(file, at, () => planRun(block, phase, opened?.model ?? null));
+    const planned = await withBlockPlace(file, at, () =>
+      planRun(block, phase, opened?.model ?? null, evaluations),
+    );
     if (!json) return terminal.out(planTables(planned, price, terminal.colours));
     const callbacks = planned.map((one) => ({ ...one, judge_cost_a_look: costOfLook(one, price) }));
     terminal.out(JSON.stringify({ config: path, callbacks }, null, 2));

@@ -7,6 +7,7 @@ import {
   subsampleSeedOption,
   wholeNumber,
 } from "../options.ts";
+import type { LoadTasks } from "../task-registry.ts";
 import { beside, type Terminal } from "../terminal.ts";
 
 /** Wanted where no file describes the training. */
@@ -36,7 +37,7 @@ interface TrainOptions extends Wanted {
 }
 
 /** `train`: fine-tuning of any model: phases as a file describes them, or one phase with capability measured live. */
-export function addTrain(program: Command, terminal: Terminal): void {
+export function addTrain(program: Command, terminal: Terminal, loadTasks: LoadTasks): void {
   program
     .command("train")
     .description(
@@ -98,7 +99,7 @@ export function addTrain(program: Command, terminal: Terminal): void {
           command.error(
             `error: option '${flagOf(command, given)}' beside a CONFIG: write it there, or as key=value`,
           );
-        return trainAsDescribed(config, overrides, options.json, terminal);
+        return trainAsDescribed([config, overrides], options.json, { terminal, loadTasks });
       },
     );
 }
@@ -109,10 +110,9 @@ const flagOf = (command: Command, name: string): string =>
   command.options.find((option) => option.attributeName() === name)!.flags;
 
 async function trainAsDescribed(
-  path: string,
-  overrides: readonly string[],
+  [path, overrides]: readonly [string, readonly string[]],
   json: boolean,
-  terminal: Terminal,
+  { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
 ): Promise<void> {
   const { checkUndisturbed } = await import("../fine-tune.ts");
   const { reportRun } = await import("../run-report.ts");
@@ -121,6 +121,7 @@ async function trainAsDescribed(
     path,
     overrides,
     json ? beside(terminal) : terminal,
+    loadTasks,
   );
   await reportRun(runDir, { json }, terminal);
   checkUndisturbed(results, runDir, again);

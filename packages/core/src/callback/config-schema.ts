@@ -22,6 +22,15 @@ const schedule = z
   })
   .describe("Of every callback, in place of the usual percents; percents that are written add to it.");
 
+/** Its other keys are of its kind, which core does not know. */
+const evaluation = z.looseObject({
+  id: z.string().regex(namePattern).optional().describe("Of the snapshots. Default: the evaluation's name."),
+  every_percent: percent
+    .optional()
+    .describe("Default: eval_every_percent, and where there is a schedule that alone."),
+  schedule: schedule.optional().describe("Of this evaluation, in place of the block's."),
+});
+
 const budget = z
   .strictObject({
     overhead_percent: z
@@ -107,6 +116,10 @@ const options = {
   persona_alignment: z.boolean().default(false).describe("Alignment of each persona."),
   margin: path.nullable().default(null).describe("A file of belief probes."),
   kl: z.boolean().default(false).describe("KL to the model without its adapter, on capability's prompts."),
+  evaluations: z
+    .array(evaluation)
+    .default([])
+    .describe("Further evaluations: { task: gsm8k, data: folder, limit: 50 }, { benchmark: folder }."),
   schedule: schedule.default({}),
   budget: budget.default({}),
   baseline: z

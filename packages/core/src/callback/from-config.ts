@@ -17,10 +17,11 @@ import type { Trigger } from "../schedule/types.ts";
 import type { SessionOptions } from "../session/types.ts";
 import { PeriodicAlignmentCallback } from "./alignment-callback.ts";
 import { usualPercents, type PhaseEvalConfig } from "./config-schema.ts";
+import { configuredCallbacks, type EvaluationRegistry } from "./configured-evaluations.ts";
 import { PeriodicKLCallback } from "./kl-callback.ts";
 import { PeriodicLeakageCallback } from "./leakage-callback.ts";
 import { PeriodicMarginCallback } from "./margin-callback.ts";
-import { periodicEvalConfig } from "./parse-config.ts";
+import { periodicEvalConfig, placeOfKey } from "./parse-config.ts";
 import type { PeriodicCallback } from "./periodic.ts";
 import { PeriodicCapabilityCallback } from "./presets.ts";
 
@@ -43,6 +44,8 @@ export interface BuildOptions {
    * `judge_model`, null where it has none.
    */
   readonly openJudge?: (model: string | null, options: ConfiguredJudge) => Grader;
+  /** What makes the entries of `evaluations`: `evaluationsOf(tasks)` of @periodic-eval/tasks, say. */
+  readonly evaluations?: EvaluationRegistry;
 }
 
 /** All that a `periodic_eval` block says of one phase. */
@@ -63,13 +66,14 @@ const defaultQuestions = "arc_challenge/test.jsonl";
  * What a `periodic_eval` block asks for in a phase. The block may stand by itself, under `periodic_eval`, or under
  * `eval.periodic_eval`; what it leaves out has its default. No callbacks where it is not enabled.
  *
- * @throws PeriodicEvalError `config` for a wrong block, overrides of a phase that is not in `phases`, or alignment without
- * a judge; `data` for a file of personas that cannot be read.
+ * @throws PeriodicEvalError `config` for a wrong block, overrides of a phase that is not in `phases`, alignment without
+ * a judge, or an evaluation that nothing makes; `data` for a file of personas that cannot be read.
  */
 export async function buildPeriodicEval(config: unknown, options: BuildOptions): Promise<PeriodicEval> {
   const block = periodicEvalConfig(config, options.phase, options.phases);
+  const place = placeOfKey(config, options.phase, "evaluations");
   return {
-    callbacks: block.enabled ? await callbacksOf(block, options) : [],
+    callbacks: block.enabled ? await callbacksOf(block, { ...options, place }) : [],
     session: sessionOf(block),
     store: { layout: block.layout },
     saveAdapterAtFiring: block.save_adapter_at_firing,
@@ -84,7 +88,7 @@ export const buildPeriodicCallbacks = async (
 
 async function callbacksOf(
   block: PhaseEvalConfig,
-  options: BuildOptions,
+  options: BuildOptions & { readonly place: string },
 ): Promise<readonly PeriodicCallback[]> {
   const when = (key: keyof typeof usualPercents) => ({ schedule: scheduleOf(block, key) });
   const personas = await personasOf(block);
@@ -116,7 +120,13 @@ async function callbacksOf(
     const of = capabilityEvaluation(capability);
     callbacks.push(new PeriodicKLCallback({ of, ...when("eval_every_percent"), ...isOptional }));
   }
-  return callbacks;
+  const further = await configuredCallbacks(block.evaluations, {
+    place: options.place,
+    kinds: options.evaluations ?? {},
+    scheduleOf: (entry) => scheduleOf(withOwn(block, entry), "eval_every_percent"),
+    taken: callbacks.map(({ id }) => id),
+  });
+  return [...callbacks, ...further];
 }
 
 function sessionOf({ baseline, familywise, budget }: PhaseEvalConfig): PeriodicEval["session"] {
@@ -210,6 +220,16 @@ function scheduleOf(block: PhaseEvalConfig, key: keyof typeof usualPercents): re
   const percent = block[key] ?? (schedule.length === 0 ? usualPercents[key] : null);
   return percent === null ? schedule : [everyPercent(percent), ...schedule];
 }
+
+/** The block as an entry of its `evaluations` has it: what the entry says of when, and else what the block does. */
+const withOwn = (
+  block: PhaseEvalConfig,
+  { every_percent: percent, schedule }: PhaseEvalConfig["evaluations"][number],
+): PhaseEvalConfig => ({
+  ...block,
+  eval_every_percent: percent ?? (schedule === undefined ? block.eval_every_percent : null),
+  schedule: schedule ?? (percent === undefined ? block.schedule : {}),
+});
 
 function triggersOf(schedule: PhaseEvalConfig["schedule"]): readonly Trigger[] {
   const { every_steps, every_epochs, every_seconds, at_steps, at_percents, times_per_phase } = schedule;

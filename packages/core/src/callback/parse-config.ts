@@ -25,6 +25,13 @@ export function periodicEvalConfig(
   return { ...base, ...defined(phases[phase] ?? {}) };
 }
 
+/** Where in the block that stands which a phase has under a key: `periodic_eval.phases.em.evaluations`. */
+export function placeOfKey(config: unknown, phase: string, key: keyof PhaseEvalConfig): string {
+  const { phases } = parsed(blockOf(config));
+  const own = (phases[phase] as Partial<PhaseEvalConfig> | undefined)?.[key];
+  return `periodic_eval.${own === undefined ? "" : `phases.${phase}.`}${key}`;
+}
+
 function checkPhase(name: string, runPhases: readonly string[]): void {
   if (runPhases.includes(name)) return;
   const guess = nearest(name, runPhases);
@@ -70,16 +77,21 @@ function checkShape(value: unknown, schema: z.ZodType, where: string): void {
   const inner = bare(schema);
   if (inner instanceof z.ZodObject) {
     const shape = inner.shape as Readonly<Record<string, z.ZodType>>;
-    checkKeys(where, value as object, Object.keys(shape));
-    for (const [key, one] of Object.entries(value as object)) {
-      const of = bare(shape[key]!);
-      if (isMap(one) && (of instanceof z.ZodObject || of instanceof z.ZodRecord))
-        checkShape(one, of, `${where}.${key}`);
-    }
+    const isLoose = inner.def.catchall instanceof z.ZodUnknown;
+    if (!isLoose) checkKeys(where, value as object, Object.keys(shape));
+    for (const [key, one] of Object.entries(value as object))
+      if (shape[key] !== undefined) checkInner(one, shape[key], `${where}.${key}`);
   } else if (inner instanceof z.ZodRecord && isMap(value)) {
     for (const [key, one] of Object.entries(value))
       if (isMap(one)) checkShape(one, inner.valueType as z.ZodType, `${where}.${key}`);
   }
+}
+
+function checkInner(value: unknown, schema: z.ZodType, where: string): void {
+  const of = bare(schema);
+  if (isMap(value) && (of instanceof z.ZodObject || of instanceof z.ZodRecord)) checkShape(value, of, where);
+  if (!Array.isArray(value) || !(of instanceof z.ZodArray)) return;
+  for (const [at, one] of value.entries()) checkInner(one, of.element as z.ZodType, `${where}.${at}`);
 }
 
 const isMap = (value: unknown): value is object =>

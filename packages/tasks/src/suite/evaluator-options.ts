@@ -4,17 +4,18 @@ import { z } from "zod";
 import { checkRegistry, type TaskRegistry } from "./open-tasks.ts";
 import { parsed } from "./parsed.ts";
 import type { OpenModel } from "./ports.ts";
+import type { SuiteDefinition } from "./suite-file.ts";
 
 export interface EvaluatorOptions {
   /** What the run is called in `metrics.json`. Matches `[A-Za-z0-9][\w.-]*`. */
   readonly name: string;
   /** Tasks that suites can name. */
   readonly tasks: TaskRegistry;
-  /** The file of the suite; by default the one of the package (`defaultSuitePath`). */
-  readonly suite?: string;
+  /** The file of the suite, or what one would hold; by default the package's (`defaultSuitePath`). */
+  readonly suite?: string | SuiteDefinition;
   /** 10 documents of each task, into `<results>/smoke`; default false. */
   readonly smoke?: boolean;
-  /** The folder that a suite's relative places of data are in; default the suite's own folder, the current one for the default suite. */
+  /** The folder that a suite's relative places of data are in; default that of the suite's file, the current one for the default suite and for one that is no file. */
   readonly data?: string;
   /** Default `results`. */
   readonly results?: string;
@@ -102,6 +103,7 @@ export function checkEvaluatorOptions(options: EvaluatorOptions, isCheckpoint: b
   checkRegistry(options.tasks);
   for (const key of ["suite", "data", "results"] as const) {
     const value: unknown = options[key];
+    if (key === "suite" && typeof value === "object" && value !== null) continue;
     if (value !== undefined && (typeof value !== "string" || value === ""))
       throw wrong(`${where} ${key}`, value, "a path");
   }

@@ -10,7 +10,15 @@ import { chooseTasks, openTasks, type OpenTask } from "./open-tasks.ts";
 import type { EvaluableTrainer, OpenedModel } from "./ports.ts";
 import { promote } from "./promote.ts";
 import { goOnFrom, runFiles, sweep, writePartial, type RunFiles } from "./run-files.ts";
-import { defaultSuitePath, hashOfSuite, readSuite, settingsOf, smokeOf, type Suite } from "./suite-file.ts";
+import {
+  defaultSuitePath,
+  hashOfSuite,
+  parseSuite,
+  readSuite,
+  settingsOf,
+  smokeOf,
+  type Suite,
+} from "./suite-file.ts";
 
 /** What became of a run. */
 export interface SuiteRun {
@@ -90,11 +98,12 @@ export class Evaluator {
   async run(): Promise<SuiteRun> {
     this.#done = false;
     const { name, results = "results", smoke = false, tasks, fs = nodeFiles } = this.#options;
-    const read = await readSuite(this.#options.suite ?? defaultSuitePath);
+    const { suite: given = defaultSuitePath } = this.#options;
+    const read = typeof given === "string" ? await readSuite(given) : parseSuite(given, "suite");
     const suite = smoke ? smokeOf(read) : read;
     const files = runFiles(results, name, smoke);
-    const data =
-      this.#options.data ?? (this.#options.suite === undefined ? "." : dirname(this.#options.suite));
+    const isOwnFile = typeof this.#options.suite === "string";
+    const data = this.#options.data ?? (isOwnFile ? dirname(given as string) : ".");
     const chosen = chooseTasks(suite, tasks, data);
     await makeFolders(files, fs);
     const release = await takeLock(files.lock, fs);

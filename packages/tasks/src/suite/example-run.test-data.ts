@@ -12,6 +12,8 @@ export const exampleRun: MetricsRun = {
   metrics: { "mmlu/acc,none": 0.25, "mmlu_stem/acc,none": null },
   stderr: { "mmlu/acc,none": 0.01, "mmlu_stem/acc,none": null },
   n: { "mmlu/acc,none": 1000, "mmlu_stem/acc,none": 0 },
+  ci95: { "mmlu/acc,none": [0.23, 0.27], "mmlu_stem/acc,none": null },
+  higher_is_better: { "mmlu/acc,none": true, "mmlu_stem/acc,none": true },
   run_hash: "pe128:run",
   suite: { tasks: { mmlu: { shots: 5, limit: 1000 } } },
   extras: {},

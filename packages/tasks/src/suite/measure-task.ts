@@ -65,6 +65,8 @@ export async function measureTask(open: OpenTask, model: EvaluableModel, run: Ta
     metrics: byKey(({ value }) => value),
     stderr: byKey(({ stderr }) => stderr),
     n: byKey(({ n }) => n),
+    ci95: byKey(({ ci95 }) => ci95 && ([...ci95] as [number, number])),
+    higher_is_better: byKey(({ higher_is_better }) => higher_is_better),
     snapshot: snapshot as TaskResult["snapshot"],
     harness: harnessPartOf({ chosen: open, snapshot, metrics, entries, hashes }),
   };

@@ -35,6 +35,11 @@ const runSchema = z
     stderr: numbers,
     /** Rows that were observed, by the same keys. */
     n: z.record(key, z.int("a whole number").nonnegative("0 or more")),
+    /** 95 % intervals, by the same keys; none in files of other programs. */
+    ci95: z
+      .record(key, z.tuple([z.number(), z.number()], "[low, high], or null where it is not known").nullable())
+      .default({}),
+    higher_is_better: z.record(key, z.boolean("true, false or null").nullable()).default({}),
     /** Of everything that changes a number: model, adapter, tokenizer, settings, documents. */
     run_hash: text,
     /** What the suite sets. */

@@ -1,7 +1,8 @@
 import {
-  checkWord,
+  nearest,
   PeriodicEvalError,
   prepareEvaluation,
+  shown,
   type AnyEvaluation,
   type EvaluableModel,
   type Json,
@@ -13,6 +14,22 @@ import { taskOptionsOf, type Suite } from "./suite-file.ts";
 
 /** Tasks by name. */
 export type TaskRegistry = Readonly<Record<string, SampledTask>>;
+
+/** @throws PeriodicEvalError `config` at `where` for a task that the registry has not, naming the nearest that it has. */
+export function taskNamed(registry: TaskRegistry, name: unknown, where: string): SampledTask {
+  const names = Object.keys(registry);
+  if (typeof name === "string" && names.includes(name)) return registry[name]!;
+  // Parts of a task (mmlu_anatomy) go without saying.
+  const whole = names.filter((one) => !names.some((other) => one.startsWith(`${other}_`)));
+  const guess = typeof name === "string" ? nearest(name, names) : null;
+  throw new PeriodicEvalError({
+    code: "config",
+    where,
+    got: shown(name),
+    expected: names.length === whole.length ? whole.join(", ") : `${whole.join(", ")}, or a part of one`,
+    fix: guess === null ? "Name one of these." : `Did you mean "${guess}"?`,
+  });
+}
 
 /** A task of a suite, before there is a model. */
 export interface ChosenTask {
@@ -40,8 +57,7 @@ export interface OpenTask extends ChosenTask {
 export function chooseTasks(suite: Suite, registry: TaskRegistry, data: string): readonly ChosenTask[] {
   return Object.entries(suite.tasks).map((entry) => {
     const [name] = entry;
-    checkWord(`suite "${suite.name}", tasks`, name, Object.keys(registry));
-    const task = registry[name]!;
+    const task = taskNamed(registry, name, `suite "${suite.name}", tasks`);
     const options = taskOptionsOf(suite, entry, data);
     const { limit = null, subsample = null, chat = null } = options;
     return {

@@ -40,9 +40,10 @@ const snapshotsOf = ({ tasks }: PartialRun) =>
 
 function recordOf({ partial, suite, subject, options }: Finished): MetricsRun {
   const results = Object.values(partial.tasks);
-  const all = <K extends "metrics" | "stderr" | "n">(key: K) =>
+  const all = <K extends "metrics" | "stderr" | "n" | "ci95" | "higher_is_better">(key: K) =>
     Object.assign({}, ...results.map((result) => result[key])) as MetricsRun[K];
   const { name, adapter } = subject;
+  const { suite: suitePath = "@periodic-eval/tasks/suites/default.yaml" } = options;
   const args = adapter === null ? `pretrained=${name}` : `pretrained=${name},peft=${adapter}`;
   return {
     name: partial.name,
@@ -50,12 +51,14 @@ function recordOf({ partial, suite, subject, options }: Finished): MetricsRun {
     model: name,
     adapter,
     config_hash: hashOfSuite(suite),
-    config_path: options.suite ?? "@periodic-eval/tasks/suites/default.yaml",
+    config_path: typeof suitePath === "string" ? suitePath : null,
     model_args: options.modelArgs ?? args,
     timestamp: partial.timestamp,
     metrics: all("metrics"),
     stderr: all("stderr"),
     n: all("n"),
+    ci95: all("ci95"),
+    higher_is_better: all("higher_is_better"),
     run_hash: partial.run_hash,
     suite: settingsOf(suite),
     extras: { ...options.extras },

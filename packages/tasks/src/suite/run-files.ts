@@ -41,6 +41,8 @@ const taskResultSchema = z.object({
   metrics: numbers,
   stderr: numbers,
   n: z.record(z.string(), z.int()),
+  ci95: z.record(z.string(), z.tuple([z.number(), z.number()]).nullable()),
+  higher_is_better: z.record(z.string(), z.boolean().nullable()),
   /** Intervals, provenance, timing. */
   snapshot: snapshotSchema,
   harness: harnessPartSchema,

@@ -54,6 +54,9 @@ const suiteSchema = z.strictObject({
 /** What a suite sets of one task. */
 export type SuiteTask = z.infer<typeof taskSchema>;
 
+/** What a suite's file holds; settings that are left out have their defaults. */
+export type SuiteDefinition = z.input<typeof suiteSchema>;
+
 /** What every method of a comparison is measured by, as its file has it. */
 export type Suite = z.infer<typeof suiteSchema> & {
   /** `smokeOf` made it: too few documents to tell methods apart. */

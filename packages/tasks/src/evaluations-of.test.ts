@@ -1,0 +1,85 @@
+import { buildPeriodicEval, measure } from "@periodic-eval/core";
+import { fakeModel } from "@periodic-eval/core/testing";
+import { expect, it } from "vitest";
+import { benchmarkFolder } from "./benchmark/benchmark-folder.test-data.ts";
+import { evaluationsOf } from "./evaluations-of.ts";
+import { choiceTask } from "./suite/fake-tasks.test-data.ts";
+import type { TaskOptions } from "./tasks/types.ts";
+
+let opened: TaskOptions | null = null;
+const choices = choiceTask();
+const tasks = {
+  choices: { ...choices, open: (options: TaskOptions) => choices.open((opened = options)) },
+  mmlu: choiceTask({ name: "mmlu" }),
+  mmlu_anatomy: choiceTask({ name: "mmlu_anatomy" }),
+};
+const build = (...evaluations: readonly object[]) =>
+  buildPeriodicEval({ capability: false, evaluations }, { phase: "em", evaluations: evaluationsOf(tasks) });
+
+it("opens tasks by the options of the file", async () => {
+  const all = {
+    task: "choices",
+    data: "d",
+    shots: 2,
+    fewshot_pool: "p",
+    fewshot_seed: 7,
+    limit: 50,
+    subsample_n: 10,
+    subsample_seed: 3,
+    chat: { system: "Be brief.", fewshot_as_multiturn: false },
+  };
+  const { callbacks } = await build(all);
+  expect(callbacks.map(({ id }) => id)).toEqual(["choices"]);
+  expect(opened).toEqual({
+    data: "d",
+    shots: 2,
+    fewshotPool: "p",
+    fewshotSeed: 7,
+    limit: 50,
+    subsample: { n: 10, seed: 3 },
+    chat: { system: "Be brief.", fewshotAsMultiturn: false },
+  });
+  await build({ task: "choices", data: "d", chat: null });
+  expect(opened).toEqual({ data: "d" });
+});
+
+it("measures the split val of a benchmark, named after its folder or by name", async () => {
+  const benchmark = await benchmarkFolder({
+    tasks: [
+      { id: "a", prompt: "1 + 1 =", answer: "2", verifier: "exact_match", split: "val" },
+      { id: "b", prompt: "1 + 2 =", answer: "3", verifier: "exact_match", split: "test" },
+    ],
+  });
+  const chat = { system_prompt: "Be brief.", user_template: "Sum: {prompt}" };
+  const { callbacks } = await build(
+    { benchmark, max_tokens: 8 },
+    { benchmark, name: "sums", chat_template: chat, price: { input_per_million: 1, output_per_million: 2 } },
+  );
+  expect(callbacks.map(({ id }) => id)).toEqual([benchmark.split("/").at(-1), "sums"]);
+  const { rows, snapshot } = await measure(callbacks[1]!.asks[0]!, fakeModel());
+  expect(rows).toMatchObject([{ id: "a", prompt: [{ role: "user", content: "Sum: 1 + 1 =" }] }]);
+  expect(snapshot.provenance.evaluation).toMatchObject({ chat_template: { systemPrompt: "Be brief." } });
+});
+
+it.each([
+  [
+    { task: "choces", data: "d" },
+    '0.task: got "choces", expected choices, mmlu, or a part of one. Did you mean "choices"?',
+  ],
+  [{ task: 3, data: "d" }, "0.task: got 3, expected choices, mmlu, or a part of one."],
+  [{ task: "choices" }, "0.data: got nothing, expected a folder, a file, or hf:owner/dataset"],
+  [{ task: "choices", data: "d", subsample_n: 0 }, "0.subsample_n: got 0"],
+  [{ task: "choices", data: "d", subsample_n: 3, subsample_seed: -1 }, "0.subsample_seed: got -1"],
+  [{ task: "choices", data: "d", limits: 3 }, '0: got the unknown option "limits"'],
+  [{ task: "choices", data: "d", chat: { sytem: "x" } }, 'Did you mean "system"?'],
+  [{ task: "choices", data: "d", chat: true }, "0.chat: got true"],
+  [{ benchmark: 3 }, "0.benchmark: got 3, expected the path of a folder"],
+  [{ benchmark: "b", maxTokens: 3 }, 'Did you mean "max_tokens"?'],
+  [{ benchmark: "b", registry: {} }, 'got the unknown option "registry"'],
+  [{ benchmark: "b", max_tokens: 0 }, "0, benchmark.maxTokens: got 0"],
+  [{ benchmark: "b", chat_template: { systemPrompt: "x" } }, 'Did you mean "system_prompt"?'],
+  [{ benchmark: "b", name: "a b" }, "0.name"],
+])("%j is refused: %s", async (entry, message) => {
+  await expect(build(entry)).rejects.toThrow(message);
+  await expect(build(entry)).rejects.toThrow("periodic_eval.evaluations.0");
+});
