@@ -9,7 +9,8 @@ import {
 } from "@periodic-eval/core";
 import { benchmarkEvaluation } from "./benchmark/evaluation.ts";
 import { benchmarkOptionNames, type BenchmarkOptions } from "./benchmark/options.ts";
-import { taskNamed, type TaskRegistry } from "./suite/open-tasks.ts";
+import type { TaskRegistry } from "./suite/open-tasks.ts";
+import { taskNamed } from "./tasks/registry.ts";
 import type { TaskOptions } from "./tasks/types.ts";
 
 type Options = Readonly<Record<string, unknown>>;

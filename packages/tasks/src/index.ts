@@ -61,7 +61,7 @@ export { evaluationsOf } from "./evaluations-of.ts";
 export { Evaluator, type SuiteRun } from "./suite/evaluator.ts";
 export type { CheckpointOptions, EvaluatorOptions, TaskProgress } from "./suite/evaluator-options.ts";
 export type { CheckpointSource, EvaluableTrainer, OpenedModel, OpenModel } from "./suite/ports.ts";
-export { taskNamed, type TaskRegistry } from "./suite/open-tasks.ts";
+export type { TaskRegistry } from "./suite/open-tasks.ts";
 export { appendRun, readMetrics, type MetricsFile, type MetricsRun } from "./suite/metrics-file.ts";
 export {
   defaultSuitePath,

@@ -1,35 +1,18 @@
 import {
-  nearest,
   PeriodicEvalError,
   prepareEvaluation,
-  shown,
   type AnyEvaluation,
   type EvaluableModel,
   type Json,
   type Row,
 } from "@periodic-eval/core";
+import { taskNamed } from "../tasks/registry.ts";
 import type { TaskOptions } from "../tasks/types.ts";
 import type { SampledTask } from "./harness/samples.ts";
 import { taskOptionsOf, type Suite } from "./suite-file.ts";
 
 /** Tasks by name. */
 export type TaskRegistry = Readonly<Record<string, SampledTask>>;
-
-/** @throws PeriodicEvalError `config` at `where` for a task that the registry has not, naming the nearest that it has. */
-export function taskNamed(registry: TaskRegistry, name: unknown, where: string): SampledTask {
-  const names = Object.keys(registry);
-  if (typeof name === "string" && names.includes(name)) return registry[name]!;
-  // Parts of a task (mmlu_anatomy) go without saying.
-  const whole = names.filter((one) => !names.some((other) => one.startsWith(`${other}_`)));
-  const guess = typeof name === "string" ? nearest(name, names) : null;
-  throw new PeriodicEvalError({
-    code: "config",
-    where,
-    got: shown(name),
-    expected: names.length === whole.length ? whole.join(", ") : `${whole.join(", ")}, or a part of one`,
-    fix: guess === null ? "Name one of these." : `Did you mean "${guess}"?`,
-  });
-}
 
 /** A task of a suite, before there is a model. */
 export interface ChosenTask {

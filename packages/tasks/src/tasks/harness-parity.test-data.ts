@@ -109,7 +109,7 @@ export async function harnessCases(
     data: problems,
     fewshotPool: solved,
   });
-  if (tasks.has("ifeval")) {
+  if (tasks["ifeval"] !== undefined) {
     const prompts = join(source, "ifeval/input_data.jsonl");
     const limit = sizes.ifeval;
     cases.push({
@@ -173,9 +173,12 @@ export async function compareWithHarness(
   model: EvaluableModel,
   peer: Peer,
 ): Promise<Comparison> {
-  const evaluation = tasks
-    .get(task)!
-    .open({ data, shots, limit, ...(fewshotPool !== undefined && { fewshotPool }) });
+  const evaluation = tasks[task]!.open({
+    data,
+    shots,
+    limit,
+    ...(fewshotPool !== undefined && { fewshotPool }),
+  });
   const items = (await evaluation.items(model as never)) as readonly { id: string; prompt: Prompt }[];
   const { rows, snapshot } = await measure(evaluation, model);
   const { samples, results } = await peer.ask<{

@@ -6,7 +6,7 @@ import { fakeModel } from "@periodic-eval/core/testing";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { startDatasetHub, type DatasetHub } from "../documents/dataset-hub.test-data.ts";
-import { taskNamed } from "./registry.ts";
+import { taskNamed, tasks } from "./registry.ts";
 
 const data = "../shared/data";
 const isThere = existsSync(join(data, "gsm8k"));
@@ -26,7 +26,7 @@ describe.runIf(isThere)("the files of ../shared/data", () => {
     ["truthfulqa_mc2", "truthfulqa", 817, 6, /\nA: /g],
     ["gsm8k", "gsm8k", 1319, 5, /\nAnswer: /g],
   ])("%s", async (task, folder, count, examples, answered) => {
-    const evaluation = taskNamed(task).open({
+    const evaluation = taskNamed(tasks, task, "task").open({
       data: join(data, folder),
       ...(task === "mmlu" && { shots: 5 }),
     });
@@ -71,7 +71,7 @@ describe("hf:owner/dataset", () => {
         ["socratic/test/0000.parquet", problems("No?")],
       ]),
     );
-    const evaluation = taskNamed("gsm8k").open({ data: "hf:openai/gsm8k", shots: 1 });
+    const evaluation = taskNamed(tasks, "gsm8k", "task").open({ data: "hf:openai/gsm8k", shots: 1 });
     const asked = (await evaluation.items(fakeModel() as never)) as readonly Asked[];
     expect(asked[0]!.prompt).toEqual({
       text: "Question: Two?\nAnswer: #### 0\n\nQuestion: One?\nAnswer:",

@@ -7,20 +7,26 @@ import { truthfulqaMc2 } from "./truthfulqa.ts";
 import type { Task } from "./types.ts";
 
 /** All tasks by name. */
-export const tasks: ReadonlyMap<string, Task> = new Map(
+export const tasks: Readonly<Record<string, Task>> = Object.fromEntries(
   [arcChallenge, arcEasy, hellaswag, truthfulqaMc2, gsm8k, ...mmluTasks].map((task) => [task.name, task]),
 );
 
-/** @throws PeriodicEvalError `config` for a task that there is not, naming the nearest that there is. */
-export function taskNamed(name: string): Task {
-  const task = tasks.get(name);
-  if (task !== undefined) return task;
-  const close = nearest(name, [...tasks.keys()]);
+/** @throws PeriodicEvalError `config` at `where` for a task that the registry has not, naming the nearest that it has. */
+export function taskNamed<T extends Task>(
+  registry: Readonly<Record<string, T>>,
+  name: unknown,
+  where: string,
+): T {
+  const names = Object.keys(registry);
+  if (typeof name === "string" && names.includes(name)) return registry[name]!;
+  // Parts of a task (mmlu_anatomy) go without saying.
+  const whole = names.filter((one) => !names.some((other) => one.startsWith(`${other}_`)));
+  const guess = typeof name === "string" ? nearest(name, names) : null;
   throw new PeriodicEvalError({
     code: "config",
-    where: "task",
+    where,
     got: shown(name),
-    expected: "arc_challenge, arc_easy, gsm8k, hellaswag, mmlu, mmlu_<group or subject>, truthfulqa_mc2",
-    fix: close === null ? "Name one of these." : `Did you mean "${close}"?`,
+    expected: names.length === whole.length ? whole.join(", ") : `${whole.join(", ")}, or a part of one`,
+    fix: guess === null ? "Name one of these." : `Did you mean "${guess}"?`,
   });
 }

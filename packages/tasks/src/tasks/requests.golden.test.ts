@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Message, Prompt } from "@periodic-eval/core";
 import { fakeModel } from "@periodic-eval/core/testing";
 import { beforeAll, describe, expect, it } from "vitest";
-import { taskNamed } from "./registry.ts";
+import { taskNamed, tasks } from "./registry.ts";
 
 interface Golden {
   readonly task: string;
@@ -41,7 +41,7 @@ describe("prompts and continuations of lm-evaluation-harness", () => {
       files["test"] ?? files["validation"]!,
       files["train"] ?? files["dev"] ?? files["validation"]!,
     ];
-    const evaluation = taskNamed(task).open({
+    const evaluation = taskNamed(tasks, task, "task").open({
       data: pathOf(data),
       fewshotPool: pathOf(pool),
       shots,
