@@ -2,7 +2,7 @@ import { mkdir, readdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { storeError } from "@periodic-eval/core/snapshots";
-import { stateFile, hashFiles, verifyCheckpoint, type TrainerState } from "./trainer-state.ts";
+import { stateFile, hashFiles, stateText, verifyCheckpoint, type TrainerState } from "./trainer-state.ts";
 import { putBackFolders, removeLeftovers, removeWholeFolder, writeWholeFolder } from "./whole-folder.ts";
 
 export interface Checkpoint {
@@ -13,8 +13,9 @@ export interface Checkpoint {
 /** The checkpoints of one phase: `<run>/checkpoints/<phase>/step_<N>/`, N completed optimizer steps. */
 export interface Checkpoints {
   /**
-   * The newest whole one, null where there was never one. Torn ones are passed over, and told of; a best that is torn or
-   * gone is told of and forgotten.
+   * The newest whole one, null where there was never one. Newer torn ones are told of and moved to
+   * `<run>/checkpoints/.superseded`, where training does not write over them; a best that is torn or gone is told of and
+   * forgotten.
    *
    * @throws PeriodicEvalError `store` where all are torn, or the folder cannot be listed: a training from the start would
    *   write over what may be mended.
@@ -41,6 +42,22 @@ export interface CheckpointsOptions {
 export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions): Checkpoints {
   const folder = join(runDir, "checkpoints", phase);
   const folderOf = (step: number) => join(folder, `step_${step}`);
+  /** Where what is set aside now may go: a folder that is not there yet. */
+  const asideFolder = async (): Promise<string> => {
+    const all = join(runDir, "checkpoints", ".superseded");
+    await mkdir(all, { recursive: true });
+    const count = (await readdir(all)).filter((name) => name.startsWith(`${phase}.`)).length;
+    return join(all, `${phase}.${count + 1}`);
+  };
+  const setTornAside = async (torn: ReadonlyMap<number, string>): Promise<void> => {
+    if (torn.size === 0) return;
+    const aside = await asideFolder();
+    await mkdir(aside);
+    for (const [step, why] of torn) {
+      await rename(folderOf(step), join(aside, `step_${step}`));
+      warn(folderOf(step), `torn and passed over: ${why}; moved to ${aside}`);
+    }
+  };
   /** Without the best where it is no longer there. */
   const withBest = async (state: TrainerState): Promise<TrainerState> => {
     if (state.best === null || state.best.step === state.step) return state;
@@ -54,15 +71,22 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
     folderOf,
     async newest() {
       await putBackFolders(folder);
-      const torn: string[] = [];
+      const torn = new Map<number, string>();
       for (const step of await stepsIn(folder)) {
         const path = folderOf(step);
         const state = await verifyCheckpoint(path);
-        if (typeof state !== "string") return { path, state: await withBest(state) };
-        torn.push(`step_${step}: ${state}`);
-        warn(path, `torn and passed over: ${state}`);
+        if (typeof state === "string") {
+          torn.set(step, state);
+          continue;
+        }
+        await setTornAside(torn);
+        return { path, state: await withBest(state) };
       }
-      if (torn.length > 0) throw allTorn(folder, torn);
+      if (torn.size > 0)
+        throw allTorn(
+          folder,
+          [...torn].map(([step, why]) => `step_${step}: ${why}`),
+        );
       return null;
     },
     async save(state, fill) {
@@ -70,7 +94,7 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
       await writeWholeFolder(path, async (draft) => {
         await fill(draft);
         const whole: TrainerState = { ...state, files: await hashFiles(draft) };
-        await writeFile(join(draft, stateFile), `${JSON.stringify(whole, null, 2)}\n`);
+        await writeFile(join(draft, stateFile), stateText(whole));
       });
       for (const step of (await stepsIn(folder)).filter((each) => each <= state.step).slice(keep)) {
         if (step !== state.best?.step) await removeWholeFolder(folderOf(step));
@@ -81,10 +105,7 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
     async setAside() {
       await putBackFolders(folder);
       if ((await stepsIn(folder)).length === 0) return;
-      const aside = join(runDir, "checkpoints", ".superseded");
-      await mkdir(aside, { recursive: true });
-      const count = (await readdir(aside)).filter((name) => name.startsWith(`${phase}.`)).length;
-      await rename(folder, join(aside, `${phase}.${count + 1}`));
+      await rename(folder, await asideFolder());
     },
   };
 }

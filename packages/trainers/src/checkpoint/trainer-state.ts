@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { messageOf, type Json, type SessionState } from "@periodic-eval/core";
+import { hashJson, messageOf, type Json, type SessionState } from "@periodic-eval/core";
 import { z } from "zod";
 import { filesIn, hashFile } from "./whole-folder.ts";
 
@@ -51,6 +51,9 @@ const trainerStateSchema = z.object({
   files: z.record(z.string(), z.string()),
 });
 
+/** Hash of all that the file says besides. */
+const ownHash = "state_hash";
+
 /** The state that makes a folder of weights a checkpoint; written last. Snake case: other programs read it. */
 export type TrainerState = Omit<z.infer<typeof trainerStateSchema>, "session" | "exact"> & {
   readonly session: SessionState;
@@ -66,11 +69,21 @@ export async function hashFiles(folder: string): Promise<Record<string, string>>
   return hashes;
 }
 
+/** The state's file, which says of itself what it holds. */
+export const stateText = (state: TrainerState): string =>
+  `${JSON.stringify({ ...state, [ownHash]: hashOf(state) }, null, 2)}\n`;
+
+/** Of what JSON gives back: keys that are undefined are in no file. */
+const hashOf = (state: unknown): string => hashJson(JSON.parse(JSON.stringify(state)) as Json);
+
 /** The state of a checkpoint whose every file is as it was written, or the reason why it is torn. */
 export async function verifyCheckpoint(folder: string): Promise<TrainerState | string> {
   let state: TrainerState;
   try {
-    state = trainerStateSchema.parse(JSON.parse(await readFile(join(folder, stateFile), "utf8")));
+    const said: unknown = JSON.parse(await readFile(join(folder, stateFile), "utf8"));
+    state = trainerStateSchema.parse(said);
+    const { [ownHash]: hash, ...rest } = said as Record<string, unknown>;
+    if (hash !== hashOf(rest)) return `${stateFile} is not what was written`;
   } catch (error) {
     return `${stateFile} cannot be read (${messageOf(error).split("\n")[0]})`;
   }

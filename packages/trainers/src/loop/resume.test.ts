@@ -139,16 +139,25 @@ describe("resume", () => {
         bytes[bytes.length - 1]! ^= 1;
         await writeFile(path, bytes);
       },
+      // One digit: it reads well, and another optimizer step would end in other weights.
+      async (folder) => {
+        const path = join(folder, "trainer_state.json");
+        const text = await readFile(path, "utf8");
+        expect(text).toContain('"optimizer_steps": 7');
+        await writeFile(path, text.replace('"optimizer_steps": 7', '"optimizer_steps": 2'));
+      },
     ];
     for (const tear of tears) {
       const runDir = await killedAfter(whole, 4);
       await cp(checkpoint(whole, 7), checkpoint(runDir, 7), { recursive: true });
       await tear(checkpoint(runDir, 7));
+      const torn = await readdir(checkpoint(runDir, 7));
       const resumed = await train(runDir, {}, "another model");
       expect(resumed.result.resumedFrom).toBe(4);
       expect(resumed.logger.warnings[0]).toMatch(/step_7: torn and passed over: /);
       expect(resumed.logger.metrics).toEqual(logger.metrics.slice(4));
       expect((await stateOf(runDir, 7)).files).toEqual((await stateOf(whole, 7)).files);
+      expect(await readdir(join(runDir, "checkpoints/.superseded/train.1/step_7"))).toEqual(torn);
     }
   });
 
