@@ -101,9 +101,9 @@ export function multipleChoiceMetrics(
     acc: rate(({ correct }) => correct, { ...up, primary: true }),
     acc_norm: rate(({ correctNorm }) => correctNorm, up),
     ...(accBytes && { acc_bytes: rate(({ correctBytes }) => correctBytes, up) }),
-    gold_log_prob: mean(ofGold(rightLogProb), { ...up, unit: "nats" }),
+    gold_log_prob: mean(ofGold(rightLogProb), { ...up, unit: "nats", range: [-Infinity, 0] }),
     gold_margin: mean(ofGold(rightMargin), { ...up, unit: "nats" }),
-    gold_prob: mean(ofGold(rightProb), { ...up, unit: "probability" }),
+    gold_prob: mean(ofGold(rightProb), { ...up, unit: "probability", range: [0, 1] }),
   };
 }
 
