@@ -83,7 +83,7 @@ export async function auditTask(
     );
   }
   const audited = some.map((item, at) => auditedPrompt(tokenizer, item, prompts[at]!));
-  const [first] = audited as readonly [AuditedPrompt];
+  const first = audited[0]!;
   return {
     name: evaluation.name,
     version: evaluation.version,

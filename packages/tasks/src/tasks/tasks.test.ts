@@ -258,6 +258,11 @@ describe("mistakes", () => {
     expect(await found("gsm8k", { data: `${data["gsm8k"]}/test.jsonl` })).toMatch(
       /gsm8k shots: got 5, of data without a pool/,
     );
+    const file = `${data["mmlu"]}/test/virology_test.csv`;
+    expect(await found("mmlu_other", { data: file })).toMatch(
+      /got the one source .*, expected a folder, .* of 13/,
+    );
+    expect(await found("mmlu", { fewshotPool: file })).toMatch(/mmlu\.fewshotPool: got the one source/);
     expect(await found("gsm8k", { shots: 5 })).toMatch(/gsm8k shots: got 5 of a pool of 4/);
   });
 
