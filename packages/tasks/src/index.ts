@@ -28,6 +28,9 @@ export {
   type RolloutRow,
   type ScoredRolloutRow,
 } from "./families/rollout.ts";
+export { readDocument, type IFEvalDocument, type IFEvalInstruction } from "./ifeval/document.ts";
+export { ifevalMetrics } from "./ifeval/metrics.ts";
+export { scoreResponse, type IFEvalScores } from "./ifeval/score.ts";
 export { auditTask, type AuditOptions, type ShownToken, type TaskAudit } from "./audit/audit-task.ts";
 export { auditText } from "./audit/audit-text.ts";
 export type { Finding, FindingKind } from "./audit/findings.ts";

@@ -1,0 +1,134 @@
+import { pythonRandom, type PythonRandom } from "@periodic-eval/core";
+import { languageProfiles, type Gram } from "./language-profiles.ts";
+import { isUpper } from "./python-strings.ts";
+
+const seed = 0;
+const trials = 7;
+const mostCharacters = 10_000;
+const mostDraws = 1000;
+const converged = 0.99999;
+const leastProbability = 0.1;
+
+/**
+ * The language of a text, named as langdetect 1.0.9 (a port of Cybozu Labs' language-detection) does: `en`, `zh-cn`;
+ * "unknown" where no probability is above 0.1; null where the text has no letters that tell languages apart. Naive Bayes
+ * over n-grams drawn at random: as langdetect draws them with `DetectorFactory.seed = 0`, without which its answer to a
+ * short text differs from run to run. Of words in capitals only the first letter counts, and many a text in them
+ * is taken for German. Deviation: Korean has a smaller profile, Catalan and Welsh have none (`languageProfiles`).
+ */
+export function detectLanguage(text: string): string | null {
+  const { languages } = languageProfiles();
+  const found = gramsOf(withoutForeignLatin(cleaned(text)));
+  if (found.length === 0) return null;
+  const random = pythonRandom(seed);
+  const gauss = gaussian(random);
+  const mean = new Float64Array(languages.length);
+  for (let trial = 0; trial < trials; trial++) {
+    const alpha = 0.5 + gauss() * 0.05;
+    const probabilities = converge(() => found[below(random, found.length)]!, alpha, languages.length);
+    probabilities.forEach((one, at) => (mean[at]! += one / trials));
+  }
+  const best = mean.indexOf(Math.max(...mean));
+  return mean[best]! > leastProbability ? languages[best]! : "unknown";
+}
+
+/** Without addresses, with composed Vietnamese letters and single blanks. */
+function cleaned(text: string): string {
+  const composed = text
+    .replace(/https?:\/\/[-\w.~/?#&=+;]{1,2076}/gu, " ")
+    .replace(/[-.\w]{1,64}@[-\w]{1,255}[-.\w]{1,255}/gu, " ")
+    .replace(/[AEIOUYaeiouyÂÊÔâêôĂăƠơƯư][\u0300\u0301\u0303\u0309\u0323]/gu, (pair) => pair.normalize("NFC"));
+  return [...composed].slice(0, mostCharacters).join("").replace(/ {2,}/gu, " ");
+}
+
+/** A text mostly of another script loses its Latin letters. */
+function withoutForeignLatin(text: string): string {
+  const latin = text.match(/[A-z]/gu)?.length ?? 0;
+  const other = text.match(/[\u0300-\u{10ffff}]/gu)?.length ?? 0;
+  return latin * 2 < other ? text.replace(/[A-z]/gu, "") : text;
+}
+
+/** The known n-grams of a text, in its order, with a blank before each word; of words in capitals their beginning. */
+function gramsOf(text: string): Gram[] {
+  const { grams } = languageProfiles();
+  const found: Gram[] = [];
+  let tail = [" "];
+  for (const one of text) {
+    const character = ofClass(one);
+    const last = tail.at(-1)!;
+    if (last === " " && character === " ") continue;
+    tail = last === " " ? [" ", character] : [...tail.slice(-2), character];
+    if (isUpper(last) && isUpper(character)) continue;
+    for (let length = 1; length <= tail.length; length++) {
+      const characters = tail.slice(-length).join("");
+      const known = characters === " " ? undefined : grams.get(characters);
+      if (known !== undefined) found.push(known);
+    }
+  }
+  return found;
+}
+
+/** What n-grams are made of: marks are blanks, and letters that only tell scripts apart are one of each. */
+function ofClass(character: string): string {
+  const code = character.codePointAt(0)!;
+  if (code < 0x80) return /[A-Za-z]/u.test(character) ? character : " ";
+  if (/[\u00a0\u00ab\u00b0\u00bb\u2000-\u206f]/u.test(character)) return " ";
+  if (code === 0x219) return "\u015f";
+  if (code === 0x21b) return "\u0163";
+  if (code === 0x6cc) return "\u064a";
+  if (code >= 0x1ea0 && code <= 0x1eff) return "\u1ec3";
+  if (code >= 0x3040 && code <= 0x309f) return "\u3042";
+  if (code >= 0x30a0 && code <= 0x30ff) return "\u30a2";
+  if ((code >= 0x3100 && code <= 0x312f) || (code >= 0x31a0 && code <= 0x31bf)) return "\u3105";
+  if (code >= 0x4e00 && code <= 0x9fff) return languageProfiles().ideographs.get(character) ?? character;
+  if (code >= 0xac00 && code <= 0xd7af) return "\uac00";
+  return character;
+}
+
+function converge(draw: () => Gram, alpha: number, languages: number): Float64Array {
+  const probabilities = new Float64Array(languages).fill(1 / languages);
+  const smoothed = new Float64Array(languages);
+  for (let drawn = 0; ; drawn++) {
+    const gram = draw();
+    smoothed.fill(alpha / 10_000);
+    for (let at = 0; at < gram.length; at += 2) smoothed[gram[at]!]! += gram[at + 1]!;
+    for (let at = 0; at < languages; at++) probabilities[at]! *= smoothed[at]!;
+    if (drawn % 5 === 0 && (normalize(probabilities) > converged || drawn >= mostDraws)) return probabilities;
+  }
+}
+
+/** In place; the greatest probability. */
+function normalize(probabilities: Float64Array): number {
+  const sum = probabilities.reduce((total, one) => total + one, 0);
+  let greatest = 0;
+  for (let at = 0; at < probabilities.length; at++) {
+    probabilities[at]! /= sum;
+    greatest = Math.max(greatest, probabilities[at]!);
+  }
+  return greatest;
+}
+
+/** `random.choice`'s index. */
+function below({ getrandbits }: PythonRandom, n: number): number {
+  const bits = n.toString(2).length;
+  let drawn = getrandbits(bits);
+  while (drawn >= n) drawn = getrandbits(bits);
+  return drawn;
+}
+
+/** `random.gauss(0, 1)`: pairs of Box and Muller's. */
+function gaussian({ getrandbits }: PythonRandom): () => number {
+  const uniform = () => ((getrandbits(32) >>> 5) * 2 ** 26 + (getrandbits(32) >>> 6)) / 2 ** 53;
+  let second: number | null = null;
+  return () => {
+    if (second !== null) {
+      const kept = second;
+      second = null;
+      return kept;
+    }
+    const angle = uniform() * 2 * Math.PI;
+    const radius = Math.sqrt(-2 * Math.log(1 - uniform()));
+    second = Math.sin(angle) * radius;
+    return Math.cos(angle) * radius;
+  };
+}

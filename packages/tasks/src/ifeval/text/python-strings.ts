@@ -1,0 +1,36 @@
+import { pythonSpace } from "@periodic-eval/core";
+
+const space = new RegExp(pythonSpace, "u");
+const runsOfSpace = new RegExp(`${pythonSpace}+`, "u");
+
+/** `str.strip(characters)`; characters of one UTF-16 unit. */
+export const strip = (text: string, characters?: string): string =>
+  stripEnd(stripStart(text, characters), characters);
+
+/** `str.lstrip(characters)`. */
+export function stripStart(text: string, characters?: string): string {
+  let from = 0;
+  while (from < text.length && isAmong(text[from]!, characters)) from++;
+  return text.slice(from);
+}
+
+/** `str.rstrip(characters)`. */
+export function stripEnd(text: string, characters?: string): string {
+  let to = text.length;
+  while (to > 0 && isAmong(text[to - 1]!, characters)) to--;
+  return text.slice(0, to);
+}
+
+const isAmong = (character: string, characters: string | undefined): boolean =>
+  characters === undefined ? space.test(character) : characters.includes(character);
+
+/** `str.split()`: what stands between white space; no part is empty. */
+export const words = (text: string): string[] => text.split(runsOfSpace).filter((part) => part !== "");
+
+/** `str.isupper()`: some character has case, and none that has is lower or title case. */
+export const isUpper = (text: string): boolean =>
+  /\p{Uppercase}/u.test(text) && !/[\p{Lowercase}\p{Lt}]/u.test(text);
+
+/** `str.islower()`: some character has case, and none that has is upper or title case. */
+export const isLower = (text: string): boolean =>
+  /\p{Lowercase}/u.test(text) && !/[\p{Uppercase}\p{Lt}]/u.test(text);

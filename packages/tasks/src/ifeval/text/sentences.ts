@@ -1,0 +1,133 @@
+import { nltkPattern } from "./pattern.ts";
+import { abbreviations, commonWords, openers } from "./sentence-tables.ts";
+import { isLower, isUpper, stripEnd } from "./python-strings.ts";
+
+/** What may stand right behind a period that ends a sentence, and ends words. */
+const closing = String.raw`[!?;:@*"'‘’“”«»(){}[\]]`;
+const dotsOrDashes = String.raw`(?:--+|\.\.+|\.\s(?:\.\s)+\.)`;
+const wordEnd = String.raw`\s|$|${closing}|${dotsOrDashes}`;
+
+/** A word with its period; dots, dashes and other marks apart. */
+const token = nltkPattern(
+  String.raw`${dotsOrDashes}|(?![,;:@#&*"\x60\-(){}[\]])\S+?(?=${wordEnd}|,(?=${wordEnd}))|\S`,
+  "g",
+);
+const possibleEnd = nltkPattern(String.raw`[.?!](?=(${closing}|(\s+)\S+))`, "g");
+const closers = nltkPattern(String.raw`^["'‘’“”«»)}\]]+?(?:\s+|$|(?=--))`);
+const number = nltkPattern(String.raw`^-?[.,]?\d[\d,.\-]*\.?$`);
+const initial = nltkPattern(String.raw`^(?!\d)\w\.$`);
+
+/**
+ * The sentences of a text by Punkt (Kiss and Strunk 2006), as NLTK 3.10 decides with the tables of
+ * `sentence-tables.ts`: a period, question mark or exclamation mark before white space or a closing mark ends a
+ * sentence, save where its word is an abbreviation, an initial or a number and the next word does not look like a
+ * beginning. Lines and blank lines end none. Which tables, and how often they decide as NLTK's, is told in
+ * docs/decisions/2026-11-22-ifeval.md.
+ */
+export function sentences(text: string): string[] {
+  const cut: { readonly start: number; readonly end: number }[] = [];
+  let start = 0;
+  for (const { end, next, context } of possibleEnds(text)) {
+    if (!endsWithin(context)) continue;
+    cut.push({ start, end });
+    start = next;
+  }
+  cut.push({ start, end: stripEnd(text).length });
+  return withClosers(text, cut);
+}
+
+export const countSentences = (text: string): number => sentences(text).length;
+
+interface PossibleEnd {
+  readonly end: number;
+  /** Where what follows begins. */
+  readonly next: number;
+  /** The word before, the mark and what follows: all that is looked at. */
+  readonly context: string;
+}
+
+/** Of marks that end the same word (`what?!`) only the last. */
+function* possibleEnds(text: string): Generator<PossibleEnd> {
+  let word = { start: 0, end: 0 };
+  let pending: PossibleEnd | null = null;
+  for (const { 0: mark, 1: follows, 2: space, index } of text.matchAll(possibleEnd)) {
+    const lastSpace = /[ \t-\r](?=[^ \t-\r]*$)/u.exec(text.slice(word.end, index))?.index ?? 0;
+    const start = lastSpace > 0 ? word.end + lastSpace + 1 : word.start;
+    if (pending !== null && word.end <= start) yield pending;
+    word = { start, end: index };
+    const end = index + mark.length;
+    pending = {
+      end,
+      next: end + (space?.length ?? 0),
+      context: text.slice(start, end) + follows!,
+    };
+  }
+  if (pending !== null) yield pending;
+}
+
+interface Word {
+  readonly text: string;
+  /** In lower case; numbers are all of one kind. */
+  readonly kind: string;
+  readonly is: "end" | "abbreviation" | "ellipsis" | "other";
+}
+
+function wordOf(text: string): Word {
+  const lower = text.toLowerCase();
+  return { text, kind: number.test(lower) ? "##number##" : lower, is: classOf(text, lower) };
+}
+
+function classOf(text: string, lower: string): Word["is"] {
+  if (text === "." || text === "?" || text === "!") return "end";
+  if (/^\.{2,}$/u.test(text)) return "ellipsis";
+  if (!text.endsWith(".") || text.endsWith("..")) return "other";
+  const stem = lower.slice(0, -1);
+  return abbreviations.has(stem) || abbreviations.has(stem.split("-").at(-1)!) ? "abbreviation" : "end";
+}
+
+/** Whether a sentence ends before the last word of the context. */
+function endsWithin(context: string): boolean {
+  const words = context.split("\n").flatMap((line) => (line.match(token) ?? []).map(wordOf));
+  return words.slice(0, -1).some((one, at) => isEnd(one, words[at + 1]!));
+}
+
+function isEnd(word: Word, next: Word): boolean {
+  if (!word.text.endsWith(".")) return word.is === "end";
+  const isInitial = initial.test(word.text);
+  const start = beginningOf(next);
+  if ((word.is === "abbreviation" || word.is === "ellipsis") && !isInitial) return start === "yes";
+  if (!isInitial && word.kind !== "##number##") return word.is === "end";
+  if (start === "no" || word.is !== "end") return false;
+  return !(isInitial && start === "unknown" && isUpper(first(next)) && !isCommon(bare(next)));
+}
+
+const isCommon = (word: string): boolean => openers.has(word) || commonWords.has(word);
+
+/** Whether a word looks like the first of a sentence. */
+function beginningOf(next: Word): "yes" | "no" | "unknown" {
+  if (/^[;:,.!?]$/u.test(next.text)) return "no";
+  if (isUpper(first(next)) && openers.has(bare(next))) return "yes";
+  return isLower(first(next)) ? "no" : "unknown";
+}
+
+const first = ({ text }: Word): string => String.fromCodePoint(text.codePointAt(0)!);
+
+/** Without the period that ends a sentence. */
+const bare = ({ kind, is }: Word): string =>
+  is === "end" && kind.length > 1 && kind.endsWith(".") ? kind.slice(0, -1) : kind;
+
+/** Closing marks behind the end belong to the sentence before. */
+function withClosers(
+  text: string,
+  cut: readonly { readonly start: number; readonly end: number }[],
+): string[] {
+  let skipped = 0;
+  return cut.flatMap(({ start, end }, at) => {
+    const from = start + skipped;
+    const next = cut[at + 1];
+    const found = next === undefined ? null : closers.exec(text.slice(next.start, next.end));
+    skipped = found?.[0].length ?? 0;
+    const to = found === null ? end : next!.start + stripEnd(found[0]).length;
+    return from < to || found !== null ? [text.slice(from, to)] : [];
+  });
+}

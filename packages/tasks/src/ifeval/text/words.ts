@@ -1,0 +1,63 @@
+import { countOf, nltkPattern, pattern } from "./pattern.ts";
+import { words } from "./python-strings.ts";
+import { sentences } from "./sentences.ts";
+
+const runs = nltkPattern(String.raw`\w+`, "g");
+
+/** Runs of letters, digits and underscores: "don't" is two. NLTK's `RegexpTokenizer(r"\w+")`. */
+export const countWords = (text: string): number => countOf(runs, text);
+
+type Rule = readonly [found: RegExp, put: string];
+const rule = (source: string, put: string, flags = "g"): Rule => [nltkPattern(source, flags), put];
+const apart = (source: string): Rule => rule(source, " $& ");
+
+const openingQuotes: readonly Rule[] = [
+  apart("[‘“„«]|\x60+"),
+  rule('^"', "``"),
+  apart("``"),
+  rule(String.raw`(?<=[ <({[])(?:''|")`, " `` "),
+  // Of what is no clitic: 'tis, but not 's.
+  rule(String.raw`(?<!\w)'(?=\w)(?!(?:[dmnst]|ll|[rv]e)\b)`, "$& ", "gi"),
+];
+
+const marks: readonly Rule[] = [
+  // The last period; others are part of their word.
+  rule(String.raw`(?<=[^.])\.([ "'’”»>)}\]]*)\s*$`, " . $1 "),
+  rule(String.raw`([,:])([^\d])`, " $1 $2"),
+  apart("[,:]$"),
+  apart(String.raw`\.\.+`),
+  apart(String.raw`[!?;*@#$%&‒–—―]`),
+  rule("(?<=[^'])' ", " ' "),
+  apart(String.raw`[<>(){}[\]]|--`),
+];
+
+const closingQuotes: readonly Rule[] = [
+  apart("[’”»]|''"),
+  rule('"', " '' "),
+  rule(String.raw`\s+`, " "),
+  rule("(?<=[^' ])'[dmsDMS]? ", " $&"),
+  rule("(?<=[^' ])(?:'(?:[rv]e|[RV]E|ll|LL)|n't|N'T) ", " $&"),
+];
+
+/** The one kind of rule that NLTK reads with Python's `re`. Each in two words. */
+const contractions: readonly Rule[] = [
+  ...["can not", "d 'ye", "gim me", "gon na", "got ta", "lem me", "more 'n"].map(
+    (parts) => String.raw`\b(${parts.replace(" ", ")(")})\b`,
+  ),
+  String.raw`\b(wan)(na)(?=\s)`,
+  String.raw` ('t)(is|was)\b`,
+].map((source) => [pattern(source, "gi"), " $1 $2 "]);
+
+/**
+ * Words, numbers and marks of each sentence as the Penn Treebank parts them: "DON'T" is `DO` and `N'T`, hyphens part
+ * nothing. The rules are Robert MacIntyre's, with the quotes and dashes that NLTK 3.10 adds (`word_tokenize`).
+ */
+export const treebankWords = (text: string): string[] => sentences(text).flatMap(wordsOfSentence);
+
+function wordsOfSentence(sentence: string): string[] {
+  const marked = put([...openingQuotes, ...marks], sentence);
+  return words(put([...closingQuotes, ...contractions], ` ${marked} `));
+}
+
+const put = (rules: readonly Rule[], text: string): string =>
+  rules.reduce((changed, [found, replacement]) => changed.replace(found, replacement), text);
