@@ -275,7 +275,7 @@ describe("mistakes", () => {
 });
 
 it("are all of lm-evaluation-harness' names and versions", () => {
-  expect(tasks.size).toBe(5 + 1 + 4 + 57);
+  expect(tasks.size).toBe(6 + 1 + 4 + 57);
   const versions = Object.fromEntries([...tasks.values()].map(({ name, version }) => [name, version]));
   expect(versions).toMatchObject({
     arc_challenge: "1.0",
@@ -285,5 +285,6 @@ it("are all of lm-evaluation-harness' names and versions", () => {
     mmlu_us_foreign_policy: "1.0",
     truthfulqa_mc2: "3.0",
     gsm8k: "3.0",
+    ifeval: "4.0",
   });
 });
