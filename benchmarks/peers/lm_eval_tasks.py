@@ -25,6 +25,8 @@ from pathlib import Path
 folder, threads = sys.argv[1], int(sys.argv[2])
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = str(threads)
+# Threads that wait for one another by spinning stand still on a busy machine.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TQDM_DISABLE", "HF_DATASETS_DISABLE_PROGRESS_BARS"):
     os.environ[name] = "1"
 # What is printed on the way belongs to nobody's answer.

@@ -2,12 +2,12 @@ import { checkOf, type IFEvalDocument } from "./document.ts";
 import { strip } from "./text/python-strings.ts";
 
 /** Whether each instruction of a document is followed, in its order. */
-export interface IFEvalScores {
+export type IFEvalScores = {
   /** By the response as it is. */
   readonly strict: readonly boolean[];
   /** By it or one of its loose forms (`looseForms`): never false where strict is true. */
   readonly loose: readonly boolean[];
-}
+};
 
 /**
  * Checks a response against each instruction of its document, as lm-evaluation-harness 0.4.13's task ifeval (version 4)

@@ -133,7 +133,7 @@ const mmluRow = (subject: string, row: DataRow) => ({
 
 function truthfulRow(row: DataRow) {
   const listed = (column: string) =>
-    String(row[column])
+    (row[column] as string)
       .split(";")
       .map((answer) => answer.trim())
       .filter(Boolean);

@@ -10,7 +10,6 @@ import { taskNamed, tasks } from "./registry.ts";
 
 const data = "../shared/data";
 const isThere = existsSync(join(data, "gsm8k"));
-if (!isThere) console.log("real-data.test.ts: skipped, needs ../shared/data");
 
 interface Asked {
   readonly id: string;
@@ -18,7 +17,7 @@ interface Asked {
   readonly choices?: readonly string[];
 }
 
-describe.runIf(isThere)("the files of ../shared/data", () => {
+describe.skipIf(!isThere)("documents of real files (needs ../shared/data)", () => {
   it.each([
     // 14,042 questions of 57 subjects (README of ../shared/data).
     ["mmlu", "mmlu", 14_042, 5, /\nAnswer: [A-D]\n\n/g],

@@ -2,13 +2,17 @@ import { nearest, PeriodicEvalError, shown } from "@periodic-eval/core";
 import { arcChallenge, arcEasy } from "./arc.ts";
 import { gsm8k } from "./gsm8k.ts";
 import { hellaswag } from "./hellaswag.ts";
+import { ifeval } from "./ifeval.ts";
 import { mmluTasks } from "./mmlu.ts";
 import { truthfulqaMc2 } from "./truthfulqa.ts";
 import type { Task } from "./types.ts";
 
 /** All tasks by name. */
 export const tasks: Readonly<Record<string, Task>> = Object.fromEntries(
-  [arcChallenge, arcEasy, hellaswag, truthfulqaMc2, gsm8k, ...mmluTasks].map((task) => [task.name, task]),
+  [arcChallenge, arcEasy, hellaswag, truthfulqaMc2, gsm8k, ifeval, ...mmluTasks].map((task) => [
+    task.name,
+    task,
+  ]),
 );
 
 /** @throws PeriodicEvalError `config` at `where` for a task that the registry has not, naming the nearest that it has. */

@@ -1,4 +1,4 @@
-import { hashJson, shown, type Json, type Prompt, type Row } from "@periodic-eval/core";
+import { hashJson, PeriodicEvalError, shown, type Json, type Prompt, type Row } from "@periodic-eval/core";
 import { drawExamples } from "../documents/few-shot.ts";
 import { readDocuments, type ReadDocuments } from "../documents/read-documents.ts";
 import type { DataRow, PlacedRow } from "../documents/rows.ts";
@@ -78,6 +78,7 @@ async function taskDocuments<Q>(
 ): Promise<Documents<TaskDocument<Q>>> {
   const documents: TaskDocument<Q>[] = [];
   const sources: Json[] = [];
+  if (reading.parts.length > 1) await checkFolders(reading, options);
   for (const part of reading.parts) {
     const read = await documentsOf(part, reading, options, shots);
     documents.push(...read.documents);
@@ -90,6 +91,21 @@ async function taskDocuments<Q>(
     documents,
     provenance: { source, shots, fewshot_seed: fewshotSeed, limit, chat: chat && { ...chat } },
   };
+}
+
+/** One file cannot hold the documents of several subjects, nor their examples. */
+async function checkFolders<Q>({ task, parts }: TaskReading<Q>, options: TaskOptions): Promise<void> {
+  for (const option of ["data", "fewshotPool"] as const) {
+    const source = options[option];
+    if (source === undefined || (await hasSplits(source, `${task}.${option}`))) continue;
+    throw new PeriodicEvalError({
+      code: "config",
+      where: `${task}.${option}`,
+      got: `the one source ${source}`,
+      expected: `a folder, or hf:owner/dataset, of ${parts.length} subjects`,
+      fix: "Name the folder that holds them, or the task of one subject.",
+    });
+  }
 }
 
 async function documentsOf<Q>(

@@ -258,6 +258,11 @@ describe("mistakes", () => {
     expect(await found("gsm8k", { data: `${data["gsm8k"]}/test.jsonl` })).toMatch(
       /gsm8k shots: got 5, of data without a pool/,
     );
+    const file = `${data["mmlu"]}/test/virology_test.csv`;
+    expect(await found("mmlu_other", { data: file })).toMatch(
+      /got the one source .*, expected a folder, .* of 13/,
+    );
+    expect(await found("mmlu", { fewshotPool: file })).toMatch(/mmlu\.fewshotPool: got the one source/);
     expect(await found("gsm8k", { shots: 5 })).toMatch(/gsm8k shots: got 5 of a pool of 4/);
   });
 
@@ -270,7 +275,7 @@ describe("mistakes", () => {
 });
 
 it("are all of lm-evaluation-harness' names and versions", () => {
-  expect(Object.keys(tasks)).toHaveLength(5 + 1 + 4 + 57);
+  expect(Object.keys(tasks)).toHaveLength(6 + 1 + 4 + 57);
   const versions = Object.fromEntries(Object.values(tasks).map(({ name, version }) => [name, version]));
   expect(versions).toMatchObject({
     arc_challenge: "1.0",
@@ -280,5 +285,6 @@ it("are all of lm-evaluation-harness' names and versions", () => {
     mmlu_us_foreign_policy: "1.0",
     truthfulqa_mc2: "3.0",
     gsm8k: "3.0",
+    ifeval: "4.0",
   });
 });
