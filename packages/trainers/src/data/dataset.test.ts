@@ -60,6 +60,12 @@ describe("loadDataset", () => {
       { messages: [user("hi"), assistant("y".repeat(200))] },
       { messages: [{ role: "tool", content: "the fake template knows no tools" }, assistant("yo")] },
       7,
+      { text: " \n\t" },
+      { prompt: "p", completion: "\u3000" },
+      { messages: [user("hi"), assistant("  ")] },
+      { messages: [user("hi"), assistant("yo"), assistant("yo again")] },
+      { messages: [user("hi"), user("are you there?"), assistant("yo")] },
+      { prompt: [user("hi"), assistant("yo")], completion: [assistant("again")] },
     ];
     const path = await fileOf(rows.map((row) => (typeof row === "string" ? row : JSON.stringify(row))));
     const { rows: kept, badRows } = await load(path);
@@ -77,8 +83,22 @@ describe("loadDataset", () => {
       `${path}:11 too_long`,
       `${path}:12 template_failed`,
       `${path}:13 unknown_form`,
+      `${path}:14 empty`,
+      `${path}:15 empty`,
+      `${path}:16 empty`,
+      `${path}:17 broken_roles`,
+      `${path}:18 broken_roles`,
+      `${path}:19 broken_roles`,
     ]);
     expect(badRows[9]!.got).toBe("206 tokens, 100 fit");
+    expect(badRows.slice(12).map(({ got }) => got)).toEqual([
+      "a text of white space alone",
+      "a text of white space alone",
+      "assistant turns without a word",
+      "messages 1 and 2 are both of the assistant",
+      "messages 0 and 1 are both of the user",
+      "messages 1 and 2 are both of the assistant",
+    ]);
   });
 
   it("cuts a row that is too long on the right where asked, unless nothing to learn is left", async () => {
@@ -100,9 +120,29 @@ describe("loadDataset", () => {
     ]);
   });
 
-  it("throws at the first bad row where asked", async () => {
-    const path = await fileOf([JSON.stringify({ messages: [user("hi")] })]);
-    await expect(load(path, { onBadRow: "error" })).rejects.toThrow(`${path}:1: got no_assistant_turn`);
+  it("throws at the first bad row where asked, counts the others and has them kept", async () => {
+    const good = { messages: [user("hi"), assistant("yo")] };
+    const path = await fileOf(
+      [good, { messages: [user("hi")] }, {}, 7, good].map((row) => JSON.stringify(row)),
+    );
+    const kept: BadRow[][] = [];
+    const keepBadRows = async (badRows: readonly BadRow[]) => {
+      kept.push([...badRows]);
+      return "They are kept.";
+    };
+    await expect(load(path, { onBadRow: "error", keepBadRows })).rejects.toThrow(
+      `${path}:2: got no_assistant_turn: only user; and 2 more bad rows, expected a row that can be trained on as it is. ` +
+        'Mend the rows, or set onBadRow to "drop" or "truncate". They are kept.',
+    );
+    expect(reasons(kept[0]!)).toEqual([
+      `${path}:2 no_assistant_turn`,
+      `${path}:3 unknown_form`,
+      `${path}:4 unknown_form`,
+    ]);
+    await expect(load([good, 7 as never], { onBadRow: "error" })).rejects.toThrow(
+      /dataset\[1\]: got unknown_form: 7 [^;]*\. Mend the row, or set onBadRow to "drop" or "truncate"\.$/,
+    );
+    await expect(load([7 as never], { keepBadRows })).rejects.toThrow(/or of text\. They are kept\.$/);
   });
 
   it("throws where nothing is left, or the file is missing", async () => {

@@ -62,6 +62,11 @@ describe("loadPreferences", () => {
       { ...good, rejected: good.chosen },
       { ...good, prompt: [{ role: "tool", content: "the fake template knows no tools" }] },
       7,
+      { ...text, chosen: " \n" },
+      { ...good, rejected: [assistant(" ")] },
+      { ...good, prompt: [user("hi"), user("again")] },
+      { ...good, prompt: [user("hi"), assistant("yo")] },
+      { ...good, rejected: [assistant("no"), assistant("never")] },
     ];
     await writeFile(
       path,
@@ -69,7 +74,7 @@ describe("loadPreferences", () => {
     );
     const data = await load(path);
     expect(data.rows).toHaveLength(1);
-    expect(data.rowsRead).toBe(15);
+    expect(data.rowsRead).toBe(20);
     const reasons = data.badRows.map(({ where, reason }) => `${where.slice(path.length + 1)} ${reason}`);
     expect(reasons).toEqual([
       "2 not_json",
@@ -86,12 +91,22 @@ describe("loadPreferences", () => {
       "13 no_preference",
       "14 template_failed",
       "15 unknown_form",
+      "16 empty",
+      "17 empty",
+      "18 broken_roles",
+      "19 broken_roles",
+      "20 broken_roles",
+    ]);
+    expect(data.badRows.slice(-3).map(({ got }) => got)).toEqual([
+      "prompt: messages 0 and 1 are both of the user",
+      "chosen: messages 1 and 2 are both of the assistant",
+      "rejected: messages 1 and 2 are both of the assistant",
     ]);
     expect(data.badRows[2]!.got).toContain(
       'prompt "hi", chosen a list of 1, rejected a list of 1 instead of',
     );
     await expect(load(path, { onBadRow: "error" })).rejects.toThrow(
-      `${path}:2: got not_json: {not json, expected a prompt and two answers that fit.`,
+      `${path}:2: got not_json: {not json; and 18 more bad rows, expected a prompt and two answers that fit.`,
     );
   });
 
@@ -134,6 +149,31 @@ describe("loadPreferences", () => {
       Array<string>(3).fill("unknown_form: no numbers ref_chosen_logps and ref_rejected_logps"),
     );
     expect((await load([row])).rows[0]!.reference).toBeNull();
+  });
+
+  it("takes no numbers of the reference that no log-probs can be", async () => {
+    const row = { ...good, ref_chosen_logps: -3.5, ref_rejected_logps: -2 };
+    const rows = [row, { ...row, ref_chosen_logps: 7 }, { ...row, ref_rejected_logps: 0.01 }];
+    // What rounding makes of a completion that is certain.
+    const certain = { ...row, ref_chosen_logps: 1e-6 };
+    const { badRows } = await load([...rows, certain], { isPrecomputed: true });
+    expect(badRows).toEqual([
+      {
+        where: "dataset[1]",
+        reason: "broken_reference",
+        got: expect.stringContaining("ref_chosen_logps 7, "),
+      },
+      {
+        where: "dataset[2]",
+        reason: "broken_reference",
+        got: expect.stringContaining("ref_rejected_logps 0.01, "),
+      },
+    ]);
+    await expect(load(rows, { isPrecomputed: true, onBadRow: "error" })).rejects.toThrow(
+      "dataset[1]: got broken_reference: ref_chosen_logps 7, above 0",
+    );
+    // Of another reference they are not read.
+    expect((await load(rows)).badRows).toEqual([]);
   });
 
   it("tells of prompts that end otherwise alone, and scores from where they part", async () => {

@@ -1,5 +1,5 @@
 import { createHasher, PeriodicEvalError, type Tokenizer } from "@periodic-eval/core";
-import { badRowError, isBadRow, nothingLeft, type BadRow } from "./bad-row.ts";
+import { badRowsError, isBadRow, nothingLeft, type BadRow } from "./bad-row.ts";
 import { readRows } from "./read-rows.ts";
 import type { DatasetOptions } from "./dataset.ts";
 import { parsePreference, type PreferenceSource } from "./preference-rows.ts";
@@ -15,6 +15,8 @@ export interface PreferenceDataset {
   readonly rows: readonly PreferencePair[];
   /** Rows that could not be trained on as they are: left out, or cut and also among `rows`. */
   readonly badRows: readonly BadRow[];
+  /** As of a `Dataset`. */
+  readonly badRowsListed: string | null;
   /** Of the source, the bad ones included. */
   readonly rowsRead: number;
   /** Hash of all ids and scored positions, in order. */
@@ -30,7 +32,7 @@ export interface PreferenceDataset {
 export async function loadPreferences(
   source: PreferenceSource,
   tokenizer: Tokenizer,
-  { maxLength, onBadRow, isPrecomputed, warn, ...reading }: PreferenceOptions,
+  { maxLength, onBadRow, isPrecomputed, warn, keepBadRows, ...reading }: PreferenceOptions,
 ): Promise<PreferenceDataset> {
   const rows: PreferencePair[] = [];
   const badRows: BadRow[] = [];
@@ -43,7 +45,6 @@ export async function loadPreferences(
       ? parsed
       : renderPreference(tokenizer, parsed, { maxLength, truncate: onBadRow === "truncate" });
     if (isBadRow(pair)) {
-      if (onBadRow === "error") throw badRowError(pair, "a prompt and two answers that fit");
       badRows.push(pair);
       continue;
     }
@@ -55,10 +56,14 @@ export async function loadPreferences(
     if (cutFrom !== null)
       badRows.push({ where, reason: "too_long", got: `${cutFrom} tokens, cut to the first ${maxLength}` });
   }
+  const listed = (await keepBadRows?.(badRows)) ?? null;
+  if (onBadRow === "error" && badRows.length > 0)
+    throw badRowsError(badRows, { expected: "a prompt and two answers that fit", listed });
   if (rows.length === 0)
     throw nothingLeft(source, badRows, {
       expected: "at least one pair to train on",
       fix: 'Give rows {"prompt": [...], "chosen": [...], "rejected": [...]}, lists of messages or texts.',
+      listed,
     });
   const parted = rows.filter(({ promptTail }) => promptTail > 0);
   if (parted.length > 0) {
@@ -68,7 +73,8 @@ export async function loadPreferences(
         "answers are scored from where they part",
     );
   }
-  return { rows, badRows, rowsRead, hash: hasher.digest() };
+  const badRowsListed = badRows.length === 0 ? null : listed;
+  return { rows, badRows, badRowsListed, rowsRead, hash: hasher.digest() };
 }
 
 /** The numbers that a row tells are of its whole sequences: against a cut one they would be another's. */

@@ -1,10 +1,12 @@
 import { join } from "node:path";
 import { canonicalJson, checkKeys, namedStream, seedOf } from "@periodic-eval/core";
 import type { CausalLM, TrainableLM } from "@periodic-eval/core/tfjs";
+import type { RowsOf } from "../data/bad-rows-file.ts";
 import { loadPreferences, type PreferenceDataset } from "../data/preference-dataset.ts";
 import type { PreferenceSource } from "../data/preference-rows.ts";
 import { checkSource } from "../data/read-rows.ts";
 import { accumulate } from "../loop/accumulate.ts";
+import { checkParts } from "../trainer/check-parts.ts";
 import { fingerprintModel, type ModelConfigs } from "../trainer/model-identity.ts";
 import {
   Trainer,
@@ -45,6 +47,7 @@ export class DPOTrainer extends Trainer<DPOConfig> {
    */
   constructor(options: DPOTrainerOptions) {
     checkKeys("DPOTrainer", options, [...trainerOptionNames, "dataset", "validation", "reference"]);
+    checkParts("DPOTrainer", options);
     const { dataset, validation } = options;
     checkSource("DPOTrainer dataset", dataset);
     if (validation !== undefined) checkSource("DPOTrainer validation", validation);
@@ -54,38 +57,41 @@ export class DPOTrainer extends Trainer<DPOConfig> {
       name: "DPO",
       config,
       heldOutMetrics: heldOutPairMetrics,
-      prepare: (settings) => prepare(options, { source: dataset, folder: "" }, config, settings),
+      prepare: (settings) => prepare(options, { source: dataset, of: "dataset" }, config, settings),
       ...(validation && {
         prepareValidation: (settings) =>
-          prepare(options, { source: validation, folder: "validation" }, config, settings),
+          prepare(options, { source: validation, of: "validation" }, config, settings),
       }),
     });
   }
 }
 
-/** Pairs, and where below `<runDir>/reference` is kept what the reference says of them. */
 interface PairSource {
   readonly source: PreferenceSource;
-  readonly folder: string;
+  readonly of: RowsOf;
 }
+
+/** Where below `<runDir>/reference` is kept what the reference says of pairs. */
+const folders: Readonly<Record<RowsOf, string>> = { dataset: "", validation: "validation" };
 
 async function prepare(
   options: DPOTrainerOptions,
-  { source, folder }: PairSource,
+  { source, of }: PairSource,
   config: DPOConfig,
   settings: TrainingSettings,
 ): Promise<TrainingData> {
   const { model, tokenizer, runDir, reference = "copy" } = options;
   const { maxLength, seed, phase, warn } = settings;
-  const keptAt = join(runDir, "reference", folder, `${phase}.json`);
+  const keptAt = join(runDir, "reference", folders[of], `${phase}.json`);
   const isPrecomputed = reference === "precomputed";
   const data = await loadPreferences(source, tokenizer, {
     maxLength,
     onBadRow: config.onBadRow,
     isPrecomputed,
     warn,
+    keepBadRows: settings.keepBadRows(of),
   });
-  const { rows: pairs, badRows, rowsRead, hash } = data;
+  const { rows: pairs, badRows, badRowsListed, rowsRead, hash } = data;
   const { pairs: baseline, keep }: ReferenceNumbers = isPrecomputed
     ? { pairs: pairs.map((pair) => pair.reference!), keep: async () => {} }
     : await readReference(lmOf(model, reference), data, { ...options, ...config, keptAt, warn });
@@ -103,6 +109,7 @@ async function prepare(
   return {
     lengths: pairs.map(({ chosen, rejected }) => Math.max(chosen.ids.length, rejected.ids.length)),
     badRows,
+    badRowsListed,
     rowsRead,
     hash,
     exact: { reference: hashOfReference },

@@ -202,6 +202,10 @@ export function exactPart(
   return { ...Object.fromEntries(lasting), ...(dependsOnLength && { maxSteps }) };
 }
 
+/** Optimizer steps of a phase. */
+export const phaseSteps = ({ maxSteps, epochs }: TrainingConfig, stepsPerEpoch: number): number =>
+  maxSteps ?? Math.ceil((epochs ?? 1) * stepsPerEpoch);
+
 /** Steps over which `wsd` falls. */
 export const decayStepsOf = ({ decaySteps, decayRatio }: TrainingConfig, maxSteps: number): number =>
   decaySteps ?? Math.ceil((decayRatio ?? 0) * maxSteps);
