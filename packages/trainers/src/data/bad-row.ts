@@ -58,6 +58,13 @@ export const badRowsError = (
 
 const sentences = (...all: readonly (string | null)[]): string => all.filter((one) => one !== null).join(" ");
 
+/** What is most likely amiss with a file whose every row is bad, by the first. */
+const hints: Partial<Record<BadRowReason, string>> = {
+  invalid_text: "Write the file as UTF-8, and unpack it where it is compressed.",
+  not_json:
+    "Write JSON Lines: one JSON object a line, strings in double quotes, no NaN; or name a .parquet file.",
+};
+
 /**
  * The error where no row of a source is left.
  *
@@ -78,5 +85,5 @@ export const nothingLeft = (
     got:
       badRows.length === 0 ? "no rows" : `${badRows.length} rows, all bad (${describeBadRow(badRows[0]!)})`,
     expected,
-    fix: sentences(fix, badRows.length === 0 ? null : listed),
+    fix: sentences(hints[badRows[0]?.reason ?? "empty"] ?? fix, badRows.length === 0 ? null : listed),
   });

@@ -153,6 +153,27 @@ describe("loadDataset", () => {
     expect(String(missing)).toContain("no/such/file.jsonl: got ENOENT");
   });
 
+  it("says what files are most likely of which no row can be read", async () => {
+    const path = join(await temporaryFolder(), "rows.jsonl");
+    await writeFile(path, Buffer.from('{"text":"abc"}\n', "utf16le"));
+    // Of UTF-16 without a mark every second byte is 0, which JSON does not know.
+    await expect(load(path)).rejects.toThrow("Write JSON Lines: one JSON object a line");
+    await writeFile(path, Buffer.from('\uFEFF{"text":"abc"}\n', "utf16le"));
+    await expect(load(path)).rejects.toThrow(
+      "Write the file as UTF-8, and unpack it where it is compressed.",
+    );
+    await writeFile(path, '[\n  {"text": "abc"},\n  {"text": "b"}]\n');
+    await expect(load(path)).rejects.toThrow("Write JSON Lines: one JSON object a line");
+  });
+
+  it("refuses the tokens of another model's tokenizer, whatever is done about bad rows", async () => {
+    // "c" is 99; the end token of the fake tokenizer is 257.
+    await expect(load([{ text: "abc" }], { vocabSize: 257 })).rejects.toThrow(
+      "dataset[0]: got the token 257, expected ids from 0 to 256, the model's vocabulary. Give the tokenizer of this model.",
+    );
+    expect((await load([{ text: "abc" }], { vocabSize: 258 })).rows).toHaveLength(1);
+  });
+
   it("has a row for each form of one file, and tells once what it does not use", async () => {
     const conversation = [user("hi"), assistant("yo")];
     const path = await fileOf(

@@ -4,6 +4,7 @@ import type { KeepBadRows } from "./bad-rows-file.ts";
 import { parseRow, type ParsedRow, type SFTRow } from "./forms.ts";
 import { abbreviated } from "./in-words.ts";
 import { readRows, type ReadRowsOptions, type RowSource } from "./read-rows.ts";
+import { checkIds } from "./token-ids.ts";
 import { renderRow, type LossOn, type TrainingRow } from "./render-row.ts";
 
 /**
@@ -18,6 +19,8 @@ export interface DatasetOptions extends ReadRowsOptions {
   readonly onBadRow: OnBadRow;
   /** What the loss looks at; by default what each row's form has it look at. */
   readonly loss?: LossOn | null;
+  /** Of the model, which a row with other tokens is an error for; by default any token goes. */
+  readonly vocabSize?: number;
   /** Called once all rows are read, before any error about them. */
   readonly keepBadRows?: KeepBadRows;
 }
@@ -41,12 +44,12 @@ export interface Dataset {
  * scored positions stay, of four bytes each.
  *
  * @throws PeriodicEvalError `data` where nothing is left to train on, and as `onBadRow` says; `config` where `loss` is
- *   none for a row's form.
+ *   none for a row's form, and for tokens beyond `vocabSize`.
  */
 export async function loadDataset(
   source: RowSource<SFTRow>,
   tokenizer: Tokenizer,
-  { maxLength, onBadRow, loss = null, keepBadRows, ...reading }: DatasetOptions,
+  { maxLength, onBadRow, loss = null, vocabSize = Infinity, keepBadRows, ...reading }: DatasetOptions,
 ): Promise<Dataset> {
   const rows: TrainingRow[] = [];
   const badRows: BadRow[] = [];
@@ -62,6 +65,7 @@ export async function loadDataset(
       : renderRow(tokenizer, parsed, { maxLength, loss, truncate: onBadRow === "truncate" });
     if (!isBadRow(row)) {
       const { where, ids, scored, cutFrom } = row;
+      checkIds(where, ids, vocabSize);
       rows.push(row);
       hasher.update(Int32Array.of(ids.length, scored.length)).update(ids).update(scored);
       if (cutFrom !== null)

@@ -3,6 +3,7 @@ import { badRowsError, isBadRow, nothingLeft, type BadRow } from "./bad-row.ts";
 import { readRows } from "./read-rows.ts";
 import type { DatasetOptions } from "./dataset.ts";
 import { parsePreference, type PreferenceSource } from "./preference-rows.ts";
+import { checkIds } from "./token-ids.ts";
 import { renderPreference, type PreferencePair } from "./render-preference.ts";
 
 export interface PreferenceOptions extends Omit<DatasetOptions, "loss"> {
@@ -32,7 +33,15 @@ export interface PreferenceDataset {
 export async function loadPreferences(
   source: PreferenceSource,
   tokenizer: Tokenizer,
-  { maxLength, onBadRow, isPrecomputed, warn, keepBadRows, ...reading }: PreferenceOptions,
+  {
+    maxLength,
+    onBadRow,
+    isPrecomputed,
+    warn,
+    vocabSize = Infinity,
+    keepBadRows,
+    ...reading
+  }: PreferenceOptions,
 ): Promise<PreferenceDataset> {
   const rows: PreferencePair[] = [];
   const badRows: BadRow[] = [];
@@ -49,8 +58,10 @@ export async function loadPreferences(
       continue;
     }
     rows.push(pair);
-    for (const { ids, scored } of [pair.chosen, pair.rejected])
+    for (const { ids, scored } of [pair.chosen, pair.rejected]) {
+      checkIds(pair.where, ids, vocabSize);
       hasher.update(Int32Array.of(ids.length, scored.length)).update(ids).update(scored);
+    }
     const { where, cutFrom } = pair;
     if (cutFrom !== null && isPrecomputed) throw cutBesideNumbers(where, cutFrom, maxLength);
     if (cutFrom !== null)

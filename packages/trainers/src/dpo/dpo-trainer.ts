@@ -88,6 +88,7 @@ async function prepare(
     maxLength,
     onBadRow: config.onBadRow,
     isPrecomputed,
+    vocabSize: model.vocabSize,
     warn,
     keepBadRows: settings.keepBadRows(of),
   });

@@ -43,7 +43,8 @@ function readings(
   { tokenizer, config: shared, model, runDir }: CheckOptions,
 ): readonly (() => Promise<void>)[] {
   const given = { ...shared, ...phase.config };
-  const listing = (of: RowsOf) => ({ keepBadRows: badRowsFile(runDir, phase.phase, of) });
+  const { vocabSize } = model;
+  const listing = (of: RowsOf) => ({ vocabSize, keepBadRows: badRowsFile(runDir, phase.phase, of) });
   if (phase.method === "dpo") {
     const config = parseDPOConfig(given);
     const { maxLength, onBadRow } = config;

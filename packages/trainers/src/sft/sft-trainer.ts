@@ -67,7 +67,9 @@ async function prepare(
   const { onBadRow, loss, packing } = config;
   const { maxLength, warn } = settings;
   const keepBadRows = settings.keepBadRows(of);
-  const dataset = await loadDataset(source, options.tokenizer, { maxLength, onBadRow, loss, keepBadRows });
+  const { vocabSize } = options.model;
+  const reading = { maxLength, onBadRow, loss, vocabSize, keepBadRows };
+  const dataset = await loadDataset(source, options.tokenizer, reading);
   const { rows, badRows, badRowsListed, rowsRead, hash } = dataset;
   for (const warning of dataset.warnings) warn("dataset", warning);
   const ofRows = (some: readonly TrainingRow[]) =>

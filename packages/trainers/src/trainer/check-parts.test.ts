@@ -37,6 +37,10 @@ describe.each(["SFTTrainer", "DPOTrainer"] as const)("%s without TypeScript", (t
     [{ tokenizer: "gpt2" }, `${trainer} tokenizer: got "gpt2", ${aTokenizer}`],
     [{ tokenizer: Promise.resolve({}) }, `${trainer} tokenizer: got a promise, ${aTokenizer}`],
     [{ tokenizer: { encode() {} } }, `${trainer} tokenizer: got an object of encode, ${aTokenizer}`],
+    [{ callbacks: {} }, `${trainer} callbacks: got an empty object, expected a list of objects.`],
+    [{ callbacks: [{ id: "a" }, undefined] }, `${trainer} callbacks[1]: got nothing, expected an object.`],
+    [{ loggers: "console" }, `${trainer} loggers: got "console", expected a list of objects.`],
+    [{ guards: [null] }, `${trainer} guards[0]: got null, expected an object.`],
     [{ runDir: undefined }, `${trainer} runDir: got undefined, expected the path of a folder`],
     [{ runDir: "" }, `${trainer} runDir: got "", expected the path of a folder`],
   ])("says what is wrong with %o", async (options, message) => {
@@ -56,6 +60,21 @@ describe.each(["SFTTrainer", "DPOTrainer"] as const)("%s without TypeScript", (t
     expect(await refused(trainer, { runDir: join(folder, "a/b") })).toBe("nothing");
     expect(readdirSync(folder)).toEqual(["run"]);
   });
+});
+
+it("a pipeline has a phase or more, each an object; a callback that is added is one too", async () => {
+  const model = tinyLM({ vocabSize: tokenizer.vocabSize });
+  const options = { model, tokenizer, runDir: await temporaryFolder() };
+  await expect(runPipeline([], options)).rejects.toThrow(
+    "pipeline phases: got an empty list, expected a phase",
+  );
+  await expect(runPipeline([undefined as never], options)).rejects.toThrow("pipeline phases[0]: got nothing");
+  await expect(runPipeline("sft" as never, options)).rejects.toThrow(
+    'pipeline phases: got "sft", expected a list',
+  );
+  const trainer = new SFTTrainer({ ...options, dataset: rows(4) });
+  expect(() => trainer.addCallback(undefined as never)).toThrow("SFTTrainer addCallback[0]: got nothing");
+  model.dispose();
 });
 
 it("a pipeline is checked with a model that has no weights, and trained with none", async () => {

@@ -1,6 +1,13 @@
 import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { PeriodicEvalError, shown, type Tokenizer } from "@periodic-eval/core";
+import {
+  PeriodicEvalError,
+  shown,
+  type Guard,
+  type Logger,
+  type Tokenizer,
+  type TrainerCallback,
+} from "@periodic-eval/core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { inWords } from "../data/in-words.ts";
 import type { OutlinedLM } from "./outlined-lm.ts";
@@ -10,6 +17,9 @@ export interface TrainerParts {
   readonly model: OutlinedLM;
   readonly tokenizer: Tokenizer;
   readonly runDir: string;
+  readonly callbacks?: readonly TrainerCallback[];
+  readonly guards?: readonly Guard[];
+  readonly loggers?: readonly Logger[];
 }
 
 /**
@@ -19,10 +29,27 @@ export interface TrainerParts {
  * @throws PeriodicEvalError `config` for a model or a tokenizer that is none, and for a runDir that is no folder and cannot
  *   become one
  */
-export function checkParts(trainer: string, { model, tokenizer, runDir }: TrainerParts): void {
-  checkModel(trainer, model);
-  checkTokenizer(trainer, tokenizer);
-  checkRunDir(`${trainer} runDir`, runDir);
+export function checkParts(trainer: string, parts: TrainerParts): void {
+  checkModel(trainer, parts.model);
+  checkTokenizer(trainer, parts.tokenizer);
+  checkRunDir(`${trainer} runDir`, parts.runDir);
+  for (const name of ["callbacks", "guards", "loggers"] as const)
+    checkObjects(`${trainer} ${name}`, parts[name] ?? []);
+}
+
+/** Throws a `config` error for what is no list of objects. What else they must be is checked where they are used. */
+export function checkObjects(where: string, list: unknown): void {
+  const wrong = Array.isArray(list)
+    ? (list as readonly unknown[]).findIndex((one) => typeof one !== "object" || one === null)
+    : null;
+  if (wrong === -1) return;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: wrong === null ? where : `${where}[${wrong}]`,
+    got: called(wrong === null ? list : (list as readonly unknown[])[wrong]),
+    expected: wrong === null ? "a list of objects" : "an object",
+    fix: wrong === null ? "Write it as a list: [ … ]." : "Leave it out, or give what was meant.",
+  });
 }
 
 /** What a pipeline is checked with need have no weights; what is trained has. */

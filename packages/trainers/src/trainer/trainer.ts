@@ -29,7 +29,7 @@ import { runPhase } from "../loop/run-phase.ts";
 import { evalName } from "../loop/validation.ts";
 import { GradientNorm } from "../optimizer/clipping.ts";
 import { AdamW } from "../optimizer/adamw.ts";
-import { checkTrainable } from "./check-parts.ts";
+import { checkObjects, checkTrainable } from "./check-parts.ts";
 import { exactOfModel, fingerprintModel, type ModelConfigs } from "./model-identity.ts";
 import type { OutlinedLM } from "./outlined-lm.ts";
 import type { TrainingData } from "./training-data.ts";
@@ -146,6 +146,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
 
   /** Throws a `config` error for an id that cannot name a file, or that another callback has. */
   addCallback(callback: TrainerCallback): this {
+    checkObjects(`${this.#method.name}Trainer addCallback`, [callback]);
     this.#callbacks.push(callback);
     checkSessionOptions(this.#sessionOptions());
     return this;
