@@ -18,7 +18,6 @@ const load = (source: PreferenceSource, options: Partial<PreferenceOptions> = {}
     maxLength: 100,
     onBadRow: "drop",
     isPrecomputed: false,
-    warn: () => {},
     ...options,
   });
 const user = (content: string) => ({ role: "user", content });
@@ -177,7 +176,6 @@ describe("loadPreferences", () => {
   });
 
   it("tells of prompts that end otherwise alone, and scores from where they part", async () => {
-    const warnings: string[] = [];
     const thinking = {
       ...tokenizer,
       render: (prompt: Parameters<typeof tokenizer.render>[0], options?: { ending?: "generation" }) => {
@@ -186,11 +184,10 @@ describe("loadPreferences", () => {
       },
     } as typeof tokenizer;
     const options = { maxLength: 100, onBadRow: "drop", isPrecomputed: false } as const;
-    const warn = (where: string, message: string) => void warnings.push(`${where}: ${message}`);
-    const { rows } = await loadPreferences([good], thinking, { ...options, warn });
+    const { rows, warnings } = await loadPreferences([good], thinking, options);
     expect([...rows[0]!.rejected.scored]).toEqual([5, 6, 7]);
     expect(warnings).toEqual([
-      "dataset: 1 of 1 prompts end otherwise alone than before an answer (dataset[0]); answers are scored from where they part",
+      "1 of 1 prompts end otherwise alone than before an answer (dataset[0]); answers are scored from where they part",
     ]);
   });
 
@@ -236,7 +233,7 @@ describe.skipIf(!existsSync(folder))("the tokens of TRL (needs ../shared/fixture
       [[1000, 309, 269, 74, 88, 284], [286, 75, 84, 68, 13, 1002], [412, 263, 273, 11, 340, 299, 540, 1002]],
       [[1000, 17, 220, 10, 220, 17, 689], [19, 1002], [220, 20, 1002]],
     ];
-    const options = { maxLength: 1000, onBadRow: "error", isPrecomputed: false, warn: () => {} } as const;
+    const options = { maxLength: 1000, onBadRow: "error", isPrecomputed: false } as const;
     const { rows } = await loadPreferences(source, llama, options);
     const found = rows.map(({ chosen, rejected }) => {
       const start = chosen.scored[0]!;

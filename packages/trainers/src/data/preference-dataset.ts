@@ -9,7 +9,6 @@ import { renderPreference, type PreferencePair } from "./render-preference.ts";
 export interface PreferenceOptions extends Omit<DatasetOptions, "loss"> {
   /** Whether each row must tell the reference's log-probs. */
   readonly isPrecomputed: boolean;
-  warn(where: string, message: string): void;
 }
 
 export interface PreferenceDataset {
@@ -22,6 +21,8 @@ export interface PreferenceDataset {
   readonly rowsRead: number;
   /** Hash of all ids and scored positions, in order. */
   readonly hash: string;
+  /** As of a `Dataset`. */
+  readonly warnings: readonly string[];
 }
 
 /**
@@ -33,20 +34,13 @@ export interface PreferenceDataset {
 export async function loadPreferences(
   source: PreferenceSource,
   tokenizer: Tokenizer,
-  {
-    maxLength,
-    onBadRow,
-    isPrecomputed,
-    warn,
-    vocabSize = Infinity,
-    keepBadRows,
-    ...reading
-  }: PreferenceOptions,
+  { maxLength, onBadRow, isPrecomputed, vocabSize = Infinity, keepBadRows, ...reading }: PreferenceOptions,
 ): Promise<PreferenceDataset> {
   const rows: PreferencePair[] = [];
   const badRows: BadRow[] = [];
   const hasher = createHasher();
   let rowsRead = 0;
+  let refused: PeriodicEvalError | null = null;
   for await (const read of readRows(source, reading)) {
     rowsRead += 1;
     const parsed = isBadRow(read) ? read : parsePreference(read.value, read.where, isPrecomputed);
@@ -63,11 +57,12 @@ export async function loadPreferences(
       hasher.update(Int32Array.of(ids.length, scored.length)).update(ids).update(scored);
     }
     const { where, cutFrom } = pair;
-    if (cutFrom !== null && isPrecomputed) throw cutBesideNumbers(where, cutFrom, maxLength);
+    if (cutFrom !== null && isPrecomputed) refused ??= cutBesideNumbers(where, cutFrom, maxLength);
     if (cutFrom !== null)
       badRows.push({ where, reason: "too_long", got: `${cutFrom} tokens, cut to the first ${maxLength}` });
   }
   const listed = (await keepBadRows?.(badRows)) ?? null;
+  if (refused !== null) throw refused;
   if (onBadRow === "error" && badRows.length > 0)
     throw badRowsError(badRows, { expected: "a prompt and two answers that fit", listed });
   if (rows.length === 0)
@@ -77,15 +72,15 @@ export async function loadPreferences(
       listed,
     });
   const parted = rows.filter(({ promptTail }) => promptTail > 0);
-  if (parted.length > 0) {
-    warn(
-      "dataset",
-      `${parted.length} of ${rowsRead} prompts end otherwise alone than before an answer (${parted[0]!.where}); ` +
-        "answers are scored from where they part",
-    );
-  }
+  const warnings =
+    parted.length === 0
+      ? []
+      : [
+          `${parted.length} of ${rowsRead} prompts end otherwise alone than before an answer (${parted[0]!.where}); ` +
+            "answers are scored from where they part",
+        ];
   const badRowsListed = badRows.length === 0 ? null : listed;
-  return { rows, badRows, badRowsListed, rowsRead, hash: hasher.digest() };
+  return { rows, badRows, badRowsListed, rowsRead, hash: hasher.digest(), warnings };
 }
 
 /** The numbers that a row tells are of its whole sequences: against a cut one they would be another's. */

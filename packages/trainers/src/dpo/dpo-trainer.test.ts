@@ -64,7 +64,6 @@ describe("DPOTrainer", () => {
       maxLength: 64,
       onBadRow: "error",
       isPrecomputed: false,
-      warn: () => {},
     });
     // Another model's: the pairs then weigh unlike.
     const other = llama("another");
@@ -127,7 +126,6 @@ describe("DPOTrainer", () => {
       maxLength: 64,
       onBadRow: "error",
       isPrecomputed: false,
-      warn: () => {},
     });
     const same = llama();
     const baseline = await referenceLogProbs(same, pairs, { batchSize: 4 });
@@ -182,7 +180,6 @@ describe("DPOTrainer", () => {
       maxLength: 64,
       onBadRow: "error",
       isPrecomputed: false,
-      warn: () => {},
     });
     const controller = new AbortController();
     setImmediate(() => controller.abort(new Error("enough")));

@@ -2,8 +2,10 @@ import { join } from "node:path";
 import { canonicalJson, checkKeys, namedStream, seedOf } from "@periodic-eval/core";
 import type { CausalLM, TrainableLM } from "@periodic-eval/core/tfjs";
 import type { RowsOf } from "../data/bad-rows-file.ts";
-import { loadPreferences, type PreferenceDataset } from "../data/preference-dataset.ts";
+import { readPreferences } from "../data/phase-rows.ts";
+import type { PreferenceDataset } from "../data/preference-dataset.ts";
 import type { PreferenceSource } from "../data/preference-rows.ts";
+import { readKept } from "../data/read-ahead.ts";
 import { checkSource } from "../data/read-rows.ts";
 import { accumulate } from "../loop/accumulate.ts";
 import { checkParts } from "../trainer/check-parts.ts";
@@ -84,14 +86,11 @@ async function prepare(
   const { maxLength, seed, phase, warn } = settings;
   const keptAt = join(runDir, "reference", folders[of], `${phase}.json`);
   const isPrecomputed = reference === "precomputed";
-  const data = await loadPreferences(source, tokenizer, {
-    maxLength,
-    onBadRow: config.onBadRow,
-    isPrecomputed,
-    vocabSize: model.vocabSize,
-    warn,
-    keepBadRows: settings.keepBadRows(of),
-  });
+  const where = { source, of, phase, runDir, tokenizer };
+  const { vocabSize } = model;
+  const { onBadRow } = config;
+  const data = await readPreferences(readKept, where, { maxLength, onBadRow, isPrecomputed, vocabSize });
+  for (const warning of data.warnings) warn("dataset", warning);
   const { rows: pairs, badRows, badRowsListed, rowsRead, hash } = data;
   const { pairs: baseline, keep }: ReferenceNumbers = isPrecomputed
     ? { pairs: pairs.map((pair) => pair.reference!), keep: async () => {} }

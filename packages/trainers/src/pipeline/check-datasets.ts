@@ -1,10 +1,10 @@
 import { windowLength } from "@periodic-eval/core/tfjs";
-import { badRowsFile, type RowsOf } from "../data/bad-rows-file.ts";
+import type { RowsOf } from "../data/bad-rows-file.ts";
 import { stepsPerEpochOf } from "../data/data-plan.ts";
-import { loadDataset } from "../data/dataset.ts";
 import { holdOut } from "../data/hold-out.ts";
 import { packRows } from "../data/packing.ts";
-import { loadPreferences } from "../data/preference-dataset.ts";
+import { readDataset, readPreferences } from "../data/phase-rows.ts";
+import { readAhead } from "../data/read-ahead.ts";
 import { parseDPOConfig } from "../dpo/dpo-config.ts";
 import { parseSFTConfig } from "../sft/sft-config.ts";
 import type { OutlinedLM } from "../trainer/outlined-lm.ts";
@@ -15,8 +15,9 @@ import type { PipelineOptions, PipelinePhase } from "./run-pipeline.ts";
 type CheckOptions = Pick<PipelineOptions, "tokenizer" | "config" | "runDir"> & { readonly model: OutlinedLM };
 
 /**
- * Reads the rows of a phase, those to validate on too, as its trainer will, and keeps none: reading takes little beside
- * training, and a late phase's mistake shall not show after hours of the first. No weight is asked for. Bad rows are listed
+ * Reads the rows of a phase, those to validate on too, as its trainer will: a late phase's mistake shall not show after hours
+ * of the first. What is read of a file, some eight bytes a token, is kept for the trainer with the same tokenizer, which then
+ * need not read it again. No weight is asked for. Bad rows are listed
  * below `runDir`, as the trainer lists them: also those of a training that is then refused.
  *
  * @returns what is wrong: of either source the `data` error that its trainer would throw, or the `config` error for a `loss`
@@ -44,19 +45,15 @@ function readings(
 ): readonly (() => Promise<void>)[] {
   const given = { ...shared, ...phase.config };
   const { vocabSize } = model;
-  const listing = (of: RowsOf) => ({ vocabSize, keepBadRows: badRowsFile(runDir, phase.phase, of) });
+  const at = { phase: phase.phase, runDir, tokenizer };
   if (phase.method === "dpo") {
     const config = parseDPOConfig(given);
-    const { maxLength, onBadRow } = config;
-    const reading = {
-      maxLength: maxLength ?? windowLength(model),
-      onBadRow,
-      isPrecomputed: phase.reference === "precomputed",
-      // Told where the phase begins.
-      warn: () => {},
-    };
+    const { onBadRow } = config;
+    const maxLength = config.maxLength ?? windowLength(model);
+    const isPrecomputed = phase.reference === "precomputed";
+    const options = { maxLength, onBadRow, isPrecomputed, vocabSize };
     return sourcesOf(phase).map(([of, source]) => async () => {
-      const { rows } = await loadPreferences(source, tokenizer, { ...reading, ...listing(of) });
+      const { rows } = await readPreferences(readAhead, { ...at, source, of }, options);
       if (of === "dataset") checkLength("DPO config", config, trainedOn(rows, config, phase.phase).length);
     });
   }
@@ -64,7 +61,8 @@ function readings(
   const { onBadRow, loss, packing } = config;
   const maxLength = config.maxLength ?? windowLength(model);
   return sourcesOf(phase).map(([of, source]) => async () => {
-    const { rows } = await loadDataset(source, tokenizer, { maxLength, onBadRow, loss, ...listing(of) });
+    const options = { maxLength, onBadRow, loss, vocabSize };
+    const { rows } = await readDataset(readAhead, { ...at, source, of }, options);
     if (of === "validation") return;
     const trained = trainedOn(rows, config, phase.phase);
     checkLength("SFT config", config, packing ? packRows(trained, maxLength).length : trained.length);

@@ -2,9 +2,10 @@ import { checkKeys, namedStream, PeriodicEvalError, seedOf } from "@periodic-eva
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import type { RowsOf } from "../data/bad-rows-file.ts";
 import { collate } from "../data/collate.ts";
-import { loadDataset } from "../data/dataset.ts";
 import type { SFTRow } from "../data/forms.ts";
 import { packRows, type PackedRow } from "../data/packing.ts";
+import { readDataset } from "../data/phase-rows.ts";
+import { readKept } from "../data/read-ahead.ts";
 import { checkSource, type RowSource } from "../data/read-rows.ts";
 import type { TrainingRow } from "../data/render-row.ts";
 import { accumulate } from "../loop/accumulate.ts";
@@ -65,11 +66,11 @@ async function prepare(
   settings: TrainingSettings,
 ): Promise<TrainingData> {
   const { onBadRow, loss, packing } = config;
-  const { maxLength, warn } = settings;
-  const keepBadRows = settings.keepBadRows(of);
-  const { vocabSize } = options.model;
-  const reading = { maxLength, onBadRow, loss, vocabSize, keepBadRows };
-  const dataset = await loadDataset(source, options.tokenizer, reading);
+  const { maxLength, phase, warn } = settings;
+  const { model, tokenizer, runDir } = options;
+  const { vocabSize } = model;
+  const where = { source, of, phase, runDir, tokenizer };
+  const dataset = await readDataset(readKept, where, { maxLength, onBadRow, loss, vocabSize });
   const { rows, badRows, badRowsListed, rowsRead, hash } = dataset;
   for (const warning of dataset.warnings) warn("dataset", warning);
   const ofRows = (some: readonly TrainingRow[]) =>

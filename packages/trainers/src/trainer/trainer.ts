@@ -21,7 +21,7 @@ import { inMemory, tfjsGuards, windowLength, type TrainableLM } from "@periodic-
 import { checkpointsOf } from "../checkpoint/checkpoints.ts";
 import { writeWholeFolder } from "../checkpoint/whole-folder.ts";
 import { describeBadRow, type BadRow } from "../data/bad-row.ts";
-import { badRowsFile, type KeepBadRows, type RowsOf } from "../data/bad-rows-file.ts";
+import type { RowsOf } from "../data/bad-rows-file.ts";
 import { planData } from "../data/data-plan.ts";
 import { sessionSettings, type Phase, type PhaseResult, type SessionSettings } from "../loop/phase.ts";
 import { checkResume, resumePhase, type Resume } from "../loop/resume.ts";
@@ -106,8 +106,6 @@ export interface TrainingSettings {
   /** Of everything random of the phase. */
   readonly seed: string;
   readonly phase: string;
-  /** How bad rows are listed in the run. */
-  keepBadRows(of: RowsOf): KeepBadRows;
   warn(where: string, message: string): void;
 }
 
@@ -174,7 +172,6 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       maxLength: this.#maxLength,
       seed: this.#seed,
       phase: this.#phaseName,
-      keepBadRows: (of) => badRowsFile(this.#options.runDir, this.#phaseName, of),
       warn: (where, message) => this.#warn(where, message),
     };
     const data = await this.#method.prepare(settings);
