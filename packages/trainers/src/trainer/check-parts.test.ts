@@ -1,4 +1,4 @@
-import "@tensorflow/tfjs-backend-cpu";
+import "@tensorflow/tfjs";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
