@@ -94,7 +94,13 @@ async function prepare(
   const { rows: pairs, badRows, badRowsListed, rowsRead, hash } = data;
   const { pairs: baseline, keep }: ReferenceNumbers = isPrecomputed
     ? { pairs: pairs.map((pair) => pair.reference!), keep: async () => {} }
-    : await readReference(lmOf(model, reference), data, { ...options, ...config, keptAt, warn });
+    : await readReference(lmOf(model, reference), data, {
+        ...options,
+        ...config,
+        keptAt,
+        warn,
+        hashWeights: settings.hashWeights,
+      });
   const hashOfReference = hashOfLogProbs(baseline);
   const scoresOf = (numbers: readonly number[]) =>
     Float32Array.from([
@@ -154,15 +160,16 @@ const lmOf = (model: TrainableLM, reference: Exclude<Reference, "precomputed">):
 interface ReadingOptions extends Pick<DPOTrainerOptions, "signal">, Pick<DPOConfig, "batchSize"> {
   readonly keptAt: string;
   readonly warn: TrainingSettings["warn"];
+  readonly hashWeights: TrainingSettings["hashWeights"];
 }
 
 async function readReference(
   lm: CausalLM & ModelConfigs,
   { rows, hash }: PreferenceDataset,
-  { signal, batchSize, keptAt, warn }: ReadingOptions,
+  { signal, batchSize, keptAt, warn, hashWeights }: ReadingOptions,
 ): Promise<ReferenceNumbers> {
   const read = () => referenceLogProbs(lm, rows, { batchSize, signal });
-  const model = await fingerprintModel(lm);
+  const model = await fingerprintModel(lm, hashWeights);
   if (model === null) return { pairs: await read(), keep: async () => {} };
   return keptLogProbs(keptAt, canonicalJson({ pairs: hash, model, batchSize }), read, warn);
 }

@@ -30,7 +30,13 @@ import { evalName } from "../loop/validation.ts";
 import { GradientNorm } from "../optimizer/clipping.ts";
 import { AdamW } from "../optimizer/adamw.ts";
 import { checkObjects, checkTrainable } from "./check-parts.ts";
-import { exactOfModel, fingerprintModel, type ModelConfigs } from "./model-identity.ts";
+import {
+  exactOfModel,
+  fingerprintModel,
+  hashingOnce,
+  type HashWeights,
+  type ModelConfigs,
+} from "./model-identity.ts";
 import type { OutlinedLM } from "./outlined-lm.ts";
 import type { TrainingData } from "./training-data.ts";
 import { partRows } from "./part-rows.ts";
@@ -106,6 +112,8 @@ export interface TrainingSettings {
   /** Of everything random of the phase. */
   readonly seed: string;
   readonly phase: string;
+  /** Of what stands still while the phase is prepared. */
+  readonly hashWeights: HashWeights;
   warn(where: string, message: string): void;
 }
 
@@ -172,6 +180,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       maxLength: this.#maxLength,
       seed: this.#seed,
       phase: this.#phaseName,
+      hashWeights: hashingOnce(),
       warn: (where, message) => this.#warn(where, message),
     };
     const data = await this.#method.prepare(settings);
@@ -179,7 +188,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     const given = (await this.#method.prepareValidation?.(settings)) ?? null;
     if (given !== null) this.#tellBadRows("validation", given);
     const { model } = this.#options;
-    const phase = this.#phase(data, given, await exactOfModel(model));
+    const phase = this.#phase(data, given, await exactOfModel(model, settings.hashWeights));
     const leave = this.config.activationCheckpointing ? model.enterActivationCheckpointing?.() : undefined;
     try {
       const resumed = await resumePhase(phase, this.#options.resume ?? "auto");
