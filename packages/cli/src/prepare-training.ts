@@ -157,10 +157,10 @@ async function checkPhase(
 ): Promise<void> {
   const isAdapted = (config.lora ?? config.adapter) !== undefined;
   const model: OutlinedLM = isAdapted ? { ...bare, base: bare } : bare;
-  const options = { model, tokenizer, config: config.config };
+  const options = { model, tokenizer, config: config.config, runDir: config.run_dir };
   const wrong: unknown[] = [];
   try {
-    checkPipeline([phase], { ...options, runDir: config.run_dir });
+    checkPipeline([phase], options);
     wrong.push(...(await checkDatasets(phase, options)));
   } catch (error) {
     wrong.push(error);
