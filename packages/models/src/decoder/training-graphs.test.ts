@@ -47,9 +47,16 @@ function inStep(model: TrainableLM, run: () => tf.Tensor): number[] {
   return found;
 }
 
+/**
+ * Within 1e-4, of what is greater than 1 relatively: as near as gradients have to be to PyTorch's. Most engines are within
+ * 1e-5; where a processor has AVX-512, oneDNN puts x·sigmoid(x) together in a graph, and gradients differ by up to 3e-5.
+ */
 function expectNear(got: readonly number[], expected: readonly number[]): void {
   expect(got.length).toBe(expected.length);
-  got.forEach((value, i) => expect(Math.abs(value - expected[i]!)).toBeLessThan(1e-5));
+  got.forEach((value, i) => {
+    const wanted = expected[i]!;
+    expect(Math.abs(value - wanted)).toBeLessThan(1e-4 * Math.max(1, Math.abs(wanted)));
+  });
 }
 
 describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () => {
