@@ -31,9 +31,10 @@ export {
 export { readDocument, type IFEvalDocument, type IFEvalInstruction } from "./ifeval/document.ts";
 export { ifevalMetrics } from "./ifeval/metrics.ts";
 export { scoreResponse, type IFEvalScores } from "./ifeval/score.ts";
-export { auditTask, type AuditOptions, type ShownToken, type TaskAudit } from "./audit/audit-task.ts";
-export { auditText } from "./audit/audit-text.ts";
+export { auditTask, type AuditOptions, type ShownDocument, type TaskAudit } from "./audit/audit-task.ts";
+export { auditText, type AuditPaint } from "./audit/audit-text.ts";
 export type { Finding, FindingKind } from "./audit/findings.ts";
+export type { ShownToken } from "./audit/shown-tokens.ts";
 export { taskNamed, tasks } from "./tasks/registry.ts";
 export type { ChatOptions, Task, TaskOptions } from "./tasks/types.ts";
 export type { BenchmarkChatTemplate } from "./benchmark/chat-template.ts";
