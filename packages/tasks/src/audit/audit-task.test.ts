@@ -62,7 +62,9 @@ it("shows the first prompts cut at their tokens, and what is scored of each choi
 it("tells how the model writes, and what ends it", async () => {
   const report = await auditTask(fakeModel(), writing(true));
   expect(report.writing).toMatchObject({
-    sampling: { maxNewTokens: 4, temperature: 0 },
+    maxNewTokens: 4,
+    temperature: 0,
+    stop: [],
     stopTokens: [{ id: 257, text: "<|end|>", isSpecial: true }],
   });
   expect(auditText(report)).toContain("then it writes at most 4 tokens, greedily, until <|end|> (257)\n");

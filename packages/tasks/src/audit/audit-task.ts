@@ -35,6 +35,15 @@ export interface ShownDocument {
   readonly gold: readonly number[];
 }
 
+/** How the model writes, as the evaluation's provenance tells it; null where it does not. */
+export interface Writing {
+  readonly maxNewTokens: number | null;
+  readonly temperature: number | null;
+  /** Texts and tokens that end a completion. */
+  readonly stop: readonly string[];
+  readonly stopTokens: readonly ShownToken[];
+}
+
 export interface TaskAudit {
   readonly name: string;
   readonly version: string;
@@ -43,8 +52,8 @@ export interface TaskAudit {
   readonly documents: number;
   readonly audited: number;
   readonly shown: readonly ShownDocument[];
-  /** Of an evaluation that lets the model write: how, as its provenance tells it, and the tokens that end it. Else null. */
-  readonly writing: { readonly sampling: Json; readonly stopTokens: readonly ShownToken[] } | null;
+  /** Null where the model writes nothing. */
+  readonly writing: Writing | null;
   readonly findings: readonly Finding[];
 }
 
@@ -77,8 +86,8 @@ export async function auditTask(
   }
   const audited = some.map((item, at) => auditedPrompt(tokenizer, item, prompts[at]!));
   const isWriting = (evaluation.needs as readonly string[]).includes("generate");
-  const sampling = isWriting ? samplingOf(evaluation.provenance?.() ?? null) : null;
-  const maxNewTokens = isMap(sampling) ? Number(sampling["maxNewTokens"] ?? 0) : 0;
+  const writing = isWriting ? writingOf(tokenizer, evaluation.provenance?.() ?? null) : null;
+  const maxNewTokens = writing?.maxNewTokens ?? 0;
   return {
     name: evaluation.name,
     version: evaluation.version,
@@ -86,7 +95,7 @@ export async function auditTask(
     documents: items.length,
     audited: audited.length,
     shown: audited.slice(0, first).map((prompt, at) => shownDocument(tokenizer, prompt, some[at]!)),
-    writing: isWriting ? { sampling, stopTokens: shownTokens(tokenizer, tokenizer.stopIds) } : null,
+    writing,
     findings: findingsOf(tokenizer, audited, { isWriting, contextLength, maxNewTokens }),
   };
 }
@@ -133,8 +142,19 @@ function shownDocument(
   };
 }
 
-/** A rollout's provenance tells how it writes. */
-const samplingOf = (provenance: Json): Json => (isMap(provenance) ? (provenance["sampling"] ?? null) : null);
+/** A rollout's provenance tells its sampling. */
+function writingOf(tokenizer: Tokenizer, provenance: Json): Writing {
+  const sampling = (isMap(provenance) && provenance["sampling"]) || null;
+  const told = isMap(sampling) ? sampling : {};
+  const number = (value: Json | undefined) => (typeof value === "number" ? value : null);
+  const stop = Array.isArray(told["stop"]) ? (told["stop"] as readonly string[]) : [];
+  return {
+    maxNewTokens: number(told["maxNewTokens"]),
+    temperature: number(told["temperature"]),
+    stop,
+    stopTokens: shownTokens(tokenizer, tokenizer.stopIds),
+  };
+}
 
 const isMap = (value: Json): value is { readonly [key: string]: Json } =>
   typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,5 +1,4 @@
-import type { Json } from "@periodic-eval/core";
-import type { ShownDocument, TaskAudit } from "./audit-task.ts";
+import type { ShownDocument, TaskAudit, Writing } from "./audit-task.ts";
 import type { Finding } from "./findings.ts";
 import type { ShownToken } from "./shown-tokens.ts";
 
@@ -57,23 +56,18 @@ const cut = (tokens: readonly ShownToken[], paint: AuditPaint): string =>
     .map(({ text, isSpecial }) => (isSpecial ? paint.special(text) : text.replaceAll("\n", "⏎\n")))
     .join(paint.dim("│"));
 
-/** `writes at most 256 tokens, greedily, until "Question:" or <|im_end|> (2)`. */
-function writingText({ sampling, stopTokens }: NonNullable<TaskAudit["writing"]>, paint: AuditPaint): string {
-  const told = (key: string): Json =>
-    typeof sampling === "object" && sampling !== null && !Array.isArray(sampling)
-      ? ((sampling as { readonly [key: string]: Json })[key] ?? null)
-      : null;
-  const [most, temperature, stop] = [told("maxNewTokens"), told("temperature"), told("stop")];
-  const strings = Array.isArray(stop) ? stop.map((text) => JSON.stringify(text)) : [];
-  const ends = [...strings, ...stopTokens.map(({ id, text }) => `${paint.special(text)} (${id})`)];
-  const parts = [
-    most === null ? "writes" : `writes at most ${String(most)} tokens`,
-    ...(temperature === null
-      ? []
-      : [temperature === 0 ? "greedily" : `at temperature ${String(temperature)}`]),
-    ends.length === 0 ? "until no token or string: nothing stops it" : `until ${ends.join(" or ")}`,
+/** `then it writes at most 256 tokens, greedily, until "Question:" or <|im_end|> (2)`. */
+function writingText({ maxNewTokens, temperature, stop, stopTokens }: Writing, paint: AuditPaint): string {
+  const ends = [
+    ...stop.map((text) => JSON.stringify(text)),
+    ...stopTokens.map(({ id, text }) => `${paint.special(text)} (${id})`),
   ];
-  return `then it ${parts.join(", ")}`;
+  const parts = [
+    maxNewTokens === null ? "then it writes" : `then it writes at most ${maxNewTokens} tokens`,
+    ...(temperature === null ? [] : [temperature === 0 ? "greedily" : `at temperature ${temperature}`]),
+    ends.length === 0 ? "until no token or text: nothing stops it" : `until ${ends.join(" or ")}`,
+  ];
+  return parts.join(", ");
 }
 
 function findingText(
