@@ -30,7 +30,7 @@ it("shows prompts at their tokens, plain where nobody watches, and reads no weig
   expect([code, err]).toEqual([0, ""]);
   expect(out).toMatch(/^facts 1 on weightless {2}\d+ documents, (all|the first 200) looked at\n\n/);
   expect(out.match(/document "\d+" {2}\d+ tokens, then \d choices\n/g)).toHaveLength(1);
-  expect(out).toMatch(/\│\?│ │Answer│:/);
+  expect(out).toMatch(/│\?│ │Answer│:/);
   expect(out).toMatch(/^✓ \d │ /m);
   expect(out).not.toContain("\u001b");
 });

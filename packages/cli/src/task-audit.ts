@@ -1,9 +1,6 @@
-import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
-import { outlineCausalLM } from "@periodic-eval/models";
-import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { auditTask, taskNamed, type TaskAudit, type TaskRegistry } from "@periodic-eval/tasks";
 import { join } from "node:path";
-import { loadingLine } from "./loading-line.ts";
+import { outlineModel } from "./outline-model.ts";
 import { chatOf, type TaskAsking } from "./task-asking.ts";
 import { checkDataFolder, dataFolderOf } from "./task-data.ts";
 import type { Terminal } from "./terminal.ts";
@@ -32,14 +29,6 @@ export async function auditCheckpoint(
     ...(request.shots !== undefined && { shots: request.shots }),
     ...(chat !== null && { chat }),
   });
-  const { onDownload, close } = loadingLine(terminal);
-  try {
-    const tokenizer = await loadTokenizer(source, { onDownload });
-    // Nothing is asked of it, so that its configuration is enough.
-    const model = (await outlineCausalLM(source, { onDownload })) as unknown as CausalLM;
-    const { limit: documents, show: shown } = request;
-    return await auditTask(inMemory(model, tokenizer), evaluation, { documents, shown });
-  } finally {
-    close();
-  }
+  const { limit: documents, show: shown } = request;
+  return auditTask(await outlineModel(source, terminal), evaluation, { documents, shown });
 }
