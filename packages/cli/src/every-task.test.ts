@@ -109,15 +109,25 @@ const evaluatorOptions = (task: string, name: string) => {
 async function onCommandLine(task: string): Promise<MetricsRun> {
   const { shots, limit, chat = false } = asked[task]!;
   const terminal = keptTerminal();
-  const code = await runCli(
-    [
-      ...["eval", "--model", checkpoint, "--tasks", task, "--data", data, "--backend", "wasm", "--json"],
-      ...(shots === undefined ? [] : ["--shots", String(shots)]),
-      ...(limit === undefined ? [] : ["--limit", String(limit)]),
-      ...(chat ? ["--chat"] : []),
-    ],
-    terminal,
-  );
+  const base = [
+    "eval",
+    "--model",
+    checkpoint,
+    "--tasks",
+    task,
+    "--data",
+    data,
+    "--backend",
+    "wasm",
+    "--json",
+  ];
+  const args = [
+    ...base,
+    ...(shots === undefined ? [] : ["--shots", String(shots)]),
+    ...(limit === undefined ? [] : ["--limit", String(limit)]),
+    ...(chat ? ["--chat"] : []),
+  ];
+  const code = await runCli(args, terminal);
   expect(code, terminal.complained.join("\n")).toBe(0);
   return JSON.parse(terminal.said.join("\n")) as MetricsRun;
 }
