@@ -73,7 +73,8 @@ export {
   type SuiteDefinition,
   type SuiteTask,
 } from "./suite/suite-file.ts";
-export type { SampledTask, SampleDetail } from "./suite/harness/samples.ts";
+export type { SampleDetail } from "./suite/harness/sample-detail.ts";
+export type { SampledTask } from "./suite/harness/samples.ts";
 export { klToReference, type KLToReferenceOptions } from "./comparisons/kl-to-reference.ts";
 export { pairJudge, type PairJudgeOptions } from "./comparisons/pair-judge.ts";
 export {

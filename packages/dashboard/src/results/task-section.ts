@@ -57,13 +57,13 @@ export function metricName({ metric, filter, higherIsBetter }: ResultsMetric): s
   return `${metric}${filter === "none" ? "" : `, ${filter}`}${arrow}`;
 }
 
-/** `5 shots, limit 1000`: what the suite sets of the task. */
+/** `5 shots, limit 1000; `: what the suite sets of the task. */
 function settingsText(settings: Json): string {
   if (!isMap(settings)) return "";
   const { shots, limit, subsample } = settings;
   const parts = [
     ...(typeof shots === "number" ? [plural(shots, "shot")] : []),
-    ...(typeof limit === "number" ? [`at most ${limit} documents of each subject`] : []),
+    ...(typeof limit === "number" ? [`limit ${limit}`] : []),
     ...(typeof subsample === "number" ? [`${subsample} documents drawn`] : []),
   ];
   return parts.length === 0 ? "" : `${parts.join(", ")}; `;

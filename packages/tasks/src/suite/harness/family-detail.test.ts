@@ -51,7 +51,7 @@ it("of choices are each choice with its score, and the document as it was read",
   const scores: Readonly<Record<string, number>> = { " A": -1, " B": -2.5, " C": -3, " D": -4 };
   const model = fakeModel({ logLikelihood: (_, choice) => scores[choice]! });
   const samples = await samplesOf("mmlu_anatomy", { shots: 0, data: data["mmlu"]! }, model);
-  expect(samples.map(({ doc_id: id }) => id).toSorted()).toEqual([0, 1, 2, 3]);
+  expect(samples.map(({ doc_id: id }) => id).toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3]);
   const second = samples.find(({ doc_id: id }) => id === 1)!;
   const context =
     "The following are multiple choice questions (with answers) about anatomy.\n\n" +

@@ -3,22 +3,8 @@ import type { AnyEvaluation, EvaluableModel, Json, Metric, Prompt, Row } from "@
 import type { Task } from "../../tasks/types.ts";
 import { placeOf } from "../metric-key.ts";
 import { familyDetail } from "./family-detail.ts";
+import type { SampleDetail } from "./sample-detail.ts";
 import { asTexts, pythonJson, pythonText } from "./python-json.ts";
-
-/** What lm-evaluation-harness' samples tell of a document beside its scores. */
-export interface SampleDetail {
-  /** Index from 0 of the document in its split, that of its subject where the task has some; null for what is no document. */
-  readonly docId: number | null;
-  /** The document, with the keys of the data set. */
-  readonly doc: Json;
-  readonly target: Json;
-  /** By request: context and continuation, or prompt and generation settings. */
-  readonly arguments: readonly (readonly Json[])[];
-  /** By request, by repeat: a text, or log-likelihood and whether it is greedy. */
-  readonly responses: readonly Json[];
-  /** By filter, by request: what the filter made of the responses. */
-  readonly filtered: Readonly<Record<string, readonly Json[]>>;
-}
 
 /**
  * A task that can tell of its rows what lm-evaluation-harness' samples tell. What it does not tell is what its family does
