@@ -1,4 +1,5 @@
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { posix } from "node:path";
 import { defineConfig } from "vitest/config";
 
 /** Debian's chromium brings a Vulkan driver that needs no GPU, and the library that finds drivers. */
@@ -9,16 +10,37 @@ const softwareGpu =
     ? { VK_DRIVER_FILES: softwareDriver, LD_LIBRARY_PATH: chromium }
     : {};
 
+/**
+ * Files that need a process of their own: they compute with TensorFlow.js, whose engines stay as they were left, put something
+ * in the place of a module or of `Math.random`, or load modules anew. By what stands in them; where all compute, by folder.
+ */
+const needsProcess =
+  /tfjs|tensorflow|\/(models|trainers|tasks|cli)"|\bvi\.(mock|resetModules)\(|\bMath\.random = /;
+const computing = /^(examples|packages\/(cli|models|trainers))\//;
+const tests = ["packages", "examples"]
+  .flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
+  .filter((entry) => entry.isFile() && entry.name.endsWith(".test.ts"))
+  .map((entry) => posix.join(entry.parentPath.replaceAll("\\", "/"), entry.name))
+  .filter((file) => !/\/(node_modules|dist)\//.test(file));
+const alone = tests.filter((file) => computing.test(file) || needsProcess.test(readFileSync(file, "utf8")));
+
 /** `--mode full` (npm run test:full) runs the long forms: every kill point, every case. */
 export default defineConfig(({ mode }) => ({
   ssr: { resolve: { conditions: ["@periodic-eval/source", "node", "import", "default"] } },
   test: {
-    include: ["packages/*/src/**/*.test.ts", "examples/**/*.test.ts"],
     env: { ...softwareGpu, ...(mode === "full" && { PERIODIC_EVAL_FULL: "1" }) },
     // Against what hangs, not what is slow: machines that others use too take many times as long.
     testTimeout: 300_000,
     hookTimeout: 300_000,
     pool: "forks",
     maxWorkers: 2,
+    restoreMocks: true,
+    unstubEnvs: true,
+    unstubGlobals: true,
+    projects: [
+      { extends: true, test: { name: "alone", include: alone } },
+      // The others share what they load: loading it for each takes longer than their tests.
+      { extends: true, test: { name: "together", isolate: false, include: tests, exclude: alone } },
+    ],
   },
 }));
