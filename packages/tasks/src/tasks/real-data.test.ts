@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Prompt } from "@periodic-eval/core";
 import { fakeModel } from "@periodic-eval/core/testing";
 import { parquetWriteBuffer } from "hyparquet-writer";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { startDatasetHub, type DatasetHub } from "../documents/dataset-hub.test-data.ts";
 import { taskNamed, tasks } from "./registry.ts";
 
@@ -44,13 +44,12 @@ describe("hf:owner/dataset", () => {
   let hub: DatasetHub;
   beforeAll(async () => {
     hub = await startDatasetHub();
+  });
+  beforeEach(() => {
     vi.stubEnv("HF_ENDPOINT", hub.url);
     vi.stubEnv("HF_TOKEN", "");
   });
-  afterAll(async () => {
-    vi.unstubAllEnvs();
-    await hub.close();
-  });
+  afterAll(() => hub.close());
 
   it("names config and split by itself, and asks the hub once for all looks", async () => {
     const problems = (...questions: readonly string[]) =>
