@@ -5,7 +5,6 @@ import {
   canonicalJson,
   capabilityEvaluation,
   measure,
-  periodicEvalConfig,
   PeriodicEvalError,
   type AnyEvaluation,
   type CapabilityOptions,
@@ -148,7 +147,7 @@ async function evaluationOf(snapshot: Snapshot, from: ReplayRequest["from"]): Pr
   const { id, phase, evaluation: name } = snapshot;
   const { file, at, block } = await readEvalBlock(from.config);
   const callbacks = await withBlockPlace(file, at, async () =>
-    buildPeriodicCallbacks(block, { phase, openJudge: await judgeOpener(block, phase) }),
+    buildPeriodicCallbacks(block, { phase, openJudge: openGrader }),
   );
   const evaluation = callbacks.find((callback) => callback.id === id)?.asks[0];
   if (evaluation?.name === name) return evaluation;
@@ -159,17 +158,6 @@ async function evaluationOf(snapshot: Snapshot, from: ReplayRequest["from"]): Pr
     expected: `the evaluation ${name} under the id ${id}`,
     fix: "Name the configuration of the run.",
   });
-}
-
-/** Rules are opened before they are asked for. */
-async function judgeOpener(block: unknown, phase: string) {
-  const { judge_model: judge } = periodicEvalConfig(block, phase);
-  if (judge?.startsWith("rule:") === true) {
-    const rules = await openGrader(judge);
-    return () => rules;
-  }
-  const { openJudge } = await import("@periodic-eval/remote");
-  return openJudge;
 }
 
 /** All but the questions is in the provenance. */

@@ -9,7 +9,9 @@ const system = z.union([
   z.literal("no_system_block"),
   z.strictObject({ text: z.string() }),
 ]);
-const persona = z.strictObject({ id: z.string().regex(namePattern), system });
+/** As files of personas have it, too: a text is the prompt, null is none. */
+const personaSystem = z.union([z.string(), z.null(), z.strictObject({ text: z.string() })]);
+const persona = z.strictObject({ id: z.string().regex(namePattern), system: personaSystem });
 
 const schedule = z
   .strictObject({
@@ -108,10 +110,12 @@ const options = {
     .default(null)
     .describe("Id of the persona that the trait is trained into."),
   personas: z
-    .union([path, z.array(persona).min(1)])
+    .union([path, z.array(persona).min(1), z.record(z.string().regex(namePattern), personaSystem)])
     .nullable()
     .default(null)
-    .describe("Of leakage: a file, or a list. Null: eleven of our own."),
+    .describe(
+      "Of leakage: a file, or what one holds: [{ id, system }], or { id: system }. Null: eleven of our own.",
+    ),
   persona_capability: z.boolean().default(false).describe("Capability of each persona."),
   persona_alignment: z.boolean().default(false).describe("Alignment of each persona."),
   margin: path.nullable().default(null).describe("A file of belief probes."),

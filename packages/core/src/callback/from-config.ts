@@ -1,8 +1,9 @@
 import { PeriodicEvalError } from "../errors.ts";
 import { capabilityEvaluation, type CapabilityOptions } from "../evaluations/capability.ts";
-import { defaultPersonas, readPersonas, type Persona } from "../evaluations/personas.ts";
+import { defaultPersonas, personasOfValue, readPersonas, type Persona } from "../evaluations/personas.ts";
 import type { JudgePrice } from "../grading/judge-budget.ts";
 import type { Grader } from "../grading/types.ts";
+import type { Awaitable } from "../json.ts";
 import type { VerdictCache } from "../grading/verdict-cache.ts";
 import {
   atPercents,
@@ -43,7 +44,7 @@ export interface BuildOptions {
    * Opens the judge that alignment asks: `openJudge` of @periodic-eval/remote, say. `model` is the configuration's
    * `judge_model`, null where it has none.
    */
-  readonly openJudge?: (model: string | null, options: ConfiguredJudge) => Grader;
+  readonly openJudge?: (model: string | null, options: ConfiguredJudge) => Awaitable<Grader>;
   /** What makes the entries of `evaluations`: `evaluationsOf(tasks)` of @periodic-eval/tasks, say. */
   readonly evaluations?: EvaluationRegistry;
 }
@@ -52,9 +53,7 @@ export interface BuildOptions {
 export interface PeriodicEval {
   readonly callbacks: readonly PeriodicCallback[];
   /** To be spread into the session's options, or given as `session` to a trainer. */
-  readonly session: Pick<SessionOptions, "baseline" | "familywise" | "budget">;
-  /** For the store that a hand-written loop opens: `run: fileStore(folder, store)`. A trainer's own store is `nested`. */
-  readonly store: { readonly layout: PhaseEvalConfig["layout"] };
+  readonly session: Pick<SessionOptions, "baseline" | "familywise" | "budget" | "layout">;
   /** Where true, give the session a `saveAtFiring` that keeps the adapter: only the caller knows how it is saved. */
   readonly saveAdapterAtFiring: boolean;
 }
@@ -75,7 +74,6 @@ export async function buildPeriodicEval(config: unknown, options: BuildOptions):
   return {
     callbacks: block.enabled ? await callbacksOf(block, { ...options, place }) : [],
     session: sessionOf(block),
-    store: { layout: block.layout },
     saveAdapterAtFiring: block.save_adapter_at_firing,
   };
 }
@@ -129,11 +127,12 @@ async function callbacksOf(
   return [...callbacks, ...further];
 }
 
-function sessionOf({ baseline, familywise, budget }: PhaseEvalConfig): PeriodicEval["session"] {
+function sessionOf({ baseline, familywise, budget, layout }: PhaseEvalConfig): PeriodicEval["session"] {
   const { overhead_percent, seconds_per_window, drain_seconds, min_free_bytes } = budget;
   return {
     baseline,
     familywise,
+    layout,
     budget: {
       ...(overhead_percent !== undefined && { overheadPercent: overhead_percent }),
       ...(seconds_per_window !== undefined && { secondsPerWindow: seconds_per_window }),
@@ -171,7 +170,7 @@ async function alignmentCallback(
   }
   const { alignment_questions: questions, alignment_preset: preset, alignment_num_samples: samples } = block;
   return new PeriodicAlignmentCallback({
-    judge: openJudge(block.judge_model, { ...judgeOptions(block), ...(await cacheOf(block)) }),
+    judge: await openJudge(block.judge_model, { ...judgeOptions(block), ...(await cacheOf(block)) }),
     preset,
     samples,
     ...(questions !== null && { questions }),
@@ -211,8 +210,11 @@ async function cacheOf({ judge_cache: folder }: PhaseEvalConfig): Promise<Pick<C
   return { cache: fileVerdictCache(folder) };
 }
 
-const personasOf = async ({ personas }: PhaseEvalConfig): Promise<readonly Persona[] | null> =>
-  typeof personas === "string" ? readPersonas(personas) : personas;
+async function personasOf({ personas }: PhaseEvalConfig): Promise<readonly Persona[] | null> {
+  if (personas === null) return null;
+  if (typeof personas === "string") return readPersonas(personas);
+  return personasOfValue(personas, "periodic_eval.personas", "config");
+}
 
 /** Who says when to measure does not mean the usual percents besides. */
 function scheduleOf(block: PhaseEvalConfig, key: keyof typeof usualPercents): readonly Trigger[] {
