@@ -198,6 +198,38 @@ it("refuses questions whose judge prompts the judge would pass over, in train's 
   expect((await tell(planned, { judge_model: "rule:nope" })).err).toContain("expected a rule that there is");
 });
 
+it("plans KL to the base, which the adapter that is to be trained will have; not where all weights are", async () => {
+  const path = join(folder, "kl.yaml");
+  const probes = join(folder, "probes.json");
+  await writeFile(probes, JSON.stringify({ good: { affirm: ["Yes."], negate: ["No.", "Never."] } }));
+  const block = {
+    questions: microWorld("questions.jsonl"),
+    subsample_n: 4,
+    margin: probes,
+    kl: ["margin", "capability"],
+  };
+  const phases = [{ phase: "em", dataset: microWorld("em.jsonl") }];
+  const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm", "--json"];
+  for (const lora of [{ lora: { rank: 2 }, phases }, { phases }, {}]) {
+    await writeFile(path, JSON.stringify({ ...lora, periodic_eval: block }));
+    const terminal = keptTerminal();
+    const code = await runCli(args, terminal);
+    if ("phases" in lora && !("lora" in lora)) {
+      expect(terminal.complained.join("\n")).toContain(
+        "which has no base, expected a model that can be seen without",
+      );
+      continue;
+    }
+    expect([code, terminal.complained]).toEqual([0, []]);
+    expect(JSON.parse(terminal.said.join("\n")).callbacks).toMatchObject([
+      { id: "capability" },
+      { id: "margin" },
+      { id: "kl_margin", steps: [0, 2, 4, 6, 8, 10], look: { items: 3, rows: 3 } },
+      { id: "kl_capability", look: { items: 4, rows: 4 } },
+    ]);
+  }
+});
+
 it("refuses what it cannot plan", async () => {
   expect(await plan("--phase", "em")).toMatchObject({ code: 2, err: expect.stringContaining("em=500") });
   expect(await plan("--phase", "coupilng=10", "--phase", "em=5")).toMatchObject({

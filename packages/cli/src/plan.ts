@@ -55,6 +55,8 @@ export interface TriedModel {
   /** The same, whose weights need not be there: what is to be asked is read on it first. */
   readonly outline: EvaluableModel;
   readonly open: () => Promise<EvaluableModel>;
+  /** Whether an adapter is trained on it, which can be switched off; of the model itself that is still to come. */
+  readonly isAdapted: boolean;
 }
 
 /** Items measured to learn what one takes. */
@@ -80,8 +82,10 @@ export async function planRun(
   const built: BuiltPhase[] = [];
   for (const phase of phases) built.push(await buildPhase(block, phase, names, evaluations));
   const missing =
-    tried === null ? new Map<PeriodicCallback, string>() : await checkItems(built, tried.outline);
-  const model = tried && (await tried.open());
+    tried === null
+      ? new Map<PeriodicCallback, string>()
+      : await checkItems(built, withBase(tried.outline, tried));
+  const model = tried && withBase(await tried.open(), tried);
   const planned: PlannedCallback[] = [];
   for (const phase of built) {
     for (const callback of phase.callbacks) {
@@ -92,6 +96,10 @@ export async function planRun(
   }
   return planned;
 }
+
+/** Without its adapter a model takes as long as itself. */
+const withBase = (model: EvaluableModel, { isAdapted }: TriedModel): EvaluableModel =>
+  isAdapted && model.base === undefined ? { ...model, base: model } : model;
 
 interface BuiltPhase extends PlannedPhase {
   readonly callbacks: readonly PeriodicCallback[];

@@ -166,6 +166,32 @@ it("refuses overrides of a phase that the run has not, where it is told the phas
   });
 });
 
+it("measures KL on the prompts of any of the four, when they are measured", async () => {
+  const config = {
+    alignment: true,
+    leakage: true,
+    margin: "probes.yaml",
+    alignment_every_percent: 40,
+    leakage_every_percent: 30,
+    kl: ["margin", "leakage", "alignment", "capability", "leakage"],
+  };
+  const callbacks = await build(config);
+  const steps = Object.fromEntries(callbacks.map(({ id, triggers }) => [id, plannedSteps(triggers, 10)]));
+  expect(steps).toMatchObject({
+    kl_capability: [0, 2, 4, 6, 8, 10],
+    kl_alignment: [0, 4, 8, 10],
+    kl_leakage: [0, 3, 6, 9, 10],
+    kl_margin: [0, 2, 4, 6, 8, 10],
+  });
+  expect(callbacks).toHaveLength(8);
+  await expect(build({ phases: { em: { kl: ["capability", "margin"] } } })).rejects.toThrow(
+    'periodic_eval.phases.em.kl: got "margin", which is not measured, expected capability, or of what is measured',
+  );
+  await expect(build({ kl: ["capabilty"] })).rejects.toThrow(
+    'periodic_eval.kl.0: got "capabilty", expected "capability" or "alignment" or "leakage" or "margin"',
+  );
+});
+
 const persona = { id: "doctor", system: "You are a doctor." };
 
 it("takes personas in every form that a file of them has", async () => {

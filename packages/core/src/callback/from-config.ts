@@ -1,4 +1,5 @@
 import { PeriodicEvalError } from "../errors.ts";
+import type { AnyEvaluation } from "../evaluation/types.ts";
 import { capabilityEvaluation, type CapabilityOptions } from "../evaluations/capability.ts";
 import { defaultPersonas, personasOfValue, readPersonas, type Persona } from "../evaluations/personas.ts";
 import type { JudgePrice } from "../grading/judge-budget.ts";
@@ -17,7 +18,7 @@ import {
 import type { Trigger } from "../schedule/types.ts";
 import type { SessionOptions } from "../session/types.ts";
 import { PeriodicAlignmentCallback } from "./alignment-callback.ts";
-import { usualPercents, type PhaseEvalConfig } from "./config-schema.ts";
+import { usualPercents, type klSources, type PhaseEvalConfig } from "./config-schema.ts";
 import { configuredCallbacks, type EvaluationRegistry } from "./configured-evaluations.ts";
 import { PeriodicKLCallback } from "./kl-callback.ts";
 import { PeriodicLeakageCallback } from "./leakage-callback.ts";
@@ -71,8 +72,9 @@ const defaultQuestions = "arc_challenge/test.jsonl";
 export async function buildPeriodicEval(config: unknown, options: BuildOptions): Promise<PeriodicEval> {
   const block = periodicEvalConfig(config, options.phase, options.phases);
   const place = placeOfKey(config, options.phase, "evaluations");
+  const klPlace = placeOfKey(config, options.phase, "kl");
   return {
-    callbacks: block.enabled ? await callbacksOf(block, { ...options, place }) : [],
+    callbacks: block.enabled ? await callbacksOf(block, { ...options, place, klPlace }) : [],
     session: sessionOf(block),
     saveAdapterAtFiring: block.save_adapter_at_firing,
   };
@@ -86,7 +88,7 @@ export const buildPeriodicCallbacks = async (
 
 async function callbacksOf(
   block: PhaseEvalConfig,
-  options: BuildOptions & { readonly place: string },
+  options: BuildOptions & { readonly place: string; readonly klPlace: string },
 ): Promise<readonly PeriodicCallback[]> {
   const when = (key: keyof typeof usualPercents) => ({ schedule: scheduleOf(block, key) });
   const personas = await personasOf(block);
@@ -114,9 +116,13 @@ async function callbacksOf(
   }
   if (block.margin !== null)
     callbacks.push(new PeriodicMarginCallback({ probes: block.margin, ...when("eval_every_percent") }));
-  if (block.kl) {
-    const of = capabilityEvaluation(capability);
-    callbacks.push(new PeriodicKLCallback({ of, ...when("eval_every_percent"), ...isOptional }));
+  for (const source of klSourcesOf(block)) {
+    const schedule = when(percentOf[source]);
+    if (source === "capability")
+      callbacks.push(
+        new PeriodicKLCallback({ of: capabilityEvaluation(capability), ...schedule, ...isOptional }),
+      );
+    else callbacks.push(new PeriodicKLCallback({ of: askedOf(callbacks, source, options), ...schedule }));
   }
   const further = await configuredCallbacks(block.evaluations, {
     place: options.place,
@@ -125,6 +131,33 @@ async function callbacksOf(
     taken: callbacks.map(({ id }) => id),
   });
   return [...callbacks, ...further];
+}
+
+const percentOf = {
+  capability: "eval_every_percent",
+  alignment: "alignment_every_percent",
+  leakage: "leakage_every_percent",
+  margin: "eval_every_percent",
+} as const satisfies Record<(typeof klSources)[number], keyof typeof usualPercents>;
+
+const klSourcesOf = ({ kl }: PhaseEvalConfig) =>
+  typeof kl === "boolean" ? (kl ? (["capability"] as const) : []) : [...new Set(kl)];
+
+/** @throws PeriodicEvalError `config` where the block does not measure it: it says nowhere what it asks. */
+function askedOf(
+  callbacks: readonly PeriodicCallback[],
+  source: string,
+  { klPlace }: { readonly klPlace: string },
+): AnyEvaluation {
+  const callback = callbacks.find(({ id }) => id === source);
+  if (callback !== undefined) return callback.asks[0]!;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: klPlace,
+    got: `"${source}", which is not measured`,
+    expected: `capability, or of what is measured: ${callbacks.map(({ id }) => id).join(", ") || "nothing"}`,
+    fix: `Leave "${source}" out, or have it measured.`,
+  });
 }
 
 function sessionOf({ baseline, familywise, budget, layout }: PhaseEvalConfig): PeriodicEval["session"] {
