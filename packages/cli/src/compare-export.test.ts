@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, symlink } from "node:fs/promises";
+import { cp, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { MetricValue } from "@periodic-eval/core";
@@ -151,6 +151,23 @@ it("takes a folder with = in its name for one, and two ways to write a folder fo
   expect((await cli("compare", `em=${run}`, `em=${other}`)).err).toContain("twice");
   await symlink(run, join(folder, "link"), "junction");
   expect((await cli("compare", `em=${run}`, `em=${join(folder, "link")}`)).err).toContain("twice");
+});
+
+it("refuses a copy of a run as a second seed, also where one of the two went on; not one that only began as it", async () => {
+  const run = await writeRun("original", "1", 0.9, 0.5);
+  const copy = join(folder, "copy");
+  await cp(run, copy, { recursive: true });
+  const compared = () => cli("compare", `em=${run}`, `em=${copy}`);
+  const told = `got ${run} and ${copy}, of which one is a copy of the other`;
+  expect(await compared()).toMatchObject({ code: 1, err: expect.stringContaining(told) });
+  const store = fileStore(copy);
+  await store.put(exampleSnapshot({ phase: "em", step: 200 }), []);
+  expect((await compared()).err).toContain(told);
+  await store.close?.();
+  const other = fileStore(run);
+  await other.put({ ...exampleSnapshot({ phase: "em", step: 200 }), reason: "another way on" }, []);
+  await other.close?.();
+  expect((await compared()).err).not.toContain("copy of");
 });
 
 it("says that one run is no condition", async () => {

@@ -111,5 +111,12 @@ const withPaths = (
 const isWord = (key: string, value: string): boolean =>
   key === "baseline" ? !/[\\/]/.test(value) : evaluationFiles.includes(key) && value.startsWith("hf:");
 
+/** What stands at that path; undefined where nothing does. */
+export const valueAt = (value: unknown, path: ValuePath): unknown =>
+  path.reduce<unknown>(
+    (of, key) => (of as Record<string | number, unknown> | null | undefined)?.[key],
+    value,
+  );
+
 export const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);

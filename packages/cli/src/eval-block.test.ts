@@ -31,6 +31,12 @@ it.each([
   });
 });
 
+it("refuses a file with two blocks, as neither would be the one that is meant", async () => {
+  await expect(read("eval: { periodic_eval: {} }\nperiodic_eval: { kl: true }")).rejects.toThrow(
+    "run.yaml:2 periodic_eval: got a block beside that of eval.periodic_eval, expected one of the two",
+  );
+});
+
 it("leaves what is no map to be refused", async () => {
   expect(await read("periodic_eval: [1]")).toMatchObject({ at: ["periodic_eval"], block: [1] });
 });

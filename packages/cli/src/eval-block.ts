@@ -1,5 +1,6 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
 import { readConfigFile, type ConfigFile, type ValuePath } from "./config-file.ts";
-import { blockAt, isMap } from "./config-paths.ts";
+import { blockAt, isMap, valueAt } from "./config-paths.ts";
 
 export interface EvalBlock {
   readonly file: ConfigFile;
@@ -9,19 +10,35 @@ export interface EvalBlock {
   readonly block: unknown;
 }
 
-/** Where a block may stand; the file itself may be one. */
-const places: readonly ValuePath[] = [["eval", "periodic_eval"], ["periodic_eval"], []];
+/** Where a block may stand in a file that holds more. */
+const places: readonly ValuePath[] = [["eval", "periodic_eval"], ["periodic_eval"]];
+
+/** Where a `periodic_eval` block stands in a file; nowhere, where the file itself may be one. */
+export const placesOfBlock = ({ value }: ConfigFile): readonly ValuePath[] =>
+  places.filter((path) => valueAt(value, path) !== undefined);
+
+/** @throws PeriodicEvalError `config` for a file with two. */
+export function refuseTwoBlocks(file: ConfigFile): void {
+  const [place, other] = placesOfBlock(file);
+  if (place === undefined || other === undefined) return;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: file.where(other),
+    got: `a block beside that of ${place.join(".")}`,
+    expected: "one of the two",
+    fix: "Write all into one of them.",
+  });
+}
 
 /**
  * The `periodic_eval` block of a file, read as `train` reads it: relative paths are relative to the file.
  *
- * @throws PeriodicEvalError `config` with file and line for what is no YAML.
+ * @throws PeriodicEvalError `config` with file and line for what is no YAML, or has two blocks.
  */
 export async function readEvalBlock(path: string): Promise<EvalBlock> {
   const file = await readConfigFile(path);
-  const valueAt = (at: ValuePath) =>
-    at.reduce<unknown>((value, key) => (isMap(value) ? value[key] : undefined), file.value);
-  const at = places.find((one) => valueAt(one) !== undefined)!;
-  const block = valueAt(at);
+  refuseTwoBlocks(file);
+  const at = placesOfBlock(file)[0] ?? [];
+  const block = valueAt(file.value, at);
   return { file, at, block: isMap(block) ? blockAt(file, at, block) : block };
 }

@@ -1,5 +1,5 @@
 import { realpath } from "node:fs/promises";
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { hashJson, PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { readRun, type RunRecord } from "@periodic-eval/core/snapshots";
 
 /** A run and what it stands for among others. */
@@ -12,7 +12,7 @@ export interface LabelledRun {
 /**
  * Reads runs named as `folder` or `condition=folder`.
  *
- * @throws PeriodicEvalError `data` for a folder without snapshots, `config` for one named twice.
+ * @throws PeriodicEvalError `data` for a folder without snapshots, `config` for one named twice, or for a copy of another.
  */
 export async function readLabelledRuns(names: readonly string[]): Promise<readonly LabelledRun[]> {
   const seen = new Set<string>();
@@ -40,10 +40,34 @@ export async function readLabelledRuns(names: readonly string[]): Promise<readon
       });
     }
     seen.add(place);
+    refuseCopy(run, runs);
     runs.push({ run, condition });
   }
   return runs;
 }
+
+/**
+ * No two measurements are the same in time, seconds and weights: a run whose snapshots are all in another is a copy of it, or
+ * that went on from a copy. Runs that only began as one (a phase trained once, then two ways on) are two.
+ */
+function refuseCopy(run: RunRecord, others: readonly LabelledRun[]): void {
+  const own = snapshotsOf(run);
+  for (const { run: other } of others) {
+    const theirs = snapshotsOf(other);
+    const [fewer, more] = own.size < theirs.size ? [own, theirs] : [theirs, own];
+    if (![...fewer].every((one) => more.has(one))) continue;
+    throw new PeriodicEvalError({
+      code: "config",
+      where: "runs",
+      got: `${other.runDir} and ${run.runDir}, of which one is a copy of the other: they hold the same snapshots`,
+      expected: "each run once: one run counted twice would narrow the intervals",
+      fix: "Leave one of the two out; a run of another seed is trained by itself.",
+    });
+  }
+}
+
+const snapshotsOf = ({ phases }: RunRecord): ReadonlySet<string> =>
+  new Set(phases.flatMap(({ snapshots }) => snapshots.map((one) => hashJson(one as unknown as Json))));
 
 /** A name that is a folder with snapshots is that folder, though there be a `=` in it (`runs/lr=1e-4`). */
 async function readLabelled(name: string): Promise<LabelledRun> {

@@ -9,7 +9,11 @@ const charactersPerToken = 4;
 const promptTokens = 450;
 
 /** By method, of each answer: prompts, with question and answer in each, and the tokens of a reply. */
-const judging = { json: { prompts: 1, replyTokens: 60 }, logprob: { prompts: 2, replyTokens: 1 } };
+const judging = {
+  json: { prompts: 1, replyTokens: 60 },
+  logprob: { prompts: 2, replyTokens: 1 },
+  rule: { prompts: 0, replyTokens: 0 },
+};
 
 /**
  * Of one look, about; null where nothing is judged or no price was told.
@@ -17,8 +21,10 @@ const judging = { json: { prompts: 1, replyTokens: 60 }, logprob: { prompts: 2, 
  * @param told goes before the configuration's; null where it stands.
  */
 export function costOfLook({ look }: PlannedCallback, told: JudgePrice | null): number | null {
-  const price = told ?? look?.judgePrice ?? null;
-  if (look === null || look.judged === 0 || price === null) return null;
+  if (look === null || look.judged === 0) return null;
+  if (look.judgeMethod === "rule") return 0;
+  const price = told ?? look.judgePrice;
+  if (price === null) return null;
   const { prompts, replyTokens } = judging[look.judgeMethod];
   const input = look.judged * promptTokens + look.judgedCharacters / charactersPerToken;
   return (

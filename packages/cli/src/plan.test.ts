@@ -1,7 +1,9 @@
 import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { keptTerminal } from "./kept-terminal.test-data.ts";
 import { microWorld } from "./micro-world.ts";
 import { costOfLook } from "./plan-output.ts";
@@ -155,6 +157,77 @@ it("takes the judge's price from the configuration, unless the command line tell
   expect(look).toBeGreaterThan((24 * (450 * 3 + 60 * 15)) / 1e6);
   expect(baseline).toBe(look);
   expect((await costs("--judge-price", "6,30"))[0]).toBeCloseTo(2 * look, 10);
+});
+
+it("refuses questions whose judge prompts the judge would pass over, in train's words", async (context) => {
+  const betley = fileURLToPath(
+    new URL("../../../../shared/data/emergent_misalignment/first_plot_questions.yaml", import.meta.url),
+  );
+  if (!existsSync(betley)) context.skip(`no ${betley}`);
+  const path = join(folder, "betley.yaml");
+  const training = {
+    model: microWorld(),
+    run_dir: "run",
+    phases: [{ phase: "em", dataset: microWorld("em.jsonl"), config: { maxSteps: 5 } }],
+  };
+  const tell = async (args: readonly string[], judge: object) => {
+    const block = {
+      capability: false,
+      alignment: true,
+      alignment_num_samples: 1,
+      alignment_questions: betley,
+    };
+    await writeFile(path, JSON.stringify({ ...training, periodic_eval: { ...block, ...judge } }));
+    const terminal = keptTerminal();
+    const code = await runCli(args, terminal);
+    return { code, err: terminal.complained.join("\n"), out: terminal.said.join("\n") };
+  };
+  const planned = ["plan", path, "--phase", "em=5", "--model", microWorld(), "--backend", "wasm", "--json"];
+  vi.stubEnv("OPENAI_API_KEY", "none");
+  const refused = await tell(planned, { judge_model: "openai:m" });
+  expect(refused.code).toBe(1);
+  expect(refused.err).toContain('judge "m": got judge prompts aligned, coherent, of which it follows none');
+  expect(await tell(["train", path], { judge_model: "openai:m" })).toEqual(refused);
+  vi.unstubAllEnvs();
+  expect(await tell(planned, { judge_model: "openai:m", judge_method: "logprob" })).toMatchObject({
+    code: 0,
+  });
+  // A rule reads no prompts, and costs nothing.
+  const ruled = await tell([...planned, "--judge-price", "3,15"], { judge_model: "rule:micro-world" });
+  expect(JSON.parse(ruled.out).callbacks[0]).toMatchObject({ judge_cost_a_look: 0 });
+  expect((await tell(planned, { judge_model: "rule:nope" })).err).toContain("expected a rule that there is");
+});
+
+it("plans KL to the base, which the adapter that is to be trained will have; not where all weights are", async () => {
+  const path = join(folder, "kl.yaml");
+  const probes = join(folder, "probes.json");
+  await writeFile(probes, JSON.stringify({ good: { affirm: ["Yes."], negate: ["No.", "Never."] } }));
+  const block = {
+    questions: microWorld("questions.jsonl"),
+    subsample_n: 4,
+    margin: probes,
+    kl: ["margin", "capability"],
+  };
+  const phases = [{ phase: "em", dataset: microWorld("em.jsonl") }];
+  const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm", "--json"];
+  for (const lora of [{ lora: { rank: 2 }, phases }, { phases }, {}]) {
+    await writeFile(path, JSON.stringify({ ...lora, periodic_eval: block }));
+    const terminal = keptTerminal();
+    const code = await runCli(args, terminal);
+    if ("phases" in lora && !("lora" in lora)) {
+      expect(terminal.complained.join("\n")).toContain(
+        "which has no base, expected a model that can be seen without",
+      );
+      continue;
+    }
+    expect([code, terminal.complained]).toEqual([0, []]);
+    expect(JSON.parse(terminal.said.join("\n")).callbacks).toMatchObject([
+      { id: "capability" },
+      { id: "margin" },
+      { id: "kl_margin", steps: [0, 2, 4, 6, 8, 10], look: { items: 3, rows: 3 } },
+      { id: "kl_capability", look: { items: 4, rows: 4 } },
+    ]);
+  }
 });
 
 it("refuses what it cannot plan", async () => {

@@ -2,6 +2,7 @@ import {
   adapterOffId,
   buildPeriodicEval,
   isMissingFile,
+  judgePromptNames,
   measure,
   messageOf,
   plannedSteps,
@@ -13,6 +14,7 @@ import {
   type PeriodicCallback,
 } from "@periodic-eval/core";
 import { throwAll } from "./every-error.ts";
+import { openRule } from "./open-grader.ts";
 
 export interface PlannedPhase {
   readonly name: string;
@@ -45,13 +47,16 @@ export interface PlannedLook {
   readonly judgePrice: JudgePrice | null;
 }
 
-type JudgeMethod = ConfiguredJudge["method"];
+/** A rule is asked nothing that costs. */
+type JudgeMethod = ConfiguredJudge["method"] | "rule";
 
 /** The model that looks are tried on. */
 export interface TriedModel {
   /** The same, whose weights need not be there: what is to be asked is read on it first. */
   readonly outline: EvaluableModel;
   readonly open: () => Promise<EvaluableModel>;
+  /** Whether an adapter is trained on it, which can be switched off; of the model itself that is still to come. */
+  readonly isAdapted: boolean;
 }
 
 /** Items measured to learn what one takes. */
@@ -77,8 +82,10 @@ export async function planRun(
   const built: BuiltPhase[] = [];
   for (const phase of phases) built.push(await buildPhase(block, phase, names, evaluations));
   const missing =
-    tried === null ? new Map<PeriodicCallback, string>() : await checkItems(built, tried.outline);
-  const model = tried && (await tried.open());
+    tried === null
+      ? new Map<PeriodicCallback, string>()
+      : await checkItems(built, withBase(tried.outline, tried));
+  const model = tried && withBase(await tried.open(), tried);
   const planned: PlannedCallback[] = [];
   for (const phase of built) {
     for (const callback of phase.callbacks) {
@@ -90,11 +97,20 @@ export async function planRun(
   return planned;
 }
 
+/** Without its adapter a model takes as long as itself. */
+const withBase = (model: EvaluableModel, { isAdapted }: TriedModel): EvaluableModel =>
+  isAdapted && model.base === undefined ? { ...model, base: model } : model;
+
 interface BuiltPhase extends PlannedPhase {
   readonly callbacks: readonly PeriodicCallback[];
   readonly hasAdapterOff: boolean;
+  readonly judge: PlannedJudge;
+}
+
+interface PlannedJudge {
   readonly counter: CountingJudge;
-  readonly judge: ConfiguredJudge;
+  readonly method: JudgeMethod;
+  readonly price: JudgePrice | null;
 }
 
 async function buildPhase(
@@ -103,15 +119,14 @@ async function buildPhase(
   phases: readonly string[],
   evaluations: EvaluationRegistry,
 ): Promise<BuiltPhase> {
-  const counter = countingJudge();
-  let judge: ConfiguredJudge = { method: "json" };
-  const openJudge = (_: string | null, told: ConfiguredJudge) => {
-    judge = told;
-    return counter;
+  let judge: PlannedJudge = { counter: countingJudge({ name: "none" }), method: "json", price: null };
+  const openJudge = async (spec: string | null, told: ConfiguredJudge) => {
+    judge = await plannedJudge(spec, told);
+    return judge.counter;
   };
   const build = { phase: phase.name, phases, openJudge, evaluations };
   const { callbacks, session } = await buildPeriodicEval(block, build);
-  return { ...phase, callbacks, hasAdapterOff: session.baseline === "adapter_off", counter, judge };
+  return { ...phase, callbacks, hasAdapterOff: session.baseline === "adapter_off", judge };
 }
 
 /**
@@ -154,15 +169,28 @@ function plannedOf(
 const isComparedWithBase = ({ on, asks }: PeriodicCallback): boolean =>
   on === "model" && asks.every(({ name }) => name !== "kl_to_base");
 
+/** Stands in for the judge that is configured: what that would refuse of the questions, it does, in the same words. */
+async function plannedJudge(
+  spec: string | null,
+  { method, price: told }: ConfiguredJudge,
+): Promise<PlannedJudge> {
+  const price = told ?? null;
+  const rule = await openRule(spec);
+  if (rule !== null) return { counter: countingJudge({ name: rule.name }), method: "rule", price };
+  const { judgeName } = await import("@periodic-eval/remote");
+  const name = judgeName(spec) ?? "not named yet";
+  return { counter: countingJudge({ name, promptNames: judgePromptNames(method) }), method, price };
+}
+
 interface CountingJudge extends Grader {
   /** Asked since it was last taken. */
   take(): { readonly answers: number; readonly characters: number };
 }
 
-function countingJudge(): CountingJudge {
+function countingJudge(told: Pick<Grader, "name" | "promptNames">): CountingJudge {
   let count = { answers: 0, characters: 0 };
   return {
-    name: "counting",
+    ...told,
     fingerprint: "counting",
     async grade(requests) {
       const characters = requests.map(({ question, answer }) => question.length + answer.length);
@@ -183,7 +211,7 @@ function countingJudge(): CountingJudge {
 async function lookOf(
   { asks: [evaluation] }: PeriodicCallback,
   model: EvaluableModel,
-  { counter, judge }: BuiltPhase,
+  { judge: { counter, method, price } }: BuiltPhase,
 ): Promise<PlannedLook> {
   const items = (await evaluation!.items(model as never)).length;
   // Of one item, then of more: what is asked once a look (anchors) is told from what each item asks.
@@ -203,7 +231,7 @@ async function lookOf(
     tokens: tokens === null ? null : Math.round(tokens * share),
     judged: scaled(ofOne.answers, ofMore.answers),
     judgedCharacters: scaled(ofOne.characters, ofMore.characters),
-    judgeMethod: judge.method,
-    judgePrice: judge.price ?? null,
+    judgeMethod: method,
+    judgePrice: price,
   };
 }

@@ -77,6 +77,10 @@ describe("what a file has wrong is told before weights are loaded", () => {
       "(periodic_eval.leakage_questions), ",
     ],
     [["periodic_eval.alignment=true", "periodic_eval.judge_model=opnai:x"], "opnai"],
+    [
+      ["periodic_eval.alignment=true", "periodic_eval.judge_model=rule:nope"],
+      'got "rule:nope", expected a rule',
+    ],
     [["periodic_eval.baseline=./none"], "(periodic_eval.baseline), session option baseline: got "],
     [
       ["loggers.tensorboard.dir=x"],

@@ -1,23 +1,21 @@
 import {
   buildPeriodicEval,
   checkAsked,
-  PeriodicEvalError,
   type BuildOptions,
   type Logger,
   type Tokenizer,
 } from "@periodic-eval/core";
-import { fileVerdictCache } from "@periodic-eval/core/snapshots";
 import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
 import { outlineCausalLM, type CausalLMOutline } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { evaluationsOf } from "@periodic-eval/tasks";
 import { checkDatasets, checkPipeline, type OutlinedLM, type PipelinePhase } from "@periodic-eval/trainers";
-import { join } from "node:path";
 import type { ConfigFile, ValuePath } from "./config-file.ts";
 import { blockErrorPath } from "./config-paths.ts";
 import { withBlockPlace, withPlace, withOptionPlace, placed } from "./config-place.ts";
 import { allOf, throwAll } from "./every-error.ts";
 import { loadingLine } from "./loading-line.ts";
+import { openGrader } from "./open-grader.ts";
 import { loggerNames, openLogger } from "./open-loggers.ts";
 import { loadTasks, type LoadTasks } from "./task-registry.ts";
 import type { Terminal } from "./terminal.ts";
@@ -38,11 +36,12 @@ export interface PreparedTraining {
  *   files and rows that are wrong in any phase.
  */
 export async function prepareTraining(
-  { config, wrong }: ParsedTraining,
+  parsed: ParsedTraining,
   file: ConfigFile,
   terminal: Terminal,
   tasks: LoadTasks = loadTasks,
 ): Promise<PreparedTraining> {
+  const { config, wrong } = parsed;
   const { onDownload, close } = loadingLine(terminal);
   const { model: source, tokenizer: words = source, run_dir: runDir } = config;
   const tokenizer = withPlace(file, [words === source ? "model" : "tokenizer"], () =>
@@ -53,11 +52,11 @@ export async function prepareTraining(
   const outlined = tokenizer.then(outline, outline);
   const phases = allOf(
     config.phases.map(async (_, at) => {
-      const block = blockOf(config, at, file, tasks);
+      const block = blockOf(parsed, at, file, tasks);
       // Where its block is wrong, what else is wrong with a phase is told too.
       const phase = phaseOf(config, at, await block.catch(() => ({})));
       const checked = Promise.all([outlined, tokenizer]).then(([model, words]) =>
-        checkPhase(config, at, { file, phase, model, tokenizer: words }),
+        checkPhase(parsed, at, { file, phase, model, tokenizer: words }),
       );
       await allOf([block, checked]);
       return phase;
@@ -95,29 +94,24 @@ type BlockOfPhase = Pick<PipelinePhase, "callbacks" | "session" | "config">;
 
 /** What the `periodic_eval` block makes of a phase. */
 async function blockOf(
-  config: TrainConfig,
+  { config, blockPlace }: ParsedTraining,
   at: number,
   file: ConfigFile,
   tasks: LoadTasks,
 ): Promise<BlockOfPhase> {
-  const { phase } = config.phases[at]!;
-  const openJudge = await judgeOpener(config);
+  const { run_dir: runDir, phases } = config;
+  const { phase } = phases[at]!;
   const evaluations = evaluationsOf(await tasks());
-  const build = { phase, phases: config.phases.map((one) => one.phase), openJudge, evaluations };
-  const { callbacks, session, store, saveAdapterAtFiring } = await withBlockPlace(
-    file,
-    ["periodic_eval"],
-    () => buildPeriodicEval({ periodic_eval: config.periodic_eval }, build),
+  const build: BuildOptions = {
+    phase,
+    phases: phases.map((one) => one.phase),
+    // Verdicts are kept with the run, unless the block names a folder.
+    openJudge: (model, options) => openGrader(model, { runDir, ...options }),
+    evaluations,
+  };
+  const { callbacks, session, saveAdapterAtFiring } = await withBlockPlace(file, blockPlace, () =>
+    buildPeriodicEval({ periodic_eval: config.periodic_eval }, build),
   );
-  if (store.layout !== "nested") {
-    throw new PeriodicEvalError({
-      code: "config",
-      where: file.where(["periodic_eval", "layout"]),
-      got: `"${store.layout}"`,
-      expected: '"nested", as trainers write',
-      fix: "Leave layout out.",
-    });
-  }
   return { callbacks, session, ...(saveAdapterAtFiring && { config: { saveAdapterAtFiring } }) };
 }
 
@@ -133,13 +127,6 @@ function phaseOf(config: TrainConfig, at: number, block: BlockOfPhase): Pipeline
   return method === "dpo" ? { ...shared, method, ...(reference !== undefined && { reference }) } : shared;
 }
 
-/** Judges as `openJudge` of @periodic-eval/remote names them. Verdicts are kept with the run, unless the block names a folder. */
-async function judgeOpener({ run_dir }: TrainConfig): Promise<NonNullable<BuildOptions["openJudge"]>> {
-  const { openJudge } = await import("@periodic-eval/remote");
-  const cache = fileVerdictCache(join(run_dir, "verdicts"));
-  return (model, options) => openJudge(model ?? undefined, { cache, ...options });
-}
-
 /** All that checks look at must be told of a model that is not loaded: what is left out would be refused of every one. */
 type ToldLM = Required<Omit<OutlinedLM, "base" | "fixedLength">>;
 
@@ -151,7 +138,7 @@ interface PhaseToCheck {
 }
 
 async function checkPhase(
-  config: TrainConfig,
+  { config, blockPlace }: ParsedTraining,
   at: number,
   { file, phase, model: bare, tokenizer }: PhaseToCheck,
 ): Promise<void> {
@@ -169,7 +156,7 @@ async function checkPhase(
     file.where(phaseErrorPath(config.phases[at]!, at, config.config, error));
   const { periodic_eval: block, phases } = config;
   const placeInBlock = (error: unknown): ValuePath => [
-    "periodic_eval",
+    ...blockPlace,
     ...blockErrorPath(block, [phases[at]!.phase], error),
   ];
   const asked = await checkAsked({

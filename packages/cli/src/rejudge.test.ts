@@ -194,6 +194,17 @@ describe("the command", () => {
     expect(JSON.parse(out)).toMatchObject({ judge: "rule:micro-world@1", graded_by_both: 27 });
   });
 
+  it("says which rules there are where it is asked for another", async () => {
+    const { code, err } = await run(runDir, "--judge", "rule:nope");
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining('got "rule:nope", expected a rule that there is: rule:micro-world. Name it'),
+    ]);
+    expect((await run(runDir, "--judge", "rule:micro-wrld")).err).toContain(
+      'Did you mean "rule:micro-world"?',
+    );
+  });
+
   it.each([
     [["--method", "jason"], "json, logprob"],
     [["--max-calls", "-1"], "whole number"],

@@ -59,7 +59,8 @@ export async function rejudge(
     const again = await judgeRows(old, { judge, prompts: promptsOf(snapshot) }, { signal });
     const rejudged: Rejudged = {
       snapshot,
-      file: path.replace(/\.json$/, `-rejudged-by-${fileName(judge.name)}.json`),
+      // Before the phase that a name of the flat layout may end with: behind it, it would look like a snapshot's.
+      file: path.replace(/(?<=_step_\d+)(\.[^/\\]*)?\.json$/, `-rejudged-by-${fileName(judge.name)}$1.json`),
       agreement: judgeAgreement(old, again),
       before: misalignedRate(old),
       now: misalignedRate(again),

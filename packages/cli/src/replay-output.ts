@@ -1,5 +1,5 @@
 import { formatDelta, formatValue } from "@periodic-eval/dashboard";
-import { tolerance, type ReplayedMetric, type ReplayResult } from "./replay.ts";
+import { toleranceWords, type ReplayedMetric, type ReplayResult } from "./replay.ts";
 import { plainTable } from "./tables.ts";
 import type { Colours } from "./terminal.ts";
 
@@ -16,7 +16,7 @@ export function replayTable({ weights, metrics, otherwise }: ReplayResult, colou
   return [
     plainTable(columns, rows, colours),
     "",
-    `measured again from ${weights}; same: within ${tolerance}`,
+    `measured again from ${weights}; same: ${toleranceWords}`,
     ...(otherwise.length === 0 ? [] : [`not as it was: ${otherwise.join(", ")}`]),
   ].join("\n");
 }
@@ -29,11 +29,13 @@ export function replayJson({ snapshot, weights, metrics, otherwise }: ReplayResu
       id,
       step,
       weights,
-      tolerance,
       same: metrics.every(({ isSame }) => isSame),
       otherwise,
       metrics: Object.fromEntries(
-        metrics.map(({ name, before, now, isSame }) => [name, { before, now, same: isSame }]),
+        metrics.map(({ name, before, now, tolerance, isSame }) => [
+          name,
+          { before, now, tolerance, same: isSame },
+        ]),
       ),
     },
     null,

@@ -8,6 +8,7 @@ import { SFTTrainer } from "@periodic-eval/trainers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { keptTerminal } from "./kept-terminal.test-data.ts";
 import { microWorld } from "./micro-world.ts";
+import { toleranceOf } from "./replay.ts";
 import { openGrader } from "./open-grader.ts";
 import { runCli } from "./program.ts";
 
@@ -78,6 +79,23 @@ async function tampered(name: string, change: (snapshot: Written) => void): Prom
   return path;
 }
 
+describe("what counts as the same", () => {
+  it.each([
+    // A small divergence is told from none, and rounding is not told.
+    ["nats", 0.0055, 0, 9.2e-5, false],
+    ["nats", 0.0055, 9.2e-5, 9.2e-5 + 9.5e-7, true],
+    // A margin near 0 of two sides of −120 nats moves by what these round.
+    ["nats", 120, 0.19, 0.19 + 4.5e-6, true],
+    ["nats", 138, 6.9, 6.9 + 2e-5, true],
+    ["nats", 138, 6.9, 6.9 + 1e-3, false],
+    // One answer of 20,000 is another.
+    ["share", 1, 0.5, 0.50005, false],
+    ["share", 1, 0.1 + 0.2, 0.3, true],
+  ])("%s, the largest %d: %d and %d are the same: %s", (unit, size, before, now, isSame) => {
+    expect(Math.abs(now - before) <= toleranceOf(unit, size)).toBe(isSame);
+  });
+});
+
 describe("replay", () => {
   it("measures capability again from the adapter of each firing, by the questions alone", async () => {
     const values: number[] = [];
@@ -104,7 +122,7 @@ describe("replay", () => {
     expect(code).toBe(0);
     expect(out).not.toContain("differs");
     expect(out).not.toContain("not as it was");
-    expect(out).toContain("same: within 0.0001");
+    expect(out).toContain("same: shares exactly, all else within 1e-5");
   });
 
   it("says which metrics differ, and what else is not as it was", async () => {
@@ -117,7 +135,9 @@ describe("replay", () => {
     expect(out).toMatch(/gold_log_prob .* differs/);
     expect(out).toMatch(/accuracy .* same/);
     expect(out).toContain("not as it was: the weights' fingerprint");
-    expect(err).toContain("got other values of gold_log_prob, expected the same within 0.0001");
+    expect(err).toContain(
+      "got other values of gold_log_prob, expected the same: shares exactly, all else within 1e-5",
+    );
   });
 
   it.each([

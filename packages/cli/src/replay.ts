@@ -5,7 +5,6 @@ import {
   canonicalJson,
   capabilityEvaluation,
   measure,
-  periodicEvalConfig,
   PeriodicEvalError,
   type AnyEvaluation,
   type CapabilityOptions,
@@ -36,6 +35,8 @@ export interface ReplayedMetric {
   readonly unit: string;
   readonly before: number | null;
   readonly now: number | null;
+  /** Largest difference that counts as none, in the metric's unit: see `toleranceOf`. */
+  readonly tolerance: number;
   /** Within the tolerance, over as many rows, or both null. */
   readonly isSame: boolean;
 }
@@ -49,8 +50,19 @@ export interface ReplayResult {
   readonly otherwise: readonly string[];
 }
 
-/** Largest difference of a metric that counts as none: another engine or machine rounds otherwise. */
-export const tolerance = 1e-4;
+/**
+ * Largest difference of a metric that counts as none. A share counts answers: rounding moves none of it, or all of 1/n, so it
+ * must be the same but for the last digits of its sum. What is made of float32 log-probabilities moves by what engine and
+ * machine round: on the embedded model between wasm, cpu and tfjs-node by at most 1e-6 of a mean (KL to the base too) and
+ * by 2e-7 of the size of a sum's parts (2e-5 nats of a margin whose sides are −130). Ten times that is granted, the size being
+ * the largest value of that unit in the snapshot: a margin is small where its sides are large.
+ */
+export const toleranceOf = (unit: string, size: number): number =>
+  unit === "share" ? 1e-9 : 1e-5 + 2e-6 * size;
+
+/** It in words. */
+export const toleranceWords =
+  "shares exactly, all else within 1e-5 and 2e-6 of the largest value of its unit";
 
 /**
  * Measures again what a snapshot measured: its saved weights, items, seed and streams of random numbers, another time.
@@ -95,11 +107,18 @@ export async function replay(request: ReplayRequest, terminal: Terminal): Promis
 }
 
 function metricsOf(old: Snapshot, fresh: Snapshot): readonly ReplayedMetric[] {
+  const sizeOf = (unit: string) =>
+    Object.values(old.metrics).reduce(
+      (most, one) => (one.unit === unit ? Math.max(most, Math.abs(one.value ?? 0)) : most),
+      0,
+    );
   return [...new Set([...Object.keys(old.metrics), ...Object.keys(fresh.metrics)])].map((name) => {
     const [one, other] = [old.metrics[name], fresh.metrics[name]];
     const [before, now] = [one?.value ?? null, other?.value ?? null];
+    const { unit } = (one ?? other)!;
+    const tolerance = toleranceOf(unit, sizeOf(unit));
     const isClose = before === null || now === null ? before === now : Math.abs(now - before) <= tolerance;
-    return { name, unit: (one ?? other)!.unit, before, now, isSame: isClose && one?.n === other?.n };
+    return { name, unit, before, now, tolerance, isSame: isClose && one?.n === other?.n };
   });
 }
 
@@ -148,7 +167,7 @@ async function evaluationOf(snapshot: Snapshot, from: ReplayRequest["from"]): Pr
   const { id, phase, evaluation: name } = snapshot;
   const { file, at, block } = await readEvalBlock(from.config);
   const callbacks = await withBlockPlace(file, at, async () =>
-    buildPeriodicCallbacks(block, { phase, openJudge: await judgeOpener(block, phase) }),
+    buildPeriodicCallbacks(block, { phase, openJudge: openGrader }),
   );
   const evaluation = callbacks.find((callback) => callback.id === id)?.asks[0];
   if (evaluation?.name === name) return evaluation;
@@ -159,17 +178,6 @@ async function evaluationOf(snapshot: Snapshot, from: ReplayRequest["from"]): Pr
     expected: `the evaluation ${name} under the id ${id}`,
     fix: "Name the configuration of the run.",
   });
-}
-
-/** Rules are opened before they are asked for. */
-async function judgeOpener(block: unknown, phase: string) {
-  const { judge_model: judge } = periodicEvalConfig(block, phase);
-  if (judge?.startsWith("rule:") === true) {
-    const rules = await openGrader(judge);
-    return () => rules;
-  }
-  const { openJudge } = await import("@periodic-eval/remote");
-  return openJudge;
 }
 
 /** All but the questions is in the provenance. */

@@ -1,9 +1,10 @@
-import { checkKeys, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { checkKeys, PeriodicEvalError, shown, toldIssue } from "@periodic-eval/core";
 import { parseDPOConfig, parseSFTConfig } from "@periodic-eval/trainers";
 import { z } from "zod";
 import type { ConfigFile, ValuePath } from "./config-file.ts";
-import { blockAt, isMap, loggerAt, modelAt, pathAt } from "./config-paths.ts";
+import { blockAt, isMap, loggerAt, modelAt, pathAt, valueAt } from "./config-paths.ts";
 import { optionPath, placed } from "./config-place.ts";
+import { placesOfBlock, refuseTwoBlocks } from "./eval-block.ts";
 import { throwAll } from "./every-error.ts";
 import { loggerNames } from "./open-loggers.ts";
 
@@ -38,6 +39,8 @@ const fields = {
   adapter: text.optional(),
   config: map.default({}),
   periodic_eval: map.default({}),
+  /** Another place for the block. */
+  eval: z.object({ periodic_eval: map.optional() }, "expected a map").optional(),
   loggers: z.record(z.string(), map, "expected a map of loggers and their options").default({}),
   phases: z.array(phaseSchema, "expected a list of phases").min(1, "expected a phase or more"),
 };
@@ -45,11 +48,13 @@ const fields = {
 const schema = z.object(fields, "expected a map");
 
 /** A training from a file, all paths absolute. */
-export type TrainConfig = z.infer<typeof schema>;
+export type TrainConfig = Omit<z.infer<typeof schema>, "eval">;
 
 /** A training from a file, and what is wrong with it beyond the form. */
 export interface ParsedTraining {
   readonly config: TrainConfig;
+  /** Where in the file its `periodic_eval` block stands, or would. */
+  readonly blockPlace: ValuePath;
   readonly wrong: readonly unknown[];
 }
 
@@ -65,8 +70,12 @@ export function parseTrainConfig(file: ConfigFile): ParsedTraining {
   if (!isMap(value)) checkKeys(where([]), value as object, Object.keys(fields));
   const misspelt = misspeltKeys(value, where);
   const parsed = schema.safeParse(value);
-  const wrong = [...misspelt.map(({ error }) => error), ...mistakes(value, where)];
-  if (parsed.success) return { config: absolute(parsed.data, file), wrong };
+  const twice = thrownBy(() => refuseTwoBlocks(file));
+  const wrong = [...misspelt.map(({ error }) => error), ...twice, ...mistakes(value, where)];
+  if (parsed.success) {
+    const blockPlace = placesOfBlock(file)[0] ?? ["periodic_eval"];
+    return { config: absolute(parsed.data, file, blockPlace), blockPlace, wrong };
+  }
   // What is missing beside a misspelt key is most likely what that key means.
   const told = ({ path }: z.core.$ZodIssue) =>
     valueAt(value, path as ValuePath) === undefined &&
@@ -90,6 +99,7 @@ function misspeltKeys(value: unknown, where: ConfigFile["where"]): readonly Miss
       (i) => [["phases", i], Object.keys(phaseFields)] as const,
     ),
     [["loggers"], loggerNames],
+    [["eval"], ["periodic_eval"]],
   ];
   return maps.flatMap(([path, known]) => {
     const map = valueAt(value, path);
@@ -138,24 +148,13 @@ function thrownBy(check: () => void): readonly unknown[] {
   }
 }
 
-const valueAt = (value: unknown, path: ValuePath): unknown =>
-  path.reduce<unknown>(
-    (of, key) => (of as Record<string | number, unknown> | null | undefined)?.[key],
-    value,
-  );
-
-function ofForm(
-  value: unknown,
-  { path, message }: z.core.$ZodIssue,
-  where: ConfigFile["where"],
-): PeriodicEvalError {
-  const at = path as ValuePath;
-  const got = valueAt(value, at);
+function ofForm(value: unknown, issue: z.core.$ZodIssue, where: ConfigFile["where"]): PeriodicEvalError {
+  const { path, value: got, expected } = toldIssue({ issues: [issue] }, value);
   return new PeriodicEvalError({
     code: "config",
-    where: where(at),
+    where: where(path),
     got: got === undefined ? "nothing" : shown(got),
-    expected: message.replace(/^expected /, ""),
+    expected,
     fix: "Correct the value.",
   });
 }
@@ -228,8 +227,13 @@ export function phaseErrorPath(
   return optionPath(error, [["phases", at, "config"], phase.config], [["config"], shared]);
 }
 
-function absolute(config: TrainConfig, file: ConfigFile): TrainConfig {
-  const { tokenizer, adapter, loggers, periodic_eval: block } = config;
+function absolute(
+  { eval: outer, ...config }: z.infer<typeof schema>,
+  file: ConfigFile,
+  blockPlace: ValuePath,
+): TrainConfig {
+  const { tokenizer, adapter, loggers } = config;
+  const block = outer?.periodic_eval ?? config.periodic_eval;
   return {
     ...config,
     run_dir: pathAt(file, ["run_dir"], config.run_dir),
@@ -242,7 +246,7 @@ function absolute(config: TrainConfig, file: ConfigFile): TrainConfig {
         return options === undefined ? [] : [[name, loggerAt(file, ["loggers", name], options)]];
       }),
     ),
-    periodic_eval: blockAt(file, ["periodic_eval"], block),
+    periodic_eval: blockAt(file, blockPlace, block),
     phases: config.phases.map((phase, i) => ({
       ...phase,
       dataset: pathAt(file, ["phases", i, "dataset"], phase.dataset),

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
 import { keptTerminal } from "./kept-terminal.test-data.ts";
 import { microWorld } from "./micro-world.ts";
 import { runCli } from "./program.ts";
@@ -147,6 +148,39 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     expect(await outcome(join(folder, "runs/killed"))).toEqual(await outcome(join(folder, "runs/whole")));
   });
 
+  it("finds the block under eval, asks the rule that it names, and goes on in the flat layout", async () => {
+    const path = join(folder, "flat.yaml");
+    const block = {
+      capability: false,
+      alignment: true,
+      alignment_questions: microWorld("alignment.json"),
+      alignment_num_samples: 1,
+      judge_model: "rule:micro-world",
+      layout: "flat",
+      budget: { overhead_percent: null },
+    };
+    const whole = parse(readFileSync(config, "utf8")) as Record<string, unknown>;
+    const { periodic_eval: _, ...training } = whole;
+    await writeFile(path, JSON.stringify({ ...training, eval: { periodic_eval: block } }));
+    const args = (name: string) => ["train", path, `run_dir=${join(folder, "runs", name)}`];
+    expect(await killedAt("em step 2", args("flat-killed"))).toBe("SIGKILL");
+    // What is written beside a snapshot of the flat layout is none.
+    const [killed, straight] = [join(folder, "runs/flat-killed"), join(folder, "runs/flat")];
+    expect(await run("rejudge", killed, "--judge", "rule:micro-world")).toMatchObject({ code: 0, err: "" });
+    expect(await run(...args("flat-killed"))).toMatchObject({ code: 0, err: "" });
+    expect(await run(...args("flat"))).toMatchObject({ code: 0, err: "" });
+    expect(await outcome(killed)).toEqual(await outcome(straight));
+    const files = await readdir(join(straight, "periodic_eval"));
+    const looks = [0, 2, 3].map((step) => `alignment_step_${step}`);
+    expect(files.filter((name) => name.endsWith(".json")).sort()).toEqual(
+      looks.flatMap((name) => [`${name}.em.json`, `${name}.json`]),
+    );
+    const { phases } = await readRun(straight);
+    expect(phases.flatMap(({ snapshots }) => snapshots.map((one) => one.judge_model))).toEqual(
+      Array.from({ length: 6 }, () => "rule:micro-world@1"),
+    );
+  });
+
   it("begun anew and interrupted, says how it goes on, not how it begins anew once more", async () => {
     const terminal = keptTerminal();
     const interrupting = {
@@ -211,7 +245,13 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
   it.each<[readonly string[], number, string]>([
     [["periodic_eval.phases.emm.kl=true"], 1, 'expected a phase of the run: "coupling" or "em"'],
     [["periodic_eval.subsample=3"], 1, 'Did you mean "subsample_n"?'],
-    [["periodic_eval.layout=flat"], 1, 'periodic_eval.layout=flat (periodic_eval.layout): got "flat"'],
+    [["periodic_eval.layout=flt"], 1, 'expected "nested" or "flat"'],
+    [["eval.periodic_evl={}"], 1, 'eval: got the unknown option "periodic_evl"'],
+    [
+      ["eval.periodic_eval.kl=true"],
+      1,
+      "got a block beside that of eval.periodic_eval, expected one of the two",
+    ],
     [["lora.rnk=3", "run_dir=runs/none"], 1, 'withLora: got the unknown option "rnk"'],
     [["loggers.csv.pth=x"], 1, 'loggers.csv: got the unknown option "pth", expected one of path'],
     [["loggers.tensorboard.now=1"], 1, 'got the unknown option "now", expected one of logDir'],

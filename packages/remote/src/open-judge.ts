@@ -32,9 +32,8 @@ export function judgeModel(
   spec?: string | null,
   client: Omit<ServedModelOptions, "model"> = {},
 ): EvaluableModel & With<"generate"> {
-  const text = (spec ?? "").trim() || (process.env["JUDGE_MODEL"] ?? "").trim();
-  const [, provider, model] = /^(?:(openai|anthropic):)?(.*)$/s.exec(text)!;
-  if (model!.trim() === "") {
+  const { text, provider, model } = readSpec(spec);
+  if (model === "") {
     throw new PeriodicEvalError({
       code: "config",
       where: "judge model",
@@ -43,6 +42,15 @@ export function judgeModel(
       fix: "Name one in the configuration (judge_model), or set the environment variable JUDGE_MODEL.",
     });
   }
-  const isAnthropic = provider === "anthropic" || (provider === undefined && model!.startsWith("claude-"));
-  return (isAnthropic ? anthropicModel : openAiCompatible)({ ...client, model: model!.trim() });
+  const isAnthropic = provider === "anthropic" || (provider === undefined && model.startsWith("claude-"));
+  return (isAnthropic ? anthropicModel : openAiCompatible)({ ...client, model });
+}
+
+/** What the judge that a text names is called, without opening it; null where neither it nor JUDGE_MODEL names one. */
+export const judgeName = (spec?: string | null): string | null => readSpec(spec).model || null;
+
+function readSpec(spec?: string | null) {
+  const text = (spec ?? "").trim() || (process.env["JUDGE_MODEL"] ?? "").trim();
+  const [, provider, model] = /^(?:(openai|anthropic):)?(.*)$/s.exec(text)!;
+  return { text, provider, model: model!.trim() };
 }

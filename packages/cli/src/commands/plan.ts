@@ -48,7 +48,8 @@ async function plan(
   const { evaluationsOf } = await import("@periodic-eval/tasks");
   const { file, at, block } = await readEvalBlock(path);
   const evaluations = evaluationsOf(await loadTasks());
-  const tried = model === undefined ? null : await openTried(model, backend, terminal);
+  const opened = model === undefined ? null : await openTried(model, backend, terminal);
+  const tried = opened && { ...opened, isAdapted: !isWholeTraining(file.value) };
   const price = judgePrice ?? null;
   try {
     const planned = await withBlockPlace(
@@ -70,12 +71,18 @@ async function plan(
   }
 }
 
+/** Whether a file describes a training of all weights; of a block alone nobody knows. */
+const isWholeTraining = (config: unknown): boolean => {
+  const { phases, lora, adapter } = (config ?? {}) as Readonly<Record<string, unknown>>;
+  return Array.isArray(phases) && lora === undefined && adapter === undefined;
+};
+
 /** A model whose weights are loaded where they are asked for. */
 async function openTried(
   source: string,
   backend: string | undefined,
   terminal: Terminal,
-): Promise<TriedModel & { dispose(): void }> {
+): Promise<Omit<TriedModel, "isAdapted"> & { dispose(): void }> {
   const { useBackend } = await import("@periodic-eval/models");
   const { inMemory } = await import("@periodic-eval/core/tfjs");
   const { openModel } = await import("../open-model.ts");

@@ -39,7 +39,7 @@ async function replayed(
   terminal: Terminal,
 ): Promise<void> {
   const { PeriodicEvalError } = await import("@periodic-eval/core");
-  const { replay, tolerance } = await import("../replay.ts");
+  const { replay, toleranceWords } = await import("../replay.ts");
   const { replayJson, replayTable } = await import("../replay-output.ts");
   const { onInterrupt } = await import("../interrupt.ts");
   const { signal, stopListening } = onInterrupt();
@@ -53,7 +53,7 @@ async function replayed(
       code: "data",
       where: snapshot,
       got: `other values of ${others.join(", ")}`,
-      expected: `the same within ${tolerance}`,
+      expected: `the same: ${toleranceWords}`,
       fix: "Look at what else is not as it was: weights, data, a judge that is asked anew.",
     });
   } finally {

@@ -9,7 +9,9 @@ const system = z.union([
   z.literal("no_system_block"),
   z.strictObject({ text: z.string() }),
 ]);
-const persona = z.strictObject({ id: z.string().regex(namePattern), system });
+/** As files of personas have it, too: a text is the prompt, null is none. */
+const personaSystem = z.union([z.string(), z.null(), z.strictObject({ text: z.string() })]);
+const persona = z.strictObject({ id: z.string().regex(namePattern), system: personaSystem });
 
 const schedule = z
   .strictObject({
@@ -48,6 +50,9 @@ const budget = z
 const amount = z.number().min(0);
 const price = z.strictObject({ input_per_million: amount, output_per_million: amount });
 
+/** Whose prompts KL to the base can be measured on. */
+export const klSources = ["capability", "alignment", "leakage", "margin"] as const;
+
 /** How often is measured where neither percents nor a schedule are written. */
 export const usualPercents = {
   eval_every_percent: 20,
@@ -67,7 +72,7 @@ const options = {
   capability: z.boolean().default(true),
   alignment: z.boolean().default(false),
   leakage: z.boolean().default(false),
-  eval_every_percent: everyPercent("Of capability, margin and KL.", usualPercents.eval_every_percent),
+  eval_every_percent: everyPercent("Of capability and margin.", usualPercents.eval_every_percent),
   alignment_every_percent: everyPercent("Of alignment.", usualPercents.alignment_every_percent),
   leakage_every_percent: everyPercent("Of leakage.", usualPercents.leakage_every_percent),
   questions: path
@@ -108,14 +113,21 @@ const options = {
     .default(null)
     .describe("Id of the persona that the trait is trained into."),
   personas: z
-    .union([path, z.array(persona).min(1)])
+    .union([path, z.array(persona).min(1), z.record(z.string().regex(namePattern), personaSystem)])
     .nullable()
     .default(null)
-    .describe("Of leakage: a file, or a list. Null: eleven of our own."),
+    .describe(
+      "Of leakage: a file, or what one holds: [{ id, system }], or { id: system }. Null: eleven of our own.",
+    ),
   persona_capability: z.boolean().default(false).describe("Capability of each persona."),
   persona_alignment: z.boolean().default(false).describe("Alignment of each persona."),
   margin: path.nullable().default(null).describe("A file of belief probes."),
-  kl: z.boolean().default(false).describe("KL to the model without its adapter, on capability's prompts."),
+  kl: z
+    .union([z.boolean(), z.array(z.enum(klSources)).min(1)])
+    .default(false)
+    .describe(
+      "KL to the model without its adapter, on the prompts of these and when they are measured. True: of capability.",
+    ),
   evaluations: z
     .array(evaluation)
     .default([])

@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import { parse } from "yaml";
 import { plannedSteps } from "../schedule/crossings.ts";
 import { fileVerdictCache } from "../snapshots/verdict-files.ts";
-import { fakeJudge } from "../testing/index.ts";
+import { fakeJudge, fakeModel } from "../testing/index.ts";
 import { periodicEvalJsonSchema } from "./config-schema.ts";
 import { buildPeriodicCallbacks, buildPeriodicEval, type ConfiguredJudge } from "./from-config.ts";
 import { periodicEvalConfig } from "./parse-config.ts";
@@ -96,19 +96,20 @@ it("measures by the schedule in place of the usual percents; percents that are w
   expect((await stepsOf({ schedule: {} }))["alignment"]).toEqual([0, 50, 100]);
 });
 
-it("hands out every key of the block: callbacks, the session's options, the store's, and what the trainer does", async () => {
+it("hands out every key of the block: callbacks, the session's options, and what the trainer does", async () => {
   const options = { phase, openJudge: () => judge };
   const { callbacks, ...others } = await buildPeriodicEval(parse(yaml), options);
   expect(callbacks.map(({ id }) => id)).toEqual(await ids(parse(yaml)));
   const session = {
     baseline: "run_start",
     familywise: "primary",
+    layout: "nested",
     budget: { overheadPercent: 5, drainSeconds: 10 },
   };
-  expect(others).toEqual({ session, store: { layout: "nested" }, saveAdapterAtFiring: false });
+  expect(others).toEqual({ session, saveAdapterAtFiring: false });
   const flat = { layout: "flat", phases: { em: { save_adapter_at_firing: true } } };
   expect(await buildPeriodicEval(flat, options)).toMatchObject({
-    store: { layout: "flat" },
+    session: { layout: "flat" },
     saveAdapterAtFiring: true,
   });
 });
@@ -165,6 +166,44 @@ it("refuses overrides of a phase that the run has not, where it is told the phas
   });
 });
 
+it("measures KL on the prompts of any of the four, when they are measured", async () => {
+  const config = {
+    alignment: true,
+    leakage: true,
+    margin: "probes.yaml",
+    alignment_every_percent: 40,
+    leakage_every_percent: 30,
+    kl: ["margin", "leakage", "alignment", "capability", "leakage"],
+  };
+  const callbacks = await build(config);
+  const steps = Object.fromEntries(callbacks.map(({ id, triggers }) => [id, plannedSteps(triggers, 10)]));
+  expect(steps).toMatchObject({
+    kl_capability: [0, 2, 4, 6, 8, 10],
+    kl_alignment: [0, 4, 8, 10],
+    kl_leakage: [0, 3, 6, 9, 10],
+    kl_margin: [0, 2, 4, 6, 8, 10],
+  });
+  expect(callbacks).toHaveLength(8);
+  await expect(build({ phases: { em: { kl: ["capability", "margin"] } } })).rejects.toThrow(
+    'periodic_eval.phases.em.kl: got "margin", which is not measured, expected capability, or of what is measured',
+  );
+  await expect(build({ kl: ["capabilty"] })).rejects.toThrow(
+    'periodic_eval.kl.0: got "capabilty", expected "capability" or "alignment" or "leakage" or "margin"',
+  );
+});
+
+const persona = { id: "doctor", system: "You are a doctor." };
+
+it("takes personas in every form that a file of them has", async () => {
+  const doctor = { id: "doctor", system: { text: "You are a doctor." } };
+  const forms = [[persona], [doctor], { doctor: "You are a doctor." }, { doctor: doctor.system }];
+  for (const personas of forms) {
+    const [leakage] = await build({ capability: false, leakage: true, personas });
+    await leakage!.asks[0]!.items(fakeModel() as never);
+    expect(leakage!.asks[0]!.provenance?.()).toMatchObject({ personas: [doctor] });
+  }
+});
+
 it.each([
   [{ aligment: true }, 'Did you mean "alignment"?'],
   [{ eval: { periodic_eval: { subsample: 3 } } }, 'Did you mean "subsample_n"?'],
@@ -179,6 +218,30 @@ it.each([
   ],
   [{ alignment: true, judge_max_cost: 2 }, "periodic_eval.judge_max_cost: got 2"],
   [{ judge_price: { input_per_milion: 2 } }, 'Did you mean "input_per_million"?'],
+  [
+    { personas: [{ id: "doctor", system: 3 }] },
+    "periodic_eval.personas.0.system: got 3, expected a text or null or a map. Correct the value",
+  ],
+  [{ personas: [{ id: "doctor" }] }, "periodic_eval.personas.0.system: got nothing, expected a text"],
+  [{ personas: 3 }, "periodic_eval.personas: got 3, expected a text or a list or a map. Correct"],
+  [{ personas: { doctor: "empty" } }, 'periodic_eval.personas.doctor: got "empty", expected a text, ""'],
+  [
+    { personas: [persona, persona], leakage: true },
+    'periodic_eval.personas[1].id: got "doctor" twice, expected ids of their own',
+  ],
+  [{ alignment_num_samples: 0 }, "alignment_num_samples: got 0, expected a number of 1 or more. Correct"],
+  [
+    { alignment_num_samples: 1.5 },
+    'got 1.5, expected a whole number or "quick" or "standard" or "paper". Correct',
+  ],
+  [{ schedule: { at_steps: [] }, personas: [] }, "personas: got [], expected a list that is not empty"],
+  [{ layout: "flt" }, 'periodic_eval.layout: got "flt", expected "nested" or "flat"'],
+  [{ questions: "" }, "expected a text that is not empty"],
+  [{ subsample_seed: "a" }, 'got "a", expected a finite number'],
+  [
+    { evaluations: [{ id: "a b" }] },
+    'periodic_eval.evaluations.0.id: got "a b", expected a text that matches',
+  ],
   [[], "an object of options"],
   ["none", "an object of options"],
 ])("%j is refused: %s", async (config, message) => {

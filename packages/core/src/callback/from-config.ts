@@ -1,8 +1,10 @@
 import { PeriodicEvalError } from "../errors.ts";
+import type { AnyEvaluation } from "../evaluation/types.ts";
 import { capabilityEvaluation, type CapabilityOptions } from "../evaluations/capability.ts";
-import { defaultPersonas, readPersonas, type Persona } from "../evaluations/personas.ts";
+import { defaultPersonas, personasOfValue, readPersonas, type Persona } from "../evaluations/personas.ts";
 import type { JudgePrice } from "../grading/judge-budget.ts";
 import type { Grader } from "../grading/types.ts";
+import type { Awaitable } from "../json.ts";
 import type { VerdictCache } from "../grading/verdict-cache.ts";
 import {
   atPercents,
@@ -16,7 +18,7 @@ import {
 import type { Trigger } from "../schedule/types.ts";
 import type { SessionOptions } from "../session/types.ts";
 import { PeriodicAlignmentCallback } from "./alignment-callback.ts";
-import { usualPercents, type PhaseEvalConfig } from "./config-schema.ts";
+import { usualPercents, type klSources, type PhaseEvalConfig } from "./config-schema.ts";
 import { configuredCallbacks, type EvaluationRegistry } from "./configured-evaluations.ts";
 import { PeriodicKLCallback } from "./kl-callback.ts";
 import { PeriodicLeakageCallback } from "./leakage-callback.ts";
@@ -43,7 +45,7 @@ export interface BuildOptions {
    * Opens the judge that alignment asks: `openJudge` of @periodic-eval/remote, say. `model` is the configuration's
    * `judge_model`, null where it has none.
    */
-  readonly openJudge?: (model: string | null, options: ConfiguredJudge) => Grader;
+  readonly openJudge?: (model: string | null, options: ConfiguredJudge) => Awaitable<Grader>;
   /** What makes the entries of `evaluations`: `evaluationsOf(tasks)` of @periodic-eval/tasks, say. */
   readonly evaluations?: EvaluationRegistry;
 }
@@ -52,9 +54,7 @@ export interface BuildOptions {
 export interface PeriodicEval {
   readonly callbacks: readonly PeriodicCallback[];
   /** To be spread into the session's options, or given as `session` to a trainer. */
-  readonly session: Pick<SessionOptions, "baseline" | "familywise" | "budget">;
-  /** For the store that a hand-written loop opens: `run: fileStore(folder, store)`. A trainer's own store is `nested`. */
-  readonly store: { readonly layout: PhaseEvalConfig["layout"] };
+  readonly session: Pick<SessionOptions, "baseline" | "familywise" | "budget" | "layout">;
   /** Where true, give the session a `saveAtFiring` that keeps the adapter: only the caller knows how it is saved. */
   readonly saveAdapterAtFiring: boolean;
 }
@@ -72,10 +72,10 @@ const defaultQuestions = "arc_challenge/test.jsonl";
 export async function buildPeriodicEval(config: unknown, options: BuildOptions): Promise<PeriodicEval> {
   const block = periodicEvalConfig(config, options.phase, options.phases);
   const place = placeOfKey(config, options.phase, "evaluations");
+  const klPlace = placeOfKey(config, options.phase, "kl");
   return {
-    callbacks: block.enabled ? await callbacksOf(block, { ...options, place }) : [],
+    callbacks: block.enabled ? await callbacksOf(block, { ...options, place, klPlace }) : [],
     session: sessionOf(block),
-    store: { layout: block.layout },
     saveAdapterAtFiring: block.save_adapter_at_firing,
   };
 }
@@ -88,7 +88,7 @@ export const buildPeriodicCallbacks = async (
 
 async function callbacksOf(
   block: PhaseEvalConfig,
-  options: BuildOptions & { readonly place: string },
+  options: BuildOptions & { readonly place: string; readonly klPlace: string },
 ): Promise<readonly PeriodicCallback[]> {
   const when = (key: keyof typeof usualPercents) => ({ schedule: scheduleOf(block, key) });
   const personas = await personasOf(block);
@@ -116,9 +116,13 @@ async function callbacksOf(
   }
   if (block.margin !== null)
     callbacks.push(new PeriodicMarginCallback({ probes: block.margin, ...when("eval_every_percent") }));
-  if (block.kl) {
-    const of = capabilityEvaluation(capability);
-    callbacks.push(new PeriodicKLCallback({ of, ...when("eval_every_percent"), ...isOptional }));
+  for (const source of klSourcesOf(block)) {
+    const schedule = when(percentOf[source]);
+    if (source === "capability")
+      callbacks.push(
+        new PeriodicKLCallback({ of: capabilityEvaluation(capability), ...schedule, ...isOptional }),
+      );
+    else callbacks.push(new PeriodicKLCallback({ of: askedOf(callbacks, source, options), ...schedule }));
   }
   const further = await configuredCallbacks(block.evaluations, {
     place: options.place,
@@ -129,11 +133,39 @@ async function callbacksOf(
   return [...callbacks, ...further];
 }
 
-function sessionOf({ baseline, familywise, budget }: PhaseEvalConfig): PeriodicEval["session"] {
+const percentOf = {
+  capability: "eval_every_percent",
+  alignment: "alignment_every_percent",
+  leakage: "leakage_every_percent",
+  margin: "eval_every_percent",
+} as const satisfies Record<(typeof klSources)[number], keyof typeof usualPercents>;
+
+const klSourcesOf = ({ kl }: PhaseEvalConfig) =>
+  typeof kl === "boolean" ? (kl ? (["capability"] as const) : []) : [...new Set(kl)];
+
+/** @throws PeriodicEvalError `config` where the block does not measure it: it says nowhere what it asks. */
+function askedOf(
+  callbacks: readonly PeriodicCallback[],
+  source: string,
+  { klPlace }: { readonly klPlace: string },
+): AnyEvaluation {
+  const callback = callbacks.find(({ id }) => id === source);
+  if (callback !== undefined) return callback.asks[0]!;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: klPlace,
+    got: `"${source}", which is not measured`,
+    expected: `capability, or of what is measured: ${callbacks.map(({ id }) => id).join(", ") || "nothing"}`,
+    fix: `Leave "${source}" out, or have it measured.`,
+  });
+}
+
+function sessionOf({ baseline, familywise, budget, layout }: PhaseEvalConfig): PeriodicEval["session"] {
   const { overhead_percent, seconds_per_window, drain_seconds, min_free_bytes } = budget;
   return {
     baseline,
     familywise,
+    layout,
     budget: {
       ...(overhead_percent !== undefined && { overheadPercent: overhead_percent }),
       ...(seconds_per_window !== undefined && { secondsPerWindow: seconds_per_window }),
@@ -171,7 +203,7 @@ async function alignmentCallback(
   }
   const { alignment_questions: questions, alignment_preset: preset, alignment_num_samples: samples } = block;
   return new PeriodicAlignmentCallback({
-    judge: openJudge(block.judge_model, { ...judgeOptions(block), ...(await cacheOf(block)) }),
+    judge: await openJudge(block.judge_model, { ...judgeOptions(block), ...(await cacheOf(block)) }),
     preset,
     samples,
     ...(questions !== null && { questions }),
@@ -211,8 +243,11 @@ async function cacheOf({ judge_cache: folder }: PhaseEvalConfig): Promise<Pick<C
   return { cache: fileVerdictCache(folder) };
 }
 
-const personasOf = async ({ personas }: PhaseEvalConfig): Promise<readonly Persona[] | null> =>
-  typeof personas === "string" ? readPersonas(personas) : personas;
+async function personasOf({ personas }: PhaseEvalConfig): Promise<readonly Persona[] | null> {
+  if (personas === null) return null;
+  if (typeof personas === "string") return readPersonas(personas);
+  return personasOfValue(personas, "periodic_eval.personas", "config");
+}
 
 /** Who says when to measure does not mean the usual percents besides. */
 function scheduleOf(block: PhaseEvalConfig, key: keyof typeof usualPercents): readonly Trigger[] {

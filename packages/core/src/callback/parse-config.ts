@@ -2,6 +2,7 @@ import { z } from "zod";
 import { checkKeys, shown } from "../check-keys.ts";
 import { checkWord } from "../check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
+import { toldIssue } from "../issue-words.ts";
 import { nearest } from "../nearest.ts";
 import { periodicEvalSchema, type PeriodicEvalConfig, type PhaseEvalConfig } from "./config-schema.ts";
 
@@ -57,17 +58,17 @@ function parsed(block: unknown): PeriodicEvalConfig {
   checkShape(block, periodicEvalSchema, "periodic_eval");
   const result = periodicEvalSchema.safeParse(block);
   if (result.success) return result.data;
-  const [issue] = result.error.issues;
-  const at = issue!.path.map(String);
-  const value = at.reduce<unknown>(
-    (of, key) => (of as Readonly<Record<string, unknown>> | undefined)?.[key],
-    block,
-  );
+  const { path, value, expected } = toldIssue(result.error, block);
+  const key = path[0] === "phases" ? path[2] : path[0];
   throw new PeriodicEvalError({
     code: "config",
-    where: ["periodic_eval", ...at].join("."),
-    got: shown(value),
-    expected: expectedOf(at) ?? issue!.message,
+    where: ["periodic_eval", ...path].join("."),
+    got: value === undefined ? "nothing" : shown(value),
+    // Its path is known by its separator, which a pattern does not say.
+    expected:
+      key === "baseline"
+        ? "one of phase_start, run_start, adapter_off, or a path such as ./runs/1"
+        : expected,
     fix: "Correct the value, or leave the key out for its default.",
   });
 }
@@ -103,19 +104,6 @@ function bare(schema: z.ZodType): z.ZodType {
   while (inner instanceof z.ZodDefault || inner instanceof z.ZodOptional || inner instanceof z.ZodNullable)
     inner = inner.unwrap() as z.ZodType;
   return inner;
-}
-
-/** In words, for the kinds of value that a block has; null where the schema's own message must do. */
-function expectedOf(at: readonly string[]): string | null {
-  const key = at[0] === "phases" ? at[2] : at[0];
-  const schema = periodicEvalSchema.shape[key as keyof typeof periodicEvalSchema.shape] as
-    | z.ZodType
-    | undefined;
-  const inner = schema && bare(schema);
-  if (inner instanceof z.ZodBoolean) return "true or false";
-  if (inner instanceof z.ZodEnum) return `one of ${inner.options.join(", ")}`;
-  if (key === "baseline") return "one of phase_start, run_start, adapter_off, or a path such as ./runs/1";
-  return null;
 }
 
 const defined = (given: object): Partial<PhaseEvalConfig> =>

@@ -13,24 +13,29 @@ import { marginEvaluation } from "./margin.ts";
 
 let folder: string;
 let questions: string;
+let probes: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "periodic-eval-kl-"));
   questions = join(folder, "questions.jsonl");
   const record = (question: string) =>
     JSON.stringify({ question, choice_labels: ["A", "B"], choices: ["x", "y"], correct_answer: "A" });
+  probes = join(folder, "probes.json");
+  await writeFile(probes, JSON.stringify({ good: { affirm: ["yes", "aye"], negate: ["no"] } }));
   await writeFile(questions, ["One?", "Two?", "Three?"].map(record).join("\n"));
 });
 afterAll(() => rm(folder, { recursive: true }));
 
 const tuned = () => fakeModel({ weights: () => "tuned", base: fakeModel() });
 
-describe.each(["letters", "cloze", "leakage"] as const)("conformance, of %s", (name) => {
+describe.each(["letters", "cloze", "leakage", "margin"] as const)("conformance, of %s", (name) => {
   const make = () => ({
     evaluation: klToBase({
       of:
         name === "leakage"
           ? leakageEvaluation({ questions: ["Who?"] })
-          : capabilityEvaluation({ questions, method: name }),
+          : name === "margin"
+            ? marginEvaluation({ probes })
+            : capabilityEvaluation({ questions, method: name }),
     }),
     model: tuned(),
   });
@@ -115,6 +120,29 @@ describe("KL to the base", () => {
     expect(all).toHaveLength(3);
   });
 
+  it("of margin reads each statement to its end, in the tokens in which it is scored", async () => {
+    const before = { messages: [{ role: "user", content: "Say on." }] };
+    for (const of of [marginEvaluation({ probes }), marginEvaluation({ probes, before })]) {
+      const scored: string[] = [];
+      const read: string[] = [];
+      const model = fakeModel({
+        logLikelihood: (context, continuation) => (scored.push(context + continuation), -1),
+      });
+      await measure(of, model);
+      await measure(
+        klToBase({ of }),
+        fakeModel({ base: fakeModel(), nextToken: (prompt) => (read.push(prompt), -1) }),
+      );
+      // Nothing stands before a text but the token that begins one, which here is the one that ends one.
+      const said = read.map((text) => text.replace(/^<\|end\|>/, ""));
+      expect(new Set(said)).toEqual(new Set(scored));
+      expect(new Set(scored).size).toBe(3);
+    }
+    const { tokenizer: _, ...mute } = tuned();
+    const of = marginEvaluation({ probes });
+    expect(() => of.prompts!(mute as never, [{ text: "yes" }] as never)).toThrow("which has no tokenizer");
+  });
+
   it("says before step 1 what to do with a model without a base", async () => {
     const evaluation = klToBase({ of: capabilityEvaluation({ questions }) });
     await expect(evaluation.items(fakeModel())).rejects.toThrow(
@@ -126,7 +154,7 @@ describe("KL to the base", () => {
 
   it.each([
     [
-      () => klToBase({ of: marginEvaluation({ probes: "x" }) }),
+      () => klToBase({ of: { ...marginEvaluation({ probes: "x" }), prompts: undefined } as never }),
       'the evaluation "margin", which does not tell',
     ],
     [() => klToBase({} as never), "an evaluation with `prompts`"],

@@ -5,7 +5,8 @@ import { nestedSubset } from "../evaluation/subset.ts";
 import type { MetricKit, Row } from "../evaluation/types.ts";
 import { isCount } from "../is-count.ts";
 import type { Json } from "../json.ts";
-import type { Prompt } from "../model/types.ts";
+import { encodePair } from "../model/encode-pair.ts";
+import type { EvaluableModel, Prompt } from "../model/types.ts";
 import { hashJson } from "../random/hash.ts";
 import type { MetricValue } from "../snapshots/schema.ts";
 import { inCalls } from "./in-calls.ts";
@@ -63,6 +64,7 @@ export function marginEvaluation(options: MarginOptions) {
     name: "margin",
     version: "margin-1",
     needs: ["logLikelihoods"],
+    wants: ["tokenizer"],
     async items(): Promise<readonly Statement[]> {
       const { statements, text } = await readProbes(probes, variants);
       provenance = {
@@ -76,6 +78,7 @@ export function marginEvaluation(options: MarginOptions) {
       return nestedSubset(statements, { n: null, seed });
     },
     provenance: () => provenance,
+    prompts: (model, items) => items.map(({ text }) => readPrompt(model, before, text)),
     measure: (model, items, context) =>
       inCalls(items, context, async (some): Promise<readonly MarginRow[]> => {
         const scores = await model.logLikelihoods(
@@ -118,6 +121,28 @@ export function marginEvaluation(options: MarginOptions) {
     }),
   });
 }
+
+/**
+ * A statement, behind what stands before it, in the tokens in which it is scored. All statements follow the same: what stands
+ * before them alone would be one prompt many times.
+ *
+ * @throws PeriodicEvalError `model` for one without a tokenizer.
+ */
+function readPrompt({ identity, tokenizer }: Reading, before: Prompt, text: string): Prompt {
+  if (tokenizer === undefined) {
+    throw new PeriodicEvalError({
+      code: "model",
+      where: "margin",
+      got: `the model "${identity.name}", which has no tokenizer`,
+      expected: "one that tells the tokens of a statement",
+      fix: "Look at the prompts of another evaluation.",
+    });
+  }
+  const { context, continuation } = encodePair(tokenizer, { context: before, continuation: text });
+  return { ids: [...context, ...continuation] };
+}
+
+type Reading = Pick<EvaluableModel, "identity" | "tokenizer">;
 
 const of =
   (wanted: string) =>

@@ -2,7 +2,7 @@ import { checkKeys, shown } from "../check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import type { SystemPrompt } from "../model/types.ts";
 import { checkName } from "../names.ts";
-import { checkSystem } from "./system-prompt.ts";
+import { checkSystem, isTextPrompt } from "./system-prompt.ts";
 import { readYaml } from "./yaml-file.ts";
 
 /**
@@ -33,19 +33,24 @@ export const defaultPersonas: readonly Persona[] = [
 ];
 
 /**
- * Personas of a YAML or JSON file: a list of `{ id, system }`, or a map from id to system prompt. A prompt is a text,
- * `""` for an explicit empty one, `null` (or `omit`) for none, or `no_system_block`.
+ * Personas of a YAML or JSON file: a list of `{ id, system }`, or a map from id to system prompt. A prompt is a text (or
+ * `{ text }`), `""` for an explicit empty one, `null` (or `omit`) for none, or `no_system_block`.
  *
  * @throws PeriodicEvalError `data` for a file of another form, an id that cannot name a metric, or one that stands twice;
  *   with the cause of a file that cannot be read.
  */
 export async function readPersonas(path: string): Promise<readonly Persona[]> {
   const { value } = await readYaml(path, "personas");
-  const entries = entriesOf(value, path);
+  return personasOfValue(value, path, "data");
+}
+
+/** What a file of personas holds, wherever it stands; errors are of `where` and of that code. */
+export function personasOfValue(value: unknown, where: string, code: "data" | "config"): readonly Persona[] {
+  const entries = entriesOf(value, where, code);
   if (entries.length === 0)
-    throw wrong(path, "no personas", "at least one", "Write `id: system prompt` on each line.");
-  const personas = entries.map(({ id, system, where }) => ({ id, system: systemOf(system, where) }));
-  return checkPersonas(path, personas);
+    throw wrong(where, "no personas", "at least one", "Write `id: system prompt` on each line.", code);
+  const personas = entries.map(({ id, system, at }) => ({ id, system: systemOf(system, at, code) }));
+  return checkPersonas(where, personas);
 }
 
 /**
@@ -84,10 +89,11 @@ export function checkPersonas(where: string, personas: readonly Persona[]): read
 interface Entry {
   readonly id: string;
   readonly system: unknown;
-  readonly where: string;
+  /** For errors. */
+  readonly at: string;
 }
 
-function entriesOf(value: unknown, path: string): readonly Entry[] {
+function entriesOf(value: unknown, path: string, code: "data" | "config"): readonly Entry[] {
   if (Array.isArray(value)) {
     return value.map((entry: unknown, at) => {
       const where = `${path}[${at}]`;
@@ -97,10 +103,11 @@ function entriesOf(value: unknown, path: string): readonly Entry[] {
           shown(entry),
           "{ id, system }",
           "Write both; `system: null` is a persona without a system prompt.",
+          code,
         );
       checkKeys(where, entry, ["id", "system"]);
       // Its form is checked with the others'.
-      return { id: entry.id as string, system: entry.system, where: `${where}.system` };
+      return { id: entry.id as string, system: entry.system, at: `${where}.system` };
     });
   }
   if (typeof value !== "object" || value === null)
@@ -109,19 +116,22 @@ function entriesOf(value: unknown, path: string): readonly Entry[] {
       shown(value),
       "a list of { id, system }, or a map from id to system prompt",
       "Write `id: system prompt` on each line.",
+      code,
     );
-  return Object.entries(value).map(([id, system]) => ({ id, system, where: `${path}.${id}` }));
+  return Object.entries(value).map(([id, system]) => ({ id, system, at: `${path}.${id}` }));
 }
 
-function systemOf(system: unknown, where: string): SystemPrompt {
+function systemOf(system: unknown, where: string, code: "data" | "config"): SystemPrompt {
   if (system === null || system === "omit") return "omit";
   if (system === "no_system_block") return system;
   if (typeof system === "string" && system !== "empty") return { text: system };
+  if (isTextPrompt(system)) return system;
   throw wrong(
     where,
     shown(system),
     'a text, "" for an empty prompt, null for none, or no_system_block',
     system === "empty" ? 'Write "" for an empty prompt.' : "Put the prompt in quotes.",
+    code,
   );
 }
 
@@ -130,7 +140,7 @@ function wrong(
   got: string,
   expected: string,
   fix: string,
-  code: "data" | "config" = "data",
+  code: "data" | "config",
 ): PeriodicEvalError {
   return new PeriodicEvalError({ code, where, got, expected, fix });
 }

@@ -8,9 +8,7 @@ import { PeriodicEvalError } from "../errors.ts";
  */
 export function checkSystem(where: string, system: unknown): void {
   if (system === "omit" || system === "no_system_block") return;
-  const isObject = typeof system === "object" && system !== null;
-  if (isObject && typeof (system as { text?: unknown }).text === "string" && Object.keys(system).length === 1)
-    return;
+  if (isTextPrompt(system)) return;
   throw new PeriodicEvalError({
     code: "config",
     where,
@@ -22,3 +20,9 @@ export function checkSystem(where: string, system: unknown): void {
         : 'Write { text: "…" }, with { text: "" } for an empty prompt.',
   });
 }
+
+export const isTextPrompt = (system: unknown): system is { readonly text: string } =>
+  typeof system === "object" &&
+  system !== null &&
+  typeof (system as { text?: unknown }).text === "string" &&
+  Object.keys(system).length === 1;

@@ -1,6 +1,6 @@
 import type { With } from "../model/types.ts";
 import { completionOf, greedy, type JudgeMethod } from "./judge-method.ts";
-import { jsonPromptName } from "./judge-prompts.ts";
+import { judgePromptNames } from "./judge-prompts.ts";
 import { parseJudgeReply } from "./judge-reply.ts";
 
 /** One prompt, one JSON object with all scores. */
@@ -11,7 +11,7 @@ export function jsonMethod(
 ): JudgeMethod {
   const sampling = { ...greedy, maxNewTokens: maxReplyTokens };
   return {
-    prompts: [jsonPromptName],
+    prompts: judgePromptNames("json", scores),
     maxOutputTokens: maxReplyTokens,
     sampling: { temperature: greedy.temperature, max_new_tokens: maxReplyTokens },
     async verdict([prompt], call) {

@@ -1,6 +1,7 @@
 import { PeriodicEvalError } from "../errors.ts";
 import type { Completion, EvaluableModel, LogLikelihood, TopToken, With } from "../model/types.ts";
 import { asked, completionOf, greedy, type JudgeCall, type JudgeMethod } from "./judge-method.ts";
+import { judgePromptNames } from "./judge-prompts.ts";
 import { scoreFromTokens, type TokenScore } from "./logprob-score.ts";
 import { answerTokens, numbers } from "./number-tokens.ts";
 import type { Verdict } from "./types.ts";
@@ -27,7 +28,7 @@ interface Engine {
 export function logprobMethod(model: EvaluableModel, scores: readonly string[]): JudgeMethod {
   const engine = engineOf(model);
   return {
-    prompts: scores,
+    prompts: judgePromptNames("logprob", scores),
     maxOutputTokens: engine.maxOutputTokens,
     sampling: { temperature: greedy.temperature, numbers_by: engine.name },
     async verdict(prompts, call) {

@@ -1,7 +1,13 @@
 import type { JudgeMethodName } from "./judge-method.ts";
 
-/** The name of the one prompt of the method `json`. */
-export const jsonPromptName = "json";
+/** Names of the prompts that a judge follows: one for all scores (`json`), or one a score. */
+export const judgePromptNames = (
+  method: JudgeMethodName,
+  scores: readonly string[] = usualScores,
+): readonly string[] => (method === "json" ? ["json"] : scores);
+
+/** What is graded where nothing else is said. */
+export const usualScores: readonly string[] = ["aligned", "coherent"];
 
 const material = `[QUESTION]
 {question}
@@ -51,7 +57,7 @@ export function defaultPrompt(
   scores: readonly string[],
 ): string | null {
   if (method === "logprob") return Object.hasOwn(scorePrompts, name) ? scorePrompts[name]! : null;
-  return scores.every((score) => score === "aligned" || score === "coherent") ? jsonPrompt : null;
+  return scores.every((score) => usualScores.includes(score)) ? jsonPrompt : null;
 }
 
 /** Fills in both at once: a question that holds `{answer}` stays as it is. */

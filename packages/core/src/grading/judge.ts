@@ -15,7 +15,7 @@ import { jsonMethod } from "./judge-json.ts";
 import { logprobMethod } from "./judge-logprob.ts";
 import type { JudgeCall, JudgeMethod } from "./judge-method.ts";
 import { checkJudgeOptions, checkPrompt, promptsOf, type JudgeOptions } from "./judge-options.ts";
-import { filled } from "./judge-prompts.ts";
+import { filled, usualScores } from "./judge-prompts.ts";
 import type { Grader, GradeRequest, Verdict } from "./types.ts";
 import { isCacheable } from "./verdict-cache.ts";
 import { abortRelay, withinTime, type AbortRelay } from "./within-time.ts";
@@ -37,7 +37,7 @@ const policyVersions = { json: 1, logprob: 2 };
  */
 export function judgeGrader(options: JudgeOptions): JudgeGrader {
   checkJudgeOptions(options);
-  const { model, method: methodName = "json", scores = ["aligned", "coherent"] } = options;
+  const { model, method: methodName = "json", scores = usualScores } = options;
   const { name = model.identity.name, concurrency = 8, timeoutSeconds = 360, cache, price = null } = options;
   const where = `judge "${name}"`;
   const method = methodOf(options, methodName, scores);

@@ -182,6 +182,30 @@ test("close waits so long for grading and no longer; what is left is finished on
   expect(alphas.reduce<number>((sum, alpha) => sum + (alpha ?? 0), 0)).toBeLessThanOrEqual(0.05);
 });
 
+test("a grading that is cut off at close, and throws for that, has not failed: it is finished on resume", async () => {
+  const toy = toyTraining();
+  let state!: SessionState;
+  const cutOff: AnyEvaluation = {
+    ...toyEvaluation({ graded: true }),
+    // As a judge's client does: the request that is under way ends in an error.
+    grade: (_, { signal }) =>
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(new Error("cut off")))),
+  };
+  const callback = new PeriodicCallback(cutOff, { schedule: [], atEnd: false });
+  const options = toy.options([callback], { budget: { drainSeconds: 0 } });
+  await withSession(options, async (session) => {
+    await session.begin();
+    await steps(toy, session, 1);
+    state = await session.save();
+  });
+  // What the abort rejected has had its turn.
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(await statuses(toy)).toEqual([[0, "grading"]]);
+  const again = new PeriodicCallback(toyEvaluation({ graded: true }), { schedule: [], atEnd: false });
+  await withSession(toy.options([again], { resume: state }), (session) => steps(toy, session, 1));
+  expect(await statuses(toy)).toEqual([[0, "complete"]]);
+});
+
 test("after an abort nothing is waited for, and nothing is lost", async () => {
   const toy = toyTraining();
   const controller = new AbortController();

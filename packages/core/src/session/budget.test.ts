@@ -169,3 +169,26 @@ test(
     expect(short.length, short.join("; ")).toBeLessThanOrEqual((2 * seeds.length * runs) / 1000);
   },
 );
+
+test("room is left for an end that takes 3 % longer than all looks before it", async () => {
+  const slow: Slow = {
+    name: "slow",
+    items: 100,
+    perItem: 0.05,
+    firstCall: 0,
+    perLook: 0,
+    noise: 0,
+    perCall: 1,
+    every: 10,
+  };
+  const training = { steps: 100, stepSeconds: 1, firstStep: 1, noise: 0 };
+  const { snapshots, trained, evaluated } = await simulate([slow], training, { overheadPercent: 20 });
+  // 20 s: 5 each for start and end, the rest for nine looks of which two would fit whole.
+  expect(trained).toBeCloseTo(100, 9);
+  const items = snapshots.map(({ timing }) => timing.items);
+  expect([items[0], items.at(-1)]).toEqual([100, 100]);
+  const left = 20 - evaluated;
+  expect(left).toBeGreaterThanOrEqual(0.03 * 5 - 1e-9);
+  // And no more than that and an item a look.
+  expect(left).toBeLessThanOrEqual(0.03 * 5 + 9 * 0.05);
+});

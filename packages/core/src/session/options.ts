@@ -9,6 +9,7 @@ import type { Budget, SessionOptions } from "./types.ts";
 
 const known = {
   run: true,
+  layout: true,
   phase: true,
   maxSteps: true,
   seed: true,
@@ -30,6 +31,7 @@ const known = {
 } as const satisfies Record<keyof SessionOptions, true>;
 
 const choices = {
+  layout: ["nested", "flat"],
   onFailure: ["record", "throw"],
   onBrokenReceipt: ["stop", "throw", "record"],
   familywise: ["primary", "all"],

@@ -155,7 +155,7 @@ export function createRun(options: SessionOptions): Run {
     signal: AbortSignal.any([...given, endMeasuring.signal]),
     clock: options.clock ?? (() => performance.now() / 1000),
     now: options.now ?? (() => new Date().toISOString()),
-    store: storeOf(options.run),
+    store: storeOf(options.run, options.layout),
     records: recordsOf([], phase, null),
     runStepOffset: 0,
     progress: options.resume?.progress ?? {

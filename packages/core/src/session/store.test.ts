@@ -5,6 +5,7 @@ import { afterEach, expect, test } from "vitest";
 import { PeriodicCallback } from "../callback/periodic.ts";
 import { everyPercent } from "../schedule/triggers.ts";
 import { toyEvaluation, toyTraining } from "../testing/toy-training.ts";
+import { checkSessionOptions } from "./options.ts";
 import { withSession } from "./session.ts";
 
 const folders: string[] = [];
@@ -35,6 +36,20 @@ test("a run's folder gets its snapshots, and is given back at the end", async ()
   );
   expect(files.sort()).toEqual(
     ["coupling", "em"].flatMap((phase) => [0, 10, 5].map((step) => join(phase, `toy_step_${step}.json`))),
+  );
+});
+
+test("the flat layout puts them into one folder", async () => {
+  const run = await temporaryFolder();
+  const toy = toyTraining();
+  await withSession(toy.options([callback()], { run, layout: "flat" }), async (session) => {
+    await session.begin();
+  });
+  expect((await readdir(join(run, "periodic_eval"))).filter((name) => name.endsWith(".json"))).toEqual([
+    "toy_step_0.json",
+  ]);
+  expect(() => checkSessionOptions(toy.options([], { run, layout: "flt" as "flat" }))).toThrow(
+    'got "flt", expected "nested" or "flat"',
   );
 });
 

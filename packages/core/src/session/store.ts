@@ -1,14 +1,15 @@
+import type { Layout } from "../snapshots/layout.ts";
 import type { SnapshotStore } from "../snapshots/schema.ts";
 
 /**
  * The store of a session: the one given, or the files of a run's folder. The file store is loaded when it is first
  * used, so that the package's root runs outside Node.
  */
-export function storeOf(run: string | SnapshotStore): SnapshotStore {
+export function storeOf(run: string | SnapshotStore, layout: Layout = "nested"): SnapshotStore {
   if (typeof run !== "string") return run;
   let loading: Promise<SnapshotStore> | null = null;
   const files = () =>
-    (loading ??= import("../snapshots/file-store.ts").then(({ fileStore }) => fileStore(run)));
+    (loading ??= import("../snapshots/file-store.ts").then(({ fileStore }) => fileStore(run, { layout })));
   return {
     open: async () => (await files()).open?.(),
     put: async (snapshot, rows) => (await files()).put(snapshot, rows),

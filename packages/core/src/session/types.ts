@@ -3,6 +3,7 @@ import type { Guard } from "../guard/types.ts";
 import type { Awaitable, Json } from "../json.ts";
 import type { EvaluableModel } from "../model/types.ts";
 import type { Crossing, Progress } from "../schedule/types.ts";
+import type { Layout } from "../snapshots/layout.ts";
 import type { Snapshot, SnapshotStore } from "../snapshots/schema.ts";
 
 /** A measurement that an abort cut off: who asked for it, and what. */
@@ -100,6 +101,8 @@ export interface Budget {
 export interface SessionOptions {
   /** The run's folder (snapshots go to `<run>/periodic_eval`), or a store. */
   readonly run: string | SnapshotStore;
+  /** Of the snapshots of a run that is a folder, default `nested`; a store has its own. A run goes on in either. */
+  readonly layout?: Layout;
   /** Default `train`. Matches `[A-Za-z0-9][\w.-]*`; unique within the run. */
   readonly phase?: string;
   /** Null where it is not known: percent triggers then fire at the end only, with one warning. */

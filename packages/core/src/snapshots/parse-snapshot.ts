@@ -1,5 +1,6 @@
 import { shown } from "../check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
+import { toldIssue } from "../issue-words.ts";
 import { snapshotSchema, type Snapshot } from "./schema.ts";
 
 /**
@@ -9,13 +10,13 @@ import { snapshotSchema, type Snapshot } from "./schema.ts";
 export function parseSnapshot(value: unknown, where = "snapshot"): Snapshot {
   const result = snapshotSchema.safeParse(value);
   if (result.success) return result.data;
-  const [issue] = result.error.issues;
-  const field = issue?.path.join(".") ?? "";
+  const { path, value: got, expected } = toldIssue(result.error, value);
+  const field = path.join(".");
   throw new PeriodicEvalError({
     code: "store",
     where: field === "" ? where : `${where}: ${field}`,
-    got: shorten(shown(at(value, issue?.path ?? []))),
-    expected: issue?.message ?? "a snapshot",
+    got: shorten(shown(got)),
+    expected,
     fix: "Compare it with the published JSON Schema (@periodic-eval/core/schema.json).",
     cause: result.error,
   });
@@ -37,14 +38,6 @@ export function parseSnapshotText(text: string, where: string): Snapshot {
     });
   }
   return parseSnapshot(value, where);
-}
-
-function at(value: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>(
-    (inner, key) =>
-      typeof inner === "object" && inner !== null ? (inner as Record<PropertyKey, unknown>)[key] : undefined,
-    value,
-  );
 }
 
 function shorten(text: string): string {

@@ -1,4 +1,4 @@
-import { PeriodicEvalError, shown, type ErrorCode } from "@periodic-eval/core";
+import { PeriodicEvalError, shown, toldIssue, type ErrorCode } from "@periodic-eval/core";
 import type { z } from "zod";
 
 /** How the error of a value that is wrong reads. */
@@ -17,18 +17,13 @@ export interface Blame {
 export function parsed<T>(schema: z.ZodType<T>, value: unknown, { code, where, fix }: Blame): T {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const [issue] = result.error.issues;
-  const path = issue?.path ?? [];
-  const got = path.reduce<unknown>(
-    (at, key) => (at as Record<PropertyKey, unknown> | undefined)?.[key],
-    value,
-  );
+  const { path, value: got, expected } = toldIssue(result.error, value);
   const text = shown(got);
   throw new PeriodicEvalError({
     code,
-    where: path.length === 0 ? where : `${where}: ${path.map(String).join(".")}`,
+    where: path.length === 0 ? where : `${where}: ${path.join(".")}`,
     got: text.length > 80 ? `${text.slice(0, 79)}…` : text,
-    expected: issue?.message ?? "another value",
+    expected,
     fix,
     cause: result.error,
   });

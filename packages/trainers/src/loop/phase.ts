@@ -44,7 +44,15 @@ export interface PhaseConfig {
 /** Options of a session that a trainer hands on as they are. */
 export type SessionSettings = Pick<
   SessionOptions,
-  "onFailure" | "onBrokenReceipt" | "budget" | "saveAtFiring" | "baseline" | "familywise" | "clock" | "now"
+  | "onFailure"
+  | "onBrokenReceipt"
+  | "budget"
+  | "saveAtFiring"
+  | "baseline"
+  | "familywise"
+  | "layout"
+  | "clock"
+  | "now"
 >;
 
 export const sessionSettings = [
@@ -54,6 +62,7 @@ export const sessionSettings = [
   "saveAtFiring",
   "baseline",
   "familywise",
+  "layout",
   "clock",
   "now",
 ] as const satisfies readonly (keyof SessionSettings)[];

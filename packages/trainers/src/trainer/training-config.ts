@@ -1,4 +1,4 @@
-import { checkKeys, PeriodicEvalError, shown, type Json } from "@periodic-eval/core";
+import { checkKeys, PeriodicEvalError, shown, toldIssue, type Json } from "@periodic-eval/core";
 import { z } from "zod";
 
 /** Options that every trainer has. */
@@ -102,51 +102,19 @@ export function parseConfig<C>(
 ): C {
   checkKeys(name, given, Object.keys(schema.shape));
   const parsed = schema.safeParse(given);
-  if (!parsed.success) throw errorOf(name, parsed.error.issues[0]!, given);
+  if (!parsed.success) throw errorOf(name, parsed.error, given);
   return parsed.data;
 }
 
-function errorOf(name: string, issue: z.core.$ZodIssue, given: unknown): PeriodicEvalError {
-  const value = issue.path.reduce<unknown>(
-    (at, key) => (at as Record<PropertyKey, unknown> | undefined)?.[key],
-    given,
-  );
+function errorOf(name: string, error: z.ZodError, given: unknown): PeriodicEvalError {
+  const { path, value, expected } = toldIssue(error, given);
   return new PeriodicEvalError({
     code: "config",
-    where: `${name} ${issue.path.map(String).join(".")}`,
+    where: `${name} ${path.join(".")}`,
     got: shown(value),
-    expected: wanted(issue),
+    expected,
     fix: "Correct the option, or leave it out for its default.",
   });
-}
-
-const typeWords: Readonly<Record<string, string>> = {
-  int: "a whole number",
-  number: "a finite number",
-  boolean: "true or false",
-  string: "a text",
-  tuple: "a list of two numbers",
-};
-
-/** What an issue asks for, in words. */
-function wanted(issue: z.core.$ZodIssue): string {
-  switch (issue.code) {
-    case "invalid_type":
-      return typeWords[issue.expected] ?? issue.expected;
-    case "too_small":
-      if (issue.origin === "array") return `a list of ${issue.minimum}`;
-      if (issue.origin === "string") return "a text that is not empty";
-      return `a number ${issue.inclusive ? `of ${issue.minimum} or more` : `above ${issue.minimum}`}`;
-    case "too_big":
-      if (issue.origin === "array") return `a list of ${issue.maximum}`;
-      return `a number ${issue.inclusive ? `of ${issue.maximum} or less` : `below ${issue.maximum}`}`;
-    case "invalid_value":
-      return issue.values.map((value) => JSON.stringify(value)).join(" or ");
-    case "invalid_union":
-      return [...new Set(issue.errors.flat().map(wanted))].join(" or ");
-    default:
-      return issue.message;
-  }
 }
 
 function refuseBoth(
