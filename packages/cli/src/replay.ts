@@ -53,7 +53,7 @@ export interface ReplayResult {
 /**
  * Largest difference of a metric that counts as none. A share counts answers: rounding moves none of it, or all of 1/n, so it
  * must be the same but for the last digits of its sum. What is made of float32 log-probabilities moves by what engine and
- * machine round: on the embedded model between wasm, cpu and tfjs-node by at most 1e-6 of a mean (KL to the base too) and
+ * machine round: on the embedded model between wasm, cpu and tfjs-node by at most 1.6e-6 of a mean (KL to the base too) and
  * by 2e-7 of the size of a sum's parts (2e-5 nats of a margin whose sides are −130). Ten times that is granted, the size being
  * the largest value of that unit in the snapshot: a margin is small where its sides are large.
  */
