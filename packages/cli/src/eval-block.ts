@@ -1,4 +1,4 @@
-import { readConfigFile, type ConfigFile, type ValuePath } from "./config-file.ts";
+import { readConfigFile, type ConfigFile, type ValuePath } from "@periodic-eval/core/config-file";
 import { blockAt, isMap } from "./config-paths.ts";
 
 export interface EvalBlock {

@@ -13,7 +13,7 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { evaluationsOf } from "@periodic-eval/tasks";
 import { checkDatasets, checkPipeline, type OutlinedLM, type PipelinePhase } from "@periodic-eval/trainers";
 import { join } from "node:path";
-import type { ConfigFile, ValuePath } from "./config-file.ts";
+import type { ConfigFile, ValuePath } from "@periodic-eval/core/config-file";
 import { isMap, pathNaming } from "./config-paths.ts";
 import { withBlockPlace, withPlace, withOptionPlace, placed } from "./config-place.ts";
 import { allOf, throwAll } from "./every-error.ts";
