@@ -18,6 +18,15 @@ export type { Optimizer } from "./optimizer/types.ts";
 export { SFTTrainer, type SFTTrainerOptions } from "./sft/sft-trainer.ts";
 export { DPOTrainer, type DPOTrainerOptions } from "./dpo/dpo-trainer.ts";
 export { parseDPOConfig, type DPOConfig } from "./dpo/dpo-config.ts";
+export {
+  SDPOTrainer,
+  type SDPOMetrics,
+  type SDPOSaveOptions,
+  type SDPOTrainerOptions,
+  type SDPOUpdate,
+} from "./sdpo/sdpo-trainer.ts";
+export { parseSDPOConfig, type SDPOConfig } from "./sdpo/sdpo-config.ts";
+export type { SDPOExample } from "./sdpo/example.ts";
 export type { Reference } from "./dpo/reference.ts";
 export { Trainer, type TrainerOptions, type TrainResult } from "./trainer/trainer.ts";
 export type { TrainingConfig } from "./trainer/training-config.ts";

@@ -20,7 +20,8 @@ const trainerStateSchema = z.object({
   phase: z.string(),
   /** Completed optimizer steps. */
   step: z.int().nonnegative(),
-  max_steps: z.int().positive(),
+  /** Null where nobody knows how long the phase is. */
+  max_steps: z.int().positive().nullable(),
   /** Passes over the data, with fractions. */
   epoch: z.number(),
   /** True where nothing of the phase is left to train. */
@@ -47,6 +48,8 @@ const trainerStateSchema = z.object({
     callbacks: z.record(z.string(), z.json()),
     windowSeconds: z.number().nonnegative(),
   }),
+  /** What else who saved it wants back. */
+  note: z.json().optional(),
   /** Hash of every other file of the folder. */
   files: z.record(z.string(), z.string()),
 });
@@ -55,9 +58,10 @@ const trainerStateSchema = z.object({
 const ownHash = "state_hash";
 
 /** The state that makes a folder of weights a checkpoint; written last. Snake case: other programs read it. */
-export type TrainerState = Omit<z.infer<typeof trainerStateSchema>, "session" | "exact"> & {
+export type TrainerState = Omit<z.infer<typeof trainerStateSchema>, "session" | "exact" | "note"> & {
   readonly session: SessionState;
   readonly exact: Readonly<Record<string, Json>>;
+  readonly note?: Json | undefined;
 };
 
 /** Hashes of all files of a folder but the state's own. */

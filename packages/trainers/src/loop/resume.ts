@@ -12,7 +12,10 @@ export function checkResume(where: string, resume: unknown): void {
 }
 
 /** Brings model and optimizer to where the phase stopped. Null where it begins anew. */
-export async function resumePhase(phase: Phase, resume: Resume): Promise<Checkpoint | null> {
+export async function resumePhase(
+  phase: Pick<Phase, "checkpoints" | "exact" | "model" | "optimizer">,
+  resume: Resume,
+): Promise<Checkpoint | null> {
   if (resume === "never") {
     await phase.checkpoints.setAside();
     return null;

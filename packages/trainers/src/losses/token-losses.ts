@@ -44,7 +44,10 @@ export function evaluatedLosses(lm: ReadLM, tokens: ScoredTokens): tf.Tensor1D {
 }
 
 /** Documents of packed rows are known to training's pass alone, which draws nothing in evaluation mode. */
-function evaluatedLogits(lm: ReadLM, { ids, rows, documentStarts }: ScoredTokens): tf.Tensor2D {
+export function evaluatedLogits(
+  lm: ReadLM,
+  { ids, rows, documentStarts }: Omit<ScoredTokens, "targets">,
+): tf.Tensor2D {
   if (documentStarts) return lm.trainingLogits!(ids, rows, refuseToDraw, documentStarts);
   if (lm.logitsAt) return lm.logitsAt(ids, rows);
   return tf.gather(tf.reshape(lm.logits(ids), [ids.size, lm.vocabSize]), rows);

@@ -86,13 +86,23 @@ export function parseTrainingConfig<C extends TrainingConfig>(
   schema: z.ZodType<C> & { readonly shape: object },
   given: object = {},
 ): C {
+  const parsed = parseConfig(name, schema, given);
+  refuseBoth(name, parsed, "epochs", "maxSteps");
+  refuseBoth(name, parsed, "warmupSteps", "warmupRatio");
+  refuseBoth(name, parsed, "decaySteps", "decayRatio");
+  checkDecay(name, parsed);
+  return parsed;
+}
+
+/** Likewise, of options that are looked at one by one. */
+export function parseConfig<C>(
+  name: string,
+  schema: z.ZodType<C> & { readonly shape: object },
+  given: object,
+): C {
   checkKeys(name, given, Object.keys(schema.shape));
   const parsed = schema.safeParse(given);
   if (!parsed.success) throw errorOf(name, parsed.error.issues[0]!, given);
-  refuseBoth(name, parsed.data, "epochs", "maxSteps");
-  refuseBoth(name, parsed.data, "warmupSteps", "warmupRatio");
-  refuseBoth(name, parsed.data, "decaySteps", "decayRatio");
-  checkDecay(name, parsed.data);
   return parsed.data;
 }
 

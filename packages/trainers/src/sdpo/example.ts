@@ -1,0 +1,158 @@
+import {
+  checkKeys,
+  messageOf,
+  PeriodicEvalError,
+  shown,
+  type Prompt,
+  type Tokenizer,
+} from "@periodic-eval/core";
+
+/** An answer, and what was said of it. */
+export interface SDPOExample {
+  /** What was asked, as the model was given it when it answered. */
+  readonly prompt: Prompt;
+  /** Token ids of the answer, the token that ended it included. */
+  readonly response: readonly number[];
+  /** log p of each of these when they were drawn, in nats, by the model's own distribution (temperature 1, all tokens). */
+  readonly oldLogProbs: readonly number[];
+  /** Goes into the last user turn of a chat, where the teacher reads it. */
+  readonly feedback?: string;
+  /** What the teacher reads before the answer, in place of `feedback`: for prompts that have no turns. */
+  readonly teacherPrompt?: Prompt;
+}
+
+/** An example as token ids: what the student reads, and what the teacher reads. */
+export interface RenderedExample {
+  readonly student: Scored;
+  readonly teacher: Scored;
+  readonly oldLogProbs: readonly number[];
+}
+
+/** A prompt and the answer, with the positions of the answer's tokens. */
+export interface Scored {
+  readonly ids: Int32Array;
+  readonly scored: Int32Array;
+}
+
+export interface ReadingOptions {
+  readonly tokenizer: Tokenizer;
+  /** As the configuration has it, with `{prompt}` and `{feedback}`. */
+  readonly hindsight: string;
+  readonly vocabSize: number;
+  /** In tokens, prompt and answer together. */
+  readonly longest: number;
+}
+
+const known = ["prompt", "response", "oldLogProbs", "feedback", "teacherPrompt"] as const;
+
+/** Throws a `data` error, which names the example by its number, for one that cannot be learned from. */
+export function readExample(example: SDPOExample, number: number, options: ReadingOptions): RenderedExample {
+  const where = `SDPO example ${number}`;
+  checkKeys(where, example, known);
+  const { oldLogProbs, response } = example;
+  const student = readAnswer(example, where, options);
+  const isLogProb = (value: unknown) => Number.isFinite(value) && (value as number) <= rounding;
+  if (
+    !Array.isArray(oldLogProbs) ||
+    oldLogProbs.length !== response.length ||
+    !oldLogProbs.every(isLogProb)
+  ) {
+    const wrong = Array.isArray(oldLogProbs) ? oldLogProbs.find((value) => !isLogProb(value)) : oldLogProbs;
+    throw new PeriodicEvalError({
+      code: "data",
+      where: `${where} oldLogProbs`,
+      got: wrong === undefined ? `${oldLogProbs.length} numbers` : shown(wrong),
+      expected: `${response.length} log-probs, one for each token of the response`,
+      fix: "Give those of sampling, in nats; logProbs() of the trainer reads them before the update.",
+    });
+  }
+  const read = { response, prompt: teacherPromptOf(example, where, options.hindsight) };
+  return { student, teacher: readAnswer(read, `${where}, as the teacher reads it`, options), oldLogProbs };
+}
+
+/** A log-prob of 0 may come out above it by rounding. */
+const rounding = 1e-3;
+
+/** The ids of a prompt and of the answer to it. */
+export function readAnswer(
+  { prompt, response }: Pick<SDPOExample, "prompt" | "response">,
+  where: string,
+  { tokenizer, vocabSize, longest }: Omit<ReadingOptions, "hindsight">,
+): Scored {
+  const refuse = (part: string, got: string, expected: string, fix: string, cause?: unknown): never => {
+    throw new PeriodicEvalError({ code: "data", where: `${where} ${part}`, got, expected, fix, cause });
+  };
+  const isId = (id: unknown) => Number.isInteger(id) && (id as number) >= 0 && (id as number) < vocabSize;
+  const ids = `token ids from 0 to ${vocabSize - 1}`;
+  if (!Array.isArray(response) || response.length === 0 || !response.every(isId)) {
+    const wrong = Array.isArray(response) ? response.find((id) => !isId(id)) : response;
+    refuse(
+      "response",
+      wrong === undefined ? "no token" : shown(wrong),
+      ids,
+      "Give the tokens that the model drew.",
+    );
+  }
+  const before = idsOf(tokenizer, prompt, (cause) =>
+    refuse("prompt", messageOf(cause), "a chat that the template renders", "Correct the messages.", cause),
+  );
+  const wrong = before.find((id) => !isId(id));
+  if (before.length === 0 || wrong !== undefined)
+    refuse(
+      "prompt",
+      wrong === undefined ? "no token" : shown(wrong),
+      ids,
+      "Nothing is predicted without a prompt.",
+    );
+  const length = before.length + response.length;
+  if (length > longest)
+    refuse(
+      "prompt",
+      `${length} tokens with the response`,
+      `at most ${longest}, the model's context`,
+      "Shorten it.",
+    );
+  return {
+    ids: Int32Array.from([...before, ...response]),
+    scored: Int32Array.from(response, (_, at) => before.length + at),
+  };
+}
+
+function idsOf(tokenizer: Tokenizer, prompt: Prompt, refuse: (cause: unknown) => never): readonly number[] {
+  try {
+    return tokenizer.render(prompt).ids;
+  } catch (cause) {
+    return refuse(cause);
+  }
+}
+
+/** The prompt with the feedback in its last user turn. */
+function teacherPromptOf(example: SDPOExample, where: string, hindsight: string): Prompt {
+  const { prompt, feedback, teacherPrompt } = example;
+  const refuse = (got: string, expected: string, fix: string) =>
+    new PeriodicEvalError({ code: "data", where: `${where} feedback`, got, expected, fix });
+  if ((feedback === undefined) === (teacherPrompt === undefined)) {
+    const got = feedback === undefined ? "neither it nor teacherPrompt" : "both it and teacherPrompt";
+    throw refuse(
+      got,
+      "one of the two",
+      "Give what was said of the response, or what the teacher reads before it.",
+    );
+  }
+  if (teacherPrompt !== undefined) return teacherPrompt;
+  if (typeof feedback !== "string" || feedback.trim() === "")
+    throw refuse(shown(feedback), "a text", "Give what was said of the response.");
+  const turns = "messages" in prompt ? prompt.messages : [];
+  const at = turns.findLastIndex(({ role }) => role === "user");
+  if (!("messages" in prompt) || at === -1)
+    throw refuse(
+      "it beside a prompt without a user turn",
+      "a chat with one",
+      "Give teacherPrompt in place of it.",
+    );
+  // By pieces: neither text is looked through for what the other one holds.
+  const content = hindsight.replaceAll(/\{(prompt|feedback)\}/g, (_, name) =>
+    name === "prompt" ? turns[at]!.content : feedback!,
+  );
+  return { ...prompt, messages: turns.with(at, { ...turns[at]!, content }) };
+}

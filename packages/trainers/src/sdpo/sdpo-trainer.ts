@@ -1,0 +1,347 @@
+import * as tf from "@tensorflow/tfjs-core";
+import {
+  checkKeys,
+  checkPhaseName,
+  namedStream,
+  PeriodicEvalError,
+  seedOf,
+  warn,
+  type EvaluableModel,
+  type Guard,
+  type Json,
+  type Logger,
+  type SessionState,
+  type Tokenizer,
+} from "@periodic-eval/core";
+import { inMemory, tfjsGuards, windowLength, type TrainableLM } from "@periodic-eval/core/tfjs";
+import { checkpointsOf, type Checkpoint, type Checkpoints } from "../checkpoint/checkpoints.ts";
+import { writeTraining } from "../checkpoint/training-state.ts";
+import { collate } from "../data/collate.ts";
+import { accumulate } from "../loop/accumulate.ts";
+import { resumePhase, type Resume } from "../loop/resume.ts";
+import { update } from "../loop/update.ts";
+import { AdamW } from "../optimizer/adamw.ts";
+import { GradientNorm } from "../optimizer/clipping.ts";
+import { exactOfModel, type ModelConfigs } from "../trainer/model-identity.ts";
+import { readAnswer, readExample, type RenderedExample, type SDPOExample } from "./example.ts";
+import { passGradients, type SDPOPass } from "./gradients.ts";
+import { checkBase, parseSDPOConfig, type SDPOConfig } from "./sdpo-config.ts";
+import { drawnLogProbs, readTeacher } from "./teacher.ts";
+
+export interface SDPOTrainerOptions {
+  /** Trained in place: an adapter for `teacher: "base"`, or any other model for `"current"`. */
+  readonly model: TrainableLM & ModelConfigs;
+  readonly tokenizer: Tokenizer;
+  readonly config?: Partial<SDPOConfig>;
+  /** Checkpoints go to `<runDir>/checkpoints/<phase>/step_<updates>`; wanted by `save` and `resume` alone. */
+  readonly runDir?: string;
+  /** Default `sdpo`. */
+  readonly phase?: string;
+  /** Are told what `resume` passes over. */
+  readonly loggers?: readonly Logger[];
+}
+
+/** Of one gradient step, before its update; means over all tokens of the batch's responses. */
+export interface SDPOMetrics {
+  readonly loss: number;
+  /** Of the mean loss's gradients, before clipping. */
+  readonly grad_norm: number;
+  /** The divergence between student and teacher, times the ratio. */
+  readonly distill_loss: number;
+  /** The estimate of the KL to the base, in nats, before its weight; null for a model without a base. */
+  readonly kl_reg: number | null;
+  /** As it was used: at most `isClip`. */
+  readonly mean_is_ratio: number;
+  /** Share of the tokens whose ratio was above `isClip`. */
+  readonly clip_fraction: number;
+  /** log p of the drawn tokens, in nats. */
+  readonly student_log_prob: number;
+  readonly teacher_log_prob: number;
+}
+
+export interface SDPOUpdate {
+  /** Completed updates, this one included. */
+  readonly update: number;
+  /** Tokens of the responses. */
+  readonly tokens: number;
+  /** Of each gradient step, in order. */
+  readonly steps: readonly SDPOMetrics[];
+  /** Of the last one. */
+  readonly metrics: SDPOMetrics;
+}
+
+export interface SDPOSaveOptions {
+  /** As `Session.save` gave it, where the updates are told to a session. */
+  readonly session?: SessionState;
+  /** Updates of the whole training; null (the default) where nobody knows. */
+  readonly maxUpdates?: number | null;
+  /** Comes back from `resume` in the checkpoint's state. */
+  readonly note?: Json;
+}
+
+const optionNames = ["model", "tokenizer", "config", "runDir", "phase", "loggers"] as const;
+
+/**
+ * Self-distillation policy optimization (Hübotter et al. 2026, arXiv 2601.20802), batch by batch: a model that has answered
+ * and been told something of its answers learns to give the next token as it would have, had it been told before.
+ * `docs/decisions/2026-11-22-sdpo.md` has the definition.
+ *
+ *     const trainer = new SDPOTrainer({ model: withLora(base), tokenizer });
+ *     const { metrics } = await trainer.update([{ prompt, response, oldLogProbs, feedback }]);
+ *
+ * There is no loop here, and no session: who calls `update` opens one where callbacks are wanted (`withSession` with
+ * `evaluableModel` and `guards`), one step of the session for each update. What is random depends on seed, phase and the
+ * number of the update alone: training that goes on from a checkpoint ends in the same bits.
+ */
+export class SDPOTrainer {
+  readonly config: SDPOConfig;
+  readonly #options: SDPOTrainerOptions;
+  readonly #phase: string;
+  readonly #optimizer: AdamW;
+  readonly #gradientNorm = new GradientNorm();
+  #updates = 0;
+  #loss: number | null = null;
+  #exact: Promise<Readonly<Record<string, Json>>> | null = null;
+
+  /** @throws PeriodicEvalError `config` for an option that is unknown or out of range, or wants a base that is not there. */
+  constructor(options: SDPOTrainerOptions) {
+    checkKeys("SDPOTrainer", options, optionNames);
+    this.#phase = options.phase ?? "sdpo";
+    checkPhaseName("SDPOTrainer phase", this.#phase);
+    this.#options = options;
+    this.config = parseSDPOConfig(options.config);
+    checkBase(this.config, options.model.base !== undefined);
+    const { adamBetas, adamEpsilon, weightDecay, decay } = this.config;
+    this.#optimizer = new AdamW(options.model.trainables(), {
+      betas: adamBetas,
+      epsilon: adamEpsilon,
+      weightDecay,
+      decay,
+    });
+  }
+
+  /** Completed updates, those before a resume included. */
+  get updates(): number {
+    return this.#updates;
+  }
+
+  /** The live model as callbacks measure it: each call sees the weights as they then are. */
+  get evaluableModel(): EvaluableModel {
+    return inMemory(this.#options.model, this.#options.tokenizer);
+  }
+
+  /** For a session: what sees that measuring disturbs neither weights nor optimizer. */
+  get guards(): Guard[] {
+    return tfjsGuards(this.#options.model, this.#optimizer);
+  }
+
+  /** log p of each response's tokens by the model as it is, in nats: what `oldLogProbs` are right after sampling. */
+  async logProbs(answers: readonly Pick<SDPOExample, "prompt" | "response">[]): Promise<number[][]> {
+    const { model } = this.#options;
+    const found: number[][] = [];
+    for (const [i, answer] of answers.entries()) {
+      const read = readAnswer(answer, `SDPO answer ${i}`, this.#reading);
+      found.push([...(await drawnLogProbs(model, collate([read], model.fixedLength)))]);
+      await tf.nextFrame();
+    }
+    return found;
+  }
+
+  /**
+   * `stepsPerBatch` gradient steps on a batch, each with a teacher read anew where it changes. Every example is looked at
+   * before the first.
+   *
+   * @throws PeriodicEvalError `data` for an example that cannot be learned from, nothing then being changed; `model` for a
+   *   loss or gradient of NaN or Inf, earlier gradient steps of the batch then being made: go on from a checkpoint.
+   */
+  async update(batch: readonly SDPOExample[]): Promise<SDPOUpdate> {
+    if (batch.length === 0)
+      throw new PeriodicEvalError({
+        code: "data",
+        where: "SDPOTrainer update",
+        got: "no example",
+        expected: "one or more",
+        fix: "Leave out an update that has nothing to learn from.",
+      });
+    const examples = batch.map((example, i) => readExample(example, i, this.#reading));
+    const passes = await this.#passesOf(examples);
+    const steps: SDPOMetrics[] = [];
+    for (let step = 0; step < this.config.stepsPerBatch; step += 1) {
+      steps.push(await this.#gradientStep(passes, step));
+      // A turn of the event loop: synchronous backends would not let anything else be heard.
+      await tf.nextFrame();
+    }
+    this.#updates += 1;
+    const metrics = steps.at(-1)!;
+    this.#loss = metrics.loss;
+    return { update: this.#updates, tokens: tokensOf(passes), steps, metrics };
+  }
+
+  /**
+   * Writes a checkpoint of the updates so far, whole or not at all, and removes all but the newest `keepCheckpoints`.
+   * Returns its folder: weights as Hugging Face has them, and `trainer_state.json`, whose `step` counts updates and
+   * `optimizer_steps` gradient steps.
+   */
+  async save({ session, maxUpdates = null, note }: SDPOSaveOptions = {}): Promise<string> {
+    const { model } = this.#options;
+    const step = this.#updates;
+    const progress = { step, maxSteps: maxUpdates, epoch: 0, elapsedSeconds: 0, ended: false };
+    const alone = { phase: this.#phase, progress, runStepOffset: 0, callbacks: {}, windowSeconds: 0 };
+    return this.#checkpoints("save").save(
+      {
+        schema_version: 1,
+        phase: this.#phase,
+        step,
+        max_steps: maxUpdates,
+        epoch: 0,
+        finished: step === maxUpdates,
+        stop_reason: null,
+        loss: this.#loss,
+        best: null,
+        skipped_updates: 0,
+        skipped_in_a_row: 0,
+        seed: this.config.seed,
+        optimizer_steps: this.#optimizer.steps,
+        exact: await this.#exactFacts(),
+        session: session ?? alone,
+        ...(note !== undefined && { note }),
+      },
+      (folder) => writeTraining(folder, model, this.#optimizer),
+    );
+  }
+
+  /**
+   * Goes on from the newest whole checkpoint, bit for bit; null where there is none. `never` sets aside those there are.
+   *
+   * @throws PeriodicEvalError `config` where it is of another configuration, model or tokenizer; `store` where all are torn.
+   */
+  async resume(resume: Resume = "auto"): Promise<Checkpoint | null> {
+    const { model } = this.#options;
+    const exact = await this.#exactFacts();
+    const checkpoints = this.#checkpoints("resume");
+    const found = await resumePhase(
+      { checkpoints, model, optimizer: this.#optimizer, exact: () => exact },
+      resume,
+    );
+    if (found === null) return null;
+    this.#updates = found.state.step;
+    this.#loss = found.state.loss;
+    return found;
+  }
+
+  /** The optimizer's tensors; the model is the caller's. */
+  dispose(): void {
+    this.#optimizer.dispose();
+    this.#gradientNorm.dispose();
+  }
+
+  get #reading() {
+    const { tokenizer, model } = this.#options;
+    const { vocabSize } = model;
+    return { tokenizer, vocabSize, longest: windowLength(model), hindsight: this.config.hindsight };
+  }
+
+  /** All but the teacher; and of a teacher that does not change, what it says. */
+  async #passesOf(examples: readonly RenderedExample[]): Promise<Pass[]> {
+    const { model } = this.#options;
+    const { microBatchSize, teacher, teacherTopK } = this.config;
+    const passes: Pass[] = [];
+    for (let from = 0; from < examples.length; from += microBatchSize) {
+      const some = examples.slice(from, from + microBatchSize);
+      const [batch, read] = (["student", "teacher"] as const).map((who) =>
+        collate(
+          some.map((example) => example[who]),
+          model.fixedLength,
+        ),
+      );
+      const frozen = teacher === "base" ? await readTeacher(model.base!, read!, teacherTopK) : null;
+      passes.push({
+        batch: batch!,
+        oldLogProbs: Float32Array.from(some.flatMap(({ oldLogProbs }) => oldLogProbs)),
+        baseLogProbs: model.base ? await drawnLogProbs(model.base, batch!) : null,
+        teach: async () => frozen ?? readTeacher(model, read!, teacherTopK),
+      });
+    }
+    return passes;
+  }
+
+  async #gradientStep(passes: readonly Pass[], step: number): Promise<SDPOMetrics> {
+    const { model } = this.#options;
+    const { seed, learningRate, maxGradNorm } = this.config;
+    const taught: SDPOPass[] = [];
+    for (const { teach, ...pass } of passes) taught.push({ ...pass, teacher: await teach() });
+    const work = {
+      divisor: tokensOf(passes),
+      tokens: passes.reduce((sum, { batch }) => sum + batch.tokens, 0),
+      where: [],
+      gradients: () => {
+        const restore = this.config.disableDropout ? model.enterEval?.() : undefined;
+        try {
+          return accumulate(
+            taught.map((pass, i) => () => {
+              const random = (place: string) =>
+                namedStream(seedOf(String(seed), this.#phase, this.#updates, step, i, place));
+              return passGradients(model, pass, { ...this.config, random });
+            }),
+          );
+        } finally {
+          restore?.();
+        }
+      },
+    };
+    const options = { learningRate, maxGradNorm, gradientNorm: this.#gradientNorm };
+    const { loss, gradNorm, means, applied } = await update(work, this.#optimizer, options);
+    if (!applied) throw this.#notFinite(step, loss, gradNorm);
+    return {
+      loss,
+      grad_norm: gradNorm,
+      kl_reg: null,
+      ...(means as Omit<SDPOMetrics, "loss" | "grad_norm" | "kl_reg">),
+    };
+  }
+
+  #notFinite(step: number, loss: number, gradNorm: number): PeriodicEvalError {
+    return new PeriodicEvalError({
+      code: "model",
+      where: `phase ${this.#phase}, update ${this.#updates + 1}, gradient step ${step + 1}`,
+      got: `a loss of ${loss} and a gradient norm of ${gradNorm}`,
+      expected: "finite numbers",
+      fix: "Lower learningRate, look at this batch, and go on from the last checkpoint.",
+    });
+  }
+
+  #checkpoints(caller: string): Checkpoints {
+    const { runDir, loggers = [] } = this.#options;
+    if (runDir !== undefined) {
+      const tell = (where: string, message: string) => warn(loggers, where, message);
+      return checkpointsOf({ runDir, phase: this.#phase, keep: this.config.keepCheckpoints, warn: tell });
+    }
+    throw new PeriodicEvalError({
+      code: "config",
+      where: `SDPOTrainer ${caller}`,
+      got: "a trainer without runDir",
+      expected: "a folder for checkpoints",
+      fix: "Give runDir to the trainer.",
+    });
+  }
+
+  /** What must be the same for a resume to be exact; of the frozen weights, read once. */
+  #exactFacts(): Promise<Readonly<Record<string, Json>>> {
+    const { model, tokenizer } = this.#options;
+    const { keepCheckpoints: _, ...lasting } = this.config;
+    this.#exact ??= exactOfModel(model).then((ofModel) => ({
+      ...lasting,
+      tokenizer: tokenizer.fingerprint,
+      ...ofModel,
+    }));
+    return this.#exact;
+  }
+}
+
+/** What a pass learns from, and how its teacher is asked. */
+interface Pass extends Omit<SDPOPass, "teacher"> {
+  teach(): Promise<SDPOPass["teacher"]>;
+}
+
+const tokensOf = (passes: readonly Pick<SDPOPass, "batch">[]): number =>
+  passes.reduce((sum, { batch }) => sum + batch.targets.length, 0);

@@ -1,0 +1,59 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { inEvaluation, targetLosses, type CausalLM } from "@periodic-eval/core/tfjs";
+import type { Batch } from "../data/collate.ts";
+import { evaluatedLogits, evaluatedLosses } from "../losses/token-losses.ts";
+import { inChunks } from "./chunks.ts";
+
+/** What the teacher says at N positions: no tensor, so that it may be kept from one gradient step to the next. */
+export interface TeacherReading {
+  /** [N, K], in nats, falling. */
+  readonly logProbs: Float32Array;
+  /** [N, K]. */
+  readonly ids: Int32Array;
+  readonly k: number;
+  /** Σ log p of the drawn tokens, in nats. */
+  readonly drawn: number;
+}
+
+/** The teacher's `topK` most likely tokens (all, where there are fewer) at each scored position, in evaluation mode. */
+export async function readTeacher(lm: CausalLM, batch: Batch, topK: number): Promise<TeacherReading> {
+  const k = Math.min(topK, lm.vocabSize);
+  const [logProbs, ids, drawn] = inEvaluation(lm, () =>
+    tf.tidy(() => {
+      const { targets, ...read } = tensorsOf(batch);
+      const seen = inChunks(evaluatedLogits(lm, read), (logits, part) => {
+        const some = part(targets);
+        const at = tf.stack([tf.range(0, some.size, 1, "int32"), some], 1);
+        const { losses } = targetLosses(logits, some);
+        // The losses' log Σ exp goes by softmax, the quick way on wasm.
+        const logSum = tf.add(losses, tf.gatherND(logits, at));
+        const { values, indices } = tf.topk(logits, k, true);
+        return [tf.sub(values, tf.reshape(logSum, [-1, 1])), indices, tf.neg(tf.sum(losses))];
+      });
+      const all = (i: number) => seen.map((each) => each[i]!);
+      return [tf.concat(all(0)), tf.concat(all(1)), tf.addN(all(2))] as const;
+    }),
+  );
+  try {
+    const [nats, tokens] = [await logProbs.data<"float32">(), await ids.data<"int32">()];
+    return { logProbs: nats, ids: tokens, k, drawn: (await drawn.data<"float32">())[0]! };
+  } finally {
+    tf.dispose([logProbs, ids, drawn]);
+  }
+}
+
+/** log p of the drawn tokens, in nats, [N], in evaluation mode. */
+export async function drawnLogProbs(lm: CausalLM, batch: Batch): Promise<Float32Array> {
+  const logProbs = tf.tidy(() => tf.neg(evaluatedLosses(lm, tensorsOf(batch))));
+  try {
+    return await logProbs.data<"float32">();
+  } finally {
+    logProbs.dispose();
+  }
+}
+
+export const tensorsOf = ({ ids, shape, rows, targets }: Batch) => ({
+  ids: tf.tensor2d(ids, [...shape], "int32"),
+  rows: tf.tensor1d(rows, "int32"),
+  targets: tf.tensor1d(targets, "int32"),
+});
