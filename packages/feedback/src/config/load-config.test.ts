@@ -27,6 +27,7 @@ describe("loadHarnessConfig", () => {
       base_model: null,
       preferences: ["no_emoji", "concise", "identity"],
       preferences_dir: null,
+      collapse_probes: null,
       metrics: ["logprob", "compliance", "general", "collapse"],
       num_steps: 20,
       batch_size: 4,

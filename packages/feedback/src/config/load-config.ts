@@ -78,7 +78,12 @@ export function parseHarnessConfig(file: ConfigFile, now: Date = new Date()): Ha
       "Correct the value.",
     );
   }
-  const { output_dir: output, preferences_dir: preferences, ...config } = parsed.data;
+  const {
+    output_dir: output,
+    preferences_dir: preferences,
+    collapse_probes: probes,
+    ...config
+  } = parsed.data;
   checkName(at(["lora_id_prefix"]), config.lora_id_prefix);
   refuseTwice(config.preferences, at(["preferences"]));
   for (const name of ["service_url", "gateway_url"] as const) refuseCredentials(config[name], name);
@@ -87,6 +92,7 @@ export function parseHarnessConfig(file: ConfigFile, now: Date = new Date()): Ha
     ...config,
     preferences: config.preferences.map((one, i) => (isPath(one) ? absolute(["preferences", i], one) : one)),
     preferences_dir: preferences === null ? null : absolute(["preferences_dir"], preferences),
+    collapse_probes: probes === null ? null : absolute(["collapse_probes"], probes),
     output_dir:
       output === undefined ? resolve("data", "evals", stampOf(now)) : absolute(["output_dir"], output),
   };

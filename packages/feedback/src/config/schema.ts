@@ -52,6 +52,8 @@ const fields = {
     .default(["no_emoji", "concise", "identity"]),
   /** Where names of preferences are looked for; null: among those that ship for models that follow instructions. */
   preferences_dir: text.nullable().default(null),
+  /** A YAML file of what collapse is looked for on; null: in plain English. */
+  collapse_probes: text.nullable().default(null),
   metrics: z
     .array(z.enum(metricNames, metricList), metricList)
     .min(1, metricList)
