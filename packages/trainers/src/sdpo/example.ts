@@ -152,7 +152,7 @@ function teacherPromptOf(example: SDPOExample, where: string, hindsight: string)
     );
   // By pieces: neither text is looked through for what the other one holds.
   const content = hindsight.replaceAll(/\{(prompt|feedback)\}/g, (_, name) =>
-    name === "prompt" ? turns[at]!.content : feedback!,
+    name === "prompt" ? turns[at]!.content : feedback,
   );
   return { ...prompt, messages: turns.with(at, { ...turns[at]!, content }) };
 }

@@ -87,7 +87,7 @@ describe.skipIf(!present)(
           // Without a tape the same value, of which no gradient is computed.
           const plain = sdpoLossSum(logits, scored, options);
           expect(plain.loss.dataSync()).toEqual(value.dataSync());
-          tf.dispose([logits, scored, sums, value, grad, plain]);
+          tf.dispose([logits, scored, sums, value, grad, plain.loss, plain.sums]);
           expect(tf.memory().numTensors).toBe(before);
         },
       );

@@ -75,7 +75,7 @@ export function sdpoLossSum(
     }
     told.parts = tf.keep(tf.slice(totals, 1) as tf.Tensor1D);
     return {
-      value: tf.reshape(tf.slice(totals, 0, 1), []) as tf.Scalar,
+      value: tf.sum<tf.Scalar>(tf.slice(totals, 0, 1)),
       gradFunc: (dy: tf.Scalar, [gradient]: tf.Tensor[]) => tf.mul(gradient!, dy),
     };
   });

@@ -1,0 +1,370 @@
+import { cp, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
+import { atSteps, defineEvaluation, PeriodicCallback, withSession } from "@periodic-eval/core";
+import { createCausalLM, useBackend, withLora, type CheckpointLM, type LoraLM } from "@periodic-eval/models";
+import { beforeAll, describe, expect, it } from "vitest";
+import { notIntact, snapshotsOf } from "../testing/recorded-training.ts";
+import {
+  recording,
+  temporaryFolder,
+  tinyLlama,
+  tokenizer,
+  ungoverned,
+  weightsOf,
+} from "../testing/tiny-run.ts";
+import type { SDPOExample } from "./example.ts";
+import { SDPOTrainer, type SDPOTrainerOptions } from "./sdpo-trainer.ts";
+
+beforeAll(async () => {
+  await useBackend({ backend: "wasm" });
+});
+
+const end = tokenizer.stopIds[0]!;
+const responseOf = (text: string) => [...tokenizer.encode(text), end];
+const asked = (question: string) => ({ messages: [{ role: "user", content: question }] });
+
+const answers = [
+  { prompt: asked("a?"), response: responseOf("abc"), feedback: "b" },
+  { prompt: asked("what?"), response: responseOf("h"), feedback: "no h" },
+  { prompt: asked("and?"), response: responseOf("gfedcba"), feedback: "short" },
+];
+
+/** As if each token had been drawn with probability 1/7. */
+const drawn = (some: readonly Omit<SDPOExample, "oldLogProbs">[] = answers): SDPOExample[] =>
+  some.map((answer) => ({ ...answer, oldLogProbs: answer.response.map(() => -Math.log(7)) }));
+
+const config = { learningRate: 0.02 } as const;
+
+async function withModel<T>(
+  use: (lora: LoraLM, base: CheckpointLM) => Promise<T>,
+  { seed = "sdpo", dropout = 0, loraSeed = "0" } = {},
+): Promise<T> {
+  const base = createCausalLM({ ...tinyLlama, tie_word_embeddings: true }, { seed, initStd: 0.3 });
+  const lora = withLora(base, { rank: 2, dropout, seed: loraSeed });
+  return use(lora, base).finally(() => {
+    lora.dispose();
+    base.dispose();
+  });
+}
+
+async function withTrainer<T>(
+  options: Omit<SDPOTrainerOptions, "tokenizer">,
+  use: (trainer: SDPOTrainer) => Promise<T>,
+): Promise<T> {
+  const trainer = new SDPOTrainer({ config, tokenizer, ...options });
+  return use(trainer).finally(() => trainer.dispose());
+}
+
+describe("SDPOTrainer", () => {
+  it("moves towards what the teacher says with the feedback, and leaves no tensor and no base changed", async () => {
+    const before = tf.memory().numTensors;
+    await withModel(async (model, base) => {
+      const own = await weightsOf(base);
+      await withTrainer({ model }, async (trainer) => {
+        const updates = [];
+        for (let i = 0; i < 6; i += 1) {
+          const old = await trainer.logProbs(answers);
+          updates.push(await trainer.update(answers.map((one, j) => ({ ...one, oldLogProbs: old[j]! }))));
+        }
+        expect(updates.map(({ update }) => update)).toEqual([1, 2, 3, 4, 5, 6]);
+        // 4 + 2 + 8 tokens, the one that ends each included.
+        expect(updates.map(({ tokens }) => tokens)).toEqual(Array(6).fill(14));
+        const [first, last] = [updates[0]!.steps[0]!, updates.at(-1)!.metrics];
+        expect(updates[0]!.steps).toHaveLength(4);
+        expect(updates[0]!.metrics).toBe(updates[0]!.steps[3]);
+        // On the policy's own answers, by an adapter that has learned nothing.
+        expect(first.mean_is_ratio).toBeCloseTo(1, 5);
+        expect(first.kl_reg).toBeCloseTo(0, 6);
+        expect(first.clip_fraction).toBe(0);
+        expect(first.loss).toBe(first.distill_loss);
+        expect(last.distill_loss).toBeLessThan(0.7 * first.distill_loss);
+        expect(last.kl_reg).toBeGreaterThan(1e-4);
+        expect(last.teacher_log_prob).toBe(first.teacher_log_prob);
+      });
+      expect(await weightsOf(base)).toEqual(own);
+    });
+    expect(tf.memory().numTensors).toBe(before);
+  });
+
+  it("reads a current teacher anew at each gradient step, with the adapter on", async () => {
+    await withModel(async (model) => {
+      await withTrainer({ model, config: { ...config, teacher: "current" } }, async (trainer) => {
+        const { steps } = await trainer.update(drawn());
+        expect(new Set(steps.map((step) => step.teacher_log_prob)).size).toBe(4);
+        const feedback = "{prompt}\n\nFeedback on an earlier answer to this: {feedback}";
+        expect(trainer.config.hindsight.startsWith(feedback)).toBe(true);
+      });
+    });
+  });
+
+  it("trains a model without an adapter with a current teacher, and has no KL to tell", async () => {
+    const model = createCausalLM(tinyLlama, { seed: "whole", initStd: 0.3 });
+    expect(() => new SDPOTrainer({ model, tokenizer })).toThrow(
+      'SDPO config teacher: got "base" for a model without an adapter, expected a model with a base.',
+    );
+    expect(
+      () => new SDPOTrainer({ model, tokenizer, config: { teacher: "current", klRegWeight: 0.5 } }),
+    ).toThrow("SDPO config klRegWeight: got 0.5 for a model without an adapter");
+    await withTrainer({ model, config: { ...config, teacher: "current" } }, async (trainer) => {
+      const { metrics } = await trainer.update(drawn());
+      expect(metrics.kl_reg).toBeNull();
+      expect(metrics.grad_norm).toBeGreaterThan(0);
+    });
+    model.dispose();
+  });
+
+  it("gives passes of one example the updates of one pass, within 1e-5", async () => {
+    const trained = (microBatchSize: number) =>
+      withModel((model) =>
+        withTrainer({ model, config: { ...config, microBatchSize, klRegWeight: 0.1 } }, async (trainer) => ({
+          steps: (await trainer.update(drawn())).steps,
+          weights: (await weightsOf(model)).flat(),
+        })),
+      );
+    const [whole, cut] = [await trained(3), await trained(1)];
+    for (const [i, step] of whole.steps.entries())
+      for (const [name, value] of Object.entries(step))
+        expect(cut.steps[i]![name as keyof typeof step], name).toBeCloseTo(value as number, 5);
+    const furthest = whole.weights.map((value, i) => Math.abs(value - cut.weights[i]!));
+    expect(Math.max(...furthest)).toBeLessThan(1e-5);
+  });
+
+  it("puts the feedback into the last user turn, neither text being looked through for the other", async () => {
+    const turns = [
+      { role: "system", content: "s" },
+      { role: "user", content: "first" },
+      { role: "assistant", content: "x" },
+      { role: "user", content: "{feedback} $&" },
+    ];
+    const told = [...turns.slice(0, 3), { role: "user", content: "<{feedback} $&|{prompt} $1>" }];
+    const one = { prompt: { messages: turns }, response: responseOf("ab") };
+    const by = (example: Omit<SDPOExample, "oldLogProbs">) =>
+      withModel((model) =>
+        withTrainer({ model, config: { ...config, hindsight: "<{prompt}|{feedback}>" } }, async (trainer) => {
+          return (await trainer.update(drawn([example]))).steps;
+        }),
+      );
+    expect(await by({ ...one, feedback: "{prompt} $1" })).toEqual(
+      await by({ ...one, teacherPrompt: { messages: told } }),
+    );
+    expect(await by({ ...one, feedback: "other" })).not.toEqual(
+      await by({ ...one, feedback: "{prompt} $1" }),
+    );
+  });
+
+  it("trains without dropout, unless asked to; then by streams that name the gradient step", async () => {
+    const trained = (disableDropout: boolean, dropout: number) =>
+      withModel(
+        (model) =>
+          withTrainer({ model, config: { ...config, disableDropout } }, async (trainer) => {
+            return (await trainer.update(drawn())).steps;
+          }),
+        { dropout },
+      );
+    expect(await trained(true, 0.3)).toEqual(await trained(true, 0));
+    const busy = await trained(false, 0.3);
+    expect(busy).not.toEqual(await trained(true, 0));
+    expect(await trained(false, 0.3)).toEqual(busy);
+  });
+
+  it("gives the log-probs of the model as it is", async () => {
+    await withModel((model) =>
+      withTrainer({ model }, async (trainer) => {
+        const [first] = await trainer.logProbs(answers);
+        const { ids } = tokenizer.render(answers[0]!.prompt);
+        const whole = [...ids, ...answers[0]!.response];
+        const ofAll = tf.tidy(() =>
+          tf.logSoftmax(model.logits(tf.tensor2d([whole], [1, whole.length], "int32"))).dataSync(),
+        );
+        const expected = answers[0]!.response.map(
+          (id, i) => ofAll[(ids.length + i - 1) * model.vocabSize + id]!,
+        );
+        for (const [i, value] of first!.entries()) expect(value).toBeCloseTo(expected[i]!, 5);
+      }),
+    );
+  });
+
+  const good = { ...answers[0]!, oldLogProbs: answers[0]!.response.map(() => -1) };
+  it.each<[string, object, string]>([
+    ["no answer", { response: [], oldLogProbs: [] }, "SDPO example 1 response: got no token"],
+    [
+      "an id outside",
+      { response: [9999], oldLogProbs: [-1] },
+      "response: got 9999, expected token ids from 0 to",
+    ],
+    ["a log-prob short", { oldLogProbs: [-1] }, "oldLogProbs: got 1 numbers, expected 4 log-probs"],
+    ["a probability", { oldLogProbs: [-1, 0.5, -1, -1] }, "oldLogProbs: got 0.5"],
+    ["NaN", { oldLogProbs: [-1, Number.NaN, -1, -1] }, "oldLogProbs: got NaN"],
+    ["no feedback", { feedback: undefined }, "feedback: got neither it nor teacherPrompt"],
+    ["both", { teacherPrompt: { ids: [1] } }, "feedback: got both it and teacherPrompt"],
+    ["empty feedback", { feedback: " " }, 'feedback: got " ", expected a text'],
+    ["no user turn", { prompt: { ids: [1, 2] } }, "feedback: got it beside a prompt without a user turn"],
+    ["a long prompt", { prompt: asked("a".repeat(130)) }, "SDPO example 1 prompt: got 1"],
+    ["a long feedback", { feedback: "a".repeat(130) }, "example 1, as the teacher reads it prompt: got"],
+    ["a misspelt key", { oldLogprobs: [] }, 'Did you mean "oldLogProbs"?'],
+  ])("refuses an example with %s, before anything changes", async (_, wrong, message) => {
+    await withModel((model) =>
+      withTrainer({ model }, async (trainer) => {
+        const before = await weightsOf(model);
+        const tensors = tf.memory().numTensors;
+        await expect(trainer.update([good, { ...good, ...wrong }])).rejects.toThrow(message);
+        expect(await weightsOf(model)).toEqual(before);
+        expect([trainer.updates, tf.memory().numTensors]).toEqual([0, tensors]);
+      }),
+    );
+  });
+
+  it("refuses a batch without examples, and an update of NaN, which leaves the weights", async () => {
+    await withModel((model) =>
+      withTrainer({ model }, async (trainer) => {
+        await expect(trainer.update([])).rejects.toThrow("SDPOTrainer update: got no example");
+        const [broken] = model.trainables();
+        tf.tidy(() => broken!.assign(tf.fill(broken!.shape, Number.NaN)));
+        const before = await weightsOf(model);
+        await expect(trainer.update(drawn())).rejects.toThrow(
+          /phase sdpo, update 1, gradient step 1: got a loss of NaN/,
+        );
+        expect(await weightsOf(model)).toEqual(before);
+      }),
+    );
+  });
+});
+
+describe("checkpoints", () => {
+  const busy = { ...config, disableDropout: false, keepCheckpoints: 9 };
+  const batches = [0, 1, 2, 3].map((i) => drawn(answers.slice(i % 2, 2 + (i % 2))));
+
+  it("go on bit for bit: losses, weights, optimizer; with what was noted", async () => {
+    const runDir = await temporaryFolder();
+    const filesOf = async (path: string) =>
+      (JSON.parse(await readFile(join(path, "trainer_state.json"), "utf8")) as { files: object }).files;
+    const whole = await withModel(
+      (model) =>
+        withTrainer({ model, runDir, config: busy }, async (trainer) => {
+          expect(await trainer.resume()).toBeNull();
+          const told = [];
+          const paths = [];
+          for (const [i, batch] of batches.entries()) {
+            told.push(await trainer.update(batch));
+            paths.push(await trainer.save({ note: { line: `id ${i}` }, maxUpdates: 4 }));
+          }
+          return { told, paths };
+        }),
+      { dropout: 0.2 },
+    );
+    const copy = await temporaryFolder();
+    await cp(whole.paths[1]!, join(copy, "checkpoints/sdpo/step_2"), { recursive: true });
+    // Another adapter to begin with: whatever is not restored shows.
+    await withModel(
+      (model) =>
+        withTrainer({ model, runDir: copy, config: busy }, async (trainer) => {
+          const found = await trainer.resume();
+          expect(found!.state).toMatchObject({
+            note: { line: "id 1" },
+            step: 2,
+            max_steps: 4,
+            finished: false,
+            optimizer_steps: 8,
+            loss: whole.told[1]!.metrics.loss,
+          });
+          expect(trainer.updates).toBe(2);
+          expect(await trainer.update(batches[2]!)).toEqual(whole.told[2]);
+          expect(await trainer.update(batches[3]!)).toEqual(whole.told[3]);
+          const last = await trainer.save({ maxUpdates: 4 });
+          expect(await filesOf(last)).toEqual(await filesOf(whole.paths[3]!));
+        }),
+      { dropout: 0.2, loraSeed: "another" },
+    );
+  });
+
+  it("pass over a torn one, aloud, and refuse another configuration or base", async () => {
+    const runDir = await temporaryFolder();
+    const logger = recording();
+    await withModel((model) =>
+      withTrainer({ model, runDir }, async (trainer) => {
+        await trainer.update(batches[0]!);
+        await trainer.save();
+        await trainer.update(batches[1]!);
+        await writeFile(join(await trainer.save(), "optimizer.safetensors"), "");
+      }),
+    );
+    await withModel((model) =>
+      withTrainer({ model, runDir, loggers: [logger] }, async (trainer) => {
+        expect((await trainer.resume())!.state.step).toBe(1);
+        expect(logger.warnings).toEqual([expect.stringMatching(/step_2.*torn and passed over/)]);
+      }),
+    );
+    await withModel((model) =>
+      withTrainer({ model, runDir, config: { ...config, alpha: 0.7 } }, async (trainer) => {
+        await expect(trainer.resume()).rejects.toThrow(/got alpha 0.7, expected alpha 0.5/);
+      }),
+    );
+    await withModel(
+      (model) =>
+        withTrainer({ model, runDir }, async (trainer) => {
+          await expect(trainer.resume()).rejects.toThrow(/frozenWeights/);
+          expect(await trainer.resume("never")).toBeNull();
+        }),
+      { seed: "another base" },
+    );
+    await withModel((model) =>
+      withTrainer({ model }, async (trainer) => {
+        await expect(trainer.save()).rejects.toThrow("SDPOTrainer save: got a trainer without runDir");
+      }),
+    );
+  });
+});
+
+it("is measured by a session that its caller opens, one step an update, undisturbed", async () => {
+  const seen = defineEvaluation({
+    name: "seen",
+    version: "1",
+    needs: ["logLikelihoods"],
+    items: () => [{ id: "one" }],
+    async measure(model, items, { signal }) {
+      const [found] = await model.logLikelihoods([{ context: { text: "ab" }, continuation: "c" }], {
+        signal,
+      });
+      return items.map((item) => ({ ...item, nats: found!.sumNats }));
+    },
+    metrics: ({ mean }) => ({ nats: mean((row) => row.nats) }),
+  });
+  const train = (isMeasured: boolean) =>
+    withModel(async (model) => {
+      const run = await temporaryFolder();
+      await withTrainer({ model, runDir: run }, async (trainer) => {
+        const { evaluableModel, guards } = trainer;
+        const callbacks = isMeasured
+          ? [new PeriodicCallback(seen, { id: "seen", schedule: [atSteps([1, 3])] })]
+          : [];
+        const options = {
+          run,
+          phase: "sdpo",
+          maxSteps: 3,
+          model: evaluableModel,
+          guards,
+          callbacks,
+          ...ungoverned,
+        };
+        await withSession(options, async (session) => {
+          await session.begin();
+          for (const batch of [drawn(), drawn(), drawn()]) {
+            await session.stepBegin();
+            const { metrics } = await trainer.update(batch);
+            await session.stepEnd({ metrics: { loss: metrics.loss } });
+          }
+          await trainer.save({ session: await session.save() });
+          await session.end();
+        });
+        const found = await trainer.resume();
+        expect(found!.state.session.progress.step).toBe(3);
+      });
+      return { run, weights: await weightsOf(model) };
+    });
+  const [measured, plain] = [await train(true), await train(false)];
+  expect(measured.weights).toEqual(plain.weights);
+  const snapshots = await snapshotsOf(measured.run);
+  expect(snapshots.map(({ step }) => step)).toEqual([0, 1, 3]);
+  expect(notIntact(snapshots)).toEqual([]);
+});

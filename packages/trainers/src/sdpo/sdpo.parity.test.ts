@@ -1,0 +1,218 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
+import { createCausalLM, loadCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import type { Message, Prompt, Tokenizer } from "@periodic-eval/core";
+import { describe, expect, it } from "vitest";
+import { isThere, type Engine } from "../testing/engines.ts";
+import { hasReference, references } from "../testing/reference-training.ts";
+import { temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.ts";
+import {
+  batchesOf,
+  savedWeights,
+  startedLora,
+  trainUpdates,
+  updatesCases,
+  workOf,
+  type Asked,
+  type UpdatesCase,
+} from "./reference-updates.test-data.ts";
+
+/** What PyTorch said. */
+interface Reference {
+  /** By metric, of each of forty gradient steps. */
+  readonly steps: Readonly<Record<string, readonly number[]>>;
+  /** At the end, by the name that PEFT or transformers gives them. */
+  readonly weights: Readonly<Record<string, ArrayLike<number>>>;
+}
+
+/** Where the ten updates begin, and what they learn from. */
+interface Start {
+  readonly base: () => Promise<CheckpointLM>;
+  readonly tokenizer: Tokenizer;
+  readonly batches: readonly (readonly Asked[])[];
+  readonly teacherPrompt: (asked: Asked) => Prompt;
+}
+
+const engines: readonly Engine[] = ["wasm", "cpu", "tfjs-node"];
+const tolerance = 1e-4;
+
+const idsBelow = (vocabSize: number, draw: (below: number) => number, length: number) =>
+  Array.from({ length }, () => draw(vocabSize));
+
+/** A model that every machine makes with the same bits, and prompts of ids. */
+const made: Start = {
+  base: async () => createCausalLM({ ...tinyLlama, vocab_size: 48 }, { seed: "sdpo", initStd: 0.3 }),
+  tokenizer,
+  batches: batchesOf((draw, length) => ({
+    prompt: { ids: idsBelow(48, draw, 4 + draw(4)) },
+    teacherPrompt: { ids: idsBelow(48, draw, 9 + draw(4)) },
+    response: idsBelow(48, draw, length),
+  })),
+  teacherPrompt: ({ teacherPrompt }) => teacherPrompt!,
+};
+
+/** Ours, on the engine that is set. */
+async function train({ base: load, tokenizer, batches }: Start, { isLora, config }: UpdatesCase) {
+  const base = await load();
+  const model = isLora ? startedLora(base) : base;
+  const { updates, folder } = await trainUpdates(model, tokenizer, config, batches);
+  if (isLora) model.dispose();
+  base.dispose();
+  return { updates, weights: await savedWeights(folder, isLora) };
+}
+
+/** Every number of every gradient step, and every weight that the reference tells. */
+async function expectReference(start: Start, updatesCase: UpdatesCase, { steps, weights }: Reference) {
+  const before = tf.memory().numTensors;
+  const ours = await train(start, updatesCase);
+  expect(tf.memory().numTensors).toBe(before);
+  expect(ours.updates).toHaveLength(10);
+  const found: readonly Readonly<Record<string, number | null>>[] = ours.updates
+    .flat()
+    .map((step) => ({ ...step }));
+  expect(Object.keys(steps)).toContain("loss");
+  for (const [name, numbers] of Object.entries(steps)) {
+    expect(found.length, name).toBe(numbers.length);
+    for (const [i, number] of numbers.entries())
+      expect(Math.abs(found[i]![name]! - number), `${name} of gradient step ${i}`).toBeLessThan(tolerance);
+  }
+  expect(Object.keys(weights).length).toBeGreaterThan(4);
+  for (const [name, expected] of Object.entries(weights))
+    expect(furthest(ours.weights[name]!, expected), name).toBeLessThan(tolerance);
+}
+
+function furthest(one: ArrayLike<number>, other: ArrayLike<number>): number {
+  expect(one).toHaveLength(other.length);
+  return Math.max(...Array.from(one, (value, at) => Math.abs(value - other[at]!)));
+}
+
+const goldenFile = new URL("goldens/updates.json", import.meta.url);
+interface Golden extends Reference {
+  readonly name: string;
+}
+const goldens = (): readonly Golden[] =>
+  (JSON.parse(readFileSync(goldenFile, "utf8")) as { readonly cases: readonly Golden[] }).cases;
+
+describe.each(engines)("ten updates equal PyTorch's, on %s", (backend) => {
+  it.runIf(isThere(backend)).each(updatesCases.map((one) => [one.name, one] as const))(
+    "%s: losses, norms and parts of forty steps, final weights",
+    async (name, updatesCase) => {
+      await useBackend({ backend });
+      await expectReference(
+        made,
+        updatesCase,
+        goldens().find((golden) => golden.name === name)!,
+      );
+    },
+  );
+});
+
+const python = process.env["PERIODIC_EVAL_PEERS_PYTHON"] ?? "python3";
+const script = resolve(import.meta.dirname, "../../../../benchmarks/peers/torch_sdpo.py");
+
+function hasPython(): boolean {
+  try {
+    execFileSync(python, ["-c", "import peft, transformers"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The ten updates of every case in PyTorch. */
+async function askTorch({ base: load, ...start }: Start): Promise<readonly Reference[]> {
+  const base = await load();
+  const model = await temporaryFolder();
+  await base.save(model);
+  const adapter = await temporaryFolder();
+  const lora = startedLora(base);
+  await lora.save(adapter);
+  lora.dispose();
+  base.dispose();
+  const works = [];
+  for (const { isLora, config } of updatesCases) {
+    const work = workOf(start.tokenizer, config, start.batches, start.teacherPrompt);
+    works.push({ model, adapter: isLora ? adapter : null, out: await temporaryFolder(), ...work });
+  }
+  const input = works.map((work) => `${JSON.stringify(work)}\n`).join("");
+  const said = execFileSync(python, [script], { input, encoding: "utf8", stdio: "pipe", maxBuffer: 2 ** 26 });
+  const found: Reference[] = [];
+  for (const [i, line] of said.trim().split("\n").entries()) {
+    const { steps } = JSON.parse(line) as Pick<Reference, "steps">;
+    found.push({ steps, weights: await savedWeights(works[i]!.out, updatesCases[i]!.isLora) });
+  }
+  return found;
+}
+
+const isWriting = process.env["PERIODIC_EVAL_WRITE_GOLDENS"] === "1";
+
+/** Seven digits; of all weights the small tensors: what moves the others shows in the losses. */
+function goldenOf({ steps, weights }: Reference): Reference {
+  const rounded = (values: ArrayLike<number>) => Array.from(values, (value) => Number(value.toPrecision(7)));
+  const inDigits = (numbers: Readonly<Record<string, ArrayLike<number>>>) =>
+    Object.fromEntries(Object.entries(numbers).map(([name, values]) => [name, rounded(values)]));
+  const small = Object.entries(weights).filter(([, values]) => values.length <= 128);
+  return { steps: inDigits(steps), weights: inDigits(Object.fromEntries(small)) };
+}
+
+const needs = "needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with transformers and peft";
+
+describe.skipIf(!hasPython())(`benchmarks/peers/torch_sdpo.py (${needs})`, () => {
+  it("says what goldens/updates.json holds", async () => {
+    await useBackend({ backend: "wasm" });
+    const cases = (await askTorch(made)).map((said, i) => ({
+      name: updatesCases[i]!.name,
+      ...goldenOf(said),
+    }));
+    const about =
+      "Written by sdpo.parity.test.ts with PERIODIC_EVAL_WRITE_GOLDENS=1: what benchmarks/peers/torch_sdpo.py says (torch 2.13.0, CPU, float32).";
+    if (isWriting) writeFileSync(goldenFile, `${JSON.stringify({ about, cases })}\n`);
+    for (const [i, { name, steps, weights }] of goldens().entries()) {
+      expect(name).toBe(cases[i]!.name);
+      const [kept, said] = [
+        { ...steps, ...weights },
+        { ...cases[i]!.steps, ...cases[i]!.weights },
+      ];
+      expect(Object.keys(kept)).toEqual(Object.keys(said));
+      // Another processor adds up in another order.
+      for (const [key, values] of Object.entries(kept))
+        expect(furthest(values, said[key]!), `${name}: ${key}`).toBeLessThan(tolerance / 10);
+    }
+  });
+
+  describe.skipIf(!hasReference("tiny-llama"))(
+    "on tiny-llama of ../shared/fixtures/training, with feedback",
+    () => {
+      const folder = join(references, "tiny-llama");
+      const words = ["warm", "rain", "seven", "blue", "tea", "north", "oak", "salt"];
+      const said = (draw: (below: number) => number, count: number) =>
+        Array.from({ length: count }, () => words[draw(words.length)]!).join(" ");
+
+      it("every case: losses, norms and parts of forty steps, final weights", async () => {
+        await useBackend({ backend: "wasm" });
+        const own = await loadTokenizer(folder);
+        const start: Start = {
+          base: () => loadCausalLM(folder),
+          tokenizer: own,
+          batches: batchesOf((draw, length) => ({
+            prompt: { messages: [{ role: "user", content: said(draw, 3) }] },
+            feedback: said(draw, 2),
+            response: [...own.encode(said(draw, length), { specialTokens: false }).slice(0, 4 * length), 257],
+          })),
+          // As it must come out of the default, letter by letter.
+          teacherPrompt: ({ prompt, feedback }) => {
+            const [{ content }] = (prompt as { readonly messages: readonly [Message] }).messages;
+            const told = `Feedback on an earlier answer to this: ${feedback}\nAnswer again, and follow the feedback.`;
+            return { messages: [{ role: "user", content: `${content}\n\n${told}` }] };
+          },
+        };
+        const torch = await askTorch(start);
+        for (const [i, updatesCase] of updatesCases.entries())
+          await expectReference(start, updatesCase, torch[i]!);
+      });
+    },
+  );
+});
