@@ -87,15 +87,11 @@ export function localEngine({ openModel, describe }: LocalEngineOptions): Feedba
             })),
             { signal },
           );
-          const answers: FeedbackAnswer[] = [];
-          for (const [at, { text, ids, finish }] of drawn.entries()) {
-            const response = responseOf(ids, finish, tokenizer);
-            const prompt = turn(requests[at]!.prompt);
-            // An answer without a token has nothing to learn from.
-            const [nats] = response.length === 0 ? [[]] : await trainer.logProbs([{ prompt, response }]);
-            answers.push({ text, finish, trace: { ids: response, nats: nats! } });
-          }
-          return answers;
+          return drawn.map(({ text, ids, tokenNats, finish }): FeedbackAnswer => {
+            // Every token that was drawn, the one that ended the answer included; at temperature 1 by the model's own log p.
+            const trace: Trace = { ids: ids ?? [], nats: tokenNats ?? [] };
+            return { text, finish, trace: { ...trace } };
+          });
         },
         async update(batch, record) {
           const examples = batch.flatMap(exampleOf);
@@ -120,17 +116,6 @@ export function localEngine({ openModel, describe }: LocalEngineOptions): Feedba
 }
 
 const turn = (content: string) => ({ messages: [{ role: "user", content }] });
-
-/** The ids of an answer with the token that ended it, which sampling leaves out. */
-function responseOf(
-  ids: readonly number[] | null,
-  finish: FeedbackAnswer["finish"],
-  { stopIds }: Tokenizer,
-): readonly number[] {
-  const drawn = ids ?? [];
-  const [end] = stopIds;
-  return finish === "stop" && end !== undefined && !stopIds.includes(drawn.at(-1)!) ? [...drawn, end] : drawn;
-}
 
 function exampleOf({ prompt, answer, feedback, teacherTurn }: FeedbackExample): readonly SDPOExample[] {
   const { ids, nats } = answer.trace as unknown as Trace;

@@ -53,10 +53,15 @@ export interface CollapseOptions {
 }
 
 type Item = Row &
-  ({ readonly kind: "text"; readonly text: string } | { readonly kind: "probe"; readonly prompt: Prompt });
+  (
+    | { readonly kind: "text"; readonly text: string }
+    | { readonly kind: "probe"; readonly content: string; readonly prompt: Prompt }
+  );
 
 /** The fixed text's row, or a probe's. What is null is unknown, for the reason that `reasons` has by sign. */
 export interface CollapseRow extends Row {
+  /** What was asked; empty for the text. */
+  readonly prompt: string;
   readonly entropyNats: number | null;
   readonly referenceEntropyNats: number | null;
   /** Of a probe; empty for the text. */
@@ -101,6 +106,7 @@ export function collapseEvaluation(options: CollapseOptions = {}) {
     ...probes.prompts.map((content, at) => ({
       id: `probe_${at}`,
       kind: "probe" as const,
+      content,
       prompt: { messages: [{ role: "user", content }] },
     })),
   ];
@@ -192,6 +198,7 @@ export function collapseEvaluation(options: CollapseOptions = {}) {
     return {
       id: item.id,
       ...blank,
+      prompt: item.content,
       answers: texts.map((text, at) => ({
         text,
         nats: own.value?.[at]?.nats ?? null,
@@ -259,6 +266,7 @@ export function collapseEvaluation(options: CollapseOptions = {}) {
 const noBaseline = unknown("there is no baseline: neither a reference nor a model without its adapter");
 
 const blank = {
+  prompt: "",
   entropyNats: null,
   referenceEntropyNats: null,
   answers: [],
