@@ -1,6 +1,7 @@
 import { isCount, PeriodicEvalError, type Json, type Tokenizer } from "@periodic-eval/core";
 import { inMemory, type TrainableLM } from "@periodic-eval/core/tfjs";
 import { SDPOTrainer, type SDPOExample } from "@periodic-eval/trainers";
+import { teacherTurnOf } from "../harness/batches.ts";
 import type {
   FeedbackAnswer,
   FeedbackEngine,
@@ -69,7 +70,7 @@ export function localEngine({ openModel, describe }: LocalEngineOptions): Feedba
       let trained: TrainedState;
       try {
         const found = await trainer.resume();
-        trained = stateOf(found?.state.note as Json | undefined, trainer.updates, loraId);
+        trained = stateOf(found?.state.note, trainer.updates, loraId);
       } catch (error) {
         end();
         throw error;
@@ -80,7 +81,7 @@ export function localEngine({ openModel, describe }: LocalEngineOptions): Feedba
         guards: trainer.guards,
         trained,
         async sample(requests, signal) {
-          const drawn = await evaluable.generate!(
+          const drawn = await evaluable.generate(
             requests.map(({ prompt, maxNewTokens, seed: stream }) => ({
               prompt: turn(prompt),
               sampling: { maxNewTokens, temperature: 1, seed: stream },
@@ -94,7 +95,13 @@ export function localEngine({ openModel, describe }: LocalEngineOptions): Feedba
           });
         },
         async update(batch, record) {
-          const examples = batch.flatMap(exampleOf);
+          const examples = batch.flatMap((example) =>
+            exampleOf(example, {
+              tokenizer,
+              hindsight: trainer.config.hindsight,
+              longest: evaluable.contextLength,
+            }),
+          );
           if (examples.length === 0)
             throw new PeriodicEvalError({
               code: "model",
@@ -117,11 +124,28 @@ export function localEngine({ openModel, describe }: LocalEngineOptions): Feedba
 
 const turn = (content: string) => ({ messages: [{ role: "user", content }] });
 
-function exampleOf({ prompt, answer, feedback, teacherTurn }: FeedbackExample): readonly SDPOExample[] {
+interface Reading {
+  readonly tokenizer: Tokenizer;
+  readonly hindsight: string;
+  /** In tokens; null where there is no limit. */
+  readonly longest: number | null;
+}
+
+/**
+ * None of an answer without a token. One that does not fit behind what the teacher reads is cut at its end: each of its tokens
+ * is learned from by itself.
+ */
+function exampleOf(
+  { prompt, answer, feedback, teacherTurn }: FeedbackExample,
+  { tokenizer, hindsight, longest }: Reading,
+): readonly SDPOExample[] {
   const { ids, nats } = answer.trace as unknown as Trace;
+  const read = teacherTurn ?? teacherTurnOf({ hindsight }, { prompt, response: answer.text, feedback });
+  const asked = { prompt: turn(prompt), teacherPrompt: turn(read!) };
+  const before = Math.max(...Object.values(asked).map((one) => tokenizer.render(one).ids.length));
+  const room = longest === null ? ids.length : Math.max(1, longest - before);
   if (ids.length === 0) return [];
-  const asked = { prompt: turn(prompt), response: ids, oldLogProbs: nats };
-  return [teacherTurn === null ? { ...asked, feedback } : { ...asked, teacherPrompt: turn(teacherTurn) }];
+  return [{ ...asked, response: ids.slice(0, room), oldLogProbs: nats.slice(0, room) }];
 }
 
 function stateOf(note: Json | undefined, updates: number, loraId: string): TrainedState {

@@ -24,7 +24,7 @@ export const feedbackOf = ({ feedback_string: feedback }: Preference, repetition
 
 /** The user turn in which the teacher reads the feedback; null where that is left to the engine. */
 export function teacherTurnOf(
-  { hindsight }: Preference,
+  { hindsight }: Pick<Preference, "hindsight">,
   texts: { readonly prompt: string; readonly response: string; readonly feedback: string },
 ): string | null {
   // By pieces: no text is looked through for what another one holds.

@@ -146,4 +146,4 @@ function rolloutsOf(
 }
 
 /** Names a step by what was trained on in it: its checkpoint and its line both carry it. */
-export const stepIdOf = (facts: { readonly [key: string]: Json }): string => hashJson(facts).slice(0, 16);
+export const stepIdOf = (facts: { readonly [key: string]: Json }): string => hashJson(facts);

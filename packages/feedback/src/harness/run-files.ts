@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { canonicalJson, messageOf, PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { appendLines, readIfPresent, writeWhole } from "@periodic-eval/core/snapshots";
 import type { TrainedState } from "../engine/types.ts";
-import { runPaths, type BaselineFile, type MetadataFile, type StepLine } from "./files.ts";
+import type { BaselineFile, MetadataFile, runPaths, StepLine } from "./files.ts";
 
 type Paths = ReturnType<typeof runPaths>;
 

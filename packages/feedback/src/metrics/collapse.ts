@@ -232,12 +232,11 @@ export function collapseEvaluation(options: CollapseOptions = {}) {
       inCalls(
         asked,
         context,
-        ([item]) =>
-          Promise.all([
-            item!.kind === "text"
-              ? readText(model, item as Item & { kind: "text" }, context)
-              : readProbe(model, item as Item & { kind: "probe" }, context),
-          ]),
+        async ([item]) => [
+          item!.kind === "text"
+            ? await readText(model, item!, context)
+            : await readProbe(model, item!, context),
+        ],
         1,
       ),
     metrics: ({ mean, ratio }: MetricKit<CollapseRow>) => ({
