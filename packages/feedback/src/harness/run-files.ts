@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
+import { basename } from "node:path";
 import { canonicalJson, messageOf, PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { appendLines, readIfPresent, writeWhole } from "@periodic-eval/core/snapshots";
+import { appendLines, readIfPresent, removeDrafts, writeWhole } from "@periodic-eval/core/snapshots";
 import type { TrainedState } from "../engine/types.ts";
 import type { BaselineFile, MetadataFile, runPaths, StepLine } from "./files.ts";
 
@@ -24,6 +25,8 @@ export interface EarlierRun {
  */
 export async function readEarlier(paths: Paths): Promise<EarlierRun> {
   await mkdir(paths.folder, { recursive: true });
+  const own = [paths.metadata, paths.baseline, paths.steps].map((path) => basename(path));
+  await removeDrafts(paths.folder, (file) => own.includes(file));
   const text = (await readIfPresent(paths.steps)) ?? "";
   const end = text.lastIndexOf("\n") + 1;
   if (end < text.length) {

@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
+import { basename } from "node:path";
 import { PeriodicEvalError, seedOf, type Grader, type Json } from "@periodic-eval/core";
-import { appendLines, nodeFiles, takeLock, writeWhole } from "@periodic-eval/core/snapshots";
+import { appendLines, nodeFiles, removeDrafts, takeLock, writeWhole } from "@periodic-eval/core/snapshots";
 import type { HarnessConfig } from "../config/schema.ts";
 import type { FeedbackEngine, UpdateRecord, UpdateReport } from "../engine/types.ts";
 import { openVerifier, rewardOf } from "../graders/open-verifier.ts";
@@ -65,6 +66,7 @@ export async function runHarness(config: HarnessConfig, ports: HarnessPorts): Pr
   await mkdir(config.output_dir, { recursive: true });
   const release = await takeLock(lockPath(config.output_dir), nodeFiles);
   try {
+    await removeDrafts(config.output_dir, (file) => file === basename(summaryPath("")));
     const summaries: Record<string, PreferenceSummary> = {};
     const tell = async (name: string, line: StepLine | null, summary: PreferenceSummary): Promise<void> => {
       summaries[name] = summary;
