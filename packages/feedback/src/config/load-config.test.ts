@@ -124,6 +124,7 @@ describe("loadHarnessConfig", () => {
   });
 
   it("never repeats a secret that an address holds", async () => {
+    expect((await refusal(["gateway_url=https://host/v1?key=hunter2"])).message).not.toContain("hunter2");
     expect((await refusal(["service_url=https://me:hunter2@host"])).message).not.toContain("hunter2");
   });
 

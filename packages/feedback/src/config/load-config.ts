@@ -153,11 +153,11 @@ function refuseTwice(preferences: readonly string[], where: string): void {
 function refuseCredentials(address: string | null, where: string): void {
   // The place is the key alone: an override is quoted with what it sets.
   if (address === null) return;
-  const { username, password } = new URL(address);
-  if (username === "" && password === "") return;
+  const { username, password, search } = new URL(address);
+  if (username === "" && password === "" && search === "") return;
   throw wrong(
     where,
-    "an address with a user or a password in it",
+    "an address with a user, a password or parameters in it",
     "an address alone",
     "Take them out: the gateway's token is read from the environment, OPENCLAW_GATEWAY_TOKEN.",
   );

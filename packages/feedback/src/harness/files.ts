@@ -27,6 +27,8 @@ export interface StepEval {
     readonly margin_per_token_delta: number | null;
     readonly p: number | null;
     readonly n: number;
+    /** Why the engine cannot tell; null where it can. */
+    readonly reason: string | null;
   } | null;
   readonly preference_compliance: {
     readonly held_out: number | null;

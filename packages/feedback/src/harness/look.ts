@@ -55,7 +55,8 @@ export async function lookAt(looking: Looking, step: number, baseline: BaselineF
       as: { phase: preference.name, id: name, step },
     });
   };
-  const margin = await run("logprob", () => preferenceMarginEvaluation({ preference }));
+  const canScore = model.evaluable.logLikelihoods !== undefined;
+  const margin = !canScore ? null : await run("logprob", () => preferenceMarginEvaluation({ preference }));
   const compliance = await run("compliance", () => complianceEvaluation({ preference, grader }));
   const general = await run("general", () => generalEvaluation());
   const reference = baseline?.collapse_reference ?? null;
@@ -65,7 +66,10 @@ export async function lookAt(looking: Looking, step: number, baseline: BaselineF
   const marginRows = (margin?.rows ?? null) as readonly PreferenceMarginRow[] | null;
   return {
     eval: {
-      logprob_margin: margin && marginOf(margin.snapshot, marginRows!, baseline, config.seed),
+      logprob_margin:
+        canScore || !config.metrics.includes("logprob")
+          ? margin && marginOf(margin.snapshot, marginRows!, baseline, config.seed)
+          : { ...noMargin, reason: "the engine scores no given text" },
       preference_compliance: compliance && complianceOf(compliance.snapshot),
       general: general && generalOf(general.snapshot),
       collapse: collapse && collapseOf(collapse.snapshot),
@@ -75,6 +79,15 @@ export async function lookAt(looking: Looking, step: number, baseline: BaselineF
     collapse_reference: collapse === null ? null : collapseReference(collapse.rows as readonly CollapseRow[]),
   };
 }
+
+const noMargin = {
+  margin: null,
+  margin_per_token: null,
+  margin_delta: null,
+  margin_per_token_delta: null,
+  p: null,
+  n: 0,
+} as const;
 
 const valueOf = (metrics: Readonly<Record<string, MetricValue>>, name: string) =>
   metrics[name]?.value ?? null;
@@ -94,6 +107,7 @@ function marginOf(
     margin_per_token_delta: change?.deltaPerToken ?? null,
     p: change?.p ?? null,
     n: rows.length,
+    reason: null,
   };
 }
 

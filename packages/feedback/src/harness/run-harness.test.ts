@@ -8,7 +8,7 @@ import { loadHarnessConfig } from "../config/load-config.ts";
 import type { HarnessConfig } from "../config/schema.ts";
 import { fakeEngine, type Moment } from "./fake-engine.test-data.ts";
 import type { BaselineFile, StepLine, SummaryFile } from "./files.ts";
-import { runHarness } from "./run-harness.ts";
+import { runHarness, type HarnessPorts } from "./run-harness.ts";
 
 let folder = "";
 beforeEach(async () => void (folder = await mkdtemp(join(tmpdir(), "harness-"))));
@@ -112,6 +112,31 @@ describe("runHarness", () => {
     expect(baseline.margin_rows).toHaveLength(12);
     expect(baseline.collapse_reference?.entropyNats).toBeGreaterThan(0);
     expect(baseline.eval.collapse).toMatchObject({ entropy_ratio: expect.closeTo(1, 12) });
+  });
+
+  it("says why there is no margin, where an engine scores no text", async () => {
+    const { open, ...rest } = fakeEngine();
+    const engine: HarnessPorts["engine"] = {
+      ...rest,
+      async open(request) {
+        const model = await open(request);
+        const { generate, identity, contextLength } = model.evaluable;
+        return { ...model, evaluable: { generate: generate!, identity, contextLength } };
+      },
+    };
+    const { preferences } = await runHarness(await configOf("run", ["num_steps=1"]), { engine });
+    const [line] = await linesOf("run");
+    expect(line!.eval.logprob_margin).toMatchObject({
+      margin: null,
+      n: 0,
+      reason: "the engine scores no given text",
+    });
+    expect(line!.eval.collapse).toMatchObject({
+      entropy_ratio: null,
+      own_drift: null,
+      alerts: ["self_rouge_l"],
+    });
+    expect(preferences["short"]).toMatchObject({ logprob_margin_delta: null, logprob_margin_p: null });
   });
 
   const moments: readonly (readonly [Moment | "line" | "baseline", number])[] = [
