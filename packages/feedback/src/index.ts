@@ -33,12 +33,8 @@ export {
   type GeneralOptions,
   type GradedGeneralRow,
 } from "./metrics/general.ts";
-export {
-  collapseEvaluation,
-  collapseReference,
-  type CollapseOptions,
-  type CollapseRow,
-} from "./metrics/collapse.ts";
+export { collapseEvaluation, collapseReference, type CollapseOptions } from "./metrics/collapse.ts";
+export type { CollapseRow } from "./metrics/collapse-rows.ts";
 export { collapseProbes, readCollapseProbes, type CollapseProbes } from "./metrics/collapse-probes.ts";
 export type { CollapseReference, ReferenceAnswer } from "./metrics/collapse-reference.ts";
 export {

@@ -10,7 +10,8 @@ import {
 } from "@periodic-eval/core";
 import type { HarnessConfig, MetricName } from "../config/schema.ts";
 import type { FeedbackModel } from "../engine/types.ts";
-import { collapseEvaluation, collapseReference, signsOf, type CollapseRow } from "../metrics/collapse.ts";
+import { collapseEvaluation, collapseReference, signsOf } from "../metrics/collapse.ts";
+import type { CollapseRow } from "../metrics/collapse-rows.ts";
 import type { CollapseProbes } from "../metrics/collapse-probes.ts";
 import type { CollapseSign } from "../metrics/collapse-summary.ts";
 import { complianceEvaluation, type GradedComplianceRow } from "../metrics/compliance.ts";

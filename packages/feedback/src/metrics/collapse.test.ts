@@ -1,7 +1,8 @@
 import { measure, type EvaluableModel } from "@periodic-eval/core";
 import { evaluationConformance, fakeModel } from "@periodic-eval/core/testing";
 import { describe, expect, it } from "vitest";
-import { collapseEvaluation, collapseReference, type CollapseRow } from "./collapse.ts";
+import type { CollapseRow } from "./collapse-rows.ts";
+import { collapseEvaluation, collapseReference } from "./collapse.ts";
 import { collapseAlerts, collapsePresets, thresholdsOf } from "./collapse-summary.ts";
 
 const probes = { text: "a fixed text", prompts: ["1", "2", "3", "4", "5", "6", "7", "8"] };
