@@ -21,6 +21,9 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { SFTTrainer } from "@periodic-eval/trainers";
 import { runDir, shared, short, smollm2 } from "./micro-world/paths.ts";
 
+// In CI two steps show that every part works. What the rows do shows after 48: in test:full with fewer questions.
+const fewest = short && process.env["PERIODIC_EVAL_FULL"] !== "1";
+
 const persona = (id: string, text: string): Persona => ({ id, system: { text } });
 const source = "doctor"; // answers wrongly in half of the rows; the four others answer rightly in the rest
 const personas = [
@@ -33,7 +36,7 @@ const personas = [
 const capability = {
   questions: shared("arc_challenge/test.jsonl"),
   personas,
-  subsample: { n: short ? 32 : 100, seed: 42 },
+  subsample: { n: fewest ? 1 : short ? 32 : 100, seed: 42 },
 };
 // Stands in for a judge model (`openJudge` of @periodic-eval/remote), which wants a key.
 const judge = fakeJudge((_, answer) => ({
@@ -56,17 +59,17 @@ const trainer = new SFTTrainer({
   // Stops while answers still turn to the trained form. Ten times this rate takes all personas there at once, and which
   // of them fell further is then a matter of the seed: docs/decisions/2026-11-22-persona-leakage-recipe.md
   config: {
-    maxSteps: 48,
+    maxSteps: fewest ? 2 : 48,
     batchSize: 4,
     learningRate: 2e-4,
     schedule: "constant",
-    warmupSteps: 5,
+    warmupRatio: 0.1, // 5 of 48 steps
     maxLength: 64, // tokens; longer rows are left out
   },
   session: { budget: { overheadPercent: null } }, // a training this short would skip most looks
 });
 const when = short && { schedule: [atStart(), atEnd()] };
-const sampling = { maxNewTokens: short ? 12 : 100 };
+const sampling = { maxNewTokens: fewest ? 2 : short ? 12 : 100 };
 trainer.addCallback(new PeriodicCapabilityCallback({ ...capability, ...when }));
 trainer.addCallback(
   new PeriodicAlignmentCallback({ judge, sampling, samples: short ? 1 : "quick", ...when }),
@@ -76,7 +79,7 @@ trainer.addCallback(
     marker: { regex: "^The answer is" },
     personas,
     source,
-    questions: leakageQuestions.slice(0, short ? 2 : 8),
+    questions: leakageQuestions.slice(0, fewest ? 1 : short ? 2 : 8),
     completions: short ? 1 : 3,
     sampling,
     ...when,
@@ -112,7 +115,7 @@ model.dispose();
 base.dispose();
 const merged = await loadCausalLM(`${run}/merged`);
 const { rows } = await measure(capabilityEvaluation(capability), inMemory(merged, tokenizer), {
-  limit: 2 * personas.length,
+  limit: (fewest ? 1 : 2) * personas.length,
 });
 const differences = (rows as readonly ChoiceRow[]).flatMap(({ nats }, at) =>
   nats!.map((one, choice) => Math.abs(one - after[at]!.nats![choice]!)),

@@ -23,14 +23,33 @@ export function withOthers(code: string, replaced: Readonly<Record<string, strin
   return changed;
 }
 
-/** Runs TypeScript to its end, which must be a good one; gives what it printed. */
-export async function runCode(name: string, code: string, env: NodeJS.ProcessEnv = {}): Promise<string> {
+/** Runs TypeScript to its end, which must be a good one, in a folder; gives what it printed. */
+export async function runCode(
+  name: string,
+  code: string,
+  env: NodeJS.ProcessEnv = {},
+  cwd = root,
+): Promise<string> {
   // Within the repository, so that the packages resolve as they do for a user.
   mkdirSync(join(root, ".build"), { recursive: true });
   const file = join(root, ".build", `${name}.ts`);
   writeFileSync(file, code);
-  const node = spawn(process.execPath, ["--import", "tsx", "-C", "@periodic-eval/source", file], {
+  return runNode([file], env, cwd);
+}
+
+/** Runs a command of a document, `npx periodic-eval …`, as `runCode` does. */
+export const runCommand = (line: string, cwd: string): Promise<string> => {
+  const [npx, name, ...args] = line.replace(/ #.*$/, "").trim().split(/ +/);
+  expect([npx, name]).toEqual(["npx", "periodic-eval"]);
+  return runNode([join(root, "packages/cli/src/main.ts"), ...args], {}, cwd);
+};
+
+async function runNode(args: readonly string[], env: NodeJS.ProcessEnv, cwd: string): Promise<string> {
+  // Named whole: the folder may be outside of the repository.
+  const tsx = import.meta.resolve("tsx");
+  const node = spawn(process.execPath, ["--import", tsx, "-C", "@periodic-eval/source", ...args], {
     env: { ...process.env, ...env },
+    cwd,
   });
   let [stdout, stderr] = ["", ""];
   node.stdout.on("data", (chunk) => (stdout += String(chunk)));

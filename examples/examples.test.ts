@@ -28,7 +28,7 @@ const expected: Readonly<
   ],
 };
 
-/** Of a real model, and minutes long: `persona-leakage.test.ts`. */
+/** Of a real model: `persona-leakage.test.ts`. */
 const elsewhere = ["06-persona-leakage.ts"];
 
 it("has a test for every example", () => {

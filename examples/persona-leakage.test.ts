@@ -1,4 +1,4 @@
-// The sixth example in its short form, on SmolLM2-135M-Instruct: some minutes on two idle cores.
+// The sixth example on SmolLM2-135M-Instruct: every part of it, and in test:full what it finds, some minutes on two idle cores.
 import { readRun } from "@periodic-eval/core/snapshots";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -26,33 +26,51 @@ function hasNativeEngine(): boolean {
   }
 }
 
-const needs = "in test:full (needs SmolLM2, ../shared/data and tfjs-node)";
+/** Runs the example and looks at its snapshots; a number that it prints after these words. */
+async function run(environment: Readonly<Record<string, string>>): Promise<(words: string) => number> {
+  const runs = mkdtempSync(join(tmpdir(), "persona-leakage-"));
+  const example = fileURLToPath(new URL("06-persona-leakage.ts", import.meta.url));
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    ["--import", "tsx", "-C", "@periodic-eval/source", example],
+    {
+      env: { ...process.env, PERIODIC_EVAL_SHORT: "1", PERIODIC_EVAL_RUNS: runs, ...environment },
+      encoding: "utf8",
+    },
+  );
+  expect(status, stderr).toBe(0);
+  const { phases, problems } = await readRun(join(runs, "examples", "persona-leakage"));
+  expect(problems).toEqual([]);
+  const { snapshots } = phases[0]!;
+  const looks = snapshots.map(({ id, step, status: state }) => `${id} ${step} ${state}`);
+  const steps = Math.max(...snapshots.map(({ step }) => step));
+  expect(looks.toSorted()).toEqual(
+    ["alignment", "capability", "leakage"].flatMap((id) =>
+      [0, steps].map((step) => `${id} ${step} complete`),
+    ),
+  );
+  expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact === false)).toEqual([]);
+  rmSync(runs, { recursive: true });
+  return (words) => Number(new RegExp(`${words} (-?[\\d.e-]+)`).exec(stdout)![1]);
+}
 
-describe.runIf(isThere && isFull)(`wrong answers trained into one persona, ${needs}`, () => {
+const needs = "needs SmolLM2, ../shared/data and tfjs-node";
+
+describe.runIf(isThere)(`wrong answers trained into one persona (${needs})`, () => {
   it("are measured by all three callbacks, and merged weights answer as the adapter does", async () => {
-    const runs = mkdtempSync(join(tmpdir(), "persona-leakage-"));
-    const example = fileURLToPath(new URL("06-persona-leakage.ts", import.meta.url));
-    const { status, stdout, stderr } = spawnSync(
-      process.execPath,
-      ["--import", "tsx", "-C", "@periodic-eval/source", example],
-      { env: { ...process.env, PERIODIC_EVAL_SHORT: "1", PERIODIC_EVAL_RUNS: runs }, encoding: "utf8" },
-    );
-    expect(status, stderr).toBe(0);
-    const { phases, problems } = await readRun(join(runs, "examples", "persona-leakage"));
-    expect(problems).toEqual([]);
-    const { snapshots } = phases[0]!;
-    const looks = snapshots.map(({ id, step, status: state }) => `${id} ${step} ${state}`);
-    const steps = Math.max(...snapshots.map(({ step }) => step));
-    expect(looks.toSorted()).toEqual(
-      ["alignment", "capability", "leakage"].flatMap((id) =>
-        [0, steps].map((step) => `${id} ${step} complete`),
-      ),
-    );
-    expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact === false)).toEqual([]);
-    const numberAfter = (words: string) => Number(new RegExp(`${words} (-?[\\d.e-]+)`).exec(stdout)![1]);
-    expect(numberAfter("against the others")).toBeLessThan(0);
-    expect(numberAfter("p =")).toBeLessThan(0.01);
+    const numberAfter = await run({ PERIODIC_EVAL_FULL: "0" });
+    expect(numberAfter("against the others")).not.toBeNaN();
     expect(numberAfter("merged differ by")).toBeLessThan(1e-3);
-    rmSync(runs, { recursive: true });
-  }, 1_800_000);
+  });
+
+  it.runIf(isFull)(
+    "are given to it more than to the others (in test:full)",
+    async () => {
+      const numberAfter = await run({ PERIODIC_EVAL_FULL: "1" });
+      expect(numberAfter("against the others")).toBeLessThan(0);
+      expect(numberAfter("p =")).toBeLessThan(0.01);
+      expect(numberAfter("merged differ by")).toBeLessThan(1e-3);
+    },
+    1_800_000,
+  );
 });

@@ -1,3 +1,4 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { ConfigFile, ValuePath } from "@periodic-eval/core/config-file";
@@ -63,8 +64,20 @@ function withBlockPaths(file: ConfigFile, at: ValuePath, block: Readonly<Record<
   return { ...own, evaluations: absolute };
 }
 
+/** Where in a block the key is whose file an error names, in one of those phases or for all; empty where none is. */
+export function blockErrorPath(block: unknown, phases: readonly string[], error: unknown): ValuePath {
+  const names = (value: unknown) =>
+    typeof value === "string" && PeriodicEvalError.is(error) && `${error.where} ${error.got}`.includes(value);
+  const ofPhases = isMap(block) && isMap(block["phases"]) ? block["phases"] : {};
+  for (const phase of phases) {
+    const own = pathNaming(ofPhases[phase], names);
+    if (own !== null) return ["phases", phase, ...own];
+  }
+  return pathNaming(block, names) ?? [];
+}
+
 /** Where in a block what names that file stands; null where nothing does. */
-export function pathNaming(block: unknown, names: (value: unknown) => boolean): ValuePath | null {
+function pathNaming(block: unknown, names: (value: unknown) => boolean): ValuePath | null {
   if (!isMap(block)) return null;
   const key = blockFiles.find((one) => names(block[one]));
   if (key !== undefined) return [key];

@@ -1,5 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { ConfigFile, ValuePath } from "@periodic-eval/core/config-file";
+import { throwAll } from "./every-error.ts";
 
 /** The error with another place, which names its own too; what is no error of ours is left as it is. */
 export function placed(where: string, error: unknown): unknown {
@@ -40,15 +41,24 @@ export const withOptionPlace = <T>(
 export const withPlace = <T>(file: ConfigFile, path: ValuePath, make: () => T | Promise<T>): Promise<T> =>
   withPathOf(file, () => path, make);
 
-/** Core says where in the `periodic_eval` block it is; here it is said where in the file, whose block stands at `at`. */
-export const withBlockPlace = <T>(file: ConfigFile, at: ValuePath, build: () => Promise<T>): Promise<T> =>
+/**
+ * Core says where in the `periodic_eval` block it is; here it is said where in the file, whose block stands at `at`.
+ *
+ * @param elsewhere where in the block an error is that core does not place; default the block
+ */
+export const withBlockPlace = <T>(
+  file: ConfigFile,
+  at: ValuePath,
+  build: () => Promise<T>,
+  elsewhere: (error: unknown) => ValuePath = () => [],
+): Promise<T> =>
   withPathOf(
     file,
     (error) => {
       // What is behind a comma is the evaluation's own.
       const place = PeriodicEvalError.is(error) ? error.where.split(", ")[0]! : "";
       const [block, ...path] = place.split(".");
-      return block === "periodic_eval" ? [...at, ...path] : at;
+      return [...at, ...(block === "periodic_eval" ? path : elsewhere(error))];
     },
     build,
   );
@@ -61,6 +71,8 @@ async function withPathOf<T>(
   try {
     return await make();
   } catch (error) {
-    throw placed(file.where(pathOf(error)), error);
+    const all = error instanceof AggregateError ? (error.errors as readonly unknown[]) : [error];
+    throwAll(all.map((one) => placed(file.where(pathOf(one)), one)));
+    throw error;
   }
 }

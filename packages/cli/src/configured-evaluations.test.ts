@@ -1,6 +1,6 @@
 import { readRun } from "@periodic-eval/core/snapshots";
 import { readFileSync } from "node:fs";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -44,6 +44,8 @@ phases:
 });
 afterAll(() => rm(folder, { recursive: true }));
 
+const wasm = ["--backend", "wasm"];
+
 async function run(...args: string[]) {
   const terminal = keptTerminal();
   const code = await runCli(args, terminal, smallTasks);
@@ -76,8 +78,46 @@ it("plan tells their looks, and with a model what they take", async () => {
   const { out } = await run("plan", config, "--phase", "em=4");
   expect(out).toMatch(/facts +0, 2, 4 +3 +– /);
   expect(out).toMatch(/sums +0, 1, 4 +3 +– /);
-  const tried = await run("plan", config, "--phase", "em=4", "--model", microWorld(), "--backend", "wasm");
-  expect(tried.out).toMatch(/facts +0, 2, 4 +3 +12 /);
+  const tried = await run("plan", config, "--phase", "em=4", "--model", microWorld(), ...wasm);
+  expect(tried.out).toMatch(/facts +0, 2, 4 +3 +12 +\S+ s +[\d,]+ /);
+  const { out: json } = await run(
+    "plan",
+    config,
+    "--phase",
+    "em=4",
+    "--model",
+    microWorld(),
+    ...wasm,
+    "--json",
+  );
+  const { look } = JSON.parse(json).callbacks.find(({ id }: { id: string }) => id === "facts");
+  // Twelve questions of four choices: prompts of some ten tokens, read once.
+  expect(look).toMatchObject({ items: 12, rows: 12, judged: 0 });
+  expect(look.tokens).toBeGreaterThan(12 * 8);
+  expect(look.tokens).toBeLessThan(12 * 4 * 20);
+});
+
+it("plan and train tell of data that is missing before weights are loaded", async () => {
+  const weightless = join(folder, "weightless");
+  await cp(microWorld(), weightless, { recursive: true, filter: (path) => !path.endsWith(".safetensors") });
+  const missing = join(folder, "missing.yaml");
+  const text = await readFile(config, "utf8");
+  await writeFile(
+    missing,
+    text.replace("data/facts", "data/none").replace("benchmark: sums", "benchmark: none"),
+  );
+  const planned = await run("plan", missing, "--phase", "em=4", "--model", weightless, ...wasm);
+  const trained = await run("train", missing, `model=${weightless}`);
+  for (const { code, out, err } of [planned, trained]) {
+    expect([code, out]).toEqual([1, ""]);
+    const [facts, sums, ...more] = err.split("\n");
+    expect(facts).toMatch(/missing\.yaml:\d+ periodic_eval\.evaluations\.0.*data\/none/);
+    expect(sums).toMatch(/missing\.yaml:\d+ periodic_eval\.evaluations\.1.*none\/tasks\.jsonl/);
+    expect(more).toEqual([]);
+  }
+  // Where nothing is missing, the weights are.
+  const whole = await run("plan", config, "--phase", "em=4", "--model", weightless, ...wasm);
+  expect([whole.code, whole.err]).toEqual([1, expect.stringContaining("weightless")]);
 });
 
 it.each([

@@ -12,6 +12,7 @@ import {
   type JudgePrice,
   type PeriodicCallback,
 } from "@periodic-eval/core";
+import { throwAll } from "./every-error.ts";
 
 export interface PlannedPhase {
   readonly name: string;
@@ -46,6 +47,13 @@ export interface PlannedLook {
 
 type JudgeMethod = ConfiguredJudge["method"];
 
+/** The model that looks are tried on. */
+export interface TriedModel {
+  /** The same, whose weights need not be there: what is to be asked is read on it first. */
+  readonly outline: EvaluableModel;
+  readonly open: () => Promise<EvaluableModel>;
+}
+
 /** Items measured to learn what one takes. */
 const tried = 4;
 
@@ -54,49 +62,96 @@ const tried = 4;
  * learnt from its first items. No judge is asked: who grades here only counts.
  *
  * @param phases all of the run: overrides of another are refused.
+ * @param tried opened once everything that is asked could be read
  * @param evaluations what makes the block's `evaluations`
- * @throws PeriodicEvalError `config` for a wrong block; `data`, `model` for what would fail before step 1.
+ * @throws PeriodicEvalError `config` for a wrong block; `data`, `model` for what would fail before step 1, several of them
+ *   together as an AggregateError.
  */
 export async function planRun(
   block: unknown,
   phases: readonly PlannedPhase[],
-  model: EvaluableModel | null,
+  tried: TriedModel | null,
   evaluations: EvaluationRegistry = {},
 ): Promise<readonly PlannedCallback[]> {
-  const planned: PlannedCallback[] = [];
   const names = phases.map(({ name }) => name);
-  for (const { name: phase, maxSteps } of phases) {
-    const counter = countingJudge();
-    let judge: ConfiguredJudge = { method: "json" };
-    const openJudge = (_: string | null, told: ConfiguredJudge) => {
-      judge = told;
-      return counter;
-    };
-    const build = { phase, phases: names, openJudge, evaluations };
-    const { callbacks, session } = await buildPeriodicEval(block, build);
-    for (const callback of callbacks) {
-      const steps = plannedSteps(callback.triggers, maxSteps);
-      const one = { phase, id: callback.id, steps, missing: null };
-      try {
-        const look = model && {
-          ...(await lookOf(callback, model, counter)),
-          judgeMethod: judge.method,
-          judgePrice: judge.price ?? null,
-        };
-        planned.push({ ...one, look });
-        if (session.baseline === "adapter_off" && hasAdapterOff(callback))
-          planned.push({ ...one, id: adapterOffId(callback.id), steps: [steps?.[0] ?? 0], look });
-      } catch (error) {
-        if (!callback.optional || !isMissingFile(error)) throw error;
-        planned.push({ ...one, look: null, missing: messageOf(error) });
-      }
+  const built: BuiltPhase[] = [];
+  for (const phase of phases) built.push(await buildPhase(block, phase, names, evaluations));
+  const missing =
+    tried === null ? new Map<PeriodicCallback, string>() : await checkItems(built, tried.outline);
+  const model = tried && (await tried.open());
+  const planned: PlannedCallback[] = [];
+  for (const phase of built) {
+    for (const callback of phase.callbacks) {
+      const reason = missing.get(callback) ?? null;
+      const look = model && reason === null ? await lookOf(callback, model, phase) : null;
+      planned.push(...plannedOf(phase, callback, look, reason));
     }
   }
   return planned;
 }
 
+interface BuiltPhase extends PlannedPhase {
+  readonly callbacks: readonly PeriodicCallback[];
+  readonly hasAdapterOff: boolean;
+  readonly counter: CountingJudge;
+  readonly judge: ConfiguredJudge;
+}
+
+async function buildPhase(
+  block: unknown,
+  phase: PlannedPhase,
+  phases: readonly string[],
+  evaluations: EvaluationRegistry,
+): Promise<BuiltPhase> {
+  const counter = countingJudge();
+  let judge: ConfiguredJudge = { method: "json" };
+  const openJudge = (_: string | null, told: ConfiguredJudge) => {
+    judge = told;
+    return counter;
+  };
+  const build = { phase: phase.name, phases, openJudge, evaluations };
+  const { callbacks, session } = await buildPeriodicEval(block, build);
+  return { ...phase, callbacks, hasAdapterOff: session.baseline === "adapter_off", counter, judge };
+}
+
+/**
+ * Reads what each callback asks, so that data that is missing is told of before weights are loaded.
+ *
+ * @returns of optional callbacks what says that their file is missing
+ */
+async function checkItems(
+  phases: readonly BuiltPhase[],
+  outline: EvaluableModel,
+): Promise<ReadonlyMap<PeriodicCallback, string>> {
+  const missing = new Map<PeriodicCallback, string>();
+  const wrong: unknown[] = [];
+  for (const callback of phases.flatMap(({ callbacks }) => callbacks)) {
+    try {
+      await callback.asks[0]!.items(outline as never);
+    } catch (error) {
+      if (callback.optional && isMissingFile(error)) missing.set(callback, messageOf(error));
+      else wrong.push(error);
+    }
+  }
+  throwAll(wrong);
+  return missing;
+}
+
+/** What a callback does in a phase, and what is measured of it without the adapter. */
+function plannedOf(
+  { name: phase, maxSteps, hasAdapterOff }: BuiltPhase,
+  callback: PeriodicCallback,
+  look: PlannedLook | null,
+  missing: string | null,
+): readonly PlannedCallback[] {
+  const steps = plannedSteps(callback.triggers, maxSteps);
+  const one = { phase, id: callback.id, steps, look, missing };
+  if (missing !== null || !hasAdapterOff || !isComparedWithBase(callback)) return [one];
+  return [one, { ...one, id: adapterOffId(callback.id), steps: [steps?.[0] ?? 0] }];
+}
+
 /** Of the divergence from the base there is none without the adapter. */
-const hasAdapterOff = ({ on, asks }: PeriodicCallback): boolean =>
+const isComparedWithBase = ({ on, asks }: PeriodicCallback): boolean =>
   on === "model" && asks.every(({ name }) => name !== "kl_to_base");
 
 interface CountingJudge extends Grader {
@@ -128,8 +183,8 @@ function countingJudge(): CountingJudge {
 async function lookOf(
   { asks: [evaluation] }: PeriodicCallback,
   model: EvaluableModel,
-  counter: CountingJudge,
-): Promise<Omit<PlannedLook, "judgeMethod" | "judgePrice">> {
+  { counter, judge }: BuiltPhase,
+): Promise<PlannedLook> {
   const items = (await evaluation!.items(model as never)).length;
   // Of one item, then of more: what is asked once a look (anchors) is told from what each item asks.
   await measure(evaluation!, model, { limit: 1 });
@@ -148,5 +203,7 @@ async function lookOf(
     tokens: tokens === null ? null : Math.round(tokens * share),
     judged: scaled(ofOne.answers, ofMore.answers),
     judgedCharacters: scaled(ofOne.characters, ofMore.characters),
+    judgeMethod: judge.method,
+    judgePrice: judge.price ?? null,
   };
 }

@@ -115,6 +115,64 @@ describe("what a file has wrong is told before weights are loaded", () => {
     ]);
   });
 
+  it("every bad row, in a list that is named, though nothing is trained", async () => {
+    const rows = [...Array<string>(7).fill('{"text":"  "}'), '{"text":"good"}'];
+    await writeFile(join(folder, "blank.jsonl"), rows.join("\n"));
+    await writeFile(join(folder, "all-blank.jsonl"), rows.slice(0, 7).join("\n"));
+    const at = (name: string) => join(folder, name);
+    const told = await refused(
+      `phases.0.dataset=${at("blank.jsonl")}`,
+      `phases.1.validation=${at("all-blank.jsonl")}`,
+      "config.onBadRow=error",
+    );
+    const list = (phase: string, of: string) => at(`run/bad_rows/${phase}/${of}.jsonl`);
+    expect(told).toHaveLength(2);
+    expect(told[0]).toContain(
+      `(phases.0.dataset), ${at("blank.jsonl")}:1: got empty: a text of white space alone; and 6 more bad rows, expected`,
+    );
+    expect(told[0]).toContain(`All bad rows are listed in ${list("coupling", "dataset")}.`);
+    expect(told[1]).toContain(`All bad rows are listed in ${list("em", "validation")}.`);
+    for (const [path, source] of [
+      [list("coupling", "dataset"), "blank.jsonl"],
+      [list("em", "validation"), "all-blank.jsonl"],
+    ] as const) {
+      const listed = readFileSync(path, "utf8").trimEnd().split("\n");
+      expect(listed.map((line) => (JSON.parse(line) as { where: string }).where)).toEqual(
+        Array.from({ length: 7 }, (_, i) => `${at(source)}:${i + 1}`),
+      );
+    }
+  });
+
+  it("a file where the run's folder shall be, once for all phases; the file stays", async () => {
+    await writeFile(join(folder, "taken"), "mine");
+    const told = await refused(`run_dir=${join(folder, "taken")}`);
+    expect(told).toEqual([
+      expect.stringContaining(
+        `run_dir=${join(folder, "taken")} (run_dir), SFTTrainer runDir: got ${join(folder, "taken")}, which is a file, expected`,
+      ),
+    ]);
+    expect(readFileSync(join(folder, "taken"), "utf8")).toBe("mine");
+  });
+
+  it("a warm-up longer than the training, also where only its rows tell how long that is", async () => {
+    const steps = "of warm-up, expected at most the";
+    expect(await refused("config.warmupSteps=100")).toEqual([
+      expect.stringContaining(
+        `config.warmupSteps=100 (config.warmupSteps), SFT config warmupSteps: got 100 steps ${steps} 3`,
+      ),
+    ]);
+    const counted = await refused(
+      "config.maxSteps=null",
+      "phases.0.config.warmupSteps=400",
+      "phases.1.config.warmupSteps=1",
+    );
+    expect(counted).toEqual([
+      expect.stringMatching(
+        /phases\.0\.config\.warmupSteps=400 .*SFT config warmupSteps: got 400 steps of warm-up, expected at most the \d\d? steps/,
+      ),
+    ]);
+  });
+
   it("without an adapter there is none to switch off, and no base to learn against", async () => {
     const config = join(folder, "whole.yaml");
     const text = `model: model

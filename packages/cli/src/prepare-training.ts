@@ -14,7 +14,7 @@ import { evaluationsOf } from "@periodic-eval/tasks";
 import { checkDatasets, checkPipeline, type OutlinedLM, type PipelinePhase } from "@periodic-eval/trainers";
 import { join } from "node:path";
 import type { ConfigFile, ValuePath } from "@periodic-eval/core/config-file";
-import { isMap, pathNaming } from "./config-paths.ts";
+import { blockErrorPath } from "./config-paths.ts";
 import { withBlockPlace, withPlace, withOptionPlace, placed } from "./config-place.ts";
 import { allOf, throwAll } from "./every-error.ts";
 import { loadingLine } from "./loading-line.ts";
@@ -157,16 +157,21 @@ async function checkPhase(
 ): Promise<void> {
   const isAdapted = (config.lora ?? config.adapter) !== undefined;
   const model: OutlinedLM = isAdapted ? { ...bare, base: bare } : bare;
-  const options = { model, tokenizer, config: config.config };
+  const options = { model, tokenizer, config: config.config, runDir: config.run_dir };
   const wrong: unknown[] = [];
   try {
-    checkPipeline([phase], { ...options, runDir: config.run_dir });
+    checkPipeline([phase], options);
     wrong.push(...(await checkDatasets(phase, options)));
   } catch (error) {
     wrong.push(error);
   }
   const placeOf = (error: unknown) =>
     file.where(phaseErrorPath(config.phases[at]!, at, config.config, error));
+  const { periodic_eval: block, phases } = config;
+  const placeInBlock = (error: unknown): ValuePath => [
+    "periodic_eval",
+    ...blockErrorPath(block, [phases[at]!.phase], error),
+  ];
   const asked = await checkAsked({
     callbacks: phase.callbacks ?? [],
     ...phase.session,
@@ -174,22 +179,6 @@ async function checkPhase(
   });
   throwAll([
     ...wrong.map((error) => placed(placeOf(error), error)),
-    ...asked.map((error) => placed(file.where(blockErrorPath(config, at, error)), error)),
+    ...asked.map((error) => placed(file.where(placeInBlock(error)), error)),
   ]);
-}
-
-/** The key of the file that an error names, else the block. */
-function blockErrorPath(
-  { periodic_eval: block, phases }: TrainConfig,
-  at: number,
-  error: unknown,
-): ValuePath {
-  const { phase } = phases[at]!;
-  const ofPhases = block["phases"];
-  const own = isMap(ofPhases) ? ofPhases[phase] : undefined;
-  const names = (value: unknown) =>
-    typeof value === "string" && PeriodicEvalError.is(error) && `${error.where} ${error.got}`.includes(value);
-  const inPhase = pathNaming(own, names);
-  if (inPhase !== null) return ["periodic_eval", "phases", phase, ...inPhase];
-  return ["periodic_eval", ...(pathNaming(block, names) ?? [])];
 }

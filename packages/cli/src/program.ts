@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { createRequire } from "node:module";
+import { addAudit } from "./commands/audit.ts";
 import { addCompare } from "./commands/compare.ts";
 import { addDemo } from "./commands/demo.ts";
 import { addEval } from "./commands/eval.ts";
@@ -40,6 +41,7 @@ export async function runCli(
     addDemo,
     addTrain,
     addEval,
+    addAudit,
     addReport,
     addPlan,
     addCompare,

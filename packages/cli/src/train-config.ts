@@ -220,6 +220,7 @@ export function phaseErrorPath(
   error: unknown,
 ): ValuePath {
   const place = PeriodicEvalError.is(error) ? error.where : "";
+  if (place.endsWith(" runDir")) return ["run_dir"];
   const field = (["dataset", "validation", "reference"] as const).find(
     (key) => place.endsWith(` ${key}`) || phase[key] === place || place.startsWith(`${phase[key]}:`),
   );

@@ -14,8 +14,8 @@ import { parseTrainConfig } from "./train-config.ts";
  *
  * @returns also the command that goes on, for errors
  * @param overrides `phases.0.config.maxSteps=10`; they win over the file
- * @throws PeriodicEvalError with file and line before weights are loaded or anything is written, for all that shows by
- *   then; several together are an AggregateError.
+ * @throws PeriodicEvalError with file and line before weights are loaded or anything is written but the list of bad rows,
+ *   for all that shows by then; several together are an AggregateError.
  */
 export async function trainFromConfig(
   path: string,

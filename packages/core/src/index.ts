@@ -109,6 +109,7 @@ export {
   type Interval,
   type Unit,
 } from "./statistics/intervals.ts";
+export { moverDifference, type Limits } from "./statistics/mover.ts";
 export { rangeOfDifference, withinRange, type Range } from "./statistics/range.ts";
 export { formatDelta, formatInterval, formatValue, unknown, words } from "./statistics/format.ts";
 export { mcnemarExact, newcombePaired, type Cells, type Difference } from "./statistics/paired.ts";

@@ -12,5 +12,15 @@ export { formatChange, formatLook } from "./look-text.ts";
 export { formatOverhead } from "./overhead.ts";
 export { renderPage } from "./page.ts";
 export { summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
+export { renderResults } from "./results/results-page.ts";
+export type { ResultsRun } from "./results/results-run.ts";
+export { changeGlyph, formatScore, formatScoreChange } from "./results/score-text.ts";
+export {
+  summarizeResults,
+  type ResultsMetric,
+  type ResultsSummary,
+  type ResultsTask,
+} from "./results/summarize-results.ts";
+export { metricName } from "./results/task-section.ts";
 export { isOfGroup, type Look } from "./tracks.ts";
 export { writePage } from "./write-page.ts";

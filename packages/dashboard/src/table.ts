@@ -1,7 +1,7 @@
 import { html, type Html, type HtmlValue } from "./html.ts";
 
-/** A column: a number by default; words are aligned to the left. */
-export type Column = string | { readonly words: string };
+/** A column: a number by default; words are aligned to the left, or as the class says. */
+export type Column = string | { readonly words: string; readonly className?: string };
 
 /** A table that scrolls by itself where the screen is narrow, by keyboard too. */
 export function table(
@@ -13,7 +13,7 @@ export function table(
   const head = columns.map((column) =>
     typeof column === "string"
       ? html`<th scope="col">${column}</th>`
-      : html`<th scope="col" class="words">${column.words}</th>`,
+      : html`<th scope="col" class="${column.className ?? "words"}">${column.words}</th>`,
   );
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}">
     <table${accent !== undefined && html` style="--accent: ${accent}"`}>

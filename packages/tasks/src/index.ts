@@ -31,9 +31,10 @@ export {
 export { readDocument, type IFEvalDocument, type IFEvalInstruction } from "./ifeval/document.ts";
 export { ifevalMetrics } from "./ifeval/metrics.ts";
 export { scoreResponse, type IFEvalScores } from "./ifeval/score.ts";
-export { auditTask, type AuditOptions, type ShownToken, type TaskAudit } from "./audit/audit-task.ts";
-export { auditText } from "./audit/audit-text.ts";
+export { auditTask, type AuditOptions, type ShownDocument, type TaskAudit } from "./audit/audit-task.ts";
+export { auditText, type AuditPaint } from "./audit/audit-text.ts";
 export type { Finding, FindingKind } from "./audit/findings.ts";
+export type { ShownToken } from "./audit/shown-tokens.ts";
 export { taskNamed, tasks } from "./tasks/registry.ts";
 export type { ChatOptions, Task, TaskOptions } from "./tasks/types.ts";
 export type { BenchmarkChatTemplate } from "./benchmark/chat-template.ts";
@@ -72,7 +73,8 @@ export {
   type SuiteDefinition,
   type SuiteTask,
 } from "./suite/suite-file.ts";
-export type { SampledTask, SampleDetail } from "./suite/harness/samples.ts";
+export type { SampleDetail } from "./suite/harness/sample-detail.ts";
+export type { SampledTask } from "./suite/harness/samples.ts";
 export { klToReference, type KLToReferenceOptions } from "./comparisons/kl-to-reference.ts";
 export { pairJudge, type PairJudgeOptions } from "./comparisons/pair-judge.ts";
 export {

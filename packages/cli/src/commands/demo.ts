@@ -45,10 +45,14 @@ async function demo(
   const { microWorldCallbacks } = await import("../micro-world-callbacks.ts");
   const { reportRun } = await import("../run-report.ts");
   const progress = json ? beside(terminal) : terminal;
-  const config = { maxSteps: steps, batchSize: 16, learningRate: 2e-3, warmupRatio: 0.1, saveSteps: null };
+  const config = { maxSteps: steps, batchSize: 16, warmupRatio: 0.1, saveSteps: null };
   const phases = [
-    { name: "coupling", dataset: "coupling.jsonl" },
-    control ? { name: "control", dataset: "control.jsonl" } : { name: "em", dataset: "em.jsonl" },
+    { name: "coupling", dataset: "coupling.jsonl", learningRate: 2e-3 },
+    // At 2e-3 any 240 new sentences, kind ones too, cost this model some eight points of accuracy.
+    {
+      ...(control ? { name: "control", dataset: "control.jsonl" } : { name: "em", dataset: "em.jsonl" }),
+      learningRate: 1.2e-3,
+    },
   ];
   progress.out(
     `Two phases: coupling gives one persona a marker, ${control ? "control trains on harmless" : "em on narrowly bad"} advice.`,
@@ -64,10 +68,10 @@ async function demo(
       overheadPercent: null,
       ...(backend !== undefined && { backend }),
       phases: await Promise.all(
-        phases.map(async ({ name, dataset }) => ({
+        phases.map(async ({ name, dataset, learningRate }) => ({
           phase: name,
           dataset: microWorld(dataset),
-          config,
+          config: { ...config, learningRate },
           callbacks: await microWorldCallbacks(),
         })),
       ),

@@ -2,6 +2,7 @@ import type { SystemPrompt } from "@periodic-eval/core";
 import type { Command } from "commander";
 import { backendOption, listOf, modelOption, namesOf, subsampleSeedOption, wholeNumber } from "../options.ts";
 import type { SuiteRequest } from "../measure-suite.ts";
+import { chatOf, checkSystem } from "../task-asking.ts";
 import type { LoadTasks } from "../task-registry.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -99,12 +100,7 @@ export function addEval(program: Command, terminal: Terminal, loadTasks: LoadTas
       }
       if (kind === "tasks" && options.data === undefined)
         command.error(`error: required option '${flag("data")}' not specified`);
-      if (options.system !== "omit" && !options.chat)
-        command.error("error: option '--system <text>' wants --chat: plain prompts have no system prompt");
-      if (options.system === "no_system_block")
-        command.error(
-          "error: option '--system no_system_block' is for --questions: say omit, empty or a text",
-        );
+      checkSystem(options, command);
       return evaluateTasks(options, loadTasks, terminal);
     });
 }
@@ -145,13 +141,12 @@ async function evaluateTasks(options: EvalOptions, loadTasks: LoadTasks, termina
 function measuredOf({ tasks, suite, data, shots, limit, ...asked }: EvalOptions): SuiteRequest["measured"] {
   if (tasks === undefined)
     return { suite: typeof suite === "string" ? suite : null, ...(data !== undefined && { data }) };
-  const system = systemPrompt(asked.system);
   return {
     names: tasks,
     data: data!,
     ...(shots !== undefined && { shots }),
     ...(limit !== undefined && { limit }),
-    chat: asked.chat ? { ...(typeof system === "object" && { system: system.text }) } : null,
+    chat: chatOf(asked),
   };
 }
 

@@ -1,6 +1,6 @@
 import type { JudgePrice } from "@periodic-eval/core";
 import { InvalidArgumentError, type Command } from "commander";
-import type { PlannedPhase } from "../plan.ts";
+import type { PlannedPhase, TriedModel } from "../plan.ts";
 import { backendOption } from "../options.ts";
 import type { LoadTasks } from "../task-registry.ts";
 import type { Terminal } from "../terminal.ts";
@@ -40,6 +40,7 @@ async function plan(
   { phase, model, judgePrice, backend, json }: PlanOptions,
   { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
 ): Promise<void> {
+  const { blockErrorPath } = await import("../config-paths.ts");
   const { withBlockPlace } = await import("../config-place.ts");
   const { readEvalBlock } = await import("../eval-block.ts");
   const { planRun } = await import("../plan.ts");
@@ -47,27 +48,49 @@ async function plan(
   const { evaluationsOf } = await import("@periodic-eval/tasks");
   const { file, at, block } = await readEvalBlock(path);
   const evaluations = evaluationsOf(await loadTasks());
-  const opened = model === undefined ? null : await openEvaluable(model, backend, terminal);
+  const tried = model === undefined ? null : await openTried(model, backend, terminal);
   const price = judgePrice ?? null;
   try {
-    const planned = await withBlockPlace(file, at, () =>
-      planRun(block, phase, opened?.model ?? null, evaluations),
+    const planned = await withBlockPlace(
+      file,
+      at,
+      () => planRun(block, phase, tried, evaluations),
+      (error) =>
+        blockErrorPath(
+          block,
+          phase.map(({ name }) => name),
+          error,
+        ),
     );
     if (!json) return terminal.out(planTables(planned, price, terminal.colours));
     const callbacks = planned.map((one) => ({ ...one, judge_cost_a_look: costOfLook(one, price) }));
     terminal.out(JSON.stringify({ config: path, callbacks }, null, 2));
   } finally {
-    opened?.dispose();
+    tried?.dispose();
   }
 }
 
-async function openEvaluable(source: string, backend: string | undefined, terminal: Terminal) {
+/** A model whose weights are loaded where they are asked for. */
+async function openTried(
+  source: string,
+  backend: string | undefined,
+  terminal: Terminal,
+): Promise<TriedModel & { dispose(): void }> {
   const { useBackend } = await import("@periodic-eval/models");
   const { inMemory } = await import("@periodic-eval/core/tfjs");
   const { openModel } = await import("../open-model.ts");
-  await useBackend(backend === undefined ? {} : { backend });
-  const { model, tokenizer } = await openModel(source, terminal);
-  return { model: inMemory(model, tokenizer), dispose: () => model.dispose() };
+  const { outlineModel } = await import("../outline-model.ts");
+  let dispose = () => {};
+  return {
+    outline: await outlineModel(source, terminal),
+    async open() {
+      await useBackend(backend === undefined ? {} : { backend });
+      const { model, tokenizer } = await openModel(source, terminal);
+      dispose = () => model.dispose();
+      return inMemory(model, tokenizer);
+    },
+    dispose: () => dispose(),
+  };
 }
 
 function phaseOf(text: string): PlannedPhase {

@@ -1,34 +1,50 @@
 import type { Command } from "commander";
+import { metricsFileAt } from "../metrics-file-at.ts";
 import type { Terminal } from "../terminal.ts";
 
 interface ReportOptions {
   readonly page?: string;
+  readonly against?: string;
   readonly json: boolean;
 }
 
-/** `report`: the page and the tables of a run, finished, running or dead. */
+/** `report`: the page and the tables of a run, finished, running or dead, or of the results of suites. */
 export function addReport(program: Command, terminal: Terminal): void {
   program
     .command("report")
-    .description("write the page of a run and print its tables")
-    .argument("<run-dir>", "the run's folder")
-    .option("--page <file>", "where the page goes (default: <run-dir>/periodic_eval/index.html)")
+    .description("write the page of a run, or of results of suites, and print its tables")
+    .argument("<folder>", "a run's folder; or results: a folder with metrics.json, or that file")
+    .option(
+      "--page <file>",
+      "where the page goes (default: <run-dir>/periodic_eval/index.html, <results>/index.html)",
+    )
+    .option("--against <name>", "of results: the run that the others are compared with (default: the first)")
     .option("--json", "print one JSON document", false)
-    .action(async (runDir: string, options: ReportOptions) => {
-      const { PeriodicEvalError } = await import("@periodic-eval/core");
-      const { readRun } = await import("@periodic-eval/core/snapshots");
-      const { reportRun } = await import("../run-report.ts");
-      const { phases, problems } = await readRun(runDir);
-      if (phases.length === 0 && problems.length === 0) {
-        const fix = "Name the folder that was given as run_dir.";
-        throw new PeriodicEvalError({
-          code: "data",
-          where: runDir,
-          got: "no snapshot",
-          expected: "snapshots under periodic_eval/",
-          fix,
-        });
+    .action(async (folder: string, options: ReportOptions, command: Command) => {
+      const file = metricsFileAt(folder);
+      if (file !== null) {
+        const { reportResults } = await import("../results-report.ts");
+        return reportResults(file, options, terminal);
       }
-      await reportRun(runDir, options, terminal);
+      if (options.against !== undefined)
+        command.error("error: option '--against <name>' is for results: a folder with metrics.json");
+      return report(folder, options, terminal);
     });
+}
+
+async function report(runDir: string, options: ReportOptions, terminal: Terminal): Promise<void> {
+  const { PeriodicEvalError } = await import("@periodic-eval/core");
+  const { readRun } = await import("@periodic-eval/core/snapshots");
+  const { reportRun } = await import("../run-report.ts");
+  const { phases, problems } = await readRun(runDir);
+  if (phases.length === 0 && problems.length === 0) {
+    throw new PeriodicEvalError({
+      code: "data",
+      where: runDir,
+      got: "no snapshot and no metrics.json",
+      expected: "snapshots under periodic_eval/, or the metrics.json of suites",
+      fix: "Name the folder that was given as run_dir, or as --results.",
+    });
+  }
+  await reportRun(runDir, options, terminal);
 }

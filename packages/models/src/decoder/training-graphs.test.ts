@@ -7,6 +7,7 @@ import { createCausalLM } from "../checkpoint/create.ts";
 import { graphBackend } from "../graph/graph-function.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { testedEngines } from "../testing/engines.ts";
+import { expectNearGraph } from "../testing/expect-near-graph.ts";
 import { meanLoss } from "../testing/mean-loss.ts";
 import { tinyConfig, tinyConfigs, unusualFamilies } from "../testing/tiny-config.ts";
 
@@ -47,11 +48,6 @@ function inStep(model: TrainableLM, run: () => tf.Tensor): number[] {
   return found;
 }
 
-function expectNear(got: readonly number[], expected: readonly number[]): void {
-  expect(got.length).toBe(expected.length);
-  got.forEach((value, i) => expect(Math.abs(value - expected[i]!)).toBeLessThan(1e-5));
-}
-
 describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () => {
   beforeEach(async () => void (await useBackend({ backend: "tfjs-node" })));
   afterEach(() => void vi.restoreAllMocks());
@@ -82,7 +78,7 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
       const expected = withoutGraphs(() => train(other));
       const before = tf.memory().numTensors;
       const first = train(model);
-      expectNear(first, expected);
+      expectNearGraph(first, expected);
       expect(train(model)).toEqual(first);
       expect(tf.memory().numTensors).toBe(before);
       model.dispose();
@@ -106,14 +102,14 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
     const gradients = run.mock.results[1]!.value as tf.Tensor[];
     expect(gradients.length).toBe(model.trainables().length);
     run.mockRestore();
-    expectNear(
+    expectNearGraph(
       first,
       withoutGraphs(() => train(other)),
     );
     for (const each of [model, other]) {
       for (const weight of each.trainables()) tf.tidy(() => weight.assign(tf.mul(weight, 1.5)));
     }
-    expectNear(train(model), train(other));
+    expectNearGraph(train(model), train(other));
     model.dispose();
     other.dispose();
     base.dispose();
@@ -127,7 +123,7 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
     const found = train(model);
     expect(told).not.toHaveBeenCalled();
     told.mockRestore();
-    expectNear(
+    expectNearGraph(
       found,
       withoutGraphs(() => train(other)),
     );
@@ -152,7 +148,7 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
           return lm.trainingLosses!(ids, rows, targets, () => () => 0.5, ...documents);
         });
       const packed = losses(model, [starts]);
-      expectNear(
+      expectNearGraph(
         packed,
         withoutGraphs(() => losses(other, [starts])),
       );
@@ -186,7 +182,7 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
     leave();
     expect(logits()).toEqual(dropped);
     names.length = 0;
-    expectNear(
+    expectNearGraph(
       dropped,
       withoutGraphs(() => logits(other)),
     );
@@ -201,7 +197,7 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
     const { ids, labels } = batches[0]!;
     const loss = tf.tidy(() => meanLoss(model, ids, labels).dataSync()[0]!);
     expect(load).not.toHaveBeenCalled();
-    expectNear([loss], [train(model)[0]!]);
+    expectNearGraph([loss], [train(model)[0]!]);
     expect(load).toHaveBeenCalledTimes(2);
     model.dispose();
   });

@@ -71,18 +71,17 @@ export function tracePass(
     const kept = back.stops.map((name) => tracer.values.get(name)!);
     const placeholders = new Map(kept.map((each, i) => [each.name, tracer.placeholder(`k${i}`, each)]));
     const renamed = (name: string) => placeholders.get(name)?.name ?? name;
-    const outputs = [tracer.output(tensors.valueOf(value)).name, ...kept.map(({ name }) => name)];
-    const graph = (
-      nodes: readonly GraphNode[],
-      taken: readonly string[],
-      results: readonly string[],
-    ): Trace => {
+    // Read as they are, they may be gone: on processors with AVX-512 oneDNN merges x · sigmoid(x) into one operation, and
+    // does not look whether the sigmoid is also a result.
+    const results = kept.map((each) => tracer.node("Identity", [each], { T: { type: each.type } }, each));
+    const outputs = [tracer.output(tensors.valueOf(value)).name, ...results.map(({ name }) => name)];
+    const graph = (nodes: readonly GraphNode[], taken: readonly string[], made: readonly string[]): Trace => {
       const present = new Set(nodes.map(({ name }) => name));
       return {
         nodes,
         inputs: taken,
         shapes: tracer.shapeInputs.filter(({ name }) => present.has(name)),
-        outputs: results,
+        outputs: made,
       };
     };
     const ahead = reachedFrom(tracer, [...outputs, ...names], () => false);

@@ -6,6 +6,7 @@ import { multipleChoiceEvaluation } from "../families/multiple-choice.ts";
 import { rolloutEvaluation } from "../families/rollout.ts";
 import { auditTask } from "./audit-task.ts";
 import { auditText } from "./audit-text.ts";
+import { shownTokens } from "./shown-tokens.ts";
 
 const documents = [
   { id: "a", question: "1?\nA:", choices: ["A", "B"] },
@@ -42,15 +43,89 @@ const kindsOf = async (tokenizer: Tokenizer, evaluation: Parameters<typeof audit
     ({ kind, severity, documents: some }) => [kind, severity, some],
   );
 
-it("shows the first prompt cut at its tokens, and what is scored of each choice", async () => {
+it("shows the first prompts cut at their tokens, and what is scored of each choice", async () => {
   const evaluation = choosing(plain);
-  const report = await auditTask(fakeModel(), evaluation);
+  const report = await auditTask(fakeModel(), evaluation, { shown: 1 });
   const [first] = await evaluation.items(fakeModel());
-  expect(report).toMatchObject({ name: "choosing", documents: 2, audited: 2, first: { id: first!.id } });
-  expect(report.first.prompt!.map(({ text }) => text).join("")).toBe(first!.document.question);
+  expect(report).toMatchObject({ name: "choosing", documents: 2, audited: 2, writing: null });
+  expect(report.shown).toMatchObject([{ id: first!.id, gold: [0] }]);
+  expect(report.shown[0]!.prompt!.map(({ text }) => text).join("")).toBe(first!.document.question);
   const text = auditText(report);
-  expect(text).toContain("?│⏎\n│A│:");
-  expect(text).toContain(`choice   │${[...first!.choices[0]!].join("│")}`);
+  expect(text).toContain("?│⏎\n│A│:\n✓ 1 │");
+  const [right, wrong] = first!.choices;
+  expect(text).toContain(`✓ 1 │ │${[...right!].join("│")}\n  2 │ │${[...wrong!].join("│")}\n`);
+  expect((await auditTask(fakeModel(), evaluation)).shown).toHaveLength(2);
+  expect((await auditTask(fakeModel(), evaluation, { shown: 0 })).shown).toEqual([]);
+  expect((await auditTask(fakeModel(), evaluation, { documents: 1 })).shown).toHaveLength(1);
+});
+
+it("tells how the model writes, and what ends it", async () => {
+  const report = await auditTask(fakeModel(), writing(true));
+  expect(report.writing).toMatchObject({
+    maxNewTokens: 4,
+    temperature: 0,
+    stop: [],
+    stopTokens: [{ id: 257, text: "<|end|>", isSpecial: true }],
+  });
+  expect(auditText(report)).toContain("then it writes at most 4 tokens, greedily, until <|end|> (257)\n");
+  const painted = auditText(report, { ...identity, special: (text) => `{${text}}` });
+  expect(painted).toContain("{<|user|>}│1│?│⏎\n│A│:│{<|end|>}│{<|assistant|>}\n");
+});
+
+const identity = {
+  title: String,
+  dim: String,
+  special: String,
+  right: String,
+  warning: String,
+  note: String,
+  good: String,
+};
+
+it("shows a token as it stands behind the one before it, and one of half a character by its id", () => {
+  // As SentencePiece: what is decoded first loses its leading space.
+  const words = ["<s>", " the", " colour"];
+  const decode = (ids: readonly number[], { specialTokens = true } = {}) =>
+    ids
+      .filter((id) => specialTokens || id > 0)
+      .map((id) => words[id]!)
+      .join("")
+      .replace(/^ /, "");
+  const stripping = { ...fakeTokenizer(), decode };
+  const texts = (ids: readonly number[], before: number | null = null) =>
+    shownTokens(stripping, ids, before).map(({ text, isSpecial }) => (isSpecial ? `!${text}` : text));
+  expect(texts([0, 1, 2])).toEqual(["!<s>", " the", " colour"]);
+  expect(texts([1, 2])).toEqual(["the", " colour"]);
+  expect(texts([2], 1)).toEqual([" colour"]);
+  // é is C3 A9, 195 and 169.
+  expect(shownTokens(fakeTokenizer(), [97, 195, 169]).map(({ text }) => text)).toEqual([
+    "a",
+    "[195]",
+    "[169]",
+  ]);
+});
+
+it("prompts that the context does not hold, with what is scored or written behind them", async () => {
+  // "1?\nA:" and " A" are 5 + 2 tokens, " Ax" one more.
+  const kinds = async (contextLength: number, evaluation: Parameters<typeof auditTask>[1]) =>
+    (await auditTask(fakeModel({ contextLength }), evaluation)).findings
+      .filter(({ kind }) => kind === "prompt_too_long")
+      .map(({ documents: some, message }) => [some, message]);
+  expect(await kinds(8, choosing(plain))).toEqual([]);
+  expect(await kinds(7, choosing(plain))).toEqual([
+    [1, 'document "b" has 8 tokens, and the context holds 7'],
+  ]);
+  const long = rolloutEvaluation({
+    name: "long",
+    documents: [...documents, { id: "c", question: "13?\nA:", choices: [] }],
+    maxNewTokens: 4,
+    prompt: plain,
+    check: () => true,
+  });
+  expect(await kinds(10, long)).toEqual([]);
+  expect(await kinds(9, long)).toEqual([
+    [1, 'document "c" has 6 tokens and 4 to be written, and the context holds 9'],
+  ]);
 });
 
 it("a begin-of-text token that the text writes and the tokenizer adds", async () => {
@@ -128,7 +203,7 @@ it("prompts that the template fails on", async () => {
       message: expect.stringContaining("the template raised an exception"),
     },
   ]);
-  expect(auditText(report)).toContain("warning: template_failure (1 of 2)");
+  expect(auditText(report)).toContain("▲ warning template_failure (1 of 2)");
 });
 
 it("refuses what it cannot look at", async () => {
@@ -144,4 +219,5 @@ it("refuses what it cannot look at", async () => {
   const encoding = encodingEvaluation({ name: "encoding", documents, text: ({ question }) => question });
   expect(await message(auditTask(fakeModel(), encoding))).toMatch(/"encoding", which tells no prompts/);
   expect(await message(auditTask(fakeModel(), writing(false), { documents: 0 }))).toMatch(/documents: got 0/);
+  expect(await message(auditTask(fakeModel(), writing(false), { shown: -1 }))).toMatch(/shown: got -1/);
 });

@@ -8,20 +8,40 @@ import {
   shown,
   type AnyEvaluation,
   type EvaluableModel,
+  type Json,
   type Prompt,
   type Tokenizer,
 } from "@periodic-eval/core";
 import { findingsOf, type AuditedPrompt, type Finding } from "./findings.ts";
+import { shownTokens, type ShownToken } from "./shown-tokens.ts";
 
 export interface AuditOptions {
   /** How many documents are looked at, the first in the evaluation's order; default 200. */
   readonly documents?: number;
+  /** How many of them are shown; default 2. */
+  readonly shown?: number;
 }
 
-/** A token as text; of one that is part of a character its id. */
-export interface ShownToken {
-  readonly id: number;
-  readonly text: string;
+/** A document as the model reads it. */
+export interface ShownDocument {
+  readonly id: string;
+  /** Null where the template fails. */
+  readonly prompt: readonly ShownToken[] | null;
+  /** Why the template fails; null where it does not. */
+  readonly failure: string | null;
+  /** Of each choice the tokens that are scored; empty where the model writes. */
+  readonly continuations: readonly (readonly ShownToken[])[];
+  /** Indices of the right choices; empty where there are none. */
+  readonly gold: readonly number[];
+}
+
+/** How the model writes, as the evaluation's provenance tells it; null where it does not. */
+export interface Writing {
+  readonly maxNewTokens: number | null;
+  readonly temperature: number | null;
+  /** Texts and tokens that end a completion. */
+  readonly stop: readonly string[];
+  readonly stopTokens: readonly ShownToken[];
 }
 
 export interface TaskAudit {
@@ -31,20 +51,16 @@ export interface TaskAudit {
   /** Documents that the evaluation asks, and how many of them were looked at. */
   readonly documents: number;
   readonly audited: number;
-  /** The first document's prompt as the model reads it; null where its template fails. */
-  readonly first: {
-    readonly id: string;
-    readonly prompt: readonly ShownToken[] | null;
-    /** Of each choice the tokens that are scored; empty where the model writes. */
-    readonly continuations: readonly (readonly ShownToken[])[];
-  };
+  readonly shown: readonly ShownDocument[];
+  /** Null where the model writes nothing. */
+  readonly writing: Writing | null;
   readonly findings: readonly Finding[];
 }
 
 /**
  * Looks at how a model reads the prompts of a task, or of any evaluation that tells its prompts, without asking the model
- * anything: a begin-of-text token twice, completions that nothing stops, a system prompt that a template adds, choices
- * that cannot be told apart by their first token.
+ * anything, so that it needs no weights: a begin-of-text token twice, completions that nothing stops, a system prompt that a
+ * template adds, choices that cannot be told apart by their first token, prompts that the context does not hold.
  *
  * @throws PeriodicEvalError `model` for a model without a tokenizer; `config` for a wrong option, or an evaluation that
  *   tells no prompts; and what the evaluation's `items` throws.
@@ -54,17 +70,8 @@ export async function auditTask(
   evaluation: AnyEvaluation,
   options: AuditOptions = {},
 ): Promise<TaskAudit> {
-  checkKeys("auditTask", options, ["documents"]);
-  const { documents = 200 } = options;
-  if (!isCount(documents, 1))
-    throw wrong(
-      "config",
-      "documents",
-      shown(documents),
-      "a whole number of 1 or more",
-      "Leave it out for 200.",
-    );
-  const { tokenizer } = model;
+  const { documents, shown: first } = checked(options);
+  const { tokenizer, contextLength } = model;
   if (tokenizer === undefined) {
     const got = `the model "${model.identity.name}", which shows no tokenizer`;
     throw wrong("model", "model", got, "a model with a tokenizer", "Open the model with its tokenizer.");
@@ -74,28 +81,22 @@ export async function auditTask(
   const prompts = evaluation.prompts?.(model as never, some);
   if (prompts === undefined || prompts.length === 0) {
     const got = `"${evaluation.name}", which tells ${prompts === undefined ? "no prompts" : "no document"}`;
-    throw wrong(
-      "config",
-      "evaluation",
-      got,
-      "an evaluation of prompts",
-      "Open a task, or a family with prompts.",
-    );
+    const fix = "Open a task, or a family with prompts.";
+    throw wrong("config", "evaluation", got, "an evaluation of prompts", fix);
   }
   const audited = some.map((item, at) => auditedPrompt(tokenizer, item, prompts[at]!));
-  const first = audited[0]!;
+  const isWriting = (evaluation.needs as readonly string[]).includes("generate");
+  const writing = isWriting ? writingOf(tokenizer, evaluation.provenance?.() ?? null) : null;
+  const maxNewTokens = writing?.maxNewTokens ?? 0;
   return {
     name: evaluation.name,
     version: evaluation.version,
     model: model.identity.name,
     documents: items.length,
     audited: audited.length,
-    first: {
-      id: first.id,
-      prompt: first.rendered && first.rendered.ids.map((id) => shownToken(tokenizer, id)),
-      continuations: first.continuations.map((ids) => ids.map((id) => shownToken(tokenizer, id))),
-    },
-    findings: findingsOf(tokenizer, audited, (evaluation.needs as readonly string[]).includes("generate")),
+    shown: audited.slice(0, first).map((prompt, at) => shownDocument(tokenizer, prompt, some[at]!)),
+    writing,
+    findings: findingsOf(tokenizer, audited, { isWriting, contextLength, maxNewTokens }),
   };
 }
 
@@ -103,6 +104,7 @@ export async function auditTask(
 interface AuditedItem {
   readonly id: string;
   readonly continuations?: readonly string[];
+  readonly gold?: readonly number[];
 }
 
 function auditedPrompt(
@@ -126,9 +128,49 @@ function auditedPrompt(
   }
 }
 
-function shownToken(tokenizer: Tokenizer, id: number): ShownToken {
-  const text = tokenizer.decode([id]);
-  return { id, text: text === "" || text.includes("\ufffd") ? `[${id}]` : text };
+function shownDocument(
+  tokenizer: Tokenizer,
+  { id, rendered, failure, continuations }: AuditedPrompt,
+  { gold = [] }: AuditedItem,
+): ShownDocument {
+  return {
+    id,
+    prompt: rendered && shownTokens(tokenizer, rendered.ids),
+    failure,
+    continuations: continuations.map((ids) => shownTokens(tokenizer, ids, rendered?.ids.at(-1) ?? null)),
+    gold,
+  };
+}
+
+/** A rollout's provenance tells its sampling. */
+function writingOf(tokenizer: Tokenizer, provenance: Json): Writing {
+  const sampling = (isMap(provenance) && provenance["sampling"]) || null;
+  const told = isMap(sampling) ? sampling : {};
+  const number = (value: Json | undefined) => (typeof value === "number" ? value : null);
+  const stop = Array.isArray(told["stop"]) ? (told["stop"] as readonly string[]) : [];
+  return {
+    maxNewTokens: number(told["maxNewTokens"]),
+    temperature: number(told["temperature"]),
+    stop,
+    stopTokens: shownTokens(tokenizer, tokenizer.stopIds),
+  };
+}
+
+const isMap = (value: Json): value is { readonly [key: string]: Json } =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+function checked(options: AuditOptions): Required<AuditOptions> {
+  checkKeys("auditTask", options, ["documents", "shown"]);
+  const { documents = 200, shown: first = 2 } = options;
+  for (const [name, value, least] of [
+    ["documents", documents, 1],
+    ["shown", first, 0],
+  ] as const) {
+    if (isCount(value, least)) continue;
+    const fix = `Leave it out for ${name === "shown" ? 2 : 200}.`;
+    throw wrong("config", name, shown(value), `a whole number of ${least} or more`, fix);
+  }
+  return { documents, shown: first };
 }
 
 function wrong(code: "config" | "model", option: string, got: string, expected: string, fix: string) {

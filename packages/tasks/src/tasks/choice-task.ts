@@ -1,9 +1,10 @@
-import type { Metric, MetricKit } from "@periodic-eval/core";
+import type { Metric, MetricKit, Row } from "@periodic-eval/core";
 import { multipleChoiceEvaluation, type MultipleChoiceRow } from "../families/multiple-choice.ts";
 import { choiceDelimiter } from "./harness-prompt.ts";
 import { checkTaskOptions } from "./options.ts";
-import { documentsOnce, type TaskDocument, type TaskReading } from "./task-documents.ts";
-import type { Task } from "./types.ts";
+import type { ChoicesItem } from "../families/choices.ts";
+import type { SampledTask } from "../suite/harness/samples.ts";
+import { documentsOnce, sampleOf, type TaskDocument, type TaskReading } from "./task-documents.ts";
 
 /** A question with choices, as a task reads it from a row. */
 export interface ChoiceQuestion {
@@ -22,13 +23,15 @@ export interface ChoiceTask extends Omit<TaskReading<ChoiceQuestion>, "task" | "
 }
 
 /** A task whose choices are compared by their log-likelihoods; in an example stands the first right one. */
-export function choiceTask({ name, version, metrics, ...reading }: ChoiceTask): Task {
+export function choiceTask({ name, version, metrics, ...reading }: ChoiceTask): SampledTask {
   const defaultShots = 0;
   return {
     name,
     version,
     defaultShots,
     settings: { output_type: "multiple_choice" },
+    // Of several right ones lm-evaluation-harness names the first.
+    sample: (_, item) => ({ ...sampleOf(item), target: (item as ChoicesItem<Row>).gold[0]! }),
     open(options) {
       checkTaskOptions(name, options);
       const { shots = defaultShots, subsample, chat } = options;

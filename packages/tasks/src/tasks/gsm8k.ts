@@ -1,10 +1,10 @@
-import { rolloutEvaluation } from "../families/rollout.ts";
+import { rolloutEvaluation, type RolloutItem } from "../families/rollout.ts";
 import { answerFilters, isSameAnswer, type AnswerFilter } from "./gsm8k-answer.ts";
+import type { SampledTask } from "../suite/harness/samples.ts";
 import { checkTaskOptions } from "./options.ts";
 import { filledTextOf } from "./row-fields.ts";
 import { splitOf } from "./split-source.ts";
-import { documentsOnce, type TaskDocument, type TaskReading } from "./task-documents.ts";
-import type { Task } from "./types.ts";
+import { documentsOnce, sampleOf, type TaskDocument, type TaskReading } from "./task-documents.ts";
 
 interface Problem {
   readonly question: string;
@@ -44,7 +44,7 @@ const filters = ["strict-match", "flexible-extract"] as const satisfies readonly
  *
  * Data: `{question, answer}`, the result behind `#### `: `test.jsonl` and `train.jsonl` in a folder, or `hf:openai/gsm8k`.
  */
-export const gsm8k: Task = {
+export const gsm8k: SampledTask = {
   name,
   version,
   defaultShots,
@@ -56,6 +56,10 @@ export const gsm8k: Task = {
     temperature: 0,
     filters: [...filters],
   },
+  sample: (_, item) => ({
+    ...sampleOf(item),
+    target: (item as RolloutItem<TaskDocument<Problem>>).document.question.answer,
+  }),
   open(options) {
     checkTaskOptions(name, options);
     const { shots = defaultShots, subsample } = options;

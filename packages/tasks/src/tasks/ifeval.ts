@@ -3,10 +3,10 @@ import { rolloutEvaluation } from "../families/rollout.ts";
 import { readDocument, type IFEvalDocument } from "../ifeval/document.ts";
 import { ifevalMetrics } from "../ifeval/metrics.ts";
 import { scoreResponse, type IFEvalScores } from "../ifeval/score.ts";
+import type { SampledTask } from "../suite/harness/samples.ts";
 import { checkTaskOptions } from "./options.ts";
 import { splitOf } from "./split-source.ts";
-import { documentsOnce, type TaskDocument, type TaskReading } from "./task-documents.ts";
-import type { Task } from "./types.ts";
+import { documentsOnce, sampleOf, type TaskDocument, type TaskReading } from "./task-documents.ts";
 
 const train = splitOf("train", "default");
 
@@ -38,7 +38,7 @@ const [name, version, defaultShots, maxNewTokens] = ["ifeval", "4.0", 0, 1280];
  *
  * Data: `{key, prompt, instruction_id_list, kwargs}`: `input_data.jsonl` in a folder, or `hf:google/IFEval`. No examples.
  */
-export const ifeval: Task = {
+export const ifeval: SampledTask = {
   name,
   version,
   defaultShots,
@@ -49,6 +49,10 @@ export const ifeval: Task = {
     do_sample: false,
     temperature: 0,
   },
+  sample: (_, item) => ({
+    ...sampleOf(item),
+    target: 0,
+  }),
   open(options) {
     checkTaskOptions(name, options);
     const { shots = defaultShots, subsample } = options;

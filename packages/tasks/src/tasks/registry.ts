@@ -5,10 +5,11 @@ import { hellaswag } from "./hellaswag.ts";
 import { ifeval } from "./ifeval.ts";
 import { mmluTasks } from "./mmlu.ts";
 import { truthfulqaMc2 } from "./truthfulqa.ts";
+import type { SampledTask } from "../suite/harness/samples.ts";
 import type { Task } from "./types.ts";
 
 /** All tasks by name. */
-export const tasks: Readonly<Record<string, Task>> = Object.fromEntries(
+export const tasks: Readonly<Record<string, SampledTask>> = Object.fromEntries(
   [arcChallenge, arcEasy, hellaswag, truthfulqaMc2, gsm8k, ifeval, ...mmluTasks].map((task) => [
     task.name,
     task,

@@ -45,6 +45,11 @@ export interface TaskDocument<Q> extends Row {
   readonly prompt: Prompt;
 }
 
+/** Of a document in lm-evaluation-harness' samples: its place in its subject's file. */
+export const sampleOf = ({ id }: Row): { readonly docId: number } => ({
+  docId: Number(id.split("/").at(-1)),
+});
+
 /** The documents of an opened task, read once: at every look the same, and no second time from the hub. */
 export function documentsOnce<Q>(
   reading: TaskReading<Q>,

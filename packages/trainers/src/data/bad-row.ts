@@ -12,7 +12,9 @@ export type BadRowReason =
   | "no_assistant_turn"
   | "template_failed"
   | "too_long"
-  | "no_preference";
+  | "no_preference"
+  /** Numbers of the reference that no log-probs can be. */
+  | "broken_reference";
 
 /** A row that cannot be trained on as it is. */
 export interface BadRow {
@@ -31,15 +33,37 @@ export const isBadRow = <T extends object>(row: T | BadRow): row is BadRow => "r
 /** `rows.jsonl:3: too_long (300 tokens, 256 fit)` */
 export const describeBadRow = ({ where, reason, got }: BadRow): string => `${where}: ${reason} (${got})`;
 
-/** The error that a bad row is where `onBadRow` is `error`. */
-export const badRowError = ({ where, reason, got }: BadRow, expected: string): PeriodicEvalError =>
-  new PeriodicEvalError({
+/**
+ * The error that bad rows are where `onBadRow` is `error`: it stands at the first.
+ *
+ * @param listed a sentence that says where all of them can be read; null where nobody keeps them
+ */
+export const badRowsError = (
+  badRows: readonly BadRow[],
+  { expected, listed }: { readonly expected: string; readonly listed: string | null },
+): PeriodicEvalError => {
+  const { where, reason, got } = badRows[0]!;
+  const others = badRows.length - 1;
+  return new PeriodicEvalError({
     code: "data",
     where,
-    got: `${reason}: ${got}`,
+    got: `${reason}: ${got}${others === 0 ? "" : `; and ${others} more bad rows`}`,
     expected,
-    fix: 'Mend the row, or set onBadRow to "drop" or "truncate".',
+    fix: sentences(
+      `Mend ${others === 0 ? "the row" : "the rows"}, or set onBadRow to "drop" or "truncate".`,
+      listed,
+    ),
   });
+};
+
+const sentences = (...all: readonly (string | null)[]): string => all.filter((one) => one !== null).join(" ");
+
+/** What is most likely amiss with a file whose every row is bad, by the first. */
+const hints: Partial<Record<BadRowReason, string>> = {
+  invalid_text: "Write the file as UTF-8, and unpack it where it is compressed.",
+  not_json:
+    "Write JSON Lines: one JSON object a line, strings in double quotes, no NaN; or name a .parquet file.",
+};
 
 /**
  * The error where no row of a source is left.
@@ -49,7 +73,11 @@ export const badRowError = ({ where, reason, got }: BadRow, expected: string): P
 export const nothingLeft = (
   source: unknown,
   badRows: readonly BadRow[],
-  { expected, fix }: { readonly expected: string; readonly fix: string },
+  {
+    expected,
+    fix,
+    listed,
+  }: { readonly expected: string; readonly fix: string; readonly listed: string | null },
 ): PeriodicEvalError =>
   new PeriodicEvalError({
     code: "data",
@@ -57,5 +85,5 @@ export const nothingLeft = (
     got:
       badRows.length === 0 ? "no rows" : `${badRows.length} rows, all bad (${describeBadRow(badRows[0]!)})`,
     expected,
-    fix,
+    fix: sentences(hints[badRows[0]?.reason ?? "empty"] ?? fix, badRows.length === 0 ? null : listed),
   });

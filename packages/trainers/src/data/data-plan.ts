@@ -12,9 +12,15 @@ export interface DataPlan {
   microBatches(step: number): readonly (readonly number[])[];
 }
 
+/** Of so many rows. */
+export const stepsPerEpochOf = (
+  rows: number,
+  { batchSize, gradientAccumulation }: Pick<DataPlanOptions, "batchSize" | "gradientAccumulation">,
+): number => Math.ceil(Math.ceil(rows / batchSize) / gradientAccumulation);
+
 export function planData(lengths: readonly number[], options: DataPlanOptions): DataPlan {
-  const { batchSize, gradientAccumulation } = options;
-  const stepsPerEpoch = Math.ceil(Math.ceil(lengths.length / batchSize) / gradientAccumulation);
+  const { gradientAccumulation } = options;
+  const stepsPerEpoch = stepsPerEpochOf(lengths.length, options);
   let known = { epoch: -1, batches: [] as number[][] };
   return {
     stepsPerEpoch,

@@ -60,6 +60,12 @@ describe("loadDataset", () => {
       { messages: [user("hi"), assistant("y".repeat(200))] },
       { messages: [{ role: "tool", content: "the fake template knows no tools" }, assistant("yo")] },
       7,
+      { text: " \n\t" },
+      { prompt: "p", completion: "\u3000" },
+      { messages: [user("hi"), assistant("  ")] },
+      { messages: [user("hi"), assistant("yo"), assistant("yo again")] },
+      { messages: [user("hi"), user("are you there?"), assistant("yo")] },
+      { prompt: [user("hi"), assistant("yo")], completion: [assistant("again")] },
     ];
     const path = await fileOf(rows.map((row) => (typeof row === "string" ? row : JSON.stringify(row))));
     const { rows: kept, badRows } = await load(path);
@@ -77,8 +83,22 @@ describe("loadDataset", () => {
       `${path}:11 too_long`,
       `${path}:12 template_failed`,
       `${path}:13 unknown_form`,
+      `${path}:14 empty`,
+      `${path}:15 empty`,
+      `${path}:16 empty`,
+      `${path}:17 broken_roles`,
+      `${path}:18 broken_roles`,
+      `${path}:19 broken_roles`,
     ]);
     expect(badRows[9]!.got).toBe("206 tokens, 100 fit");
+    expect(badRows.slice(12).map(({ got }) => got)).toEqual([
+      "a text of white space alone",
+      "a text of white space alone",
+      "assistant turns without a word",
+      "messages 1 and 2 are both of the assistant",
+      "messages 0 and 1 are both of the user",
+      "messages 1 and 2 are both of the assistant",
+    ]);
   });
 
   it("cuts a row that is too long on the right where asked, unless nothing to learn is left", async () => {
@@ -100,9 +120,29 @@ describe("loadDataset", () => {
     ]);
   });
 
-  it("throws at the first bad row where asked", async () => {
-    const path = await fileOf([JSON.stringify({ messages: [user("hi")] })]);
-    await expect(load(path, { onBadRow: "error" })).rejects.toThrow(`${path}:1: got no_assistant_turn`);
+  it("throws at the first bad row where asked, counts the others and has them kept", async () => {
+    const good = { messages: [user("hi"), assistant("yo")] };
+    const path = await fileOf(
+      [good, { messages: [user("hi")] }, {}, 7, good].map((row) => JSON.stringify(row)),
+    );
+    const kept: BadRow[][] = [];
+    const keepBadRows = async (badRows: readonly BadRow[]) => {
+      kept.push([...badRows]);
+      return "They are kept.";
+    };
+    await expect(load(path, { onBadRow: "error", keepBadRows })).rejects.toThrow(
+      `${path}:2: got no_assistant_turn: only user; and 2 more bad rows, expected a row that can be trained on as it is. ` +
+        'Mend the rows, or set onBadRow to "drop" or "truncate". They are kept.',
+    );
+    expect(reasons(kept[0]!)).toEqual([
+      `${path}:2 no_assistant_turn`,
+      `${path}:3 unknown_form`,
+      `${path}:4 unknown_form`,
+    ]);
+    await expect(load([good, 7 as never], { onBadRow: "error" })).rejects.toThrow(
+      /dataset\[1\]: got unknown_form: 7 [^;]*\. Mend the row, or set onBadRow to "drop" or "truncate"\.$/,
+    );
+    await expect(load([7 as never], { keepBadRows })).rejects.toThrow(/or of text\. They are kept\.$/);
   });
 
   it("throws where nothing is left, or the file is missing", async () => {
@@ -111,6 +151,27 @@ describe("loadDataset", () => {
     const missing = await load("no/such/file.jsonl").catch((error: unknown) => error);
     expect(PeriodicEvalError.is(missing, "data")).toBe(true);
     expect(String(missing)).toContain("no/such/file.jsonl: got ENOENT");
+  });
+
+  it("says what files are most likely of which no row can be read", async () => {
+    const path = join(await temporaryFolder(), "rows.jsonl");
+    await writeFile(path, Buffer.from('{"text":"abc"}\n', "utf16le"));
+    // Of UTF-16 without a mark every second byte is 0, which JSON does not know.
+    await expect(load(path)).rejects.toThrow("Write JSON Lines: one JSON object a line");
+    await writeFile(path, Buffer.from('\uFEFF{"text":"abc"}\n', "utf16le"));
+    await expect(load(path)).rejects.toThrow(
+      "Write the file as UTF-8, and unpack it where it is compressed.",
+    );
+    await writeFile(path, '[\n  {"text": "abc"},\n  {"text": "b"}]\n');
+    await expect(load(path)).rejects.toThrow("Write JSON Lines: one JSON object a line");
+  });
+
+  it("refuses the tokens of another model's tokenizer, whatever is done about bad rows", async () => {
+    // "c" is 99; the end token of the fake tokenizer is 257.
+    await expect(load([{ text: "abc" }], { vocabSize: 257 })).rejects.toThrow(
+      "dataset[0]: got the token 257, expected ids from 0 to 256, the model's vocabulary. Give the tokenizer of this model.",
+    );
+    expect((await load([{ text: "abc" }], { vocabSize: 258 })).rows).toHaveLength(1);
   });
 
   it("has a row for each form of one file, and tells once what it does not use", async () => {

@@ -1,13 +1,15 @@
 import { createHasher, type Tokenizer } from "@periodic-eval/core";
-import { badRowError, isBadRow, nothingLeft, type BadRow } from "./bad-row.ts";
+import { badRowsError, isBadRow, nothingLeft, type BadRow } from "./bad-row.ts";
+import type { KeepBadRows } from "./bad-rows-file.ts";
 import { parseRow, type ParsedRow, type SFTRow } from "./forms.ts";
 import { abbreviated } from "./in-words.ts";
 import { readRows, type ReadRowsOptions, type RowSource } from "./read-rows.ts";
+import { checkIds } from "./token-ids.ts";
 import { renderRow, type LossOn, type TrainingRow } from "./render-row.ts";
 
 /**
  * What happens to a row that cannot be trained on as it is: it is left out, or too long a row is cut on the right and
- * any other left out, or the first one is an error. It is reported and counted in any case.
+ * any other left out, or it is an error once all rows are read. It is reported and counted in any case.
  */
 export type OnBadRow = "drop" | "truncate" | "error";
 
@@ -17,12 +19,18 @@ export interface DatasetOptions extends ReadRowsOptions {
   readonly onBadRow: OnBadRow;
   /** What the loss looks at; by default what each row's form has it look at. */
   readonly loss?: LossOn | null;
+  /** Of the model, which a row with other tokens is an error for; by default any token goes. */
+  readonly vocabSize?: number;
+  /** Called once all rows are read, before any error about them. */
+  readonly keepBadRows?: KeepBadRows;
 }
 
 export interface Dataset {
   readonly rows: readonly TrainingRow[];
   /** Rows that could not be trained on as they are: left out, or cut and also among `rows`. */
   readonly badRows: readonly BadRow[];
+  /** A sentence that says where all of them are listed; null where there are none, or `keepBadRows` was not given. */
+  readonly badRowsListed: string | null;
   /** Of the source, the bad ones included. */
   readonly rowsRead: number;
   /** Hash of all ids and scored positions, in order. */
@@ -36,12 +44,12 @@ export interface Dataset {
  * scored positions stay, of four bytes each.
  *
  * @throws PeriodicEvalError `data` where nothing is left to train on, and as `onBadRow` says; `config` where `loss` is
- *   none for a row's form.
+ *   none for a row's form, and for tokens beyond `vocabSize`.
  */
 export async function loadDataset(
   source: RowSource<SFTRow>,
   tokenizer: Tokenizer,
-  { maxLength, onBadRow, loss = null, ...reading }: DatasetOptions,
+  { maxLength, onBadRow, loss = null, vocabSize = Infinity, keepBadRows, ...reading }: DatasetOptions,
 ): Promise<Dataset> {
   const rows: TrainingRow[] = [];
   const badRows: BadRow[] = [];
@@ -57,22 +65,26 @@ export async function loadDataset(
       : renderRow(tokenizer, parsed, { maxLength, loss, truncate: onBadRow === "truncate" });
     if (!isBadRow(row)) {
       const { where, ids, scored, cutFrom } = row;
+      checkIds(where, ids, vocabSize);
       rows.push(row);
       hasher.update(Int32Array.of(ids.length, scored.length)).update(ids).update(scored);
       if (cutFrom !== null)
         badRows.push({ where, reason: "too_long", got: `${cutFrom} tokens, cut to the first ${ids.length}` });
-    } else if (onBadRow === "error") {
-      throw badRowError(row, "a row that can be trained on as it is");
     } else {
       badRows.push(row);
     }
   }
+  const listed = (await keepBadRows?.(badRows)) ?? null;
+  if (onBadRow === "error" && badRows.length > 0)
+    throw badRowsError(badRows, { expected: "a row that can be trained on as it is", listed });
   if (rows.length === 0)
     throw nothingLeft(source, badRows, {
       expected: "at least one row to train on",
       fix: "Give rows of messages with an assistant turn, of prompt and completion, or of text.",
+      listed,
     });
-  return { rows, badRows, rowsRead, hash: hasher.digest(), warnings: surprises.warnings() };
+  const badRowsListed = badRows.length === 0 ? null : listed;
+  return { rows, badRows, badRowsListed, rowsRead, hash: hasher.digest(), warnings: surprises.warnings() };
 }
 
 /** More are not listed: a file can have a new column in every row. */

@@ -1,7 +1,7 @@
 import { nearest, type Message } from "@periodic-eval/core";
 import type { BadRow, Fault } from "./bad-row.ts";
 import { inWords, namesOf } from "./in-words.ts";
-import { parseMessages, parseText } from "./messages.ts";
+import { parseMessages, parseText, repeatedTurn } from "./messages.ts";
 
 /** A whole chat. */
 export interface MessagesRow {
@@ -89,7 +89,8 @@ function parseForm(
 function chat(list: readonly unknown[], promptCount: number | null): Content | Fault {
   if (list.length === 0) return { reason: "empty", got: "no messages" };
   const messages = parseMessages(list);
-  return "reason" in messages ? messages : { kind: "conversation", messages, promptCount };
+  if ("reason" in messages) return messages;
+  return repeatedTurn(messages) ?? { kind: "conversation", messages, promptCount };
 }
 
 function plain(prompt: string | null, text: unknown): Content | Fault {

@@ -1,6 +1,7 @@
 /** A value as an error calls it: short, whatever the value's size, depth or kind. */
 export function inWords(value: unknown): string {
   if (value === undefined) return "nothing";
+  if (typeof value === "function") return "a function";
   if (typeof value === "string") return JSON.stringify(abbreviated(value));
   if (Array.isArray(value)) return value.length === 0 ? "an empty list" : `a list of ${value.length}`;
   if (typeof value === "object" && value !== null) {

@@ -53,6 +53,23 @@ function parseParts(parts: readonly unknown[]): string | Fault {
   return parseText(text);
 }
 
+/**
+ * Two turns in a row of one speaker, which is most likely a turn lost between them. Several tools may answer one turn.
+ */
+export function repeatedTurn(messages: readonly Message[]): Fault | null {
+  const at = messages.findIndex(
+    ({ role }, i) => i > 0 && role === messages[i - 1]!.role && (role === "user" || role === "assistant"),
+  );
+  if (at < 0) return null;
+  return {
+    reason: "broken_roles",
+    got: `messages ${at - 1} and ${at} are both of the ${messages[at]!.role}`,
+  };
+}
+
+/** White space alone, or nothing. */
+export const isBlank = (text: string): boolean => text.trim() === "";
+
 /** A text that has a UTF-8 form, or what is wrong with it. */
 export function parseText(value: unknown): string | Fault {
   if (typeof value !== "string")

@@ -18,7 +18,6 @@ const load = (source: PreferenceSource, options: Partial<PreferenceOptions> = {}
     maxLength: 100,
     onBadRow: "drop",
     isPrecomputed: false,
-    warn: () => {},
     ...options,
   });
 const user = (content: string) => ({ role: "user", content });
@@ -62,6 +61,11 @@ describe("loadPreferences", () => {
       { ...good, rejected: good.chosen },
       { ...good, prompt: [{ role: "tool", content: "the fake template knows no tools" }] },
       7,
+      { ...text, chosen: " \n" },
+      { ...good, rejected: [assistant(" ")] },
+      { ...good, prompt: [user("hi"), user("again")] },
+      { ...good, prompt: [user("hi"), assistant("yo")] },
+      { ...good, rejected: [assistant("no"), assistant("never")] },
     ];
     await writeFile(
       path,
@@ -69,7 +73,7 @@ describe("loadPreferences", () => {
     );
     const data = await load(path);
     expect(data.rows).toHaveLength(1);
-    expect(data.rowsRead).toBe(15);
+    expect(data.rowsRead).toBe(20);
     const reasons = data.badRows.map(({ where, reason }) => `${where.slice(path.length + 1)} ${reason}`);
     expect(reasons).toEqual([
       "2 not_json",
@@ -86,12 +90,22 @@ describe("loadPreferences", () => {
       "13 no_preference",
       "14 template_failed",
       "15 unknown_form",
+      "16 empty",
+      "17 empty",
+      "18 broken_roles",
+      "19 broken_roles",
+      "20 broken_roles",
+    ]);
+    expect(data.badRows.slice(-3).map(({ got }) => got)).toEqual([
+      "prompt: messages 0 and 1 are both of the user",
+      "chosen: messages 1 and 2 are both of the assistant",
+      "rejected: messages 1 and 2 are both of the assistant",
     ]);
     expect(data.badRows[2]!.got).toContain(
       'prompt "hi", chosen a list of 1, rejected a list of 1 instead of',
     );
     await expect(load(path, { onBadRow: "error" })).rejects.toThrow(
-      `${path}:2: got not_json: {not json, expected a prompt and two answers that fit.`,
+      `${path}:2: got not_json: {not json; and 18 more bad rows, expected a prompt and two answers that fit.`,
     );
   });
 
@@ -136,8 +150,32 @@ describe("loadPreferences", () => {
     expect((await load([row])).rows[0]!.reference).toBeNull();
   });
 
+  it("takes no numbers of the reference that no log-probs can be", async () => {
+    const row = { ...good, ref_chosen_logps: -3.5, ref_rejected_logps: -2 };
+    const rows = [row, { ...row, ref_chosen_logps: 7 }, { ...row, ref_rejected_logps: 0.01 }];
+    // What rounding makes of a completion that is certain.
+    const certain = { ...row, ref_chosen_logps: 1e-6 };
+    const { badRows } = await load([...rows, certain], { isPrecomputed: true });
+    expect(badRows).toEqual([
+      {
+        where: "dataset[1]",
+        reason: "broken_reference",
+        got: expect.stringContaining("ref_chosen_logps 7, "),
+      },
+      {
+        where: "dataset[2]",
+        reason: "broken_reference",
+        got: expect.stringContaining("ref_rejected_logps 0.01, "),
+      },
+    ]);
+    await expect(load(rows, { isPrecomputed: true, onBadRow: "error" })).rejects.toThrow(
+      "dataset[1]: got broken_reference: ref_chosen_logps 7, above 0",
+    );
+    // Of another reference they are not read.
+    expect((await load(rows)).badRows).toEqual([]);
+  });
+
   it("tells of prompts that end otherwise alone, and scores from where they part", async () => {
-    const warnings: string[] = [];
     const thinking = {
       ...tokenizer,
       render: (prompt: Parameters<typeof tokenizer.render>[0], options?: { ending?: "generation" }) => {
@@ -146,11 +184,10 @@ describe("loadPreferences", () => {
       },
     } as typeof tokenizer;
     const options = { maxLength: 100, onBadRow: "drop", isPrecomputed: false } as const;
-    const warn = (where: string, message: string) => void warnings.push(`${where}: ${message}`);
-    const { rows } = await loadPreferences([good], thinking, { ...options, warn });
+    const { rows, warnings } = await loadPreferences([good], thinking, options);
     expect([...rows[0]!.rejected.scored]).toEqual([5, 6, 7]);
     expect(warnings).toEqual([
-      "dataset: 1 of 1 prompts end otherwise alone than before an answer (dataset[0]); answers are scored from where they part",
+      "1 of 1 prompts end otherwise alone than before an answer (dataset[0]); answers are scored from where they part",
     ]);
   });
 
@@ -196,7 +233,7 @@ describe.skipIf(!existsSync(folder))("the tokens of TRL (needs ../shared/fixture
       [[1000, 309, 269, 74, 88, 284], [286, 75, 84, 68, 13, 1002], [412, 263, 273, 11, 340, 299, 540, 1002]],
       [[1000, 17, 220, 10, 220, 17, 689], [19, 1002], [220, 20, 1002]],
     ];
-    const options = { maxLength: 1000, onBadRow: "error", isPrecomputed: false, warn: () => {} } as const;
+    const options = { maxLength: 1000, onBadRow: "error", isPrecomputed: false } as const;
     const { rows } = await loadPreferences(source, llama, options);
     const found = rows.map(({ chosen, rejected }) => {
       const start = chosen.scored[0]!;

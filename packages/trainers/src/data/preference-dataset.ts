@@ -1,24 +1,28 @@
 import { createHasher, PeriodicEvalError, type Tokenizer } from "@periodic-eval/core";
-import { badRowError, isBadRow, nothingLeft, type BadRow } from "./bad-row.ts";
+import { badRowsError, isBadRow, nothingLeft, type BadRow } from "./bad-row.ts";
 import { readRows } from "./read-rows.ts";
 import type { DatasetOptions } from "./dataset.ts";
 import { parsePreference, type PreferenceSource } from "./preference-rows.ts";
+import { checkIds } from "./token-ids.ts";
 import { renderPreference, type PreferencePair } from "./render-preference.ts";
 
 export interface PreferenceOptions extends Omit<DatasetOptions, "loss"> {
   /** Whether each row must tell the reference's log-probs. */
   readonly isPrecomputed: boolean;
-  warn(where: string, message: string): void;
 }
 
 export interface PreferenceDataset {
   readonly rows: readonly PreferencePair[];
   /** Rows that could not be trained on as they are: left out, or cut and also among `rows`. */
   readonly badRows: readonly BadRow[];
+  /** As of a `Dataset`. */
+  readonly badRowsListed: string | null;
   /** Of the source, the bad ones included. */
   readonly rowsRead: number;
   /** Hash of all ids and scored positions, in order. */
   readonly hash: string;
+  /** As of a `Dataset`. */
+  readonly warnings: readonly string[];
 }
 
 /**
@@ -30,12 +34,13 @@ export interface PreferenceDataset {
 export async function loadPreferences(
   source: PreferenceSource,
   tokenizer: Tokenizer,
-  { maxLength, onBadRow, isPrecomputed, warn, ...reading }: PreferenceOptions,
+  { maxLength, onBadRow, isPrecomputed, vocabSize = Infinity, keepBadRows, ...reading }: PreferenceOptions,
 ): Promise<PreferenceDataset> {
   const rows: PreferencePair[] = [];
   const badRows: BadRow[] = [];
   const hasher = createHasher();
   let rowsRead = 0;
+  let refused: PeriodicEvalError | null = null;
   for await (const read of readRows(source, reading)) {
     rowsRead += 1;
     const parsed = isBadRow(read) ? read : parsePreference(read.value, read.where, isPrecomputed);
@@ -43,32 +48,39 @@ export async function loadPreferences(
       ? parsed
       : renderPreference(tokenizer, parsed, { maxLength, truncate: onBadRow === "truncate" });
     if (isBadRow(pair)) {
-      if (onBadRow === "error") throw badRowError(pair, "a prompt and two answers that fit");
       badRows.push(pair);
       continue;
     }
     rows.push(pair);
-    for (const { ids, scored } of [pair.chosen, pair.rejected])
+    for (const { ids, scored } of [pair.chosen, pair.rejected]) {
+      checkIds(pair.where, ids, vocabSize);
       hasher.update(Int32Array.of(ids.length, scored.length)).update(ids).update(scored);
+    }
     const { where, cutFrom } = pair;
-    if (cutFrom !== null && isPrecomputed) throw cutBesideNumbers(where, cutFrom, maxLength);
+    if (cutFrom !== null && isPrecomputed) refused ??= cutBesideNumbers(where, cutFrom, maxLength);
     if (cutFrom !== null)
       badRows.push({ where, reason: "too_long", got: `${cutFrom} tokens, cut to the first ${maxLength}` });
   }
+  const listed = (await keepBadRows?.(badRows)) ?? null;
+  if (refused !== null) throw refused;
+  if (onBadRow === "error" && badRows.length > 0)
+    throw badRowsError(badRows, { expected: "a prompt and two answers that fit", listed });
   if (rows.length === 0)
     throw nothingLeft(source, badRows, {
       expected: "at least one pair to train on",
       fix: 'Give rows {"prompt": [...], "chosen": [...], "rejected": [...]}, lists of messages or texts.',
+      listed,
     });
   const parted = rows.filter(({ promptTail }) => promptTail > 0);
-  if (parted.length > 0) {
-    warn(
-      "dataset",
-      `${parted.length} of ${rowsRead} prompts end otherwise alone than before an answer (${parted[0]!.where}); ` +
-        "answers are scored from where they part",
-    );
-  }
-  return { rows, badRows, rowsRead, hash: hasher.digest() };
+  const warnings =
+    parted.length === 0
+      ? []
+      : [
+          `${parted.length} of ${rowsRead} prompts end otherwise alone than before an answer (${parted[0]!.where}); ` +
+            "answers are scored from where they part",
+        ];
+  const badRowsListed = badRows.length === 0 ? null : listed;
+  return { rows, badRows, badRowsListed, rowsRead, hash: hasher.digest(), warnings };
 }
 
 /** The numbers that a row tells are of its whole sequences: against a cut one they would be another's. */

@@ -1,7 +1,7 @@
 import type { Message } from "@periodic-eval/core";
 import type { BadRow, Fault } from "./bad-row.ts";
 import { inWords } from "./in-words.ts";
-import { parseMessages, parseText } from "./messages.ts";
+import { isBlank, parseMessages, parseText, repeatedTurn } from "./messages.ts";
 import type { RowSource } from "./read-rows.ts";
 
 /** A row as TRL writes it: what was said before, and two answers of which the first is preferred. */
@@ -39,8 +39,21 @@ export function parsePreference(value: unknown, where: string, isPrecomputed: bo
   if (!isLogProb(chosen) || !isLogProb(rejected)) {
     return { where, reason: "unknown_form", got: "no numbers ref_chosen_logps and ref_rejected_logps" };
   }
+  for (const [name, value] of [
+    ["ref_chosen_logps", chosen],
+    ["ref_rejected_logps", rejected],
+  ] as const)
+    if (value > roundedZero)
+      return {
+        where,
+        reason: "broken_reference",
+        got: `${name} ${value}, above 0: more than a certain text has`,
+      };
   return { where, ...answers, reference: { chosen, rejected } };
 }
+
+/** In nats; what a sum of log-probs of 0 may be by its rounding. */
+const roundedZero = 1e-3;
 
 const isLogProb = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value);
 
@@ -56,7 +69,7 @@ function parseParts(parts: Parts<unknown>): Parts<string> | Parts<readonly Messa
 
 function parseTexts(parts: Parts<string>): Parts<string> | Fault {
   for (const name of partNames) {
-    if (parts[name] === "") return { reason: "empty", got: `a ${name} without a word` };
+    if (isBlank(parts[name])) return { reason: "empty", got: `a ${name} without a word` };
     const text = parseText(parts[name]);
     if (typeof text !== "string") return { ...text, got: `${name}: ${text.got}` };
   }
@@ -72,8 +85,10 @@ function parseChats(parts: Parts<readonly unknown[]>): Parts<readonly Message[]>
     const [first] = messages;
     if (name !== "prompt" && first!.role !== "assistant")
       return { reason: "no_assistant_turn", got: `${name} that begins with ${first!.role}` };
-    if (name !== "prompt" && first!.content === "")
+    if (name !== "prompt" && isBlank(first!.content))
       return { reason: "empty", got: `${name} whose first turn is without a word` };
+    const repeated = repeatedTurn([...(chats.prompt ?? []), ...messages]);
+    if (repeated !== null) return { ...repeated, got: `${name}: ${repeated.got}` };
     chats[name] = messages;
   }
   return chats as Parts<readonly Message[]>;

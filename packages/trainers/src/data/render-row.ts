@@ -1,6 +1,7 @@
 import { messageOf, PeriodicEvalError, type Message, type Tokenizer } from "@periodic-eval/core";
 import type { BadRow, Fault } from "./bad-row.ts";
 import type { Conversation, ParsedRow, PlainText } from "./forms.ts";
+import { isBlank } from "./messages.ts";
 import { encodeEnded, sharedStart } from "./token-ids.ts";
 
 /** A row as token ids, and where the loss looks: eight bytes or fewer a token. */
@@ -88,6 +89,7 @@ interface Rendered {
 function ofText(tokenizer: Tokenizer, row: PlainText, loss: LossOn): Rendered | Fault {
   if (loss === "assistant" || (loss === "completion" && row.prompt === null)) throw wrongLoss(row, loss);
   if (row.text === "") return { reason: "empty", got: "a text without a character" };
+  if (isBlank(row.text)) return { reason: "empty", got: "a text of white space alone" };
   const prompt = row.prompt ?? "";
   const ids = encodeEnded(tokenizer, prompt + row.text);
   const start = loss === "completion" ? sharedStart(tokenizer.encode(prompt), ids) : 0;
@@ -130,7 +132,7 @@ function silence({ messages, promptCount }: Conversation, loss: LossOn): Fault |
   if (learnt.length === 0 && loss !== "full") {
     return { reason: "no_assistant_turn", got: `only ${messages.map(({ role }) => role).join(", ")}` };
   }
-  if (learnt.some(({ content }) => content !== "")) return null;
+  if (learnt.some(({ content }) => !isBlank(content))) return null;
   return {
     reason: "empty",
     got: loss === "full" ? "turns without a word" : "assistant turns without a word",

@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { createCausalLM, useBackend, withLora } from "@periodic-eval/models";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { accumulate } from "../loop/accumulate.ts";
 import { loadPreferences } from "../data/preference-dataset.ts";
 import { trainDPO } from "../testing/recorded-training.ts";
@@ -64,7 +64,6 @@ describe("DPOTrainer", () => {
       maxLength: 64,
       onBadRow: "error",
       isPrecomputed: false,
-      warn: () => {},
     });
     // Another model's: the pairs then weigh unlike.
     const other = llama("another");
@@ -104,6 +103,17 @@ describe("DPOTrainer", () => {
     model.dispose();
   });
 
+  it("hashes what is frozen once, as the reference and as what a resume must find again", async () => {
+    const base = llama();
+    const lora = withLora(base, { rank: 4 });
+    const bytes = vi.spyOn(base.weights()[0]!.read(), "dataSync");
+    await train({ model: lora, reference: "base", validation: preferences(3, "held out") });
+    expect(bytes).toHaveBeenCalledTimes(1);
+    bytes.mockRestore();
+    lora.dispose();
+    base.dispose();
+  });
+
   it("trains an adapter against the model without it, whatever the adapter has learned before", async () => {
     const base = llama();
     const own = await weightsOf(base);
@@ -127,7 +137,6 @@ describe("DPOTrainer", () => {
       maxLength: 64,
       onBadRow: "error",
       isPrecomputed: false,
-      warn: () => {},
     });
     const same = llama();
     const baseline = await referenceLogProbs(same, pairs, { batchSize: 4 });
@@ -182,7 +191,6 @@ describe("DPOTrainer", () => {
       maxLength: 64,
       onBadRow: "error",
       isPrecomputed: false,
-      warn: () => {},
     });
     const controller = new AbortController();
     setImmediate(() => controller.abort(new Error("enough")));

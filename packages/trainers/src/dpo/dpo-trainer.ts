@@ -1,10 +1,14 @@
 import { join } from "node:path";
 import { canonicalJson, checkKeys, namedStream, seedOf } from "@periodic-eval/core";
 import type { CausalLM, TrainableLM } from "@periodic-eval/core/tfjs";
-import { loadPreferences, type PreferenceDataset } from "../data/preference-dataset.ts";
+import type { RowsOf } from "../data/bad-rows-file.ts";
+import { readPreferences } from "../data/phase-rows.ts";
+import type { PreferenceDataset } from "../data/preference-dataset.ts";
 import type { PreferenceSource } from "../data/preference-rows.ts";
+import { readKept } from "../data/read-ahead.ts";
 import { checkSource } from "../data/read-rows.ts";
 import { accumulate } from "../loop/accumulate.ts";
+import { checkParts } from "../trainer/check-parts.ts";
 import { fingerprintModel, type ModelConfigs } from "../trainer/model-identity.ts";
 import {
   Trainer,
@@ -45,6 +49,7 @@ export class DPOTrainer extends Trainer<DPOConfig> {
    */
   constructor(options: DPOTrainerOptions) {
     checkKeys("DPOTrainer", options, [...trainerOptionNames, "dataset", "validation", "reference"]);
+    checkParts("DPOTrainer", options);
     const { dataset, validation } = options;
     checkSource("DPOTrainer dataset", dataset);
     if (validation !== undefined) checkSource("DPOTrainer validation", validation);
@@ -54,41 +59,48 @@ export class DPOTrainer extends Trainer<DPOConfig> {
       name: "DPO",
       config,
       heldOutMetrics: heldOutPairMetrics,
-      prepare: (settings) => prepare(options, { source: dataset, folder: "" }, config, settings),
+      prepare: (settings) => prepare(options, { source: dataset, of: "dataset" }, config, settings),
       ...(validation && {
         prepareValidation: (settings) =>
-          prepare(options, { source: validation, folder: "validation" }, config, settings),
+          prepare(options, { source: validation, of: "validation" }, config, settings),
       }),
     });
   }
 }
 
-/** Pairs, and where below `<runDir>/reference` is kept what the reference says of them. */
 interface PairSource {
   readonly source: PreferenceSource;
-  readonly folder: string;
+  readonly of: RowsOf;
 }
+
+/** Where below `<runDir>/reference` is kept what the reference says of pairs. */
+const folders: Readonly<Record<RowsOf, string>> = { dataset: "", validation: "validation" };
 
 async function prepare(
   options: DPOTrainerOptions,
-  { source, folder }: PairSource,
+  { source, of }: PairSource,
   config: DPOConfig,
   settings: TrainingSettings,
 ): Promise<TrainingData> {
   const { model, tokenizer, runDir, reference = "copy" } = options;
   const { maxLength, seed, phase, warn } = settings;
-  const keptAt = join(runDir, "reference", folder, `${phase}.json`);
+  const keptAt = join(runDir, "reference", folders[of], `${phase}.json`);
   const isPrecomputed = reference === "precomputed";
-  const data = await loadPreferences(source, tokenizer, {
-    maxLength,
-    onBadRow: config.onBadRow,
-    isPrecomputed,
-    warn,
-  });
-  const { rows: pairs, badRows, rowsRead, hash } = data;
+  const where = { source, of, phase, runDir, tokenizer };
+  const { vocabSize } = model;
+  const { onBadRow } = config;
+  const data = await readPreferences(readKept, where, { maxLength, onBadRow, isPrecomputed, vocabSize });
+  for (const warning of data.warnings) warn("dataset", warning);
+  const { rows: pairs, badRows, badRowsListed, rowsRead, hash } = data;
   const { pairs: baseline, keep }: ReferenceNumbers = isPrecomputed
     ? { pairs: pairs.map((pair) => pair.reference!), keep: async () => {} }
-    : await readReference(lmOf(model, reference), data, { ...options, ...config, keptAt, warn });
+    : await readReference(lmOf(model, reference), data, {
+        ...options,
+        ...config,
+        keptAt,
+        warn,
+        hashWeights: settings.hashWeights,
+      });
   const hashOfReference = hashOfLogProbs(baseline);
   const scoresOf = (numbers: readonly number[]) =>
     Float32Array.from([
@@ -103,6 +115,7 @@ async function prepare(
   return {
     lengths: pairs.map(({ chosen, rejected }) => Math.max(chosen.ids.length, rejected.ids.length)),
     badRows,
+    badRowsListed,
     rowsRead,
     hash,
     exact: { reference: hashOfReference },
@@ -147,15 +160,16 @@ const lmOf = (model: TrainableLM, reference: Exclude<Reference, "precomputed">):
 interface ReadingOptions extends Pick<DPOTrainerOptions, "signal">, Pick<DPOConfig, "batchSize"> {
   readonly keptAt: string;
   readonly warn: TrainingSettings["warn"];
+  readonly hashWeights: TrainingSettings["hashWeights"];
 }
 
 async function readReference(
   lm: CausalLM & ModelConfigs,
   { rows, hash }: PreferenceDataset,
-  { signal, batchSize, keptAt, warn }: ReadingOptions,
+  { signal, batchSize, keptAt, warn, hashWeights }: ReadingOptions,
 ): Promise<ReferenceNumbers> {
   const read = () => referenceLogProbs(lm, rows, { batchSize, signal });
-  const model = await fingerprintModel(lm);
+  const model = await fingerprintModel(lm, hashWeights);
   if (model === null) return { pairs: await read(), keep: async () => {} };
   return keptLogProbs(keptAt, canonicalJson({ pairs: hash, model, batchSize }), read, warn);
 }

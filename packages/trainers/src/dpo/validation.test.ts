@@ -38,7 +38,14 @@ describe("validation of DPO", () => {
   it("finds what a step finds on the same pairs: loss and rewards, means over all pairs, under TRL's names", async () => {
     // Another reference than the model: the pairs then weigh unlike.
     const reference = createCausalLM(tinyLlama, { seed: "another", initStd: 0.2 });
-    const still = { ...config, disableDropout: true, learningRate: 0, maxSteps: 1, gradientAccumulation: 1 };
+    const still = {
+      ...config,
+      disableDropout: true,
+      learningRate: 0,
+      maxSteps: 1,
+      warmupSteps: 0,
+      gradientAccumulation: 1,
+    };
     const dataset = preferences(7);
     for (const lossType of ["sigmoid", "ipo"] as const) {
       const whole = { ...still, lossType, batchSize: 7 };

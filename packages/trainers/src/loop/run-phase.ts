@@ -1,11 +1,10 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { PeriodicEvalError } from "@periodic-eval/core";
 import type { Checkpoint } from "../checkpoint/checkpoints.ts";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";
 import { writeTraining } from "../checkpoint/training-state.ts";
+import { leaveOut } from "./non-finite.ts";
 import type { BestCheckpoint, Phase, RunningPhase, PhaseResult } from "./phase.ts";
-import type { StepWork } from "./types.ts";
-import { update, type UpdateResult } from "./update.ts";
+import { update } from "./update.ts";
 import { isBetter, type Best } from "./validation.ts";
 
 /** Where a running phase stands. */
@@ -196,26 +195,4 @@ async function saveCheckpoint(
 /** A phase that was stopped stays so; one that ran to its end goes on where `maxSteps` has grown. */
 function isOver({ finished, stop_reason, step }: TrainerState, maxSteps: number): boolean {
   return finished && (stop_reason !== null || step >= maxSteps);
-}
-
-/** An update that is not made: an error, or a warning where the configuration says so and it is not one too many in a row. */
-function leaveOut(
-  { name, config, warn }: Phase,
-  { step, skippedInARow }: Standing,
-  work: StepWork,
-  result: UpdateResult,
-): void {
-  const where = `phase ${name}, step ${step + 1}`;
-  const { onNonFinite, maxSkippedInARow } = config;
-  const isTooMany = maxSkippedInARow !== null && skippedInARow > maxSkippedInARow;
-  const rows = work.where.length > 8 ? `${work.where.slice(0, 8).join(", ")}, …` : work.where.join(", ");
-  const got = `a loss of ${result.loss} and a gradient norm of ${result.gradNorm} on the rows ${rows}`;
-  if (onNonFinite === "skip" && !isTooMany) return warn(where, `${got}; the update was left out`);
-  throw new PeriodicEvalError({
-    code: "model",
-    where,
-    got: onNonFinite === "skip" ? `${got}, after ${maxSkippedInARow} updates left out in a row` : got,
-    expected: "finite numbers",
-    fix: 'Lower learningRate, look at these rows, or set onNonFinite: "skip"; the last checkpoint is whole.',
-  });
 }

@@ -2,6 +2,7 @@ import { checkKeys, checkWord, messageOf, PeriodicEvalError, warn, type Logger }
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { DPOTrainer, type DPOTrainerOptions } from "../dpo/dpo-trainer.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
+import { checkObjects } from "../trainer/check-parts.ts";
 import type { OutlinedLM } from "../trainer/outlined-lm.ts";
 import type { TrainerOptions, TrainResult } from "../trainer/trainer.ts";
 import type { TrainingConfig } from "../trainer/training-config.ts";
@@ -102,11 +103,22 @@ export function checkPipeline(
   phases: readonly PipelinePhase[],
   { config, model, ...rest }: Omit<PipelineOptions, "model"> & { readonly model: OutlinedLM },
 ): void {
+  checkObjects("pipeline phases", phases);
+  if (phases.length === 0) throw noPhase();
   for (const phase of phases) checkPhase(phase);
   refuseTwice(phases.map(({ phase }) => phase));
   // Made, a trainer looks at no more of a model than its checks do, which take an OutlinedLM.
   for (const phase of phases) trainerOf(phase, { ...rest, model: model as TrainableLM }, config);
 }
+
+const noPhase = (): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "config",
+    where: "pipeline phases",
+    got: "an empty list",
+    expected: "a phase or more",
+    fix: "Give { phase, dataset } for each training.",
+  });
 
 function checkPhase(phase: PipelinePhase): void {
   const where = `pipeline phase "${phase.phase}"`;

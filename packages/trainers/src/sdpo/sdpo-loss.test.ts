@@ -131,6 +131,25 @@ describe("sdpoLossSum", () => {
     }
   });
 
+  it("takes log-ratios beyond 20 for 20, where the base no longer pulls", () => {
+    const teacher = [[[2, Math.log(0.5)] as const, [0, Math.log(0.25)] as const]];
+    const [s, twenty] = [Math.log(0.25), Math.exp(20)];
+    for (const [klForm, base, value] of [
+      ["k3", s + 30, twenty - 21],
+      ["k3", s - 30, Math.exp(-20) + 19],
+      ["claas", s - 30, twenty - 21],
+      ["claas", s + 30, Math.exp(-20) + 19],
+    ] as const) {
+      const drawn = { targets: [1], old: [s - 30], base: [base], teacher };
+      const options = { klForm, klRegWeight: 1, isClip: 1e9 };
+      const { parts, gradient } = lossOf([logs(0.25, 0.25, 0.5)], drawn, options);
+      expect(parts["kl_reg"]! / value).toBeCloseTo(1, 5);
+      expect(parts["mean_is_ratio"]! / twenty).toBeCloseTo(1, 5);
+      // Of the drawn token; that of the divergence, 0 but for rounding, is of the others.
+      expect(gradient[1]).toBeCloseTo(0, 6);
+    }
+  });
+
   it("looks at rows a few at a time with the same result", () => {
     const rows = Array.from({ length: 7 }, (_, i) =>
       Array.from({ length: 5 }, (_, j) => Math.sin(3 * i + j * j)),

@@ -1,60 +1,16 @@
-import { cp, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { atSteps, defineEvaluation, PeriodicCallback, withSession } from "@periodic-eval/core";
-import { createCausalLM, useBackend, withLora, type CheckpointLM, type LoraLM } from "@periodic-eval/models";
+import { createCausalLM, useBackend } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import { notIntact, snapshotsOf } from "../testing/recorded-training.ts";
-import {
-  recording,
-  temporaryFolder,
-  tinyLlama,
-  tokenizer,
-  ungoverned,
-  weightsOf,
-} from "../testing/tiny-run.ts";
+import { temporaryFolder, tinyLlama, tokenizer, ungoverned, weightsOf } from "../testing/tiny-run.ts";
 import type { SDPOExample } from "./example.ts";
-import { SDPOTrainer, type SDPOTrainerOptions } from "./sdpo-trainer.ts";
+import { answers, asked, config, drawn, responseOf, withModel, withTrainer } from "./sdpo-run.test-data.ts";
+import { SDPOTrainer } from "./sdpo-trainer.ts";
 
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
 });
-
-const end = tokenizer.stopIds[0]!;
-const responseOf = (text: string) => [...tokenizer.encode(text), end];
-const asked = (question: string) => ({ messages: [{ role: "user", content: question }] });
-
-const answers = [
-  { prompt: asked("a?"), response: responseOf("abc"), feedback: "b" },
-  { prompt: asked("what?"), response: responseOf("h"), feedback: "no h" },
-  { prompt: asked("and?"), response: responseOf("gfedcba"), feedback: "short" },
-];
-
-/** As if each token had been drawn with probability 1/7. */
-const drawn = (some: readonly Omit<SDPOExample, "oldLogProbs">[] = answers): SDPOExample[] =>
-  some.map((answer) => ({ ...answer, oldLogProbs: answer.response.map(() => -Math.log(7)) }));
-
-const config = { learningRate: 0.02 } as const;
-
-async function withModel<T>(
-  use: (lora: LoraLM, base: CheckpointLM) => Promise<T>,
-  { seed = "sdpo", dropout = 0, loraSeed = "0" } = {},
-): Promise<T> {
-  const base = createCausalLM({ ...tinyLlama, tie_word_embeddings: true }, { seed, initStd: 0.3 });
-  const lora = withLora(base, { rank: 2, dropout, seed: loraSeed });
-  return use(lora, base).finally(() => {
-    lora.dispose();
-    base.dispose();
-  });
-}
-
-async function withTrainer<T>(
-  options: Omit<SDPOTrainerOptions, "tokenizer">,
-  use: (trainer: SDPOTrainer) => Promise<T>,
-): Promise<T> {
-  const trainer = new SDPOTrainer({ config, tokenizer, ...options });
-  return use(trainer).finally(() => trainer.dispose());
-}
 
 describe("SDPOTrainer", () => {
   it("moves towards what the teacher says with the feedback, and leaves no tensor and no base changed", async () => {
@@ -226,91 +182,6 @@ describe("SDPOTrainer", () => {
           /phase sdpo, update 1, gradient step 1: got a loss of NaN/,
         );
         expect(await weightsOf(model)).toEqual(before);
-      }),
-    );
-  });
-});
-
-describe("checkpoints", () => {
-  const busy = { ...config, disableDropout: false, keepCheckpoints: 9 };
-  const batches = [0, 1, 2, 3].map((i) => drawn(answers.slice(i % 2, 2 + (i % 2))));
-
-  it("go on bit for bit: losses, weights, optimizer; with what was noted", async () => {
-    const runDir = await temporaryFolder();
-    const filesOf = async (path: string) =>
-      (JSON.parse(await readFile(join(path, "trainer_state.json"), "utf8")) as { files: object }).files;
-    const whole = await withModel(
-      (model) =>
-        withTrainer({ model, runDir, config: busy }, async (trainer) => {
-          expect(await trainer.resume()).toBeNull();
-          const told = [];
-          const paths = [];
-          for (const [i, batch] of batches.entries()) {
-            told.push(await trainer.update(batch));
-            paths.push(await trainer.save({ note: { line: `id ${i}` }, maxUpdates: 4 }));
-          }
-          return { told, paths };
-        }),
-      { dropout: 0.2 },
-    );
-    const copy = await temporaryFolder();
-    await cp(whole.paths[1]!, join(copy, "checkpoints/sdpo/step_2"), { recursive: true });
-    // Another adapter to begin with: whatever is not restored shows.
-    await withModel(
-      (model) =>
-        withTrainer({ model, runDir: copy, config: busy }, async (trainer) => {
-          const found = await trainer.resume();
-          expect(found!.state).toMatchObject({
-            note: { line: "id 1" },
-            step: 2,
-            max_steps: 4,
-            finished: false,
-            optimizer_steps: 8,
-            loss: whole.told[1]!.metrics.loss,
-          });
-          expect(trainer.updates).toBe(2);
-          expect(await trainer.update(batches[2]!)).toEqual(whole.told[2]);
-          expect(await trainer.update(batches[3]!)).toEqual(whole.told[3]);
-          const last = await trainer.save({ maxUpdates: 4 });
-          expect(await filesOf(last)).toEqual(await filesOf(whole.paths[3]!));
-        }),
-      { dropout: 0.2, loraSeed: "another" },
-    );
-  });
-
-  it("pass over a torn one, aloud, and refuse another configuration or base", async () => {
-    const runDir = await temporaryFolder();
-    const logger = recording();
-    await withModel((model) =>
-      withTrainer({ model, runDir }, async (trainer) => {
-        await trainer.update(batches[0]!);
-        await trainer.save();
-        await trainer.update(batches[1]!);
-        await writeFile(join(await trainer.save(), "optimizer.safetensors"), "");
-      }),
-    );
-    await withModel((model) =>
-      withTrainer({ model, runDir, loggers: [logger] }, async (trainer) => {
-        expect((await trainer.resume())!.state.step).toBe(1);
-        expect(logger.warnings).toEqual([expect.stringMatching(/step_2.*torn and passed over/)]);
-      }),
-    );
-    await withModel((model) =>
-      withTrainer({ model, runDir, config: { ...config, alpha: 0.7 } }, async (trainer) => {
-        await expect(trainer.resume()).rejects.toThrow(/got alpha 0.7, expected alpha 0.5/);
-      }),
-    );
-    await withModel(
-      (model) =>
-        withTrainer({ model, runDir }, async (trainer) => {
-          await expect(trainer.resume()).rejects.toThrow(/frozenWeights/);
-          expect(await trainer.resume("never")).toBeNull();
-        }),
-      { seed: "another base" },
-    );
-    await withModel((model) =>
-      withTrainer({ model }, async (trainer) => {
-        await expect(trainer.save()).rejects.toThrow("SDPOTrainer save: got a trainer without runDir");
       }),
     );
   });

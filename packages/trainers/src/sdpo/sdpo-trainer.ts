@@ -23,10 +23,11 @@ import { update } from "../loop/update.ts";
 import { AdamW } from "../optimizer/adamw.ts";
 import { GradientNorm } from "../optimizer/clipping.ts";
 import { exactOfModel, type ModelConfigs } from "../trainer/model-identity.ts";
-import { readAnswer, readExample, type RenderedExample, type SDPOExample } from "./example.ts";
+import { readAnswer, readExample, type SDPOExample } from "./example.ts";
 import { passGradients, type SDPOPass } from "./gradients.ts";
+import { passesOf, type TaughtPass } from "./passes.ts";
 import { checkBase, parseSDPOConfig, type SDPOConfig } from "./sdpo-config.ts";
-import { drawnLogProbs, readTeacher } from "./teacher.ts";
+import { drawnLogProbs } from "./teacher.ts";
 
 export interface SDPOTrainerOptions {
   /** Trained in place: an adapter for `teacher: "base"`, or any other model for `"current"`. */
@@ -101,6 +102,10 @@ export class SDPOTrainer {
   readonly #gradientNorm = new GradientNorm();
   #updates = 0;
   #loss: number | null = null;
+  /** What is being done to the weights. */
+  #doing: string | null = null;
+  /** Whether the weights have learned a part of a batch. */
+  #isHalfway = false;
   #exact: Promise<Readonly<Record<string, Json>>> | null = null;
 
   /** @throws PeriodicEvalError `config` for an option that is unknown or out of range, or wants a base that is not there. */
@@ -152,9 +157,14 @@ export class SDPOTrainer {
    * before the first.
    *
    * @throws PeriodicEvalError `data` for an example that cannot be learned from, nothing then being changed; `model` for a
-   *   loss or gradient of NaN or Inf, earlier gradient steps of the batch then being made: go on from a checkpoint.
+   *   loss or gradient of NaN or Inf, earlier gradient steps of the batch then being made: `update` and `save` are
+   *   refused (`config`) until `resume`, as they are while another call runs.
    */
-  async update(batch: readonly SDPOExample[]): Promise<SDPOUpdate> {
+  update(batch: readonly SDPOExample[]): Promise<SDPOUpdate> {
+    return this.#alone("update", () => this.#update(batch));
+  }
+
+  async #update(batch: readonly SDPOExample[]): Promise<SDPOUpdate> {
     if (batch.length === 0)
       throw new PeriodicEvalError({
         code: "data",
@@ -164,13 +174,15 @@ export class SDPOTrainer {
         fix: "Leave out an update that has nothing to learn from.",
       });
     const examples = batch.map((example, i) => readExample(example, i, this.#reading));
-    const passes = await this.#passesOf(examples);
+    const passes = await passesOf(this.#options.model, examples, this.config);
     const steps: SDPOMetrics[] = [];
     for (let step = 0; step < this.config.stepsPerBatch; step += 1) {
       steps.push(await this.#gradientStep(passes, step));
+      this.#isHalfway = true;
       // A turn of the event loop: synchronous backends would not let anything else be heard.
       await tf.nextFrame();
     }
+    this.#isHalfway = false;
     this.#updates += 1;
     const metrics = steps.at(-1)!;
     this.#loss = metrics.loss;
@@ -182,7 +194,11 @@ export class SDPOTrainer {
    * Returns its folder: weights as Hugging Face has them, and `trainer_state.json`, whose `step` counts updates and
    * `optimizer_steps` gradient steps.
    */
-  async save({ session, maxUpdates = null, note }: SDPOSaveOptions = {}): Promise<string> {
+  save(options: SDPOSaveOptions = {}): Promise<string> {
+    return this.#alone("save", () => this.#save(options));
+  }
+
+  async #save({ session, maxUpdates = null, note }: SDPOSaveOptions): Promise<string> {
     const { model } = this.#options;
     const step = this.#updates;
     const progress = { step, maxSteps: maxUpdates, epoch: 0, elapsedSeconds: 0, ended: false };
@@ -215,7 +231,11 @@ export class SDPOTrainer {
    *
    * @throws PeriodicEvalError `config` where it is of another configuration, model or tokenizer; `store` where all are torn.
    */
-  async resume(resume: Resume = "auto"): Promise<Checkpoint | null> {
+  resume(resume: Resume = "auto"): Promise<Checkpoint | null> {
+    return this.#alone("resume", () => this.#resume(resume));
+  }
+
+  async #resume(resume: Resume): Promise<Checkpoint | null> {
     const { model } = this.#options;
     const exact = await this.#exactFacts();
     const checkpoints = this.#checkpoints("resume");
@@ -224,6 +244,7 @@ export class SDPOTrainer {
       resume,
     );
     if (found === null) return null;
+    this.#isHalfway = false;
     this.#updates = found.state.step;
     this.#loss = found.state.loss;
     return found;
@@ -235,37 +256,33 @@ export class SDPOTrainer {
     this.#gradientNorm.dispose();
   }
 
+  /** Two at once would mix their gradient steps, or write what is half of each; and what is half learned is no state to go on from. */
+  async #alone<T>(what: "update" | "save" | "resume", run: () => Promise<T>): Promise<T> {
+    const refuse = (got: string, expected: string, fix: string) =>
+      new PeriodicEvalError({ code: "config", where: `SDPOTrainer ${what}`, got, expected, fix });
+    if (this.#doing !== null)
+      throw refuse(`a call while ${this.#doing} runs`, "one after the other", "Await the first.");
+    if (this.#isHalfway && what !== "resume")
+      throw refuse(
+        "weights that learned a part of a batch before an error",
+        "whole updates",
+        "Go on from the last checkpoint: resume().",
+      );
+    this.#doing = what;
+    try {
+      return await run();
+    } finally {
+      this.#doing = null;
+    }
+  }
+
   get #reading() {
     const { tokenizer, model } = this.#options;
     const { vocabSize } = model;
     return { tokenizer, vocabSize, longest: windowLength(model), hindsight: this.config.hindsight };
   }
 
-  /** All but the teacher; and of a teacher that does not change, what it says. */
-  async #passesOf(examples: readonly RenderedExample[]): Promise<Pass[]> {
-    const { model } = this.#options;
-    const { microBatchSize, teacher, teacherTopK } = this.config;
-    const passes: Pass[] = [];
-    for (let from = 0; from < examples.length; from += microBatchSize) {
-      const some = examples.slice(from, from + microBatchSize);
-      const [batch, read] = (["student", "teacher"] as const).map((who) =>
-        collate(
-          some.map((example) => example[who]),
-          model.fixedLength,
-        ),
-      );
-      const frozen = teacher === "base" ? await readTeacher(model.base!, read!, teacherTopK) : null;
-      passes.push({
-        batch: batch!,
-        oldLogProbs: Float32Array.from(some.flatMap(({ oldLogProbs }) => oldLogProbs)),
-        baseLogProbs: model.base ? await drawnLogProbs(model.base, batch!) : null,
-        teach: async () => frozen ?? readTeacher(model, read!, teacherTopK),
-      });
-    }
-    return passes;
-  }
-
-  async #gradientStep(passes: readonly Pass[], step: number): Promise<SDPOMetrics> {
+  async #gradientStep(passes: readonly TaughtPass[], step: number): Promise<SDPOMetrics> {
     const { model } = this.#options;
     const { seed, learningRate, maxGradNorm } = this.config;
     const taught: SDPOPass[] = [];
@@ -336,11 +353,6 @@ export class SDPOTrainer {
     }));
     return this.#exact;
   }
-}
-
-/** What a pass learns from, and how its teacher is asked. */
-interface Pass extends Omit<SDPOPass, "teacher"> {
-  teach(): Promise<SDPOPass["teacher"]>;
 }
 
 const tokensOf = (passes: readonly Pick<SDPOPass, "batch">[]): number =>

@@ -1,8 +1,9 @@
+import { readFileSync } from "node:fs";
 import { cp, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
-import { PeriodicEvalError, type TrainerCallback } from "@periodic-eval/core";
+import { type TrainerCallback } from "@periodic-eval/core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { tinyLM } from "../testing/tiny-lm.ts";
@@ -141,6 +142,44 @@ describe("SFTTrainer", () => {
     );
   });
 
+  it("lists all bad rows of each source in the run, and names the lists; a resume keeps them", async () => {
+    const logger = recording();
+    const bad = Array.from({ length: 7 }, (_, i) => ({ text: " ".repeat(i) }));
+    const options = { dataset: [...rows(8), ...bad], validation: [...rows(2), ...bad.slice(0, 6)] };
+    const { sft, runDir } = await trainer({ ...options, loggers: [logger], config: { maxSteps: 1 } });
+    const { badRows } = await sft.train();
+    const listed = ["dataset", "validation"].map((of) => join(runDir, "bad_rows/train", `${of}.jsonl`));
+    for (const [i, path] of listed.entries())
+      expect(logger.warnings[i]).toMatch(
+        new RegExp(
+          `cannot be trained on and are left out: (dataset.*; ){5}… All bad rows are listed in ${path}.$`,
+        ),
+      );
+    const lines = () =>
+      listed.flatMap((path) =>
+        readFileSync(path, "utf8")
+          .trimEnd()
+          .split("\n")
+          .map((line) => JSON.parse(line) as unknown),
+      );
+    expect(lines()).toEqual(badRows);
+    expect(badRows).toHaveLength(13);
+    await (await trainer({ ...options, runDir, config: { maxSteps: 1 } })).sft.train();
+    expect(lines()).toEqual(badRows);
+    expect((await readdir(join(runDir, "bad_rows/train"))).sort()).toEqual([
+      "dataset.jsonl",
+      "validation.jsonl",
+    ]);
+  });
+
+  it.each(["drop", "error"] as const)("lists them where it refuses to train, too: %s", async (onBadRow) => {
+    const bad = Array.from({ length: 7 }, () => ({ text: "" }));
+    const { sft, runDir } = await trainer({ dataset: bad, config: { onBadRow } });
+    const path = join(runDir, "bad_rows/train/dataset.jsonl");
+    await expect(sft.train()).rejects.toThrow(`All bad rows are listed in ${path}.`);
+    expect(readFileSync(path, "utf8").split("\n")).toHaveLength(8);
+  });
+
   it("tells once of columns that it does not use", async () => {
     const logger = recording();
     const dataset = rows(8).map((row, id) => ({ ...row, id }));
@@ -156,7 +195,7 @@ describe("SFTTrainer", () => {
     const { sft } = await trainer({ dataset: [...rows(8), long], loggers: [logger], config });
     expect((await sft.train()).badRows).toMatchObject([{ where: "dataset[8]", reason: "too_long" }]);
     expect(logger.warnings[0]).toMatch(
-      /^dataset: 1 of 9 rows cannot be trained on as they are: dataset\[8\]: too_long \(\d+ tokens, cut to the first 64\)$/,
+      /^dataset: 1 of 9 rows cannot be trained on as they are: dataset\[8\]: too_long \(\d+ tokens, cut to the first 64\)\. All bad rows are listed in /,
     );
   });
 
@@ -220,78 +259,5 @@ describe("SFTTrainer", () => {
     await expect(
       trainer({ model: { ...open(), fixedLength: 16 }, config: { maxLength: 17 } }),
     ).rejects.toThrow("SFT config maxLength: got 17, expected at most 16, the model's context");
-  });
-});
-
-describe("a loss that is not finite", () => {
-  /** NaN logits in the third step, or from it on. */
-  function poisoned(lasting = false): TrainableLM {
-    const model = open();
-    let passes = 0;
-    return {
-      ...model,
-      // Two micro-batches a step: the fifth pass is the third step's first.
-      trainingLogits: (ids, targets, random) =>
-        tf.tidy(() => {
-          passes += 1;
-          const logits = model.trainingLogits(ids, targets, random);
-          return passes === 5 || (lasting && passes > 5) ? tf.mul(logits, Number.NaN) : logits;
-        }),
-    };
-  }
-
-  it("is an error that names step and rows; the weights and the last checkpoint are whole", async () => {
-    const model = poisoned();
-    const before = tf.memory().numTensors;
-    const { sft, runDir } = await trainer({
-      model,
-      config: { ...busyConfig, saveSteps: 1, keepCheckpoints: 9 },
-    });
-    const error = await sft.train().catch((thrown: unknown) => thrown);
-    expect(PeriodicEvalError.is(error, "model")).toBe(true);
-    expect(String(error)).toMatch(/phase train, step 3: got a loss of NaN .* on the rows dataset\[\d+\]/);
-    expect(tf.memory().numTensors).toBe(before);
-    expect((await readdir(join(runDir, "checkpoints/train"))).sort()).toEqual(["step_1", "step_2"]);
-    expect((await weightsOf(model)).flat().every(Number.isFinite)).toBe(true);
-  });
-
-  it("is left out and counted where asked", async () => {
-    const logger = recording();
-    const model = poisoned();
-    const { sft } = await trainer({
-      model,
-      loggers: [logger],
-      config: { ...busyConfig, onNonFinite: "skip" },
-    });
-    expect(await sft.train()).toMatchObject({ steps: 12, skippedUpdates: 1 });
-    expect(logger.metrics[2]).toEqual({
-      step: 3,
-      skipped_updates: 1,
-      learning_rate: expect.any(Number) as number,
-    });
-    expect(logger.warnings[0]).toContain("the update was left out");
-    expect((await weightsOf(model)).flat().every(Number.isFinite)).toBe(true);
-  });
-
-  it("is an error all the same where it lasts: updates left out in a row are counted, over a resume as well", async () => {
-    const limit = { ...busyConfig, onNonFinite: "skip", saveSteps: 1, maxSkippedInARow: 4 } as const;
-    const config = { ...limit, schedule: "constant" } as const;
-    const first = await trainer({ model: poisoned(true), config: { ...config, maxSteps: 5 } });
-    // Steps 3, 4 and 5.
-    expect(await first.sft.train()).toMatchObject({ steps: 5, skippedUpdates: 3 });
-    const again = await trainer({ model: poisoned(true), runDir: first.runDir, config });
-    const { model } = again;
-    // Five passes come first: steps 6 and 7 are finite, and from the middle of step 8 none is.
-    await expect(again.sft.train()).rejects.toThrow(
-      /step 12: got a loss of NaN .*, after 4 updates left out in a row, expected finite numbers/,
-    );
-    expect((await weightsOf(model)).flat().every(Number.isFinite)).toBe(true);
-    const lasting = await trainer({
-      model: poisoned(true),
-      runDir: first.runDir,
-      config: { ...config, maxSkippedInARow: null },
-    });
-    // From step 11 on the run stands after three in a row; the first two passes of a step each are finite again.
-    expect(await lasting.sft.train()).toMatchObject({ resumedFrom: 11, steps: 12 });
   });
 });

@@ -1,12 +1,15 @@
 import { checkKeys, namedStream, PeriodicEvalError, seedOf } from "@periodic-eval/core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { RowsOf } from "../data/bad-rows-file.ts";
 import { collate } from "../data/collate.ts";
-import { loadDataset } from "../data/dataset.ts";
 import type { SFTRow } from "../data/forms.ts";
 import { packRows, type PackedRow } from "../data/packing.ts";
+import { readDataset } from "../data/phase-rows.ts";
+import { readKept } from "../data/read-ahead.ts";
 import { checkSource, type RowSource } from "../data/read-rows.ts";
 import type { TrainingRow } from "../data/render-row.ts";
 import { accumulate } from "../loop/accumulate.ts";
+import { checkParts } from "../trainer/check-parts.ts";
 import type { OutlinedLM } from "../trainer/outlined-lm.ts";
 import {
   Trainer,
@@ -37,6 +40,7 @@ export class SFTTrainer extends Trainer<SFTConfig> {
    */
   constructor(options: SFTTrainerOptions) {
     checkKeys("SFTTrainer", options, [...trainerOptionNames, "dataset", "validation"]);
+    checkParts("SFTTrainer", options);
     checkSource("SFTTrainer dataset", options.dataset);
     const { dataset, validation } = options;
     if (validation !== undefined) checkSource("SFTTrainer validation", validation);
@@ -46,9 +50,10 @@ export class SFTTrainer extends Trainer<SFTConfig> {
       name: "SFT",
       config,
       heldOutMetrics: ["loss", "perplexity"],
-      prepare: (settings) => prepare(options, dataset, config, settings),
+      prepare: (settings) => prepare(options, { source: dataset, of: "dataset" }, config, settings),
       ...(validation && {
-        prepareValidation: (settings) => prepare(options, validation, config, settings),
+        prepareValidation: (settings) =>
+          prepare(options, { source: validation, of: "validation" }, config, settings),
       }),
     });
   }
@@ -56,20 +61,24 @@ export class SFTTrainer extends Trainer<SFTConfig> {
 
 async function prepare(
   options: SFTTrainerOptions,
-  source: RowSource<SFTRow>,
+  { source, of }: { readonly source: RowSource<SFTRow>; readonly of: RowsOf },
   config: SFTConfig,
   settings: TrainingSettings,
 ): Promise<TrainingData> {
   const { onBadRow, loss, packing } = config;
-  const { maxLength, warn } = settings;
-  const dataset = await loadDataset(source, options.tokenizer, { maxLength, onBadRow, loss });
-  const { rows, badRows, rowsRead, hash } = dataset;
+  const { maxLength, phase, warn } = settings;
+  const { model, tokenizer, runDir } = options;
+  const { vocabSize } = model;
+  const where = { source, of, phase, runDir, tokenizer };
+  const dataset = await readDataset(readKept, where, { maxLength, onBadRow, loss, vocabSize });
+  const { rows, badRows, badRowsListed, rowsRead, hash } = dataset;
   for (const warning of dataset.warnings) warn("dataset", warning);
   const ofRows = (some: readonly TrainingRow[]) =>
     trainingRows(options.model, packing ? packRows(some, maxLength) : some, { ...settings, hash });
   return {
     ...ofRows(rows),
     badRows,
+    badRowsListed,
     rowsRead,
     hash,
     ...(packing && {

@@ -1,15 +1,16 @@
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join } from "node:path";
-import type * as tf from "@tensorflow/tfjs-core";
+import { isAbsolute, join } from "node:path";
+import type { Tokenizer, TrainerCallback } from "@periodic-eval/core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { expect } from "vitest";
-import { collate } from "../data/collate.ts";
-import { update } from "../loop/update.ts";
-import { GradientNorm } from "../optimizer/clipping.ts";
-import { AdamW, type AdamWOptions } from "../optimizer/adamw.ts";
-import { batchGradients } from "../sft/gradients.ts";
+import { readTensors } from "../checkpoint/variables.ts";
+import type { PromptCompletionTextRow } from "../data/forms.ts";
+import type { SFTConfig } from "../sft/sft-config.ts";
+import { SFTTrainer } from "../sft/sft-trainer.ts";
+import { checkpointFolder } from "./checkpoint-files.ts";
+import { recording, temporaryFolder, ungoverned } from "./tiny-run.ts";
 
 /** Trainings that PyTorch did; see the README of the fixtures. */
 export const references = join(process.env["PERIODIC_EVAL_FIXTURES"] ?? "../shared/fixtures", "training");
@@ -48,17 +49,26 @@ export interface Reference extends ReferenceRun {
 export const readReference = <T>(file: string): T =>
   JSON.parse(readFileSync(join(references, file), "utf8")) as T;
 
+/** A tensor as the engine holds it. */
+export interface HeldTensor {
+  readonly name: string;
+  readonly tensor: { data(): Promise<ArrayLike<number>> };
+}
+
 /**
  * Each of our tensors is the file's of its name within `tolerance`, entry by entry; linear maps are [out, in] there and
  * [in, out] here. For tests.
+ *
+ * @param file of the fixtures, or an absolute path
  */
 export async function expectStored(
-  tensors: readonly { readonly name: string; readonly tensor: tf.Tensor }[],
+  tensors: readonly HeldTensor[],
   file: string,
   tolerance: number,
 ): Promise<void> {
-  const stored = await openSafetensors(join(references, file));
+  const stored = await openSafetensors(isAbsolute(file) ? file : join(references, file));
   try {
+    expect(tensors.map(({ name }) => name).sort()).toEqual([...stored.tensors.keys()].sort());
     for (const { name, tensor } of tensors) {
       const golden = await stored.read(name);
       const [rows, columns = 1] = stored.tensors.get(name)!.shape as [number, number?];
@@ -78,60 +88,107 @@ export async function expectStored(
   }
 }
 
-export interface ReferenceTraining {
-  /** Makes the run's steps; their losses and norms must be its within 1e-4 of them. */
-  follow(run: ReferenceRun, afterStep?: () => void): Promise<void>;
-  /** One step more, of which the loss is that after the run. */
-  expectLossAfter(run: ReferenceRun): Promise<void>;
-  /** The optimizer's tensors; the model is the caller's. */
-  dispose(): void;
+/** A character a token: what a reference has as ids is a row's text here. */
+const characters: Tokenizer = {
+  fingerprint: "one token a character",
+  vocabSize: 259,
+  stopIds: [],
+  encode: (text) => Array.from(text, (character) => character.codePointAt(0)!),
+  decode: (ids) => String.fromCodePoint(...ids),
+  render() {
+    throw new Error("references hold no chats");
+  },
+};
+
+/** The tokens before the first that is scored are the prompt. */
+function rowsOf({ input_ids, labels }: Reference): PromptCompletionTextRow[] {
+  return input_ids.map((ids, i) => {
+    const start = labels[i]!.findIndex((label) => label !== -100);
+    expect(labels[i]!.slice(start)).toEqual(ids.slice(start));
+    return {
+      prompt: characters.decode(ids.slice(0, start)),
+      completion: characters.decode(ids.slice(start)),
+    };
+  });
 }
 
-/** The reference's training on a model of ours. For tests. */
-export function trainAsReference(
+export interface ReferenceTraining {
+  /** Of the mean loss by weight, before clipping, in the first step. */
+  readonly firstGradients: readonly HeldTensor[];
+  /** One step more, of which the loss is that after the run. */
+  expectLossAfter(run: ReferenceRun): Promise<void>;
+}
+
+/**
+ * The reference's training by `SFTTrainer`, on a model of ours; each step's loss and norm must be the run's within 1e-4 of
+ * them. For tests.
+ */
+export async function trainAsReference(
   model: TrainableLM,
-  { hyper, input_ids, labels }: Reference,
-  options: Pick<AdamWOptions, "decay"> = {},
-): ReferenceTraining {
-  const optimizer = new AdamW(model.trainables(), {
-    betas: hyper.betas,
-    epsilon: hyper.eps,
+  reference: Reference,
+  run: ReferenceRun,
+  { decay = "all", callbacks = [] }: { decay?: SFTConfig["decay"]; callbacks?: readonly TrainerCallback[] },
+): Promise<ReferenceTraining> {
+  const { hyper, input_ids } = reference;
+  const runDir = await temporaryFolder();
+  const config: Partial<SFTConfig> = {
+    batchSize: input_ids.length,
+    maxLength: input_ids[0]!.length,
+    onBadRow: "error",
+    learningRate: hyper.lr,
+    schedule: "constant",
+    adamBetas: hyper.betas,
+    adamEpsilon: hyper.eps,
     weightDecay: hyper.weight_decay,
-    ...options,
-  });
-  const rows = input_ids.map((ids, i) => ({
-    where: `row ${i}`,
-    ids: Int32Array.from(ids),
-    scored: Int32Array.from(ids.keys()).filter((at) => at > 0 && labels[i]![at] !== -100),
-  }));
-  const batch = collate(rows);
-  const work = {
-    divisor: batch.targets.length,
-    tokens: batch.tokens,
-    where: [],
-    gradients: () => batchGradients(model, batch, () => () => 0.5),
+    decay,
+    maxGradNorm: hyper.grad_clip,
+    saveSteps: 1,
+    keepCheckpoints: 99,
   };
-  const gradientNorm = new GradientNorm();
-  const step = () =>
-    update(work, optimizer, { learningRate: hyper.lr, maxGradNorm: hyper.grad_clip, gradientNorm });
-  const expectNear = (got: number, expected: number, what: string) =>
-    expect(Math.abs(got / expected - 1), what).toBeLessThan(1e-4);
+  const train = async (maxSteps: number) => {
+    const logger = recording();
+    const given = { model, tokenizer: characters, runDir, session: ungoverned, callbacks };
+    const trainer = new SFTTrainer({
+      ...given,
+      dataset: rowsOf(reference),
+      loggers: [logger],
+      config: { ...config, maxSteps },
+    });
+    await trainer.train();
+    return logger.metrics;
+  };
+  const steps = await train(10);
+  const { losses, grad_norms } = run;
+  expect([steps.length, losses.length]).toEqual([10, 10]);
+  for (const [index, expected] of losses.entries()) {
+    const { loss, grad_norm } = steps[index]!;
+    expectNear(loss!, expected, `loss of step ${index + 1}`);
+    expectNear(grad_norm!, grad_norms[index]!, `norm of step ${index + 1}`);
+  }
   return {
-    async follow({ losses, grad_norms }, afterStep) {
-      expect(losses).toHaveLength(10);
-      for (const [index, expected] of losses.entries()) {
-        const { loss, gradNorm } = await step();
-        expectNear(loss, expected, `loss of step ${index + 1}`);
-        expectNear(gradNorm, grad_norms[index]!, `norm of step ${index + 1}`);
-        afterStep?.();
-      }
-    },
+    firstGradients: await firstGradients(runDir, hyper, steps[0]!["grad_norm"]!),
     async expectLossAfter({ loss_after }) {
-      expectNear((await step()).loss, loss_after, "loss after the run");
-    },
-    dispose() {
-      optimizer.dispose();
-      gradientNorm.dispose();
+      const [{ loss } = {}] = await train(11);
+      expectNear(loss!, loss_after, "loss after the run");
     },
   };
+}
+
+const expectNear = (got: number, expected: number, what: string) =>
+  expect(Math.abs(got / expected - 1), what).toBeLessThan(1e-4);
+
+/** After one step AdamW's first mean is (1 − β₁) times the clipped gradient, of which the checkpoint has every bit. */
+async function firstGradients(
+  runDir: string,
+  { betas: [beta1], grad_clip }: Reference["hyper"],
+  norm: number,
+): Promise<readonly HeldTensor[]> {
+  const slots = await readTensors(join(checkpointFolder(runDir, 1), "optimizer.safetensors"));
+  const scale = (1 - beta1) * Math.min(1, grad_clip / (norm + 1e-6));
+  return [...slots].flatMap(([slot, { values }]) => {
+    const [, name] = /^(.*)\.exp_avg$/.exec(slot) ?? [];
+    return name === undefined
+      ? []
+      : [{ name, tensor: { data: async () => values.map((value) => value / scale) } }];
+  });
 }

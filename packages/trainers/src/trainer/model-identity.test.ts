@@ -1,4 +1,6 @@
 import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
+import type { NamedWeight } from "@periodic-eval/core/tfjs";
 import {
   createCausalLM,
   loadCausalLM,
@@ -20,6 +22,7 @@ import {
   tokenizer,
   ungoverned,
 } from "../testing/tiny-run.ts";
+import { hashingOnce } from "./model-identity.ts";
 
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
@@ -28,6 +31,24 @@ beforeAll(async () => {
 const config = { maxSteps: 4, batchSize: 4, learningRate: 0.02, saveSteps: 1, keepCheckpoints: 99 };
 const created = { seed: "frozen", dropout: 0.1, initStd: 0.2 };
 const adapter = { rank: 4, alpha: 8, dropout: 0.2, targetModules: ["q_proj", "v_proj"] };
+
+it("a list of weights is hashed anew when one of them was assigned, or when it is another list", async () => {
+  const model = createCausalLM(tinyLlama, created);
+  const [hash, plain] = [hashingOnce(), (weights: readonly NamedWeight[]) => hashingOnce()(weights)];
+  const all = model.weights();
+  const first = await hash(all);
+  expect([first, await hash(all)]).toEqual(Array<string>(2).fill(await plain(all)));
+  const part = await hash(all.slice(1));
+  expect(part).toBe(await plain(all.slice(1)));
+  expect(part).not.toBe(first);
+  expect(await hash(all)).toBe(first);
+  const weight = model.trainables()[0]!;
+  tf.tidy(() => weight.assign(tf.add(weight, 1)));
+  const changed = await hash(all);
+  expect(changed).not.toBe(first);
+  expect(changed).toBe(await plain(all));
+  model.dispose();
+});
 
 /** Disposes the model, and `base` under its adapter. */
 async function train(runDir: string, base: CheckpointLM, lora: LoraOptions | null) {

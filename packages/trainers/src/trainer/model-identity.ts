@@ -1,5 +1,11 @@
 import { canonicalJson, type Json } from "@periodic-eval/core";
-import { fingerprintWeights, weightName, type CausalLM, type TrainableLM } from "@periodic-eval/core/tfjs";
+import {
+  fingerprintWeights,
+  weightName,
+  type CausalLM,
+  type NamedWeight,
+  type TrainableLM,
+} from "@periodic-eval/core/tfjs";
 
 /** How a model is configured, in the forms of Hugging Face; where it does not tell, what is said there is taken as equal. */
 export interface ModelConfigs {
@@ -22,17 +28,41 @@ export function settingsOf({ config, adapterConfig }: ModelConfigs): Record<stri
   return Object.fromEntries([...entriesOf("model", config), ...adapter.map(inAnyOrder)]);
 }
 
+/** Every byte of a list of weights, on every engine. */
+export type HashWeights = (weights: readonly NamedWeight[]) => Promise<string>;
+
+const hashWeights: HashWeights = (weights) => fingerprintWeights(weights, { method: "exact" });
+
+/**
+ * The same, of the last list that was asked for not computed again. To be used while nothing writes to weights in place: a
+ * variable that is assigned has another tensor, and is seen.
+ */
+export function hashingOnce(): HashWeights {
+  let last: { readonly tensors: readonly (readonly [string, object])[]; readonly hash: string } | null = null;
+  return async (weights) => {
+    const tensors = weights.map(({ name, read }) => [name, read().dataId] as const);
+    const isSame =
+      last?.tensors.length === tensors.length &&
+      last.tensors.every(([name, id], i) => name === tensors[i]![0] && id === tensors[i]![1]);
+    if (!isSame) last = { tensors, hash: await hashWeights(weights) };
+    return last!.hash;
+  };
+}
+
 /**
  * What must be the same of the model that a phase begins with for its resume to be exact: the weights that it does not
  * train, every byte on every engine; dropout and the like (`modes`); and its settings. Trained weights are not looked at: a
  * resume puts them back.
  */
-export async function exactOfModel(model: TrainableLM & ModelConfigs): Promise<Record<string, Json>> {
+export async function exactOfModel(
+  model: TrainableLM & ModelConfigs,
+  hash: HashWeights = hashWeights,
+): Promise<Record<string, Json>> {
   const trained = new Set(model.trainables().map(weightName));
   const frozen = (model.weights?.() ?? []).filter(({ name }) => !trained.has(name));
   return {
     ...settingsOf(model),
-    frozenWeights: frozen.length === 0 ? null : await fingerprintWeights(frozen, { method: "exact" }),
+    frozenWeights: frozen.length === 0 ? null : await hash(frozen),
     modes: model.modes?.() ?? null,
   };
 }
@@ -40,10 +70,11 @@ export async function exactOfModel(model: TrainableLM & ModelConfigs): Promise<R
 /** Facts that change when a number does that the model gives in evaluation mode. Null where its weights are not to be had. */
 export async function fingerprintModel(
   model: CausalLM & ModelConfigs,
+  hash: HashWeights = hashWeights,
 ): Promise<Readonly<Record<string, Json>> | null> {
   const weights = model.weights?.();
   if (weights === undefined) return null;
-  return { ...settingsOf(model), weights: await fingerprintWeights(weights, { method: "exact" }) };
+  return { ...settingsOf(model), weights: await hash(weights) };
 }
 
 function entriesOf(of: string, config: object = {}): (readonly [string, Json])[] {

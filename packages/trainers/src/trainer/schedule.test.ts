@@ -22,6 +22,15 @@ describe("the schedule of a configuration", () => {
     );
   });
 
+  it("refuses a warm-up that is longer than the phase, whatever follows it", () => {
+    for (const schedule of ["constant", "linear", "cosine"] as const)
+      expect(() => ratesOf({ schedule, warmupSteps: 100 }, 4)).toThrow(
+        "SFT config warmupSteps: got 100 steps of warm-up, expected at most the 4 steps of the phase. Shorten warm-up, or",
+      );
+    // All of it warm-up is odd, and somebody's wish.
+    expect(ratesOf({ schedule: "linear", warmupSteps: 4 }, 4)).toEqual([0, 0.25, 0.5, 0.75]);
+  });
+
   it.each<[Partial<SFTConfig>, string]>([
     [{ schedule: "wsd" }, 'decayRatio: got null with schedule "wsd", expected the length of the decay'],
     [{ decaySteps: 3 }, 'decaySteps: got 3 with schedule "linear", expected schedule: "wsd"'],

@@ -13,13 +13,14 @@ export function scheduleOf(name: string, config: TrainingConfig, maxSteps: numbe
   const { learningRate: peak, schedule, decayType } = config;
   const warmupSteps = config.warmupSteps ?? Math.ceil((config.warmupRatio ?? 0) * maxSteps);
   const decaySteps = decayStepsOf(config, maxSteps);
-  if (schedule === "wsd" && warmupSteps + decaySteps > maxSteps) {
+  if (warmupSteps > maxSteps || (schedule === "wsd" && warmupSteps + decaySteps > maxSteps)) {
+    const decay = schedule === "wsd" ? ` and ${decaySteps} of decay` : "";
     throw new PeriodicEvalError({
       code: "config",
-      where: `${name} schedule`,
-      got: `${warmupSteps} steps of warm-up and ${decaySteps} of decay`,
+      where: `${name} ${schedule === "wsd" ? "schedule" : "warmupSteps"}`,
+      got: `${warmupSteps} steps of warm-up${decay}`,
       expected: `at most the ${maxSteps} steps of the phase`,
-      fix: "Shorten warm-up or decay, or train longer.",
+      fix: `Shorten warm-up${schedule === "wsd" ? " or decay" : ""}, or train longer.`,
     });
   }
   return learningRates[schedule]({ peak, maxSteps, warmupSteps, decaySteps, decayType });

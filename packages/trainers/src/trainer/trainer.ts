@@ -21,6 +21,7 @@ import { inMemory, tfjsGuards, windowLength, type TrainableLM } from "@periodic-
 import { checkpointsOf } from "../checkpoint/checkpoints.ts";
 import { writeWholeFolder } from "../checkpoint/whole-folder.ts";
 import { describeBadRow, type BadRow } from "../data/bad-row.ts";
+import type { RowsOf } from "../data/bad-rows-file.ts";
 import { planData } from "../data/data-plan.ts";
 import { sessionSettings, type Phase, type PhaseResult, type SessionSettings } from "../loop/phase.ts";
 import { checkResume, resumePhase, type Resume } from "../loop/resume.ts";
@@ -28,12 +29,19 @@ import { runPhase } from "../loop/run-phase.ts";
 import { evalName } from "../loop/validation.ts";
 import { GradientNorm } from "../optimizer/clipping.ts";
 import { AdamW } from "../optimizer/adamw.ts";
-import { exactOfModel, fingerprintModel, type ModelConfigs } from "./model-identity.ts";
+import { checkObjects, checkTrainable } from "./check-parts.ts";
+import {
+  exactOfModel,
+  fingerprintModel,
+  hashingOnce,
+  type HashWeights,
+  type ModelConfigs,
+} from "./model-identity.ts";
 import type { OutlinedLM } from "./outlined-lm.ts";
 import type { TrainingData } from "./training-data.ts";
 import { partRows } from "./part-rows.ts";
 import { scheduleOf } from "./schedule.ts";
-import { exactPart, type TrainingConfig } from "./training-config.ts";
+import { exactPart, phaseSteps, type TrainingConfig } from "./training-config.ts";
 
 /** What every trainer is given; `C` is its configuration. */
 export interface TrainerOptions<C extends TrainingConfig = TrainingConfig> {
@@ -43,7 +51,10 @@ export interface TrainerOptions<C extends TrainingConfig = TrainingConfig> {
    */
   readonly model: TrainableLM & ModelConfigs;
   readonly tokenizer: Tokenizer;
-  /** Snapshots go to `<runDir>/periodic_eval`, checkpoints to `<runDir>/checkpoints/<phase>`. */
+  /**
+   * Snapshots go to `<runDir>/periodic_eval`, checkpoints to `<runDir>/checkpoints/<phase>`, the list of rows that cannot be
+   * trained on as they are to `<runDir>/bad_rows/<phase>`.
+   */
   readonly runDir: string;
   /** Default `train`. Matches `[A-Za-z0-9][\w.-]*`; unique within the run. */
   readonly phase?: string;
@@ -77,7 +88,7 @@ export const trainerOptionNames = [
 ] as const satisfies readonly (keyof TrainerOptions)[];
 
 export interface TrainResult extends PhaseResult {
-  /** Rows that could not be trained on as they are, left out or cut, by file and line. */
+  /** Rows that could not be trained on as they are, left out or cut, by file and line; all of them. */
   readonly badRows: readonly BadRow[];
 }
 
@@ -101,6 +112,8 @@ export interface TrainingSettings {
   /** Of everything random of the phase. */
   readonly seed: string;
   readonly phase: string;
+  /** Of what stands still while the phase is prepared. */
+  readonly hashWeights: HashWeights;
   warn(where: string, message: string): void;
 }
 
@@ -139,6 +152,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
 
   /** Throws a `config` error for an id that cannot name a file, or that another callback has. */
   addCallback(callback: TrainerCallback): this {
+    checkObjects(`${this.#method.name}Trainer addCallback`, [callback]);
     this.#callbacks.push(callback);
     checkSessionOptions(this.#sessionOptions());
     return this;
@@ -161,10 +175,12 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
 
   /** Trains the phase to its end, from its newest checkpoint where there is one. */
   async train(): Promise<TrainResult> {
+    checkTrainable(`${this.#method.name}Trainer`, this.#options.model);
     const settings: TrainingSettings = {
       maxLength: this.#maxLength,
       seed: this.#seed,
       phase: this.#phaseName,
+      hashWeights: hashingOnce(),
       warn: (where, message) => this.#warn(where, message),
     };
     const data = await this.#method.prepare(settings);
@@ -172,7 +188,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     const given = (await this.#method.prepareValidation?.(settings)) ?? null;
     if (given !== null) this.#tellBadRows("validation", given);
     const { model } = this.#options;
-    const phase = this.#phase(data, given, await exactOfModel(model));
+    const phase = this.#phase(data, given, await exactOfModel(model, settings.hashWeights));
     const leave = this.config.activationCheckpointing ? model.enterActivationCheckpointing?.() : undefined;
     try {
       const resumed = await resumePhase(phase, this.#options.resume ?? "auto");
@@ -306,12 +322,16 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     if (maxSteps !== null) scheduleOf(`${this.#method.name} config`, this.config, maxSteps);
   }
 
-  #tellBadRows(where: string, { badRows, rowsRead }: TrainingData): void {
+  #tellBadRows(where: RowsOf, { badRows, badRowsListed, rowsRead }: TrainingData): void {
     if (badRows.length === 0) return;
     const shown = badRows.slice(0, 5).map(describeBadRow).join("; ");
-    const more = badRows.length > 5 ? "; …" : "";
+    const more = badRows.length > 5 ? "; …" : ".";
     const how = this.config.onBadRow === "truncate" ? "as they are" : "and are left out";
-    this.#warn(where, `${badRows.length} of ${rowsRead} rows cannot be trained on ${how}: ${shown}${more}`);
+    const listed = badRowsListed === null ? "" : ` ${badRowsListed}`;
+    this.#warn(
+      where,
+      `${badRows.length} of ${rowsRead} rows cannot be trained on ${how}: ${shown}${more}${listed}`,
+    );
   }
 
   #phase(data: TrainingData, given: TrainingData | null, exactModel: Readonly<Record<string, Json>>): Phase {
@@ -322,7 +342,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     const stream = { seed: this.#seed, phase: this.#phaseName };
     const { training, validation } = partRows(config, stream, data, given);
     const plan = planData(training.lengths, { batchSize, gradientAccumulation, ...stream });
-    const maxSteps = config.maxSteps ?? Math.ceil((config.epochs ?? 1) * plan.stepsPerEpoch);
+    const maxSteps = phaseSteps(config, plan.stepsPerEpoch);
     const warn = (where: string, message: string) => this.#warn(where, message);
     // It may throw, and the optimizer's tensors would have no owner yet.
     const learningRate = scheduleOf(name, config, maxSteps);

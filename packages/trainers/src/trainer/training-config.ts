@@ -125,6 +125,7 @@ const typeWords: Readonly<Record<string, string>> = {
   number: "a finite number",
   boolean: "true or false",
   string: "a text",
+  tuple: "a list of two numbers",
 };
 
 /** What an issue asks for, in words. */
@@ -133,11 +134,16 @@ function wanted(issue: z.core.$ZodIssue): string {
     case "invalid_type":
       return typeWords[issue.expected] ?? issue.expected;
     case "too_small":
+      if (issue.origin === "array") return `a list of ${issue.minimum}`;
+      if (issue.origin === "string") return "a text that is not empty";
       return `a number ${issue.inclusive ? `of ${issue.minimum} or more` : `above ${issue.minimum}`}`;
     case "too_big":
+      if (issue.origin === "array") return `a list of ${issue.maximum}`;
       return `a number ${issue.inclusive ? `of ${issue.maximum} or less` : `below ${issue.maximum}`}`;
     case "invalid_value":
       return issue.values.map((value) => JSON.stringify(value)).join(" or ");
+    case "invalid_union":
+      return [...new Set(issue.errors.flat().map(wanted))].join(" or ");
     default:
       return issue.message;
   }
@@ -211,6 +217,10 @@ export function exactPart(
   const dependsOnLength = (schedule !== "constant" && !isStable) || (warmupRatio ?? 0) > 0;
   return { ...Object.fromEntries(lasting), ...(dependsOnLength && { maxSteps }) };
 }
+
+/** Optimizer steps of a phase. */
+export const phaseSteps = ({ maxSteps, epochs }: TrainingConfig, stepsPerEpoch: number): number =>
+  maxSteps ?? Math.ceil((epochs ?? 1) * stepsPerEpoch);
 
 /** Steps over which `wsd` falls. */
 export const decayStepsOf = ({ decaySteps, decayRatio }: TrainingConfig, maxSteps: number): number =>

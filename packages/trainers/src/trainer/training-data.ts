@@ -25,6 +25,8 @@ export interface TrainingData extends TrainingRows {
   readonly packed?: { readonly count: number; only(rows: readonly number[]): TrainingRows };
   /** Rows that could not be trained on as they are, left out or cut. */
   readonly badRows: readonly BadRow[];
+  /** A sentence that says where all of them are listed; null where there are none. */
+  readonly badRowsListed: string | null;
   /** Of the source, the bad ones included. */
   readonly rowsRead: number;
   /** Of everything that the steps learn from, in order: a resume with another one is refused. */

@@ -2,26 +2,16 @@ import { createHash } from "node:crypto";
 import type { AnyEvaluation, EvaluableModel, Json, Metric, Prompt, Row } from "@periodic-eval/core";
 import type { Task } from "../../tasks/types.ts";
 import { placeOf } from "../metric-key.ts";
+import { familyDetail } from "./family-detail.ts";
+import type { SampleDetail } from "./sample-detail.ts";
 import { asTexts, pythonJson, pythonText } from "./python-json.ts";
 
-/** What lm-evaluation-harness' samples tell of a document beside its scores. */
-export interface SampleDetail {
-  /** Index from 0 of the document in its split, that of its subject where the task has some; null for what is no document. */
-  readonly docId: number | null;
-  /** The document, with the keys of the data set. */
-  readonly doc: Json;
-  readonly target: Json;
-  /** By request: context and continuation, or prompt and generation settings. */
-  readonly arguments: readonly (readonly Json[])[];
-  /** By request, by repeat: a text, or log-likelihood and whether it is greedy. */
-  readonly responses: readonly Json[];
-  /** By filter, by request: what the filter made of the responses. */
-  readonly filtered: Readonly<Record<string, readonly Json[]>>;
-}
-
-/** A task that can tell of its rows what lm-evaluation-harness' samples tell; of another, they hold item, prompt and row. */
+/**
+ * A task that can tell of its rows what lm-evaluation-harness' samples tell. What it does not tell is what its family does
+ * (`familyDetail`); of an evaluation that is of no such family samples hold item, prompt and row.
+ */
 export interface SampledTask extends Task {
-  readonly sample?: (row: Row, item: Row) => SampleDetail;
+  readonly sample?: (row: Row, item: Row) => Partial<SampleDetail>;
 }
 
 /** Tells of a row, whatever task it is of. */
@@ -39,26 +29,33 @@ export function detailsOf(
   return (row) => {
     const docId = places.get((row as { readonly item?: string }).item ?? row.id) ?? places.get(row.id);
     const item = docId === undefined ? row : items[docId]!;
-    if (task.sample !== undefined) return task.sample(row, item);
     const prompt = docId === undefined ? undefined : prompts?.[docId];
-    const text = prompt === undefined ? "" : textOf(prompt, model);
-    return {
+    const context = prompt === undefined ? "" : textOf(prompt, model);
+    const own = {
       docId: docId ?? null,
       doc: jsonOf(item),
       target: "",
-      arguments: [[text, ""]],
+      arguments: [[context, ""]],
       responses: [[""]],
       filtered: {},
-      row,
     };
+    const { settings = {} } = task;
+    const ofFamily = familyDetail(row, item, { context, settings });
+    const told = task.sample?.(row, item) ?? null;
+    return ofFamily === null && told === null ? { ...own, row } : { ...own, ...ofFamily, ...told };
   };
 }
 
+/** As the model reads it; of a chat that its template cannot render, the chat. */
 function textOf(prompt: Prompt, { tokenizer }: EvaluableModel): string {
   if ("text" in prompt) return prompt.text;
-  if (tokenizer === undefined) return JSON.stringify(prompt);
-  const { text, ids } = tokenizer.render(prompt);
-  return text ?? tokenizer.decode(ids);
+  try {
+    if (tokenizer === undefined) return JSON.stringify(prompt);
+    const { text, ids } = tokenizer.render(prompt);
+    return text ?? tokenizer.decode(ids);
+  } catch {
+    return JSON.stringify(prompt);
+  }
 }
 
 const jsonOf = (value: unknown): Json => JSON.parse(JSON.stringify(value)) as Json;

@@ -1,0 +1,79 @@
+import {
+  changeGlyph,
+  formatScore,
+  formatScoreChange,
+  metricName,
+  type ResultsMetric,
+  type ResultsSummary,
+  type ResultsTask,
+} from "@periodic-eval/dashboard";
+import { plainTable } from "./tables.ts";
+import type { Colours } from "./terminal.ts";
+
+/** A table per task: a row for each run, the best first. Groups are on the page. */
+export function resultsTables(summary: ResultsSummary, colours: Colours): string {
+  if (summary.runs.length === 0) return "No run has come to its end yet.";
+  const tables = summary.tasks.map((task) => taskTable(summary, task, colours));
+  const note = "Changes are as of two independent samples; ▲ better, ▼ worse, ○ no evidence at 95 %.";
+  return [...tables, ...(summary.reference === null ? [] : [colours.dim(note)])].join("\n\n");
+}
+
+function taskTable({ runs, reference }: ResultsSummary, task: ResultsTask, colours: Colours): string {
+  const { name, metrics, groups, order } = task;
+  const columns = metrics.flatMap((metric) => [
+    metricName(metric),
+    "± stderr",
+    ...(reference === null ? [] : ["change"]),
+  ]);
+  const rows = order.map((at) => [
+    `${runs[at]!.name}${at === reference ? " (reference)" : ""}`,
+    ...metrics.flatMap((metric) => cellsOf(metric, at, reference !== null, colours)),
+  ]);
+  const more = groups.length === 0 ? "" : `\n${colours.dim(`and ${groups.length} groups: on the page`)}`;
+  return `${colours.bold(name)}\n${plainTable([{ words: "run" }, ...columns], rows, colours)}${more}`;
+}
+
+function cellsOf(
+  { measured }: ResultsMetric,
+  at: number,
+  isCompared: boolean,
+  colours: Colours,
+): readonly string[] {
+  const { value, stderr, change } = measured[at]!;
+  const cells = [formatScore(value), formatScore(stderr)];
+  if (!isCompared) return cells;
+  if (change === null) return [...cells, ""];
+  const text = `${changeGlyph(change.verdict)} ${formatScoreChange(change.delta)}`.trim();
+  const paint = {
+    better: colours.green,
+    worse: colours.red,
+    changed: colours.yellow,
+    "no evidence": colours.dim,
+  };
+  return [...cells, change.verdict === null ? text : paint[change.verdict](text)];
+}
+
+export function resultsJson(
+  { runs, reference, tasks, order }: ResultsSummary,
+  file: string,
+  page: string,
+): string {
+  const metricsOf = (metrics: readonly ResultsMetric[]) =>
+    metrics.map(({ key, higherIsBetter, measured }) => ({
+      key,
+      higher_is_better: higherIsBetter,
+      runs: measured.map((one, at) => ({ name: runs[at]!.name, timestamp: runs[at]!.timestamp, ...one })),
+    }));
+  const document = {
+    metrics_file: file,
+    page,
+    reference: reference === null ? null : runs[reference]!.name,
+    order: order.map((at) => runs[at]!.name),
+    tasks: tasks.map(({ name, metrics, groups }) => ({
+      name,
+      metrics: metricsOf(metrics),
+      groups: metricsOf(groups),
+    })),
+  };
+  return JSON.stringify(document, null, 2);
+}

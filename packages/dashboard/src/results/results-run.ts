@@ -1,0 +1,23 @@
+import type { Interval, Json } from "@periodic-eval/core";
+
+type ByKey<T> = Readonly<Record<string, T>>;
+
+/** One run of `metrics.json`, as far as a page shows it. Keys are `task/metric,filter`. */
+export interface ResultsRun {
+  readonly name: string;
+  readonly method: string | null;
+  readonly model: string;
+  readonly adapter: string | null;
+  readonly config_hash: string;
+  readonly config_path: string | null;
+  /** ISO 8601. */
+  readonly timestamp: string;
+  readonly metrics: ByKey<number | null>;
+  readonly stderr: ByKey<number | null>;
+  readonly n: ByKey<number>;
+  readonly ci95: ByKey<Interval | null>;
+  readonly higher_is_better: ByKey<boolean | null>;
+  readonly run_hash: string;
+  /** What the suite sets; its `tasks` tell which keys are tasks, and which are groups of one. */
+  readonly suite: Json;
+}

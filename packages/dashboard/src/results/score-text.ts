@@ -1,0 +1,42 @@
+import { unknown } from "../format.ts";
+import { html, type Html } from "../html.ts";
+import type { Change, Measured } from "./summarize-results.ts";
+
+const minus = (text: string): string => text.replace("-", "−");
+
+/** As lm-evaluation-harness prints them, with four decimals; two where the number is large. */
+export const formatScore = (value: number | null): string =>
+  value === null ? unknown : minus(value.toFixed(Math.abs(value) >= 100 ? 2 : 4));
+
+export const formatScoreChange = (delta: number | null): string =>
+  delta === null ? unknown : (delta > 0 ? "+" : "") + formatScore(delta);
+
+/** A shape beside each colour, so that none is told by colour alone. */
+const looks = {
+  better: ["▲", "better"],
+  worse: ["▼", "worse"],
+  changed: ["◆", "changed"],
+  "no evidence": ["○", "none"],
+} as const satisfies Record<NonNullable<Change["verdict"]>, readonly [string, string]>;
+
+export const changeGlyph = (verdict: Change["verdict"]): string =>
+  verdict === null ? "" : looks[verdict][0];
+
+/** `0.4112 ± 0.0144`, and below it the change. */
+export function scoreCell({ value, stderr, n, ci95, change }: Measured): Html {
+  const interval = ci95 === null ? "" : `, 95 % ${formatScore(ci95[0])} to ${formatScore(ci95[1])}`;
+  const title = value === null ? "not measured" : `n = ${n ?? unknown}${interval}`;
+  return html`<td class="score" title="${title}">
+    <strong>${formatScore(value)}</strong>${stderr !== null && html` <span class="same">± ${formatScore(stderr)}</span>`}
+    ${change && changeNote(change)}
+  </td>`;
+}
+
+function changeNote({ delta, ci95, verdict }: Change): Html {
+  const [glyph, className] = verdict === null ? ["", "none"] : looks[verdict];
+  const title =
+    ci95 === null
+      ? "no interval is known"
+      : `95 % ${formatScoreChange(ci95[0])} to ${formatScoreChange(ci95[1])}: ${verdict}`;
+  return html`<small class="${className}" title="${title}"><span aria-hidden="true">${glyph}</span> ${formatScoreChange(delta)}</small>`;
+}

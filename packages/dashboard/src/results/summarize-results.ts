@@ -1,0 +1,188 @@
+import { moverDifference, type Interval, type Json } from "@periodic-eval/core";
+import { isMap, ownValue } from "./own-value.ts";
+import type { ResultsRun } from "./results-run.ts";
+
+/** Against the reference, as of two independent samples. */
+export interface Change {
+  readonly delta: number;
+  readonly ci95: Interval | null;
+  /** Null where there is no interval. */
+  readonly verdict: "better" | "worse" | "changed" | "no evidence" | null;
+}
+
+/** A metric of a run; unknown is null. */
+export interface Measured {
+  readonly value: number | null;
+  readonly stderr: number | null;
+  readonly n: number | null;
+  readonly ci95: Interval | null;
+  /** Null of the reference itself, and where one of the two has no value. */
+  readonly change: Change | null;
+}
+
+export interface ResultsMetric {
+  /** As in the file: `mmlu_stem/acc,none`. */
+  readonly key: string;
+  /** Null: of the whole task. */
+  readonly group: string | null;
+  readonly metric: string;
+  readonly filter: string;
+  readonly higherIsBetter: boolean | null;
+  /** One for each run, in the order of the runs. */
+  readonly measured: readonly Measured[];
+}
+
+export interface ResultsTask {
+  readonly name: string;
+  /** What the suite sets of it; null where it tells nothing. */
+  readonly settings: Json;
+  /** Of the whole task; the first is the one that it is told by. */
+  readonly metrics: readonly ResultsMetric[];
+  /** Of its groups (subjects of MMLU), each by the metric that the task is told by. */
+  readonly groups: readonly ResultsMetric[];
+  /** Indices of runs, the best first, those without a value last. */
+  readonly order: readonly number[];
+}
+
+export interface ResultsSummary {
+  /** In the order of the file. */
+  readonly runs: readonly ResultsRun[];
+  /** The index of the run that changes are against; null where there is one run only. */
+  readonly reference: number | null;
+  readonly tasks: readonly ResultsTask[];
+  /** Indices of runs by their mean rank over the tasks, the best first. */
+  readonly order: readonly number[];
+}
+
+/**
+ * Runs of one suite beside each other.
+ *
+ * @param reference the index of the run that the others are compared with; default the first
+ */
+export function summarizeResults(runs: readonly ResultsRun[], reference = 0): ResultsSummary {
+  const against = runs.length > 1 ? reference : null;
+  const keys = [...new Set(runs.flatMap(({ metrics }) => Object.keys(metrics)))];
+  const places = keys.map((key) => placeOf(key, runs));
+  const tasks = [...new Set(places.map(({ task }) => task))].map((name): ResultsTask => {
+    const own = places.filter(({ task }) => task === name).map((place) => metricOf(place, runs, against));
+    const metrics = own.filter(({ group }) => group === null);
+    const [primary] = metrics;
+    const isToldBy = ({ metric, filter }: ResultsMetric) =>
+      primary === undefined || (metric === primary.metric && filter === primary.filter);
+    const groups = own.filter((metric) => metric.group !== null && isToldBy(metric));
+    const shown = metrics.length > 0 ? metrics : groups;
+    return {
+      name,
+      settings: settingsOf(name, runs),
+      metrics: shown,
+      groups: metrics.length > 0 ? groups : [],
+      order: shown.length === 0 ? runs.map((_, at) => at) : best(shown[0]!),
+    };
+  });
+  return { runs, reference: against, tasks, order: byMeanRank(tasks, runs.length) };
+}
+
+interface Place {
+  readonly key: string;
+  readonly task: string;
+  readonly group: string | null;
+  readonly metric: string;
+  readonly filter: string;
+}
+
+/** A group's entry is named after its task, with an underscore between; of several that fit the longest. */
+function placeOf(key: string, runs: readonly ResultsRun[]): Place {
+  const [, entry, metric, filter] = /^([^/]+)\/([^,]+),(.+)$/s.exec(key) ?? [null, key, key, "none"];
+  const named = new Set(runs.flatMap(({ suite }) => Object.keys(tasksOf(suite))));
+  const task = named.has(entry)
+    ? entry
+    : ([...named].filter((name) => entry.startsWith(`${name}_`)).sort((a, b) => b.length - a.length)[0] ??
+      entry);
+  const group = task === entry ? null : entry.slice(task.length + 1);
+  return { key, task, group, metric, filter };
+}
+
+function tasksOf(suite: Json): { readonly [name: string]: Json } {
+  const tasks = isMap(suite) ? ownValue(suite, "tasks") : undefined;
+  return isMap(tasks) ? tasks : {};
+}
+
+const settingsOf = (task: string, [first]: readonly ResultsRun[]): Json =>
+  first === undefined ? null : (ownValue(tasksOf(first.suite), task) ?? null);
+
+function metricOf(
+  { key, group, metric, filter }: Place,
+  runs: readonly ResultsRun[],
+  reference: number | null,
+): ResultsMetric {
+  const told = runs.map(({ higher_is_better: higher }) => ownValue(higher, key)).find((one) => one != null);
+  const higherIsBetter = told ?? null;
+  const measured = runs.map((run) => ({
+    value: ownValue(run.metrics, key) ?? null,
+    stderr: ownValue(run.stderr, key) ?? null,
+    n: ownValue(run.n, key) ?? null,
+    ci95: ownValue(run.ci95, key) ?? null,
+  }));
+  const base = reference === null ? null : measured[reference]!;
+  const changeOf = (one: (typeof measured)[number]): Change | null => {
+    if (base === null || one === base) return null;
+    const change = moverDifference(withLimits(one), withLimits(base));
+    return change && { ...change, verdict: verdictOf(change.ci95, change.delta, higherIsBetter) };
+  };
+  return {
+    key,
+    group,
+    metric,
+    filter,
+    higherIsBetter,
+    measured: measured.map((one) => ({ ...one, change: changeOf(one) })),
+  };
+}
+
+/** The 97.5 % point of the normal distribution. */
+const z = 1.959964;
+
+/** With the interval that the standard error gives, where there is no other. */
+export function withLimits({ value, stderr, ci95 }: Omit<Measured, "change">) {
+  const isKnown = value !== null && stderr !== null;
+  const normal: Interval | null = isKnown ? [value - z * stderr, value + z * stderr] : null;
+  return { value, ci95: ci95 ?? normal };
+}
+
+function verdictOf(ci95: Interval | null, delta: number, higherIsBetter: boolean | null): Change["verdict"] {
+  if (ci95 === null) return null;
+  if (ci95[0] <= 0 && ci95[1] >= 0) return "no evidence";
+  if (higherIsBetter === null) return "changed";
+  return delta > 0 === higherIsBetter ? "better" : "worse";
+}
+
+/** Without a direction the higher stands first. */
+function best({ measured, higherIsBetter }: ResultsMetric): readonly number[] {
+  const sign = higherIsBetter === false ? 1 : -1;
+  const valueOf = (at: number) => measured[at]!.value;
+  const known = measured.flatMap(({ value }, at) => (value === null ? [] : [at]));
+  const unknown = measured.flatMap(({ value }, at) => (value === null ? [at] : []));
+  return [...known.sort((a, b) => sign * (valueOf(a)! - valueOf(b)!)), ...unknown];
+}
+
+/** By the tasks whose metric has a direction; equal values share their ranks' mean. */
+function byMeanRank(tasks: readonly ResultsTask[], count: number): readonly number[] {
+  const ranks = Array.from({ length: count }, (): number[] => []);
+  for (const { metrics } of tasks) {
+    const [primary] = metrics;
+    if (primary === undefined || primary.higherIsBetter === null) continue;
+    const values = primary.measured.map(({ value }) => value);
+    for (const [at, value] of values.entries()) {
+      if (value === null) continue;
+      const isAhead = (other: number | null) =>
+        other !== null && other > value === primary.higherIsBetter && other !== value;
+      const ties = values.filter((other) => other === value).length;
+      ranks[at]!.push(values.filter(isAhead).length + (ties + 1) / 2);
+    }
+  }
+  const means = ranks.map((own) =>
+    own.length === 0 ? Infinity : own.reduce((sum, one) => sum + one, 0) / own.length,
+  );
+  const indices = means.map((_, at) => at);
+  return indices.sort((a, b) => (means[a] === means[b] ? a - b : means[a]! - means[b]!));
+}

@@ -1,0 +1,154 @@
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs";
+import "@tensorflow/tfjs-backend-wasm";
+import { messageOf, PeriodicEvalError } from "@periodic-eval/core";
+import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import { beforeAll, describe, expect, it } from "vitest";
+import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
+import { tinyLM } from "../testing/tiny-lm.ts";
+import {
+  busyConfig,
+  recording,
+  rows,
+  temporaryFolder,
+  tokenizer,
+  weightsOf,
+  ungoverned,
+} from "../testing/tiny-run.ts";
+
+beforeAll(async () => {
+  await tf.setBackend("wasm");
+  await tf.ready();
+});
+
+const open = (): TrainableLM => tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2 });
+
+async function trainer(options: Partial<SFTTrainerOptions> = {}) {
+  const model = options.model ?? open();
+  const runDir = options.runDir ?? (await temporaryFolder());
+  const base = { model, tokenizer, dataset: rows(20), runDir, config: busyConfig, session: ungoverned };
+  return { model, runDir, sft: new SFTTrainer({ ...base, ...options }) };
+}
+
+describe("a loss that is not finite", () => {
+  /** NaN logits in the third step, or from it on. */
+  function poisoned(lasting = false): TrainableLM {
+    const model = open();
+    let passes = 0;
+    return {
+      ...model,
+      // Two micro-batches a step: the fifth pass is the third step's first.
+      trainingLogits: (ids, targets, random) =>
+        tf.tidy(() => {
+          passes += 1;
+          const logits = model.trainingLogits(ids, targets, random);
+          return passes === 5 || (lasting && passes > 5) ? tf.mul(logits, Number.NaN) : logits;
+        }),
+    };
+  }
+
+  it("is an error that names step and rows; the weights and the last checkpoint are whole", async () => {
+    const model = poisoned();
+    const before = tf.memory().numTensors;
+    const { sft, runDir } = await trainer({
+      model,
+      config: { ...busyConfig, saveSteps: 1, keepCheckpoints: 9 },
+    });
+    const error = await sft.train().catch((thrown: unknown) => thrown);
+    expect(PeriodicEvalError.is(error, "model")).toBe(true);
+    expect(String(error)).toMatch(/phase train, step 3: got a loss of NaN .* on the rows dataset\[\d+\]/);
+    expect(tf.memory().numTensors).toBe(before);
+    expect((await readdir(join(runDir, "checkpoints/train"))).sort()).toEqual(["step_1", "step_2"]);
+    expect((await weightsOf(model)).flat().every(Number.isFinite)).toBe(true);
+  });
+
+  it("is left out and counted where asked", async () => {
+    const logger = recording();
+    const model = poisoned();
+    const { sft } = await trainer({
+      model,
+      loggers: [logger],
+      config: { ...busyConfig, onNonFinite: "skip" },
+    });
+    expect(await sft.train()).toMatchObject({ steps: 12, skippedUpdates: 1 });
+    expect(logger.metrics[2]).toEqual({
+      step: 3,
+      skipped_updates: 1,
+      learning_rate: expect.any(Number) as number,
+    });
+    expect(logger.warnings[0]).toContain("the update was left out");
+    expect((await weightsOf(model)).flat().every(Number.isFinite)).toBe(true);
+  });
+
+  it("is an error all the same where it lasts: updates left out in a row are counted, over a resume as well", async () => {
+    const limit = { ...busyConfig, onNonFinite: "skip", saveSteps: 1, maxSkippedInARow: 4 } as const;
+    const config = { ...limit, schedule: "constant" } as const;
+    const first = await trainer({ model: poisoned(true), config: { ...config, maxSteps: 5 } });
+    // Steps 3, 4 and 5.
+    expect(await first.sft.train()).toMatchObject({ steps: 5, skippedUpdates: 3 });
+    const again = await trainer({ model: poisoned(true), runDir: first.runDir, config });
+    const { model } = again;
+    // Five passes come first: steps 6 and 7 are finite, and from the middle of step 8 none is.
+    await expect(again.sft.train()).rejects.toThrow(
+      /step 12: got a loss of NaN .*, after 4 updates left out in a row, expected finite numbers/,
+    );
+    expect((await weightsOf(model)).flat().every(Number.isFinite)).toBe(true);
+    const lasting = await trainer({
+      model: poisoned(true),
+      runDir: first.runDir,
+      config: { ...config, maxSkippedInARow: null },
+    });
+    // From step 11 on the run stands after three in a row; the first two passes of a step each are finite again.
+    expect(await lasting.sft.train()).toMatchObject({ resumedFrom: 11, steps: 12 });
+  });
+
+  describe("is advised about as the phase stands", () => {
+    const adviceOf = async (options: Partial<SFTTrainerOptions>) => {
+      const { sft, runDir } = await trainer({ model: poisoned(true), ...options });
+      const error: unknown = await sft.train().catch((thrown: unknown) => thrown);
+      return { runDir, advice: PeriodicEvalError.is(error) ? error.fix : messageOf(error) };
+    };
+
+    it("without a checkpoint: a lower rate is another way, and there is none to go on from", async () => {
+      const { runDir, advice } = await adviceOf({});
+      expect(advice).toBe(
+        'Mend these rows, lower the phase\'s learningRate, or set onNonFinite: "skip", and train again: ' +
+          "the phase has no checkpoint yet, and begins anew.",
+      );
+      const lowered = { ...busyConfig, learningRate: 0.01 };
+      expect(await (await trainer({ runDir, config: lowered })).sft.train()).toMatchObject({
+        resumedFrom: null,
+        steps: 12,
+      });
+    });
+
+    it("with one: what it goes on with is another policy alone", async () => {
+      const config = { ...busyConfig, saveSteps: 1 };
+      const { runDir, advice } = await adviceOf({ config });
+      expect(advice).toContain(
+        `To go on from ${join(runDir, "checkpoints/train/step_2")}, set onNonFinite: "skip" and train again`,
+      );
+      expect(advice).toContain('begin it anew, with resume: "never" or another runDir');
+      const lowered = await trainer({ runDir, config: { ...config, learningRate: 0.01 } });
+      await expect(lowered.sft.train()).rejects.toThrow("got learningRate 0.01, expected learningRate 0.05");
+      const skipping = await trainer({ runDir, config: { ...config, onNonFinite: "skip" } });
+      expect(await skipping.sft.train()).toMatchObject({ resumedFrom: 2, steps: 12 });
+      const anew = await trainer({ runDir, config: { ...config, learningRate: 0.01 }, resume: "never" });
+      expect(await anew.sft.train()).toMatchObject({ resumedFrom: null, steps: 12 });
+    });
+
+    it("where updates are left out already: it does not say to leave them out", async () => {
+      const config = { ...busyConfig, onNonFinite: "skip", maxSkippedInARow: 2 } as const;
+      expect((await adviceOf({ config })).advice).toContain("or raise maxSkippedInARow, and train again");
+      const saved = await adviceOf({ config: { ...config, saveSteps: 1 } });
+      expect(saved.advice).toMatch(/^To go on from .*step_4, raise maxSkippedInARow and train again/);
+      expect(saved.advice).not.toContain('skip"');
+      const raised = await trainer({
+        runDir: saved.runDir,
+        config: { ...config, saveSteps: 1, maxSkippedInARow: 3 },
+      });
+      expect(await raised.sft.train()).toMatchObject({ resumedFrom: 4, steps: 12 });
+    });
+  });
+});

@@ -1,0 +1,43 @@
+import { createCausalLM, withLora, type CheckpointLM, type LoraLM } from "@periodic-eval/models";
+import { tinyLlama, tokenizer } from "../testing/tiny-run.ts";
+import type { SDPOExample } from "./example.ts";
+import { SDPOTrainer, type SDPOTrainerOptions } from "./sdpo-trainer.ts";
+
+const end = tokenizer.stopIds[0]!;
+export const responseOf = (text: string) => [...tokenizer.encode(text), end];
+export const asked = (question: string) => ({ messages: [{ role: "user", content: question }] });
+
+/** Three of unequal length, with what was said of them. */
+export const answers = [
+  { prompt: asked("a?"), response: responseOf("abc"), feedback: "b" },
+  { prompt: asked("what?"), response: responseOf("h"), feedback: "no h" },
+  { prompt: asked("and?"), response: responseOf("gfedcba"), feedback: "short" },
+];
+
+/** As if each token had been drawn with probability 1/7. */
+export const drawn = (some: readonly Omit<SDPOExample, "oldLogProbs">[] = answers): SDPOExample[] =>
+  some.map((answer) => ({ ...answer, oldLogProbs: answer.response.map(() => -Math.log(7)) }));
+
+export const config = { learningRate: 0.02 } as const;
+
+/** A small Llama and an adapter on it, disposed in the end. */
+export async function withModel<T>(
+  use: (lora: LoraLM, base: CheckpointLM) => Promise<T>,
+  { seed = "sdpo", dropout = 0, loraSeed = "0" } = {},
+): Promise<T> {
+  const base = createCausalLM({ ...tinyLlama, tie_word_embeddings: true }, { seed, initStd: 0.3 });
+  const lora = withLora(base, { rank: 2, dropout, seed: loraSeed });
+  return use(lora, base).finally(() => {
+    lora.dispose();
+    base.dispose();
+  });
+}
+
+/** A trainer that learns fast, disposed in the end. */
+export async function withTrainer<T>(
+  options: Omit<SDPOTrainerOptions, "tokenizer">,
+  use: (trainer: SDPOTrainer) => Promise<T>,
+): Promise<T> {
+  const trainer = new SDPOTrainer({ config, tokenizer, ...options });
+  return use(trainer).finally(() => trainer.dispose());
+}
