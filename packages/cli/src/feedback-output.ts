@@ -1,4 +1,5 @@
 import { formatDelta, formatValue, words } from "@periodic-eval/core";
+import { formatP } from "@periodic-eval/dashboard";
 import type { PreferenceSummary, StepLine, SummaryFile } from "@periodic-eval/feedback";
 import { plainTable } from "./tables.ts";
 import type { Colours } from "./terminal.ts";
@@ -38,7 +39,7 @@ export function feedbackTable({ preferences }: SummaryFile, colours: Colours): s
       name,
       String(one.steps),
       formatDelta(one.logprob_margin_delta, "nats"),
-      formatValue(one.logprob_margin_p, ""),
+      formatP(one.logprob_margin_p).replace(/^p (= )?/, ""),
       formatValue(one.baseline_compliance, "share"),
       `→ ${formatValue(one.final_compliance, "share")}`,
       formatValue(one.capability_ratio, ""),

@@ -14,5 +14,5 @@ const config = await loadHarnessConfig({
     "collapse_steps=[1,5]",
   ],
 });
-console.log("begins");
+process.stdout.write("begins\n");
 await runHarness(config, { engine: fakeEngine() });

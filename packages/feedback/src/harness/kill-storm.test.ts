@@ -68,7 +68,7 @@ async function outcome(output: string) {
   return {
     short: await lines("short"),
     concise: await lines("concise"),
-    summary: Object.entries(preferences).map(([name, { lora_id: _, ...rest }]) => ({ name, ...rest })),
+    summary: Object.entries(preferences).map(([name, summary]) => ({ ...summary, name, lora_id: null })),
     files: (await readdir(output, { recursive: true }))
       // What was torn by a kill is kept.
       .filter((file) => !file.endsWith("set-aside.jsonl") && !file.endsWith("checkpoint.json.tmp"))
