@@ -1,6 +1,7 @@
 import {
   hashJson,
   measure,
+  PeriodicEvalError,
   type AnyEvaluation,
   type Grader,
   type Json,
@@ -8,6 +9,7 @@ import {
   type Row,
   type Snapshot,
 } from "@periodic-eval/core";
+import { summarizeReceipt } from "@periodic-eval/core/snapshots";
 import type { HarnessConfig, MetricName } from "../config/schema.ts";
 import type { FeedbackModel } from "../engine/types.ts";
 import { collapseEvaluation, collapseReference, signsOf } from "../metrics/collapse.ts";
@@ -42,19 +44,21 @@ type Measured = { readonly snapshot: Snapshot; readonly rows: readonly Row[] };
  * Measures the model as it stands: each metric that is asked for at this step, all of them for the baseline.
  *
  * @param step completed updates: 0 for the baseline. What is random is drawn by it.
- * @throws PeriodicEvalError `model` where the model lacks what a metric needs.
+ * @throws PeriodicEvalError `model` where the model lacks what a metric needs; `receipt` where looking changed it.
  */
 export async function lookAt(looking: Looking, step: number, baseline: BaselineFile | null): Promise<Look> {
   const { config, preference, grader, probes, model, signal } = looking;
   const run = async (name: MetricName, make: () => AnyEvaluation): Promise<Measured | null> => {
     const isDue = name !== "collapse" || baseline === null || config.collapse_steps.includes(step - 1);
     if (!config.metrics.includes(name) || !isDue) return null;
-    return measure(make(), model.evaluable, {
+    const measured = await measure(make(), model.evaluable, {
       signal,
       seed: String(config.seed),
       guards: model.guards ?? [],
       as: { phase: preference.name, id: name, step },
     });
+    checkUndisturbed(measured.snapshot, name);
+    return measured;
   };
   const canScore = model.evaluable.logLikelihoods !== undefined;
   const margin = !canScore ? null : await run("logprob", () => preferenceMarginEvaluation({ preference }));
@@ -79,6 +83,19 @@ export async function lookAt(looking: Looking, step: number, baseline: BaselineF
     margin_rows: marginRows,
     collapse_reference: collapse === null ? null : collapseReference(collapse.rows as readonly CollapseRow[]),
   };
+}
+
+/** Looking must not train: what it changed would be taken for what was learnt. */
+function checkUndisturbed({ receipt }: Snapshot, metric: MetricName): void {
+  const { broken } = summarizeReceipt(receipt);
+  if (broken.length === 0) return;
+  throw new PeriodicEvalError({
+    code: "receipt",
+    where: `the look for ${metric}`,
+    got: `changed ${broken.join(", ")}`,
+    expected: "measuring that leaves training as it was",
+    fix: "Mend the verifier or the engine that changes it, and run again: it goes on from the last checkpoint.",
+  });
 }
 
 const noMargin = {

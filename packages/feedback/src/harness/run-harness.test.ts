@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
+import { fakeGuard } from "@periodic-eval/core/testing";
 import { loadHarnessConfig } from "../config/load-config.ts";
 import type { HarnessConfig } from "../config/schema.ts";
 import { fakeEngine, type Moment } from "./fake-engine.test-data.ts";
@@ -112,6 +113,31 @@ describe("runHarness", () => {
     expect(baseline.margin_rows).toHaveLength(12);
     expect(baseline.collapse_reference?.entropyNats).toBeGreaterThan(0);
     expect(baseline.eval.collapse).toMatchObject({ entropy_ratio: expect.closeTo(1, 12) });
+  });
+
+  it("ends where looking at the model changed it", async () => {
+    const { open, ...rest } = fakeEngine();
+    let looks = 0;
+    // What asks the model for answers changes it: compliance is the first that does.
+    const guard = fakeGuard({ name: "weights", observe: () => `${looks}` });
+    const engine: HarnessPorts["engine"] = {
+      ...rest,
+      async open(request) {
+        const model = await open(request);
+        const { generate } = model.evaluable;
+        const evaluable = {
+          ...model.evaluable,
+          generate(...asked: Parameters<NonNullable<typeof generate>>) {
+            looks += 1;
+            return generate!(...asked);
+          },
+        };
+        return { ...model, evaluable, guards: [guard] };
+      },
+    };
+    await expect(runHarness(await configOf("run"), { engine })).rejects.toThrow(
+      "the look for compliance: got changed weights",
+    );
   });
 
   it("says why there is no margin, where an engine scores no text", async () => {
