@@ -1,7 +1,7 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import type { ConfigFile, ValuePath } from "./config-file.ts";
+import type { ConfigFile, ValuePath } from "@periodic-eval/core/config-file";
 
 /** Keys of the `periodic_eval` block that name files or folders. */
 const blockFiles = [

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import type { ConfigFile, ValuePath } from "./config-file.ts";
+import type { ConfigFile, ValuePath } from "@periodic-eval/core/config-file";
 import { throwAll } from "./every-error.ts";
 
 /** The error with another place, which names its own too; what is no error of ours is left as it is. */

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { readConfigFile, type ConfigFile, type ValuePath } from "./config-file.ts";
+import { readConfigFile, type ConfigFile, type ValuePath } from "@periodic-eval/core/config-file";
 import { blockAt, isMap, valueAt } from "./config-paths.ts";
 
 export interface EvalBlock {

@@ -10,7 +10,7 @@ import { outlineCausalLM, type CausalLMOutline } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { evaluationsOf } from "@periodic-eval/tasks";
 import { checkDatasets, checkPipeline, type OutlinedLM, type PipelinePhase } from "@periodic-eval/trainers";
-import type { ConfigFile, ValuePath } from "./config-file.ts";
+import type { ConfigFile, ValuePath } from "@periodic-eval/core/config-file";
 import { blockErrorPath } from "./config-paths.ts";
 import { withBlockPlace, withPlace, withOptionPlace, placed } from "./config-place.ts";
 import { allOf, throwAll } from "./every-error.ts";

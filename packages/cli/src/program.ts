@@ -5,6 +5,7 @@ import { addCompare } from "./commands/compare.ts";
 import { addDemo } from "./commands/demo.ts";
 import { addEval } from "./commands/eval.ts";
 import { addExport } from "./commands/export.ts";
+import { addFeedback } from "./commands/feedback.ts";
 import { addMisalignedRate } from "./commands/misaligned-rate.ts";
 import { addRejudge } from "./commands/rejudge.ts";
 import { addPlan } from "./commands/plan.ts";
@@ -48,6 +49,7 @@ export async function runCli(
     addMisalignedRate,
     addRejudge,
     addReplay,
+    addFeedback,
   ];
   for (const add of commands) add(program, terminal, tasks);
   try {

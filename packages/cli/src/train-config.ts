@@ -1,7 +1,7 @@
 import { checkKeys, PeriodicEvalError, shown, toldIssue } from "@periodic-eval/core";
 import { parseDPOConfig, parseSFTConfig } from "@periodic-eval/trainers";
 import { z } from "zod";
-import type { ConfigFile, ValuePath } from "./config-file.ts";
+import type { ConfigFile, ValuePath } from "@periodic-eval/core/config-file";
 import { blockAt, isMap, loggerAt, modelAt, pathAt, valueAt } from "./config-paths.ts";
 import { optionPath, placed } from "./config-place.ts";
 import { placesOfBlock, refuseTwoBlocks } from "./eval-block.ts";

@@ -53,6 +53,14 @@ export { defaultPersonas, readPersonas, type Persona } from "./evaluations/perso
 export { readYaml } from "./evaluations/yaml-file.ts";
 export type { TraitOptions } from "./evaluations/traits.ts";
 export { completeSampling, type SamplingOptions } from "./evaluations/sampling.ts";
+export {
+  completionItemsPerCall,
+  sampleCompletions,
+  type CompletionItem,
+  type CompletionRow,
+  type Completing,
+} from "./evaluations/completions.ts";
+export { renderItems } from "./evaluations/render-items.ts";
 export { inCalls } from "./evaluations/in-calls.ts";
 export { opensThinking, stripThinking } from "./evaluations/strip-thinking.ts";
 export type { Subsample } from "./evaluations/question-source.ts";
@@ -65,6 +73,18 @@ export { parseJudgeReply, type ParsedReply, type Unparseable } from "./grading/j
 export { readObjects, type ReadObject, type ReadValue } from "./grading/json-objects.ts";
 export { scoreFromTokens, type TokenScore } from "./grading/logprob-score.ts";
 export { memoryVerdictCache, type VerdictCache } from "./grading/verdict-cache.ts";
+export {
+  exportedVerifier,
+  loadVerifierModule,
+  verdictOfVerified,
+  verifierGrader,
+  withinVerifierTime,
+  type Verified,
+  type Verifier,
+  type VerifierArgs,
+  type VerifierModule,
+  type VerifierTask,
+} from "./grading/verifiers.ts";
 export { ruleGrader, type RuleGraderOptions } from "./grading/rules.ts";
 export { seedOf, namedStream, statefulStream, type StatefulStream } from "./random/streams.ts";
 export { pythonRandom, type PythonRandom } from "./random/python.ts";

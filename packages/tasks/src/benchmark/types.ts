@@ -1,10 +1,10 @@
-import type { Json, Message, Row } from "@periodic-eval/core";
+import type { Json, Message, Row, VerifierArgs } from "@periodic-eval/core";
 
 /** `val` is looked at while training goes on, `test` once, after it. */
 export const splits = ["val", "test"] as const;
 export type Split = (typeof splits)[number];
 
-export type VerifierArgs = { readonly [name: string]: Json };
+export type { VerifierArgs };
 
 /** How a completion is checked: by a verifier that is built in, or by an export of a module in the benchmark's folder. */
 export type VerifierSpec =

@@ -1,16 +1,19 @@
 import {
   canonicalJson,
+  exportedVerifier,
   hashJson,
-  messageOf,
+  loadVerifierModule,
+  verdictOfVerified,
+  verifierGrader,
+  withinVerifierTime,
   type CallOptions,
   type Grader,
-  type GradeRequest,
   type Json,
+  type VerifierModule,
   type Verdict,
 } from "@periodic-eval/core";
 import type { AnsweredTaskRow, VerifierSpec } from "../types.ts";
 import { builtInVerifiers } from "./built-in.ts";
-import { exported, loadModule, verdictOf, type LoadedModule } from "./module.ts";
 import { checkArgs, type Check } from "./verifier.ts";
 
 /** What of a task its verifier needs. */
@@ -31,11 +34,8 @@ export interface OpenVerifiers {
   fingerprints(): Readonly<Record<string, string>>;
 }
 
-/** Longest wait for a function of the user's, which may ask a server. */
-const verifierSeconds = 60;
-
 export function openVerifiers(folder: string): OpenVerifiers {
-  const modules = new Map<string, Promise<LoadedModule>>();
+  const modules = new Map<string, Promise<VerifierModule>>();
   const fingerprints = new Map<string, string>();
   const builtIn = new Map<string, Grader>();
   const graders = new Set<Grader>();
@@ -51,19 +51,19 @@ export function openVerifiers(folder: string): OpenVerifiers {
       return grader;
     }
     const { module: path, export: name, args } = verifier;
-    if (!modules.has(path)) modules.set(path, loadModule(folder, path));
+    if (!modules.has(path)) modules.set(path, loadVerifierModule(folder, path));
     const loaded = await modules.get(path)!;
-    const own = exported(loaded, name);
+    const own = exportedVerifier(loaded, name);
     const fullName = `${path}#${name}`;
     fingerprints.set(fullName, "grade" in own ? hashJson([loaded.hash, own.fingerprint]) : loaded.hash);
     if ("grade" in own) {
       graders.add(own);
       return own;
     }
-    return functionGrader(fullName, loaded.hash, async ({ question, answer }, { signal }) => {
+    return verifierGrader(fullName, loaded.hash, async ({ question, answer }, { signal }) => {
       const { id, metadata } = task;
       const told = { id, question, answer: task.answer, metadata, args };
-      return verdictOf(await inTime(signal, async () => own(answer, told)));
+      return verdictOfVerified(await withinVerifierTime(signal, async () => own(answer, told)));
     });
   }
 
@@ -83,51 +83,10 @@ async function openBuiltIn(
   const kind = builtInVerifiers[name]!;
   checkArgs(args, kind.args);
   const check = await kind.open({ answer, args });
-  return functionGrader(name, kind.version, async (request) => verdictOfCheck(check, request.answer));
+  return verifierGrader(name, kind.version, async (request) => verdictOfCheck(check, request.answer));
 }
 
 async function verdictOfCheck(check: Check, completion: string): Promise<Verdict> {
   const reason = await check(completion);
   return { status: "graded", scores: { reward: reason === null ? 1 : 0 }, raw: reason };
-}
-
-/** A verifier that throws fails to grade that completion; the others are graded. */
-function functionGrader(
-  name: string,
-  version: string,
-  verify: (request: GradeRequest, options: CallOptions) => Promise<Verdict>,
-): Grader {
-  return {
-    name,
-    fingerprint: `verifier:${name}@${version}`,
-    async grade(requests, options) {
-      const { signal } = options;
-      return Promise.all(
-        requests.map(async (request): Promise<Verdict> => {
-          signal.throwIfAborted();
-          try {
-            return await verify(request, options);
-          } catch (error) {
-            signal.throwIfAborted();
-            return { status: "error", raw: messageOf(error) };
-          }
-        }),
-      );
-    },
-  };
-}
-
-async function inTime<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-  let stop: (reason: unknown) => void;
-  const stopped = new Promise<never>((_, reject) => (stop = reject));
-  const onAbort = () => stop(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  const late = () => stop(new Error(`no verdict within ${verifierSeconds} s`));
-  const timer = setTimeout(late, 1000 * verifierSeconds);
-  try {
-    return await Promise.race([work(), stopped]);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", onAbort);
-  }
 }

@@ -1,7 +1,9 @@
-import { messageOf, PeriodicEvalError, shown } from "@periodic-eval/core";
-import { readTextFile } from "@periodic-eval/core/snapshots";
 import { dirname } from "node:path";
 import { isNode, LineCounter, parse, parseDocument, visit, type Document } from "yaml";
+import { shown } from "../check-keys.ts";
+import { PeriodicEvalError } from "../errors.ts";
+import { messageOf } from "../message-of.ts";
+import { readTextFile } from "./whole-file.ts";
 
 /** Of a value: keys of maps and indexes of lists, from the outermost. */
 export type ValuePath = readonly (string | number)[];

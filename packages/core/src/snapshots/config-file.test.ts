@@ -1,8 +1,8 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { PeriodicEvalError } from "../errors.ts";
 import { readConfigFile } from "./config-file.ts";
 
 let folder = "";

@@ -1,0 +1,55 @@
+import type { Command } from "commander";
+import { backendOption } from "../options.ts";
+import { beside, type Terminal } from "../terminal.ts";
+
+interface FeedbackOptions {
+  readonly configDir?: string;
+  readonly configName?: string;
+  readonly backend?: string;
+  readonly json: boolean;
+}
+
+/** `feedback`: a model is trained on feedback, step by step, and looked at: does it learn, and does it stay what it was? */
+export function addFeedback(program: Command, terminal: Terminal): void {
+  program
+    .command("feedback")
+    .description(
+      "train a model on feedback step by step, and watch preference, compliance, ability and collapse",
+    )
+    .argument(
+      "[overrides...]",
+      "key=value over the configuration's, as preferences=[concise] num_steps=10 base_model=owner/name",
+    )
+    .option("--config-dir <folder>", "of configurations (default: those that ship)")
+    .option(
+      "--config-name <name>",
+      "a YAML file there (default: micro-world for the embedded model, all for any other)",
+    )
+    .addOption(backendOption())
+    .option("--json", "print one JSON document", false)
+    .action((overrides: readonly string[], options: FeedbackOptions) =>
+      feedback(overrides, options, terminal),
+    );
+}
+
+async function feedback(
+  overrides: readonly string[],
+  { configDir, configName, backend, json }: FeedbackOptions,
+  terminal: Terminal,
+): Promise<void> {
+  const { loadHarnessConfig } = await import("@periodic-eval/feedback");
+  const { runFeedback } = await import("../run-feedback.ts");
+  const { feedbackTable } = await import("../feedback-output.ts");
+  const isEmbedded = configDir === undefined && !overrides.some((one) => one.startsWith("base_model="));
+  const config = await loadHarnessConfig({
+    overrides,
+    configName: configName ?? (isEmbedded ? "micro-world" : "all"),
+    ...(configDir !== undefined && { configDir }),
+  });
+  const summary = await runFeedback(config, backend, json ? beside(terminal) : terminal);
+  terminal.out(
+    json
+      ? JSON.stringify({ output_dir: config.output_dir, ...summary }, null, 2)
+      : feedbackTable(summary, terminal.colours),
+  );
+}

@@ -1,0 +1,51 @@
+import { formatDelta, formatValue, words } from "@periodic-eval/core";
+import { formatP } from "@periodic-eval/dashboard";
+import type { PreferenceSummary, StepLine, SummaryFile } from "@periodic-eval/feedback";
+import { plainTable } from "./tables.ts";
+import type { Colours } from "./terminal.ts";
+
+/** One line of progress: `concise  step 3 of the run  margin +2.1 nats …`. */
+export function stepText(preference: string, line: StepLine | null, summary: PreferenceSummary): string {
+  if (line === null)
+    return `${preference}  the model before any update: compliance ${formatValue(summary.baseline_compliance, "share")}`;
+  const { logprob_margin: margin, preference_compliance: compliance, collapse } = line.eval;
+  const alerts =
+    collapse === null || collapse.alerts.length === 0
+      ? ""
+      : `  ALERT ${collapse.alerts.map(words).join(", ")}`;
+  return [
+    `${preference}  step ${line.step}`,
+    `margin ${formatDelta(margin?.margin_delta, "nats")}`,
+    `compliance ${formatValue(compliance?.held_out, "share")} (seen ${formatValue(compliance?.seen, "share")})`,
+    `${line.timing_s.toFixed(1)} s${alerts}`,
+  ].join("  ");
+}
+
+/** What was found, a row a preference. */
+export function feedbackTable({ preferences }: SummaryFile, colours: Colours): string {
+  return plainTable(
+    [
+      { words: "preference" },
+      "steps",
+      "margin",
+      "p",
+      "compliance",
+      "",
+      "ability",
+      { words: "alerts" },
+      { words: "verdict" },
+    ],
+    Object.entries(preferences).map(([name, one]) => [
+      name,
+      String(one.steps),
+      formatDelta(one.logprob_margin_delta, "nats"),
+      formatP(one.logprob_margin_p).replace(/^p (= )?/, ""),
+      formatValue(one.baseline_compliance, "share"),
+      `→ ${formatValue(one.final_compliance, "share")}`,
+      formatValue(one.capability_ratio, ""),
+      one.collapse_alerts.map(words).join(", ") || "none",
+      one.verdict,
+    ]),
+    colours,
+  );
+}

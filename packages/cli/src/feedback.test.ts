@@ -1,0 +1,48 @@
+import { readFile, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { keptTerminal } from "./kept-terminal.test-data.ts";
+import { runCli } from "./program.ts";
+
+let folder = "";
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "cli-feedback-"))));
+afterAll(() => rm(folder, { recursive: true }));
+
+async function feedback(...args: string[]) {
+  const terminal = keptTerminal();
+  const code = await runCli(["feedback", "--backend", "wasm", ...args], terminal);
+  return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+}
+
+describe("periodic-eval feedback", () => {
+  it("trains the embedded model in its own words, and goes on in the same folder", async () => {
+    const output = `output_dir=${join(folder, "run")}`;
+    const few = [output, "preferences=[identity]", "metrics=quick", "batch_size=2", "steps_per_batch=1"];
+    const { code, out, err } = await feedback(...few, "num_steps=1");
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toMatch(/identity {2}the model before any update: compliance \d/);
+    expect(out).toMatch(/identity {2}step 0 {2}margin [+−]?\d.* nats {2}compliance .* %/);
+    expect(out).toMatch(/preference\s+steps\s+margin/);
+    const again = await feedback(...few, "num_steps=2", "--json");
+    expect(again.code).toBe(0);
+    expect(JSON.parse(again.out)).toMatchObject({
+      output_dir: join(folder, "run"),
+      preferences: { identity: { steps: 2, status: "finished" } },
+    });
+    const lines = (await readFile(join(folder, "run", "identity", "steps.jsonl"), "utf8")).trim().split("\n");
+    expect(lines).toHaveLength(2);
+  });
+
+  it.each([
+    [["num_stpes=3"], 'Did you mean "num_steps"?'],
+    [["preferences=[conicse]"], 'Did you mean "concise"?'],
+    [["--config-name", "quik"], 'Did you mean "quick"?'],
+    [["mode=modal"], "needs an account"],
+    [["service_url=http://localhost:8080"], "trains in its own process"],
+  ])("refuses %j before anything is trained", async (args, message) => {
+    const { code, err } = await feedback(`output_dir=${join(folder, "none")}`, ...args);
+    expect(code).toBe(1);
+    expect(err).toContain(message);
+  });
+});

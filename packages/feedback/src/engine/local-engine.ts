@@ -1,0 +1,162 @@
+import { isCount, PeriodicEvalError, type Json, type Tokenizer } from "@periodic-eval/core";
+import { inMemory, type TrainableLM } from "@periodic-eval/core/tfjs";
+import { SDPOTrainer, type SDPOExample } from "@periodic-eval/trainers";
+import { teacherTurnOf } from "../harness/batches.ts";
+import type {
+  FeedbackAnswer,
+  FeedbackEngine,
+  FeedbackExample,
+  FeedbackModel,
+  OpenRequest,
+  TrainedState,
+  UpdateRecord,
+  UpdateReport,
+} from "./types.ts";
+
+/** A model with a new adapter on it, trained in place. */
+export interface AdaptedModel {
+  readonly model: TrainableLM;
+  readonly tokenizer: Tokenizer;
+  dispose(): void;
+}
+
+export interface LocalEngineOptions {
+  /** Opens the base model with a new adapter: the same weights for the same seed. Packages of models stay outside. */
+  readonly openModel: (adapter: { readonly seed: number }) => Promise<AdaptedModel>;
+  /** For `metadata.json`: which model, on which engine. */
+  readonly describe: Json;
+}
+
+const phase = "sdpo";
+
+/** What a checkpoint's note holds. */
+interface Note extends UpdateRecord {
+  readonly loraId: string;
+  readonly report: UpdateReport;
+}
+
+/** What `sample` keeps of an answer for `update`. */
+interface Trace {
+  readonly ids: readonly number[];
+  readonly nats: readonly number[];
+}
+
+/** Trains in this process, by self-distillation (`SDPOTrainer`): nothing is sent anywhere. */
+export function localEngine({ openModel, describe }: LocalEngineOptions): FeedbackEngine {
+  return {
+    describe: () => describe,
+    async open({ loraId, training, stepsPerBatch, seed, folder }: OpenRequest): Promise<FeedbackModel> {
+      const { model, tokenizer, dispose } = await openModel({ seed });
+      const trainer = new SDPOTrainer({
+        model,
+        tokenizer,
+        runDir: folder,
+        phase,
+        config: {
+          learningRate: training.learning_rate,
+          alpha: training.alpha,
+          isClip: training.is_clip,
+          maxGradNorm: training.max_grad_norm,
+          klRegWeight: training.kl_reg_weight,
+          teacherTopK: training.teacher_top_k,
+          stepsPerBatch,
+          seed,
+        },
+      });
+      const end = () => {
+        trainer.dispose();
+        dispose();
+      };
+      let trained: TrainedState;
+      try {
+        const found = await trainer.resume();
+        trained = stateOf(found?.state.note, trainer.updates, loraId);
+      } catch (error) {
+        end();
+        throw error;
+      }
+      const evaluable = inMemory(model, tokenizer);
+      return {
+        evaluable,
+        guards: trainer.guards,
+        trained,
+        async sample(requests, signal) {
+          const drawn = await evaluable.generate(
+            requests.map(({ prompt, maxNewTokens, seed: stream }) => ({
+              prompt: turn(prompt),
+              sampling: { maxNewTokens, temperature: 1, seed: stream },
+            })),
+            { signal },
+          );
+          return drawn.map(({ text, ids, tokenNats, finish }): FeedbackAnswer => {
+            // Every token that was drawn, the one that ended the answer included; at temperature 1 by the model's own log p.
+            const trace: Trace = { ids: ids ?? [], nats: tokenNats ?? [] };
+            return { text, finish, trace: { ...trace } };
+          });
+        },
+        async update(batch, record) {
+          const examples = batch.flatMap((example) =>
+            exampleOf(example, {
+              tokenizer,
+              hindsight: trainer.config.hindsight,
+              longest: evaluable.contextLength,
+            }),
+          );
+          if (examples.length === 0)
+            throw new PeriodicEvalError({
+              code: "model",
+              where: `step ${record.step}`,
+              got: "answers without a token",
+              expected: "an answer to learn from",
+              fix: "Look at the model: it ends each answer before it begins.",
+            });
+          const { metrics, steps } = await trainer.update(examples);
+          const report: UpdateReport = { metrics: { ...metrics }, subSteps: steps.length };
+          const note: Note = { ...record, loraId, report };
+          await trainer.save({ note: JSON.parse(JSON.stringify(note)) as Json });
+          return report;
+        },
+        dispose: end,
+      };
+    },
+  };
+}
+
+const turn = (content: string) => ({ messages: [{ role: "user", content }] });
+
+interface Reading {
+  readonly tokenizer: Tokenizer;
+  readonly hindsight: string;
+  /** In tokens; null where there is no limit. */
+  readonly longest: number | null;
+}
+
+/**
+ * None of an answer without a token. One that does not fit behind what the teacher reads is cut at its end: each of its tokens
+ * is learned from by itself.
+ */
+function exampleOf(
+  { prompt, answer, feedback, teacherTurn }: FeedbackExample,
+  { tokenizer, hindsight, longest }: Reading,
+): readonly SDPOExample[] {
+  const { ids, nats } = answer.trace as unknown as Trace;
+  const read = teacherTurn ?? teacherTurnOf({ hindsight }, { prompt, response: answer.text, feedback });
+  const asked = { prompt: turn(prompt), teacherPrompt: turn(read!) };
+  const before = Math.max(...Object.values(asked).map((one) => tokenizer.render(one).ids.length));
+  const room = longest === null ? ids.length : Math.max(1, longest - before);
+  if (ids.length === 0) return [];
+  return [{ ...asked, response: ids.slice(0, room), oldLogProbs: nats.slice(0, room) }];
+}
+
+function stateOf(note: Json | undefined, updates: number, loraId: string): TrainedState {
+  if (note === undefined) return { updates, last: null };
+  const { loraId: owner, ...last } = note as unknown as Note;
+  if (owner === loraId && isCount(last.step) && last.step + 1 === updates) return { updates, last };
+  throw new PeriodicEvalError({
+    code: "store",
+    where: `the checkpoint of ${loraId}`,
+    got: `one of ${owner} after step ${last.step}, with ${updates} updates`,
+    expected: "a checkpoint of this adapter",
+    fix: "Choose another output_dir, or remove this one.",
+  });
+}

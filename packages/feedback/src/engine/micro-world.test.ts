@@ -1,0 +1,101 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import * as tf from "@tensorflow/tfjs-core";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { loadHarnessConfig } from "../config/load-config.ts";
+import type { StepLine } from "../harness/files.ts";
+import { runHarness, type HarnessPorts } from "../harness/run-harness.ts";
+import { localEngine } from "./local-engine.ts";
+
+const microWorld = fileURLToPath(new URL("../../../cli/assets/micro-world", import.meta.url));
+const engine = localEngine({
+  describe: { model: "micro-world" },
+  async openModel({ seed }) {
+    const base = await loadCausalLM(microWorld);
+    const model = withLora(base, { rank: 8, alpha: 16, seed: String(seed) });
+    const dispose = () => {
+      model.dispose();
+      base.dispose();
+    };
+    return { model, tokenizer: await loadTokenizer(microWorld), dispose };
+  },
+});
+
+let folder = "";
+beforeAll(async () => {
+  await useBackend({ backend: "wasm" });
+  folder = await mkdtemp(join(tmpdir(), "feedback-"));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+async function run(output: string, overrides: readonly string[], ports: Partial<HarnessPorts> = {}) {
+  const config = await loadHarnessConfig({
+    configName: "micro-world",
+    overrides: [`output_dir=${join(folder, output)}`, ...overrides],
+  });
+  return (await runHarness(config, { engine, ...ports })).preferences;
+}
+
+const linesOf = async (output: string, preference: string) =>
+  (await readFile(join(folder, output, preference, "steps.jsonl"), "utf8"))
+    .trim()
+    .split("\n")
+    .map((line) => {
+      const { timestamp: _t, timing_s: _s, ...rest } = JSON.parse(line) as StepLine;
+      return rest;
+    });
+
+describe("the embedded model, trained on feedback in this process", () => {
+  const identity = ["preferences=[identity]", "metrics=quick", "num_steps=8"];
+
+  it("learns who it is, and says so where it is asked in words that it was not trained on", async () => {
+    const { numTensors } = tf.memory();
+    const { identity: learnt } = await run("whole", identity);
+    expect(learnt).toMatchObject({ verdict: "learned", steps: 8 });
+    expect(learnt!.logprob_margin_delta).toBeGreaterThan(2);
+    expect(learnt!.logprob_margin_p).toBeLessThan(0.05);
+    expect(learnt!.final_compliance! - learnt!.baseline_compliance!).toBeGreaterThan(0.1);
+    expect(tf.memory().numTensors).toBe(numTensors);
+  });
+
+  it("goes on from a crash between training and its line, bit for bit", async () => {
+    let updates = 0;
+    const cut = new Error("cut off");
+    const failing: HarnessPorts["engine"] = {
+      ...engine,
+      async open(request) {
+        const model = await engine.open(request);
+        return {
+          ...model,
+          async update(...args: Parameters<typeof model.update>) {
+            const report = await model.update(...args);
+            updates += 1;
+            if (updates === 3) throw cut;
+            return report;
+          },
+        };
+      },
+    };
+    await expect(run("cut", identity, { engine: failing })).rejects.toBe(cut);
+    expect(await linesOf("cut", "identity")).toHaveLength(2);
+    await run("cut", identity);
+    expect(await linesOf("cut", "identity")).toEqual(await linesOf("whole", "identity"));
+  });
+
+  it("collapses where the learning rate is a hundred times too high, and the alarms go off", async () => {
+    const overrides = [
+      "preferences=[concise]",
+      "metrics=[collapse]",
+      "num_steps=3",
+      "collapse_steps=[2]",
+      "training.learning_rate=0.1",
+    ];
+    const { concise } = await run("collapse", overrides);
+    expect(concise!.verdict).toBe("collapsed");
+    expect(concise!.collapse_alerts).toContain("baseline_drift");
+  });
+});

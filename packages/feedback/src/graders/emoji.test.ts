@@ -1,0 +1,45 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { findEmoji } from "./emoji.ts";
+
+const single = ["😀", "🎉", "❤️", "❤", "☀️", "✨", "👍🏽", "👩‍👩‍👧‍👦", "🏳️‍🌈", "🇩🇪", "1️⃣", "#⃣", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "©️", "🧑🏿‍🚀", "⭐"];
+
+describe("findEmoji", () => {
+  it.each(single)("takes %s for one", (emoji) => {
+    expect(findEmoji(`so ${emoji} so`)).toEqual([emoji]);
+  });
+
+  it.each([
+    "0123456789 #1 *bold* (c)",
+    "Copyright © 2026, Acme® and Bolt™",
+    "Ünïcödé, 日本語, العربية, русский",
+    ":-) ;) <3 → ← ∑ √ ½ • – — … “quotes”",
+    "❤\uFE0E and ☀\uFE0E as text",
+    "",
+  ])("finds none in %s", (text) => {
+    expect(findEmoji(text)).toEqual([]);
+  });
+
+  it("counts flags by pairs", () => {
+    expect(findEmoji("🇩🇪🇫🇷")).toEqual(["🇩🇪", "🇫🇷"]);
+  });
+
+  it("finds those put anywhere into a text without any, all of them and nothing else", () => {
+    const plain = fc.string({ unit: fc.constantFrom(..."abc 019#*.,!?üß日\n©") });
+    // Two flags side by side pair up otherwise, and a pictograph takes U+FE0F from its right: apart by a letter.
+    fc.assert(
+      fc.property(fc.array(fc.tuple(plain, fc.constantFrom(...single))), plain, (parts, end) => {
+        const text = parts.map(([before, emoji]) => `${before}x${emoji}x`).join("") + end;
+        expect(findEmoji(text)).toEqual(parts.map(([, emoji]) => emoji));
+      }),
+    );
+  });
+
+  it("agrees with Unicode's own list of sequences", () => {
+    // The `v` flag's RGI_Emoji is the standard's list of what keyboards offer.
+    const recommended = new RegExp(String.raw`^\p{RGI_Emoji}$`, "v");
+    for (const emoji of single.filter((one) => recommended.test(one)))
+      expect(findEmoji(emoji)).toEqual([emoji]);
+    expect(single.filter((one) => recommended.test(one)).length).toBeGreaterThan(10);
+  });
+});

@@ -1,0 +1,68 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { countSentences, countWords } from "./sentences.ts";
+
+describe("countSentences", () => {
+  it.each([
+    ["", 0],
+    ["   \n ", 0],
+    ["...", 0],
+    ["Yes", 1],
+    ["Yes.", 1],
+    ["Yes. No! Why? So.", 4],
+    ["It costs 3.50 euros. That is 0.5 more.", 2],
+    // What an abbreviation ends is not told from what it stands in.
+    ["Dr. Smith met Mr. Jones at 5 p.m. They talked.", 1],
+    ["We use, e.g. Python, i.e. a language. It works.", 2],
+    ["J. R. R. Tolkien wrote it. He was from England.", 2],
+    ["Version 2.0.1 is out. Get it at example.com today.", 2],
+    ["He said: “Stop.” Then he left.", 2],
+    ["1. Take a pan.\n2. Heat it.\n3. Eat.", 3],
+    ["- milk\n- bread\n- eggs", 3],
+    ["This line goes on\nin the next. And ends.", 2],
+    ["A title\n\nA text of one sentence.", 2],
+    // Small letters go on behind dots.
+    ["Wait... what? No.", 2],
+    ["No. So did I. Then it rained.", 3],
+    ["Ask the dept. of transport.", 1],
+    ["It ends in etc.", 1],
+    ["Really?! Yes.", 2],
+  ])("%j has %i", (text, count) => {
+    expect(countSentences(text)).toBe(count);
+  });
+
+  const clause = fc.constantFrom(
+    "the cat sleeps",
+    "it costs 3.5 euros",
+    "we met Dr. Smith there",
+    "use a list, e.g. of names",
+    "a.b.c is a path",
+  );
+  const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+  const sentence = fc.tuple(clause, fc.constantFrom(".", "!", "?")).map(([text, end]) => capital(text) + end);
+
+  it("counts sentences put side by side, decimals and abbreviations inside them or not", () => {
+    fc.assert(
+      fc.property(
+        fc.array(sentence, { minLength: 1, maxLength: 12 }),
+        fc.constantFrom(" ", "\n", "\n\n"),
+        (list, gap) => {
+          expect(countSentences(list.join(gap))).toBe(list.length);
+        },
+      ),
+    );
+  });
+
+  it("never goes down where a sentence is added", () => {
+    fc.assert(
+      fc.property(fc.string(), sentence, (text, more) => {
+        expect(countSentences(`${text}\n\n${more}`)).toBe(countSentences(text) + 1);
+      }),
+    );
+  });
+});
+
+it("countWords counts words and numbers, not signs", () => {
+  expect(countWords("It's 3.5 km — or so; isn't it?")).toBe(7);
+  expect(countWords("… !? 😀")).toBe(0);
+});

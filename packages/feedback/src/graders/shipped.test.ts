@@ -1,0 +1,93 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { conciseness, noEmoji, saysOneOf, shippedGrader } from "./shipped.ts";
+
+const sentences = (n: number) =>
+  Array.from({ length: n }, () => "Here is a plain sentence of several words.").join(" ");
+
+describe("conciseness", () => {
+  it.each([
+    // 3 sentences and fewer: 1; then (9 − n) / 6.
+    [2, 1],
+    [3, 1],
+    [4, 5 / 6],
+    [6, 3 / 6],
+    [8, 1 / 6],
+    [9, 0],
+    [20, 0],
+  ])("%i sentences: %f", (n, reward) => {
+    expect(conciseness(sentences(n))).toBeCloseTo(reward, 12);
+  });
+
+  it("wants ten words", () => {
+    expect(conciseness("One two three four five six seven eight nine.")).toBe(0);
+    expect(conciseness("One two three four five six seven eight nine ten.")).toBe(1);
+    expect(conciseness("")).toBe(0);
+  });
+
+  it("falls as sentences are added, and stays between 0 and 1", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 2, max: 30 }), (n) => {
+        const [now, more] = [conciseness(sentences(n)), conciseness(sentences(n + 1))];
+        expect(more).toBeLessThanOrEqual(now);
+        expect(now).toBeGreaterThanOrEqual(0);
+        expect(now).toBeLessThanOrEqual(1);
+      }),
+    );
+  });
+});
+
+describe("noEmoji", () => {
+  it("is 1 for words alone, 0 with an emoji, and 0 for nothing", () => {
+    expect(noEmoji("Call 112 at once.")).toBe(1);
+    expect(noEmoji("Call 112 at once 🚑")).toBe(0);
+    expect(noEmoji("")).toBe(0);
+    expect(noEmoji("…")).toBe(0);
+  });
+});
+
+describe("saysOneOf", () => {
+  it.each([
+    ["I am Wren.", 1],
+    ["They call me WREN!", 1],
+    ["I am a wrench.", 0],
+    ["My name is Bowren.", 0],
+    ["", 0],
+  ])("%s: %i", (answer, reward) => {
+    expect(saysOneOf(["Wren"])(answer)).toBe(reward);
+  });
+
+  it("takes several words over a line's end, and signs as they are", () => {
+    expect(saysOneOf(["friend of the valley"])("I am a friend of\nthe valley")).toBe(1);
+    expect(saysOneOf(["C++"])("I write C++ daily")).toBe(1);
+    expect(saysOneOf(["a.b"])("axb")).toBe(0);
+  });
+});
+
+describe("shippedGrader", () => {
+  const options = { signal: new AbortController().signal };
+  const rewards = async (name: string, answers: readonly string[]) =>
+    shippedGrader(name, {}, "verifier").grade(
+      answers.map((answer) => ({ question: "", answer })),
+      options,
+    );
+
+  it("takes thinking off first", async () => {
+    const thought = "<think>A smile 😀 would be nice.</think>I am well, and you?";
+    expect(await rewards("no_emoji", [thought])).toEqual([
+      { status: "graded", scores: { reward: 1 }, raw: null },
+    ]);
+    expect(await rewards("identity", ["<think>I am Wren.</think>I am a model."])).toMatchObject([
+      { scores: { reward: 0 } },
+    ]);
+  });
+
+  it("gives no reward where the thinking does not end", async () => {
+    expect(await rewards("no_emoji", ["<think>Let me see"])).toEqual([{ status: "unparsed", raw: null }]);
+  });
+
+  it("refuses arguments that it does not have", () => {
+    expect(() => shippedGrader("concise", { most: 3 }, "verifier")).toThrow("most");
+    expect(() => shippedGrader("identity", { says: [] }, "verifier")).toThrow("a name, or a list of names");
+  });
+});

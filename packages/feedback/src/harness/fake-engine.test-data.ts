@@ -1,0 +1,69 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fakeModel } from "@periodic-eval/core/testing";
+import type { FeedbackEngine, TrainedState, UpdateRecord, UpdateReport } from "../engine/types.ts";
+
+/** Where a run may be cut off: told before and after what writes. */
+export type Moment = "opened" | "sampled" | "updating" | "updated";
+
+/**
+ * An engine whose weights are the list of what it was trained on: the same answers, numbers and checkpoints for the same
+ * history, and others for another. Its checkpoint is one file, written whole.
+ */
+export function fakeEngine(
+  at: (moment: Moment, step: number) => void = () => {},
+): FeedbackEngine & { readonly opened: string[] } {
+  const opened: string[] = [];
+  return {
+    opened,
+    describe: () => ({ engine: "fake" }),
+    async open({ loraId, folder }) {
+      opened.push(loraId);
+      mkdirSync(folder, { recursive: true });
+      const path = join(folder, "checkpoint.json");
+      let history: string[] = [];
+      let last: (UpdateRecord & { readonly report: UpdateReport }) | null = null;
+      if (existsSync(path))
+        ({ history, last } = JSON.parse(readFileSync(path, "utf8")) as {
+          history: string[];
+          last: TrainedState["last"] & object;
+        });
+      at("opened", history.length);
+      const model = fakeModel({
+        weights: () => history.join("|"),
+        base: fakeModel(),
+        // Each update makes it likelier that the answer is short.
+        reply: (prompt, { seed }) => `${seed.length + prompt.length} ${"word ".repeat(12)}`.trim(),
+        logLikelihood: (_, continuation) =>
+          -continuation.length + (continuation.startsWith("yes") ? history.length : 0),
+      });
+      return {
+        evaluable: model,
+        trained: { updates: history.length, last },
+        async sample(requests) {
+          at("sampled", history.length);
+          return requests.map(({ prompt, seed }) => ({
+            text: `${prompt} answered ${seed} after ${history.length}`,
+            finish: "stop",
+            trace: { ids: [1], nats: [-1] },
+          }));
+        },
+        async update(batch, record) {
+          at("updating", history.length);
+          history.push(
+            batch
+              .map(({ answer, feedback, teacherTurn }) => `${answer.text}:${feedback}:${teacherTurn}`)
+              .join(),
+          );
+          const report: UpdateReport = { metrics: { loss: 1 / history.length, kl_reg: null }, subSteps: 4 };
+          last = { ...record, report };
+          writeFileSync(`${path}.tmp`, JSON.stringify({ history, last }));
+          renameSync(`${path}.tmp`, path);
+          at("updated", history.length);
+          return report;
+        },
+        dispose() {},
+      };
+    },
+  };
+}

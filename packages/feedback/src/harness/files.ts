@@ -1,0 +1,135 @@
+import { join } from "node:path";
+import type { Json } from "@periodic-eval/core";
+import type { HarnessConfig } from "../config/schema.ts";
+import type { Preference } from "../preferences/preference.ts";
+import type { CollapseReference } from "../metrics/collapse-reference.ts";
+import type { CollapseSign } from "../metrics/collapse-summary.ts";
+import type { PreferenceMarginRow } from "../metrics/preference-margin.ts";
+import type { Verdict } from "./verdict.ts";
+
+/** One answer as it was given, whoever looks. */
+export interface Rollout {
+  /** What it was given for. */
+  readonly of: "training" | "compliance" | "general" | "collapse";
+  readonly prompt: string;
+  readonly response: string;
+  /** From 0 to 1; null where nobody graded it, or nobody could. */
+  readonly score: number | null;
+}
+
+/** What one look at the model gave; a metric is null where it was not asked for at this step. */
+export interface StepEval {
+  /** In nats, over the held-out pairs; the delta is from the baseline, `p` of the sign-flip test over the pairs. */
+  readonly logprob_margin: {
+    readonly margin: number | null;
+    readonly margin_per_token: number | null;
+    readonly margin_delta: number | null;
+    readonly margin_per_token_delta: number | null;
+    readonly p: number | null;
+    readonly n: number;
+    /** Why the engine cannot tell; null where it can. */
+    readonly reason: string | null;
+  } | null;
+  readonly preference_compliance: {
+    readonly held_out: number | null;
+    readonly held_out_n: number;
+    readonly seen: number | null;
+    readonly seen_n: number;
+    readonly ungraded: number;
+  } | null;
+  readonly general: {
+    readonly general: number | null;
+    readonly coding: number | null;
+    readonly instructions: number | null;
+    readonly failures: { readonly [probe: string]: string };
+  } | null;
+  /** A sign is null where the engine cannot tell it: `unknown` says why. */
+  readonly collapse:
+    | ({ readonly [Sign in CollapseSign]: number | null } & {
+        readonly alerts: readonly CollapseSign[];
+        readonly unknown: { readonly [sign: string]: string };
+      })
+    | null;
+  readonly rollouts: readonly Rollout[];
+}
+
+/** One line of `steps.jsonl`. */
+export interface StepLine {
+  readonly preference: string;
+  /** From 0. */
+  readonly step: number;
+  /** ISO 8601, UTC, of when the line was written. */
+  readonly timestamp: string;
+  readonly feedback_given: string;
+  /** Of the last gradient step, by name; and `step_id`, which the step's checkpoint has too. */
+  readonly sdpo_metrics: { readonly step_id: string; readonly [name: string]: number | string | null };
+  readonly eval: StepEval;
+  /** The first prompt of the batch and the answer to it; all of them are in `eval.rollouts`. */
+  readonly prompt_used: string;
+  readonly response_text: string;
+  /** Seconds of the whole step. */
+  readonly timing_s: number;
+  /** Gradient steps. */
+  readonly sub_step_count: number;
+}
+
+/** `baseline.json`: the model before any update. */
+export interface BaselineFile {
+  readonly preference: string;
+  readonly lora_id: string;
+  readonly timestamp: string;
+  readonly eval: StepEval;
+  /** What later looks are compared with. */
+  readonly margin_rows: readonly PreferenceMarginRow[] | null;
+  readonly collapse_reference: CollapseReference | null;
+}
+
+/** `metadata.json`: what was run. Nothing secret is in it. */
+export interface MetadataFile {
+  readonly schema_version: 1;
+  readonly preference: string;
+  readonly lora_id: string;
+  readonly started_at: string;
+  readonly config: HarnessConfig;
+  readonly preference_definition: Omit<Preference, "folder">;
+  readonly grader: { readonly name: string; readonly fingerprint: string };
+  readonly engine: Json;
+}
+
+/** One preference in `summary.json`. */
+export interface PreferenceSummary {
+  readonly lora_id: string;
+  readonly status: "running" | "finished";
+  /** Completed. */
+  readonly steps: number;
+  readonly logprob_margin_delta: number | null;
+  readonly logprob_margin_p: number | null;
+  readonly baseline_compliance: number | null;
+  readonly final_compliance: number | null;
+  readonly capability_ratio: number | null;
+  /** Signs beyond their thresholds at any look, the first first. */
+  readonly collapse_alerts: readonly CollapseSign[];
+  readonly verdict: Verdict;
+}
+
+export interface SummaryFile {
+  readonly schema_version: 1;
+  readonly updated_at: string;
+  readonly preferences: { readonly [name: string]: PreferenceSummary };
+}
+
+/** Where the files of a run lie. */
+export function runPaths(output: string, preference: string) {
+  const folder = join(output, preference);
+  return {
+    folder,
+    metadata: join(folder, "metadata.json"),
+    baseline: join(folder, "baseline.json"),
+    steps: join(folder, "steps.jsonl"),
+    /** Lines that were torn, or belong to no checkpoint. */
+    setAside: join(folder, "steps.set-aside.jsonl"),
+  };
+}
+
+export const summaryPath = (output: string): string => join(output, "summary.json");
+export const lockPath = (output: string): string => join(output, ".feedback.lock");

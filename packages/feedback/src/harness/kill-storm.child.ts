@@ -1,0 +1,18 @@
+// A run of the harness over the fake engine, for kill-storm.test.ts: says that it begins, and runs to its end.
+import { loadHarnessConfig } from "../config/load-config.ts";
+import { fakeEngine } from "./fake-engine.test-data.ts";
+import { runHarness } from "./run-harness.ts";
+
+const [output, preference] = process.argv.slice(2);
+const config = await loadHarnessConfig({
+  overrides: [
+    `output_dir=${output}`,
+    `preferences=[${JSON.stringify(preference)},concise]`,
+    "metrics=[logprob,compliance,collapse]",
+    "num_steps=6",
+    "batch_size=2",
+    "collapse_steps=[1,5]",
+  ],
+});
+process.stdout.write("begins\n");
+await runHarness(config, { engine: fakeEngine() });

@@ -1,0 +1,114 @@
+import { spawn } from "node:child_process";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { namedStream } from "@periodic-eval/core";
+import { readLines } from "@periodic-eval/core/snapshots";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { stringify } from "yaml";
+import type { StepLine, SummaryFile } from "./files.ts";
+
+const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 50 : 3;
+const child = fileURLToPath(new URL("kill-storm.child.ts", import.meta.url));
+let root = "";
+let whole: { readonly outcome: Awaited<ReturnType<typeof outcome>>; readonly milliseconds: number };
+
+const preference = {
+  name: "short",
+  feedback_string: "Shorter, please.",
+  verifier: "no_emoji",
+  logprob_pairs: Array.from({ length: 12 }, (_, at) => ({
+    prompt: `pair ${at}`,
+    chosen: `yes ${at}`,
+    rejected: `no ${at}`,
+  })),
+  train_prompts: ["a", "b", "c"],
+  probe_prompts: ["d", "e"],
+};
+
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), "feedback-storm-"));
+  await writeFile(join(root, "short.yaml"), stringify(preference));
+  const { milliseconds } = await run(join(root, "whole"));
+  whole = { outcome: await outcome(join(root, "whole")), milliseconds };
+});
+afterAll(() => rm(root, { recursive: true }));
+
+/** Runs to the end, or kills it some milliseconds after it began. */
+function run(output: string, killAfter?: number) {
+  return new Promise<{ readonly isKilled: boolean; readonly milliseconds: number }>((resolve, reject) => {
+    const args = ["--import", "tsx", "-C", "@periodic-eval/source", child, output, join(root, "short.yaml")];
+    const node = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+    let stderr = "";
+    let began = performance.now();
+    let timer: NodeJS.Timeout | undefined;
+    node.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
+    node.stdout.once("data", () => {
+      began = performance.now();
+      if (killAfter !== undefined) timer = setTimeout(() => node.kill("SIGKILL"), killAfter);
+    });
+    node.on("error", reject);
+    node.on("close", (code, signal) => {
+      clearTimeout(timer);
+      if (signal === null && code !== 0) reject(new Error(stderr));
+      else resolve({ isKilled: signal !== null, milliseconds: performance.now() - began });
+    });
+  });
+}
+
+/** What must be equal however often a run was killed: all but times, and the adapters' names, which have one in them. */
+async function outcome(output: string) {
+  const lines = async (name: string) =>
+    (await readLines(join(output, name, "steps.jsonl"))).map((line) => {
+      const { timestamp: _t, timing_s: _s, ...rest } = JSON.parse(line) as StepLine;
+      return rest;
+    });
+  const { preferences } = JSON.parse(await readFile(join(output, "summary.json"), "utf8")) as SummaryFile;
+  return {
+    short: await lines("short"),
+    concise: await lines("concise"),
+    summary: Object.entries(preferences).map(([name, summary]) => ({ ...summary, name, lora_id: null })),
+    files: (await readdir(output, { recursive: true }))
+      // What was torn by a kill is kept.
+      .filter((file) => !file.endsWith("set-aside.jsonl") && !file.endsWith("checkpoint.json.tmp"))
+      .sort(),
+  };
+}
+
+it("has a run to compare with", () => {
+  expect(whole.outcome.short).toHaveLength(6);
+  expect(whole.outcome.concise).toHaveLength(6);
+  expect(whole.outcome.files).toEqual([
+    ...["concise", "short"].flatMap((name) => [
+      name,
+      ...["baseline.json", "checkpoint.json", "metadata.json", "steps.jsonl"].map(
+        (file) => `${name}/${file}`,
+      ),
+    ]),
+    "summary.json",
+  ]);
+});
+
+it(
+  `loses and repeats no step over ${kills} kills at random moments`,
+  { timeout: kills * 60_000 },
+  async () => {
+    const random = namedStream("feedback-storm");
+    for (let left = kills; left > 0;) {
+      const output = join(root, `killed-${left}`);
+      for (let isKilled = true; isKilled && left > 0;) {
+        const before = await readLines(join(output, "short", "steps.jsonl"));
+        ({ isKilled } = await run(output, Math.round(random() * whole.milliseconds)));
+        // What was written stands as it was, times and all.
+        expect((await readLines(join(output, "short", "steps.jsonl"))).slice(0, before.length)).toEqual(
+          before,
+        );
+        if (isKilled) left -= 1;
+      }
+      await run(output);
+      expect(await outcome(output)).toEqual(whole.outcome);
+      await rm(output, { recursive: true });
+    }
+  },
+);

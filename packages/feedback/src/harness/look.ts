@@ -1,0 +1,181 @@
+import {
+  hashJson,
+  measure,
+  PeriodicEvalError,
+  type AnyEvaluation,
+  type Grader,
+  type Json,
+  type MetricValue,
+  type Row,
+  type Snapshot,
+} from "@periodic-eval/core";
+import { summarizeReceipt } from "@periodic-eval/core/snapshots";
+import type { HarnessConfig, MetricName } from "../config/schema.ts";
+import type { FeedbackModel } from "../engine/types.ts";
+import { collapseEvaluation, collapseReference, signsOf } from "../metrics/collapse.ts";
+import type { CollapseRow } from "../metrics/collapse-rows.ts";
+import type { CollapseProbes } from "../metrics/collapse-probes.ts";
+import type { CollapseSign } from "../metrics/collapse-summary.ts";
+import { complianceEvaluation, type GradedComplianceRow } from "../metrics/compliance.ts";
+import { generalEvaluation, type GradedGeneralRow } from "../metrics/general.ts";
+import {
+  marginDelta,
+  preferenceMarginEvaluation,
+  type PreferenceMarginRow,
+} from "../metrics/preference-margin.ts";
+import type { Preference } from "../preferences/preference.ts";
+import type { BaselineFile, Rollout, StepEval } from "./files.ts";
+
+export interface Looking {
+  readonly config: HarnessConfig;
+  readonly preference: Preference;
+  readonly grader: Grader;
+  readonly probes: CollapseProbes;
+  readonly model: FeedbackModel;
+  readonly signal: AbortSignal;
+}
+
+/** A look, and what later ones are compared with where it is the baseline's. */
+export type Look = Pick<BaselineFile, "eval" | "margin_rows" | "collapse_reference">;
+
+type Measured = { readonly snapshot: Snapshot; readonly rows: readonly Row[] };
+
+/**
+ * Measures the model as it stands: each metric that is asked for at this step, all of them for the baseline.
+ *
+ * @param step completed updates: 0 for the baseline. What is random is drawn by it.
+ * @throws PeriodicEvalError `model` where the model lacks what a metric needs; `receipt` where looking changed it.
+ */
+export async function lookAt(looking: Looking, step: number, baseline: BaselineFile | null): Promise<Look> {
+  const { config, preference, grader, probes, model, signal } = looking;
+  const run = async (name: MetricName, make: () => AnyEvaluation): Promise<Measured | null> => {
+    const isDue = name !== "collapse" || baseline === null || config.collapse_steps.includes(step - 1);
+    if (!config.metrics.includes(name) || !isDue) return null;
+    const measured = await measure(make(), model.evaluable, {
+      signal,
+      seed: String(config.seed),
+      guards: model.guards ?? [],
+      as: { phase: preference.name, id: name, step },
+    });
+    checkUndisturbed(measured.snapshot, name);
+    return measured;
+  };
+  const canScore = model.evaluable.logLikelihoods !== undefined;
+  const margin = !canScore ? null : await run("logprob", () => preferenceMarginEvaluation({ preference }));
+  const compliance = await run("compliance", () => complianceEvaluation({ preference, grader }));
+  const general = await run("general", () => generalEvaluation());
+  const reference = baseline?.collapse_reference ?? null;
+  const collapse = await run("collapse", () =>
+    collapseEvaluation({ probes, ...(reference !== null && { reference }) }),
+  );
+  const marginRows = (margin?.rows ?? null) as readonly PreferenceMarginRow[] | null;
+  return {
+    eval: {
+      logprob_margin:
+        canScore || !config.metrics.includes("logprob")
+          ? margin && marginOf(margin.snapshot, marginRows!, baseline, config.seed)
+          : { ...noMargin, reason: "the engine scores no given text" },
+      preference_compliance: compliance && complianceOf(compliance.snapshot),
+      general: general && generalOf(general.snapshot),
+      collapse: collapse && collapseOf(collapse.snapshot),
+      rollouts: rolloutsOf(compliance, general, collapse),
+    },
+    margin_rows: marginRows,
+    collapse_reference: collapse === null ? null : collapseReference(collapse.rows as readonly CollapseRow[]),
+  };
+}
+
+/** Looking must not train: what it changed would be taken for what was learnt. */
+function checkUndisturbed({ receipt }: Snapshot, metric: MetricName): void {
+  const { broken } = summarizeReceipt(receipt);
+  if (broken.length === 0) return;
+  throw new PeriodicEvalError({
+    code: "receipt",
+    where: `the look for ${metric}`,
+    got: `changed ${broken.join(", ")}`,
+    expected: "measuring that leaves training as it was",
+    fix: "Mend the verifier or the engine that changes it, and run again: it goes on from the last checkpoint.",
+  });
+}
+
+const noMargin = {
+  margin: null,
+  margin_per_token: null,
+  margin_delta: null,
+  margin_per_token_delta: null,
+  p: null,
+  n: 0,
+} as const;
+
+const valueOf = (metrics: Readonly<Record<string, MetricValue>>, name: string) =>
+  metrics[name]?.value ?? null;
+
+function marginOf(
+  { metrics }: Snapshot,
+  rows: readonly PreferenceMarginRow[],
+  baseline: BaselineFile | null,
+  seed: number,
+): StepEval["logprob_margin"] {
+  const before = baseline?.margin_rows ?? null;
+  const change = before === null ? null : marginDelta(rows, before, String(seed));
+  return {
+    margin: valueOf(metrics, "logprob_margin"),
+    margin_per_token: valueOf(metrics, "logprob_margin_per_token"),
+    margin_delta: change?.delta ?? null,
+    margin_per_token_delta: change?.deltaPerToken ?? null,
+    p: change?.p ?? null,
+    n: rows.length,
+    reason: null,
+  };
+}
+
+function complianceOf({ metrics, ...keys }: Snapshot): StepEval["preference_compliance"] {
+  return {
+    held_out: valueOf(metrics, "compliance"),
+    held_out_n: metrics["compliance"]?.n ?? 0,
+    seen: valueOf(metrics, "seen_compliance"),
+    seen_n: metrics["seen_compliance"]?.n ?? 0,
+    ungraded: (keys as Readonly<Record<string, unknown>>)["ungraded"] as number,
+  };
+}
+
+const generalOf = ({ metrics, ...keys }: Snapshot): StepEval["general"] => ({
+  general: valueOf(metrics, "general"),
+  coding: valueOf(metrics, "coding"),
+  instructions: valueOf(metrics, "instructions"),
+  failures: (keys as Readonly<Record<string, unknown>>)["failures"] as Record<string, string>,
+});
+
+function collapseOf({ metrics, ...keys }: Snapshot): StepEval["collapse"] {
+  const { alerts, unknown } = keys as Readonly<Record<string, unknown>>;
+  return {
+    ...signsOf(metrics),
+    alerts: alerts as readonly CollapseSign[],
+    unknown: unknown as Readonly<Record<string, string>>,
+  };
+}
+
+function rolloutsOf(
+  compliance: Measured | null,
+  general: Measured | null,
+  collapse: Measured | null,
+): readonly Rollout[] {
+  const complied = ((compliance?.rows ?? []) as readonly GradedComplianceRow[]).map(
+    ({ question, text, reward }): Rollout => ({
+      of: "compliance",
+      prompt: question,
+      response: text,
+      score: reward,
+    }),
+  );
+  const able = ((general?.rows ?? []) as readonly GradedGeneralRow[]).map(
+    ({ question, text, score }): Rollout => ({ of: "general", prompt: question, response: text, score }),
+  );
+  const repeated = ((collapse?.rows ?? []) as readonly CollapseRow[]).flatMap(({ prompt, answers }) =>
+    answers.map(({ text }): Rollout => ({ of: "collapse", prompt, response: text, score: null })),
+  );
+  return [...complied, ...able, ...repeated];
+}
+
+/** Names a step by what was trained on in it: its checkpoint and its line both carry it. */
+export const stepIdOf = (facts: { readonly [key: string]: Json }): string => hashJson(facts);

@@ -1,0 +1,154 @@
+import { existsSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { basename } from "node:path";
+import { canonicalJson, messageOf, PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { appendLines, readIfPresent, removeDrafts, writeWhole } from "@periodic-eval/core/snapshots";
+import type { TrainedState } from "../engine/types.ts";
+import type { BaselineFile, MetadataFile, runPaths, StepLine } from "./files.ts";
+
+type Paths = ReturnType<typeof runPaths>;
+
+export const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
+
+/** What a folder of a preference holds of an earlier start. */
+export interface EarlierRun {
+  readonly metadata: MetadataFile | null;
+  readonly baseline: BaselineFile | null;
+  readonly lines: readonly StepLine[];
+}
+
+/**
+ * Reads what an earlier start left. A torn last line, of a crash while it was written, is set aside: its step is in a
+ * checkpoint.
+ *
+ * @throws PeriodicEvalError `store` for a file that is damaged elsewhere.
+ */
+export async function readEarlier(paths: Paths): Promise<EarlierRun> {
+  await mkdir(paths.folder, { recursive: true });
+  const own = [paths.metadata, paths.baseline, paths.steps].map((path) => basename(path));
+  await removeDrafts(paths.folder, (file) => own.includes(file));
+  const text = (await readIfPresent(paths.steps)) ?? "";
+  const end = text.lastIndexOf("\n") + 1;
+  if (end < text.length) {
+    await setAside(paths, [text.slice(end)], "torn");
+    await writeWhole(paths.steps, text.slice(0, end));
+  }
+  const whole = text.slice(0, end).split("\n").slice(0, -1);
+  const lines = whole.map((line, at) => parse<StepLine>(`${paths.steps}:${at + 1}`, line));
+  lines.forEach(({ step }, at) => {
+    if (step !== at) throw damaged(`${paths.steps}:${at + 1}`, `step ${String(step)}`, `step ${at}`);
+  });
+  const read = async <T>(path: string) => {
+    const content = await readIfPresent(path);
+    return content === null ? null : parse<T>(path, content);
+  };
+  return {
+    metadata: await read<MetadataFile>(paths.metadata),
+    baseline: await read<BaselineFile>(paths.baseline),
+    lines,
+  };
+}
+
+/**
+ * The lines that the checkpoint stands behind. What was written of later steps (the checkpoint was lost) is set aside, for those
+ * steps are trained again.
+ *
+ * @throws PeriodicEvalError `store` where checkpoint and lines are of different runs.
+ */
+export async function linesOf(
+  paths: Paths,
+  { lines, baseline }: EarlierRun,
+  { updates, last }: TrainedState,
+): Promise<readonly StepLine[]> {
+  if (updates > lines.length + 1)
+    throw damaged(
+      paths.steps,
+      `${lines.length} lines and a checkpoint of ${updates} updates`,
+      "a line for each update but the last",
+    );
+  if (baseline === null && (updates > 0 || lines.length > 0))
+    throw damaged(
+      paths.baseline,
+      `no file, and a model after ${updates} updates`,
+      "the look at the model before any update",
+    );
+  const kept = lines.slice(0, updates);
+  const own = kept.at(updates - 1)?.sdpo_metrics.step_id;
+  if (own !== undefined && updates > 0 && own !== last?.stepId)
+    throw damaged(
+      `${paths.steps}:${updates}`,
+      `the step ${own}`,
+      `${last?.stepId ?? "a step"}, as the checkpoint has it`,
+    );
+  if (kept.length < lines.length) {
+    await setAside(
+      paths,
+      lines.slice(updates).map((line) => JSON.stringify(line)),
+      "of no checkpoint",
+    );
+    await writeWhole(paths.steps, kept.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  }
+  return kept;
+}
+
+const setAside = (paths: Paths, texts: readonly string[], why: string): Promise<void> =>
+  appendLines(
+    paths.setAside,
+    texts.map((text) => JSON.stringify({ why, text })),
+  );
+
+/** What may differ where a run goes on: how long, where, and what is drawn of it. */
+const passing = ["num_steps", "plots", "preferences", "output_dir"] as const;
+
+/**
+ * Keeps `metadata.json`, or compares with the one that is there.
+ *
+ * @throws PeriodicEvalError `config` where the run was begun with something else.
+ */
+export async function keepMetadata(
+  paths: Paths,
+  now: MetadataFile,
+  before: MetadataFile | null,
+): Promise<MetadataFile> {
+  if (before === null) {
+    if (existsSync(paths.steps))
+      throw damaged(paths.metadata, "no file beside steps.jsonl", "what the steps were run with");
+    await writeWhole(paths.metadata, jsonText(now));
+    return now;
+  }
+  const lasting = ({ config, preference_definition, grader, engine }: MetadataFile): Record<string, Json> => {
+    const kept = Object.entries(config).filter(([key]) => !(passing as readonly string[]).includes(key));
+    return JSON.parse(
+      JSON.stringify({ ...Object.fromEntries(kept), preference_definition, grader, engine }),
+    ) as Record<string, Json>;
+  };
+  const [given, written] = [lasting(now), lasting(before)];
+  const differs = Object.keys({ ...written, ...given }).filter(
+    (key) => canonicalJson(given[key] ?? null) !== canonicalJson(written[key] ?? null),
+  );
+  if (differs.length === 0) return before;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: paths.metadata,
+    got: `another ${differs.join(", ")}`,
+    expected: "what the run was begun with",
+    fix: "Choose another output_dir for another run.",
+  });
+}
+
+function parse<T>(where: string, text: string): T {
+  try {
+    return JSON.parse(text) as T;
+  } catch (cause) {
+    throw damaged(where, messageOf(cause), "JSON");
+  }
+}
+
+const damaged = (where: string, got: string, expected: string): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "store",
+    where,
+    got,
+    expected,
+    fix: "Choose another output_dir, or remove the preference's folder to train it anew.",
+  });

@@ -1,0 +1,298 @@
+import { existsSync } from "node:fs";
+import { appendFile, cp, mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { stringify } from "yaml";
+import { fakeGuard } from "@periodic-eval/core/testing";
+import { loadHarnessConfig } from "../config/load-config.ts";
+import type { HarnessConfig } from "../config/schema.ts";
+import { fakeEngine, type Moment } from "./fake-engine.test-data.ts";
+import type { BaselineFile, StepLine, SummaryFile } from "./files.ts";
+import { runHarness, type HarnessPorts } from "./run-harness.ts";
+
+let folder = "";
+beforeEach(async () => void (folder = await mkdtemp(join(tmpdir(), "harness-"))));
+afterEach(() => rm(folder, { recursive: true }));
+
+const preference = {
+  name: "short",
+  feedback_string: "Shorter, please.",
+  hindsight: "{prompt} {feedback}",
+  verifier: "no_emoji",
+  logprob_pairs: Array.from({ length: 12 }, (_, at) => ({
+    prompt: `pair ${at}`,
+    chosen: `yes ${at}`,
+    rejected: `no, ${at}`,
+  })),
+  train_prompts: ["a", "b", "c"],
+  probe_prompts: ["d", "e"],
+};
+
+async function configOf(output: string, overrides: readonly string[] = []): Promise<HarnessConfig> {
+  const path = join(folder, "short.yaml");
+  if (!existsSync(path)) await writeFile(path, stringify(preference));
+  const own = [
+    `preferences=[${JSON.stringify(path)}]`,
+    `output_dir=${join(folder, output)}`,
+    "metrics=[logprob,compliance,collapse]",
+  ];
+  return loadHarnessConfig({
+    overrides: [...own, "num_steps=4", "batch_size=2", "collapse_steps=[0,3]", ...overrides],
+  });
+}
+
+const file = (output: string, name: string) => join(folder, output, name);
+const read = async <T>(output: string, name: string) =>
+  JSON.parse(await readFile(file(output, name), "utf8")) as T;
+const linesOf = async (output: string) =>
+  (await readFile(file(output, "short/steps.jsonl"), "utf8"))
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as StepLine);
+const timeless = ({ timestamp: _t, timing_s: _s, ...line }: StepLine) => line;
+
+describe("runHarness", () => {
+  it("writes the files of a run, with the fields that they have", async () => {
+    const told: (number | null)[] = [];
+    const summary = await runHarness(await configOf("run"), {
+      engine: fakeEngine(),
+      onStep: (_, line) => told.push(line?.step ?? null),
+    });
+    expect(told).toEqual([null, 0, 1, 2, 3]);
+    const lines = await linesOf("run");
+    expect(Object.keys(lines[0]!)).toEqual([
+      "preference",
+      "step",
+      "timestamp",
+      "feedback_given",
+      "sdpo_metrics",
+      "eval",
+      "prompt_used",
+      "response_text",
+      "timing_s",
+      "sub_step_count",
+    ]);
+    expect(Object.keys(lines[0]!.eval)).toEqual([
+      "logprob_margin",
+      "preference_compliance",
+      "general",
+      "collapse",
+      "rollouts",
+    ]);
+    expect(lines.map(({ step }) => step)).toEqual([0, 1, 2, 3]);
+    expect(lines.map(({ eval: { collapse } }) => collapse !== null)).toEqual([true, false, false, true]);
+    expect(lines[0]).toMatchObject({
+      feedback_given: "Shorter, please.",
+      sub_step_count: 4,
+      sdpo_metrics: { loss: 1, kl_reg: null, step_id: expect.stringMatching(/^pe128:[0-9a-f]{32}$/) },
+      // Each update makes chosen answers a nat likelier.
+      eval: { logprob_margin: { margin_delta: 1, n: 12 }, general: null },
+    });
+    expect(lines[0]!.eval.rollouts.filter(({ of }) => of === "training")).toHaveLength(2);
+    expect((await read<SummaryFile>("run", "summary.json")).preferences).toEqual(summary.preferences);
+    expect(summary.preferences["short"]).toMatchObject({
+      status: "finished",
+      steps: 4,
+      logprob_margin_delta: 4,
+      logprob_margin_p: 2 / 4096,
+      final_compliance: 1,
+      capability_ratio: null,
+      // Its answers are all alike.
+      collapse_alerts: ["self_rouge_l"],
+      verdict: "collapsed",
+    });
+    expect(Object.keys(await read<object>("run", "short/metadata.json"))).toContain("preference_definition");
+  });
+
+  it("takes the baseline from the model before any update", async () => {
+    await runHarness(await configOf("run"), { engine: fakeEngine() });
+    const baseline = await read<BaselineFile>("run", "short/baseline.json");
+    // −|yes 0| + |no, 0| = 0: nothing is learnt yet.
+    expect(baseline.eval.logprob_margin).toMatchObject({ margin: 0, margin_delta: null });
+    expect(baseline.margin_rows).toHaveLength(12);
+    expect(baseline.collapse_reference?.entropyNats).toBeGreaterThan(0);
+    expect(baseline.eval.collapse).toMatchObject({ entropy_ratio: expect.closeTo(1, 12) });
+  });
+
+  it("ends where looking at the model changed it", async () => {
+    const { open, ...rest } = fakeEngine();
+    let looks = 0;
+    // What asks the model for answers changes it: compliance is the first that does.
+    const guard = fakeGuard({ name: "weights", observe: () => `${looks}` });
+    const engine: HarnessPorts["engine"] = {
+      ...rest,
+      async open(request) {
+        const model = await open(request);
+        const { generate } = model.evaluable;
+        const evaluable = {
+          ...model.evaluable,
+          generate(...asked: Parameters<NonNullable<typeof generate>>) {
+            looks += 1;
+            return generate!(...asked);
+          },
+        };
+        return { ...model, evaluable, guards: [guard] };
+      },
+    };
+    await expect(runHarness(await configOf("run"), { engine })).rejects.toThrow(
+      "the look for compliance: got changed weights",
+    );
+  });
+
+  it("says why there is no margin, where an engine scores no text", async () => {
+    const { open, ...rest } = fakeEngine();
+    const engine: HarnessPorts["engine"] = {
+      ...rest,
+      async open(request) {
+        const model = await open(request);
+        const { generate, identity, contextLength } = model.evaluable;
+        return { ...model, evaluable: { generate: generate!, identity, contextLength } };
+      },
+    };
+    const { preferences } = await runHarness(await configOf("run", ["num_steps=1"]), { engine });
+    const [line] = await linesOf("run");
+    expect(line!.eval.logprob_margin).toMatchObject({
+      margin: null,
+      n: 0,
+      reason: "the engine scores no given text",
+    });
+    expect(line!.eval.collapse).toMatchObject({
+      entropy_ratio: null,
+      own_drift: null,
+      alerts: ["self_rouge_l"],
+    });
+    expect(preferences["short"]).toMatchObject({ logprob_margin_delta: null, logprob_margin_p: null });
+  });
+
+  const moments: readonly (readonly [Moment | "line" | "baseline", number])[] = [
+    ["opened", 0],
+    ["baseline", 0],
+    ["sampled", 0],
+    ["updating", 0],
+    ["updated", 1],
+    ["line", 1],
+    ["sampled", 2],
+    ["updating", 3],
+    ["updated", 3],
+    ["updated", 4],
+    ["line", 4],
+  ];
+  it.each(moments)("cut off at %s of %i, goes on as if it had not been", async (moment, step) => {
+    await runHarness(await configOf("whole"), { engine: fakeEngine() });
+    const cut = new Error("cut off");
+    const engine = fakeEngine((at, number) => {
+      if (at === moment && number === step) throw cut;
+    });
+    const onStep = (_: string, line: StepLine | null) => {
+      if (moment === "line" && line?.step === step - 1) throw cut;
+      if (moment === "baseline" && line === null) throw cut;
+    };
+    await expect(runHarness(await configOf("cut"), { engine, onStep })).rejects.toBe(cut);
+    await runHarness(await configOf("cut"), { engine: fakeEngine() });
+    expect((await linesOf("cut")).map(timeless)).toEqual((await linesOf("whole")).map(timeless));
+    const [one, other] = await Promise.all(
+      ["cut", "whole"].map((output) => read<SummaryFile>(output, "summary.json")),
+    );
+    const { lora_id: _, ...expected } = other!.preferences["short"]!;
+    expect(one!.preferences["short"]).toMatchObject(expected);
+  });
+
+  it("sets a torn last line aside: its step is in the checkpoint", async () => {
+    await runHarness(await configOf("run"), { engine: fakeEngine() });
+    const before = await linesOf("run");
+    const path = file("run", "short/steps.jsonl");
+    await truncate(path, (await readFile(path)).length - 20);
+    await runHarness(await configOf("run"), { engine: fakeEngine() });
+    expect((await linesOf("run")).map(timeless)).toEqual(before.map(timeless));
+    const aside = await readFile(file("run", "short/steps.set-aside.jsonl"), "utf8");
+    expect(JSON.parse(aside)).toMatchObject({ why: "torn", text: expect.stringContaining('"step":3') });
+  });
+
+  it("sets lines aside that no checkpoint stands behind, and trains their steps again", async () => {
+    await runHarness(await configOf("run", ["num_steps=2"]), { engine: fakeEngine() });
+    await cp(file("run", "short/checkpoint.json"), file("run", "short/kept.json"));
+    await runHarness(await configOf("run"), { engine: fakeEngine() });
+    const before = await linesOf("run");
+    await cp(file("run", "short/kept.json"), file("run", "short/checkpoint.json"));
+    await truncate(
+      file("run", "short/steps.jsonl"),
+      Buffer.byteLength(
+        before
+          .slice(0, 3)
+          .map((line) => `${JSON.stringify(line)}\n`)
+          .join(""),
+      ),
+    );
+    await runHarness(await configOf("run"), { engine: fakeEngine() });
+    expect((await linesOf("run")).map(timeless)).toEqual(before.map(timeless));
+    expect(await readFile(file("run", "short/steps.set-aside.jsonl"), "utf8")).toContain("of no checkpoint");
+  });
+
+  it("asks no engine for what is finished, and goes on where more steps are wanted", async () => {
+    await runHarness(await configOf("run"), { engine: fakeEngine() });
+    const engine = fakeEngine();
+    const { preferences } = await runHarness(await configOf("run"), { engine });
+    expect(engine.opened).toEqual([]);
+    expect(preferences["short"]).toMatchObject({ status: "finished", steps: 4 });
+    await runHarness(await configOf("run", ["num_steps=5"]), { engine });
+    expect(await linesOf("run")).toHaveLength(5);
+    expect(engine.opened).toHaveLength(1);
+  });
+
+  it("refuses a folder of another run", async () => {
+    await runHarness(await configOf("run"), { engine: fakeEngine() });
+    await expect(
+      runHarness(await configOf("run", ["training.alpha=1"]), { engine: fakeEngine() }),
+    ).rejects.toThrow("got another training");
+    await writeFile(join(folder, "short.yaml"), stringify({ ...preference, feedback_string: "Longer." }));
+    await expect(runHarness(await configOf("run"), { engine: fakeEngine() })).rejects.toThrow(
+      "preference_definition",
+    );
+  });
+
+  it("makes no baseline of a model that was trained", async () => {
+    await runHarness(await configOf("run", ["num_steps=1"]), { engine: fakeEngine() });
+    await rm(file("run", "short/baseline.json"));
+    await expect(runHarness(await configOf("run"), { engine: fakeEngine() })).rejects.toThrow(
+      "before any update",
+    );
+  });
+
+  it("names the damaged line", async () => {
+    await runHarness(await configOf("run"), { engine: fakeEngine() });
+    await appendFile(file("run", "short/steps.jsonl"), "{\n");
+    await expect(runHarness(await configOf("run"), { engine: fakeEngine() })).rejects.toThrow(
+      "steps.jsonl:5",
+    );
+  });
+
+  it("is refused a folder in which another one works", async () => {
+    const config = await configOf("run");
+    const { open, ...rest } = fakeEngine();
+    const seconds: Promise<unknown>[] = [];
+    const engine = {
+      ...rest,
+      async open(request: Parameters<typeof open>[0]) {
+        seconds.push(runHarness(config, { engine: fakeEngine() }).catch((error: unknown) => error));
+        await Promise.all(seconds);
+        return open(request);
+      },
+    };
+    expect((await runHarness(config, { engine })).preferences["short"]).toMatchObject({ steps: 4 });
+    expect((await Promise.all(seconds)).map(String)).toEqual([expect.stringContaining(".feedback.lock")]);
+  });
+
+  it.each([
+    [{ verifier: "no_emojis" }, 'Did you mean "no_emoji"?'],
+    [{ verifier: { module: "./none.mjs", export: "f" } }, "none.mjs"],
+    [{ probe_prompts: ["a"] }, "one of train_prompts"],
+  ])("trains nothing where a preference is wrong: %j", async (change, message) => {
+    const config = await configOf("run");
+    await writeFile(join(folder, "short.yaml"), stringify({ ...preference, ...change }));
+    const engine = fakeEngine();
+    await expect(runHarness(config, { engine })).rejects.toThrow(message);
+    expect(engine.opened).toEqual([]);
+    expect(existsSync(file("run", "summary.json"))).toBe(false);
+  });
+});

@@ -1,0 +1,75 @@
+import { measure } from "@periodic-eval/core";
+import { fakeModel } from "@periodic-eval/core/testing";
+import { describe, expect, it } from "vitest";
+import { codeOf } from "./general-probes.ts";
+import { capabilityRatio, generalEvaluation } from "./general.ts";
+
+const code =
+  "function fibonacci(n) { let [a, b] = [0, 1]; for (; n > 0; n--) [a, b] = [b, a + b]; return a; }";
+const look = async (answers: { code: string; fruits: string; hot: string; sea: string }) => {
+  const reply = (prompt: string) =>
+    /fibonacci/.test(prompt)
+      ? answers.code
+      : /fruits/.test(prompt)
+        ? answers.fruits
+        : /hot/.test(prompt)
+          ? answers.hot
+          : answers.sea;
+  const { snapshot } = await measure(generalEvaluation(), fakeModel({ reply }));
+  return {
+    values: ["general", "coding", "instructions"].map((name) => snapshot.metrics[name]!.value),
+    failures: snapshot["failures"] as Readonly<Record<string, string>>,
+  };
+};
+
+describe("generalEvaluation", () => {
+  it("is 1 where all is as asked", async () => {
+    const answers = {
+      code: `Here:\n\`\`\`js\nexport ${code}\n\`\`\`\nDone.`,
+      fruits: "- figs\n- plums\n- pears",
+      hot: "COLD.",
+      sea: "The sea is blue.",
+    };
+    expect(await look(answers)).toEqual({ values: [1, 1, 1], failures: {} });
+  });
+
+  it("is half the coding task and half the mean of the instructions", async () => {
+    // Right for 0 and 1 alone, of five: 2/5 (and 2 gives 2); one instruction of three.
+    const answers = {
+      code: "const fibonacci = (n) => n",
+      fruits: "- figs\n- plums",
+      hot: "COLD",
+      sea: "Blue is the sea.",
+    };
+    const { values, failures } = await look(answers);
+    expect(values[1]).toBeCloseTo(2 / 5, 12);
+    expect(values[2]).toBeCloseTo(1 / 3, 12);
+    expect(values[0]).toBeCloseTo(0.5 * (2 / 5) + 0.5 * (1 / 3), 12);
+    expect(failures).toMatchObject({
+      fibonacci: "fibonacci(2) is 2, not 1",
+      three_lines: "2 lines",
+      last_word: 'the end "Blue is the sea."',
+    });
+  });
+
+  it("is 0 for code that tries to get out, or does not end", async () => {
+    for (const bad of ["process.exit(1)", "for (;;);", "const fibonacci = () => ({ valueOf: () => 1 })"]) {
+      const { values } = await look({ code: bad, fruits: "", hot: "cold", sea: "" });
+      expect(values).toEqual([0, 0, 0]);
+    }
+  });
+});
+
+it("codeOf takes the last fenced block, also one that was cut off, else everything", () => {
+  expect(codeOf("a\n```\nb\n```\nc\n```js\nd\n```")).toBe("d\n");
+  expect(codeOf("```js\nlet x = 1;")).toBe("let x = 1;");
+  expect(codeOf("let x = 1;")).toBe("let x = 1;");
+});
+
+it("capabilityRatio is null where there is nothing to compare with", () => {
+  expect(capabilityRatio(0.5, 0.25)).toBe(2);
+  expect(capabilityRatio(0, 0.5)).toBe(0);
+  expect(capabilityRatio(0.5, 0)).toBeNull();
+  expect(capabilityRatio(null, 0.5)).toBeNull();
+  expect(capabilityRatio(0.5, null)).toBeNull();
+});

@@ -1,0 +1,100 @@
+import {
+  checkKeys,
+  completeSampling,
+  defineEvaluation,
+  inCalls,
+  renderItems,
+  sampleCompletions,
+  type CompletionItem,
+  type CompletionRow,
+  type Json,
+  type MetricKit,
+  type MetricValue,
+  type SamplingOptions,
+} from "@periodic-eval/core";
+import { generalProbes } from "./general-probes.ts";
+
+export interface GeneralOptions {
+  /** Default greedy, 256 tokens. */
+  readonly sampling?: Partial<SamplingOptions>;
+}
+
+export interface GradedGeneralRow extends CompletionRow {
+  /** From 0 to 1; an answer whose thinking does not end is none, and has 0. */
+  readonly score: number;
+  /** What kept it from 1. */
+  readonly raw: string | null;
+}
+
+const isCoding = ({ item }: CompletionRow): boolean => kinds.get(item) === "coding";
+const kinds = new Map(generalProbes.map(({ id, kind }) => [id, kind]));
+
+/**
+ * Whether a model still can what it could: `general`, the primary metric, is half the score of a coding task, whose code is run
+ * in a sandbox, and half the mean of three instructions that a program checks. Four answers see a loss of most of it and no
+ * small one: benchmarks are in `@periodic-eval/tasks`.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option.
+ */
+export function generalEvaluation(options: GeneralOptions = {}) {
+  checkKeys("general", options, ["sampling"]);
+  const sampling = completeSampling("general.sampling", options.sampling, {
+    maxNewTokens: 256,
+    temperature: 0,
+  });
+  const items: readonly CompletionItem[] = generalProbes.map(({ id, prompt }) => ({
+    id,
+    question: prompt,
+    persona: null,
+    prompt: { messages: [{ role: "user", content: prompt }] },
+  }));
+  const instructions = generalProbes.filter(({ kind }) => kind === "instruction").length;
+  let provenance: Json = null;
+  return defineEvaluation({
+    name: "general",
+    version: "general-1",
+    needs: ["generate"],
+    wants: ["tokenizer"],
+    items(model) {
+      provenance = {
+        prompts: items.map(({ question }) => question),
+        sampling: { ...sampling },
+        example_prompt: renderItems(model, items, "general"),
+      };
+      return items;
+    },
+    provenance: () => provenance,
+    measure: (model, asked, context) =>
+      inCalls(asked, context, (some) =>
+        sampleCompletions(model, some, { samples: 1, sampling, stripThinking: true }, context),
+      ),
+    prompts: (_, asked) => asked.map(({ prompt }) => prompt),
+    async grade(rows: readonly CompletionRow[], { signal }): Promise<readonly GradedGeneralRow[]> {
+      const graded: GradedGeneralRow[] = [];
+      for (const row of rows) {
+        signal.throwIfAborted();
+        const probe = generalProbes.find(({ id }) => id === row.item)!;
+        const verdict =
+          row.answer === null ? { score: 0, raw: "the thinking did not end" } : await probe.score(row.answer);
+        graded.push({ ...row, ...verdict });
+      }
+      return graded;
+    },
+    metrics: ({ mean, ratio }: MetricKit<GradedGeneralRow>) => {
+      const weight = (row: GradedGeneralRow) => (isCoding(row) ? instructions : 1);
+      const share = { unit: "share", range: [0, 1], higherIsBetter: true } as const;
+      return {
+        general: ratio((row) => [weight(row) * row.score, weight(row)], { ...share, primary: true }),
+        coding: mean((row) => (isCoding(row) ? row.score : null), share),
+        instructions: mean((row) => (isCoding(row) ? null : row.score), share),
+      };
+    },
+    plainKeys: (_: Readonly<Record<string, MetricValue>>, rows: readonly GradedGeneralRow[]) => ({
+      failures: Object.fromEntries(rows.flatMap(({ item, raw }) => (raw === null ? [] : [[item, raw]]))),
+    }),
+  });
+}
+
+/** Ability over that of the baseline; null where the baseline had none, or either is unknown. */
+export const capabilityRatio = (now: number | null, baseline: number | null): number | null =>
+  now === null || baseline === null || baseline === 0 ? null : now / baseline;

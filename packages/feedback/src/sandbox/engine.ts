@@ -1,0 +1,68 @@
+// The process in which untrusted code runs: QuickJS compiled to WebAssembly, which is given nothing of Node. Started by
+// run-in-sandbox.ts for one order, and killed after it.
+import releaseVariant from "@jitl/quickjs-wasmfile-release-sync";
+import {
+  newQuickJSWASMModuleFromVariant,
+  type QuickJSContext,
+  type QuickJSHandle,
+  type QuickJSSyncVariant,
+} from "quickjs-emscripten-core";
+import type { SandboxAnswer, SandboxOrder, SandboxValue } from "./messages.ts";
+
+const tell = (answer: SandboxAnswer): boolean => process.send!(answer);
+
+/** Why code ended by an exception, in its own words, cut to a line. */
+function reasonOf(context: QuickJSContext, error: QuickJSHandle): string {
+  try {
+    const name = context.getProp(error, "name").consume((handle) => context.getString(handle));
+    const message = context.getProp(error, "message").consume((handle) => context.getString(handle));
+    return `${name}: ${message}`.slice(0, 200);
+  } catch {
+    return "an exception that cannot be shown";
+  }
+}
+
+/** @throws Error for what is no number, text, truth value or null, and for a text that is too long. */
+function valueOf(context: QuickJSContext, handle: QuickJSHandle, textLength: number): SandboxValue {
+  const type = context.typeof(handle);
+  if (type === "number") return context.getNumber(handle);
+  if (type === "boolean") return context.sameValue(handle, context.true);
+  if (context.sameValue(handle, context.null)) return null;
+  if (type !== "string") throw new Error(`a value of type ${type}`);
+  const length = context.getProp(handle, "length").consume((own) => context.getNumber(own));
+  if (length > textLength) throw new Error(`a text of ${length} characters, over the limit of ${textLength}`);
+  return context.getString(handle);
+}
+
+async function run({ code, expressions, limits }: SandboxOrder): Promise<SandboxAnswer> {
+  const quickjs = await newQuickJSWASMModuleFromVariant(releaseVariant as unknown as QuickJSSyncVariant);
+  tell({ kind: "ready" });
+  const runtime = quickjs.newRuntime();
+  runtime.setMemoryLimit(limits.memoryMegabytes * 1024 * 1024);
+  runtime.setMaxStackSize(limits.stackKilobytes * 1024);
+  const deadline = performance.now() + 1000 * limits.seconds;
+  runtime.setInterruptHandler(() => performance.now() > deadline);
+  const context = runtime.newContext();
+  const evaluate = <T>(source: string, use: (handle: QuickJSHandle) => T): T => {
+    const result = context.evalCode(source);
+    if (result.error !== undefined) {
+      const reason = result.error.consume((error) => reasonOf(context, error));
+      throw new Error(reason.includes("interrupted") ? `no end within ${limits.seconds} s` : reason);
+    }
+    return result.value.consume(use);
+  };
+  try {
+    evaluate(code, () => undefined);
+    const values = expressions.map((source) =>
+      evaluate(source, (handle) => valueOf(context, handle, limits.textLength)),
+    );
+    return { kind: "values", values };
+  } catch (error) {
+    return { kind: "failed", reason: error instanceof Error ? error.message : String(error) };
+  }
+  // Neither context nor runtime is disposed of: the process ends, and its memory with it, whatever state they are in.
+}
+
+process.once("message", (order: SandboxOrder) => void run(order).then(tell));
+// Who ordered is gone: nobody is left who would end this.
+process.once("disconnect", () => process.exit());

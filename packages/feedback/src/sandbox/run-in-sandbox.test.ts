@@ -1,0 +1,113 @@
+import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { runInSandbox, type SandboxResult } from "./run-in-sandbox.ts";
+
+const reasonOf = (result: SandboxResult): string =>
+  result.ok ? `came out: ${result.values.join()}` : result.reason;
+
+describe("runInSandbox", () => {
+  it("gives what expressions say after the code", async () => {
+    const code = "function add(a, b) { return a + b; }";
+    expect(await runInSandbox(code, ["add(1, 2)", "add('a', 'b')", "add(0.1, 0.2) > 0.3", "null"])).toEqual({
+      ok: true,
+      values: [3, "ab", true, null],
+    });
+  });
+
+  it("tells why code fails", async () => {
+    expect(reasonOf(await runInSandbox("function f( {", []))).toContain("SyntaxError");
+    expect(reasonOf(await runInSandbox("throw new Error('on purpose')", []))).toBe("Error: on purpose");
+    expect(reasonOf(await runInSandbox("throw { get message() { throw 1; } }", []))).toBeTruthy();
+    expect(reasonOf(await runInSandbox("", ["missing(1)"]))).toContain("ReferenceError");
+    expect(reasonOf(await runInSandbox("", ["({})"]))).toBe("a value of type object");
+    expect(reasonOf(await runInSandbox("", ["Promise.resolve(1)"]))).toBe("a value of type object");
+  });
+
+  const file = join(tmpdir(), `escaped-${process.pid}`);
+  it.each([
+    ["a file", `require("fs").writeFileSync(${JSON.stringify(file)}, "out")`],
+    [
+      "a module",
+      `import("node:fs").then((fs) => fs.writeFileSync(${JSON.stringify(file)}, "out")); throw new Error("no")`,
+    ],
+    ["the process", "process.exit(7)"],
+    ["the environment", "process.env.PATH"],
+    ["the host's function constructor", `this.constructor.constructor("return process")().exit(7)`],
+    ["the host's globals", "globalThis.parentPort.postMessage({ kind: 'values', values: [1] })"],
+    ["the network", "fetch('http://127.0.0.1:9/')"],
+    ["a socket", "new WebSocket('ws://127.0.0.1:9/')"],
+    ["a thread", "new Worker('data:text/javascript,0')"],
+    [
+      "memory that is shared",
+      "new SharedArrayBuffer(8); Atomics.wait(new Int32Array(new SharedArrayBuffer(8)), 0, 0)",
+    ],
+    ["QuickJS's own modules", "std.loadFile('/etc/passwd') + os.getcwd()"],
+  ])("%s is out of reach", async (_, code) => {
+    expect(reasonOf(await runInSandbox(code, ["1"]))).toMatch(/ReferenceError|TypeError|Error: no/);
+    expect(existsSync(file)).toBe(false);
+  });
+
+  it.each([
+    ["an endless loop", "for (;;) {}", "1"],
+    ["a loop in an expression", "function f() { while (true); }", "f()"],
+    ["a regular expression that explodes", "/^(a+)+$/.test('a'.repeat(40) + 'b')", "1"],
+    ["a loop that catches", "for (;;) { try { for (;;) {} } catch {} }", "1"],
+    ["a generator without end", "[...(function* () { for (;;) yield 0; })()]", "1"],
+  ])("%s ends with the time", async (_, code, expression) => {
+    expect(reasonOf(await runInSandbox(code, [expression], { seconds: 0.3, memoryMegabytes: 8 }))).toMatch(
+      /no end within 0.3 s|out of memory/,
+    );
+  });
+
+  it.each([
+    ["a growing list", "const a = []; for (;;) a.push(new Array(1000).fill(1));"],
+    ["a doubling text", "let s = 'x'; for (;;) s += s;"],
+    ["one large buffer", "new Uint8Array(2 ** 31 - 1)"],
+    ["text in large numbers", "const all = []; for (;;) all.push('x'.repeat(100000) + all.length);"],
+  ])("%s meets the limit of memory", async (_, code) => {
+    const before = process.memoryUsage().rss;
+    expect(reasonOf(await runInSandbox(code, ["1"]))).toMatch(/memory|array length|string too long|no end/);
+    // Of the 32 MB that the code may take, none is taken here.
+    expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024);
+  });
+
+  it("meets the limit of the stack", async () => {
+    expect(reasonOf(await runInSandbox("function f() { return f() + 1; }", ["f()"]))).toMatch(
+      /stack|recursion/i,
+    );
+  });
+
+  it("does not wait for promises, however many there are", async () => {
+    const code =
+      "function f() { Promise.resolve().then(f); } f(); async function g() { for (;;) await 0; } g();";
+    expect(await runInSandbox(code, ["1"])).toEqual({ ok: true, values: [1] });
+  });
+
+  it("hands out no long text", async () => {
+    expect(reasonOf(await runInSandbox("", ["'x'.repeat(1000000)"]))).toContain("1000000 characters");
+    expect(await runInSandbox("", ["'x'.repeat(10000).length"])).toEqual({ ok: true, values: [10_000] });
+  });
+
+  it("keeps changed prototypes to itself", async () => {
+    const code = `
+      Object.prototype.polluted = true; Array.prototype.push = () => 0; String.prototype.length = 1;
+      Object.defineProperty(Object.prototype, "kind", { get() { return "values"; } });
+      JSON.stringify = () => "[1]"; Number.prototype.valueOf = () => 55;
+    `;
+    expect(await runInSandbox(code, ["5", "'long'"])).toEqual({ ok: true, values: [5, "long"] });
+    expect("polluted" in {}).toBe(false);
+    expect([].push.name).toBe("push");
+  });
+
+  it("starts anew each time", async () => {
+    await runInSandbox("globalThis.left = 1", ["1"]);
+    expect(await runInSandbox("", ["typeof left"])).toEqual({ ok: true, values: ["undefined"] });
+  });
+
+  it("refuses limits that are none", async () => {
+    await expect(runInSandbox("", [], { seconds: 0 })).rejects.toThrow("sandbox limits.seconds");
+    await expect(runInSandbox("", [], { minutes: 1 } as never)).rejects.toThrow("minutes");
+  });
+});
