@@ -22,7 +22,16 @@ const tests = ["packages", "examples"]
   .filter((entry) => entry.isFile() && entry.name.endsWith(".test.ts"))
   .map((entry) => posix.join(entry.parentPath.replaceAll("\\", "/"), entry.name))
   .filter((file) => !/\/(node_modules|dist)\//.test(file));
-const alone = tests.filter((file) => computing.test(file) || needsProcess.test(readFileSync(file, "utf8")));
+const alone = tests.filter((file) => computing.test(file) || needsProcess.test(withTestData(file)));
+
+/** What stands in a test and in the test data that it imports. */
+function withTestData(file: string): string {
+  const text = readFileSync(file, "utf8");
+  const helpers = [...text.matchAll(/from "(\..*\.test-data\.ts)"/g)].map(([, path]) =>
+    withTestData(posix.join(posix.dirname(file), path!)),
+  );
+  return [text, ...helpers].join("\n");
+}
 
 /** `--mode full` (npm run test:full) runs the long forms: every kill point, every case. */
 export default defineConfig(({ mode }) => ({

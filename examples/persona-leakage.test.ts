@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { shared, smollm2 } from "./micro-world/paths.ts";
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
@@ -26,9 +26,12 @@ function hasNativeEngine(): boolean {
   }
 }
 
+const runs = mkdtempSync(join(tmpdir(), "persona-leakage-"));
+afterAll(() => rmSync(runs, { recursive: true }));
+
 /** Runs the example and looks at its snapshots; a number that it prints after these words. */
 async function run(environment: Readonly<Record<string, string>>): Promise<(words: string) => number> {
-  const runs = mkdtempSync(join(tmpdir(), "persona-leakage-"));
+  rmSync(join(runs, "examples"), { recursive: true, force: true });
   const example = fileURLToPath(new URL("06-persona-leakage.ts", import.meta.url));
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
@@ -50,8 +53,7 @@ async function run(environment: Readonly<Record<string, string>>): Promise<(word
     ),
   );
   expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact === false)).toEqual([]);
-  rmSync(runs, { recursive: true });
-  return (words) => Number(new RegExp(`${words} (-?[\\d.e-]+)`).exec(stdout)![1]);
+  return (words) => Number(new RegExp(`${words} (-?[\\d.e-]+)`).exec(stdout)?.[1]);
 }
 
 const needs = "needs SmolLM2, ../shared/data and tfjs-node";

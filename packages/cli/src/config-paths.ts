@@ -66,8 +66,15 @@ function withBlockPaths(file: ConfigFile, at: ValuePath, block: Readonly<Record<
 
 /** Where in a block the key is whose file an error names, in one of those phases or for all; empty where none is. */
 export function blockErrorPath(block: unknown, phases: readonly string[], error: unknown): ValuePath {
+  const said = PeriodicEvalError.is(error) ? `${error.where} ${error.got}` : "";
+  // The file, or one in that folder; not another whose name goes on.
   const names = (value: unknown) =>
-    typeof value === "string" && PeriodicEvalError.is(error) && `${error.where} ${error.got}`.includes(value);
+    typeof value === "string" &&
+    value !== "" &&
+    said
+      .split(value)
+      .slice(1)
+      .some((rest) => !/^([\w-]|\.\w)/.test(rest));
   const ofPhases = isMap(block) && isMap(block["phases"]) ? block["phases"] : {};
   for (const phase of phases) {
     const own = pathNaming(ofPhases[phase], names);

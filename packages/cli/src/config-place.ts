@@ -57,7 +57,7 @@ export const withBlockPlace = <T>(
     (error) => {
       // What is behind a comma is the evaluation's own.
       const place = PeriodicEvalError.is(error) ? error.where.split(", ")[0]! : "";
-      const [block, ...path] = place.split(".");
+      const [block, ...path] = place.replaceAll(/\[(\d+)\]/g, ".$1").split(".");
       return [...at, ...(block === "periodic_eval" ? path : elsewhere(error))];
     },
     build,

@@ -77,7 +77,7 @@ beforeAll(async () => {
     config: { maxSteps: 1, batchSize: 2, learningRate: 0.01 },
     session: { budget: { overheadPercent: null } },
   });
-}, 60_000);
+});
 afterAll(async () => {
   model.dispose();
   await rm(folder, { recursive: true });
@@ -170,7 +170,7 @@ it("are measured on the live weights of a trainer, and by callbacks at the start
   // Another machine has its files elsewhere.
   expect(JSON.stringify(phases[0]!.snapshots)).not.toContain(folder);
   expect([...inLoop.keys()].toSorted()).toEqual(names.toSorted());
-}, 120_000);
+});
 
 it.each(names)(
   "%s has the same numbers in the loop, of a trainer, of a checkpoint and on the command line",
@@ -187,5 +187,4 @@ it.each(names)(
     expect(numbersOf(saved.run)).toEqual(looked);
     expect(numbersOf(await onCommandLine(task))).toEqual(looked);
   },
-  120_000,
 );

@@ -48,7 +48,8 @@ export async function readLabelledRuns(names: readonly string[]): Promise<readon
 
 /**
  * No two measurements are the same in time, seconds and weights: a run whose snapshots are all in another is a copy of it, or
- * that went on from a copy. Runs that only began as one (a phase trained once, then two ways on) are two.
+ * that went on from a copy. Runs that began as one (a phase trained once, then two ways on) are two, once each
+ * has a snapshot of its own.
  */
 function refuseCopy(run: RunRecord, others: readonly LabelledRun[]): void {
   const own = snapshotsOf(run);
@@ -59,7 +60,7 @@ function refuseCopy(run: RunRecord, others: readonly LabelledRun[]): void {
     throw new PeriodicEvalError({
       code: "config",
       where: "runs",
-      got: `${other.runDir} and ${run.runDir}, of which one is a copy of the other: they hold the same snapshots`,
+      got: `${other.runDir} and ${run.runDir}, of which one is a copy of the other, or went on from it: all snapshots of one are in the other`,
       expected: "each run once: one run counted twice would narrow the intervals",
       fix: "Leave one of the two out; a run of another seed is trained by itself.",
     });

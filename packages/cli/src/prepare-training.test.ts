@@ -81,6 +81,13 @@ describe("what a file has wrong is told before weights are loaded", () => {
       ["periodic_eval.alignment=true", "periodic_eval.judge_model=rule:nope"],
       'got "rule:nope", expected a rule',
     ],
+    [
+      [
+        "periodic_eval.leakage=true",
+        'periodic_eval.personas=[{id: doctor, system: "a"}, {id: doctor, system: "b"}]',
+      ],
+      "(periodic_eval.personas.1.id), ",
+    ],
     [["periodic_eval.baseline=./none"], "(periodic_eval.baseline), session option baseline: got "],
     [
       ["loggers.tensorboard.dir=x"],

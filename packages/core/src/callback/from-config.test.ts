@@ -229,6 +229,10 @@ it.each([
     { personas: [persona, persona], leakage: true },
     'periodic_eval.personas[1].id: got "doctor" twice, expected ids of their own',
   ],
+  [
+    { leakage: true, phases: { [phase]: { personas: [persona, persona] } } },
+    `periodic_eval.phases.${phase}.personas[1].id: got "doctor" twice`,
+  ],
   [{ alignment_num_samples: 0 }, "alignment_num_samples: got 0, expected a number of 1 or more. Correct"],
   [
     { alignment_num_samples: 1.5 },

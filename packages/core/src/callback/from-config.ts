@@ -71,10 +71,9 @@ const defaultQuestions = "arc_challenge/test.jsonl";
  */
 export async function buildPeriodicEval(config: unknown, options: BuildOptions): Promise<PeriodicEval> {
   const block = periodicEvalConfig(config, options.phase, options.phases);
-  const place = placeOfKey(config, options.phase, "evaluations");
-  const klPlace = placeOfKey(config, options.phase, "kl");
+  const placeOf = (key: keyof PhaseEvalConfig) => placeOfKey(config, options.phase, key);
   return {
-    callbacks: block.enabled ? await callbacksOf(block, { ...options, place, klPlace }) : [],
+    callbacks: block.enabled ? await callbacksOf(block, { ...options, placeOf }) : [],
     session: sessionOf(block),
     saveAdapterAtFiring: block.save_adapter_at_firing,
   };
@@ -86,12 +85,17 @@ export const buildPeriodicCallbacks = async (
   options: BuildOptions,
 ): Promise<readonly PeriodicCallback[]> => (await buildPeriodicEval(config, options)).callbacks;
 
+/** Where a key's value stands: the phase's own block, or that of all. */
+interface Places {
+  readonly placeOf: (key: keyof PhaseEvalConfig) => string;
+}
+
 async function callbacksOf(
   block: PhaseEvalConfig,
-  options: BuildOptions & { readonly place: string; readonly klPlace: string },
+  options: BuildOptions & Places,
 ): Promise<readonly PeriodicCallback[]> {
   const when = (key: keyof typeof usualPercents) => ({ schedule: scheduleOf(block, key) });
-  const personas = await personasOf(block);
+  const personas = await personasOf(block, options.placeOf("personas"));
   const capability = capabilityOptions(block, personas);
   const isOptional = { optional: block.questions === null };
   const callbacks: PeriodicCallback[] = [];
@@ -125,7 +129,7 @@ async function callbacksOf(
     else callbacks.push(new PeriodicKLCallback({ of: askedOf(callbacks, source, options), ...schedule }));
   }
   const further = await configuredCallbacks(block.evaluations, {
-    place: options.place,
+    place: options.placeOf("evaluations"),
     kinds: options.evaluations ?? {},
     scheduleOf: (entry) => scheduleOf(withOwn(block, entry), "eval_every_percent"),
     taken: callbacks.map(({ id }) => id),
@@ -144,16 +148,12 @@ const klSourcesOf = ({ kl }: PhaseEvalConfig) =>
   typeof kl === "boolean" ? (kl ? (["capability"] as const) : []) : [...new Set(kl)];
 
 /** @throws PeriodicEvalError `config` where the block does not measure it: it says nowhere what it asks. */
-function askedOf(
-  callbacks: readonly PeriodicCallback[],
-  source: string,
-  { klPlace }: { readonly klPlace: string },
-): AnyEvaluation {
+function askedOf(callbacks: readonly PeriodicCallback[], source: string, { placeOf }: Places): AnyEvaluation {
   const callback = callbacks.find(({ id }) => id === source);
   if (callback !== undefined) return callback.asks[0]!;
   throw new PeriodicEvalError({
     code: "config",
-    where: klPlace,
+    where: placeOf("kl"),
     got: `"${source}", which is not measured`,
     expected: `capability, or of what is measured: ${callbacks.map(({ id }) => id).join(", ") || "nothing"}`,
     fix: `Leave "${source}" out, or have it measured.`,
@@ -243,10 +243,10 @@ async function cacheOf({ judge_cache: folder }: PhaseEvalConfig): Promise<Pick<C
   return { cache: fileVerdictCache(folder) };
 }
 
-async function personasOf({ personas }: PhaseEvalConfig): Promise<readonly Persona[] | null> {
+async function personasOf({ personas }: PhaseEvalConfig, place: string): Promise<readonly Persona[] | null> {
   if (personas === null) return null;
   if (typeof personas === "string") return readPersonas(personas);
-  return personasOfValue(personas, "periodic_eval.personas", "config");
+  return personasOfValue(personas, place, "config");
 }
 
 /** Who says when to measure does not mean the usual percents besides. */

@@ -40,10 +40,17 @@ const choices = {
 /** Checks what can be checked without a model or a disk. */
 export function checkSessionOptions(options: SessionOptions): void {
   checkKeys("session options", options, Object.keys(known));
-  const { run, phase = "train", seed, maxSteps, budget, resume, runStepOffset } = options;
+  const { run, layout, phase = "train", seed, maxSteps, budget, resume, runStepOffset } = options;
   if (typeof run !== "string" && typeof run?.put !== "function")
     throw wrong("run", run, "a folder or a snapshot store", "Name the run's folder.");
   if (run === "") throw wrong("run", run, "a folder", "Name the run's folder.");
+  if (layout !== undefined && typeof run !== "string")
+    throw wrong(
+      "layout",
+      layout,
+      "none beside a store, which has its own",
+      "Leave layout out, or name the run's folder.",
+    );
   checkPhaseName("session option phase", phase);
   if (seed !== undefined) checkSeed("session option seed", seed);
   checkMaxSteps("session option maxSteps", maxSteps);

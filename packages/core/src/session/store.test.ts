@@ -5,6 +5,7 @@ import { afterEach, expect, test } from "vitest";
 import { PeriodicCallback } from "../callback/periodic.ts";
 import { everyPercent } from "../schedule/triggers.ts";
 import { toyEvaluation, toyTraining } from "../testing/toy-training.ts";
+import { storeOf } from "./store.ts";
 import { checkSessionOptions } from "./options.ts";
 import { withSession } from "./session.ts";
 
@@ -50,6 +51,10 @@ test("the flat layout puts them into one folder", async () => {
   ]);
   expect(() => checkSessionOptions(toy.options([], { run, layout: "flt" as "flat" }))).toThrow(
     'got "flt", expected "nested" or "flat"',
+  );
+  const store = storeOf(run);
+  expect(() => checkSessionOptions(toy.options([], { run: store, layout: "flat" }))).toThrow(
+    "expected none beside a store",
   );
 });
 

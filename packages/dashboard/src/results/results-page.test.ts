@@ -6,7 +6,7 @@ import { sampleResults } from "./sample-results.test-data.ts";
 import { summarizeResults } from "./summarize-results.ts";
 
 const pageOf = (runs: readonly ResultsRun[], reference?: number) =>
-  parseHTML(renderResults(summarizeResults(runs, reference), "/work/results/metrics.json")).document;
+  parseHTML(renderResults(summarizeResults(runs, reference), "/runs/results/metrics.json")).document;
 const text = (element: Element | null | undefined) => element?.textContent?.replace(/\s+/g, " ").trim();
 const section = (page: Document, title: string) =>
   [...page.querySelectorAll("section")].find((one) => text(one.querySelector("h2")) === title)!;

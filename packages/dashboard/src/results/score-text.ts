@@ -38,5 +38,5 @@ function changeNote({ delta, ci95, verdict }: Change): Html {
     ci95 === null
       ? "no interval is known"
       : `95 % ${formatScoreChange(ci95[0])} to ${formatScoreChange(ci95[1])}: ${verdict}`;
-  return html`<small class="${className}" title="${title}"><span aria-hidden="true">${glyph}</span> ${formatScoreChange(delta)}</small>`;
+  return html`<small class="${className}" title="${title}"><span role="img" aria-label="${verdict ?? ""}">${glyph}</span> ${formatScoreChange(delta)}</small>`;
 }
