@@ -44,7 +44,7 @@ const typeWords: Readonly<Record<string, string>> = {
   number: "a finite number",
   boolean: "true or false",
   string: "a text",
-  tuple: "a list of two numbers",
+  tuple: "a list",
   array: "a list",
   object: "a map",
   record: "a map",
@@ -59,6 +59,8 @@ function alternativesOf(issue: z.core.$ZodIssue): string[] {
     case "invalid_type":
       return [typeWords[issue.expected] ?? issue.expected];
     case "too_small":
+      // Of a list of so many (a tuple) zod says no other than of one of at least so many, of which there is none above 1.
+      if (issue.origin === "array" && issue.minimum !== 1) return [`a list of ${issue.minimum}`];
       return [sized(issue.origin, issue.minimum, issue.inclusive ? "or more" : "above")];
     case "too_big":
       return [sized(issue.origin, issue.maximum, issue.inclusive ? "or less" : "below")];
@@ -80,8 +82,9 @@ function sized(
   limit: number | bigint,
   side: "or more" | "or less" | "above" | "below",
 ): string {
-  if (origin === "string") return "a text that is not empty";
-  // Of a list of so many (a tuple) zod says no other than of one of at least so many.
-  if (origin === "array") return limit === 1 ? "a list that is not empty" : `a list of ${limit}`;
+  const isOne = limit === 1 && side === "or more";
+  if (origin === "string")
+    return isOne ? "a text that is not empty" : `a text of ${limit} characters ${side}`;
+  if (origin === "array") return isOne ? "a list that is not empty" : `a list of ${limit} ${side}`;
   return side.startsWith("or") ? `a number of ${limit} ${side}` : `a number ${side} ${limit}`;
 }

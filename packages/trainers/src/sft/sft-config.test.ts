@@ -42,7 +42,9 @@ describe("parseSFTConfig", () => {
     expect(failure({ loss: "assistants" })).toContain(
       'SFT config loss: got "assistants", expected "assistant" or "completion" or "full"',
     );
-    expect(failure({ adamBetas: [0.9] })).toContain("SFT config adamBetas: got [0.9], expected a list of 2.");
+    expect(failure({ adamBetas: [0.9] })).toContain(
+      "SFT config adamBetas: got [0.9], expected a list of two numbers.",
+    );
     expect(failure({ adamBetas: 0.9 })).toContain("adamBetas: got 0.9, expected a list of two numbers.");
     expect(failure({ seed: 1.5 })).toContain("seed: got 1.5, expected a whole number or a text.");
     expect(failure({ keepBest: "" })).toContain('keepBest: got "", expected a text that is not empty.');

@@ -37,7 +37,9 @@ export const trainingFields = {
   weightDecay: z.number().nonnegative().default(0),
   /** Whether norms and biases decay too. */
   decay: z.enum(["all", "no-norms"]).default("no-norms"),
-  adamBetas: z.tuple([z.number().min(0).lt(1), z.number().min(0).lt(1)]).default([0.9, 0.999]),
+  adamBetas: z
+    .tuple([z.number().min(0).lt(1), z.number().min(0).lt(1)], "expected a list of two numbers")
+    .default([0.9, 0.999]),
   adamEpsilon: z.number().positive().default(1e-8),
   /** Of shuffling and dropout, and of all measuring. */
   seed: z.union([z.int(), z.string()]).default(42),
