@@ -4,7 +4,7 @@ import type { PreferenceSummary, StepLine, SummaryFile } from "@periodic-eval/fe
 import { plainTable } from "./tables.ts";
 import type { Colours } from "./terminal.ts";
 
-/** One line of progress: `concise  step 3 of the run  margin +2.1 nats …`. */
+/** One line of progress: `concise  step 3  margin +2.1 nats …`. */
 export function stepText(preference: string, line: StepLine | null, summary: PreferenceSummary): string {
   if (line === null)
     return `${preference}  the model before any update: compliance ${formatValue(summary.baseline_compliance, "share")}`;

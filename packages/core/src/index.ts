@@ -75,7 +75,6 @@ export { scoreFromTokens, type TokenScore } from "./grading/logprob-score.ts";
 export { memoryVerdictCache, type VerdictCache } from "./grading/verdict-cache.ts";
 export {
   exportedVerifier,
-  loadVerifierModule,
   verdictOfVerified,
   verifierGrader,
   withinVerifierTime,

@@ -4,7 +4,6 @@ import type { Awaitable, Json } from "../json.ts";
 import { messageOf } from "../message-of.ts";
 import type { CallOptions } from "../model/types.ts";
 import { nearest } from "../nearest.ts";
-import { hashText } from "../random/hash.ts";
 import type { Grader, GradeRequest, Verdict } from "./types.ts";
 
 /** Longest wait for a function of the user's, which may ask a server. */
@@ -39,35 +38,6 @@ export interface VerifierModule {
   /** Of its text; what it imports is not in it. */
   readonly hash: string;
   readonly exports: Readonly<Record<string, unknown>>;
-}
-
-/**
- * The module of that path, relative to a folder.
- *
- * @throws PeriodicEvalError `data` for a module that cannot be read or loaded.
- */
-export async function loadVerifierModule(folder: string, path: string): Promise<VerifierModule> {
-  const [{ resolve }, { pathToFileURL }, { readTextFile }] = await Promise.all([
-    import("node:path"),
-    import("node:url"),
-    import("../snapshots/whole-file.ts"),
-  ]);
-  const file = resolve(folder, path);
-  const hash = hashText(await readTextFile(file, "verifier.module"));
-  try {
-    // Node keeps what it loaded by its address: text that changed has another.
-    const address = `${pathToFileURL(file).href}?${new URLSearchParams({ hash })}`;
-    return { hash, exports: (await import(/* @vite-ignore */ address)) as VerifierModule["exports"] };
-  } catch (cause) {
-    throw new PeriodicEvalError({
-      code: "data",
-      where: "verifier.module",
-      got: `"${path}", which fails to load (${messageOf(cause)})`,
-      expected: "a module of JavaScript (or of TypeScript, where the process runs it)",
-      fix: "Mend it; `export` stands before its function.",
-      cause,
-    });
-  }
 }
 
 /**

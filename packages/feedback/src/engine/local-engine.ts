@@ -1,4 +1,4 @@
-import { isCount, PeriodicEvalError, type Json, type Tokenizer } from "@periodic-eval/core";
+import { isCount, PeriodicEvalError, type Completion, type Json, type Tokenizer } from "@periodic-eval/core";
 import { inMemory, type TrainableLM } from "@periodic-eval/core/tfjs";
 import { SDPOTrainer, type SDPOExample } from "@periodic-eval/trainers";
 import { teacherTurnOf } from "../harness/batches.ts";
@@ -88,10 +88,9 @@ export function localEngine({ openModel, describe }: LocalEngineOptions): Feedba
             })),
             { signal },
           );
-          return drawn.map(({ text, ids, tokenNats, finish }): FeedbackAnswer => {
-            // Every token that was drawn, the one that ended the answer included; at temperature 1 by the model's own log p.
-            const trace: Trace = { ids: ids ?? [], nats: tokenNats ?? [] };
-            return { text, finish, trace: { ...trace } };
+          return drawn.map((answer): FeedbackAnswer => {
+            const { text, finish } = answer;
+            return { text, finish, trace: { ...traceOf(answer) } };
           });
         },
         async update(batch, record) {
@@ -120,6 +119,22 @@ export function localEngine({ openModel, describe }: LocalEngineOptions): Feedba
       };
     },
   };
+}
+
+/**
+ * Every token that was drawn, the one that ended the answer included; at temperature 1 by the model's own log p.
+ *
+ * @throws PeriodicEvalError `model` for an answer that does not tell them: taken for none, nothing would be learned from it.
+ */
+export function traceOf({ ids, tokenNats }: Pick<Completion, "ids" | "tokenNats">): Trace {
+  if (ids !== null && tokenNats !== null) return { ids, nats: tokenNats };
+  throw new PeriodicEvalError({
+    code: "model",
+    where: "answers to learn from",
+    got: `an answer whose ${ids === null ? "ids" : "tokenNats"} the engine does not tell`,
+    expected: "the ids of the drawn tokens (ids) and their log p in nats (tokenNats)",
+    fix: "Sample with an engine that tells both, such as inMemory of @periodic-eval/core/tfjs.",
+  });
 }
 
 const turn = (content: string) => ({ messages: [{ role: "user", content }] });

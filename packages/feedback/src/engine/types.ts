@@ -43,7 +43,7 @@ export interface FeedbackModel {
   readonly evaluable: EvaluableModel;
   /** For looks at the model: what sees that measuring changes nothing. */
   readonly guards?: readonly Guard[];
-  /** The updates that its newest checkpoint has, those of earlier processes included; `null` id: none, or of another run. */
+  /** The updates that its newest checkpoint has, those of earlier processes included. */
   readonly trained: TrainedState;
   /** Answers to prompts, a user turn each, drawn at temperature 1 from all tokens: one for each, in order. */
   sample(requests: readonly SampleRequest[], signal: AbortSignal): Promise<readonly FeedbackAnswer[]>;

@@ -1,7 +1,6 @@
 import {
   exportedVerifier,
   hashJson,
-  loadVerifierModule,
   nearest,
   PeriodicEvalError,
   verdictOfVerified,
@@ -11,6 +10,7 @@ import {
   type Grader,
   type Verdict,
 } from "@periodic-eval/core";
+import { loadVerifierModule } from "@periodic-eval/core/verifier-module";
 import type { Preference } from "../preferences/preference.ts";
 import { shippedGrader, shippedVerifiers } from "./shipped.ts";
 

@@ -1,10 +1,8 @@
 import {
-  hashJson,
   measure,
   PeriodicEvalError,
   type AnyEvaluation,
   type Grader,
-  type Json,
   type MetricValue,
   type Row,
   type Snapshot,
@@ -176,6 +174,3 @@ function rolloutsOf(
   );
   return [...complied, ...able, ...repeated];
 }
-
-/** Names a step by what was trained on in it: its checkpoint and its line both carry it. */
-export const stepIdOf = (facts: { readonly [key: string]: Json }): string => hashJson(facts);

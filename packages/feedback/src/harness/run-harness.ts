@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { basename } from "node:path";
-import { PeriodicEvalError, seedOf, type Grader, type Json } from "@periodic-eval/core";
+import { hashJson, PeriodicEvalError, seedOf, type Grader, type Json } from "@periodic-eval/core";
 import { appendLines, nodeFiles, removeDrafts, takeLock, writeWhole } from "@periodic-eval/core/snapshots";
 import type { HarnessConfig } from "../config/schema.ts";
 import type { FeedbackEngine, UpdateRecord, UpdateReport } from "../engine/types.ts";
@@ -19,7 +19,7 @@ import {
   type StepLine,
   type SummaryFile,
 } from "./files.ts";
-import { lookAt, stepIdOf, type Looking } from "./look.ts";
+import { lookAt, type Looking } from "./look.ts";
 import { jsonText, keepMetadata, linesOf, readEarlier } from "./run-files.ts";
 import { summaryOf } from "./summary.ts";
 
@@ -208,7 +208,8 @@ async function train(
   const draft: Draft = { feedback, rollouts };
   const kept = JSON.parse(JSON.stringify(draft)) as Json;
   const record: UpdateRecord = {
-    stepId: stepIdOf({ name, step, seed: config.seed, draft: kept }),
+    // By what was trained on: the checkpoint and the step's line both carry it.
+    stepId: hashJson({ name, step, seed: config.seed, draft: kept }),
     step,
     draft: kept,
   };

@@ -1,8 +1,10 @@
-import { cp, readFile, writeFile } from "node:fs/promises";
+import { cp, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
+import { messageOf, PeriodicEvalError, shown } from "@periodic-eval/core";
 import { useBackend, type LoraLM } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
+import { verifyCheckpoint } from "../checkpoint/trainer-state.ts";
 import { recording, temporaryFolder, weightsOf } from "../testing/tiny-run.ts";
 import { answers, config, drawn, withModel, withTrainer } from "./sdpo-run.test-data.ts";
 
@@ -26,6 +28,9 @@ it("refuses a second update, or a checkpoint, while one runs", async () => {
         "SDPOTrainer update: got a call while update runs, expected one after the other.",
       );
       await expect(trainer.save()).rejects.toThrow("SDPOTrainer save: got a call while update runs");
+      await expect(trainer.logProbs(answers)).rejects.toThrow(
+        "SDPOTrainer logProbs: got a call while update runs",
+      );
       expect((await first).update).toBe(1);
       await trainer.save();
       expect((await trainer.update(drawn())).update).toBe(2);
@@ -33,31 +38,110 @@ it("refuses a second update, or a checkpoint, while one runs", async () => {
   });
 });
 
+/** The model, not finite in one gradient step: a pass each. */
+function breakingAt(nth: number, model: LoraLM): LoraLM {
+  let passes = 0;
+  return {
+    ...model,
+    trainingLogits: (...given) => {
+      const logits = model.trainingLogits(...given);
+      passes += 1;
+      return passes === nth ? notANumber(logits) : logits;
+    },
+  };
+}
+
 it("neither saves nor goes on from a batch half learned, until it is resumed", async () => {
   await withModel(async (model) => {
     const runDir = await temporaryFolder();
-    // Two gradient steps; then nothing is finite any more.
-    let passes = 0;
-    const breaking = {
-      ...model,
-      trainingLogits: (...given: Parameters<LoraLM["trainingLogits"]>) => {
-        const logits = model.trainingLogits(...given);
-        passes += 1;
-        return passes === 3 ? notANumber(logits) : logits;
-      },
-    };
-    await withTrainer({ model: breaking, runDir }, async (trainer) => {
+    await withTrainer({ model: breakingAt(3, model), runDir }, async (trainer) => {
       await trainer.save();
       const before = await weightsOf(model);
       await expect(trainer.update(drawn())).rejects.toThrow(/update 1, gradient step 3: got a loss of NaN/);
       expect(await weightsOf(model)).not.toEqual(before);
-      for (const call of [() => trainer.save(), () => trainer.update(drawn())])
+      const calls = [() => trainer.save(), () => trainer.update(drawn()), () => trainer.logProbs(answers)];
+      for (const call of calls)
         await expect(call()).rejects.toThrow(/got weights that learned a part of a batch .* resume\(\)/);
       expect((await trainer.resume())!.state.step).toBe(0);
       expect(await weightsOf(model)).toEqual(before);
       expect((await trainer.update(drawn())).update).toBe(1);
     });
   });
+});
+
+describe("a loss that is not finite is advised about", () => {
+  const adviceOf = async (update: Promise<unknown>) => {
+    const error: unknown = await update.catch((thrown: unknown) => thrown);
+    return PeriodicEvalError.is(error, "model") ? error.fix : messageOf(error);
+  };
+  const lowered = { config: { ...config, learningRate: 0.01 } };
+
+  it("in mid-batch: resume() and another batch, or a new training with a lower rate", async () => {
+    const runDir = await temporaryFolder();
+    await withModel((model) =>
+      withTrainer({ model: breakingAt(6, model), runDir }, async (trainer) => {
+        await trainer.update(drawn());
+        await trainer.save();
+        expect(await adviceOf(trainer.update(drawn()))).toBe(
+          "Learn another batch, but first undo what was learned of this one: resume() goes back to the last checkpoint; where " +
+            "there is none, open a new model and trainer. A lower learningRate is a new training: a new model and trainer, " +
+            'with another runDir or resume("never").',
+        );
+        expect((await trainer.resume())!.state.step).toBe(1);
+        expect((await trainer.update(drawn(answers.slice(1)))).update).toBe(2);
+      }),
+    );
+    await withModel((model) =>
+      withTrainer({ model, runDir, ...lowered }, async (trainer) => {
+        await expect(trainer.resume()).rejects.toThrow("got learningRate 0.01, expected learningRate 0.02");
+        expect(await trainer.resume("never")).toBeNull();
+        expect((await trainer.update(drawn())).update).toBe(1);
+      }),
+    );
+    await withModel(async (model) =>
+      withTrainer({ model, runDir: await temporaryFolder(), ...lowered }, async (trainer) => {
+        expect(await trainer.resume()).toBeNull();
+        expect((await trainer.update(drawn())).update).toBe(1);
+      }),
+    );
+  });
+
+  it("in the first gradient step: another batch, of the same weights", async () => {
+    await withModel((model) =>
+      withTrainer({ model: breakingAt(5, model) }, async (trainer) => {
+        await trainer.update(drawn());
+        expect(await adviceOf(trainer.update(drawn()))).toMatch(/^Learn another batch: the weights are as /);
+        expect((await trainer.update(drawn(answers.slice(1)))).update).toBe(2);
+      }),
+    );
+  });
+
+  it("where there is no checkpoint to go back to: a new model and trainer", async () => {
+    await withModel(async (model) =>
+      withTrainer({ model: breakingAt(2, model), runDir: await temporaryFolder() }, async (trainer) => {
+        await expect(trainer.update(drawn())).rejects.toThrow(/gradient step 2/);
+        expect(await trainer.resume()).toBeNull();
+        await expect(trainer.update(drawn())).rejects.toThrow("open a new model and trainer");
+      }),
+    );
+  });
+});
+
+it("refuses a word that is none before it reads a checkpoint, and what no checkpoint can hold before it writes one", async () => {
+  const runDir = await temporaryFolder();
+  await withModel((model) =>
+    withTrainer({ model, runDir }, async (trainer) => {
+      for (const maxUpdates of [0, -1, 1.5, Number.NaN, "4" as never])
+        await expect(trainer.save({ maxUpdates })).rejects.toThrow(
+          `SDPOTrainer save maxUpdates: got ${shown(maxUpdates)}, expected a whole number of 1 or more, or null.`,
+        );
+      await expect(trainer.save({ maxupdates: 4 } as never)).rejects.toThrow('Did you mean "maxUpdates"?');
+      expect(await readdir(runDir)).toEqual([]);
+      expect(await verifyCheckpoint(await trainer.save({ maxUpdates: 1 }))).toMatchObject({ max_steps: 1 });
+      await expect(trainer.resume("nevr" as never)).rejects.toThrow('SDPOTrainer resume: got "nevr"');
+      expect((await trainer.resume())!.state.step).toBe(0);
+    }),
+  );
 });
 
 describe("checkpoints", () => {

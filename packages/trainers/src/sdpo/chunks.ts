@@ -4,7 +4,7 @@ import * as tf from "@tensorflow/tfjs-core";
 export const chunkBytes = 2 ** 24;
 
 /** The same rows of a tensor [N, …] as of the logits. */
-type Part = <T extends tf.Tensor>(tensor: T) => T;
+export type Part = <T extends tf.Tensor>(tensor: T) => T;
 
 /**
  * Looks at logits [N, V] a few rows at a time, as few chunks as `bytes` allow, of like size; what a look makes on its way is

@@ -52,62 +52,57 @@ export function readExample(example: SDPOExample, number: number, options: Readi
   const { oldLogProbs, response } = example;
   const student = readAnswer(example, where, options);
   const isLogProb = (value: unknown) => Number.isFinite(value) && (value as number) <= rounding;
-  if (
-    !Array.isArray(oldLogProbs) ||
-    oldLogProbs.length !== response.length ||
-    !oldLogProbs.every(isLogProb)
-  ) {
-    const wrong = Array.isArray(oldLogProbs) ? oldLogProbs.find((value) => !isLogProb(value)) : oldLogProbs;
-    throw new PeriodicEvalError({
-      code: "data",
-      where: `${where} oldLogProbs`,
-      got: wrong === undefined ? `${oldLogProbs.length} numbers` : shown(wrong),
-      expected: `${response.length} log-probs, one for each token of the response`,
-      fix: "Give those of sampling, in nats; logProbs() of the trainer reads them before the update.",
-    });
-  }
+  const wrong = wrongIn(oldLogProbs, isLogProb, "number");
+  if (wrong !== null || oldLogProbs.length !== response.length)
+    throw refused(
+      `${where} oldLogProbs`,
+      wrong ?? `${oldLogProbs.length} numbers`,
+      `${response.length} log-probs, one for each token of the response`,
+      "Give those of sampling, in nats; logProbs() of the trainer reads them before the update.",
+    );
   const read = { response, prompt: teacherPromptOf(example, where, options.hindsight) };
-  return { student, teacher: readAnswer(read, `${where}, as the teacher reads it`, options), oldLogProbs };
+  return { student, teacher: readAnswer(read, where, options, "teacher's prompt"), oldLogProbs };
+}
+
+const refused = (where: string, got: string, expected: string, fix: string, cause?: unknown) =>
+  new PeriodicEvalError({ code: "data", where, got, expected, fix, cause });
+
+/** What is wrong with a list that wants one entry or more of a kind, holes and undefined included; null where nothing is. */
+function wrongIn(list: unknown, isRight: (value: unknown) => boolean, kind: string): string | null {
+  if (!Array.isArray(list)) return shown(list);
+  const at = list.findIndex((value) => !isRight(value));
+  if (at !== -1) return `${shown(list[at])} at index ${at}`;
+  return list.length === 0 ? `no ${kind}` : null;
 }
 
 /** A log-prob of 0 may come out above it by rounding. */
 const rounding = 1e-3;
 
-/** The ids of a prompt and of the answer to it. */
+/**
+ * The ids of a prompt and of the answer to it.
+ *
+ * @param promptName how errors call the prompt
+ * @throws PeriodicEvalError `data` for what the model cannot read
+ */
 export function readAnswer(
   { prompt, response }: Pick<SDPOExample, "prompt" | "response">,
   where: string,
   { tokenizer, vocabSize, longest }: Omit<ReadingOptions, "hindsight">,
+  promptName = "prompt",
 ): Scored {
-  const refuse = (part: string, got: string, expected: string, fix: string, cause?: unknown): never => {
-    throw new PeriodicEvalError({ code: "data", where: `${where} ${part}`, got, expected, fix, cause });
-  };
   const isId = (id: unknown) => Number.isInteger(id) && (id as number) >= 0 && (id as number) < vocabSize;
   const ids = `token ids from 0 to ${vocabSize - 1}`;
-  if (!Array.isArray(response) || response.length === 0 || !response.every(isId)) {
-    const wrong = Array.isArray(response) ? response.find((id) => !isId(id)) : response;
-    refuse(
-      "response",
-      wrong === undefined ? "no token" : shown(wrong),
-      ids,
-      "Give the tokens that the model drew.",
-    );
-  }
-  const before = idsOf(tokenizer, prompt, (cause) =>
-    refuse("prompt", messageOf(cause), "a chat that the template renders", "Correct the messages.", cause),
-  );
-  const wrong = before.find((id) => !isId(id));
-  if (before.length === 0 || wrong !== undefined)
-    refuse(
-      "prompt",
-      wrong === undefined ? "no token" : shown(wrong),
-      ids,
-      "Nothing is predicted without a prompt.",
-    );
+  const wrongToken = wrongIn(response, isId, "token");
+  if (wrongToken !== null)
+    throw refused(`${where} response`, wrongToken, ids, "Give the tokens that the model drew.");
+  const wherePrompt = `${where} ${promptName}`;
+  const before = idsOf(tokenizer, prompt, wherePrompt);
+  const wrong = wrongIn(before, isId, "token");
+  if (wrong !== null) throw refused(wherePrompt, wrong, ids, "Nothing is predicted without a prompt.");
   const length = before.length + response.length;
   if (length > longest)
-    refuse(
-      "prompt",
+    throw refused(
+      wherePrompt,
       `${length} tokens with the response`,
       `at most ${longest}, the model's context`,
       "Shorten it.",
@@ -118,37 +113,41 @@ export function readAnswer(
   };
 }
 
-function idsOf(tokenizer: Tokenizer, prompt: Prompt, refuse: (cause: unknown) => never): readonly number[] {
+function idsOf(tokenizer: Tokenizer, prompt: Prompt, where: string): readonly number[] {
   try {
     return tokenizer.render(prompt).ids;
   } catch (cause) {
-    return refuse(cause);
+    throw refused(
+      where,
+      messageOf(cause),
+      "a chat that the template renders",
+      "Correct the messages.",
+      cause,
+    );
   }
 }
 
 /** The prompt with the feedback in its last user turn. */
 function teacherPromptOf(example: SDPOExample, where: string, hindsight: string): Prompt {
   const { prompt, feedback, teacherPrompt } = example;
-  const refuse = (got: string, expected: string, fix: string) =>
-    new PeriodicEvalError({ code: "data", where: `${where} feedback`, got, expected, fix });
-  if ((feedback === undefined) === (teacherPrompt === undefined)) {
-    const got = feedback === undefined ? "neither it nor teacherPrompt" : "both it and teacherPrompt";
-    throw refuse(
-      got,
+  const refusedFeedback = (got: string, expected: string, fix: string) =>
+    refused(`${where} feedback`, got, expected, fix);
+  if ((feedback === undefined) === (teacherPrompt === undefined))
+    throw refusedFeedback(
+      feedback === undefined ? "neither feedback nor teacherPrompt" : "both feedback and teacherPrompt",
       "one of the two",
       "Give what was said of the response, or what the teacher reads before it.",
     );
-  }
   if (teacherPrompt !== undefined) return teacherPrompt;
   if (typeof feedback !== "string" || feedback.trim() === "")
-    throw refuse(shown(feedback), "a text", "Give what was said of the response.");
+    throw refusedFeedback(shown(feedback), "a text", "Give what was said of the response.");
   const turns = "messages" in prompt ? prompt.messages : [];
   const at = turns.findLastIndex(({ role }) => role === "user");
   if (!("messages" in prompt) || at === -1)
-    throw refuse(
-      "it beside a prompt without a user turn",
+    throw refusedFeedback(
+      "feedback beside a prompt without a user turn",
       "a chat with one",
-      "Give teacherPrompt in place of it.",
+      "Give teacherPrompt in place of feedback.",
     );
   // By pieces: neither text is looked through for what the other one holds.
   const content = hindsight.replaceAll(/\{(prompt|feedback)\}/g, (_, name) =>

@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { targetLosses } from "@periodic-eval/core/tfjs";
 import type { SDPOConfig } from "./sdpo-config.ts";
-import { chunkBytes, inChunks } from "./chunks.ts";
+import { chunkBytes, inChunks, type Part } from "./chunks.ts";
 import { divergence, type PerPosition, type TeacherTop } from "./divergence.ts";
 
 export type SDPOLossOptions = Pick<SDPOConfig, "alpha" | "isClip" | "klRegWeight" | "klForm">;
@@ -147,8 +147,6 @@ function klEstimate(
   const isInside = tf.cast(tf.lessEqual(tf.abs(apart), widest), "float32");
   return { value: tf.sub(over, d), slope: tf.mul(tf.mul(over, sign), isInside) };
 }
-
-type Part = <T extends tf.Tensor>(tensor: T) => T;
 
 const partOf = ({ targets, oldLogProbs, baseLogProbs, teacher }: ScoredResponses, part: Part) => ({
   targets: part(targets),

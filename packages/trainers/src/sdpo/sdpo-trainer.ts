@@ -2,9 +2,11 @@ import * as tf from "@tensorflow/tfjs-core";
 import {
   checkKeys,
   checkPhaseName,
+  isCount,
   namedStream,
   PeriodicEvalError,
   seedOf,
+  shown,
   warn,
   type EvaluableModel,
   type Guard,
@@ -18,10 +20,11 @@ import { checkpointsOf, type Checkpoint, type Checkpoints } from "../checkpoint/
 import { writeTraining } from "../checkpoint/training-state.ts";
 import { collate } from "../data/collate.ts";
 import { accumulate } from "../loop/accumulate.ts";
-import { resumePhase, type Resume } from "../loop/resume.ts";
+import { checkResume, resumePhase, type Resume } from "../loop/resume.ts";
 import { update } from "../loop/update.ts";
 import { AdamW } from "../optimizer/adamw.ts";
 import { GradientNorm } from "../optimizer/clipping.ts";
+import { checkPartsInMemory, checkRunDir, checkTrainable } from "../trainer/check-parts.ts";
 import { exactOfModel, type ModelConfigs } from "../trainer/model-identity.ts";
 import { readAnswer, readExample, type SDPOExample } from "./example.ts";
 import { passGradients, type SDPOPass } from "./gradients.ts";
@@ -81,6 +84,7 @@ export interface SDPOSaveOptions {
 }
 
 const optionNames = ["model", "tokenizer", "config", "runDir", "phase", "loggers"] as const;
+const saveOptionNames = ["session", "maxUpdates", "note"] as const;
 
 /**
  * Self-distillation policy optimization (Hübotter et al. 2026, arXiv 2601.20802), batch by batch: a model that has answered
@@ -108,9 +112,15 @@ export class SDPOTrainer {
   #isHalfway = false;
   #exact: Promise<Readonly<Record<string, Json>>> | null = null;
 
-  /** @throws PeriodicEvalError `config` for an option that is unknown or out of range, or wants a base that is not there. */
+  /**
+   * @throws PeriodicEvalError `config` for an option that is unknown or out of range, or wants a base that is not there; for a
+   *   model, a tokenizer or a runDir that is none.
+   */
   constructor(options: SDPOTrainerOptions) {
     checkKeys("SDPOTrainer", options, optionNames);
+    checkPartsInMemory("SDPOTrainer", options);
+    checkTrainable("SDPOTrainer", options.model);
+    if (options.runDir !== undefined) checkRunDir("SDPOTrainer runDir", options.runDir);
     this.#phase = options.phase ?? "sdpo";
     checkPhaseName("SDPOTrainer phase", this.#phase);
     this.#options = options;
@@ -140,8 +150,17 @@ export class SDPOTrainer {
     return tfjsGuards(this.#options.model, this.#optimizer);
   }
 
-  /** log p of each response's tokens by the model as it is, in nats: what `oldLogProbs` are right after sampling. */
-  async logProbs(answers: readonly Pick<SDPOExample, "prompt" | "response">[]): Promise<number[][]> {
+  /**
+   * log p of each response's tokens by the model as it is, in nats: what `oldLogProbs` are right after sampling.
+   *
+   * @throws PeriodicEvalError `data` for an answer that cannot be read; `config` while another call runs, and for weights that
+   *   learned a part of a batch.
+   */
+  logProbs(answers: readonly Pick<SDPOExample, "prompt" | "response">[]): Promise<number[][]> {
+    return this.#alone("logProbs", () => this.#logProbs(answers));
+  }
+
+  async #logProbs(answers: readonly Pick<SDPOExample, "prompt" | "response">[]): Promise<number[][]> {
     const { model } = this.#options;
     const found: number[][] = [];
     for (const [i, answer] of answers.entries()) {
@@ -157,8 +176,8 @@ export class SDPOTrainer {
    * before the first.
    *
    * @throws PeriodicEvalError `data` for an example that cannot be learned from, nothing then being changed; `model` for a
-   *   loss or gradient of NaN or Inf, earlier gradient steps of the batch then being made: `update` and `save` are
-   *   refused (`config`) until `resume`, as they are while another call runs.
+   *   loss or gradient of NaN or Inf, earlier gradient steps of the batch then being made: `update`, `save` and
+   *   `logProbs` are refused (`config`) until `resume` has gone back to a checkpoint, as they are while another call runs.
    */
   update(batch: readonly SDPOExample[]): Promise<SDPOUpdate> {
     return this.#alone("update", () => this.#update(batch));
@@ -193,12 +212,25 @@ export class SDPOTrainer {
    * Writes a checkpoint of the updates so far, whole or not at all, and removes all but the newest `keepCheckpoints`.
    * Returns its folder: weights as Hugging Face has them, and `trainer_state.json`, whose `step` counts updates and
    * `optimizer_steps` gradient steps.
+   *
+   * @throws PeriodicEvalError `config` for an option that is unknown or out of range, or a trainer without runDir, nothing
+   *   then being written.
    */
   save(options: SDPOSaveOptions = {}): Promise<string> {
     return this.#alone("save", () => this.#save(options));
   }
 
-  async #save({ session, maxUpdates = null, note }: SDPOSaveOptions): Promise<string> {
+  async #save(options: SDPOSaveOptions): Promise<string> {
+    checkKeys("SDPOTrainer save", options, saveOptionNames);
+    const { session, maxUpdates = null, note } = options;
+    if (maxUpdates !== null && !isCount(maxUpdates, 1))
+      throw new PeriodicEvalError({
+        code: "config",
+        where: "SDPOTrainer save maxUpdates",
+        got: shown(maxUpdates),
+        expected: "a whole number of 1 or more, or null",
+        fix: "Leave it out where nobody knows the updates of the whole training.",
+      });
     const { model } = this.#options;
     const step = this.#updates;
     const progress = { step, maxSteps: maxUpdates, epoch: 0, elapsedSeconds: 0, ended: false };
@@ -236,6 +268,7 @@ export class SDPOTrainer {
   }
 
   async #resume(resume: Resume): Promise<Checkpoint | null> {
+    checkResume("SDPOTrainer resume", resume);
     const { model } = this.#options;
     const exact = await this.#exactFacts();
     const checkpoints = this.#checkpoints("resume");
@@ -257,17 +290,13 @@ export class SDPOTrainer {
   }
 
   /** Two at once would mix their gradient steps, or write what is half of each; and what is half learned is no state to go on from. */
-  async #alone<T>(what: "update" | "save" | "resume", run: () => Promise<T>): Promise<T> {
+  async #alone<T>(what: "update" | "save" | "resume" | "logProbs", run: () => Promise<T>): Promise<T> {
     const refuse = (got: string, expected: string, fix: string) =>
       new PeriodicEvalError({ code: "config", where: `SDPOTrainer ${what}`, got, expected, fix });
     if (this.#doing !== null)
       throw refuse(`a call while ${this.#doing} runs`, "one after the other", "Await the first.");
     if (this.#isHalfway && what !== "resume")
-      throw refuse(
-        "weights that learned a part of a batch before an error",
-        "whole updates",
-        "Go on from the last checkpoint: resume().",
-      );
+      throw refuse("weights that learned a part of a batch before an error", "whole updates", `${wayBack}.`);
     this.#doing = what;
     try {
       return await run();
@@ -323,7 +352,11 @@ export class SDPOTrainer {
       where: `phase ${this.#phase}, update ${this.#updates + 1}, gradient step ${step + 1}`,
       got: `a loss of ${loss} and a gradient norm of ${gradNorm}`,
       expected: "finite numbers",
-      fix: "Lower learningRate, look at this batch, and go on from the last checkpoint.",
+      fix:
+        (step === 0
+          ? "Learn another batch: the weights are as they were before this one. "
+          : `Learn another batch, but first undo what was learned of this one: ${wayBack}. `) +
+        'A lower learningRate is a new training: a new model and trainer, with another runDir or resume("never").',
     });
   }
 
@@ -354,6 +387,10 @@ export class SDPOTrainer {
     return this.#exact;
   }
 }
+
+/** From weights that learned a part of a batch. */
+const wayBack =
+  "resume() goes back to the last checkpoint; where there is none, open a new model and trainer";
 
 const tokensOf = (passes: readonly Pick<SDPOPass, "batch">[]): number =>
   passes.reduce((sum, { batch }) => sum + batch.targets.length, 0);

@@ -5,15 +5,21 @@ import { describe, expect, it } from "vitest";
 import { DPOTrainer } from "../dpo/dpo-trainer.ts";
 import { checkPipeline, runPipeline } from "../pipeline/run-pipeline.ts";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
+import { SDPOTrainer } from "../sdpo/sdpo-trainer.ts";
 import { tinyLM } from "../testing/tiny-lm.ts";
 import { preferences, rows, temporaryFolder, tokenizer } from "../testing/tiny-run.ts";
 
 /** What is said of a trainer with these options in place of right ones. */
-async function refused(trainer: "SFTTrainer" | "DPOTrainer", options: object): Promise<string> {
+async function refused(
+  trainer: "SFTTrainer" | "DPOTrainer" | "SDPOTrainer",
+  options: object,
+): Promise<string> {
   const model = tinyLM({ vocabSize: tokenizer.vocabSize });
   const base = { model, tokenizer, runDir: await temporaryFolder() };
   try {
     if (trainer === "SFTTrainer") new SFTTrainer({ ...base, dataset: rows(4), ...options });
+    else if (trainer === "SDPOTrainer")
+      new SDPOTrainer({ ...base, config: { teacher: "current" }, ...options }).dispose();
     else new DPOTrainer({ ...base, dataset: preferences(4), ...options });
     return "nothing";
   } catch (error) {
@@ -23,10 +29,10 @@ async function refused(trainer: "SFTTrainer" | "DPOTrainer", options: object): P
   }
 }
 
-describe.each(["SFTTrainer", "DPOTrainer"] as const)("%s without TypeScript", (trainer) => {
+describe.each(["SFTTrainer", "DPOTrainer", "SDPOTrainer"] as const)("%s without TypeScript", (trainer) => {
   const aModel = "expected a language model that can be trained (TrainableLM). Give what loadCausalLM";
   const aTokenizer = "expected a tokenizer with encode, decode and render. Give what loadTokenizer";
-  it.each<[object, string]>([
+  const wrong: [object, string][] = [
     [{ model: undefined }, `${trainer} model: got nothing, ${aModel}`],
     [{ model: null }, `${trainer} model: got null, ${aModel}`],
     [{ model: "smollm2" }, `${trainer} model: got "smollm2", ${aModel}`],
@@ -43,7 +49,12 @@ describe.each(["SFTTrainer", "DPOTrainer"] as const)("%s without TypeScript", (t
     [{ guards: [null] }, `${trainer} guards[0]: got null, expected an object.`],
     [{ runDir: undefined }, `${trainer} runDir: got undefined, expected the path of a folder`],
     [{ runDir: "" }, `${trainer} runDir: got "", expected the path of a folder`],
-  ])("says what is wrong with %o", async (options, message) => {
+  ];
+  // Trained batch by batch, without callbacks, and without a folder where nothing is saved.
+  const own = (option: object) =>
+    trainer !== "SDPOTrainer" ||
+    !("callbacks" in option || "guards" in option || ("runDir" in option && option.runDir === undefined));
+  it.each(wrong.filter(([option]) => own(option)))("says what is wrong with %o", async (options, message) => {
     expect(await refused(trainer, options)).toContain(`[periodic-eval] ${message}`);
   });
 

@@ -23,16 +23,21 @@ export interface TrainerParts {
 }
 
 /**
- * Checks what every trainer stands on, as far as it can be told without a weight.
+ * Checks what every trainer that writes a run stands on, as far as it can be told without a weight.
  *
  * @param trainer how errors call it: `SFTTrainer`
  * @throws PeriodicEvalError `config` for a model or a tokenizer that is none, and for a runDir that is no folder and cannot
  *   become one
  */
 export function checkParts(trainer: string, parts: TrainerParts): void {
+  checkPartsInMemory(trainer, parts);
+  checkRunDir(`${trainer} runDir`, parts.runDir);
+}
+
+/** `checkParts` without the folder, which some trainers need not have. */
+export function checkPartsInMemory(trainer: string, parts: Omit<TrainerParts, "runDir">): void {
   checkModel(trainer, parts.model);
   checkTokenizer(trainer, parts.tokenizer);
-  checkRunDir(`${trainer} runDir`, parts.runDir);
   for (const name of ["callbacks", "guards", "loggers"] as const)
     checkObjects(`${trainer} ${name}`, parts[name] ?? []);
 }
@@ -96,7 +101,8 @@ function lackedBy(value: object, methods: readonly string[]): string | null {
 
 const called = (value: unknown): string => (value instanceof Promise ? "a promise" : inWords(value));
 
-function checkRunDir(where: string, runDir: unknown): void {
+/** Throws a `config` error for what is no folder and cannot become one. */
+export function checkRunDir(where: string, runDir: unknown): void {
   if (typeof runDir !== "string" || runDir === "") {
     throw new PeriodicEvalError({
       code: "config",

@@ -2,7 +2,6 @@ import {
   canonicalJson,
   exportedVerifier,
   hashJson,
-  loadVerifierModule,
   verdictOfVerified,
   verifierGrader,
   withinVerifierTime,
@@ -12,6 +11,7 @@ import {
   type VerifierModule,
   type Verdict,
 } from "@periodic-eval/core";
+import { loadVerifierModule } from "@periodic-eval/core/verifier-module";
 import type { AnsweredTaskRow, VerifierSpec } from "../types.ts";
 import { builtInVerifiers } from "./built-in.ts";
 import { checkArgs, type Check } from "./verifier.ts";

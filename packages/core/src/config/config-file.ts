@@ -3,7 +3,7 @@ import { isNode, LineCounter, parse, parseDocument, visit, type Document } from 
 import { shown } from "../check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { messageOf } from "../message-of.ts";
-import { readTextFile } from "./whole-file.ts";
+import { readTextFile } from "../snapshots/whole-file.ts";
 
 /** Of a value: keys of maps and indexes of lists, from the outermost. */
 export type ValuePath = readonly (string | number)[];
