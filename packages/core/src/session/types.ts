@@ -48,9 +48,14 @@ export interface PhaseBegin extends RunProgress {
   readonly standing: readonly Snapshot[];
 }
 
-/** Receives what happens; one that throws is recorded and never stops training. */
+/** Receives what happens; one that throws, or does not answer, is recorded and never stops training. */
 export interface Logger {
   readonly name: string;
+  /**
+   * How long training waits for a promise of this logger, in seconds; default 60. One that takes longer is told of, and then
+   * passed over but for `close`.
+   */
+  readonly patienceSeconds?: number;
   /**
    * A phase begins (`resumed` false), or goes on from a checkpoint of this step. What was logged of later steps is of a
    * training that was cut off: those steps are trained again, and their snapshots that still stand are told again. Who

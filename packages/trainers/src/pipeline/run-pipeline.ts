@@ -1,4 +1,4 @@
-import { checkKeys, checkWord, messageOf, PeriodicEvalError, warn, type Logger } from "@periodic-eval/core";
+import { checkKeys, checkWord, closeLoggers, PeriodicEvalError, type Logger } from "@periodic-eval/core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { DPOTrainer, type DPOTrainerOptions } from "../dpo/dpo-trainer.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
@@ -77,8 +77,10 @@ export async function runPipeline(
   // The last phase's mistake shall not show after hours of the first.
   checkPipeline(phases, options);
   const { config: shared, loggers = [], ...rest } = options;
+  // The same ones in every phase: which of them does not answer is found out once.
+  const kept = loggers.map(keptOpen);
   const trainer = (phase: PipelinePhase, runStepOffset: number) =>
-    trainerOf(phase, { ...rest, loggers: loggers.map(keptOpen), runStepOffset }, shared);
+    trainerOf(phase, { ...rest, loggers: kept, runStepOffset }, shared);
   const results: TrainResult[] = [];
   try {
     for (const phase of phases) {
@@ -89,7 +91,7 @@ export async function runPipeline(
     }
     return results;
   } finally {
-    await closeEach(loggers);
+    await closeLoggers(loggers);
   }
 }
 
@@ -141,22 +143,11 @@ function trainerOf(
   return new SFTTrainer({ ...options, ...phase, config, session });
 }
 
-/** One that throws keeps no other from closing, and what was trained is not lost for it. */
-async function closeEach(loggers: readonly Logger[]): Promise<void> {
-  for (const logger of loggers) {
-    try {
-      await logger.close?.();
-    } catch (error) {
-      const others = loggers.filter((other) => other !== logger);
-      warn(others, `logger "${logger.name}"`, `close threw: ${messageOf(error)}`);
-    }
-  }
-}
-
 /** A session closes its loggers; these have further phases to come. */
 function keptOpen(logger: Logger): Logger {
   return {
     name: logger.name,
+    ...(logger.patienceSeconds !== undefined && { patienceSeconds: logger.patienceSeconds }),
     ...(logger.begin && { begin: (at) => logger.begin!(at) }),
     ...(logger.snapshot && { snapshot: (snapshot) => logger.snapshot!(snapshot) }),
     ...(logger.train && { train: (metrics, at) => logger.train!(metrics, at) }),
