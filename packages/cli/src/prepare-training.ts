@@ -11,7 +11,13 @@ import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
 import { outlineCausalLM, type CausalLMOutline } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { evaluationsOf } from "@periodic-eval/tasks";
-import { checkDatasets, checkPipeline, type OutlinedLM, type PipelinePhase } from "@periodic-eval/trainers";
+import {
+  checkDatasets,
+  checkOrder,
+  checkPipeline,
+  type OutlinedLM,
+  type PipelinePhase,
+} from "@periodic-eval/trainers";
 import { join } from "node:path";
 import type { ConfigFile, ValuePath } from "./config-file.ts";
 import { blockErrorPath } from "./config-paths.ts";
@@ -70,10 +76,12 @@ export async function prepareTraining(
       return [withOptionPlace(file, ["loggers", name], options, () => openLogger(name, runDir, options))];
     }),
   );
+  const { phases: listed, resume } = config;
+  const order = withPlace(file, ["phases"], () => checkOrder(listed, { runDir, resume }));
   const adapter = outlined.then((model) => checkAdapter(config, file, model));
   try {
     const mistakes = allOf(wrong.map((error) => Promise.reject(error)));
-    const made = await allOf([mistakes, tokenizer, outlined, adapter, phases, loggers]);
+    const made = await allOf([mistakes, tokenizer, outlined, adapter, phases, loggers, order]);
     return { tokenizer: made[1], phases: made[4], loggers: made[5] };
   } finally {
     close();

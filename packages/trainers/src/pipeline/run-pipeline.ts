@@ -3,9 +3,11 @@ import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { DPOTrainer, type DPOTrainerOptions } from "../dpo/dpo-trainer.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
 import { checkObjects } from "../trainer/check-parts.ts";
+
 import type { OutlinedLM } from "../trainer/outlined-lm.ts";
 import type { TrainerOptions, TrainResult } from "../trainer/trainer.ts";
 import type { TrainingConfig } from "../trainer/training-config.ts";
+import { checkOrder } from "./check-order.ts";
 
 interface PhaseNamed {
   /** Unique in the pipeline. */
@@ -62,11 +64,12 @@ const known = {
 /**
  * Trains one phase after the other on the live model. A killed pipeline, run again, goes on where it stopped: a finished
  * phase only has its final weights loaded. A phase that a callback stopped is followed by the next one; an abort ends all, and
- * so does a broken receipt: run again, the phase goes on from its last checkpoint before that.
+ * so does a broken receipt: run again, the phase goes on from its last checkpoint before that. Phases may be added behind
+ * those that have begun, not put in before, left out or moved: a checkpoint knows what its phase began from.
  *
  * @returns one result a phase, of those that ran
  * @throws PeriodicEvalError before the first step, for any phase: `config` for a wrong option or configuration, or a name
- *   given twice; `data` for a dataset's file that is not there. What a phase reads and measures is looked at where it
+ *   given twice, or phases that came in another order in the checkpoints; `data` for a dataset's file that is not there. What a phase reads and measures is looked at where it
  *   begins.
  */
 export async function runPipeline(
@@ -79,13 +82,15 @@ export async function runPipeline(
   const { config: shared, loggers = [], ...rest } = options;
   // The same ones in every phase: which of them does not answer is found out once.
   const kept = loggers.map(keptOpen);
-  const trainer = (phase: PipelinePhase, runStepOffset: number) =>
-    trainerOf(phase, { ...rest, loggers: kept, runStepOffset }, shared);
+  const trainer = (phase: PipelinePhase, at: Pick<TrainerOptions, "runStepOffset" | "after">) =>
+    trainerOf(phase, { ...rest, loggers: kept, ...at }, shared);
   const results: TrainResult[] = [];
   try {
+    await checkOrder(phases, options);
     for (const phase of phases) {
       const runStepOffset = results.reduce((sum, { steps }) => sum + steps, 0);
-      const result = await trainer(phase, runStepOffset).train();
+      const after = results.map((earlier) => earlier.phase);
+      const result = await trainer(phase, { runStepOffset, after }).train();
       results.push(result);
       if (rest.signal?.aborted || result.brokenReceipt !== null) break;
     }
