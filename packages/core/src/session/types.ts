@@ -177,6 +177,7 @@ export interface Session {
    */
   readonly brokenReceipt: string | null;
   begin(known?: { readonly maxSteps?: number | null }): Promise<Control>;
+  /** Before a step, for hooks that want the weights before it; a loop may leave it out, and `onStepBegin` comes with `stepEnd`. */
   stepBegin(): Promise<void>;
   stepEnd(at?: StepEnd): Promise<Control>;
   /**
