@@ -132,6 +132,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     expect((await readdir(runDir)).sort()).toEqual([
       "checkpoints",
       "log.jsonl",
+      "loggers",
       "periodic_eval",
       "train.yaml",
     ]);

@@ -46,6 +46,8 @@ export interface PhaseBegin extends RunProgress {
    * in the run's order. A process that died may have told of none of them.
    */
   readonly standing: readonly Snapshot[];
+  /** The run's folder; left out where the run is a store of another kind. */
+  readonly run?: string;
 }
 
 /** Receives what happens; one that throws, or does not answer, is recorded and never stops training. */

@@ -103,7 +103,8 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
       return null;
     },
     async startOfNewest() {
-      for (const step of await stepsIn(folder)) {
+      // A folder that cannot be listed is told of by who goes on from it.
+      for (const step of await stepsIn(folder).catch(() => [])) {
         const state = await readState(folderOf(step));
         if (typeof state !== "string") return state.start;
       }
