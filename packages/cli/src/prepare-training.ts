@@ -8,7 +8,7 @@ import {
 } from "@periodic-eval/core";
 import { fileVerdictCache } from "@periodic-eval/core/snapshots";
 import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
-import { outlineCausalLM, type CausalLMOutline } from "@periodic-eval/models";
+import { outlineCausalLM, useBackend, type CausalLMOutline } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { evaluationsOf } from "@periodic-eval/tasks";
 import {
@@ -78,10 +78,13 @@ export async function prepareTraining(
   );
   const { phases: listed, resume } = config;
   const order = withPlace(file, ["phases"], () => checkOrder(listed, { runDir, resume }));
+  const { backend } = config;
+  const engine =
+    backend === undefined ? useBackend() : withPlace(file, ["backend"], () => useBackend({ backend }));
   const adapter = outlined.then((model) => checkAdapter(config, file, model));
   try {
     const mistakes = allOf(wrong.map((error) => Promise.reject(error)));
-    const made = await allOf([mistakes, tokenizer, outlined, adapter, phases, loggers, order]);
+    const made = await allOf([mistakes, tokenizer, outlined, adapter, phases, loggers, order, engine]);
     return { tokenizer: made[1], phases: made[4], loggers: made[5] };
   } finally {
     close();
