@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { checkpointsOf } from "../checkpoint/checkpoints.ts";
 import { refuseOtherPhases } from "../trainer/phase-start.ts";
-import type { PipelineOptions, PipelinePhase } from "./run-pipeline.ts";
+import type { TrainerOptions } from "../trainer/trainer.ts";
 
 /**
  * Looks at what the run's checkpoints say of the phases that came before theirs: where a phase was put in, left out or moved
@@ -10,8 +10,8 @@ import type { PipelineOptions, PipelinePhase } from "./run-pipeline.ts";
  * @throws PeriodicEvalError `config` naming the phase.
  */
 export async function checkOrder(
-  phases: readonly Pick<PipelinePhase, "phase">[],
-  { runDir, resume = "auto" }: Pick<PipelineOptions, "runDir" | "resume">,
+  phases: readonly { readonly phase: string }[],
+  { runDir, resume = "auto" }: Pick<TrainerOptions, "runDir" | "resume">,
 ): Promise<void> {
   if (resume === "never") return;
   for (const [at, { phase }] of phases.entries()) {
