@@ -31,6 +31,8 @@ export interface Checkpoints {
   newest(): Promise<Checkpoint | null>;
   /** What the newest that tells says that the phase began from; undefined where none does. Changes nothing. */
   startOfNewest(): Promise<PhaseStart | undefined>;
+  /** Of which there is a folder, whole or torn, newest first. */
+  steps(): Promise<readonly number[]>;
   /** The folder of the checkpoint of a step. */
   folderOf(step: number): string;
   /**
@@ -102,6 +104,7 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
         );
       return null;
     },
+    steps: () => stepsIn(folder),
     async startOfNewest() {
       // A folder that cannot be listed is told of by who goes on from it.
       for (const step of await stepsIn(folder).catch(() => [])) {

@@ -1,4 +1,4 @@
-import { readdir, readFile, rm } from "node:fs/promises";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
@@ -81,5 +81,40 @@ describe("a pipeline whose phases are others than the run's", () => {
       'step_4: got phase "em" with other weights to begin from than "coupling" had left',
     );
     expect(await filesOf(join(runDir, "checkpoints/em"))).toEqual(kept);
+  });
+});
+
+describe("a finished phase whose checkpoint is torn", () => {
+  const tear = async (runDir: string, file: string) => {
+    const path = join(runDir, "checkpoints/coupling/step_3", file);
+    for (const step of [1, 2])
+      await rm(join(runDir, `checkpoints/coupling/step_${step}`), { recursive: true });
+    await writeFile(path, (await readFile(path, "hex")).slice(2), "hex");
+  };
+
+  it("does not keep a later one from going on, whose checkpoint holds all; the same weights come out", async () => {
+    const [runDir, whole] = [await temporaryFolder(), await temporaryFolder()];
+    await run(whole, [coupling, em]);
+    await run(runDir, [coupling, em]);
+    await rm(join(runDir, "checkpoints/em/step_4"), { recursive: true });
+    await tear(runDir, "trainables.safetensors");
+    const again = await run(runDir, [coupling, em]);
+    expect(again.trained).toBe(1);
+    expect(again.results).toMatchObject([
+      { steps: 3, resumedFrom: 3 },
+      { resumedFrom: 3, steps: 4 },
+    ]);
+    const last = (folder: string) =>
+      readFile(join(folder, "checkpoints/em/step_4/trainables.safetensors"), "hex");
+    expect(await last(runDir)).toBe(await last(whole));
+    // What em says of its start stands: another order is still refused.
+    await expect(run(runDir, [em])).rejects.toThrow('as the first phase, expected after "coupling"');
+  });
+
+  it("is an error where no later one has begun", async () => {
+    const runDir = await temporaryFolder();
+    await run(runDir, [coupling]);
+    await tear(runDir, "trainables.safetensors");
+    await expect(run(runDir, [coupling, em])).rejects.toThrow("got no whole checkpoint");
   });
 });

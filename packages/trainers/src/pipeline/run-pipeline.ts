@@ -7,6 +7,7 @@ import { checkObjects } from "../trainer/check-parts.ts";
 import type { OutlinedLM } from "../trainer/outlined-lm.ts";
 import type { TrainerOptions, TrainResult } from "../trainer/trainer.ts";
 import type { TrainingConfig } from "../trainer/training-config.ts";
+import { resultOfTorn } from "./torn-phase.ts";
 import { checkOrder } from "./check-order.ts";
 
 interface PhaseNamed {
@@ -87,10 +88,14 @@ export async function runPipeline(
   const results: TrainResult[] = [];
   try {
     await checkOrder(phases, options);
-    for (const phase of phases) {
+    let isTorn = false;
+    for (const [at, phase] of phases.entries()) {
       const runStepOffset = results.reduce((sum, { steps }) => sum + steps, 0);
-      const after = results.map((earlier) => earlier.phase);
-      const result = await trainer(phase, { runStepOffset, after }).train();
+      // What a torn phase left is not in the model, and cannot be compared; the next has all of its own.
+      const after = isTorn ? {} : { after: results.map((earlier) => earlier.phase) };
+      const torn = await resultOfTorn(phase, phases[at + 1], { ...rest, loggers: kept });
+      isTorn = torn !== null;
+      const result = torn ?? (await trainer(phase, { runStepOffset, ...after }).train());
       results.push(result);
       if (rest.signal?.aborted || result.brokenReceipt !== null) break;
     }
