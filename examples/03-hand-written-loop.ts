@@ -64,9 +64,9 @@ await withSession(
     budget: { overheadPercent: null }, // a training this short would skip most looks
   },
   async (session) => {
-    for (const batch of batches) {
+    for (const [i, batch] of batches.entries()) {
       const loss = trainStep(batch);
-      const { stop, save } = await session.stepEnd({ metrics: { loss } });
+      const { stop, save } = await session.stepEnd({ epoch: (i + 1) / batches.length, metrics: { loss } });
       if (save !== null) await saveCheckpoint(await session.save());
       if (stop !== null) break;
     }

@@ -221,6 +221,14 @@ phases:
     expect(await told()).toContain("target_modules: got no module of this model");
   });
 
+  it("an engine that there is none of, before the run's train.yaml is written", async () => {
+    const runDir = join(folder, "unbegun");
+    expect(await refused("backend=foo", `run_dir=${runDir}`)).toEqual([
+      expect.stringContaining("backend=foo (backend), backend: got foo, expected tfjs-node-gpu, "),
+    ]);
+    expect(existsSync(runDir)).toBe(false);
+  });
+
   it("all of it at once, each once", async () => {
     const told = await refused(
       "lora.rank=0",

@@ -6,10 +6,16 @@ import {
   type Tokenizer,
 } from "@periodic-eval/core";
 import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
-import { outlineCausalLM, type CausalLMOutline } from "@periodic-eval/models";
+import { outlineCausalLM, useBackend, type CausalLMOutline } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { evaluationsOf } from "@periodic-eval/tasks";
-import { checkDatasets, checkPipeline, type OutlinedLM, type PipelinePhase } from "@periodic-eval/trainers";
+import {
+  checkDatasets,
+  checkOrder,
+  checkPipeline,
+  type OutlinedLM,
+  type PipelinePhase,
+} from "@periodic-eval/trainers";
 import type { ConfigFile, ValuePath } from "@periodic-eval/core/config-file";
 import { blockErrorPath } from "./config-paths.ts";
 import { withBlockPlace, withPlace, withOptionPlace, placed } from "./config-place.ts";
@@ -69,10 +75,15 @@ export async function prepareTraining(
       return [withOptionPlace(file, ["loggers", name], options, () => openLogger(name, runDir, options))];
     }),
   );
+  const { phases: listed, resume } = config;
+  const order = withPlace(file, ["phases"], () => checkOrder(listed, { runDir, resume }));
+  const { backend } = config;
+  const engine =
+    backend === undefined ? useBackend() : withPlace(file, ["backend"], () => useBackend({ backend }));
   const adapter = outlined.then((model) => checkAdapter(config, file, model));
   try {
     const mistakes = allOf(wrong.map((error) => Promise.reject(error)));
-    const made = await allOf([mistakes, tokenizer, outlined, adapter, phases, loggers]);
+    const made = await allOf([mistakes, tokenizer, outlined, adapter, phases, loggers, order, engine]);
     return { tokenizer: made[1], phases: made[4], loggers: made[5] };
   } finally {
     close();

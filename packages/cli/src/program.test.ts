@@ -1,3 +1,6 @@
+import { fileURLToPath } from "node:url";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync, readdirSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -216,4 +219,15 @@ it("eval: one line a method, and all of it as JSON", async () => {
     ["letters", 20],
     ["cloze", 20],
   ]);
+});
+
+it("goes on where nobody reads what it says any more", async () => {
+  const main = fileURLToPath(new URL("main.ts", import.meta.url));
+  const child = spawn(process.execPath, ["--import", "tsx", "-C", "@periodic-eval/source", main, "--help"]);
+  // As `| head -3` does once it has its lines.
+  child.stdout.destroy();
+  let said = "";
+  child.stderr.on("data", (text) => (said += String(text)));
+  const [code] = (await once(child, "close")) as [number];
+  expect([code, said]).toEqual([0, ""]);
 });

@@ -23,6 +23,14 @@ export const processTerminal: Terminal = {
   colours: pc.createColors(isScreen && process.env["NO_COLOR"] === undefined),
 };
 
+/**
+ * Lets the process go on where nobody reads what it says any more (`| head -3`), or a disk is full: Node would end it, and
+ * hours of training with it.
+ */
+export function outliveReaders(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
+}
+
 /** The same terminal, where `out` is kept for one JSON document: everything else goes to `err`. */
 export const beside = (terminal: Terminal): Terminal => ({
   ...terminal,

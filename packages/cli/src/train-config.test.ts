@@ -126,10 +126,10 @@ describe("a training from a file", () => {
   });
 
   it.each<[what: string, message: string, text: string, overrides?: readonly string[]]>([
-    ["an unknown key", 'train.yaml:1: got the unknown option "run-dir"', whole, ["run-dir=x"]],
+    ["an unknown key", 'run-dir=x (run-dir): got the unknown option "run-dir"', whole, ["run-dir=x"]],
     [
       "one of a phase",
-      'train.yaml:11 phases.0: got the unknown option "datset"',
+      'phases.0.datset=x (phases.0.datset): got the unknown option "datset"',
       whole,
       ["phases.0.datset=x"],
     ],
@@ -174,7 +174,12 @@ describe("a training from a file", () => {
       whole,
       ["phases.1.reference=base"],
     ],
-    ["an unknown logger", 'Did you mean "jsonl"?', whole, ["loggers.json={}"]],
+    [
+      "an unknown logger",
+      'loggers.json={} (loggers.json): got the unknown option "json"',
+      whole,
+      ["loggers.json={}"],
+    ],
     [
       "a name given twice",
       'train.yaml:13 phases.1.phase: got "coupling", as another phase is named',

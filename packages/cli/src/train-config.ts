@@ -68,7 +68,7 @@ export interface ParsedTraining {
 export function parseTrainConfig(file: ConfigFile): ParsedTraining {
   const { value, where } = file;
   if (!isMap(value)) checkKeys(where([]), value as object, Object.keys(fields));
-  const misspelt = misspeltKeys(value, where);
+  const misspelt = misspeltKeys(value, file);
   const parsed = schema.safeParse(value);
   const twice = thrownBy(() => refuseTwoBlocks(file));
   const wrong = [...misspelt.map(({ error }) => error), ...twice, ...mistakes(value, where)];
@@ -91,7 +91,10 @@ interface Misspelt {
   readonly error: unknown;
 }
 
-function misspeltKeys(value: unknown, where: ConfigFile["where"]): readonly Misspelt[] {
+function misspeltKeys(
+  value: unknown,
+  { where, isOverridden }: Pick<ConfigFile, "where" | "isOverridden">,
+): readonly Misspelt[] {
   const phases = valueAt(value, ["phases"]);
   const maps: readonly (readonly [ValuePath, readonly string[]])[] = [
     [[], Object.keys(fields)],
@@ -104,9 +107,11 @@ function misspeltKeys(value: unknown, where: ConfigFile["where"]): readonly Miss
   return maps.flatMap(([path, known]) => {
     const map = valueAt(value, path);
     if (!isMap(map)) return [];
-    return Object.keys(map).flatMap((key) =>
-      thrownBy(() => checkKeys(where(path), { [key]: null }, known)).map((error) => ({ path, error })),
-    );
+    return Object.keys(map).flatMap((key) => {
+      // No line of the file has what an override wrote.
+      const at = isOverridden([...path, key]) ? [...path, key] : path;
+      return thrownBy(() => checkKeys(where(at), { [key]: null }, known)).map((error) => ({ path, error }));
+    });
   });
 }
 

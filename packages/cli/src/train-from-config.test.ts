@@ -133,6 +133,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     expect((await readdir(runDir)).sort()).toEqual([
       "checkpoints",
       "log.jsonl",
+      "loggers",
       "periodic_eval",
       "train.yaml",
     ]);
@@ -257,6 +258,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     [["loggers.tensorboard.now=1"], 1, 'got the unknown option "now", expected one of logDir'],
     [["loggers.mlflow.now=1"], 1, 'got the unknown option "now", expected one of trackingUri'],
     [["phases.1.dataset=none.jsonl", "run_dir=runs/none2"], 1, "none.jsonl: got ENOENT"],
+    [["phases.0.phase=first"], 1, 'got phase "em" after "first", expected after "coupling"'],
     [["--steps", "3"], 2, "option '--steps <number>' beside a CONFIG"],
   ])("refuses %j", async (args, code, message) => {
     const refused = await run("train", config, ...args);

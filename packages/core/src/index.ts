@@ -155,5 +155,5 @@ export { checkSessionOptions } from "./session/options.ts";
 export { checkAsked, type Asking } from "./session/check-asked.ts";
 export { isMissingFile, prepare as prepareEvaluation } from "./session/preflight.ts";
 export { openSession, withSession } from "./session/session.ts";
-export { warn } from "./session/tell-loggers.ts";
+export { closeLoggers, warn } from "./session/tell-loggers.ts";
 export { measure, type MeasureOptions } from "./session/measure.ts";

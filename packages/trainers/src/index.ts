@@ -42,6 +42,7 @@ export {
   type SFTPhase,
 } from "./pipeline/run-pipeline.ts";
 export { checkDatasets } from "./pipeline/check-datasets.ts";
+export { checkOrder } from "./pipeline/check-order.ts";
 export type { OutlinedLM } from "./trainer/outlined-lm.ts";
 export type { BadRow, BadRowReason } from "./data/bad-row.ts";
 export type { PreferenceRow, PreferenceSource } from "./data/preference-rows.ts";

@@ -57,7 +57,10 @@ export interface TrainerCallback {
   onEpochBegin?: Hook;
   /** When `epoch` passes a whole number. */
   onEpochEnd?: Hook;
-  /** Before a step's forward pass, where the loop tells (`session.stepBegin`). */
+  /**
+   * Before a step's forward pass where the loop tells (`session.stepBegin`), as our trainers do; else once a step with its
+   * `stepEnd`, before `onStepEnd`, the weights being those after the step.
+   */
   onStepBegin?: Hook;
   /** After the optimizer changed the weights; the usual place to ask for a measurement. */
   onStepEnd?: Hook;

@@ -12,6 +12,8 @@ export interface ConfigFile {
   readonly value: unknown;
   /** For errors: the file and line of a value, or the override that set it; then its path. */
   where(path: ValuePath): string;
+  /** Whether an override set the value, or a map that it stands in. */
+  isOverridden(path: ValuePath): boolean;
   /** What a relative path that stands there begins with: the file's folder, or the working directory for an override's. */
   folderOf(path: ValuePath): string;
 }
@@ -47,6 +49,7 @@ export async function readConfigFile(file: string, overrides: readonly string[] 
     set.findLast((one) => one.path.every((part, i) => String(part) === String(path[i])));
   return {
     value,
+    isOverridden: (path) => setBy(path) !== undefined,
     folderOf: (path) => (setBy(path) === undefined ? dirname(file) : process.cwd()),
     where(path) {
       const name = path.join(".");

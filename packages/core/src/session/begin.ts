@@ -49,7 +49,9 @@ export async function begin(run: Run, maxSteps: number | null): Promise<void> {
   const standing = run.records
     .all()
     .filter((snapshot) => run.records.isSettled(snapshot) && snapshot.status !== "grading");
-  await drive(run.telling.begin({ ...runProgress(run), resumed: resumed !== null, standing }));
+  const { run: stored } = run.options;
+  const where = typeof stored === "string" ? { run: stored } : {};
+  await drive(run.telling.begin({ ...runProgress(run), resumed: resumed !== null, standing, ...where }));
   run.windowSeconds += run.clock() - opened;
 }
 

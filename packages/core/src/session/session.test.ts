@@ -320,3 +320,47 @@ test("log tells loggers and callbacks of the step that was told last, between be
   await expect(session.log(eval_loss)).rejects.toThrow("session.log: got a call after the end");
   await session.close();
 });
+
+test("a loop that tells ends of steps alone has the same hooks; a look at a step's begin is told to come late", async () => {
+  const traceOf = async (tellsBegin: boolean) => {
+    const toy = toyTraining();
+    const trace: unknown[] = [];
+    const tell = (name: string) => (context: Parameters<NonNullable<TrainerCallback["onStepEnd"]>>[0]) => {
+      const { elapsedSeconds: _time, ...at } = context.progress;
+      trace.push([name, at, context.previous?.step ?? null]);
+      if (name === "step begin" && at.step === 1) context.measure({ id: "look", evaluation, crossed: [] });
+    };
+    const evaluation = toyEvaluation();
+    const callback: TrainerCallback = {
+      id: "log",
+      asks: [evaluation],
+      onEpochBegin: tell("epoch begin"),
+      onStepBegin: tell("step begin"),
+      onStepEnd: tell("step end"),
+    };
+    await withSession(toy.options([callback], { maxSteps: 4 }), async (session) => {
+      for (const step of [1, 2, 2, 4]) {
+        if (tellsBegin && step > session.progress.step) await session.stepBegin();
+        toy.step();
+        await session.stepEnd({ step });
+      }
+    });
+    const looks = (await toy.store.list()).map(({ step }) => step);
+    return { trace, looks, warnings: toy.warnings() };
+  };
+  const [short, long] = [await traceOf(false), await traceOf(true)];
+  expect(short.trace).toEqual(long.trace);
+  // Step 2 is told twice: it has one begin.
+  expect(short.trace.map((entry) => (entry as [string])[0]).join()).toBe(
+    "epoch begin,step begin,step end,step begin,step end,step end,step begin,step end",
+  );
+  expect([long.looks, long.warnings]).toEqual([[1], []]);
+  expect([short.looks, short.warnings]).toEqual([
+    [2],
+    [
+      expect.stringContaining(
+        '"look" was asked for before step 2 and is measured after it: call session.stepBegin() before it',
+      ),
+    ],
+  ]);
+});

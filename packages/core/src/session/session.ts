@@ -41,6 +41,8 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
   /** Told when it is answered. */
   let onAnswered: (() => void) | null = null;
   let isInEpoch = false;
+  /** Whether the loop has told that the step begins whose end is told next. */
+  let isInStep = false;
 
   /** Runs a call to its end, without a turn of the event loop where it waits for nothing. */
   function call<T>(name: string, flow: () => Flow<T>): Awaitable<T> {
@@ -100,14 +102,23 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
     if (lateFor === null) {
       yield* settleStep();
     } else if (lateFor > run.progress.step) {
-      // The weights before the first step are gone: what was asked for them is measured with the step being told.
-      for (const { id } of run.queue) {
-        run.telling.warn(
-          `session of phase "${run.phase}"`,
-          `"${id}" was asked for before step ${lateFor} and is measured after it: call session.begin() before training`,
-        );
-      }
+      tellLate(run.queue, lateFor, "call session.begin() before training");
     }
+  }
+
+  /** The weights before the step are gone: what was asked for them is measured with the step being told. */
+  function tellLate(asked: readonly { readonly id: string }[], step: number, fix: string): void {
+    for (const { id } of asked) {
+      const message = `"${id}" was asked for before step ${step} and is measured after it: ${fix}`;
+      run.telling.warn(`session of phase "${run.phase}"`, message);
+    }
+  }
+
+  /** Loops that call `stepEnd` alone have the hooks of others: the begin of a step is told with its end. */
+  function* beginStepLate(step: number): Flow<void> {
+    const asked = run.queue.length;
+    yield* callHooks(run, "onStepBegin");
+    tellLate(run.queue.slice(asked), step, "call session.stepBegin() before it");
   }
 
   function* epochBegin(): Flow<void> {
@@ -128,6 +139,8 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
     yield* epochBegin();
     const { epoch } = run.progress;
     const next = stepOf(run, at);
+    if (!isInStep && next.step > run.progress.step) yield* beginStepLate(next.step);
+    isInStep = false;
     if (run.owed.size > 0 && next.step > run.progress.step) yield* wait(skipOwed(run));
     moveTo(run, next);
     learnStep(run);
@@ -243,6 +256,7 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
       return call("stepBegin", function* () {
         yield* beginFlow(undefined, null);
         yield* epochBegin();
+        isInStep = true;
         yield* callHooks(run, "onStepBegin");
         yield* settleStep();
       });

@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { PeriodicCallback } from "../callback/periodic.ts";
 import { atStart, atSteps } from "../schedule/triggers.ts";
 import { gate, toyEvaluation, toyTraining } from "../testing/toy-training.ts";
@@ -86,4 +86,79 @@ it("gives loggers what a killed process recorded and told of to none, and tells 
       .filter((look) => !look.includes("grading"))
       .toSorted(),
   ).toEqual(["early 3 complete", "late 0 complete", "late 3 complete"]);
+});
+
+it("goes on where a logger's event is an async function that throws, and tells of it once", async () => {
+  const warnings: string[] = [];
+  const hearing: Logger = {
+    name: "hearing",
+    event: (event) => void (event.kind === "warning" && warnings.push(`${event.where}: ${event.message}`)),
+  };
+  const failing: Logger = {
+    name: "failing",
+    // As users of JavaScript write it: async, and nobody looks at the promise.
+    event: () => Promise.reject(new Error("no disk")) as unknown as undefined,
+  };
+  const toy = toyTraining();
+  const graded = new PeriodicCallback(toyEvaluation(), { id: "a", schedule: [atSteps([1, 2])] });
+  const steps = await withSession(toy.options([graded], { loggers: [failing, hearing] }), async (session) => {
+    for (let step = 0; step < 3; step += 1) {
+      toy.step();
+      await session.stepEnd();
+    }
+    // A rejection that nobody takes is told at a turn of the event loop; it would fail this file.
+    await new Promise((resolve) => setImmediate(resolve));
+    return session.progress.step;
+  });
+  expect(steps).toBe(3);
+  expect(warnings).toEqual(['logger "failing": event threw, and is not told of again: no disk']);
+});
+
+it("passes over a logger that does not answer, in every session, and closes it for its patience at most", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const told: string[] = [];
+  const warnings: string[] = [];
+  const never = new Promise<void>(() => undefined);
+  const hanging: Logger = {
+    name: "hanging",
+    train: (_metrics, { step }) => (told.push(`train ${step}`), never),
+    event: ({ kind }) => void told.push(kind),
+    close: () => (told.push("close"), never),
+  };
+  const hasty: Logger = { ...hanging, name: "hasty", patienceSeconds: 5, event: () => undefined };
+  const hearing: Logger = {
+    name: "hearing",
+    event: (event) => void (event.kind === "warning" && warnings.push(`${event.where}: ${event.message}`)),
+    train: async (_metrics, { step }) => void told.push(`heard ${step}`),
+  };
+  const run = async () => {
+    const toy = toyTraining();
+    let steps = 0;
+    let isOver = false;
+    const options = toy.options([], { loggers: [hanging, hasty, hearing] });
+    const training = withSession(options, async (session) => {
+      for (; steps < 3; steps += 1) {
+        toy.step();
+        await session.stepEnd({ metrics: { loss: 1 } });
+      }
+    }).finally(() => (isOver = true));
+    let waited = 0;
+    for (; !isOver && waited < 1000; waited += 1) await vi.advanceTimersByTimeAsync(1000);
+    await training;
+    return waited;
+  };
+  // 60 and 5 seconds for the first step, as much again for closing, and a turn of this loop for the end.
+  expect(Math.abs((await run()) - 130)).toBeLessThan(4);
+  const once = ["train 1", "train 1", "heard 1", "heard 2", "heard 3", "close", "close"];
+  expect(told).toEqual(once);
+  expect(warnings).toEqual([
+    'logger "hanging": train did not answer within 60 s: it is passed over from here on, and training goes on',
+    'logger "hasty": train did not answer within 5 s: it is passed over from here on, and training goes on',
+    'logger "hanging": close did not answer within 60 s: it may lack its last records, and training goes on',
+    'logger "hasty": close did not answer within 5 s: it may lack its last records, and training goes on',
+  ]);
+  told.length = 0;
+  await run();
+  expect(told).toEqual(once.slice(2));
 });

@@ -1,11 +1,17 @@
 import { messageOf } from "../message-of.ts";
 import type { Snapshot } from "../snapshots/schema.ts";
-import { noFlow, wait, type Flow } from "./maybe-async.ts";
+import { drive, isPromise, noFlow, wait, type Flow } from "./maybe-async.ts";
 import type { Logger, PhaseBegin, RunProgress, SessionEvent } from "./types.ts";
 
 type Told = "begin" | "train" | "snapshot" | "close";
 
-/** All loggers as one. A logger that throws is told of once and never stops training. */
+/** How long a call of a logger may take that does not name its own `patienceSeconds`. */
+const loggerPatienceSeconds = 60;
+
+/** Loggers that did not answer in time: nobody waits for them again, in any session. Only their `close` is still called. */
+const unanswering = new WeakSet<Logger>();
+
+/** All loggers as one. A logger that throws, or does not answer, is told of once and never stops training. */
 export interface Telling {
   event(event: SessionEvent): void;
   warn(where: string, message: string): void;
@@ -23,14 +29,22 @@ export function warn(loggers: readonly Logger[], where: string, message: string)
   telling(loggers).warn(where, message);
 }
 
+/** Closes loggers, each for its patience at most. What one throws is told of, and keeps no other from closing. */
+export async function closeLoggers(loggers: readonly Logger[]): Promise<void> {
+  await drive(telling(loggers).close());
+}
+
 export function telling(loggers: readonly Logger[]): Telling {
   const failed = new Set<Logger>();
-  const hearing = loggers.filter((logger) => logger.event !== undefined);
+  const listeners = loggers.filter((logger) => logger.event !== undefined);
 
   function event(told: SessionEvent): void {
+    const hearing = listeners.filter((logger) => !unanswering.has(logger));
     for (const logger of hearing) {
       try {
-        logger.event!(told);
+        // Nobody waits for it, but what an async one throws ends the process where nobody takes it.
+        const answer: unknown = logger.event!(told);
+        if (isPromise(answer)) answer.then(undefined, (error) => recordFailure(logger, "event", error));
       } catch (error) {
         recordFailure(logger, "event", error);
       }
@@ -53,15 +67,26 @@ export function telling(loggers: readonly Logger[]): Telling {
     tellWarning(`logger "${logger.name}"`, `${what} threw${then}: ${messageOf(error)}`);
   }
 
+  function giveUp(logger: Logger, what: Told): void {
+    unanswering.add(logger);
+    failed.add(logger);
+    const then = what === "close" ? "it may lack its last records" : "it is passed over from here on";
+    tellWarning(
+      `logger "${logger.name}"`,
+      `${what} did not answer within ${patienceOf(logger)} s: ${then}, and training goes on`,
+    );
+  }
+
   function each(what: Told, tell: (logger: Logger) => unknown): Flow<void> {
     return loggers.length === 0 ? noFlow : tellEach(what, tell);
   }
 
   function* tellEach(what: Told, tell: (logger: Logger) => unknown): Flow<void> {
     for (const logger of loggers) {
-      if (logger[what] === undefined) continue;
+      if (logger[what] === undefined || (unanswering.has(logger) && what !== "close")) continue;
       try {
-        yield* wait(tell(logger));
+        const answer = tell(logger);
+        if (isPromise(answer) && !(yield* wait(isAnsweredInTime(answer, logger)))) giveUp(logger, what);
       } catch (error) {
         recordFailure(logger, what, error);
       }
@@ -76,4 +101,20 @@ export function telling(loggers: readonly Logger[]): Telling {
     snapshot: (snapshot) => each("snapshot", (logger) => logger.snapshot!(snapshot)),
     close: () => each("close", (logger) => logger.close!()),
   };
+}
+
+const patienceOf = ({ patienceSeconds = loggerPatienceSeconds }: Logger): number => patienceSeconds;
+
+/** Whether a logger's promise is kept while its patience lasts; throws what it throws by then. */
+async function isAnsweredInTime(answer: PromiseLike<unknown>, logger: Logger): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const timeUp = new Promise<boolean>((resolve) => {
+    // setTimeout holds no more than 2³¹ − 1 milliseconds. It keeps a process alive in which nothing else is going on.
+    timer = setTimeout(() => resolve(false), Math.min(1000 * patienceOf(logger), 2 ** 31 - 1));
+  });
+  try {
+    return await Promise.race([Promise.resolve(answer).then(() => true), timeUp]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -47,11 +47,18 @@ export interface PhaseBegin extends RunProgress {
    * in the run's order. A process that died may have told of none of them.
    */
   readonly standing: readonly Snapshot[];
+  /** The run's folder; left out where the run is a store of another kind. */
+  readonly run?: string;
 }
 
-/** Receives what happens; one that throws is recorded and never stops training. */
+/** Receives what happens; one that throws, or does not answer, is recorded and never stops training. */
 export interface Logger {
   readonly name: string;
+  /**
+   * How long training waits for a promise of this logger, in seconds; default 60. One that takes longer is told of, and then
+   * passed over but for `close`.
+   */
+  readonly patienceSeconds?: number;
   /**
    * A phase begins (`resumed` false), or goes on from a checkpoint of this step. What was logged of later steps is of a
    * training that was cut off: those steps are trained again, and their snapshots that still stand are told again. Who
@@ -175,6 +182,7 @@ export interface Session {
    */
   readonly brokenReceipt: string | null;
   begin(known?: { readonly maxSteps?: number | null }): Promise<Control>;
+  /** Before a step, for hooks that want the weights before it; a loop may leave it out, and `onStepBegin` comes with `stepEnd`. */
   stepBegin(): Promise<void>;
   stepEnd(at?: StepEnd): Promise<Control>;
   /**

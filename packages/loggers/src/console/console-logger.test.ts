@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import type { RunProgress } from "@periodic-eval/core";
 import pc from "picocolors";
 import { expect, it } from "vitest";
@@ -45,4 +47,31 @@ it("says where a length is not known, a warning, and what is being measured", as
     expect.stringMatching(/step 3 {2}loss 2\.000$/),
     expect.stringContaining("dataset: 2 rows left out"),
   ]);
+});
+
+it("lets training go on where nobody reads standard output any more", async () => {
+  const loop = `
+    import { consoleLogger } from ${JSON.stringify(new URL("console-logger.ts", import.meta.url).href)};
+    const logger = consoleLogger();
+    for (let step = 1; step <= 5; step += 1) {
+      logger.train({ loss: 1 }, { phase: "em", runStep: step, step, maxSteps: 5, epoch: 0, elapsedSeconds: 1, ended: false });
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    process.stderr.write("trained");
+  `;
+  const child = spawn(process.execPath, [
+    "--import",
+    "tsx",
+    "-C",
+    "@periodic-eval/source",
+    "--input-type=module",
+    "-e",
+    loop,
+  ]);
+  // As head does once it has its lines.
+  child.stdout.destroy();
+  let said = "";
+  child.stderr.on("data", (text) => (said += text));
+  const [code] = (await once(child, "close")) as [number];
+  expect([code, said]).toEqual([0, "trained"]);
 });

@@ -20,7 +20,10 @@ interface Display {
   close(): void;
 }
 
-/** Shows training and measuring as they go: phase, step, loss, tokens a second, time left, the last measurement. */
+/**
+ * Shows training and measuring as they go: phase, step, loss, tokens a second, time left, the last measurement. Where
+ * standard output is closed or full, training goes on without it.
+ */
 export function consoleLogger(options: ConsoleOptions = {}): Logger {
   const isScreen = process.stdout.isTTY === true;
   const {
@@ -28,6 +31,7 @@ export function consoleLogger(options: ConsoleOptions = {}): Logger {
     isInteractive = isScreen && process.env["CI"] === undefined,
     colours = pc.createColors(isScreen && process.env["NO_COLOR"] === undefined),
   } = options;
+  if (isInteractive || options.out === undefined) outlive(process.stdout);
   const display = isInteractive ? screen() : pipe(out);
   let phase = "";
   let measured = "";
@@ -55,6 +59,13 @@ export function consoleLogger(options: ConsoleOptions = {}): Logger {
     },
     close: () => display.close(),
   };
+}
+
+/** A stream's errors: `head` closed the pipe, the disk is full. Without a listener Node ends the process of training. */
+const goOnWithoutOutput = (): void => undefined;
+
+function outlive(stream: NodeJS.WriteStream): void {
+  if (!stream.listeners("error").includes(goOnWithoutOutput)) stream.on("error", goOnWithoutOutput);
 }
 
 function screen(): Display {

@@ -1,7 +1,7 @@
 import { checkKeys, type Logger, type Snapshot } from "@periodic-eval/core";
 import { csvLine, tidyColumns, tidyLook } from "@periodic-eval/core/snapshots";
 import { checkPath } from "../check-path.ts";
-import { lineFile } from "./line-file.ts";
+import { lineFile, type LineKind } from "./line-file.ts";
 import { lineLogger } from "./line-logger.ts";
 
 export interface CsvOptions {
@@ -23,12 +23,15 @@ const columns = tidyColumns.filter(
  * A tidy table (RFC 4180), a row a value: the columns of `periodic-eval export` up to `unit`, with the metrics of training in
  * the same ones, their `id` empty. Unknown is empty; NaN and infinities are `NaN`, `Infinity`, `-Infinity`. What is
  * measured again takes the place of the earlier rows.
+ *
+ * @throws PeriodicEvalError `config` where the path is that of another file, which is left as it is. One that another run
+ *   writes is refused where a phase begins.
  */
 export function csvLogger(options: CsvOptions): Logger {
   checkKeys("csvLogger", options, ["path"]);
   const { path } = options;
   checkPath("csvLogger path", path);
-  return lineLogger(lineFile(path, { header: csvLine(columns), end: "\r\n" }), {
+  return lineLogger(path, lineFile(path, kind), {
     name: "csv",
     train: (metrics, { phase, step, runStep, maxSteps }) =>
       Object.entries(metrics).map(([metric, value]) =>
@@ -51,6 +54,17 @@ export function csvLogger(options: CsvOptions): Logger {
     },
   });
 }
+
+const header = csvLine(columns);
+
+const kind: LineKind = {
+  header,
+  end: "\r\n",
+  called: `a table of csvLogger, whose first line is ${header}`,
+  isOurs: (firstLine) => header === firstLine || header.startsWith(firstLine),
+  // Quoted texts may hold commas. A row that has all its commas is whole, or a look's, which is told again.
+  isTorn: (piece) => piece.replaceAll(/"[^"]*("|$)/g, "").split(",").length < columns.length,
+};
 
 const none = Object.fromEntries(columns.map((column) => [column, null])) as Cells;
 

@@ -1,7 +1,7 @@
 import { checkKeys, type Logger, type RunProgress, type Snapshot } from "@periodic-eval/core";
 import { checkPath } from "../check-path.ts";
 import { jsonNumbers } from "../json-number.ts";
-import { lineFile } from "./line-file.ts";
+import { lineFile, type LineKind } from "./line-file.ts";
 import { lineLogger } from "./line-logger.ts";
 
 export interface JsonlOptions {
@@ -17,18 +17,22 @@ export interface JsonlOptions {
  * callback reports of it or `session.log` adds, such as the validation of a step at which training was stopped. In pandas
  * `json_normalize(train_records).groupby(["phase", "step"]).first()` makes them one row. A loss that is NaN or infinite is the
  * text `"NaN"`, `"Infinity"` or `"-Infinity"`.
+ *
+ * @throws PeriodicEvalError `config` where the path is that of another file, which is left as it is. One that another run
+ *   writes is refused where a phase begins.
  */
 export function jsonlLogger(options: JsonlOptions): Logger {
   checkKeys("jsonlLogger", options, ["path"]);
   const { path } = options;
   checkPath("jsonlLogger path", path);
-  return lineLogger(lineFile(path), {
+  return lineLogger(path, lineFile(path, kind), {
     name: "jsonl",
     train: (metrics, at) => [JSON.stringify(trainRecord(metrics, at))],
     snapshot: (snapshot) => [JSON.stringify(snapshotRecord(snapshot))],
     read(line) {
       try {
-        const { phase, step, id } = JSON.parse(line) as Readonly<Record<string, unknown>>;
+        const { kind, phase, step, id } = JSON.parse(line) as Readonly<Record<string, unknown>>;
+        if (kind !== "train" && kind !== "snapshot") return null;
         if (typeof phase !== "string" || typeof step !== "number") return null;
         return { phase, step, id: typeof id === "string" ? id : null };
       } catch {
@@ -36,6 +40,28 @@ export function jsonlLogger(options: JsonlOptions): Logger {
       }
     },
   });
+}
+
+const starts = ['{"kind":"train","phase":"', '{"kind":"snapshot","phase":"'];
+/** Spaces behind colons and commas are what other programs add that write the file anew. */
+const beginsAsOurs = (text: string): boolean => {
+  const dense = text.replaceAll(/([:,]) /g, "$1");
+  return starts.some((start) => dense.startsWith(start) || start.startsWith(dense));
+};
+
+const kind: LineKind = {
+  called: "a file of jsonlLogger's records",
+  isOurs: beginsAsOurs,
+  isTorn: (piece) => beginsAsOurs(piece) && !isJson(piece),
+};
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 const trainRecord = (metrics: Readonly<Record<string, number>>, at: RunProgress) => ({

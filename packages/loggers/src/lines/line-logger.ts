@@ -1,4 +1,5 @@
-import type { Logger, RunProgress, Snapshot } from "@periodic-eval/core";
+import type { Logger, PhaseBegin, RunProgress, Snapshot } from "@periodic-eval/core";
+import { claimLines } from "./claim-lines.ts";
 import type { LineFile } from "./line-file.ts";
 
 /** What a format of lines says of each thing, and which thing a line of it is about. */
@@ -18,12 +19,35 @@ export interface LineFormat {
  * there as often as they were told in the training that stands: once by its loop, and once more for what a callback reports
  * or `session.log` adds. They are not gathered: each is in the file when it is told.
  */
-export function lineLogger(file: LineFile, format: LineFormat): Logger {
+export function lineLogger(path: string, file: LineFile, format: LineFormat): Logger {
+  // A mistake in a path shall show before training.
+  file.refuseOthers();
+  /** Why the file is another's: nothing is written to it. */
+  let refused: { readonly error: unknown } | null = null;
   /** By snapshot, its lines in the file. */
   const held = new Map<string, readonly string[]>();
 
+  /** Refuses a file of another kind or run, until a phase begins that may write there. */
+  async function claim({ phase, run }: PhaseBegin): Promise<void> {
+    refused = null;
+    try {
+      file.refuseOthers();
+      const isThere = (await file.lines()).some((line) => format.read(line)?.phase === phase);
+      claimLines({ name: format.name, path, run, phase, isThere });
+    } catch (error) {
+      refused = { error };
+      throw error;
+    }
+  }
+
+  function append(lines: readonly string[]): void {
+    if (refused !== null) throw refused.error;
+    file.append(lines);
+  }
+
   async function write(snapshot: Snapshot): Promise<void> {
     if (snapshot.status === "grading") return;
+    if (refused !== null) throw refused.error;
     const key = keyOf(snapshot);
     const lines = format.snapshot(snapshot);
     const earlier = held.get(key) ?? [];
@@ -41,8 +65,10 @@ export function lineLogger(file: LineFile, format: LineFormat): Logger {
 
   return {
     name: format.name,
-    async begin({ phase, step, resumed, standing }) {
+    async begin(at) {
+      const { phase, step, resumed, standing } = at;
       held.clear();
+      await claim(at);
       await file.drop((line) => {
         const of = format.read(line);
         if (of === null) return false;
@@ -52,7 +78,7 @@ export function lineLogger(file: LineFile, format: LineFormat): Logger {
       });
       for (const snapshot of standing) await write(snapshot);
     },
-    train: (metrics, at) => file.append(format.train(metrics, at)),
+    train: (metrics, at) => append(format.train(metrics, at)),
     snapshot: write,
     close: () => file.close(),
   };

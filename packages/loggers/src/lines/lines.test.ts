@@ -73,11 +73,13 @@ describe("JSONL", () => {
 
   it("drops a phase that begins anew, and keeps lines that it does not know", async () => {
     const path = join(await temporaryFolder(), "run.jsonl");
-    await writeFile(path, 'a note\n{"phase": "b", "step": 3}\n{"phase": "a", "step": 3}\n');
+    const note = 'a note\n{"phase": "a", "step": 3}\n';
+    const record = (phase: string) => `{"kind": "train", "phase": "${phase}", "step": 3}\n`;
+    await writeFile(path, record("b") + note + record("a"));
     const logger = jsonlLogger({ path });
     await logger.begin?.(begins("a", 0));
     await logger.close?.();
-    expect(readFileSync(path, "utf8")).toBe('a note\n{"phase": "b", "step": 3}\n');
+    expect(readFileSync(path, "utf8")).toBe(record("b") + note);
   });
 
   it("has a record for each time that metrics of a step are told, and those of a later step dropped on resume", async () => {
@@ -161,5 +163,83 @@ describe("CSV", () => {
     await logger.train?.({ 'a,"b"\nc': Number.NEGATIVE_INFINITY }, at("a", 1));
     await logger.close?.();
     expect(readFileSync(path, "utf8").split("\r\n")[1]).toBe('a,1,1,10,,,,"a,""b"" c",,,-Infinity,,,,');
+  });
+});
+
+describe.each([
+  ["JSONL", jsonlLogger, '{"kind":"train","phase":"a","step":1,"metrics":{}}', '{"kind":"train","ph'],
+  [
+    "CSV",
+    csvLogger,
+    "phase,step,run_step,pct,id,evaluation,status,metric,persona,group,value,lo,hi,n,unit\r\na,1,1,10,,,,loss,,,2,,,,",
+    "a,2,2,20,,,,lo",
+  ],
+] as const)("a file that is not ours alone: %s", (_, open, ours, torn) => {
+  it.each([
+    ["rows to train on", '{"messages":[]}\n{"messages":[]}\n'],
+    ["rows without a last line break", '{"prompt":"a","completion":"b"}'],
+    ["a table of others", "question,answer\r\na,b\r\n"],
+    ["a note", "kept by hand\n"],
+  ])("is refused at once and left as it is: %s", async (_what, text) => {
+    const path = join(await temporaryFolder(), "file");
+    await writeFile(path, text);
+    const beginning = JSON.stringify(text.split(/\r?\n/)[0]).slice(1, 6);
+    expect(() => open({ path })).toThrow(
+      new RegExp(
+        `file: got a file that begins with .*${beginning.slice(1, 4)}.*, expected a .* or no file. Name another`,
+      ),
+    );
+    expect(readFileSync(path, "utf8")).toBe(text);
+  });
+
+  it("that came between is refused where a phase begins, and nothing is written to it", async () => {
+    const path = join(await temporaryFolder(), "file");
+    const logger = open({ path });
+    await writeFile(path, "kept by hand\n");
+    await expect(async () => logger.begin?.(begins("a", 0))).rejects.toThrow("expected a");
+    await expect(async () => logger.train?.({ loss: 1 }, at("a", 1))).rejects.toThrow("expected a");
+    await expect(async () => logger.snapshot?.(capabilityAt("a", 1, 1, 0.5))).rejects.toThrow("expected a");
+    expect(readFileSync(path, "utf8")).toBe("kept by hand\n");
+  });
+
+  it("loses no line that has no end; what a crash left of one of ours is set aside", async () => {
+    const path = join(await temporaryFolder(), "file");
+    for (const [last, kept, aside] of [
+      ["", true, null],
+      [`\r\n${torn}`, true, torn],
+    ] as const) {
+      await writeFile(path, ours + last);
+      const logger = open({ path });
+      await logger.begin?.(begins("a", 1));
+      await logger.close?.();
+      const lines = readFileSync(path, "utf8").split(/\r?\n/);
+      expect([lines.includes(ours.split("\r\n").at(-1)!), lines.includes(torn)]).toEqual([kept, false]);
+      if (aside !== null) expect(readFileSync(`${path}.torn`, "utf8").trim()).toBe(aside);
+    }
+  });
+
+  it("of another run is refused where that has a phase of this name; each run goes on with its own", async () => {
+    const folder = await temporaryFolder();
+    const write = async (run: string, phase: string, loss: number, path = join(folder, "shared")) => {
+      const logger = open({ path });
+      await logger.begin?.(begins(phase, 0, { run: join(folder, run) }));
+      await logger.train?.({ loss }, at(phase, 1));
+      await logger.close?.();
+      return readFileSync(path, "utf8");
+    };
+    const first = await write("one", "a", 0.25);
+    await expect(write("two", "a", 0.5)).rejects.toThrow(
+      `got lines of a phase "a" that the run in ${join(folder, "two")} has not written, expected a file of this run`,
+    );
+    expect(readFileSync(join(folder, "shared"), "utf8")).toBe(first);
+    // Other phases stand beside them, and a run begun anew drops its own lines.
+    const both = await write("two", "b", 0.5);
+    expect(both.startsWith(first)).toBe(true);
+    expect(await write("one", "a", 0.25)).toContain("0.5");
+    const own = join(folder, "one/log");
+    await write("one", "a", 0.25, own);
+    const anew = await write("one", "a", 0.125, own);
+    expect([anew.includes("0.25"), anew.includes("0.125")]).toEqual([false, true]);
+    await expect(write("two", "a", 0.5, own)).rejects.toThrow("expected a file of this run");
   });
 });

@@ -99,6 +99,8 @@ export function outboxLogger(
 
   return {
     name,
+    // Closing keeps its own time; what else it does is quick.
+    patienceSeconds: closeSeconds + 60,
     begin({ phase, resumed, runStep, standing }) {
       const to = opened();
       to.journal.begin(phase, resumed ? runStep : 0);

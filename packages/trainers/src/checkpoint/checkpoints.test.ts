@@ -41,4 +41,15 @@ describe("checkpoints", () => {
       expect((error as Error).message).toMatch(/checkpoints.train: got ENOTDIR/);
     }
   });
+
+  it("are set aside under a name that is free, whatever was removed or is called alike", async () => {
+    const runDir = await temporaryFolder();
+    const all = join(runDir, "checkpoints/.superseded");
+    for (const name of ["train.2", "train.2.x.9"])
+      await mkdir(join(all, name, "step_1"), { recursive: true });
+    await mkdir(join(runDir, "checkpoints/train/step_3"), { recursive: true });
+    await of(runDir).setAside();
+    expect((await readdir(all)).sort()).toEqual(["train.2", "train.2.x.9", "train.3"]);
+    expect(await readdir(join(all, "train.3"))).toEqual(["step_3"]);
+  });
 });

@@ -2,7 +2,15 @@ import { mkdir, readdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { storeError } from "@periodic-eval/core/snapshots";
-import { stateFile, hashFiles, stateText, verifyCheckpoint, type TrainerState } from "./trainer-state.ts";
+import {
+  stateFile,
+  hashFiles,
+  readState,
+  stateText,
+  verifyCheckpoint,
+  type PhaseStart,
+  type TrainerState,
+} from "./trainer-state.ts";
 import { putBackFolders, removeLeftovers, removeWholeFolder, writeWholeFolder } from "./whole-folder.ts";
 
 export interface Checkpoint {
@@ -21,6 +29,10 @@ export interface Checkpoints {
    *   write over what may be mended.
    */
   newest(): Promise<Checkpoint | null>;
+  /** What the newest that tells says that the phase began from; undefined where none does. Changes nothing. */
+  startOfNewest(): Promise<PhaseStart | undefined>;
+  /** Of which there is a folder, whole or torn, newest first. */
+  steps(): Promise<readonly number[]>;
   /** The folder of the checkpoint of a step. */
   folderOf(step: number): string;
   /**
@@ -42,12 +54,15 @@ export interface CheckpointsOptions {
 export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions): Checkpoints {
   const folder = join(runDir, "checkpoints", phase);
   const folderOf = (step: number) => join(folder, `step_${step}`);
-  /** Where what is set aside now may go: a folder that is not there yet. */
+  /** Where what is set aside now may go: a folder that is not there yet, behind all that are. */
   const asideFolder = async (): Promise<string> => {
     const all = join(runDir, "checkpoints", ".superseded");
     await mkdir(all, { recursive: true });
-    const count = (await readdir(all)).filter((name) => name.startsWith(`${phase}.`)).length;
-    return join(all, `${phase}.${count + 1}`);
+    // One may have been removed, or belong to a phase whose name goes on behind the point.
+    const taken = (await readdir(all)).map((name) =>
+      name.startsWith(`${phase}.`) ? Number(/^\d+$/.exec(name.slice(phase.length + 1))?.[0] ?? 0) : 0,
+    );
+    return join(all, `${phase}.${Math.max(0, ...taken) + 1}`);
   };
   const setTornAside = async (torn: ReadonlyMap<number, string>): Promise<void> => {
     if (torn.size === 0) return;
@@ -88,6 +103,15 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
           [...torn].map(([step, why]) => `step_${step}: ${why}`),
         );
       return null;
+    },
+    steps: () => stepsIn(folder),
+    async startOfNewest() {
+      // A folder that cannot be listed is told of by who goes on from it.
+      for (const step of await stepsIn(folder).catch(() => [])) {
+        const state = await readState(folderOf(step));
+        if (typeof state !== "string") return state.start;
+      }
+      return undefined;
     },
     async save(state, fill) {
       const path = folderOf(state.step);

@@ -15,6 +15,16 @@ const progressSchema = z.looseObject({
   ended: z.boolean(),
 });
 
+const startSchema = z.object({
+  /** The phases before it, in order. */
+  after: z.array(z.string()),
+  /** Hash of every byte that it trains, as it began; null for a first phase. */
+  weights: z.string().nullable(),
+});
+
+/** What a phase began from. */
+export type PhaseStart = z.infer<typeof startSchema>;
+
 const trainerStateSchema = z.object({
   schema_version: z.literal(1),
   phase: z.string(),
@@ -48,6 +58,8 @@ const trainerStateSchema = z.object({
     callbacks: z.record(z.string(), z.json()),
     windowSeconds: z.number().nonnegative(),
   }),
+  /** What the phase began from; left out where who trained it did not say what came before. */
+  start: startSchema.optional(),
   /** What else who saved it wants back. */
   note: z.json().optional(),
   /** Hash of every other file of the folder. */
@@ -58,7 +70,11 @@ const trainerStateSchema = z.object({
 const ownHash = "state_hash";
 
 /** The state that makes a folder of weights a checkpoint; written last. Snake case: other programs read it. */
-export type TrainerState = Omit<z.infer<typeof trainerStateSchema>, "session" | "exact" | "note"> & {
+export type TrainerState = Omit<
+  z.infer<typeof trainerStateSchema>,
+  "session" | "exact" | "note" | "start"
+> & {
+  readonly start?: PhaseStart | undefined;
   readonly session: SessionState;
   readonly exact: Readonly<Record<string, Json>>;
   readonly note?: Json | undefined;
@@ -80,17 +96,22 @@ export const stateText = (state: TrainerState): string =>
 /** Of what JSON gives back: keys that are undefined are in no file. */
 const hashOf = (state: unknown): string => hashJson(JSON.parse(JSON.stringify(state)) as Json);
 
-/** The state of a checkpoint whose every file is as it was written, or the reason why it is torn. */
-export async function verifyCheckpoint(folder: string): Promise<TrainerState | string> {
-  let state: TrainerState;
+/** What a checkpoint's state says, whatever became of its other files; the reason where it is torn itself. */
+export async function readState(folder: string): Promise<TrainerState | string> {
   try {
     const said: unknown = JSON.parse(await readFile(join(folder, stateFile), "utf8"));
-    state = trainerStateSchema.parse(said);
+    const state = trainerStateSchema.parse(said);
     const { [ownHash]: hash, ...rest } = said as Record<string, unknown>;
-    if (hash !== hashOf(rest)) return `${stateFile} is not what was written`;
+    return hash === hashOf(rest) ? state : `${stateFile} is not what was written`;
   } catch (error) {
     return `${stateFile} cannot be read (${messageOf(error).split("\n")[0]})`;
   }
+}
+
+/** The state of a checkpoint whose every file is as it was written, or the reason why it is torn. */
+export async function verifyCheckpoint(folder: string): Promise<TrainerState | string> {
+  const state = await readState(folder);
+  if (typeof state === "string") return state;
   const found = await hashFiles(folder);
   for (const [file, hash] of Object.entries(state.files)) {
     if (found[file] !== hash)

@@ -32,8 +32,8 @@ async function trainer(options: Partial<SFTTrainerOptions> = {}) {
 }
 
 describe("a loss that is not finite", () => {
-  /** NaN logits in the third step, or from it on. */
-  function poisoned(lasting = false): TrainableLM {
+  /** NaN logits in the third step, or from it or another pass on. */
+  function poisoned(lasting = false, first = 5): TrainableLM {
     const model = open();
     let passes = 0;
     return {
@@ -43,7 +43,7 @@ describe("a loss that is not finite", () => {
         tf.tidy(() => {
           passes += 1;
           const logits = model.trainingLogits(ids, targets, random);
-          return passes === 5 || (lasting && passes > 5) ? tf.mul(logits, Number.NaN) : logits;
+          return passes === first || (lasting && passes > first) ? tf.mul(logits, Number.NaN) : logits;
         }),
     };
   }
@@ -101,6 +101,21 @@ describe("a loss that is not finite", () => {
     });
     // From step 11 on the run stands after three in a row; the first two passes of a step each are finite again.
     expect(await lasting.sft.train()).toMatchObject({ resumedFrom: 11, steps: 12 });
+  });
+
+  it("counts on from the checkpoint: what was left out in a row before it is part of the row", async () => {
+    const config = {
+      ...busyConfig,
+      schedule: "constant",
+      onNonFinite: "skip",
+      saveSteps: 1,
+      maxSkippedInARow: 4,
+    } as const;
+    const first = await trainer({ model: poisoned(true), config: { ...config, maxSteps: 5 } });
+    expect(await first.sft.train()).toMatchObject({ steps: 5, skippedUpdates: 3 });
+    // Steps 3, 4, 5 and 6 are left out; the next is the fifth in a row.
+    const again = await trainer({ model: poisoned(true, 1), runDir: first.runDir, config });
+    await expect(again.sft.train()).rejects.toThrow(/step 7: got .*, after 4 updates left out in a row/);
   });
 
   describe("is advised about as the phase stands", () => {

@@ -1,6 +1,7 @@
 import type { Json, Session, SessionOptions } from "@periodic-eval/core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import type { Checkpoint, Checkpoints } from "../checkpoint/checkpoints.ts";
+import type { PhaseStart } from "../checkpoint/trainer-state.ts";
 import type { GradientNorm } from "../optimizer/clipping.ts";
 import type { LearningRate } from "../optimizer/learning-rate.ts";
 import type { Optimizer } from "../optimizer/types.ts";
@@ -23,6 +24,8 @@ export interface Phase {
   readonly config: PhaseConfig;
   /** Seconds from an arbitrary origin. */
   readonly clock: () => number;
+  /** What it begins from; undefined where nobody said what came before. */
+  readonly start: PhaseStart | undefined;
   /** What must be the same for a resume after this many steps to be exact. */
   exact(step: number): Readonly<Record<string, Json>>;
   /** What the step after `step` completed ones learns from; depends on nothing else. */

@@ -1,6 +1,7 @@
 import { canonicalJson, checkWord, PeriodicEvalError, type Json } from "@periodic-eval/core";
 import type { Checkpoint } from "../checkpoint/checkpoints.ts";
 import { readTraining } from "../checkpoint/training-state.ts";
+import { refuseOtherStart } from "../trainer/phase-start.ts";
 import type { Phase } from "./phase.ts";
 
 /** `auto` goes on from the phase's newest whole checkpoint; `never` sets what there is aside and begins anew. */
@@ -13,7 +14,7 @@ export function checkResume(where: string, resume: unknown): void {
 
 /** Brings model and optimizer to where the phase stopped. Null where it begins anew. */
 export async function resumePhase(
-  phase: Pick<Phase, "checkpoints" | "exact" | "model" | "optimizer">,
+  phase: Pick<Phase, "checkpoints" | "exact" | "model" | "optimizer"> & Partial<Pick<Phase, "start">>,
   resume: Resume,
 ): Promise<Checkpoint | null> {
   if (resume === "never") {
@@ -22,6 +23,7 @@ export async function resumePhase(
   }
   const newest = await phase.checkpoints.newest();
   if (newest === null) return null;
+  refuseOtherStart(newest.path, newest.state.phase, newest.state.start, phase.start);
   refuseOther(newest, phase.exact(newest.state.step));
   await readTraining(newest.path, phase.model, phase.optimizer, newest.state.optimizer_steps);
   return newest;

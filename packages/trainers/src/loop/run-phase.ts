@@ -156,7 +156,7 @@ async function takeStep(phase: Phase, at: Standing): Promise<Readonly<Record<str
 
 /** A resume from disturbed weights would make the disturbance last: of these there is no checkpoint. */
 async function saveCheckpoint(
-  { phase, session }: RunningPhase,
+  { phase, session, resumed }: RunningPhase,
   at: Standing,
   newBest: Best | null = null,
 ): Promise<void> {
@@ -185,6 +185,7 @@ async function saveCheckpoint(
       seed: config.seed,
       optimizer_steps: optimizer.steps,
       exact: phase.exact(step),
+      start: phase.start ?? resumed?.state.start,
       session: state,
     },
     (folder) => writeTraining(folder, model, optimizer),

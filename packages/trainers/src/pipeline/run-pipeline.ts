@@ -1,11 +1,14 @@
-import { checkKeys, checkWord, messageOf, PeriodicEvalError, warn, type Logger } from "@periodic-eval/core";
+import { checkKeys, checkWord, closeLoggers, PeriodicEvalError, type Logger } from "@periodic-eval/core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { DPOTrainer, type DPOTrainerOptions } from "../dpo/dpo-trainer.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
 import { checkObjects } from "../trainer/check-parts.ts";
+
 import type { OutlinedLM } from "../trainer/outlined-lm.ts";
 import type { TrainerOptions, TrainResult } from "../trainer/trainer.ts";
 import type { TrainingConfig } from "../trainer/training-config.ts";
+import { resultOfTorn } from "./torn-phase.ts";
+import { checkOrder } from "./check-order.ts";
 
 interface PhaseNamed {
   /** Unique in the pipeline. */
@@ -62,11 +65,12 @@ const known = {
 /**
  * Trains one phase after the other on the live model. A killed pipeline, run again, goes on where it stopped: a finished
  * phase only has its final weights loaded. A phase that a callback stopped is followed by the next one; an abort ends all, and
- * so does a broken receipt: run again, the phase goes on from its last checkpoint before that.
+ * so does a broken receipt: run again, the phase goes on from its last checkpoint before that. Phases may be added behind
+ * those that have begun, not put in before, left out or moved: a checkpoint knows what its phase began from.
  *
  * @returns one result a phase, of those that ran
  * @throws PeriodicEvalError before the first step, for any phase: `config` for a wrong option or configuration, or a name
- *   given twice; `data` for a dataset's file that is not there. What a phase reads and measures is looked at where it
+ *   given twice, or phases that came in another order in the checkpoints; `data` for a dataset's file that is not there. What a phase reads and measures is looked at where it
  *   begins.
  */
 export async function runPipeline(
@@ -77,19 +81,27 @@ export async function runPipeline(
   // The last phase's mistake shall not show after hours of the first.
   checkPipeline(phases, options);
   const { config: shared, loggers = [], ...rest } = options;
-  const trainer = (phase: PipelinePhase, runStepOffset: number) =>
-    trainerOf(phase, { ...rest, loggers: loggers.map(keptOpen), runStepOffset }, shared);
+  // The same ones in every phase: which of them does not answer is found out once.
+  const kept = loggers.map(keptOpen);
+  const trainer = (phase: PipelinePhase, at: Pick<TrainerOptions, "runStepOffset" | "after">) =>
+    trainerOf(phase, { ...rest, loggers: kept, ...at }, shared);
   const results: TrainResult[] = [];
   try {
-    for (const phase of phases) {
+    await checkOrder(phases, options);
+    let isTorn = false;
+    for (const [at, phase] of phases.entries()) {
       const runStepOffset = results.reduce((sum, { steps }) => sum + steps, 0);
-      const result = await trainer(phase, runStepOffset).train();
+      // What a torn phase left is not in the model, and cannot be compared; the next has all of its own.
+      const after = isTorn ? {} : { after: results.map((earlier) => earlier.phase) };
+      const torn = await resultOfTorn(phase, phases[at + 1], { ...rest, loggers: kept });
+      isTorn = torn !== null;
+      const result = torn ?? (await trainer(phase, { runStepOffset, ...after }).train());
       results.push(result);
       if (rest.signal?.aborted || result.brokenReceipt !== null) break;
     }
     return results;
   } finally {
-    await closeEach(loggers);
+    await closeLoggers(loggers);
   }
 }
 
@@ -141,22 +153,11 @@ function trainerOf(
   return new SFTTrainer({ ...options, ...phase, config, session });
 }
 
-/** One that throws keeps no other from closing, and what was trained is not lost for it. */
-async function closeEach(loggers: readonly Logger[]): Promise<void> {
-  for (const logger of loggers) {
-    try {
-      await logger.close?.();
-    } catch (error) {
-      const others = loggers.filter((other) => other !== logger);
-      warn(others, `logger "${logger.name}"`, `close threw: ${messageOf(error)}`);
-    }
-  }
-}
-
 /** A session closes its loggers; these have further phases to come. */
 function keptOpen(logger: Logger): Logger {
   return {
     name: logger.name,
+    ...(logger.patienceSeconds !== undefined && { patienceSeconds: logger.patienceSeconds }),
     ...(logger.begin && { begin: (at) => logger.begin!(at) }),
     ...(logger.snapshot && { snapshot: (snapshot) => logger.snapshot!(snapshot) }),
     ...(logger.train && { train: (metrics, at) => logger.train!(metrics, at) }),

@@ -19,6 +19,7 @@ import {
 } from "@periodic-eval/core";
 import { inMemory, tfjsGuards, windowLength, type TrainableLM } from "@periodic-eval/core/tfjs";
 import { checkpointsOf } from "../checkpoint/checkpoints.ts";
+import type { PhaseStart } from "../checkpoint/trainer-state.ts";
 import { writeWholeFolder } from "../checkpoint/whole-folder.ts";
 import { describeBadRow, type BadRow } from "../data/bad-row.ts";
 import type { RowsOf } from "../data/bad-rows-file.ts";
@@ -37,6 +38,7 @@ import {
   type HashWeights,
   type ModelConfigs,
 } from "./model-identity.ts";
+import { phaseStartOf } from "./phase-start.ts";
 import type { OutlinedLM } from "./outlined-lm.ts";
 import type { TrainingData } from "./training-data.ts";
 import { partRows } from "./part-rows.ts";
@@ -66,6 +68,11 @@ export interface TrainerOptions<C extends TrainingConfig = TrainingConfig> {
   readonly signal?: AbortSignal;
   /** Default `auto`. */
   readonly resume?: Resume;
+  /**
+   * Phases of the run that the model was trained in before this one, in order. A resume wants the same ones, and the weights
+   * as they left them. Left out, nothing is known of them or compared; `runPipeline` gives them.
+   */
+  readonly after?: readonly string[];
   /** Optimizer steps of earlier phases of the run; by default the largest `run_step` that their snapshots name. */
   readonly runStepOffset?: number;
   readonly session?: SessionSettings;
@@ -83,6 +90,7 @@ export const trainerOptionNames = [
   "loggers",
   "signal",
   "resume",
+  "after",
   "runStepOffset",
   "session",
 ] as const satisfies readonly (keyof TrainerOptions)[];
@@ -187,8 +195,11 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     this.#tellBadRows("dataset", data);
     const given = (await this.#method.prepareValidation?.(settings)) ?? null;
     if (given !== null) this.#tellBadRows("validation", given);
-    const { model } = this.#options;
-    const phase = this.#phase(data, given, await exactOfModel(model, settings.hashWeights));
+    const { model, after } = this.#options;
+    const phase = this.#phase(data, given, {
+      exactModel: await exactOfModel(model, settings.hashWeights),
+      start: after && (await phaseStartOf(model, after)),
+    });
     const leave = this.config.activationCheckpointing ? model.enterActivationCheckpointing?.() : undefined;
     try {
       const resumed = await resumePhase(phase, this.#options.resume ?? "auto");
@@ -334,7 +345,11 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     );
   }
 
-  #phase(data: TrainingData, given: TrainingData | null, exactModel: Readonly<Record<string, Json>>): Phase {
+  #phase(
+    data: TrainingData,
+    given: TrainingData | null,
+    { exactModel, start }: { exactModel: Readonly<Record<string, Json>>; start: PhaseStart | undefined },
+  ): Phase {
     const { config } = this;
     const name = `${this.#method.name} config`;
     const { model, tokenizer, runDir, signal } = this.#options;
@@ -364,6 +379,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       gradientNorm: new GradientNorm(),
       learningRate,
       validation,
+      start,
       checkpoints: checkpointsOf({ runDir, phase: this.#phaseName, keep: config.keepCheckpoints, warn }),
       exact: (step) => ({
         ...exactPart(config, maxSteps, step),

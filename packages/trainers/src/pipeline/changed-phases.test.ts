@@ -1,0 +1,120 @@
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs";
+import "@tensorflow/tfjs-backend-wasm";
+import { beforeAll, describe, expect, it } from "vitest";
+import { tinyLM } from "../testing/tiny-lm.ts";
+import { busyConfig, recording, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.ts";
+import { runPipeline, type SFTPhase } from "./run-pipeline.ts";
+
+beforeAll(async () => {
+  await tf.setBackend("wasm");
+  await tf.ready();
+});
+
+const phaseOf = (phase: string, maxSteps = 3): SFTPhase => ({
+  phase,
+  dataset: rows(20, phase),
+  config: { maxSteps, schedule: "constant" },
+});
+const [coupling, mid, em] = [phaseOf("coupling"), phaseOf("mid"), phaseOf("em", 4)];
+
+async function run(runDir: string, phases: readonly SFTPhase[], resume: "auto" | "never" = "auto") {
+  const model = tinyLM({ vocabSize: tokenizer.vocabSize });
+  const logger = recording();
+  const config = { ...busyConfig, saveSteps: 1, keepCheckpoints: 99 };
+  const loggers = [logger];
+  try {
+    const options = { model, tokenizer, runDir, config, session: ungoverned, loggers, resume };
+    const results = await runPipeline(phases, options);
+    return { results, trained: logger.metrics.length };
+  } finally {
+    model.dispose();
+  }
+}
+
+/** Every file of a run with what is in it. */
+async function filesOf(runDir: string): Promise<Record<string, string>> {
+  const entries = await readdir(runDir, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const texts = await Promise.all(files.map(async (file) => [file, await readFile(file, "hex")] as const));
+  return Object.fromEntries(texts);
+}
+
+describe("a pipeline whose phases are others than the run's", () => {
+  it.each<[string, readonly SFTPhase[], string, string]>([
+    ["put in between", [coupling, mid, em], "em", 'after "coupling", "mid", expected after "coupling"'],
+    ["left out", [em], "em", 'as the first phase, expected after "coupling"'],
+    ["swapped", [em, coupling], "em", 'as the first phase, expected after "coupling"'],
+    ["put before", [mid, coupling], "coupling", 'after "mid", expected as the first phase'],
+  ])("is refused before a step, and nothing is changed: %s", async (_, phases, name, message) => {
+    const runDir = await temporaryFolder();
+    await run(runDir, [coupling, em]);
+    for (const isHalfWay of [false, true]) {
+      if (isHalfWay) await rm(join(runDir, "checkpoints/em/step_4"), { recursive: true });
+      const before = await filesOf(runDir);
+      await expect(run(runDir, phases)).rejects.toThrow(
+        `${join(runDir, "checkpoints", name)}: got phase "${name}" ${message}, as its checkpoint began. Put the phases back`,
+      );
+      expect(await filesOf(runDir)).toEqual(before);
+    }
+    expect((await run(runDir, phases, "never")).results.map(({ resumedFrom }) => resumedFrom)).toEqual(
+      phases.map(() => null),
+    );
+  });
+
+  it("goes on with phases behind those that have begun, and with one of another name in the place of the last", async () => {
+    const runDir = await temporaryFolder();
+    await run(runDir, [coupling, em]);
+    expect(await run(runDir, [coupling, em, mid])).toMatchObject({
+      trained: 3,
+      results: [{ resumedFrom: 3 }, { resumedFrom: 4 }, { resumedFrom: null }],
+    });
+    expect((await run(runDir, [coupling, mid, { ...em, phase: "em2" }], "never")).trained).toBe(10);
+  });
+
+  it("is refused where an earlier phase has left other weights, and the later one's checkpoints stay", async () => {
+    const runDir = await temporaryFolder();
+    await run(runDir, [coupling, em]);
+    const kept = await filesOf(join(runDir, "checkpoints/em"));
+    await expect(run(runDir, [phaseOf("coupling", 5), em])).rejects.toThrow(
+      'step_4: got phase "em" with other weights to begin from than "coupling" had left',
+    );
+    expect(await filesOf(join(runDir, "checkpoints/em"))).toEqual(kept);
+  });
+});
+
+describe("a finished phase whose checkpoint is torn", () => {
+  const tear = async (runDir: string, file: string) => {
+    const path = join(runDir, "checkpoints/coupling/step_3", file);
+    for (const step of [1, 2])
+      await rm(join(runDir, `checkpoints/coupling/step_${step}`), { recursive: true });
+    await writeFile(path, (await readFile(path, "hex")).slice(2), "hex");
+  };
+
+  it("does not keep a later one from going on, whose checkpoint holds all; the same weights come out", async () => {
+    const [runDir, whole] = [await temporaryFolder(), await temporaryFolder()];
+    await run(whole, [coupling, em]);
+    await run(runDir, [coupling, em]);
+    await rm(join(runDir, "checkpoints/em/step_4"), { recursive: true });
+    await tear(runDir, "trainables.safetensors");
+    const again = await run(runDir, [coupling, em]);
+    expect(again.trained).toBe(1);
+    expect(again.results).toMatchObject([
+      { steps: 3, resumedFrom: 3 },
+      { resumedFrom: 3, steps: 4 },
+    ]);
+    const last = (folder: string) =>
+      readFile(join(folder, "checkpoints/em/step_4/trainables.safetensors"), "hex");
+    expect(await last(runDir)).toBe(await last(whole));
+    // What em says of its start stands: another order is still refused.
+    await expect(run(runDir, [em])).rejects.toThrow('as the first phase, expected after "coupling"');
+  });
+
+  it("is an error where no later one has begun", async () => {
+    const runDir = await temporaryFolder();
+    await run(runDir, [coupling]);
+    await tear(runDir, "trainables.safetensors");
+    await expect(run(runDir, [coupling, em])).rejects.toThrow("got no whole checkpoint");
+  });
+});
