@@ -45,7 +45,18 @@ export interface LoadedModule {
 /** @throws PeriodicEvalError `data` for a module that cannot be read or loaded. */
 export async function loadModule(folder: string, path: string): Promise<LoadedModule> {
   const file = resolve(folder, path);
-  const hash = hashText(await readTextFile(file, "verifier.module"));
+  const text = await readTextFile(file, "verifier.module").catch((error: unknown) => {
+    if (!PeriodicEvalError.is(error)) throw error;
+    throw new PeriodicEvalError({
+      code: "data",
+      where: "verifier.module",
+      got: error.got.replace(`"${file}"`, `"${path}"`),
+      expected: "a module in the benchmark's folder",
+      fix: "Correct the path, which is relative to that folder, or copy the module into it.",
+      cause: error.cause,
+    });
+  });
+  const hash = hashText(text);
   try {
     // Node keeps what it loaded by its address: text that changed has another.
     const address = `${pathToFileURL(file).href}?${new URLSearchParams({ hash })}`;
