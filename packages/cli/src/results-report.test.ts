@@ -83,6 +83,22 @@ it("takes the file, another page and another reference, and says all as JSON", a
   expect(await readFile(page, "utf8")).toContain("tuned");
 });
 
+it("reads a file of another program, which tells no errors, sizes or suite", async () => {
+  const other = join(folder, "other");
+  await mkdir(other);
+  const runOf = (name: string, acc: number) => ({
+    ...{ name, method: null, model: "org/tiny", adapter: null, config_hash: "abc", config_path: null },
+    ...{ model_args: "pretrained=org/tiny", timestamp: "2026-01-02T03:04:05Z", extras: {} },
+    metrics: { "mmlu/acc,none": acc, "mmlu_stem/acc,none": acc / 2 },
+  });
+  const runs = [runOf("base", 0.25), runOf("tuned", 0.5)];
+  await writeFile(join(other, "metrics.json"), JSON.stringify({ schema_version: 1, runs }));
+  const { code, out, err } = await run("report", other);
+  expect([code, err]).toEqual([0, ""]);
+  expect(out).toMatch(/^mmlu\nrun .*\nbase \(reference\) +0\.2500 .*\ntuned +0\.5000 .*\+0\.2500/m);
+  expect(await readFile(join(other, "index.html"), "utf8")).toContain("+0.2500");
+});
+
 it("refuses what is no result, in one line", async () => {
   const unknown = await run("report", results, "--against", "sft");
   expect(unknown).toEqual({

@@ -102,7 +102,7 @@ function runTable(summary: ResultsSummary): Html {
       <td class="words code">${model}</td>
       <td class="words code">${adapter ?? unknown}</td>
       <td class="words">${formatTime(timestamp)}</td>
-      <td class="words code">${hash}</td>
+      <td class="words code">${hash ?? unknown}</td>
     </tr>`;
   });
   const columns = ["run", "method", "model", "adapter", "begun", "hash of all that changes a number"];

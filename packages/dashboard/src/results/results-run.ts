@@ -17,7 +17,7 @@ export interface ResultsRun {
   readonly n: ByKey<number>;
   readonly ci95: ByKey<Interval | null>;
   readonly higher_is_better: ByKey<boolean | null>;
-  readonly run_hash: string;
+  readonly run_hash: string | null;
   /** What the suite sets; its `tasks` tell which keys are tasks, and which are groups of one. */
   readonly suite: Json;
 }
