@@ -89,8 +89,15 @@ it("reads a file of another program, which tells no errors, sizes or suite", asy
   const other = join(folder, "other");
   await mkdir(other);
   const runOf = (name: string, acc: number) => ({
-    ...{ name, method: null, model: "org/tiny", adapter: null, config_hash: "abc", config_path: null },
-    ...{ model_args: "pretrained=org/tiny", timestamp: "2026-01-02T03:04:05Z", extras: {} },
+    name,
+    method: null,
+    model: "org/tiny",
+    adapter: null,
+    config_hash: "abc",
+    config_path: null,
+    model_args: "pretrained=org/tiny",
+    timestamp: "2026-01-02T03:04:05Z",
+    extras: {},
     metrics: { "mmlu/acc,none": acc, "mmlu_stem/acc,none": acc / 2 },
   });
   const runs = [runOf("base", 0.25), runOf("tuned", 0.5)];
