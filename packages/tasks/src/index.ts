@@ -64,7 +64,13 @@ export type { CheckpointOptions, EvaluatorOptions, TaskProgress } from "./suite/
 export type { CheckpointSource, EvaluableTrainer, OpenedModel, OpenModel } from "./suite/ports.ts";
 export type { TaskRegistry } from "./suite/open-tasks.ts";
 export { readSamples, type DocumentParts, type RunSamples } from "./suite/harness/read-samples.ts";
-export { appendRun, readMetrics, type MetricsFile, type MetricsRun } from "./suite/metrics-file.ts";
+export {
+  appendRun,
+  readMetrics,
+  type GivenRun,
+  type MetricsFile,
+  type MetricsRun,
+} from "./suite/metrics-file.ts";
 export {
   defaultSuitePath,
   hashOfSuite,
