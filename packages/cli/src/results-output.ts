@@ -14,8 +14,18 @@ import type { Colours } from "./terminal.ts";
 export function resultsTables(summary: ResultsSummary, colours: Colours): string {
   if (summary.runs.length === 0) return "No run has come to its end yet.";
   const tables = summary.tasks.map((task) => taskTable(summary, task, colours));
-  const note = "Changes are as of two independent samples; ▲ better, ▼ worse, ○ no evidence at 95 %.";
+  const changes = summary.tasks.flatMap(({ metrics }) =>
+    metrics.flatMap(({ measured }) => measured.flatMap(({ change }) => change ?? [])),
+  );
+  const paired = changes.filter(({ pairs }) => pairs !== null).length;
+  const note = `${howCompared(paired, changes.length)}; ▲ better, ▼ worse, ○ no evidence at 95 %.`;
   return [...tables, ...(summary.reference === null ? [] : [colours.dim(note)])].join("\n\n");
+}
+
+function howCompared(paired: number, all: number): string {
+  if (paired === 0) return "Changes are as of two independent samples";
+  const others = paired === all ? "" : `, ${all - paired} of ${all} as of two independent samples`;
+  return `Changes are of pairs of answers to one question${others}`;
 }
 
 function taskTable({ runs, reference }: ResultsSummary, task: ResultsTask, colours: Colours): string {

@@ -58,6 +58,7 @@ it("report of a folder of results writes their page and prints a table per task"
   const delta = `${tuned > base ? "+" : "−"}${Math.abs(tuned - base).toFixed(4)}`;
   expect(out).toMatch(new RegExp(`^tuned +${tuned.toFixed(4)} +0\\.\\d{4} +[▲▼○] \\${delta} `, "m"));
   expect(out).toContain("and 2 groups: on the page");
+  expect(out).toContain("Changes are of pairs of answers to one question; ▲ better");
   expect(out.split("\n").at(-1)).toBe(join(results, "index.html"));
   const page = await readFile(join(results, "index.html"), "utf8");
   expect(page).toContain("<h2>facts_reply</h2>");
@@ -80,7 +81,32 @@ it("takes the file, another page and another reference, and says all as JSON", a
     ["base", false],
     ["tuned", true],
   ]);
-  expect(await readFile(page, "utf8")).toContain("tuned");
+  expect(acc.runs[0].change.pairs).toBe(40);
+  expect(await readFile(page, "utf8")).toMatch(/title="95 % [^"]* \(40 pairs\)"/);
+});
+
+it("reads a file of another program, which tells no errors, sizes or suite", async () => {
+  const other = join(folder, "other");
+  await mkdir(other);
+  const runOf = (name: string, acc: number) => ({
+    name,
+    method: null,
+    model: "org/tiny",
+    adapter: null,
+    config_hash: "abc",
+    config_path: null,
+    model_args: "pretrained=org/tiny",
+    timestamp: "2026-01-02T03:04:05Z",
+    extras: {},
+    metrics: { "mmlu/acc,none": acc, "mmlu_stem/acc,none": acc / 2 },
+  });
+  const runs = [runOf("base", 0.25), runOf("tuned", 0.5)];
+  await writeFile(join(other, "metrics.json"), JSON.stringify({ schema_version: 1, runs }));
+  const { code, out, err } = await run("report", other);
+  expect([code, err]).toEqual([0, ""]);
+  expect(out).toMatch(/^mmlu\nrun .*\ntuned +0\.5000 .*\+0\.2500.*\nbase \(reference\) +0\.2500/m);
+  expect(out).toContain("Changes are as of two independent samples");
+  expect(await readFile(join(other, "index.html"), "utf8")).toContain("+0.2500");
 });
 
 it("refuses what is no result, in one line", async () => {

@@ -1,7 +1,7 @@
 import { PeriodicEvalError, shown } from "@periodic-eval/core";
 import { writeWhole } from "@periodic-eval/core/snapshots";
 import { renderResults, summarizeResults, type ResultsSummary } from "@periodic-eval/dashboard";
-import { readMetrics } from "@periodic-eval/tasks";
+import { readMetrics, readSamples, type RunSamples } from "@periodic-eval/tasks";
 import { dirname, join, resolve } from "node:path";
 import { resultsJson, resultsTables } from "./results-output.ts";
 import type { Terminal } from "./terminal.ts";
@@ -21,7 +21,10 @@ export async function reportResults(
   terminal: Terminal,
 ): Promise<void> {
   const { runs } = await readMetrics(file);
-  const summary = summarizeResults(runs, referenceOf(runs, against, file));
+  const samples: RunSamples[] = [];
+  // One after the other: of MMLU a run's samples are a hundred megabytes of text.
+  for (const run of runs) samples.push(await readSamples(dirname(file), run));
+  const summary = summarizeResults(runs, referenceOf(runs, against, file), samples);
   await writeWhole(page, renderResults(summary, file));
   if (json) return terminal.out(resultsJson(summary, file, resolve(page)));
   terminal.out(`\n${resultsTables(summary, terminal.colours)}\n`);

@@ -70,6 +70,8 @@ function alternativesOf(issue: z.core.$ZodIssue): string[] {
       return [issue.pattern === undefined ? `a ${issue.format}` : `a text that matches ${issue.pattern}`];
     case "unrecognized_keys":
       return [`no ${issue.keys.map((key) => JSON.stringify(key)).join(", ")} in it`];
+    case "invalid_key":
+      return alternativesOf(issue.issues[0]!);
     case "invalid_union":
       return issue.errors.flatMap((branch) => branch.slice(0, 1).flatMap(alternativesOf));
     default:

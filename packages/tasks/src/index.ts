@@ -63,7 +63,14 @@ export { Evaluator, type SuiteRun } from "./suite/evaluator.ts";
 export type { CheckpointOptions, EvaluatorOptions, TaskProgress } from "./suite/evaluator-options.ts";
 export type { CheckpointSource, EvaluableTrainer, OpenedModel, OpenModel } from "./suite/ports.ts";
 export type { TaskRegistry } from "./suite/open-tasks.ts";
-export { appendRun, readMetrics, type MetricsFile, type MetricsRun } from "./suite/metrics-file.ts";
+export { readSamples, type DocumentParts, type RunSamples } from "./suite/harness/read-samples.ts";
+export {
+  appendRun,
+  readMetrics,
+  type GivenRun,
+  type MetricsFile,
+  type MetricsRun,
+} from "./suite/metrics-file.ts";
 export {
   defaultSuitePath,
   hashOfSuite,

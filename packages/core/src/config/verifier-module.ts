@@ -13,7 +13,18 @@ import { readTextFile } from "../snapshots/whole-file.ts";
  */
 export async function loadVerifierModule(folder: string, path: string): Promise<VerifierModule> {
   const file = resolve(folder, path);
-  const hash = hashText(await readTextFile(file, "verifier.module"));
+  const text = await readTextFile(file, "verifier.module").catch((error: unknown) => {
+    if (!PeriodicEvalError.is(error)) throw error;
+    throw new PeriodicEvalError({
+      code: "data",
+      where: "verifier.module",
+      got: error.got.replace(`"${file}"`, `"${path}"`),
+      expected: "a module at that path of its folder",
+      fix: "Correct the path, which is relative to the folder of what names it, or copy the module there.",
+      cause: error.cause,
+    });
+  });
+  const hash = hashText(text);
   try {
     // Node keeps what it loaded by its address: text that changed has another.
     const address = `${pathToFileURL(file).href}?${new URLSearchParams({ hash })}`;

@@ -64,6 +64,21 @@ describe("summarize", () => {
     expect(least).toMatchObject({ value: 40, ci95: [0, expect.closeTo(120 - low, 9)], range: [0, null] });
   });
 
+  it("gives a share of parts Wilson's interval where all rows agree, and cuts it elsewhere", () => {
+    const share = (of: number) =>
+      summarize({ share: ratio((row) => [of * row.tokens, row.tokens], { range: [0, 1] }) }, rows)["share"];
+    // Four rows of 12 parts: rows are the observations.
+    expect(share(0)).toMatchObject({ value: 0, ci95: [...wilson(0, 4)!], range: [0, 1] });
+    expect(share(1)).toMatchObject({ value: 1, ci95: [...wilson(4, 4)!] });
+    const { some } = summarize(
+      { some: ratio((row) => [row.id === "p1" ? 1 : row.tokens, row.tokens], { range: [0, 1] }) },
+      rows,
+    );
+    expect(some!.value).toBe(11 / 12);
+    expect(some!.ci95![0]).toBeLessThan(11 / 12);
+    expect(some!.ci95![1]).toBe(1);
+  });
+
   it("keeps a contrast within what two values of the scale can differ by", () => {
     const { contrast } = metricKit<Answer>();
     const of = mean((row) => row.nats, { range: [0, 100] });

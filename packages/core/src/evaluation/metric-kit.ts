@@ -164,7 +164,9 @@ function sumUp<R extends Row>({ kind, options, observe }: Metric<R>, rows: reado
     const observation = observe(row);
     return observation === null ? [] : [{ ...observation, cluster: cluster?.(row) }];
   });
-  return { n: seen.length, ...estimate(kind, seen, cluster !== undefined) };
+  const [least, most] = rangeOf({ kind, options });
+  const isShare = least === 0 && most === 1 && kind !== "mean";
+  return { n: seen.length, ...estimate({ kind, isShare }, seen, cluster !== undefined) };
 }
 
 /** The standard error is that of a difference of independent estimates. */
@@ -192,13 +194,15 @@ const hypotenuse = (a: number | null, b: number | null) =>
   a === null || b === null ? null : Math.hypot(a, b);
 
 function estimate(
-  kind: Metric<Row>["kind"],
+  { kind, isShare }: { readonly kind: Metric<Row>["kind"]; readonly isShare: boolean },
   seen: readonly (Unit & { cluster: string | undefined })[],
   isClustered: boolean,
 ): Estimate {
   if (isClustered) {
     const units = [...grouped(seen, (one) => one.cluster!).values()].map(total);
-    return kind === "rate" ? clusteredShareEstimate(units) : ratioEstimate(units);
+    return isShare ? clusteredShareEstimate(units) : ratioEstimate(units);
   }
-  return kind === "rate" ? shareEstimate(total(seen).value, seen.length) : ratioEstimate(seen);
+  if (kind === "rate") return shareEstimate(total(seen).value, seen.length);
+  // The parts of a row are no observations of their own: each row is a cluster of them.
+  return isShare ? clusteredShareEstimate(seen) : ratioEstimate(seen);
 }

@@ -59,7 +59,11 @@ export interface MetricKit<R> {
   readonly rate: (hit: (row: R) => boolean | null, options?: Omit<MetricOptions<R>, "range">) => Metric<R>;
   /** The mean of a value; t interval, cut to its `range`. */
   readonly mean: (value: (row: R) => number | null, options?: MetricOptions<R>) => Metric<R>;
-  /** Σ numerator / Σ denominator (a perplexity's nats per token, say); delta-method interval, cut to its `range`. */
+  /**
+   * Σ numerator / Σ denominator (a perplexity's nats per token, say); delta-method interval, cut to its `range`. A
+   * ratio of the range [0, 1] is a share of parts: where all rows agree, so that nothing varies, Wilson's interval of as
+   * many observations as there are rows.
+   */
   readonly ratio: (
     parts: (row: R) => readonly [number, number] | null,
     options?: MetricOptions<R>,

@@ -90,8 +90,8 @@ function overview(summary: ResultsSummary): Html {
 }
 
 const changeKey = html`Below a value is its change against the reference: ▲ better, ▼ worse, ○ no evidence at 95 %, each by
-itself. Intervals of changes are those of two independent samples; where runs answered the same questions, they are wider
-than they need be.`;
+itself. Where samples of both runs stand beside the file, changes are of pairs of answers to one question, and say so under the
+pointer; all others are as of two independent samples, whose intervals are wider than they need be.`;
 
 function runTable(summary: ResultsSummary): Html {
   const rows = summary.order.map((at) => {
@@ -102,7 +102,7 @@ function runTable(summary: ResultsSummary): Html {
       <td class="words code">${model}</td>
       <td class="words code">${adapter ?? unknown}</td>
       <td class="words">${formatTime(timestamp)}</td>
-      <td class="words code">${hash}</td>
+      <td class="words code">${hash ?? unknown}</td>
     </tr>`;
   });
   const columns = ["run", "method", "model", "adapter", "begun", "hash of all that changes a number"];

@@ -2,6 +2,12 @@ import type { Interval, Json } from "@periodic-eval/core";
 
 type ByKey<T> = Readonly<Record<string, T>>;
 
+/** What each document adds to a metric, numerator and denominator (of a mean 1), by what tells documents apart. */
+export type DocumentParts = ReadonlyMap<string, readonly [value: number, weight: number]>;
+
+/** Of one run, by the keys of its metrics. */
+export type RunSamples = ReadonlyMap<string, DocumentParts>;
+
 /** One run of `metrics.json`, as far as a page shows it. Keys are `task/metric,filter`. */
 export interface ResultsRun {
   readonly name: string;
@@ -17,7 +23,7 @@ export interface ResultsRun {
   readonly n: ByKey<number>;
   readonly ci95: ByKey<Interval | null>;
   readonly higher_is_better: ByKey<boolean | null>;
-  readonly run_hash: string;
+  readonly run_hash: string | null;
   /** What the suite sets; its `tasks` tell which keys are tasks, and which are groups of one. */
   readonly suite: Json;
 }

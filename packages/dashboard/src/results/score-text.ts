@@ -32,11 +32,12 @@ export function scoreCell({ value, stderr, n, ci95, change }: Measured): Html {
   </td>`;
 }
 
-function changeNote({ delta, ci95, verdict }: Change): Html {
+function changeNote({ delta, ci95, verdict, pairs }: Change): Html {
   const [glyph, className] = verdict === null ? ["", "none"] : looks[verdict];
-  const title =
+  const interval =
     ci95 === null
       ? "no interval is known"
-      : `95 % ${formatScoreChange(ci95[0])} to ${formatScoreChange(ci95[1])}: ${verdict}`;
+      : `95 % ${formatScoreChange(ci95[0])} to ${formatScoreChange(ci95[1])}: ${verdict ?? unknown}`;
+  const title = `${interval} (${pairs === null ? "as of independent samples" : `${pairs} pairs`})`;
   return html`<small class="${className}" title="${title}"><span role="img" aria-label="${verdict ?? ""}">${glyph}</span> ${formatScoreChange(delta)}</small>`;
 }

@@ -1,4 +1,4 @@
-import { shareEstimate } from "@periodic-eval/core";
+import { newcombePaired, shareEstimate } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
 import type { ResultsRun } from "./results-run.ts";
 import { sampleResults } from "./sample-results.test-data.ts";
@@ -36,6 +36,60 @@ describe("tasks", () => {
     const { tasks } = summarizeResults(foreign);
     expect(tasks.map(({ name }) => name)).toEqual(["mmlu", "mmlu_anatomy", "mmlu_virology", "gsm8k", "wiki"]);
     expect(tasks.every(({ groups, settings }) => groups.length === 0 && settings === null)).toBe(true);
+  });
+});
+
+describe("changes of runs whose samples are known", () => {
+  type Part = readonly [number, number];
+  const key = "mmlu/acc,none";
+  const partsOf = (values: readonly (number | Part)[]) =>
+    new Map(values.map((one, at) => [`d${at}`, typeof one === "number" ? ([one, 1] as const) : one]));
+  const changeOf = (
+    now: readonly (number | Part)[],
+    then: readonly (number | Part)[],
+    runs = sampleResults,
+  ) => {
+    const samples = [then, now].map((values) => new Map([[key, partsOf(values)]]));
+    return taskOf("mmlu", summarizeResults(runs, 0, samples)).metrics[0]!.measured[1]!.change!;
+  };
+  const [ones, zeros] = [Array.from({ length: 10 }, () => 1), Array.from({ length: 10 }, () => 0)];
+  const right = (count: number) => [...ones.slice(0, count), ...zeros.slice(count)];
+
+  it("go by pairs of answers: McNemar's test and Newcombe's interval", () => {
+    // Six answers more are right and none less: p = 2 · 2^−6 = 0.031. Five more: 2 · 2^−5 = 0.063.
+    const six = changeOf(right(10), right(4));
+    expect(six).toEqual({ ...newcombePaired([4, 6, 0, 0]), verdict: "better", pairs: 10 });
+    expect(six.delta).toBeCloseTo(0.6, 12);
+    expect(changeOf(right(9), right(4))).toMatchObject({ verdict: "no evidence", pairs: 10 });
+    const down = sampleResults.map((run) => ({ ...run, higher_is_better: { [key]: false } }));
+    expect(changeOf(right(10), right(4), down).verdict).toBe("worse");
+  });
+
+  it("go by t over documents where answers are no shares", () => {
+    // Differences 1, 2, 3: mean 2, standard error 1/√3, t(0.975, 2) = 4.302653.
+    const change = changeOf([2, 4, 6], [1, 2, 3]);
+    expect(change).toMatchObject({ pairs: 3, verdict: "no evidence" });
+    expect(change.delta).toBeCloseTo(2, 12);
+    expect(change.ci95![0]).toBeCloseTo(2 - 4.302653 / Math.sqrt(3), 5);
+    // Of ratios: (1 + 3) / (2 + 4) against (1 + 1) / (2 + 4).
+    expect(
+      changeOf(
+        [
+          [1, 2],
+          [3, 4],
+        ],
+        [
+          [1, 2],
+          [1, 4],
+        ],
+      ).delta,
+    ).toBeCloseTo(1 / 3, 12);
+  });
+
+  it("are as of independent samples where the documents are not the same", () => {
+    const plain = taskOf("mmlu", summarizeResults(sampleResults)).metrics[0]!.measured[1]!.change;
+    expect(plain!.pairs).toBeNull();
+    expect(changeOf(right(4), ones.slice(1))).toEqual(plain);
   });
 });
 

@@ -1,9 +1,12 @@
 import { moverDifference, type Interval, type Json } from "@periodic-eval/core";
 import { isMap, ownValue } from "./own-value.ts";
-import type { ResultsRun } from "./results-run.ts";
+import { pairedChange } from "./paired-change.ts";
+import type { ResultsRun, RunSamples } from "./results-run.ts";
 
-/** Against the reference, as of two independent samples. */
+/** Against the reference. */
 export interface Change {
+  /** Documents that both answered, pair by pair; null: as of two independent samples. */
+  readonly pairs: number | null;
   readonly delta: number;
   readonly ci95: Interval | null;
   /** Null where there is no interval. */
@@ -58,13 +61,21 @@ export interface ResultsSummary {
  * Runs of one suite beside each other.
  *
  * @param reference the index of the run that the others are compared with; default the first
+ * @param samples of each run what its documents add to its metrics: where two runs answered the same, they are compared
+ *   document by document; default none, and all changes are as of independent samples
  */
-export function summarizeResults(runs: readonly ResultsRun[], reference = 0): ResultsSummary {
+export function summarizeResults(
+  runs: readonly ResultsRun[],
+  reference = 0,
+  samples: readonly RunSamples[] = [],
+): ResultsSummary {
   const against = runs.length > 1 ? reference : null;
   const keys = [...new Set(runs.flatMap(({ metrics }) => Object.keys(metrics)))];
   const places = keys.map((key) => placeOf(key, runs));
   const tasks = [...new Set(places.map(({ task }) => task))].map((name): ResultsTask => {
-    const own = places.filter(({ task }) => task === name).map((place) => metricOf(place, runs, against));
+    const own = places
+      .filter(({ task }) => task === name)
+      .map((place) => metricOf(place, runs, { reference: against, samples }));
     const metrics = own.filter(({ group }) => group === null);
     const [primary] = metrics;
     const isToldBy = ({ metric, filter }: ResultsMetric) =>
@@ -113,7 +124,7 @@ const settingsOf = (task: string, [first]: readonly ResultsRun[]): Json =>
 function metricOf(
   { key, group, metric, filter }: Place,
   runs: readonly ResultsRun[],
-  reference: number | null,
+  { reference, samples }: { readonly reference: number | null; readonly samples: readonly RunSamples[] },
 ): ResultsMetric {
   const told = runs.map(({ higher_is_better: higher }) => ownValue(higher, key)).find((one) => one != null);
   const higherIsBetter = told ?? null;
@@ -124,10 +135,14 @@ function metricOf(
     ci95: ownValue(run.ci95, key) ?? null,
   }));
   const base = reference === null ? null : measured[reference]!;
-  const changeOf = (one: (typeof measured)[number]): Change | null => {
+  const changeOf = (one: (typeof measured)[number], at: number): Change | null => {
     if (base === null || one === base) return null;
+    const [own, then] = [samples[at]?.get(key), samples[reference!]?.get(key)];
+    const paired = own && then ? pairedChange(own, then, higherIsBetter) : null;
+    if (paired !== null) return paired;
     const change = moverDifference(withLimits(one), withLimits(base));
-    return change && { ...change, verdict: verdictOf(change.ci95, change.delta, higherIsBetter) };
+    const verdict = change && verdictOf(change.ci95, change.delta, higherIsBetter);
+    return change && { ...change, verdict, pairs: null };
   };
   return {
     key,
@@ -135,7 +150,7 @@ function metricOf(
     metric,
     filter,
     higherIsBetter,
-    measured: measured.map((one) => ({ ...one, change: changeOf(one) })),
+    measured: measured.map((one, at) => ({ ...one, change: changeOf(one, at) })),
   };
 }
 

@@ -31,7 +31,8 @@ export async function openCodec(
   pipeline: Pipeline,
 ): Promise<Codec> {
   const { Tokenizer } = await import("@huggingface/tokenizers");
-  const json = pipeline === "transformers" ? asTransformersLoads(file, config) : file;
+  const loaded = pipeline === "transformers" ? asTransformersLoads(file, config) : file;
+  const json = { ...loaded, pre_tokenizer: withEveryNumeral(loaded.pre_tokenizer) };
   const where = join(folder, "tokenizer.json");
   const tokenizer = guarded(where, "a tokenizer that can be built", () => {
     const built = new Tokenizer(json, {
@@ -97,6 +98,26 @@ function asTransformersLoads(file: TokenizerJson, config: TokenizerConfig): Toke
       ],
     },
   };
+}
+
+/**
+ * `Digits` splits at what Rust's `char::is_numeric` holds for a number: Unicode's Nd, Nl and No. The library splits at the
+ * ASCII digits alone; its `Split` takes the whole class.
+ */
+function withEveryNumeral(part: unknown): unknown {
+  if (typeof part !== "object" || part === null) return part;
+  const { type, individual_digits: isEach, pretokenizers: parts } = part as PreTokenizerPart;
+  if (type === "Digits") {
+    const pattern = { Regex: isEach === true ? "\\p{N}" : "\\p{N}+" };
+    return { type: "Split", pattern, behavior: "Isolated", invert: false };
+  }
+  return Array.isArray(parts) ? { ...part, pretokenizers: parts.map(withEveryNumeral) } : part;
+}
+
+interface PreTokenizerPart {
+  readonly type?: unknown;
+  readonly individual_digits?: unknown;
+  readonly pretokenizers?: unknown;
 }
 
 /**

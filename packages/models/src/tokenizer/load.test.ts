@@ -106,3 +106,30 @@ test("refuses options that it does not know", async () => {
     'loadTokenizer pipeline: got "fast", expected "transformers" or "tokenizer_json"',
   );
 });
+
+// Numerals of Unicode's classes No, Nl and Nd, and merges across them; ids as tokenizers 0.23.3 gives them for this file.
+test.each([
+  [true, [0, 1, 2, 3, 4, 0]],
+  [false, [0, 8, 0]],
+])("splits at every numeral, each by itself: %s", async (isEach, ids) => {
+  const digits = { type: "Digits", individual_digits: isEach };
+  const tokens = ["a", "²", "Ⅷ", "３", "4", "a²", "²Ⅷ", "３4", "²Ⅷ３4"];
+  const vocab = Object.fromEntries(tokens.map((token, id) => [token, id]));
+  const merges = [
+    ["a", "²"],
+    ["²", "Ⅷ"],
+    ["３", "4"],
+    ["²Ⅷ", "３4"],
+  ];
+  for (const part of [digits, { type: "Sequence", pretokenizers: [digits] }]) {
+    const model = { type: "BPE", vocab, merges };
+    await write("tokenizer.json", {
+      ...tokenizer,
+      added_tokens: [],
+      pre_tokenizer: part,
+      decoder: null,
+      model,
+    });
+    expect((await loadTokenizer(folder)).encode("a²Ⅷ３4a")).toEqual(ids);
+  }
+});

@@ -116,3 +116,24 @@ test.skipIf(!existsSync(smollm2))(`SmolLM2's tokenizer (${smollm2})`, async () =
   expect(tokenizer.decode(ids)).toBe(text);
   expect(tokenizer.stopIds).toEqual([2]);
 });
+
+let opened: ReturnType<typeof loadTokenizer> | undefined;
+// Goldens: tokenizers 0.23.3 on SmolLM2's tokenizer.json.
+test.skipIf(!existsSync(smollm2)).each([
+  [" ²", [216, 19133]],
+  [" ٣٤", [216, 164, 113, 164, 114]],
+  ["x² + y³", [104, 19133, 1232, 329, 39050]],
+  [" ½", [216, 16738]],
+  [" Ⅷ", [216, 173, 223, 117]],
+  [" १२३", [216, 9310, 117, 9310, 118, 9310, 119]],
+  [" 𝟙𝟚", [216, 23159, 249, 243, 23159, 249, 244]],
+  ["①②", [173, 235, 250, 173, 235, 111]],
+  [" 12 34", [216, 33, 34, 216, 35, 36]],
+  // A numeral by its meaning, a letter to Unicode.
+  [" 一二", [216, 22924, 16736, 230]],
+  ["B.  4", [50, 30, 256, 36]],
+])(`SmolLM2's tokenizer of the numerals in %j`, async (text, ids) => {
+  const tokenizer = await (opened ??= loadTokenizer(smollm2));
+  expect(tokenizer.encode(text)).toEqual(ids);
+  expect(tokenizer.decode(ids)).toBe(text);
+});

@@ -75,6 +75,16 @@ describe("a folder that is wrong", () => {
     return errors.map(({ message }) => message.replaceAll(`${folder}/`, "").replace("[periodic-eval] ", ""));
   };
 
+  it.each(["tasks.jsonl", "metadata.yaml"])("in Latin-1 is refused: %s", async (file) => {
+    const folder = await benchmarkFolder({ tasks: [task] });
+    const texts = { "tasks.jsonl": JSON.stringify(task), "metadata.yaml": "name: sums" };
+    const text = `${texts[file as keyof typeof texts]}\n# caf\u00e9\n`;
+    await writeFile(join(folder, file), Buffer.from(text, "latin1"));
+    await expect(readBenchmark(folder)).rejects.toThrow(
+      `${join(folder, file)}:2: got bytes that are no UTF-8, expected a text file in UTF-8`,
+    );
+  });
+
   it("tells of all lines at once, each with its file and line", async () => {
     const said = await wrongs([
       "{ id: 1 }",
@@ -186,7 +196,18 @@ describe("a folder that is wrong", () => {
       "2",
       "verifier.export: got undefined, expected the name of what the module exports",
     ],
-    [{ module: "./missing.mjs", export: "check" }, "2", 'missing.mjs", which does not exist'],
+    [
+      { module: "./missing.mjs", export: "check" },
+      "2",
+      'verifier.module: got "./missing.mjs", which does not exist, expected a module in the benchmark\'s folder. Correct the path, which is relative to that folder',
+    ],
+    [
+      { name: "exact_match", args: { ignore_punctuation: true } },
+      ["yes", "?!"],
+      'answer: got "?!", expected more than punctuation, where ignore_punctuation is true',
+    ],
+    ["numeric", "1 000 000", 'answer: got "1 000 000", expected a number'],
+    ["numeric", "1.000.000", 'answer: got "1.000.000", expected a number'],
     [
       { module: "./broken.mjs", export: "check" },
       "2",
@@ -234,7 +255,7 @@ describe("a folder that is wrong", () => {
       expect.stringContaining('metadata.yaml: got ["sums"], expected a map with name and version'),
     ]);
     expect(await wrongs([task], "name: [\n")).toEqual([
-      expect.stringMatching(/^metadata\.yaml: got .* line \d/),
+      expect.stringMatching(/^metadata\.yaml:2: got .*, expected YAML or JSON/),
     ]);
     expect((await wrongs([], "{}"))[2]).toBe(
       'tasks.jsonl: got no tasks, expected one task a line. Write lines such as {"id": "t1", "prompt": "…", "answer": "…"}.',

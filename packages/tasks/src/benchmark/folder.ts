@@ -1,6 +1,8 @@
 import { hashText } from "@periodic-eval/core";
 import { readTextFile } from "@periodic-eval/core/snapshots";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { utf8Text } from "../documents/utf8.ts";
 import { readMetadata } from "./metadata.ts";
 import { mistakes as newMistakes, type Mistakes } from "./mistakes.ts";
 import { parseTask, type TaskDefaults } from "./task-line.ts";
@@ -36,6 +38,7 @@ export async function readBenchmark(
   const [metadataPath, tasksPath] = [join(folder, "metadata.yaml"), join(folder, "tasks.jsonl")];
   const text = await readTextFile(tasksPath, "benchmark");
   const { metadata, text: metadataText } = await readMetadata(metadataPath, mistakes);
+  for (const path of [tasksPath, metadataPath]) utf8Text(await readFile(path), path);
   const { tasks, places } = parseTasks(text, tasksPath, metadata, mistakes);
   for (const task of tasks) {
     try {

@@ -1,4 +1,5 @@
-import { nearest, readYaml, shown } from "@periodic-eval/core";
+import { nearest, PeriodicEvalError, readYaml, shown } from "@periodic-eval/core";
+import type { YAMLError } from "yaml";
 import type { Mistakes } from "./mistakes.ts";
 import type { TaskDefaults } from "./task-line.ts";
 import { splits, type Split, type VerifierSpec } from "./types.ts";
@@ -16,7 +17,9 @@ export async function readMetadata(
   path: string,
   mistakes: Mistakes,
 ): Promise<{ readonly metadata: BenchmarkMetadata; readonly text: string }> {
-  const { value, text } = await readYaml(path, "benchmark");
+  const { value, text } = await readYaml(path, "benchmark").catch((error: unknown) => {
+    throw withLine(error, path);
+  });
   const nothing = { metadata: { name: "", version: "", split: null, verifier: null }, text };
   const lineOf = await linesOf(text);
   const at = (key: string) => `${path}:${lineOf(key)}`;
@@ -69,6 +72,15 @@ function defaultsOf(
     mistakes.keep(error, at("verifier"));
   }
   return { split: (split as Split | undefined) ?? null, verifier: spec };
+}
+
+/** An error of YAML knows its line, and says it in words. */
+function withLine(error: unknown, path: string): unknown {
+  if (!PeriodicEvalError.is(error)) return error;
+  const { code, where, got, expected, fix, cause } = error;
+  const line = (cause as Partial<YAMLError> | undefined)?.linePos?.[0].line;
+  if (where !== path || line === undefined) return error;
+  return new PeriodicEvalError({ code, where: `${path}:${line}`, got, expected, fix, cause });
 }
 
 /** On which line a key of the outermost map stands. */

@@ -161,6 +161,7 @@ describe("the registry", () => {
     [["pass@9"], 'got "pass@9" with numSamples 8, expected a k of at most numSamples. Raise numSamples to 9'],
     [["pass^9"], 'got "pass^9" with numSamples 8'],
     [["pass@0"], 'got "pass@0", expected a number of 1 or more in place of k. Write "pass@1".'],
+    [["pass@01"], 'got "pass@01", expected some of'],
     [["pass@k"], 'got "pass@k", expected a number of 1 or more in place of k. Write "pass@1".'],
     [
       ["pas_rate"],

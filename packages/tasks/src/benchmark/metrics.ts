@@ -77,7 +77,7 @@ export function metricsOf(
     new PeriodicEvalError({ code: "config", where, got, expected, fix });
   const found = (names.length === 0 ? defaultMetrics : names).map((name, at, all): NamedMetric => {
     if (all.indexOf(name) !== at) throw wrong(`"${name}" twice`, "metrics that differ", "Remove one.");
-    const [, stem, digits] = /^(.+[@^])(\d+)$/.exec(name) ?? [];
+    const [, stem, digits] = /^(.+[@^])(0|[1-9]\d*)$/.exec(name) ?? [];
     const template = stem === undefined ? name : `${stem}k`;
     const isTemplate = /[@^]k$/.test(template) && Object.hasOwn(registry, template);
     const key = isTemplate ? template : name;

@@ -155,7 +155,7 @@ function winMetrics({ mean, rate, ratio }: MetricKit<JudgedPair>, sampled: boole
         const forFirst = (first === "model" ? 1 : 0) + (second === "reference" ? 1 : 0);
         return outcome === null || decided === 0 ? null : [forFirst, decided];
       },
-      { unit: "share", sampled },
+      { unit: "share", range: [0, 1], sampled },
     ),
     ungraded: rate(({ outcome }) => outcome === null, { higherIsBetter: false, sampled }),
   };

@@ -71,7 +71,13 @@ describe("readDocuments", () => {
     ["an open quote", "b.csv", 'a,b\n"1,2\n', "b.csv:2: got Quote Not Closed"],
     ["a column twice", "b.csv", "a,a\n1,2\n", 'b.csv:1: got the column "a" twice'],
     ["no row", "b.csv", "a,b\n", "b.csv: got no row"],
-    ["bytes that are no text", "b.jsonl", Uint8Array.of(0xff), "b.jsonl: got bytes that are no UTF-8"],
+    ["bytes that are no text", "b.jsonl", Uint8Array.of(0xff), "b.jsonl:1: got bytes that are no UTF-8"],
+    [
+      "a line in Latin-1",
+      "b.jsonl",
+      Buffer.from('{"a":"\u00e9"}\n{"a":"\xe9"}'.replace("\u00e9", "e"), "latin1"),
+      "b.jsonl:2: got bytes that are no UTF-8",
+    ],
     ["what is no Parquet", "b.parquet", "PAR", "b.parquet: got "],
     ["another kind of file", "b.txt", "x", "task.data: got "],
   ];

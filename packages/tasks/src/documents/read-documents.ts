@@ -5,6 +5,7 @@ import { parseHubSplit, readHubSplit } from "./hub.ts";
 import { textFormats } from "./parse-text.ts";
 import { readParquet } from "./parquet.ts";
 import { abbreviated, badData, type PlacedRow } from "./rows.ts";
+import { utf8Text } from "./utf8.ts";
 
 export interface ReadDocuments {
   /** In the source's order, one or more. */
@@ -59,16 +60,8 @@ async function fromFile(path: string, where: string): Promise<ReadDocuments> {
     const fix = `Check the path: it is relative to ${process.cwd()}.`;
     throw badData(where, messageOf(cause), "a readable file", fix, cause);
   }
-  const rows = parse === undefined ? await readParquet(bytes, path) : await parse(textOf(bytes, path), path);
+  const rows =
+    parse === undefined ? await readParquet(bytes, path) : await parse(utf8Text(bytes, path), path);
   const sha256 = createHash("sha256").update(bytes).digest("hex");
   return { rows, sha256, provenance: { sha256, rows: rows.length } };
-}
-
-/** Without a byte-order mark. */
-function textOf(bytes: Buffer, path: string): string {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch (cause) {
-    throw badData(path, "bytes that are no UTF-8", "a text file in UTF-8", "Convert it to UTF-8.", cause);
-  }
 }

@@ -38,6 +38,7 @@ export function encodingEvaluation<D extends Row>(
       accuracy: ratio(({ correct, tokens }) => (correct === null ? null : [correct, tokens]), {
         higherIsBetter: true,
         unit: "share",
+        range: [0, 1],
       }),
     }),
   });

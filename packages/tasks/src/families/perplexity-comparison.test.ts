@@ -43,6 +43,17 @@ describe("perplexity of continuations", () => {
     expect(bySum.snapshot.metrics["accuracy"]).toMatchObject({ value: 0 });
   });
 
+  it("divides the sum by all tokens of a choice", async () => {
+    // −4/2 against −9/4: the short one. By one token less it were −4/1 against −9/3, the long one.
+    const evaluation = perplexityComparisonEvaluation({
+      ...options,
+      documents: [{ id: "x", start: "so", endings: ["ab", "abcd"] }],
+    });
+    const scored = fakeModel({ logLikelihood: (_, ending) => (ending === "ab" ? -4 : -9) });
+    const { rows } = await measure(evaluation, scored);
+    expect(rows[0]).toMatchObject({ tokens: [2, 4], nats: [-4, -9], predicted: 0 });
+  });
+
   it("counts the first token of each", async () => {
     // The endings differ in their first token alone, which a model that skips it could not see.
     const first = perplexityComparisonEvaluation({

@@ -1,4 +1,10 @@
-import { measure, PeriodicCallback, withSession, type EvaluableModel } from "@periodic-eval/core";
+import {
+  measure,
+  nestedSubset,
+  PeriodicCallback,
+  withSession,
+  type EvaluableModel,
+} from "@periodic-eval/core";
 import { evaluationConformance, fakeModel, fakeTokenizer, memoryStore } from "@periodic-eval/core/testing";
 import { describe, expect, it } from "vitest";
 import { rolloutEvaluation, type RolloutOptions } from "./rollout.ts";
@@ -134,6 +140,19 @@ describe("several scores of one completion", () => {
   });
 });
 
+it.each([
+  ["check", undefined, "got undefined, expected true, false or null"],
+  ["check", "yes", 'got "yes", expected true, false or null'],
+  ["check", 1, "got 1, expected true, false or null"],
+  ["score", undefined, "got undefined, expected a number, or null"],
+  ["score", "yes", 'got "yes", expected a number'],
+])("refuses a %s that gives %j", async (option, given, says) => {
+  const told = { ...asking, [option]: () => given } as unknown as RolloutOptions<Sum>;
+  await expect(measure(rolloutEvaluation(told), scripted())).rejects.toThrow(
+    `rolloutEvaluation.${option} of row "a#0": ${says}`,
+  );
+});
+
 describe("a prompt over its budget", () => {
   const long = [...sums, { id: "long", question: "9".repeat(30), answer: "9" }];
   const model = () => fakeModel({ contextLength: 20 });
@@ -210,6 +229,12 @@ describe("the subset", () => {
     expect((await of(5).items(model)).map(({ id }) => id)).toEqual(first);
     expect((await of(9).items(model)).slice(0, 5).map(({ id }) => id)).toEqual(first);
     expect([await of(5).length(), await of(90).length()]).toEqual([5, 50]);
+    // Drawn by the seed: neither the first of the file, nor what another seed draws.
+    const places = first.map((id) => Number(id.slice(1)));
+    expect(places).not.toEqual([0, 1, 2, 3, 4]);
+    expect(places).toEqual(nestedSubset([...documents.keys()], { n: 5, seed: 7 }));
+    const other = rolloutEvaluation({ ...options, documents, subsample: { n: 5, seed: 8 } });
+    expect((await other.items(model)).map(({ id }) => id)).not.toEqual(first);
   });
 });
 

@@ -204,7 +204,8 @@ export function rolloutEvaluation<D extends Row, S extends Json = boolean>(
         signal.throwIfAborted();
         const document = await parts.documentOf(row.item);
         const cleaned = row.text === null ? null : clean(row.text, document);
-        const value = cleaned === null ? null : await score(document, cleaned);
+        const value: unknown = cleaned === null ? null : await score(document, cleaned);
+        checkScore(row.id, value, options.check === undefined);
         scored.push({ ...row, cleaned, score: value as S | null });
       }
       return scored;
@@ -236,6 +237,20 @@ const ownMetric =
       : { accuracy: rate((row) => row.score as boolean | null, { higherIsBetter: true }) };
 
 const unasked = { text: null, finish: null, truncatedTokens: 0 };
+
+/** A function that forgets to return, or gives words for right and wrong, would count as one that says no. */
+function checkScore(id: string, value: unknown, isScore: boolean): void {
+  if (value === null || (isScore ? value !== undefined : typeof value === "boolean")) return;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: `rolloutEvaluation.${isScore ? "score" : "check"} of row "${id}"`,
+    got: shown(value),
+    expected: isScore ? "a number, or null" : "true, false or null",
+    fix: isScore
+      ? "Return what is scored; null leaves the answer out."
+      : "Return whether the answer is right.",
+  });
+}
 
 function numberOf({ id, score }: ScoredRolloutRow): number | null {
   if (score === null || typeof score === "number") return score;

@@ -19,3 +19,12 @@ it("prompts count once, instructions each, and what was not asked not at all", (
   expect(values["prompt_level_loose_acc"]?.value).toBeCloseTo(2 / 3, 12);
   expect(values["inst_level_loose_acc"]?.value).toBeCloseTo(4 / 5, 12);
 });
+
+it("instructions of which none is followed leave room in their interval", () => {
+  const none = { strict: [false, false], loose: [true] };
+  const rows: readonly ScoredRow[] = ["1", "2", "3"].map((id) => ({ id, score: none }));
+  const values = summarize(ifevalMetrics(metricKit<ScoredRow>()), rows);
+  // Wilson of 0 of 3 prompts: 3.841459 / (3 + 3.841459), where all instructions of a prompt may stand and fall together.
+  expect(values["inst_level_strict_acc"]).toMatchObject({ value: 0, ci95: [0, expect.closeTo(0.561497, 6)] });
+  expect(values["inst_level_loose_acc"]).toMatchObject({ value: 1, ci95: [expect.closeTo(0.438503, 6), 1] });
+});

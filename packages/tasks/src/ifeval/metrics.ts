@@ -18,6 +18,7 @@ export function ifevalMetrics<R extends Scored>({ rate, ratio }: MetricKit<R>): 
     ratio(({ score }) => score && [score[reading].filter(Boolean).length, score[reading].length], {
       higherIsBetter: true,
       unit: "share",
+      range: [0, 1],
     });
   return {
     prompt_level_strict_acc: prompts("strict"),

@@ -9,7 +9,7 @@ import type { EvaluatorOptions } from "./evaluator-options.ts";
 import {
   choiceTask,
   fakeTrainer,
-  otherTokenizerModel,
+  otherTokenizerTrainer,
   replyTask,
   suiteText,
   type FakeTaskOptions,
@@ -272,12 +272,8 @@ describe("a run that died", () => {
   >([
     ["adapter", 'adapter: null → "other"', () => ({}), () => fakeTrainer("w", "other")],
     ["weights", 'model.weights: "w" → "v"', () => ({}), () => fakeTrainer("v")],
-    [
-      "tokenizer",
-      "tokenizer: ",
-      () => ({}),
-      () => ({ evaluableModel: otherTokenizerModel(), modelFingerprint: () => "w" }),
-    ],
+    ["tokenizer", "tokenizer: ", () => ({}), otherTokenizerTrainer],
+    ["context length", "model.context_length: null → 512", () => ({}), () => fakeTrainer("w", null, 512)],
     ["documents", "tasks.choices.items: ", () => ({ tasks: tasksOf({ edition: "2nd. " }) })],
   ])("is not gone on from with other %s", async (_, says, given, trainer = fakeTrainer) => {
     await expect(evaluator(dying).run()).rejects.toThrow("out of power");

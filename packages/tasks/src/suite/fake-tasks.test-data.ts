@@ -1,4 +1,4 @@
-import { defineEvaluation, inCalls, nestedSubset, type EvaluableModel, type Row } from "@periodic-eval/core";
+import { defineEvaluation, inCalls, nestedSubset, type Row } from "@periodic-eval/core";
 import { fakeModel, fakeTokenizer } from "@periodic-eval/core/testing";
 import type { TaskOptions } from "../tasks/types.ts";
 import type { SampledTask } from "./harness/samples.ts";
@@ -191,15 +191,21 @@ export function replyTask(given: FakeTaskOptions = {}): SampledTask {
 }
 
 /** A trainer whose weights are a word. */
-export function fakeTrainer(weights = "w", adapter: string | null = null): EvaluableTrainer {
+export function fakeTrainer(
+  weights = "w",
+  adapter: string | null = null,
+  contextLength: number | null = null,
+): EvaluableTrainer {
   const identity = { name: "tiny", adapter };
-  return { evaluableModel: fakeModel({ weights: () => weights, identity }), modelFingerprint: () => weights };
+  const evaluableModel = fakeModel({ weights: () => weights, identity, contextLength });
+  return { evaluableModel, modelFingerprint: () => weights };
 }
 
-/** A model under another tokenizer. */
-export const otherTokenizerModel = (): EvaluableModel => {
+/** The trainer above, its model under another tokenizer. */
+export const otherTokenizerTrainer = (): EvaluableTrainer => {
   const tokenizer = { ...fakeTokenizer(), fingerprint: "another" };
-  return fakeModel({ tokenizer, weights: () => "w", identity: { name: "tiny" } });
+  const evaluableModel = fakeModel({ tokenizer, weights: () => "w", identity: { name: "tiny" } });
+  return { evaluableModel, modelFingerprint: () => "w" };
 };
 
 /** A suite of the two tasks above. */

@@ -82,6 +82,44 @@ it("reads what it wrote, and names the field that is wrong in what another wrote
   await expect(readMetrics(join(folder, "none.json"))).rejects.toThrow("got no such file");
 });
 
+it("reads and continues files of other programs, which tell less", async () => {
+  const { stderr: _, n: _n, ci95: _c, higher_is_better: _h, run_hash: _r, suite: _s, ...plain } = exampleRun;
+  const told = { stderr: {}, n: {}, ci95: {}, higher_is_better: {}, run_hash: null, suite: null };
+  await writeFile(path, JSON.stringify({ schema_version: 1, runs: [plain] }));
+  expect((await readMetrics(path)).runs).toEqual([{ ...plain, ...told }]);
+  await appendRun(path, { ...plain, name: "dpo" });
+  await appendRun(path, { ...plain, name: "dpo" });
+  await appendRun(path, { ...exampleRun, name: "full" });
+  expect((await readMetrics(path)).runs).toEqual([
+    { ...plain, ...told },
+    { ...plain, ...told, name: "dpo" },
+    { ...exampleRun, name: "full" },
+  ]);
+  await expect(appendRun(path, { ...exampleRun, config_hash: "pe128:other" })).rejects.toThrow(
+    'of the run "sft" in it (config_hash: pe128:suite → pe128:other)',
+  );
+});
+
+it.each([
+  ["[]", ": got [], expected an object with schema_version and runs"],
+  ['{"runs": []}', ": schema_version: got undefined, expected 1"],
+  ['{"schema_version": 1, "runs": {}}', ": runs: got {}, expected a list"],
+  ['{"schema_version": 1, "runs": [3]}', ": runs.0: got 3, expected an object"],
+  [{ extras: [] }, ": runs.0.extras: got [], expected an object"],
+  [{ metrics: null }, ": runs.0.metrics: got null, expected an object"],
+  [{ metrics: { acc: 1 } }, ': runs.0.metrics.acc: got 1, expected a key as "task/metric,filter"'],
+  [{ ci95: { "a/acc,none": [1, "2"] } }, ': runs.0.ci95.a/acc,none.1: got "2", expected a number'],
+  [{ ci95: { "a/acc,none": [1] } }, ": runs.0.ci95.a/acc,none: got [1], expected [low, high]"],
+  [{ n: { "a/acc,none": -1 } }, ": runs.0.n.a/acc,none: got -1, expected 0 or more"],
+])("says in plain words what is wrong with %j", async (given, says) => {
+  const text =
+    typeof given === "string"
+      ? given
+      : JSON.stringify({ schema_version: 1, runs: [{ ...exampleRun, ...given }] });
+  await writeFile(path, text);
+  await expect(readMetrics(path)).rejects.toThrow(`${path}${says}`);
+});
+
 it("is of one suite, and says what another differs in", async () => {
   await appendRun(path, exampleRun);
   const other = {

@@ -13,7 +13,7 @@ import { differences } from "./differences.ts";
 import { parsed, parsedText } from "./parsed.ts";
 
 const key = z.string().regex(/^[^/]+\/[^,]+,.+$/, 'a key as "task/metric,filter"');
-const numbers = z.record(key, z.number("a number, or null where it is not known").nullable());
+const numbers = z.record(key, z.number("a number, or null where it is not known").nullable(), "an object");
 const text = z.string("a text");
 const json: z.ZodType<Json> = z.json();
 
@@ -31,27 +31,38 @@ const runSchema = z
     /** When it was begun, ISO 8601. */
     timestamp: text,
     metrics: numbers,
+    extras: z.record(z.string(), json, "an object"),
+    // From here on what we add: other programs may leave it out.
     /** Standard errors, by the same keys. */
-    stderr: numbers,
+    stderr: numbers.default({}),
     /** Rows that were observed, by the same keys. */
-    n: z.record(key, z.int("a whole number").nonnegative("0 or more")),
-    /** 95 % intervals, by the same keys; none in files of other programs. */
+    n: z.record(key, z.int("a whole number").nonnegative("0 or more"), "an object").default({}),
+    /** 95 % intervals, by the same keys. */
     ci95: z
-      .record(key, z.tuple([z.number(), z.number()], "[low, high], or null where it is not known").nullable())
+      .record(
+        key,
+        z.tuple([z.number(), z.number()], "[low, high], or null where it is not known").nullable(),
+        "an object",
+      )
       .default({}),
-    higher_is_better: z.record(key, z.boolean("true, false or null").nullable()).default({}),
-    /** Of everything that changes a number: model, adapter, tokenizer, settings, documents. */
-    run_hash: text,
-    /** What the suite sets. */
-    suite: json,
-    extras: z.record(z.string(), json),
+    higher_is_better: z.record(key, z.boolean("true, false or null").nullable(), "an object").default({}),
+    /** Of everything that changes a number: model, adapter, tokenizer, settings, documents; null where it is not told. */
+    run_hash: text.nullable().default(null),
+    /** What the suite sets; null where it is not told. */
+    suite: json.default(null),
   })
   .catchall(json);
 
-const fileSchema = z.looseObject({ schema_version: z.literal(1, "1"), runs: z.array(runSchema, "a list") });
+const fileSchema = z.looseObject(
+  { schema_version: z.literal(1, "1"), runs: z.array(runSchema, "a list") },
+  "an object with schema_version and runs",
+);
 
 /** One model measured by a suite. */
 export type MetricsRun = z.infer<typeof runSchema>;
+
+/** A run as it may be written: what only we tell may be left out. */
+export type GivenRun = z.input<typeof runSchema>;
 
 /** What `metrics.json` holds: runs of one suite, in the order in which they ended. A name may stand there several times. */
 export type MetricsFile = z.infer<typeof fileSchema>;
@@ -88,8 +99,12 @@ export async function readMetricsIfPresent(path: string, fs: FileSystem): Promis
  * @throws PeriodicEvalError `store` where the file holds runs of another suite, or is damaged; `data` for a run that no reader
  *   would take.
  */
-export async function appendRun(path: string, run: MetricsRun, fs: FileSystem = nodeFiles): Promise<void> {
-  parsed(runSchema, run, { code: "data", where: "appendRun", fix: "Write what is unknown as null." });
+export async function appendRun(path: string, given: GivenRun, fs: FileSystem = nodeFiles): Promise<void> {
+  const run = parsed(runSchema, given, {
+    code: "data",
+    where: "appendRun",
+    fix: "Write what is unknown as null.",
+  });
   const [folder, lock] = [dirname(path), `.${basename(path, ".json")}.lock`];
   await withLock(
     join(folder, lock),
@@ -120,10 +135,14 @@ export function checkSuite(
 ): void {
   const other = runs.find((run) => run.config_hash !== config_hash);
   if (other === undefined) return;
+  const isTold = other.suite !== null && suite !== null;
+  const differ = isTold
+    ? differences(other.suite, suite)
+    : [`config_hash: ${other.config_hash} → ${config_hash}`];
   throw new PeriodicEvalError({
     code: "store",
     where: path,
-    got: `settings other than those of the run "${other.name}" in it (${differences(other.suite, suite).join("; ")})`,
+    got: `settings other than those of the run "${other.name}" in it (${differ.join("; ")})`,
     expected: "one suite for all runs of a file: no method is measured by settings of its own",
     fix: "Measure by that suite, or give another folder of results.",
   });

@@ -24,7 +24,9 @@ const [targetDelimiter, fewshotDelimiter] = [" ", "\n\n"];
  * where there is either; then each example a user and an assistant turn, or all of it in one user turn.
  *
  * Deviations: `system: ""` is passed as an empty system message, which keeps a template from injecting its own (the harness
- * passes none). Where a template refuses system messages the prompt is a template failure (the harness drops them).
+ * passes none). Where a template refuses system messages the prompt is a template failure (the harness drops them). White
+ * space that ends a template's generation prompt stays in the context of a choice (the harness scores it with the choice):
+ * the log-likelihoods of all choices of a question differ by that of the white space alike, by up to 3.5e-3 of SmolLM2's.
  */
 export function harnessPrompt({ description, examples, question, chat }: HarnessPrompt): Prompt {
   if (chat === undefined) return { text: `${description}${asText(examples)}${question}` };

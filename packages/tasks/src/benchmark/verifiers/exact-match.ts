@@ -1,4 +1,12 @@
-import { extractor, flagOf, nothingExtracted, short, textsOf, type VerifierKind } from "./verifier.ts";
+import {
+  extractor,
+  flagOf,
+  nothingExtracted,
+  refuse,
+  short,
+  textsOf,
+  type VerifierKind,
+} from "./verifier.ts";
 
 /** The completion is the answer, or one of several; white space at its ends does not count. */
 export const exactMatch: VerifierKind = {
@@ -15,6 +23,14 @@ export const exactMatch: VerifierKind = {
       return (ignoresPunctuation ? cased.replaceAll(/\p{P}/gu, "") : cased).trim();
     };
     const right = textsOf(answer);
+    const empty = right.find((text) => plain(text) === "");
+    if (empty !== undefined)
+      throw refuse(
+        "answer",
+        empty,
+        "more than punctuation, where ignore_punctuation is true: nothing is left of it",
+        "Leave ignore_punctuation out for this task.",
+      );
     const accepted = new Set(right.map(plain));
     return (completion) => {
       const said = extract(completion);

@@ -52,6 +52,34 @@ describe("numberIn takes the whole text, else its last number or fraction", () =
     expect(await numberIn(text)).toBe(expected);
   });
 
+  it.each([
+    "1 000 000",
+    "So it is 1 000 000 in all.",
+    "1\u202f000",
+    "12 345.5",
+    "1.000.000",
+    "it costs 1.234,50",
+    "1'000",
+    "1_000",
+    "3,5",
+    "1234,567",
+    "12,34,567",
+  ])("takes nothing from %j: digits grouped or joined otherwise than 1,234.5", async (text) => {
+    expect(await numberIn(text)).toBeNull();
+  });
+
+  it.each([
+    ["1,000,000", 1e6],
+    ["from 1 000 to 2,000", 2000],
+    ["in 2020 300 people", 300],
+    ["1, 2, 3", 3],
+    ["1 2 3", 3],
+    ["1,200, then 7", 7],
+    ["it is 1,200.", 1200],
+  ])("reads %j as %d", async (text, expected) => {
+    expect(await numberIn(text)).toBe(expected);
+  });
+
   it("finds none in words", async () => {
     expect(await numberIn("none at all")).toBeNull();
   });

@@ -27,15 +27,26 @@ export async function numberOf(text: string): Promise<number | null> {
 export async function numberIn(text: string): Promise<number | null> {
   const whole = await numberOf(text.trim().replace(/\.$/, ""));
   if (whole !== null) return whole;
-  const last = plainly(text).match(numbers)?.at(-1);
-  return last === undefined ? null : numberOf(last);
+  const plain = plainly(text);
+  const last = [...plain.matchAll(numbers)].at(-1);
+  if (last === undefined) return null;
+  const [before, after] = [plain.slice(0, last.index), plain.slice(last.index + last[0].length)];
+  const isPart = joinedBefore.test(before) || joinedAfter.test(after);
+  const isGroup = groupsBefore.test(before) && group.test(last[0]);
+  return isPart || isGroup ? null : numberOf(last[0]);
 }
+
+/** Digits that a sign other than our commas and dots groups: whose thousands they are nobody can tell. */
+const joinedBefore = /\d[.,'\u2019_]$/;
+const joinedAfter = /^[.,'\u2019_]\d/;
+const groupsBefore = /(?<![\d.,])\d{1,3}(?:[ \u00a0\u2007\u2009\u202f]\d{3})*[ \u00a0\u2007\u2009\u202f]$/;
+const group = /^\d{3}(?!\d)/;
 
 /** Thousands without their commas, a minus that is one, fractions of LaTeX with a slash. */
 const plainly = (text: string): string =>
   text
     .replaceAll("\u2212", "-")
-    .replaceAll(/(?<=\d),(?=\d{3}(?!\d))/g, "")
+    .replaceAll(/(?<![\d.,])\d{1,3}(?:,\d{3})+(?!\d|,\d)/g, (grouped) => grouped.replaceAll(",", ""))
     .replaceAll(/\\[dt]?frac\{(\d+)\}\{(\d+)\}/g, "$1/$2");
 
 const finite = (value: unknown): number | null =>

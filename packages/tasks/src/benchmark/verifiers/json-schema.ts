@@ -8,7 +8,7 @@ import { refuse, short, type VerifierKind } from "./verifier.ts";
  * `schema` for all tasks alike.
  */
 export const jsonSchema: VerifierKind = {
-  version: "1",
+  version: "2",
   args: ["schema"],
   async open({ answer, args }) {
     const { schema: shared } = args;

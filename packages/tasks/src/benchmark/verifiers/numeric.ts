@@ -7,9 +7,11 @@ import { extractor, nothingExtracted, refuse, short, type VerifierKind } from ".
  * The completion's number is the answer's within tolerances, as Python's `math.isclose`:
  * |a − b| ≤ max(rel_tol · max(|a|, |b|), abs_tol). The number is the whole completion where that is a number or an
  * expression (`1/2`, `2*sqrt(3)`), else the last number or fraction in it.
+ * Thousands may have commas (`1,200,000`), the decimal sign is a dot; digits grouped or joined in any other way
+ * (`1 000 000`, `1.000.000`, `1'000`, `3,5`) are no number.
  */
 export const numeric: VerifierKind = {
-  version: "1",
+  version: "2",
   args: ["abs_tol", "extract", "rel_tol"],
   async open({ answer, args }) {
     const extract = extractor(args);

@@ -94,11 +94,29 @@ describe("json_schema", () => {
     ["The {age} is 3", "no JSON"],
     ['{"age": "3"}', "/age must be integer"],
     ["[]", "the value must be object"],
+    // A list in prose is read whole, not by the first object in it; a footnote is none.
+    ['Sure: [{"age": 3}].', "the value must be object"],
+    ['As [1] says: {"age": 3}', null],
+    ['[see {"age": 3}, "unclosed', null],
     // The last block is the answer.
     ['```\n{"age": "3"}\n```\nbetter:\n```\n{"age": 3}\n```', null],
   ])("%j: %j", async (completion, expected) => {
     expect(await reason("json_schema", schema, completion)).toBe(expected);
     expect(await reason("json_schema", null, completion, { schema })).toBe(expected);
+  });
+});
+
+describe("json_schema of lists", () => {
+  const schema = { type: "array", items: { type: ["string", "number", "object"] }, minItems: 2 };
+  it.each<readonly [completion: string, reason: string | null]>([
+    ['Sure: ["a", "b"].', null],
+    ['Sure: [{"a": [1]}, {"b": "]"}] and [1].', null],
+    ['Tags are ["a]", "\\"b"]', null],
+    ["[note [1, 2] here]", null],
+    ["Only [1] here", "the value must NOT have fewer than 2 items"],
+    ['["a", "b"', "no JSON"],
+  ])("%j: %j", async (completion, expected) => {
+    expect(await reason("json_schema", schema, completion)).toBe(expected);
   });
 });
 

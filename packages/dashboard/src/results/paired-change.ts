@@ -1,0 +1,42 @@
+import { compareLooks, type Metric, type Row } from "@periodic-eval/core";
+import type { DocumentParts } from "./results-run.ts";
+import type { Change } from "./summarize-results.ts";
+
+interface Document extends Row {
+  readonly value: number;
+  readonly weight: number;
+}
+
+/**
+ * The change of a metric over the documents that both runs answered: of right and wrong answers by Newcombe's interval and
+ * McNemar's exact test, else by t over documents. Null where the runs did not answer the same documents.
+ */
+export function pairedChange(
+  now: DocumentParts,
+  before: DocumentParts,
+  higherIsBetter: boolean | null,
+): Change | null {
+  if (now.size !== before.size || ![...now.keys()].every((document) => before.has(document))) return null;
+  const metric: Metric<Document> = {
+    kind: kindOf([...now.values(), ...before.values()]),
+    options: higherIsBetter === null ? {} : { higherIsBetter },
+    observe: ({ value, weight }) => ({ value, weight }),
+  };
+  const earlier = { phase: "", step: 0, rows: rowsOf(before) };
+  const options = { seed: "", primary: "change", alpha: 0.05 };
+  const {
+    delta,
+    ci95,
+    verdict,
+    n_pairs: pairs,
+  } = compareLooks({ change: metric }, rowsOf(now), earlier, options)["change"]!;
+  return delta === null ? null : { delta, ci95, verdict, pairs };
+}
+
+function kindOf(parts: readonly (readonly [value: number, weight: number])[]): Metric<Document>["kind"] {
+  if (parts.some(([, weight]) => weight !== 1)) return "ratio";
+  return parts.every(([value]) => value === 0 || value === 1) ? "rate" : "mean";
+}
+
+const rowsOf = (parts: DocumentParts): readonly Document[] =>
+  [...parts].map(([id, [value, weight]]) => ({ id, value, weight }));
