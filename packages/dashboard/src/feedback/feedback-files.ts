@@ -81,26 +81,28 @@ export const metadataSchema = z.looseObject({
 });
 
 /** A preference's files lie in a folder of its name. */
-const name = z.string().regex(/^(?!\.{1,2}$)[^/\\\0]+$/, "a name of a folder in this one");
+const isFolderName = (name: string): boolean => /^(?!\.{1,2}$)[^/\\\0]+$/.test(name);
 
 export const summarySchema = z.looseObject({
   schema_version: z.literal(1, "1"),
   updated_at: text,
-  preferences: z.record(
-    name,
-    z.object({
-      lora_id: text,
-      status: text,
-      steps: count,
-      logprob_margin_delta: known,
-      logprob_margin_p: known,
-      baseline_compliance: known,
-      final_compliance: known,
-      capability_ratio: known,
-      collapse_alerts: z.array(text, "a list").readonly(),
-      verdict: text,
-    }),
-  ),
+  preferences: z
+    .record(
+      z.string(),
+      z.object({
+        lora_id: text,
+        status: text,
+        steps: count,
+        logprob_margin_delta: known,
+        logprob_margin_p: known,
+        baseline_compliance: known,
+        final_compliance: known,
+        capability_ratio: known,
+        collapse_alerts: z.array(text, "a list").readonly(),
+        verdict: text,
+      }),
+    )
+    .refine((all) => Object.keys(all).every(isFolderName), "names of folders in this one"),
 });
 
 export type FeedbackLook = z.infer<typeof look>;

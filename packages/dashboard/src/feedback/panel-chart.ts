@@ -6,6 +6,9 @@ import type { Panel, Point, Series } from "./panels.ts";
 
 export const chartSize = { width: 340, height: 176 } as const;
 
+/** Of a value axis: what does not move is not blown up. */
+const [leastPoints, leastSpan] = [10, 0.02];
+
 /** The drawing of a panel; null where nothing of it was measured. */
 export function panelChart(panel: Panel): Html | null {
   const { series, limits, unit, bounds } = panel;
@@ -17,7 +20,7 @@ export function panelChart(panel: Panel): Html | null {
   // A threshold is drawn where it is, also where no value comes near.
   const y = valueDomain(
     [...values, ...limits].map((value) => value * scale),
-    { leastSpan: 1e-9, bounds: [low * scale, high * scale] },
+    { leastSpan: unit === "share" ? leastPoints : leastSpan, bounds: [low * scale, high * scale] },
   );
   const mostUpdates = Math.max(1, ...points.map(({ updates }) => updates));
   return drawChart(

@@ -65,19 +65,30 @@ const margins = (preferences: readonly FeedbackPreference[]): PanelGroup => ({
   title: "Margins",
   about:
     "log p of the chosen answer minus that of the rejected one, the mean over held-out pairs. Up is towards the preference.",
-  panels: (["margin", "margin_per_token"] as const).map((key) => ({
-    id: key,
-    title: words(key),
-    unit: key === "margin" ? "nats" : "nats per token",
-    bounds: anywhere,
-    limits: [],
-    series: perPreference(
-      preferences,
-      "logprob",
-      ({ logprob_margin: seen }) =>
-        seen && { ...readingOf(seen[key], seen.reason ?? "no reason was given"), n: seen.n },
-    ),
-  })),
+  panels: [
+    marginPanel(preferences, "margin_delta", "change from the baseline", "nats"),
+    marginPanel(preferences, "margin", "margin", "nats"),
+    marginPanel(preferences, "margin_per_token", "margin per token", "nats per token"),
+  ],
+});
+
+const marginPanel = (
+  preferences: readonly FeedbackPreference[],
+  key: "margin" | "margin_delta" | "margin_per_token",
+  title: string,
+  unit: string,
+): Panel => ({
+  id: key,
+  title,
+  unit,
+  bounds: anywhere,
+  limits: [],
+  series: perPreference(preferences, "logprob", (look, { baseline }) => {
+    const seen = look.logprob_margin;
+    // The baseline is what changes are from: it has none.
+    if (seen === null || (key === "margin_delta" && look === baseline)) return null;
+    return { ...readingOf(seen[key], seen.reason ?? "no reason was given"), n: seen.n };
+  }),
 });
 
 const learningCurves = (preferences: readonly FeedbackPreference[]): PanelGroup => ({
@@ -112,17 +123,17 @@ function collapse(
   { entropyRatio, selfRougeL, driftNats }: CollapseLimits,
 ): PanelGroup {
   const signs = [
-    ["entropy_ratio", "ratio", positive, [entropyRatio]],
-    ["self_rouge_l", "F1", [0, 1], [selfRougeL]],
-    ["own_drift", "nats per token", anywhere, [-driftNats, driftNats]],
-    ["baseline_drift", "nats per token", anywhere, [-driftNats, driftNats]],
+    ["entropy_ratio", "entropy ratio", "", positive, [entropyRatio]],
+    ["self_rouge_l", "self-ROUGE-L", "F1", [0, 1], [selfRougeL]],
+    ["own_drift", "drift on its own text", "nats per token", anywhere, [-driftNats, driftNats]],
+    ["baseline_drift", "drift on the baseline's text", "nats per token", anywhere, [-driftNats, driftNats]],
   ] as const;
   return {
     title: "Collapse",
     about: `Beyond a red line a sign is an alert: an entropy ratio below ${entropyRatio}, ROUGE-L of answers to one prompt above ${selfRougeL}, a drift of more than ${driftNats} nats a token either way.`,
-    panels: signs.map(([sign, unit, bounds, lines]) => ({
+    panels: signs.map(([sign, title, unit, bounds, lines]) => ({
       id: sign,
-      title: words(sign),
+      title,
       unit,
       bounds,
       limits: lines,
@@ -154,7 +165,7 @@ const forgetting = (preferences: readonly FeedbackPreference[]): PanelGroup => (
     {
       id: "capability_ratio",
       title: "capability ratio",
-      unit: "ratio",
+      unit: "",
       bounds: positive,
       limits: [],
       series: perPreference(preferences, "general", (look, { baseline }) => capabilityOf(look, baseline)),
@@ -177,20 +188,20 @@ const failuresOf = (failures: Readonly<Record<string, string>>): string =>
     .join("; ") || "no reason was given";
 
 const sdpo = [
-  ["loss", "", anywhere],
-  ["distill_loss", "", anywhere],
-  ["kl_reg", "nats", anywhere],
-  ["mean_is_ratio", "ratio", positive],
-  ["clip_fraction", "share", [0, 1]],
-  ["grad_norm", "", positive],
+  ["loss", "loss", "", anywhere],
+  ["distill_loss", "distillation loss", "", anywhere],
+  ["kl_reg", "KL to the base", "nats", anywhere],
+  ["mean_is_ratio", "mean importance ratio", "", positive],
+  ["clip_fraction", "clipped tokens", "share", [0, 1]],
+  ["grad_norm", "gradient norm", "", positive],
 ] as const;
 
 const diagnostics = (preferences: readonly FeedbackPreference[]): PanelGroup => ({
   title: "SDPO diagnostics",
   about: "Of the last gradient step on each batch, before its update.",
-  panels: sdpo.map(([name, unit, bounds]) => ({
+  panels: sdpo.map(([name, title, unit, bounds]) => ({
     id: name,
-    title: words(name),
+    title,
     unit,
     bounds,
     limits: [],

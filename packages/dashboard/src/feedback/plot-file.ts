@@ -32,8 +32,8 @@ ${notes.map((note, at) => html`<text x="${margin}" y="${notesAt + at * lineHeigh
   return withoutControls(drawing);
 }
 
-const seriesName = ({ name, colour, isDashed }: Series): Html =>
-  html`<tspan style="fill: ${phaseColour(colour)}">${isDashed ? "○ " : "● "}</tspan>${name}   `;
+const seriesName = ({ name, colour, isDashed }: Series, at: number): Html =>
+  html`<tspan dx="${at === 0 ? 0 : 12}" style="fill: ${phaseColour(colour)}">${isDashed ? "○ " : "● "}</tspan>${name}`;
 
 /** XML has no way to write most control characters, not even escaped. */
 const withoutControls = ({ markup }: Html): string =>
