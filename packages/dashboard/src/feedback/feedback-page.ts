@@ -80,7 +80,7 @@ function verdicts(preferences: readonly FeedbackPreference[]): Html {
       <td>${formatDelta(one.logprob_margin_delta, "nats")}</td>
       <td>${formatP(one.logprob_margin_p).replace(/^p (= )?/, "")}</td>
       <td>${formatValue(one.baseline_compliance, "share")} → ${formatValue(one.final_compliance, "share")}</td>
-      <td${ability !== null && html` title="${ability}"`}>${formatValue(one.capability_ratio, "")}</td>
+      <td>${ability === null ? formatValue(one.capability_ratio, "") : html`<small>${ability}</small>`}</td>
       <td class="words">${one.collapse_alerts.map(words).join(", ") || "none"}</td>
       <td>${one.steps}${one.status !== "finished" && html` <small>${one.status}</small>`}</td>
     </tr>`;

@@ -66,7 +66,7 @@ const margins = (preferences: readonly FeedbackPreference[]): PanelGroup => ({
   about:
     "log p of the chosen answer minus that of the rejected one, the mean over held-out pairs. Up is towards the preference.",
   panels: [
-    marginPanel(preferences, "margin_delta", "change from the baseline", "nats"),
+    marginPanel(preferences, "margin_delta", "margin, change from the baseline", "nats"),
     marginPanel(preferences, "margin", "margin", "nats"),
     marginPanel(preferences, "margin_per_token", "margin per token", "nats per token"),
   ],

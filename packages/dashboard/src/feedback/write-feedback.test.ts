@@ -30,7 +30,16 @@ describe("the page of training on feedback", () => {
   it("says the verdicts of the summary", () => {
     expect(rows(section("Verdicts"))).toEqual([
       ["● polite", "collapsed", "+3.00 nats", "0.010", "25.0 % → 50.0 %", "0.50", "entropy ratio", "2"],
-      ["● blind", "no evidence", "–", "–", "25.0 % → 50.0 %", "–", "none", "2 running"],
+      [
+        "● blind",
+        "no evidence",
+        "–",
+        "–",
+        "25.0 % → 50.0 %",
+        "not measured: the baseline's is 0",
+        "none",
+        "2 running",
+      ],
     ]);
     expect(text(page.querySelector(".notice"))).toBe("Not finished: this is how far it had come.");
   });
