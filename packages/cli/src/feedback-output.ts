@@ -1,6 +1,6 @@
 import { formatDelta, formatValue, words } from "@periodic-eval/core";
-import { formatP } from "@periodic-eval/dashboard";
-import type { PreferenceSummary, StepLine, SummaryFile } from "@periodic-eval/feedback";
+import { formatP, type FeedbackSummary } from "@periodic-eval/dashboard";
+import type { PreferenceSummary, StepLine } from "@periodic-eval/feedback";
 import { plainTable } from "./tables.ts";
 import type { Colours } from "./terminal.ts";
 
@@ -22,7 +22,10 @@ export function stepText(preference: string, line: StepLine | null, summary: Pre
 }
 
 /** What was found, a row a preference. */
-export function feedbackTable({ preferences }: SummaryFile, colours: Colours): string {
+export function feedbackTable(
+  { preferences }: Pick<FeedbackSummary, "preferences">,
+  colours: Colours,
+): string {
   return plainTable(
     [
       { words: "preference" },

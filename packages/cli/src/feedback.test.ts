@@ -1,4 +1,5 @@
-import { readFile, mkdtemp, rm } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { readdir, readFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -32,6 +33,33 @@ describe("periodic-eval feedback", () => {
     });
     const lines = (await readFile(join(folder, "run", "identity", "steps.jsonl"), "utf8")).trim().split("\n");
     expect(lines).toHaveLength(2);
+
+    // The page and the drawings are of both steps; report writes them anew, with what the last line says.
+    const [page, plots] = [join(folder, "run", "index.html"), join(folder, "run", "plots")];
+    expect(out.split("\n").at(-1)).toBe(page);
+    expect(JSON.parse(again.out)).toMatchObject({ page });
+    const drawn = await readFile(page, "utf8");
+    expect(drawn).toContain("identity, after 2 updates:");
+    expect(await readdir(plots)).toContain("margin_delta.svg");
+    await Promise.all([rm(page), rm(plots, { recursive: true })]);
+    const terminal = keptTerminal();
+    expect(await runCli(["report", join(folder, "run")], terminal)).toBe(0);
+    expect(terminal.said.join("\n")).toMatch(/^identity +2 /m);
+    expect(terminal.said.at(-1)).toBe(page);
+    expect(await readFile(page, "utf8")).toBe(drawn);
+    const whole = await readFile(join(plots, "entropy_ratio.svg"), "utf8");
+    expect(whole).toContain("identity: not measured: collapse is not among the metrics");
+  });
+
+  it("draws nothing where plots is false", async () => {
+    const few = ["preferences=[identity]", "metrics=[compliance]", "batch_size=1", "steps_per_batch=1"];
+    const output = join(folder, "plain");
+    const { code, out } = await feedback(`output_dir=${output}`, ...few, "num_steps=1", "plots=false");
+    expect(code).toBe(0);
+    expect(out).not.toContain("index.html");
+    expect(existsSync(join(output, "summary.json"))).toBe(true);
+    expect(existsSync(join(output, "index.html"))).toBe(false);
+    expect(existsSync(join(output, "plots"))).toBe(false);
   });
 
   it.each([

@@ -9,3 +9,7 @@ export function metricsFileAt(path: string): string | null {
   const file = join(path, "metrics.json");
   return existsSync(file) && !existsSync(join(path, "periodic_eval")) ? file : null;
 }
+
+/** A folder that `feedback` wrote, which is no run's. */
+export const isFeedbackFolder = (path: string): boolean =>
+  existsSync(join(path, "summary.json")) && !existsSync(join(path, "periodic_eval"));

@@ -1,5 +1,5 @@
-/** The whole style of the page. Fonts are those of the reader's system: a font file would be a request. */
-export const style = `
+/** The colours alone, by day and by night: all that a drawing in a file of its own needs. */
+export const colours = `
 :root {
   color-scheme: light dark;
   --paper: #faf9f5; --panel: #ffffff; --ink: #1b1d22; --muted: #666b75; --line: #e6e3db;
@@ -16,6 +16,10 @@ export const style = `
     --better: #62cf95; --worse: #ff8b7d; --changed: #e4b65a;
   }
 }
+`;
+
+/** The whole style of the page. Fonts are those of the reader's system: a font file would be a request. */
+export const style = `${colours}
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.55 var(--sans); font-variant-numeric: tabular-nums lining-nums; }

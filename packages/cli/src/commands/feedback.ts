@@ -47,9 +47,12 @@ async function feedback(
     ...(configDir !== undefined && { configDir }),
   });
   const summary = await runFeedback(config, backend, json ? beside(terminal) : terminal);
-  terminal.out(
-    json
-      ? JSON.stringify({ output_dir: config.output_dir, ...summary }, null, 2)
-      : feedbackTable(summary, terminal.colours),
-  );
+  const { drawFeedback } = await import("../feedback-report.ts");
+  const drawn = config.plots ? await drawFeedback(config.output_dir) : null;
+  if (json) {
+    const pages = drawn === null ? {} : { page: drawn.page, plots: drawn.plots };
+    return terminal.out(JSON.stringify({ output_dir: config.output_dir, ...summary, ...pages }, null, 2));
+  }
+  terminal.out(feedbackTable(summary, terminal.colours));
+  if (drawn !== null) terminal.out(drawn.page);
 }

@@ -1,0 +1,111 @@
+import { z } from "zod";
+
+const text = z.string("a text");
+const number = z.number("a number");
+const known = z.number("a number, or null where it is not known").nullable();
+const count = z.int("a whole number").nonnegative("0 or more");
+const reasons = z.record(z.string(), text);
+
+const rollout = z.looseObject({
+  of: text,
+  prompt: text,
+  response: text,
+  /** From 0 to 1; null where nobody graded it, or nobody could. */
+  score: known,
+});
+
+/** One look at a model; a metric is null where it was not asked for. */
+const look = z.looseObject({
+  /** Nats, over held-out pairs; deltas are from the baseline. */
+  logprob_margin: z
+    .looseObject({
+      margin: known,
+      margin_per_token: known,
+      margin_delta: known,
+      margin_per_token_delta: known,
+      p: known,
+      n: count,
+      reason: text.nullable(),
+    })
+    .nullable(),
+  preference_compliance: z
+    .looseObject({ held_out: known, held_out_n: count, seen: known, seen_n: count, ungraded: count })
+    .nullable(),
+  general: z
+    .looseObject({ general: known, coding: known, instructions: known, failures: reasons })
+    .nullable(),
+  collapse: z
+    .looseObject({
+      entropy_ratio: known,
+      self_rouge_l: known,
+      own_drift: known,
+      baseline_drift: known,
+      alerts: z.array(text, "a list"),
+      unknown: reasons,
+    })
+    .nullable(),
+  rollouts: z.array(rollout, "a list"),
+});
+
+export const stepSchema = z.looseObject({
+  /** From 0. */
+  step: count,
+  timestamp: text,
+  feedback_given: text,
+  sdpo_metrics: z.record(z.string(), z.union([z.number(), z.string()]).nullable()),
+  eval: look,
+  prompt_used: text,
+  response_text: text,
+  timing_s: number,
+  sub_step_count: count,
+});
+
+export const baselineSchema = z.looseObject({ timestamp: text, eval: look });
+
+export const metadataSchema = z.looseObject({
+  schema_version: z.literal(1, "1"),
+  started_at: text,
+  config: z.looseObject({
+    base_model: text.nullable(),
+    num_steps: count,
+    batch_size: count,
+    steps_per_batch: count,
+    metrics: z.array(text, "a list"),
+    collapse_steps: z.array(count, "a list"),
+    seed: number,
+    training: z.looseObject({ learning_rate: number }),
+  }),
+  preference_definition: z.looseObject({ feedback_string: text }),
+  grader: z.looseObject({ name: text }),
+  engine: z.json(),
+});
+
+/** A preference's files lie in a folder of its name. */
+const isFolderName = (name: string): boolean => /^(?!\.{1,2}$)[^/\\\0]+$/.test(name);
+
+export const summarySchema = z.looseObject({
+  schema_version: z.literal(1, "1"),
+  updated_at: text,
+  preferences: z
+    .record(
+      z.string(),
+      z.object({
+        lora_id: text,
+        status: text,
+        steps: count,
+        logprob_margin_delta: known,
+        logprob_margin_p: known,
+        baseline_compliance: known,
+        final_compliance: known,
+        capability_ratio: known,
+        collapse_alerts: z.array(text, "a list").readonly(),
+        verdict: text,
+      }),
+    )
+    .refine((all) => Object.keys(all).every(isFolderName), "names of folders in this one"),
+});
+
+export type FeedbackLook = z.infer<typeof look>;
+export type FeedbackStep = z.infer<typeof stepSchema>;
+export type FeedbackMetadata = z.infer<typeof metadataSchema>;
+export type FeedbackSummary = z.infer<typeof summarySchema>;

@@ -1,0 +1,254 @@
+import { words } from "../format.ts";
+import type { FeedbackLook, FeedbackStep } from "./feedback-files.ts";
+import type { FeedbackPreference, FeedbackRun } from "./read-feedback.ts";
+
+/** Beyond these a model counts as collapsing; those that the run was watched by. */
+export interface CollapseLimits {
+  /** Least ratio of the entropy to the baseline's. */
+  readonly entropyRatio: number;
+  /** Most that answers to one prompt may be alike, ROUGE-L F1. */
+  readonly selfRougeL: number;
+  /** Most that log p of a token may have moved, either way, in nats. */
+  readonly driftNats: number;
+}
+
+/** A value, or why there is none. */
+export type Reading =
+  | { readonly value: number; readonly n?: number }
+  | { readonly value: null; readonly reason: string };
+
+/** A reading of a model after so many updates; 0: before any. */
+export type Point = Reading & { readonly updates: number };
+
+export interface Series {
+  readonly name: string;
+  /** Preferences keep their colour over all panels. */
+  readonly colour: number;
+  readonly isDashed: boolean;
+  readonly points: readonly Point[];
+}
+
+/** One drawing. */
+export interface Panel {
+  /** Also the name of its file; unique in a run. */
+  readonly id: string;
+  readonly title: string;
+  readonly unit: string;
+  /** The least and the most that a value can be. */
+  readonly bounds: readonly [number, number];
+  readonly limits: readonly number[];
+  readonly series: readonly Series[];
+}
+
+/** Drawings that answer one question. */
+export interface PanelGroup {
+  readonly title: string;
+  readonly about: string;
+  readonly panels: readonly Panel[];
+}
+
+const anywhere = [-Infinity, Infinity] as const;
+const positive = [0, Infinity] as const;
+
+/** All drawings of a run, from what its files say and nothing else. */
+export function panelGroups({ preferences }: FeedbackRun, limits: CollapseLimits): readonly PanelGroup[] {
+  return [
+    margins(preferences),
+    learningCurves(preferences),
+    collapse(preferences, limits),
+    forgetting(preferences),
+    diagnostics(preferences),
+  ];
+}
+
+const margins = (preferences: readonly FeedbackPreference[]): PanelGroup => ({
+  title: "Margins",
+  about:
+    "log p of the chosen answer minus that of the rejected one, the mean over held-out pairs. Up is towards the preference.",
+  panels: [
+    marginPanel(preferences, "margin_delta", "margin, change from the baseline", "nats"),
+    marginPanel(preferences, "margin", "margin", "nats"),
+    marginPanel(preferences, "margin_per_token", "margin per token", "nats per token"),
+  ],
+});
+
+const marginPanel = (
+  preferences: readonly FeedbackPreference[],
+  key: "margin" | "margin_delta" | "margin_per_token",
+  title: string,
+  unit: string,
+): Panel => ({
+  id: key,
+  title,
+  unit,
+  bounds: anywhere,
+  limits: [],
+  series: perPreference(preferences, "logprob", (look, { baseline }) => {
+    const seen = look.logprob_margin;
+    // The baseline is what changes are from: it has none.
+    if (seen === null || (key === "margin_delta" && look === baseline)) return null;
+    return { ...readingOf(seen[key], seen.reason ?? "no reason was given"), n: seen.n };
+  }),
+});
+
+const learningCurves = (preferences: readonly FeedbackPreference[]): PanelGroup => ({
+  title: "Learning curves",
+  about:
+    "Compliance: the verifier's mean reward, on held-out prompts (solid) and on those that are trained on (dashed), apart.",
+  panels: preferences.map((one, colour) => ({
+    id: `compliance-${one.name}`,
+    title: `compliance: ${one.name}`,
+    unit: "share",
+    bounds: [0, 1],
+    limits: [],
+    series: (["held_out", "seen"] as const).map((key) => ({
+      name: words(key),
+      colour,
+      isDashed: key === "seen",
+      points: pointsOf(
+        one,
+        "compliance",
+        ({ preference_compliance: seen }) =>
+          seen && {
+            ...readingOf(seen[key], `no answer was graded (${seen.ungraded} could not be)`),
+            n: seen[`${key}_n`],
+          },
+      ),
+    })),
+  })),
+});
+
+function collapse(
+  preferences: readonly FeedbackPreference[],
+  { entropyRatio, selfRougeL, driftNats }: CollapseLimits,
+): PanelGroup {
+  const signs = [
+    ["entropy_ratio", "entropy ratio", "", positive, [entropyRatio]],
+    ["self_rouge_l", "self-ROUGE-L", "F1", [0, 1], [selfRougeL]],
+    ["own_drift", "drift on its own text", "nats per token", anywhere, [-driftNats, driftNats]],
+    ["baseline_drift", "drift on the baseline's text", "nats per token", anywhere, [-driftNats, driftNats]],
+  ] as const;
+  return {
+    title: "Collapse",
+    about: `Beyond a red line a sign is an alert: an entropy ratio below ${entropyRatio}, ROUGE-L of answers to one prompt above ${selfRougeL}, a drift of more than ${driftNats} nats a token either way.`,
+    panels: signs.map(([sign, title, unit, bounds, lines]) => ({
+      id: sign,
+      title,
+      unit,
+      bounds,
+      limits: lines,
+      series: perPreference(
+        preferences,
+        "collapse",
+        ({ collapse: seen }) => seen && readingOf(seen[sign], seen.unknown[sign] ?? "no reason was given"),
+      ),
+    })),
+  };
+}
+
+const forgetting = (preferences: readonly FeedbackPreference[]): PanelGroup => ({
+  title: "Forgetting",
+  about: "General ability, half a coding task and half three instructions, and its ratio to the baseline's.",
+  panels: [
+    {
+      id: "general",
+      title: "general",
+      unit: "share",
+      bounds: [0, 1],
+      limits: [],
+      series: perPreference(
+        preferences,
+        "general",
+        ({ general: seen }) => seen && readingOf(seen.general, failuresOf(seen.failures)),
+      ),
+    },
+    {
+      id: "capability_ratio",
+      title: "capability ratio",
+      unit: "",
+      bounds: positive,
+      limits: [],
+      series: perPreference(preferences, "general", (look, { baseline }) => capabilityOf(look, baseline)),
+    },
+  ],
+});
+
+function capabilityOf({ general: now }: FeedbackLook, { general: before }: FeedbackLook): Reading | null {
+  if (now === null) return null;
+  const none = (reason: string): Reading => ({ value: null, reason });
+  if (now.general === null) return none(failuresOf(now.failures));
+  if (before === null || before.general === null) return none("the baseline's is not known");
+  if (before.general === 0) return none("the baseline's is 0");
+  return { value: now.general / before.general };
+}
+
+const failuresOf = (failures: Readonly<Record<string, string>>): string =>
+  Object.entries(failures)
+    .map(([probe, failure]) => `${probe}: ${failure}`)
+    .join("; ") || "no reason was given";
+
+const sdpo = [
+  ["loss", "loss", "", anywhere],
+  ["distill_loss", "distillation loss", "", anywhere],
+  ["kl_reg", "KL to the base", "nats", anywhere],
+  ["mean_is_ratio", "mean importance ratio", "", positive],
+  ["clip_fraction", "clipped tokens", "share", [0, 1]],
+  ["grad_norm", "gradient norm", "", positive],
+] as const;
+
+const diagnostics = (preferences: readonly FeedbackPreference[]): PanelGroup => ({
+  title: "SDPO diagnostics",
+  about: "Of the last gradient step on each batch, before its update.",
+  panels: sdpo.map(([name, title, unit, bounds]) => ({
+    id: name,
+    title,
+    unit,
+    bounds,
+    limits: [],
+    series: preferences.map(({ name: preference, steps }, colour) => ({
+      name: preference,
+      colour,
+      isDashed: false,
+      points: steps.map((line) => ({ updates: line.step + 1, ...trainedReading(line, name) })),
+    })),
+  })),
+});
+
+function trainedReading({ sdpo_metrics: metrics }: FeedbackStep, name: string): Reading {
+  const value = Object.hasOwn(metrics, name) ? metrics[name] : null;
+  return readingOf(typeof value === "number" ? value : null, "the engine does not tell it");
+}
+
+const readingOf = (value: number | null, reason: string): Reading =>
+  value === null ? { value, reason } : { value };
+
+type Read = (look: FeedbackLook, of: FeedbackPreference) => Reading | null;
+
+const perPreference = (
+  preferences: readonly FeedbackPreference[],
+  metric: string,
+  read: Read,
+): readonly Series[] =>
+  preferences.map((one, colour) => ({
+    name: one.name,
+    colour,
+    isDashed: false,
+    points: pointsOf(one, metric, read),
+  }));
+
+/**
+ * The baseline first. Looks at which a metric was not due are left out; one that was never looked at has a single point that
+ * says so.
+ */
+function pointsOf(one: FeedbackPreference, metric: string, read: Read): readonly Point[] {
+  const looks = [one.baseline, ...one.steps.map(({ eval: seen }) => seen)];
+  const points = looks.flatMap((look, updates): Point[] => {
+    const reading = read(look, one);
+    return reading === null ? [] : [{ updates, ...reading }];
+  });
+  if (points.length > 0) return points;
+  const reason = one.metadata.config.metrics.includes(metric)
+    ? "no look has it"
+    : `${metric} is not among the metrics of the configuration`;
+  return [{ updates: 0, value: null, reason }];
+}

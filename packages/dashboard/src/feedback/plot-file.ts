@@ -1,0 +1,54 @@
+import { phaseColour } from "../chart-frame.ts";
+import { html, trusted, type Html } from "../html.ts";
+import { colours } from "../style.ts";
+import { chartSize, missingFrom, panelChart } from "./panel-chart.ts";
+import type { Panel, Series } from "./panels.ts";
+
+const margin = 14;
+/** Of the title and the names of the lines. */
+const headHeight = 52;
+const lineHeight = 15;
+/** Of what is said below a drawing: about as many letters as fit. */
+const lettersALine = 62;
+
+/** A panel as an SVG file of its own, with its title, the names of its lines and what was not measured; light and dark. */
+export function plotFile(panel: Panel): string {
+  const chart = panelChart(panel);
+  const notes = missingFrom(panel).flatMap((note) => wrapped(note));
+  const chartHeight = chart === null ? 0 : chartSize.height;
+  const width = chartSize.width + 2 * margin;
+  const height = headHeight + chartHeight + notes.length * lineHeight + margin;
+  const notesAt = headHeight + chartHeight + lineHeight - 4;
+  const unit = panel.unit === "" ? "" : `, ${panel.unit === "share" ? "%" : panel.unit}`;
+  const drawing = html`<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="11.5">
+<style>${trusted(colours)}</style>
+<rect width="100%" height="100%" style="fill: var(--panel)" />
+<text x="${margin}" y="22" font-size="14" font-weight="600" style="fill: var(--ink)">${panel.title}${unit}</text>
+<text x="${margin}" y="41" style="fill: var(--muted)">${panel.series.map(seriesName)}</text>
+${chart !== null && html`<svg x="${margin}" y="${headHeight}" width="${chartSize.width}" height="${chartSize.height}">${chart}</svg>`}
+${notes.map((note, at) => html`<text x="${margin}" y="${notesAt + at * lineHeight}" style="fill: var(--muted)">${note}</text>`)}
+</svg>
+`;
+  return withoutControls(drawing);
+}
+
+const seriesName = ({ name, colour, isDashed }: Series, at: number): Html =>
+  html`<tspan dx="${at === 0 ? 0 : 12}" style="fill: ${phaseColour(colour)}">${isDashed ? "○ " : "● "}</tspan>${name}`;
+
+/** XML has no way to write most control characters, not even escaped. */
+const withoutControls = ({ markup }: Html): string =>
+  // oxlint-disable-next-line no-control-regex
+  markup.replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, "�");
+
+/** Cut at spaces where there are some; long texts end in an ellipsis. */
+function wrapped(text: string): readonly string[] {
+  const [most, lines] = [4, [] as string[]];
+  let rest = [...text.replaceAll(/\s+/g, " ")];
+  while (rest.length > 0 && lines.length < most) {
+    const space = rest.length <= lettersALine ? -1 : rest.lastIndexOf(" ", lettersALine);
+    const end = rest.length <= lettersALine ? rest.length : space > 0 ? space : lettersALine;
+    lines.push(rest.slice(0, end).join("").trim());
+    rest = rest.slice(end);
+  }
+  return rest.length === 0 ? lines : [...lines.slice(0, -1), `${lines.at(-1)!.slice(0, lettersALine - 1)}…`];
+}

@@ -1,0 +1,102 @@
+import { join } from "node:path";
+import { PeriodicEvalError, shown, toldIssue } from "@periodic-eval/core";
+import { readIfPresent } from "@periodic-eval/core/snapshots";
+import type { z } from "zod";
+import {
+  baselineSchema,
+  metadataSchema,
+  stepSchema,
+  summarySchema,
+  type FeedbackLook,
+  type FeedbackMetadata,
+  type FeedbackStep,
+  type FeedbackSummary,
+} from "./feedback-files.ts";
+
+/** One preference, as far as its training has come. */
+export interface FeedbackPreference {
+  readonly name: string;
+  readonly summary: FeedbackSummary["preferences"][string];
+  readonly metadata: FeedbackMetadata;
+  /** The look before any update. */
+  readonly baseline: FeedbackLook;
+  /** In order, step 0 first. */
+  readonly steps: readonly FeedbackStep[];
+}
+
+/** What a folder of training on feedback holds. */
+export interface FeedbackRun {
+  readonly output: string;
+  readonly summary: FeedbackSummary;
+  readonly preferences: readonly FeedbackPreference[];
+}
+
+/**
+ * Reads the files of training on feedback (`docs/feedback.md`), finished, running or dead: a last line that is not whole yet is
+ * left out.
+ *
+ * @throws PeriodicEvalError `store` that names the file and the field that is wrong.
+ */
+export async function readFeedback(output: string): Promise<FeedbackRun> {
+  const summary = await readJson(join(output, "summary.json"), summarySchema);
+  const preferences = await Promise.all(
+    Object.entries(summary.preferences).map(async ([name, one]): Promise<FeedbackPreference> => {
+      const file = (of: string) => join(output, name, of);
+      const { eval: baseline } = await readJson(file("baseline.json"), baselineSchema);
+      return {
+        name,
+        summary: one,
+        metadata: await readJson(file("metadata.json"), metadataSchema),
+        baseline,
+        steps: await readSteps(file("steps.jsonl")),
+      };
+    }),
+  );
+  return { output, summary, preferences };
+}
+
+async function readSteps(path: string): Promise<readonly FeedbackStep[]> {
+  const text = (await readIfPresent(path)) ?? "";
+  const lines = text.split("\n").slice(0, -1);
+  return lines.map((line, at) => {
+    const where = `${path}:${at + 1}`;
+    const step = parsedText(stepSchema, line, where);
+    if (step.step !== at) throw damaged(`${where}: step`, String(step.step), String(at));
+    return step;
+  });
+}
+
+async function readJson<T>(path: string, schema: z.ZodType<T>): Promise<T> {
+  const text = await readIfPresent(path);
+  if (text === null) throw damaged(path, "no such file", "a file of training on feedback");
+  return parsedText(schema, text, path);
+}
+
+function parsedText<T>(schema: z.ZodType<T>, text: string, where: string): T {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw damaged(where, text.trim() === "" ? "nothing" : "text that is no JSON", "JSON", cause);
+  }
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const { path, value: got, expected } = toldIssue(result.error, value);
+  const told = shown(got);
+  throw damaged(
+    path.length === 0 ? where : `${where}: ${path.join(".")}`,
+    told.length > 80 ? `${told.slice(0, 79)}…` : told,
+    expected,
+    result.error,
+  );
+}
+
+const damaged = (where: string, got: string, expected: string, cause?: unknown): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "store",
+    where,
+    got,
+    expected,
+    fix: "Name the output_dir of periodic-eval feedback; a file that was damaged since is restored or moved away.",
+    ...(cause !== undefined && { cause }),
+  });

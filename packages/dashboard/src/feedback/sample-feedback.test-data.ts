@@ -1,0 +1,141 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+/** Stands wherever a file holds text. */
+export const attack = `"><script>alert(1)</script><img src=x onerror='alert(2)'>\0`;
+
+interface SampleLook {
+  readonly at: number;
+  readonly isBlind?: boolean;
+}
+
+/** Margins 1, 2.5, 4 …; held-out compliance 0.25, 0.375, 0.5 …; collapse at the baseline and at step 1. */
+function sampleLook({ at, isBlind = false }: SampleLook) {
+  return {
+    logprob_margin: {
+      margin: isBlind ? null : 1 + 1.5 * at,
+      margin_per_token: isBlind ? null : 0.1 + 0.15 * at,
+      margin_delta: isBlind || at === 0 ? null : 1.5 * at,
+      margin_per_token_delta: isBlind || at === 0 ? null : 0.15 * at,
+      p: isBlind || at === 0 ? null : 0.01,
+      n: isBlind ? 0 : 12,
+      reason: isBlind ? `the engine scores no given text ${attack}` : null,
+    },
+    preference_compliance: {
+      held_out: 0.25 + 0.125 * at,
+      held_out_n: 8,
+      seen: 0.5,
+      seen_n: 8,
+      ungraded: 0,
+    },
+    general: {
+      general: isBlind ? 0 : 0.5 - 0.125 * at,
+      coding: 0,
+      instructions: 0.25,
+      failures: { fibonacci: attack },
+    },
+    collapse:
+      at % 2 === 1
+        ? null
+        : {
+            entropy_nats: 1.2,
+            entropy_ratio: isBlind ? null : 1 - 0.25 * at,
+            self_rouge_l: 0.4,
+            own_drift: 0.1 * at,
+            baseline_drift: -0.1 * at,
+            alerts: !isBlind && at === 2 ? ["entropy_ratio"] : [],
+            unknown: isBlind ? { entropy_ratio: "the engine tells no distribution" } : {},
+          },
+    rollouts: [
+      { of: "training", prompt: attack, response: attack, score: 0.5 },
+      { of: "compliance", prompt: attack, response: attack, score: null },
+    ],
+  };
+}
+
+function sampleStep(step: number, isBlind: boolean) {
+  return {
+    step,
+    timestamp: "2026-01-01T00:00:00.000Z",
+    feedback_given: attack,
+    sdpo_metrics: {
+      step_id: attack,
+      loss: 0.4 - 0.1 * step,
+      distill_loss: 0.4,
+      kl_reg: null,
+      mean_is_ratio: 1.25,
+      clip_fraction: 0,
+      grad_norm: 0.75,
+    },
+    eval: sampleLook({ at: step + 1, isBlind }),
+    prompt_used: attack,
+    response_text: attack,
+    timing_s: 2.5,
+    sub_step_count: 4,
+  };
+}
+
+/** Two preferences of two steps each: `polite`, and `blind`, of which little is known and whose last line is torn. */
+export async function writeSampleFeedback(output: string): Promise<void> {
+  const names = ["polite", "blind"];
+  for (const name of names) {
+    const isBlind = name === "blind";
+    await mkdir(join(output, name), { recursive: true });
+    const write = (file: string, value: unknown) =>
+      writeFile(join(output, name, file), JSON.stringify(value, null, 2));
+    await write("metadata.json", {
+      schema_version: 1,
+      started_at: "2026-01-01T00:00:00.000Z",
+      config: {
+        base_model: null,
+        num_steps: 3,
+        batch_size: 4,
+        steps_per_batch: 4,
+        metrics: ["logprob", "compliance", "general", "collapse"],
+        collapse_steps: [1],
+        seed: 42,
+        training: { learning_rate: 3e-5 },
+      },
+      preference_definition: { feedback_string: attack },
+      grader: { name: attack },
+      engine: { engine: attack, model: attack },
+    });
+    await write("baseline.json", {
+      timestamp: "2026-01-01T00:00:00.000Z",
+      eval: sampleLook({ at: 0, isBlind }),
+    });
+    const lines = [0, 1].map((step) => `${JSON.stringify(sampleStep(step, isBlind))}\n`);
+    await writeFile(
+      join(output, name, "steps.jsonl"),
+      `${lines.join("")}${isBlind ? '{"step": 2, "ti' : ""}`,
+    );
+  }
+  const one = { lora_id: attack, steps: 2, baseline_compliance: 0.25, final_compliance: 0.5 };
+  await writeFile(
+    join(output, "summary.json"),
+    JSON.stringify({
+      schema_version: 1,
+      updated_at: "2026-01-01T01:00:00.000Z",
+      preferences: {
+        polite: {
+          ...one,
+          status: "finished",
+          logprob_margin_delta: 3,
+          logprob_margin_p: 0.01,
+          capability_ratio: 0.5,
+          collapse_alerts: ["entropy_ratio"],
+          verdict: "collapsed",
+        },
+        blind: {
+          ...one,
+          status: "running",
+          logprob_margin_delta: null,
+          logprob_margin_p: null,
+          capability_ratio: null,
+          collapse_alerts: [],
+          verdict: "no evidence",
+        },
+      },
+    }),
+  );
+}

@@ -1,0 +1,112 @@
+import { formatDelta, formatP, formatSeconds, formatValue, unknown, words } from "../format.ts";
+import { html, type Html } from "../html.ts";
+import { table } from "../table.ts";
+import type { FeedbackLook, FeedbackStep } from "./feedback-files.ts";
+import type { FeedbackPreference } from "./read-feedback.ts";
+
+/** A preference by itself: every step in numbers, and what the model answered. */
+export function stepSection(one: FeedbackPreference): Html {
+  const { name, metadata, baseline, steps } = one;
+  return html`<section>
+    <h2>${name}</h2>
+    <p class="sub">
+      The feedback given: “${metadata.preference_definition.feedback_string}”. Answers are graded by
+      <span class="code">${metadata.grader.name}</span>.
+    </p>
+    ${table(`Steps of ${name}`, columns, [
+      lookRow("baseline", baseline, null),
+      ...steps.map((line) => lookRow(`step ${line.step}`, line.eval, line)),
+    ])}
+    <p class="key">
+      Steps count from 0. – is: not measured at this step${
+        metadata.config.metrics.includes("collapse") &&
+        html`; collapse is looked at after steps
+        ${metadata.config.collapse_steps.filter((at) => at < metadata.config.num_steps).join(", ") || "none"}`
+      }. Hover over it for the reason, where one is known.
+    </p>
+    <details>
+      <summary>Answers trained on <span>the first of each batch</span></summary>
+      ${steps.map(({ step, prompt_used: prompt, response_text: response, eval: { rollouts } }) =>
+        answer(
+          `step ${step}`,
+          prompt,
+          response,
+          rollouts.find((rollout) => rollout.of === "training")?.score ?? null,
+        ),
+      )}
+    </details>
+    ${heldOutAnswers("before any update", baseline)}
+    ${steps.length > 0 && heldOutAnswers(`after step ${steps.at(-1)!.step}`, steps.at(-1)!.eval)}
+  </section>`;
+}
+
+const columns = [
+  { words: "look" },
+  "margin",
+  "change",
+  "p",
+  "held out",
+  "seen",
+  "general",
+  "entropy ratio",
+  "self-ROUGE-L",
+  "own drift",
+  "baseline drift",
+  "loss",
+  "time",
+];
+
+function lookRow(name: string, look: FeedbackLook, line: FeedbackStep | null): Html {
+  const { logprob_margin: margin, preference_compliance: compliance, general, collapse } = look;
+  const why = margin?.reason ?? null;
+  const sign = (key: "entropy_ratio" | "self_rouge_l" | "own_drift" | "baseline_drift"): Html =>
+    cell(formatValue(collapse?.[key], ""), {
+      isAlert: collapse?.alerts.includes(key) ?? false,
+      why: collapse?.unknown[key] ?? null,
+    });
+  const loss = line?.sdpo_metrics["loss"];
+  return html`<tr>
+    <th scope="row">${name}</th>
+    ${cell(formatValue(margin?.margin, "nats"), { why })} ${cell(formatDelta(margin?.margin_delta, "nats"), { why })}
+    ${cell(formatP(margin?.p ?? null).replace(/^p (= )?/, ""), { why })}
+    ${cell(formatValue(compliance?.held_out, "share"), { n: compliance?.held_out_n })}
+    ${cell(formatValue(compliance?.seen, "share"), { n: compliance?.seen_n })}
+    ${cell(formatValue(general?.general, "share"), {
+      why: Object.entries(general?.failures ?? {})
+        .map(([probe, failure]) => `${probe}: ${failure}`)
+        .join("; "),
+    })}
+    ${sign("entropy_ratio")} ${sign("self_rouge_l")} ${sign("own_drift")} ${sign("baseline_drift")}
+    ${cell(typeof loss === "number" ? formatValue(loss, "") : unknown)}
+    ${cell(line === null ? unknown : formatSeconds(line.timing_s))}
+  </tr>`;
+}
+
+interface CellNotes {
+  readonly why?: string | null;
+  readonly n?: number | undefined;
+  readonly isAlert?: boolean;
+}
+
+function cell(value: string, { why = null, n, isAlert = false }: CellNotes = {}): Html {
+  const title = n === undefined ? why : `n = ${n}`;
+  const isTold = title !== null && title !== "";
+  return html`<td${isTold && html` title="${title}"`}${isAlert && html` class="alert"`}>${isAlert && "▲ "}${value}</td>`;
+}
+
+function heldOutAnswers(when: string, { rollouts }: FeedbackLook): Html | false {
+  const shown = rollouts.filter((rollout) => rollout.of === "compliance");
+  return (
+    shown.length > 0 &&
+    html`<details>
+      <summary>Answers to held-out and seen prompts <span>${when}</span></summary>
+      ${shown.map(({ of, prompt, response, score }) => answer(words(of), prompt, response, score))}
+    </details>`
+  );
+}
+
+const answer = (label: string, prompt: string, response: string, score: number | null): Html =>
+  html`<div class="answer">
+    <p>${label} · ${score === null ? "not graded" : `reward ${formatValue(score, "")}`} · ${prompt}</p>
+    <pre>${response}</pre>
+  </div>`;

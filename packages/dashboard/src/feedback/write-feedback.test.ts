@@ -1,0 +1,165 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DOMParser, parseHTML } from "linkedom";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { writeSampleFeedback } from "./sample-feedback.test-data.ts";
+import { writeFeedback } from "./write-feedback.ts";
+
+const limits = { entropyRatio: 0.6, selfRougeL: 0.85, driftNats: 2 };
+let output = "";
+let markup = "";
+let page: Document;
+beforeAll(async () => {
+  output = await mkdtemp(join(tmpdir(), "feedback-page-"));
+  await writeSampleFeedback(output);
+  markup = await readFile((await writeFeedback(output, { limits })).page, "utf8");
+  page = parseHTML(markup).document;
+});
+afterAll(() => rm(output, { recursive: true }));
+
+const text = (element: Element | null | undefined) => element?.textContent?.replace(/\s+/g, " ").trim();
+const section = (title: string) =>
+  [...page.querySelectorAll("section")].find((one) => text(one.querySelector("h2")) === title)!;
+const figure = (title: string) =>
+  [...page.querySelectorAll("figure")].find((one) => text(one.querySelector("figcaption")) === title)!;
+const rows = (of: Element) => [...of.querySelectorAll("tbody tr")].map((row) => [...row.children].map(text));
+const titles = (of: Element) => [...of.querySelectorAll("svg title")].map(text);
+
+describe("the page of training on feedback", () => {
+  it("says the verdicts of the summary", () => {
+    expect(rows(section("Verdicts"))).toEqual([
+      ["● polite", "collapsed", "+3.00 nats", "0.010", "25.0 % → 50.0 %", "0.50", "entropy ratio", "2"],
+      [
+        "● blind",
+        "no evidence",
+        "–",
+        "–",
+        "25.0 % → 50.0 %",
+        "not measured: the baseline's is 0",
+        "none",
+        "2 running",
+      ],
+    ]);
+    expect(text(page.querySelector(".notice"))).toBe("Not finished: this is how far it had come.");
+  });
+
+  it("draws the numbers of the files, the baseline as the state before any update", () => {
+    expect(titles(figure("margin nats"))).toEqual([
+      "polite, before any update: 1.00 nats (n = 12)",
+      "polite, after 1 update: 2.50 nats (n = 12)",
+      "polite, after 2 updates: 4.00 nats (n = 12)",
+    ]);
+    expect(titles(figure("compliance: polite %"))).toContain("held out, after 2 updates: 50.0 % (n = 8)");
+    // 0.5 before, 0.375 and 0.25 after.
+    expect(titles(figure("capability ratio"))).toEqual([
+      "polite, before any update: 1.00",
+      "polite, after 1 update: 0.75",
+      "polite, after 2 updates: 0.50",
+    ]);
+    // Not due after step 0: neither drawn nor told as missing. Two thresholds of drift, one of the others.
+    expect(titles(figure("entropy ratio"))).toEqual([
+      "polite, before any update: 1.00",
+      "polite, after 2 updates: 0.50",
+    ]);
+    const lines = (title: string) => figure(title).querySelectorAll('[stroke-dasharray="5 4"] line').length;
+    expect([lines("entropy ratio"), lines("drift on its own text nats per token")]).toEqual([1, 2]);
+    expect(rows(section("polite"))[2]!.slice(0, 6)).toEqual([
+      "step 1",
+      "4.00 nats",
+      "+3.00 nats",
+      "0.010",
+      "50.0 %",
+      "50.0 %",
+    ]);
+    expect(text(section("polite").querySelector("td.alert"))).toBe("▲ 0.50");
+  });
+
+  it("says what was not measured and why, and draws no 0 for it", () => {
+    const missing = (title: string) => [...figure(title).querySelectorAll(".missing")].map(text);
+    expect(missing("entropy ratio")).toEqual(["blind: not measured: the engine tells no distribution"]);
+    expect(missing("capability ratio")).toEqual(["blind: not measured: the baseline's is 0"]);
+    expect(missing("KL to the base nats")).toEqual([
+      "polite: not measured: the engine does not tell it",
+      "blind: not measured: the engine does not tell it",
+    ]);
+    expect(figure("KL to the base nats").querySelector("svg")).toBeNull();
+    // A torn last line is no step.
+    expect(rows(section("blind")).map(([name]) => name)).toEqual(["baseline", "step 0", "step 1"]);
+    expect(rows(section("blind"))[1]!.slice(1, 4)).toEqual(["–", "–", "–"]);
+  });
+
+  it("escapes every text of the files, and loads nothing", () => {
+    expect(page.querySelectorAll("script, img, link, iframe, [onerror], [src], [href]")).toHaveLength(0);
+    expect(markup).not.toContain("<script");
+    expect(markup.split("alert(1)").length).toBeGreaterThan(20);
+    expect(page.querySelector("meta[http-equiv]")!.getAttribute("content")).toBe(
+      "default-src 'none'; style-src 'unsafe-inline'; img-src data:",
+    );
+  });
+});
+
+it("each drawing is an SVG file of its own, in which nothing runs", async () => {
+  const files = (await readdir(join(output, "plots"))).toSorted();
+  expect(files).toEqual(
+    [
+      "baseline_drift",
+      "capability_ratio",
+      "clip_fraction",
+      "compliance-blind",
+      "compliance-polite",
+      "distill_loss",
+      "entropy_ratio",
+      "general",
+      "grad_norm",
+      "kl_reg",
+      "loss",
+      "margin",
+      "margin_delta",
+      "margin_per_token",
+      "mean_is_ratio",
+      "own_drift",
+      "self_rouge_l",
+    ].map((name) => `${name}.svg`),
+  );
+  for (const file of files) {
+    const svg = await readFile(join(output, "plots", file), "utf8");
+    expect(svg).not.toContain("<script");
+    expect(svg).not.toContain("\0");
+    const { documentElement: root } = new DOMParser().parseFromString(svg, "image/svg+xml");
+    expect(root.getAttribute("xmlns")).toBe("http://www.w3.org/2000/svg");
+  }
+  const margin = await readFile(join(output, "plots", "margin.svg"), "utf8");
+  expect(margin).toContain("polite, after 2 updates: 4.00 nats (n = 12)");
+  expect(margin).toContain("blind: not measured: the engine scores no given text");
+});
+
+const summaryOfOne = {
+  lora_id: "",
+  status: "running",
+  steps: 0,
+  logprob_margin_delta: null,
+  logprob_margin_p: null,
+  baseline_compliance: null,
+  final_compliance: null,
+  capability_ratio: null,
+  collapse_alerts: [],
+  verdict: "no evidence",
+};
+
+it.each([
+  ["polite/steps.jsonl", '{"step": 0}\n', /steps\.jsonl:1: timestamp: got undefined, expected a text/],
+  ["polite/baseline.json", "{", /baseline\.json: got text that is no JSON/],
+  ["summary.json", JSON.stringify({ schema_version: 2 }), /summary\.json: schema_version: got 2, expected 1/],
+  [
+    "summary.json",
+    JSON.stringify({ schema_version: 1, updated_at: "", preferences: { "../up": summaryOfOne } }),
+    /summary\.json: preferences: got .*, expected names of folders in this one/,
+  ],
+])("refuses a damaged %s, by the field", async (file, content, message) => {
+  const damaged = await mkdtemp(join(tmpdir(), "feedback-damaged-"));
+  await writeSampleFeedback(damaged);
+  await writeFile(join(damaged, file), content);
+  await expect(writeFeedback(damaged, { limits })).rejects.toThrow(message);
+  await rm(damaged, { recursive: true });
+});
