@@ -22,6 +22,11 @@ it.each<[z.ZodType, unknown, string]>([
   expect(told(schema, value)).toEqual(["", expected]);
 });
 
+it("tells what a key of a map should be", () => {
+  const schema = z.record(z.string().regex(/^a/, "a key that begins with a"), z.number(), "a map of numbers");
+  expect(told(schema, { b: 1 })).toEqual(["b", "a key that begins with a"]);
+});
+
 it("goes into the branch of a union that a value was meant for", () => {
   const schema = z.union([z.string(), z.array(z.object({ id: z.string() }))]);
   expect(told(schema, [{ id: "a" }, { id: 3 }])).toEqual(["1.id", "a text"]);

@@ -54,6 +54,8 @@ const typeWords: Readonly<Record<string, string>> = {
 const usualMessage = /^(Invalid|Too |Unrecognized)/;
 
 function alternativesOf(issue: z.core.$ZodIssue): string[] {
+  // Its message is that of the map around it.
+  if (issue.code === "invalid_key") return alternativesOf(issue.issues[0]!);
   if (!usualMessage.test(issue.message)) return [issue.message.replace(/^expected /, "")];
   switch (issue.code) {
     case "invalid_type":
@@ -70,8 +72,6 @@ function alternativesOf(issue: z.core.$ZodIssue): string[] {
       return [issue.pattern === undefined ? `a ${issue.format}` : `a text that matches ${issue.pattern}`];
     case "unrecognized_keys":
       return [`no ${issue.keys.map((key) => JSON.stringify(key)).join(", ")} in it`];
-    case "invalid_key":
-      return alternativesOf(issue.issues[0]!);
     case "invalid_union":
       return issue.errors.flatMap((branch) => branch.slice(0, 1).flatMap(alternativesOf));
     default:

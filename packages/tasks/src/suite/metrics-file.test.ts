@@ -104,11 +104,11 @@ it.each([
   ["[]", ": got [], expected an object with schema_version and runs"],
   ['{"runs": []}', ": schema_version: got undefined, expected 1"],
   ['{"schema_version": 1, "runs": {}}', ": runs: got {}, expected a list"],
-  ['{"schema_version": 1, "runs": [3]}', ": runs.0: got 3, expected an object"],
+  ['{"schema_version": 1, "runs": [3]}', ": runs.0: got 3, expected a map"],
   [{ extras: [] }, ": runs.0.extras: got [], expected an object"],
   [{ metrics: null }, ": runs.0.metrics: got null, expected an object"],
   [{ metrics: { acc: 1 } }, ': runs.0.metrics.acc: got 1, expected a key as "task/metric,filter"'],
-  [{ ci95: { "a/acc,none": [1, "2"] } }, ': runs.0.ci95.a/acc,none.1: got "2", expected a number'],
+  [{ ci95: { "a/acc,none": [1, "2"] } }, ': runs.0.ci95.a/acc,none.1: got "2", expected a finite number'],
   [{ ci95: { "a/acc,none": [1] } }, ": runs.0.ci95.a/acc,none: got [1], expected [low, high]"],
   [{ n: { "a/acc,none": -1 } }, ": runs.0.n.a/acc,none: got -1, expected 0 or more"],
 ])("says in plain words what is wrong with %j", async (given, says) => {
