@@ -55,7 +55,7 @@ describe("errors end with 1 and one line that says what to do", () => {
     [
       "a run that is none",
       ["report", "FOLDER/none"],
-      /^\[periodic-eval\] .*none: got no snapshot and no metrics\.json, expected snapshots under periodic_eval\/, or the metrics\.json of suites\. Name/,
+      /^\[periodic-eval\] .*none: got no snapshot and no metrics\.json, expected snapshots under periodic_eval\/, the summary\.json of feedback, or the metrics\.json of suites\. Name/,
     ],
     [
       "a model that is none",

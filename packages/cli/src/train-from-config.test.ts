@@ -247,7 +247,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     [["periodic_eval.phases.emm.kl=true"], 1, 'expected a phase of the run: "coupling" or "em"'],
     [["periodic_eval.subsample=3"], 1, 'Did you mean "subsample_n"?'],
     [["periodic_eval.layout=flt"], 1, 'expected "nested" or "flat"'],
-    [["eval.periodic_evl={}"], 1, 'eval: got the unknown option "periodic_evl"'],
+    [["eval.periodic_evl={}"], 1, '(eval.periodic_evl): got the unknown option "periodic_evl"'],
     [
       ["eval.periodic_eval.kl=true"],
       1,

@@ -1,6 +1,6 @@
 import { compareLooks, type Metric, type Row } from "@periodic-eval/core";
 import type { DocumentParts } from "./results-run.ts";
-import type { Change } from "./summarize-results.ts";
+import type { Change } from "./change.ts";
 
 interface Document extends Row {
   readonly value: number;

@@ -1,6 +1,7 @@
 import { unknown } from "../format.ts";
 import { html, type Html } from "../html.ts";
-import type { Change, Measured } from "./summarize-results.ts";
+import type { Change } from "./change.ts";
+import type { Measured } from "./summarize-results.ts";
 
 const minus = (text: string): string => text.replace("-", "−");
 

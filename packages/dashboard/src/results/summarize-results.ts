@@ -1,17 +1,8 @@
 import { moverDifference, type Interval, type Json } from "@periodic-eval/core";
+import type { Change } from "./change.ts";
 import { isMap, ownValue } from "./own-value.ts";
 import { pairedChange } from "./paired-change.ts";
 import type { ResultsRun, RunSamples } from "./results-run.ts";
-
-/** Against the reference. */
-export interface Change {
-  /** Documents that both answered, pair by pair; null: as of two independent samples. */
-  readonly pairs: number | null;
-  readonly delta: number;
-  readonly ci95: Interval | null;
-  /** Null where there is no interval. */
-  readonly verdict: "better" | "worse" | "changed" | "no evidence" | null;
-}
 
 /** A metric of a run; unknown is null. */
 export interface Measured {

@@ -25,6 +25,8 @@ const engine = localEngine({
   },
 });
 
+const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
+
 let folder = "";
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
@@ -86,16 +88,19 @@ describe("the embedded model, trained on feedback in this process", () => {
     expect(await linesOf("cut", "identity")).toEqual(await linesOf("whole", "identity"));
   });
 
-  it("collapses where the learning rate is a hundred times too high, and the alarms go off", async () => {
-    const overrides = [
-      "preferences=[concise]",
-      "metrics=[collapse]",
-      "num_steps=3",
-      "collapse_steps=[2]",
-      "training.learning_rate=0.1",
-    ];
-    const { concise } = await run("collapse", overrides);
-    expect(concise!.verdict).toBe("collapsed");
-    expect(concise!.collapse_alerts).toContain("baseline_drift");
-  });
+  it.runIf(isFull)(
+    "collapses at a hundred times the learning rate, and the alarms go off (in test:full)",
+    async () => {
+      const overrides = [
+        "preferences=[concise]",
+        "metrics=[collapse]",
+        "num_steps=3",
+        "collapse_steps=[2]",
+        "training.learning_rate=0.1",
+      ];
+      const { concise } = await run("collapse", overrides);
+      expect(concise!.verdict).toBe("collapsed");
+      expect(concise!.collapse_alerts).toContain("baseline_drift");
+    },
+  );
 });
