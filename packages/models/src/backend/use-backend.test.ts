@@ -1,6 +1,19 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type * as Engine from "./engine.ts";
 import { useBackend } from "./use-backend.ts";
+
+/** What stands in the place of the installed optional packages; null: they do. */
+const packages = vi.hoisted(() => ({ importOptional: null as ((name: string) => Promise<unknown>) | null }));
+
+// Once for the file: taking a mock back and giving another are carried out side by side, in either order.
+vi.mock("./engine.ts", async (original) => {
+  const engine = await original<typeof Engine>();
+  return {
+    ...engine,
+    importOptional: (name: string) => (packages.importOptional ?? engine.importOptional)(name),
+  };
+});
 
 describe("useBackend", () => {
   beforeEach(() => void vi.stubEnv("PERIODIC_EVAL_BACKEND", ""));
@@ -83,12 +96,12 @@ async function withPackages(
   check: (fresh: typeof useBackend) => Promise<void>,
 ): Promise<void> {
   vi.stubGlobal("navigator", {});
-  vi.doMock("./engine.ts", async (original) => ({ ...(await original<object>()), importOptional }));
+  packages.importOptional = importOptional;
   vi.resetModules();
   try {
     await check((await import("./use-backend.ts")).useBackend);
   } finally {
-    vi.doUnmock("./engine.ts");
+    packages.importOptional = null;
     vi.unstubAllGlobals();
   }
 }
