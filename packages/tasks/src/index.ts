@@ -80,8 +80,7 @@ export {
   type SuiteDefinition,
   type SuiteTask,
 } from "./suite/suite-file.ts";
-export type { SampleDetail } from "./suite/harness/sample-detail.ts";
-export type { SampledTask } from "./suite/harness/samples.ts";
+export type { SampleDetail, SampledTask } from "./tasks/sampled-task.ts";
 export { klToReference, type KLToReferenceOptions } from "./comparisons/kl-to-reference.ts";
 export { pairJudge, type PairJudgeOptions } from "./comparisons/pair-judge.ts";
 export {

@@ -1,7 +1,7 @@
 import { defineEvaluation, inCalls, nestedSubset, type Row } from "@periodic-eval/core";
 import { fakeModel, fakeTokenizer } from "@periodic-eval/core/testing";
 import type { TaskOptions } from "../tasks/types.ts";
-import type { SampledTask } from "./harness/samples.ts";
+import type { SampledTask } from "../tasks/sampled-task.ts";
 import type { EvaluableTrainer } from "./ports.ts";
 
 interface Document extends Row {

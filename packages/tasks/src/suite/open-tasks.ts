@@ -8,7 +8,7 @@ import {
 } from "@periodic-eval/core";
 import { taskNamed } from "../tasks/registry.ts";
 import type { TaskOptions } from "../tasks/types.ts";
-import type { SampledTask } from "./harness/samples.ts";
+import type { SampledTask } from "../tasks/sampled-task.ts";
 import { taskOptionsOf, type Suite } from "./suite-file.ts";
 
 /** Tasks by name. */

@@ -3,7 +3,7 @@ import { multipleChoiceEvaluation, type MultipleChoiceRow } from "../families/mu
 import { choiceDelimiter } from "./harness-prompt.ts";
 import { checkTaskOptions } from "./options.ts";
 import type { ChoicesItem } from "../families/choices.ts";
-import type { SampledTask } from "../suite/harness/samples.ts";
+import type { SampledTask } from "./sampled-task.ts";
 import { documentsOnce, sampleOf, type TaskDocument, type TaskReading } from "./task-documents.ts";
 
 /** A question with choices, as a task reads it from a row. */

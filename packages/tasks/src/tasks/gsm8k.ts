@@ -1,6 +1,6 @@
 import { rolloutEvaluation, type RolloutItem } from "../families/rollout.ts";
 import { answerFilters, isSameAnswer, type AnswerFilter } from "./gsm8k-answer.ts";
-import type { SampledTask } from "../suite/harness/samples.ts";
+import type { SampledTask } from "./sampled-task.ts";
 import { checkTaskOptions } from "./options.ts";
 import { filledTextOf } from "./row-fields.ts";
 import { splitOf } from "./split-source.ts";

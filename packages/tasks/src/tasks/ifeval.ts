@@ -3,7 +3,7 @@ import { rolloutEvaluation } from "../families/rollout.ts";
 import { readDocument, type IFEvalDocument } from "../ifeval/document.ts";
 import { ifevalMetrics } from "../ifeval/metrics.ts";
 import { scoreResponse, type IFEvalScores } from "../ifeval/score.ts";
-import type { SampledTask } from "../suite/harness/samples.ts";
+import type { SampledTask } from "./sampled-task.ts";
 import { checkTaskOptions } from "./options.ts";
 import { splitOf } from "./split-source.ts";
 import { documentsOnce, sampleOf, type TaskDocument, type TaskReading } from "./task-documents.ts";

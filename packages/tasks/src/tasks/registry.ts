@@ -5,7 +5,7 @@ import { hellaswag } from "./hellaswag.ts";
 import { ifeval } from "./ifeval.ts";
 import { mmluTasks } from "./mmlu.ts";
 import { truthfulqaMc2 } from "./truthfulqa.ts";
-import type { SampledTask } from "../suite/harness/samples.ts";
+import type { SampledTask } from "./sampled-task.ts";
 import type { Task } from "./types.ts";
 
 /** All tasks by name. */

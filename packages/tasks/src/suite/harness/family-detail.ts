@@ -1,5 +1,5 @@
 import type { Json, Row } from "@periodic-eval/core";
-import type { SampleDetail } from "./sample-detail.ts";
+import type { SampleDetail } from "../../tasks/sampled-task.ts";
 
 /** Of an item of the families that compare choices, or let the model write. */
 interface FamilyItem extends Row {

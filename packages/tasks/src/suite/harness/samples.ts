@@ -1,18 +1,9 @@
 import { createHash } from "node:crypto";
 import type { AnyEvaluation, EvaluableModel, Json, Metric, Prompt, Row } from "@periodic-eval/core";
-import type { Task } from "../../tasks/types.ts";
+import type { SampleDetail, SampledTask } from "../../tasks/sampled-task.ts";
 import { placeOf } from "../metric-key.ts";
 import { familyDetail } from "./family-detail.ts";
-import type { SampleDetail } from "./sample-detail.ts";
 import { asTexts, pythonJson, pythonText } from "./python-json.ts";
-
-/**
- * A task that can tell of its rows what lm-evaluation-harness' samples tell. What it does not tell is what its family does
- * (`familyDetail`); of an evaluation that is of no such family samples hold item, prompt and row.
- */
-export interface SampledTask extends Task {
-  readonly sample?: (row: Row, item: Row) => Partial<SampleDetail>;
-}
 
 /** Tells of a row, whatever task it is of. */
 export type DetailOf = (row: Row) => SampleDetail & { readonly row?: Row };

@@ -1,4 +1,5 @@
-import type { Json } from "@periodic-eval/core";
+import type { Json, Row } from "@periodic-eval/core";
+import type { Task } from "./types.ts";
 
 /** What lm-evaluation-harness' samples tell of a document beside its scores. */
 export interface SampleDetail {
@@ -13,4 +14,12 @@ export interface SampleDetail {
   readonly responses: readonly Json[];
   /** By filter, by request: what the filter made of the responses. */
   readonly filtered: Readonly<Record<string, readonly Json[]>>;
+}
+
+/**
+ * A task that can tell of its rows what lm-evaluation-harness' samples tell. What it does not tell is what its family does
+ * (`familyDetail`); of an evaluation that is of no such family samples hold item, prompt and row.
+ */
+export interface SampledTask extends Task {
+  readonly sample?: (row: Row, item: Row) => Partial<SampleDetail>;
 }
