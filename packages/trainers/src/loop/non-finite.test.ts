@@ -5,36 +5,19 @@ import "@tensorflow/tfjs-backend-wasm";
 import { messageOf, PeriodicEvalError } from "@periodic-eval/core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
-import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
-import { tinyLM } from "../testing/tiny-lm.ts";
-import {
-  busyConfig,
-  recording,
-  rows,
-  temporaryFolder,
-  tokenizer,
-  weightsOf,
-  ungoverned,
-} from "../testing/tiny-run.ts";
+import { type SFTTrainerOptions } from "../sft/sft-trainer.ts";
+import { busyConfig, recording, weightsOf } from "../testing/tiny-run.ts";
+import { openTiny, tinySFT } from "../sft/tiny-sft.test-data.ts";
 
 beforeAll(async () => {
   await tf.setBackend("wasm");
   await tf.ready();
 });
 
-const open = (): TrainableLM => tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2 });
-
-async function trainer(options: Partial<SFTTrainerOptions> = {}) {
-  const model = options.model ?? open();
-  const runDir = options.runDir ?? (await temporaryFolder());
-  const base = { model, tokenizer, dataset: rows(20), runDir, config: busyConfig, session: ungoverned };
-  return { model, runDir, sft: new SFTTrainer({ ...base, ...options }) };
-}
-
 describe("a loss that is not finite", () => {
   /** NaN logits in the third step, or from it or another pass on. */
   function poisoned(lasting = false, first = 5): TrainableLM {
-    const model = open();
+    const model = openTiny();
     let passes = 0;
     return {
       ...model,
@@ -51,7 +34,7 @@ describe("a loss that is not finite", () => {
   it("is an error that names step and rows; the weights and the last checkpoint are whole", async () => {
     const model = poisoned();
     const before = tf.memory().numTensors;
-    const { sft, runDir } = await trainer({
+    const { sft, runDir } = await tinySFT({
       model,
       config: { ...busyConfig, saveSteps: 1, keepCheckpoints: 9 },
     });
@@ -66,7 +49,7 @@ describe("a loss that is not finite", () => {
   it("is left out and counted where asked", async () => {
     const logger = recording();
     const model = poisoned();
-    const { sft } = await trainer({
+    const { sft } = await tinySFT({
       model,
       loggers: [logger],
       config: { ...busyConfig, onNonFinite: "skip" },
@@ -84,17 +67,17 @@ describe("a loss that is not finite", () => {
   it("is an error all the same where it lasts: updates left out in a row are counted, over a resume as well", async () => {
     const limit = { ...busyConfig, onNonFinite: "skip", saveSteps: 1, maxSkippedInARow: 4 } as const;
     const config = { ...limit, schedule: "constant" } as const;
-    const first = await trainer({ model: poisoned(true), config: { ...config, maxSteps: 5 } });
+    const first = await tinySFT({ model: poisoned(true), config: { ...config, maxSteps: 5 } });
     // Steps 3, 4 and 5.
     expect(await first.sft.train()).toMatchObject({ steps: 5, skippedUpdates: 3 });
-    const again = await trainer({ model: poisoned(true), runDir: first.runDir, config });
+    const again = await tinySFT({ model: poisoned(true), runDir: first.runDir, config });
     const { model } = again;
     // Five passes come first: steps 6 and 7 are finite, and from the middle of step 8 none is.
     await expect(again.sft.train()).rejects.toThrow(
       /step 12: got a loss of NaN .*, after 4 updates left out in a row, expected finite numbers/,
     );
     expect((await weightsOf(model)).flat().every(Number.isFinite)).toBe(true);
-    const lasting = await trainer({
+    const lasting = await tinySFT({
       model: poisoned(true),
       runDir: first.runDir,
       config: { ...config, maxSkippedInARow: null },
@@ -111,16 +94,16 @@ describe("a loss that is not finite", () => {
       saveSteps: 1,
       maxSkippedInARow: 4,
     } as const;
-    const first = await trainer({ model: poisoned(true), config: { ...config, maxSteps: 5 } });
+    const first = await tinySFT({ model: poisoned(true), config: { ...config, maxSteps: 5 } });
     expect(await first.sft.train()).toMatchObject({ steps: 5, skippedUpdates: 3 });
     // Steps 3, 4, 5 and 6 are left out; the next is the fifth in a row.
-    const again = await trainer({ model: poisoned(true, 1), runDir: first.runDir, config });
+    const again = await tinySFT({ model: poisoned(true, 1), runDir: first.runDir, config });
     await expect(again.sft.train()).rejects.toThrow(/step 7: got .*, after 4 updates left out in a row/);
   });
 
   describe("is advised about as the phase stands", () => {
     const adviceOf = async (options: Partial<SFTTrainerOptions>) => {
-      const { sft, runDir } = await trainer({ model: poisoned(true), ...options });
+      const { sft, runDir } = await tinySFT({ model: poisoned(true), ...options });
       const error: unknown = await sft.train().catch((thrown: unknown) => thrown);
       return { runDir, advice: PeriodicEvalError.is(error) ? error.fix : messageOf(error) };
     };
@@ -132,7 +115,7 @@ describe("a loss that is not finite", () => {
           "the phase has no checkpoint yet, and begins anew.",
       );
       const lowered = { ...busyConfig, learningRate: 0.01 };
-      expect(await (await trainer({ runDir, config: lowered })).sft.train()).toMatchObject({
+      expect(await (await tinySFT({ runDir, config: lowered })).sft.train()).toMatchObject({
         resumedFrom: null,
         steps: 12,
       });
@@ -145,11 +128,11 @@ describe("a loss that is not finite", () => {
         `To go on from ${join(runDir, "checkpoints/train/step_2")}, set onNonFinite: "skip" and train again`,
       );
       expect(advice).toContain('begin it anew, with resume: "never" or another runDir');
-      const lowered = await trainer({ runDir, config: { ...config, learningRate: 0.01 } });
+      const lowered = await tinySFT({ runDir, config: { ...config, learningRate: 0.01 } });
       await expect(lowered.sft.train()).rejects.toThrow("got learningRate 0.01, expected learningRate 0.05");
-      const skipping = await trainer({ runDir, config: { ...config, onNonFinite: "skip" } });
+      const skipping = await tinySFT({ runDir, config: { ...config, onNonFinite: "skip" } });
       expect(await skipping.sft.train()).toMatchObject({ resumedFrom: 2, steps: 12 });
-      const anew = await trainer({ runDir, config: { ...config, learningRate: 0.01 }, resume: "never" });
+      const anew = await tinySFT({ runDir, config: { ...config, learningRate: 0.01 }, resume: "never" });
       expect(await anew.sft.train()).toMatchObject({ resumedFrom: null, steps: 12 });
     });
 
@@ -159,7 +142,7 @@ describe("a loss that is not finite", () => {
       const saved = await adviceOf({ config: { ...config, saveSteps: 1 } });
       expect(saved.advice).toMatch(/^To go on from .*step_4, raise maxSkippedInARow and train again/);
       expect(saved.advice).not.toContain('skip"');
-      const raised = await trainer({
+      const raised = await tinySFT({
         runDir: saved.runDir,
         config: { ...config, saveSteps: 1, maxSkippedInARow: 3 },
       });

@@ -4,40 +4,20 @@ import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
 import { type TrainerCallback } from "@periodic-eval/core";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
-import { tinyLM } from "../testing/tiny-lm.ts";
-import {
-  busyConfig,
-  recording,
-  rows,
-  temporaryFolder,
-  tokenizer,
-  weightsOf,
-  ungoverned,
-} from "../testing/tiny-run.ts";
-import { SFTTrainer, type SFTTrainerOptions } from "./sft-trainer.ts";
+import { busyConfig, recording, rows, temporaryFolder, weightsOf } from "../testing/tiny-run.ts";
+import { openTiny, tinySFT } from "./tiny-sft.test-data.ts";
 
 beforeAll(async () => {
   await tf.setBackend("wasm");
   await tf.ready();
 });
 
-const open = (seed?: string): TrainableLM =>
-  tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2, ...(seed !== undefined && { seed }) });
-
-async function trainer(options: Partial<SFTTrainerOptions> = {}) {
-  const model = options.model ?? open();
-  const runDir = options.runDir ?? (await temporaryFolder());
-  const base = { model, tokenizer, dataset: rows(20), runDir, config: busyConfig, session: ungoverned };
-  return { model, runDir, sft: new SFTTrainer({ ...base, ...options }) };
-}
-
 describe("SFTTrainer", () => {
   it("leaves no tensor where warm-up and decay do not fit into the epochs", async () => {
     // 20 rows in batches of 3 are 7, in groups of 2 are 4 steps an epoch.
     const config = { ...busyConfig, maxSteps: null, epochs: 1, schedule: "wsd", decaySteps: 50 } as const;
-    const { sft, model } = await trainer({ config });
+    const { sft, model } = await tinySFT({ config });
     const before = tf.memory().numTensors;
     await expect(sft.train()).rejects.toThrow(
       "SFT config schedule: got 3 steps of warm-up and 50 of decay, expected at most the 4 steps of the phase",
@@ -49,7 +29,7 @@ describe("SFTTrainer", () => {
   it("learns, and tells loss, learning rate, norm and speed of every step", async () => {
     const logger = recording();
     const seen: number[] = [];
-    const { sft, model } = await trainer({
+    const { sft, model } = await tinySFT({
       loggers: [logger, { name: "speed", train: (metrics) => void seen.push(metrics["tokens_per_second"]!) }],
       config: { ...busyConfig, maxSteps: 40, schedule: "constant", warmupSteps: 0 },
     });
@@ -74,7 +54,7 @@ describe("SFTTrainer", () => {
 
   it("gives the same bits twice, and others for another seed", async () => {
     const run = async (seed: number) => {
-      const { sft, model } = await trainer({ config: { ...busyConfig, seed } });
+      const { sft, model } = await tinySFT({ config: { ...busyConfig, seed } });
       await sft.train();
       return weightsOf(model);
     };
@@ -89,9 +69,9 @@ describe("SFTTrainer", () => {
       id: "watcher",
       onStepEnd: () => void counts.push(tf.memory().numTensors),
     };
-    const model = open();
+    const model = openTiny();
     const before = tf.memory().numTensors;
-    const { sft } = await trainer({ model, callbacks: [watcher] });
+    const { sft } = await tinySFT({ model, callbacks: [watcher] });
     await sft.train();
     expect(counts).toHaveLength(12);
     expect(new Set(counts).size).toBe(1);
@@ -107,11 +87,11 @@ describe("SFTTrainer", () => {
         if (context.progress.step === 5) context.requestStop("enough");
       },
     };
-    const { sft, runDir, model } = await trainer();
+    const { sft, runDir, model } = await tinySFT();
     const result = await sft.addCallback(asking).train();
     expect(result).toMatchObject({ steps: 5, stopReason: "enough" });
     expect((await readdir(join(runDir, "checkpoints/train"))).sort()).toEqual(["step_2", "step_5"]);
-    const again = await trainer({ runDir, model: open("other") });
+    const again = await tinySFT({ runDir, model: openTiny("other") });
     expect(await again.sft.train()).toMatchObject({ steps: 5, stopReason: "enough", resumedFrom: 5 });
     expect(await weightsOf(again.model)).toEqual(await weightsOf(model));
   });
@@ -122,9 +102,9 @@ describe("SFTTrainer", () => {
       id: "aborting",
       onStepEnd: ({ progress }) => void (progress.step === 4 && abort.abort()),
     };
-    const { sft, runDir } = await trainer({ callbacks: [aborting], signal: abort.signal });
+    const { sft, runDir } = await tinySFT({ callbacks: [aborting], signal: abort.signal });
     expect((await sft.train()).steps).toBe(4);
-    expect(await (await trainer({ runDir })).sft.train()).toMatchObject({
+    expect(await (await tinySFT({ runDir })).sft.train()).toMatchObject({
       steps: 12,
       resumedFrom: 4,
       stopReason: null,
@@ -134,7 +114,7 @@ describe("SFTTrainer", () => {
   it("says which rows cannot be trained on", async () => {
     const logger = recording();
     const bad = { messages: [{ role: "user", content: "only a question" }] };
-    const { sft } = await trainer({ dataset: [...rows(8), bad], loggers: [logger], config: { maxSteps: 1 } });
+    const { sft } = await tinySFT({ dataset: [...rows(8), bad], loggers: [logger], config: { maxSteps: 1 } });
     const { badRows } = await sft.train();
     expect(badRows).toEqual([{ where: "dataset[8]", reason: "no_assistant_turn", got: "only user" }]);
     expect(logger.warnings[0]).toContain(
@@ -146,7 +126,7 @@ describe("SFTTrainer", () => {
     const logger = recording();
     const bad = Array.from({ length: 7 }, (_, i) => ({ text: " ".repeat(i) }));
     const options = { dataset: [...rows(8), ...bad], validation: [...rows(2), ...bad.slice(0, 6)] };
-    const { sft, runDir } = await trainer({ ...options, loggers: [logger], config: { maxSteps: 1 } });
+    const { sft, runDir } = await tinySFT({ ...options, loggers: [logger], config: { maxSteps: 1 } });
     const { badRows } = await sft.train();
     const listed = ["dataset", "validation"].map((of) => join(runDir, "bad_rows/train", `${of}.jsonl`));
     for (const [i, path] of listed.entries())
@@ -164,7 +144,7 @@ describe("SFTTrainer", () => {
       );
     expect(lines()).toEqual(badRows);
     expect(badRows).toHaveLength(13);
-    await (await trainer({ ...options, runDir, config: { maxSteps: 1 } })).sft.train();
+    await (await tinySFT({ ...options, runDir, config: { maxSteps: 1 } })).sft.train();
     expect(lines()).toEqual(badRows);
     expect((await readdir(join(runDir, "bad_rows/train"))).sort()).toEqual([
       "dataset.jsonl",
@@ -174,7 +154,7 @@ describe("SFTTrainer", () => {
 
   it.each(["drop", "error"] as const)("lists them where it refuses to train, too: %s", async (onBadRow) => {
     const bad = Array.from({ length: 7 }, () => ({ text: "" }));
-    const { sft, runDir } = await trainer({ dataset: bad, config: { onBadRow } });
+    const { sft, runDir } = await tinySFT({ dataset: bad, config: { onBadRow } });
     const path = join(runDir, "bad_rows/train/dataset.jsonl");
     await expect(sft.train()).rejects.toThrow(`All bad rows are listed in ${path}.`);
     expect(readFileSync(path, "utf8").split("\n")).toHaveLength(8);
@@ -183,7 +163,7 @@ describe("SFTTrainer", () => {
   it("tells once of columns that it does not use", async () => {
     const logger = recording();
     const dataset = rows(8).map((row, id) => ({ ...row, id }));
-    const { sft } = await trainer({ dataset, loggers: [logger], config: { maxSteps: 1 } });
+    const { sft } = await tinySFT({ dataset, loggers: [logger], config: { maxSteps: 1 } });
     await sft.train();
     expect(logger.warnings).toEqual(["dataset: columns that are not used: id"]);
   });
@@ -192,7 +172,7 @@ describe("SFTTrainer", () => {
     const logger = recording();
     const long = { messages: [rows(1)[0]!.messages[0]!, { role: "assistant", content: "y".repeat(100) }] };
     const config = { maxSteps: 1, onBadRow: "truncate" } as const;
-    const { sft } = await trainer({ dataset: [...rows(8), long], loggers: [logger], config });
+    const { sft } = await tinySFT({ dataset: [...rows(8), long], loggers: [logger], config });
     expect((await sft.train()).badRows).toMatchObject([{ where: "dataset[8]", reason: "too_long" }]);
     expect(logger.warnings[0]).toMatch(
       /^dataset: 1 of 9 rows cannot be trained on as they are: dataset\[8\]: too_long \(\d+ tokens, cut to the first 64\)\. All bad rows are listed in /,
@@ -202,30 +182,30 @@ describe("SFTTrainer", () => {
   it.each(["../elsewhere", "", ".hidden", "superseded", 3])(
     "refuses the phase %j before a checkpoint is looked for",
     async (phase) => {
-      await expect(trainer({ phase: phase as string, resume: "never" })).rejects.toThrow(
+      await expect(tinySFT({ phase: phase as string, resume: "never" })).rejects.toThrow(
         `SFTTrainer phase: got ${JSON.stringify(phase)}, expected a name`,
       );
     },
   );
 
   it("refuses an option that it does not know", async () => {
-    await expect(trainer({ callback: [] } as object)).rejects.toThrow(
+    await expect(tinySFT({ callback: [] } as object)).rejects.toThrow(
       'SFTTrainer: got the unknown option "callback"',
     );
-    await expect(trainer({ callback: [] } as object)).rejects.toThrow('Did you mean "callbacks"?');
-    await expect(trainer({ resume: "always" as "auto" })).rejects.toThrow(
+    await expect(tinySFT({ callback: [] } as object)).rejects.toThrow('Did you mean "callbacks"?');
+    await expect(tinySFT({ resume: "always" as "auto" })).rejects.toThrow(
       'SFTTrainer resume: got "always", expected "auto" or "never"',
     );
   });
 
   it("refuses settings of the session that are its own, and callbacks of one id", async () => {
-    await expect(trainer({ session: { seed: "7" } as object })).rejects.toThrow(
+    await expect(tinySFT({ session: { seed: "7" } as object })).rejects.toThrow(
       'SFTTrainer session: got the unknown option "seed", expected one of onFailure,',
     );
-    await expect(trainer({ session: { baseline: "start" } })).rejects.toThrow(
+    await expect(tinySFT({ session: { baseline: "start" } })).rejects.toThrow(
       'session option baseline: got "start"',
     );
-    const { sft } = await trainer({ callbacks: [{ id: "a" }] });
+    const { sft } = await tinySFT({ callbacks: [{ id: "a" }] });
     expect(() => sft.addCallback({ id: "a" })).toThrow('a second callback with id "a"');
   });
 
@@ -236,28 +216,28 @@ describe("SFTTrainer", () => {
     };
     const logger = recording();
     const config = { ...busyConfig, keepCheckpoints: 9 };
-    const first = await trainer({ callbacks: [asking], loggers: [logger], config });
+    const first = await tinySFT({ callbacks: [asking], loggers: [logger], config });
     await first.sft.train();
     const folder = join(first.runDir, "checkpoints/train");
     expect((await readdir(folder)).sort()).toEqual(["step_0", "step_12"]);
     const runDir = await temporaryFolder();
     await cp(join(folder, "step_0"), join(runDir, "checkpoints/train/step_0"), { recursive: true });
     const resumed = recording();
-    const again = await trainer({ runDir, model: open("other"), loggers: [resumed], config });
+    const again = await tinySFT({ runDir, model: openTiny("other"), loggers: [resumed], config });
     expect(await again.sft.train()).toMatchObject({ steps: 12, resumedFrom: 0 });
     expect(resumed.metrics).toEqual(logger.metrics);
   });
 
   it("refuses a wrong configuration at construction, and rows longer than the model's context", async () => {
-    await expect(trainer({ config: { lerningRate: 1 } as object })).rejects.toThrow(
+    await expect(tinySFT({ config: { lerningRate: 1 } as object })).rejects.toThrow(
       'Did you mean "learningRate"?',
     );
-    await expect(trainer({ config: { maxLength: 65 } })).rejects.toThrow(
+    await expect(tinySFT({ config: { maxLength: 65 } })).rejects.toThrow(
       "SFT config maxLength: got 65, expected at most 64, the model's context",
     );
     // A graph of fixed length: what stands behind it would be predicted from the next row.
     await expect(
-      trainer({ model: { ...open(), fixedLength: 16 }, config: { maxLength: 17 } }),
+      tinySFT({ model: { ...openTiny(), fixedLength: 16 }, config: { maxLength: 17 } }),
     ).rejects.toThrow("SFT config maxLength: got 17, expected at most 16, the model's context");
   });
 });

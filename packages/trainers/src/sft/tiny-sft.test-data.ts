@@ -1,0 +1,16 @@
+import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import { tinyLM } from "../testing/tiny-lm.ts";
+import { busyConfig, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.ts";
+import { SFTTrainer, type SFTTrainerOptions } from "./sft-trainer.ts";
+
+/** A small model whose training has everything random in it; the same weights for the same seed. */
+export const openTiny = (seed?: string): TrainableLM =>
+  tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2, ...(seed !== undefined && { seed }) });
+
+/** A trainer of it on twenty rows, in a folder of its own. */
+export async function tinySFT(options: Partial<SFTTrainerOptions> = {}) {
+  const model = options.model ?? openTiny();
+  const runDir = options.runDir ?? (await temporaryFolder());
+  const base = { model, tokenizer, dataset: rows(20), runDir, config: busyConfig, session: ungoverned };
+  return { model, runDir, sft: new SFTTrainer({ ...base, ...options }) };
+}
