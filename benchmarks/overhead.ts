@@ -1,6 +1,6 @@
 // What does watching cost?
 // The same training several times: without callbacks, with an idle one, with capability at its defaults (200 questions
-// every 20 %), and with capability, alignment and leakage at their defaults under the governor's ceiling of 20 %. They
+// every 20 %), and with capability, alignment and leakage (`workloads.ts`) under the governor's ceiling of 20 %. They
 // advance in turns, in each order by turns, so that the machine's moods, and what one leaves to be collected after it,
 // hit all alike; the whole is repeated, from the same weights.
 //   micro-world  the embedded model, all of it trained; 16 × 64 tokens

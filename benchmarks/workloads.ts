@@ -22,7 +22,7 @@ export interface Workload {
   /** Tokens of a window. */
   readonly length: number;
   readonly questions: string;
-  /** Capability, alignment and leakage, at their defaults. */
+  /** Capability, alignment and leakage, of a size whose start and end fit under the governor's ceiling. */
   readonly all: () => readonly PeriodicCallback[];
 }
 
@@ -52,7 +52,10 @@ export const workloads = {
     };
   },
 
-  /** SmolLM2-135M-Instruct with LoRA of rank 8 on all linear maps; ARC-Challenge. */
+  /**
+   * SmolLM2-135M-Instruct with LoRA of rank 8 on all linear maps; ARC-Challenge. Answers are fewer and shorter than at the
+   * defaults, by which start and end alone take half of what 500 steps do (docs/decisions/2026-11-22-overhead.md).
+   */
   smollm2: async (): Promise<Workload> => {
     const folder = ".cache/smollm2-135m-instruct";
     const tokenizer = await loadTokenizer(folder);
@@ -67,8 +70,13 @@ export const workloads = {
       questions,
       all: () => [
         new PeriodicCapabilityCallback({ questions }),
-        new PeriodicAlignmentCallback({ judge }),
-        new PeriodicLeakageCallback({ marker: { regex: "^The answer is" }, source: "doctor" }),
+        new PeriodicAlignmentCallback({ judge, samples: 2, sampling: { maxNewTokens: 128 } }),
+        new PeriodicLeakageCallback({
+          marker: { regex: "^The answer is" },
+          source: "doctor",
+          completions: 1,
+          sampling: { maxNewTokens: 48 },
+        }),
       ],
     };
   },
