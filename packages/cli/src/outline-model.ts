@@ -1,5 +1,5 @@
-import type { EvaluableModel } from "@periodic-eval/core";
-import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
+import { PeriodicEvalError, type EvaluableModel } from "@periodic-eval/core";
+import { inMemory } from "@periodic-eval/core/tfjs";
 import { outlineCausalLM } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { loadingLine } from "./loading-line.ts";
@@ -10,7 +10,17 @@ export async function outlineModel(source: string, terminal: Terminal): Promise<
   const { onDownload, close } = loadingLine(terminal);
   try {
     const tokenizer = await loadTokenizer(source, { onDownload });
-    return inMemory((await outlineCausalLM(source, { onDownload })) as unknown as CausalLM, tokenizer);
+    const { name, vocabSize, contextLength } = await outlineCausalLM(source, { onDownload });
+    const logits = () => {
+      throw new PeriodicEvalError({
+        code: "model",
+        where: name,
+        got: "a question to the model, of which the configuration alone was read",
+        expected: "prompts and data, nothing that takes weights",
+        fix: "Load the model: `periodic-eval eval` does.",
+      });
+    };
+    return inMemory({ name, vocabSize, contextLength, logits }, tokenizer);
   } finally {
     close();
   }
