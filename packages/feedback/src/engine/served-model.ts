@@ -150,7 +150,7 @@ function fieldsOf(
 function alike(asked: readonly Asked[]): Iterable<readonly Asked[]> {
   const groups = new Map<string, Asked[]>();
   for (const one of asked) {
-    const key = canonicalJson(fieldsOf(one.chat, one.sampling) as Json);
+    const key = canonicalJson(fieldsOf(one.chat, one.sampling));
     const group = groups.get(key);
     if (group === undefined) groups.set(key, [one]);
     else group.push(one);

@@ -20,7 +20,7 @@ const usualTokens = 256;
 export async function answer(
   model: EvaluableModel,
   body: ChatBody | ChatBatchBody,
-  signal: AbortSignal,
+  { signal, now }: { readonly signal: AbortSignal; readonly now: Date },
 ): Promise<Json> {
   const requests = requestsOf(body);
   const { tokenizer } = model;
@@ -32,7 +32,7 @@ export async function answer(
   return {
     id: `chatcmpl-${randomUUID()}`,
     object: "chat.completion",
-    created: Math.floor(Date.now() / 1000),
+    created: Math.floor(now.getTime() / 1000),
     model: body.model,
     choices: completions.map((completion, index) => choiceOf(completion, index, body, tokenizer!)),
     usage: { prompt_tokens: asked, completion_tokens: drawn, total_tokens: asked + drawn },

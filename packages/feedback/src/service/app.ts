@@ -24,6 +24,8 @@ export interface AppOptions extends Learning, Admission {
   /** One model: one request at a time. */
   readonly queue: ReturnType<typeof pLimit>;
   isClosing(): boolean;
+  /** For what answers say of themselves; nothing is decided by it. */
+  now(): Date;
   /** Told of what is no refusal: the caller is told nothing of it. */
   onFailure(error: Error): void;
 }
@@ -81,12 +83,16 @@ export function feedbackApp(options: AppOptions): Hono {
 
   app.post("/v1/chat/completions", async (context) => {
     const body = parsed(chatSchema, await bodyOf(context));
-    return inTurn(context, async (signal) => answer(await resident.evaluable(body.model), body, signal));
+    return inTurn(context, async (signal) =>
+      answer(await resident.evaluable(body.model), body, { signal, now: options.now() }),
+    );
   });
 
   app.post("/v1/chat/completions/batch", async (context) => {
     const body = parsed(chatBatchSchema, await bodyOf(context));
-    return inTurn(context, async (signal) => answer(await resident.evaluable(body.model), body, signal));
+    return inTurn(context, async (signal) =>
+      answer(await resident.evaluable(body.model), body, { signal, now: options.now() }),
+    );
   });
 
   app.post("/v1/score", async (context) => {

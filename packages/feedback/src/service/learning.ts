@@ -51,7 +51,7 @@ export async function learn(
         fix: "POST /v1/lora/init tells where it stands.",
       });
     const examples = await examplesOf(adapter, body.requests, signal);
-    await adapter.update(examples, { stepId, step: updates, draft: (body.draft ?? null) as Json });
+    await adapter.update(examples, { stepId, step: updates, draft: body.draft ?? null });
   }
   return { status: "ok", batch_size: body.requests.length, ...stateOf(loraId, adapter.trained()) };
 }

@@ -51,5 +51,5 @@ export function errorReply(error: Error, context: Context): Response {
     error instanceof HTTPException ? error.message : PeriodicEvalError.is(error) ? error.code : null;
   const type =
     status === 401 ? "authentication_error" : status < 500 ? "invalid_request_error" : "server_error";
-  return context.json({ error: { message, type, param: null, code } }, status as ContentfulStatusCode);
+  return context.json({ error: { message, type, param: null, code } }, status);
 }

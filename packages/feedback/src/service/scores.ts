@@ -5,7 +5,6 @@ import {
   type Json,
   type LogLikelihoodRequest,
   type Prompt,
-  type TemplateKwargs,
 } from "@periodic-eval/core";
 import { entropiesOf } from "../metrics/collapse-reference.ts";
 import { promptOf } from "./answers.ts";
@@ -45,7 +44,7 @@ function contextOf({
   prompt_token_ids: ids,
   chat_template_kwargs: kwargs,
 }: ScoredBody): Prompt {
-  if (messages !== undefined) return promptOf(messages, (kwargs ?? null) as TemplateKwargs | null);
+  if (messages !== undefined) return promptOf(messages, kwargs ?? null);
   return prompt === undefined ? { ids: ids! } : { text: prompt };
 }
 

@@ -80,6 +80,7 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
     maxBodyBytes,
     queue,
     isClosing: () => isClosing,
+    now: () => new Date(),
     onFailure: options.onFailure ?? (() => {}),
   });
   const server = createAdaptorServer({ fetch: app.fetch, hostname: host }) as Server;

@@ -1,0 +1,367 @@
+import { mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { request as httpRequest } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { useBackend } from "@periodic-eval/models";
+import { OpenAI } from "openai";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { microWorldParts } from "../engine/micro-world.test-data.ts";
+import { serveFeedback, type FeedbackService, type ServeFeedbackOptions } from "./index.ts";
+
+let folder = "";
+let root = "";
+let service: FeedbackService;
+const options = (): ServeFeedbackOptions => ({ ...microWorldParts, model: "micro-world", root, port: 0 });
+
+beforeAll(async () => {
+  await useBackend({ backend: "wasm" });
+  folder = await mkdtemp(join(tmpdir(), "feedback-service-"));
+  root = join(folder, "adapters");
+  service = await serveFeedback({ ...options(), maxBodyBytes: 100_000 });
+});
+afterAll(async () => {
+  await service.close();
+  await rm(folder, { recursive: true });
+});
+afterEach(() => void vi.unstubAllEnvs());
+
+interface Reply {
+  readonly status: number;
+  readonly body: { readonly error?: Readonly<Record<string, string>>; readonly [field: string]: unknown };
+}
+
+async function ask(path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply> {
+  const reply = await fetch(`${service.url}${path}`, {
+    method: body === undefined ? "GET" : "POST",
+    headers: { "content-type": "application/json", ...headers },
+    ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+  });
+  return { status: reply.status, body: (await reply.json()) as Reply["body"] };
+}
+
+/** With headers that `fetch` sets by itself. */
+const askAs = (headers: Record<string, string>, url = service.url) =>
+  new Promise<number>((done, fail) => {
+    httpRequest(`${url}/v1/health`, { headers }, (response) => {
+      response.resume();
+      done(response.statusCode!);
+    })
+      .on("error", fail)
+      .end();
+  });
+
+const messages = [{ role: "user", content: "What is the colour of the sky?" }];
+const chat = { model: "micro-world", messages, max_tokens: 8, seed: 3 };
+
+describe("chat completions", () => {
+  it("answer the official client, alike for the same seed, with tokens and log p as asked", async () => {
+    const client = new OpenAI({ baseURL: `${service.url}/v1`, apiKey: "none", maxRetries: 0 });
+    const draw = (seed: number) =>
+      client.chat.completions.create({
+        model: "micro-world",
+        messages: [{ role: "user", content: [{ type: "text", text: messages[0]!.content }] }],
+        max_completion_tokens: 8,
+        temperature: 1,
+        top_p: 1,
+        seed,
+        logprobs: true,
+        ...({ return_token_ids: true } as object),
+      });
+    const answer = await draw(3);
+    const [choice] = answer.choices;
+    expect(answer).toMatchObject({ object: "chat.completion", model: "micro-world" });
+    expect(["stop", "length"]).toContain(choice!.finish_reason);
+    const ids = (choice as unknown as { token_ids: number[] }).token_ids;
+    expect(ids).toHaveLength(answer.usage!.completion_tokens);
+    const content = choice!.logprobs!.content!;
+    expect(content.map(({ logprob }) => logprob <= 0)).toEqual(ids.map(() => true));
+    expect(content.map(({ token }) => token).join("")).toContain(choice!.message.content);
+    expect((await draw(3)).choices).toEqual(answer.choices);
+    const others = await Promise.all([4, 5, 6].map(draw));
+    expect(others.some(({ choices }) => choices[0]!.message.content !== choice!.message.content)).toBe(true);
+
+    // What was drawn is scored as it was drawn.
+    const prompt = { model: "micro-world", messages, completion_token_ids: ids };
+    const { body } = await ask("/v1/score", prompt);
+    const scores = body["logprobs"] as number[];
+    content.forEach(({ logprob }, at) => expect(scores[at]).toBeCloseTo(logprob, 4));
+    const sum = scores.reduce((total, one) => total + one, 0);
+    expect(body["logprob_sum"]).toBeCloseTo(sum, 6);
+    expect(body).toMatchObject({ n: ids.length, token_ids: ids });
+  });
+
+  it("of a batch are those of the same conversations by themselves", async () => {
+    const other = [{ role: "user", content: "Who are you?" }];
+    const { model, max_tokens } = chat;
+    const batch = { model, max_tokens, messages: [messages, other], seeds: [3, "named"] };
+    const { body } = await ask("/v1/chat/completions/batch", batch);
+    const alone = [
+      await ask("/v1/chat/completions", chat),
+      await ask("/v1/chat/completions", { model, max_tokens, messages: other, seed: "named" }),
+    ];
+    const texts = (reply: Reply["body"]) =>
+      (reply["choices"] as { message: { content: string } }[]).map((one) => one.message.content);
+    expect(texts(body)).toEqual(alone.flatMap((one) => texts(one.body)));
+    const { status, body: wrong } = await ask("/v1/chat/completions/batch", { ...batch, seeds: [1] });
+    expect([status, wrong.error!["message"]]).toEqual([400, expect.stringContaining("each conversation")]);
+  });
+
+  it.each([
+    [{ stream: true }, "answers come whole"],
+    [{ n: 2 }, "n: got 2, expected 1"],
+    [{ messages: [] }, "messages"],
+    [{ messages: [{ role: "tool", content: "x" }] }, "messages.0.role"],
+    [
+      { messages: [{ role: "user", content: [{ type: "image_url", image_url: "x" }] }] },
+      "messages.0.content",
+    ],
+    [{ tools: [] }, '"tools"'],
+    [{ temperature: "hot" }, "temperature"],
+    [{ temperature: -1 }, "temperature"],
+    [{ top_p: 0 }, "top_p"],
+    [{ max_tokens: 0 }, "max_tokens"],
+    [{ max_tokens: 1, max_completion_tokens: 1 }, "one of the two"],
+    [{ frequency_penalty: 1 }, "frequency_penalty"],
+  ])("refuse %j", async (change, message) => {
+    const { status, body } = await ask("/v1/chat/completions", { ...chat, ...change });
+    expect([status, body.error!["type"]]).toEqual([400, "invalid_request_error"]);
+    expect(body.error!["message"]).toContain(message);
+  });
+});
+
+describe("scores", () => {
+  const of = (context: object, said: object) =>
+    ask("/v1/score", { model: "micro-world", ...context, ...said });
+
+  it("come alike by themselves and in a batch, of chats, texts and ids", async () => {
+    const requests = [
+      { messages, completion: "Blue." },
+      { prompt: "The sky is", completion: " blue" },
+    ];
+    const { body } = await ask("/v1/score", { model: "micro-world", requests });
+    const alone = await Promise.all(requests.map((one) => of(one, {})));
+    const results = body["results"] as { logprob_sum: number; token_ids: number[] }[];
+    results.forEach((one, at) => {
+      expect(one.logprob_sum).toBeCloseTo(alone[at]!.body["logprob_sum"] as number, 4);
+      expect(one.token_ids).toEqual(alone[at]!.body["token_ids"]);
+    });
+    const { body: again } = await of({ messages }, { completion_token_ids: results[0]!.token_ids });
+    expect(again["logprob_sum"]).toBeCloseTo(results[0]!.logprob_sum, 4);
+  });
+
+  it("tell the entropy of the whole distribution after each token but the last", async () => {
+    const { body } = await ask("/v1/score", { model: "micro-world", entropies_of: ["The sky is blue."] });
+    const [entropies] = body["entropies"] as number[][];
+    expect(entropies!.length).toBeGreaterThan(1);
+    // Beyond 0 and below the log of any vocabulary of ours.
+    entropies!.forEach((nats) => expect(nats > 0 && nats < 12).toBe(true));
+  });
+
+  it.each([
+    [{ messages }, {}, "one of completion"],
+    [{ messages, prompt: "x" }, { completion: "y" }, "one of messages"],
+    [{ messages }, { completion: "" }, "at least one token"],
+    [{ prompt_token_ids: [-1] }, { completion: "y" }, "prompt_token_ids.0"],
+  ])("refuse %j %j", async (context, said, message) => {
+    const { status, body } = await of(context, said);
+    expect([status, body.error!["message"]]).toEqual([400, expect.stringContaining(message)]);
+  });
+});
+
+describe("adapters", () => {
+  const training = { learning_rate: 0.001 };
+  const init = (lora_id: string, rest: object = {}) =>
+    ask("/v1/lora/init", { lora_id, training, steps_per_batch: 1, ...rest });
+  const told = (response: string, rest: object = {}) => ({
+    prompt: messages[0]!.content,
+    response,
+    feedback: "Shorter.",
+    ...rest,
+  });
+  const sumOf = async (model: string) =>
+    (await ask("/v1/score", { model, messages, completion: "Blue." })).body["logprob_sum"];
+
+  it("begin as the base, learn once from each step, and are as they were after a restart", async () => {
+    expect(await init("first")).toEqual({
+      status: 200,
+      body: { lora_id: "first", updates: 0, last: null },
+    });
+    expect(await sumOf("first")).toBe(await sumOf("micro-world"));
+    const step = { lora_id: "first", step_id: "a", step: 0, draft: { of: "a" }, requests: [told("Blue.")] };
+    const done = await ask("/v1/feedback", step);
+    expect(done).toMatchObject({
+      status: 200,
+      body: { status: "ok", batch_size: 1, lora_id: "first", updates: 1 },
+    });
+    expect(done.body["last"]).toMatchObject({ step_id: "a", step: 0, draft: { of: "a" }, sub_steps: 1 });
+    const learnt = await sumOf("first");
+    expect(learnt).not.toBe(await sumOf("micro-world"));
+
+    expect(await ask("/v1/feedback", step)).toEqual(done);
+    expect(await sumOf("first")).toBe(learnt);
+    const early = await ask("/v1/feedback", { ...step, step_id: "c", step: 2 });
+    expect(early.status).toBe(409);
+    expect(early.body.error).toMatchObject({ code: "step_out_of_order" });
+
+    await service.close();
+    await expect(fetch(`${service.url}/v1/health`)).rejects.toThrow();
+    service = await serveFeedback({ ...options(), maxBodyBytes: 100_000 });
+    expect((await ask("/v1/health")).body["adapters"]).toEqual(["first"]);
+    expect(await sumOf("first")).toBe(learnt);
+    expect((await init("first")).body).toMatchObject({ updates: 1, last: done.body["last"] });
+    expect(await ask("/v1/feedback", step)).toEqual(done);
+  });
+
+  it("take the names of kfallah/CLaaS, and log p of what is not told from the weights before", async () => {
+    await init("second");
+    await init("third");
+    const claas = (id: string, rest: object) => ({
+      requests: [told("Blue.", { lora_id: id, training, ...rest })],
+    });
+    const { body } = await ask("/v1/score", { model: "second", messages, completion: "Blue." });
+    const scored = {
+      response_token_ids: body["token_ids"] as number[],
+      response_logprobs: body["logprobs"] as number[],
+    };
+    const [hidden, all] = [
+      await ask("/v1/feedback", claas("second", {})),
+      await ask("/v1/feedback", claas("third", scored)),
+    ];
+    expect([hidden.status, all.status]).toEqual([200, 200]);
+    const metrics = ({ body: reply }: Reply) => (reply["last"] as { metrics: object }).metrics;
+    expect(metrics(hidden)).toEqual(metrics(all));
+    expect(metrics(all)).toMatchObject({ mean_is_ratio: expect.closeTo(1, 4) as number });
+    expect((await ask("/v1/feedback", claas("second", { training: { alpha: 1 } }))).status).toBe(409);
+  });
+
+  it("are refused with other settings, another model or the model's own name", async () => {
+    await init("fourth");
+    expect((await init("fourth")).status).toBe(200);
+    for (const [id, rest, code] of [
+      ["fourth", { seed: 7 }, "adapter_differs"],
+      ["fourth", { training: { learning_rate: 0.002 } }, "adapter_differs"],
+      ["fifth", { base_model: "other" }, "adapter_differs"],
+      ["micro-world", {}, "adapter_differs"],
+    ] as const) {
+      const { status, body } = await init(id, rest);
+      expect([status, body.error!["code"]]).toEqual([409, code]);
+    }
+    expect((await init("fifth", { training: { learning_rat: 1 } })).body.error!["message"]).toContain(
+      "learning_rat",
+    );
+  });
+
+  it.each([
+    "../outside",
+    "..",
+    ".",
+    "",
+    "/etc",
+    "a/b",
+    "a\\b",
+    "%2e%2e%2foutside",
+    "a\u0000",
+    ".hidden",
+    "a".repeat(129),
+    "ａ",
+  ])("are never outside the root: %j", async (hostile) => {
+    await writeFile(join(folder, "adapter.json"), JSON.stringify({ lora_id: hostile }));
+    const before = await readdir(folder);
+    const feedback = { lora_id: hostile, requests: [told("x")] };
+    expect((await init(hostile)).status).toBe(400);
+    expect((await ask("/v1/feedback", feedback)).status).toBe(400);
+    const { status, body } = await ask("/v1/chat/completions", { ...chat, model: hostile });
+    expect(status).toBe(hostile === "" ? 400 : 404);
+    if (hostile !== "") expect(body.error).toMatchObject({ code: "model_not_found" });
+    expect(await readdir(folder)).toEqual(before);
+  });
+
+  it("are not those of a file that another model's service left", async () => {
+    const elsewhere = join(folder, "other", "sixth");
+    const other = await serveFeedback({
+      ...options(),
+      describe: { model: "another" },
+      root: join(folder, "other"),
+    });
+    await fetch(`${other.url}/v1/lora/init`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ lora_id: "sixth" }),
+    });
+    await other.close();
+    await symlink(elsewhere, join(root, "sixth"));
+    expect((await ask("/v1/chat/completions", { ...chat, model: "sixth" })).status).toBe(409);
+    await rm(join(root, "sixth"));
+  });
+
+  it.each([
+    [{ requests: [] }, 400],
+    [{ lora_id: "unheard", requests: [told("x")] }, 404],
+    [{ requests: [told("x")] }, 400],
+    [{ requests: [told("x", { lora_id: "a" }), told("x", { lora_id: "b" })] }, 400],
+    [{ lora_id: "first", requests: [told("x", { response_token_ids: [10 ** 9] })] }, 400],
+    [{ lora_id: "first", requests: [told("x", { response_token_ids: [1], response_logprobs: [] })] }, 400],
+    [{ lora_id: "first", requests: [told("x", { response_logprobs: [1] })] }, 400],
+    [{ lora_id: "first", step_id: "z", requests: [told("")] }, 422],
+  ])("are not trained by %j", async (body, expected) => {
+    const before = (await init("first")).body["updates"];
+    const { status, body: reply } = await ask("/v1/feedback", body);
+    expect([status, typeof reply.error!["message"]]).toEqual([expected, "string"]);
+    expect((await init("first")).body["updates"]).toBe(before);
+  });
+});
+
+describe("who may ask", () => {
+  it("is told of no path that is none, no JSON, too much, and what is not JSON at all", async () => {
+    expect(await ask("/v2/health")).toMatchObject({ status: 404, body: { error: { code: "no_such_path" } } });
+    expect(await ask("/v1/score", "{")).toMatchObject({
+      status: 400,
+      body: { error: { code: "invalid_json" } },
+    });
+    expect((await ask("/v1/score", "null")).status).toBe(400);
+    expect(await ask("/v1/score", { model: "x".repeat(100_001) })).toMatchObject({
+      status: 413,
+      body: { error: { code: "body_too_large" } },
+    });
+    expect((await ask("/v1/score", "{}", { "content-type": "text/plain" })).status).toBe(415);
+  });
+
+  it("is no page of another site, whatever name it gave this machine", async () => {
+    const { host, port } = new URL(service.url);
+    expect(await askAs({ host })).toBe(200);
+    expect(await askAs({ host: `localhost:${port}` })).toBe(200);
+    expect(await askAs({ host: `evil.example:${port}` })).toBe(403);
+    expect(await askAs({ host: "127.0.0.1.evil.example" })).toBe(403);
+    expect(await askAs({ host: "10.0.0.1" })).toBe(403);
+    expect(await askAs({ host, origin: "http://evil.example" })).toBe(403);
+    expect(await askAs({ host, origin: "null" })).toBe(403);
+    expect(await askAs({ host, origin: `http://${host}` })).toBe(200);
+  });
+
+  it("has the token, where there is one, and there is one beyond the loopback", async () => {
+    const secret = "s3cret-of-the-gateway";
+    const beyond = { ...options(), host: "0.0.0.0", root: join(folder, "open") };
+    await expect(serveFeedback(beyond)).rejects.toThrow("OPENCLAW_GATEWAY_TOKEN");
+    vi.stubEnv("OPENCLAW_GATEWAY_TOKEN", secret);
+    const open = await serveFeedback(beyond);
+    const url = open.url.replace("0.0.0.0", "127.0.0.1");
+    expect(await askAs({}, url)).toBe(401);
+    expect(await askAs({ authorization: "Bearer other" }, url)).toBe(401);
+    expect(await askAs({ authorization: `Bearer ${secret}` }, url)).toBe(200);
+    const refusal = await (
+      await fetch(`${url}/v1/health`, { headers: { authorization: "Bearer x" } })
+    ).text();
+    expect(refusal).toContain("invalid_token");
+    expect(refusal).not.toContain(secret);
+    await open.close();
+  });
+
+  it("is no second service of the same root, nor one of a port that is taken", async () => {
+    await expect(serveFeedback(options())).rejects.toThrow(".feedback-service.lock");
+    const port = Number(new URL(service.url).port);
+    const other = { ...options(), root: join(folder, "taken") };
+    await expect(serveFeedback({ ...other, port })).rejects.toThrow("EADDRINUSE");
+    await (await serveFeedback(other)).close();
+    await expect(serveFeedback({ ...other, prt: 1 } as never)).rejects.toThrow('Did you mean "port"?');
+  });
+});
