@@ -63,6 +63,7 @@ export function jsonService(options: JsonServiceOptions): JsonService {
       statusCodes: passing,
       backoffLimit: 10_000,
       maxRetryAfter: 60_000,
+      retryOnTimeout: true,
     },
   });
 

@@ -137,7 +137,8 @@ export function feedbackApp(options: AppOptions): Hono {
   );
   app.onError((error, context) => {
     const reply = errorReply(error, context);
-    if (reply.status === 500) options.onFailure(error);
+    // Who has gone is told nothing, and no failure.
+    if (reply.status === 500 && !context.req.raw.signal.aborted) options.onFailure(error);
     return reply;
   });
   return app;

@@ -1,8 +1,11 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { loadHarnessConfig } from "../config/load-config.ts";
@@ -14,6 +17,7 @@ import type { BaselineFile } from "../harness/files.ts";
 import { runHarness } from "../harness/run-harness.ts";
 import { serveFeedback, type FeedbackService } from "./index.ts";
 
+const child = fileURLToPath(new URL("service-run.child.ts", import.meta.url));
 let folder = "";
 let service: FeedbackService;
 const serve = (port = 0) =>
@@ -34,12 +38,14 @@ afterAll(async () => {
 const everything = ["num_steps=1", "collapse_steps=[0]"];
 const short = ["num_steps=3", "metrics=[logprob]"];
 
-async function run(output: string, engine: FeedbackEngine, others: readonly string[]) {
-  const config = await loadHarnessConfig({
+const configOf = (output: string, others: readonly string[]) =>
+  loadHarnessConfig({
     configName: "micro-world",
     overrides: [`output_dir=${join(folder, output)}`, "preferences=[identity]", "batch_size=2", ...others],
   });
-  return (await runHarness(config, { engine })).preferences["identity"]!;
+
+async function run(output: string, engine: FeedbackEngine, others: readonly string[]) {
+  return (await runHarness(await configOf(output, others), { engine })).preferences["identity"]!;
 }
 
 const lines = (output: string) => timelessLines(join(folder, output), "identity");
@@ -123,15 +129,15 @@ describe("a run over the service", () => {
     expect(await lines("restarted")).toEqual(await lines("short"));
   });
 
-  it("goes on from a cut between an update and its line, and trains nothing twice", async () => {
-    const cut = new Error("cut off");
-    const engine = httpEngine({ serviceUrl: service.url });
-    const failing = afterOne(engine, () => {
-      throw cut;
-    });
-    await expect(run("cut", failing, short)).rejects.toBe(cut);
-    await run("cut", httpEngine({ serviceUrl: service.url }), short);
-    expect(await lines("cut")).toEqual(await lines("short"));
+  it("goes on where it was killed between an update and its line, and trains nothing twice", async () => {
+    const config = JSON.stringify(await configOf("killed", short));
+    const args = ["--import", "tsx", "-C", "@periodic-eval/source", child, service.url, config];
+    const node = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "inherit"] });
+    const [, killedBy] = (await once(node, "close")) as [number | null, string | null];
+    expect(killedBy).toBe("SIGKILL");
+    expect(await readdir(join(folder, "killed", "identity"))).not.toContain("steps.jsonl");
+    await run("killed", httpEngine({ serviceUrl: service.url }), short);
+    expect(await lines("killed")).toEqual(await lines("short"));
   });
 
   it("asks again where a reply is lost, and trains nothing twice", async () => {

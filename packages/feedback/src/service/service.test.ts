@@ -3,6 +3,7 @@ import { request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { useBackend } from "@periodic-eval/models";
+import { SDPOTrainer } from "@periodic-eval/trainers";
 import { OpenAI } from "openai";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { microWorldParts } from "../engine/micro-world.test-data.ts";
@@ -11,17 +12,26 @@ import { serveFeedback, type FeedbackService, type ServeFeedbackOptions } from "
 let folder = "";
 let root = "";
 let service: FeedbackService;
-const options = (): ServeFeedbackOptions => ({ ...microWorldParts, model: "micro-world", root, port: 0 });
+const failures: Error[] = [];
+const options = (): ServeFeedbackOptions => ({
+  ...microWorldParts,
+  model: "micro-world",
+  root,
+  port: 0,
+  maxBodyBytes: 100_000,
+  onFailure: (error) => failures.push(error),
+});
 
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
   folder = await mkdtemp(join(tmpdir(), "feedback-service-"));
   root = join(folder, "adapters");
-  service = await serveFeedback({ ...options(), maxBodyBytes: 100_000 });
+  service = await serveFeedback(options());
 });
 afterAll(async () => {
   await service.close();
   await rm(folder, { recursive: true });
+  expect(failures).toEqual([]);
 });
 afterEach(() => void vi.unstubAllEnvs());
 
@@ -205,11 +215,34 @@ describe("adapters", () => {
 
     await service.close();
     await expect(fetch(`${service.url}/v1/health`)).rejects.toThrow();
-    service = await serveFeedback({ ...options(), maxBodyBytes: 100_000 });
+    service = await serveFeedback(options());
     expect((await ask("/v1/health")).body["adapters"]).toEqual(["first"]);
     expect(await sumOf("first")).toBe(learnt);
     expect((await init("first")).body).toMatchObject({ updates: 1, last: done.body["last"] });
     expect(await ask("/v1/feedback", step)).toEqual(done);
+  });
+
+  it("are trained once by a request that is sent twice at once, and not by one that could not be kept", async () => {
+    const step = (lora_id: string) => ({ lora_id, step_id: "a", step: 0, requests: [told("Blue.")] });
+    await init("twice");
+    const both = await Promise.all([1, 2].map(() => ask("/v1/feedback", step("twice"))));
+    expect(both[0]).toMatchObject({ status: 200, body: { updates: 1 } });
+    expect(both[1]).toEqual(both[0]);
+
+    await init("unkept");
+    const full = new Error("no space left on /secret/path");
+    const save = vi.spyOn(SDPOTrainer.prototype, "save").mockRejectedValueOnce(full);
+    const failed = await ask("/v1/feedback", step("unkept"));
+    save.mockRestore();
+    expect([failed.status, failed.body.error!["message"]]).toEqual([
+      500,
+      "[periodic-eval] the service failed",
+    ]);
+    expect(failures.splice(0)).toEqual([full]);
+    expect(await sumOf("unkept")).toBe(await sumOf("micro-world"));
+    const { body } = await ask("/v1/feedback", step("unkept"));
+    expect(body["last"]).toEqual(both[0]!.body["last"]);
+    expect(await sumOf("unkept")).toBe(await sumOf("twice"));
   });
 
   it("take the names of kfallah/CLaaS, and log p of what is not told from the weights before", async () => {
