@@ -41,7 +41,7 @@ export function feedbackApp(options: AppOptions): Hono {
   const inTurn = (context: Context, work: (signal: AbortSignal) => Promise<Json>): Promise<Response> =>
     queue(async () => {
       if (isClosing()) throw closing();
-      const { signal } = context.req.raw;
+      const signal = whileThere(context);
       signal.throwIfAborted();
       return context.json(await work(signal));
     });
@@ -156,6 +156,16 @@ async function bodyOf(context: Context): Promise<unknown> {
       fix: "Correct the request.",
     });
   }
+}
+
+/** Aborted when the caller hangs up: by an error, for the server's own signal gives a text as its reason. */
+function whileThere(context: Context): AbortSignal {
+  const { signal } = context.req.raw;
+  const gone = new AbortController();
+  const abort = () => gone.abort(new Error("the caller has gone"));
+  if (signal.aborted) abort();
+  else signal.addEventListener("abort", abort, { once: true });
+  return gone.signal;
 }
 
 const closing = () =>

@@ -344,6 +344,38 @@ describe("adapters", () => {
   });
 });
 
+it("draws no more for a caller that hung up, and goes on with the next", async () => {
+  // The first has its turn while the model is opened, which waits until both have gone; the second is in the queue.
+  const asked: string[] = [];
+  let goOn = () => {};
+  const held = new Promise<void>((done) => void (goOn = done));
+  const parts: Pick<ServeFeedbackOptions, "openModel" | "describe"> = {
+    ...microWorldParts,
+    async openModel(adapter) {
+      asked.push("opened");
+      await held;
+      return microWorldParts.openModel(adapter);
+    },
+  };
+  const slow = await serveFeedback({ ...options(), ...parts, root: join(folder, "slow") });
+  const [first, second] = [new AbortController(), new AbortController()];
+  const send = (signal: AbortSignal) =>
+    fetch(`${slow.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(chat),
+      signal,
+    });
+  const sent = [first, second].map(({ signal }) => send(signal).then(String, (error: Error) => error.name));
+  await vi.waitFor(() => expect(asked).toEqual(["opened"]));
+  first.abort();
+  second.abort();
+  expect(await Promise.all(sent)).toEqual(["AbortError", "AbortError"]);
+  goOn();
+  expect((await send(new AbortController().signal)).status).toBe(200);
+  await slow.close();
+});
+
 describe("who may ask", () => {
   it("is told of no path that is none, no JSON, too much, and what is not JSON at all", async () => {
     expect(await ask("/v2/health")).toMatchObject({ status: 404, body: { error: { code: "no_such_path" } } });
