@@ -12,7 +12,10 @@ export interface JsonServiceOptions {
   readonly tokenEnv: string;
   /** For one attempt, its whole reply included; default 290: Node's own `fetch` gives up at 300. */
   readonly timeoutSeconds?: number;
-  /** After 408, 429, 5xx, a time-out or a broken connection, with back-off or as `Retry-After` says; default 6. */
+  /**
+   * After 408, 429, 5xx, a time-out or a broken connection, with back-off or as `Retry-After` says; default 8,
+   * within 40 seconds: a service that is started again is waited for.
+   */
   readonly maxRetries?: number;
 }
 
@@ -49,7 +52,7 @@ const passing = [408, 429, 500, 502, 503, 504];
  * @throws PeriodicEvalError `config` for what is no address.
  */
 export function jsonService(options: JsonServiceOptions): JsonService {
-  const { tokenEnv, timeoutSeconds = 290, maxRetries = 6 } = options;
+  const { tokenEnv, timeoutSeconds = 290, maxRetries = 8 } = options;
   const url = addressOf(options.url);
   const token = fromEnvironment(tokenEnv);
   const whole = wholeReplies(timeoutSeconds);

@@ -23,7 +23,7 @@ export interface HttpEngineOptions {
   readonly baseModel?: string | null;
   /** For one attempt of a request; default 290. */
   readonly timeoutSeconds?: number;
-  /** Default 6. */
+  /** Of a request; default 8, within 40 seconds. Whether the service is there at all is tried twice. */
   readonly maxRetries?: number;
 }
 
@@ -47,11 +47,15 @@ const names = {
 export function httpEngine(options: HttpEngineOptions): FeedbackEngine {
   checkKeys("httpEngine", options, Object.keys(names));
   const { serviceUrl, gatewayUrl = null, baseModel = null, ...limits } = options;
-  const open = (url: string) => jsonService({ url, tokenEnv, ...limits });
+  const open = (url: string, more = {}) => jsonService({ url, tokenEnv, ...limits, ...more });
   const service = open(serviceUrl);
   const gateway = gatewayUrl === null ? null : open(gatewayUrl);
   let facts: ServiceFacts | null = null;
-  const known = async (signal: AbortSignal) => (facts ??= await factsOf(service, baseModel, signal));
+  const known = async (signal: AbortSignal) => {
+    const { maxRetries = 1 } = limits;
+    const once = open(serviceUrl, { maxRetries: Math.min(maxRetries, 1) });
+    return (facts ??= await factsOf(once, baseModel, signal));
+  };
 
   return {
     describe: (): Json => ({
