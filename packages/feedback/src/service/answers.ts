@@ -77,7 +77,9 @@ function choiceOf(
 ): Json {
   const tokens = (ids ?? []).map((id, at) => {
     const token = tokenizer.decode([id]);
-    return { token, logprob: tokenNats![at]!, bytes: [...Buffer.from(token)], top_logprobs: [] };
+    // A part of a letter has no text of its own, and what stands for it has other bytes.
+    const bytes = token.includes("\uFFFD") ? null : [...Buffer.from(token)];
+    return { token, logprob: tokenNats![at]!, bytes, top_logprobs: [] };
   });
   return {
     index,

@@ -1,26 +1,19 @@
 import { mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
-import { request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { useBackend } from "@periodic-eval/models";
 import { SDPOTrainer } from "@periodic-eval/trainers";
 import { OpenAI } from "openai";
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { microWorldParts } from "../engine/micro-world.test-data.ts";
+import { ask as asked, microWorldService, type Reply } from "./asking.test-data.ts";
 import { serveFeedback, type FeedbackService, type ServeFeedbackOptions } from "./index.ts";
 
 let folder = "";
 let root = "";
 let service: FeedbackService;
 const failures: Error[] = [];
-const options = (): ServeFeedbackOptions => ({
-  ...microWorldParts,
-  model: "micro-world",
-  root,
-  port: 0,
-  maxBodyBytes: 100_000,
-  onFailure: (error) => failures.push(error),
-});
+const options = () => microWorldService(root, failures);
 
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
@@ -33,32 +26,8 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
   expect(failures).toEqual([]);
 });
-afterEach(() => void vi.unstubAllEnvs());
 
-interface Reply {
-  readonly status: number;
-  readonly body: { readonly error?: Readonly<Record<string, string>>; readonly [field: string]: unknown };
-}
-
-async function ask(path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply> {
-  const reply = await fetch(`${service.url}${path}`, {
-    method: body === undefined ? "GET" : "POST",
-    headers: { "content-type": "application/json", ...headers },
-    ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
-  });
-  return { status: reply.status, body: (await reply.json()) as Reply["body"] };
-}
-
-/** With headers that `fetch` sets by itself. */
-const askAs = (headers: Record<string, string>, url = service.url) =>
-  new Promise<number>((done, fail) => {
-    httpRequest(`${url}/v1/health`, { headers }, (response) => {
-      response.resume();
-      done(response.statusCode!);
-    })
-      .on("error", fail)
-      .end();
-  });
+const ask = (path: string, body?: unknown) => asked(service.url, path, body);
 
 const messages = [{ role: "user", content: "What is the colour of the sky?" }];
 const chat = { model: "micro-world", messages, max_tokens: 8, seed: 3 };
@@ -374,59 +343,4 @@ it("draws no more for a caller that hung up, and goes on with the next", async (
   goOn();
   expect((await send(new AbortController().signal)).status).toBe(200);
   await slow.close();
-});
-
-describe("who may ask", () => {
-  it("is told of no path that is none, no JSON, too much, and what is not JSON at all", async () => {
-    expect(await ask("/v2/health")).toMatchObject({ status: 404, body: { error: { code: "no_such_path" } } });
-    expect(await ask("/v1/score", "{")).toMatchObject({
-      status: 400,
-      body: { error: { code: "invalid_json" } },
-    });
-    expect((await ask("/v1/score", "null")).status).toBe(400);
-    expect(await ask("/v1/score", { model: "x".repeat(100_001) })).toMatchObject({
-      status: 413,
-      body: { error: { code: "body_too_large" } },
-    });
-    expect((await ask("/v1/score", "{}", { "content-type": "text/plain" })).status).toBe(415);
-  });
-
-  it("is no page of another site, whatever name it gave this machine", async () => {
-    const { host, port } = new URL(service.url);
-    expect(await askAs({ host })).toBe(200);
-    expect(await askAs({ host: `localhost:${port}` })).toBe(200);
-    expect(await askAs({ host: `evil.example:${port}` })).toBe(403);
-    expect(await askAs({ host: "127.0.0.1.evil.example" })).toBe(403);
-    expect(await askAs({ host: "10.0.0.1" })).toBe(403);
-    expect(await askAs({ host, origin: "http://evil.example" })).toBe(403);
-    expect(await askAs({ host, origin: "null" })).toBe(403);
-    expect(await askAs({ host, origin: `http://${host}` })).toBe(200);
-  });
-
-  it("has the token, where there is one, and there is one beyond the loopback", async () => {
-    const secret = "s3cret-of-the-gateway";
-    const beyond = { ...options(), host: "0.0.0.0", root: join(folder, "open") };
-    await expect(serveFeedback(beyond)).rejects.toThrow("OPENCLAW_GATEWAY_TOKEN");
-    vi.stubEnv("OPENCLAW_GATEWAY_TOKEN", secret);
-    const open = await serveFeedback(beyond);
-    const url = open.url.replace("0.0.0.0", "127.0.0.1");
-    expect(await askAs({}, url)).toBe(401);
-    expect(await askAs({ authorization: "Bearer other" }, url)).toBe(401);
-    expect(await askAs({ authorization: `Bearer ${secret}` }, url)).toBe(200);
-    const refusal = await (
-      await fetch(`${url}/v1/health`, { headers: { authorization: "Bearer x" } })
-    ).text();
-    expect(refusal).toContain("invalid_token");
-    expect(refusal).not.toContain(secret);
-    await open.close();
-  });
-
-  it("is no second service of the same root, nor one of a port that is taken", async () => {
-    await expect(serveFeedback(options())).rejects.toThrow(".feedback-service.lock");
-    const port = Number(new URL(service.url).port);
-    const other = { ...options(), root: join(folder, "taken") };
-    await expect(serveFeedback({ ...other, port })).rejects.toThrow("EADDRINUSE");
-    await (await serveFeedback(other)).close();
-    await expect(serveFeedback({ ...other, prt: 1 } as never)).rejects.toThrow('Did you mean "port"?');
-  });
 });
