@@ -1,4 +1,5 @@
 import type { Json } from "@periodic-eval/core";
+import { walkJson } from "@periodic-eval/core/walk-json";
 import { Hono, type Context } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import type pLimit from "p-limit";
@@ -144,18 +145,24 @@ export function feedbackApp(options: AppOptions): Hono {
   return app;
 }
 
+/** Lists in lists, or objects: more than any request needs, and far from what exhausts the stack of who looks at it. */
+const deepest = 64;
+
 async function bodyOf(context: Context): Promise<unknown> {
+  const text = await context.req.text();
+  let isDeep = false;
+  walkJson(text, (_, level) => !(isDeep ||= level > deepest));
   try {
-    return (await context.req.json()) as unknown;
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw refused(400, "invalid_json", {
-      where: "the body",
-      got: "what is no JSON",
-      expected: "JSON",
-      fix: "Correct the request.",
-    });
+    if (!isDeep) return JSON.parse(text) as unknown;
+  } catch {
+    // Said below.
   }
+  throw refused(400, "invalid_json", {
+    where: "the body",
+    got: isDeep ? `what nests more than ${deepest} deep` : "what is no JSON",
+    expected: "JSON",
+    fix: "Correct the request.",
+  });
 }
 
 /** Aborted when the caller hangs up: by an error, for the server's own signal gives a text as its reason. */

@@ -217,6 +217,7 @@ describe("adapters", () => {
   it("take the names of kfallah/CLaaS, and log p of what is not told from the weights before", async () => {
     await init("second");
     await init("third");
+    await init("guessed");
     const claas = (id: string, rest: object) => ({
       requests: [told("Blue.", { lora_id: id, training, ...rest })],
     });
@@ -225,13 +226,19 @@ describe("adapters", () => {
       response_token_ids: body["token_ids"] as number[],
       response_logprobs: body["logprobs"] as number[],
     };
-    const [hidden, all] = [
+    const [hidden, all, guessed] = [
       await ask("/v1/feedback", claas("second", {})),
       await ask("/v1/feedback", claas("third", scored)),
+      // Log p of tokens that nobody names.
+      await ask(
+        "/v1/feedback",
+        claas("guessed", { response_logprobs: scored.response_logprobs.map(() => -9) }),
+      ),
     ];
-    expect([hidden.status, all.status]).toEqual([200, 200]);
+    expect([hidden.status, all.status, guessed.status]).toEqual([200, 200, 200]);
     const metrics = ({ body: reply }: Reply) => (reply["last"] as { metrics: object }).metrics;
     expect(metrics(hidden)).toEqual(metrics(all));
+    expect(metrics(guessed)).toEqual(metrics(all));
     expect(metrics(all)).toMatchObject({ mean_is_ratio: expect.closeTo(1, 4) as number });
     expect((await ask("/v1/feedback", claas("second", { training: { alpha: 1 } }))).status).toBe(409);
   });
