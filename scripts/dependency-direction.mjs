@@ -17,7 +17,7 @@ const arrows = {
   loggers: ["core"],
   dashboard: ["core"],
   tasks: ["core"],
-  feedback: ["core", "trainers"],
+  feedback: ["core", "trainers", "remote"],
   cli: ["core", "dashboard", "trainers", "feedback", "tasks", "models", "remote", "loggers"],
 };
 

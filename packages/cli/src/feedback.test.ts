@@ -67,7 +67,8 @@ describe("periodic-eval feedback", () => {
     [["preferences=[conicse]"], 'Did you mean "concise"?'],
     [["--config-name", "quik"], 'Did you mean "quick"?'],
     [["mode=modal"], "needs an account"],
-    [["service_url=http://localhost:8080"], "trains in its own process"],
+    [["gateway_url=http://localhost:8080"], "a gateway, and no service_url"],
+    [["service_url=http://user:secret@localhost"], "OPENCLAW_GATEWAY_TOKEN"],
   ])("refuses %j before anything is trained", async (args, message) => {
     const { code, err } = await feedback(`output_dir=${join(folder, "none")}`, ...args);
     expect(code).toBe(1);

@@ -1,9 +1,11 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import {
+  httpEngine,
   localEngine,
   runHarness,
   type FeedbackEngine,
   type HarnessConfig,
+  type LocalEngineOptions,
   type SummaryFile,
 } from "@periodic-eval/feedback";
 import { useBackend, withLora } from "@periodic-eval/models";
@@ -16,22 +18,20 @@ import type { Terminal } from "./terminal.ts";
 /** Of the adapters that feedback trains; alpha is twice it. */
 const rank = 8;
 
-/** Runs the harness over a model of ours, in this process; the embedded one where the configuration names none. */
+/**
+ * Runs the harness over a model of ours, in this process, the embedded one where the configuration names none; or over the
+ * service that the configuration names.
+ */
 export async function runFeedback(
   config: HarnessConfig,
   backend: string | undefined,
   terminal: Terminal,
 ): Promise<SummaryFile> {
-  refuseService(config);
-  const { name: backendName, unusable } = await useBackend(backend === undefined ? {} : { backend });
-  for (const { name, reason } of unusable) terminal.err(`${name} is installed and did not start: ${reason}`);
   const { signal, stopListening } = onInterrupt();
-  terminal.out(
-    `${config.base_model ?? "the embedded model"} on ${backendName}; files go to ${config.output_dir}`,
-  );
   try {
+    const engine = await engineOf(config, backend, terminal);
     return await runHarness(config, {
-      engine: engineOf(config, backendName, terminal),
+      engine,
       signal,
       onStep: (preference, line, summary) => terminal.out(stepText(preference, line, summary)),
     });
@@ -50,13 +50,52 @@ export async function runFeedback(
   }
 }
 
-function engineOf(
-  { base_model: source }: HarnessConfig,
-  backend: string,
+async function engineOf(
+  {
+    base_model: baseModel,
+    service_url: serviceUrl,
+    gateway_url: gatewayUrl,
+    output_dir: output,
+  }: HarnessConfig,
+  backend: string | undefined,
   terminal: Terminal,
-): FeedbackEngine {
-  return localEngine({
-    describe: { engine: `tfjs-${backend}`, model: source ?? "micro-world", lora: { rank, alpha: 2 * rank } },
+): Promise<FeedbackEngine> {
+  if (serviceUrl !== null) {
+    terminal.out(`${serviceUrl} trains; files go to ${output}`);
+    return httpEngine({ serviceUrl, gatewayUrl, baseModel });
+  }
+  if (gatewayUrl !== null)
+    throw new PeriodicEvalError({
+      code: "config",
+      where: "gateway_url",
+      got: "a gateway, and no service_url",
+      expected: "a service that trains behind the gateway that answers",
+      fix: "Name it in service_url, or leave gateway_url out.",
+    });
+  const parts = await localParts(baseModel, backend, terminal);
+  const { engine } = parts.describe;
+  terminal.out(`${baseModel ?? "the embedded model"} on ${engine}; files go to ${output}`);
+  return localEngine(parts);
+}
+
+type LocalParts = LocalEngineOptions & {
+  readonly describe: {
+    readonly engine: string;
+    readonly model: string;
+    readonly lora: { readonly rank: number; readonly alpha: number };
+  };
+};
+
+/** A model of ours with an adapter that feedback trains, on the backend that is asked for; null: the embedded one. */
+export async function localParts(
+  source: string | null,
+  backend: string | undefined,
+  terminal: Terminal,
+): Promise<LocalParts> {
+  const { name, unusable } = await useBackend(backend === undefined ? {} : { backend });
+  for (const one of unusable) terminal.err(`${one.name} is installed and did not start: ${one.reason}`);
+  return {
+    describe: { engine: `tfjs-${name}`, model: source ?? "micro-world", lora: { rank, alpha: 2 * rank } },
     async openModel({ seed }) {
       const { model: base, tokenizer } = await openModel(source ?? microWorld(), terminal);
       const model = withLora(base, { rank, alpha: 2 * rank, seed: String(seed) });
@@ -66,17 +105,5 @@ function engineOf(
       };
       return { model, tokenizer, dispose };
     },
-  });
-}
-
-function refuseService({ service_url: service, gateway_url: gateway }: HarnessConfig): void {
-  const given = service ?? gateway;
-  if (given === null) return;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: service === null ? "gateway_url" : "service_url",
-    got: given,
-    expected: "none: this command trains in its own process",
-    fix: "Leave it out, or give a FeedbackEngine for the service to runHarness.",
-  });
+  };
 }

@@ -49,6 +49,7 @@ export { rougeL, selfRougeL } from "./metrics/rouge-l.ts";
 export { runInSandbox, type SandboxResult } from "./sandbox/run-in-sandbox.ts";
 export type { SandboxLimits, SandboxValue } from "./sandbox/messages.ts";
 export type * from "./engine/types.ts";
+export { httpEngine, type HttpEngineOptions } from "./engine/http-engine.ts";
 export { localEngine, type AdaptedModel, type LocalEngineOptions } from "./engine/local-engine.ts";
 export { runHarness, type HarnessPorts } from "./harness/run-harness.ts";
 export type {

@@ -1,5 +1,7 @@
 export { anthropicModel } from "./anthropic.ts";
 export { judgeModel, judgeName, openJudge, type OpenJudgeOptions } from "./open-judge.ts";
-export { openAiCompatible } from "./openai.ts";
-export type { ServedModelOptions } from "./served-model.ts";
+export { jsonService, type JsonReply, type JsonService, type JsonServiceOptions } from "./json-service.ts";
+export { completionOf, openAiCompatible, seedNumber } from "./openai.ts";
+export { at, isText, listOf, usageOf } from "./reply-fields.ts";
+export { chatOf, type ServedChat, type ServedModelOptions } from "./served-model.ts";
 export { watchCheckpoints, type WatchedCheckpoint, type WatchOptions } from "./watch-checkpoints.ts";

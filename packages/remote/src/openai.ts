@@ -1,5 +1,6 @@
 import {
   hashText,
+  isCount,
   PeriodicEvalError,
   type Completion,
   type EvaluableModel,
@@ -11,7 +12,6 @@ import {
   clientOptions,
   noTemplate,
   servedModel,
-  type Connection,
   type Provider,
   type ServedModelOptions,
 } from "./served-model.ts";
@@ -61,7 +61,7 @@ const openAi: Provider = {
         chat_template_kwargs: templateKwargs,
       };
       const reply: unknown = await client.post("/chat/completions", { body: bodyOf(fields, body), signal });
-      return completionOf(reply, connection, topTokens !== undefined);
+      return completionOf(reply, where, { wantsTop: topTokens !== undefined });
     };
   },
 };
@@ -77,27 +77,38 @@ const bothKwargs = (where: string) =>
   });
 
 /** 31 bits of the seed's hash. */
-const seedNumber = (seed: string): number => Number.parseInt(hashText(seed).slice(-8), 16) >>> 1;
+export const seedNumber = (seed: string): number => Number.parseInt(hashText(seed).slice(-8), 16) >>> 1;
 
-function completionOf(reply: unknown, connection: Connection, wantsTop: boolean): Completion {
-  const choice = at(reply, "choices", 0);
+/**
+ * A choice of a chat completion, the first by default.
+ *
+ * @throws PeriodicEvalError `model` for a reply of another form.
+ */
+export function completionOf(
+  reply: unknown,
+  where: string,
+  { wantsTop = false, place = 0 }: { readonly wantsTop?: boolean; readonly place?: number } = {},
+): Completion {
+  const choice = at(reply, "choices", place);
   const content = at(choice, "message", "content");
   const refusal = at(choice, "message", "refusal");
   const text = content ?? refusal ?? (at(choice, "finish_reason") === "content_filter" ? "" : null);
   if (!isText(text)) {
     throw new PeriodicEvalError({
       code: "model",
-      where: `openAiCompatible("${connection.model}")`,
-      got: "a reply without choices[0].message.content",
+      where,
+      got: `a reply without choices[${place}].message.content`,
       expected: "a chat completion",
       fix: "See that the base URL is that of a Chat Completions API.",
     });
   }
   const tokens = listOf(at(choice, "logprobs", "content"));
+  const ids = listOf(at(choice, "token_ids"));
   const model = at(reply, "model");
   return {
     text,
-    ids: null,
+    // As vLLM names them, of which `return_token_ids` asked for them.
+    ids: ids?.every((id): id is number => isCount(id)) ? ids : null,
     tokenNats: tokens && tokens.map((token) => Number(at(token, "logprob"))),
     ...(wantsTop && { topNats: tokens && tokens.map((token) => topOf(at(token, "top_logprobs"))) }),
     finish: at(choice, "finish_reason") === "length" ? "length" : "stop",

@@ -21,6 +21,7 @@ import { setMaxListeners } from "node:events";
 import pLimit from "p-limit";
 import { withOwnRandomness } from "./own-randomness.ts";
 import { orAborted } from "./or-aborted.ts";
+import { reasonOf, withoutKey } from "./told-reason.ts";
 import { tellingRequests } from "./told-requests.ts";
 import { wholeReplies } from "./whole-replies.ts";
 
@@ -207,7 +208,7 @@ function checkOptions(provider: Provider, options: ServedModelOptions): void {
     throw wrong("body", body, "an object of fields", "Leave it out.");
 }
 
-const fromEnvironment = (name: string): string | null => process.env[name]?.trim() || null;
+export const fromEnvironment = (name: string): string | null => process.env[name]?.trim() || null;
 
 function urlOf({ defaultUrl, urlEnv }: Provider, where: string, given: string | undefined): string {
   const text = given ?? fromEnvironment(urlEnv) ?? defaultUrl;
@@ -244,7 +245,12 @@ function keyOf(
   });
 }
 
-function chatOf(where: string, prompt: Prompt): ServedChat {
+/**
+ * A prompt as a server is asked it.
+ *
+ * @throws PeriodicEvalError `model` for a prompt that only a model in memory can be asked.
+ */
+export function chatOf(where: string, prompt: Prompt): ServedChat {
   if (!("messages" in prompt))
     throw new PeriodicEvalError({
       code: "model",
@@ -310,22 +316,4 @@ function failed(where: string, { keyEnv }: Provider, error: unknown, key: string
         : "Check what the model takes; body: { field: null } leaves a field out."),
   };
   return new PeriodicEvalError(details);
-}
-
-const longestReason = 300;
-
-/** Masked before it is cut: a cut through the key would leave a part of it that no longer is the key. */
-function reasonOf(error: unknown, key: string | null): string {
-  const parts: string[] = [];
-  for (let at: unknown = error; at instanceof Error && parts.length < 4; at = at.cause) {
-    const message = at.message.replace(/\.$/, "");
-    if (message !== "" && !parts.includes(message)) parts.push(message);
-  }
-  const reason = withoutKey(parts.length === 0 ? messageOf(error) : parts.join(": "), key);
-  return reason.length > longestReason ? `${reason.slice(0, longestReason)}…` : reason;
-}
-
-/** A server may say back what it was sent. Short stand-ins for a key ("none") are words like any other. */
-function withoutKey(text: string, key: string | null): string {
-  return key === null || key.length < 6 ? text : text.replaceAll(key, "***");
 }

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { backendOption } from "../options.ts";
 import { beside, type Terminal } from "../terminal.ts";
+import { addFeedbackServe } from "./feedback-serve.ts";
 
 interface FeedbackOptions {
   readonly configDir?: string;
@@ -11,7 +12,7 @@ interface FeedbackOptions {
 
 /** `feedback`: a model is trained on feedback, step by step, and looked at: does it learn, and does it stay what it was? */
 export function addFeedback(program: Command, terminal: Terminal): void {
-  program
+  const command = program
     .command("feedback")
     .description(
       "train a model on feedback step by step, and watch preference, compliance, ability and collapse",
@@ -30,6 +31,7 @@ export function addFeedback(program: Command, terminal: Terminal): void {
     .action((overrides: readonly string[], options: FeedbackOptions) =>
       feedback(overrides, options, terminal),
     );
+  addFeedbackServe(command, terminal);
 }
 
 async function feedback(
@@ -40,7 +42,8 @@ async function feedback(
   const { loadHarnessConfig } = await import("@periodic-eval/feedback");
   const { runFeedback } = await import("../run-feedback.ts");
   const { feedbackTable } = await import("../feedback-output.ts");
-  const isEmbedded = configDir === undefined && !overrides.some((one) => one.startsWith("base_model="));
+  const isEmbedded =
+    configDir === undefined && !overrides.some((one) => /^(base_model|service_url|claas_url)=/.test(one));
   const config = await loadHarnessConfig({
     overrides,
     configName: configName ?? (isEmbedded ? "micro-world" : "all"),

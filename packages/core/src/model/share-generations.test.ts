@@ -3,12 +3,13 @@ import { PeriodicCallback } from "../callback/periodic.ts";
 import { defineEvaluation } from "../evaluation/define.ts";
 import type { AnyEvaluation, Row } from "../evaluation/types.ts";
 import { sampleCompletions, type CompletionItem } from "../evaluations/completions.ts";
+import { countTokens } from "../session/count-tokens.ts";
 import { withSession } from "../session/session.ts";
 import { fakeModel } from "../testing/fake-model.ts";
 import { modelConformance } from "../testing/model-conformance.ts";
 import { toyTraining } from "../testing/toy-training.ts";
 import { shareGenerations } from "./share-generations.ts";
-import type { GenerateRequest } from "./types.ts";
+import type { EvaluableModel, GenerateRequest } from "./types.ts";
 
 const options = { signal: new AbortController().signal };
 const request = (text: string, seed = "s"): GenerateRequest => ({
@@ -134,4 +135,23 @@ test("evaluations of one step share completions of the same prompt, and each get
   // Samples of a prompt are drawn apart, and anew at each step though the weights are the same here.
   expect(new Set(texts(ofOne, "shared")).size).toBe(2);
   expect(texts((await rowsOf([one()], "one", 2)).rows, "shared")).not.toEqual(texts(ofOne, "shared"));
+});
+
+test("asks for the entropies of a text once, also through what counts tokens", async () => {
+  const asked: string[] = [];
+  const told: EvaluableModel = {
+    ...fakeModel(),
+    async textEntropies(texts, { countTokens: count }) {
+      asked.push(...texts);
+      count?.(texts.length);
+      return texts.map(({ length }) => [length]);
+    },
+  };
+  const { model: counted, tokens } = countTokens(told);
+  const { model: shared } = shareGenerations(counted);
+  expect(await shared.textEntropies!(["a", "bc"], options)).toEqual([[1], [2]]);
+  expect(await shared.textEntropies!(["bc", "def"], options)).toEqual([[2], [3]]);
+  expect(asked).toEqual(["a", "bc", "def"]);
+  expect(tokens()).toBe(3);
+  expect(shareGenerations(fakeModel()).model.textEntropies).toBeUndefined();
 });

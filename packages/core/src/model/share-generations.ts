@@ -58,6 +58,9 @@ function sharing(model: EvaluableModel, kept: Map<string, unknown>[]): Evaluable
         ({ sampling }) => sampling.topTokens === undefined,
       ),
     }),
+    ...(model.textEntropies && {
+      textEntropies: once((texts, options) => model.textEntropies!(texts, options)),
+    }),
     ...(base && { base: sharing(base, kept) }),
     ...(model.check && { check: (options: CallOptions) => model.check!(options) }),
   };

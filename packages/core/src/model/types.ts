@@ -194,7 +194,12 @@ export interface EvaluableModel extends Partial<Abilities> {
    * @throws PeriodicEvalError `model` where they cannot.
    */
   check?(options: CallOptions): Promise<void>;
+  /**
+   * How uncertain the model is within texts: after each token of a text but its last, the entropy of the next one, in nats,
+   * by the whole distribution. Of servers, whose tokenizer is elsewhere; a model in memory has `tokenizer` and `nextToken`.
+   */
+  textEntropies?(texts: readonly string[], options: CallOptions): Promise<readonly (readonly number[])[]>;
 }
 
 export type With<A extends Ability> = Pick<Abilities, A> &
-  Pick<EvaluableModel, "identity" | "contextLength" | "base" | "check">;
+  Pick<EvaluableModel, "identity" | "contextLength" | "base" | "check" | "textEntropies">;

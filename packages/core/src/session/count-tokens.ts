@@ -44,6 +44,9 @@ function counting(model: EvaluableModel, add: (tokens: number) => void, onCall: 
       nextToken: (requests, options) => model.nextToken!(requests, told(options)),
     }),
     ...(model.generate && { generate: (requests, options) => model.generate!(requests, told(options)) }),
+    ...(model.textEntropies && {
+      textEntropies: (texts, options) => model.textEntropies!(texts, told(options)),
+    }),
     ...(base && { base: counting(base, add, onCall) }),
   };
 }

@@ -35,6 +35,8 @@ const trainingFields = {
   teacher_top_k: count(1).default(100),
 };
 
+export const trainingSchema = z.object(trainingFields, "expected a map");
+
 const address = z
   .url({ protocol: /^https?$/, error: "expected an address that begins with http:// or https://" })
   .nullable()
@@ -77,7 +79,7 @@ const fields = {
   service_url: address,
   /** A gateway that answers in its place; null: the service directly. */
   gateway_url: address,
-  training: z.object(trainingFields, "expected a map").prefault({}),
+  training: trainingSchema.prefault({}),
 };
 
 export const trainingNames: readonly string[] = Object.keys(trainingFields);

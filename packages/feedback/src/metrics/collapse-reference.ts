@@ -28,6 +28,8 @@ export interface CollapseReference {
 /** What is unknown, and why. */
 export type Known<T> = { readonly value: T } | { readonly value: null; readonly reason: string };
 
+type TellingEntropies = Partial<Abilities> & Pick<EvaluableModel, "textEntropies">;
+
 /** Several prefixes a call: a row of the vocabulary each. */
 const prefixesPerCall = 16;
 
@@ -36,16 +38,32 @@ const prefixesPerCall = 16;
  * which nothing stands before, is left out.
  */
 export async function entropyOf(
-  model: Partial<Abilities>,
+  model: TellingEntropies,
   text: string,
   options: CallOptions,
 ): Promise<Known<number>> {
+  const known = await entropiesOf(model, text, options);
+  if (known.value === null) return known;
+  const { value: entropies } = known;
+  if (entropies.length === 0) return unknown("the fixed text is of one token");
+  const sum = entropies.reduce((total, entropy) => total + entropy, 0);
+  if (!Number.isFinite(sum)) throw notFinite("the entropy", sum);
+  return { value: sum / entropies.length };
+}
+
+/** After each token of a text but its last: see `EvaluableModel.textEntropies`. */
+export async function entropiesOf(
+  model: TellingEntropies,
+  text: string,
+  options: CallOptions,
+): Promise<Known<readonly number[]>> {
   const { tokenizer, nextToken } = model;
+  if (model.textEntropies !== undefined) return { value: (await model.textEntropies([text], options))[0]! };
   if (tokenizer === undefined || nextToken === undefined)
     return unknown("the engine does not show the distribution of the next token");
   const ids = tokenizer.encode(text);
   const prompts: readonly Prompt[] = ids.slice(1).map((_, at) => ({ ids: ids.slice(0, at + 1) }));
-  let [sum, count] = [0, 0];
+  const entropies: number[] = [];
   for (let from = 0; from < prompts.length; from += prefixesPerCall) {
     const some = prompts.slice(from, from + prefixesPerCall);
     const seen = await nextToken.call(
@@ -56,13 +74,10 @@ export async function entropyOf(
     );
     for (const { entropyNats } of seen) {
       if (entropyNats === null) return unknown("the engine tells log-probs of chosen tokens and no entropy");
-      sum += entropyNats;
-      count += 1;
+      entropies.push(entropyNats);
     }
   }
-  if (count === 0) return unknown("the fixed text is of one token");
-  if (!Number.isFinite(sum)) throw notFinite("the entropy", sum);
-  return { value: sum / count };
+  return { value: entropies };
 }
 
 /** Σ log p of answers to a prompt; null by answer for one without a word, which has no tokens to score. */

@@ -1,0 +1,202 @@
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { loadHarnessConfig } from "../config/load-config.ts";
+import type { StepLine } from "../harness/files.ts";
+import { runHarness } from "../harness/run-harness.ts";
+import { httpEngine } from "./http-engine.ts";
+
+type Body = Readonly<Record<string, unknown>>;
+/** What a service answers on a path; undefined: there is no such path. */
+type Routes = { readonly [path: string]: (body: Body, authorization: string) => unknown };
+
+const token = "token-of-the-test";
+let folder = "";
+let close = () => {};
+beforeEach(async () => void (folder = await mkdtemp(join(tmpdir(), "http-engine-"))));
+afterEach(async () => {
+  close();
+  vi.unstubAllEnvs();
+  await rm(folder, { recursive: true });
+});
+
+/** A service of another make: FastAPI's words for what it lacks and what it refuses. */
+async function foreign(routes: Routes) {
+  const asked: { readonly path: string; readonly body: Body }[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const path = request.url!;
+      const body = (chunks.length === 0 ? {} : JSON.parse(Buffer.concat(chunks).toString())) as Body;
+      asked.push({ path, body });
+      const route = routes[path];
+      const isProbe = request.method === "POST" && Object.keys(body).length === 0;
+      const status = route === undefined ? 404 : isProbe ? 422 : 200;
+      const said =
+        status === 200
+          ? route!(body, request.headers.authorization ?? "")
+          : { detail: status === 404 ? "Not Found" : "field required" };
+      response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(said));
+    });
+  });
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  close = () => void server.close();
+  return { asked, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+const said = "One sentence. Another sentence, of some more words than that. Three.";
+const chat = (content: string) => ({
+  model: "x",
+  choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }],
+});
+
+function learning(): Routes {
+  let last: Body | null = null;
+  let updates = 0;
+  return {
+    "/health": () => ({ status: "healthy" }),
+    "/v1/chat/completions": () => chat(said),
+    "/v1/lora/init": ({ lora_id }) => ({ lora_id, updates, last }),
+    "/v1/feedback": ({ step_id, step, draft }) => {
+      updates += 1;
+      last = { step_id, step, draft, metrics: { loss: 0.5, kl_reg: null }, sub_steps: 4 };
+      return { updates, last };
+    },
+  };
+}
+
+async function run(serviceUrl: string, others: Partial<Parameters<typeof httpEngine>[0]> = {}) {
+  const config = await loadHarnessConfig({
+    overrides: [
+      `output_dir=${join(folder, "run")}`,
+      "preferences=[concise]",
+      "metrics=[logprob,compliance,collapse]",
+      "collapse_steps=[0]",
+      "num_steps=1",
+      "batch_size=2",
+      `service_url=${serviceUrl}`,
+    ],
+  });
+  return runHarness(config, { engine: httpEngine({ serviceUrl, maxRetries: 0, ...others }) });
+}
+
+const isThere = async () => (await readdir(folder)).includes("run");
+
+describe("over a service of another make", () => {
+  it("trains, and what needs scores that it does not give is null, with the reason", async () => {
+    const { url, asked } = await foreign(learning());
+    const { preferences } = await run(url);
+    expect(preferences["concise"]).toMatchObject({
+      status: "finished",
+      logprob_margin_delta: null,
+      verdict: "collapsed",
+    });
+    const text = await readFile(join(folder, "run", "concise", "steps.jsonl"), "utf8");
+    const line = JSON.parse(text) as StepLine;
+    expect(line.eval.logprob_margin).toMatchObject({
+      margin: null,
+      n: 0,
+      reason: "the engine scores no given text",
+    });
+    expect(line.eval.preference_compliance!.held_out).toBe(1);
+    // Equal answers: a sign that needs no score.
+    expect(line.eval.collapse).toMatchObject({
+      entropy_ratio: null,
+      own_drift: null,
+      baseline_drift: null,
+      self_rouge_l: 1,
+      alerts: ["self_rouge_l"],
+      unknown: {
+        entropy_ratio: expect.any(String) as string,
+        own_drift: "the engine scores no given text",
+        baseline_drift: expect.any(String) as string,
+      },
+    });
+    expect(line.sdpo_metrics).toMatchObject({ loss: 0.5, kl_reg: null });
+    expect(line.sub_step_count).toBe(4);
+    const feedback = asked.find(({ path, body }) => path === "/v1/feedback" && "requests" in body)!.body;
+    expect(feedback).toMatchObject({ step: 0, step_id: line.sdpo_metrics.step_id });
+    expect((feedback["requests"] as Body[])[0]).toEqual({
+      prompt: line.prompt_used,
+      response: said,
+      feedback: line.feedback_given,
+    });
+    expect(asked.find(({ path }) => path.endsWith("completions"))!.body["seed"]).toEqual(expect.any(Number));
+  });
+
+  it("scores one text at a time where it knows no batches", async () => {
+    const scores = { logprob_sum: -3, logprobs: [-1, -2], tokens: ["a", "b"] };
+    const { url, asked } = await foreign({ ...learning(), "/v1/score": () => scores });
+    await run(url);
+    const line = JSON.parse(
+      await readFile(join(folder, "run", "concise", "steps.jsonl"), "utf8"),
+    ) as StepLine;
+    expect(line.eval.logprob_margin).toMatchObject({ margin: 0, margin_delta: 0, reason: null });
+    expect(line.eval.collapse).toMatchObject({ own_drift: 0, baseline_drift: 0, entropy_ratio: null });
+    const { body } = asked.find(({ path, body: one }) => path === "/v1/score" && "completion" in one)!;
+    expect(Object.keys(body).sort()).toEqual(["completion", "messages", "model"]);
+  });
+
+  it.each([
+    ["/v1/lora/init", "without /v1/lora/init,"],
+    ["/v1/feedback", "without /v1/feedback,"],
+  ])("is refused before anything is done where it lacks %s", async (path, message) => {
+    const { [path]: _, ...rest } = learning();
+    const { url, asked } = await foreign(rest);
+    await expect(run(url)).rejects.toMatchObject({
+      code: "config",
+      got: expect.stringContaining(message.slice(0, -1)) as string,
+    });
+    expect(await isThere()).toBe(false);
+    expect(asked.filter(({ body }) => Object.keys(body).length > 0)).toEqual([]);
+  });
+
+  it("is refused before anything is trained where it tells no updates, or others than asked for", async () => {
+    const { url, asked } = await foreign({ ...learning(), "/v1/lora/init": ({ lora_id }) => ({ lora_id }) });
+    await expect(run(url)).rejects.toThrow("an adapter whose updates are not told");
+    expect(asked.filter(({ path }) => path.endsWith("completions"))).toEqual([]);
+    close();
+    const other = await foreign({
+      ...learning(),
+      "/v1/feedback": () => ({
+        updates: 1,
+        last: { step_id: "other", step: 0, metrics: {}, sub_steps: 1 },
+      }),
+    });
+    await rm(join(folder, "run"), { recursive: true });
+    await expect(run(other.url)).rejects.toThrow("got the update other");
+  });
+
+  it("is refused where it has another model, or is not there", async () => {
+    const { url } = await foreign({ ...learning(), "/v1/health": () => ({ model: "big" }) });
+    await expect(run(url, { baseModel: "small" })).rejects.toThrow('got "small", expected "big"');
+    close();
+    await expect(run("http://127.0.0.1:9")).rejects.toMatchObject({ code: "model" });
+    expect(await isThere()).toBe(false);
+  });
+
+  it("is sent the token of the environment, which is in no file, error or description", async () => {
+    vi.stubEnv("OPENCLAW_GATEWAY_TOKEN", token);
+    let sent = "";
+    const { url } = await foreign({
+      ...learning(),
+      "/v1/chat/completions": (_, authorization) => chat(`${said} ${(sent = authorization)}`),
+    });
+    await run(url);
+    expect(sent).toBe(`Bearer ${token}`);
+    const names = await readdir(join(folder, "run"), { recursive: true, withFileTypes: true });
+    const files = names.filter((one) => one.isFile());
+    expect(files.length).toBeGreaterThan(3);
+    for (const { parentPath, name } of files)
+      expect(await readFile(join(parentPath, name), "utf8")).not.toContain(token);
+    expect(JSON.stringify(httpEngine({ serviceUrl: url }).describe())).not.toContain(token);
+    const service = httpEngine({ serviceUrl: `${url}/none`, maxRetries: 0 });
+    const error: unknown = await service.check!(new AbortController().signal).catch((one: unknown) => one);
+    expect(String(error)).not.toContain(token);
+    expect(() => httpEngine({ serviceUrl: url, tokn: token } as never)).toThrow('"tokn"');
+  });
+});

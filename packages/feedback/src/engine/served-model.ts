@@ -1,0 +1,199 @@
+import {
+  canonicalJson,
+  PeriodicEvalError,
+  type CallOptions,
+  type Completion,
+  type EvaluableModel,
+  type GenerateRequest,
+  type Json,
+  type LogLikelihood,
+  type LogLikelihoodRequest,
+  type Sampling,
+} from "@periodic-eval/core";
+import {
+  at,
+  chatOf,
+  completionOf,
+  isText,
+  listOf,
+  seedNumber,
+  usageOf,
+  type JsonService,
+  type ServedChat,
+} from "@periodic-eval/remote";
+import pLimit from "p-limit";
+import type { ServiceFacts } from "./service-facts.ts";
+
+export interface ServedModelParts {
+  /** What it is asked by. */
+  readonly name: string;
+  readonly service: JsonService;
+  /** Where chats go; null: to the service. */
+  readonly gateway: JsonService | null;
+  readonly facts: ServiceFacts;
+  readonly adapter: string | null;
+}
+
+/** A model behind a service, as metrics measure it. */
+export interface ServedModel extends EvaluableModel {
+  /** `generate`, with the ids and log p of what was drawn where the server tells them. */
+  traced(requests: readonly GenerateRequest[], options: CallOptions): Promise<readonly Completion[]>;
+  readonly generate: NonNullable<EvaluableModel["generate"]>;
+}
+
+/** Requests that a server without batches is sent at a time. */
+const concurrency = 8;
+
+type Fields = { readonly [field: string]: Json };
+
+export function servedModel({ name, service, gateway, facts, adapter }: ServedModelParts): ServedModel {
+  const chats = gateway ?? service;
+  const batches = facts.extensions.has("batch");
+  const limit = pLimit(concurrency);
+  const where = `${name} at ${chats.url}`;
+
+  async function complete(
+    requests: readonly GenerateRequest[],
+    { signal, countTokens }: CallOptions,
+    traces: boolean,
+  ): Promise<readonly Completion[]> {
+    const asked = requests.map(({ prompt, sampling }) => ({ chat: chatOf(where, prompt), sampling }));
+    const ask = async (path: string, body: Fields, count: number) => {
+      const told = { logprobs: true, return_token_ids: true };
+      const reply = await chats.ask(path, { model: name, ...body, ...(traces && told) }, signal);
+      const { usage } = usageOf(at(reply, "usage", "prompt_tokens"), at(reply, "usage", "completion_tokens"));
+      if (usage) countTokens?.(usage.inputTokens + usage.outputTokens);
+      return Array.from({ length: count }, (_, place) => completionOf(reply, where, { place }));
+    };
+    if (gateway !== null || !batches) {
+      const one = async ({ chat, sampling }: Asked): Promise<Completion> => {
+        const seed =
+          facts.extensions.has("named_seeds") && gateway === null ? sampling.seed : seedNumber(sampling.seed);
+        const body = { messages: plain(chat.messages), ...fieldsOf(chat, sampling), seed };
+        return (await ask("v1/chat/completions", body, 1))[0]!;
+      };
+      return Promise.all(asked.map((request) => limit(() => one(request))));
+    }
+    const answers = new Map<Asked, Completion>();
+    for (const group of alike(asked)) {
+      const { chat, sampling } = group[0]!;
+      const body = {
+        messages: group.map((one) => plain(one.chat.messages)),
+        ...fieldsOf(chat, sampling),
+        seeds: group.map((one) => one.sampling.seed),
+      };
+      const completions = await ask("v1/chat/completions/batch", body, group.length);
+      group.forEach((one, place) => answers.set(one, completions[place]!));
+    }
+    return asked.map((one) => answers.get(one)!);
+  }
+
+  async function logLikelihoods(
+    requests: readonly LogLikelihoodRequest[],
+    { signal }: CallOptions,
+  ): Promise<readonly LogLikelihood[]> {
+    if (requests.length === 0) return [];
+    const bodies = requests.map((request) => scoredOf(where, request));
+    const ask = (body: Fields) => service.ask("v1/score", { model: name, ...body }, signal);
+    if (batches) {
+      const reply = await ask({ requests: bodies });
+      return bodies.map((_, place) => scoreOf(at(reply, "results", place), service.url));
+    }
+    return Promise.all(bodies.map((body) => limit(async () => scoreOf(await ask(body), service.url))));
+  }
+
+  return {
+    identity: {
+      name,
+      engine: `http at ${new URL(service.url).host}`,
+      dtype: "unknown",
+      weights: null,
+      adapter,
+    },
+    contextLength: null,
+    generate: (requests, options) => complete(requests, options, false),
+    traced: (requests, options) => complete(requests, options, true),
+    ...(facts.canScore && { logLikelihoods }),
+    ...(facts.extensions.has("entropies") && {
+      async textEntropies(texts: readonly string[], { signal }: CallOptions) {
+        const reply = await service.ask("v1/score", { model: name, entropies_of: [...texts] }, signal);
+        return texts.map((_, place) => numbersOf(at(reply, "entropies", place), service.url, "entropies"));
+      },
+    }),
+  };
+}
+
+interface Asked {
+  readonly chat: ServedChat;
+  readonly sampling: Sampling;
+}
+
+const plain = (messages: ServedChat["messages"]): Json =>
+  messages.map(({ role, content }) => ({ role, content }));
+
+function fieldsOf(
+  { templateKwargs }: ServedChat,
+  { maxNewTokens, temperature, topP, topK, stop, topTokens }: Sampling,
+): Fields {
+  return {
+    max_tokens: maxNewTokens,
+    temperature,
+    ...(topP !== undefined && { top_p: topP }),
+    ...(topK !== undefined && { top_k: topK }),
+    ...(stop !== undefined && { stop: [...stop] }),
+    ...(topTokens !== undefined && { logprobs: true, top_logprobs: topTokens }),
+    ...(templateKwargs !== null && { chat_template_kwargs: { ...templateKwargs } }),
+  };
+}
+
+/** Requests that differ in nothing but what is said and the seed, which one batch can ask. */
+function alike(asked: readonly Asked[]): Iterable<readonly Asked[]> {
+  const groups = new Map<string, Asked[]>();
+  for (const one of asked) {
+    const key = canonicalJson(fieldsOf(one.chat, one.sampling));
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [one]);
+    else group.push(one);
+  }
+  return groups.values();
+}
+
+function scoredOf(where: string, { context, continuation }: LogLikelihoodRequest): Fields {
+  const said =
+    typeof continuation === "string"
+      ? { completion: continuation }
+      : { completion_token_ids: [...continuation.ids] };
+  if ("text" in context) return { prompt: context.text, ...said };
+  if ("ids" in context) return { prompt_token_ids: [...context.ids], ...said };
+  const { messages, templateKwargs } = chatOf(where, context);
+  return {
+    messages: plain(messages),
+    ...said,
+    ...(templateKwargs !== null && { chat_template_kwargs: { ...templateKwargs } }),
+  };
+}
+
+function scoreOf(result: unknown, url: string): LogLikelihood {
+  const tokenNats = numbersOf(at(result, "logprobs"), url, "logprobs");
+  const sum = at(result, "logprob_sum");
+  const isGreedy = at(result, "is_greedy");
+  const truncated = at(result, "truncated_tokens");
+  return {
+    sumNats: typeof sum === "number" ? sum : tokenNats.reduce((total, nats) => total + nats, 0),
+    tokenNats,
+    isGreedy: typeof isGreedy === "boolean" ? isGreedy : null,
+    truncatedTokens: typeof truncated === "number" ? truncated : 0,
+  };
+}
+
+function numbersOf(value: unknown, url: string, name: string): readonly number[] {
+  const list = listOf(value);
+  if (list?.every((one): one is number => typeof one === "number")) return list;
+  throw new PeriodicEvalError({
+    code: "model",
+    where: `${url}/v1/score`,
+    got: `a reply without ${name}${isText(value) ? `, which is ${value.slice(0, 60)}` : ""}`,
+    expected: "a list of numbers",
+    fix: "See that the service is one that scores, as `periodic-eval feedback serve` does.",
+  });
+}

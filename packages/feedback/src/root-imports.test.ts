@@ -1,0 +1,25 @@
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+
+/** What a file imports when it is loaded, and what that does; bare names, and the files. */
+function loaded(file: string, seen = new Set<string>()): ReadonlySet<string> {
+  if (seen.has(file)) return seen;
+  seen.add(file);
+  const text = readFileSync(file, "utf8");
+  for (const [, name] of text.matchAll(/^(?:import|export) (?!type\b)[^;]*?from "([^"]+)";/gms)) {
+    if (name!.startsWith(".")) loaded(join(dirname(file), name!), seen);
+    else seen.add(name!);
+  }
+  return seen;
+}
+
+const from = (path: string) => loaded(fileURLToPath(new URL(path, import.meta.url)));
+
+it("loads a server where one is run, and nowhere else", () => {
+  const isServer = (name: string) => /^(hono|@hono)\b/.test(name) || name.includes("/service/");
+  expect([...from("index.ts")].filter(isServer)).toEqual([]);
+  expect([...from("index.ts")]).toContain("@periodic-eval/remote");
+  expect([...from("service/index.ts")]).toContain("@hono/node-server");
+});

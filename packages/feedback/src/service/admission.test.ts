@@ -1,0 +1,95 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { request as httpRequest } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { ask, microWorldService } from "./asking.test-data.ts";
+import { serveFeedback, type FeedbackService } from "./index.ts";
+
+let folder = "";
+let service: FeedbackService;
+const options = () => microWorldService(join(folder, "adapters"), []);
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "feedback-admission-"));
+  service = await serveFeedback(options());
+});
+afterAll(async () => {
+  await service.close();
+  await rm(folder, { recursive: true });
+});
+afterEach(() => void vi.unstubAllEnvs());
+
+/** With headers that `fetch` sets by itself. */
+const askAs = (headers: Record<string, string>, url = service.url) =>
+  new Promise<number>((done, fail) => {
+    httpRequest(`${url}/v1/health`, { headers }, (response) => {
+      response.resume();
+      done(response.statusCode!);
+    })
+      .on("error", fail)
+      .end();
+  });
+
+describe("who may ask", () => {
+  it("is told of no path that is none, no JSON, too much, and what is not JSON at all", async () => {
+    expect(await ask(service.url, "/v2/health")).toMatchObject({
+      status: 404,
+      body: { error: { code: "no_such_path" } },
+    });
+    expect(await ask(service.url, "/v1/score", "{")).toMatchObject({
+      status: 400,
+      body: { error: { code: "invalid_json" } },
+    });
+    const deep = `{"model": ${"[".repeat(40_000)}${"]".repeat(40_000)}}`;
+    expect(await ask(service.url, "/v1/score", deep)).toMatchObject({
+      status: 400,
+      body: { error: { message: expect.stringContaining("64 deep") as string } },
+    });
+    expect((await ask(service.url, "/v1/score", "null")).status).toBe(400);
+    expect(await ask(service.url, "/v1/score", { model: "x".repeat(100_001) })).toMatchObject({
+      status: 413,
+      body: { error: { code: "body_too_large" } },
+    });
+    expect((await ask(service.url, "/v1/score", "{}", { "content-type": "text/plain" })).status).toBe(415);
+  });
+
+  it("is no page of another site, whatever name it gave this machine", async () => {
+    const { host, port } = new URL(service.url);
+    expect(await askAs({ host })).toBe(200);
+    expect(await askAs({ host: `localhost:${port}` })).toBe(200);
+    expect(await askAs({ host: `evil.example:${port}` })).toBe(403);
+    expect(await askAs({ host: "127.0.0.1.evil.example" })).toBe(403);
+    expect(await askAs({ host: "10.0.0.1" })).toBe(403);
+    expect(await askAs({ host, origin: "http://evil.example" })).toBe(403);
+    expect(await askAs({ host, origin: "null" })).toBe(403);
+    expect(await askAs({ host, origin: `http://${host}` })).toBe(200);
+  });
+
+  it("has the token, where there is one, and there is one beyond the loopback", async () => {
+    const secret = "s3cret-of-the-gateway";
+    const beyond = { ...options(), host: "0.0.0.0", root: join(folder, "open") };
+    await expect(serveFeedback(beyond)).rejects.toThrow("OPENCLAW_GATEWAY_TOKEN");
+    vi.stubEnv("OPENCLAW_GATEWAY_TOKEN", secret);
+    const open = await serveFeedback(beyond);
+    const url = open.url.replace("0.0.0.0", "127.0.0.1");
+    expect(await askAs({}, url)).toBe(401);
+    expect(await askAs({ authorization: "Bearer other" }, url)).toBe(401);
+    expect(await askAs({ authorization: `Bearer ${secret}` }, url)).toBe(200);
+    const refusal = await (
+      await fetch(`${url}/v1/health`, { headers: { authorization: "Bearer x" } })
+    ).text();
+    expect(refusal).toContain("invalid_token");
+    expect(refusal).not.toContain(secret);
+    await open.close();
+  });
+
+  it("is no second service of the same root, nor one of a port that is taken", async () => {
+    await expect(serveFeedback(options())).rejects.toThrow(".feedback-service.lock");
+    const port = Number(new URL(service.url).port);
+    const other = { ...options(), root: join(folder, "taken") };
+    await expect(serveFeedback({ ...other, port })).rejects.toThrow("EADDRINUSE");
+    await (await serveFeedback(other)).close();
+    await expect(serveFeedback({ ...other, prt: 1 } as never)).rejects.toThrow('Did you mean "port"?');
+  });
+});

@@ -1,0 +1,91 @@
+import { randomUUID } from "node:crypto";
+import {
+  renderPrompt,
+  type Completion,
+  type EvaluableModel,
+  type GenerateRequest,
+  type Json,
+  type Message,
+  type Prompt,
+  type TemplateKwargs,
+  type Tokenizer,
+} from "@periodic-eval/core";
+import { refused } from "./refusals.ts";
+import type { ChatBatchBody, ChatBody } from "./wire.ts";
+
+/** Tokens of an answer where nobody says how many: a model that does not end its answers would fill its window. */
+const usualTokens = 256;
+
+/** Answers to one conversation, or to several in one call, as OpenAI gives them: a choice for each, in order. */
+export async function answer(
+  model: EvaluableModel,
+  body: ChatBody | ChatBatchBody,
+  { signal, now }: { readonly signal: AbortSignal; readonly now: Date },
+): Promise<Json> {
+  const requests = requestsOf(body);
+  const { tokenizer } = model;
+  const completions = await model.generate!(requests, { signal });
+  const count = (ids: readonly (readonly number[] | null)[]) =>
+    ids.reduce((sum, one) => sum + (one?.length ?? 0), 0);
+  const asked = count(requests.map(({ prompt }) => renderPrompt(tokenizer!, prompt).ids));
+  const drawn = count(completions.map(({ ids }) => ids));
+  return {
+    id: `chatcmpl-${randomUUID()}`,
+    object: "chat.completion",
+    created: Math.floor(now.getTime() / 1000),
+    model: body.model,
+    choices: completions.map((completion, index) => choiceOf(completion, index, body, tokenizer!)),
+    usage: { prompt_tokens: asked, completion_tokens: drawn, total_tokens: asked + drawn },
+  };
+}
+
+function requestsOf(body: ChatBody | ChatBatchBody): readonly GenerateRequest[] {
+  const { temperature, top_p: topP, top_k: topK, stop, chat_template_kwargs: kwargs } = body;
+  if (body.max_tokens != null && body.max_completion_tokens != null)
+    throw refused(400, "invalid_value", {
+      where: "max_tokens",
+      got: "max_completion_tokens beside it",
+      expected: "one of the two",
+      fix: "They mean the same: leave one out.",
+    });
+  const sampling = {
+    maxNewTokens: body.max_completion_tokens ?? body.max_tokens ?? usualTokens,
+    temperature: temperature ?? 1,
+    ...(topP != null && { topP }),
+    ...(topK != null && { topK }),
+    ...(stop != null && { stop: typeof stop === "string" ? [stop] : stop }),
+  };
+  const isBatch = Array.isArray(body.messages[0]);
+  const conversations = (isBatch ? body.messages : [body.messages]) as readonly (readonly Message[])[];
+  const seeds = "seeds" in body ? body.seeds : null;
+  return conversations.map((messages, at) => ({
+    prompt: promptOf(messages, kwargs ?? null),
+    sampling: { ...sampling, seed: String(seeds?.[at] ?? body.seed ?? randomUUID()) },
+  }));
+}
+
+export const promptOf = (messages: readonly Message[], kwargs: TemplateKwargs | null): Prompt => ({
+  messages,
+  ...(kwargs !== null && { templateKwargs: kwargs }),
+});
+
+function choiceOf(
+  { text, ids, tokenNats, finish }: Completion,
+  index: number,
+  { logprobs, return_token_ids: returnsIds }: Pick<ChatBody, "logprobs" | "return_token_ids">,
+  tokenizer: Tokenizer,
+): Json {
+  const tokens = (ids ?? []).map((id, at) => {
+    const token = tokenizer.decode([id]);
+    // A part of a letter has no text of its own, and what stands for it has other bytes.
+    const bytes = token.includes("\uFFFD") ? null : [...Buffer.from(token)];
+    return { token, logprob: tokenNats![at]!, bytes, top_logprobs: [] };
+  });
+  return {
+    index,
+    message: { role: "assistant", content: text, refusal: null },
+    logprobs: logprobs === true ? { content: tokens, refusal: null } : null,
+    finish_reason: finish,
+    ...(returnsIds === true && { token_ids: [...(ids ?? [])] }),
+  };
+}

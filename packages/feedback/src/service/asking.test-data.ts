@@ -1,0 +1,32 @@
+import { microWorldParts } from "../engine/micro-world.test-data.ts";
+import type { ServeFeedbackOptions } from "./serve.ts";
+
+export interface Reply {
+  readonly status: number;
+  readonly body: { readonly error?: Readonly<Record<string, string>>; readonly [field: string]: unknown };
+}
+
+/** The embedded model, on any port that is free. */
+export const microWorldService = (root: string, failures: Error[]): ServeFeedbackOptions => ({
+  ...microWorldParts,
+  model: "micro-world",
+  root,
+  port: 0,
+  maxBodyBytes: 100_000,
+  onFailure: (error) => failures.push(error),
+});
+
+/** Texts are sent as they are. */
+export async function ask(
+  url: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Reply> {
+  const reply = await fetch(`${url}${path}`, {
+    method: body === undefined ? "GET" : "POST",
+    headers: { "content-type": "application/json", ...headers },
+    ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+  });
+  return { status: reply.status, body: (await reply.json()) as Reply["body"] };
+}

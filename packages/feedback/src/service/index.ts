@@ -1,0 +1,1 @@
+export { serveFeedback, type FeedbackService, type ServeFeedbackOptions } from "./serve.ts";

@@ -1,0 +1,115 @@
+import type { EvaluableModel } from "@periodic-eval/core";
+import { inMemory } from "@periodic-eval/core/tfjs";
+import { localEngine, type LocalEngineOptions } from "../engine/local-engine.ts";
+import type { FeedbackExample, FeedbackModel, TrainedState, UpdateRecord } from "../engine/types.ts";
+import type { AdapterSettings, AdapterStore } from "./adapters.ts";
+import { refused } from "./refusals.ts";
+
+/** An adapter in memory. */
+export interface OpenAdapter {
+  readonly evaluable: EvaluableModel;
+  /** Its updates so far. */
+  trained(): TrainedState;
+  /** As `FeedbackModel.update`; what failed is forgotten, and the newest checkpoint stands again. */
+  update(batch: readonly FeedbackExample[], record: UpdateRecord): Promise<void>;
+}
+
+/** The one model that a service holds in memory: the base, or the base with an adapter. Calls must not overlap. */
+export interface ResidentModel {
+  /** @throws HTTPException 404 for a name that is neither the base's nor an adapter's. */
+  evaluable(name: string): Promise<EvaluableModel>;
+  /** @throws HTTPException 404. */
+  adapter(loraId: string): Promise<OpenAdapter>;
+  dispose(): Promise<void>;
+}
+
+interface Held {
+  /** Null: the base alone. */
+  readonly loraId: string | null;
+  readonly base: EvaluableModel | null;
+  readonly adapter: OpenAdapter | null;
+  dispose(): void | Promise<void>;
+}
+
+export interface ResidentOptions {
+  readonly parts: LocalEngineOptions;
+  /** What the base is asked by. */
+  readonly baseName: string;
+  readonly adapters: AdapterStore;
+  /** Of the service. */
+  readonly signal: AbortSignal;
+}
+
+export function residentModel({ parts, baseName, adapters, signal }: ResidentOptions): ResidentModel {
+  const engine = localEngine(parts);
+  let held: Held | null = null;
+
+  async function dispose(): Promise<void> {
+    const before = held;
+    held = null;
+    await before?.dispose();
+  }
+
+  async function adapter(loraId: string): Promise<OpenAdapter> {
+    if (held?.loraId === loraId) return held.adapter!;
+    const settings = await adapters.read(loraId);
+    if (settings === null) throw unknownModel(loraId);
+    await dispose();
+    const model = await engine.open({ ...requestOf(settings), folder: adapters.folderOf(loraId), signal });
+    held = {
+      loraId,
+      base: model.evaluable.base ?? null,
+      adapter: openAdapter(model, signal, dispose),
+      dispose: () => model.dispose(),
+    };
+    return held.adapter!;
+  }
+
+  async function base(): Promise<EvaluableModel> {
+    if (held?.base != null) return held.base;
+    await dispose();
+    const { model, tokenizer, dispose: close } = await parts.openModel({ seed: 0 });
+    const evaluable = inMemory(model.base ?? model, tokenizer);
+    held = { loraId: null, base: evaluable, adapter: null, dispose: close };
+    return evaluable;
+  }
+
+  return {
+    evaluable: async (name) => (name === baseName ? base() : (await adapter(name)).evaluable),
+    adapter,
+    dispose,
+  };
+}
+
+const requestOf = ({ lora_id: loraId, training, steps_per_batch: stepsPerBatch, seed }: AdapterSettings) => ({
+  loraId,
+  training,
+  stepsPerBatch,
+  seed,
+});
+
+function openAdapter(model: FeedbackModel, signal: AbortSignal, forget: () => Promise<void>): OpenAdapter {
+  let { trained } = model;
+  return {
+    evaluable: model.evaluable,
+    trained: () => trained,
+    async update(batch, record) {
+      try {
+        const report = await model.update(batch, record, signal);
+        trained = { updates: trained.updates + 1, last: { ...record, report } };
+      } catch (error) {
+        // Weights that no checkpoint has must answer nobody.
+        await forget();
+        throw error;
+      }
+    },
+  };
+}
+
+const unknownModel = (name: string) =>
+  refused(404, "model_not_found", {
+    where: "model",
+    got: JSON.stringify(name.length > 200 ? `${name.slice(0, 200)}…` : name),
+    expected: "the base model or an adapter of this service",
+    fix: "GET /v1/health names them; POST /v1/lora/init makes an adapter.",
+  });

@@ -1,0 +1,83 @@
+import {
+  encodePair,
+  PeriodicEvalError,
+  type EvaluableModel,
+  type Json,
+  type LogLikelihoodRequest,
+  type Prompt,
+} from "@periodic-eval/core";
+import { entropiesOf } from "../metrics/collapse-reference.ts";
+import { promptOf } from "./answers.ts";
+import type { ScoredBody } from "./wire.ts";
+
+/** log p of given texts, a result each, in order; all in one call of the model. */
+export async function score(
+  model: EvaluableModel,
+  bodies: readonly ScoredBody[],
+  signal: AbortSignal,
+): Promise<readonly { readonly [field: string]: Json }[]> {
+  const requests = bodies.map((body): LogLikelihoodRequest => ({
+    context: contextOf(body),
+    continuation: body.completion ?? { ids: body.completion_token_ids! },
+  }));
+  const { tokenizer } = model;
+  const pairs = requests.map((request) => encodePair(tokenizer!, request));
+  const scores = await model.logLikelihoods!(requests, { signal });
+  return scores.map(({ sumNats, tokenNats, isGreedy, tokenIsGreedy, truncatedTokens }, at) => {
+    const { continuation: ids } = pairs[at]!;
+    return {
+      logprob_sum: finite(sumNats, "Σ log p"),
+      logprobs: [...tokenNats],
+      tokens: ids.map((id) => tokenizer!.decode([id])),
+      token_ids: [...ids],
+      n: tokenNats.length,
+      is_greedy: isGreedy,
+      token_is_greedy: tokenIsGreedy == null ? null : [...tokenIsGreedy],
+      truncated_tokens: truncatedTokens,
+    };
+  });
+}
+
+function contextOf({
+  messages,
+  prompt,
+  prompt_token_ids: ids,
+  chat_template_kwargs: kwargs,
+}: ScoredBody): Prompt {
+  if (messages !== undefined) return promptOf(messages, kwargs ?? null);
+  return prompt === undefined ? { ids: ids! } : { text: prompt };
+}
+
+/** By text: after each token but the last, the entropy of the next one, in nats. */
+export async function entropies(
+  model: EvaluableModel,
+  texts: readonly string[],
+  signal: AbortSignal,
+): Promise<Json> {
+  const found: number[][] = [];
+  for (const text of texts) {
+    const known = await entropiesOf(model, text, { signal });
+    if (known.value === null)
+      throw new PeriodicEvalError({
+        code: "model",
+        where: "entropies_of",
+        got: known.reason,
+        expected: "a model that shows its distribution",
+        fix: "Leave it out.",
+      });
+    found.push(known.value.map((entropy) => finite(entropy, "an entropy")));
+  }
+  return found;
+}
+
+/** JSON has no word for what is no number, and null would be taken for what is not known. */
+function finite(value: number, what: string): number {
+  if (Number.isFinite(value)) return value;
+  throw new PeriodicEvalError({
+    code: "model",
+    where: "/v1/score",
+    got: `${what} of ${value}`,
+    expected: "a finite number",
+    fix: "Look at the loss: weights that are NaN or infinite answer so.",
+  });
+}

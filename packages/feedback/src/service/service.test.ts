@@ -1,0 +1,353 @@
+import { mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { useBackend } from "@periodic-eval/models";
+import { SDPOTrainer } from "@periodic-eval/trainers";
+import { OpenAI } from "openai";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { microWorldParts } from "../engine/micro-world.test-data.ts";
+import { ask as asked, microWorldService, type Reply } from "./asking.test-data.ts";
+import { serveFeedback, type FeedbackService, type ServeFeedbackOptions } from "./index.ts";
+
+let folder = "";
+let root = "";
+let service: FeedbackService;
+const failures: Error[] = [];
+const options = () => microWorldService(root, failures);
+
+beforeAll(async () => {
+  await useBackend({ backend: "wasm" });
+  folder = await mkdtemp(join(tmpdir(), "feedback-service-"));
+  root = join(folder, "adapters");
+  service = await serveFeedback(options());
+});
+afterAll(async () => {
+  await service.close();
+  await rm(folder, { recursive: true });
+  expect(failures).toEqual([]);
+});
+
+const ask = (path: string, body?: unknown) => asked(service.url, path, body);
+
+const messages = [{ role: "user", content: "What is the colour of the sky?" }];
+const chat = { model: "micro-world", messages, max_tokens: 8, seed: 3 };
+
+describe("chat completions", () => {
+  it("answer the official client, alike for the same seed, with tokens and log p as asked", async () => {
+    const client = new OpenAI({ baseURL: `${service.url}/v1`, apiKey: "none", maxRetries: 0 });
+    const draw = (seed: number) =>
+      client.chat.completions.create({
+        model: "micro-world",
+        messages: [{ role: "user", content: [{ type: "text", text: messages[0]!.content }] }],
+        max_completion_tokens: 8,
+        temperature: 1,
+        top_p: 1,
+        seed,
+        logprobs: true,
+        ...({ return_token_ids: true } as object),
+      });
+    const answer = await draw(3);
+    const [choice] = answer.choices;
+    expect(answer).toMatchObject({ object: "chat.completion", model: "micro-world" });
+    expect(["stop", "length"]).toContain(choice!.finish_reason);
+    const ids = (choice as unknown as { token_ids: number[] }).token_ids;
+    expect(ids).toHaveLength(answer.usage!.completion_tokens);
+    const content = choice!.logprobs!.content!;
+    expect(content.map(({ logprob }) => logprob <= 0)).toEqual(ids.map(() => true));
+    expect(content.map(({ token }) => token).join("")).toContain(choice!.message.content);
+    expect((await draw(3)).choices).toEqual(answer.choices);
+    const others = await Promise.all([4, 5, 6].map(draw));
+    expect(others.some(({ choices }) => choices[0]!.message.content !== choice!.message.content)).toBe(true);
+
+    // What was drawn is scored as it was drawn.
+    const prompt = { model: "micro-world", messages, completion_token_ids: ids };
+    const { body } = await ask("/v1/score", prompt);
+    const scores = body["logprobs"] as number[];
+    content.forEach(({ logprob }, at) => expect(scores[at]).toBeCloseTo(logprob, 4));
+    const sum = scores.reduce((total, one) => total + one, 0);
+    expect(body["logprob_sum"]).toBeCloseTo(sum, 6);
+    expect(body).toMatchObject({ n: ids.length, token_ids: ids });
+  });
+
+  it("of a batch are those of the same conversations by themselves", async () => {
+    const other = [{ role: "user", content: "Who are you?" }];
+    const { model, max_tokens } = chat;
+    const batch = { model, max_tokens, messages: [messages, other], seeds: [3, "named"] };
+    const { body } = await ask("/v1/chat/completions/batch", batch);
+    const alone = [
+      await ask("/v1/chat/completions", chat),
+      await ask("/v1/chat/completions", { model, max_tokens, messages: other, seed: "named" }),
+    ];
+    const texts = (reply: Reply["body"]) =>
+      (reply["choices"] as { message: { content: string } }[]).map((one) => one.message.content);
+    expect(texts(body)).toEqual(alone.flatMap((one) => texts(one.body)));
+    const { status, body: wrong } = await ask("/v1/chat/completions/batch", { ...batch, seeds: [1] });
+    expect([status, wrong.error!["message"]]).toEqual([400, expect.stringContaining("each conversation")]);
+  });
+
+  it.each([
+    [{ stream: true }, "answers come whole"],
+    [{ n: 2 }, "n: got 2, expected 1"],
+    [{ messages: [] }, "messages"],
+    [{ messages: [{ role: "tool", content: "x" }] }, "messages.0.role"],
+    [
+      { messages: [{ role: "user", content: [{ type: "image_url", image_url: "x" }] }] },
+      "messages.0.content",
+    ],
+    [{ tools: [] }, '"tools"'],
+    [{ temperature: "hot" }, "temperature"],
+    [{ temperature: -1 }, "temperature"],
+    [{ top_p: 0 }, "top_p"],
+    [{ max_tokens: 0 }, "max_tokens"],
+    [{ max_tokens: 1, max_completion_tokens: 1 }, "one of the two"],
+    [{ frequency_penalty: 1 }, "frequency_penalty"],
+  ])("refuse %j", async (change, message) => {
+    const { status, body } = await ask("/v1/chat/completions", { ...chat, ...change });
+    expect([status, body.error!["type"]]).toEqual([400, "invalid_request_error"]);
+    expect(body.error!["message"]).toContain(message);
+  });
+});
+
+describe("scores", () => {
+  const of = (context: object, said: object) =>
+    ask("/v1/score", { model: "micro-world", ...context, ...said });
+
+  it("come alike by themselves and in a batch, of chats, texts and ids", async () => {
+    const requests = [
+      { messages, completion: "Blue." },
+      { prompt: "The sky is", completion: " blue" },
+    ];
+    const { body } = await ask("/v1/score", { model: "micro-world", requests });
+    const alone = await Promise.all(requests.map((one) => of(one, {})));
+    const results = body["results"] as { logprob_sum: number; token_ids: number[] }[];
+    results.forEach((one, at) => {
+      expect(one.logprob_sum).toBeCloseTo(alone[at]!.body["logprob_sum"] as number, 4);
+      expect(one.token_ids).toEqual(alone[at]!.body["token_ids"]);
+    });
+    const { body: again } = await of({ messages }, { completion_token_ids: results[0]!.token_ids });
+    expect(again["logprob_sum"]).toBeCloseTo(results[0]!.logprob_sum, 4);
+  });
+
+  it("tell the entropy of the whole distribution after each token but the last", async () => {
+    const { body } = await ask("/v1/score", { model: "micro-world", entropies_of: ["The sky is blue."] });
+    const [entropies] = body["entropies"] as number[][];
+    expect(entropies!.length).toBeGreaterThan(1);
+    // Beyond 0 and below the log of any vocabulary of ours.
+    entropies!.forEach((nats) => expect(nats > 0 && nats < 12).toBe(true));
+  });
+
+  it.each([
+    [{ messages }, {}, "one of completion"],
+    [{ messages, prompt: "x" }, { completion: "y" }, "one of messages"],
+    [{ messages }, { completion: "" }, "at least one token"],
+    [{ prompt_token_ids: [-1] }, { completion: "y" }, "prompt_token_ids.0"],
+  ])("refuse %j %j", async (context, said, message) => {
+    const { status, body } = await of(context, said);
+    expect([status, body.error!["message"]]).toEqual([400, expect.stringContaining(message)]);
+  });
+});
+
+describe("adapters", () => {
+  const training = { learning_rate: 0.001 };
+  const init = (lora_id: string, rest: object = {}) =>
+    ask("/v1/lora/init", { lora_id, training, steps_per_batch: 1, ...rest });
+  const told = (response: string, rest: object = {}) => ({
+    prompt: messages[0]!.content,
+    response,
+    feedback: "Shorter.",
+    ...rest,
+  });
+  const sumOf = async (model: string) =>
+    (await ask("/v1/score", { model, messages, completion: "Blue." })).body["logprob_sum"];
+
+  it("begin as the base, learn once from each step, and are as they were after a restart", async () => {
+    expect(await init("first")).toEqual({
+      status: 200,
+      body: { lora_id: "first", updates: 0, last: null },
+    });
+    expect(await sumOf("first")).toBe(await sumOf("micro-world"));
+    const step = { lora_id: "first", step_id: "a", step: 0, draft: { of: "a" }, requests: [told("Blue.")] };
+    const done = await ask("/v1/feedback", step);
+    expect(done).toMatchObject({
+      status: 200,
+      body: { status: "ok", batch_size: 1, lora_id: "first", updates: 1 },
+    });
+    expect(done.body["last"]).toMatchObject({ step_id: "a", step: 0, draft: { of: "a" }, sub_steps: 1 });
+    const learnt = await sumOf("first");
+    expect(learnt).not.toBe(await sumOf("micro-world"));
+
+    expect(await ask("/v1/feedback", step)).toEqual(done);
+    expect(await sumOf("first")).toBe(learnt);
+    const early = await ask("/v1/feedback", { ...step, step_id: "c", step: 2 });
+    expect(early.status).toBe(409);
+    expect(early.body.error).toMatchObject({ code: "step_out_of_order" });
+
+    await service.close();
+    await expect(fetch(`${service.url}/v1/health`)).rejects.toThrow();
+    service = await serveFeedback(options());
+    expect((await ask("/v1/health")).body["adapters"]).toEqual(["first"]);
+    expect(await sumOf("first")).toBe(learnt);
+    expect((await init("first")).body).toMatchObject({ updates: 1, last: done.body["last"] });
+    expect(await ask("/v1/feedback", step)).toEqual(done);
+  });
+
+  it("are trained once by a request that is sent twice at once, and not by one that could not be kept", async () => {
+    const step = (lora_id: string) => ({ lora_id, step_id: "a", step: 0, requests: [told("Blue.")] });
+    await init("twice");
+    const both = await Promise.all([1, 2].map(() => ask("/v1/feedback", step("twice"))));
+    expect(both[0]).toMatchObject({ status: 200, body: { updates: 1 } });
+    expect(both[1]).toEqual(both[0]);
+
+    await init("unkept");
+    const full = new Error("no space left on /secret/path");
+    const save = vi.spyOn(SDPOTrainer.prototype, "save").mockRejectedValueOnce(full);
+    const failed = await ask("/v1/feedback", step("unkept"));
+    save.mockRestore();
+    expect([failed.status, failed.body.error!["message"]]).toEqual([
+      500,
+      "[periodic-eval] the service failed",
+    ]);
+    expect(failures.splice(0)).toEqual([full]);
+    expect(await sumOf("unkept")).toBe(await sumOf("micro-world"));
+    const { body } = await ask("/v1/feedback", step("unkept"));
+    expect(body["last"]).toEqual(both[0]!.body["last"]);
+    expect(await sumOf("unkept")).toBe(await sumOf("twice"));
+  });
+
+  it("take the names of kfallah/CLaaS, and log p of what is not told from the weights before", async () => {
+    await init("second");
+    await init("third");
+    await init("guessed");
+    const claas = (id: string, rest: object) => ({
+      requests: [told("Blue.", { lora_id: id, training, ...rest })],
+    });
+    const { body } = await ask("/v1/score", { model: "second", messages, completion: "Blue." });
+    const scored = {
+      response_token_ids: body["token_ids"] as number[],
+      response_logprobs: body["logprobs"] as number[],
+    };
+    const [hidden, all, guessed] = [
+      await ask("/v1/feedback", claas("second", {})),
+      await ask("/v1/feedback", claas("third", scored)),
+      // Log p of tokens that nobody names.
+      await ask(
+        "/v1/feedback",
+        claas("guessed", { response_logprobs: scored.response_logprobs.map(() => -9) }),
+      ),
+    ];
+    expect([hidden.status, all.status, guessed.status]).toEqual([200, 200, 200]);
+    const metrics = ({ body: reply }: Reply) => (reply["last"] as { metrics: object }).metrics;
+    expect(metrics(hidden)).toEqual(metrics(all));
+    expect(metrics(guessed)).toEqual(metrics(all));
+    expect(metrics(all)).toMatchObject({ mean_is_ratio: expect.closeTo(1, 4) as number });
+    expect((await ask("/v1/feedback", claas("second", { training: { alpha: 1 } }))).status).toBe(409);
+  });
+
+  it("are refused with other settings, another model or the model's own name", async () => {
+    await init("fourth");
+    expect((await init("fourth")).status).toBe(200);
+    for (const [id, rest, code] of [
+      ["fourth", { seed: 7 }, "adapter_differs"],
+      ["fourth", { training: { learning_rate: 0.002 } }, "adapter_differs"],
+      ["fifth", { base_model: "other" }, "adapter_differs"],
+      ["micro-world", {}, "adapter_differs"],
+    ] as const) {
+      const { status, body } = await init(id, rest);
+      expect([status, body.error!["code"]]).toEqual([409, code]);
+    }
+    expect((await init("fifth", { training: { learning_rat: 1 } })).body.error!["message"]).toContain(
+      "learning_rat",
+    );
+  });
+
+  it.each([
+    "../outside",
+    "..",
+    ".",
+    "",
+    "/etc",
+    "a/b",
+    "a\\b",
+    "%2e%2e%2foutside",
+    "a\u0000",
+    ".hidden",
+    "a".repeat(129),
+    "ａ",
+  ])("are never outside the root: %j", async (hostile) => {
+    await writeFile(join(folder, "adapter.json"), JSON.stringify({ lora_id: hostile }));
+    const before = await readdir(folder);
+    const feedback = { lora_id: hostile, requests: [told("x")] };
+    expect((await init(hostile)).status).toBe(400);
+    expect((await ask("/v1/feedback", feedback)).status).toBe(400);
+    const { status, body } = await ask("/v1/chat/completions", { ...chat, model: hostile });
+    expect(status).toBe(hostile === "" ? 400 : 404);
+    if (hostile !== "") expect(body.error).toMatchObject({ code: "model_not_found" });
+    expect(await readdir(folder)).toEqual(before);
+  });
+
+  it("are not those of a file that another model's service left", async () => {
+    const elsewhere = join(folder, "other", "sixth");
+    const other = await serveFeedback({
+      ...options(),
+      describe: { model: "another" },
+      root: join(folder, "other"),
+    });
+    await fetch(`${other.url}/v1/lora/init`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ lora_id: "sixth" }),
+    });
+    await other.close();
+    await symlink(elsewhere, join(root, "sixth"));
+    expect((await ask("/v1/chat/completions", { ...chat, model: "sixth" })).status).toBe(409);
+    await rm(join(root, "sixth"));
+  });
+
+  it.each([
+    [{ requests: [] }, 400],
+    [{ lora_id: "unheard", requests: [told("x")] }, 404],
+    [{ requests: [told("x")] }, 400],
+    [{ requests: [told("x", { lora_id: "a" }), told("x", { lora_id: "b" })] }, 400],
+    [{ lora_id: "first", requests: [told("x", { response_token_ids: [10 ** 9] })] }, 400],
+    [{ lora_id: "first", requests: [told("x", { response_token_ids: [1], response_logprobs: [] })] }, 400],
+    [{ lora_id: "first", requests: [told("x", { response_logprobs: [1] })] }, 400],
+    [{ lora_id: "first", step_id: "z", requests: [told("")] }, 422],
+  ])("are not trained by %j", async (body, expected) => {
+    const before = (await init("first")).body["updates"];
+    const { status, body: reply } = await ask("/v1/feedback", body);
+    expect([status, typeof reply.error!["message"]]).toEqual([expected, "string"]);
+    expect((await init("first")).body["updates"]).toBe(before);
+  });
+});
+
+it("draws no more for a caller that hung up, and goes on with the next", async () => {
+  // The first has its turn while the model is opened, which waits until both have gone; the second is in the queue.
+  const asked: string[] = [];
+  let goOn = () => {};
+  const held = new Promise<void>((done) => void (goOn = done));
+  const parts: Pick<ServeFeedbackOptions, "openModel" | "describe"> = {
+    ...microWorldParts,
+    async openModel(adapter) {
+      asked.push("opened");
+      await held;
+      return microWorldParts.openModel(adapter);
+    },
+  };
+  const slow = await serveFeedback({ ...options(), ...parts, root: join(folder, "slow") });
+  const [first, second] = [new AbortController(), new AbortController()];
+  const send = (signal: AbortSignal) =>
+    fetch(`${slow.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(chat),
+      signal,
+    });
+  const sent = [first, second].map(({ signal }) => send(signal).then(String, (error: Error) => error.name));
+  await vi.waitFor(() => expect(asked).toEqual(["opened"]));
+  first.abort();
+  second.abort();
+  expect(await Promise.all(sent)).toEqual(["AbortError", "AbortError"]);
+  goOn();
+  expect((await send(new AbortController().signal)).status).toBe(200);
+  await slow.close();
+});

@@ -1,0 +1,136 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { inspect } from "node:util";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { jsonService, type JsonServiceOptions } from "./index.ts";
+
+const tokenEnv = "SERVICE_TOKEN_OF_THE_TEST";
+const token = 'tok"en\\of-the-test';
+const { signal } = new AbortController();
+const closing: (() => void)[] = [];
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+  for (const close of closing.splice(0)) close();
+});
+
+type Script = (request: IncomingMessage, response: ServerResponse, count: number) => void;
+
+async function served(script: Script, options: Partial<JsonServiceOptions> = {}) {
+  const requests: IncomingMessage[] = [];
+  const server = createServer((request, response) => {
+    requests.push(request);
+    request.resume().on("end", () => script(request, response, requests.length));
+  });
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  closing.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { requests, url, service: jsonService({ url: `${url}/v1/`, tokenEnv, maxRetries: 0, ...options }) };
+}
+
+const says = (response: ServerResponse, status: number, body: unknown, headers = {}) =>
+  void response.writeHead(status, headers).end(JSON.stringify(body));
+
+describe("jsonService", () => {
+  it.each<[string, Script]>([
+    ["a status that passes", (_, response) => says(response, 503, {})],
+    ["too many requests", (_, response) => says(response, 429, {}, { "retry-after": "0.01" })],
+    ["a broken connection", (_, response) => response.socket!.destroy()],
+    [
+      "a reply cut off",
+      (_, response) => {
+        response.writeHead(200, { "content-length": 9 });
+        response.write("{", () => response.socket!.destroy());
+      },
+    ],
+    ["a time-out", () => {}],
+  ])("asks again after %s", async (_, trouble) => {
+    const { service, requests } = await served(
+      (request, response, count) =>
+        count === 1 ? trouble(request, response, count) : says(response, 200, { ok: count }),
+      { maxRetries: 1, timeoutSeconds: 0.3 },
+    );
+    expect(await service.ask("v1/path", { a: 1 }, signal)).toEqual({ ok: 2 });
+    expect(requests.map(({ method, url }) => [method, url])).toEqual([
+      ["POST", "/v1/path"],
+      ["POST", "/v1/path"],
+    ]);
+  });
+
+  it("gives up after so many, and says what the server said", async () => {
+    const { service, requests } = await served(
+      (_, response) => says(response, 500, { error: { message: "out of memory" } }),
+      { maxRetries: 1 },
+    );
+    await expect(service.ask("v1/path", {}, signal)).rejects.toMatchObject({
+      code: "model",
+      got: "500: out of memory",
+    });
+    expect(requests).toHaveLength(2);
+  });
+
+  it.each([
+    [404, { detail: "no adapter" }, "config", "404: no adapter"],
+    [422, { error: { code: "model", message: "diverged" } }, "model", "422: diverged"],
+    [401, { error: { message: "who are you" } }, "config", "401: who are you"],
+  ])("takes %i for an answer at once", async (status, body, code, got) => {
+    const { service, requests } = await served((_, response) => says(response, status, body), {
+      maxRetries: 3,
+    });
+    await expect(service.ask("v1/path", {}, signal)).rejects.toMatchObject({ code, got });
+    expect(requests).toHaveLength(1);
+    if (status !== 401) expect(await service.reply("v1/path", {}, signal)).toEqual({ status, body });
+  });
+
+  it("sends the token of the environment alone, and shows it nowhere", async () => {
+    const { service: without, requests } = await served((_, response) => says(response, 200, {}));
+    await without.ask("health", undefined, signal);
+    expect(requests[0]).toMatchObject({ method: "GET" });
+    expect(requests[0]!.headers.authorization).toBeUndefined();
+
+    vi.stubEnv(tokenEnv, token);
+    const echo: Script = (request, response) =>
+      says(response, request.url === "/bad" ? 400 : request.url === "/shut" ? 403 : 200, {
+        error: { message: `you sent ${request.headers.authorization}` },
+      });
+    const { service, requests: sent } = await served(echo);
+    expect(await service.ask("good", {}, signal)).toEqual({ error: { message: "you sent Bearer ***" } });
+    expect(sent[0]!.headers.authorization).toBe(`Bearer ${token}`);
+    for (const path of ["bad", "shut"]) {
+      const error: unknown = await service.ask(path, {}, signal).catch((one: unknown) => one);
+      expect(String(error)).toContain("you sent Bearer ***");
+      expect(inspect(error, { depth: 9 })).not.toContain("of-the-test");
+    }
+    await expect(service.ask("shut", {}, signal)).rejects.toThrow(`Correct the one in ${tokenEnv}`);
+    expect(inspect(service)).not.toContain("of-the-test");
+  });
+
+  it("takes the token nowhere else", async () => {
+    vi.stubEnv(tokenEnv, token);
+    const other = await served((_, response) => says(response, 200, {}));
+    const { service } = await served((_, response) =>
+      says(response, 307, {}, { location: `${other.url}/v1/path` }),
+    );
+    await expect(service.ask("v1/path", {}, signal)).rejects.toMatchObject({ code: "model" });
+    expect(other.requests).toHaveLength(0);
+  });
+
+  it("ends when it is told to", async () => {
+    const ending = new AbortController();
+    const { service } = await served(() => ending.abort(new Error("enough")), { maxRetries: 3 });
+    await expect(service.ask("v1/path", {}, ending.signal)).rejects.toThrow("enough");
+    await expect(service.ask("v1/path", {}, ending.signal)).rejects.toThrow("enough");
+  });
+
+  it.each(["localhost:8000", "ftp://a", "http://user:secret@a", "http://a?key=secret", "http://a#secret"])(
+    "is none of %s",
+    (url) => {
+      const open = () => jsonService({ url, tokenEnv });
+      expect(open).toThrow("what is no http address");
+      expect(open).not.toThrow("secret");
+    },
+  );
+});
