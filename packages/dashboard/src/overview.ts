@@ -1,6 +1,6 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { basename, resolve } from "node:path";
-import { phaseColour } from "./chart-frame.ts";
+import { phaseAccent } from "./chart-frame.ts";
 import {
   formatInterval,
   formatPercent,
@@ -108,7 +108,7 @@ type HtmlOrText = Html | string;
 
 function findingCard(phase: string, phaseIndex: number, summary: MetricSummary): Html {
   const { id, metric, unit, start, end, change, against } = summary;
-  return html`<article class="card" style="--accent: ${phaseColour(phaseIndex)}">
+  return html`<article class="card ${phaseAccent(phaseIndex)}">
     <h2><span class="phase">${phase}</span> ${words(id)}</h2>
     <p class="figure">
       <span class="from">${formatLook(start, unit)}</span>

@@ -1,5 +1,5 @@
 import type { RunRecord, SeriesPoint } from "@periodic-eval/core/snapshots";
-import { phaseColour } from "./chart-frame.ts";
+import { phaseAccent } from "./chart-frame.ts";
 import { formatDelta, formatInterval, formatSeconds, formatValue, unknown, words } from "./format.ts";
 import { html, type Html } from "./html.ts";
 import { table } from "./table.ts";
@@ -47,7 +47,7 @@ function row(
   const unit = metric?.unit ?? "";
   const paired = primaryMetric === null ? null : (point.paired.baseline?.[primaryMetric] ?? null);
   const { intact } = point.receipt;
-  return html`<tr style="--accent: ${phaseColour(phaseIndex)}">
+  return html`<tr class="${phaseAccent(phaseIndex)}">
     <th scope="row"><span class="phase">${phase}</span></th>
     <td>${point.step}</td>
     <td>${point.pct === null ? unknown : Math.round(point.pct)}</td>

@@ -1,5 +1,5 @@
 import { basename, resolve } from "node:path";
-import { phaseColour } from "../chart-frame.ts";
+import { phaseAccent } from "../chart-frame.ts";
 import { htmlDocument } from "../document.ts";
 import { formatDelta, formatP, formatTime, formatValue, plural, words } from "../format.ts";
 import { html, type Html } from "../html.ts";
@@ -75,7 +75,7 @@ function verdicts(preferences: readonly FeedbackPreference[]): Html {
         : null;
     const look = Object.hasOwn(verdictLooks, one.verdict) ? verdictLooks[one.verdict] : "none";
     return html`<tr>
-      <th scope="row"><span style="color: ${phaseColour(at)}" aria-hidden="true">●</span> ${name}</th>
+      <th scope="row"><span class="dot ${phaseAccent(at)}" aria-hidden="true">●</span> ${name}</th>
       <td class="words"><span class="verdict ${look}">${one.verdict}</span></td>
       <td>${formatDelta(one.logprob_margin_delta, "nats")}</td>
       <td>${formatP(one.logprob_margin_p).replace(/^p (= )?/, "")}</td>
@@ -119,7 +119,7 @@ function panelFigure(panel: Panel): Html {
     <ul class="names">
       ${series.map(
         ({ name, colour, isDashed }) =>
-          html`<li><span class="dot" style="--accent: ${phaseColour(colour)}" aria-hidden="true">${isDashed ? "○" : "●"}</span> ${name}</li>`,
+          html`<li><span class="dot ${phaseAccent(colour)}" aria-hidden="true">${isDashed ? "○" : "●"}</span> ${name}</li>`,
       )}
     </ul>
     ${panelChart(panel)} ${missingFrom(panel).map((note) => html`<p class="missing">${note}</p>`)}
