@@ -25,6 +25,13 @@ export function drawChart(options: Plot.PlotOptions, { description }: ChartText)
   return trusted(figure.outerHTML);
 }
 
+/** As many points as can be told apart in a drawing, evenly drawn, the first and the last among them; lines have all. */
+export function distinct<T>(points: readonly T[], most = 120): readonly T[] {
+  if (points.length <= most) return points;
+  const every = (points.length - 1) / (most - 1);
+  return Array.from({ length: most }, (_, at) => points[Math.round(at * every)]!);
+}
+
 /**
  * Limits of a value axis: the values and their intervals with some air, at least `leastSpan` wide, within `bounds`.
  * An axis need not start at zero here: position, not length, carries the value.

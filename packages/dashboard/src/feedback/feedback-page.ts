@@ -4,6 +4,7 @@ import { htmlDocument } from "../document.ts";
 import { formatDelta, formatP, formatTime, formatValue, plural, words } from "../format.ts";
 import { html, type Html } from "../html.ts";
 import { jsonField } from "../json-field.ts";
+import { wholeRun, type ShownPart } from "../shown-part.ts";
 import { table } from "../table.ts";
 import { feedbackStyle } from "./feedback-style.ts";
 import { missingFrom, panelChart } from "./panel-chart.ts";
@@ -18,21 +19,30 @@ export function renderFeedback(run: FeedbackRun, groups: readonly PanelGroup[]):
   return htmlDocument({
     title: name,
     ownStyle: feedbackStyle,
-    main: html`${header(run, name)} ${verdicts(preferences)} ${groups.map(groupSection)}
-    ${preferences.map(stepSection)}`,
+    main: html`${feedbackHeader(run, name, unfinishedNote(run))} ${feedbackSections(run, groups, wholeRun)}`,
     source: html`Made by periodic-eval from ${plural(preferences.length, "preference")} in
       <span class="code">${output}</span>.`,
   });
 }
 
-function header({ summary, preferences }: FeedbackRun, name: string): Html {
+/** What a page shows of training on feedback below its header: verdicts, drawings, steps and answers. */
+export const feedbackSections = (run: FeedbackRun, groups: readonly PanelGroup[], part: ShownPart): Html =>
+  html`${verdicts(run.preferences)} ${groups.map(groupSection)}
+  ${run.preferences.map((one) => stepSection(one, part))}`;
+
+const unfinishedNote = ({ preferences }: FeedbackRun): Html | null =>
+  preferences.some((one) => one.summary.status !== "finished")
+    ? html`<p class="notice">Not finished: this is how far it had come.</p>`
+    : null;
+
+/** What was trained, how, and when. */
+export function feedbackHeader({ summary, preferences }: FeedbackRun, name: string, note: Html | null): Html {
   const [first] = preferences;
-  const isRunning = preferences.some((one) => one.summary.status !== "finished");
   return html`<header>
     <p class="eyebrow">periodic-eval · training on feedback</p>
     <h1>${name}</h1>
     ${preferences.length === 0 && html`<p class="notice">No preference was begun yet.</p>`}
-    ${isRunning && html`<p class="notice">Not finished: this is how far it had come.</p>`}
+    ${note}
     <dl class="facts">
       ${[
         ...(first === undefined ? [] : factsOf(first)),
