@@ -1,5 +1,5 @@
 export { fileStore, type FileStoreOptions } from "./file-store.ts";
-export { nodeFiles, syncFolder, type FileReader, type FileSystem, type OpenFile } from "./files.ts";
+export { errnoOf, nodeFiles, syncFolder, type FileReader, type FileSystem, type OpenFile } from "./files.ts";
 export { snapshotJsonSchema } from "./json-schema.ts";
 export type { Layout } from "./layout.ts";
 export { keptRows } from "./kept-rows.ts";

@@ -27,7 +27,7 @@ export function renderFeedback(run: FeedbackRun, groups: readonly PanelGroup[]):
 
 /** What a page shows of training on feedback below its header: verdicts, drawings, steps and answers. */
 export const feedbackSections = (run: FeedbackRun, groups: readonly PanelGroup[], part: ShownPart): Html =>
-  html`${verdicts(run.preferences)} ${groups.map(groupSection)}
+  html`${verdictTable(run.preferences)} ${groups.map(groupSection)}
   ${run.preferences.map((one) => stepSection(one, part))}`;
 
 const unfinishedNote = ({ preferences }: FeedbackRun): Html | null =>
@@ -77,16 +77,21 @@ const verdictLooks: Readonly<Record<string, string>> = {
   worse: "worse",
 };
 
-function verdicts(preferences: readonly FeedbackPreference[]): Html {
+export function verdictWord(verdict: string): Html {
+  const look = Object.hasOwn(verdictLooks, verdict) ? verdictLooks[verdict] : "none";
+  return html`<span class="verdict ${look}">${verdict}</span>`;
+}
+
+/** What came of each preference, in numbers. */
+export function verdictTable(preferences: readonly FeedbackPreference[]): Html {
   const rows = preferences.map(({ name, summary: one, baseline }, at) => {
     const ability =
       one.capability_ratio === null && baseline.general?.general === 0
         ? "not measured: the baseline's is 0"
         : null;
-    const look = Object.hasOwn(verdictLooks, one.verdict) ? verdictLooks[one.verdict] : "none";
     return html`<tr>
       <th scope="row"><span class="dot ${phaseAccent(at)}" aria-hidden="true">●</span> ${name}</th>
-      <td class="words"><span class="verdict ${look}">${one.verdict}</span></td>
+      <td class="words">${verdictWord(one.verdict)}</td>
       <td>${formatDelta(one.logprob_margin_delta, "nats")}</td>
       <td>${formatP(one.logprob_margin_p).replace(/^p (= )?/, "")}</td>
       <td>${formatValue(one.baseline_compliance, "share")} → ${formatValue(one.final_compliance, "share")}</td>
@@ -122,7 +127,8 @@ const groupSection = ({ title, about, panels }: PanelGroup): Html =>
     <div class="panels">${panels.map(panelFigure)}</div>
   </section>`;
 
-function panelFigure(panel: Panel): Html {
+/** A drawing with the names of its lines, and what is missing from it. */
+export function panelFigure(panel: Panel): Html {
   const { title, unit, series } = panel;
   return html`<figure class="panel">
     <figcaption>${title}${unit !== "" && html` <span>${unit === "share" ? "%" : unit}</span>`}</figcaption>

@@ -1,35 +1,29 @@
-import { constants } from "node:fs";
+import { constants, type Dirent } from "node:fs";
 import { open, readdir, readlink, realpath, stat, type FileHandle } from "node:fs/promises";
 import { isAbsolute, join, relative, sep } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import type { FileSystem } from "@periodic-eval/core/snapshots";
-
-/** What of a file tells its age. */
-export interface FileTimes {
-  readonly writtenAt: Date;
-}
+import type { FileReader } from "@periodic-eval/core/snapshots";
 
 /**
  * The files below a folder, to be read and never written. Paths are relative to it (`""` is the folder), so that no message
  * says where on the machine it lies. What leads out of it, by whatever way, is not there: `ENOENT`, as for a file that is not.
  */
-export interface ContainedFiles extends Pick<FileSystem, "list" | "read"> {
-  timesOf(path: string): Promise<FileTimes>;
+export interface ContainedFiles extends FileReader {
+  /** When it was last written. */
+  timeOf(path: string): Promise<Date>;
 }
 
 /** Largest file that is read, in bytes. */
 const defaultMostBytes = 64 * 2 ** 20;
 
 /**
- * @param root a folder that is there
+ * @param realRoot a folder, by its real path
  * @param options.mostBytes of a file; larger ones are refused. Default 64 MiB.
  */
-export async function containedFiles(
-  root: string,
+export function containedFiles(
+  realRoot: string,
   { mostBytes = defaultMostBytes }: { readonly mostBytes?: number } = {},
-): Promise<ContainedFiles> {
-  const realRoot = await realpath(root);
-
+): ContainedFiles {
   /** The real path of what is below the root; all links are followed first. */
   async function inside(path: string): Promise<string> {
     const names = namesOf(path);
@@ -39,10 +33,17 @@ export async function containedFiles(
     return real;
   }
 
+  async function foldersEntries(folder: string): Promise<readonly Dirent[]> {
+    try {
+      return await readdir(await inside(folder), { withFileTypes: true });
+    } catch (error) {
+      throw plain(folder, error);
+    }
+  }
+
   return {
     async list(folder) {
-      const real = await inside(folder);
-      const entries = await readdir(real, { withFileTypes: true }).catch((error) => Promise.reject(plain(folder, error)));
+      const entries = await foldersEntries(folder);
       return entries.map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }));
     },
     async read(path) {
@@ -66,10 +67,12 @@ export async function containedFiles(
         await file.close();
       }
     },
-    async timesOf(path) {
-      const real = await inside(path);
-      const { mtime } = await stat(real).catch((error) => Promise.reject(plain(path, error)));
-      return { writtenAt: mtime };
+    async timeOf(path) {
+      try {
+        return (await stat(await inside(path))).mtime;
+      } catch (error) {
+        throw plain(path, error);
+      }
     },
   };
 }
