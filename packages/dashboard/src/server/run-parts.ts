@@ -63,7 +63,7 @@ export function gist(content: RunContent): HtmlValue {
       const { preferences } = content.run;
       if (preferences.length === 0) return "nothing measured yet";
       return preferences.map(
-        ({ name, summary }) => html`<span class="whole">${name} ${verdictWord(summary.verdict)}</span>`,
+        ({ name, summary }) => html`<span class="whole">${name} ${verdictWord(summary.verdict)}</span> `,
       );
     }
     case "results": {
