@@ -13,7 +13,7 @@ export function addServe(program: Command, terminal: Terminal): void {
     .command("serve")
     .description("show the runs below a folder in the browser, finished, running or dead")
     .argument("<folder>", "of runs, of training on feedback, or of results; nothing outside it is shown")
-    .option("--port <number>", "0: any that is free", wholeNumber(0), 8010)
+    .option("--port <number>", "0: any that is free", wholeNumber(0, 65_535), 8010)
     .option(
       "--host <address>",
       "where it listens; there is no password: on any other than the default, others can read it too",

@@ -92,10 +92,10 @@ async function writeHostileRoot(root: string): Promise<void> {
   );
   const file = at("run", "periodic_eval", "em", "capability_step_60");
   await writeFile(`${file}.samples.jsonl`, `${rows.join("\n")}\n`);
-  await rewrite(
-    `${file}.json`,
-    (value) => ({ ...(value as object), samples: { file: attack, rows: rows.length } }) as Json,
-  );
+  await rewrite(`${file}.json`, (value) => ({
+    ...(value as object),
+    samples: { file: attack, rows: rows.length },
+  }));
   await writeFile(at("run", "periodic_eval", "em", "torn_step_1.json"), attack);
   await writeFile(
     at("run", "periodic_eval", ".lock"),
@@ -111,7 +111,7 @@ async function writeHostileRoot(root: string): Promise<void> {
   await rewrite(at("feedback", "summary.json"), (value) => {
     const told = hostile(value) as { readonly preferences: Record<string, { verdict: Json }> };
     for (const one of Object.values(told.preferences)) one.verdict = attack;
-    return told as unknown as Json;
+    return told;
   });
   await writeSampleFeedback(at("damaged"));
   await writeFile(at("damaged", "summary.json"), JSON.stringify({ schema_version: attack }));

@@ -60,7 +60,7 @@ function answer(row: KeptAnswers["rows"][number]): Html {
   const told = facts.flatMap((name) => {
     const value = ownValue(row, name);
     if (value === undefined || isMap(value) || Array.isArray(value)) return [];
-    return [`${name} ${value === null ? unknown : String(value as number | string | boolean)}`];
+    return [`${name} ${value === null ? unknown : String(value)}`];
   });
   return html`<div class="answer">
     <p>${[...asked.filter((part) => part !== null), ...told].join(" · ")}</p>
