@@ -37,10 +37,10 @@ export function runHeader(run: RunRecord, name: string, note: Html | null): Html
 }
 
 /** What came of it, before the first chart. */
-export function findings(run: RunRecord, { prefix }: ShownPart): Html {
+export function findings(run: RunRecord, part: ShownPart): Html {
   return html`<section class="cards" aria-label="What came of it">
       ${summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) => metrics.filter(({ isPrimary }) => isPrimary).map((metric) => findingCard(phase.name, phaseIndex, metric)))}
-      ${receiptCard(run, prefix)}
+      ${receiptCard(run, part)}
     </section>`;
 }
 
@@ -125,7 +125,7 @@ function findingCard(phase: string, phaseIndex: number, summary: MetricSummary):
   </article>`;
 }
 
-function receiptCard(run: RunRecord, prefix: string): Html | null {
+function receiptCard(run: RunRecord, { prefix, whole }: ShownPart): Html | null {
   const receipts = run.phases.flatMap(({ series }) =>
     series.flatMap(({ points }) => points.map(({ receipt }) => receipt)),
   );
@@ -140,7 +140,7 @@ function receiptCard(run: RunRecord, prefix: string): Html | null {
     <p class="figure">${answer}</p>
     <p class="detail">
       ${intact} of ${plural(receipts.length, "measurement")}
-      proven${broken > 0 ? `, ${broken} disturbed` : ""} · <a href="#${prefix}receipts">receipts</a>
+      proven${broken > 0 ? `, ${broken} disturbed` : ""} · <a href="${prefix === "" ? "" : whole}#receipts">receipts</a>
     </p>
   </article>`;
 }

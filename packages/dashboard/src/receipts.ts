@@ -9,7 +9,7 @@ import { table } from "./table.ts";
 export function receipts(run: RunRecord, part: ShownPart): Html {
   const snapshots = run.phases.flatMap((phase) => phase.snapshots);
   const parts = [...new Set(snapshots.flatMap(({ receipt }) => receipt.map(({ part }) => part)))];
-  return html`<section id="${part.prefix}receipts">
+  return html`<section id="receipts">
     <h2>Receipts</h2>
     <p class="sub">
       What was watched while training stood still. A fingerprint that is the same before and after says that

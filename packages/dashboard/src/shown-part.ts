@@ -3,7 +3,7 @@ import { plural } from "./format.ts";
 
 /** How much of a run a page shows, and where. */
 export interface ShownPart {
-  /** Before the ids of the run's sections, where a page has several runs; else empty. */
+  /** Before the ids of the run's sections, where a page has several runs, without their receipts; else empty. */
   readonly prefix: string;
   /** Most rows of a table. */
   readonly most: number;

@@ -1,9 +1,9 @@
 import { join } from "node:path/posix";
 import type { Json } from "@periodic-eval/core";
 import { keptRows, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
-import { unknown, words } from "../format.ts";
+import { formatValue, unknown, words } from "../format.ts";
 import { html, type Html } from "../html.ts";
-import { isMap, jsonField, ownValue } from "../json-field.ts";
+import { jsonField, ownValue } from "../json-field.ts";
 
 /** What a model answered at the last look of a callback, as it was kept. */
 export interface KeptAnswers {
@@ -52,15 +52,17 @@ export function answerSections(answers: readonly KeptAnswers[], most: number): H
   );
 }
 
-/** What a row tells beside its text, where it does. */
+/** What a row tells beside its text, where it does; what goes without saying is not said. */
+const usual = ["graded", "generated", "stop"];
 const facts = ["aligned", "coherent", "hit", "score", "status", "finish"] as const;
 
 function answer(row: KeptAnswers["rows"][number]): Html {
   const asked = [jsonField(row, "persona"), jsonField(row, "question") ?? jsonField(row, "id")];
   const told = facts.flatMap((name) => {
     const value = ownValue(row, name);
-    if (value === undefined || isMap(value) || Array.isArray(value)) return [];
-    return [`${name} ${value === null ? unknown : String(value)}`];
+    if (value === undefined || (typeof value === "object" && value !== null)) return [];
+    if (usual.includes(String(value))) return [];
+    return [`${name} ${typeof value === "number" ? formatValue(value, "") : (value ?? unknown)}`];
   });
   return html`<div class="answer">
     <p>${[...asked.filter((part) => part !== null), ...told].join(" · ")}</p>

@@ -82,8 +82,16 @@ describe("the runs below a folder", () => {
     const page = await pageOf("");
     const ids = [...page.querySelectorAll("[id]")].map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
-    for (const link of page.querySelectorAll("a[href^='#']"))
-      expect(page.getElementById(link.getAttribute("href")!.slice(1))).toBeDefined();
+    for (const query of ["", "?results_dir=dead"]) {
+      const page = await pageOf(query);
+      for (const link of page.querySelectorAll("a[href^='#']"))
+        expect([
+          link.getAttribute("href"),
+          page.getElementById(link.getAttribute("href")!.slice(1)) !== null,
+        ]).toEqual([link.getAttribute("href"), true]);
+    }
+    const [receipts] = (entriesOf(page)[0]!.entry as Element).querySelectorAll(".receipt a");
+    expect(receipts!.getAttribute("href")).toBe("?results_dir=running#receipts");
   });
 
   it("are told as JSON too, by the same address", async () => {

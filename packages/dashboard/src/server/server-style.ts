@@ -10,6 +10,7 @@ details.entry[open] > summary::before { transform: rotate(90deg); transform-orig
 details.entry > summary:hover .title { text-decoration: underline; text-underline-offset: 3px; text-decoration-color: var(--muted); }
 details.entry[open] { padding-bottom: 40px; }
 details.entry section { margin-top: 36px; }
+details.entry .panels, details.entry .multiples { margin-top: 28px; }
 details.entry section > h2 { font-size: 21px; }
 summary .title { color: var(--ink); font: 600 18px/1.3 var(--serif); overflow-wrap: anywhere; }
 summary time, summary .gist, .kind { color: var(--muted); font-size: 13.5px; }
