@@ -90,7 +90,7 @@ describe("the runs below a folder", () => {
           page.getElementById(link.getAttribute("href")!.slice(1)) !== null,
         ]).toEqual([link.getAttribute("href"), true]);
     }
-    const [receipts] = (entriesOf(page)[0]!.entry as Element).querySelectorAll(".receipt a");
+    const [receipts] = entriesOf(page)[0]!.entry.querySelectorAll(".receipt a");
     expect(receipts!.getAttribute("href")).toBe("?results_dir=running#receipts");
   });
 
