@@ -40,10 +40,10 @@ const coreRules = [
 ];
 
 /**
- * `testing` is for users' test files, `tfjs` for TensorFlow.js, `config` for what configurations name, in files: core's other
- * folders know none of them.
+ * Folders that a package's others must not import: of core `testing` is for users' test files, `tfjs` for TensorFlow.js, `config`
+ * for what configurations name, in files; of dashboard `server` listens, and pages know of no server.
  */
-const subpaths = ["tfjs", "testing", "config"];
+const subpaths = { core: ["tfjs", "testing", "config"], dashboard: ["server"] };
 
 const packageOf = (path) => path.split("/")[1];
 const packageNames = new Map(
@@ -94,12 +94,11 @@ function wrongInCore(file, specifier) {
 
 function wrongRelative(file, target) {
   if (packageOf(target) !== packageOf(file)) return "leaves its package by a relative path";
-  if (packageOf(file) !== "core") return null;
   const folder = (path) => path.split("/")[3];
-  const entered = subpaths.find(
+  const entered = subpaths[packageOf(file)]?.find(
     (name) => folder(target) === name && folder(file) !== name && folder(file) !== "testing",
   );
-  return entered ? `core's other folders must not import ${entered}/` : null;
+  return entered ? `${packageOf(file)}'s other folders must not import ${entered}/` : null;
 }
 
 /** The first cycle reachable, as a list of files whose last imports its first; null where there is none. */

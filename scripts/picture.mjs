@@ -1,12 +1,17 @@
-// Takes the picture of a run's page that the README shows. Needs a Chromium (apt-get install chromium).
-// Usage: npm run picture -- RUN_DIR [FILE]        FILE is docs/demo.png by default
+// Takes the pictures that the README shows. Needs a Chromium (apt-get install chromium).
+// Usage: npm run picture -- RUN_DIR [FILE]        of a run's page; FILE is docs/demo.png by default
+//        npm run picture -- FOLDER [FILE]         of a folder of runs, as serve shows it; docs/serve.png
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 import { writePage } from "../packages/dashboard/dist/index.js";
+import { serveResults } from "../packages/dashboard/dist/server/index.js";
+import { collapsePresets } from "../packages/feedback/dist/index.js";
 
-const [runDir, file = "docs/demo.png"] = process.argv.slice(2);
+const [runDir, given] = process.argv.slice(2);
+const isRun = runDir !== undefined && existsSync(join(runDir, "periodic_eval"));
+const file = given ?? (isRun ? "docs/demo.png" : "docs/serve.png");
 const executablePath = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
   existsSync,
 );
@@ -18,20 +23,41 @@ if (!runDir || !existsSync(runDir) || !executablePath) {
   process.exit(2);
 }
 
-const folder = mkdtempSync(join(tmpdir(), "picture-"));
+/** The header, the findings and the first curve; the page itself goes on below. */
+async function pictureOfRun(page) {
+  const folder = mkdtempSync(join(tmpdir(), "picture-"));
+  try {
+    await page.goto(`file://${await writePage(runDir, join(folder, "page.html"))}`);
+    const curves = await page.locator("main > section figure").first().boundingBox();
+    await takePicture(page, curves.y + curves.height + 32);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** The runs, and the first drawings of the last. */
+async function pictureOfFolder(page) {
+  const serving = await serveResults({ root: runDir, port: 0, limits: collapsePresets.claas });
+  try {
+    await page.goto(serving.address);
+    const last = page.locator("details.entry").last();
+    await last.locator("summary").first().click();
+    await page.evaluate("scrollTo(0, 0)");
+    const drawing = await last.locator("figure").first().boundingBox();
+    await takePicture(page, drawing.y + drawing.height + 24);
+  } finally {
+    await serving.close();
+  }
+}
+
+const takePicture = (page, height) =>
+  page.screenshot({ path: file, clip: { x: 0, y: 0, width: 1120, height }, fullPage: true });
+
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 try {
   const page = await browser.newPage({ viewport: { width: 1120, height: 1130 }, deviceScaleFactor: 1.5 });
-  await page.goto(`file://${await writePage(runDir, join(folder, "page.html"))}`);
-  // The header, the findings and the first curve; the page itself goes on below.
-  const curves = await page.locator("main > section figure").first().boundingBox();
-  await page.screenshot({
-    path: file,
-    clip: { x: 0, y: 0, width: 1120, height: curves.y + curves.height + 32 },
-    fullPage: true,
-  });
+  await (isRun ? pictureOfRun(page) : pictureOfFolder(page));
   console.log(file);
 } finally {
   await browser.close();
-  rmSync(folder, { recursive: true });
 }

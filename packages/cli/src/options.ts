@@ -18,13 +18,14 @@ export const backendOption = (): Option =>
 export const subsampleSeedOption = (): Option =>
   new Option("--subsample-seed <number>", "of the draw of questions").argParser(wholeNumber(0)).default(42);
 
-/** A whole number of at least `least`. */
+/** A whole number of at least `least`, and at most `most`. */
 export const wholeNumber =
-  (least: number) =>
+  (least: number, most = Infinity) =>
   (text: string): number => {
     const value = Number(text);
-    if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < least) {
-      throw new InvalidArgumentError(`Expected a whole number of ${least} or more.`);
+    if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < least || value > most) {
+      const range = most === Infinity ? `of ${least} or more` : `from ${least} to ${most}`;
+      throw new InvalidArgumentError(`Expected a whole number ${range}.`);
     }
     return value;
   };

@@ -11,6 +11,7 @@ import { addRejudge } from "./commands/rejudge.ts";
 import { addPlan } from "./commands/plan.ts";
 import { addReplay } from "./commands/replay.ts";
 import { addReport } from "./commands/report.ts";
+import { addServe } from "./commands/serve.ts";
 import { addTrain } from "./commands/train.ts";
 import { loadTasks, type LoadTasks } from "./task-registry.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
@@ -50,6 +51,7 @@ export async function runCli(
     addRejudge,
     addReplay,
     addFeedback,
+    addServe,
   ];
   for (const add of commands) add(program, terminal, tasks);
   try {

@@ -3,6 +3,7 @@ import {
   formatScore,
   formatScoreChange,
   metricName,
+  resultsData,
   type ResultsMetric,
   type ResultsSummary,
   type ResultsTask,
@@ -63,27 +64,5 @@ function cellsOf(
   return [...cells, change.verdict === null ? text : paint[change.verdict](text)];
 }
 
-export function resultsJson(
-  { runs, reference, tasks, order }: ResultsSummary,
-  file: string,
-  page: string,
-): string {
-  const metricsOf = (metrics: readonly ResultsMetric[]) =>
-    metrics.map(({ key, higherIsBetter, measured }) => ({
-      key,
-      higher_is_better: higherIsBetter,
-      runs: measured.map((one, at) => ({ name: runs[at]!.name, timestamp: runs[at]!.timestamp, ...one })),
-    }));
-  const document = {
-    metrics_file: file,
-    page,
-    reference: reference === null ? null : runs[reference]!.name,
-    order: order.map((at) => runs[at]!.name),
-    tasks: tasks.map(({ name, metrics, groups }) => ({
-      name,
-      metrics: metricsOf(metrics),
-      groups: metricsOf(groups),
-    })),
-  };
-  return JSON.stringify(document, null, 2);
-}
+export const resultsJson = (summary: ResultsSummary, file: string, page: string): string =>
+  JSON.stringify({ metrics_file: file, page, ...resultsData(summary) }, null, 2);

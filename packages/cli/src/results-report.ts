@@ -1,8 +1,8 @@
 import { PeriodicEvalError, shown } from "@periodic-eval/core";
 import { writeWhole } from "@periodic-eval/core/snapshots";
 import { renderResults, summarizeResults, type ResultsSummary } from "@periodic-eval/dashboard";
-import { readMetrics, readSamples, type RunSamples } from "@periodic-eval/tasks";
 import { dirname, join, resolve } from "node:path";
+import { readResults } from "./read-results.ts";
 import { resultsJson, resultsTables } from "./results-output.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -20,10 +20,7 @@ export async function reportResults(
   { json, page = join(dirname(file), "index.html"), against }: ResultsReportOptions,
   terminal: Terminal,
 ): Promise<void> {
-  const { runs } = await readMetrics(file);
-  const samples: RunSamples[] = [];
-  // One after the other: of MMLU a run's samples are a hundred megabytes of text.
-  for (const run of runs) samples.push(await readSamples(dirname(file), run));
+  const { runs, samples } = await readResults(file);
   const summary = summarizeResults(runs, referenceOf(runs, against, file), samples);
   await writeWhole(page, renderResults(summary, file));
   if (json) return terminal.out(resultsJson(summary, file, resolve(page)));

@@ -1,5 +1,5 @@
 import { readRun } from "@periodic-eval/core/snapshots";
-import { summarizePhases, writePage } from "@periodic-eval/dashboard";
+import { phaseData, writePage } from "@periodic-eval/dashboard";
 import { phaseTables } from "./tables.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -23,31 +23,7 @@ export async function reportRun(
     terminal.out(path);
     return;
   }
-  const phases = summarizePhases(run).map(({ phase, metrics }) => ({
-    name: phase.name,
-    max_steps: phase.maxSteps,
-    snapshots: phase.snapshots.length,
-    evaluation_seconds: phase.evaluationSeconds,
-    overhead_percent: phase.overheadPercent,
-    metrics: metrics.map(({ id, metric, unit, isPrimary, start, end, change, against }) => ({
-      id,
-      metric,
-      unit,
-      primary: isPrimary,
-      start: start.value,
-      start_step: start.step,
-      start_status: start.status,
-      end: end.value,
-      end_step: end.step,
-      end_status: end.status,
-      delta: change?.delta ?? null,
-      ci95: change?.ci95 ?? null,
-      n_pairs: change?.n_pairs ?? null,
-      p_value: change?.p_value ?? null,
-      verdict: change?.verdict ?? null,
-      against,
-    })),
-  }));
+  const phases = phaseData(run);
   const { problems } = run;
   terminal.out(JSON.stringify({ run_dir: runDir, page: path, phases, incomplete, problems }, null, 2));
 }

@@ -106,6 +106,7 @@ export {
   ratioEstimate,
   shareEstimate,
   wilson,
+  z95,
   type Estimate,
   type Interval,
   type Unit,

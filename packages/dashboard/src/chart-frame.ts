@@ -1,27 +1,34 @@
 import * as Plot from "@observablehq/plot";
 import { parseHTML } from "linkedom";
-import { trusted, type Html } from "./html.ts";
+import { html, trusted, type Html } from "./html.ts";
 
 /** One colour per phase, the same in charts and tables; defined in the page's style, light and dark. */
 const phaseColours = 5;
-export const phaseColour = (phaseIndex: number): string => `var(--phase-${(phaseIndex % phaseColours) + 1})`;
+const phaseNumber = (phaseIndex: number): number => (phaseIndex % phaseColours) + 1;
+export const phaseColour = (phaseIndex: number): string => `var(--phase-${phaseNumber(phaseIndex)})`;
+
+/** The class of an element whose accent is the phase's colour; pages allow no `style` attribute. */
+export const phaseAccent = (phaseIndex: number): string => `accent-${phaseNumber(phaseIndex)}`;
 
 export interface ChartText {
   /** What the picture shows, in one sentence, for those who do not see it. */
   readonly description: string;
 }
 
-/** Draws a plot on the server. Plot escapes every text it is given. */
+/** Draws a plot on the server. Plot escapes every text it is given; its style stands in that of the page. */
 export function drawChart(options: Plot.PlotOptions, { description }: ChartText): Html {
   const { document } = parseHTML("<!doctype html><html><body></body></html>");
-  const figure = Plot.plot({
-    ...options,
-    document,
-    style: { background: "none", color: "var(--ink)", fontFamily: "inherit", overflow: "visible" },
-  });
-  figure.setAttribute("role", "img");
-  figure.setAttribute("aria-label", description);
-  return trusted(figure.outerHTML);
+  const figure = Plot.plot({ ...options, document, className: "chart" });
+  figure.querySelector("style")?.remove();
+  // What writes the drawing leaves "<" in attributes as it is; texts of files stand in none of its own.
+  return html`<svg role="img" aria-label="${description}"${trusted(figure.outerHTML.slice("<svg".length))}`;
+}
+
+/** As many points as can be told apart in a drawing, evenly drawn, the first and the last among them; lines have all. */
+export function distinct<T>(points: readonly T[], most = 120): readonly T[] {
+  if (points.length <= most) return points;
+  const every = (points.length - 1) / (most - 1);
+  return Array.from({ length: most }, (_, at) => points[Math.round(at * every)]!);
 }
 
 /**

@@ -1,6 +1,6 @@
 import * as Plot from "@observablehq/plot";
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import { drawChart, phaseColour, valueDomain } from "./chart-frame.ts";
+import { distinct, drawChart, phaseColour, valueDomain } from "./chart-frame.ts";
 import { scaleOf } from "./format.ts";
 import type { Html } from "./html.ts";
 import { lookTitle, trackDescription } from "./look-text.ts";
@@ -54,8 +54,8 @@ export function companionChart(run: RunRecord, track: Track): Html {
               fillOpacity: 0.15,
             }),
             Plot.lineY(looks, { ...place, stroke, strokeWidth: 1.75 }),
-            Plot.dot(looks, { ...place, r: 2.5, fill: stroke }),
-            Plot.dot(looks, {
+            Plot.dot(distinct(looks), { ...place, r: 2.5, fill: stroke }),
+            Plot.dot(distinct(looks), {
               ...place,
               r: 10,
               fill: "transparent",

@@ -15,7 +15,9 @@ export { writeFeedback, type WriteFeedbackOptions, type WrittenFeedback } from "
 export { formatChange, formatLook } from "./look-text.ts";
 export { formatOverhead } from "./overhead.ts";
 export { renderPage } from "./page.ts";
+export { phaseData } from "./phase-data.ts";
 export { summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
+export { resultsData } from "./results/results-data.ts";
 export { renderResults } from "./results/results-page.ts";
 export type { ResultsRun } from "./results/results-run.ts";
 export { changeGlyph, formatScore, formatScoreChange } from "./results/score-text.ts";

@@ -1,6 +1,5 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import { basename, resolve } from "node:path";
-import { phaseColour } from "./chart-frame.ts";
+import { phaseAccent } from "./chart-frame.ts";
 import {
   formatInterval,
   formatPercent,
@@ -15,14 +14,16 @@ import { jsonField } from "./json-field.ts";
 import { formatChange, formatLook } from "./look-text.ts";
 import { hasNoCeiling } from "./overhead.ts";
 import { summarizePhases, type MetricSummary } from "./phase-summary.ts";
+import { stateOfWriter } from "./run-state.ts";
+import type { ShownPart } from "./shown-part.ts";
 import { verdictTag } from "./verdict.ts";
 
-/** Who ran what, when, and what came of it: everything that a reader wants before the first chart. */
-export function overview(run: RunRecord): Html {
+/** Who ran what, and when. */
+export function runHeader(run: RunRecord, name: string, note: Html | null): Html {
   return html`<header>
       <p class="eyebrow">periodic-eval · run record</p>
-      <h1>${basename(resolve(run.runDir))}</h1>
-      ${writerNote(run)}
+      <h1>${name}</h1>
+      ${note}
       <dl class="facts">
         ${facts(run).map(
           ([term, value]) =>
@@ -32,25 +33,23 @@ export function overview(run: RunRecord): Html {
             </div>`,
         )}
       </dl>
-    </header>
-    <section class="cards" aria-label="What came of it">
+    </header>`;
+}
+
+/** What came of it, before the first chart. */
+export function findings(run: RunRecord, part: ShownPart): Html {
+  return html`<section class="cards" aria-label="What came of it">
       ${summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) => metrics.filter(({ isPrimary }) => isPrimary).map((metric) => findingCard(phase.name, phaseIndex, metric)))}
-      ${receiptCard(run)}
+      ${receiptCard(run, part)}
     </section>`;
 }
 
-function writerNote({ writer }: RunRecord): Html | null {
-  if (!writer) return null;
-  const who = `process ${writer.pid} on ${writer.host}`;
-  if (writer.isAlive === false) {
-    return html`<p class="notice">
-      Interrupted: ${who} held this run and is gone. What it wrote is whole; training can be resumed.
-    </p>`;
-  }
-  const state = writer.isAlive
-    ? `Still being written by ${who}.`
-    : `Held by ${who}: whether it still runs cannot be seen from here.`;
-  return html`<p class="notice">${state} This is the state when the page was made.</p>`;
+/** Who holds the run; nothing where nobody does. */
+export function writerNote({ writer }: RunRecord): Html | null {
+  const held = stateOfWriter(writer);
+  if (held === null) return null;
+  const when = held.state === "dead" ? "" : " This is the state when the page was made.";
+  return html`<p class="notice">${held.told}${when}</p>`;
 }
 
 function facts(run: RunRecord): readonly (readonly [string, HtmlOrText])[] {
@@ -108,7 +107,7 @@ type HtmlOrText = Html | string;
 
 function findingCard(phase: string, phaseIndex: number, summary: MetricSummary): Html {
   const { id, metric, unit, start, end, change, against } = summary;
-  return html`<article class="card" style="--accent: ${phaseColour(phaseIndex)}">
+  return html`<article class="card ${phaseAccent(phaseIndex)}">
     <h2><span class="phase">${phase}</span> ${words(id)}</h2>
     <p class="figure">
       <span class="from">${formatLook(start, unit)}</span>
@@ -126,7 +125,7 @@ function findingCard(phase: string, phaseIndex: number, summary: MetricSummary):
   </article>`;
 }
 
-function receiptCard(run: RunRecord): Html | null {
+function receiptCard(run: RunRecord, { prefix, whole }: ShownPart): Html | null {
   const receipts = run.phases.flatMap(({ series }) =>
     series.flatMap(({ points }) => points.map(({ receipt }) => receipt)),
   );
@@ -141,7 +140,7 @@ function receiptCard(run: RunRecord): Html | null {
     <p class="figure">${answer}</p>
     <p class="detail">
       ${intact} of ${plural(receipts.length, "measurement")}
-      proven${broken > 0 ? `, ${broken} disturbed` : ""} · <a href="#receipts">receipts</a>
+      proven${broken > 0 ? `, ${broken} disturbed` : ""} · <a href="${prefix === "" ? "" : whole}#receipts">receipts</a>
     </p>
   </article>`;
 }

@@ -1,5 +1,5 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import { phaseColour } from "./chart-frame.ts";
+import { phaseAccent } from "./chart-frame.ts";
 import { formatDelta, formatInterval, formatP, formatSeconds, unknown, words } from "./format.ts";
 import { html, type Html } from "./html.ts";
 import { formatChange, formatLook } from "./look-text.ts";
@@ -42,7 +42,7 @@ function phaseTable({ phase, phaseIndex, metrics }: PhaseSummary): Html {
     metrics.filter(({ metric }) => !isOfGroup(metric)).map(metricRow),
     {
       caption: html`<span class="phase">${phase.name}</span> ${length}${spent}`,
-      accent: phaseColour(phaseIndex),
+      className: phaseAccent(phaseIndex),
     },
   );
 }

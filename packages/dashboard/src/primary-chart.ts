@@ -1,6 +1,6 @@
 import * as Plot from "@observablehq/plot";
 import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
-import { drawChart, phaseColour, valueDomain } from "./chart-frame.ts";
+import { distinct, drawChart, phaseColour, valueDomain } from "./chart-frame.ts";
 import { scaleOf } from "./format.ts";
 import type { Html } from "./html.ts";
 import { lookTitle, trackDescription } from "./look-text.ts";
@@ -113,9 +113,16 @@ function phaseMarks(phase: PhaseRecord, index: number, track: Track): readonly P
           strokeOpacity: 0.9,
         }),
     Plot.areaY(bounded, { x: "runStep", y1: low, y2: high, fill: stroke, fillOpacity: 0.13 }),
-    Plot.ruleX(bounded, { x: "runStep", y1: low, y2: high, stroke, strokeOpacity: 0.5, strokeWidth: 1.25 }),
+    Plot.ruleX(distinct(bounded), {
+      x: "runStep",
+      y1: low,
+      y2: high,
+      stroke,
+      strokeOpacity: 0.5,
+      strokeWidth: 1.25,
+    }),
     Plot.lineY(looks, { ...place, stroke, strokeWidth: 2.25 }),
-    Plot.dot(looks, {
+    Plot.dot(distinct(looks), {
       ...place,
       r: 4.5,
       fill: (look: Look) => (look.status === "complete" ? stroke : "var(--panel)"),
@@ -123,7 +130,12 @@ function phaseMarks(phase: PhaseRecord, index: number, track: Track): readonly P
       strokeWidth: 2,
     }),
     // A finger or a pointer needs more than the dot to rest on.
-    Plot.dot(looks, { ...place, r: 14, fill: "transparent", title: (look: Look) => lookTitle(look, track) }),
+    Plot.dot(distinct(looks), {
+      ...place,
+      r: 14,
+      fill: "transparent",
+      title: (look: Look) => lookTitle(look, track),
+    }),
   ];
 }
 
@@ -133,6 +145,9 @@ function baselineValue({ looks }: Track, look: Look | undefined): number | null 
   if (!against) return null;
   return looks.find(({ phase, step }) => phase === against.phase && step === against.step)?.value ?? null;
 }
+
+/** As many as a drawing has room for. */
+const mostWords = 24;
 
 /** Words where something was found and at each phase's end; signs alone where words would collide. */
 function verdictWords(phases: readonly PhaseRecord[], track: Track, { isNarrow }: ChartSize): Plot.Markish {
@@ -160,7 +175,10 @@ function verdictWords(phases: readonly PhaseRecord[], track: Track, { isNarrow }
   const text = ({ verdict }: Judged) => `${verdictGlyph(verdict)} ${verdict}`;
   return [
     Plot.text(
-      judged.filter(({ isLast }) => !isLast),
+      distinct(
+        judged.filter(({ isLast }) => !isLast),
+        mostWords,
+      ),
       { ...shared, text },
     ),
     // The last word of a phase ends at its edge, so that it stays out of the next phase and of the margin.

@@ -1,9 +1,10 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { html, type Html } from "./html.ts";
+import { cutNote, lastOf, type ShownPart } from "./shown-part.ts";
 import { table } from "./table.ts";
 
 /** What did not go as planned; nothing where all did. */
-export function problems(run: RunRecord): Html | null {
+export function problems(run: RunRecord, part: ShownPart): Html | null {
   const firings = run.phases
     .flatMap(({ snapshots }) => snapshots)
     .filter(({ status }) => status !== "complete")
@@ -28,9 +29,10 @@ export function problems(run: RunRecord): Html | null {
   const aside = run.superseded.map(({ file, why }) => ({ where: file, what: "set aside", why: why ?? "" }));
   const rows = [...disturbed, ...firings, ...files, ...aside];
   if (rows.length === 0) return null;
-  return html`<section id="problems">
+  return html`<section id="${part.prefix}problems">
     <h2>What did not go as planned</h2>
-    ${table("Problems", ["where", { words: "what" }, { words: "why" }], rows.map(problemRow))}
+    ${table("Problems", ["where", { words: "what" }, { words: "why" }], lastOf(rows, part).map(problemRow))}
+    ${cutNote(rows.length, "problem", part)}
   </section>`;
 }
 

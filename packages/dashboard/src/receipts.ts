@@ -2,10 +2,11 @@ import type { Evidence, Snapshot } from "@periodic-eval/core";
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { unknown } from "./format.ts";
 import { html, type Html } from "./html.ts";
+import { cutNote, lastOf, type ShownPart } from "./shown-part.ts";
 import { table } from "./table.ts";
 
 /** What the guards saw before and after every measurement, part by part. */
-export function receipts(run: RunRecord): Html {
+export function receipts(run: RunRecord, part: ShownPart): Html {
   const snapshots = run.phases.flatMap((phase) => phase.snapshots);
   const parts = [...new Set(snapshots.flatMap(({ receipt }) => receipt.map(({ part }) => part)))];
   return html`<section id="receipts">
@@ -22,9 +23,9 @@ export function receipts(run: RunRecord): Html {
         : html`${table(
             "What was watched",
             columns,
-            parts.map((part) => partRow(part, snapshots)),
+            parts.map((watched) => partRow(watched, snapshots)),
           )}
-          ${weightsDetails(snapshots)}`
+          ${weightsDetails(snapshots, part)}`
     }
   </section>`;
 }
@@ -55,12 +56,13 @@ function fingerprints({ before, after, note }: Evidence): Html {
   return html`${before === null && after === null ? "" : pair}${note && html` <small>${note}</small>`}`;
 }
 
-function weightsDetails(snapshots: readonly Snapshot[]): Html | null {
+function weightsDetails(snapshots: readonly Snapshot[], part: ShownPart): Html | null {
   const known = snapshots.filter(({ weights }) => weights !== null);
   if (known.length === 0) return null;
   return html`<details>
     <summary>Fingerprint of the weights at every measurement</summary>
-    ${table("Weights", ["phase", "step", { words: "measured" }, { words: "weights" }], known.map(weightsRow))}
+    ${table("Weights", ["phase", "step", { words: "measured" }, { words: "weights" }], lastOf(known, part).map(weightsRow))}
+    ${cutNote(known.length, "measurement", part)}
   </details>`;
 }
 

@@ -1,20 +1,29 @@
 import type { RunRecord, SeriesPoint } from "@periodic-eval/core/snapshots";
-import { phaseColour } from "./chart-frame.ts";
+import { phaseAccent } from "./chart-frame.ts";
 import { formatDelta, formatInterval, formatSeconds, formatValue, unknown, words } from "./format.ts";
 import { html, type Html } from "./html.ts";
+import { cutNote, lastOf, type ShownPart } from "./shown-part.ts";
 import { table } from "./table.ts";
 import { verdictTag } from "./verdict.ts";
 
 /** Every firing with its primary metric: the charts in words and numbers. */
-export function snapshotTable(run: RunRecord): Html {
-  const rows = run.phases.flatMap((phase, index) =>
-    phase.series.flatMap((series) =>
-      series.points.map((point) => row(phase.name, index, series.id, series.primaryMetric, point)),
+export function snapshotTable(run: RunRecord, part: ShownPart): Html {
+  const looks = run.phases.flatMap((phase, index) =>
+    phase.series.flatMap(({ id, primaryMetric, points }) =>
+      points.map((point) => ({ phase: phase.name, index, id, primaryMetric, point })),
     ),
   );
-  return html`<section id="snapshots">
+  // The newest of all callbacks, in the order of the table.
+  const newest = new Set(
+    lastOf(
+      looks.toSorted((a, b) => a.point.runStep - b.point.runStep),
+      part,
+    ),
+  );
+  return html`<section id="${part.prefix}snapshots">
     <h2>All measurements</h2>
-    ${table("All measurements", columns, rows)}
+    ${table("All measurements", columns, looks.filter((look) => newest.has(look)).map(row))}
+    ${cutNote(looks.length, "measurement", part)}
   </section>`;
 }
 
@@ -36,18 +45,20 @@ const columns = [
 
 const receiptWords = { true: "yes", false: "no", null: "not proven" } as const;
 
-function row(
-  phase: string,
-  phaseIndex: number,
-  id: string,
-  primaryMetric: string | null,
-  point: SeriesPoint,
-): Html {
+interface PlacedLook {
+  readonly phase: string;
+  readonly index: number;
+  readonly id: string;
+  readonly primaryMetric: string | null;
+  readonly point: SeriesPoint;
+}
+
+function row({ phase, index, id, primaryMetric, point }: PlacedLook): Html {
   const metric = primaryMetric === null ? undefined : point.metrics[primaryMetric];
   const unit = metric?.unit ?? "";
   const paired = primaryMetric === null ? null : (point.paired.baseline?.[primaryMetric] ?? null);
   const { intact } = point.receipt;
-  return html`<tr style="--accent: ${phaseColour(phaseIndex)}">
+  return html`<tr class="${phaseAccent(index)}">
     <th scope="row"><span class="phase">${phase}</span></th>
     <td>${point.step}</td>
     <td>${point.pct === null ? unknown : Math.round(point.pct)}</td>

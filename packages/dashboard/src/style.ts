@@ -1,4 +1,4 @@
-/** The colours alone, by day and by night: all that a drawing in a file of its own needs. */
+/** Colours, by day and by night, and how drawings look: all that a drawing in a file of its own needs. */
 export const colours = `
 :root {
   color-scheme: light dark;
@@ -16,6 +16,10 @@ export const colours = `
     --better: #62cf95; --worse: #ff8b7d; --changed: #e4b65a;
   }
 }
+.accent-1 { --accent: var(--phase-1); } .accent-2 { --accent: var(--phase-2); } .accent-3 { --accent: var(--phase-3); }
+.accent-4 { --accent: var(--phase-4); } .accent-5 { --accent: var(--phase-5); }
+.chart { --plot-background: var(--panel); display: block; max-width: 100%; height: auto; overflow: visible; color: var(--ink); font-family: inherit; }
+.chart text, .chart tspan { white-space: pre; }
 `;
 
 /** The whole style of the page. Fonts are those of the reader's system: a font file would be a request. */

@@ -3,13 +3,18 @@ import { companionChart } from "./companion-chart.ts";
 import { capitalized, plural, words } from "./format.ts";
 import { html, type Html } from "./html.ts";
 import { primaryChart } from "./primary-chart.ts";
+import type { ShownPart } from "./shown-part.ts";
 import { hasValue, isOfGroup, type Subject, type Track } from "./tracks.ts";
 
 const wide = { width: 1000, height: 380, isNarrow: false };
 const narrow = { width: 360, height: 300, isNarrow: true };
 
 /** The curves of one callback: its primary metric large, its companions small. */
-export function subjectSection(run: RunRecord, { id, evaluation, on, primary, companions }: Subject): Html {
+export function subjectSection(
+  run: RunRecord,
+  { id, evaluation, on, primary, companions }: Subject,
+  { prefix }: ShownPart,
+): Html {
   const name = evaluation === id ? "" : ` (${words(evaluation)})`;
   return html`<section>
     <h2>${capitalized(words(id))}${name}${on === "base" && " without the adapter"}</h2>
@@ -22,9 +27,9 @@ export function subjectSection(run: RunRecord, { id, evaluation, on, primary, co
             </figure>
             <p class="key">
               Ribbon and whiskers: 95 % interval. Dotted: the value compared with. Every number is in
-              <a href="#snapshots">the table below</a>.
+              <a href="#${prefix}snapshots">the table below</a>.
             </p>`
-        : html`<p class="sub">No look gave a value: see <a href="#problems">what went wrong</a>.</p>`
+        : html`<p class="sub">No look gave a value: see <a href="#${prefix}problems">what went wrong</a>.</p>`
     }
     ${multiples(
       run,

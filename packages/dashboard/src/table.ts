@@ -8,7 +8,7 @@ export function table(
   label: string,
   columns: readonly Column[],
   rows: HtmlValue,
-  { caption, accent }: { readonly caption?: Html; readonly accent?: string } = {},
+  { caption, className }: { readonly caption?: Html; readonly className?: string } = {},
 ): Html {
   const head = columns.map((column) =>
     typeof column === "string"
@@ -16,7 +16,7 @@ export function table(
       : html`<th scope="col" class="${column.className ?? "words"}">${column.words}</th>`,
   );
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}">
-    <table${accent !== undefined && html` style="--accent: ${accent}"`}>
+    <table${className !== undefined && html` class="${className}"`}>
       ${
         caption &&
         html`<caption>

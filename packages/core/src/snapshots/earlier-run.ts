@@ -2,12 +2,11 @@ import { join } from "node:path";
 import { PeriodicEvalError } from "../errors.ts";
 import type { Row } from "../evaluation/types.ts";
 import { nodeFiles, type FileSystem } from "./files.ts";
-import { runPaths, samplesPath } from "./layout.ts";
+import { keptRows } from "./kept-rows.ts";
+import { runPaths } from "./layout.ts";
 import { keyText } from "./order.ts";
-import { parseRow } from "./parse-row.ts";
 import { listIfPresent, scanSnapshots, type RunProblem } from "./scan.ts";
 import type { Snapshot } from "./schema.ts";
-import { readLines } from "./whole-file.ts";
 
 /** What another run measured at its starts. */
 export interface EarlierRun {
@@ -51,9 +50,7 @@ export async function readEarlierRun(path: string, fs: FileSystem = nodeFiles): 
       return starts.find((one) => one.phase === phase) ?? starts[0] ?? null;
     },
     async rows(snapshot) {
-      const file = samplesPath(files.get(keyText(snapshot))!);
-      if (snapshot.samples === null) return [];
-      return (await readLines(file, fs)).map((line, at) => parseRow(line, `${file}:${at + 1}`));
+      return snapshot.samples === null ? [] : keptRows(files.get(keyText(snapshot))!, fs);
     },
   };
 }

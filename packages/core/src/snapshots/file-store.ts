@@ -2,16 +2,16 @@ import { basename, dirname, join } from "node:path";
 import { PeriodicEvalError } from "../errors.ts";
 import type { Row } from "../evaluation/types.ts";
 import { nodeFiles, type FileSystem } from "./files.ts";
+import { keptRows } from "./kept-rows.ts";
 import { checkKey, runPaths, samplesPath, snapshotName, snapshotPaths, type Layout } from "./layout.ts";
 import { takeLock, thisProcess, type LockOwner } from "./lock.ts";
 import { keyText } from "./order.ts";
-import { parseRow } from "./parse-row.ts";
 import { parseSnapshot, parseSnapshotText } from "./parse-snapshot.ts";
 import { addToIndex, rebuildIndex } from "./run-index.ts";
 import { listIfPresent, scanSnapshots } from "./scan.ts";
 import type { Snapshot, SnapshotKey, SnapshotStore } from "./schema.ts";
 import { setAside } from "./set-aside.ts";
-import { isTemporaryName, readIfPresent, readLines, storeError, writeWhole } from "./whole-file.ts";
+import { isTemporaryName, readIfPresent, storeError, writeWhole } from "./whole-file.ts";
 
 export interface FileStoreOptions {
   /** Default `nested`: a folder per phase. Both layouts are read whatever is set. */
@@ -148,8 +148,7 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
     async rows(key) {
       const found = await find(key);
       if (found === null || found.snapshot.samples === null) return [];
-      const lines = await readLines(samplesPath(found.path), fs);
-      return lines.map((line, at) => parseRow(line, `${samplesPath(found.path)}:${at + 1}`));
+      return keptRows(found.path, fs);
     },
     list: async () => (await scan()).found.map(({ snapshot }) => snapshot),
     supersede: (key, why) =>

@@ -28,6 +28,9 @@ export interface FileSystem {
   syncFolder(folder: string): Promise<void>;
 }
 
+/** What readers need of it. */
+export type FileReader = Pick<FileSystem, "list" | "read">;
+
 export const nodeFiles: FileSystem = {
   async makeFolder(path) {
     await mkdir(path, { recursive: true });

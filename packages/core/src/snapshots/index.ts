@@ -1,8 +1,9 @@
 export { fileStore, type FileStoreOptions } from "./file-store.ts";
-export { nodeFiles, syncFolder, type FileSystem, type OpenFile } from "./files.ts";
+export { errnoOf, nodeFiles, syncFolder, type FileReader, type FileSystem, type OpenFile } from "./files.ts";
 export { snapshotJsonSchema } from "./json-schema.ts";
 export type { Layout } from "./layout.ts";
-export { takeLock, withLock, type LockHolder, type LockOwner } from "./lock.ts";
+export { keptRows } from "./kept-rows.ts";
+export { takeLock, withLock, writerAt, type LockHolder, type LockOwner, type Writer } from "./lock.ts";
 export { parseSnapshot, parseSnapshotText } from "./parse-snapshot.ts";
 export { readRun, type PhaseRecord, type RunRecord, type Series, type SeriesPoint } from "./read-run.ts";
 export { summarizeReceipt, type ReceiptSummary } from "./receipt.ts";

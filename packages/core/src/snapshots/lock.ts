@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { PeriodicEvalError } from "../errors.ts";
-import { errnoOf, type FileSystem } from "./files.ts";
+import { errnoOf, type FileReader, type FileSystem } from "./files.ts";
 import { readIfPresent, storeError, temporaryBeside, writeNew, writeWhole } from "./whole-file.ts";
 
 const holderSchema = z.object({
@@ -63,7 +63,7 @@ function startOf(pid: number): string | null {
 }
 
 /** The holder that a lock file names; null where nobody holds it. A file that cannot be understood counts as stale. */
-export async function readLock(path: string, fs: FileSystem): Promise<LockHolder | null> {
+export async function readLock(path: string, fs: FileReader): Promise<LockHolder | null> {
   const text = await readIfPresent(path, fs);
   return text === null ? null : parseHolder(text);
 }
@@ -74,6 +74,21 @@ function parseHolder(text: string): LockHolder | null {
   } catch {
     return null;
   }
+}
+
+/** The process that holds a lock; `isAlive` null where it is on another machine: nobody here can tell. */
+export interface Writer {
+  readonly pid: number;
+  readonly host: string;
+  readonly isAlive: boolean | null;
+}
+
+/** Who holds the lock at `path`, and whether it still runs; null where nobody does, or the file cannot be understood. */
+export async function writerAt(path: string, fs: FileReader): Promise<Writer | null> {
+  const holder = await readLock(path, fs).catch(() => null);
+  if (holder === null) return null;
+  const { pid, host } = holder;
+  return { pid, host, isAlive: host === thisProcess.host ? thisProcess.isAlive(holder) : null };
 }
 
 /**

@@ -1,8 +1,8 @@
 import { relative } from "node:path";
 import { grouped } from "../statistics/grouping.ts";
-import { nodeFiles, type FileSystem } from "./files.ts";
+import { nodeFiles, type FileReader } from "./files.ts";
 import { runPaths } from "./layout.ts";
-import { readLock, thisProcess } from "./lock.ts";
+import { writerAt, type Writer } from "./lock.ts";
 import { summarizeReceipt, type ReceiptSummary } from "./receipt.ts";
 import { scanSnapshots, type FoundSnapshot, type RunProblem } from "./scan.ts";
 import type { MetricValue, Snapshot, SnapshotKey, SnapshotStatus } from "./schema.ts";
@@ -65,32 +65,24 @@ export interface RunRecord {
   }[];
   /** Files that could not be used; never fatal. */
   readonly problems: readonly RunProblem[];
-  /**
-   * The session that writes here. `isAlive` null: it is on another machine, nobody here can tell. Null where no session
-   * is open.
-   */
-  readonly writer: { readonly pid: number; readonly host: string; readonly isAlive: boolean | null } | null;
+  /** The session that writes here; null where none is open. */
+  readonly writer: Writer | null;
 }
 
 /**
  * Reads a run: finished, running or dead, with or without its index. The only reader; page, tables and scripts all
  * stand on it. A folder without snapshots gives a record without phases. Takes no lock and changes nothing.
  */
-export async function readRun(runDir: string, fs: FileSystem = nodeFiles): Promise<RunRecord> {
+export async function readRun(runDir: string, fs: FileReader = nodeFiles): Promise<RunRecord> {
   const paths = runPaths(runDir);
   const { found, problems } = await scanSnapshots(paths.root, fs);
   const byPhase = grouped(found, ({ snapshot }) => snapshot.phase);
-  const holder = await readLock(paths.lock, fs).catch(() => null);
   return {
     runDir,
     phases: [...byPhase].map(([name, ofPhase]) => phaseRecord(name, ofPhase, paths.root)),
     superseded: await readSetAside(runDir, fs),
     problems,
-    writer: holder && {
-      pid: holder.pid,
-      host: holder.host,
-      isAlive: holder.host === thisProcess.host ? thisProcess.isAlive(holder) : null,
-    },
+    writer: await writerAt(paths.lock, fs),
   };
 }
 

@@ -1,6 +1,6 @@
 import { join, relative } from "node:path";
 import { PeriodicEvalError } from "../errors.ts";
-import { errnoOf, type FileSystem } from "./files.ts";
+import { errnoOf, type FileReader } from "./files.ts";
 import { looksLikeSnapshot } from "./layout.ts";
 import { inRunOrder, keyText } from "./order.ts";
 import { parseSnapshotText } from "./parse-snapshot.ts";
@@ -24,7 +24,7 @@ export interface FoundSnapshot {
 /** Every snapshot under `periodic_eval/`, in run order, whatever the layout; and what looked like one and is none. */
 export async function scanSnapshots(
   root: string,
-  fs: FileSystem,
+  fs: FileReader,
 ): Promise<{ readonly found: readonly FoundSnapshot[]; readonly problems: readonly RunProblem[] }> {
   const byKey = new Map<string, FoundSnapshot>();
   const problems: RunProblem[] = [];
@@ -50,7 +50,7 @@ export async function scanSnapshots(
   return { found: ordered.map((snapshot) => byKey.get(keyText(snapshot))!), problems };
 }
 
-async function snapshotFiles(root: string, fs: FileSystem): Promise<readonly string[]> {
+async function snapshotFiles(root: string, fs: FileReader): Promise<readonly string[]> {
   const paths: string[] = [];
   for (const { name, isFolder } of await listIfPresent(root, fs)) {
     if (!isFolder && looksLikeSnapshot(name)) paths.push(join(root, name));
@@ -66,7 +66,7 @@ async function snapshotFiles(root: string, fs: FileSystem): Promise<readonly str
 }
 
 /** What a folder holds; nothing where there is no folder. */
-export async function listIfPresent(folder: string, fs: FileSystem): ReturnType<FileSystem["list"]> {
+export async function listIfPresent(folder: string, fs: FileReader): ReturnType<FileReader["list"]> {
   try {
     return await fs.list(folder);
   } catch (error) {

@@ -1,5 +1,5 @@
 import { basename, dirname, join, relative } from "node:path";
-import type { FileSystem } from "./files.ts";
+import type { FileReader, FileSystem } from "./files.ts";
 import { runPaths, samplesPath } from "./layout.ts";
 import type { SnapshotKey } from "./schema.ts";
 import { listIfPresent } from "./scan.ts";
@@ -54,7 +54,7 @@ async function nextNumber(folder: string, name: string, fs: FileSystem): Promise
 /** What was set aside, by file name; the reason is null where the line that told it is lost. */
 export async function readSetAside(
   runDir: string,
-  fs: FileSystem,
+  fs: FileReader,
 ): Promise<
   readonly { readonly file: string; readonly key: SnapshotKey | null; readonly why: string | null }[]
 > {

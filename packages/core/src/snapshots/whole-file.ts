@@ -1,7 +1,7 @@
 import { basename, dirname, join } from "node:path";
 import { PeriodicEvalError } from "../errors.ts";
 import { messageOf } from "../message-of.ts";
-import { errnoOf, nodeFiles, type FileSystem, type OpenFile } from "./files.ts";
+import { errnoOf, nodeFiles, type FileReader, type FileSystem, type OpenFile } from "./files.ts";
 
 /** What a file shall hold; a function is called once, with the file open. */
 export type Content = string | ((file: Pick<OpenFile, "write">) => Promise<void>);
@@ -106,7 +106,7 @@ async function repairTornLine(path: string, fs: FileSystem): Promise<number> {
 }
 
 /** The whole lines of a file of lines; a torn last one is left out. Empty where there is no file. */
-export async function readLines(path: string, fs: FileSystem = nodeFiles): Promise<readonly string[]> {
+export async function readLines(path: string, fs: FileReader = nodeFiles): Promise<readonly string[]> {
   const text = (await readIfPresent(path, fs)) ?? "";
   return text
     .slice(0, text.lastIndexOf("\n") + 1)
@@ -115,7 +115,7 @@ export async function readLines(path: string, fs: FileSystem = nodeFiles): Promi
 }
 
 /** The text of a file, null where there is none. */
-export async function readIfPresent(path: string, fs: FileSystem = nodeFiles): Promise<string | null> {
+export async function readIfPresent(path: string, fs: FileReader = nodeFiles): Promise<string | null> {
   try {
     return await fs.read(path);
   } catch (error) {

@@ -1,9 +1,10 @@
 import { basename, resolve } from "node:path";
-import { phaseColour } from "../chart-frame.ts";
+import { phaseAccent } from "../chart-frame.ts";
 import { htmlDocument } from "../document.ts";
 import { formatDelta, formatP, formatTime, formatValue, plural, words } from "../format.ts";
 import { html, type Html } from "../html.ts";
 import { jsonField } from "../json-field.ts";
+import { wholeRun, type ShownPart } from "../shown-part.ts";
 import { table } from "../table.ts";
 import { feedbackStyle } from "./feedback-style.ts";
 import { missingFrom, panelChart } from "./panel-chart.ts";
@@ -18,21 +19,30 @@ export function renderFeedback(run: FeedbackRun, groups: readonly PanelGroup[]):
   return htmlDocument({
     title: name,
     ownStyle: feedbackStyle,
-    main: html`${header(run, name)} ${verdicts(preferences)} ${groups.map(groupSection)}
-    ${preferences.map(stepSection)}`,
+    main: html`${feedbackHeader(run, name, unfinishedNote(run))} ${feedbackSections(run, groups, wholeRun)}`,
     source: html`Made by periodic-eval from ${plural(preferences.length, "preference")} in
       <span class="code">${output}</span>.`,
   });
 }
 
-function header({ summary, preferences }: FeedbackRun, name: string): Html {
+/** What a page shows of training on feedback below its header: verdicts, drawings, steps and answers. */
+export const feedbackSections = (run: FeedbackRun, groups: readonly PanelGroup[], part: ShownPart): Html =>
+  html`${verdictTable(run.preferences)} ${groups.map(groupSection)}
+  ${run.preferences.map((one) => stepSection(one, part))}`;
+
+const unfinishedNote = ({ preferences }: FeedbackRun): Html | null =>
+  preferences.some((one) => one.summary.status !== "finished")
+    ? html`<p class="notice">Not finished: this is how far it had come.</p>`
+    : null;
+
+/** What was trained, how, and when. */
+export function feedbackHeader({ summary, preferences }: FeedbackRun, name: string, note: Html | null): Html {
   const [first] = preferences;
-  const isRunning = preferences.some((one) => one.summary.status !== "finished");
   return html`<header>
     <p class="eyebrow">periodic-eval · training on feedback</p>
     <h1>${name}</h1>
     ${preferences.length === 0 && html`<p class="notice">No preference was begun yet.</p>`}
-    ${isRunning && html`<p class="notice">Not finished: this is how far it had come.</p>`}
+    ${note}
     <dl class="facts">
       ${[
         ...(first === undefined ? [] : factsOf(first)),
@@ -67,16 +77,21 @@ const verdictLooks: Readonly<Record<string, string>> = {
   worse: "worse",
 };
 
-function verdicts(preferences: readonly FeedbackPreference[]): Html {
+export function verdictWord(verdict: string): Html {
+  const look = Object.hasOwn(verdictLooks, verdict) ? verdictLooks[verdict] : "none";
+  return html`<span class="verdict ${look}">${verdict}</span>`;
+}
+
+/** What came of each preference, in numbers. */
+export function verdictTable(preferences: readonly FeedbackPreference[]): Html {
   const rows = preferences.map(({ name, summary: one, baseline }, at) => {
     const ability =
       one.capability_ratio === null && baseline.general?.general === 0
         ? "not measured: the baseline's is 0"
         : null;
-    const look = Object.hasOwn(verdictLooks, one.verdict) ? verdictLooks[one.verdict] : "none";
     return html`<tr>
-      <th scope="row"><span style="color: ${phaseColour(at)}" aria-hidden="true">●</span> ${name}</th>
-      <td class="words"><span class="verdict ${look}">${one.verdict}</span></td>
+      <th scope="row"><span class="dot ${phaseAccent(at)}" aria-hidden="true">●</span> ${name}</th>
+      <td class="words">${verdictWord(one.verdict)}</td>
       <td>${formatDelta(one.logprob_margin_delta, "nats")}</td>
       <td>${formatP(one.logprob_margin_p).replace(/^p (= )?/, "")}</td>
       <td>${formatValue(one.baseline_compliance, "share")} → ${formatValue(one.final_compliance, "share")}</td>
@@ -112,14 +127,15 @@ const groupSection = ({ title, about, panels }: PanelGroup): Html =>
     <div class="panels">${panels.map(panelFigure)}</div>
   </section>`;
 
-function panelFigure(panel: Panel): Html {
+/** A drawing with the names of its lines, and what is missing from it. */
+export function panelFigure(panel: Panel): Html {
   const { title, unit, series } = panel;
   return html`<figure class="panel">
     <figcaption>${title}${unit !== "" && html` <span>${unit === "share" ? "%" : unit}</span>`}</figcaption>
     <ul class="names">
       ${series.map(
         ({ name, colour, isDashed }) =>
-          html`<li><span class="dot" style="--accent: ${phaseColour(colour)}" aria-hidden="true">${isDashed ? "○" : "●"}</span> ${name}</li>`,
+          html`<li><span class="dot ${phaseAccent(colour)}" aria-hidden="true">${isDashed ? "○" : "●"}</span> ${name}</li>`,
       )}
     </ul>
     ${panelChart(panel)} ${missingFrom(panel).map((note) => html`<p class="missing">${note}</p>`)}

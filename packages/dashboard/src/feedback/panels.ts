@@ -50,8 +50,15 @@ export interface PanelGroup {
 const anywhere = [-Infinity, Infinity] as const;
 const positive = [0, Infinity] as const;
 
-/** All drawings of a run, from what its files say and nothing else. */
-export function panelGroups({ preferences }: FeedbackRun, limits: CollapseLimits): readonly PanelGroup[] {
+/**
+ * All drawings of a run, from what its files say and nothing else.
+ *
+ * @param limits null where they are not known: no thresholds are drawn
+ */
+export function panelGroups(
+  { preferences }: FeedbackRun,
+  limits: CollapseLimits | null,
+): readonly PanelGroup[] {
   return [
     margins(preferences),
     learningCurves(preferences),
@@ -118,19 +125,17 @@ const learningCurves = (preferences: readonly FeedbackPreference[]): PanelGroup 
   })),
 });
 
-function collapse(
-  preferences: readonly FeedbackPreference[],
-  { entropyRatio, selfRougeL, driftNats }: CollapseLimits,
-): PanelGroup {
+function collapse(preferences: readonly FeedbackPreference[], limits: CollapseLimits | null): PanelGroup {
+  const drifts = limits === null ? [] : [-limits.driftNats, limits.driftNats];
   const signs = [
-    ["entropy_ratio", "entropy ratio", "", positive, [entropyRatio]],
-    ["self_rouge_l", "self-ROUGE-L", "F1", [0, 1], [selfRougeL]],
-    ["own_drift", "drift on its own text", "nats per token", anywhere, [-driftNats, driftNats]],
-    ["baseline_drift", "drift on the baseline's text", "nats per token", anywhere, [-driftNats, driftNats]],
+    ["entropy_ratio", "entropy ratio", "", positive, limits === null ? [] : [limits.entropyRatio]],
+    ["self_rouge_l", "self-ROUGE-L", "F1", [0, 1], limits === null ? [] : [limits.selfRougeL]],
+    ["own_drift", "drift on its own text", "nats per token", anywhere, drifts],
+    ["baseline_drift", "drift on the baseline's text", "nats per token", anywhere, drifts],
   ] as const;
   return {
     title: "Collapse",
-    about: `Beyond a red line a sign is an alert: an entropy ratio below ${entropyRatio}, ROUGE-L of answers to one prompt above ${selfRougeL}, a drift of more than ${driftNats} nats a token either way.`,
+    about: aboutCollapse(limits),
     panels: signs.map(([sign, title, unit, bounds, lines]) => ({
       id: sign,
       title,
@@ -145,6 +150,11 @@ function collapse(
     })),
   };
 }
+
+const aboutCollapse = (limits: CollapseLimits | null): string =>
+  limits === null
+    ? "How uncertain it is about a fixed text, how alike its answers to one prompt are, how far it moved."
+    : `Beyond a red line a sign is an alert: an entropy ratio below ${limits.entropyRatio}, ROUGE-L of answers to one prompt above ${limits.selfRougeL}, a drift of more than ${limits.driftNats} nats a token either way.`;
 
 const forgetting = (preferences: readonly FeedbackPreference[]): PanelGroup => ({
   title: "Forgetting",

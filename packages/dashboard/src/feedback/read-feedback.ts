@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { PeriodicEvalError, shown, toldIssue } from "@periodic-eval/core";
-import { readIfPresent } from "@periodic-eval/core/snapshots";
+import { nodeFiles, readIfPresent, type FileReader } from "@periodic-eval/core/snapshots";
 import type { z } from "zod";
 import {
   baselineSchema,
@@ -37,26 +37,26 @@ export interface FeedbackRun {
  *
  * @throws PeriodicEvalError `store` that names the file and the field that is wrong.
  */
-export async function readFeedback(output: string): Promise<FeedbackRun> {
-  const summary = await readJson(join(output, "summary.json"), summarySchema);
+export async function readFeedback(output: string, fs: FileReader = nodeFiles): Promise<FeedbackRun> {
+  const summary = await readJson(join(output, "summary.json"), summarySchema, fs);
   const preferences = await Promise.all(
     Object.entries(summary.preferences).map(async ([name, one]): Promise<FeedbackPreference> => {
       const file = (of: string) => join(output, name, of);
-      const { eval: baseline } = await readJson(file("baseline.json"), baselineSchema);
+      const { eval: baseline } = await readJson(file("baseline.json"), baselineSchema, fs);
       return {
         name,
         summary: one,
-        metadata: await readJson(file("metadata.json"), metadataSchema),
+        metadata: await readJson(file("metadata.json"), metadataSchema, fs),
         baseline,
-        steps: await readSteps(file("steps.jsonl")),
+        steps: await readSteps(file("steps.jsonl"), fs),
       };
     }),
   );
   return { output, summary, preferences };
 }
 
-async function readSteps(path: string): Promise<readonly FeedbackStep[]> {
-  const text = (await readIfPresent(path)) ?? "";
+async function readSteps(path: string, fs: FileReader): Promise<readonly FeedbackStep[]> {
+  const text = (await readIfPresent(path, fs)) ?? "";
   const lines = text.split("\n").slice(0, -1);
   return lines.map((line, at) => {
     const where = `${path}:${at + 1}`;
@@ -66,8 +66,8 @@ async function readSteps(path: string): Promise<readonly FeedbackStep[]> {
   });
 }
 
-async function readJson<T>(path: string, schema: z.ZodType<T>): Promise<T> {
-  const text = await readIfPresent(path);
+async function readJson<T>(path: string, schema: z.ZodType<T>, fs: FileReader): Promise<T> {
+  const text = await readIfPresent(path, fs);
   if (text === null) throw damaged(path, "no such file", "a file of training on feedback");
   return parsedText(schema, text, path);
 }

@@ -1,11 +1,13 @@
 import { formatDelta, formatP, formatSeconds, formatValue, unknown, words } from "../format.ts";
 import { html, type Html } from "../html.ts";
+import { cutNote, lastOf, type ShownPart } from "../shown-part.ts";
 import { table } from "../table.ts";
 import type { FeedbackLook, FeedbackStep } from "./feedback-files.ts";
 import type { FeedbackPreference } from "./read-feedback.ts";
 
 /** A preference by itself: every step in numbers, and what the model answered. */
-export function stepSection(one: FeedbackPreference): Html {
+export function stepSection(one: FeedbackPreference, part: ShownPart): Html {
+  const shown = lastOf(one.steps, part);
   const { name, metadata, baseline, steps } = one;
   return html`<section>
     <h2>${name}</h2>
@@ -15,8 +17,9 @@ export function stepSection(one: FeedbackPreference): Html {
     </p>
     ${table(`Steps of ${name}`, columns, [
       lookRow("baseline", baseline, null),
-      ...steps.map((line) => lookRow(`step ${line.step}`, line.eval, line)),
+      ...shown.map((line) => lookRow(`step ${line.step}`, line.eval, line)),
     ])}
+    ${cutNote(steps.length, "step", part)}
     <p class="key">
       Steps count from 0. – is: not measured at this step${
         metadata.config.metrics.includes("collapse") &&
@@ -26,7 +29,7 @@ export function stepSection(one: FeedbackPreference): Html {
     </p>
     <details>
       <summary>Answers trained on <span>the first of each batch</span></summary>
-      ${steps.map(({ step, prompt_used: prompt, response_text: response, eval: { rollouts } }) =>
+      ${shown.map(({ step, prompt_used: prompt, response_text: response, eval: { rollouts } }) =>
         answer(
           `step ${step}`,
           prompt,

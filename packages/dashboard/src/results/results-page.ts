@@ -3,7 +3,7 @@ import { htmlDocument } from "../document.ts";
 import { formatTime, plural, unknown } from "../format.ts";
 import { html, type Html } from "../html.ts";
 import { table } from "../table.ts";
-import { isMap, ownValue } from "./own-value.ts";
+import { isMap, ownValue } from "../json-field.ts";
 import { resultsStyle } from "./results-style.ts";
 import { runCell } from "./run-cell.ts";
 import { scoreCell } from "./score-text.ts";
@@ -16,18 +16,27 @@ import { taskSection } from "./task-section.ts";
  * @param path of the `metrics.json`; its folder is the page's name
  */
 export function renderResults(summary: ResultsSummary, path: string): string {
-  const { runs, tasks } = summary;
+  const { runs } = summary;
   const name = basename(dirname(resolve(path)));
   return htmlDocument({
     title: name,
     ownStyle: resultsStyle,
-    main: html`${header(summary, name)} ${tasks.length > 1 && overview(summary)}
-    ${tasks.map((task) => taskSection(summary, task))} ${runTable(summary)}`,
+    main: html`${resultsHeader(summary, name, null)} ${resultsSections(summary)}`,
     source: html`Made by periodic-eval from ${plural(runs.length, "run")} in <span class="code">${path}</span>.`,
   });
 }
 
-function header({ runs, reference, tasks }: ResultsSummary, name: string): Html {
+/** What a page shows of runs of a suite below its header. */
+export const resultsSections = (summary: ResultsSummary): Html =>
+  html`${summary.tasks.length > 1 && overview(summary)}
+  ${summary.tasks.map((task) => taskSection(summary, task))} ${runTable(summary)}`;
+
+/** Which suite was measured, how often, and when. */
+export function resultsHeader(
+  { runs, reference, tasks }: ResultsSummary,
+  name: string,
+  note: Html | null,
+): Html {
   const [first] = runs;
   const suite = first?.suite ?? null;
   const seed = isMap(suite) ? ownValue(suite, "seed") : undefined;
@@ -48,7 +57,7 @@ function header({ runs, reference, tasks }: ResultsSummary, name: string): Html 
   return html`<header>
     <p class="eyebrow">periodic-eval · results</p>
     <h1>${name}</h1>
-    ${runs.length === 0 && html`<p class="notice">No run has come to its end yet.</p>`}
+    ${note} ${runs.length === 0 && html`<p class="notice">No run has come to its end yet.</p>`}
     ${
       isSmoke &&
       html`<p class="notice">

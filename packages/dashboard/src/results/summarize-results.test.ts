@@ -127,7 +127,7 @@ describe("changes", () => {
         .map((run): ResultsRun => ({ ...run, ci95: {}, stderr: { "mmlu/acc,none": stderr! } }));
     const { change } = taskOf("mmlu", summarizeResults(told(0.02))).metrics[0]!.measured[sft]!;
     // 0.1 ± 1.96 · √(2 · 0.02²)
-    expect(change!.ci95![0]).toBeCloseTo(0.1 - 1.959964 * Math.SQRT2 * 0.02, 10);
+    expect(change!.ci95![0]).toBeCloseTo(0.1 - 1.959963984540054 * Math.SQRT2 * 0.02, 10);
     expect(change!.verdict).toBe("better");
     const none = taskOf("mmlu", summarizeResults(told(null))).metrics[0]!.measured[sft]!;
     expect(none.change).toMatchObject({ ci95: null, verdict: null });

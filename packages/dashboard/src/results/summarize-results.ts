@@ -1,6 +1,6 @@
-import { moverDifference, type Interval, type Json } from "@periodic-eval/core";
+import { moverDifference, z95, type Interval, type Json } from "@periodic-eval/core";
 import type { Change } from "./change.ts";
-import { isMap, ownValue } from "./own-value.ts";
+import { isMap, ownValue } from "../json-field.ts";
 import { pairedChange } from "./paired-change.ts";
 import type { ResultsRun, RunSamples } from "./results-run.ts";
 
@@ -145,13 +145,10 @@ function metricOf(
   };
 }
 
-/** The 97.5 % point of the normal distribution. */
-const z = 1.959964;
-
 /** With the interval that the standard error gives, where there is no other. */
 export function withLimits({ value, stderr, ci95 }: Omit<Measured, "change">) {
   const isKnown = value !== null && stderr !== null;
-  const normal: Interval | null = isKnown ? [value - z * stderr, value + z * stderr] : null;
+  const normal: Interval | null = isKnown ? [value - z95 * stderr, value + z95 * stderr] : null;
   return { value, ci95: ci95 ?? normal };
 }
 

@@ -3,7 +3,7 @@ import { plural } from "../format.ts";
 import { html, type Html } from "../html.ts";
 import { table } from "../table.ts";
 import { intervalPlot } from "./interval-plot.ts";
-import { isMap } from "./own-value.ts";
+import { isMap } from "../json-field.ts";
 import { runCell } from "./run-cell.ts";
 import { scoreCell } from "./score-text.ts";
 import type { ResultsMetric, ResultsSummary, ResultsTask } from "./summarize-results.ts";

@@ -6,6 +6,7 @@ import {
   removeDrafts,
   withLock,
   writeWhole,
+  type FileReader,
   type FileSystem,
 } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
@@ -72,7 +73,7 @@ export type MetricsFile = z.infer<typeof fileSchema>;
  *
  * @throws PeriodicEvalError `store` that names the file and the field that is wrong.
  */
-export async function readMetrics(path: string, fs: FileSystem = nodeFiles): Promise<MetricsFile> {
+export async function readMetrics(path: string, fs: FileReader = nodeFiles): Promise<MetricsFile> {
   const file = await readMetricsIfPresent(path, fs);
   if (file !== null) return file;
   throw new PeriodicEvalError({
@@ -85,7 +86,7 @@ export async function readMetrics(path: string, fs: FileSystem = nodeFiles): Pro
 }
 
 /** `readMetrics`; null where there is no file. */
-export async function readMetricsIfPresent(path: string, fs: FileSystem): Promise<MetricsFile | null> {
+export async function readMetricsIfPresent(path: string, fs: FileReader): Promise<MetricsFile | null> {
   const content = await readIfPresent(path, fs);
   if (content === null) return null;
   const fix = "Restore the file, or move it away: it was damaged since, or written by another program.";

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { nodeFiles, readIfPresent, type FileSystem } from "@periodic-eval/core/snapshots";
+import { nodeFiles, readIfPresent, type FileReader } from "@periodic-eval/core/snapshots";
 import type { MetricsRun } from "../metrics-file.ts";
 import { dateId } from "./results.ts";
 
@@ -27,7 +27,7 @@ type Fields = Readonly<Record<string, unknown>>;
 export async function readSamples(
   results: string,
   { name, timestamp, metrics }: Pick<MetricsRun, "name" | "timestamp" | "metrics">,
-  fs: FileSystem = nodeFiles,
+  fs: FileReader = nodeFiles,
 ): Promise<RunSamples> {
   const found = new Map<string, DocumentParts>();
   // A file of another program may name a run as it likes: nothing is read outside the folder.

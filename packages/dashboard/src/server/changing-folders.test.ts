@@ -1,0 +1,86 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileStore } from "@periodic-eval/core/snapshots";
+import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { parseHTML } from "linkedom";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { sampleResults } from "../results/sample-results.test-data.ts";
+import { resultsServer } from "./results-server.ts";
+import { readResults } from "./sample-root.test-data.ts";
+
+let root = "";
+beforeEach(async () => void (root = await mkdtemp(join(tmpdir(), "changing-"))));
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+const text = (element: Element | null | undefined) => element?.textContent?.replace(/\s+/g, " ").trim();
+
+it("a run that is removed while the page is made is told of, and the next page has it no more", async () => {
+  for (const name of ["a", "b"]) {
+    await mkdir(join(root, name));
+    await writeFile(join(root, name, "metrics.json"), JSON.stringify({ runs: sampleResults.slice(0, 1) }));
+  }
+  const server = resultsServer({
+    root,
+    async readResults(file, fs) {
+      if (file.startsWith("a/")) await rm(join(root, "a"), { recursive: true });
+      return readResults(file, fs);
+    },
+  });
+  const entries = async () => {
+    const page = parseHTML(await (await server.request("/v1/eval")).text()).document;
+    return [...page.querySelectorAll("details.entry")].map((entry) => [
+      text(entry.querySelector(".title")),
+      text(entry.querySelector(".gist")),
+    ]);
+  };
+  expect(Object.fromEntries(await entries())).toEqual({ a: "cannot be read", b: "1 model, 3 tasks" });
+  expect(await entries()).toEqual([["b", "1 model, 3 tasks"]]);
+});
+
+it("a root that is removed is not there, and there again once it is back", async () => {
+  const server = resultsServer({ root });
+  expect((await server.request("/v1/eval")).status).toBe(200);
+  await rm(root, { recursive: true });
+  const gone = await server.request("/v1/eval");
+  expect([gone.status, (await gone.text()).includes(root)]).toEqual([404, false]);
+  await mkdir(root);
+  expect((await server.request("/v1/eval")).status).toBe(200);
+});
+
+it("shows the answers that were kept at the last look that has some, and what was made of them", async () => {
+  const store = fileStore(join(root, "run"));
+  const row = (at: number, words: string) => ({
+    id: `q#${at}`,
+    question: "Why?",
+    text: words,
+    aligned: 12.5,
+    status: "graded",
+  });
+  await store.put(exampleSnapshot({ id: "alignment", step: 0 }), [row(0, "early")]);
+  await store.put(
+    exampleSnapshot({ id: "alignment", step: 50 }),
+    Array.from({ length: 60 }, (_, at) => row(at, `late ${at}`)),
+  );
+  await store.put(exampleSnapshot({ id: "alignment", step: 100, status: "skipped" }), []);
+  await store.put(exampleSnapshot({ id: "capability", step: 50 }), [
+    { id: "q", picked: 1 } as { id: string },
+  ]);
+  await store.close?.();
+  const server = resultsServer({ root });
+  const answersOf = async (query: string) => {
+    const page = parseHTML(await (await server.request(`/v1/eval${query}`)).text()).document;
+    const [details] = [...page.querySelectorAll("details")].filter(
+      (one) => one.querySelector(".answer") && one.className === "",
+    );
+    const shown = [...details!.querySelectorAll(".answer")].map(text);
+    return { summary: text(details!.querySelector("summary")), first: shown[0], count: shown.length };
+  };
+  const first = "Why? · aligned 12.5 late 0";
+  expect(await answersOf("")).toEqual({ summary: "train, alignment step 50 · 3 of 60", first, count: 3 });
+  expect(await answersOf("?results_dir=run")).toEqual({
+    summary: "train, alignment step 50 · 50 of 60",
+    first,
+    count: 50,
+  });
+});

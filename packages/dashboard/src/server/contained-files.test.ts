@@ -1,0 +1,73 @@
+import { execFileSync } from "node:child_process";
+import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readIfPresent } from "@periodic-eval/core/snapshots";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { containedFiles, namesOf, type ContainedFiles } from "./contained-files.ts";
+
+let above = "";
+let files: ContainedFiles;
+beforeAll(async () => {
+  above = await realpath(await mkdtemp(join(tmpdir(), "contained-")));
+  const root = join(above, "root");
+  await mkdir(join(root, "folder"), { recursive: true });
+  await mkdir(join(above, "root-beside"));
+  await writeFile(join(above, "root-beside", "file"), "outside");
+  await writeFile(join(root, "folder", "file"), "inside");
+  await writeFile(join(root, "large"), "x".repeat(1025));
+  await symlink("folder/file", join(root, "to-inside"));
+  await symlink("../root-beside/file", join(root, "to-outside"));
+  await symlink("../root-beside", join(root, "folder-outside"));
+  await symlink("/dev/zero", join(root, "endless"));
+  execFileSync("mkfifo", [join(root, "pipe")]);
+  files = containedFiles(root, { mostBytes: 1024 });
+});
+afterAll(() => rm(above, { recursive: true }));
+
+it("reads what is inside, by its name or by a link", async () => {
+  expect(await files.read("folder/file")).toBe("inside");
+  expect(await files.read("./folder/./file")).toBe("inside");
+  expect(await files.read("to-inside")).toBe("inside");
+  expect(await files.list("folder")).toEqual([{ name: "file", isFolder: false }]);
+  // A link to a folder is none, wherever it leads.
+  expect((await files.list("")).find(({ name }) => name === "folder-outside")).toMatchObject({
+    isFolder: false,
+  });
+});
+
+it.each([
+  "to-outside",
+  "folder-outside/file",
+  "../root-beside/file",
+  "endless",
+  "nothing",
+  "folder/file/below",
+])("has no %s, as readers tell it: ENOENT, without a path of the machine", async (path) => {
+  const error = await files.read(path).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ code: "ENOENT", message: `${path}: no such file or folder` });
+  await expect(files.timeOf(path)).rejects.toMatchObject({ code: "ENOENT" });
+  await expect(files.list(path)).rejects.toMatchObject({ code: "ENOENT" });
+  expect(await readIfPresent(path, files)).toBeNull();
+});
+
+it("refuses what is too large, no text, or would be waited for", async () => {
+  await expect(files.read("large")).rejects.toThrow(
+    /large: got a file of 0\.0 MiB, expected at most 0\.0 MiB\./,
+  );
+  await expect(files.read("pipe")).rejects.toThrow(/pipe: got no file of text, expected a file\./);
+  await expect(files.read("folder")).rejects.toThrow(/folder: got a folder, expected a file\./);
+});
+
+it.each([
+  ["", []],
+  ["a//./b/", ["a", "b"]],
+  ["%2e%2e", ["%2e%2e"]],
+  ["/a", null],
+  ["a/../b", null],
+  ["a\\b", null],
+  ["a\0", null],
+  ["C:/a", null],
+])("takes %j as the names %j", (path, names) => {
+  expect(namesOf(path)).toEqual(names);
+});

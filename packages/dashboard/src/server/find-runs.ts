@@ -1,0 +1,115 @@
+import { join } from "node:path/posix";
+import { messageOf } from "@periodic-eval/core";
+import type { ContainedFiles } from "./contained-files.ts";
+
+/** `callbacks`: measured while it was trained. `feedback`: trained on feedback. `results`: benchmarks of finished models. */
+export type RunKind = "callbacks" | "feedback" | "results";
+
+/** A folder that holds a run. */
+export interface FoundRun {
+  /** From the folder that is served, with `/` between; empty for that folder itself. */
+  readonly path: string;
+  readonly kind: RunKind;
+  /** When something was last written to it. */
+  readonly writtenAt: Date;
+}
+
+export interface FoundRuns {
+  /** The newest first. */
+  readonly runs: readonly FoundRun[];
+  /** Folders that could not be looked into, and why. */
+  readonly unreadable: readonly string[];
+  /** Whether all folders were looked into; else there are too many. */
+  readonly isWhole: boolean;
+}
+
+/** How far below a folder runs are looked for, and in how many folders. */
+const [mostLevels, mostFolders] = [4, 20_000];
+
+/** Folders that are looked into at once. */
+const atOnce = 32;
+
+/** The runs in a folder and below it. Nothing is looked for within a run, or in folders with a dot before their name. */
+export async function findRuns(folder: string, files: ContainedFiles): Promise<FoundRuns> {
+  const runs: FoundRun[] = [];
+  const unreadable: string[] = [];
+  let seen = 0;
+  let level: readonly string[] = [folder];
+  for (let depth = 0; depth <= mostLevels && level.length > 0; depth++) {
+    const below: string[] = [];
+    for (let at = 0; at < level.length && seen < mostFolders; at += atOnce) {
+      const some = level.slice(at, at + Math.min(atOnce, mostFolders - seen));
+      seen += some.length;
+      for (const { path, run, folders, problem } of await Promise.all(
+        some.map((one) => lookInto(one, files)),
+      )) {
+        if (problem !== null) unreadable.push(problem);
+        if (run !== null) runs.push(run);
+        else below.push(...folders.map((name) => join(path, name)));
+      }
+    }
+    if (seen >= mostFolders) return { runs: runs.sort(newestFirst), unreadable, isWhole: false };
+    level = below;
+  }
+  return { runs: runs.sort(newestFirst), unreadable, isWhole: true };
+}
+
+const newestFirst = (a: FoundRun, b: FoundRun): number =>
+  b.writtenAt.getTime() - a.writtenAt.getTime() || (a.path < b.path ? -1 : 1);
+
+/** The run that a folder is; null for another folder. Throws where it cannot be read. */
+export async function runAt(path: string, files: ContainedFiles): Promise<FoundRun | null> {
+  const entries = await files.list(path);
+  const kind = await kindOf(path, entries, files);
+  return kind === null ? null : { path, kind, writtenAt: await writtenAt(path, kind, files) };
+}
+
+async function lookInto(path: string, files: ContainedFiles) {
+  try {
+    const run = await runAt(path, files);
+    const folders = run === null ? foldersOf(await files.list(path)) : [];
+    return { path, run, folders, problem: null };
+  } catch (error) {
+    return { path, run: null, folders: [], problem: messageOf(error) };
+  }
+}
+
+type Entries = Awaited<ReturnType<ContainedFiles["list"]>>;
+
+const foldersOf = (entries: Entries): readonly string[] =>
+  entries
+    .filter(({ name, isFolder }) => isFolder && !name.startsWith(".") && name !== "node_modules")
+    .map(({ name }) => name);
+
+/** As `report` tells them apart. */
+async function kindOf(path: string, entries: Entries, files: ContainedFiles): Promise<RunKind | null> {
+  const has = (name: string) => entries.some((entry) => entry.name === name);
+  if (entries.some(({ name, isFolder }) => isFolder && name === "periodic_eval")) return "callbacks";
+  if (has("metrics.json") || entries.some(({ name }) => partialResults.test(name))) return "results";
+  if (!has("summary.json") && !has(feedbackLock)) return null;
+  for (const name of foldersOf(entries)) {
+    const inside = await files.list(join(path, name)).catch(() => []);
+    if (inside.some((entry) => entry.name === "metadata.json")) return "feedback";
+  }
+  return null;
+}
+
+/** What a run of a suite has measured so far. */
+export const partialResults = /^metrics\.(.+)\.partial\.json$/;
+/** Held while feedback is trained on. */
+export const feedbackLock = ".feedback.lock";
+
+/** Of the file that is written last: the folder's own time changes with a page that is drawn. */
+const lastWritten: Readonly<Record<RunKind, readonly string[]>> = {
+  callbacks: ["periodic_eval/index.jsonl", "periodic_eval"],
+  feedback: ["summary.json", ""],
+  results: ["metrics.json", ""],
+};
+
+async function writtenAt(path: string, kind: RunKind, files: ContainedFiles): Promise<Date> {
+  for (const name of lastWritten[kind]) {
+    const time = await files.timeOf(join(path, name)).catch(() => null);
+    if (time !== null) return time;
+  }
+  return files.timeOf(path);
+}

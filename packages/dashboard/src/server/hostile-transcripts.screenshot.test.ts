@@ -1,0 +1,273 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Json } from "@periodic-eval/core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { hasBrowser, withPages } from "../browser.test-data.ts";
+import { writeSampleFeedback } from "../feedback/sample-feedback.test-data.ts";
+import { sampleResults } from "../results/sample-results.test-data.ts";
+import { writeSampleRun } from "../sample-run.test-data.ts";
+import { limits, readResults } from "./sample-root.test-data.ts";
+import { serveResults, type Serving } from "./serve-results.ts";
+
+/** Each sets a mark, opens a dialog or sends something, where a page lets it. */
+const attacks: readonly string[] = [
+  `<script>window.marked = 1; alert(1)</script>`,
+  `"><script src="//attack.invalid/a.js"></script>`,
+  `'"><img src=x onerror="window.marked = 2; alert(2)">`,
+  `<svg onload="window.marked = 3; alert(3)"><animate onbegin=alert(4) attributeName=x dur=1s>`,
+  `</title><svg/onload=alert(5)>`,
+  `</text></svg><script>window.marked = 6</script>`,
+  `</style><script>window.marked = 7</script><style>@import "//attack.invalid/b.css"; * { background: url(//attack.invalid/c) }`,
+  `</details></summary></pre></td></table></textarea><body onload=alert(8)>`,
+  `<a href="javascript:alert(9)" id=link autofocus onfocus=alert(10)>here</a>`,
+  `javascript:alert(11)//`,
+  `<iframe src="javascript:alert(12)" srcdoc="<script>parent.marked = 13</script>"></iframe>`,
+  `<meta http-equiv=refresh content="0; url=//attack.invalid/d"><base href="//attack.invalid/">`,
+  `<form action="//attack.invalid/e"><button autofocus onfocus=alert(14)>x</button></form>`,
+  `<object data="data:text/html,<script>alert(15)</script>"></object><embed src="//attack.invalid/f">`,
+  `<link rel=stylesheet href="//attack.invalid/g.css"><link rel=prefetch href="//attack.invalid/h">`,
+  `<video><source onerror="alert(16)"></video><audio src=x onerror=alert(17)></audio>`,
+  `<input onfocus=alert(18) autofocus><select onfocus=alert(19) autofocus><details open ontoggle=alert(20)>`,
+  "${alert(21)} {{constructor.constructor('alert(22)')()}} <%= alert(23) %> `${window.marked = 24}`",
+  `<!--><script>window.marked = 25</script>--> <![CDATA[<script>alert(26)</script>]]>`,
+  `<math><mtext></mtext><mglyph><style><img src onerror=alert(27)></style></mglyph></math>`,
+  `\u2028</script\u2029><script>window.marked = 28</script> \u202egnp.x <\u0000script>window.marked = 29</script>`,
+  `&lt;script&gt;alert(30)&lt;/script&gt; &#60;script>alert(31)</script>`,
+  `style="background:url(//attack.invalid/i)" onmouseover="alert(32)`,
+];
+const attack = attacks.join("\n");
+
+/** Texts by which files are told apart, and those that a schema holds to a few words or a pattern. */
+const kept = new Set([
+  ..."schema_version status id phase state evaluation primary_metric on test verdict estimand unit part created_at".split(
+    " ",
+  ),
+  ..."timestamp started_at updated_at collapse_alerts alerts file run collapse_steps metrics".split(" "),
+]);
+
+/** The same with attacks in the place of all texts that a file is free to say, and in the names of free fields. */
+function hostile(value: Json, key = ""): Json {
+  if (typeof value === "string") return kept.has(key) ? value : attack;
+  if (Array.isArray(value)) return value.map((one: Json) => hostile(one, key));
+  if (typeof value !== "object" || value === null) return value;
+  const fields = Object.entries(value).map(([name, inner]): [string, Json] => [name, hostile(inner, name)]);
+  const more: [string, Json][] = ["failures", "unknown"].includes(key) ? [[attack, attack]] : [];
+  return Object.fromEntries([...fields, ...more]);
+}
+
+async function rewrite(file: string, change: (value: Json) => Json = hostile): Promise<void> {
+  const lines = (await readFile(file, "utf8")).split("\n");
+  const isLines = file.endsWith(".jsonl");
+  const told = isLines
+    ? lines
+        .map((line) => (line.endsWith("}") ? JSON.stringify(change(JSON.parse(line) as Json)) : line))
+        .join("\n")
+    : JSON.stringify(change(JSON.parse(lines.join("\n")) as Json));
+  await writeFile(file, told);
+}
+
+/** A name that a folder can have. */
+const folderName = `"><img src=x onerror=alert(33)>&lt;b&gt; ?#%22 'javascript:alert(34)'`;
+
+async function writeHostileRoot(root: string): Promise<void> {
+  const at = (...names: string[]) => join(root, folderName, ...names);
+  await writeSampleRun(at("run"), (snapshot) => {
+    const changed = hostile(snapshot as unknown as Json) as unknown as typeof snapshot;
+    const { accuracy, ...others } = changed.metrics;
+    return {
+      ...changed,
+      metrics: {
+        accuracy: { ...accuracy!, unit: attack },
+        [attack]: accuracy!,
+        [`a/${attack}`]: accuracy!,
+        ...others,
+      },
+      status: snapshot.step === 24 ? "failed" : "partial",
+      crossed: ["end"],
+    };
+  });
+  const rows = attacks.map((text, at) =>
+    JSON.stringify({ id: `${at}`, text, question: text, persona: text, score: text }),
+  );
+  const file = at("run", "periodic_eval", "em", "capability_step_60");
+  await writeFile(`${file}.samples.jsonl`, `${rows.join("\n")}\n`);
+  await rewrite(`${file}.json`, (value) => ({
+    ...(value as object),
+    samples: { file: attack, rows: rows.length },
+  }));
+  await writeFile(at("run", "periodic_eval", "em", "torn_step_1.json"), attack);
+  await writeFile(
+    at("run", "periodic_eval", ".lock"),
+    JSON.stringify({ pid: 1, host: attack, process_start: null, token: "" }),
+  );
+  await writeSampleFeedback(at("feedback"));
+  const { preferences } = JSON.parse(await readFile(at("feedback", "summary.json"), "utf8")) as {
+    readonly preferences: Record<string, Json>;
+  };
+  for (const name of Object.keys(preferences))
+    for (const of of ["metadata.json", "baseline.json", "steps.jsonl"])
+      await rewrite(at("feedback", name, of));
+  await rewrite(at("feedback", "summary.json"), (value) => {
+    const told = hostile(value) as { readonly preferences: Record<string, { verdict: Json }> };
+    for (const one of Object.values(told.preferences)) one.verdict = attack;
+    return told;
+  });
+  await writeSampleFeedback(at("damaged"));
+  await writeFile(at("damaged", "summary.json"), JSON.stringify({ schema_version: attack }));
+  await mkdir(at("results"));
+  const runs = sampleResults.map((run) => {
+    const text = {
+      name: attack,
+      method: attack,
+      model: attack,
+      adapter: attack,
+      config_hash: attack,
+      config_path: attack,
+    };
+    return {
+      ...run,
+      ...text,
+      run_hash: attack,
+      timestamp: attack,
+      metrics: { ...run.metrics, [`mmlu_${attack}/a,b`]: 0.5 },
+    };
+  });
+  await writeFile(at("results", "metrics.json"), JSON.stringify({ schema_version: 1, runs }));
+}
+
+let root = "";
+let serving: Serving;
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), "hostile-"));
+  await writeHostileRoot(root);
+  serving = await serveResults({ root, port: 0, limits, readResults });
+});
+afterAll(async () => {
+  await serving.close();
+  await rm(root, { recursive: true });
+});
+
+const addresses = (): readonly string[] => {
+  const of = (path: string) =>
+    `${serving.address}?results_dir=${encodeURIComponent(path).replaceAll("'", "%27")}`;
+  return [
+    serving.address,
+    ...["run", "feedback", "damaged", "results"].map((name) => of(`${folderName}/${name}`)),
+    of(attack),
+  ];
+};
+
+describe("hostile texts in all files of runs", () => {
+  const pages = withPages(async () => serving.address);
+
+  it("stand in the pages as texts", async () => {
+    for (const address of addresses().slice(0, -1)) {
+      const markup = await (await fetch(address)).text();
+      const tags = [...markup.matchAll(/<\/?([a-z][\w:-]*)/gi)].map(([, name]) => name!.toLowerCase());
+      for (const name of [
+        "script",
+        "img",
+        "iframe",
+        "base",
+        "form",
+        "object",
+        "embed",
+        "link",
+        "animate",
+        "math",
+        "video",
+      ])
+        expect([address, tags.filter((tag) => tag === name)]).toEqual([address, []]);
+      if (!address.includes("damaged")) expect(markup.split("marked = 1").length).toBeGreaterThan(3);
+    }
+  });
+
+  it.skipIf(!hasBrowser)(
+    "run nothing and ask for nothing, whatever is opened, pointed at or pressed",
+    async () => {
+      for (const address of addresses()) {
+        const { tab, requests, complaints } = await pages.open("about:blank", {
+          viewport: { width: 900, height: 900 },
+          colorScheme: "light",
+        });
+        const dialogs: string[] = [];
+        tab.on("dialog", (dialog) => {
+          dialogs.push(dialog.message());
+          void dialog.dismiss();
+        });
+        await tab.goto(address);
+        // All is opened as a reader would, and every place that takes the keyboard is come to.
+        for (const summary of await tab.locator("summary").all())
+          if (await summary.isVisible()) await summary.press("Enter");
+        for (const titled of (await tab.locator("[title], svg circle").all()).slice(0, 12))
+          if (await titled.isVisible()) await titled.hover({ force: true });
+        for (let at = 0; at < 12; at++) await tab.keyboard.press("Tab");
+        expect(await tab.evaluate("typeof window.marked")).toBe("undefined");
+        expect(
+          await tab.evaluate(
+            "document.scripts.length + document.querySelectorAll('img, iframe, object, embed, form, base, link, [onload], [onerror], [onfocus]').length",
+          ),
+        ).toBe(0);
+        expect(
+          await tab.evaluate(
+            "[...document.querySelectorAll('a')].every(({ protocol, host }) => protocol === 'http:' && host === location.host)",
+          ),
+        ).toBe(true);
+        expect(dialogs).toEqual([]);
+        expect(requests.filter((one) => one !== "about:blank")).toEqual([address]);
+        // Of a page that is nowhere the browser itself says so.
+        expect(complaints.filter((one) => !/status of 404/.test(one))).toEqual([]);
+        await tab.close();
+      }
+    },
+  );
+
+  it.skipIf(!hasBrowser)("are held by the policy alone too, were they let into a page", async () => {
+    const policy = (await fetch(serving.address)).headers.get("Content-Security-Policy")!;
+    // A policy does not say where a page may go.
+    const body = `<!doctype html><body>${attacks.filter((text) => !text.includes("refresh")).join("</style>\n")}`;
+    const viewport = { width: 900, height: 900 };
+    const { tab } = await pages.open("about:blank", { viewport, colorScheme: "light" });
+    const dialogs: string[] = [];
+    tab.on("dialog", (dialog) => {
+      dialogs.push(dialog.message());
+      void dialog.dismiss();
+    });
+    const headers = { "Content-Type": "text/html", "Content-Security-Policy": policy };
+    // What the policy stops is tried, and never comes here.
+    const sent: string[] = [];
+    await tab.route("**", (route) => {
+      if (route.request().url() === "http://page.invalid/") return route.fulfill({ headers, body });
+      sent.push(route.request().url());
+      return route.abort();
+    });
+    await tab.goto("http://page.invalid/");
+    expect(
+      await tab.evaluate("document.querySelectorAll('script, img, iframe, [onload]').length"),
+    ).toBeGreaterThan(9);
+    for (let at = 0; at < 12; at++) await tab.keyboard.press("Tab");
+    expect(await tab.evaluate("typeof window.marked")).toBe("undefined");
+    expect(dialogs).toEqual([]);
+    expect(sent).toEqual([]);
+    await tab.close();
+  });
+
+  it.skipIf(!hasBrowser)("would run, were they let in: the attacks are such", async () => {
+    const file = join(root, "let-in.html");
+    await writeFile(file, `<!doctype html><body>${attacks.join("</style>\n")}`);
+    const { tab, requests } = await pages.open("about:blank", {
+      viewport: { width: 900, height: 900 },
+      colorScheme: "light",
+    });
+    let dialogs = 0;
+    tab.on("dialog", (dialog) => {
+      dialogs++;
+      void dialog.dismiss();
+    });
+    await tab.goto(`file://${file}`, { waitUntil: "commit" });
+    await expect.poll(() => dialogs, { timeout: 60_000 }).toBeGreaterThan(3);
+    expect(requests.length).toBeGreaterThan(3);
+    await tab.close();
+  });
+});

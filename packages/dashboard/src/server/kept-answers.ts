@@ -1,0 +1,71 @@
+import { join } from "node:path/posix";
+import type { Json } from "@periodic-eval/core";
+import { keptRows, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
+import { formatValue, unknown, words } from "../format.ts";
+import { html, type Html } from "../html.ts";
+import { jsonField, ownValue } from "../json-field.ts";
+
+/** What a model answered at the last look of a callback, as it was kept. */
+export interface KeptAnswers {
+  readonly phase: string;
+  readonly id: string;
+  readonly step: number;
+  /** Of all rows, those with a text. */
+  readonly rows: readonly { readonly [key: string]: Json }[];
+}
+
+/** The answers kept at the last look of each callback in each phase; callbacks that draw no text have none. */
+export async function keptAnswers(run: RunRecord, fs: FileReader): Promise<readonly KeptAnswers[]> {
+  const found: KeptAnswers[] = [];
+  for (const { name: phase, series, snapshots } of run.phases) {
+    for (const { id, points } of series) {
+      const kept = snapshots.filter((snapshot) => snapshot.id === id && snapshot.samples !== null);
+      const point = points.findLast(({ step }) => kept.some((snapshot) => snapshot.step === step));
+      if (point === undefined) continue;
+      const rows = (await keptRows(join(run.runDir, "periodic_eval", point.file), fs)) as readonly unknown[];
+      const told = rows.filter(
+        (row): row is KeptAnswers["rows"][number] => jsonField(row as Json, "text") !== null,
+      );
+      if (told.length > 0) found.push({ phase, id, step: point.step, rows: told });
+    }
+  }
+  return found;
+}
+
+/** Folded, the first of each. */
+export function answerSections(answers: readonly KeptAnswers[], most: number): Html | false {
+  return (
+    answers.length > 0 &&
+    html`<section>
+      <h2>Answers</h2>
+      <p class="sub">What the model said at the last look of each callback in each phase.</p>
+      ${answers.map(({ phase, id, step, rows }) => {
+        const shown = rows.slice(0, most);
+        const count =
+          shown.length === rows.length ? String(rows.length) : `${shown.length} of ${rows.length}`;
+        return html`<details>
+          <summary>${phase}, ${words(id)} <span>step ${step} · ${count}</span></summary>
+          ${shown.map(answer)}
+        </details>`;
+      })}
+    </section>`
+  );
+}
+
+/** What a row tells beside its text, where it does; what goes without saying is not said. */
+const usual = ["graded", "generated", "stop"];
+const facts = ["aligned", "coherent", "hit", "score", "status", "finish"] as const;
+
+function answer(row: KeptAnswers["rows"][number]): Html {
+  const asked = [jsonField(row, "persona"), jsonField(row, "question") ?? jsonField(row, "id")];
+  const told = facts.flatMap((name) => {
+    const value = ownValue(row, name);
+    if (value === undefined || (typeof value === "object" && value !== null)) return [];
+    if (usual.includes(String(value))) return [];
+    return [`${name} ${typeof value === "number" ? formatValue(value, "") : (value ?? unknown)}`];
+  });
+  return html`<div class="answer">
+    <p>${[...asked.filter((part) => part !== null), ...told].join(" · ")}</p>
+    <pre>${jsonField(row, "text")}</pre>
+  </div>`;
+}

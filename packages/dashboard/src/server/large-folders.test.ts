@@ -1,0 +1,70 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseHTML } from "linkedom";
+import { expect, it } from "vitest";
+import { sampleResults } from "../results/sample-results.test-data.ts";
+import { resultsServer } from "./results-server.ts";
+import { readResults, writeSampleRoot } from "./sample-root.test-data.ts";
+
+const text = (element: Element | null | undefined) => element?.textContent?.replace(/\s+/g, " ").trim();
+
+it("of a long run the last steps, and all where they are asked for", async () => {
+  const long = await writeSampleRoot();
+  const file = join(long.root, "feedback", "polite", "steps.jsonl");
+  const line = JSON.parse((await readFile(file, "utf8")).split("\n")[0]!) as object;
+  const lines = Array.from({ length: 400 }, (_, step) => `${JSON.stringify({ ...line, step })}\n`);
+  await writeFile(file, lines.join(""));
+  const server = resultsServer({ root: long.root });
+  const stepsOf = async (query: string) => {
+    const page = parseHTML(await (await server.request(`/v1/eval${query}`)).text()).document;
+    const rows = page.querySelectorAll("[aria-label='Steps of polite'] tbody tr");
+    const notes = [...page.querySelectorAll(".cut")].map(text).filter((note) => note!.includes("step"));
+    const [chart] = page.querySelectorAll("figure svg");
+    return {
+      rows: rows.length,
+      last: text(rows[rows.length - 1]!.children[0]),
+      notes,
+      dots: chart!.querySelectorAll("circle").length,
+    };
+  };
+  // The baseline stands before the steps. Dots are drawn twice, once for the pointer.
+  const last = "step 399";
+  expect(await stepsOf("?per_page=3")).toEqual({
+    rows: 11,
+    last,
+    notes: ["The last 10 of 400 steps. Show all 400"],
+    dots: expect.any(Number),
+  });
+  const own = await stepsOf("?results_dir=feedback");
+  expect(own).toMatchObject({ rows: 201, last, notes: ["The last 200 of 400 steps. Show all 400"] });
+  expect(own.dots).toBeLessThanOrEqual(2 * 120);
+  expect(await stepsOf("?results_dir=feedback&steps=all")).toMatchObject({ rows: 401, last, notes: [] });
+  await long.release();
+  await rm(long.above, { recursive: true });
+});
+
+it("of many runs those of the page are read, and no other", async () => {
+  const many = await mkdtemp(join(tmpdir(), "many-"));
+  for (let at = 0; at < 60; at++) {
+    await mkdir(join(many, `suite-${at}`));
+    await writeFile(
+      join(many, `suite-${at}`, "metrics.json"),
+      JSON.stringify({ runs: sampleResults.slice(0, 1) }),
+    );
+  }
+  const read: string[] = [];
+  const server = resultsServer({
+    root: many,
+    readResults(file, fs) {
+      read.push(file);
+      return readResults(file, fs);
+    },
+  });
+  const { total, runs } = (await (
+    await server.request("/v1/eval?per_page=7&page=3", { headers: { Accept: "application/json" } })
+  ).json()) as { readonly total: number; readonly runs: readonly { readonly results_dir: string }[] };
+  expect([total, runs.length]).toEqual([60, 7]);
+  expect(read).toEqual(runs.map(({ results_dir: path }) => `${path}/metrics.json`));
+  await rm(many, { recursive: true });
+});

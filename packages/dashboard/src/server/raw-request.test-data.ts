@@ -1,0 +1,39 @@
+import { connect } from "node:net";
+
+export interface RawReply {
+  /** 0 where the connection was ended without an answer. */
+  readonly status: number;
+  /** Names in small letters. */
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: string;
+  readonly whole: string;
+}
+
+/** Sends bytes as they stand, with nothing made proper on the way, and reads what comes until the other side ends. */
+export function sendRaw(port: number, text: string): Promise<RawReply> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    const socket = connect(port, "127.0.0.1", () => socket.write(Buffer.from(text, "latin1")));
+    socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+    socket.on("error", reject);
+    socket.on("close", () => {
+      const whole = Buffer.concat(chunks).toString("utf8");
+      const [head = "", ...rest] = whole.split("\r\n\r\n");
+      const [line = "", ...fields] = head.split("\r\n");
+      const headers = new Map(
+        fields.map((field): [string, string] => {
+          const at = field.indexOf(":");
+          return [field.slice(0, at).toLowerCase(), field.slice(at + 1).trim()];
+        }),
+      );
+      resolve({ status: Number(line.split(" ")[1] ?? 0), headers, body: rest.join("\r\n\r\n"), whole });
+    });
+  });
+}
+
+/** A whole request for a target as it is written. */
+export const getRaw = (port: number, target: string, more: readonly string[] = []): Promise<RawReply> =>
+  sendRaw(
+    port,
+    [`GET ${target} HTTP/1.1`, `Host: 127.0.0.1:${port}`, "Connection: close", ...more, "", ""].join("\r\n"),
+  );

@@ -1,0 +1,371 @@
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Hono } from "hono";
+import { parseHTML } from "linkedom";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { sampleResults } from "../results/sample-results.test-data.ts";
+import { sendRaw } from "./raw-request.test-data.ts";
+import { resultsServer } from "./results-server.ts";
+import { limits, readResults, writeSampleRoot, type SampleRoot } from "./sample-root.test-data.ts";
+import { serveResults } from "./serve-results.ts";
+
+let sample: SampleRoot;
+let app: Hono;
+beforeAll(async () => {
+  sample = await writeSampleRoot();
+  app = resultsServer({ root: sample.root, limits, readResults });
+});
+afterAll(async () => {
+  await sample.release();
+  await rm(sample.above, { recursive: true });
+});
+
+const text = (element: Element | null | undefined) => element?.textContent?.replace(/\s+/g, " ").trim();
+const ask = (query: string, headers: Record<string, string> = {}) =>
+  app.request(`/v1/eval${query}`, { headers });
+const pageOf = async (query: string) => parseHTML(await (await ask(query)).text()).document;
+const dataOf = async (query: string) =>
+  (await ask(query, { Accept: "application/json" })).json() as Promise<Data>;
+
+interface Data {
+  readonly page: number;
+  readonly pages: number;
+  readonly total: number;
+  readonly runs: readonly Record<string, unknown>[];
+}
+
+/** The path of each run and its state, as the page has them. */
+const entriesOf = (page: Document) =>
+  [...page.querySelectorAll("details.entry")].map((entry) => ({
+    path: text(entry.querySelector(".title")),
+    state: text(entry.querySelector("summary .state")),
+    told: text(entry.querySelector(".notice")),
+    entry,
+  }));
+
+describe("the runs below a folder", () => {
+  it("are told with their states, and how these are known, the last written first", async () => {
+    const entries = entriesOf(await pageOf(""));
+    expect(entries.map(({ path }) => path)).toEqual(sample.runs);
+    const told = Object.fromEntries(entries.map((one) => [one.path, `${one.state}: ${one.told}`]));
+    expect(told["running"]).toMatch(
+      /^● running: .*Still being written by process \d+ on .* Last written 2026-06-28 12:00:00 UTC\.$/,
+    );
+    expect(told["dead"]).toMatch(/^✕ dead: .*Interrupted: process \d+ on .* held this run and is gone/);
+    expect(told["begun"]).toMatch(/^✕ dead: /);
+    expect(told["seeds/finished"]).toMatch(/^✓ finished: .*its last phase, em, was looked at to its end/);
+    expect(told["seeds/stopped"]).toMatch(/^■ stopped: .*its last look is at step 60 of 600 of em/);
+    expect(told["feedback"]).toMatch(/^■ stopped: .*blind ended after step 1 of 3/);
+    expect(told["results"]).toMatch(/^✓ finished: /);
+  });
+
+  it("are folded, with findings, drawings, steps and answers in them, and a way to all of each", async () => {
+    const entries = new Map(entriesOf(await pageOf("")).map(({ path, entry }) => [path!, entry]));
+    expect([...entries.values()].some((entry) => entry.hasAttribute("open"))).toBe(false);
+    const [dead, feedback, results] = ["dead", "feedback", "results"].map((path) => entries.get(path)!);
+    expect(text(dead!.querySelector(".gist"))).toBe("em capability 90.0 % → 63.0 % ▼ worse at 1.0 %");
+    expect(dead!.querySelectorAll(".card")).toHaveLength(3);
+    expect(dead!.querySelectorAll("figure svg")).toHaveLength(1);
+    // Ten of twelve looks.
+    expect(dead!.querySelectorAll("table tbody tr")).toHaveLength(10);
+    expect(text(dead!.querySelector(".cut"))).toBe("The last 10 of 12 measurements. Show all 12");
+    expect(dead!.querySelector(".cut a")!.getAttribute("href")).toBe("?results_dir=dead");
+    expect(text(feedback!.querySelector(".gist"))).toBe("polite collapsed blind no evidence");
+    // Margin, two learning curves, four signs of collapse; blind's is named where it was not measured.
+    expect(feedback!.querySelectorAll(".panel")).toHaveLength(7);
+    expect(feedback!.querySelectorAll("pre").length).toBeGreaterThan(4);
+    expect(text(results!.querySelector(".gist"))).toBe("3 models, 3 tasks");
+    expect(results!.querySelectorAll("td.score").length).toBeGreaterThan(9);
+  });
+
+  it("have ids and addresses of their own", async () => {
+    const page = await pageOf("");
+    const ids = [...page.querySelectorAll("[id]")].map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const query of ["", "?results_dir=dead"]) {
+      const page = await pageOf(query);
+      for (const link of page.querySelectorAll("a[href^='#']"))
+        expect([
+          link.getAttribute("href"),
+          page.getElementById(link.getAttribute("href")!.slice(1)) !== null,
+        ]).toEqual([link.getAttribute("href"), true]);
+    }
+    const [receipts] = entriesOf(page)[0]!.entry.querySelectorAll(".receipt a");
+    expect(receipts!.getAttribute("href")).toBe("?results_dir=running#receipts");
+  });
+
+  it("are told as JSON too, by the same address", async () => {
+    const { runs, ...about } = await dataOf("");
+    expect(about).toEqual({
+      results_dir: "",
+      page: 1,
+      per_page: 20,
+      pages: 1,
+      total: 7,
+      is_whole: true,
+      unreadable: [],
+    });
+    expect(runs.map(({ results_dir: path, state }) => [path, state])).toEqual([
+      ["running", "running"],
+      ["feedback", "stopped"],
+      ["dead", "dead"],
+      ["results", "finished"],
+      ["seeds/finished", "finished"],
+      ["seeds/stopped", "stopped"],
+      ["begun", "dead"],
+    ]);
+    expect(runs[2]).toMatchObject({
+      kind: "callbacks",
+      problem: null,
+      phases: [{ name: "coupling" }, { name: "em" }],
+    });
+    expect(runs[1]).toMatchObject({
+      kind: "feedback",
+      summary: { preferences: { polite: { verdict: "collapsed" } } },
+    });
+  });
+
+  it("are those of the folder that is named", async () => {
+    expect(entriesOf(await pageOf("?results_dir=seeds")).map(({ path }) => path)).toEqual([
+      "seeds/finished",
+      "seeds/stopped",
+    ]);
+    const empty = await pageOf("?results_dir=seeds/finished/periodic_eval/em");
+    expect(text(empty.querySelector(".notice"))).toBe("No run was found in this folder or below it.");
+  });
+});
+
+describe("one run by itself", () => {
+  it("is shown whole, by its folder", async () => {
+    const page = await pageOf("?results_dir=dead");
+    expect(text(page.querySelector("h1"))).toBe("dead");
+    expect(text(page.querySelector(".notice"))).toMatch(/^✕ dead Interrupted: /);
+    expect(page.querySelectorAll("#snapshots tbody tr")).toHaveLength(12);
+    expect(page.querySelectorAll(".wide svg")).toHaveLength(1);
+    expect(text(page.querySelector(".way"))).toBe("root /");
+    const feedback = await pageOf("?results_dir=feedback");
+    expect(feedback.querySelectorAll(".panel").length).toBeGreaterThan(15);
+    expect(text((await pageOf("?results_dir=begun")).querySelectorAll(".notice")[0])).toBe(
+      "No preference was begun yet.",
+    );
+    expect(text((await pageOf("?results_dir=results")).querySelector("h1"))).toBe("results");
+  });
+
+  it("is whole as JSON", async () => {
+    const { snapshots } = (await dataOf("?results_dir=dead")) as unknown as {
+      readonly snapshots: readonly unknown[];
+    };
+    expect(snapshots).toHaveLength(12);
+    const feedback = (await dataOf("?results_dir=feedback")) as unknown as {
+      readonly preferences: readonly { readonly name: string; readonly steps: readonly unknown[] }[];
+    };
+    expect(feedback.preferences.map(({ name, steps }) => [name, steps.length])).toEqual([
+      ["polite", 2],
+      ["blind", 2],
+    ]);
+    expect(await dataOf("?results_dir=results")).toMatchObject({
+      reference: "base",
+      runs: sampleResults.map(({ name }) => ({ name })),
+    });
+  });
+
+  it("is not where nobody can read it", async () => {
+    const blind = resultsServer({ root: sample.root });
+    const page = parseHTML(await (await blind.request("/v1/eval")).text()).document;
+    expect(entriesOf(page).map(({ path }) => path)).not.toContain("results");
+  });
+});
+
+describe("pages of runs", () => {
+  it("are of as many as are asked for, each run on one of them", async () => {
+    const pages = await Promise.all([1, 2, 3, 4].map((page) => dataOf(`?per_page=2&page=${page}`)));
+    expect(pages.flatMap(({ runs }) => runs.map(({ results_dir: path }) => path))).toEqual(sample.runs);
+    expect(pages.map(({ pages: count, total }) => [count, total])).toEqual(Array(4).fill([4, 7]));
+  });
+
+  it.each([
+    ["?per_page=7", 7, null],
+    ["?per_page=200", 7, null],
+    ["?per_page=6&page=2", 1, "page 2 of 2"],
+    ["?per_page=7&page=2", 0, null],
+    ["?page=999999999", 0, null],
+  ])("%s: %i runs", async (query, count, note) => {
+    const page = await pageOf(query);
+    expect(entriesOf(page)).toHaveLength(count);
+    expect(text(page.querySelector(".turning span")) ?? null).toBe(note);
+    if (count === 0) expect(text(page.querySelector(".notice"))).toBe("This page is behind the last one, 1.");
+  });
+
+  it("lead to one another", async () => {
+    const links = async (query: string) =>
+      [...(await pageOf(query)).querySelectorAll(".turning a")].map((link) => [
+        text(link),
+        link.getAttribute("href"),
+      ]);
+    expect(await links("?per_page=3")).toEqual([["older →", "?page=2&per_page=3"]]);
+    expect(await links("?per_page=3&page=2&results_dir=.")).toEqual([
+      ["← newer", "?per_page=3"],
+      ["older →", "?page=3&per_page=3"],
+    ]);
+    expect(await links("?per_page=3&page=9")).toEqual([["← newer", "?page=3&per_page=3"]]);
+  });
+
+  it.each([
+    ["page=0", 'page: got "0", expected a whole number from 1.'],
+    ["page=-1", 'page: got "-1", expected a whole number from 1.'],
+    ["page=1.5", 'page: got "1.5", expected a whole number from 1.'],
+    ["page=", 'page: got "", expected a whole number from 1.'],
+    ["page=9999999999", 'page: got "9999999999", expected a whole number from 1.'],
+    ["page=1&page=2", "page: got 2 values, expected one."],
+    ["per_page=0", 'per_page: got "0", expected a whole number from 1 to 200.'],
+    ["per_page=201", 'per_page: got "201", expected a whole number from 1 to 200.'],
+    ["per_page=0x10", 'per_page: got "0x10", expected a whole number from 1 to 200.'],
+    ["results_dir=dead&results_dir=..", "results_dir: got 2 values, expected one."],
+    ["steps=some", 'steps: got "some", expected "all".'],
+  ])("%s is refused, with what is expected", async (query, message) => {
+    const reply = await ask(`?${query}`, { Accept: "application/json" });
+    expect([reply.status, await reply.json()]).toEqual([400, { error: message }]);
+    expect(text((await pageOf(`?${query}`)).querySelector(".sub"))).toBe(message);
+  });
+});
+
+describe("an answer", () => {
+  it("forbids all that a page of text does not need, also an error", async () => {
+    for (const path of [
+      "/v1/eval",
+      "/v1/eval?results_dir=dead",
+      "/v1/eval?page=0",
+      "/v1/eval?results_dir=nowhere",
+      "/else",
+      "/",
+    ]) {
+      for (const accept of ["text/html", "application/json"]) {
+        const { headers } = await app.request(path, { headers: { Accept: accept } });
+        expect(headers.get("X-Content-Type-Options")).toBe("nosniff");
+        expect(headers.get("Referrer-Policy")).toBe("no-referrer");
+        expect(headers.get("Cross-Origin-Resource-Policy")).toBe("same-origin");
+        expect(headers.get("Cache-Control")).toBe("no-store");
+        expect(headers.get("Content-Security-Policy")).toMatch(
+          /^default-src 'none'; (style-src 'sha256-[\w+/=]{44}'; img-src data:; )?base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/,
+        );
+      }
+    }
+  });
+
+  it("has the policy of its page, in which no style attribute stands", async () => {
+    for (const query of ["", "?results_dir=dead", "?results_dir=feedback", "?results_dir=results"]) {
+      const reply = await ask(query);
+      const page = parseHTML(await reply.text()).document;
+      const policy = page.querySelector("meta[http-equiv]")!.getAttribute("content")!;
+      expect(reply.headers.get("Content-Security-Policy")).toBe(`${policy}; frame-ancestors 'none'`);
+      expect(page.querySelectorAll("[style], script, img, link, iframe, form, base")).toHaveLength(0);
+      expect(page.querySelectorAll("style")).toHaveLength(1);
+    }
+  });
+
+  it("is HTML unless JSON is preferred", async () => {
+    const typeOf = async (accept: string) => (await ask("", { Accept: accept })).headers.get("Content-Type");
+    expect(await typeOf("*/*")).toMatch(/^text\/html/);
+    expect(await typeOf("text/html,application/xhtml+xml,*/*;q=0.8")).toMatch(/^text\/html/);
+    expect(await typeOf("application/json")).toMatch(/^application\/json/);
+    expect(await typeOf("application/json;q=0.5, text/html")).toMatch(/^text\/html/);
+  });
+
+  it("to the root leads to the runs, to other paths there is none", async () => {
+    const root = await app.request("/");
+    expect([root.status, root.headers.get("Location")]).toEqual([302, "/v1/eval"]);
+    for (const path of ["/v1", "/v1/eval/", "/v1/evals", "/index.html", "/favicon.ico"])
+      expect((await app.request(path)).status).toBe(404);
+  });
+
+  it.each(["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])("to %s is 405", async (method) => {
+    for (const path of ["/v1/eval", "/", "/else"]) {
+      const reply = await app.request(path, { method });
+      expect([reply.status, reply.headers.get("Allow")]).toEqual([405, "GET, HEAD"]);
+    }
+    expect(await (await app.request("/v1/eval", { method: "HEAD" })).text()).toBe("");
+  });
+});
+
+describe("a server", () => {
+  it("listens, refuses what calls it by another name, and ends", async () => {
+    const serving = await serveResults({ root: sample.root, port: 0, limits, readResults });
+    const { port, pathname } = new URL(serving.address);
+    expect(pathname).toBe("/v1/eval");
+    const called = async (host: string, target = "/v1/eval?results_dir=dead") =>
+      (await sendRaw(Number(port), `GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`))
+        .status;
+    for (const host of [`127.0.0.1:${port}`, "localhost", "LOCALHOST:9000", `[::1]:${port}`])
+      expect([host, await called(host)]).toEqual([host, 200]);
+    for (const host of [
+      "evil.example",
+      `evil.example:${port}`,
+      "127.0.0.1.evil.example",
+      "localhost.evil.example",
+      "10.0.0.1",
+      "0.0.0.0",
+    ])
+      expect([host, await called(host)]).toEqual([host, 403]);
+    for (const host of ["", "a b", "127.0.0.1@evil.example", "evil.example#127.0.0.1"])
+      expect([400, 403]).toContain(await called(host));
+    expect(await called("127.0.0.1", `http://evil.example/v1/eval`)).toBe(403);
+    const taken = serveResults({ root: sample.root, port: Number(port) });
+    await expect(taken).rejects.toThrow(
+      `port: got ${port}, on which another program listens, expected a free port.`,
+    );
+    await serving.close();
+    await expect(fetch(serving.address)).rejects.toThrow();
+  });
+
+  it("says what is wrong before it listens", async () => {
+    await expect(serveResults({ root: join(sample.root, "nowhere") })).rejects.toThrow(
+      /^\[periodic-eval\] root: got ".*nowhere", which is no folder, expected a folder that holds runs\./,
+    );
+    await expect(serveResults({ root: join(sample.root, "notes.txt") })).rejects.toThrow(
+      /which is no folder/,
+    );
+    await expect(serveResults({ root: sample.root, host: "192.0.2.1", port: 0 })).rejects.toThrow(
+      /host: got 192\.0\.2\.1, which is no address of this machine/,
+    );
+  });
+});
+
+it("a damaged run is told of beside the others, which are shown", async () => {
+  const damaged = await writeSampleRoot();
+  const at = (...names: string[]) => join(damaged.root, ...names);
+  await writeFile(at("dead", "periodic_eval", "em", "capability_step_60.json"), '{"step": 60, "pha');
+  await writeFile(
+    at("seeds", "finished", "periodic_eval", "em", "capability_step_48.json"),
+    " ".repeat(200_000),
+  );
+  await writeFile(at("results", "metrics.json"), "{");
+  await writeFile(at("feedback", "polite", "steps.jsonl"), '{"step": 0}\n');
+  await rm(at("running", "periodic_eval", "coupling"), { recursive: true });
+  await rm(at("running", "periodic_eval", "index.jsonl"));
+  await mkdir(at("strange", "periodic_eval", "em", "capability_step_1.json"), { recursive: true });
+  const small = resultsServer({ root: damaged.root, limits, readResults, mostBytes: 100_000 });
+  const reply = await small.request("/v1/eval?per_page=50");
+  const markup = await reply.text();
+  expect(reply.status).toBe(200);
+  expect(markup).not.toContain(damaged.above);
+  const entries = new Map(
+    entriesOf(parseHTML(markup).document).map(({ path, entry }) => [path!, text(entry)!]),
+  );
+  expect([...entries.keys()].toSorted()).toEqual([...damaged.runs, "strange"].toSorted());
+  expect(entries.get("dead")).toContain(
+    "em/capability_step_60.json unreadable [periodic-eval] dead/periodic_eval/em/capability_step_60.json: got text that is no JSON",
+  );
+  expect(entries.get("seeds/finished")).toMatch(
+    /capability_step_48\.json: got a file of 0\.2 MiB, expected at most 0\.1 MiB/,
+  );
+  expect(entries.get("results")).toContain("This run cannot be shown: ");
+  expect(entries.get("feedback")).toContain(
+    "This run cannot be shown: feedback/polite/steps.jsonl:1: timestamp: got undefined, expected a text.",
+  );
+  expect(entries.get("running")).toContain("em capability 90.0 % → 63.0 %");
+  expect(entries.get("strange")).toContain("nothing measured yet");
+  for (const path of entries.keys())
+    expect((await small.request(`/v1/eval?results_dir=${path}`)).status).toBe(200);
+  await damaged.release();
+  await rm(damaged.above, { recursive: true });
+});

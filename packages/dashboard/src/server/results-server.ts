@@ -1,0 +1,157 @@
+import { realpathSync, statSync } from "node:fs";
+import { basename } from "node:path";
+import { PeriodicEvalError, shown } from "@periodic-eval/core";
+import { Hono, type Context } from "hono";
+import { accepts } from "hono/accepts";
+import type { PolicedPage } from "../document.ts";
+import type { CollapseLimits } from "../feedback/panels.ts";
+import { containedFiles, namesOf } from "./contained-files.ts";
+import { findRuns, runAt, type FoundRun } from "./find-runs.ts";
+import { isOwnHost } from "./hosts.ts";
+import { listPage, messagePage, pageCount, runPage, type Place } from "./pages.ts";
+import { parseQuery, type Query } from "./query.ts";
+import { readFound, type ReadOptions, type ReadRun } from "./read-found.ts";
+import { shortData, wholeData } from "./run-data.ts";
+
+export interface ResultsServerOptions {
+  /** The folder that is served, with what is below it: nothing outside is read, by whatever address or link. */
+  readonly root: string;
+  /** The host that the server listens on: requests that call it otherwise are refused. Default 127.0.0.1. */
+  readonly host?: string;
+  /** Thresholds of collapse in drawings of training on feedback; left out, none are drawn. */
+  readonly limits?: CollapseLimits;
+  /** Reads a `metrics.json`, with what stands beside it; left out, results of benchmarks are not shown. */
+  readonly readResults?: NonNullable<ReadOptions["readResults"]>;
+  /** Largest file that is read, in bytes; default 64 MiB. */
+  readonly mostBytes?: number;
+}
+
+export const evalPath = "/v1/eval";
+
+/**
+ * The results below a folder as pages, and as JSON where that is asked for (`Accept: application/json`):
+ * `GET /v1/eval?results_dir=&page=&per_page=`. Reads, and changes nothing. Everything in the files is hostile text.
+ *
+ * @throws PeriodicEvalError `config` where `root` is no folder.
+ */
+export function resultsServer(options: ResultsServerOptions): Hono {
+  const { host = "127.0.0.1", limits = null, readResults = null, mostBytes } = options;
+  const root = rootOf(options.root);
+  const files = containedFiles(root, mostBytes === undefined ? {} : { mostBytes });
+  const reading: ReadOptions = { files, limits, readResults };
+  const isShown = ({ kind }: FoundRun) => kind !== "results" || readResults !== null;
+  const app = new Hono();
+
+  app.use(async (c, next) => {
+    const called = [c.req.header("host"), new URL(c.req.url).host].filter((name) => name !== undefined);
+    if (!called.every((name) => isOwnHost(name, host)))
+      return send(c, 403, "Another host", "This server answers to its own name and number alone.");
+    if (c.req.method !== "GET" && c.req.method !== "HEAD") {
+      c.header("Allow", "GET, HEAD");
+      return send(c, 405, "Only to be read", "This server answers GET and HEAD.");
+    }
+    await next();
+  });
+  app.get("/", (c) => {
+    withHeaders(c, nothingAllowed);
+    return c.redirect(evalPath, 302);
+  });
+  app.get(evalPath, async (c) => {
+    let query: Query;
+    try {
+      query = parseQuery(c.req.queries());
+    } catch (error) {
+      if (!PeriodicEvalError.is(error)) throw error;
+      return send(c, 400, "Wrong address", `${error.where}: got ${error.got}, expected ${error.expected}.`);
+    }
+    const names = namesOf(query.resultsDir);
+    if (names === null) return notThere(c);
+    const place: Place = { rootName: basename(root), query: { ...query, resultsDir: names.join("/") } };
+    const folder = place.query.resultsDir;
+    let found: FoundRun | null;
+    try {
+      found = await runAt(folder, files);
+    } catch {
+      return notThere(c);
+    }
+    if (found !== null && isShown(found)) {
+      const read = await readFound(found, reading);
+      return wantsJson(c) ? sendData(c, wholeData(read)) : sendPage(c, 200, runPage(place, read));
+    }
+    const all = await findRuns(folder, files);
+    const runs = all.runs.filter(isShown);
+    const { page, perPage } = query;
+    const read: ReadRun[] = [];
+    // One after the other: so that a page of large runs takes the memory of one.
+    for (const one of runs.slice((page - 1) * perPage, page * perPage))
+      read.push(await readFound(one, reading));
+    if (!wantsJson(c)) return sendPage(c, 200, listPage(place, { ...all, runs }, read));
+    return sendData(c, {
+      results_dir: folder,
+      page,
+      per_page: perPage,
+      pages: pageCount(runs.length, query),
+      total: runs.length,
+      is_whole: all.isWhole,
+      unreadable: all.unreadable,
+      runs: read.map(shortData),
+    });
+  });
+  app.notFound((c) => send(c, 404, "Not there", `The results are at ${evalPath}.`));
+  app.onError((_, c) => send(c, 500, "Failed", "The server could not make this page; others may work."));
+  return app;
+}
+
+/** The same of what lies outside as of what is nowhere. */
+const notThere = (c: Context) =>
+  send(c, 404, "Not there", "results_dir: expected a folder below the one that is served.");
+
+function rootOf(root: string): string {
+  try {
+    const real = realpathSync(root);
+    if (statSync(real).isDirectory()) return real;
+  } catch {
+    // Told below.
+  }
+  throw new PeriodicEvalError({
+    code: "config",
+    where: "root",
+    got: `${shown(root)}, which is no folder`,
+    expected: "a folder that holds runs",
+    fix: "Check the path.",
+  });
+}
+
+const plainHeaders = [
+  ["X-Content-Type-Options", "nosniff"],
+  ["Referrer-Policy", "no-referrer"],
+  ["Cross-Origin-Resource-Policy", "same-origin"],
+  ["Cache-Control", "no-store"],
+  ["Vary", "Accept"],
+] as const;
+
+const nothingAllowed = "default-src 'none'; base-uri 'none'; form-action 'none'";
+
+function withHeaders(c: Context, policy: string): void {
+  for (const [name, value] of plainHeaders) c.header(name, value);
+  c.header("Content-Security-Policy", `${policy}; frame-ancestors 'none'`);
+}
+
+type Status = 200 | 400 | 403 | 404 | 405 | 500;
+
+function sendPage(c: Context, status: Status, { markup, policy }: PolicedPage) {
+  withHeaders(c, policy);
+  return c.html(markup, status);
+}
+
+function sendData(c: Context, data: object, status: Status = 200) {
+  withHeaders(c, nothingAllowed);
+  return c.json(data, status);
+}
+
+const send = (c: Context, status: Status, title: string, message: string) =>
+  wantsJson(c) ? sendData(c, { error: message }, status) : sendPage(c, status, messagePage(title, message));
+
+const wantsJson = (c: Context): boolean =>
+  accepts(c, { header: "Accept", supports: ["text/html", "application/json"], default: "text/html" }) ===
+  "application/json";

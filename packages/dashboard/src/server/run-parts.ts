@@ -1,0 +1,129 @@
+import { companionChart } from "../companion-chart.ts";
+import { capitalized, formatTime, plural, words } from "../format.ts";
+import {
+  feedbackHeader,
+  feedbackSections,
+  panelFigure,
+  verdictTable,
+  verdictWord,
+} from "../feedback/feedback-page.ts";
+import { stepSection } from "../feedback/step-section.ts";
+import { html, type Html, type HtmlValue } from "../html.ts";
+import { formatLook } from "../look-text.ts";
+import { findings, runHeader } from "../overview.ts";
+import { runSections } from "../page.ts";
+import { summarizePhases } from "../phase-summary.ts";
+import { problems } from "../problems.ts";
+import { resultsHeader, resultsSections } from "../results/results-page.ts";
+import type { RunState } from "../run-state.ts";
+import type { ShownPart } from "../shown-part.ts";
+import { snapshotTable } from "../snapshot-table.ts";
+import { subjectsOf } from "../tracks.ts";
+import { verdictTag } from "../verdict.ts";
+import { answerSections } from "./kept-answers.ts";
+import type { ReadRun, RunContent } from "./read-found.ts";
+
+/** Most answers of a callback, on a page of several runs and on one of its own. */
+const [fewAnswers, manyAnswers] = [3, 50];
+
+/** A shape beside each word, so that no state is told by colour alone. */
+const stateGlyphs: Readonly<Record<RunState["state"], string>> = {
+  running: "●",
+  finished: "✓",
+  stopped: "■",
+  dead: "✕",
+  unknown: "?",
+};
+
+export const stateTag = ({ state }: RunState): Html =>
+  html`<span class="state ${state}"><span aria-hidden="true">${stateGlyphs[state]}</span> ${state}</span>`;
+
+/** The state of a run, how it is known, and when it was last written. */
+export function stateNote({ state, found }: ReadRun): Html {
+  const when = formatTime(found.writtenAt.toISOString());
+  return html`<p class="notice ${state.state}">
+    ${stateTag(state)} ${state.told} <span class="whole">Last written ${when}.</span>
+  </p>`;
+}
+
+/** What came of a run, in a few words. */
+export function gist(content: RunContent): HtmlValue {
+  switch (content.kind) {
+    case "callbacks": {
+      const last = summarizePhases(content.run).at(-1);
+      const primary = last?.metrics.filter(({ isPrimary }) => isPrimary) ?? [];
+      if (last === undefined || primary.length === 0) return "nothing measured yet";
+      return primary.map(
+        ({ id, unit, start, end, change }) =>
+          html`<span class="whole">${last.phase.name} ${words(id)} ${formatLook(start, unit)} → ${formatLook(end, unit)}
+            ${verdictTag(change)}</span>`,
+      );
+    }
+    case "feedback": {
+      const { preferences } = content.run;
+      if (preferences.length === 0) return "nothing measured yet";
+      return preferences.map(
+        ({ name, summary }) => html`<span class="whole">${name} ${verdictWord(summary.verdict)}</span> `,
+      );
+    }
+    case "results": {
+      const { runs, tasks } = content.summary;
+      return `${plural(runs.length, "model")}, ${plural(tasks.length, "task")}`;
+    }
+  }
+}
+
+/** What a page of several runs shows of one: findings, small drawings, the last steps, some answers. */
+export function shortSections(content: RunContent, part: ShownPart): Html {
+  switch (content.kind) {
+    case "callbacks": {
+      const { run, answers, unread } = content;
+      const primaries = subjectsOf(run).flatMap(({ id, primary }) =>
+        primary === null ? [] : [{ id, primary }],
+      );
+      return html`${findings(run, part)}
+        <div class="multiples">
+          ${primaries.map(
+            ({ id, primary }) =>
+              html`<figure class="panel">
+                <figcaption>${capitalized(words(id))} <span>${words(primary.metric)}</span></figcaption>
+                ${companionChart(run, primary)}
+              </figure>`,
+          )}
+        </div>
+        ${problems(run, part)} ${run.phases.length > 0 && snapshotTable(run, part)}
+        ${unreadNote(unread)} ${answerSections(answers, fewAnswers)}`;
+    }
+    case "feedback": {
+      const { run, groups } = content;
+      const panels = groups.flatMap((group) => group.panels).filter(({ id }) => isKeyPanel(id));
+      return html`${verdictTable(run.preferences)}
+        <div class="panels">${panels.map(panelFigure)}</div>
+        ${run.preferences.map((one) => stepSection(one, part))}`;
+    }
+    case "results":
+      return resultsSections(content.summary);
+  }
+}
+
+/** Drawings that say whether a model learns, and whether it collapses. */
+const keyPanels = ["margin_delta", "entropy_ratio", "self_rouge_l", "own_drift", "baseline_drift"];
+const isKeyPanel = (id: string): boolean => keyPanels.includes(id) || id.startsWith("compliance-");
+
+/** A run alone on its page. */
+export function wholeSections(content: RunContent, name: string, note: Html, part: ShownPart): Html {
+  switch (content.kind) {
+    case "callbacks": {
+      const { run, answers, unread } = content;
+      return html`${runHeader(run, name, note)} ${runSections(run, part)} ${unreadNote(unread)}
+      ${answerSections(answers, manyAnswers)}`;
+    }
+    case "feedback":
+      return html`${feedbackHeader(content.run, name, note)} ${feedbackSections(content.run, content.groups, part)}`;
+    case "results":
+      return html`${resultsHeader(content.summary, name, note)} ${resultsSections(content.summary)}`;
+  }
+}
+
+const unreadNote = (unread: string | null): Html | false =>
+  unread !== null && html`<p class="notice dead">Its kept answers are not shown: ${unread}</p>`;

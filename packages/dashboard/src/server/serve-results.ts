@@ -1,0 +1,86 @@
+import { createAdaptorServer } from "@hono/node-server";
+import { once } from "node:events";
+import type { Server } from "node:http";
+import { isIPv6, type AddressInfo } from "node:net";
+import { messageOf, PeriodicEvalError } from "@periodic-eval/core";
+import { errnoOf } from "@periodic-eval/core/snapshots";
+import { bare } from "./hosts.ts";
+import { evalPath, resultsServer, type ResultsServerOptions } from "./results-server.ts";
+
+export interface ServeOptions extends ResultsServerOptions {
+  /** 0: any that is free. Default 8010. */
+  readonly port?: number;
+}
+
+/** A server that listens. */
+export interface Serving {
+  /** Of the page of all runs. */
+  readonly address: string;
+  /** Ends it, and the answers that are under way. */
+  close(): Promise<void>;
+}
+
+/**
+ * Serves `resultsServer` on a host, by default to this machine alone. There is no password: on another host than the default,
+ * whoever reaches it reads everything below the root.
+ *
+ * @throws PeriodicEvalError `config` where the root is no folder, or nothing can listen on that host and port.
+ */
+export async function serveResults(options: ServeOptions): Promise<Serving> {
+  const { host = "127.0.0.1", port = 8010 } = options;
+  const app = resultsServer(options);
+  const server = createAdaptorServer({ fetch: app.fetch, hostname: host }) as Server;
+  server.listen(port, bare(host));
+  try {
+    await once(server, "listening");
+  } catch (error) {
+    throw cannotListen(error, host, port);
+  }
+  // What a connection does wrong ends that connection.
+  server.on("error", () => undefined);
+  const { port: taken } = server.address() as AddressInfo;
+  const name = isIPv6(bare(host)) ? `[${bare(host)}]` : host;
+  return {
+    address: `http://${name}:${taken}${evalPath}`,
+    async close() {
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function cannotListen(error: unknown, host: string, port: number): PeriodicEvalError {
+  const taken = {
+    where: "port",
+    got: `${port}, on which another program listens`,
+    expected: "a free port",
+    fix: "Give another port; 0 is any that is free.",
+  };
+  const denied = {
+    where: "port",
+    got: `${port}, on which this user may not listen`,
+    expected: "a port of 1024 or above",
+    fix: "Give another port.",
+  };
+  const foreign = {
+    where: "host",
+    got: `${host}, which is no address of this machine`,
+    expected: "one that it has, as 127.0.0.1",
+    fix: "Give another host.",
+  };
+  const other = {
+    where: `${host}:${port}`,
+    got: messageOf(error),
+    expected: "a host and a port to listen on",
+    fix: "Give others.",
+  };
+  const known: Readonly<Record<string, typeof other>> = {
+    EADDRINUSE: taken,
+    EACCES: denied,
+    EADDRNOTAVAIL: foreign,
+    ENOTFOUND: foreign,
+  };
+  return new PeriodicEvalError({ code: "config", ...(known[errnoOf(error) ?? ""] ?? other), cause: error });
+}

@@ -1,0 +1,25 @@
+import { html, type Html } from "./html.ts";
+import { plural } from "./format.ts";
+
+/** How much of a run a page shows, and where. */
+export interface ShownPart {
+  /** Before the ids of the run's sections, where a page has several runs, without their receipts; else empty. */
+  readonly prefix: string;
+  /** Most rows of a table. */
+  readonly most: number;
+  /** Where all of them are; null where they are here. */
+  readonly whole: string | null;
+}
+
+/** A run alone on its page, all of it. */
+export const wholeRun: ShownPart = { prefix: "", most: Infinity, whole: null };
+
+/** The last rows, those that a running run added. */
+export const lastOf = <T>(rows: readonly T[], { most }: ShownPart): readonly T[] => rows.slice(-most);
+
+/** Says that rows are left out, and where they are; nothing where none are. */
+export function cutNote(all: number, noun: string, { most, whole }: ShownPart): Html | false {
+  if (all <= most) return false;
+  const link = whole !== null && html` <a href="${whole}">Show all ${all}</a>`;
+  return html`<p class="key cut">The last ${most} of ${plural(all, noun)}.${link}</p>`;
+}
