@@ -6,6 +6,7 @@ import type { HarnessConfig } from "../config/schema.ts";
 import type { FeedbackEngine, UpdateRecord, UpdateReport } from "../engine/types.ts";
 import { openVerifier, rewardOf } from "../graders/open-verifier.ts";
 import { collapseProbes, readCollapseProbes, type CollapseProbes } from "../metrics/collapse-probes.ts";
+import { collapsePresets, readThresholds, writtenThresholds } from "../metrics/collapse-summary.ts";
 import { readPreference, type Preference } from "../preferences/preference.ts";
 import { feedbackOf, promptsOf, teacherTurnOf } from "./batches.ts";
 import {
@@ -129,6 +130,7 @@ async function runPreference({ preference, grader }: Prepared, running: Running)
       config,
       preference_definition: definition,
       grader: { name: grader.name, fingerprint: grader.fingerprint },
+      collapse_thresholds: writtenThresholds(collapsePresets.claas),
       engine: engine.describe(),
     } satisfies MetadataFile,
     earlier.metadata,
@@ -140,7 +142,8 @@ async function runPreference({ preference, grader }: Prepared, running: Running)
   const model = await engine.open({ loraId, training, stepsPerBatch, seed, folder: paths.folder, signal });
   try {
     const lines = [...(await linesOf(paths, earlier, model.trained))];
-    const looking = { config, preference, grader, probes, model, signal };
+    const thresholds = readThresholds(metadata.collapse_thresholds);
+    const looking = { config, preference, grader, probes, thresholds, model, signal };
     const baseline = earlier.baseline ?? (await keepBaseline(paths.baseline, looking, loraId, now));
     await tell(preference.name, null, summaryOf(baseline, lines, config.num_steps));
     while (lines.length < config.num_steps) {
