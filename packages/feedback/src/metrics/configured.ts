@@ -1,6 +1,5 @@
 import {
   checkKeys,
-  isMissingFile,
   nearest,
   PeriodicEvalError,
   shown,
@@ -107,22 +106,11 @@ async function preferenceOf(
   const named = textOf(preference, `${where}.preference`, "a preference's name, or the path of its file");
   const inFolder =
     folder === null ? null : textOf(folder, `${where}.preferences_dir`, "the path of a folder");
-  return present(`${where}.preference`, () => readPreference(named, inFolder));
+  return readPreference(named, inFolder, `${where}.preference`);
 }
 
 const probesOf = (path: unknown, where: string) =>
-  present(where, () => readCollapseProbes(textOf(path, where, "the path of a YAML file")));
-
-/** What reads a file names it; which key named one that is not there is known here. */
-async function present<T>(where: string, read: () => Promise<T>): Promise<T> {
-  try {
-    return await read();
-  } catch (cause) {
-    if (!PeriodicEvalError.is(cause) || !isMissingFile(cause)) throw cause;
-    const { code, got, expected, fix } = cause;
-    throw new PeriodicEvalError({ code, where, got, expected, fix, cause });
-  }
-}
+  readCollapseProbes(textOf(path, where, "the path of a YAML file"), where);
 
 /** How answers are drawn; what is given is checked by those that take it. */
 function answersOf(options: Options): {
