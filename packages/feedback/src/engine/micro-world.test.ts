@@ -1,29 +1,17 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
-import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { useBackend } from "@periodic-eval/models";
 import * as tf from "@tensorflow/tfjs-core";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { loadHarnessConfig } from "../config/load-config.ts";
 import type { StepLine } from "../harness/files.ts";
 import { runHarness, type HarnessPorts } from "../harness/run-harness.ts";
-import { localEngine } from "./local-engine.ts";
+import { engineOf } from "./engine-of.test-data.ts";
 
 const microWorld = fileURLToPath(new URL("../../../cli/assets/micro-world", import.meta.url));
-const engine = localEngine({
-  describe: { model: "micro-world" },
-  async openModel({ seed }) {
-    const base = await loadCausalLM(microWorld);
-    const model = withLora(base, { rank: 8, alpha: 16, seed: String(seed) });
-    const dispose = () => {
-      model.dispose();
-      base.dispose();
-    };
-    return { model, tokenizer: await loadTokenizer(microWorld), dispose };
-  },
-});
+const engine = engineOf(microWorld);
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 

@@ -1,0 +1,19 @@
+import { loadCausalLM, withLora } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import type { FeedbackEngine } from "./types.ts";
+import { localEngine } from "./local-engine.ts";
+
+/** Trains adapters of rank 8 on a model's folder, as the command line does. */
+export const engineOf = (folder: string): FeedbackEngine =>
+  localEngine({
+    describe: { model: folder },
+    async openModel({ seed }) {
+      const base = await loadCausalLM(folder);
+      const model = withLora(base, { rank: 8, alpha: 16, seed: String(seed) });
+      const dispose = () => {
+        model.dispose();
+        base.dispose();
+      };
+      return { model, tokenizer: await loadTokenizer(folder), dispose };
+    },
+  });
