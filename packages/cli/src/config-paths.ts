@@ -15,7 +15,7 @@ const blockFiles = [
 ] as const;
 
 /** Keys of the entries of its `evaluations` that do. */
-const evaluationFiles = ["data", "fewshot_pool", "benchmark"];
+const evaluationFiles = ["data", "fewshot_pool", "benchmark", "preference", "preferences_dir", "probes"];
 
 /** Options of loggers that name files or folders. */
 const logFiles = ["path", "logDir", "runDir"];
@@ -112,11 +112,14 @@ const withPaths = (
   );
 
 /**
- * A baseline without a separator is no path: made one, a misspelt word would be a folder that is missing. Data may be a data
- * set of the hub.
+ * A baseline without a separator is no path: made one, a misspelt word would be a folder that is missing. A preference is one
+ * where it is named by its file. Data may be a data set of the hub.
  */
-const isWord = (key: string, value: string): boolean =>
-  key === "baseline" ? !/[\\/]/.test(value) : evaluationFiles.includes(key) && value.startsWith("hf:");
+const isWord = (key: string, value: string): boolean => {
+  if (key === "baseline") return !/[\\/]/.test(value);
+  if (key === "preference") return !/[\\/]|\.ya?ml$/.test(value);
+  return evaluationFiles.includes(key) && value.startsWith("hf:");
+};
 
 /** What stands at that path; undefined where nothing does. */
 export const valueAt = (value: unknown, path: ValuePath): unknown =>

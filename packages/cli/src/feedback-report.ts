@@ -1,13 +1,29 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { PeriodicEvalError } from "@periodic-eval/core";
 import { writeFeedback, type WrittenFeedback } from "@periodic-eval/dashboard";
-import { collapsePresets } from "@periodic-eval/feedback";
+import type { HarnessConfig, SummaryFile } from "@periodic-eval/feedback";
 import { feedbackTable } from "./feedback-output.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Writes the page and the drawings of what `feedback` trained, with the thresholds that it watches by. */
-export const drawFeedback = (output: string, page?: string): Promise<WrittenFeedback> =>
-  writeFeedback(output, { limits: collapsePresets.claas, ...(page !== undefined && { page }) });
+/** What a training found, and its page where the configuration asks for one; interrupted, it has that of how far it came. */
+export async function withDrawings(
+  { output_dir: output, plots }: HarnessConfig,
+  train: () => Promise<SummaryFile>,
+  terminal: Terminal,
+): Promise<{ readonly summary: SummaryFile; readonly drawn: WrittenFeedback | null }> {
+  try {
+    const summary = await train();
+    return { summary, drawn: plots ? await writeFeedback(output) : null };
+  } catch (error) {
+    const isBegun = existsSync(join(output, "summary.json"));
+    if (plots && isBegun && PeriodicEvalError.is(error, "aborted"))
+      terminal.out((await writeFeedback(output)).page);
+    throw error;
+  }
+}
 
-/** The same after a table of the verdicts; with `json` as one document. */
+/** Writes the page and the drawings of what `feedback` trained, after a table of the verdicts; with `json` as one document. */
 export async function reportFeedback(
   output: string,
   { json, page: asked }: { readonly json: boolean; readonly page?: string },
@@ -17,7 +33,7 @@ export async function reportFeedback(
     run: { summary },
     page,
     plots,
-  } = await drawFeedback(output, asked);
+  } = await writeFeedback(output, asked === undefined ? {} : { page: asked });
   if (json) return terminal.out(JSON.stringify({ output_dir: output, ...summary, page, plots }, null, 2));
   terminal.out(`\n${feedbackTable(summary, terminal.colours)}\n`);
   terminal.out(page);

@@ -48,7 +48,31 @@ describe("periodic-eval feedback", () => {
     expect(terminal.said.at(-1)).toBe(page);
     expect(await readFile(page, "utf8")).toBe(drawn);
     const whole = await readFile(join(plots, "entropy_ratio.svg"), "utf8");
+    expect(await readdir(plots)).toContain("entropy_ratio.png");
     expect(whole).toContain("identity: not measured: collapse is not among the metrics");
+  });
+
+  it("interrupted, draws how far it came, and says how to go on", async () => {
+    const output = join(folder, "interrupted");
+    const few = ["preferences=[identity]", "metrics=quick", "batch_size=1", "steps_per_batch=1"];
+    const terminal = keptTerminal();
+    const interrupting = {
+      ...terminal,
+      out(text: string) {
+        terminal.out(text);
+        if (text.includes("step 0")) process.emit("SIGINT");
+      },
+    };
+    const args = ["feedback", "--backend", "wasm", `output_dir=${output}`, ...few, "num_steps=5"];
+    expect(await runCli(args, interrupting)).toBe(1);
+    expect(terminal.complained.join("\n")).toContain(
+      `Run the same command with output_dir=${output} to go on`,
+    );
+    expect(terminal.said.at(-1)).toBe(join(output, "index.html"));
+    const page = await readFile(join(output, "index.html"), "utf8");
+    expect(page).toContain("identity, after 1 update:");
+    expect(page).toContain("Not finished");
+    expect(await readdir(join(output, "plots"))).toContain("margin_delta.png");
   });
 
   it("draws nothing where plots is false", async () => {

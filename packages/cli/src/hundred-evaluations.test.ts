@@ -1,6 +1,7 @@
 import * as tf from "@tensorflow/tfjs";
 import { capabilityEvaluation, measure } from "@periodic-eval/core";
 import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
+import { feedbackEvaluations } from "@periodic-eval/feedback";
 import { loadCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { expect, it } from "vitest";
@@ -29,7 +30,15 @@ it.for(["wasm", "tfjs-node"])(
   },
 );
 
-/** Letters and cloze, packed and plain, and texts: each another draw of questions. */
+/** Looks at what feedback changes, a few items each. */
+const feedback = [
+  { feedback: "logprob", preference: "concise" },
+  { feedback: "compliance", preference: "concise", samples: 1, max_tokens: 4 },
+  { feedback: "general", max_tokens: 4 },
+  { feedback: "collapse", max_tokens: 4 },
+];
+
+/** Letters and cloze, packed and plain, texts, and looks at what feedback changes: each another draw. */
 const evaluations = [
   ...(["letters", "cloze"] as const).flatMap((method) =>
     (["packed", "plain"] as const).map((scoring) => async (model: CheckpointLM, seed: number) => {
@@ -40,6 +49,12 @@ const evaluations = [
       expect(snapshot.status).toBe("complete");
     }),
   ),
+  ...feedback.map((entry) => async (model: CheckpointLM, seed: number) => {
+    const evaluation = await feedbackEvaluations["feedback"]!(entry, "here");
+    const options = { guards: tfjsGuards(model), seed: String(seed), limit: 2 };
+    const { snapshot } = await measure(evaluation, inMemory(model, tokenizer), options);
+    expect(snapshot.status).toBe("complete");
+  }),
   async (model: CheckpointLM, seed: number) => {
     const requests = [0, 1].map((temperature) => ({
       prompt: { text: "Question: Where" },

@@ -1,13 +1,13 @@
 import { namedStream, type SnapshotKey } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
 import { writePage } from "@periodic-eval/dashboard";
-import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { runChild } from "../../core/src/testing/killed-child.test-data.ts";
 
 const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 100 : 3;
 const child = fileURLToPath(new URL("kill-storm.child.ts", import.meta.url));
@@ -17,41 +17,14 @@ let whole: { record: unknown; metrics: readonly string[]; weights: string; milli
 
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), "kill-storm-"));
-  const { end, milliseconds } = await train(join(root, "whole"));
-  expect(end).toBe("exit 0");
+  const { isKilled, milliseconds } = await train(join(root, "whole"));
+  expect(isKilled).toBe(false);
   whole = { ...(await outcome(join(root, "whole"))), milliseconds };
 });
 afterAll(() => rm(root, { recursive: true }));
 
-/** Runs the training to its end, or kills it some milliseconds after it said that it trains. */
-function train(
-  runDir: string,
-  killAfter?: number,
-): Promise<{ readonly end: string; readonly milliseconds: number }> {
-  return new Promise((resolve, reject) => {
-    const node = spawn(
-      process.execPath,
-      ["--import", "tsx", "-C", "@periodic-eval/source", child, runDir, world],
-      {
-        stdio: ["ignore", "pipe", "pipe"],
-      },
-    );
-    let stderr = "";
-    let began = performance.now();
-    let timer: NodeJS.Timeout | undefined;
-    node.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
-    node.stdout.once("data", () => {
-      began = performance.now();
-      if (killAfter !== undefined) timer = setTimeout(() => node.kill("SIGKILL"), killAfter);
-    });
-    node.on("error", reject);
-    node.on("exit", (code, signal) => {
-      clearTimeout(timer);
-      if (signal === null && code !== 0) reject(new Error(stderr));
-      else resolve({ end: signal ?? `exit ${code}`, milliseconds: performance.now() - began });
-    });
-  });
-}
+/** To its end, or killed some milliseconds after it said that it trains. */
+const train = (runDir: string, killAfter?: number) => runChild(child, [runDir, world], killAfter);
 
 /** What must be equal however often a run was killed: every snapshot but its times, every row, all metrics, the final weights. */
 async function outcome(runDir: string) {
@@ -129,7 +102,7 @@ it(
       const moments: number[] = [];
       while (left > 0 && moments.length < 3) {
         const moment = Math.round(random() * whole.milliseconds);
-        if ((await train(runDir, moment)).end !== "SIGKILL") break;
+        if (!(await train(runDir, moment)).isKilled) break;
         moments.push(moment);
         left -= 1;
         // A page can be made of a dead run at any moment; page and index can be thrown away at any moment.

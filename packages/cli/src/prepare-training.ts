@@ -8,7 +8,6 @@ import {
 import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
 import { outlineCausalLM, useBackend, type CausalLMOutline } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
-import { evaluationsOf } from "@periodic-eval/tasks";
 import {
   checkDatasets,
   checkOrder,
@@ -23,7 +22,7 @@ import { allOf, throwAll } from "./every-error.ts";
 import { loadingLine } from "./loading-line.ts";
 import { openGrader } from "./open-grader.ts";
 import { loggerNames, openLogger } from "./open-loggers.ts";
-import { loadTasks, type LoadTasks } from "./task-registry.ts";
+import { loadEvaluations, loadTasks, type LoadTasks } from "./task-registry.ts";
 import type { Terminal } from "./terminal.ts";
 import { phaseErrorPath, type ParsedTraining, type TrainConfig } from "./train-config.ts";
 
@@ -112,7 +111,7 @@ async function blockOf(
 ): Promise<BlockOfPhase> {
   const { run_dir: runDir, phases } = config;
   const { phase } = phases[at]!;
-  const evaluations = evaluationsOf(await tasks());
+  const evaluations = await loadEvaluations(tasks);
   const build: BuildOptions = {
     phase,
     phases: phases.map((one) => one.phase),

@@ -9,7 +9,6 @@ export {
   words,
 } from "./format.ts";
 export type { FeedbackSummary } from "./feedback/feedback-files.ts";
-export type { CollapseLimits } from "./feedback/panels.ts";
 export type { FeedbackPreference, FeedbackRun } from "./feedback/read-feedback.ts";
 export { writeFeedback, type WriteFeedbackOptions, type WrittenFeedback } from "./feedback/write-feedback.ts";
 export { formatChange, formatLook } from "./look-text.ts";

@@ -45,6 +45,7 @@ export {
   type CollapseSigns,
   type CollapseThresholds,
 } from "./metrics/collapse-summary.ts";
+export { feedbackEvaluations } from "./metrics/configured.ts";
 export { rougeL, selfRougeL } from "./metrics/rouge-l.ts";
 export { runInSandbox, type SandboxResult } from "./sandbox/run-in-sandbox.ts";
 export type { SandboxLimits, SandboxValue } from "./sandbox/messages.ts";

@@ -49,9 +49,13 @@ async function feedback(
     configName: configName ?? (isEmbedded ? "micro-world" : "all"),
     ...(configDir !== undefined && { configDir }),
   });
-  const summary = await runFeedback(config, backend, json ? beside(terminal) : terminal);
-  const { drawFeedback } = await import("../feedback-report.ts");
-  const drawn = config.plots ? await drawFeedback(config.output_dir) : null;
+  const { withDrawings } = await import("../feedback-report.ts");
+  const progress = json ? beside(terminal) : terminal;
+  const { summary, drawn } = await withDrawings(
+    config,
+    () => runFeedback(config, backend, progress),
+    progress,
+  );
   if (json) {
     const pages = drawn === null ? {} : { page: drawn.page, plots: drawn.plots };
     return terminal.out(JSON.stringify({ output_dir: config.output_dir, ...summary, ...pages }, null, 2));

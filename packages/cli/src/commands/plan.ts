@@ -45,9 +45,9 @@ async function plan(
   const { readEvalBlock } = await import("../eval-block.ts");
   const { planRun } = await import("../plan.ts");
   const { costOfLook, planTables } = await import("../plan-output.ts");
-  const { evaluationsOf } = await import("@periodic-eval/tasks");
+  const { loadEvaluations } = await import("../task-registry.ts");
   const { file, at, block } = await readEvalBlock(path);
-  const evaluations = evaluationsOf(await loadTasks());
+  const evaluations = await loadEvaluations(loadTasks);
   const opened = model === undefined ? null : await openTried(model, backend, terminal);
   const tried = opened && { ...opened, isAdapted: !isWholeTraining(file.value) };
   const price = judgePrice ?? null;

@@ -24,10 +24,9 @@ export function addServe(program: Command, terminal: Terminal): void {
 
 async function serve(root: string, { host, port }: ServeOptions, terminal: Terminal): Promise<void> {
   const { serveResults } = await import("@periodic-eval/dashboard/server");
-  const { collapsePresets } = await import("@periodic-eval/feedback");
   const { readResults } = await import("../read-results.ts");
   const { onInterrupt } = await import("../interrupt.ts");
-  const serving = await serveResults({ root, host, port, limits: collapsePresets.claas, readResults });
+  const serving = await serveResults({ root, host, port, readResults });
   const { signal, stopListening } = onInterrupt();
   terminal.out(serving.address);
   terminal.err("Ctrl-C ends it.");

@@ -77,6 +77,8 @@ export const metadataSchema = z.looseObject({
   }),
   preference_definition: z.looseObject({ feedback_string: text }),
   grader: z.looseObject({ name: text }),
+  /** Beyond these a sign of collapse is an alert. */
+  collapse_thresholds: z.looseObject({ entropy_ratio: number, self_rouge_l: number, drift_nats: number }),
   engine: z.json(),
 });
 
@@ -105,6 +107,7 @@ export const summarySchema = z.looseObject({
     .refine((all) => Object.keys(all).every(isFolderName), "names of folders in this one"),
 });
 
+export type CollapseThresholds = FeedbackMetadata["collapse_thresholds"];
 export type FeedbackLook = z.infer<typeof look>;
 export type FeedbackStep = z.infer<typeof stepSchema>;
 export type FeedbackMetadata = z.infer<typeof metadataSchema>;

@@ -1,16 +1,6 @@
 import { words } from "../format.ts";
-import type { FeedbackLook, FeedbackStep } from "./feedback-files.ts";
+import type { CollapseThresholds, FeedbackLook, FeedbackStep } from "./feedback-files.ts";
 import type { FeedbackPreference, FeedbackRun } from "./read-feedback.ts";
-
-/** Beyond these a model counts as collapsing; those that the run was watched by. */
-export interface CollapseLimits {
-  /** Least ratio of the entropy to the baseline's. */
-  readonly entropyRatio: number;
-  /** Most that answers to one prompt may be alike, ROUGE-L F1. */
-  readonly selfRougeL: number;
-  /** Most that log p of a token may have moved, either way, in nats. */
-  readonly driftNats: number;
-}
 
 /** A value, or why there is none. */
 export type Reading =
@@ -50,19 +40,12 @@ export interface PanelGroup {
 const anywhere = [-Infinity, Infinity] as const;
 const positive = [0, Infinity] as const;
 
-/**
- * All drawings of a run, from what its files say and nothing else.
- *
- * @param limits null where they are not known: no thresholds are drawn
- */
-export function panelGroups(
-  { preferences }: FeedbackRun,
-  limits: CollapseLimits | null,
-): readonly PanelGroup[] {
+/** All drawings of a run, from what its files say and nothing else. */
+export function panelGroups({ preferences }: FeedbackRun): readonly PanelGroup[] {
   return [
     margins(preferences),
     learningCurves(preferences),
-    collapse(preferences, limits),
+    collapse(preferences),
     forgetting(preferences),
     diagnostics(preferences),
   ];
@@ -125,17 +108,26 @@ const learningCurves = (preferences: readonly FeedbackPreference[]): PanelGroup 
   })),
 });
 
-function collapse(preferences: readonly FeedbackPreference[], limits: CollapseLimits | null): PanelGroup {
-  const drifts = limits === null ? [] : [-limits.driftNats, limits.driftNats];
+function collapse(preferences: readonly FeedbackPreference[]): PanelGroup {
+  const thresholds = thresholdsOf(preferences);
+  // Those that the run was watched by; its preferences may have been begun with different ones.
+  const linesAt = (limitsOf: (one: CollapseThresholds) => readonly number[]): readonly number[] => [
+    ...new Set(thresholds.flatMap(limitsOf)),
+  ];
+  const drifts = linesAt(({ drift_nats: nats }) => [-nats, nats]);
   const signs = [
-    ["entropy_ratio", "entropy ratio", "", positive, limits === null ? [] : [limits.entropyRatio]],
-    ["self_rouge_l", "self-ROUGE-L", "F1", [0, 1], limits === null ? [] : [limits.selfRougeL]],
+    ["entropy_ratio", "entropy ratio", "", positive, linesAt((one) => [one.entropy_ratio])],
+    ["self_rouge_l", "self-ROUGE-L", "F1", [0, 1], linesAt((one) => [one.self_rouge_l])],
     ["own_drift", "drift on its own text", "nats per token", anywhere, drifts],
     ["baseline_drift", "drift on the baseline's text", "nats per token", anywhere, drifts],
   ] as const;
+  const told = thresholds.map(
+    (one) =>
+      `an entropy ratio below ${one.entropy_ratio}, ROUGE-L of answers to one prompt above ${one.self_rouge_l}, a drift of more than ${one.drift_nats} nats a token either way`,
+  );
   return {
     title: "Collapse",
-    about: aboutCollapse(limits),
+    about: `Beyond a red line a sign is an alert${told.length === 0 ? "" : `: ${told.join("; or ")}`}.`,
     panels: signs.map(([sign, title, unit, bounds, lines]) => ({
       id: sign,
       title,
@@ -151,10 +143,12 @@ function collapse(preferences: readonly FeedbackPreference[], limits: CollapseLi
   };
 }
 
-const aboutCollapse = (limits: CollapseLimits | null): string =>
-  limits === null
-    ? "How uncertain it is about a fixed text, how alike its answers to one prompt are, how far it moved."
-    : `Beyond a red line a sign is an alert: an entropy ratio below ${limits.entropyRatio}, ROUGE-L of answers to one prompt above ${limits.selfRougeL}, a drift of more than ${limits.driftNats} nats a token either way.`;
+/** Each once. */
+function thresholdsOf(preferences: readonly FeedbackPreference[]): readonly CollapseThresholds[] {
+  const all = preferences.map(({ metadata }) => metadata.collapse_thresholds);
+  const keyOf = (one: CollapseThresholds) => [one.entropy_ratio, one.self_rouge_l, one.drift_nats].join();
+  return [...new Map(all.map((one) => [keyOf(one), one])).values()];
+}
 
 const forgetting = (preferences: readonly FeedbackPreference[]): PanelGroup => ({
   title: "Forgetting",

@@ -98,6 +98,7 @@ export async function writeSampleFeedback(output: string): Promise<void> {
       },
       preference_definition: { feedback_string: attack },
       grader: { name: attack },
+      collapse_thresholds: { entropy_ratio: 0.6, self_rouge_l: 0.85, drift_nats: 2 },
       engine: { engine: attack, model: attack },
     });
     await write("baseline.json", {

@@ -3,17 +3,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DOMParser, parseHTML } from "linkedom";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { pixelsOf } from "./png.test-data.ts";
 import { writeSampleFeedback } from "./sample-feedback.test-data.ts";
 import { writeFeedback } from "./write-feedback.ts";
 
-const limits = { entropyRatio: 0.6, selfRougeL: 0.85, driftNats: 2 };
 let output = "";
 let markup = "";
 let page: Document;
 beforeAll(async () => {
   output = await mkdtemp(join(tmpdir(), "feedback-page-"));
   await writeSampleFeedback(output);
-  markup = await readFile((await writeFeedback(output, { limits })).page, "utf8");
+  markup = await readFile((await writeFeedback(output)).page, "utf8");
   page = parseHTML(markup).document;
 });
 afterAll(() => rm(output, { recursive: true }));
@@ -99,7 +99,7 @@ describe("the page of training on feedback", () => {
   });
 });
 
-it("each drawing is an SVG file of its own, in which nothing runs", async () => {
+it("each drawing is an SVG file of its own, in which nothing runs, and a PNG file", async () => {
   const files = (await readdir(join(output, "plots"))).toSorted();
   expect(files).toEqual(
     [
@@ -120,9 +120,9 @@ it("each drawing is an SVG file of its own, in which nothing runs", async () => 
       "mean_is_ratio",
       "own_drift",
       "self_rouge_l",
-    ].map((name) => `${name}.svg`),
+    ].flatMap((name) => [`${name}.png`, `${name}.svg`]),
   );
-  for (const file of files) {
+  for (const file of files.filter((name) => name.endsWith(".svg"))) {
     const svg = await readFile(join(output, "plots", file), "utf8");
     expect(svg).not.toContain("<script");
     expect(svg).not.toContain("\0");
@@ -132,6 +132,33 @@ it("each drawing is an SVG file of its own, in which nothing runs", async () => 
   const margin = await readFile(join(output, "plots", "margin.svg"), "utf8");
   expect(margin).toContain("polite, after 2 updates: 4.00 nats (n = 12)");
   expect(margin).toContain("blind: not measured: the engine scores no given text");
+});
+
+it("a PNG file shows its drawing by day, with every word of it, where the machine has no font", async () => {
+  const png = await readFile(join(output, "plots", "own_drift.png"));
+  // 368 × 242 of the SVG's units, two pixels each; bytes 16 to 24 of a PNG file are its width and height.
+  expect([png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual([736, 484]);
+  const pixels = pixelsOf(png);
+  const count = (colour: string) => pixels.get(colour) ?? 0;
+  // Paper, the ink of the title, the grey of other words, the first two preferences' lines, and thresholds.
+  for (const colour of ["#ffffff", "#1b1d22", "#666b75", "#2a5bd0", "#8b3fb3", "#bd2f25"])
+    expect(count(colour), colour).toBeGreaterThan(20);
+});
+
+it("draws the thresholds of the run, whatever others are now", async () => {
+  const own = await mkdtemp(join(tmpdir(), "feedback-thresholds-"));
+  await writeSampleFeedback(own);
+  const metadata = join(own, "polite", "metadata.json");
+  const before = await readFile(metadata, "utf8");
+  await writeFile(metadata, before.replace('"entropy_ratio": 0.6', '"entropy_ratio": 0.35'));
+  const { document } = parseHTML(await readFile((await writeFeedback(own)).page, "utf8"));
+  const group = [...document.querySelectorAll("section")].find(
+    (one) => text(one.querySelector("h2")) === "Collapse",
+  )!;
+  expect(text(group.querySelector(".sub"))).toMatch(/ratio below 0\.35,.*; or an entropy ratio below 0\.6,/);
+  const [ratio] = [...group.querySelectorAll("figure")];
+  expect(ratio!.querySelectorAll('[stroke-dasharray="5 4"] line')).toHaveLength(2);
+  await rm(own, { recursive: true });
 });
 
 const summaryOfOne = {
@@ -160,6 +187,6 @@ it.each([
   const damaged = await mkdtemp(join(tmpdir(), "feedback-damaged-"));
   await writeSampleFeedback(damaged);
   await writeFile(join(damaged, file), content);
-  await expect(writeFeedback(damaged, { limits })).rejects.toThrow(message);
+  await expect(writeFeedback(damaged)).rejects.toThrow(message);
   await rm(damaged, { recursive: true });
 });

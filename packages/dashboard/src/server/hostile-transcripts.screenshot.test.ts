@@ -7,7 +7,7 @@ import { hasBrowser, withPages } from "../browser.test-data.ts";
 import { writeSampleFeedback } from "../feedback/sample-feedback.test-data.ts";
 import { sampleResults } from "../results/sample-results.test-data.ts";
 import { writeSampleRun } from "../sample-run.test-data.ts";
-import { limits, readResults } from "./sample-root.test-data.ts";
+import { readResults } from "./sample-root.test-data.ts";
 import { serveResults, type Serving } from "./serve-results.ts";
 
 /** Each sets a mark, opens a dialog or sends something, where a page lets it. */
@@ -141,7 +141,7 @@ let serving: Serving;
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), "hostile-"));
   await writeHostileRoot(root);
-  serving = await serveResults({ root, port: 0, limits, readResults });
+  serving = await serveResults({ root, port: 0, readResults });
 });
 afterAll(async () => {
   await serving.close();

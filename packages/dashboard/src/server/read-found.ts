@@ -1,7 +1,7 @@
 import { join } from "node:path/posix";
 import { messageOf, type Json } from "@periodic-eval/core";
 import { readRun, writerAt, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
-import { panelGroups, type CollapseLimits, type PanelGroup } from "../feedback/panels.ts";
+import { panelGroups, type PanelGroup } from "../feedback/panels.ts";
 import { readFeedback, type FeedbackRun } from "../feedback/read-feedback.ts";
 import { isMap, ownValue } from "../json-field.ts";
 import type { ResultsRun, RunSamples } from "../results/results-run.ts";
@@ -36,8 +36,6 @@ export interface ReadResults {
 
 export interface ReadOptions {
   readonly files: ContainedFiles;
-  /** Beyond which a run counts as collapsing; null where that is not known. */
-  readonly limits: CollapseLimits | null;
   /** Null where nobody can read results of benchmarks. */
   readonly readResults: ((file: string, fs: FileReader) => Promise<ReadResults>) | null;
 }
@@ -69,11 +67,11 @@ const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: Read
       );
       return { state: runState(run), content: { kind: "callbacks", run, ...kept } };
     },
-    async feedback({ path, writtenAt }, { files, limits }) {
+    async feedback({ path, writtenAt }, { files }) {
       const held = stateOfWriter(await writerAt(join(path, feedbackLock), files));
       const isThere = (await files.list(path)).some(({ name }) => name === "summary.json");
       const run = isThere ? await readFeedback(path, files) : justBegun(path, writtenAt);
-      const groups = panelGroups(run, limits);
+      const groups = panelGroups(run);
       return { state: held ?? stateOfFeedback(run), content: { kind: "feedback", run, groups } };
     },
     async results({ path }, { files, readResults }) {

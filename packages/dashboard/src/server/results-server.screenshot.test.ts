@@ -1,14 +1,14 @@
 import { afterAll, expect } from "vitest";
 import { rm } from "node:fs/promises";
 import { opensQuietly, withPages } from "../browser.test-data.ts";
-import { limits, readResults, writeSampleRoot, type SampleRoot } from "./sample-root.test-data.ts";
+import { readResults, writeSampleRoot, type SampleRoot } from "./sample-root.test-data.ts";
 import { serveResults, type Serving } from "./serve-results.ts";
 
 let sample: SampleRoot;
 let serving: Serving;
 const pages = withPages(async () => {
   sample = await writeSampleRoot();
-  serving = await serveResults({ root: sample.root, port: 0, limits, readResults });
+  serving = await serveResults({ root: sample.root, port: 0, readResults });
   return serving.address;
 });
 afterAll(async () => {

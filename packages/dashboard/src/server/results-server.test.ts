@@ -6,14 +6,14 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sampleResults } from "../results/sample-results.test-data.ts";
 import { sendRaw } from "./raw-request.test-data.ts";
 import { resultsServer } from "./results-server.ts";
-import { limits, readResults, writeSampleRoot, type SampleRoot } from "./sample-root.test-data.ts";
+import { readResults, writeSampleRoot, type SampleRoot } from "./sample-root.test-data.ts";
 import { serveResults } from "./serve-results.ts";
 
 let sample: SampleRoot;
 let app: Hono;
 beforeAll(async () => {
   sample = await writeSampleRoot();
-  app = resultsServer({ root: sample.root, limits, readResults });
+  app = resultsServer({ root: sample.root, readResults });
 });
 afterAll(async () => {
   await sample.release();
@@ -289,7 +289,7 @@ describe("an answer", () => {
 
 describe("a server", () => {
   it("listens, refuses what calls it by another name, and ends", async () => {
-    const serving = await serveResults({ root: sample.root, port: 0, limits, readResults });
+    const serving = await serveResults({ root: sample.root, port: 0, readResults });
     const { port, pathname } = new URL(serving.address);
     expect(pathname).toBe("/v1/eval");
     const called = async (host: string, target = "/v1/eval?results_dir=dead") =>
@@ -343,7 +343,7 @@ it("a damaged run is told of beside the others, which are shown", async () => {
   await rm(at("running", "periodic_eval", "coupling"), { recursive: true });
   await rm(at("running", "periodic_eval", "index.jsonl"));
   await mkdir(at("strange", "periodic_eval", "em", "capability_step_1.json"), { recursive: true });
-  const small = resultsServer({ root: damaged.root, limits, readResults, mostBytes: 100_000 });
+  const small = resultsServer({ root: damaged.root, readResults, mostBytes: 100_000 });
   const reply = await small.request("/v1/eval?per_page=50");
   const markup = await reply.text();
   expect(reply.status).toBe(200);

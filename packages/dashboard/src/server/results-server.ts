@@ -4,7 +4,6 @@ import { PeriodicEvalError, shown } from "@periodic-eval/core";
 import { Hono, type Context } from "hono";
 import { accepts } from "hono/accepts";
 import type { PolicedPage } from "../document.ts";
-import type { CollapseLimits } from "../feedback/panels.ts";
 import { containedFiles, namesOf } from "./contained-files.ts";
 import { findRuns, runAt, type FoundRun } from "./find-runs.ts";
 import { isOwnHost } from "./hosts.ts";
@@ -18,8 +17,6 @@ export interface ResultsServerOptions {
   readonly root: string;
   /** The host that the server listens on: requests that call it otherwise are refused. Default 127.0.0.1. */
   readonly host?: string;
-  /** Thresholds of collapse in drawings of training on feedback; left out, none are drawn. */
-  readonly limits?: CollapseLimits;
   /** Reads a `metrics.json`, with what stands beside it; left out, results of benchmarks are not shown. */
   readonly readResults?: NonNullable<ReadOptions["readResults"]>;
   /** Largest file that is read, in bytes; default 64 MiB. */
@@ -35,10 +32,10 @@ export const evalPath = "/v1/eval";
  * @throws PeriodicEvalError `config` where `root` is no folder.
  */
 export function resultsServer(options: ResultsServerOptions): Hono {
-  const { host = "127.0.0.1", limits = null, readResults = null, mostBytes } = options;
+  const { host = "127.0.0.1", readResults = null, mostBytes } = options;
   const root = rootOf(options.root);
   const files = containedFiles(root, mostBytes === undefined ? {} : { mostBytes });
-  const reading: ReadOptions = { files, limits, readResults };
+  const reading: ReadOptions = { files, readResults };
   const isShown = ({ kind }: FoundRun) => kind !== "results" || readResults !== null;
   const app = new Hono();
 

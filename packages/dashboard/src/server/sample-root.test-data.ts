@@ -9,8 +9,6 @@ import type { ResultsRun } from "../results/results-run.ts";
 import { writeSampleRun } from "../sample-run.test-data.ts";
 import type { ReadResults } from "./read-found.ts";
 
-export const limits = { entropyRatio: 0.6, selfRougeL: 0.85, driftNats: 2 };
-
 /** As the command line reads them, without its checks. */
 export async function readResults(file: string, fs: FileReader): Promise<ReadResults> {
   const { runs } = JSON.parse(await fs.read(file)) as { runs: readonly ResultsRun[] };

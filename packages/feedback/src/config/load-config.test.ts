@@ -94,7 +94,9 @@ describe("loadHarnessConfig", () => {
   });
 
   it.each([
+    ["num_stepz=3", 'override num_stepz: got the unknown option "num_stepz"'],
     ["num_stepz=3", 'Did you mean "num_steps"?'],
+    ["training.learning_rat=1", "override training.learning_rat: got the unknown option"],
     ["training.learning_rat=1", 'Did you mean "learning_rate"?'],
     ["num_steps=many", 'got "many", expected a whole number of 1 or more'],
     ["num_steps=0", "got 0, expected a whole number of 1 or more"],
@@ -126,6 +128,7 @@ describe("loadHarnessConfig", () => {
   it("never repeats a secret that an address holds", async () => {
     expect((await refusal(["gateway_url=https://host/v1?key=hunter2"])).message).not.toContain("hunter2");
     expect((await refusal(["service_url=https://me:hunter2@host"])).message).not.toContain("hunter2");
+    expect((await refusal(["gateway_token=hunter2"])).message).not.toContain("hunter2");
   });
 
   it.each(["all", "quick", "micro-world"])("ships %s", async (configName) => {

@@ -42,7 +42,7 @@ export async function loadHarnessConfig(options: LoadConfigOptions = {}): Promis
 /** `loadHarnessConfig` of a file that was read. */
 export function parseHarnessConfig(file: ConfigFile, now: Date = new Date()): HarnessConfig {
   const { value, where } = file;
-  checkKeys(where([]), value as object, [...configNames, ...Object.keys(aliases)]);
+  checkKeysOf(file, [], value as object, [...configNames, ...Object.keys(aliases)]);
   const given = { ...(value as Readonly<Record<string, unknown>>) };
   const paths = new Map<string, ValuePath>();
   for (const [alias, name] of Object.entries(aliases)) {
@@ -62,7 +62,8 @@ export function parseHarnessConfig(file: ConfigFile, now: Date = new Date()): Ha
   refuseCloud(given["mode"], at(["mode"]));
   if (typeof given["metrics"] === "string") given["metrics"] = presetOf(given["metrics"], at(["metrics"]));
   const { training } = given;
-  if (typeof training === "object" && training !== null) checkKeys(at(["training"]), training, trainingNames);
+  if (typeof training === "object" && training !== null)
+    checkKeysOf(file, ["training"], training, trainingNames);
   const parsed = configSchema.safeParse(given);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
@@ -100,6 +101,18 @@ export function parseHarnessConfig(file: ConfigFile, now: Date = new Date()): Ha
 
 /** Whether a preference is named by its file. */
 export const isPath = (preference: string): boolean => /[\\/]|\.ya?ml$/.test(preference);
+
+/** An override is named by its key: what it sets, a token perhaps, is not repeated. */
+function checkKeysOf(
+  { where, isOverridden }: ConfigFile,
+  path: ValuePath,
+  map: object,
+  known: readonly string[],
+): void {
+  const set = Object.keys(map ?? {}).find((key) => !known.includes(key) && isOverridden([...path, key]));
+  if (set !== undefined) checkKeys(`override ${[...path, set].join(".")}`, { [set]: null }, known);
+  checkKeys(where(path), map, known);
+}
 
 function fileOf(folder: string, name: string): string {
   const file = [name, `${name}.yaml`, `${name}.yml`]

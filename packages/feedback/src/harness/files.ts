@@ -3,7 +3,7 @@ import type { Json } from "@periodic-eval/core";
 import type { HarnessConfig } from "../config/schema.ts";
 import type { Preference } from "../preferences/preference.ts";
 import type { CollapseReference } from "../metrics/collapse-reference.ts";
-import type { CollapseSign } from "../metrics/collapse-summary.ts";
+import type { CollapseSign, WrittenThresholds } from "../metrics/collapse-summary.ts";
 import type { PreferenceMarginRow } from "../metrics/preference-margin.ts";
 import type { Verdict } from "./verdict.ts";
 
@@ -93,6 +93,8 @@ export interface MetadataFile {
   readonly config: HarnessConfig;
   readonly preference_definition: Omit<Preference, "folder">;
   readonly grader: { readonly name: string; readonly fingerprint: string };
+  /** Those that this run is watched by to its end, whatever later ones are. */
+  readonly collapse_thresholds: WrittenThresholds;
   readonly engine: Json;
 }
 

@@ -1,4 +1,3 @@
-import { spawn } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +6,7 @@ import { namedStream } from "@periodic-eval/core";
 import { readLines } from "@periodic-eval/core/snapshots";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { stringify } from "yaml";
+import { runChild } from "../../../core/src/testing/killed-child.test-data.ts";
 import type { StepLine, SummaryFile } from "./files.ts";
 
 const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 50 : 2;
@@ -35,27 +35,9 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
-/** Runs to the end, or kills it some milliseconds after it began. */
-function run(output: string, killAfter?: number) {
-  return new Promise<{ readonly isKilled: boolean; readonly milliseconds: number }>((resolve, reject) => {
-    const args = ["--import", "tsx", "-C", "@periodic-eval/source", child, output, join(root, "short.yaml")];
-    const node = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
-    let stderr = "";
-    let began = performance.now();
-    let timer: NodeJS.Timeout | undefined;
-    node.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
-    node.stdout.once("data", () => {
-      began = performance.now();
-      if (killAfter !== undefined) timer = setTimeout(() => node.kill("SIGKILL"), killAfter);
-    });
-    node.on("error", reject);
-    node.on("close", (code, signal) => {
-      clearTimeout(timer);
-      if (signal === null && code !== 0) reject(new Error(stderr));
-      else resolve({ isKilled: signal !== null, milliseconds: performance.now() - began });
-    });
-  });
-}
+/** To the end, or killed some milliseconds after it began. */
+const run = (output: string, killAfter?: number) =>
+  runChild(child, [output, join(root, "short.yaml")], killAfter);
 
 /** What must be equal however often a run was killed: all but times, and the adapters' names, which have one in them. */
 async function outcome(output: string) {

@@ -13,7 +13,7 @@ import type { FeedbackModel } from "../engine/types.ts";
 import { collapseEvaluation, collapseReference, signsOf } from "../metrics/collapse.ts";
 import type { CollapseRow } from "../metrics/collapse-rows.ts";
 import type { CollapseProbes } from "../metrics/collapse-probes.ts";
-import type { CollapseSign } from "../metrics/collapse-summary.ts";
+import type { CollapseSign, CollapseThresholds } from "../metrics/collapse-summary.ts";
 import { complianceEvaluation, type GradedComplianceRow } from "../metrics/compliance.ts";
 import { generalEvaluation, type GradedGeneralRow } from "../metrics/general.ts";
 import {
@@ -29,6 +29,7 @@ export interface Looking {
   readonly preference: Preference;
   readonly grader: Grader;
   readonly probes: CollapseProbes;
+  readonly thresholds: CollapseThresholds;
   readonly model: FeedbackModel;
   readonly signal: AbortSignal;
 }
@@ -45,7 +46,7 @@ type Measured = { readonly snapshot: Snapshot; readonly rows: readonly Row[] };
  * @throws PeriodicEvalError `model` where the model lacks what a metric needs; `receipt` where looking changed it.
  */
 export async function lookAt(looking: Looking, step: number, baseline: BaselineFile | null): Promise<Look> {
-  const { config, preference, grader, probes, model, signal } = looking;
+  const { config, preference, grader, probes, thresholds, model, signal } = looking;
   const run = async (name: MetricName, make: () => AnyEvaluation): Promise<Measured | null> => {
     const isDue = name !== "collapse" || baseline === null || config.collapse_steps.includes(step - 1);
     if (!config.metrics.includes(name) || !isDue) return null;
@@ -64,7 +65,7 @@ export async function lookAt(looking: Looking, step: number, baseline: BaselineF
   const general = await run("general", () => generalEvaluation());
   const reference = baseline?.collapse_reference ?? null;
   const collapse = await run("collapse", () =>
-    collapseEvaluation({ probes, ...(reference !== null && { reference }) }),
+    collapseEvaluation({ probes, preset: thresholds, ...(reference !== null && { reference }) }),
   );
   const marginRows = (margin?.rows ?? null) as readonly PreferenceMarginRow[] | null;
   return {

@@ -101,19 +101,14 @@ const setAside = (paths: Paths, texts: readonly string[], why: string): Promise<
 const passing = ["num_steps", "plots", "preferences", "output_dir"] as const;
 
 /**
- * Keeps `metadata.json`, or compares with the one that is there.
+ * What `metadata.json` has, where there is one, compared with what is asked for now; else that, which is to be written.
  *
  * @throws PeriodicEvalError `config` where the run was begun with something else.
  */
-export async function keepMetadata(
-  paths: Paths,
-  now: MetadataFile,
-  before: MetadataFile | null,
-): Promise<MetadataFile> {
+export function agreedMetadata(paths: Paths, now: MetadataFile, before: MetadataFile | null): MetadataFile {
   if (before === null) {
     if (existsSync(paths.steps))
       throw damaged(paths.metadata, "no file beside steps.jsonl", "what the steps were run with");
-    await writeWhole(paths.metadata, jsonText(now));
     return now;
   }
   const lasting = ({ config, preference_definition, grader, engine }: MetadataFile): Record<string, Json> => {

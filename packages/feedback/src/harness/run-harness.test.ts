@@ -8,7 +8,7 @@ import { fakeGuard } from "@periodic-eval/core/testing";
 import { loadHarnessConfig } from "../config/load-config.ts";
 import type { HarnessConfig } from "../config/schema.ts";
 import { fakeEngine, type Moment } from "./fake-engine.test-data.ts";
-import type { BaselineFile, StepLine, SummaryFile } from "./files.ts";
+import type { BaselineFile, MetadataFile, StepLine, SummaryFile } from "./files.ts";
 import { runHarness, type HarnessPorts } from "./run-harness.ts";
 
 let folder = "";
@@ -239,6 +239,42 @@ describe("runHarness", () => {
     expect(await linesOf("run")).toHaveLength(5);
     expect(engine.opened).toHaveLength(1);
   });
+
+  it("keeps the thresholds of collapse that a run was begun with, and watches by them to its end", async () => {
+    await runHarness(await configOf("run", ["num_steps=1"]), { engine: fakeEngine() });
+    const begun = await read<MetadataFile>("run", "short/metadata.json");
+    expect(begun.collapse_thresholds).toEqual({ entropy_ratio: 0.6, self_rouge_l: 0.85, drift_nats: 2 });
+    const own = { ...begun, collapse_thresholds: { entropy_ratio: 0.6, self_rouge_l: 1, drift_nats: 2 } };
+    await writeFile(file("run", "short/metadata.json"), JSON.stringify(own));
+    await runHarness(await configOf("run"), { engine: fakeEngine() });
+    const [first, ...later] = await linesOf("run");
+    // It says the same each time.
+    expect(first!.eval.collapse!.alerts).toEqual(["self_rouge_l"]);
+    expect(later.at(-1)!.eval.collapse!.alerts).toEqual([]);
+    expect(await read("run", "short/metadata.json")).toEqual(own);
+  });
+
+  it("leaves nothing of a model that cannot be opened: the next one may be another", async () => {
+    const engine = { ...fakeEngine(), open: () => Promise.reject(new Error("no such model")) };
+    await expect(runHarness(await configOf("run", ["base_model=a/b"]), { engine })).rejects.toThrow(
+      "no such model",
+    );
+    await runHarness(await configOf("run", ["base_model=c/d", "num_steps=1"]), { engine: fakeEngine() });
+    expect(await linesOf("run")).toHaveLength(1);
+  });
+
+  it.each(["plots", "summary.json", "Index.html"])(
+    "refuses a preference of the name %s, which stands beside them",
+    async (name) => {
+      const path = join(folder, "taken.yaml");
+      await writeFile(path, stringify({ ...preference, name }));
+      const config = await configOf("run", [`preferences=[${JSON.stringify(path)}]`]);
+      await expect(runHarness(config, { engine: fakeEngine() })).rejects.toThrow(
+        `preferences: got one of the name "${name}", expected a name other than summary.json, plots`,
+      );
+      expect(existsSync(join(folder, "run"))).toBe(false);
+    },
+  );
 
   it("refuses a folder of another run", async () => {
     await runHarness(await configOf("run"), { engine: fakeEngine() });

@@ -6,6 +6,7 @@ import type { HarnessConfig } from "../config/schema.ts";
 import type { FeedbackEngine, UpdateRecord, UpdateReport } from "../engine/types.ts";
 import { openVerifier, rewardOf } from "../graders/open-verifier.ts";
 import { collapseProbes, readCollapseProbes, type CollapseProbes } from "../metrics/collapse-probes.ts";
+import { collapsePresets, readThresholds, writtenThresholds } from "../metrics/collapse-summary.ts";
 import { readPreference, type Preference } from "../preferences/preference.ts";
 import { feedbackOf, promptsOf, teacherTurnOf } from "./batches.ts";
 import {
@@ -20,7 +21,7 @@ import {
   type SummaryFile,
 } from "./files.ts";
 import { lookAt, type Looking } from "./look.ts";
-import { jsonText, keepMetadata, linesOf, readEarlier } from "./run-files.ts";
+import { agreedMetadata, jsonText, linesOf, readEarlier } from "./run-files.ts";
 import { summaryOf } from "./summary.ts";
 
 export interface HarnessPorts {
@@ -86,16 +87,28 @@ const fileOf = (preferences: SummaryFile["preferences"], at: Date): SummaryFile 
   preferences: { ...preferences },
 });
 
+/** What stands beside the preferences' folders. */
+const ownNames = [basename(summaryPath("")), "plots", "index.html"];
+
 /** Everything that can be wrong with the preferences shows here. */
 async function prepare(config: HarnessConfig, signal: AbortSignal): Promise<readonly Prepared[]> {
   const prepared: Prepared[] = [];
   for (const named of config.preferences) {
     const preference = await readPreference(named, config.preferences_dir);
-    if (prepared.some((one) => one.preference.name === preference.name))
+    const { name } = preference;
+    if (ownNames.includes(name.toLowerCase()))
       throw new PeriodicEvalError({
         code: "config",
         where: "preferences",
-        got: `two of the name "${preference.name}"`,
+        got: `one of the name "${name}"`,
+        expected: `a name other than ${ownNames.join(", ")}`,
+        fix: "Rename it in its file: what is found out about it lies in a folder of its name.",
+      });
+    if (prepared.some((one) => one.preference.name.toLowerCase() === name.toLowerCase()))
+      throw new PeriodicEvalError({
+        code: "config",
+        where: "preferences",
+        got: `two of the name "${name}"`,
         expected: "names that differ",
         fix: "Rename one in its file: what is found out about it lies in a folder of its name.",
       });
@@ -119,7 +132,7 @@ async function runPreference({ preference, grader }: Prepared, running: Running)
   const earlier = await readEarlier(paths);
   const { folder: _, ...definition } = preference;
   const startedAt = now().toISOString();
-  const metadata = await keepMetadata(
+  const metadata = agreedMetadata(
     paths,
     {
       schema_version: 1,
@@ -129,6 +142,7 @@ async function runPreference({ preference, grader }: Prepared, running: Running)
       config,
       preference_definition: definition,
       grader: { name: grader.name, fingerprint: grader.fingerprint },
+      collapse_thresholds: writtenThresholds(collapsePresets.claas),
       engine: engine.describe(),
     } satisfies MetadataFile,
     earlier.metadata,
@@ -140,7 +154,10 @@ async function runPreference({ preference, grader }: Prepared, running: Running)
   const model = await engine.open({ loraId, training, stepsPerBatch, seed, folder: paths.folder, signal });
   try {
     const lines = [...(await linesOf(paths, earlier, model.trained))];
-    const looking = { config, preference, grader, probes, model, signal };
+    // Not before the model could be opened: a wrong one is not this run's.
+    if (earlier.metadata === null) await writeWhole(paths.metadata, jsonText(metadata));
+    const thresholds = readThresholds(metadata.collapse_thresholds);
+    const looking = { config, preference, grader, probes, thresholds, model, signal };
     const baseline = earlier.baseline ?? (await keepBaseline(paths.baseline, looking, loraId, now));
     await tell(preference.name, null, summaryOf(baseline, lines, config.num_steps));
     while (lines.length < config.num_steps) {

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { checkKeys, PeriodicEvalError } from "@periodic-eval/core";
 import { readConfigFile, type ValuePath } from "@periodic-eval/core/config-file";
 import { z } from "zod";
@@ -42,9 +43,18 @@ const fields = {
 /**
  * Probes of a YAML file `{ text, prompts }`.
  *
+ * @param key for errors: that which names the file.
  * @throws PeriodicEvalError `config` with file and line for a file of another form.
  */
-export async function readCollapseProbes(path: string): Promise<CollapseProbes> {
+export async function readCollapseProbes(path: string, key = "collapse_probes"): Promise<CollapseProbes> {
+  if (!existsSync(path))
+    throw new PeriodicEvalError({
+      code: "config",
+      where: key,
+      got: `"${path}", which is not there`,
+      expected: "a YAML file { text, prompts }",
+      fix: "Check the path.",
+    });
   const { value, where } = await readConfigFile(path);
   checkKeys(where([]), value as object, Object.keys(fields));
   const parsed = z.object(fields).safeParse(value);

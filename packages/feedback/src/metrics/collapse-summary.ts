@@ -15,6 +15,25 @@ export const collapsePresets = {
   claas: { entropyRatio: 0.6, selfRougeL: 0.85, driftNats: 2 },
 } as const satisfies Readonly<Record<string, CollapseThresholds>>;
 
+/** The thresholds as files have them. */
+export interface WrittenThresholds {
+  readonly entropy_ratio: number;
+  readonly self_rouge_l: number;
+  readonly drift_nats: number;
+}
+
+export const writtenThresholds = (thresholds: CollapseThresholds): WrittenThresholds => ({
+  entropy_ratio: thresholds.entropyRatio,
+  self_rouge_l: thresholds.selfRougeL,
+  drift_nats: thresholds.driftNats,
+});
+
+export const readThresholds = (written: WrittenThresholds): CollapseThresholds => ({
+  entropyRatio: written.entropy_ratio,
+  selfRougeL: written.self_rouge_l,
+  driftNats: written.drift_nats,
+});
+
 export type CollapsePreset = keyof typeof collapsePresets;
 
 /** What was seen of a model. Null: unknown, `reasons` says why. */

@@ -18,6 +18,7 @@ import { collapseReader, type CollapseRow, type ProbeItem, type TextItem } from 
 import {
   collapseAlerts,
   thresholdsOf,
+  writtenThresholds,
   type CollapsePreset,
   type CollapseSigns,
   type CollapseThresholds,
@@ -112,11 +113,7 @@ export function collapseEvaluation(options: CollapseOptions = {}) {
     }),
     plainKeys: (metrics: Readonly<Record<string, MetricValue>>, rows: readonly CollapseRow[]) => ({
       alerts: [...collapseAlerts(signsOf(metrics), thresholds)],
-      thresholds: {
-        entropy_ratio: thresholds.entropyRatio,
-        self_rouge_l: thresholds.selfRougeL,
-        drift_nats: thresholds.driftNats,
-      },
+      thresholds: { ...writtenThresholds(thresholds) },
       unknown: unknownOf(rows),
     }),
   });

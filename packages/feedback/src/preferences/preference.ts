@@ -83,35 +83,38 @@ export const shippedPreferences = fileURLToPath(new URL("../../preferences/instr
  * A preference by its name in a folder, or by the path of its file.
  *
  * @param folder default of those that ship for models that follow instructions.
+ * @param where for errors: the key that names it.
  * @throws PeriodicEvalError `config` with file and line for a preference that is not there (the nearest is named) or not
  *   of this form; for a prompt that is both trained on and held out; and for one that stands twice.
  */
-export async function readPreference(nameOrPath: string, folder: string | null = null): Promise<Preference> {
-  const path = isPath(nameOrPath) ? nameOrPath : named(nameOrPath, folder ?? shippedPreferences);
+export async function readPreference(
+  nameOrPath: string,
+  folder: string | null = null,
+  where = "preferences",
+): Promise<Preference> {
+  const path = pathOf(nameOrPath, folder ?? shippedPreferences, where);
   const file = await readConfigFile(path);
-  const { value, where } = file;
-  checkKeys(where([]), value as object, Object.keys(fields));
+  const { value, where: at } = file;
+  checkKeys(at([]), value as object, Object.keys(fields));
   const { logprob_pairs: pairs } = value as { readonly logprob_pairs?: unknown };
   if (Array.isArray(pairs))
-    pairs.forEach((pair, at) =>
-      checkKeys(where(["logprob_pairs", at]), pair as object, Object.keys(pairFields)),
-    );
+    pairs.forEach((pair, i) => checkKeys(at(["logprob_pairs", i]), pair as object, Object.keys(pairFields)));
   const parsed = schema.safeParse(value);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    const at = issue!.path as ValuePath;
-    const got = at.reduce<unknown>(
-      (of, key) => (of as Record<string | number, unknown> | null)?.[key],
+    const key = issue!.path as ValuePath;
+    const got = key.reduce<unknown>(
+      (of, part) => (of as Record<string | number, unknown> | null)?.[part],
       value,
     );
     throw wrong(
-      where(at),
+      at(key),
       got === undefined ? "nothing" : Array.isArray(got) ? `${got.length} entries` : shown(got),
       issue!.message.replace(/^expected /, ""),
       "Correct the file.",
     );
   }
-  checkName(where(["name"]), parsed.data.name);
+  checkName(at(["name"]), parsed.data.name);
   checkApart(parsed.data, file);
   return { ...parsed.data, folder: dirname(path) };
 }
@@ -157,13 +160,17 @@ function checkApart(
   });
 }
 
-function named(name: string, folder: string): string {
+function pathOf(name: string, folder: string, where: string): string {
+  if (isPath(name)) {
+    if (existsSync(name)) return name;
+    throw wrong(where, `${shown(name)}, which is not there`, "a preference's file", "Check the path.");
+  }
   const path = [`${name}.yaml`, `${name}.yml`].map((one) => join(folder, one)).find(existsSync);
   if (path !== undefined) return path;
   const there = namesIn(folder);
   const close = nearest(name, there);
   throw wrong(
-    "preferences",
+    where,
     shown(name),
     there.length === 0 ? `a preference in ${folder}` : `some of ${there.join(", ")}, or the path of a file`,
     close === null ? "Name one of them, or a file of your own, as ./mine.yaml." : `Did you mean "${close}"?`,

@@ -22,7 +22,10 @@ function reasonOf(context: QuickJSContext, error: QuickJSHandle): string {
   }
 }
 
-/** @throws Error for what is no number, text, truth value or null, and for a text that is too long. */
+/**
+ * @throws Error for what is no number, text, truth value or null, for a text that is too long, and for one that does not cross
+ *   whole: what stands behind a NUL is cut off, half a pair of surrogates becomes other characters.
+ */
 function valueOf(context: QuickJSContext, handle: QuickJSHandle, textLength: number): SandboxValue {
   const type = context.typeof(handle);
   if (type === "number") return context.getNumber(handle);
@@ -31,7 +34,9 @@ function valueOf(context: QuickJSContext, handle: QuickJSHandle, textLength: num
   if (type !== "string") throw new Error(`a value of type ${type}`);
   const length = context.getProp(handle, "length").consume((own) => context.getNumber(own));
   if (length > textLength) throw new Error(`a text of ${length} characters, over the limit of ${textLength}`);
-  return context.getString(handle);
+  const text = context.getString(handle);
+  if (text.length !== length) throw new Error("a text with a NUL or half a pair of surrogates in it");
+  return text;
 }
 
 async function run({ code, expressions, limits }: SandboxOrder): Promise<SandboxAnswer> {
@@ -47,7 +52,9 @@ async function run({ code, expressions, limits }: SandboxOrder): Promise<Sandbox
     const result = context.evalCode(source);
     if (result.error !== undefined) {
       const reason = result.error.consume((error) => reasonOf(context, error));
-      throw new Error(reason.includes("interrupted") ? `no end within ${limits.seconds} s` : reason);
+      // An exception's own words may be what has no end.
+      const isLate = reason.includes("interrupted") || performance.now() > deadline;
+      throw new Error(isLate ? `no end within ${limits.seconds} s` : reason);
     }
     return result.value.consume(use);
   };

@@ -16,6 +16,17 @@ describe("runInSandbox", () => {
     });
   });
 
+  it("hands out each number as it is, and no text that would change on the way", async () => {
+    const numbers = ["NaN", "-Infinity", "-0", "Number.MAX_VALUE"];
+    expect(await runInSandbox("", numbers)).toEqual({
+      ok: true,
+      values: [NaN, -Infinity, -0, Number.MAX_VALUE],
+    });
+    expect(await runInSandbox("", ["'né 🙂'"])).toEqual({ ok: true, values: ["né 🙂"] });
+    for (const text of [String.raw`'right\0wrong'`, String.raw`'\ud800'`])
+      expect(reasonOf(await runInSandbox("", [text]))).toContain("a NUL or half a pair of surrogates");
+  });
+
   it("tells why code fails", async () => {
     expect(reasonOf(await runInSandbox("function f( {", []))).toContain("SyntaxError");
     expect(reasonOf(await runInSandbox("throw new Error('on purpose')", []))).toBe("Error: on purpose");
@@ -54,6 +65,12 @@ describe("runInSandbox", () => {
     ["a loop in an expression", "function f() { while (true); }", "f()"],
     ["a regular expression that explodes", "/^(a+)+$/.test('a'.repeat(40) + 'b')", "1"],
     ["a loop that catches", "for (;;) { try { for (;;) {} } catch {} }", "1"],
+    ["a number that grows", "let n = 7n; for (;;) n = n * n;", "1"],
+    ["a list of nothing", "new Array(2 ** 32 - 1).join('x')", "1"],
+    ["an exception whose words have no end", "throw { get name() { for (;;); } }", "1"],
+    ["a comparison without end", "[2, 1].sort(() => { for (;;); })", "1"],
+    ["a getter of what comes out", "", "({ get x() { for (;;); } }).x"],
+    ["a list of one's own that never ends", "[...{ [Symbol.iterator]: () => ({ next: () => ({}) }) }]", "1"],
     ["a generator without end", "[...(function* () { for (;;) yield 0; })()]", "1"],
   ])("%s ends with the time", async (_, code, expression) => {
     expect(reasonOf(await runInSandbox(code, [expression], { seconds: 0.3, memoryMegabytes: 8 }))).toMatch(
@@ -73,10 +90,31 @@ describe("runInSandbox", () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024);
   });
 
-  it("meets the limit of the stack", async () => {
-    expect(reasonOf(await runInSandbox("function f() { return f() + 1; }", ["f()"]))).toMatch(
-      /stack|recursion/i,
-    );
+  it.each([
+    ["calls", "function f() { return f() + 1; } f()"],
+    ["getters", "const o = { get x() { return this.x; } }; o.x"],
+    ["proxies", "let p = {}; for (let i = 0; i < 1e5; i += 1) p = new Proxy(p, {}); p.x"],
+    ["brackets of code", "(".repeat(200_000)],
+    ["brackets of data", "JSON.parse('['.repeat(1e6))"],
+    ["a list in itself", "const a = []; a.push(a); a.flat(Infinity)"],
+  ])("%s meet the limit of the stack", async (_, code) => {
+    expect(reasonOf(await runInSandbox(code, ["1"]))).toMatch(/stack|recursion/i);
+  });
+
+  it.each([
+    ["new String('x')", "object"],
+    ["new Proxy({}, {})", "object"],
+    ["({ then(done) { done(1); } })", "object"],
+    ["10n", "bigint"],
+    ["Symbol('x')", "symbol"],
+  ])("does not hand out %s", async (value, type) => {
+    expect(reasonOf(await runInSandbox("", [value]))).toBe(`a value of type ${type}`);
+  });
+
+  it("cuts what an exception says", async () => {
+    const said = reasonOf(await runInSandbox("throw new Error('x'.repeat(1e7))", ["1"]));
+    expect(said).toMatch(/^Error: x{100}/);
+    expect(said.length).toBeLessThanOrEqual(200);
   });
 
   it("does not wait for promises, however many there are", async () => {

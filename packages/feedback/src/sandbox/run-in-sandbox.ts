@@ -84,6 +84,8 @@ function startEngine(): ChildProcess {
     execArgv: [...reader, `--max-old-space-size=${heapMegabytes}`],
     cwd: tmpdir(),
     env: {},
+    // JSON would make null of NaN and of what is infinite.
+    serialization: "advanced",
     stdio: ["ignore", "ignore", "ignore", "ipc"],
   });
 }

@@ -1,4 +1,3 @@
-import { spawn } from "node:child_process";
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { namedStream } from "@periodic-eval/core";
 import { readIfPresent } from "@periodic-eval/core/snapshots";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { runChild } from "../../../core/src/testing/killed-child.test-data.ts";
 import { suiteText } from "./fake-tasks.test-data.ts";
 import { readMetrics } from "./metrics-file.ts";
 
@@ -22,29 +22,14 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
-/** Runs the suite to its end, or kills it some milliseconds after it began. */
+/** To its end, or killed some milliseconds after it began. */
 async function evaluate(folder: string, killAfter?: number) {
   await mkdir(folder, { recursive: true });
-  const args = [join(folder, "results"), join(root, "suite.yaml"), join(folder, "calls")];
-  return new Promise<{ readonly isKilled: boolean; readonly milliseconds: number }>((resolve, reject) => {
-    const node = spawn(process.execPath, ["--import", "tsx", "-C", "@periodic-eval/source", child, ...args], {
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    let stderr = "";
-    let began = performance.now();
-    let timer: NodeJS.Timeout | undefined;
-    node.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
-    node.stdout.once("data", () => {
-      began = performance.now();
-      if (killAfter !== undefined) timer = setTimeout(() => node.kill("SIGKILL"), killAfter);
-    });
-    node.on("error", reject);
-    node.on("close", (code, signal) => {
-      clearTimeout(timer);
-      if (signal === null && code !== 0) reject(new Error(stderr));
-      else resolve({ isKilled: signal !== null, milliseconds: performance.now() - began });
-    });
-  });
+  return runChild(
+    child,
+    [join(folder, "results"), join(root, "suite.yaml"), join(folder, "calls")],
+    killAfter,
+  );
 }
 
 /** What must be equal however often a run was killed: the run but for its time, and every sample. */

@@ -1,0 +1,74 @@
+// Training on feedback on SmolLM2-135M-Instruct: five steps leave it whole, a hundred times the learning rate does not.
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { useBackend } from "@periodic-eval/models";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { testedEngines } from "../../../models/src/testing/engines.ts";
+import { smollm2 } from "../../../models/src/testing/fixtures.ts";
+import { loadHarnessConfig } from "../config/load-config.ts";
+import type { BaselineFile, StepLine } from "../harness/files.ts";
+import { runHarness } from "../harness/run-harness.ts";
+import { localEngine } from "./local-engine.ts";
+import { loraParts } from "./lora-parts.test-data.ts";
+
+const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
+const isThere = existsSync(smollm2) && testedEngines.includes("tfjs-node");
+
+let folder = "";
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "feedback-smollm2-"))));
+afterAll(() => rm(folder, { recursive: true }));
+
+/** `concise`, five steps, collapse looked for after the last. */
+async function train(name: string, overrides: readonly string[]) {
+  await useBackend({ backend: "tfjs-node" });
+  const output = join(folder, name);
+  const config = await loadHarnessConfig({
+    overrides: [
+      `output_dir=${output}`,
+      `base_model=${smollm2}`,
+      "preferences=[concise]",
+      "num_steps=5",
+      "collapse_steps=[4]",
+      ...overrides,
+    ],
+  });
+  const { preferences } = await runHarness(config, { engine: localEngine(loraParts(smollm2)) });
+  const read = (file: string) => readFile(join(output, "concise", file), "utf8");
+  const baseline = JSON.parse(await read("baseline.json")) as BaselineFile;
+  const lines = (await read("steps.jsonl")).trim().split("\n");
+  const last = JSON.parse(lines.at(-1)!) as StepLine;
+  return { summary: preferences["concise"]!, steps: lines.length, baseline, collapse: last.eval.collapse! };
+}
+
+describe.skipIf(!isThere || !isFull)(
+  "SmolLM2-135M-Instruct (in test:full, with tfjs-node)",
+  { timeout: 3_600_000 },
+  () => {
+    it("stays whole over five steps, and every sign is known", async () => {
+      const { summary, steps, baseline, collapse } = await train("plain", ["metrics=[logprob,collapse]"]);
+      expect(steps).toBe(5);
+      expect(summary).toMatchObject({ status: "finished", collapse_alerts: [] });
+      expect(summary.verdict).not.toBe("collapsed");
+      expect(summary.logprob_margin_delta).not.toBeNull();
+      expect(summary.logprob_margin_delta).not.toBe(0);
+      expect(baseline.eval.collapse).toMatchObject({ entropy_ratio: expect.closeTo(1, 6), alerts: [] });
+      // Far from an alert: 0.6, and 2 nats.
+      expect(Math.abs(1 - collapse.entropy_ratio!)).toBeLessThan(0.2);
+      expect(Math.abs(collapse.baseline_drift!)).toBeLessThan(0.2);
+      expect([collapse.own_drift, collapse.self_rouge_l]).not.toContain(null);
+      expect(collapse.unknown).toEqual({});
+    });
+
+    it("collapses at a hundred times the learning rate, and the alarms go off", async () => {
+      const { summary, collapse } = await train("hundredfold", [
+        "metrics=[collapse]",
+        "training.learning_rate=0.003",
+      ]);
+      expect(summary.verdict).toBe("collapsed");
+      expect(collapse.alerts.length).toBeGreaterThan(0);
+      expect(summary.collapse_alerts).toEqual(collapse.alerts);
+    });
+  },
+);
