@@ -96,6 +96,7 @@ export const summarySchema = z.looseObject({
         status: text,
         steps: count,
         logprob_margin_delta: known,
+        logprob_margin_per_token_delta: known,
         logprob_margin_p: known,
         baseline_compliance: known,
         final_compliance: known,

@@ -93,6 +93,7 @@ export function verdictTable(preferences: readonly FeedbackPreference[]): Html {
       <th scope="row"><span class="dot ${phaseAccent(at)}" aria-hidden="true">●</span> ${name}</th>
       <td class="words">${verdictWord(one.verdict)}</td>
       <td>${formatDelta(one.logprob_margin_delta, "nats")}</td>
+      <td>${formatDelta(one.logprob_margin_per_token_delta, "nats")}</td>
       <td>${formatP(one.logprob_margin_p).replace(/^p (= )?/, "")}</td>
       <td>${formatValue(one.baseline_compliance, "share")} → ${formatValue(one.final_compliance, "share")}</td>
       <td>${ability === null ? formatValue(one.capability_ratio, "") : html`<small>${ability}</small>`}</td>
@@ -104,6 +105,7 @@ export function verdictTable(preferences: readonly FeedbackPreference[]): Html {
     { words: "preference" },
     { words: "verdict" },
     "margin",
+    "by token",
     "p",
     "held-out compliance",
     "ability",

@@ -29,10 +29,21 @@ const titles = (of: Element) => [...of.querySelectorAll("svg title")].map(text);
 describe("the page of training on feedback", () => {
   it("says the verdicts of the summary", () => {
     expect(rows(section("Verdicts"))).toEqual([
-      ["● polite", "collapsed", "+3.00 nats", "0.010", "25.0 % → 50.0 %", "0.50", "entropy ratio", "2"],
+      [
+        "● polite",
+        "collapsed",
+        "+3.00 nats",
+        "+0.30 nats",
+        "0.010",
+        "25.0 % → 50.0 %",
+        "0.50",
+        "entropy ratio",
+        "2",
+      ],
       [
         "● blind",
         "no evidence",
+        "–",
         "–",
         "–",
         "25.0 % → 50.0 %",
@@ -166,6 +177,7 @@ const summaryOfOne = {
   status: "running",
   steps: 0,
   logprob_margin_delta: null,
+  logprob_margin_per_token_delta: null,
   logprob_margin_p: null,
   baseline_compliance: null,
   final_compliance: null,

@@ -105,6 +105,7 @@ export interface PreferenceSummary {
   /** Completed. */
   readonly steps: number;
   readonly logprob_margin_delta: number | null;
+  readonly logprob_margin_per_token_delta: number | null;
   readonly logprob_margin_p: number | null;
   readonly baseline_compliance: number | null;
   readonly final_compliance: number | null;

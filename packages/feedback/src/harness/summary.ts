@@ -15,6 +15,7 @@ export function summaryOf(
   const general = last(({ eval: seen }) => seen.general);
   const facts = {
     logprob_margin_delta: margin?.margin_delta ?? null,
+    logprob_margin_per_token_delta: margin?.margin_per_token_delta ?? null,
     logprob_margin_p: margin?.p ?? null,
     baseline_compliance: before.preference_compliance?.held_out ?? null,
     final_compliance: compliance?.held_out ?? null,

@@ -1,0 +1,31 @@
+import { expect, it } from "vitest";
+import { verdictOf, type VerdictFacts } from "./verdict.ts";
+
+const learned: VerdictFacts = {
+  logprob_margin_delta: 2,
+  logprob_margin_per_token_delta: 0.1,
+  logprob_margin_p: 0.049,
+  baseline_compliance: 0.4,
+  final_compliance: 0.4,
+  capability_ratio: 0.8,
+  collapse_alerts: [],
+};
+const fell = { logprob_margin_delta: -2, logprob_margin_per_token_delta: -0.1 };
+
+it.each<[string, Partial<VerdictFacts>]>([
+  ["learned", {}],
+  ["learned", { capability_ratio: null, baseline_compliance: null }],
+  ["collapsed", { collapse_alerts: ["own_drift"], ...fell }],
+  ["lost ability", { capability_ratio: 0.79, ...fell }],
+  ["worse", fell],
+  ["no evidence", { ...fell, logprob_margin_p: 0.05 }],
+  ["no evidence", { logprob_margin_p: null }],
+  ["no evidence", { logprob_margin_delta: null }],
+  ["no evidence", { final_compliance: 0.39 }],
+  // Answers of unlike length: the longer one gains more from what all tokens gain.
+  ["no evidence", { logprob_margin_delta: -2 }],
+  ["no evidence", { logprob_margin_per_token_delta: -0.1 }],
+  ["no evidence", { logprob_margin_per_token_delta: null }],
+])("is %s for %o", (verdict, facts) => {
+  expect(verdictOf({ ...learned, ...facts })).toBe(verdict);
+});
