@@ -92,10 +92,14 @@ export async function localParts(
   backend: string | undefined,
   terminal: Terminal,
 ): Promise<LocalParts> {
-  const { name, unusable } = await useBackend(backend === undefined ? {} : { backend });
+  const { tfBackend, unusable } = await useBackend(backend === undefined ? {} : { backend });
   for (const one of unusable) terminal.err(`${one.name} is installed and did not start: ${one.reason}`);
   return {
-    describe: { engine: `tfjs-${name}`, model: source ?? "micro-world", lora: { rank, alpha: 2 * rank } },
+    describe: {
+      engine: `tfjs-${tfBackend}`,
+      model: source ?? "micro-world",
+      lora: { rank, alpha: 2 * rank },
+    },
     async openModel({ seed }) {
       const { model: base, tokenizer } = await openModel(source ?? microWorld(), terminal);
       const model = withLora(base, { rank, alpha: 2 * rank, seed: String(seed) });
