@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { messageOf, PeriodicEvalError } from "@periodic-eval/core";
 import { writeFeedback, type WrittenFeedback } from "@periodic-eval/dashboard";
 import type { HarnessConfig, SummaryFile } from "@periodic-eval/feedback";
 import { feedbackTable } from "./feedback-output.ts";
@@ -18,7 +18,10 @@ export async function withDrawings(
   } catch (error) {
     const isBegun = existsSync(join(output, "summary.json"));
     if (plots && isBegun && PeriodicEvalError.is(error, "aborted"))
-      terminal.out((await writeFeedback(output)).page);
+      await writeFeedback(output).then(
+        ({ page }) => terminal.out(page),
+        (failure: unknown) => terminal.err(`No page was drawn: ${messageOf(failure)}`),
+      );
     throw error;
   }
 }

@@ -111,6 +111,8 @@ export function agreedMetadata(paths: Paths, now: MetadataFile, before: Metadata
       throw damaged(paths.metadata, "no file beside steps.jsonl", "what the steps were run with");
     return now;
   }
+  if ((before as Partial<MetadataFile>).collapse_thresholds === undefined)
+    throw damaged(paths.metadata, "no collapse_thresholds", "those that the run is watched by");
   const lasting = ({ config, preference_definition, grader, engine }: MetadataFile): Record<string, Json> => {
     const kept = Object.entries(config).filter(([key]) => !(passing as readonly string[]).includes(key));
     return JSON.parse(

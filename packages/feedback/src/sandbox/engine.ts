@@ -23,10 +23,33 @@ function reasonOf(context: QuickJSContext, error: QuickJSHandle): string {
 }
 
 /**
+ * Whether a text of so many UTF-16 units has neither a NUL nor half a pair of surrogates in it. Compiled before any code that could
+ * put something in the place of what it calls.
+ */
+const isWholeText = `(() => {
+  const unitAt = Function.prototype.call.bind(String.prototype.charCodeAt);
+  return (text, length) => {
+    for (let at = 0; at < length; at += 1) {
+      const unit = unitAt(text, at);
+      if (unit === 0 || (unit >= 0xdc00 && unit <= 0xdfff)) return false;
+      if (unit < 0xd800 || unit > 0xdbff) continue;
+      at += 1;
+      const next = at < length ? unitAt(text, at) : 0;
+      if (next < 0xdc00 || next > 0xdfff) return false;
+    }
+    return true;
+  };
+})()`;
+
+/**
  * @throws Error for what is no number, text, truth value or null, for a text that is too long, and for one that does not cross
  *   whole: what stands behind a NUL is cut off, half a pair of surrogates becomes other characters.
  */
-function valueOf(context: QuickJSContext, handle: QuickJSHandle, textLength: number): SandboxValue {
+function valueOf(
+  context: QuickJSContext,
+  handle: QuickJSHandle,
+  { textLength, isWhole }: { readonly textLength: number; readonly isWhole: QuickJSHandle },
+): SandboxValue {
   const type = context.typeof(handle);
   if (type === "number") return context.getNumber(handle);
   if (type === "boolean") return context.sameValue(handle, context.true);
@@ -34,9 +57,12 @@ function valueOf(context: QuickJSContext, handle: QuickJSHandle, textLength: num
   if (type !== "string") throw new Error(`a value of type ${type}`);
   const length = context.getProp(handle, "length").consume((own) => context.getNumber(own));
   if (length > textLength) throw new Error(`a text of ${length} characters, over the limit of ${textLength}`);
-  const text = context.getString(handle);
-  if (text.length !== length) throw new Error("a text with a NUL or half a pair of surrogates in it");
-  return text;
+  const whole = context.unwrapResult(
+    context.callFunction(isWhole, context.undefined, handle, context.newNumber(length)),
+  );
+  if (!context.sameValue(whole, context.true))
+    throw new Error("a text with a NUL or half a pair of surrogates in it");
+  return context.getString(handle);
 }
 
 async function run({ code, expressions, limits }: SandboxOrder): Promise<SandboxAnswer> {
@@ -59,9 +85,10 @@ async function run({ code, expressions, limits }: SandboxOrder): Promise<Sandbox
     return result.value.consume(use);
   };
   try {
+    const isWhole = evaluate(isWholeText, (handle) => handle.dup());
     evaluate(code, () => undefined);
     const values = expressions.map((source) =>
-      evaluate(source, (handle) => valueOf(context, handle, limits.textLength)),
+      evaluate(source, (handle) => valueOf(context, handle, { textLength: limits.textLength, isWhole })),
     );
     return { kind: "values", values };
   } catch (error) {

@@ -7,7 +7,7 @@ import { runInSandbox, type SandboxResult } from "./run-in-sandbox.ts";
 const reasonOf = (result: SandboxResult): string =>
   result.ok ? `came out: ${result.values.join()}` : result.reason;
 
-describe("runInSandbox", () => {
+describe.concurrent("runInSandbox", { timeout: 300_000 }, () => {
   it("gives what expressions say after the code", async () => {
     const code = "function add(a, b) { return a + b; }";
     expect(await runInSandbox(code, ["add(1, 2)", "add('a', 'b')", "add(0.1, 0.2) > 0.3", "null"])).toEqual({
@@ -23,8 +23,16 @@ describe("runInSandbox", () => {
       values: [NaN, -Infinity, -0, Number.MAX_VALUE],
     });
     expect(await runInSandbox("", ["'né 🙂'"])).toEqual({ ok: true, values: ["né 🙂"] });
-    for (const text of [String.raw`'right\0wrong'`, String.raw`'\ud800'`])
-      expect(reasonOf(await runInSandbox("", [text]))).toContain("a NUL or half a pair of surrogates");
+    // What one of them adds to the text that comes out, another may take away.
+    const broken = [
+      String.raw`'right\0wrong'`,
+      String.raw`'\ud800'`,
+      String.raw`'\udc00\ud800'`,
+      String.raw`'yes\ud800\0n'`,
+    ];
+    const blind = "Object.getPrototypeOf('').charCodeAt = () => 65; Function.prototype.call = () => 65;";
+    const told = await Promise.all(broken.map(async (text) => reasonOf(await runInSandbox(blind, [text]))));
+    for (const reason of told) expect(reason).toContain("a NUL or half a pair of surrogates");
   });
 
   it("tells why code fails", async () => {
