@@ -71,6 +71,17 @@ describe("a configuration file", () => {
     expect(String(error)).toContain(message);
   });
 
+  it("takes no override that changes what every object inherits", async () => {
+    for (const override of ["__proto__.x=1", "shared.__proto__=1", "shared.__proto__.x=1"])
+      await expect(read(text, [override])).rejects.toThrow(
+        `override ${override}: got the key "__proto__", expected a key that configurations have`,
+      );
+    // A key like any other: nobody's own has it.
+    const { value } = await read(text, ["constructor.x=1"]);
+    expect(Object.hasOwn(value as object, "constructor")).toBe(true);
+    expect("x" in {} || "x" in Object).toBe(false);
+  });
+
   it("that is no YAML is an error with its line", async () => {
     await expect(read("model: a\nphases: [1\n")).rejects.toThrow(
       /train\.yaml:\d: got .*, expected YAML or JSON/,

@@ -103,7 +103,7 @@ function override(root: unknown, text: string): Override {
     path.push(key);
     const map = holder as Record<string | number, unknown>;
     if (depth === parts.length - 1) map[key] = valueOf(text, at);
-    else holder = map[key] = map[key] ?? {};
+    else holder = map[key] = (Object.hasOwn(map, key) ? map[key] : null) ?? {};
   }
   return { text, path };
 }
@@ -119,6 +119,9 @@ function keyIn(holder: unknown, part: string, path: ValuePath, text: string): st
       "Correct the index.",
     );
   }
+  // Written as a key it would change what every object inherits.
+  if (part === "__proto__")
+    throw wrong(text, `the key "${part}"`, "a key that configurations have", "Correct the path.");
   if (typeof holder === "object" && holder !== null) return part;
   throw wrong(text, `${name} ${shown(holder)}`, `a map or a list to find "${part}" in`, "Correct the path.");
 }

@@ -32,9 +32,13 @@ export async function openVerifier(
   const requests = pairs.flatMap(({ prompt, chosen, rejected }) =>
     [chosen, rejected].map((answer) => ({ question: prompt, answer })),
   );
-  const verdicts = await grader.grade(requests, options);
-  verdicts.forEach((verdict, at) => {
-    const fault = faultOf(verdict);
+  // The first alone before the others: one that never answers is told of once its time is over, not after that of all.
+  const [first, ...others] = requests;
+  const verdict = await grader.grade([first!], options);
+  const isFit = verdict.every((one) => faultOf(one) === null);
+  const verdicts = isFit ? [...verdict, ...(await grader.grade(others, options))] : verdict;
+  verdicts.forEach((one, at) => {
+    const fault = faultOf(one);
     if (fault === null) return;
     throw new PeriodicEvalError({
       code: "config",

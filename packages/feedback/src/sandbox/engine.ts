@@ -7,6 +7,7 @@ import {
   type QuickJSHandle,
   type QuickJSSyncVariant,
 } from "quickjs-emscripten-core";
+import { changedBuiltIn, isWholeText } from "./guest.ts";
 import type { SandboxAnswer, SandboxOrder, SandboxValue } from "./messages.ts";
 
 const tell = (answer: SandboxAnswer): boolean => process.send!(answer);
@@ -21,25 +22,6 @@ function reasonOf(context: QuickJSContext, error: QuickJSHandle): string {
     return "an exception that cannot be shown";
   }
 }
-
-/**
- * Whether a text of so many UTF-16 units has neither a NUL nor half a pair of surrogates in it. Compiled before any code that could
- * put something in the place of what it calls.
- */
-const isWholeText = `(() => {
-  const unitAt = Function.prototype.call.bind(String.prototype.charCodeAt);
-  return (text, length) => {
-    for (let at = 0; at < length; at += 1) {
-      const unit = unitAt(text, at);
-      if (unit === 0 || (unit >= 0xdc00 && unit <= 0xdfff)) return false;
-      if (unit < 0xd800 || unit > 0xdbff) continue;
-      at += 1;
-      const next = at < length ? unitAt(text, at) : 0;
-      if (next < 0xdc00 || next > 0xdfff) return false;
-    }
-    return true;
-  };
-})()`;
 
 /**
  * @throws Error for what is no number, text, truth value or null, for a text that is too long, and for one that does not cross
@@ -74,19 +56,34 @@ async function run({ code, expressions, limits }: SandboxOrder): Promise<Sandbox
   const deadline = performance.now() + 1000 * limits.seconds;
   runtime.setInterruptHandler(() => performance.now() > deadline);
   const context = runtime.newContext();
+  const asked: string[] = [];
+  runtime.setModuleLoader((name) => {
+    asked.push(name.slice(0, 60));
+    return { error: new Error(`there is no module ${name}`) };
+  });
+  const reasonWithin = (error: QuickJSHandle): string => {
+    const reason = reasonOf(context, error);
+    // An exception's own words may be what has no end.
+    const isLate = reason.includes("interrupted") || performance.now() > deadline;
+    return isLate ? `no end within ${limits.seconds} s` : reason;
+  };
   const evaluate = <T>(source: string, use: (handle: QuickJSHandle) => T): T => {
     const result = context.evalCode(source);
-    if (result.error !== undefined) {
-      const reason = result.error.consume((error) => reasonOf(context, error));
-      // An exception's own words may be what has no end.
-      const isLate = reason.includes("interrupted") || performance.now() > deadline;
-      throw new Error(isLate ? `no end within ${limits.seconds} s` : reason);
-    }
+    if (result.error !== undefined) throw new Error(result.error.consume(reasonWithin));
     return result.value.consume(use);
   };
   try {
     const isWhole = evaluate(isWholeText, (handle) => handle.dup());
+    const changed = evaluate(changedBuiltIn, (handle) => handle.dup());
     evaluate(code, () => undefined);
+    const jobs = runtime.executePendingJobs();
+    if (jobs.error !== undefined) throw new Error(reasonWithin(jobs.error));
+    // Where a promise holds what was interrupted, no error comes out.
+    if (performance.now() > deadline) throw new Error(`no end within ${limits.seconds} s`);
+    if (asked.length > 0) throw new Error(`a module (${asked[0]}), of which there are none`);
+    const other = context.unwrapResult(context.callFunction(changed, context.undefined));
+    if (!context.sameValue(other, context.null))
+      throw new Error(`a change of what is built in: ${context.getString(other)}`);
     const values = expressions.map((source) =>
       evaluate(source, (handle) => valueOf(context, handle, { textLength: limits.textLength, isWhole })),
     );

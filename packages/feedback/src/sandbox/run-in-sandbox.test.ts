@@ -30,8 +30,10 @@ describe.concurrent("runInSandbox", { timeout: 300_000 }, () => {
       String.raw`'\udc00\ud800'`,
       String.raw`'yes\ud800\0n'`,
     ];
-    const blind = "Object.getPrototypeOf('').charCodeAt = () => 65; Function.prototype.call = () => 65;";
-    const told = await Promise.all(broken.map(async (text) => reasonOf(await runInSandbox(blind, [text]))));
+    const blind = "(''.__proto__.charCodeAt = () => 65, Function.prototype.call = () => 65, 1)";
+    const told = await Promise.all(
+      broken.map(async (text) => reasonOf(await runInSandbox("", [blind, text]))),
+    );
     for (const reason of told) expect(reason).toContain("a NUL or half a pair of surrogates");
   });
 
@@ -125,10 +127,24 @@ describe.concurrent("runInSandbox", { timeout: 300_000 }, () => {
     expect(said.length).toBeLessThanOrEqual(200);
   });
 
-  it("does not wait for promises, however many there are", async () => {
-    const code =
-      "function f() { Promise.resolve().then(f); } f(); async function g() { for (;;) await 0; } g();";
-    expect(await runInSandbox(code, ["1"])).toEqual({ ok: true, values: [1] });
+  it("lets promises run as far as they go by themselves", async () => {
+    const code = "let seen = 0; Promise.resolve().then(() => { seen = 1; }); new Promise(() => {});";
+    expect(await runInSandbox(code, ["seen"])).toEqual({ ok: true, values: [1] });
+  });
+
+  it.each([
+    ["a promise that asks for the next", "function f() { Promise.resolve().then(f); } f();"],
+    ["a wait without end", "(async () => { for (;;) await null; })();"],
+    ["a loop behind a promise", "Promise.resolve().then(() => { for (;;); });"],
+  ])("%s ends with the time", async (_, code) => {
+    expect(reasonOf(await runInSandbox(code, ["1"], { seconds: 0.3 }))).toBe("no end within 0.3 s");
+  });
+
+  it("fails code that asks for a module, though it goes on without it", async () => {
+    for (const code of ['import("fs").then((fs) => fs.rmSync("/"));', 'import("node:fs").catch(() => {});'])
+      expect(reasonOf(await runInSandbox(code, ["1"]))).toMatch(
+        /^a module \((node:)?fs\), of which there are none$/,
+      );
   });
 
   it("hands out no long text", async () => {
@@ -136,15 +152,26 @@ describe.concurrent("runInSandbox", { timeout: 300_000 }, () => {
     expect(await runInSandbox("", ["'x'.repeat(10000).length"])).toEqual({ ok: true, values: [10_000] });
   });
 
-  it("keeps changed prototypes to itself", async () => {
-    const code = `
-      Object.prototype.polluted = true; Array.prototype.push = () => 0; String.prototype.length = 1;
-      Object.defineProperty(Object.prototype, "kind", { get() { return "values"; } });
-      JSON.stringify = () => "[1]"; Number.prototype.valueOf = () => 55;
-    `;
-    expect(await runInSandbox(code, ["5", "'long'"])).toEqual({ ok: true, values: [5, "long"] });
+  it.each([
+    ["Object.prototype", "Object.prototype.polluted = true;"],
+    ["Object.prototype", "({}).__proto__.polluted = true;"],
+    ["Array.prototype.push", "Array.prototype.push = () => 0;"],
+    ["Function.prototype.call", "Function.prototype.call = () => 0; Reflect.ownKeys = () => [];"],
+    ["JSON.stringify", 'JSON.stringify = () => "[1]";'],
+    ["globalThis.eval", "globalThis.eval = () => 1;"],
+    ["Array.prototype", "delete Array.prototype.map;"],
+    ["Array.prototype", "Object.setPrototypeOf(Array.prototype, { then: 1 });"],
+    ["RegExp.prototype.flags", 'Object.defineProperty(RegExp.prototype, "flags", { get: () => "g" });'],
+    ["Number.prototype.valueOf", "Promise.resolve().then(() => { Number.prototype.valueOf = () => 55; });"],
+  ])("fails code that changes %s, and keeps that to itself", async (what, code) => {
+    expect(reasonOf(await runInSandbox(code, ["1"]))).toBe(`a change of what is built in: ${what}`);
     expect("polluted" in {}).toBe(false);
     expect([].push.name).toBe("push");
+  });
+
+  it("hands out what expressions say, whatever they change", async () => {
+    const change = '(Object.defineProperty(Object.prototype, "kind", { get() { return "values"; } }), 5)';
+    expect(await runInSandbox("", [change, "'long'"])).toEqual({ ok: true, values: [5, "long"] });
   });
 
   it("starts anew each time", async () => {

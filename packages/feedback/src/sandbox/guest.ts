@@ -1,0 +1,63 @@
+// Code of ours for the inside of the sandbox. It is compiled before any code that could put something in the place of what it
+// calls, so it calls nothing but what it took, and walks lists by their numbers.
+
+/**
+ * `(text, length) => boolean`: whether a text of so many UTF-16 units has neither a NUL nor half a pair of surrogates in it, which
+ * would not come out as they are.
+ */
+export const isWholeText = `(() => {
+  const unitAt = Function.prototype.call.bind(String.prototype.charCodeAt);
+  return (text, length) => {
+    for (let at = 0; at < length; at += 1) {
+      const unit = unitAt(text, at);
+      if (unit === 0 || (unit >= 0xdc00 && unit <= 0xdfff)) return false;
+      if (unit < 0xd800 || unit > 0xdbff) continue;
+      at += 1;
+      const next = at < length ? unitAt(text, at) : 0;
+      if (next < 0xdc00 || next > 0xdfff) return false;
+    }
+    return true;
+  };
+})()`;
+
+/** `() => string | null`: the first thing of the language itself that is no longer as it was, as `Array.prototype.map`. */
+export const changedBuiltIn = `(() => {
+  const { ownKeys, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
+  const nameOf = String;
+  const isSame = (a, b) => a === b || (a !== a && b !== b);
+  const kept = [];
+  const keep = (name, holder) => {
+    for (let at = 0; at < kept.length; at += 1) if (kept[at].holder === holder) return;
+    const keys = ownKeys(holder);
+    const own = [];
+    for (let at = 0; at < keys.length; at += 1)
+      own[at] = { key: keys[at], was: getOwnPropertyDescriptor(holder, keys[at]) };
+    kept[kept.length] = { name, holder, own, count: keys.length, parent: getPrototypeOf(holder), grows: name === "globalThis" };
+  };
+  keep("globalThis", globalThis);
+  const names = ownKeys(globalThis);
+  for (let at = 0; at < names.length; at += 1) {
+    const value = getOwnPropertyDescriptor(globalThis, names[at]).value;
+    if (value === null || (typeof value !== "object" && typeof value !== "function")) continue;
+    const name = nameOf(names[at]);
+    keep(name, value);
+    const made = getOwnPropertyDescriptor(value, "prototype");
+    if (made !== undefined && made.value) keep(name + ".prototype", made.value);
+  }
+  return () => {
+    for (let at = 0; at < kept.length; at += 1) {
+      const { name, holder, own, count, parent, grows } = kept[at];
+      if (getPrototypeOf(holder) !== parent) return name;
+      const keys = ownKeys(holder);
+      // What is defined anew on the outside is what the code is for.
+      if (keys.length < count || (!grows && keys.length > count)) return name;
+      for (let i = 0; i < own.length; i += 1) {
+        const { key, was } = own[i];
+        const is = getOwnPropertyDescriptor(holder, key);
+        if (is === undefined || !isSame(is.value, was.value) || is.get !== was.get || is.set !== was.set)
+          return name + "." + nameOf(key);
+      }
+    }
+    return null;
+  };
+})()`;
