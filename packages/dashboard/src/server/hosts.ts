@@ -25,3 +25,7 @@ export function isOwnHost(called: string, listening: string): boolean {
 
 /** Without the brackets that stand round numbers of six in addresses. */
 export const bare = (host: string): string => host.replace(/^\[|\]$/g, "").toLowerCase();
+
+/** Whether the header `Origin` names the site that the header `Host` calls. */
+export const isOriginOf = (origin: string, called: string | undefined): boolean =>
+  URL.canParse(origin) && new URL(origin).host === called?.toLowerCase();

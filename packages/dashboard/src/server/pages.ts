@@ -22,11 +22,15 @@ export interface Place {
   readonly query: Query;
 }
 
-/** Several runs, each folded. */
+/**
+ * Several runs, each folded.
+ *
+ * @param entries of the runs that are on this page
+ */
 export function listPage(
   place: Place,
   { runs, unreadable, isWhole }: FoundRuns,
-  shown: readonly ReadRun[],
+  entries: readonly Html[],
 ): PolicedPage {
   const { query, rootName } = place;
   const pages = pageCount(runs.length, query);
@@ -39,7 +43,7 @@ export function listPage(
         <h1>${nameOf(place)}</h1>
         <p class="sub">${counted}${pages > 1 && ` · page ${query.page} of ${pages}`}</p>
         ${runs.length === 0 && html`<p class="notice">No run was found in this folder or below it.</p>`}
-        ${runs.length > 0 && shown.length === 0 && html`<p class="notice">This page is behind the last one, ${pages}.</p>`}
+        ${runs.length > 0 && entries.length === 0 && html`<p class="notice">This page is behind the last one, ${pages}.</p>`}
         ${!isWhole && html`<p class="notice">There are too many folders to look into all: name one that holds fewer.</p>`}
         ${
           unreadable.length > 0 &&
@@ -49,7 +53,7 @@ export function listPage(
           </details>`
         }
       </header>
-      <div class="runs">${shown.map((read, at) => runDetails(read, at, shown.length === 1))}</div>
+      <div class="runs">${entries}</div>
       ${turning(query, pages)}`,
     source: html`Made by periodic-eval from the files below <span class="code">${rootName}</span>.`,
   });
@@ -58,7 +62,8 @@ export function listPage(
 export const pageCount = (runs: number, { perPage }: Pick<Query, "perPage">): number =>
   Math.max(1, Math.ceil(runs / perPage));
 
-function runDetails(read: ReadRun, at: number, isOpen: boolean): Html {
+/** A run on a page of several, by its place there. */
+export function runEntry(read: ReadRun, at: number, isOpen: boolean): Html {
   const { found, state, content, problem } = read;
   const whole = addressOf({ resultsDir: found.path });
   return html`<details class="entry"${isOpen && " open"}>

@@ -38,6 +38,8 @@ export interface ReadOptions {
   readonly files: ContainedFiles;
   /** Null where nobody can read results of benchmarks. */
   readonly readResults: ((file: string, fs: FileReader) => Promise<ReadResults>) | null;
+  /** Most kept answers of a callback; 0: none are read. */
+  readonly mostAnswers: number;
 }
 
 /** Reads a run, as far as it can be; whatever is wrong with its files is told, and never thrown. */
@@ -59,9 +61,10 @@ interface Read {
 
 const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: ReadOptions) => Promise<Read>>> =
   {
-    async callbacks({ path }, { files }) {
+    async callbacks({ path }, { files, mostAnswers }) {
       const run = await readRun(path, files);
-      const kept = await keptAnswers(run, files).then(
+      const reading = mostAnswers === 0 ? Promise.resolve([]) : keptAnswers(run, files, mostAnswers);
+      const kept = await reading.then(
         (answers) => ({ answers, unread: null }),
         (error: unknown) => ({ answers: [], unread: messageOf(error).replace(/^\[periodic-eval\] /, "") }),
       );
