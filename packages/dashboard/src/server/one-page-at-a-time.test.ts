@@ -60,7 +60,7 @@ it("one page is made at a time, and one that fails ends no other", async () => {
     },
   });
   const asks = ["", "?results_dir=a", "?page=2&per_page=2", "?results_dir=nowhere", "?results_dir=b"];
-  const replies = await Promise.all(asks.map((query) => server.request(`/v1/eval${query}`)));
+  const replies = await Promise.all(asks.map(async (query) => server.request(`/v1/eval${query}`)));
   expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 404, 200]);
   expect([asked, most]).toEqual([8, 1]);
 });

@@ -5,7 +5,7 @@ import { Hono, type Context } from "hono";
 import { accepts } from "hono/accepts";
 import type { PolicedPage } from "../document.ts";
 import { containedFiles, namesOf } from "./contained-files.ts";
-import { findRuns, runAt, type FoundRun } from "./find-runs.ts";
+import { findRuns, type FoundRun, type FoundRuns } from "./find-runs.ts";
 import { isOriginOf, isOwnHost } from "./hosts.ts";
 import { listPage, messagePage, pageCount, runEntry, runPage, type Place } from "./pages.ts";
 import { parseQuery, type Query } from "./query.ts";
@@ -85,23 +85,24 @@ export function resultsServer(options: ResultsServerOptions): Hono {
     if (names === null) return notThere(c);
     const place: Place = { rootName: basename(root), query: { ...query, resultsDir: names.join("/") } };
     const folder = place.query.resultsDir;
-    let found: FoundRun | null;
+    let found: FoundRuns;
     try {
-      found = await runAt(folder, files);
+      found = await findRuns(folder, files, isShown);
     } catch {
       return notThere(c);
     }
-    if (found !== null && isShown(found)) {
-      if (!wantsJson(c)) return sendPage(c, 200, runPage(place, await readShown(found, manyAnswers)));
-      return sendData(c, wholeData(await readShown(found, Infinity)));
+    const { runs } = found;
+    const own = runs.find(({ path }) => path === folder);
+    // A run that the served folder itself is stands beside those below; all its steps are asked of it alone.
+    if (own !== undefined && (folder !== "" || runs.length === 1 || query.isWhole)) {
+      if (!wantsJson(c)) return sendPage(c, 200, runPage(place, await readShown(own, manyAnswers)));
+      return sendData(c, wholeData(await readShown(own, Infinity)));
     }
-    const all = await findRuns(folder, files);
-    const runs = all.runs.filter(isShown);
     const { page, perPage } = query;
     const some = runs.slice((page - 1) * perPage, page * perPage);
     if (!wantsJson(c)) {
       const entries = await eachRead(some, fewAnswers, (read, at) => runEntry(read, at, some.length === 1));
-      return sendPage(c, 200, listPage(place, { ...all, runs }, entries));
+      return sendPage(c, 200, listPage(place, found, entries));
     }
     return sendData(c, {
       results_dir: folder,
@@ -109,8 +110,8 @@ export function resultsServer(options: ResultsServerOptions): Hono {
       per_page: perPage,
       pages: pageCount(runs.length, query),
       total: runs.length,
-      is_whole: all.isWhole,
-      unreadable: all.unreadable,
+      is_whole: found.leftOut === null,
+      unreadable: found.unreadable,
       runs: await eachRead(some, 0, shortData),
     });
   }
