@@ -1,6 +1,6 @@
 import { realpathSync, statSync } from "node:fs";
 import { basename } from "node:path";
-import { PeriodicEvalError, shown } from "@periodic-eval/core";
+import { checkKeys, isCount, PeriodicEvalError, shown } from "@periodic-eval/core";
 import { Hono, type Context } from "hono";
 import { accepts } from "hono/accepts";
 import type { PolicedPage } from "../document.ts";
@@ -23,6 +23,13 @@ export interface ResultsServerOptions {
   readonly mostBytes?: number;
 }
 
+export const serverOptionNames = {
+  root: true,
+  host: true,
+  readResults: true,
+  mostBytes: true,
+} as const satisfies Record<keyof ResultsServerOptions, true>;
+
 /** Most answers of a callback, on a page of several runs and on one of its own. */
 const [fewAnswers, manyAnswers] = [3, 50];
 
@@ -32,10 +39,17 @@ export const evalPath = "/v1/eval";
  * The results below a folder as pages, and as JSON where that is asked for (`Accept: application/json`):
  * `GET /v1/eval?results_dir=&page=&per_page=`. Reads, and changes nothing. Everything in the files is hostile text.
  *
- * @throws PeriodicEvalError `config` where `root` is no folder.
+ * @throws PeriodicEvalError `config` where `root` is no folder, or for another wrong option.
  */
 export function resultsServer(options: ResultsServerOptions): Hono {
+  checkKeys("resultsServer", options, Object.keys(serverOptionNames));
   const { host = "127.0.0.1", readResults = null, mostBytes } = options;
+  if (typeof host !== "string" || host === "")
+    throw wrong("host", shown(host), "a name or a number of this machine", "Leave it out for 127.0.0.1.");
+  if (mostBytes !== undefined && !isCount(mostBytes, 1))
+    throw wrong("mostBytes", shown(mostBytes), "a whole number of 1 or more", "Leave it out for 64 MiB.");
+  if (readResults !== null && typeof readResults !== "function")
+    throw wrong("readResults", shown(readResults), "a function", "Leave it out to show no benchmarks.");
   const root = rootOf(options.root);
   const files = containedFiles(root, mostBytes === undefined ? {} : { mostBytes });
   const isShown = ({ kind }: FoundRun) => kind !== "results" || readResults !== null;
@@ -153,14 +167,11 @@ function rootOf(root: string): string {
   } catch {
     // Told below.
   }
-  throw new PeriodicEvalError({
-    code: "config",
-    where: "root",
-    got: `${shown(root)}, which is no folder`,
-    expected: "a folder that holds runs",
-    fix: "Check the path.",
-  });
+  throw wrong("root", `${shown(root)}, which is no folder`, "a folder that holds runs", "Check the path.");
 }
+
+const wrong = (where: string, got: string, expected: string, fix: string): PeriodicEvalError =>
+  new PeriodicEvalError({ code: "config", where, got, expected, fix });
 
 const plainHeaders = [
   ["X-Content-Type-Options", "nosniff"],
