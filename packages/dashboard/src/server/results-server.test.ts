@@ -295,7 +295,7 @@ describe("a server", () => {
     const called = async (host: string, target = "/v1/eval?results_dir=dead") =>
       (await sendRaw(Number(port), `GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`))
         .status;
-    for (const host of [`127.0.0.1:${port}`, "localhost", "LOCALHOST:9000", `[::1]:${port}`])
+    for (const host of [`127.0.0.1:${port}`, "127.0.0.2", "localhost", "LOCALHOST:9000", `[::1]:${port}`])
       expect([host, await called(host)]).toEqual([host, 200]);
     for (const host of [
       "evil.example",
@@ -303,6 +303,7 @@ describe("a server", () => {
       "127.0.0.1.evil.example",
       "localhost.evil.example",
       "10.0.0.1",
+      "127.1",
       "0.0.0.0",
     ])
       expect([host, await called(host)]).toEqual([host, 403]);

@@ -1,12 +1,12 @@
 import { realpathSync, statSync } from "node:fs";
+import { hostname } from "node:os";
 import { basename } from "node:path";
-import { checkKeys, isCount, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { checkKeys, isCount, isOriginOf, isOwnHost, PeriodicEvalError, shown } from "@periodic-eval/core";
 import { Hono, type Context } from "hono";
 import { accepts } from "hono/accepts";
 import type { PolicedPage } from "../document.ts";
 import { containedFiles, namesOf } from "./contained-files.ts";
 import { findRuns, type FoundRun, type FoundRuns } from "./find-runs.ts";
-import { isOriginOf, isOwnHost } from "./hosts.ts";
 import { listPage, messagePage, pageCount, runEntry, runPage, type Place } from "./pages.ts";
 import { parseQuery, type Query } from "./query.ts";
 import { readFound, type ReadOptions, type ReadRun } from "./read-found.ts";
@@ -70,7 +70,7 @@ export function resultsServer(options: ResultsServerOptions): Hono {
 
   app.use(async (c, next) => {
     const called = [c.req.header("host"), new URL(c.req.url).host].filter((name) => name !== undefined);
-    if (!called.every((name) => isOwnHost(name, host)))
+    if (!called.every((name) => isOwnHost(name, host, hostname())))
       return send(c, 403, "Another host", "This server answers to its own name and number alone.");
     if (c.req.method !== "GET" && c.req.method !== "HEAD") {
       c.header("Allow", "GET, HEAD");

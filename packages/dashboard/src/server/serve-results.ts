@@ -2,9 +2,8 @@ import { createAdaptorServer } from "@hono/node-server";
 import { once } from "node:events";
 import type { Server } from "node:http";
 import { isIPv6, type AddressInfo } from "node:net";
-import { checkKeys, isCount, messageOf, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { bareHost, checkKeys, isCount, messageOf, PeriodicEvalError, shown } from "@periodic-eval/core";
 import { errnoOf } from "@periodic-eval/core/snapshots";
-import { bare } from "./hosts.ts";
 import { evalPath, resultsServer, serverOptionNames, type ResultsServerOptions } from "./results-server.ts";
 
 export interface ServeOptions extends ResultsServerOptions {
@@ -40,7 +39,7 @@ export async function serveResults(options: ServeOptions): Promise<Serving> {
     });
   const app = resultsServer(others);
   const server = createAdaptorServer({ fetch: app.fetch, hostname: host }) as Server;
-  server.listen(port, bare(host));
+  server.listen(port, bareHost(host));
   try {
     await once(server, "listening");
   } catch (error) {
@@ -49,7 +48,7 @@ export async function serveResults(options: ServeOptions): Promise<Serving> {
   // What a connection does wrong ends that connection.
   server.on("error", () => undefined);
   const { port: taken } = server.address() as AddressInfo;
-  const name = isIPv6(bare(host)) ? `[${bare(host)}]` : host;
+  const name = isIPv6(bareHost(host)) ? `[${bareHost(host)}]` : host;
   return {
     address: `http://${name}:${taken}${evalPath}`,
     async close() {
