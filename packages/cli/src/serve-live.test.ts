@@ -4,12 +4,32 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { nodeFiles } from "@periodic-eval/core/snapshots";
 import { resultsServer } from "@periodic-eval/dashboard/server";
+import { Evaluator } from "@periodic-eval/tasks";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { checkpointOpener } from "./open-checkpoint.ts";
+import { keptTerminal } from "./kept-terminal.test-data.ts";
+import { microWorld } from "./micro-world.ts";
+import { readResults } from "./read-results.ts";
+import { smallTasks, writeSmallData } from "./small-tasks.test-data.ts";
 
 let root = "";
 beforeAll(async () => void (root = await mkdtemp(join(tmpdir(), "serve-live-"))));
 afterAll(() => rm(root, { recursive: true }));
+
+/** What is told of the runs in a folder. */
+async function told(folder: string) {
+  const server = resultsServer({ root: join(root, folder), readResults });
+  const reply = await server.request("/v1/eval?per_page=1", { headers: { Accept: "application/json" } });
+  const {
+    results_dir: path,
+    kind,
+    state,
+    problem,
+  } = (await reply.json()) as Readonly<Record<string, unknown>>;
+  return { path, kind, state, problem };
+}
 
 it("says that a run of feedback is running while its process holds it, and dead once that was killed", async () => {
   const main = fileURLToPath(new URL("main.ts", import.meta.url));
@@ -27,15 +47,37 @@ it("says that a run of feedback is running while its process holds it, and dead 
   expect(said).toContain("step 0");
   // It stands still, and holds its lock.
   child.kill("SIGSTOP");
-  const server = resultsServer({ root });
-  const told = async () => {
-    const reply = await server.request("/v1/eval", { headers: { Accept: "application/json" } });
-    const { runs } = (await reply.json()) as { readonly runs: readonly Record<string, unknown>[] };
-    return runs.map(({ results_dir: path, kind, state, problem }) => ({ path, kind, state, problem }));
-  };
-  const run = { path: "live", kind: "feedback", problem: null };
-  expect(await told()).toEqual([{ ...run, state: "running" }]);
+  const run = { path: "", kind: "feedback", problem: null };
+  expect(await told("live")).toEqual({ ...run, state: "running" });
   child.kill("SIGKILL");
   await ended;
-  expect(await told()).toEqual([{ ...run, state: "dead" }]);
+  expect(await told("live")).toEqual({ ...run, state: "dead" });
+});
+
+it("says that a suite is being measured behind its first task, and finished at its end", async () => {
+  const results = join(root, "suite");
+  const looks: unknown[] = [];
+  await Evaluator.fromCheckpoint(microWorld(), {
+    name: "base",
+    tasks: await smallTasks(),
+    suite: {
+      schema_version: 1,
+      name: "small",
+      tasks: { facts: { limit: 4 }, facts_reply: { limit: 4, data: "facts" } },
+    },
+    data: await writeSmallData(join(root, "data")),
+    results,
+    openModel: checkpointOpener("wasm", keptTerminal()),
+    fs: {
+      ...nodeFiles,
+      async rename(from, to) {
+        await nodeFiles.rename(from, to);
+        if (to === join(results, "metrics.base.partial.json")) looks.push(await told("suite"));
+      },
+    },
+  }).run();
+  const run = { path: "", kind: "results", problem: null };
+  expect(looks.length).toBeGreaterThan(0);
+  for (const look of looks) expect(look).toEqual({ ...run, state: "running" });
+  expect(await told("suite")).toEqual({ ...run, state: "finished" });
 });
