@@ -7,7 +7,6 @@ import { join } from "node:path";
 import { chromium } from "playwright-core";
 import { writePage } from "../packages/dashboard/dist/index.js";
 import { serveResults } from "../packages/dashboard/dist/server/index.js";
-import { collapsePresets } from "../packages/feedback/dist/index.js";
 
 const [runDir, given] = process.argv.slice(2);
 const isRun = runDir !== undefined && existsSync(join(runDir, "periodic_eval"));
@@ -37,7 +36,7 @@ async function pictureOfRun(page) {
 
 /** The runs, and the first drawings of the last. */
 async function pictureOfFolder(page) {
-  const serving = await serveResults({ root: runDir, port: 0, limits: collapsePresets.claas });
+  const serving = await serveResults({ root: runDir, port: 0 });
   try {
     await page.goto(serving.address);
     const last = page.locator("details.entry").last();

@@ -94,6 +94,7 @@ export { checkTriggers } from "./schedule/check-triggers.ts";
 export { advance, crossings, plannedSteps } from "./schedule/crossings.ts";
 export { checkKeys, shown } from "./check-keys.ts";
 export { checkWord } from "./check-word.ts";
+export { bareHost, isLoopback, isOriginOf, isOwnHost } from "./host-names.ts";
 export { isCount } from "./is-count.ts";
 export { messageOf } from "./message-of.ts";
 export { checkName, checkPhaseName } from "./names.ts";

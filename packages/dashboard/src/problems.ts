@@ -1,9 +1,9 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { html, type Html } from "./html.ts";
-import { cutNote, lastOf, type ShownPart } from "./shown-part.ts";
+import { cutNote, firstOf, type ShownPart } from "./shown-part.ts";
 import { table } from "./table.ts";
 
-/** What did not go as planned; nothing where all did. */
+/** What did not go as planned, the gravest first; nothing where all did. */
 export function problems(run: RunRecord, part: ShownPart): Html | null {
   const firings = run.phases
     .flatMap(({ snapshots }) => snapshots)
@@ -13,26 +13,32 @@ export function problems(run: RunRecord, part: ShownPart): Html | null {
       what: status,
       why: reason ?? "",
     }));
-  const disturbed = run.phases.flatMap(({ name, series }) =>
-    series.flatMap(({ id, points }) =>
-      points.flatMap(({ step, receipt: { broken, advisories } }) => [
-        ...broken.map((part) => ({ where: `${name}, ${id}, step ${step}`, what: "disturbed", why: part })),
-        ...advisories.map((part) => ({ where: `${name}, ${id}, step ${step}`, what: "advisory", why: part })),
-      ]),
-    ),
-  );
-  const files = run.problems.map(({ file, message, invalid }) => ({
-    where: file,
-    what: invalid ? "unreadable" : "not used",
-    why: message,
-  }));
+  const proven = (kind: "broken" | "advisories", what: string) =>
+    run.phases.flatMap(({ name, series }) =>
+      series.flatMap(({ id, points }) =>
+        points.flatMap(({ step, receipt }) =>
+          receipt[kind].map((part) => ({ where: `${name}, ${id}, step ${step}`, what, why: part })),
+        ),
+      ),
+    );
+  const filesThatAre = (isInvalid: boolean, what: string) =>
+    run.problems
+      .filter(({ invalid }) => invalid === isInvalid)
+      .map(({ file, message }) => ({ where: file, what, why: message }));
   const aside = run.superseded.map(({ file, why }) => ({ where: file, what: "set aside", why: why ?? "" }));
-  const rows = [...disturbed, ...firings, ...files, ...aside];
+  const rows = [
+    ...proven("broken", "disturbed"),
+    ...filesThatAre(true, "unreadable"),
+    ...firings,
+    ...proven("advisories", "advisory"),
+    ...filesThatAre(false, "not used"),
+    ...aside,
+  ];
   if (rows.length === 0) return null;
   return html`<section id="${part.prefix}problems">
     <h2>What did not go as planned</h2>
-    ${table("Problems", ["where", { words: "what" }, { words: "why" }], lastOf(rows, part).map(problemRow))}
-    ${cutNote(rows.length, "problem", part)}
+    ${table("Problems", ["where", { words: "what" }, { words: "why" }], firstOf(rows, part).map(problemRow))}
+    ${cutNote(rows.length, "problem", part, "first")}
   </section>`;
 }
 

@@ -17,9 +17,17 @@ export const wholeRun: ShownPart = { prefix: "", most: Infinity, whole: null };
 /** The last rows, those that a running run added. */
 export const lastOf = <T>(rows: readonly T[], { most }: ShownPart): readonly T[] => rows.slice(-most);
 
+/** The first rows, where the gravest stand first. */
+export const firstOf = <T>(rows: readonly T[], { most }: ShownPart): readonly T[] => rows.slice(0, most);
+
 /** Says that rows are left out, and where they are; nothing where none are. */
-export function cutNote(all: number, noun: string, { most, whole }: ShownPart): Html | false {
+export function cutNote(
+  all: number,
+  noun: string,
+  { most, whole }: ShownPart,
+  shown: "last" | "first" = "last",
+): Html | false {
   if (all <= most) return false;
   const link = whole !== null && html` <a href="${whole}">Show all ${all}</a>`;
-  return html`<p class="key cut">The last ${most} of ${plural(all, noun)}.${link}</p>`;
+  return html`<p class="key cut">The ${shown} ${most} of ${plural(all, noun)}.${link}</p>`;
 }

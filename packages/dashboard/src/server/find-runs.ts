@@ -19,58 +19,70 @@ export interface FoundRuns {
   readonly runs: readonly FoundRun[];
   /** Folders that could not be looked into, and why. */
   readonly unreadable: readonly string[];
-  /** Whether all folders were looked into; else there are too many. */
-  readonly isWhole: boolean;
+  /** Which folders were not looked into: those more than `mostLevels` below, or those behind the first 20,000; null: none. */
+  readonly leftOut: "deeper" | "further" | null;
 }
 
-/** How far below a folder runs are looked for, and in how many folders. */
-const [mostLevels, mostFolders] = [4, 20_000];
+/** How far below a folder runs are looked for. */
+export const mostLevels = 4;
+const mostFolders = 20_000;
 
 /** Folders that are looked into at once. */
 const atOnce = 32;
 
-/** The runs in a folder and below it. Nothing is looked for within a run, or in folders with a dot before their name. */
-export async function findRuns(folder: string, files: ContainedFiles): Promise<FoundRuns> {
+/**
+ * The runs in a folder and below it. Nothing is looked for within a run, but below results of benchmarks, for any folder may hold a
+ * `metrics.json`, and below the folder that is served; nor in folders with a dot before their name.
+ *
+ * @param isShown whether a run counts; below one that does not the search goes on
+ * @throws what `files.list` throws where the folder itself cannot be read
+ */
+export async function findRuns(
+  folder: string,
+  files: ContainedFiles,
+  isShown: (run: FoundRun) => boolean,
+): Promise<FoundRuns> {
   const runs: FoundRun[] = [];
   const unreadable: string[] = [];
+  const found = (leftOut: FoundRuns["leftOut"]) => ({ runs: runs.sort(newestFirst), unreadable, leftOut });
   let seen = 0;
   let level: readonly string[] = [folder];
   for (let depth = 0; depth <= mostLevels && level.length > 0; depth++) {
     const below: string[] = [];
-    for (let at = 0; at < level.length && seen < mostFolders; at += atOnce) {
+    for (let at = 0; at < level.length; at += atOnce) {
+      if (seen >= mostFolders) return found("further");
       const some = level.slice(at, at + Math.min(atOnce, mostFolders - seen));
       seen += some.length;
       for (const { path, run, folders, problem } of await Promise.all(
         some.map((one) => lookInto(one, files)),
       )) {
-        if (problem !== null) unreadable.push(problem);
-        if (run !== null) runs.push(run);
-        else below.push(...folders.map((name) => join(path, name)));
+        if (problem !== null && path === folder) throw problem;
+        if (problem !== null) unreadable.push(messageOf(problem));
+        const counts = run !== null && isShown(run);
+        if (counts) runs.push(run);
+        if (!counts || mayHoldOthers(run)) below.push(...folders.map((name) => join(path, name)));
       }
     }
-    if (seen >= mostFolders) return { runs: runs.sort(newestFirst), unreadable, isWhole: false };
     level = below;
   }
-  return { runs: runs.sort(newestFirst), unreadable, isWhole: true };
+  return found(level.length > 0 ? "deeper" : null);
 }
 
 const newestFirst = (a: FoundRun, b: FoundRun): number =>
   b.writtenAt.getTime() - a.writtenAt.getTime() || (a.path < b.path ? -1 : 1);
 
-/** The run that a folder is; null for another folder. Throws where it cannot be read. */
-export async function runAt(path: string, files: ContainedFiles): Promise<FoundRun | null> {
-  const entries = await files.list(path);
-  const kind = await kindOf(path, entries, files);
-  return kind === null ? null : { path, kind, writtenAt: await writtenAt(path, kind, files) };
-}
+const mayHoldOthers = ({ kind, path }: FoundRun): boolean => kind === "results" || path === "";
 
+/** The run that a folder is, where it is one, and the folders in it that are not the run's own. */
 async function lookInto(path: string, files: ContainedFiles) {
   try {
-    const run = await runAt(path, files);
-    const folders = run === null ? foldersOf(await files.list(path)) : [];
+    const entries = await files.list(path);
+    const kind = await kindOf(path, entries, files);
+    const folders = foldersOf(entries).filter((name) => name !== "periodic_eval");
+    const run = kind === null ? null : { path, kind, writtenAt: await writtenAt(path, kind, files) };
     return { path, run, folders, problem: null };
   } catch (error) {
-    return { path, run: null, folders: [], problem: messageOf(error) };
+    return { path, run: null, folders: [], problem: error };
   }
 }
 

@@ -10,12 +10,22 @@ export interface KeptAnswers {
   readonly phase: string;
   readonly id: string;
   readonly step: number;
-  /** Of all rows, those with a text. */
+  /** Rows that have a text: the first of them. */
   readonly rows: readonly { readonly [key: string]: Json }[];
+  /** Of all rows that have a text. */
+  readonly count: number;
 }
 
-/** The answers kept at the last look of each callback in each phase; callbacks that draw no text have none. */
-export async function keptAnswers(run: RunRecord, fs: FileReader): Promise<readonly KeptAnswers[]> {
+/**
+ * The answers kept at the last look of each callback in each phase; callbacks that draw no text have none.
+ *
+ * @param most of a callback's answers, the first of which are given
+ */
+export async function keptAnswers(
+  run: RunRecord,
+  fs: FileReader,
+  most: number,
+): Promise<readonly KeptAnswers[]> {
   const found: KeptAnswers[] = [];
   for (const { name: phase, series, snapshots } of run.phases) {
     for (const { id, points } of series) {
@@ -26,26 +36,25 @@ export async function keptAnswers(run: RunRecord, fs: FileReader): Promise<reado
       const told = rows.filter(
         (row): row is KeptAnswers["rows"][number] => jsonField(row as Json, "text") !== null,
       );
-      if (told.length > 0) found.push({ phase, id, step: point.step, rows: told });
+      if (told.length > 0)
+        found.push({ phase, id, step: point.step, rows: told.slice(0, most), count: told.length });
     }
   }
   return found;
 }
 
-/** Folded, the first of each. */
-export function answerSections(answers: readonly KeptAnswers[], most: number): Html | false {
+/** Folded. */
+export function answerSections(answers: readonly KeptAnswers[]): Html | false {
   return (
     answers.length > 0 &&
     html`<section>
       <h2>Answers</h2>
       <p class="sub">What the model said at the last look of each callback in each phase.</p>
-      ${answers.map(({ phase, id, step, rows }) => {
-        const shown = rows.slice(0, most);
-        const count =
-          shown.length === rows.length ? String(rows.length) : `${shown.length} of ${rows.length}`;
+      ${answers.map(({ phase, id, step, rows, count }) => {
+        const told = rows.length === count ? String(count) : `${rows.length} of ${count}`;
         return html`<details>
-          <summary>${phase}, ${words(id)} <span>step ${step} · ${count}</span></summary>
-          ${shown.map(answer)}
+          <summary>${phase}, ${words(id)} <span>step ${step} · ${told}</span></summary>
+          ${rows.map(answer)}
         </details>`;
       })}
     </section>`

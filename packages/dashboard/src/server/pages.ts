@@ -3,7 +3,7 @@ import { feedbackStyle } from "../feedback/feedback-style.ts";
 import { formatTime, plural } from "../format.ts";
 import { html, type Html } from "../html.ts";
 import { resultsStyle } from "../results/results-style.ts";
-import type { FoundRuns } from "./find-runs.ts";
+import { mostLevels, type FoundRuns } from "./find-runs.ts";
 import { addressOf, type Query } from "./query.ts";
 import type { ReadRun } from "./read-found.ts";
 import { gist, shortSections, stateNote, stateTag, wholeSections } from "./run-parts.ts";
@@ -22,11 +22,15 @@ export interface Place {
   readonly query: Query;
 }
 
-/** Several runs, each folded. */
+/**
+ * Several runs, each folded.
+ *
+ * @param entries of the runs that are on this page
+ */
 export function listPage(
   place: Place,
-  { runs, unreadable, isWhole }: FoundRuns,
-  shown: readonly ReadRun[],
+  { runs, unreadable, leftOut }: FoundRuns,
+  entries: readonly Html[],
 ): PolicedPage {
   const { query, rootName } = place;
   const pages = pageCount(runs.length, query);
@@ -38,9 +42,9 @@ export function listPage(
         ${way(place)}
         <h1>${nameOf(place)}</h1>
         <p class="sub">${counted}${pages > 1 && ` · page ${query.page} of ${pages}`}</p>
-        ${runs.length === 0 && html`<p class="notice">No run was found in this folder or below it.</p>`}
-        ${runs.length > 0 && shown.length === 0 && html`<p class="notice">This page is behind the last one, ${pages}.</p>`}
-        ${!isWhole && html`<p class="notice">There are too many folders to look into all: name one that holds fewer.</p>`}
+        ${runs.length === 0 && html`<p class="notice">${noRun(leftOut)}</p>`}
+        ${runs.length > 0 && entries.length === 0 && html`<p class="notice">This page is behind the last one, ${pages}.</p>`}
+        ${leftOut !== null && html`<p class="notice">${leftOutNotes[leftOut]}</p>`}
         ${
           unreadable.length > 0 &&
           html`<details>
@@ -49,7 +53,7 @@ export function listPage(
           </details>`
         }
       </header>
-      <div class="runs">${shown.map((read, at) => runDetails(read, at, shown.length === 1))}</div>
+      <div class="runs">${entries}</div>
       ${turning(query, pages)}`,
     source: html`Made by periodic-eval from the files below <span class="code">${rootName}</span>.`,
   });
@@ -58,9 +62,19 @@ export function listPage(
 export const pageCount = (runs: number, { perPage }: Pick<Query, "perPage">): number =>
   Math.max(1, Math.ceil(runs / perPage));
 
-function runDetails(read: ReadRun, at: number, isOpen: boolean): Html {
+const noRun = (leftOut: FoundRuns["leftOut"]): string =>
+  `No run was found in this folder or ${leftOut === null ? "below it" : "in those below it that were looked into"}.`;
+
+const leftOutNotes = {
+  deeper: `Folders more than ${mostLevels} levels below this one were not looked into: results_dir in the address names one further down.`,
+  further:
+    "There are too many folders to look into all: results_dir in the address names one that holds fewer.",
+} as const;
+
+/** A run on a page of several, by its place there. */
+export function runEntry(read: ReadRun, at: number, isOpen: boolean): Html {
   const { found, state, content, problem } = read;
-  const whole = addressOf({ resultsDir: found.path });
+  const whole = addressOf({ resultsDir: found.path, isWhole: found.path === "" });
   return html`<details class="entry"${isOpen && " open"}>
     <summary>
       <span class="title">${found.path || "this folder"}</span>

@@ -38,6 +38,8 @@ export interface ReadOptions {
   readonly files: ContainedFiles;
   /** Null where nobody can read results of benchmarks. */
   readonly readResults: ((file: string, fs: FileReader) => Promise<ReadResults>) | null;
+  /** Most kept answers of a callback; 0: none are read. */
+  readonly mostAnswers: number;
 }
 
 /** Reads a run, as far as it can be; whatever is wrong with its files is told, and never thrown. */
@@ -59,9 +61,10 @@ interface Read {
 
 const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: ReadOptions) => Promise<Read>>> =
   {
-    async callbacks({ path }, { files }) {
+    async callbacks({ path }, { files, mostAnswers }) {
       const run = await readRun(path, files);
-      const kept = await keptAnswers(run, files).then(
+      const reading = mostAnswers === 0 ? Promise.resolve([]) : keptAnswers(run, files, mostAnswers);
+      const kept = await reading.then(
         (answers) => ({ answers, unread: null }),
         (error: unknown) => ({ answers: [], unread: messageOf(error).replace(/^\[periodic-eval\] /, "") }),
       );
@@ -80,7 +83,7 @@ const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: Read
       const none = { runs: [], samples: [] };
       const { runs, samples } = isThere ? await readResults!(join(path, "metrics.json"), files) : none;
       return {
-        state: await stateOfResults(path, files),
+        state: await stateOfResults(path, entries, files),
         content: { kind: "results", summary: summarizeResults(runs, 0, samples) },
       };
     },
@@ -95,7 +98,10 @@ const justBegun = (output: string, at: Date): FeedbackRun => ({
 
 /** Who holds a run that could not be read. */
 async function heldBy({ path, kind }: FoundRun, files: ContainedFiles): Promise<RunState | null> {
-  if (kind === "results") return stateOfResults(path, files);
+  if (kind === "results") {
+    const state = await stateOfResults(path, await files.list(path), files);
+    return state.state === "finished" ? null : state;
+  }
   const lock = kind === "feedback" ? feedbackLock : "periodic_eval/.lock";
   return stateOfWriter(await writerAt(join(path, lock), files));
 }
@@ -125,8 +131,11 @@ function stateOfFeedback({ preferences }: FeedbackRun): RunState {
 }
 
 /** By the models that are being measured: each has a lock, and what it has so far in a file of its own. */
-async function stateOfResults(path: string, files: ContainedFiles): Promise<RunState> {
-  const entries = await files.list(path);
+async function stateOfResults(
+  path: string,
+  entries: Awaited<ReturnType<ContainedFiles["list"]>>,
+  files: ContainedFiles,
+): Promise<RunState> {
   const begun = entries.flatMap(({ name }) => partialResults.exec(name)?.[1] ?? []);
   for (const name of begun) {
     const held = stateOfWriter(await writerAt(join(path, `.metrics.${name}.lock`), files));

@@ -5,9 +5,9 @@ import { parseHTML } from "linkedom";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sampleResults } from "../results/sample-results.test-data.ts";
 import { sendRaw } from "./raw-request.test-data.ts";
-import { resultsServer } from "./results-server.ts";
+import { resultsServer, type ResultsServerOptions } from "./results-server.ts";
 import { readResults, writeSampleRoot, type SampleRoot } from "./sample-root.test-data.ts";
-import { serveResults } from "./serve-results.ts";
+import { serveResults, type ServeOptions } from "./serve-results.ts";
 
 let sample: SampleRoot;
 let app: Hono;
@@ -295,7 +295,7 @@ describe("a server", () => {
     const called = async (host: string, target = "/v1/eval?results_dir=dead") =>
       (await sendRaw(Number(port), `GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`))
         .status;
-    for (const host of [`127.0.0.1:${port}`, "localhost", "LOCALHOST:9000", `[::1]:${port}`])
+    for (const host of [`127.0.0.1:${port}`, "127.0.0.2", "localhost", "LOCALHOST:9000", `[::1]:${port}`])
       expect([host, await called(host)]).toEqual([host, 200]);
     for (const host of [
       "evil.example",
@@ -303,6 +303,7 @@ describe("a server", () => {
       "127.0.0.1.evil.example",
       "localhost.evil.example",
       "10.0.0.1",
+      "127.1",
       "0.0.0.0",
     ])
       expect([host, await called(host)]).toEqual([host, 403]);
@@ -326,6 +327,32 @@ describe("a server", () => {
     );
     await expect(serveResults({ root: sample.root, host: "192.0.2.1", port: 0 })).rejects.toThrow(
       /host: got 192\.0\.2\.1, which is no address of this machine/,
+    );
+  });
+
+  it.each([
+    [{ port: 99_999 }, "port: got 99999, expected a whole number from 0 to 65535."],
+    [{ port: -1 }, "port: got -1, expected a whole number from 0 to 65535."],
+    [{ port: 1.5 }, "port: got 1.5, expected a whole number"],
+    [{ port: "8010" }, 'port: got "8010", expected a whole number'],
+    [{ host: "" }, 'host: got "", expected a name or a number of this machine.'],
+    [{ host: null }, "host: got null, expected a name"],
+    [{ mostBytes: 0 }, "mostBytes: got 0, expected a whole number of 1 or more."],
+    [{ mostByts: 3 }, 'serveResults: got the unknown option "mostByts"'],
+    [{ readResults: "tasks" }, 'readResults: got "tasks", expected a function.'],
+  ])("refuses the options %j", async (given, message) => {
+    const listening = serveResults({ root: sample.root, port: 0, ...given } as ServeOptions);
+    const ended = listening.then(async (serving) => {
+      await serving.close();
+      return "listened";
+    });
+    await expect(ended).rejects.toThrow(`[periodic-eval] ${message}`);
+    await expect(ended).rejects.toMatchObject({ code: "config" });
+  });
+
+  it("refuses an unknown option without listening too, with the nearest there is", () => {
+    expect(() => resultsServer({ root: sample.root, mostByts: 3 } as ResultsServerOptions)).toThrow(
+      'Did you mean "mostBytes"?',
     );
   });
 });

@@ -23,9 +23,6 @@ import { verdictTag } from "../verdict.ts";
 import { answerSections } from "./kept-answers.ts";
 import type { ReadRun, RunContent } from "./read-found.ts";
 
-/** Most answers of a callback, on a page of several runs and on one of its own. */
-const [fewAnswers, manyAnswers] = [3, 50];
-
 /** A shape beside each word, so that no state is told by colour alone. */
 const stateGlyphs: Readonly<Record<RunState["state"], string>> = {
   running: "●",
@@ -92,7 +89,7 @@ export function shortSections(content: RunContent, part: ShownPart): Html {
           )}
         </div>
         ${problems(run, part)} ${run.phases.length > 0 && snapshotTable(run, part)}
-        ${unreadNote(unread)} ${answerSections(answers, fewAnswers)}`;
+        ${unreadNote(unread)} ${answerSections(answers)}`;
     }
     case "feedback": {
       const { run, groups } = content;
@@ -116,7 +113,7 @@ export function wholeSections(content: RunContent, name: string, note: Html, par
     case "callbacks": {
       const { run, answers, unread } = content;
       return html`${runHeader(run, name, note)} ${runSections(run, part)} ${unreadNote(unread)}
-      ${answerSections(answers, manyAnswers)}`;
+      ${answerSections(answers)}`;
     }
     case "feedback":
       return html`${feedbackHeader(content.run, name, note)} ${feedbackSections(content.run, content.groups, part)}`;

@@ -2,10 +2,9 @@ import { createAdaptorServer } from "@hono/node-server";
 import { once } from "node:events";
 import type { Server } from "node:http";
 import { isIPv6, type AddressInfo } from "node:net";
-import { messageOf, PeriodicEvalError } from "@periodic-eval/core";
+import { bareHost, checkKeys, isCount, messageOf, PeriodicEvalError, shown } from "@periodic-eval/core";
 import { errnoOf } from "@periodic-eval/core/snapshots";
-import { bare } from "./hosts.ts";
-import { evalPath, resultsServer, type ResultsServerOptions } from "./results-server.ts";
+import { evalPath, resultsServer, serverOptionNames, type ResultsServerOptions } from "./results-server.ts";
 
 export interface ServeOptions extends ResultsServerOptions {
   /** 0: any that is free. Default 8010. */
@@ -24,13 +23,23 @@ export interface Serving {
  * Serves `resultsServer` on a host, by default to this machine alone. There is no password: on another host than the default,
  * whoever reaches it reads everything below the root.
  *
- * @throws PeriodicEvalError `config` where the root is no folder, or nothing can listen on that host and port.
+ * @throws PeriodicEvalError `config` where the root is no folder, another option is wrong, or nothing can listen on that host and port.
  */
 export async function serveResults(options: ServeOptions): Promise<Serving> {
-  const { host = "127.0.0.1", port = 8010 } = options;
-  const app = resultsServer(options);
+  checkKeys("serveResults", options, [...Object.keys(serverOptionNames), "port"]);
+  const { port = 8010, ...others } = options;
+  const { host = "127.0.0.1" } = others;
+  if (!isCount(port) || port > 65_535)
+    throw new PeriodicEvalError({
+      code: "config",
+      where: "port",
+      got: shown(port),
+      expected: "a whole number from 0 to 65535",
+      fix: "Leave it out for 8010; 0 is any that is free.",
+    });
+  const app = resultsServer(others);
   const server = createAdaptorServer({ fetch: app.fetch, hostname: host }) as Server;
-  server.listen(port, bare(host));
+  server.listen(port, bareHost(host));
   try {
     await once(server, "listening");
   } catch (error) {
@@ -39,7 +48,7 @@ export async function serveResults(options: ServeOptions): Promise<Serving> {
   // What a connection does wrong ends that connection.
   server.on("error", () => undefined);
   const { port: taken } = server.address() as AddressInfo;
-  const name = isIPv6(bare(host)) ? `[${bare(host)}]` : host;
+  const name = isIPv6(bareHost(host)) ? `[${bareHost(host)}]` : host;
   return {
     address: `http://${name}:${taken}${evalPath}`,
     async close() {

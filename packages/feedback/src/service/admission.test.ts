@@ -60,7 +60,9 @@ describe("who may ask", () => {
     expect(await askAs({ host: `localhost:${port}` })).toBe(200);
     expect(await askAs({ host: `evil.example:${port}` })).toBe(403);
     expect(await askAs({ host: "127.0.0.1.evil.example" })).toBe(403);
-    expect(await askAs({ host: "10.0.0.1" })).toBe(403);
+    expect(await askAs({ host: "127.0.0.2" })).toBe(200);
+    for (const other of ["10.0.0.1", "127.1", "0x7f.1", "127.0.0.256"])
+      expect([other, await askAs({ host: other })]).toEqual([other, 403]);
     expect(await askAs({ host, origin: "http://evil.example" })).toBe(403);
     expect(await askAs({ host, origin: "null" })).toBe(403);
     expect(await askAs({ host, origin: `http://${host}` })).toBe(200);

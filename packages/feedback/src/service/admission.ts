@@ -1,6 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { isIP } from "node:net";
-import { isLoopback } from "./loopback.ts";
+import { isLoopback, isOriginOf, isOwnHost } from "@periodic-eval/core";
 import type { MiddlewareHandler } from "hono";
 import { refused } from "./refusals.ts";
 
@@ -21,7 +20,7 @@ export function admission({ host, token }: Admission): MiddlewareHandler {
   const expected = token === null ? null : hash(`Bearer ${token}`);
   return async (context, next) => {
     const named = context.req.header("host") ?? "";
-    if (isLoopback(host) && !isOwnName(named, host))
+    if (isLoopback(host) && !isOwnHost(named, host))
       throw refused(403, "foreign_host", {
         where: "the Host header",
         got: JSON.stringify(named),
@@ -29,7 +28,7 @@ export function admission({ host, token }: Admission): MiddlewareHandler {
         fix: "Ask the service by its own address.",
       });
     const origin = context.req.header("origin");
-    if (origin !== undefined && hostOf(origin) !== named)
+    if (origin !== undefined && !isOriginOf(origin, named))
       throw refused(403, "foreign_origin", {
         where: "the Origin header",
         got: JSON.stringify(origin),
@@ -55,12 +54,3 @@ export function admission({ host, token }: Admission): MiddlewareHandler {
     await next();
   };
 }
-
-function isOwnName(header: string, bound: string): boolean {
-  const name = URL.canParse(`http://${header}`) ? bare(new URL(`http://${header}`).hostname) : "";
-  return name === "localhost" || name === bare(bound) || (isIP(name) !== 0 && isLoopback(name));
-}
-
-const bare = (host: string): string => host.replace(/^\[(.*)\]$/, "$1").toLowerCase();
-
-const hostOf = (origin: string): string | null => (URL.canParse(origin) ? new URL(origin).host : null);

@@ -1,2 +1,1 @@
-/** Whether an address, or a name, is of this machine alone. */
-export const isLoopback = (host: string): boolean => /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host);
+export { isLoopback } from "@periodic-eval/core";

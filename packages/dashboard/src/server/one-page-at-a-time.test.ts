@@ -1,0 +1,99 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { sampleResults } from "../results/sample-results.test-data.ts";
+import type { ReadResults } from "./read-found.ts";
+import { resultsServer } from "./results-server.ts";
+
+let root = "";
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), "in-turn-"));
+  for (const name of ["a", "b", "c", "d"]) {
+    await mkdir(join(root, name));
+    await writeFile(join(root, name, "metrics.json"), "{}");
+  }
+});
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+const runsOf = (): ReadResults => structuredClone({ runs: sampleResults.slice(0, 1), samples: [] });
+
+it.each(["text/html", "application/json"])(
+  "of a page of runs in %s no run is kept while the next is read",
+  async (accept) => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const read: WeakRef<object>[] = [];
+    const kept: number[] = [];
+    const server = resultsServer({
+      root,
+      async readResults() {
+        // What the last turn of the loop holds is let go of in a later turn of the event loop.
+        await delay(5);
+        collect();
+        kept.push(read.filter((one) => one.deref() !== undefined).length);
+        const results = runsOf();
+        read.push(new WeakRef(results.runs[0]!));
+        return results;
+      },
+    });
+    const reply = await server.request("/v1/eval?per_page=200", { headers: { Accept: accept } });
+    expect([reply.status, kept.length]).toEqual([200, 4]);
+    // The one before may still be held by what reads on.
+    expect(Math.max(...kept)).toBeLessThanOrEqual(1);
+  },
+);
+
+it("one page is made at a time, and one that fails ends no other", async () => {
+  let [open, most, asked] = [0, 0, 0];
+  const server = resultsServer({
+    root,
+    async readResults() {
+      most = Math.max(most, ++open);
+      await delay(2);
+      open--;
+      if (asked++ === 0) throw new Error("damaged");
+      return runsOf();
+    },
+  });
+  const asks = ["", "?results_dir=a", "?page=2&per_page=2", "?results_dir=nowhere", "?results_dir=b"];
+  const replies = await Promise.all(asks.map(async (query) => server.request(`/v1/eval${query}`)));
+  expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 404, 200]);
+  expect([asked, most]).toEqual([8, 1]);
+});
+
+const address = "http://127.0.0.1:8010/v1/eval?per_page=200";
+const host = "127.0.0.1:8010";
+it.each([
+  ["a picture of another site", { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" }, 403],
+  [
+    "a frame of another site",
+    { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe" },
+    403,
+  ],
+  ["a script of another site", { origin: "http://evil.example" }, 403],
+  ["a file or a sandbox", { origin: "null" }, 403],
+  ["another port of this machine", { origin: "http://127.0.0.1:9000" }, 403],
+  [
+    "a link on another site",
+    { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" },
+    200,
+  ],
+  ["a page of its own", { origin: `http://${host}`, "sec-fetch-site": "same-origin" }, 200],
+  ["the address bar", { "sec-fetch-site": "none", "sec-fetch-mode": "navigate" }, 200],
+  ["a program", {}, 200],
+])("%s: %j is answered %i", async (_, headers, status) => {
+  const read: string[] = [];
+  const server = resultsServer({
+    root,
+    async readResults(file) {
+      read.push(file);
+      return runsOf();
+    },
+  });
+  const reply = await server.request(address, { headers: { host, ...headers } });
+  expect([reply.status, read.length]).toEqual([status, status === 200 ? 4 : 0]);
+});
