@@ -30,7 +30,10 @@ export interface ServeFeedbackOptions extends LocalEngineOptions {
 
 export interface FeedbackService {
   readonly url: string;
-  /** Ends the service after the request that is running; those that wait are refused. */
+  /**
+   * Ends the service after the request that is running; those that wait are refused, and connections that ask nothing are
+   * cut off. The root is free again when it returns, also where it throws what the model's end threw.
+   */
   close(): Promise<void>;
 }
 
@@ -44,6 +47,9 @@ const names = {
   maxBodyBytes: true,
   onFailure: true,
 } as const satisfies Record<keyof ServeFeedbackOptions, true>;
+
+/** How long, in milliseconds, replies have to leave once all requests are done. */
+const lastRepliesMs = 1000;
 
 /**
  * Offers a model that is trained on feedback over HTTP: `/v1/chat/completions`, `/v1/score`, `/v1/lora/init`, `/v1/feedback` and
@@ -100,12 +106,18 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
   const close = async (): Promise<void> => {
     isClosing = true;
     const silent = new Promise<void>((done) => server.close(() => done()));
-    // Behind all that runs or waits.
-    await queue(() => resident.dispose());
-    server.closeIdleConnections();
-    await silent;
-    ended.abort();
-    await release();
+    try {
+      // Behind all that runs or waits.
+      await queue(() => resident.dispose());
+    } finally {
+      server.closeIdleConnections();
+      // A connection that sends nothing, or half a request, would stay open: Node's own time limits end with `server.close`.
+      const cut = setTimeout(() => server.closeAllConnections(), lastRepliesMs);
+      await silent;
+      clearTimeout(cut);
+      ended.abort();
+      await release();
+    }
   };
   return {
     url: `http://${host.includes(":") && !host.startsWith("[") ? `[${host}]` : host}:${bound}`,
