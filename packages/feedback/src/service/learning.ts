@@ -31,6 +31,8 @@ export async function initAdapter(
 /**
  * One update on answers that were told something. Asked again under a `step_id` that was the last one, it tells what that
  * update gave and trains nothing.
+ *
+ * @throws HTTPException 409 for another update under the last one's name, and for a `step` that is not the next.
  */
 export async function learn(
   body: FeedbackBody,
@@ -41,8 +43,21 @@ export async function learn(
   const adapter = await resident.adapter(loraId);
   checkTraining(body.requests, (await adapters.read(loraId))!);
   const { updates, last } = adapter.trained();
-  const stepId = body.step_id ?? hashJson({ updates, requests: body.requests as unknown as Json });
-  if (last === null || last.stepId !== stepId) {
+  const requests = body.requests as unknown as Json;
+  const stepId = body.step_id ?? hashJson({ updates: body.step ?? updates, requests });
+  const requestsHash = hashJson(requests);
+  if (last?.stepId === stepId) {
+    const isOther = last.requestsHash !== undefined && last.requestsHash !== requestsHash;
+    if (isOther || (body.step != null && body.step !== last.step))
+      throw refused(409, "step_differs", {
+        where: `the adapter ${loraId}`,
+        got: isOther
+          ? `other requests under the step_id of its last update, ${stepId}`
+          : `step ${body.step!} under the step_id of its last update, ${stepId}, which was step ${last.step}`,
+        expected: "what that update was asked, or another step_id",
+        fix: "Name each update by itself; nothing was trained.",
+      });
+  } else {
     if (body.step != null && body.step !== updates)
       throw refused(409, "step_out_of_order", {
         where: `the adapter ${loraId}`,
@@ -51,7 +66,12 @@ export async function learn(
         fix: "POST /v1/lora/init tells where it stands.",
       });
     const examples = await examplesOf(adapter, body.requests, signal);
-    await adapter.update(examples, { stepId, step: updates, draft: body.draft ?? null });
+    await adapter.update(examples, {
+      stepId,
+      step: updates,
+      draft: body.draft ?? null,
+      requestsHash,
+    });
   }
   return { status: "ok", batch_size: body.requests.length, ...stateOf(loraId, adapter.trained()) };
 }

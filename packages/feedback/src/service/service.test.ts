@@ -191,6 +191,41 @@ describe("adapters", () => {
     expect(await ask("/v1/feedback", step)).toEqual(done);
   });
 
+  it("learn nothing from another update under the last one's name, and refuse it, also after a restart", async () => {
+    await init("named");
+    const step = (rest: object) => ({ lora_id: "named", step_id: "s1", requests: [told("Blue.")], ...rest });
+    const done = await ask("/v1/feedback", step({}));
+    const learnt = await sumOf("named");
+    const others = [
+      { requests: [told("Green.")] },
+      { requests: [{ ...told("Blue."), feedback: "Longer." }] },
+      { requests: [told("Blue."), told("Blue.")] },
+      { step: 1 },
+    ];
+    const refuse = async () => {
+      for (const other of others) {
+        const { status, body } = await ask("/v1/feedback", step(other));
+        expect([status, body.error?.["code"]]).toEqual([409, "step_differs"]);
+      }
+      expect(await ask("/v1/feedback", step({ step: 0 }))).toEqual(done);
+      expect(await sumOf("named")).toBe(learnt);
+    };
+    await refuse();
+    await service.close();
+    service = await serveFeedback(options());
+    await refuse();
+  });
+
+  it("learn once from a step that has a number and no name", async () => {
+    await init("numbered");
+    const step = { lora_id: "numbered", step: 0, requests: [told("Blue.")] };
+    const done = await ask("/v1/feedback", step);
+    expect(done.body["updates"]).toBe(1);
+    expect(await ask("/v1/feedback", step)).toEqual(done);
+    const { status } = await ask("/v1/feedback", { ...step, requests: [told("Green.")] });
+    expect(status).toBe(409);
+  });
+
   it("are trained once by a request that is sent twice at once, and not by one that could not be kept", async () => {
     const step = (lora_id: string) => ({ lora_id, step_id: "a", step: 0, requests: [told("Blue.")] });
     await init("twice");
