@@ -108,6 +108,17 @@ describe("jsonService", () => {
     expect(inspect(service)).not.toContain("of-the-test");
   });
 
+  it("shows the token in no name of a field", async () => {
+    vi.stubEnv(tokenEnv, token);
+    const named = {
+      [`Bearer ${token}`]: [{ [token]: 1, other: { [`x${token}`]: token } }],
+      ["__proto__"]: 2,
+    };
+    const { service } = await served((_, response) => says(response, 200, named));
+    const said = await service.ask("path", {}, signal);
+    expect(JSON.stringify(said)).toBe('{"Bearer ***":[{"***":1,"other":{"x***":"***"}}],"__proto__":2}');
+  });
+
   it("takes the token nowhere else", async () => {
     vi.stubEnv(tokenEnv, token);
     const other = await served((_, response) => says(response, 200, {}));

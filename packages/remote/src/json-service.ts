@@ -128,9 +128,11 @@ function addressOf(text: string): string {
 /** What a server says, its token taken out before anything else is done with it. */
 function unkeyed(text: string, token: string | null): unknown {
   try {
-    return JSON.parse(text, (_, value: unknown) =>
-      isText(value) ? withoutKey(value, token) : value,
-    ) as unknown;
+    return JSON.parse(text, (_, value: unknown) => {
+      if (isText(value)) return withoutKey(value, token);
+      if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+      return Object.fromEntries(Object.entries(value).map(([name, one]) => [withoutKey(name, token), one]));
+    }) as unknown;
   } catch {
     return null;
   }
