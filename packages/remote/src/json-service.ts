@@ -14,7 +14,7 @@ export interface JsonServiceOptions {
   readonly timeoutSeconds?: number;
   /**
    * After 408, 429, 5xx, a time-out or a broken connection, with back-off or as `Retry-After` says; default 8,
-   * within 40 seconds: a service that is started again is waited for.
+   * within 40 seconds: a service that is started again is waited for. One that asks for more than a minute is not.
    */
   readonly maxRetries?: number;
 }
@@ -43,6 +43,10 @@ export interface JsonService {
   ask(path: string, body: unknown, signal: AbortSignal): Promise<unknown>;
 }
 
+/** What asks for a longer wait than is waited, as `wholeReplies` marks it, or is marked so by its server. */
+const isToBeAskedLater = (error: Error): error is HTTPError =>
+  error instanceof HTTPError && error.response.headers.get("x-should-retry") === "false";
+
 /** Statuses after which the same request may be answered. */
 const passing = [408, 429, 500, 502, 503, 504];
 
@@ -66,6 +70,8 @@ export function jsonService(options: JsonServiceOptions): JsonService {
       statusCodes: passing,
       backoffLimit: 10_000,
       maxRetryAfter: 60_000,
+      // ky would wait for as long as it may, and ask too early.
+      shouldRetry: ({ error }) => (isToBeAskedLater(error) ? false : undefined),
       retryOnTimeout: true,
     },
   });
@@ -86,7 +92,8 @@ export function jsonService(options: JsonServiceOptions): JsonService {
       if (!(error instanceof HTTPError)) throw failed(where, reasonOf(error, token));
       const { status } = error.response;
       const said = unkeyed(await error.response.text(), token);
-      const reason = `${status}${told(said)}`;
+      const wait = isToBeAskedLater(error) ? error.response.headers.get("retry-after") : null;
+      const reason = `${status}${told(said)}${wait === null ? "" : ` (Retry-After: ${withoutKey(wait, token)})`}`;
       if (status === 401 || status === 403) throw refusedToken(where, reason, tokenEnv, token !== null);
       if (passing.includes(status)) throw failed(where, reason);
       return { status, body: said };
