@@ -1,4 +1,5 @@
-import { canonicalJson, encodePair, hashJson, type Json } from "@periodic-eval/core";
+import { canonicalJson, checkKeys, encodePair, hashJson, type Json } from "@periodic-eval/core";
+import { trainingNames } from "../config/schema.ts";
 import type { FeedbackExample, TrainedState } from "../engine/types.ts";
 import type { AdapterSettings, AdapterStore } from "./adapters.ts";
 import { refused } from "./refusals.ts";
@@ -24,8 +25,17 @@ export async function initAdapter(
   const { lora_id: loraId } = settings;
   if (loraId === baseName)
     throw wrong("lora_id", loraId, "another name than the base model's", "Rename the adapter.");
-  await adapters.keep(settings);
-  return stateOf(loraId, (await resident.adapter(loraId)).trained());
+  await adapters.check(settings);
+  // A name is taken once a model is there for it: settings that none can be opened with are not kept.
+  const adapter = await resident.adapter(loraId, settings);
+  try {
+    await adapters.keep(settings);
+  } catch (error) {
+    // Nobody may be answered by an adapter that is not kept.
+    await resident.dispose();
+    throw error;
+  }
+  return stateOf(loraId, adapter.trained());
 }
 
 /**
@@ -109,7 +119,8 @@ function loraIdOf({ lora_id: given, requests }: FeedbackBody): string {
 /** An adapter is trained alike from its first update to its last: what a request says of it must be that. */
 function checkTraining(requests: readonly ToldBody[], { training }: AdapterSettings): void {
   const kept: Readonly<Record<string, Json>> = training;
-  for (const { training: asked } of requests) {
+  for (const [at, { training: asked }] of requests.entries()) {
+    checkKeys(`requests.${at}.training`, asked ?? {}, trainingNames);
     const other = Object.entries(asked ?? {}).find(
       ([name, value]) => canonicalJson(kept[name] ?? null) !== canonicalJson(value as Json),
     );

@@ -290,9 +290,10 @@ describe("adapters", () => {
       const { status, body } = await init(id, rest);
       expect([status, body.error!["code"]]).toEqual([409, code]);
     }
-    expect((await init("fifth", { training: { learning_rat: 1 } })).body.error!["message"]).toContain(
-      "learning_rat",
-    );
+    const { status, body } = await init("fifth", { training: { learning_rat: 1 } });
+    expect(status).toBe(400);
+    expect(body.error!["message"]).toContain('"learning_rat"');
+    expect(body.error!["message"]).toContain('Did you mean "learning_rate"?');
   });
 
   it.each([
@@ -346,6 +347,8 @@ describe("adapters", () => {
     [{ lora_id: "first", requests: [told("x", { response_token_ids: [10 ** 9] })] }, 400],
     [{ lora_id: "first", requests: [told("x", { response_token_ids: [1], response_logprobs: [] })] }, 400],
     [{ lora_id: "first", requests: [told("x", { response_logprobs: [1] })] }, 400],
+    [{ lora_id: "first", requests: [told("x", { training: { learning_rat: 1 } })] }, 400],
+    [{ lora_id: "first", requests: [told("x", { training: { constructor: 1 } })] }, 400],
     [{ lora_id: "first", step_id: "z", requests: [told("")] }, 422],
   ])("are not trained by %j", async (body, expected) => {
     const before = (await init("first")).body["updates"];
