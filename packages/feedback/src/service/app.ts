@@ -10,6 +10,7 @@ import { answer } from "./answers.ts";
 import { initAdapter, learn, type Learning } from "./learning.ts";
 import { errorReply, parsed, refused } from "./refusals.ts";
 import { entropies, score } from "./scores.ts";
+import { waitingBodies } from "./waiting-bodies.ts";
 import {
   chatBatchSchema,
   chatSchema,
@@ -50,6 +51,7 @@ export function feedbackApp(options: AppOptions): Hono {
     });
 
   app.use(admission(options));
+  app.use(waitingBodies(options.maxBodyBytes));
   app.use(
     bodyLimit({
       maxSize: options.maxBodyBytes,

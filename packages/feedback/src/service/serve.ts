@@ -22,7 +22,7 @@ export interface ServeFeedbackOptions extends LocalEngineOptions {
   readonly host?: string;
   /** Default 8000; 0 for any that is free. */
   readonly port?: number;
-  /** Largest request; default 16 MiB. */
+  /** Largest request; default 16 MiB. Four times as much may wait. */
   readonly maxBodyBytes?: number;
   /** Told of failures of the service's own. */
   readonly onFailure?: (error: Error) => void;
@@ -76,6 +76,7 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
   const adapters = adapterStore(root, describe);
   const parts = { openModel, describe };
   const resident = residentModel({ parts, baseName: model, adapters, signal: ended.signal });
+  const { onFailure = () => {} } = options;
   const app = feedbackApp({
     adapters,
     resident,
@@ -87,7 +88,7 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
     queue,
     isClosing: () => isClosing,
     now: () => new Date(),
-    onFailure: options.onFailure ?? (() => {}),
+    onFailure,
   });
   const server = createAdaptorServer({ fetch: app.fetch, hostname: host }) as Server;
   try {
@@ -101,6 +102,8 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
       "Choose another port or host, or 0 for any port that is free.",
     );
   }
+  // A connection that could not be taken ends nothing.
+  server.on("error", onFailure);
   const { port: bound } = server.address() as AddressInfo;
   let closed: Promise<void> | null = null;
   const close = async (): Promise<void> => {
