@@ -1,5 +1,6 @@
 import { PeriodicEvalError, type ErrorCode } from "@periodic-eval/core";
 import ky, { HTTPError, type KyInstance } from "ky";
+import { checkLimits } from "./limits.ts";
 import { at, isText } from "./reply-fields.ts";
 import { fromEnvironment } from "./served-model.ts";
 import { reasonOf, withoutKey } from "./told-reason.ts";
@@ -53,10 +54,11 @@ const passing = [408, 429, 500, 502, 503, 504];
 /**
  * A client of a service at an address. What is asked may arrive more than once: ask for what may be repeated.
  *
- * @throws PeriodicEvalError `config` for what is no address.
+ * @throws PeriodicEvalError `config` for what is no address, and for a limit that cannot be kept.
  */
 export function jsonService(options: JsonServiceOptions): JsonService {
   const { tokenEnv, timeoutSeconds = 290, maxRetries = 8 } = options;
+  checkLimits("jsonService", options, { timeoutSeconds: 290, maxRetries: 8 });
   const url = addressOf(options.url);
   const token = fromEnvironment(tokenEnv);
   const whole = wholeReplies(timeoutSeconds);
