@@ -120,7 +120,7 @@ function fileOf(loraId: string, text: string): AdapterFile {
     throw damaged(messageOf(cause), "JSON", cause);
   }
   const result = fileSchema.safeParse(value);
-  if (result.success) return result.data as AdapterFile;
+  if (result.success) return result.data;
   const { path, value: got, expected } = toldIssue(result.error, value);
   throw damaged(
     `${path.length === 0 ? "" : `${path.join(".")}: `}${got === undefined ? "nothing" : shown(got)}`,
