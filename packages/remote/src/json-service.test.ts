@@ -60,6 +60,19 @@ describe("jsonService", () => {
     ]);
   });
 
+  it.each([
+    [429, { "retry-after": "3600" }, "429: later (Retry-After: 3600)"],
+    [503, { "retry-after": "61" }, "503: later (Retry-After: 61)"],
+    [500, { "x-should-retry": "false" }, "500: later"],
+  ])("asks no second time after %i with %j", async (status, headers, got) => {
+    const { service, requests } = await served(
+      (_, response) => says(response, status, { message: "later" }, headers),
+      { maxRetries: 3 },
+    );
+    await expect(service.ask("v1/path", {}, signal)).rejects.toMatchObject({ code: "model", got });
+    expect(requests).toHaveLength(1);
+  });
+
   it("gives up after so many, and says what the server said", async () => {
     const { service, requests } = await served(
       (_, response) => says(response, 500, { error: { message: "out of memory" } }),
@@ -106,6 +119,17 @@ describe("jsonService", () => {
     }
     await expect(service.ask("shut", {}, signal)).rejects.toThrow(`Correct the one in ${tokenEnv}`);
     expect(inspect(service)).not.toContain("of-the-test");
+  });
+
+  it("shows the token in no name of a field", async () => {
+    vi.stubEnv(tokenEnv, token);
+    const named = {
+      [`Bearer ${token}`]: [{ [token]: 1, other: { [`x${token}`]: token } }],
+      ["__proto__"]: 2,
+    };
+    const { service } = await served((_, response) => says(response, 200, named));
+    const said = await service.ask("path", {}, signal);
+    expect(JSON.stringify(said)).toBe('{"Bearer ***":[{"***":1,"other":{"x***":"***"}}],"__proto__":2}');
   });
 
   it("takes the token nowhere else", async () => {

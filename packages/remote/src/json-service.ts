@@ -1,5 +1,6 @@
 import { PeriodicEvalError, type ErrorCode } from "@periodic-eval/core";
 import ky, { HTTPError, type KyInstance } from "ky";
+import { checkLimits } from "./limits.ts";
 import { at, isText } from "./reply-fields.ts";
 import { fromEnvironment } from "./served-model.ts";
 import { reasonOf, withoutKey } from "./told-reason.ts";
@@ -14,7 +15,7 @@ export interface JsonServiceOptions {
   readonly timeoutSeconds?: number;
   /**
    * After 408, 429, 5xx, a time-out or a broken connection, with back-off or as `Retry-After` says; default 8,
-   * within 40 seconds: a service that is started again is waited for.
+   * within 40 seconds: a service that is started again is waited for. One that asks for more than a minute is not.
    */
   readonly maxRetries?: number;
 }
@@ -43,16 +44,21 @@ export interface JsonService {
   ask(path: string, body: unknown, signal: AbortSignal): Promise<unknown>;
 }
 
+/** What asks for a longer wait than is waited, as `wholeReplies` marks it, or is marked so by its server. */
+const isToBeAskedLater = (error: Error): error is HTTPError =>
+  error instanceof HTTPError && error.response.headers.get("x-should-retry") === "false";
+
 /** Statuses after which the same request may be answered. */
 const passing = [408, 429, 500, 502, 503, 504];
 
 /**
  * A client of a service at an address. What is asked may arrive more than once: ask for what may be repeated.
  *
- * @throws PeriodicEvalError `config` for what is no address.
+ * @throws PeriodicEvalError `config` for what is no address, and for a limit that cannot be kept.
  */
 export function jsonService(options: JsonServiceOptions): JsonService {
   const { tokenEnv, timeoutSeconds = 290, maxRetries = 8 } = options;
+  checkLimits("jsonService", options, { timeoutSeconds: 290, maxRetries: 8 });
   const url = addressOf(options.url);
   const token = fromEnvironment(tokenEnv);
   const whole = wholeReplies(timeoutSeconds);
@@ -66,6 +72,8 @@ export function jsonService(options: JsonServiceOptions): JsonService {
       statusCodes: passing,
       backoffLimit: 10_000,
       maxRetryAfter: 60_000,
+      // ky would wait for as long as it may, and ask too early.
+      shouldRetry: ({ error }) => (isToBeAskedLater(error) ? false : undefined),
       retryOnTimeout: true,
     },
   });
@@ -86,7 +94,8 @@ export function jsonService(options: JsonServiceOptions): JsonService {
       if (!(error instanceof HTTPError)) throw failed(where, reasonOf(error, token));
       const { status } = error.response;
       const said = unkeyed(await error.response.text(), token);
-      const reason = `${status}${told(said)}`;
+      const wait = isToBeAskedLater(error) ? error.response.headers.get("retry-after") : null;
+      const reason = `${status}${told(said)}${wait === null ? "" : ` (Retry-After: ${withoutKey(wait, token)})`}`;
       if (status === 401 || status === 403) throw refusedToken(where, reason, tokenEnv, token !== null);
       if (passing.includes(status)) throw failed(where, reason);
       return { status, body: said };
@@ -128,9 +137,11 @@ function addressOf(text: string): string {
 /** What a server says, its token taken out before anything else is done with it. */
 function unkeyed(text: string, token: string | null): unknown {
   try {
-    return JSON.parse(text, (_, value: unknown) =>
-      isText(value) ? withoutKey(value, token) : value,
-    ) as unknown;
+    return JSON.parse(text, (_, value: unknown) => {
+      if (isText(value)) return withoutKey(value, token);
+      if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+      return Object.fromEntries(Object.entries(value).map(([name, one]) => [withoutKey(name, token), one]));
+    }) as unknown;
   } catch {
     return null;
   }

@@ -5,7 +5,6 @@ import {
   messageOf,
   PeriodicEvalError,
   shown,
-  type CallOptions,
   type Completion,
   type ErrorDetails,
   type EvaluableModel,
@@ -17,12 +16,12 @@ import {
   type With,
 } from "@periodic-eval/core";
 import { createHash } from "node:crypto";
-import { setMaxListeners } from "node:events";
 import pLimit from "p-limit";
+import { checkLimits } from "./limits.ts";
 import { withOwnRandomness } from "./own-randomness.ts";
 import { orAborted } from "./or-aborted.ts";
 import { reasonOf, withoutKey } from "./told-reason.ts";
-import { tellingRequests } from "./told-requests.ts";
+import { toldCall } from "./told-requests.ts";
 import { wholeReplies } from "./whole-replies.ts";
 
 export interface ServedModelOptions {
@@ -143,39 +142,15 @@ export function servedModel(
       ...(Object.keys(body).length > 0 && { details: { body: toldOf(body) } }),
     },
     contextLength: null,
-    async generate(requests, { signal, countTokens, beforeRequest }: CallOptions) {
-      signal.throwIfAborted();
-      const stop = new AbortController();
-      // Each attempt under way listens more than once.
-      setMaxListeners(0, stop.signal);
-      const onAbort = () => stop.abort(signal.reason);
-      signal.addEventListener("abort", onAbort, { once: true });
-      // The client would take what is thrown in its `fetch` for a broken connection, and try again.
-      const before =
-        beforeRequest &&
-        (() => {
-          try {
-            return beforeRequest();
-          } catch (error) {
-            stop.abort(error);
-            throw error;
-          }
-        });
-      try {
+    generate: (requests, options) =>
+      toldCall(options, async ({ signal, countTokens, send }) => {
         const completions = requests.map(({ prompt, sampling }) =>
-          limit(() =>
-            withOwnRandomness(() => tellingRequests(before, () => complete(prompt, sampling, stop.signal))),
-          ),
+          limit(() => withOwnRandomness(() => send(() => complete(prompt, sampling, signal)))),
         );
         const done = await Promise.all(completions);
         for (const { usage } of done) if (usage) countTokens?.(usage.inputTokens + usage.outputTokens);
         return done;
-      } finally {
-        // Where one failed the others are not worth waiting for.
-        stop.abort();
-        signal.removeEventListener("abort", onAbort);
-      }
-    },
+      }),
   };
 }
 
@@ -187,7 +162,7 @@ const toldOf = (body: { readonly [field: string]: Json }) => ({
 
 function checkOptions(provider: Provider, options: ServedModelOptions): void {
   checkKeys(provider.name, options, servedModelOptionNames);
-  const { model, timeoutSeconds, maxRetries, concurrency, body } = options;
+  const { model, concurrency, body } = options;
   const wrong = (option: string, got: unknown, expected: string, fix: string) =>
     new PeriodicEvalError({
       code: "config",
@@ -198,10 +173,7 @@ function checkOptions(provider: Provider, options: ServedModelOptions): void {
     });
   if (typeof model !== "string" || model.trim() === "")
     throw wrong("model", model, "a model's name", "Give the name that the server knows.");
-  if (timeoutSeconds !== undefined && !(timeoutSeconds > 0 && timeoutSeconds <= 86_400))
-    throw wrong("timeoutSeconds", timeoutSeconds, "a number over 0, at most a day", "Leave it out for 60.");
-  if (maxRetries !== undefined && !isCount(maxRetries))
-    throw wrong("maxRetries", maxRetries, "a whole number of 0 or more", "Leave it out for 4.");
+  checkLimits(provider.name, options, { timeoutSeconds: 60, maxRetries: 4 });
   if (concurrency !== undefined && !isCount(concurrency, 1))
     throw wrong("concurrency", concurrency, "a whole number of 1 or more", "Leave it out for 8.");
   if (body !== undefined && (typeof body !== "object" || body === null || Array.isArray(body)))

@@ -8,7 +8,7 @@ const longestWaitSeconds = 60;
  * `fetch` for a client that retries. What the clients leave open is closed here: the time limit covers the body, not
  * only its headers; a body that was cut off or is no JSON is a failed attempt; a wait beyond a minute is not retried, and
  * one that cannot be understood is left to the client's own back-off; no redirect takes the key along. Each attempt is told
- * of (`tellingRequests`).
+ * of (`toldCall`).
  */
 export function wholeReplies(timeoutSeconds: number): typeof fetch {
   return async (url, init) => {

@@ -1,6 +1,6 @@
 import { checkKeys, isCount, PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { at, isText, jsonService, type JsonService } from "@periodic-eval/remote";
-import { servedModel, type ServedModel } from "./served-model.ts";
+import { at, checkLimits, isText, jsonService, type JsonService } from "@periodic-eval/remote";
+import { serviceModel, type ServiceModel } from "./service-model.ts";
 import { factsOf, type ServiceFacts } from "./service-facts.ts";
 import { tokenEnv } from "./token.ts";
 import type {
@@ -47,6 +47,7 @@ const names = {
 export function httpEngine(options: HttpEngineOptions): FeedbackEngine {
   checkKeys("httpEngine", options, Object.keys(names));
   const { serviceUrl, gatewayUrl = null, baseModel = null, ...limits } = options;
+  checkLimits("httpEngine", limits, { timeoutSeconds: 290, maxRetries: 8 });
   const open = (url: string, more = {}) => jsonService({ url, tokenEnv, ...limits, ...more });
   const service = open(serviceUrl);
   const gateway = gatewayUrl === null ? null : open(gatewayUrl);
@@ -81,12 +82,12 @@ export function httpEngine(options: HttpEngineOptions): FeedbackEngine {
         signal,
       );
       const common = { service, facts: able };
-      const model = servedModel({ ...common, name: loraId, gateway, adapter: loraId });
+      const model = serviceModel({ ...common, name: loraId, gateway, adapter: loraId });
       // Not through a gateway, which may know adapters alone.
       const base =
         able.model === null
           ? null
-          : servedModel({ ...common, name: able.model, gateway: null, adapter: null });
+          : serviceModel({ ...common, name: able.model, gateway: null, adapter: null });
       return {
         evaluable: { ...model, ...(base !== null && { base }) },
         trained: stateOf(reply, service.url),
@@ -105,7 +106,7 @@ interface Trace {
 }
 
 async function sample(
-  model: ServedModel,
+  model: ServiceModel,
   requests: Parameters<FeedbackModel["sample"]>[0],
   signal: AbortSignal,
 ): Promise<readonly FeedbackAnswer[]> {

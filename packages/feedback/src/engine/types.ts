@@ -98,6 +98,8 @@ export interface UpdateRecord {
   readonly step: number;
   /** Of the harness: what the line holds beside what is measured. */
   readonly draft: Json;
+  /** Of a service: the hash of the requests that it was trained on, by which another update under its name is known. */
+  readonly requestsHash?: string;
 }
 
 export interface UpdateReport {

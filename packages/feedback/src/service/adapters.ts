@@ -1,15 +1,30 @@
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { canonicalJson, messageOf, PeriodicEvalError, type Json } from "@periodic-eval/core";
+import {
+  canonicalJson,
+  messageOf,
+  PeriodicEvalError,
+  shown,
+  toldIssue,
+  type Json,
+} from "@periodic-eval/core";
 import { readIfPresent, writeWhole } from "@periodic-eval/core/snapshots";
+import { HTTPException } from "hono/http-exception";
+import { z } from "zod";
 import { jsonText } from "../harness/run-files.ts";
 import { refused } from "./refusals.ts";
-import { loraIdPattern, type InitBody } from "./wire.ts";
+import { initSchema, loraIdPattern, type InitBody } from "./wire.ts";
 
 /** What an adapter is trained with, from its first update to its last; `engine` is what it is an adapter of. */
 export type AdapterSettings = Pick<InitBody, "lora_id" | "training" | "steps_per_batch" | "seed">;
 
 type AdapterFile = AdapterSettings & { readonly schema_version: 1; readonly engine: Json };
+
+const fileSchema = z.strictObject({
+  ...initSchema.omit({ base_model: true }).required().shape,
+  schema_version: z.literal(1),
+  engine: z.json(),
+});
 
 /** The adapters of a service: a folder each under its root, with `adapter.json` and the checkpoints. */
 export interface AdapterStore {
@@ -20,12 +35,11 @@ export interface AdapterStore {
    * @throws HTTPException 409 for an adapter of another model or engine; PeriodicEvalError `store` for a damaged file.
    */
   read(loraId: string): Promise<AdapterSettings | null>;
-  /**
-   * Keeps a new adapter's settings.
-   *
-   * @throws HTTPException 409 where there is one of this name with others.
-   */
-  keep(settings: AdapterSettings): Promise<AdapterSettings>;
+  /** @throws HTTPException 409 where there is one of this name with other settings. */
+  check(settings: AdapterSettings): Promise<void>;
+  /** Keeps the settings of an adapter, which `check` has let pass, where it is new. */
+  keep(settings: AdapterSettings): Promise<void>;
+  /** Of those that can be asked: none that is damaged, or of another model or engine. */
   names(): Promise<readonly string[]>;
 }
 
@@ -38,29 +52,38 @@ export function adapterStore(root: string, engine: Json): AdapterStore {
     if (!loraIdPattern.test(loraId)) return null;
     const text = await readIfPresent(pathOf(loraId));
     if (text === null) return null;
-    const { schema_version: _, engine: trained, ...settings } = fileOf(pathOf(loraId), text);
+    const { schema_version: _, engine: trained, ...settings } = fileOf(loraId, text);
     differing({ engine: trained, lora_id: settings.lora_id }, { engine, lora_id: loraId }, loraId);
     return settings;
   }
 
+  const isUsable = (name: string): Promise<boolean> =>
+    read(name).then(
+      (settings) => settings !== null,
+      (error: unknown) => {
+        // What asking for it tells.
+        if (PeriodicEvalError.is(error) || error instanceof HTTPException) return false;
+        throw error;
+      },
+    );
+
   return {
     folderOf,
     read,
-    async keep(settings) {
+    async check(settings) {
       const kept = await read(settings.lora_id);
-      if (kept !== null) {
-        differing(kept, settings, settings.lora_id);
-        return kept;
-      }
+      if (kept !== null) differing(kept, settings, settings.lora_id);
+    },
+    async keep(settings) {
+      if ((await read(settings.lora_id)) !== null) return;
       await mkdir(folderOf(settings.lora_id), { recursive: true });
       const file: AdapterFile = { schema_version: 1, ...settings, engine };
       await writeWhole(pathOf(settings.lora_id), jsonText(file));
-      return settings;
     },
     async names() {
       const found: string[] = [];
       for (const { name } of await readdir(root, { withFileTypes: true }))
-        if (loraIdPattern.test(name) && (await readIfPresent(pathOf(name))) !== null) found.push(name);
+        if (await isUsable(name)) found.push(name);
       return found.sort();
     },
   };
@@ -79,17 +102,29 @@ function differing(kept: object, asked: object, loraId: string): void {
   });
 }
 
-function fileOf(path: string, text: string): AdapterFile {
-  try {
-    return JSON.parse(text) as AdapterFile;
-  } catch (cause) {
-    throw new PeriodicEvalError({
+function fileOf(loraId: string, text: string): AdapterFile {
+  const damaged = (got: string, expected: string, cause: unknown) =>
+    new PeriodicEvalError({
       code: "store",
-      where: path,
-      got: messageOf(cause),
-      expected: "JSON",
+      // Not its path: who asks over the network need not know it.
+      where: `adapter.json of the adapter ${loraId}`,
+      got,
+      expected,
       fix: "Remove the adapter's folder to train it anew.",
       cause,
     });
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw damaged(messageOf(cause), "JSON", cause);
   }
+  const result = fileSchema.safeParse(value);
+  if (result.success) return result.data;
+  const { path, value: got, expected } = toldIssue(result.error, value);
+  throw damaged(
+    `${path.length === 0 ? "" : `${path.join(".")}: `}${got === undefined ? "nothing" : shown(got)}`,
+    expected,
+    result.error,
+  );
 }

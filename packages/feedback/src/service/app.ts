@@ -1,13 +1,16 @@
-import type { Json } from "@periodic-eval/core";
+import { checkKeys, type Json } from "@periodic-eval/core";
+import { at } from "@periodic-eval/remote";
 import { walkJson } from "@periodic-eval/core/walk-json";
 import { Hono, type Context } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import type pLimit from "p-limit";
+import { trainingNames } from "../config/schema.ts";
 import { admission, type Admission } from "./admission.ts";
 import { answer } from "./answers.ts";
 import { initAdapter, learn, type Learning } from "./learning.ts";
 import { errorReply, parsed, refused } from "./refusals.ts";
 import { entropies, score } from "./scores.ts";
+import { waitingBodies } from "./waiting-bodies.ts";
 import {
   chatBatchSchema,
   chatSchema,
@@ -48,6 +51,7 @@ export function feedbackApp(options: AppOptions): Hono {
     });
 
   app.use(admission(options));
+  app.use(waitingBodies(options.maxBodyBytes));
   app.use(
     bodyLimit({
       maxSize: options.maxBodyBytes,
@@ -78,7 +82,11 @@ export function feedbackApp(options: AppOptions): Hono {
     );
 
   app.post("/v1/lora/init", async (context) => {
-    const body = parsed(initSchema, await bodyOf(context));
+    const given = await bodyOf(context);
+    const training = at(given, "training");
+    // The words of its schema name no key.
+    if (training !== undefined) checkKeys("training", training as object, trainingNames);
+    const body = parsed(initSchema, given);
     return inTurn(context, () => initAdapter(body, options));
   });
 

@@ -1,4 +1,5 @@
-import { canonicalJson, encodePair, hashJson, type Json } from "@periodic-eval/core";
+import { canonicalJson, checkKeys, encodePair, hashJson, type Json } from "@periodic-eval/core";
+import { trainingNames } from "../config/schema.ts";
 import type { FeedbackExample, TrainedState } from "../engine/types.ts";
 import type { AdapterSettings, AdapterStore } from "./adapters.ts";
 import { refused } from "./refusals.ts";
@@ -24,13 +25,24 @@ export async function initAdapter(
   const { lora_id: loraId } = settings;
   if (loraId === baseName)
     throw wrong("lora_id", loraId, "another name than the base model's", "Rename the adapter.");
-  await adapters.keep(settings);
-  return stateOf(loraId, (await resident.adapter(loraId)).trained());
+  await adapters.check(settings);
+  // A name is taken once a model is there for it: settings that none can be opened with are not kept.
+  const adapter = await resident.adapter(loraId, settings);
+  try {
+    await adapters.keep(settings);
+  } catch (error) {
+    // Nobody may be answered by an adapter that is not kept.
+    await resident.dispose();
+    throw error;
+  }
+  return stateOf(loraId, adapter.trained());
 }
 
 /**
  * One update on answers that were told something. Asked again under a `step_id` that was the last one, it tells what that
  * update gave and trains nothing.
+ *
+ * @throws HTTPException 409 for another update under the last one's name, and for a `step` that is not the next.
  */
 export async function learn(
   body: FeedbackBody,
@@ -41,8 +53,21 @@ export async function learn(
   const adapter = await resident.adapter(loraId);
   checkTraining(body.requests, (await adapters.read(loraId))!);
   const { updates, last } = adapter.trained();
-  const stepId = body.step_id ?? hashJson({ updates, requests: body.requests as unknown as Json });
-  if (last === null || last.stepId !== stepId) {
+  const requests = body.requests as unknown as Json;
+  const stepId = body.step_id ?? hashJson({ updates: body.step ?? updates, requests });
+  const requestsHash = hashJson(requests);
+  if (last?.stepId === stepId) {
+    const isOther = last.requestsHash !== undefined && last.requestsHash !== requestsHash;
+    if (isOther || (body.step != null && body.step !== last.step))
+      throw refused(409, "step_differs", {
+        where: `the adapter ${loraId}`,
+        got: isOther
+          ? `other requests under the step_id of its last update, ${stepId}`
+          : `step ${body.step!} under the step_id of its last update, ${stepId}, which was step ${last.step}`,
+        expected: "what that update was asked, or another step_id",
+        fix: "Name each update by itself; nothing was trained.",
+      });
+  } else {
     if (body.step != null && body.step !== updates)
       throw refused(409, "step_out_of_order", {
         where: `the adapter ${loraId}`,
@@ -51,7 +76,12 @@ export async function learn(
         fix: "POST /v1/lora/init tells where it stands.",
       });
     const examples = await examplesOf(adapter, body.requests, signal);
-    await adapter.update(examples, { stepId, step: updates, draft: body.draft ?? null });
+    await adapter.update(examples, {
+      stepId,
+      step: updates,
+      draft: body.draft ?? null,
+      requestsHash,
+    });
   }
   return { status: "ok", batch_size: body.requests.length, ...stateOf(loraId, adapter.trained()) };
 }
@@ -89,7 +119,8 @@ function loraIdOf({ lora_id: given, requests }: FeedbackBody): string {
 /** An adapter is trained alike from its first update to its last: what a request says of it must be that. */
 function checkTraining(requests: readonly ToldBody[], { training }: AdapterSettings): void {
   const kept: Readonly<Record<string, Json>> = training;
-  for (const { training: asked } of requests) {
+  for (const [at, { training: asked }] of requests.entries()) {
+    checkKeys(`requests.${at}.training`, asked ?? {}, trainingNames);
     const other = Object.entries(asked ?? {}).find(
       ([name, value]) => canonicalJson(kept[name] ?? null) !== canonicalJson(value as Json),
     );

@@ -18,8 +18,12 @@ export interface OpenAdapter {
 export interface ResidentModel {
   /** @throws HTTPException 404 for a name that is neither the base's nor an adapter's. */
   evaluable(name: string): Promise<EvaluableModel>;
-  /** @throws HTTPException 404. */
-  adapter(loraId: string): Promise<OpenAdapter>;
+  /**
+   * One that there is, or a new one with settings that are not kept yet.
+   *
+   * @throws HTTPException 404.
+   */
+  adapter(loraId: string, begun?: AdapterSettings): Promise<OpenAdapter>;
   dispose(): Promise<void>;
 }
 
@@ -50,10 +54,10 @@ export function residentModel({ parts, baseName, adapters, signal }: ResidentOpt
     await before?.dispose();
   }
 
-  async function adapter(loraId: string): Promise<OpenAdapter> {
+  async function adapter(loraId: string, begun?: AdapterSettings): Promise<OpenAdapter> {
     if (held?.loraId === loraId) return held.adapter!;
-    const settings = await adapters.read(loraId);
-    if (settings === null) throw unknownModel(loraId);
+    const settings = (await adapters.read(loraId)) ?? begun;
+    if (settings === undefined) throw unknownModel(loraId);
     await dispose();
     const model = await engine.open({ ...requestOf(settings), folder: adapters.folderOf(loraId), signal });
     held = {

@@ -22,7 +22,7 @@ export interface ServeFeedbackOptions extends LocalEngineOptions {
   readonly host?: string;
   /** Default 8000; 0 for any that is free. */
   readonly port?: number;
-  /** Largest request; default 16 MiB. */
+  /** Largest request; default 16 MiB. Four times as much may wait. */
   readonly maxBodyBytes?: number;
   /** Told of failures of the service's own. */
   readonly onFailure?: (error: Error) => void;
@@ -30,7 +30,10 @@ export interface ServeFeedbackOptions extends LocalEngineOptions {
 
 export interface FeedbackService {
   readonly url: string;
-  /** Ends the service after the request that is running; those that wait are refused. */
+  /**
+   * Ends the service after the request that is running; those that wait are refused, and connections that ask nothing are
+   * cut off. The root is free again when it returns, also where it throws what the model's end threw.
+   */
   close(): Promise<void>;
 }
 
@@ -44,6 +47,9 @@ const names = {
   maxBodyBytes: true,
   onFailure: true,
 } as const satisfies Record<keyof ServeFeedbackOptions, true>;
+
+/** How long, in milliseconds, replies have to leave once all requests are done. */
+const lastRepliesMs = 1000;
 
 /**
  * Offers a model that is trained on feedback over HTTP: `/v1/chat/completions`, `/v1/score`, `/v1/lora/init`, `/v1/feedback` and
@@ -70,6 +76,7 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
   const adapters = adapterStore(root, describe);
   const parts = { openModel, describe };
   const resident = residentModel({ parts, baseName: model, adapters, signal: ended.signal });
+  const { onFailure = () => {} } = options;
   const app = feedbackApp({
     adapters,
     resident,
@@ -81,7 +88,7 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
     queue,
     isClosing: () => isClosing,
     now: () => new Date(),
-    onFailure: options.onFailure ?? (() => {}),
+    onFailure,
   });
   const server = createAdaptorServer({ fetch: app.fetch, hostname: host }) as Server;
   try {
@@ -95,17 +102,25 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
       "Choose another port or host, or 0 for any port that is free.",
     );
   }
+  // A connection that could not be taken ends nothing.
+  server.on("error", onFailure);
   const { port: bound } = server.address() as AddressInfo;
   let closed: Promise<void> | null = null;
   const close = async (): Promise<void> => {
     isClosing = true;
     const silent = new Promise<void>((done) => server.close(() => done()));
-    // Behind all that runs or waits.
-    await queue(() => resident.dispose());
-    server.closeIdleConnections();
-    await silent;
-    ended.abort();
-    await release();
+    try {
+      // Behind all that runs or waits.
+      await queue(() => resident.dispose());
+    } finally {
+      server.closeIdleConnections();
+      // A connection that sends nothing, or half a request, would stay open: Node's own time limits end with `server.close`.
+      const cut = setTimeout(() => server.closeAllConnections(), lastRepliesMs);
+      await silent;
+      clearTimeout(cut);
+      ended.abort();
+      await release();
+    }
   };
   return {
     url: `http://${host.includes(":") && !host.startsWith("[") ? `[${host}]` : host}:${bound}`,

@@ -191,6 +191,41 @@ describe("adapters", () => {
     expect(await ask("/v1/feedback", step)).toEqual(done);
   });
 
+  it("learn nothing from another update under the last one's name, and refuse it, also after a restart", async () => {
+    await init("named");
+    const step = (rest: object) => ({ lora_id: "named", step_id: "s1", requests: [told("Blue.")], ...rest });
+    const done = await ask("/v1/feedback", step({}));
+    const learnt = await sumOf("named");
+    const others = [
+      { requests: [told("Green.")] },
+      { requests: [{ ...told("Blue."), feedback: "Longer." }] },
+      { requests: [told("Blue."), told("Blue.")] },
+      { step: 1 },
+    ];
+    const refuse = async () => {
+      for (const other of others) {
+        const { status, body } = await ask("/v1/feedback", step(other));
+        expect([status, body.error?.["code"]]).toEqual([409, "step_differs"]);
+      }
+      expect(await ask("/v1/feedback", step({ step: 0 }))).toEqual(done);
+      expect(await sumOf("named")).toBe(learnt);
+    };
+    await refuse();
+    await service.close();
+    service = await serveFeedback(options());
+    await refuse();
+  });
+
+  it("learn once from a step that has a number and no name", async () => {
+    await init("numbered");
+    const step = { lora_id: "numbered", step: 0, requests: [told("Blue.")] };
+    const done = await ask("/v1/feedback", step);
+    expect(done.body["updates"]).toBe(1);
+    expect(await ask("/v1/feedback", step)).toEqual(done);
+    const { status } = await ask("/v1/feedback", { ...step, requests: [told("Green.")] });
+    expect(status).toBe(409);
+  });
+
   it("are trained once by a request that is sent twice at once, and not by one that could not be kept", async () => {
     const step = (lora_id: string) => ({ lora_id, step_id: "a", step: 0, requests: [told("Blue.")] });
     await init("twice");
@@ -255,9 +290,10 @@ describe("adapters", () => {
       const { status, body } = await init(id, rest);
       expect([status, body.error!["code"]]).toEqual([409, code]);
     }
-    expect((await init("fifth", { training: { learning_rat: 1 } })).body.error!["message"]).toContain(
-      "learning_rat",
-    );
+    const { status, body } = await init("fifth", { training: { learning_rat: 1 } });
+    expect(status).toBe(400);
+    expect(body.error!["message"]).toContain('"learning_rat"');
+    expect(body.error!["message"]).toContain('Did you mean "learning_rate"?');
   });
 
   it.each([
@@ -311,6 +347,8 @@ describe("adapters", () => {
     [{ lora_id: "first", requests: [told("x", { response_token_ids: [10 ** 9] })] }, 400],
     [{ lora_id: "first", requests: [told("x", { response_token_ids: [1], response_logprobs: [] })] }, 400],
     [{ lora_id: "first", requests: [told("x", { response_logprobs: [1] })] }, 400],
+    [{ lora_id: "first", requests: [told("x", { training: { learning_rat: 1 } })] }, 400],
+    [{ lora_id: "first", requests: [told("x", { training: { constructor: 1 } })] }, 400],
     [{ lora_id: "first", step_id: "z", requests: [told("")] }, 422],
   ])("are not trained by %j", async (body, expected) => {
     const before = (await init("first")).body["updates"];

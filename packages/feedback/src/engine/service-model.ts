@@ -17,14 +17,16 @@ import {
   isText,
   listOf,
   seedNumber,
+  toldCall,
   usageOf,
   type JsonService,
   type ServedChat,
+  type ToldCall,
 } from "@periodic-eval/remote";
 import pLimit from "p-limit";
 import type { ServiceFacts } from "./service-facts.ts";
 
-export interface ServedModelParts {
+export interface ServiceModelParts {
   /** What it is asked by. */
   readonly name: string;
   readonly service: JsonService;
@@ -35,7 +37,7 @@ export interface ServedModelParts {
 }
 
 /** A model behind a service, as metrics measure it. */
-export interface ServedModel extends EvaluableModel {
+export interface ServiceModel extends EvaluableModel {
   /** `generate`, with the ids and log p of what was drawn where the server tells them. */
   traced(requests: readonly GenerateRequest[], options: CallOptions): Promise<readonly Completion[]>;
   readonly generate: NonNullable<EvaluableModel["generate"]>;
@@ -46,7 +48,7 @@ const concurrency = 8;
 
 type Fields = { readonly [field: string]: Json };
 
-export function servedModel({ name, service, gateway, facts, adapter }: ServedModelParts): ServedModel {
+export function serviceModel({ name, service, gateway, facts, adapter }: ServiceModelParts): ServiceModel {
   const chats = gateway ?? service;
   const batches = facts.extensions.has("batch");
   const limit = pLimit(concurrency);
@@ -54,13 +56,14 @@ export function servedModel({ name, service, gateway, facts, adapter }: ServedMo
 
   async function complete(
     requests: readonly GenerateRequest[],
-    { signal, countTokens }: CallOptions,
+    { signal, countTokens, send }: ToldCall,
     traces: boolean,
   ): Promise<readonly Completion[]> {
     const asked = requests.map(({ prompt, sampling }) => ({ chat: chatOf(where, prompt), sampling }));
     const ask = async (path: string, body: Fields, count: number) => {
       const told = { logprobs: true, return_token_ids: true };
-      const reply = await chats.ask(path, { model: name, ...body, ...(traces && told) }, signal);
+      const whole = { model: name, ...body, ...(traces && told) };
+      const reply = await send(() => chats.ask(path, whole, signal));
       const { usage } = usageOf(at(reply, "usage", "prompt_tokens"), at(reply, "usage", "completion_tokens"));
       if (usage) countTokens?.(usage.inputTokens + usage.outputTokens);
       return Array.from({ length: count }, (_, place) => completionOf(reply, where, { place }));
@@ -90,11 +93,11 @@ export function servedModel({ name, service, gateway, facts, adapter }: ServedMo
 
   async function logLikelihoods(
     requests: readonly LogLikelihoodRequest[],
-    { signal }: CallOptions,
+    { signal, send }: ToldCall,
   ): Promise<readonly LogLikelihood[]> {
     if (requests.length === 0) return [];
     const bodies = requests.map((request) => scoredOf(where, request));
-    const ask = (body: Fields) => service.ask("v1/score", { model: name, ...body }, signal);
+    const ask = (body: Fields) => send(() => service.ask("v1/score", { model: name, ...body }, signal));
     if (batches) {
       const reply = await ask({ requests: bodies });
       return bodies.map((_, place) => scoreOf(at(reply, "results", place), service.url));
@@ -111,14 +114,19 @@ export function servedModel({ name, service, gateway, facts, adapter }: ServedMo
       adapter,
     },
     contextLength: null,
-    generate: (requests, options) => complete(requests, options, false),
-    traced: (requests, options) => complete(requests, options, true),
-    ...(facts.canScore && { logLikelihoods }),
+    generate: (requests, options) => toldCall(options, (call) => complete(requests, call, false)),
+    traced: (requests, options) => toldCall(options, (call) => complete(requests, call, true)),
+    ...(facts.canScore && {
+      logLikelihoods: (requests: readonly LogLikelihoodRequest[], options: CallOptions) =>
+        toldCall(options, (call) => logLikelihoods(requests, call)),
+    }),
     ...(facts.extensions.has("entropies") && {
-      async textEntropies(texts: readonly string[], { signal }: CallOptions) {
-        const reply = await service.ask("v1/score", { model: name, entropies_of: [...texts] }, signal);
-        return texts.map((_, place) => numbersOf(at(reply, "entropies", place), service.url, "entropies"));
-      },
+      textEntropies: (texts: readonly string[], options: CallOptions) =>
+        toldCall(options, async ({ send, signal }) => {
+          const body = { model: name, entropies_of: [...texts] };
+          const reply = await send(() => service.ask("v1/score", body, signal));
+          return texts.map((_, place) => numbersOf(at(reply, "entropies", place), service.url, "entropies"));
+        }),
     }),
   };
 }
@@ -177,11 +185,14 @@ function scoreOf(result: unknown, url: string): LogLikelihood {
   const tokenNats = numbersOf(at(result, "logprobs"), url, "logprobs");
   const sum = at(result, "logprob_sum");
   const isGreedy = at(result, "is_greedy");
+  const greedy = listOf(at(result, "token_is_greedy"));
+  const isWhole = greedy?.length === tokenNats.length;
   const truncated = at(result, "truncated_tokens");
   return {
     sumNats: typeof sum === "number" ? sum : tokenNats.reduce((total, nats) => total + nats, 0),
     tokenNats,
     isGreedy: typeof isGreedy === "boolean" ? isGreedy : null,
+    tokenIsGreedy: isWhole && greedy.every((one) => typeof one === "boolean") ? greedy : null,
     truncatedTokens: typeof truncated === "number" ? truncated : 0,
   };
 }

@@ -1,0 +1,95 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { jsonService } from "@periodic-eval/remote";
+import { afterEach, describe, expect, it } from "vitest";
+import { httpEngine } from "./http-engine.ts";
+import { serviceModel } from "./service-model.ts";
+
+let close = () => {};
+afterEach(() => close());
+
+const score = { logprob_sum: -3, logprobs: [-1, -2], is_greedy: false, truncated_tokens: 2 };
+const choice = { index: 0, message: { role: "assistant", content: "Blue." }, finish_reason: "stop" };
+const replies: Readonly<Record<string, unknown>> = {
+  "/v1/score": { ...score, token_is_greedy: [true, false], entropies: [[1]] },
+  "/v1/chat/completions": { model: "x", choices: [choice] },
+};
+
+/** A model behind a service that answers so. */
+async function served(given: Readonly<Record<string, unknown>> = replies) {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url!);
+    request.resume().on("end", () => response.end(JSON.stringify(given[request.url!])));
+  });
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  close = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const service = jsonService({ url, tokenEnv: "NO_TOKEN_OF_THE_TEST", maxRetries: 3 });
+  const facts = { model: "x", engine: null, canScore: true, extensions: new Set(["entropies"]) };
+  return { asked, model: serviceModel({ name: "x", service, gateway: null, facts, adapter: null }) };
+}
+
+const { signal } = new AbortController();
+const pairs = [1, 2].map((id) => ({ context: { text: "The sky" }, continuation: { ids: [id, id] } }));
+const draws = ["a", "b"].map((seed) => ({
+  prompt: { messages: [{ role: "user", content: "Which colour?" }] },
+  sampling: { maxNewTokens: 2, temperature: 1, seed },
+}));
+
+describe("a model behind a service", () => {
+  it("tells which tokens were the most likely, where the service does", async () => {
+    const { model } = await served();
+    const [one] = await model.logLikelihoods!(pairs, { signal });
+    expect(one).toMatchObject({ isGreedy: false, tokenIsGreedy: [true, false], truncatedTokens: 2 });
+    close();
+    for (const token_is_greedy of [undefined, null, [true], [true, 1], "yes"]) {
+      const other = await served({ "/v1/score": { ...score, token_is_greedy } });
+      const [silent] = await other.model.logLikelihoods!(pairs, { signal });
+      expect(silent!.tokenIsGreedy).toBeNull();
+      close();
+    }
+  });
+
+  it("tells of each request before it is sent, and sends no more once told to end", async () => {
+    const { model, asked } = await served();
+    let before = 0;
+    const ended: boolean[] = [];
+    const beforeRequest = () => {
+      before += 1;
+      return (mayBeBilled: boolean) => void ended.push(mayBeBilled);
+    };
+    const calls = [
+      (given: object) => model.generate(draws, { signal, ...given }),
+      (given: object) => model.traced(draws, { signal, ...given }),
+      (given: object) => model.logLikelihoods!(pairs, { signal, ...given }),
+      (given: object) => model.textEntropies!(["The sky"], { signal, ...given }),
+    ];
+    for (const call of calls) await call({ beforeRequest });
+    expect([before, asked.length, ended]).toEqual([7, 7, Array(7).fill(true)]);
+    for (const call of calls) {
+      const spent = new Error("spent");
+      const refuse = () => {
+        throw spent;
+      };
+      await expect(call({ beforeRequest: refuse })).rejects.toBe(spent);
+    }
+    expect(asked).toHaveLength(7);
+  });
+});
+
+it.each([
+  [{ timeoutSeconds: -5 }, "httpEngine.timeoutSeconds: got -5"],
+  [{ timeoutSeconds: Number.NaN }, "httpEngine.timeoutSeconds: got NaN"],
+  [{ timeoutSeconds: "9" }, 'httpEngine.timeoutSeconds: got "9"'],
+  [{ maxRetries: 1.5 }, "httpEngine.maxRetries: got 1.5"],
+  [{ maxRetries: -1 }, "httpEngine.maxRetries: got -1"],
+])("an engine over a service refuses %j", (limits, message) => {
+  const open = () => httpEngine({ serviceUrl: "http://127.0.0.1:8000", ...(limits as object) });
+  expect(open).toThrow(message);
+  const service = () => jsonService({ url: "http://127.0.0.1:8000", tokenEnv: "X", ...(limits as object) });
+  expect(service).toThrow(message.replace("httpEngine", "jsonService"));
+});

@@ -1,0 +1,76 @@
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { useBackend } from "@periodic-eval/models";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { microWorldParts } from "../engine/micro-world.test-data.ts";
+import { ask as asked, microWorldService } from "./asking.test-data.ts";
+import { serveFeedback, type FeedbackService } from "./index.ts";
+
+let root = "";
+let service: FeedbackService;
+let isFull = false;
+const failures: Error[] = [];
+const full = new Error("no memory for a model");
+
+beforeAll(async () => {
+  await useBackend({ backend: "wasm" });
+  root = await mkdtemp(join(tmpdir(), "feedback-adapters-"));
+  service = await serveFeedback({
+    ...microWorldService(root, failures),
+    async openModel(adapter) {
+      if (isFull) throw full;
+      return microWorldParts.openModel(adapter);
+    },
+  });
+});
+afterAll(async () => {
+  await service.close();
+  await rm(root, { recursive: true });
+});
+
+const ask = (path: string, body?: unknown) => asked(service.url, path, body);
+const adapters = async () => (await ask("/v1/health")).body["adapters"];
+
+it("an adapter whose model could not be opened leaves its name free", async () => {
+  isFull = true;
+  const { status } = await ask("/v1/lora/init", { lora_id: "begun", seed: 1 });
+  isFull = false;
+  expect([status, failures.splice(0)]).toEqual([500, [full]]);
+  expect(await adapters()).toEqual([]);
+  expect((await readdir(root)).includes("begun")).toBe(false);
+  expect((await ask("/v1/lora/init", { lora_id: "begun", seed: 2 })).status).toBe(200);
+  expect(await adapters()).toEqual(["begun"]);
+  expect((await ask("/v1/lora/init", { lora_id: "begun", seed: 1 })).status).toBe(409);
+});
+
+it.each([
+  ["what is no JSON", "{", "JSON"],
+  ["null", "null", "a map"],
+  ["a list", "[]", "a map"],
+  ["settings of another form", { training: 1 }, "training: 1"],
+  ["settings without a seed", { seed: undefined }, "seed: nothing"],
+  ["another version", { schema_version: 2 }, "schema_version: 2"],
+])("an adapter.json that holds %s is said to be damaged, without its path", async (_, change, said) => {
+  const before = await adapters();
+  await mkdir(join(root, "damaged"), { recursive: true });
+  const whole = {
+    schema_version: 1,
+    lora_id: "damaged",
+    training: {},
+    steps_per_batch: 1,
+    seed: 1,
+    engine: {},
+  };
+  const text = typeof change === "string" ? change : JSON.stringify({ ...whole, ...change });
+  await writeFile(join(root, "damaged", "adapter.json"), text);
+  const body = { model: "damaged", prompt: "The sky", completion: " is" };
+  const { status, body: reply } = await ask("/v1/score", body);
+  expect([status, reply.error!["code"]]).toEqual([500, "store"]);
+  expect(reply.error!["message"]).toContain("adapter.json of the adapter damaged: got ");
+  expect(reply.error!["message"]).toContain(said);
+  expect(JSON.stringify(reply)).not.toContain(root);
+  expect(failures.splice(0)).toHaveLength(1);
+  expect(await adapters()).toEqual(before);
+  await rm(join(root, "damaged"), { recursive: true });
+});

@@ -1,0 +1,74 @@
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { useBackend } from "@periodic-eval/models";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { microWorldParts } from "../engine/micro-world.test-data.ts";
+import { ask, microWorldService } from "./asking.test-data.ts";
+import { serveFeedback } from "./index.ts";
+
+let root = "";
+const failures: Error[] = [];
+
+beforeAll(async () => {
+  await useBackend({ backend: "wasm" });
+  root = await mkdtemp(join(tmpdir(), "feedback-closing-"));
+});
+afterAll(async () => {
+  await rm(root, { recursive: true });
+  expect(failures).toEqual([]);
+});
+
+const half = [
+  "POST /v1/score HTTP/1.1",
+  "Host: 127.0.0.1",
+  "Content-Type: application/json",
+  "Content-Length: 100",
+  "",
+  "{",
+];
+
+it.each([
+  ["sends nothing", ""],
+  ["sends half its headers", half.slice(0, 2).join("\r\n")],
+  ["sends half its body", half.join("\r\n")],
+])("a service ends though a connection is open that %s, and frees its root", async (_, sent) => {
+  const service = await serveFeedback(microWorldService(root, failures));
+  const socket = connect(Number(new URL(service.url).port), "127.0.0.1");
+  await once(socket, "connect");
+  const cut = once(socket, "close");
+  socket.on("error", () => {}).resume();
+  socket.write(sent);
+  // Behind what was sent.
+  expect((await ask(service.url, "/v1/health")).status).toBe(200);
+  await service.close();
+  await cut;
+  await (await serveFeedback(microWorldService(root, failures))).close();
+});
+
+it("a service whose model cannot be ended says so, and frees its root", async () => {
+  const service = await serveFeedback({
+    ...microWorldService(root, failures),
+    async openModel(adapter) {
+      const opened = await microWorldParts.openModel(adapter);
+      return {
+        ...opened,
+        dispose() {
+          opened.dispose();
+          throw new Error("the engine is gone");
+        },
+      };
+    },
+  });
+  const { status } = await ask(service.url, "/v1/score", {
+    model: "micro-world",
+    prompt: "The sky",
+    completion: " is",
+  });
+  expect(status).toBe(200);
+  await expect(service.close()).rejects.toThrow("the engine is gone");
+  await expect(ask(service.url, "/v1/health")).rejects.toThrow();
+  await (await serveFeedback(microWorldService(root, failures))).close();
+});

@@ -1,0 +1,67 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { useBackend } from "@periodic-eval/models";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { microWorldParts } from "../engine/micro-world.test-data.ts";
+import { ask, microWorldService } from "./asking.test-data.ts";
+import { serveFeedback } from "./index.ts";
+
+let root = "";
+const failures: Error[] = [];
+beforeAll(async () => {
+  await useBackend({ backend: "wasm" });
+  root = await mkdtemp(join(tmpdir(), "feedback-waiting-"));
+});
+afterAll(() => rm(root, { recursive: true }));
+
+it("bodies beyond four of the largest do not wait, and are told to come again", async () => {
+  let goOn = () => {};
+  const held = new Promise<void>((done) => void (goOn = done));
+  const service = await serveFeedback({
+    ...microWorldService(root, failures),
+    maxBodyBytes: 1000,
+    async openModel(adapter) {
+      await held;
+      return microWorldParts.openModel(adapter);
+    },
+  });
+  const body = JSON.stringify({ model: "micro-world", prompt: "The sky", completion: " is" }).padEnd(900);
+  const send = () =>
+    fetch(`${service.url}/v1/score`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body,
+    });
+  const refused: (string | null)[] = [];
+  const all = Array.from({ length: 6 }, async () => {
+    const reply = await send();
+    if (reply.status === 503) refused.push(reply.headers.get("retry-after"));
+    return reply.status;
+  });
+  try {
+    await vi.waitFor(() => expect(refused).toEqual(["5", "5"]), { timeout: 10_000 });
+    expect((await ask(service.url, "/v1/health")).status).toBe(200);
+  } finally {
+    goOn();
+  }
+  expect((await Promise.all(all)).toSorted((one, other) => one - other)).toEqual([
+    200, 200, 200, 200, 503, 503,
+  ]);
+  expect((await send()).status).toBe(200);
+  await service.close();
+  expect(failures.splice(0)).toHaveLength(0);
+});
+
+it("an error of the listening server is told, and the service goes on", async () => {
+  const listen = vi.spyOn(Server.prototype, "listen");
+  const service = await serveFeedback(microWorldService(root, failures));
+  const server = listen.mock.contexts[0] as Server;
+  listen.mockRestore();
+  const error = new Error("too many open files");
+  server.emit("error", error);
+  expect(failures.splice(0)).toEqual([error]);
+  expect((await ask(service.url, "/v1/health")).status).toBe(200);
+  await service.close();
+});
