@@ -3,14 +3,13 @@ import type { AddressInfo } from "node:net";
 import type { Server } from "node:http";
 import { join, resolve } from "node:path";
 import { createAdaptorServer } from "@hono/node-server";
-import { checkKeys, isCount, messageOf, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { isLoopback, checkKeys, isCount, messageOf, PeriodicEvalError, shown } from "@periodic-eval/core";
 import { nodeFiles, takeLock } from "@periodic-eval/core/snapshots";
 import pLimit from "p-limit";
 import { tokenEnv } from "../engine/token.ts";
 import type { LocalEngineOptions } from "../engine/local-engine.ts";
 import { adapterStore } from "./adapters.ts";
 import { feedbackApp } from "./app.ts";
-import { isLoopback } from "./loopback.ts";
 import { residentModel } from "./resident-model.ts";
 
 export interface ServeFeedbackOptions extends LocalEngineOptions {

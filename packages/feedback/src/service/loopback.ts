@@ -1,1 +1,0 @@
-export { isLoopback } from "@periodic-eval/core";
