@@ -5,6 +5,7 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { nodeFiles, type FileReader } from "@periodic-eval/core/snapshots";
 import { appendRun } from "@periodic-eval/tasks";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { oneResult } from "./one-result.test-data.ts";
 import { readResults } from "./read-results.ts";
 
 let folder = "";
@@ -12,18 +13,7 @@ let file = "";
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "read-results-"));
   file = join(folder, "metrics.json");
-  await appendRun(file, {
-    name: "base",
-    method: null,
-    model: "tiny",
-    adapter: null,
-    config_hash: "pe128:0",
-    config_path: null,
-    model_args: {},
-    timestamp: "2026-01-01T00:00:00.000Z",
-    metrics: { "arc/acc,none": 0.5 },
-    extras: {},
-  });
+  await appendRun(file, oneResult);
 });
 afterAll(() => rm(folder, { recursive: true }));
 

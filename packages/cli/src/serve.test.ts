@@ -10,6 +10,7 @@ import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { appendRun } from "@periodic-eval/tasks";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { keptTerminal } from "./kept-terminal.test-data.ts";
+import { oneResult } from "./one-result.test-data.ts";
 import { runCli } from "./program.ts";
 
 let root = "";
@@ -19,18 +20,7 @@ beforeAll(async () => {
   await store.put(exampleSnapshot({ phase: "em", step: 100, status: "partial" }), []);
   await store.close?.();
   await mkdir(join(root, "results"));
-  await appendRun(join(root, "results", "metrics.json"), {
-    name: "base",
-    method: null,
-    model: "tiny",
-    adapter: null,
-    config_hash: "pe128:0",
-    config_path: null,
-    model_args: {},
-    timestamp: "2026-01-01T00:00:00.000Z",
-    metrics: { "arc/acc,none": 0.5 },
-    extras: {},
-  });
+  await appendRun(join(root, "results", "metrics.json"), oneResult);
 });
 afterAll(() => rm(root, { recursive: true }));
 

@@ -9,6 +9,7 @@ import {
   unknown,
   words,
 } from "./format.ts";
+import { factList } from "./fact-list.ts";
 import { html, type Html } from "./html.ts";
 import { jsonField } from "./json-field.ts";
 import { formatChange, formatLook } from "./look-text.ts";
@@ -24,15 +25,7 @@ export function runHeader(run: RunRecord, name: string, note: Html | null): Html
       <p class="eyebrow">periodic-eval · run record</p>
       <h1>${name}</h1>
       ${note}
-      <dl class="facts">
-        ${facts(run).map(
-          ([term, value]) =>
-            html`<div>
-              <dt>${term}</dt>
-              <dd>${value}</dd>
-            </div>`,
-        )}
-      </dl>
+      ${factList(facts(run))}
     </header>`;
 }
 

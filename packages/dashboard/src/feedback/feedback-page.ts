@@ -2,6 +2,7 @@ import { basename, resolve } from "node:path";
 import { phaseAccent } from "../chart-frame.ts";
 import { htmlDocument } from "../document.ts";
 import { formatDelta, formatP, formatTime, formatValue, plural, words } from "../format.ts";
+import { factList } from "../fact-list.ts";
 import { html, type Html } from "../html.ts";
 import { jsonField } from "../json-field.ts";
 import { wholeRun, type ShownPart } from "../shown-part.ts";
@@ -43,18 +44,10 @@ export function feedbackHeader({ summary, preferences }: FeedbackRun, name: stri
     <h1>${name}</h1>
     ${preferences.length === 0 && html`<p class="notice">No preference was begun yet.</p>`}
     ${note}
-    <dl class="facts">
-      ${[
-        ...(first === undefined ? [] : factsOf(first)),
-        ["Written", formatTime(summary.updated_at)] as const,
-      ].map(
-        ([term, value]) =>
-          html`<div>
-            <dt>${term}</dt>
-            <dd>${value}</dd>
-          </div>`,
-      )}
-    </dl>
+    ${factList([
+      ...(first === undefined ? [] : factsOf(first)),
+      ["Written", formatTime(summary.updated_at)] as const,
+    ])}
   </header>`;
 }
 

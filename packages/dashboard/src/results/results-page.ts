@@ -1,6 +1,7 @@
 import { basename, dirname, resolve } from "node:path";
 import { htmlDocument } from "../document.ts";
 import { formatTime, plural, unknown } from "../format.ts";
+import { factList } from "../fact-list.ts";
 import { html, type Html } from "../html.ts";
 import { table } from "../table.ts";
 import { isMap, ownValue } from "../json-field.ts";
@@ -64,15 +65,7 @@ export function resultsHeader(
         Smoke runs: ten documents of each task show that everything runs, and tell no two models apart.
       </p>`
     }
-    <dl class="facts">
-      ${facts.map(
-        ([term, value]) =>
-          html`<div>
-            <dt>${term}</dt>
-            <dd>${value}</dd>
-          </div>`,
-      )}
-    </dl>
+    ${factList(facts)}
   </header>`;
 }
 

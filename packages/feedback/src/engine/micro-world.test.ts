@@ -6,6 +6,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { loadHarnessConfig } from "../config/load-config.ts";
 import { runHarness, type HarnessPorts } from "../harness/run-harness.ts";
+import { afterUpdates } from "./after-updates.test-data.ts";
 import { localEngine } from "./local-engine.ts";
 import { microWorldParts, timelessLines } from "./micro-world.test-data.ts";
 
@@ -45,23 +46,10 @@ describe("the embedded model, trained on feedback in this process", () => {
 
   // In npm test the run over a service (../service) goes on from such a crash.
   it.runIf(isFull)("goes on from a crash between training and its line, bit for bit", async () => {
-    let updates = 0;
     const cut = new Error("cut off");
-    const failing: HarnessPorts["engine"] = {
-      ...engine,
-      async open(request) {
-        const model = await engine.open(request);
-        return {
-          ...model,
-          async update(...args: Parameters<typeof model.update>) {
-            const report = await model.update(...args);
-            updates += 1;
-            if (updates === 3) throw cut;
-            return report;
-          },
-        };
-      },
-    };
+    const failing = afterUpdates(engine, (updates) => {
+      if (updates === 3) throw cut;
+    });
     await expect(run("cut", identity, { engine: failing })).rejects.toBe(cut);
     expect(await linesOf("cut", "identity")).toHaveLength(2);
     await run("cut", identity);

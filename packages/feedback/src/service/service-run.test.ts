@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { loadHarnessConfig } from "../config/load-config.ts";
+import { afterUpdates } from "../engine/after-updates.test-data.ts";
 import { httpEngine } from "../engine/http-engine.ts";
 import { localEngine } from "../engine/local-engine.ts";
 import { microWorldParts, timelessLines } from "../engine/micro-world.test-data.ts";
@@ -55,28 +56,6 @@ const baseline = async (output: string) => {
   return rest;
 };
 
-/** An engine that does something after its first update. */
-const afterOne = (engine: FeedbackEngine, act: () => Promise<void> | void): FeedbackEngine => {
-  let isFirst = true;
-  return {
-    ...engine,
-    async open(request) {
-      const model = await engine.open(request);
-      return {
-        ...model,
-        async update(...args: Parameters<typeof model.update>) {
-          const report = await model.update(...args);
-          if (isFirst) {
-            isFirst = false;
-            await act();
-          }
-          return report;
-        },
-      };
-    },
-  };
-};
-
 /** Before the service: it loses what that says to the first update, after it was done. */
 async function losingOneReply(url: string) {
   const updates: number[] = [];
@@ -121,7 +100,8 @@ describe("a run over the service", () => {
 
   it("goes on where the service was ended and started again in the middle of it", async () => {
     const { port } = new URL(service.url);
-    const engine = afterOne(httpEngine({ serviceUrl: service.url }), async () => {
+    const engine = afterUpdates(httpEngine({ serviceUrl: service.url }), async (updates) => {
+      if (updates > 1) return;
       await service.close();
       service = await serve(Number(port));
     });
