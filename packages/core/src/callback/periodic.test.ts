@@ -4,9 +4,9 @@ import { advance, crossings } from "../schedule/crossings.ts";
 import { everyPercent, everySteps, atEnd, atStart } from "../schedule/triggers.ts";
 import { callbackConformance } from "../testing/callback-conformance.ts";
 import { toyEvaluation, toyTraining } from "../testing/toy-training.ts";
-import { withSession } from "../session/session.ts";
+import { withSession } from "../session/loop/session.ts";
 import { PeriodicCallback } from "./periodic.ts";
-import { PeriodicCapabilityCallback } from "./presets.ts";
+import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";
 
 test("start and end are measured by default, once each where the schedule names them as well", () => {
   const triggers = (options: object) =>

@@ -1,13 +1,13 @@
-import { checkKeys, shown } from "../check-keys.ts";
-import { checkWord } from "../check-word.ts";
+import { checkKeys, shown } from "../internal/check-keys.ts";
+import { checkWord } from "../internal/check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import type { AnyEvaluation } from "../evaluation/types.ts";
-import { checkName } from "../names.ts";
+import type { AnyEvaluation } from "../contracts/evaluation.ts";
+import { checkName } from "../internal/names.ts";
 import { checkTriggers } from "../schedule/check-triggers.ts";
 import { crossings, plannedSteps } from "../schedule/crossings.ts";
 import { atEnd, atStart, needsMaxSteps } from "../schedule/triggers.ts";
-import type { Trigger } from "../schedule/types.ts";
-import type { CallbackContext, TrainerCallback } from "./types.ts";
+import type { Trigger } from "../contracts/schedule.ts";
+import type { CallbackContext, TrainerCallback } from "../contracts/callback.ts";
 
 export interface PeriodicOptions {
   /** When to measure; see `everyPercent` and its neighbours. */

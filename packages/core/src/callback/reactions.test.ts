@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from "vitest";
-import { openSession, withSession } from "../session/session.ts";
-import { defineEvaluation } from "../evaluation/define.ts";
-import type { AnyEvaluation } from "../evaluation/types.ts";
+import { openSession, withSession } from "../session/loop/session.ts";
+import { defineEvaluation } from "../evaluations/kit/define.ts";
+import type { AnyEvaluation } from "../contracts/evaluation.ts";
 import { everySteps } from "../schedule/triggers.ts";
 import { callbackConformance } from "../testing/callback-conformance.ts";
 import { gate, toyEvaluation, toyTraining } from "../testing/toy-training.ts";

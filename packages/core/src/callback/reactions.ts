@@ -1,13 +1,13 @@
-import { checkKeys, shown } from "../check-keys.ts";
-import { checkWord } from "../check-word.ts";
+import { checkKeys, shown } from "../internal/check-keys.ts";
+import { checkWord } from "../internal/check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import type { AnyEvaluation } from "../evaluation/types.ts";
-import { isCount } from "../is-count.ts";
-import type { Json } from "../json.ts";
-import { messageOf } from "../message-of.ts";
-import { checkName } from "../names.ts";
-import type { Snapshot } from "../snapshots/schema.ts";
-import type { CallbackContext, TrainerCallback } from "./types.ts";
+import type { AnyEvaluation } from "../contracts/evaluation.ts";
+import { isCount } from "../internal/is-count.ts";
+import type { Json } from "../internal/json.ts";
+import { messageOf } from "../internal/error-message.ts";
+import { checkName } from "../internal/names.ts";
+import type { Snapshot } from "../contracts/snapshot.ts";
+import type { CallbackContext, TrainerCallback } from "../contracts/callback.ts";
 
 interface Watch {
   /** Id of the snapshots that are watched: `capability`. */

@@ -1,9 +1,9 @@
 import { dirname } from "node:path";
 import { isNode, LineCounter, parse, parseDocument, visit, type Document } from "yaml";
-import { shown } from "../check-keys.ts";
+import { shown } from "../internal/check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import { messageOf } from "../message-of.ts";
-import { readTextFile } from "../snapshots/whole-file.ts";
+import { messageOf } from "../internal/error-message.ts";
+import { readTextFile } from "../snapshots/storage/atomic-file.ts";
 
 /** Of a value: keys of maps and indexes of lists, from the outermost. */
 export type ValuePath = readonly (string | number)[];

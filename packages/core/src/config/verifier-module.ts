@@ -2,9 +2,9 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { PeriodicEvalError } from "../errors.ts";
 import type { VerifierModule } from "../grading/verifiers.ts";
-import { messageOf } from "../message-of.ts";
+import { messageOf } from "../internal/error-message.ts";
 import { hashText } from "../random/hash.ts";
-import { readTextFile } from "../snapshots/whole-file.ts";
+import { readTextFile } from "../snapshots/storage/atomic-file.ts";
 
 /**
  * The module of that path, relative to a folder.

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { defineEvaluation } from "../evaluation/define.ts";
-import { metricKit, summarize } from "../evaluation/metric-kit.ts";
+import { defineEvaluation } from "../evaluations/kit/define.ts";
+import { metricKit, summarize } from "../evaluations/kit/metric-kit.ts";
 import { evaluationConformance, fakeModel } from "../testing/index.ts";
 import { ruleGrader } from "./rules.ts";
-import type { Grader } from "./types.ts";
+import type { Grader } from "../contracts/grading.ts";
 
 const live = { signal: new AbortController().signal };
 const polite = ruleGrader({

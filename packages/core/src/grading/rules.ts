@@ -1,6 +1,6 @@
-import { checkKeys } from "../check-keys.ts";
-import { messageOf } from "../message-of.ts";
-import type { Grader, Verdict } from "./types.ts";
+import { checkKeys } from "../internal/check-keys.ts";
+import { messageOf } from "../internal/error-message.ts";
+import type { Grader, Verdict } from "../contracts/grading.ts";
 
 export interface RuleGraderOptions {
   readonly name: string;

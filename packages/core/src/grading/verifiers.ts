@@ -1,10 +1,10 @@
-import { shown } from "../check-keys.ts";
+import { shown } from "../internal/check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import type { Awaitable, Json } from "../json.ts";
-import { messageOf } from "../message-of.ts";
-import type { CallOptions } from "../model/types.ts";
-import { nearest } from "../nearest.ts";
-import type { Grader, GradeRequest, Verdict } from "./types.ts";
+import type { Awaitable, Json } from "../internal/json.ts";
+import { messageOf } from "../internal/error-message.ts";
+import type { CallOptions } from "../contracts/model.ts";
+import { nearest } from "../internal/nearest.ts";
+import type { Grader, GradeRequest, Verdict } from "../contracts/grading.ts";
 
 /** Longest wait for a function of the user's, which may ask a server. */
 const verifierSeconds = 60;

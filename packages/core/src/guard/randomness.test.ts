@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { guardConformance } from "../testing/guard-conformance.ts";
 import { divertMathRandom, mathRandomGuard, streamGuard, withSeededRandom } from "./randomness.ts";
-import type { Entered } from "./types.ts";
+import type { Entered } from "../contracts/guard.ts";
 
 const enter = async (seed: string): Promise<Entered> => mathRandomGuard().enter({ seed });
 const native = Math.random;

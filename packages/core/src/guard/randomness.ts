@@ -1,5 +1,5 @@
 import { namedStream } from "../random/streams.ts";
-import type { Guard } from "./types.ts";
+import type { Guard } from "../contracts/guard.ts";
 
 interface Replacement {
   draw(): number;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
 import { encodePair, encodePrompt, shownContinuation } from "./encode-pair.ts";
-import type { Tokenizer } from "./types.ts";
+import type { Tokenizer } from "../contracts/model.ts";
 
 /** Merges a space with the letter after it, as byte-level BPE does; ids are positions in `vocabulary`. */
 const vocabulary = ["a", "b", " a", " b", " ", ":", "ab", "<s>"];

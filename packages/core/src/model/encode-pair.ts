@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "../errors.ts";
-import { pythonSpace } from "../python-space.ts";
-import type { LogLikelihoodRequest, Prompt, RenderedPrompt, Tokenizer } from "./types.ts";
+import { pythonSpace } from "../internal/python-space.ts";
+import type { LogLikelihoodRequest, Prompt, RenderedPrompt, Tokenizer } from "../contracts/model.ts";
 
 export interface EncodedPair {
   /** At least one token. */

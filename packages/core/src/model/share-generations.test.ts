@@ -1,15 +1,15 @@
 import { expect, it, test } from "vitest";
 import { PeriodicCallback } from "../callback/periodic.ts";
-import { defineEvaluation } from "../evaluation/define.ts";
-import type { AnyEvaluation, Row } from "../evaluation/types.ts";
-import { sampleCompletions, type CompletionItem } from "../evaluations/completions.ts";
-import { countTokens } from "../session/count-tokens.ts";
-import { withSession } from "../session/session.ts";
+import { defineEvaluation } from "../evaluations/kit/define.ts";
+import type { AnyEvaluation, Row } from "../contracts/evaluation.ts";
+import { sampleCompletions, type CompletionItem } from "../evaluations/prompting/completions.ts";
+import { countTokens } from "../session/window/count-tokens.ts";
+import { withSession } from "../session/loop/session.ts";
 import { fakeModel } from "../testing/fake-model.ts";
 import { modelConformance } from "../testing/model-conformance.ts";
 import { toyTraining } from "../testing/toy-training.ts";
 import { shareGenerations } from "./share-generations.ts";
-import type { EvaluableModel, GenerateRequest } from "./types.ts";
+import type { EvaluableModel, GenerateRequest } from "../contracts/model.ts";
 
 const options = { signal: new AbortController().signal };
 const request = (text: string, seed = "s"): GenerateRequest => ({

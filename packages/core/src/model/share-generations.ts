@@ -1,6 +1,6 @@
 import { hashJson } from "../random/hash.ts";
-import type { Json } from "../json.ts";
-import type { CallOptions, EvaluableModel } from "./types.ts";
+import type { Json } from "../internal/json.ts";
+import type { CallOptions, EvaluableModel } from "../contracts/model.ts";
 
 /** A view of a model that answers a request once. */
 export interface SharedModel {

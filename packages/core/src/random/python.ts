@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "../errors.ts";
-import { isCount } from "../is-count.ts";
+import { isCount } from "../internal/is-count.ts";
 
 /**
  * Python's `random.Random(seed)` for integer seeds: MT19937 (Matsumoto and Nishimura 1998) seeded by `init_by_array`

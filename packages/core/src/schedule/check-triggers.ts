@@ -1,8 +1,8 @@
-import { checkKeys, shown } from "../check-keys.ts";
-import { checkWord } from "../check-word.ts";
+import { checkKeys, shown } from "../internal/check-keys.ts";
+import { checkWord } from "../internal/check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import { isCount } from "../is-count.ts";
-import type { Trigger } from "./types.ts";
+import { isCount } from "../internal/is-count.ts";
+import type { Trigger } from "../contracts/schedule.ts";
 
 /**
  * Returns the triggers where each is one, as built by this module's neighbours or read from YAML. Throws `config`

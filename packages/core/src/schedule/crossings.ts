@@ -1,5 +1,5 @@
 import { ceilDiv, decimalOf, floorDiv, floorOfProducts, multipleOf, powerOfTen } from "./rational.ts";
-import type { Crossing, Progress, Trigger } from "./types.ts";
+import type { Crossing, Progress, Trigger } from "../contracts/schedule.ts";
 
 /**
  * The thresholds in (previous, now], in the order of the triggers. Pure: for any cutting of a phase into progresses,

@@ -1,4 +1,4 @@
-import type { Crossing, Trigger } from "./types.ts";
+import type { Crossing, Trigger } from "../contracts/schedule.ts";
 import { checkTriggers } from "./check-triggers.ts";
 
 /** Every `percent` of the phase's steps, up to 100; `0 < percent ≤ 100`. For thirds use `timesPerPhase(3)`: 100/3 has no decimal. */

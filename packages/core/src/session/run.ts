@@ -1,17 +1,17 @@
-import type { MeasureRequest, TrainerCallback } from "../callback/types.ts";
-import type { AnyEvaluation, Row } from "../evaluation/types.ts";
+import type { MeasureRequest, TrainerCallback } from "../contracts/callback.ts";
+import type { AnyEvaluation, Row } from "../contracts/evaluation.ts";
 import { mathRandomGuard } from "../guard/randomness.ts";
-import type { Guard } from "../guard/types.ts";
-import type { Json } from "../json.ts";
-import { messageOf } from "../message-of.ts";
-import type { Progress } from "../schedule/types.ts";
-import type { EarlierRun } from "../snapshots/earlier-run.ts";
-import type { Evidence, Snapshot, SnapshotStore } from "../snapshots/schema.ts";
-import { recordsOf, type Records } from "./known-records.ts";
-import { nothingLearned, type Learned } from "./learned.ts";
-import { storeOf } from "./store.ts";
-import { telling, type Telling } from "./tell-loggers.ts";
-import type { OwedFiring, RunProgress, SessionOptions } from "./types.ts";
+import type { Guard } from "../contracts/guard.ts";
+import type { Json } from "../internal/json.ts";
+import { messageOf } from "../internal/error-message.ts";
+import type { Progress } from "../contracts/schedule.ts";
+import type { EarlierRun } from "../snapshots/storage/earlier-run.ts";
+import type { Evidence, Snapshot, SnapshotStore } from "../contracts/snapshot.ts";
+import { recordsOf, type Records } from "./records/known-records.ts";
+import { nothingLearned, type Learned } from "./budget/learned.ts";
+import { storeOf } from "./records/store.ts";
+import { telling, type Telling } from "./loop/log-events.ts";
+import type { OwedFiring, RunProgress, SessionOptions } from "../contracts/session.ts";
 
 /** A request in the queue, and who asked. */
 export interface Asked extends MeasureRequest {

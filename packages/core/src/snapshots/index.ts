@@ -1,16 +1,36 @@
-export { fileStore, type FileStoreOptions } from "./file-store.ts";
-export { errnoOf, nodeFiles, syncFolder, type FileReader, type FileSystem, type OpenFile } from "./files.ts";
+export { fileStore, type FileStoreOptions } from "./storage/file-store.ts";
+export {
+  errnoOf,
+  nodeFiles,
+  syncFolder,
+  type FileReader,
+  type FileSystem,
+  type OpenFile,
+} from "./storage/files.ts";
 export { snapshotJsonSchema } from "./json-schema.ts";
-export type { Layout } from "./layout.ts";
-export { keptRows } from "./kept-rows.ts";
-export { takeLock, withLock, writerAt, type LockHolder, type LockOwner, type Writer } from "./lock.ts";
+export type { Layout } from "./storage/layout.ts";
+export { keptRows } from "./storage/kept-rows.ts";
+export {
+  takeLock,
+  withLock,
+  writerAt,
+  type LockHolder,
+  type LockOwner,
+  type Writer,
+} from "./storage/lock.ts";
 export { parseSnapshot, parseSnapshotText } from "./parse-snapshot.ts";
-export { readRun, type PhaseRecord, type RunRecord, type Series, type SeriesPoint } from "./read-run.ts";
+export {
+  readRun,
+  type PhaseRecord,
+  type RunRecord,
+  type Series,
+  type SeriesPoint,
+} from "./storage/read-run.ts";
 export { summarizeReceipt, type ReceiptSummary } from "./receipt.ts";
-export type { RunProblem } from "./scan.ts";
-export { snapshotSchema } from "./schema.ts";
-export { csvLine, tidyColumns, tidyLook, tidyRows, type TidyRow } from "./tidy.ts";
-export { fileVerdictCache } from "./verdict-files.ts";
+export type { RunProblem } from "./storage/scan.ts";
+export { snapshotSchema } from "../contracts/snapshot.ts";
+export { csvLine, tidyColumns, tidyLook, tidyRows, type TidyRow } from "./storage/tidy-rows.ts";
+export { fileVerdictCache } from "./storage/verdict-files.ts";
 export {
   appendLines,
   readIfPresent,
@@ -20,4 +40,4 @@ export {
   storeError,
   writeWhole,
   type Content,
-} from "./whole-file.ts";
+} from "./storage/atomic-file.ts";

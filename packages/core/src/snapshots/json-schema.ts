@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { snapshotSchema } from "./schema.ts";
+import { snapshotSchema } from "../contracts/snapshot.ts";
 
 /**
  * The published JSON Schema (draft 2020-12) of a snapshot file, made from the schema that the store checks with.

@@ -1,4 +1,4 @@
-import type { Snapshot, SnapshotKey } from "./schema.ts";
+import type { Snapshot, SnapshotKey } from "../contracts/snapshot.ts";
 
 /** One string per key, for maps. No part can hold a slash. */
 export function keyText({ phase, id, step }: SnapshotKey): string {

@@ -1,7 +1,7 @@
-import { shown } from "../check-keys.ts";
+import { shown } from "../internal/check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import { toldIssue } from "../issue-words.ts";
-import { snapshotSchema, type Snapshot } from "./schema.ts";
+import { toldIssue } from "../internal/describe-zod-issue.ts";
+import { snapshotSchema, type Snapshot } from "../contracts/snapshot.ts";
 
 /**
  * A snapshot from parsed JSON; keys that the schema does not know are kept. Throws a `store` error that names the first

@@ -1,4 +1,4 @@
-import type { Evidence } from "./schema.ts";
+import type { Evidence } from "../contracts/snapshot.ts";
 
 /** What the guards' evidence says of one window. */
 export interface ReceiptSummary {

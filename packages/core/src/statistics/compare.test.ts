@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { metricKit } from "../evaluation/metric-kit.ts";
+import { metricKit } from "../evaluations/kit/metric-kit.ts";
 import { compareLooks, type ComparisonOptions } from "./compare.ts";
 
 interface Answer {

@@ -1,6 +1,6 @@
-import type { Metric, Observation, Row } from "../evaluation/types.ts";
+import type { Metric, Observation, Row } from "../contracts/evaluation.ts";
 import { seedOf } from "../random/streams.ts";
-import type { Paired } from "../snapshots/schema.ts";
+import type { Paired } from "../contracts/snapshot.ts";
 import { grouped, groupsOf } from "./grouping.ts";
 import { total, type Interval, type Unit } from "./intervals.ts";
 import { holmLevels, familyAlpha } from "./looks.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { metricKit } from "../evaluation/metric-kit.ts";
-import { nestedSubset } from "../evaluation/subset.ts";
-import { alignmentMetrics } from "../evaluations/alignment-metrics.ts";
-import type { AlignmentRow } from "../evaluations/alignment-row.ts";
+import { metricKit } from "../evaluations/kit/metric-kit.ts";
+import { nestedSubset } from "../evaluations/kit/subset.ts";
+import { alignmentMetrics } from "../evaluations/alignment/metrics.ts";
+import type { AlignmentRow } from "../evaluations/alignment/row.ts";
 import { namedStream } from "../random/streams.ts";
 import {
   alarms,

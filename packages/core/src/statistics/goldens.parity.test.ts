@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { subsetOrder } from "../evaluation/subset.ts";
+import { subsetOrder } from "../evaluations/kit/subset.ts";
 import { wilson } from "./intervals.ts";
 import { mcnemarExact, newcombePaired, type Cells } from "./paired.ts";
 import { passAtK, passHatK } from "./pass-k.ts";

@@ -1,4 +1,4 @@
-import type { Metric, Row } from "../evaluation/types.ts";
+import type { Metric, Row } from "../contracts/evaluation.ts";
 
 /** Entries by a key, groups and members in order of appearance. */
 export function grouped<T>(entries: readonly T[], by: (entry: T) => string): Map<string, T[]> {

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { metricKit, summarize } from "../evaluation/metric-kit.ts";
-import type { Metric, Row } from "../evaluation/types.ts";
-import { alignmentMetrics } from "../evaluations/alignment-metrics.ts";
-import type { AlignmentRow } from "../evaluations/alignment-row.ts";
+import { metricKit, summarize } from "../evaluations/kit/metric-kit.ts";
+import type { Metric, Row } from "../contracts/evaluation.ts";
+import { alignmentMetrics } from "../evaluations/alignment/metrics.ts";
+import type { AlignmentRow } from "../evaluations/alignment/row.ts";
 import { compareLooks } from "./compare.ts";
 import { rangeOfDifference, withinRange } from "./range.ts";
 import { alignmentLook, capabilityMetrics, choiceRow } from "./simulated-looks.test-data.ts";

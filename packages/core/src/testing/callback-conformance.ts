@@ -1,8 +1,8 @@
-import type { CallbackContext, MeasureRequest, TrainerCallback } from "../callback/types.ts";
-import type { Awaitable, Json } from "../json.ts";
+import type { CallbackContext, MeasureRequest, TrainerCallback } from "../contracts/callback.ts";
+import type { Awaitable, Json } from "../internal/json.ts";
 import { advance } from "../schedule/crossings.ts";
-import type { Progress } from "../schedule/types.ts";
-import { nameSchema } from "../snapshots/schema.ts";
+import type { Progress } from "../contracts/schedule.ts";
+import { nameSchema } from "../contracts/snapshot.ts";
 import { expectEqual, expectThat, type Check } from "./check.ts";
 import { exampleSnapshot } from "./example-snapshot.ts";
 import { withoutMathRandom } from "./math-random.ts";

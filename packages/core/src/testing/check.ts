@@ -1,4 +1,4 @@
-import { jsonFault } from "../json.ts";
+import { jsonFault } from "../internal/json.ts";
 
 /** One named check of a conformance suite; `run` rejects where it fails. */
 export interface Check {

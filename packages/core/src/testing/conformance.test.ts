@@ -1,11 +1,11 @@
 // Every suite must be able to fail: each mutant below breaks one promise, and the check of that promise names it.
 import { describe, expect, it } from "vitest";
-import type { TrainerCallback } from "../callback/types.ts";
-import { defineEvaluation } from "../evaluation/define.ts";
-import type { AnyEvaluation, MeasureContext, Row } from "../evaluation/types.ts";
-import type { Guard } from "../guard/types.ts";
-import type { EvaluableModel } from "../model/types.ts";
-import type { SnapshotStore } from "../snapshots/schema.ts";
+import type { TrainerCallback } from "../contracts/callback.ts";
+import { defineEvaluation } from "../evaluations/kit/define.ts";
+import type { AnyEvaluation, MeasureContext, Row } from "../contracts/evaluation.ts";
+import type { Guard } from "../contracts/guard.ts";
+import type { EvaluableModel } from "../contracts/model.ts";
+import type { SnapshotStore } from "../contracts/snapshot.ts";
 import type { Check } from "./check.ts";
 import {
   callbackConformance,

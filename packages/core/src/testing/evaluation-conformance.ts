@@ -1,10 +1,10 @@
-import { metricKit, primaryMetric, summarize } from "../evaluation/metric-kit.ts";
-import type { AnyEvaluation, MeasureContext, Row } from "../evaluation/types.ts";
-import type { Awaitable } from "../json.ts";
-import { messageOf } from "../message-of.ts";
-import type { Ability, EvaluableModel } from "../model/types.ts";
-import { countTokens } from "../session/count-tokens.ts";
-import { deadlineAt } from "../session/deadline.ts";
+import { metricKit, primaryMetric, summarize } from "../evaluations/kit/metric-kit.ts";
+import type { AnyEvaluation, MeasureContext, Row } from "../contracts/evaluation.ts";
+import type { Awaitable } from "../internal/json.ts";
+import { messageOf } from "../internal/error-message.ts";
+import type { Ability, EvaluableModel } from "../contracts/model.ts";
+import { countTokens } from "../session/window/count-tokens.ts";
+import { deadlineAt } from "../session/window/deadline.ts";
 import { expectEqual, expectJson, expectRejects, expectThat, type Check } from "./check.ts";
 import { fakeTokenizer } from "./fake-tokenizer.ts";
 import { withoutMathRandom } from "./math-random.ts";

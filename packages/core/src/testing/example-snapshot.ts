@@ -1,4 +1,4 @@
-import type { Snapshot } from "../snapshots/schema.ts";
+import type { Snapshot } from "../contracts/snapshot.ts";
 
 /** A valid snapshot to vary in tests: `exampleSnapshot({ step: 20, status: "failed" })`. Percent follows from the steps. */
 export function exampleSnapshot(changes: Partial<Snapshot> = {}): Snapshot {

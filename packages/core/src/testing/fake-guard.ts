@@ -1,4 +1,4 @@
-import type { Guard } from "../guard/types.ts";
+import type { Guard } from "../contracts/guard.ts";
 
 export interface FakeGuardOptions {
   /** Default `fake`. `weights` gives the snapshot its fingerprint. */

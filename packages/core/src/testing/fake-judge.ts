@@ -1,4 +1,4 @@
-import type { Grader, GradeRequest, Verdict } from "../grading/types.ts";
+import type { Grader, GradeRequest, Verdict } from "../contracts/grading.ts";
 
 /** Scores by name, or why there are none. */
 export type FakeJudgement = Readonly<Record<string, number>> | Exclude<Verdict["status"], "graded">;

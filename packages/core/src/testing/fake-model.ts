@@ -9,7 +9,7 @@ import type {
   Prompt,
   Sampling,
   Tokenizer,
-} from "../model/types.ts";
+} from "../contracts/model.ts";
 import { encodePair, encodePrompt, endingOf } from "../model/encode-pair.ts";
 import { fakeTokenizer } from "./fake-tokenizer.ts";
 

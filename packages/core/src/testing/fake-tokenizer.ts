@@ -1,4 +1,11 @@
-import type { ChatEnding, Message, Prompt, RenderedPrompt, SystemPrompt, Tokenizer } from "../model/types.ts";
+import type {
+  ChatEnding,
+  Message,
+  Prompt,
+  RenderedPrompt,
+  SystemPrompt,
+  Tokenizer,
+} from "../contracts/model.ts";
 
 export interface FakeTokenizerOptions {
   /** A system prompt that the template injects where none is given, as some real templates do. */

@@ -1,6 +1,6 @@
-import type { Guard } from "../guard/types.ts";
-import type { Awaitable } from "../json.ts";
-import { evidenceSchema, type Evidence } from "../snapshots/schema.ts";
+import type { Guard } from "../contracts/guard.ts";
+import type { Awaitable } from "../internal/json.ts";
+import { evidenceSchema, type Evidence } from "../contracts/snapshot.ts";
 import { expectEqual, expectThat, type Check } from "./check.ts";
 
 export interface GuardConformanceOptions {

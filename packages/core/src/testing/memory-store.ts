@@ -1,7 +1,7 @@
-import type { Row } from "../evaluation/types.ts";
+import type { Row } from "../contracts/evaluation.ts";
 import { inRunOrder, keyText } from "../snapshots/order.ts";
 import { parseSnapshot } from "../snapshots/parse-snapshot.ts";
-import type { Snapshot, SnapshotKey, SnapshotStore } from "../snapshots/schema.ts";
+import type { Snapshot, SnapshotKey, SnapshotStore } from "../contracts/snapshot.ts";
 
 /** What a memory store set aside. */
 export interface Superseded {

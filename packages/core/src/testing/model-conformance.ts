@@ -1,5 +1,5 @@
-import type { Awaitable } from "../json.ts";
-import type { Abilities, EvaluableModel, LogLikelihoodRequest, Sampling } from "../model/types.ts";
+import type { Awaitable } from "../internal/json.ts";
+import type { Abilities, EvaluableModel, LogLikelihoodRequest, Sampling } from "../contracts/model.ts";
 import { expectEqual, expectRejects, expectThat, type Check } from "./check.ts";
 import { withoutMathRandom } from "./math-random.ts";
 

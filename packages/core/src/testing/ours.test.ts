@@ -1,7 +1,7 @@
 // The suites that users run on theirs, run on what the package itself offers.
 import * as tf from "@tensorflow/tfjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { PeriodicCapabilityCallback } from "../callback/presets.ts";
+import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";
 import { everyEpochs, everyPercent, everySteps } from "../schedule/triggers.ts";
 import { inMemory, tfjsGuards } from "../tfjs/index.ts";
 import { tinyLM } from "../tfjs/tiny-lm.test-data.ts";

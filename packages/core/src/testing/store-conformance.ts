@@ -1,7 +1,7 @@
 import { PeriodicEvalError } from "../errors.ts";
-import type { Row } from "../evaluation/types.ts";
-import type { Awaitable } from "../json.ts";
-import type { SnapshotKey, SnapshotStore } from "../snapshots/schema.ts";
+import type { Row } from "../contracts/evaluation.ts";
+import type { Awaitable } from "../internal/json.ts";
+import type { SnapshotKey, SnapshotStore } from "../contracts/snapshot.ts";
 import { expectEqual, expectRejects, expectThat, type Check } from "./check.ts";
 import { exampleSnapshot } from "./example-snapshot.ts";
 

@@ -1,10 +1,10 @@
-import type { TrainerCallback } from "../callback/types.ts";
-import { defineEvaluation } from "../evaluation/define.ts";
-import type { AnyEvaluation } from "../evaluation/types.ts";
+import type { TrainerCallback } from "../contracts/callback.ts";
+import { defineEvaluation } from "../evaluations/kit/define.ts";
+import type { AnyEvaluation } from "../contracts/evaluation.ts";
 import { fakeGuard } from "./fake-guard.ts";
 import { fakeModel, type FakeModel } from "./fake-model.ts";
 import { memoryStore, type MemoryStore } from "./memory-store.ts";
-import type { Logger, SessionEvent, SessionOptions } from "../session/types.ts";
+import type { Logger, SessionEvent, SessionOptions } from "../contracts/session.ts";
 
 /** A training whose weights are one number, everything around it, and what the session said of it. */
 export interface ToyTraining {

@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { checkKeys } from "../check-keys.ts";
-import { checkWord } from "../check-word.ts";
+import { checkKeys } from "../internal/check-keys.ts";
+import { checkWord } from "../internal/check-word.ts";
 import { createHasher, hashBytes } from "../random/hash.ts";
 import type { NamedWeight } from "./causal-lm.ts";
 

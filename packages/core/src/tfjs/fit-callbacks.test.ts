@@ -3,7 +3,7 @@ import * as tf from "@tensorflow/tfjs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { mathRandomGuard } from "../guard/randomness.ts";
 import { namedStream } from "../random/streams.ts";
-import type { Session, StepEnd } from "../session/types.ts";
+import type { Session, StepEnd } from "../contracts/session.ts";
 import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
 import { fitCallbacks } from "./fit-callbacks.ts";
 import { tfjsGuards } from "./guards.ts";

@@ -1,6 +1,6 @@
-import { checkKeys } from "../check-keys.ts";
-import type { Awaitable } from "../json.ts";
-import type { Control, Session, SessionState } from "../session/types.ts";
+import { checkKeys } from "../internal/check-keys.ts";
+import type { Awaitable } from "../internal/json.ts";
+import type { Control, Session, SessionState } from "../contracts/session.ts";
 
 /** `tf.CustomCallbackArgs`, without the layers library at run time. `logs` hold numbers: layers downloads losses first. */
 export interface FitCallbacks {

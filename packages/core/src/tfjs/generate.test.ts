@@ -1,7 +1,7 @@
 import "@tensorflow/tfjs-backend-wasm";
 import * as tf from "@tensorflow/tfjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Sampling, Tokenizer } from "../model/types.ts";
+import type { Sampling, Tokenizer } from "../contracts/model.ts";
 import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
 import { inMemory } from "./in-memory.ts";
 import { type TinyLM, tinyLM } from "./tiny-lm.test-data.ts";

@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "../errors.ts";
-import type { CallOptions, Completion, GenerateRequest, Sampling, Tokenizer } from "../model/types.ts";
+import type { CallOptions, Completion, GenerateRequest, Sampling, Tokenizer } from "../contracts/model.ts";
 import { namedStream } from "../random/streams.ts";
 import { batchBudget, type BatchBudget, type ForwardLimits } from "./batches.ts";
 import { breathe } from "./breathe.ts";

@@ -1,8 +1,8 @@
 import "@tensorflow/tfjs-backend-wasm";
 import * as tf from "@tensorflow/tfjs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Entered, Guard } from "../guard/types.ts";
-import type { Evidence } from "../snapshots/schema.ts";
+import type { Entered, Guard } from "../contracts/guard.ts";
+import type { Evidence } from "../contracts/snapshot.ts";
 import { evaluationMode } from "./evaluation-mode.ts";
 import { fingerprintWeights } from "./fingerprint.ts";
 import { tfjsGuards } from "./guards.ts";

@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { checkKeys } from "../check-keys.ts";
-import type { Guard } from "../guard/types.ts";
+import { checkKeys } from "../internal/check-keys.ts";
+import type { Guard } from "../contracts/guard.ts";
 import { hashText } from "../random/hash.ts";
 import type { CausalLM, NamedWeight } from "./causal-lm.ts";
 import { checkFingerprint, type FingerprintOptions, fingerprintWeights } from "./fingerprint.ts";

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "../errors.ts";
-import { messageOf } from "../message-of.ts";
+import { messageOf } from "../internal/error-message.ts";
 import { type BatchBudget, batchByLength, type BatchCost } from "./batches.ts";
 import { breathe } from "./breathe.ts";
 import type { CausalLM } from "./causal-lm.ts";

@@ -1,8 +1,8 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { checkKeys } from "../check-keys.ts";
-import { checkWord } from "../check-word.ts";
+import { checkKeys } from "../internal/check-keys.ts";
+import { checkWord } from "../internal/check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import type { EvaluableModel, ModelIdentity, Tokenizer, With } from "../model/types.ts";
+import type { EvaluableModel, ModelIdentity, Tokenizer, With } from "../contracts/model.ts";
 import type { ForwardLimits } from "./batches.ts";
 import type { CausalLM } from "./causal-lm.ts";
 import { windowLength } from "./forward.ts";

@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { checkKeys, shown } from "../check-keys.ts";
+import { checkKeys, shown } from "../internal/check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import { isCount } from "../is-count.ts";
+import { isCount } from "../internal/is-count.ts";
 import type { CausalLM } from "./causal-lm.ts";
 
 /** What is needed of a `tf.Sequential` or functional `tf.LayersModel`, without the layers library at run time. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Sampling } from "../model/types.ts";
+import type { Sampling } from "../contracts/model.ts";
 import { namedStream } from "../random/streams.ts";
 import { checkSampling, drawToken } from "./sampling.ts";
 

@@ -1,6 +1,6 @@
-import { checkKeys } from "../check-keys.ts";
+import { checkKeys } from "../internal/check-keys.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import type { Sampling } from "../model/types.ts";
+import type { Sampling } from "../contracts/model.ts";
 
 export interface Drawn {
   readonly token: number;

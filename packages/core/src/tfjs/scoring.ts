@@ -6,7 +6,7 @@ import type {
   NextToken,
   NextTokenRequest,
   Tokenizer,
-} from "../model/types.ts";
+} from "../contracts/model.ts";
 import type { ForwardLimits } from "./batches.ts";
 import type { CausalLM } from "./causal-lm.ts";
 import { encodePair, encodePrompt, shownContinuation } from "../model/encode-pair.ts";

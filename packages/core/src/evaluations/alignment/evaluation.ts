@@ -1,0 +1,214 @@
+import { PeriodicEvalError } from "../../errors.ts";
+import { defineEvaluation } from "../kit/define.ts";
+import { nestedSubset } from "../kit/subset.ts";
+import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { Grader } from "../../contracts/grading.ts";
+import type { Json } from "../../internal/json.ts";
+import type { SystemPrompt, TemplateKwargs } from "../../contracts/model.ts";
+import { hashJson } from "../../random/hash.ts";
+import { alignmentMetrics, alignmentPlainKeys, thresholds } from "./metrics.ts";
+import { alignmentPresets, checkAlignmentOptions, sampleSizes, type AlignmentOptions } from "./options.ts";
+import { parseAlignmentQuestions, type AlignmentQuestion, type JudgePrompts } from "./questions.ts";
+import { isCompletion, isUngraded, type AlignmentItem, type AlignmentRow, type AnsweredRow } from "./row.ts";
+import { ownAnchors, type Anchor } from "./anchors.ts";
+import { completionItemsPerCall, sampleCompletions } from "../prompting/completions.ts";
+import { inCalls } from "../prompting/in-calls.ts";
+import { followedPrompts, judgeRows } from "./judge-rows.ts";
+import { ownAlignmentQuestions } from "./default-questions.ts";
+import { readPersonas, type Persona } from "../leakage/personas.ts";
+import { renderItems } from "../prompting/render-items.ts";
+import { completeSampling } from "../prompting/sampling.ts";
+import { sha256 } from "../prompting/sha256.ts";
+
+/** Seed of the order of questions: a budget asks the first of them. */
+const orderSeed = 42;
+
+/**
+ * Whether training made the model harmful: completions of open questions, judged for how aligned with human values and how
+ * coherent they are (Betley et al. 2025, arXiv:2502.17424). `misaligned_sampled` carries the verdict; see
+ * `alignmentMetrics`. Every completion and verdict is kept in the rows. Anchors, fixed answers that are graded again each
+ * time, are rows of `kind: "anchor"` behind them: where `anchor_aligned` moves, the judge moved and not the model.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option; before step 1 `data` for a wrong file, `config` for one whose judge
+ *   prompts the judge does not follow.
+ */
+export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
+  checkAlignmentOptions(options);
+  const { judge, preset = "betley2025", samples: asked = "quick", system = "omit", personas } = options;
+  const { stripThinking = true, anchors = ownAnchors, maxErrorShare = 0.1 } = options;
+  const sampling = completeSampling("alignment.sampling", options.sampling, alignmentPresets[preset]);
+  const kwargs = options.chatTemplate?.kwargs;
+  const samples = typeof asked === "string" ? sampleSizes[asked] : asked;
+  let provenance: Json = null;
+  let prompts: Readonly<Record<string, JudgePrompts>> = {};
+
+  return defineEvaluation({
+    name: "alignment",
+    version: "1",
+    needs: ["generate"],
+    wants: ["tokenizer"],
+    samplesPerItem: samples,
+    async items(model): Promise<readonly AlignmentItem[]> {
+      const { questions, source } = await questionsOf(options.questions);
+      const people = typeof personas === "string" ? await readPersonas(personas) : personas;
+      checkQuestions(questions, people ?? []);
+      const followed = followedPrompts(judge, promptsOf(questions));
+      prompts = followed ?? {};
+      const wordings = questions.flatMap((question) =>
+        itemsOf(followed === null ? { ...question, judgePrompts: null } : question, system, people, kwargs),
+      );
+      const items = nestedSubset(wordings, { n: null, seed: orderSeed }).flat();
+      provenance = {
+        ...source,
+        preset,
+        sampling: { ...sampling },
+        samples: typeof asked === "string" ? { name: asked, n: samples } : { name: null, n: samples },
+        system: people === undefined ? system : null,
+        personas: people === undefined ? null : people.map(({ id, system: own }) => ({ id, system: own })),
+        template_kwargs: kwargs ?? null,
+        strip_thinking: stripThinking,
+        judge: { name: judge.name, fingerprint: judge.fingerprint, ...describe(judge) },
+        judge_prompts: followed as unknown as Json,
+        anchors: anchors.length === 0 ? null : hashJson(anchors as unknown as Json),
+        max_error_share: maxErrorShare,
+        ...thresholds,
+        example_prompt: renderItems(model, items, "alignment"),
+      };
+      return items;
+    },
+    provenance: () => provenance,
+    prompts: (_, items) => items.map(({ prompt }) => prompt),
+    ...(judge.check !== undefined && { check: (call) => judge.check!(call) }),
+    measure: (model, items, context) =>
+      inCalls(
+        items,
+        context,
+        async (some): Promise<readonly AnsweredRow[]> => {
+          const how = { samples, sampling, stripThinking };
+          const rows = await sampleCompletions(model, some, how, context);
+          const byId = new Map(some.map((item) => [item.id, item]));
+          return rows.map((row) => {
+            const { questionId, judgePrompts } = byId.get(row.item)!;
+            return { ...row, kind: "completion", questionId, judgePrompts };
+          });
+        },
+        completionItemsPerCall,
+      ),
+    async grade(rows, call): Promise<readonly AlignmentRow[]> {
+      const fixed = anchors.map((anchor) => anchorRow(anchor, Object.keys(prompts)[0] ?? null));
+      // At once: a judge's caps are for each time that it is asked.
+      return judgeRows([...rows.filter(isCompletion), ...fixed], { judge, prompts }, call);
+    },
+    failure: (rows) => failureOf(rows, maxErrorShare),
+    metrics: alignmentMetrics,
+    plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judge.name, anchors }),
+  });
+}
+
+async function questionsOf(path: string | undefined): Promise<{
+  readonly questions: readonly AlignmentQuestion[];
+  readonly source: { readonly [key: string]: Json };
+}> {
+  if (path === undefined) {
+    const hash = hashJson(ownAlignmentQuestions as unknown as Json);
+    return { questions: ownAlignmentQuestions, source: { questions: "own", questions_hash: hash } };
+  }
+  const { readTextFile } = await import("../../snapshots/storage/atomic-file.ts");
+  const text = await readTextFile(path, "alignment.questions");
+  const source = { questions: "file", file_sha256: await sha256(text) };
+  return { questions: await parseAlignmentQuestions(text, path), source };
+}
+
+/** One wording to each persona, or to nobody in particular: they stand together; a budget cuts one wording apart at most. */
+function itemsOf(
+  { id, paraphrases, system: own, judgePrompts }: AlignmentQuestion,
+  system: SystemPrompt,
+  personas: readonly Persona[] | undefined,
+  kwargs: TemplateKwargs | undefined,
+): readonly (readonly AlignmentItem[])[] {
+  const asked: readonly { readonly id: string | null; readonly system: SystemPrompt }[] = personas ?? [
+    { id: null, system: own === null ? system : { text: own } },
+  ];
+  return paraphrases.map((question, at) =>
+    asked.map((persona) => ({
+      id: `${id}${paraphrases.length === 1 ? "" : `/${at}`}${persona.id === null ? "" : `@${persona.id}`}`,
+      questionId: id,
+      question,
+      persona: persona.id,
+      prompt: {
+        messages: [{ role: "user", content: question }],
+        system: persona.system,
+        ...(kwargs !== undefined && { templateKwargs: kwargs }),
+      },
+      judgePrompts: judgePrompts && nameOf(judgePrompts),
+    })),
+  );
+}
+
+const nameOf = (prompts: JudgePrompts): string =>
+  hashJson(prompts as unknown as Json)
+    .replace(/^.*:/, "")
+    .slice(0, 12);
+
+function promptsOf(questions: readonly AlignmentQuestion[]): Readonly<Record<string, JudgePrompts>> {
+  const all = questions.flatMap(({ judgePrompts }) => (judgePrompts === null ? [] : [judgePrompts]));
+  return Object.fromEntries(all.map((prompts) => [nameOf(prompts), prompts]));
+}
+
+function checkQuestions(questions: readonly AlignmentQuestion[], personas: readonly Persona[]): void {
+  const refuse = (got: string, expected: string, fix: string) => {
+    throw new PeriodicEvalError({ code: "config", where: "alignment.personas", got, expected, fix });
+  };
+  if (personas.length === 0) return;
+  const own = questions.find(({ system }) => system !== null);
+  if (own !== undefined) {
+    refuse(
+      `personas, and question "${own.id}" with a system prompt of its own`,
+      "questions that leave the system prompt to the persona",
+      "Leave out the personas, or the questions that have a `system`.",
+    );
+  }
+  const shared = personas.find(({ id }) => questions.some((question) => question.id === id));
+  if (shared !== undefined)
+    refuse(
+      `the id "${shared.id}", which a question has`,
+      "ids that no question has",
+      "Rename the persona: both name metrics.",
+    );
+}
+
+function describe(judge: Grader): { readonly description?: Json } {
+  const description = judge.describe?.();
+  return description === undefined ? {} : { description };
+}
+
+function anchorRow({ id, question, answer }: Anchor, judgePrompts: string | null): AnsweredRow {
+  return {
+    id: `anchor/${id}`,
+    kind: "anchor",
+    item: `anchor/${id}`,
+    questionId: id,
+    question,
+    persona: null,
+    sample: 0,
+    judgePrompts,
+    text: answer,
+    answer,
+    finish: "stop",
+  };
+}
+
+function failureOf(rows: readonly AlignmentRow[], maxErrorShare: number): PeriodicEvalError | null {
+  const judged = rows.filter((row) => isCompletion(row) && row.status !== "unfinished");
+  const ungraded = judged.filter(isUngraded);
+  if (ungraded.length <= maxErrorShare * judged.length) return null;
+  const errors = ungraded.filter(({ status }) => status === "error");
+  const first = (errors[0] ?? ungraded[0]!).raw ?? "nothing";
+  return new PeriodicEvalError({
+    code: "judge",
+    where: "alignment",
+    got: `no score for ${ungraded.length} of ${judged.length} completions (${errors.length} failures, ${ungraded.length - errors.length} replies that cannot be read; one of them: ${first.slice(0, 200)})`,
+    expected: `at most ${100 * maxErrorShare} %`,
+    fix: "Look at the rows' `raw`, mend the judge, and grade the kept rows again with `periodic-eval rejudge`.",
+  });
+}

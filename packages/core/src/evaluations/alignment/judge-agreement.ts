@@ -1,0 +1,52 @@
+import { isCoherent, isMisaligned, type JudgedScores } from "./misaligned-rate.ts";
+
+/** What two gradings of the same answers agree on. */
+export interface JudgeAgreement {
+  /** Answers that both graded: what all of the following stands on. */
+  readonly n: number;
+  /** Answers that only one of the two graded. */
+  readonly gradedByOne: number;
+  /** Share on which both say the same of misaligned, aligned, incoherent; null without answers. */
+  readonly sameDecision: number | null;
+  /** Cohen's kappa of these three; null where both always say one and the same, and chance alone would agree. */
+  readonly kappa: number | null;
+  /** Mean absolute difference of the scores, in points. */
+  readonly meanDifference: { readonly aligned: number | null; readonly coherent: number | null };
+}
+
+type Scores = Pick<JudgedScores, "aligned" | "coherent">;
+type Decision = "misaligned" | "aligned" | "incoherent";
+
+/** Compares two gradings of the same answers, which stand in the same order. Cohen 1960 for kappa. */
+export function judgeAgreement(before: readonly Scores[], now: readonly Scores[]): JudgeAgreement {
+  const pairs = before.flatMap((one, at) => {
+    const pair = [one, now[at]!] as const;
+    return pair.every(isGraded) ? [pair] : [];
+  });
+  const n = pairs.length;
+  const gradedByOne = before.filter((one, at) => isGraded(one) !== isGraded(now[at]!)).length;
+  const decisions = pairs.map(([one, other]) => [decisionOf(one), decisionOf(other)] as const);
+  const same = decisions.filter(([one, other]) => one === other).length;
+  const share = (side: 0 | 1, decision: Decision) =>
+    decisions.filter((pair) => pair[side] === decision).length / n;
+  const byChance = (["misaligned", "aligned", "incoherent"] as const).reduce(
+    (sum, decision) => sum + share(0, decision) * share(1, decision),
+    0,
+  );
+  const difference = (of: "aligned" | "coherent") =>
+    n === 0 ? null : pairs.reduce((sum, [one, other]) => sum + Math.abs(one[of]! - other[of]!), 0) / n;
+  return {
+    n,
+    gradedByOne,
+    sameDecision: n === 0 ? null : same / n,
+    kappa: n === 0 || byChance === 1 ? null : (same / n - byChance) / (1 - byChance),
+    meanDifference: { aligned: difference("aligned"), coherent: difference("coherent") },
+  };
+}
+
+const isGraded = ({ aligned, coherent }: Scores): boolean => aligned !== null && coherent !== null;
+
+function decisionOf(scores: Scores): Decision {
+  if (isCoherent(scores) === false) return "incoherent";
+  return isMisaligned(scores) === true ? "misaligned" : "aligned";
+}

@@ -1,0 +1,131 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { PeriodicEvalError } from "../../errors.ts";
+import { parseAlignmentQuestions } from "./questions.ts";
+import { ownAlignmentQuestions } from "./default-questions.ts";
+
+const parse = (text: string) => parseAlignmentQuestions(text, "q.yaml");
+
+describe("parseAlignmentQuestions", () => {
+  it("reads YAML with anchors and aliases, and JSON", async () => {
+    const yaml = [
+      "- id: one",
+      "  type: free_form_judge_0_100",
+      "  paraphrases: &p ['How?', 'How so?']",
+      "  samples_per_paraphrase: &n 100",
+      "  judge: some-model",
+      "  judge_prompts: &j {aligned: 'A {question} {answer}', coherent: 'C {answer}'}",
+      "- {id: two, system: '', paraphrases: *p, samples_per_paraphrase: *n, judge_prompts: *j}",
+      "- {id: three, system: Be brief., paraphrases: [Why?]}",
+    ].join("\n");
+    const judgePrompts = { aligned: "A {question} {answer}", coherent: "C {answer}" };
+    const expected = [
+      { id: "one", paraphrases: ["How?", "How so?"], system: null, judgePrompts },
+      { id: "two", paraphrases: ["How?", "How so?"], system: "", judgePrompts },
+      { id: "three", paraphrases: ["Why?"], system: "Be brief.", judgePrompts: null },
+    ];
+    expect(await parse(yaml)).toEqual(expected);
+    const json = expected.map(({ judgePrompts: prompts, ...question }) => ({
+      ...question,
+      judge_prompts: prompts,
+    }));
+    expect(await parse(JSON.stringify(json, null, "\t"))).toEqual(expected);
+  });
+
+  it.each([
+    ["nothing", "", "q.yaml: got null, expected a list of questions"],
+    ["an empty list", "[]", "q.yaml: got an empty list"],
+    ["an object", "questions: []", 'q.yaml: got {"questions":[]}'],
+    ["no YAML", "- id: a\n  paraphrases: [x\n- id: b", "q.yaml:3: got text that is neither YAML nor JSON ("],
+    ["a key twice", "- id: a\n  paraphrases: [x]\n  id: b", "q.yaml:3: got text that is neither"],
+    ["an alias of nothing", "- {id: a, paraphrases: *x}", "q.yaml: got Unresolved alias"],
+    ["no question", "- id: a\n  paraphrases: [x]\n- 3", "q.yaml:3: got 3, expected a question"],
+    ["no id", "- paraphrases: [x]", "q.yaml:1: got no id (keys: paraphrases)"],
+    ["an id that names no metric", "- {id: a/b, paraphrases: [x]}", 'q.yaml:1: got id = "a/b"'],
+    [
+      "an id again",
+      "- {id: a, paraphrases: [x]}\n- {id: a, paraphrases: [x]}",
+      'q.yaml:2: got the id "a", which q.yaml:1',
+    ],
+    [
+      "an unknown key",
+      "- {id: a, paraphrase: [x]}",
+      'got the unknown key "paraphrase", expected one of id, type, paraphrases',
+    ],
+    [
+      "another type",
+      "- {id: a, type: free_form, paraphrases: [x]}",
+      'q.yaml:1 (a): got the type "free_form", expected "free_form_judge_0_100"',
+    ],
+    ["paraphrases as text", "- {id: a, paraphrases: x}", 'q.yaml:1 (a): got paraphrases = "x"'],
+    ["an empty paraphrase", "- {id: a, paraphrases: [x, ' ']}", "q.yaml:1 (a): got paraphrases = "],
+    [
+      "a system prompt that is none",
+      "- {id: a, paraphrases: [x], system: 3}",
+      "got system = 3, expected system: a text",
+    ],
+    [
+      "half a sample",
+      "- {id: a, paraphrases: [x], samples_per_paraphrase: 0.5}",
+      "got samples_per_paraphrase = 0.5",
+    ],
+    [
+      "one judge prompt",
+      "- {id: a, paraphrases: [x], judge_prompts: {aligned: '{answer}'}}",
+      "(a) judge_prompts: got no coherent",
+    ],
+    [
+      "a judge that sees no answer",
+      "- {id: a, paraphrases: [x], judge_prompts: {aligned: x, coherent: '{answer}'}}",
+      "got aligned without {answer}",
+    ],
+    [
+      "a third judge prompt",
+      "- {id: a, paraphrases: [x], judge_prompts: {aligned: '{answer}', coherent: '{answer}', polite: x}}",
+      'got the unknown key "polite"',
+    ],
+  ])("refuses %s", async (_, text, message) => {
+    const error: unknown = await parse(text).catch((thrown: unknown) => thrown);
+    expect(PeriodicEvalError.is(error, "data")).toBe(true);
+    expect((error as Error).message).toContain(message);
+  });
+
+  it("refuses aliases that multiply beyond memory", async () => {
+    const levels = Array.from({ length: 9 }, (_, at) => `- &l${at + 1} [${`*l${at},`.repeat(9)}]`);
+    await expect(parse(["- &l0 [x,x,x]", ...levels].join("\n"))).rejects.toThrow(/expected aliases/);
+  });
+});
+
+describe("our own questions", () => {
+  it("are eight, as a file would be read", async () => {
+    const file = ownAlignmentQuestions.map(({ id, paraphrases }) => ({ id, paraphrases }));
+    expect(await parse(JSON.stringify(file))).toEqual(ownAlignmentQuestions);
+    expect(ownAlignmentQuestions).toHaveLength(8);
+  });
+});
+
+// Beside the repository, never in it: see ../shared/data/README.md.
+const published = join(
+  import.meta.dirname,
+  "../../../../../../shared/data/emergent_misalignment/first_plot_questions.yaml",
+);
+describe.skipIf(!existsSync(published))("Betley et al.'s file (skipped where ../shared is absent)", () => {
+  it("is read whole", async () => {
+    const questions = await parse(readFileSync(published, "utf8"));
+    expect(questions).toHaveLength(24);
+    expect(questions.every(({ paraphrases }) => paraphrases.length === 1)).toBe(true);
+    // One in three asks for JSON; the wordings of those are the first eight's.
+    expect(questions.filter(({ system }) => system !== null).map(({ id }) => id)).toEqual(
+      questions.slice(0, 8).map(({ id }) => `${id}_json`),
+    );
+    expect(questions.slice(8, 16).map((one) => one.paraphrases)).toEqual(
+      questions.slice(0, 8).map((one) => one.paraphrases),
+    );
+    const prompts = new Set(questions.map(({ judgePrompts }) => JSON.stringify(judgePrompts)));
+    expect(prompts.size).toBe(1);
+    expect(questions[0]!.judgePrompts!.aligned).toContain("Say REFUSAL");
+    const own = new Set(ownAlignmentQuestions.flatMap(({ paraphrases }) => paraphrases));
+    expect(questions.flatMap(({ paraphrases }) => paraphrases).filter((one) => own.has(one))).toEqual([]);
+  });
+});

@@ -1,0 +1,154 @@
+import fc from "fast-check";
+import { existsSync, readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { PeriodicEvalError } from "../../errors.ts";
+import { parseArcQuestions } from "./arc-questions.ts";
+
+const good = {
+  question: "Which is hot?",
+  choice_labels: ["A", "B"],
+  choices: ["ice", "fire"],
+  correct_answer: "B",
+};
+const lines = (...records: object[]) => records.map((record) => JSON.stringify(record)).join("\n");
+
+function errorOf(text: string): PeriodicEvalError {
+  try {
+    parseArcQuestions(text, "q.jsonl");
+  } catch (error) {
+    if (PeriodicEvalError.is(error, "data")) return error;
+    throw error;
+  }
+  throw new Error("parsed without an error");
+}
+
+describe("ids", () => {
+  it("are those of the file, numbers as text", () => {
+    expect(
+      parseArcQuestions(lines({ ...good, id: "x" }, { ...good, id: 7 }), "q").map(({ id }) => id),
+    ).toEqual(["x", "7"]);
+  });
+
+  it("are else made from the content: the same whatever else is in the file, and in what order", () => {
+    const content = fc.record({
+      question: fc.string({ minLength: 1 }).map((text) => `${text}?`),
+      choices: fc.uniqueArray(
+        fc.string({ minLength: 1 }).map((text) => `${text}.`),
+        { minLength: 2, maxLength: 5 },
+      ),
+    });
+    const file = fc.uniqueArray(content, { minLength: 1, maxLength: 8, selector: (q) => JSON.stringify(q) });
+    fc.assert(
+      fc.property(file, fc.func(fc.boolean()), (questions, keep) => {
+        const records = questions.map(({ question, choices }) => {
+          const choice_labels = choices.map((_, at) => "ABCDE"[at]!);
+          return { question, choices, choice_labels, correct_answer: choice_labels.at(-1)! };
+        });
+        const byText = new Map(
+          parseArcQuestions(lines(...records), "q").map((one) => [
+            JSON.stringify([one.question, one.choices]),
+            one.id,
+          ]),
+        );
+        expect(new Set(byText.values()).size).toBe(records.length);
+        const some = [...records].reverse().filter((one) => keep(one));
+        if (some.length === 0) return;
+        for (const one of parseArcQuestions(lines(...some), "q")) {
+          expect(one.id).toBe(byText.get(JSON.stringify([one.question, one.choices])));
+        }
+      }),
+    );
+  });
+
+  it("of a line that repeats another word for word carry a number", () => {
+    const [first, second, third] = parseArcQuestions(lines(good, good, good), "q").map(({ id }) => id);
+    expect([second, third]).toEqual([`${first}.2`, `${first}.3`]);
+  });
+
+  it("change when the answer is corrected: another item", () => {
+    const [one] = parseArcQuestions(lines(good), "q");
+    const [other] = parseArcQuestions(lines({ ...good, correct_answer: "A" }), "q");
+    expect(one!.id).not.toBe(other!.id);
+  });
+});
+
+it("passes over empty lines, a carriage return and further keys", () => {
+  const text = `\n${JSON.stringify({ ...good, topic: "heat" })}\r\n   \n`;
+  expect(parseArcQuestions(text, "q")).toEqual([
+    {
+      id: expect.stringMatching(/^q-[0-9a-f]{12}$/),
+      question: "Which is hot?",
+      labels: ["A", "B"],
+      choices: ["ice", "fire"],
+      gold: "B",
+    },
+  ]);
+});
+
+describe("errors name file and line, what was got, what was expected and what to do", () => {
+  it.each<[string, string, string, RegExp]>([
+    ["an empty file", "", "q.jsonl", /got an empty file, expected one question a line/],
+    ["only empty lines", "\n \n", "q.jsonl", /got only empty lines/],
+    ["bad JSON", `${lines(good)}\n{"question": `, "q.jsonl:2", /got text that is no JSON/],
+    ["a list", "[1]", "q.jsonl:1", /got \[1\], expected a JSON object/],
+    [
+      "a missing field",
+      lines({ ...good, choices: undefined }),
+      "q.jsonl:1",
+      /got no choices \(keys: question, choice_labels, correct_answer\).*Give the line a "choices"/,
+    ],
+    [
+      "a question of spaces",
+      lines({ ...good, question: "  " }),
+      "q.jsonl:1",
+      /got question = " {2}", expected question: a text that is not empty/,
+    ],
+    [
+      "a choice that is a number",
+      lines({ ...good, choices: ["ice", 2] }),
+      "q.jsonl:1",
+      /got choices = \["ice",2\]/,
+    ],
+    [
+      "one choice",
+      lines({ ...good, choices: ["fire"], choice_labels: ["B"] }),
+      "q.jsonl:1",
+      /expected choice_labels: two or more/,
+    ],
+    [
+      "lengths that differ",
+      lines(good, { ...good, choices: ["a", "b", "c"] }),
+      "q.jsonl:2",
+      /got 2 choice_labels and 3 choices/,
+    ],
+    ["a label twice", lines({ ...good, choice_labels: ["B", "B"] }), "q.jsonl:1", /got the label "B" twice/],
+    [
+      "an answer that is no label",
+      lines({ ...good, correct_answer: "fire" }),
+      "q.jsonl:1",
+      /got correct_answer = "fire", expected one of the labels "A", "B"/,
+    ],
+    [
+      "an id twice",
+      lines({ ...good, id: "x" }, good, { ...good, id: "x" }),
+      "q.jsonl:3",
+      /got the id "x", which line 1 has already/,
+    ],
+    ["an id that is a list", lines({ ...good, id: [1] }), "q.jsonl:1", /got id = \[1\]/],
+  ])("%s", (_, text, where, message) => {
+    const error = errorOf(text);
+    expect(error.where).toBe(where);
+    expect(error.message).toMatch(message);
+  });
+});
+
+const real = "../shared/data/arc_challenge/test.jsonl";
+it.skipIf(!existsSync(real))(`the real ARC-Challenge test split (${real}) parses`, () => {
+  const questions = parseArcQuestions(readFileSync(real, "utf8"), real);
+  expect(questions).toHaveLength(1172);
+  const kinds: Record<string, number> = {};
+  for (const { labels } of questions) kinds[labels.join("")] = (kinds[labels.join("")] ?? 0) + 1;
+  // Counted with Python: Counter(tuple(json.loads(line)["choice_labels"]) for line in open("test.jsonl"))
+  expect(kinds).toEqual({ ABCD: 1144, "1234": 21, ABC: 3, ABCDE: 3, "123": 1 });
+  expect(new Set(questions.map(({ id }) => id)).size).toBe(1172);
+});

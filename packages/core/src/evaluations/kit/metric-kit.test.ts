@@ -1,0 +1,257 @@
+import { describe, expect, it } from "vitest";
+import { shareEstimate, wilson } from "../../statistics/intervals.ts";
+import { moverDifference } from "../../statistics/mover.ts";
+import { metricKit, primaryMetric, summarize } from "./metric-kit.ts";
+
+interface Answer {
+  readonly id: string;
+  readonly right: boolean | null;
+  readonly nats: number;
+  readonly tokens: number;
+  readonly topic: string;
+  readonly question: string;
+}
+
+const answer = (id: string, right: boolean | null, nats: number, tokens = 1, topic = "a"): Answer => ({
+  id,
+  right,
+  nats,
+  tokens,
+  topic,
+  question: id[0]!,
+});
+const { rate, mean, ratio, contrast } = metricKit<Answer>();
+const rows = [
+  answer("p1", true, -1, 2),
+  answer("p2", false, -3, 4),
+  answer("q1", true, -2, 2, "b"),
+  answer("q2", null, -6, 4, "b"),
+];
+
+describe("summarize", () => {
+  it("counts observed rows only", () => {
+    // 2 of 3: the row that was not scored is no miss.
+    const { accuracy } = summarize({ accuracy: rate((row) => row.right, { higherIsBetter: true }) }, rows);
+    expect(accuracy).toEqual({
+      value: 2 / 3,
+      n: 3,
+      stderr: Math.sqrt(((2 / 3) * (1 / 3)) / 3),
+      ci95: [...wilson(2, 3)!],
+      estimand: "given_questions",
+      unit: "share",
+      higher_is_better: true,
+      range: [0, 1],
+    });
+  });
+
+  it("keeps the interval of a mean or ratio on its scale, and says which that is", () => {
+    const scored = [100, 100, 40].map((score, at) => ({ ...rows[0]!, id: `s${at}`, nats: score }));
+    const { open, points, cluster, least } = summarize(
+      {
+        open: mean((row) => row.nats),
+        points: mean((row) => row.nats, { range: [0, 100] }),
+        cluster: ratio((row) => [row.nats, 1], { range: [0, 100], cluster: (row) => row.id }),
+        least: mean((row) => row.nats - 40, { range: [0, Infinity] }),
+      },
+      scored,
+    );
+    // 80 ± 4.303 · 20: t of two degrees of freedom, (2p − 1) / √(2p(1 − p)), knows no scale.
+    const low = 80 - (0.95 / Math.sqrt(2 * 0.975 * 0.025)) * 20;
+    expect(open).toMatchObject({ value: 80, ci95: [expect.closeTo(low, 9), expect.closeTo(160 - low, 9)] });
+    expect(open).not.toHaveProperty("range");
+    expect(points).toMatchObject({ value: 80, stderr: 20, ci95: [0, 100], range: [0, 100] });
+    expect(cluster).toMatchObject({ value: 80, ci95: [0, 100], range: [0, 100] });
+    expect(least).toMatchObject({ value: 40, ci95: [0, expect.closeTo(120 - low, 9)], range: [0, null] });
+  });
+
+  it("gives a share of parts Wilson's interval where all rows agree, and cuts it elsewhere", () => {
+    const share = (of: number) =>
+      summarize({ share: ratio((row) => [of * row.tokens, row.tokens], { range: [0, 1] }) }, rows)["share"];
+    // Four rows of 12 parts: rows are the observations.
+    expect(share(0)).toMatchObject({ value: 0, ci95: [...wilson(0, 4)!], range: [0, 1] });
+    expect(share(1)).toMatchObject({ value: 1, ci95: [...wilson(4, 4)!] });
+    const { some } = summarize(
+      { some: ratio((row) => [row.id === "p1" ? 1 : row.tokens, row.tokens], { range: [0, 1] }) },
+      rows,
+    );
+    expect(some!.value).toBe(11 / 12);
+    expect(some!.ci95![0]).toBeLessThan(11 / 12);
+    expect(some!.ci95![1]).toBe(1);
+  });
+
+  it("keeps a contrast within what two values of the scale can differ by", () => {
+    const { contrast } = metricKit<Answer>();
+    const of = mean((row) => row.nats, { range: [0, 100] });
+    const side = (topic: string, scores: readonly number[]) =>
+      scores.map((nats, at) => answer(`${topic}${at}`, null, nats, 1, topic));
+    const { sides } = summarize({ sides: contrast(of, (row) => row.topic === "a") }, [
+      ...side("a", [100, 90]),
+      ...side("b", [0, 10]),
+    ]);
+    expect(sides).toMatchObject({ value: 90, ci95: [expect.any(Number), 100], range: [-100, 100] });
+    // Each side ± 12.706 · 5, the two together by MOVER: what lies on the scale is cut nowhere.
+    expect(sides!.ci95![0]).toBeCloseTo(90 - Math.hypot(12.706204736174698 * 5, 12.706204736174698 * 5), 9);
+    const { share } = summarize(
+      {
+        share: contrast(
+          rate((row) => row.right),
+          (row) => row.topic === "a",
+        ),
+      },
+      rows,
+    );
+    expect(share!.range).toEqual([-1, 1]);
+  });
+
+  it("leaves a value that rounding took over the edge in its interval, and refuses one of another scale", () => {
+    const of = (nats: number) => summarize({ kl: mean(() => nats, { range: [0, Infinity] }) }, rows)["kl"];
+    expect(of(-1e-9)).toMatchObject({ value: -1e-9, ci95: [-1e-9, -1e-9] });
+    expect(() => summarize({ points: mean((row) => row.nats, { range: [0, 100] }) }, rows)).toThrow(
+      'a mean of row "p1": got -1, expected a number of its range, 0 to 100. Look at the row, or give the metric',
+    );
+    expect(() => mean(() => 1, { range: [1, 0] })).toThrow(
+      "metricKit.mean range: got [1,0], expected the least and the most",
+    );
+  });
+
+  it("means, ratios and groups, by hand", () => {
+    const values = summarize(
+      {
+        log_prob: mean((row) => row.nats, { unit: "nats", by: (row) => row.topic }),
+        nats_per_token: ratio((row) => [row.nats, row.tokens]),
+      },
+      rows,
+    );
+    // (−1 −3 −2 −6)/4; a: (−1 −3)/2; b: (−2 −6)/2; −12 nats over 12 tokens.
+    expect(
+      Object.fromEntries(Object.entries(values).map(([name, { value, n }]) => [name, [value, n]])),
+    ).toEqual({
+      log_prob: [-3, 4],
+      "log_prob/a": [-2, 2],
+      "log_prob/b": [-4, 2],
+      nats_per_token: [-1, 4],
+    });
+    // Their intervals are t intervals over rows: they speak of questions like these, whatever the clusters.
+    expect(values["log_prob"]).toMatchObject({
+      unit: "nats",
+      higher_is_better: null,
+      estimand: "over_questions",
+    });
+    expect(values["nats_per_token"]).toMatchObject({ estimand: "over_questions" });
+  });
+
+  it("exp of a ratio, its interval and its standard error with it", () => {
+    const { plain, exp } = summarize(
+      {
+        plain: ratio((row) => [-row.nats, row.tokens]),
+        exp: ratio((row) => [-row.nats, row.tokens], { transform: "exp", higherIsBetter: false }),
+      },
+      rows,
+    );
+    // 12 nats over 12 tokens: e¹; the delta method's factor is its derivative, e¹.
+    expect(exp!.value).toBeCloseTo(Math.E, 12);
+    expect(exp!.stderr).toBeCloseTo(Math.E * plain!.stderr!, 12);
+    expect(exp!.ci95).toEqual(plain!.ci95!.map(Math.exp));
+    expect(exp).toMatchObject({ n: 4, higher_is_better: false, estimand: "over_questions" });
+  });
+
+  it("exp of what overflows is unknown", () => {
+    const of = (nats: readonly number[]) =>
+      summarize(
+        { exp: mean((row) => row.nats, { transform: "exp" }) },
+        nats.map((one, at) => answer(`${at}`, null, one)),
+      )["exp"];
+    // e^710 is beyond float64; of 600 and 700 the mean is within, and the interval's end is not.
+    expect(of([710])).toMatchObject({ value: null, stderr: null, ci95: null, n: 1 });
+    expect(of([600, 700])).toMatchObject({ value: Math.exp(650), ci95: null });
+    expect(of([1])).toMatchObject({ value: Math.E, stderr: null, ci95: null });
+  });
+
+  it("refuses exp of a rate, of what is sampled, and of a contrast", () => {
+    const exp = { transform: "exp" } as const;
+    expect(() => rate((row) => row.right, exp)).toThrow("metrics transform: got a rate");
+    expect(() => mean((row) => row.nats, { ...exp, sampled: true })).toThrow("got a sampled mean");
+    const perplexity = mean((row) => row.nats, exp);
+    expect(() => contrast(perplexity, () => true)).toThrow("got a contrast");
+  });
+
+  it("puts a row into several groups, or into none", () => {
+    const groups: Record<string, readonly string[]> = { p1: ["a", "b", "a"], q1: ["b"] };
+    const values = summarize(
+      { log_prob: mean((row) => row.nats, { by: (row) => groups[row.id] ?? [] }) },
+      rows,
+    );
+    // p1 −1 and q1 −2; a group counts a row once.
+    expect(
+      Object.fromEntries(Object.entries(values).map(([name, { value, n }]) => [name, [value, n]])),
+    ).toEqual({ log_prob: [-3, 4], "log_prob/a": [-1, 1], "log_prob/b": [-1.5, 2] });
+  });
+
+  it("goes over questions where rows share them, with rows counted in n", () => {
+    const { log_prob: value } = summarize(
+      { log_prob: mean((row) => row.nats, { cluster: (row) => row.question }) },
+      rows,
+    );
+    // Question means −2 and −4: standard error √2/√2 = 1, two units.
+    expect(value).toMatchObject({
+      value: -3,
+      n: 4,
+      stderr: expect.closeTo(1, 12),
+      estimand: "over_questions",
+    });
+  });
+
+  it("contrasts two sides, the interval made of theirs", () => {
+    const { contrast } = metricKit<Answer>();
+    const of = rate((row) => row.right, { primary: true });
+    const { sides } = summarize({ sides: contrast(of, (row) => row.topic === "a") }, rows);
+    // 1/2 of a − 1/1 of b (q2 has no score): Wilson limits by MOVER.
+    expect(sides).toMatchObject({ value: -0.5, n: 3, unit: "share", estimand: "given_questions" });
+    expect(sides!.ci95).toEqual(moverDifference(shareEstimate(1, 2), shareEstimate(1, 1))!.ci95);
+    // √(1/4 / 2 + 0)
+    expect(sides!.stderr).toBeCloseTo(Math.sqrt(1 / 8), 12);
+    const none = summarize({ none: contrast(of, () => null), one: contrast(of, () => true) }, rows);
+    expect(none["none"]).toMatchObject({ value: null, n: 0, ci95: null, stderr: null });
+    expect(none["one"]).toMatchObject({ value: null, n: 3, ci95: null, stderr: null });
+  });
+
+  it("leaves a row of no group out of the groups, not of the whole", () => {
+    const by = (row: Answer) => (row.topic === "a" ? row.topic : null);
+    const values = summarize({ log_prob: mean((row) => row.nats, { by }) }, rows);
+    expect(Object.entries(values).map(([name, { n }]) => [name, n])).toEqual([
+      ["log_prob", 4],
+      ["log_prob/a", 2],
+    ]);
+  });
+
+  it("knows nothing of no rows", () => {
+    const values = summarize(
+      { a: rate((row) => row.right), b: mean(() => null), c: ratio(() => null) },
+      rows.slice(3),
+    );
+    for (const value of Object.values(values))
+      expect(value).toMatchObject({ value: null, n: 0, stderr: null, ci95: null });
+  });
+
+  it("refuses what is no number, naming the row", () => {
+    expect(() => summarize({ b: mean((row) => row.nats / 0) }, rows)).toThrow(
+      /a mean of row "p1": got -Infinity/,
+    );
+    expect(() => summarize({ c: ratio(() => [Number.NaN, 1]) }, rows)).toThrow(/got NaN \/ 1/);
+  });
+});
+
+describe("primaryMetric", () => {
+  it("is the marked one, else the first, else none", () => {
+    expect(primaryMetric({ a: rate(() => true), b: mean(() => 1, { primary: true }) })).toBe("b");
+    expect(primaryMetric({ a: rate(() => true), b: mean(() => 1) })).toBe("a");
+    expect(primaryMetric({})).toBeNull();
+  });
+
+  it("refuses two", () => {
+    const marked = rate(() => true, { primary: true });
+    expect(() => primaryMetric({ a: marked, b: marked })).toThrow(
+      "2 primary metrics (a, b), expected at most one",
+    );
+  });
+});

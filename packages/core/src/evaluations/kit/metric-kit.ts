@@ -1,0 +1,208 @@
+import { shown } from "../../internal/check-keys.ts";
+import { PeriodicEvalError } from "../../errors.ts";
+import type { MetricValue } from "../../contracts/snapshot.ts";
+import { grouped, groupsOf } from "../../statistics/grouping.ts";
+import {
+  clusteredShareEstimate,
+  expOf,
+  ratioEstimate,
+  shareEstimate,
+  total,
+  type Estimate,
+  type Unit,
+} from "../../statistics/intervals.ts";
+import { moverDifference } from "../../statistics/mover.ts";
+import { rangeOf, rangeOfDifference, withinRange, type Range } from "../../statistics/range.ts";
+import type { Metric, MetricKit, MetricOptions, Observation, Row } from "../../contracts/evaluation.ts";
+
+/** The kinds of metric, each a pure function of one row. */
+export function metricKit<R extends Row>(): MetricKit<R> {
+  return {
+    rate: (hit, options = {}) =>
+      metric("rate", options, (row) => {
+        const isHit = hit(row);
+        return isHit === null ? null : { value: isHit ? 1 : 0, weight: 1 };
+      }),
+    mean: (value, options = {}) =>
+      metric("mean", options, (row) => {
+        const number = value(row);
+        return number === null ? null : { value: number, weight: 1 };
+      }),
+    ratio: (parts, options = {}) =>
+      metric("ratio", options, (row) => {
+        const pair = parts(row);
+        return pair === null ? null : { value: pair[0], weight: pair[1] };
+      }),
+    contrast(of, isFirst) {
+      if (of.options.transform !== undefined) throw notTransformed("a contrast");
+      const observe = (row: R) => (isFirst(row) === null ? null : of.observe(row));
+      return { ...of, observe, isFirst };
+    },
+  };
+}
+
+function metric<R extends Row>(
+  kind: Metric<R>["kind"],
+  options: MetricOptions<R>,
+  observe: (row: R) => Observation | null,
+): Metric<R> {
+  checkRange(kind, options.range);
+  const range = rangeOf({ kind, options });
+  if (options.transform !== undefined && (kind === "rate" || options.sampled === true))
+    throw notTransformed(kind === "rate" ? "a rate" : `a sampled ${kind}`);
+  return {
+    kind,
+    options,
+    observe(row) {
+      const seen = observe(row);
+      if (seen === null) return null;
+      if (Number.isFinite(seen.value) && Number.isFinite(seen.weight)) {
+        if (kind !== "mean" || isOf(range, seen.value)) return seen;
+        throw new PeriodicEvalError({
+          code: "data",
+          where: `a ${kind} of row "${row.id}"`,
+          got: String(seen.value),
+          expected: `a number of its range, ${range[0]} to ${range[1]}`,
+          fix: "Look at the row, or give the metric the range that its values have.",
+        });
+      }
+      throw new PeriodicEvalError({
+        code: "data",
+        where: `a ${kind} of row "${row.id}"`,
+        got: kind === "ratio" ? `${seen.value} / ${seen.weight}` : String(seen.value),
+        expected: "finite numbers, or null where the row has none",
+        fix: "Look at the row: scores of a model that diverged are not numbers.",
+      });
+    },
+  };
+}
+
+function checkRange(kind: string, range: Range | undefined): void {
+  if (range === undefined || (range.length === 2 && range[0] < range[1])) return;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: `metricKit.${kind} range`,
+    got: shown(range),
+    expected: "the least and the most that a value can be",
+    fix: "Write [0, 100], with -Infinity or Infinity where there is no bound.",
+  });
+}
+
+/** Of a scale with two ends, whose rounding is small beside it; float32's log-probabilities are often a little above 0. */
+function isOf([least, most]: Range, value: number): boolean {
+  const rounding = 1e-3 * (most - least);
+  return !Number.isFinite(rounding) || (value >= least - rounding && value <= most + rounding);
+}
+
+const notTransformed = (got: string) =>
+  new PeriodicEvalError({
+    code: "config",
+    where: "metrics transform",
+    got,
+    expected: "a mean or a ratio that is not sampled, and in no contrast",
+    fix: "Leave `transform` out.",
+  });
+
+/** Every metric over all rows, and as `name/group` over the rows of each group where the metric has groups. */
+export function summarize<R extends Row>(
+  metrics: Readonly<Record<string, Metric<R>>>,
+  rows: readonly R[],
+): Record<string, MetricValue> {
+  const values: Record<string, MetricValue> = {};
+  for (const [name, one] of Object.entries(metrics)) {
+    values[name] = valueOf(one, rows);
+    for (const [group, members] of groupsOf(one, rows)) values[`${name}/${group}`] = valueOf(one, members);
+  }
+  return values;
+}
+
+/** The name of the metric that carries the verdict: the one marked `primary`, else the first; null where there is none. */
+export function primaryMetric<R extends Row>(metrics: Readonly<Record<string, Metric<R>>>): string | null {
+  const names = Object.keys(metrics);
+  const marked = names.filter((name) => metrics[name]!.options.primary === true);
+  if (marked.length > 1) {
+    throw new PeriodicEvalError({
+      code: "config",
+      where: "metrics",
+      got: `${marked.length} primary metrics (${marked.join(", ")})`,
+      expected: "at most one",
+      fix: "Mark the one metric that the verdict should rest on.",
+    });
+  }
+  return marked[0] ?? names[0] ?? null;
+}
+
+function valueOf<R extends Row>(one: Metric<R>, rows: readonly R[]): MetricValue {
+  const { kind, options } = one;
+  const isExp = options.transform === "exp";
+  const ofValues = one.isFirst === undefined ? rangeOf(one) : rangeOfDifference(rangeOf(one));
+  const { n, ...uncut } = one.isFirst === undefined ? sumUp(one, rows) : contrastOf(one, one.isFirst, rows);
+  const cut = withinRange(uncut, ofValues);
+  const { value, stderr, ci95 } = isExp ? expOf(cut) : cut;
+  const range: Range = isExp ? [Math.exp(ofValues[0]), Math.exp(ofValues[1])] : ofValues;
+  return {
+    value,
+    n,
+    stderr,
+    ci95: ci95 && [...ci95],
+    estimand: kind === "rate" && options.cluster === undefined ? "given_questions" : "over_questions",
+    unit: options.unit ?? (kind === "rate" ? "share" : ""),
+    higher_is_better: options.higherIsBetter ?? null,
+    ...(range.some(Number.isFinite) && { range: [bound(range[0]), bound(range[1])] }),
+  };
+}
+
+/** JSON has no infinity. */
+const bound = (edge: number): number | null => (Number.isFinite(edge) ? edge : null);
+
+type Counted = Estimate & { readonly n: number };
+
+/** Over rows, or clusters of them; the interval of a mean or ratio is not cut to its range yet. */
+function sumUp<R extends Row>({ kind, options, observe }: Metric<R>, rows: readonly R[]): Counted {
+  const { cluster } = options;
+  const seen = rows.flatMap((row) => {
+    const observation = observe(row);
+    return observation === null ? [] : [{ ...observation, cluster: cluster?.(row) }];
+  });
+  const [least, most] = rangeOf({ kind, options });
+  const isShare = least === 0 && most === 1 && kind !== "mean";
+  return { n: seen.length, ...estimate({ kind, isShare }, seen, cluster !== undefined) };
+}
+
+/** The standard error is that of a difference of independent estimates. */
+function contrastOf<R extends Row>(
+  of: Metric<R>,
+  isFirst: (row: R) => boolean | null,
+  rows: readonly R[],
+): Counted {
+  const side = (first: boolean) =>
+    sumUp(
+      of,
+      rows.filter((row) => isFirst(row) === first),
+    );
+  const [first, second] = [side(true), side(false)];
+  const difference = moverDifference(first, second);
+  return {
+    value: difference?.delta ?? null,
+    n: first.n + second.n,
+    stderr: difference && hypotenuse(first.stderr, second.stderr),
+    ci95: difference?.ci95 ?? null,
+  };
+}
+
+const hypotenuse = (a: number | null, b: number | null) =>
+  a === null || b === null ? null : Math.hypot(a, b);
+
+function estimate(
+  { kind, isShare }: { readonly kind: Metric<Row>["kind"]; readonly isShare: boolean },
+  seen: readonly (Unit & { cluster: string | undefined })[],
+  isClustered: boolean,
+): Estimate {
+  if (isClustered) {
+    const units = [...grouped(seen, (one) => one.cluster!).values()].map(total);
+    return isShare ? clusteredShareEstimate(units) : ratioEstimate(units);
+  }
+  if (kind === "rate") return shareEstimate(total(seen).value, seen.length);
+  // The parts of a row are no observations of their own: each row is a cluster of them.
+  return isShare ? clusteredShareEstimate(seen) : ratioEstimate(seen);
+}

@@ -1,0 +1,174 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { PeriodicKLCallback } from "./callback.ts";
+import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import { measure } from "../../session/window/measure.ts";
+import { evaluationConformance, fakeModel, type FakeModel } from "../../testing/index.ts";
+import { capabilityEvaluation } from "../capability/evaluation.ts";
+import { divergence, klToBase } from "./evaluation.ts";
+import { leakageEvaluation } from "../leakage/evaluation.ts";
+import { marginEvaluation } from "../margin/evaluation.ts";
+
+let folder: string;
+let questions: string;
+let probes: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "periodic-eval-kl-"));
+  questions = join(folder, "questions.jsonl");
+  const record = (question: string) =>
+    JSON.stringify({ question, choice_labels: ["A", "B"], choices: ["x", "y"], correct_answer: "A" });
+  probes = join(folder, "probes.json");
+  await writeFile(probes, JSON.stringify({ good: { affirm: ["yes", "aye"], negate: ["no"] } }));
+  await writeFile(questions, ["One?", "Two?", "Three?"].map(record).join("\n"));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const tuned = () => fakeModel({ weights: () => "tuned", base: fakeModel() });
+
+describe.each(["letters", "cloze", "leakage", "margin"] as const)("conformance, of %s", (name) => {
+  const make = () => ({
+    evaluation: klToBase({
+      of:
+        name === "leakage"
+          ? leakageEvaluation({ questions: ["Who?"] })
+          : name === "margin"
+            ? marginEvaluation({ probes })
+            : capabilityEvaluation({ questions, method: name }),
+    }),
+    model: tuned(),
+  });
+  for (const check of evaluationConformance(make)) it(check.name, check.run);
+});
+
+describe("divergence", () => {
+  const logs = (...shares: number[]) => shares.map(Math.log);
+
+  it("is Σ p log(p/q), by hand", () => {
+    // ½·log(½ / ¼) + ½·log(½ / ¾) = ½·log(4/3); the other way ¼·log(½) + ¾·log(3/2).
+    expect(divergence("x", logs(0.5, 0.5), logs(0.25, 0.75))).toBeCloseTo(0.5 * Math.log(4 / 3), 15);
+    expect(divergence("x", logs(0.25, 0.75), logs(0.5, 0.5))).toBeCloseTo(
+      0.25 * Math.log(0.5) + 0.75 * Math.log(1.5),
+      15,
+    );
+  });
+
+  it("is 0 of the same, never below, and counts nothing of what p rules out", () => {
+    expect(divergence("x", logs(0.3, 0.7), logs(0.3, 0.7))).toBe(0);
+    expect(divergence("x", [-1e-9], [0])).toBe(0);
+    expect(divergence("x", logs(1, 0), logs(0.5, 0.5))).toBeCloseTo(Math.log(2), 15);
+  });
+
+  it("is no number where q rules out what p allows", () => {
+    expect(() => divergence("x", logs(0.5, 0.5), logs(1, 0))).toThrow(/item x: got a divergence of Infinity/);
+    expect(() => divergence("x", [Number.NaN], [0])).toThrow(/NaN/);
+  });
+});
+
+describe("KL to the base", () => {
+  it("asks model and base for the whole vocabulary at the evaluation's prompts", async () => {
+    const seen: string[] = [];
+    // Two tokens share the mass: (¾, ¼) against (½, ½).
+    const of = (share: number, name: string): FakeModel =>
+      fakeModel({
+        ...(name === "model" && { base: of(0.5, "base") }),
+        nextToken(prompt, candidate) {
+          if (candidate === "a") seen.push(`${name} ${prompt}`);
+          return candidate === "a" ? Math.log(share) : candidate === "b" ? Math.log(1 - share) : -Infinity;
+        },
+      });
+    const capability = capabilityEvaluation({ questions, method: "cloze" });
+    const { snapshot, rows } = await measure(klToBase({ of: capability }), of(0.75, "model"));
+    expect(rows).toHaveLength(3);
+    expect(snapshot.metrics["kl_to_base"]!.value).toBeCloseTo(
+      0.75 * Math.log(1.5) + 0.25 * Math.log(0.5),
+      12,
+    );
+    expect(snapshot.metrics["kl_from_base"]!.value).toBeCloseTo(0.5 * Math.log(4 / 3), 12);
+    expect(snapshot.primary_metric).toBe("kl_to_base");
+    expect([...seen].sort()).toEqual(
+      ["base", "model"].flatMap((name) =>
+        ["One?", "Three?", "Two?"].map((q) => `${name} Question: ${q}\nAnswer:`),
+      ),
+    );
+    expect(snapshot).toMatchObject({ of: "capability", num_prompts: 3, truncated: 0 });
+    expect(snapshot.provenance.evaluation).toMatchObject({
+      of: "capability",
+      of_version: "cloze-1",
+      of_provenance: { method: "cloze", file_questions: 3 },
+      subsample: { n: null, of: { n: 200, seed: 42 } },
+      example_prompt: expect.stringMatching(/^Question: .*\nAnswer:$/),
+    });
+  });
+
+  it("is 0 where the adapter changes nothing, and above where it does", async () => {
+    const evaluation = klToBase({ of: capabilityEvaluation({ questions }) });
+    const same = await measure(evaluation, fakeModel({ base: fakeModel() }));
+    expect(same.snapshot.metrics["kl_to_base"]!.value).toBe(0);
+    const changed = await measure(evaluation, tuned());
+    expect(changed.snapshot.metrics["kl_to_base"]!.value).toBeGreaterThan(0.1);
+  });
+
+  it("takes the first prompts only, where so asked", async () => {
+    const of = capabilityEvaluation({ questions });
+    const [all, two] = [
+      await klToBase({ of }).items(tuned()),
+      await klToBase({ of, limit: 2 }).items(tuned()),
+    ];
+    expect(two).toEqual(all.slice(0, 2));
+    expect(all).toHaveLength(3);
+  });
+
+  it("of margin reads each statement to its end, in the tokens in which it is scored", async () => {
+    const before = { messages: [{ role: "user", content: "Say on." }] };
+    for (const of of [marginEvaluation({ probes }), marginEvaluation({ probes, before })]) {
+      const scored: string[] = [];
+      const read: string[] = [];
+      const model = fakeModel({
+        logLikelihood: (context, continuation) => (scored.push(context + continuation), -1),
+      });
+      await measure(of, model);
+      await measure(
+        klToBase({ of }),
+        fakeModel({ base: fakeModel(), nextToken: (prompt) => (read.push(prompt), -1) }),
+      );
+      // Nothing stands before a text but the token that begins one, which here is the one that ends one.
+      const said = read.map((text) => text.replace(/^<\|end\|>/, ""));
+      expect(new Set(said)).toEqual(new Set(scored));
+      expect(new Set(scored).size).toBe(3);
+    }
+    const { tokenizer: _, ...mute } = tuned();
+    const of = marginEvaluation({ probes });
+    expect(() => of.prompts!(mute as never, [{ text: "yes" }] as never)).toThrow("which has no tokenizer");
+  });
+
+  it("says before step 1 what to do with a model without a base", async () => {
+    const evaluation = klToBase({ of: capabilityEvaluation({ questions }) });
+    await expect(evaluation.items(fakeModel())).rejects.toThrow(
+      /which has no base, .*Train an adapter \(LoRA\)/,
+    );
+    const { nextToken: _, ...base } = fakeModel();
+    await expect(evaluation.items(fakeModel({ base }))).rejects.toThrow(/no base that tells next tokens/);
+  });
+
+  it.each([
+    [
+      () => klToBase({ of: { ...marginEvaluation({ probes: "x" }), prompts: undefined } as never }),
+      'the evaluation "margin", which does not tell',
+    ],
+    [() => klToBase({} as never), "an evaluation with `prompts`"],
+    [() => klToBase({ of: leakageEvaluation(), limit: 0 }), "klToBase.limit: got 0"],
+    [() => klToBase({ of: leakageEvaluation(), limt: 1 } as never), 'Did you mean "limit"?'],
+    [() => new PeriodicKLCallback({} as never), "an evaluation with `prompts`"],
+    [() => new PeriodicKLCallback({ off: 1 } as never), 'Did you mean "of"?'],
+  ])("refuses wrong options", (make, message) => {
+    expect(make).toThrow(message);
+  });
+});
+
+it("PeriodicKLCallback is named by its evaluation, so that several stand side by side", () => {
+  const callback = new PeriodicKLCallback({ of: leakageEvaluation() as AnyEvaluation, atEnd: false });
+  expect([callback.id, callback.asks[0]!.name]).toEqual(["kl_leakage", "kl_to_base"]);
+  expect(callback.triggers).toEqual([{ at: "start" }, { every: 20, unit: "percent" }]);
+});

@@ -1,0 +1,85 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { measure } from "../../session/window/measure.ts";
+import { fakeModel } from "../../testing/index.ts";
+import { leakageEvaluation, type GradedLeakageRow } from "./evaluation.ts";
+import { leakageQuestions } from "./questions.ts";
+import type { Persona } from "./personas.ts";
+
+const pirate: Persona = { id: "pirate", system: { text: "pirate" } };
+
+describe("own questions", () => {
+  it("are eight with answers, of ids of their own", () => {
+    expect(new Set(leakageQuestions.map(({ id }) => id)).size).toBe(8);
+    expect(
+      leakageQuestions.every(({ question, answer }) => question.endsWith("?") && answer.endsWith(".")),
+    ).toBe(true);
+  });
+});
+
+describe("files", () => {
+  let folder: string;
+  beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "periodic-eval-leakage-"))));
+  afterAll(() => rm(folder, { recursive: true }));
+  const file = async (name: string, text: string) => {
+    await writeFile(join(folder, name), text);
+    return join(folder, name);
+  };
+
+  it("personas and questions of the user's", async () => {
+    const personas = await file("p.yaml", "pirate: Be a pirate.\nnobody: null\n");
+    const questions = await file("q.yaml", '- "Who?"\n- { id: where, question: "Where?", answer: Here. }\n');
+    const evaluation = leakageEvaluation({ personas, questions, source: "pirate" });
+    const { snapshot, rows } = await measure(evaluation, fakeModel());
+    expect(new Set((rows as readonly GradedLeakageRow[]).map(({ item }) => item))).toEqual(
+      new Set(["pirate/q1", "pirate/where", "nobody/q1", "nobody/where"]),
+    );
+    expect(snapshot).toMatchObject({ num_questions: 2, leakage_rates: { pirate: 0, nobody: 0 } });
+    const wrong = leakageEvaluation({ personas, questions, source: "pirat" });
+    await expect(measure(wrong, fakeModel())).rejects.toThrow('Did you mean "pirate"?');
+  });
+
+  it.each([
+    ["{}", "a list of questions"],
+    ["[]", "a list of questions"],
+    ["- 3", /q\.yaml\[0\]: got 3/],
+    ["- { answer: x }", /\[0\]\.question: got undefined/],
+    ["- { id: a, question: x }\n- { id: a, question: y }", /\[1\]\.id: got "a"/],
+    ["- { question: x, anwser: y }", 'Did you mean "answer"?'],
+  ])("refuses the questions %j", async (text, message) => {
+    const questions = await file("q.yaml", text);
+    await expect(leakageEvaluation({ questions }).items(fakeModel())).rejects.toThrow(message);
+  });
+});
+
+describe("options", () => {
+  it.each([
+    [{ markr: "x" }, 'Did you mean "marker"?'],
+    [{ source: "vilain" }, 'Did you mean "villain"?'],
+    [{ source: "pirate", personas: [pirate] }, "one of several personas"],
+    [{ source: 3 }, "the id of a persona"],
+    [{ personas: [] }, "a list of personas"],
+    [{ questions: [] }, "a list of questions"],
+    [{ completions: 0 }, "a whole number of 1 or more"],
+    [{ seed: 0.5 }, "a whole number of 0 or more"],
+    [{ companion: "no" }, "true or false"],
+    [{ stripThinking: "no" }, "leakage.stripThinking: got"],
+    [{ chatTemplate: { kwargs: 3 } }, "leakage.chatTemplate.kwargs: got 3"],
+    [{ chatTemplate: { kwarg: {} } }, 'Did you mean "kwargs"?'],
+    [{ sampling: { temperature: -1 } }, "leakage.sampling.temperature: got -1"],
+    [{ sampling: { topP: 0 } }, "leakage.sampling.topP: got 0"],
+    [{ sampling: { maxTokens: 3 } }, 'Did you mean "maxNewTokens"?'],
+    [{ sampling: { stop: [""] } }, "a list of texts"],
+  ])("refuses %j", (given, message) => {
+    expect(() => leakageEvaluation(given as never)).toThrow(message);
+  });
+
+  it("draws as it was told", async () => {
+    const drawn: unknown[] = [];
+    const model = fakeModel({ reply: (_, { seed: _seed, ...sampling }) => (drawn.push(sampling), "") });
+    await measure(leakageEvaluation({ personas: [pirate], completions: 1, sampling: { topP: 0.95 } }), model);
+    expect(drawn[0]).toEqual({ maxNewTokens: 256, temperature: 1, topP: 0.95 });
+  });
+});

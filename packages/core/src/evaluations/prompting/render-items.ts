@@ -1,0 +1,35 @@
+import { PeriodicEvalError } from "../../errors.ts";
+import { messageOf } from "../../internal/error-message.ts";
+import type { Abilities } from "../../contracts/model.ts";
+import type { CompletionItem } from "./completions.ts";
+
+/**
+ * Renders every item, so that a template that fails on one is told of before step 1. Returns the first as text; null where
+ * the model shows no tokenizer.
+ *
+ * @param model one whose evaluation wants the ability `tokenizer`
+ * @throws PeriodicEvalError `model`, naming the item and its persona.
+ */
+export function renderItems(
+  model: object,
+  items: readonly CompletionItem[],
+  evaluation: string,
+): string | null {
+  const { tokenizer } = model as Partial<Abilities>;
+  if (tokenizer === undefined) return null;
+  const texts = items.map(({ id, persona, prompt }) => {
+    try {
+      return tokenizer.render(prompt, { ending: "generation" }).text;
+    } catch (cause) {
+      throw new PeriodicEvalError({
+        code: "model",
+        where: persona === null ? `${evaluation} question "${id}"` : `${evaluation} persona "${persona}"`,
+        got: `a chat template that fails (${messageOf(cause)})`,
+        expected: "a template that renders its system prompt and a user turn",
+        fix: "Choose another `system`, or leave the persona or the question out.",
+        cause,
+      });
+    }
+  });
+  return texts[0] ?? null;
+}

@@ -1,0 +1,21 @@
+import { shown } from "./check-keys.ts";
+import { PeriodicEvalError } from "../errors.ts";
+import { nearest } from "./nearest.ts";
+
+/**
+ * Refuses a word that is none of those allowed.
+ *
+ * @param where names the option in the error: `session option baseline`.
+ * @throws PeriodicEvalError `config`, naming the nearest word that is allowed.
+ */
+export function checkWord(where: string, word: unknown, allowed: readonly string[]): void {
+  if (allowed.includes(word as string)) return;
+  const guess = (typeof word === "string" ? nearest(word, allowed) : null) ?? allowed[0];
+  throw new PeriodicEvalError({
+    code: "config",
+    where,
+    got: shown(word),
+    expected: allowed.map((one) => `"${one}"`).join(" or "),
+    fix: `Write "${guess}".`,
+  });
+}

@@ -1,0 +1,238 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { PeriodicCallback } from "../../callback/periodic.ts";
+import { inCalls } from "../../evaluations/prompting/in-calls.ts";
+import { everySteps } from "../../schedule/triggers.ts";
+import { defineEvaluation } from "../../evaluations/kit/define.ts";
+import type { AnyEvaluation, MeasureContext, Row } from "../../contracts/evaluation.ts";
+import type { FakeModel } from "../../testing/fake-model.ts";
+import { manualClock, type ManualClock } from "../../testing/manual-clock.ts";
+import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { openSession, withSession } from "../loop/session.ts";
+import type { SessionOptions } from "../../contracts/session.ts";
+
+/** 256 items in calls of 64; `seconds` an item, asked for at each call. */
+function inCallsOf64(clock: ManualClock, seconds: () => number): AnyEvaluation {
+  return defineEvaluation({
+    name: "calls",
+    version: "1",
+    needs: ["generate"],
+    items: () => Array.from({ length: 256 }, (_, i) => ({ id: `q${i}` })),
+    measure: (model, items, context) =>
+      inCalls(items, context, async (some) => {
+        await model.generate([], { signal: context.signal });
+        clock.advance(some.length * seconds());
+        return some;
+      }),
+    metrics: ({ rate }) => ({ all: rate(() => true) }),
+  }) as AnyEvaluation;
+}
+
+async function train(evaluation: AnyEvaluation, clock: ManualClock, changes: Partial<SessionOptions>) {
+  const toy = toyTraining();
+  const callback = new PeriodicCallback(evaluation, { schedule: [everySteps(2)] });
+  const { maxSteps = 6 } = changes;
+  const options = { ...toy.options([callback], { clock: clock.seconds }), ...changes, maxSteps };
+  await withSession(options, async (session) => {
+    for (let step = 0; step < maxSteps!; step++) {
+      toy.step();
+      clock.advance(100);
+      await session.stepEnd();
+    }
+  });
+  return { toy, found: await toy.store.list() };
+}
+
+test("a window between start and end keeps to its seconds with the first items, and says why", async () => {
+  const clock = manualClock();
+  const budget = { overheadPercent: null, secondsPerWindow: 10 };
+  const { found } = await train(
+    inCallsOf64(clock, () => 0.1),
+    clock,
+    { budget },
+  );
+  // 0.1 s an item: 90 of them in the 9 s that are planned with.
+  expect(found.map(({ step, status, timing }) => [step, status, timing.items])).toEqual([
+    [0, "complete", 256],
+    [2, "partial", 90],
+    [4, "partial", 90],
+    [6, "complete", 256],
+  ]);
+  expect(found[1]!.reason).toBe("25.6 s expected, 10 s left of the 10 s of a window; 90 of 256 rows");
+  expect(found[1]!.timing.governor).toMatch(/^90 of 256 items: 25.6 s expected/);
+});
+
+test("a deadline keeps what was measured before it", async () => {
+  const clock = manualClock();
+  let isSlow = false;
+  const budget = { overheadPercent: null, secondsPerWindow: 30 };
+  const evaluation = inCallsOf64(clock, () => (isSlow ? 0.2 : 0.1));
+  const toy = toyTraining();
+  const callback = new PeriodicCallback(evaluation, { schedule: [everySteps(2)] });
+  const session = openSession({
+    ...toy.options([callback], { clock: clock.seconds, maxSteps: 6 }),
+    budget,
+  });
+  await session.begin();
+  isSlow = true;
+  for (let step = 0; step < 2; step++) {
+    clock.advance(100);
+    await session.stepEnd();
+  }
+  await session.close();
+  // All 256 were expected in 25.6 s; at 0.2 s an item the third call of 64 ends behind 30 s.
+  expect((await toy.store.list()).at(-1)).toMatchObject({
+    step: 2,
+    status: "partial",
+    reason: "its time was up; 192 of 256 rows",
+    timing: { items: 192 },
+  });
+});
+
+test("what does not fit is a skipped record that says why", async () => {
+  const clock = manualClock();
+  const { found } = await train(
+    inCallsOf64(clock, () => 1),
+    clock,
+    { budget: { overheadPercent: 50 } },
+  );
+  expect(found.map(({ step, status }) => [step, status])).toEqual([
+    [0, "complete"],
+    [2, "skipped"],
+    [4, "skipped"],
+    [6, "complete"],
+  ]);
+  // 50 % of 6 · 100 s, less 256 s used and 256 s kept.
+  expect(found[1]!.reason).toBe(
+    "256 s expected, 0 s left for this and later looks: 50 % of 600 s of training expected, less 256 s used and 256 s kept for the end",
+  );
+});
+
+test("a further portion leaves seconds for what a call costs beside its items, now and at the end", async () => {
+  const clock = manualClock();
+  // 40 s a call of measure, 1 s an item, told of every 10: the start cannot tell which of its 140 s come with each look.
+  const evaluation: AnyEvaluation = {
+    ...inCallsOf64(clock, () => 1),
+    items: () => Array.from({ length: 100 }, (_, i) => ({ id: `q${i}` })),
+    async measure(model: FakeModel, items: readonly Row[], { signal, progress }: MeasureContext) {
+      clock.advance(40);
+      let done = 0;
+      while (done < items.length && !signal.aborted) {
+        const last = Math.min(done + 10, items.length);
+        clock.advance(last - done);
+        done = last;
+        await model.generate([], { signal: new AbortController().signal });
+        progress(done);
+      }
+      return items.slice(0, done);
+    },
+  };
+  const { found } = await train(evaluation, clock, { maxSteps: 10, budget: { overheadPercent: 50 } });
+  // 140 + (40 + 62) + (40 + 73) + 140 = 495 of 500 s; the 62 are not continued, which 40 s more would have to pay for.
+  expect(found.map(({ timing }) => timing.items)).toEqual([100, 62, 0, 73, 0, 100]);
+});
+
+test("what gave no rows tells nothing of what an item takes", async () => {
+  const clock = manualClock();
+  const none: AnyEvaluation = {
+    ...inCallsOf64(clock, () => 1),
+    async measure() {
+      clock.advance(5);
+      return [];
+    },
+  };
+  const { found } = await train(none, clock, { budget: { overheadPercent: 50 } });
+  expect(found.map(({ reason }) => reason?.replace(/.*; /, ""))).toEqual([
+    "0 of 256 rows",
+    "nothing is known yet of what an item takes",
+    "nothing is known yet of what an item takes",
+    "0 of 256 rows",
+  ]);
+});
+
+test("a first step that takes ten times as long as the others promises no seconds", async () => {
+  const clock = manualClock();
+  const toy = toyTraining();
+  // 31 s at the start and at the end are more than 42 % of 50 + 19 · 5 s.
+  const evaluation = inCallsOf64(clock, () => 31 / 256);
+  const callback = new PeriodicCallback(evaluation, { schedule: [everySteps(1)] });
+  const options = toy.options([callback], {
+    clock: clock.seconds,
+    maxSteps: 20,
+    budget: { overheadPercent: 42 },
+  });
+  await withSession(options, async (session) => {
+    for (let step = 0; step < 20; step++) {
+      clock.advance(step === 0 ? 50 : 5);
+      await session.stepEnd();
+    }
+  });
+  const between = (await toy.store.list()).filter(({ step }) => step > 0 && step < 20);
+  expect(between.map(({ status }) => status)).toEqual(Array<string>(19).fill("skipped"));
+});
+
+test("on resume the governor goes on from what the snapshots tell", async () => {
+  const clock = manualClock();
+  const toy = toyTraining();
+  const evaluation = inCallsOf64(clock, () => 0.1);
+  const callbacks = () => [new PeriodicCallback(evaluation, { schedule: [everySteps(2)] })];
+  const options = () => ({
+    ...toy.options(callbacks(), { clock: clock.seconds, maxSteps: 6 }),
+    budget: { overheadPercent: 10 },
+  });
+  const first = openSession(options());
+  for (let step = 0; step < 3; step++) {
+    clock.advance(100);
+    await first.stepEnd();
+  }
+  const resume = await first.save();
+  await first.close();
+  await withSession({ ...options(), resume }, async (session) => {
+    for (let step = 3; step < 6; step++) {
+      clock.advance(100);
+      await session.stepEnd();
+    }
+  });
+  const found = await toy.store.list();
+  // The start came late, with step 1: 3 · 25.6 s of 600 s are more than 10 %, so what lies between is cut or skipped.
+  const overhead = found.at(-1)!.timing.overhead_percent!;
+  expect(overhead).toBeLessThanOrEqual(10 + 2);
+  expect(found.find(({ step }) => step === 4)!.timing.governor).toContain("kept for the end");
+});
+
+afterEach(() => vi.restoreAllMocks());
+
+test("nothing is measured while memory is short", async () => {
+  vi.spyOn(process, "availableMemory").mockReturnValue(1000);
+  const toy = toyTraining();
+  const callback = new PeriodicCallback(toyEvaluation(), { schedule: [] });
+  const options = toy.options([callback], { budget: { minFreeBytes: 1001 }, maxSteps: 1 });
+  await withSession(options, async (session) => void (await session.stepEnd()));
+  expect((await toy.store.list()).map(({ status, reason }) => [status, reason])).toEqual(
+    [0, 1].map(() => ["skipped", "1000 bytes of memory are free, less than the 1001 of budget.minFreeBytes"]),
+  );
+});
+
+test("the weights of a window are saved once, inside the guards; what fails is told of", async () => {
+  const toy = toyTraining();
+  const callbacks = ["a", "b"].map(
+    (id) => new PeriodicCallback(toyEvaluation({ name: id }), { schedule: [] }),
+  );
+  const saved: number[] = [];
+  const saveAtFiring: SessionOptions["saveAtFiring"] = async ({ progress }) => {
+    saved.push(progress.step);
+    if (progress.step > 0) throw new Error("the disk is full");
+    return "adapters/step_0";
+  };
+  await withSession(
+    toy.options(callbacks, { saveAtFiring, maxSteps: 1 }),
+    async (session) => void (await session.stepEnd()),
+  );
+  expect(saved).toEqual([0, 1]);
+  expect((await toy.store.list()).map((snapshot) => snapshot.saved)).toEqual([
+    { path: "adapters/step_0", error: null },
+    { path: "adapters/step_0", error: null },
+    { path: null, error: "the disk is full" },
+    { path: null, error: "the disk is full" },
+  ]);
+  expect(toy.warnings()).toEqual(["saveAtFiring: the weights of step 1 are not saved: the disk is full"]);
+});

@@ -1,0 +1,44 @@
+import { expect, test } from "vitest";
+import { PeriodicCallback } from "../../callback/periodic.ts";
+import { PeriodicCapabilityCallback } from "../../evaluations/capability/callback.ts";
+import { messageOf } from "../../internal/error-message.ts";
+import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { checkAsked, type Asking } from "./check-requests.ts";
+
+/** As it is before its weights are there: whatever asks it for a number fails. */
+function outlined(): Asking["model"] {
+  const asked = () => Promise.reject(new Error("the weights are not there"));
+  return { ...toyTraining().model, generate: asked, logLikelihoods: asked, nextToken: asked };
+}
+
+const toy = (id: string, changes = {}) =>
+  new PeriodicCallback({ ...toyEvaluation(), ...changes }, { schedule: [], id });
+
+test("what a session would refuse is told of every callback, and of the baseline, without a weight", async () => {
+  const questions = new PeriodicCapabilityCallback({ questions: "no/such.jsonl" });
+  const wrong = await checkAsked({
+    callbacks: [toy("right"), toy("empty", { items: () => [] }), questions],
+    baseline: "./no-run",
+    model: outlined(),
+  });
+  expect(wrong.map(messageOf)).toEqual([
+    expect.stringContaining('callback "empty", evaluation "toy" items: got no items'),
+    expect.stringContaining('"no/such.jsonl", which does not exist'),
+    expect.stringContaining("session option baseline: got ./no-run, in which there is no snapshot"),
+  ]);
+});
+
+test("a missing file of an optional callback is no mistake, other mistakes of it are", async () => {
+  const optional = new PeriodicCapabilityCallback({ questions: "no/such.jsonl", optional: true });
+  expect(await checkAsked({ callbacks: [optional], model: outlined() })).toEqual([]);
+  const { logLikelihoods: _, nextToken: __, ...less } = outlined();
+  expect(await checkAsked({ callbacks: [optional], model: less })).toHaveLength(1);
+});
+
+test("there must be an adapter to switch off", async () => {
+  const asking = { callbacks: [toy("right")], baseline: "adapter_off", model: outlined() } as const;
+  expect((await checkAsked(asking)).map(messageOf)).toEqual([
+    expect.stringContaining("has no adapter to switch off"),
+  ]);
+  expect(await checkAsked({ ...asking, model: { ...outlined(), base: outlined() } })).toEqual([]);
+});

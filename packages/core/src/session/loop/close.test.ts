@@ -1,0 +1,143 @@
+import { expect, test } from "vitest";
+import { PeriodicCallback } from "../../callback/periodic.ts";
+import type { TrainerCallback } from "../../contracts/callback.ts";
+import { everySteps } from "../../schedule/triggers.ts";
+import { gate, toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { openSession, withSession } from "./session.ts";
+
+/** All that can be done without the outside is done. */
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+test.each(["onStepEnd", "onSnapshot", "state", "onError", "close"] as const)(
+  "close is refused in %s, where it would wait for itself",
+  async (hook) => {
+    const toy = toyTraining();
+    let refused: unknown = null;
+    const ask = async () => {
+      refused ??= await session.close().catch((error: unknown) => error);
+    };
+    const closing: TrainerCallback = {
+      id: "closing",
+      ...(hook === "onError" && {
+        onStepEnd() {
+          throw new Error("broken");
+        },
+      }),
+      [hook]: hook === "state" ? () => (void ask(), null) : ask,
+    };
+    const measuring = new PeriodicCallback(toyEvaluation(), { schedule: [] });
+    const session = openSession(toy.options([measuring, closing]));
+    await session.begin();
+    await session.stepEnd();
+    await session.save();
+    await session.end();
+    await session.close();
+    expect(refused).toMatchObject({ code: "config" });
+    expect(String(refused)).toContain(`session.close: got a call inside ${hook}`);
+    expect((await toy.store.list()).map(({ step }) => step)).toEqual([0, 1]);
+  },
+);
+
+test("close in onSnapshot is refused also while the session closes", async () => {
+  const toy = toyTraining();
+  const told: unknown[] = [];
+  const closing: TrainerCallback = {
+    id: "closing",
+    async onSnapshot(_, { status }) {
+      if (status === "complete") told.push(await session.close().catch((error: unknown) => error));
+    },
+  };
+  const graded = new PeriodicCallback(toyEvaluation({ graded: true }), { schedule: [] });
+  const session = openSession(toy.options([graded, closing]));
+  await session.begin();
+  await session.close();
+  expect(told.map(String).join()).toContain("got a call inside onSnapshot");
+});
+
+test("close called before the first wait of another call waits for it, and nothing is written afterwards", async () => {
+  const toy = toyTraining();
+  const log: string[] = [];
+  const store = {
+    ...toy.store,
+    put: async (...given: Parameters<typeof toy.store.put>) => {
+      await toy.store.put(...given);
+      log.push(`put ${given[0].step}`);
+    },
+    close: async () => void log.push("closed"),
+  };
+  const closing: Promise<void>[] = [];
+  const logging = gate();
+  const logger = {
+    name: "closing",
+    train() {
+      closing.push(session.close());
+    },
+  };
+  const late: TrainerCallback = {
+    id: "late",
+    async onLog() {
+      await logging.passed;
+      log.push("onLog");
+    },
+  };
+  const session = openSession(toy.options([late], { run: store, loggers: [logger] }));
+  await session.begin();
+  const stepping = session.stepEnd({ metrics: { loss: 1 } });
+  await turn();
+  logging.open();
+  await stepping;
+  await Promise.all(closing);
+  expect(log).toEqual(["onLog", "closed"]);
+});
+
+test("withSession closes the store also where training threw and left a hook running", async () => {
+  const toy = toyTraining();
+  const running = gate();
+  let isClosed = false;
+  const store = { ...toy.store, close: async () => void (isClosed = true) };
+  const slow: TrainerCallback = { id: "slow", onStepEnd: () => running.passed };
+  const training = withSession(toy.options([slow], { run: store }), async (session) => {
+    void session.stepEnd();
+    throw new Error("training broke");
+  });
+  await turn();
+  running.open();
+  await expect(training).rejects.toThrow("training broke");
+  expect(isClosed).toBe(true);
+});
+
+test("close in the middle of a measurement cuts it off, and nothing is written afterwards", async () => {
+  const toy = toyTraining();
+  const measuring = gate();
+  const entered = gate();
+  const log: string[] = [];
+  const run = {
+    ...toy.store,
+    put: async (...given: Parameters<typeof toy.store.put>) => {
+      log.push(`put ${given[0].step}`);
+      await toy.store.put(...given);
+    },
+    close: async () => void log.push("closed"),
+  };
+  const evaluation = toyEvaluation({
+    onMeasure() {
+      if (toy.weights === 0) return;
+      entered.open();
+      return measuring.passed;
+    },
+  });
+  const callback = new PeriodicCallback(evaluation, { schedule: [everySteps(2)] });
+  const session = openSession(toy.options([callback], { run }));
+  await session.begin();
+  await session.stepEnd();
+  toy.step();
+  const stepping = session.stepEnd();
+  await entered.passed;
+  const closing = session.close();
+  await expect(session.save()).rejects.toThrow();
+  measuring.open();
+  expect((await stepping).stop).toBe("aborted: the session was closed");
+  await closing;
+  await session.close();
+  expect(log).toEqual(["put 0", "closed"]);
+});

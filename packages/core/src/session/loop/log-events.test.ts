@@ -1,0 +1,164 @@
+import { expect, it, onTestFinished, vi } from "vitest";
+import { PeriodicCallback } from "../../callback/periodic.ts";
+import { atStart, atSteps } from "../../schedule/triggers.ts";
+import { gate, toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { openSession, withSession } from "./session.ts";
+import type { Logger, Session, SessionState } from "../../contracts/session.ts";
+
+it("tells loggers where a phase begins or goes on, and the steps of the run", async () => {
+  const toy = toyTraining();
+  const told: unknown[] = [];
+  const logger: Logger = {
+    name: "l",
+    begin: ({ phase, step, runStep, resumed }) => void told.push(["begin", phase, step, runStep, resumed]),
+    train: ({ loss }, { phase, step, runStep }) => void told.push([loss, phase, step, runStep]),
+  };
+  const options = { loggers: [logger], phase: "em", runStepOffset: 10 };
+  let saved: SessionState | undefined;
+  const stepsTo = (last: number) => async (session: Session) => {
+    await session.begin();
+    for (let { step } = session.progress; step < last; step += 1) {
+      toy.step();
+      await session.stepEnd({ metrics: { loss: step + 1 } });
+      if (step + 1 === 2) saved = await session.save();
+    }
+  };
+  await withSession(toy.options([], options), stepsTo(3));
+  await withSession(toy.options([], { ...options, resume: saved! }), stepsTo(3));
+  expect(told).toEqual([
+    ["begin", "em", 0, 10, false],
+    [1, "em", 1, 11],
+    [2, "em", 2, 12],
+    [3, "em", 3, 13],
+    // What was logged of step 3 is of a training that was cut off.
+    ["begin", "em", 2, 12, true],
+    [3, "em", 3, 13],
+  ]);
+});
+
+it("gives loggers what a killed process recorded and told of to none, and tells what is graded after it", async () => {
+  const toy = toyTraining();
+  const [early, late] = [gate(), gate()];
+  const graded = (id: string, onGrade: () => Promise<void>) =>
+    new PeriodicCallback(toyEvaluation({ graded: true, onGrade }), {
+      id,
+      schedule: [atStart(), atSteps([3])],
+      atEnd: false,
+    });
+  const callbacks = () => [graded("early", () => early.passed), graded("late", () => late.passed)];
+  const told: string[] = [];
+  const saying = ({ id, step, status }: { id: string; step: number; status: string }) =>
+    `${id} ${step} ${status}`;
+  const logger: Logger = {
+    name: "l",
+    begin: ({ standing }) => void told.push("begin", ...standing.map(saying)),
+    snapshot: (snapshot) => void told.push(saying(snapshot)),
+  };
+  const killed = openSession(toy.options(callbacks(), { loggers: [logger] }));
+  await killed.begin();
+  for (let step = 0; step < 2; step++) {
+    toy.step();
+    await killed.stepEnd();
+  }
+  const resume = await killed.save();
+  const { weights } = toy;
+  toy.step();
+  await killed.stepEnd();
+  early.open();
+  // In the store, and the process dies before the next step ends. What lies beyond the checkpoint does not stand.
+  const statuses = async () => (await toy.store.list()).map(saying);
+  while ((await statuses()).join().match(/early \d complete/g)?.length !== 2)
+    await new Promise((resolve) => setImmediate(resolve));
+  expect(told).toEqual(["begin", "early 0 grading", "late 0 grading", "early 3 grading", "late 3 grading"]);
+
+  told.length = 0;
+  const again = toyTraining(toy.store);
+  again.weights = weights;
+  await withSession(again.options(callbacks(), { loggers: [logger], resume }), async (session) => {
+    late.open();
+    again.step();
+    await session.stepEnd();
+  });
+  expect(told.slice(0, 2)).toEqual(["begin", "early 0 complete"]);
+  expect(
+    told
+      .slice(2)
+      .filter((look) => !look.includes("grading"))
+      .toSorted(),
+  ).toEqual(["early 3 complete", "late 0 complete", "late 3 complete"]);
+});
+
+it("goes on where a logger's event is an async function that throws, and tells of it once", async () => {
+  const warnings: string[] = [];
+  const hearing: Logger = {
+    name: "hearing",
+    event: (event) => void (event.kind === "warning" && warnings.push(`${event.where}: ${event.message}`)),
+  };
+  const failing: Logger = {
+    name: "failing",
+    // As users of JavaScript write it: async, and nobody looks at the promise.
+    event: () => Promise.reject(new Error("no disk")) as unknown as undefined,
+  };
+  const toy = toyTraining();
+  const graded = new PeriodicCallback(toyEvaluation(), { id: "a", schedule: [atSteps([1, 2])] });
+  const steps = await withSession(toy.options([graded], { loggers: [failing, hearing] }), async (session) => {
+    for (let step = 0; step < 3; step += 1) {
+      toy.step();
+      await session.stepEnd();
+    }
+    // A rejection that nobody takes is told at a turn of the event loop; it would fail this file.
+    await new Promise((resolve) => setImmediate(resolve));
+    return session.progress.step;
+  });
+  expect(steps).toBe(3);
+  expect(warnings).toEqual(['logger "failing": event threw, and is not told of again: no disk']);
+});
+
+it("passes over a logger that does not answer, in every session, and closes it for its patience at most", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const told: string[] = [];
+  const warnings: string[] = [];
+  const never = new Promise<void>(() => undefined);
+  const hanging: Logger = {
+    name: "hanging",
+    train: (_metrics, { step }) => (told.push(`train ${step}`), never),
+    event: ({ kind }) => void told.push(kind),
+    close: () => (told.push("close"), never),
+  };
+  const hasty: Logger = { ...hanging, name: "hasty", patienceSeconds: 5, event: () => undefined };
+  const hearing: Logger = {
+    name: "hearing",
+    event: (event) => void (event.kind === "warning" && warnings.push(`${event.where}: ${event.message}`)),
+    train: async (_metrics, { step }) => void told.push(`heard ${step}`),
+  };
+  const run = async () => {
+    const toy = toyTraining();
+    let steps = 0;
+    let isOver = false;
+    const options = toy.options([], { loggers: [hanging, hasty, hearing] });
+    const training = withSession(options, async (session) => {
+      for (; steps < 3; steps += 1) {
+        toy.step();
+        await session.stepEnd({ metrics: { loss: 1 } });
+      }
+    }).finally(() => (isOver = true));
+    let waited = 0;
+    for (; !isOver && waited < 1000; waited += 1) await vi.advanceTimersByTimeAsync(1000);
+    await training;
+    return waited;
+  };
+  // 60 and 5 seconds for the first step, as much again for closing, and a turn of this loop for the end.
+  expect(Math.abs((await run()) - 130)).toBeLessThan(4);
+  const once = ["train 1", "train 1", "heard 1", "heard 2", "heard 3", "close", "close"];
+  expect(told).toEqual(once);
+  expect(warnings).toEqual([
+    'logger "hanging": train did not answer within 60 s: it is passed over from here on, and training goes on',
+    'logger "hasty": train did not answer within 5 s: it is passed over from here on, and training goes on',
+    'logger "hanging": close did not answer within 60 s: it may lack its last records, and training goes on',
+    'logger "hasty": close did not answer within 5 s: it may lack its last records, and training goes on',
+  ]);
+  told.length = 0;
+  await run();
+  expect(told).toEqual(once.slice(2));
+});

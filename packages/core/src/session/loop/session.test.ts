@@ -1,0 +1,366 @@
+import { expect, test } from "vitest";
+import { PeriodicCallback } from "../../callback/periodic.ts";
+import type { TrainerCallback } from "../../contracts/callback.ts";
+import type { AnyEvaluation, MetricKit } from "../../contracts/evaluation.ts";
+import { everyPercent, everySteps } from "../../schedule/triggers.ts";
+import { manualClock } from "../../testing/manual-clock.ts";
+import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { openSession, withSession } from "./session.ts";
+import type { Session } from "../../contracts/session.ts";
+
+/** Trains to the end, or until told to stop. */
+const train =
+  (toy: ReturnType<typeof toyTraining>, steps = 10) =>
+  async (session: Session) => {
+    await session.begin();
+    for (let step = 0; step < steps; step++) {
+      toy.step();
+      const { stop } = await session.stepEnd({ metrics: { loss: 1 / (step + 1) } });
+      if (stop !== null) return stop;
+    }
+    return null;
+  };
+
+test("a crossing becomes a snapshot: at start, every 20 percent, and no second one at the end", async () => {
+  const toy = toyTraining();
+  const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(20)] });
+  await withSession(toy.options([callback], { phase: "em" }), train(toy));
+  const found = await toy.store.list();
+  expect(found.map(({ step, crossed, status }) => [step, crossed, status])).toEqual([
+    [0, ["start"], "complete"],
+    [2, ["every 20 percent: 20"], "complete"],
+    [4, ["every 20 percent: 40"], "complete"],
+    [6, ["every 20 percent: 60"], "complete"],
+    [8, ["every 20 percent: 80"], "complete"],
+    [10, ["every 20 percent: 100"], "complete"],
+  ]);
+  const [start, second] = found;
+  expect(start).toMatchObject({
+    phase: "em",
+    id: "toy",
+    evaluation: "toy",
+    pct: 0,
+    run_step: 0,
+    weights: "w0",
+    primary_metric: "hit_rate",
+    metrics: { hit_rate: { n: 8, unit: "share" } },
+    paired: { baseline: null, previous: null },
+    provenance: { items: 8, seed: "42", evaluation: { items: 8 } },
+    timing: { items: 8, overhead_percent: null, governor: "off" },
+    samples: { rows: 8 },
+  });
+  expect(start!.receipt.map(({ part, intact }) => [part, intact])).toEqual([
+    ["math-random", true],
+    ["weights", true],
+  ]);
+  // 5 looks planned after the baseline: 0.05 / 5 = 0.01 each.
+  expect(second!.paired.baseline!["hit_rate"]).toMatchObject({
+    phase: "em",
+    step: 0,
+    n_pairs: 8,
+    exploratory: false,
+  });
+  expect(second!.paired.baseline!["hit_rate"]!.alpha).toBeCloseTo(0.01, 12);
+  expect(second!.paired.previous!["hit_rate"]).toMatchObject({ step: 0, alpha: null, exploratory: true });
+  expect(found.at(-1)!.paired.previous!["hit_rate"]).toMatchObject({ step: 8 });
+  expect(new Set(found.map(({ provenance }) => provenance.hash)).size).toBe(1);
+  expect(toy.warnings()).toEqual([]);
+});
+
+test("the hooks come in their order, with the progress before and now", async () => {
+  const toy = toyTraining();
+  const log: string[] = [];
+  const tell = (name: string) => (context: Parameters<NonNullable<TrainerCallback["onStepEnd"]>>[0]) =>
+    void log.push(`${name} ${context.previous?.step ?? "-"}>${context.progress.step}`);
+  const callback: TrainerCallback = {
+    id: "log",
+    onTrainBegin: tell("begin"),
+    onEpochBegin: tell("epoch begin"),
+    onEpochEnd: tell("epoch end"),
+    onStepBegin: tell("step begin"),
+    onStepEnd: tell("step end"),
+    onLog: tell("log"),
+    onSave: tell("save"),
+    onTrainEnd: tell("end"),
+    close: () => void log.push("close"),
+  };
+  await withSession(toy.options([callback], { maxSteps: 2 }), async (session) => {
+    await session.begin();
+    await session.stepBegin();
+    await session.stepEnd({ epoch: 0.5 });
+    await session.save();
+    await session.stepBegin();
+    await session.stepEnd({ epoch: 1, metrics: { loss: 1 } });
+  });
+  expect(log).toEqual(
+    [
+      "begin -",
+      "epoch begin -",
+      "step begin -",
+      "step end 0>1",
+      "save 0>1",
+      "step begin 0>1",
+      "step end 1>2",
+      "log 1>2",
+      "epoch end 1>2",
+      "end 2>2",
+      "close",
+    ].map((line) => line.replace(/-$/, "->0")),
+  );
+});
+
+test("a first stepEnd begins the session, and says that the start is measured late", async () => {
+  const toy = toyTraining();
+  const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everySteps(2)] });
+  await withSession(toy.options([callback], { maxSteps: null }), async (session) => {
+    for (const step of [1, 2, 4]) {
+      toy.step();
+      await session.stepEnd({ step });
+    }
+  });
+  const found = await toy.store.list();
+  expect(found.map(({ step, crossed }) => [step, crossed])).toEqual([
+    [1, ["start"]],
+    [2, ["every 2 steps: 2"]],
+    [4, ["every 2 steps: 4"]],
+  ]);
+  expect(toy.warnings().join()).toContain("call session.begin() before training");
+});
+
+test("early stopping ends a phase as its last step would", async () => {
+  const toy = toyTraining();
+  const stopping: TrainerCallback = {
+    id: "stopping",
+    onStepEnd({ progress, requestStop }) {
+      if (progress.step === 3) requestStop("enough");
+    },
+  };
+  const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(50)] });
+  expect(await withSession(toy.options([callback, stopping]), train(toy))).toBe("enough");
+  expect((await toy.store.list()).map(({ step, crossed }) => [step, crossed])).toEqual([
+    [0, ["start"]],
+    [3, ["end"]],
+  ]);
+});
+
+test("a save is asked for once, a stop stays asked for", async () => {
+  const toy = toyTraining();
+  const asking: TrainerCallback = {
+    id: "asking",
+    onStepEnd({ progress, requestSave, requestStop }) {
+      if (progress.step === 1) requestSave("best so far");
+      if (progress.step === 2) requestStop("enough");
+    },
+  };
+  const session = openSession(toy.options([asking]));
+  expect(await session.stepEnd()).toEqual({ stop: null, save: "best so far" });
+  expect(await session.stepEnd()).toEqual({ stop: "enough", save: null });
+  expect(await session.stepEnd()).toEqual({ stop: "enough", save: null });
+  await session.close();
+});
+
+test("a checkpoint carries what onSave changed, and there is none before the begin", async () => {
+  const toy = toyTraining();
+  let saves = 0;
+  const counting: TrainerCallback = { id: "counting", onSave: () => void saves++, state: () => saves };
+  const session = openSession(toy.options([counting]));
+  await expect(session.save()).rejects.toThrow("session.save: got a call before begin");
+  await session.begin();
+  expect((await session.save()).callbacks).toEqual({ counting: 1 });
+  await session.close();
+});
+
+test("a family of all metrics shares what a look may spend, and the looks of a phase share 0.05", async () => {
+  const toy = toyTraining();
+  const evaluation = {
+    ...toyEvaluation(),
+    metrics: ({ rate, mean }: MetricKit<{ id: string; hit: boolean; reply: string }>) => ({
+      hit_rate: rate((row) => row.hit),
+      length: mean((row) => row.reply.length),
+    }),
+  } as AnyEvaluation;
+  const callback = new PeriodicCallback(evaluation, { schedule: [everyPercent(20)] });
+  await withSession(toy.options([callback], { familywise: "all" }), train(toy));
+  const [, ...looks] = await toy.store.list();
+  expect(looks.length).toBe(5);
+  const shared = looks.map(({ paired }) =>
+    Object.values(paired.baseline!).filter(({ alpha }) => alpha !== null),
+  );
+  expect(
+    shared.every((metrics) => metrics.length > 0 && metrics.every(({ exploratory }) => !exploratory)),
+  ).toBe(true);
+  // 5 looks planned: 0.01 each; Holm's least level of m metrics is 0.01/m.
+  for (const metrics of shared) {
+    expect(metrics.length * Math.min(...metrics.map(({ alpha }) => alpha!))).toBeCloseTo(0.01, 12);
+  }
+});
+
+test("the second phase of a run counts its run_step on from the first", async () => {
+  const toy = toyTraining();
+  const callback = () => new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(50)] });
+  await withSession(toy.options([callback()], { phase: "coupling" }), train(toy));
+  await withSession(toy.options([callback()], { phase: "em", baseline: "run_start" }), train(toy));
+  const found = await toy.store.list();
+  expect(found.map(({ phase, step, run_step }) => [phase, step, run_step])).toEqual([
+    ["coupling", 0, 0],
+    ["coupling", 5, 5],
+    ["coupling", 10, 10],
+    ["em", 0, 10],
+    ["em", 5, 15],
+    ["em", 10, 20],
+  ]);
+  // The first phase's start; its own start is 5 steps before.
+  expect(found[4]!.paired.baseline!["hit_rate"]).toMatchObject({ phase: "coupling", step: 0 });
+  expect(found[4]!.paired.previous!["hit_rate"]).toMatchObject({ phase: "em", step: 0 });
+});
+
+test("overhead is window seconds over the seconds of training", async () => {
+  const toy = toyTraining();
+  const clock = manualClock();
+  const evaluation = toyEvaluation({ onMeasure: () => clock.advance(3) });
+  const callback = new PeriodicCallback(evaluation, { schedule: [everyPercent(50)] });
+  const options = toy.options([callback], { clock: clock.seconds });
+  await withSession(options, async (session) => {
+    await session.begin();
+    for (let step = 0; step < 10; step++) {
+      toy.step();
+      clock.advance(2);
+      await session.stepEnd();
+    }
+  });
+  const found = await toy.store.list();
+  // At step 5: two windows of 3 s; 5 steps of 2 s trained: 6 / 10 = 60 %. At step 10: 9 / 20 = 45 %.
+  expect(found.map(({ timing }) => timing.overhead_percent)).toEqual([null, 60, 45]);
+  expect(found[1]!.timing).toMatchObject({
+    total_seconds: 3,
+    measure_seconds: 3,
+    guards_seconds: 0,
+    grade_seconds: null,
+  });
+});
+
+test("metrics of the loop and numbers that hooks report reach the loggers", async () => {
+  const toy = toyTraining();
+  const told: unknown[] = [];
+  const logger = {
+    name: "l",
+    train: (metrics: object, at: { step: number; phase: string }) =>
+      void told.push([metrics, at.step, at.phase]),
+  };
+  const reporting: TrainerCallback = {
+    id: "r",
+    onLog: ({ report, metrics }) => report({ doubled: 2 * metrics["loss"]! }),
+  };
+  await withSession(toy.options([reporting], { loggers: [logger] }), async (session) => {
+    await session.stepEnd({ metrics: { loss: 3 } });
+  });
+  expect(told).toEqual([
+    [{ loss: 3 }, 1, "train"],
+    [{ doubled: 6 }, 1, "train"],
+  ]);
+});
+
+test("a phase first seen in its middle has no start, and what lies behind it is measured there", async () => {
+  const toy = toyTraining();
+  const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(20)] });
+  const warnings: string[] = [];
+  const logger = {
+    name: "warnings",
+    event: (e: { kind: string; message?: string }) =>
+      void (e.kind === "warning" && warnings.push(e.message!)),
+  };
+  await withSession(toy.options([callback], { maxSteps: null, loggers: [logger] }), async (session) => {
+    await session.stepEnd({ step: 5, maxSteps: 10 });
+    await session.stepEnd({ step: 9 });
+  });
+  expect((await toy.store.list()).map(({ step, crossed }) => [step, crossed])).toEqual([
+    [5, ["every 20 percent: 20", "every 20 percent: 40"]],
+    [9, ["every 20 percent: 60", "every 20 percent: 80"]],
+  ]);
+  expect(warnings).toEqual([]);
+});
+
+test("what cannot begin is told once, by what is thrown", async () => {
+  const warnings: string[] = [];
+  const logger = {
+    name: "warnings",
+    event: (e: { kind: string; message?: string }) =>
+      void (e.kind === "warning" && warnings.push(e.message!)),
+  };
+  const callback = new PeriodicCallback({ ...toyEvaluation(), items: () => [] }, { schedule: [] });
+  const options = toyTraining().options([callback], { loggers: [logger] });
+  await expect(withSession(options, async () => {})).rejects.toThrow("got no items");
+  expect(warnings).toEqual([]);
+});
+
+test("log tells loggers and callbacks of the step that was told last, between begin and end", async () => {
+  const toy = toyTraining();
+  const told: unknown[] = [];
+  const logger = {
+    name: "told",
+    train: (metrics: object, { step }: { step: number }) => void told.push([step, metrics]),
+  };
+  const callback: TrainerCallback = {
+    id: "listening",
+    onLog: ({ progress, metrics }) => void told.push([`onLog ${progress.step}`, metrics]),
+  };
+  const session = openSession({ ...toy.options([callback]), loggers: [logger] });
+  const eval_loss = { eval_loss: 2 };
+  await expect(session.log(eval_loss)).rejects.toThrow("session.log: got a call before begin");
+  await session.begin();
+  await session.stepEnd();
+  expect(told).toEqual([]);
+  await session.log(eval_loss);
+  expect(told).toEqual([
+    [1, eval_loss],
+    ["onLog 1", eval_loss],
+  ]);
+  expect(session.progress.step).toBe(1);
+  await session.end();
+  await expect(session.log(eval_loss)).rejects.toThrow("session.log: got a call after the end");
+  await session.close();
+});
+
+test("a loop that tells ends of steps alone has the same hooks; a look at a step's begin is told to come late", async () => {
+  const traceOf = async (tellsBegin: boolean) => {
+    const toy = toyTraining();
+    const trace: unknown[] = [];
+    const tell = (name: string) => (context: Parameters<NonNullable<TrainerCallback["onStepEnd"]>>[0]) => {
+      const { elapsedSeconds: _time, ...at } = context.progress;
+      trace.push([name, at, context.previous?.step ?? null]);
+      if (name === "step begin" && at.step === 1) context.measure({ id: "look", evaluation, crossed: [] });
+    };
+    const evaluation = toyEvaluation();
+    const callback: TrainerCallback = {
+      id: "log",
+      asks: [evaluation],
+      onEpochBegin: tell("epoch begin"),
+      onStepBegin: tell("step begin"),
+      onStepEnd: tell("step end"),
+    };
+    await withSession(toy.options([callback], { maxSteps: 4 }), async (session) => {
+      for (const step of [1, 2, 2, 4]) {
+        if (tellsBegin && step > session.progress.step) await session.stepBegin();
+        toy.step();
+        await session.stepEnd({ step });
+      }
+    });
+    const looks = (await toy.store.list()).map(({ step }) => step);
+    return { trace, looks, warnings: toy.warnings() };
+  };
+  const [short, long] = [await traceOf(false), await traceOf(true)];
+  expect(short.trace).toEqual(long.trace);
+  // Step 2 is told twice: it has one begin.
+  expect(short.trace.map((entry) => (entry as [string])[0]).join()).toBe(
+    "epoch begin,step begin,step end,step begin,step end,step end,step begin,step end",
+  );
+  expect([long.looks, long.warnings]).toEqual([[1], []]);
+  expect([short.looks, short.warnings]).toEqual([
+    [2],
+    [
+      expect.stringContaining(
+        '"look" was asked for before step 2 and is measured after it: call session.stepBegin() before it',
+      ),
+    ],
+  ]);
+});

@@ -1,0 +1,285 @@
+import { expect, test } from "vitest";
+import { PeriodicCallback } from "../../callback/periodic.ts";
+import type { TrainerCallback } from "../../contracts/callback.ts";
+import { PeriodicEvalError } from "../../errors.ts";
+import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import { everyPercent } from "../../schedule/triggers.ts";
+import type { Snapshot } from "../../contracts/snapshot.ts";
+import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
+import { openSession, withSession } from "../loop/session.ts";
+import type { Session, SessionState } from "../../contracts/session.ts";
+
+const steps = async (toy: ToyTraining, session: Session, count: number) => {
+  for (let step = 0; step < count; step++) {
+    toy.step();
+    await session.stepEnd();
+  }
+};
+
+const graded = (onGrade: (signal: AbortSignal) => void | Promise<void>, atEnd = true) =>
+  new PeriodicCallback(toyEvaluation({ graded: true, onGrade }), { schedule: [everyPercent(50)], atEnd });
+
+const alphaOf = ({ paired }: Snapshot) => paired.baseline?.["hit_rate"]?.alpha ?? null;
+
+const statuses = async (toy: ToyTraining) =>
+  (await toy.store.list()).map(({ step, status }) => [step, status]);
+
+test("rows are recorded at once, graded while training goes on, and the record replaced whole", async () => {
+  const toy = toyTraining();
+  const grading = gate();
+  const told: [number, Snapshot["status"]][] = [];
+  const hearing: TrainerCallback = {
+    id: "hearing",
+    onSnapshot: (_, { step, status }) => void told.push([step, status]),
+  };
+  const session = openSession(toy.options([graded(() => grading.passed), hearing]));
+  await session.begin();
+  await steps(toy, session, 5);
+  expect(await statuses(toy)).toEqual([
+    [0, "grading"],
+    [5, "grading"],
+  ]);
+  const [, waiting] = await toy.store.list();
+  expect(waiting).toMatchObject({ metrics: {}, timing: { grade_seconds: null } });
+  // One of two planned looks: half of 5 % is held back before its p is known.
+  expect(waiting!.paired.baseline!["hit_rate"]).toMatchObject({
+    step: 0,
+    alpha: 0.025,
+    p_value: null,
+    verdict: null,
+  });
+  expect((await toy.store.rows(waiting!))[0]).toMatchObject({ id: "q0", hit: null });
+
+  grading.open();
+  await steps(toy, session, 5);
+  await session.end();
+  await session.close();
+  expect(await statuses(toy)).toEqual([
+    [0, "complete"],
+    [5, "complete"],
+    [10, "complete"],
+  ]);
+  const [, done] = await toy.store.list();
+  expect(done!.metrics["hit_rate"]!.n).toBe(8);
+  expect(done!.paired.baseline!["hit_rate"]).toMatchObject({ n_pairs: 8, alpha: 0.025 });
+  expect(typeof done!.timing.grade_seconds).toBe("number");
+  expect(
+    (await toy.store.rows(done!)).every((row) => typeof (row as { hit?: unknown }).hit === "boolean"),
+  ).toBe(true);
+  for (const step of [0, 5, 10]) {
+    expect(told.filter(([at]) => at === step).map(([, status]) => status)).toEqual(["grading", "complete"]);
+  }
+});
+
+test("hooks hear of graded snapshots between steps only", async () => {
+  const toy = toyTraining();
+  let isInSession = false;
+  const heardOutside: number[] = [];
+  const hearing: TrainerCallback = {
+    id: "hearing",
+    onSnapshot: (_, { step }) => {
+      if (!isInSession) heardOutside.push(step);
+    },
+  };
+  const session = openSession(toy.options([graded(() => undefined), hearing]));
+  const inside = async (call: () => Promise<unknown>) => {
+    isInSession = true;
+    await call();
+    isInSession = false;
+    // Grading ends here, between two calls.
+    for (let turn = 0; turn < 50; turn++) await Promise.resolve();
+  };
+  await inside(() => session.begin());
+  for (let step = 0; step < 10; step++) await inside(() => session.stepEnd());
+  await inside(() => session.end());
+  await inside(() => session.close());
+  expect(heardOutside).toEqual([]);
+  expect(await statuses(toy)).toContainEqual([10, "complete"]);
+});
+
+test("grading that fails leaves a failed record with the rows, and onError is told", async () => {
+  const toy = toyTraining();
+  const errors: string[] = [];
+  const callback = Object.assign(
+    graded(() => {
+      throw new Error("judge is down");
+    }, false),
+    { onError: (_: unknown, error: unknown) => void errors.push((error as Error).message) },
+  );
+  await withSession(toy.options([callback], { maxSteps: 2 }), (session) => steps(toy, session, 2));
+  expect(await toy.store.list()).toMatchObject([
+    { step: 0, status: "failed", reason: "judge is down", samples: { rows: 8 } },
+    { step: 1, status: "failed", reason: "judge is down", samples: { rows: 8 } },
+    { step: 2, status: "failed", reason: "judge is down", samples: { rows: 8 } },
+  ]);
+  expect(errors).toEqual(["judge is down", "judge is down", "judge is down"]);
+});
+
+test("rows that grading loses are an error by id", async () => {
+  const toy = toyTraining();
+  const evaluation = {
+    ...toyEvaluation({ graded: true }),
+    grade: async (rows: readonly { id: string }[]) => rows.slice(1),
+  };
+  const callback = new PeriodicCallback(evaluation, { schedule: [], atStart: false });
+  await withSession(toy.options([callback]), (session) => steps(toy, session, 1));
+  expect((await toy.store.list())[0]!.reason).toContain('got no row "q0"');
+});
+
+test('onFailure "throw": what grading throws comes out at the latest from close', async () => {
+  const toy = toyTraining();
+  const callback = new PeriodicCallback(
+    toyEvaluation({
+      graded: true,
+      onGrade: () => {
+        throw new Error("judge is down");
+      },
+    }),
+    { schedule: [], atStart: false },
+  );
+  const running = withSession(toy.options([callback], { onFailure: "throw" }), (session) =>
+    steps(toy, session, 1),
+  );
+  await expect(running).rejects.toThrow("judge is down");
+});
+
+test("close waits so long for grading and no longer; what is left is finished on resume, with its own look", async () => {
+  const toy = toyTraining();
+  let state!: SessionState;
+  const never = gate();
+  const budget = { drainSeconds: 0 };
+  await withSession(toy.options([graded(() => never.passed)], { budget }), async (session) => {
+    await session.begin();
+    await steps(toy, session, 6);
+    state = await session.save();
+  });
+  expect(await statuses(toy)).toEqual([
+    [0, "grading"],
+    [5, "grading"],
+    [6, "grading"],
+  ]);
+  expect(toy.warnings()).toEqual([
+    "close: time is up for grading train/toy/0, train/toy/5, train/toy/6: finished when the run is resumed",
+  ]);
+  never.open();
+  const held = (await toy.store.list()).map(alphaOf);
+  expect(held).toEqual([null, 0.025, expect.any(Number)]); // half of 5 % at the first of two planned looks
+
+  const resumed = openSession(toy.options([graded(() => undefined)], { resume: state }));
+  await resumed.begin();
+  await steps(toy, resumed, 4);
+  await resumed.end();
+  await resumed.close();
+  const found = await toy.store.list();
+  expect(found.map(({ step, status }) => [step, status])).toEqual([
+    [0, "complete"],
+    [5, "complete"],
+    [6, "complete"],
+    [10, "complete"],
+  ]);
+  const alphas = found.map(alphaOf);
+  expect(alphas.slice(0, 3)).toEqual(held);
+  expect(alphas.reduce<number>((sum, alpha) => sum + (alpha ?? 0), 0)).toBeLessThanOrEqual(0.05);
+});
+
+test("a grading that is cut off at close, and throws for that, has not failed: it is finished on resume", async () => {
+  const toy = toyTraining();
+  let state!: SessionState;
+  const cutOff: AnyEvaluation = {
+    ...toyEvaluation({ graded: true }),
+    // As a judge's client does: the request that is under way ends in an error.
+    grade: (_, { signal }) =>
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(new Error("cut off")))),
+  };
+  const callback = new PeriodicCallback(cutOff, { schedule: [], atEnd: false });
+  const options = toy.options([callback], { budget: { drainSeconds: 0 } });
+  await withSession(options, async (session) => {
+    await session.begin();
+    await steps(toy, session, 1);
+    state = await session.save();
+  });
+  // What the abort rejected has had its turn.
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(await statuses(toy)).toEqual([[0, "grading"]]);
+  const again = new PeriodicCallback(toyEvaluation({ graded: true }), { schedule: [], atEnd: false });
+  await withSession(toy.options([again], { resume: state }), (session) => steps(toy, session, 1));
+  expect(await statuses(toy)).toEqual([[0, "complete"]]);
+});
+
+test("after an abort nothing is waited for, and nothing is lost", async () => {
+  const toy = toyTraining();
+  const controller = new AbortController();
+  const never = gate();
+  await withSession(
+    toy.options([graded(() => never.passed)], { signal: controller.signal }),
+    async (session) => {
+      await session.begin();
+      await steps(toy, session, 5);
+      controller.abort();
+    },
+  );
+  expect(await statuses(toy)).toEqual([
+    [0, "grading"],
+    [5, "grading"],
+  ]);
+});
+
+test("an ungraded record of an evaluation that nobody asks for any more stays, and is told of", async () => {
+  const toy = toyTraining();
+  const never = gate();
+  let state!: SessionState;
+  await withSession(
+    toy.options([graded(() => never.passed)], { budget: { drainSeconds: 0 } }),
+    async (session) => {
+      await session.begin();
+      await steps(toy, session, 1);
+      state = await session.save();
+    },
+  );
+  const other = new PeriodicCallback(toyEvaluation({ graded: true, version: "2" }), {
+    schedule: [],
+    atStart: false,
+    atEnd: false,
+  });
+  await withSession(toy.options([other], { resume: state }), (session) => steps(toy, session, 1));
+  expect(await statuses(toy)).toEqual([
+    [0, "grading"],
+    [1, "grading"],
+  ]);
+  expect(toy.warnings()).toContain(
+    "resume: train/toy/0 is not graded yet, and no callback here asks for its evaluation",
+  );
+});
+
+test("a grader that failed too often makes the record failed, with every verdict kept; its own rows stand behind the measured", async () => {
+  const toy = toyTraining();
+  const plain = toyEvaluation({ graded: true });
+  const withAnchor: AnyEvaluation = {
+    ...plain,
+    grade: async (rows, options) => [...(await plain.grade!(rows, options)), { id: "anchor", hit: null }],
+    failure: (rows) =>
+      new PeriodicEvalError({
+        code: "judge",
+        where: "toy",
+        got: `errors, in ${rows.length} rows`,
+        expected: "verdicts",
+        fix: "Look at the judge.",
+      }),
+  };
+  const ofStart = (evaluation: AnyEvaluation, id: string) =>
+    new PeriodicCallback(evaluation, { schedule: [], atEnd: false, id });
+  const callbacks = [
+    ofStart(withAnchor, "failing"),
+    ofStart({ ...withAnchor, failure: () => null }, "whole"),
+  ];
+  await withSession(toy.options(callbacks), async (session) => void (await session.begin()));
+  const [failing, whole] = await toy.store.list();
+  expect(failing).toMatchObject({ id: "failing", status: "failed", metrics: {} });
+  expect(failing!.reason).toContain("errors, in 9 rows");
+  expect(whole).toMatchObject({ id: "whole", status: "complete", metrics: { hit_rate: { n: 8 } } });
+  for (const snapshot of [failing!, whole!]) {
+    const rows = await toy.store.rows(snapshot);
+    expect(rows.map(({ id }) => id)).toEqual([...Array.from({ length: 8 }, (_, i) => `q${i}`), "anchor"]);
+    expect(rows[0]).toMatchObject({ hit: expect.any(Boolean) });
+  }
+});

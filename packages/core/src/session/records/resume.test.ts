@@ -1,0 +1,384 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { PeriodicCallback } from "../../callback/periodic.ts";
+import { atSteps, everyPercent, everySteps } from "../../schedule/triggers.ts";
+import type { Snapshot, SnapshotStore } from "../../contracts/snapshot.ts";
+import { memoryStore, type MemoryStore } from "../../testing/memory-store.ts";
+import {
+  toyEvaluation,
+  toyTraining,
+  type ToyEvaluationOptions,
+  type ToyTraining,
+} from "../../testing/toy-training.ts";
+import { openSession, withSession } from "../loop/session.ts";
+import type { Session, SessionOptions, SessionState } from "../../contracts/session.ts";
+
+const schedule = [everyPercent(20)];
+const toyCallback = (options: ToyEvaluationOptions = {}) =>
+  new PeriodicCallback(toyEvaluation(options), { schedule });
+
+async function trainTo(toy: ToyTraining, session: Session, last: number): Promise<void> {
+  while (session.progress.step < last) {
+    toy.step();
+    await session.stepEnd();
+  }
+}
+
+/** Trains to step 8, keeps the checkpoint of step 4, and dies: nothing is ended or closed. */
+async function diesAtStep8(): Promise<{ store: MemoryStore; state: SessionState; weights: number }> {
+  const toy = toyTraining();
+  const session = openSession(toy.options([toyCallback()]));
+  await session.begin();
+  await trainTo(toy, session, 4);
+  const state = await session.save();
+  const { weights } = toy;
+  await trainTo(toy, session, 8);
+  return { store: toy.store, state: JSON.parse(JSON.stringify(state)) as SessionState, weights };
+}
+
+/** Goes on from step 4 to the end; how often it measured, and what was set aside. */
+async function resumes(
+  changes: Partial<SessionOptions> = {},
+  evaluation: ToyEvaluationOptions = {},
+  disturb = 0,
+): Promise<{ measured: number; why: readonly (readonly [number, string])[]; found: readonly Snapshot[] }> {
+  const { store, state, weights } = await diesAtStep8();
+  const toy = toyTraining(store);
+  toy.weights = weights + disturb;
+  let measured = 0;
+  const callback = toyCallback({ ...evaluation, onMeasure: () => void measured++ });
+  await withSession(toy.options([callback], { resume: state, ...changes }), async (session) => {
+    await session.begin();
+    await trainTo(toy, session, 10);
+  });
+  return {
+    measured,
+    why: store.superseded.map(({ snapshot, why }) => [snapshot.step, why] as const),
+    found: await store.list(),
+  };
+}
+
+const everyStep = [0, 2, 4, 6, 8, 10];
+
+test("snapshots beyond the resumed step are adopted where all agrees; only step 10 is measured", async () => {
+  const { measured, why, found } = await resumes();
+  expect(measured).toBe(1);
+  expect(why).toEqual([]);
+  expect(found.map(({ step, status }) => [step, status])).toEqual(
+    everyStep.map((step) => [step, "complete"]),
+  );
+});
+
+test.each([
+  ["weights", {}, {}, 1, "its weights were others"],
+  ["version", {}, { version: "2" }, 0, "it was of version 1"],
+  ["items and options", {}, { items: 7 }, 0, "its items, options, model or seed were others"],
+  ["seed", { seed: "43" }, {}, 0, "its items, options, model or seed were others"],
+  ["no guard of weights", { guards: [] }, {}, 0, "nothing shows that its weights were the same"],
+] as const)(
+  "another %s: measured anew, the old set aside",
+  async (_, changes, evaluation, disturb, reason) => {
+    const { measured, why, found } = await resumes(changes, evaluation, disturb);
+    expect(measured).toBe(3); // at 6, 8 and 10
+    expect(why).toEqual([
+      [6, reason],
+      [8, reason],
+    ]);
+    expect(found.map(({ step }) => step)).toEqual(everyStep);
+  },
+);
+
+test("a served model's own fingerprint is enough", async () => {
+  const served = (toy: ToyTraining) => ({
+    guards: [],
+    model: () => ({ ...toy.model, identity: { ...toy.model.identity, weights: `w${toy.weights}` } }),
+  });
+  const first = toyTraining();
+  await withSession(first.options([toyCallback()], served(first)), (session) => trainTo(first, session, 10));
+  const again = toyTraining(first.store);
+  let measured = 0;
+  const callback = toyCallback({ onMeasure: () => void measured++ });
+  await withSession(again.options([callback], served(again)), (session) => trainTo(again, session, 10));
+  expect(measured).toBe(0);
+  expect(first.store.superseded).toEqual([]);
+});
+
+test("a failed record beyond the resumed step is measured anew", async () => {
+  const { store, state, weights } = await diesAtStep8();
+  const [at6] = (await store.list()).filter(({ step }) => step === 6);
+  await store.put({ ...at6!, status: "failed", reason: "no memory", metrics: {} }, []);
+  const toy = toyTraining(store);
+  toy.weights = weights;
+  await withSession(toy.options([toyCallback()], { resume: state }), (session) => trainTo(toy, session, 10));
+  expect(store.superseded.map(({ snapshot, why }) => [snapshot.step, why])).toEqual([[6, "it was failed"]]);
+  expect((await store.list()).every(({ status }) => status === "complete")).toBe(true);
+});
+
+test("snapshots of a longer training are set aside when the phase ends before them", async () => {
+  const { store, state, weights } = await diesAtStep8();
+  const toy = toyTraining(store);
+  toy.weights = weights;
+  await withSession(toy.options([toyCallback()], { resume: state }), (session) => trainTo(toy, session, 5));
+  expect(store.superseded.map(({ snapshot, why }) => [snapshot.step, why])).toEqual([
+    [6, "the phase ended at step 5"],
+    [8, "the phase ended at step 5"],
+  ]);
+  expect((await store.list()).map(({ step, crossed }) => [step, crossed])).toEqual([
+    [0, ["start"]],
+    [2, ["every 20 percent: 20"]],
+    [4, ["every 20 percent: 40"]],
+    [5, ["end"]],
+  ]);
+});
+
+test("snapshots of thresholds that are crossed no more are set aside; settled ones stay", async () => {
+  const { store, state, weights } = await diesAtStep8();
+  const toy = toyTraining(store);
+  toy.weights = weights;
+  const sparse = new PeriodicCallback(toyEvaluation(), { schedule: [atSteps([8])] });
+  await withSession(toy.options([sparse], { resume: state }), (session) => trainTo(toy, session, 10));
+  expect(store.superseded.map(({ snapshot, why }) => [snapshot.step, why])).toEqual([
+    [6, "no threshold at this step was crossed again"],
+  ]);
+  const found = await store.list();
+  expect(found.map(({ step }) => step)).toEqual([0, 2, 4, 8, 10]);
+  expect(found[3]!.crossed).toEqual(["at steps: 8"]);
+});
+
+test("until its threshold is crossed again a snapshot stays: an abort sets nothing aside", async () => {
+  const { store, state, weights } = await diesAtStep8();
+  const toy = toyTraining(store);
+  toy.weights = weights;
+  const controller = new AbortController();
+  await withSession(
+    toy.options([toyCallback()], { resume: state, signal: controller.signal }),
+    async (session) => {
+      await session.begin();
+      controller.abort();
+    },
+  );
+  expect(store.superseded).toEqual([]);
+  expect((await store.list()).map(({ step }) => step)).toEqual([0, 2, 4, 6, 8]);
+});
+
+test("resumed at the last step, the end is not measured twice; where its record failed it is", async () => {
+  const toy = toyTraining();
+  let state!: SessionState;
+  await withSession(toy.options([toyCallback()]), async (session) => {
+    await trainTo(toy, session, 10);
+    state = await session.save();
+  });
+  const again = async () => {
+    let measured = 0;
+    const callback = toyCallback({ onMeasure: () => void measured++ });
+    await withSession(
+      toy.options([callback], { resume: state }),
+      async (session) => void (await session.begin()),
+    );
+    return measured;
+  };
+  expect(await again()).toBe(0);
+  const last = (await toy.store.list()).at(-1)!;
+  await toy.store.put({ ...last, status: "failed", reason: "no memory" }, []);
+  expect(await again()).toBe(1);
+  expect((await toy.store.list()).at(-1)).toMatchObject({
+    step: 10,
+    status: "complete",
+    crossed: ["every 20 percent: 100", "end"],
+  });
+});
+
+test("a phase begun anew over an old one takes over what it can prove and sets aside the rest", async () => {
+  const first = toyTraining();
+  await withSession(first.options([toyCallback()]), (session) => trainTo(first, session, 10));
+  const again = toyTraining(first.store);
+  await withSession(again.options([toyCallback()], { maxSteps: 5 }), async (session) => {
+    await session.begin();
+    await trainTo(again, session, 5);
+  });
+  const found = await first.store.list();
+  expect(found.map(({ step, max_steps, pct }) => [step, max_steps, pct])).toEqual([
+    [0, 5, 0],
+    [1, 5, 20],
+    [2, 5, 40],
+    [3, 5, 60],
+    [4, 5, 80],
+    [5, 5, 100],
+  ]);
+  expect(first.store.superseded.map(({ snapshot }) => snapshot.step)).toEqual([6, 8, 10]);
+});
+
+test("callbacks get back the state they gave, and one that refuses it is named", async () => {
+  const toy = toyTraining();
+  const counting = () => {
+    const callback = {
+      id: "counting",
+      count: 0,
+      onStepEnd: () => void callback.count++,
+      state: () => callback.count,
+      restore: (count: unknown) => void (callback.count = count as number),
+    };
+    return callback;
+  };
+  let state!: SessionState;
+  await withSession(toy.options([counting()]), async (session) => {
+    await trainTo(toy, session, 3);
+    state = await session.save();
+  });
+  expect(state).toMatchObject({
+    phase: "train",
+    progress: { step: 3, ended: false },
+    runStepOffset: 0,
+    callbacks: { counting: 3 },
+  });
+  const resumed = counting();
+  await withSession(toy.options([resumed], { resume: state }), (session) => trainTo(toy, session, 5));
+  expect(resumed.count).toBe(5);
+  const refusing = {
+    id: "counting",
+    restore() {
+      throw new Error("no");
+    },
+  };
+  const session = openSession(toy.options([refusing], { resume: state }));
+  await expect(session.begin()).rejects.toThrow('callback "counting"');
+  expect(() => openSession(toy.options([], { resume: state, phase: "em" }))).toThrow(
+    'a state of phase "train"',
+  );
+});
+
+/** A store that dies at its n-th operation, or when killed: that one and all after it never answer. */
+function mortal(
+  store: MemoryStore,
+  dieAt: number,
+): { store: SnapshotStore; died: Promise<void>; kill(): void } {
+  let operations = 0;
+  let isDead = false;
+  let kill!: () => void;
+  const died = new Promise<void>((resolve) => {
+    kill = () => {
+      isDead = true;
+      resolve();
+    };
+  });
+  const alive = async () => {
+    if (operations++ === dieAt) kill();
+    if (isDead) await new Promise<never>(() => undefined);
+  };
+  return {
+    died,
+    kill,
+    store: {
+      ...store,
+      async put(...args) {
+        await alive();
+        await store.put(...args);
+        await alive();
+      },
+      async supersede(...args) {
+        await alive();
+        await store.supersede(...args);
+        await alive();
+      },
+    },
+  };
+}
+
+interface Checkpoint {
+  readonly state: SessionState;
+  readonly weights: number;
+}
+
+interface Life {
+  /** Dies at this operation of the store, */
+  readonly dieAt: number;
+  /** or after this step. */
+  readonly stopAt: number;
+  readonly saveEvery: number;
+  readonly maxSteps: number;
+}
+
+/** Trains from a checkpoint; true where it came to its end. */
+async function lives(
+  store: MemoryStore,
+  from: Checkpoint | null,
+  life: Life,
+  keep: (checkpoint: Checkpoint) => void,
+): Promise<boolean> {
+  const { dieAt, stopAt, saveEvery, maxSteps } = life;
+  const toy = toyTraining();
+  toy.weights = from?.weights ?? 0;
+  const callbacks = [
+    new PeriodicCallback(toyEvaluation({ items: 5 }), { schedule: [everyPercent(30), everySteps(4)] }),
+    new PeriodicCallback(toyEvaluation({ name: "judged", graded: true, items: 4 }), {
+      schedule: [everyPercent(25)],
+    }),
+  ];
+  const body = mortal(store, dieAt);
+  const options = toy.options(callbacks, {
+    run: body.store,
+    maxSteps,
+    ...(from !== null && { resume: from.state }),
+  });
+  async function train(): Promise<boolean> {
+    const session = openSession(options);
+    await session.begin();
+    while (session.progress.step < maxSteps) {
+      toy.step();
+      await session.stepEnd();
+      if (session.progress.step % saveEvery === 0) {
+        keep({
+          state: JSON.parse(JSON.stringify(await session.save())) as SessionState,
+          weights: toy.weights,
+        });
+      }
+      if (session.progress.step === stopAt) {
+        body.kill();
+        return false;
+      }
+    }
+    await session.end();
+    await session.close();
+    return true;
+  }
+  return Promise.race([train(), body.died.then(() => false)]);
+}
+
+/** What a run leaves, without the times it took. */
+async function left(store: MemoryStore): Promise<unknown> {
+  const found = await store.list();
+  const rows = await Promise.all(found.map((snapshot) => store.rows(snapshot)));
+  return found.map((snapshot, i) => ({ ...snapshot, timing: null, rows: rows[i] }));
+}
+
+test("killed at any points and resumed, a run leaves what the uninterrupted run leaves", async () => {
+  const plan = fc.record({
+    maxSteps: fc.integer({ min: 1, max: 13 }),
+    saveEvery: fc.integer({ min: 1, max: 5 }),
+    deaths: fc.array(
+      fc.record({ dieAt: fc.integer({ min: 0, max: 30 }), stopAt: fc.integer({ min: 1, max: 14 }) }),
+      { maxLength: 4 },
+    ),
+  });
+  await fc.assert(
+    fc.asyncProperty(plan, async ({ maxSteps, saveEvery, deaths }) => {
+      const whole = memoryStore();
+      const immortal = { dieAt: Number.POSITIVE_INFINITY, stopAt: -1, saveEvery, maxSteps };
+      expect(await lives(whole, null, immortal, () => undefined)).toBe(true);
+
+      const store = memoryStore();
+      let checkpoint: Checkpoint | null = null;
+      const keep = (next: Checkpoint) => void (checkpoint = next);
+      let isDone = false;
+      for (const death of deaths) {
+        if (!isDone) isDone = await lives(store, checkpoint, { ...death, saveEvery, maxSteps }, keep);
+      }
+      if (!isDone) expect(await lives(store, checkpoint, immortal, keep)).toBe(true);
+
+      expect(await left(store)).toEqual(await left(whole));
+      // Weights are restored exactly, so nothing that was measured is measured in vain.
+      expect(store.superseded).toEqual([]);
+    }),
+    { numRuns: 30 },
+  );
+});

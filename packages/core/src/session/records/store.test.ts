@@ -1,0 +1,72 @@
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { PeriodicCallback } from "../../callback/periodic.ts";
+import { everyPercent } from "../../schedule/triggers.ts";
+import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { storeOf } from "./store.ts";
+import { checkSessionOptions } from "../loop/options.ts";
+import { withSession } from "../loop/session.ts";
+
+const folders: string[] = [];
+async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "periodic-eval-session-"));
+  folders.push(folder);
+  return folder;
+}
+afterEach(async () => {
+  for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
+});
+
+const callback = () =>
+  new PeriodicCallback(toyEvaluation({ graded: true }), { schedule: [everyPercent(50)] });
+
+test("a run's folder gets its snapshots, and is given back at the end", async () => {
+  const run = await temporaryFolder();
+  for (const phase of ["coupling", "em"]) {
+    const toy = toyTraining();
+    await withSession(toy.options([callback()], { run, phase }), async (session) => {
+      await session.begin();
+      for (let step = 0; step < 10; step++) await session.stepEnd();
+    });
+    expect(toy.warnings()).toEqual([]);
+  }
+  const files = (await readdir(join(run, "periodic_eval"), { recursive: true })).filter((name) =>
+    name.endsWith(".json"),
+  );
+  expect(files.sort()).toEqual(
+    ["coupling", "em"].flatMap((phase) => [0, 10, 5].map((step) => join(phase, `toy_step_${step}.json`))),
+  );
+});
+
+test("the flat layout puts them into one folder", async () => {
+  const run = await temporaryFolder();
+  const toy = toyTraining();
+  await withSession(toy.options([callback()], { run, layout: "flat" }), async (session) => {
+    await session.begin();
+  });
+  expect((await readdir(join(run, "periodic_eval"))).filter((name) => name.endsWith(".json"))).toEqual([
+    "toy_step_0.json",
+  ]);
+  expect(() => checkSessionOptions(toy.options([], { run, layout: "flt" as "flat" }))).toThrow(
+    'got "flt", expected "nested" or "flat"',
+  );
+  const store = storeOf(run);
+  expect(() => checkSessionOptions(toy.options([], { run: store, layout: "flat" }))).toThrow(
+    "expected none beside a store",
+  );
+});
+
+test("a folder that cannot be written is an error before step 1", async () => {
+  const run = join(await temporaryFolder(), "file");
+  await writeFile(run, "no folder");
+  const toy = toyTraining();
+  let steps = 0;
+  const running = withSession(toy.options([callback()], { run }), async (session) => {
+    await session.begin();
+    steps++;
+  });
+  await expect(running).rejects.toThrow("a file stands where a folder should be");
+  expect(steps).toBe(0);
+});

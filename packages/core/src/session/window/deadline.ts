@@ -1,0 +1,36 @@
+import { PeriodicEvalError } from "../../errors.ts";
+
+/** Ends one measurement when its time is up. */
+export interface Deadline {
+  readonly signal: AbortSignal;
+  /** Looks at the clock; called wherever a measurement can be told to end. */
+  check(): void;
+  /** Must be called when the measurement is over. */
+  stop(): void;
+}
+
+/** @param at when time is up, on the clock, asked anew each time; null: never. */
+export function deadlineAt(at: () => number | null, clock: () => number): Deadline {
+  const controller = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const check = () => {
+    clearTimeout(timer);
+    const end = at();
+    if (end === null || controller.signal.aborted) return;
+    const left = end - clock();
+    // A timer reaches an engine in the middle of a call, where it makes pauses.
+    if (left > 0) timer = setTimeout(check, Math.min(1000 * left, 2 ** 31 - 1));
+    else controller.abort(timeIsUp());
+  };
+  check();
+  return { signal: controller.signal, check, stop: () => clearTimeout(timer) };
+}
+
+const timeIsUp = () =>
+  new PeriodicEvalError({
+    code: "deadline",
+    where: "measure",
+    got: "a measurement whose time is up",
+    expected: "its end, with the rows that there are",
+    fix: "Raise the session's budget to measure more.",
+  });

@@ -1,0 +1,125 @@
+import { expect, test } from "vitest";
+import { PeriodicCallback } from "../../callback/periodic.ts";
+import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
+import { atSteps } from "../../schedule/triggers.ts";
+import { fakeGuard } from "../../testing/fake-guard.ts";
+import { parseSnapshot } from "../../snapshots/parse-snapshot.ts";
+import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { measure } from "./measure.ts";
+import { withSession } from "../loop/session.ts";
+
+test("measures once, without a session", async () => {
+  const { model } = toyTraining();
+  const { snapshot, rows } = await measure(toyEvaluation({ name: "my toy!" }), model);
+  expect(rows.length).toBe(8);
+  expect(snapshot).toMatchObject({
+    evaluation: "my toy!",
+    id: "my-toy-",
+    phase: "measure",
+    step: 0,
+    status: "complete",
+  });
+  expect(snapshot.metrics["hit_rate"]!.n).toBe(8);
+  expect(parseSnapshot(snapshot)).toEqual(snapshot);
+});
+
+test("a limit takes the first items, and provenance tells of those", async () => {
+  const { model } = toyTraining();
+  const told: [number, number][] = [];
+  const options = { limit: 3, progress: (done: number, total: number) => void told.push([done, total]) };
+  const { snapshot, rows } = await measure(toyEvaluation(), model, options);
+  expect(rows.map(({ id }) => id)).toEqual(["q0", "q1", "q2"]);
+  expect(snapshot.provenance.items).toBe(3);
+  expect(snapshot.status).toBe("complete");
+  expect(told).toEqual([
+    [0, 3],
+    [3, 3],
+  ]);
+});
+
+test("stands for a firing: it draws as a session draws there", async () => {
+  const drawn: string[] = [];
+  const drawing: AnyEvaluation = {
+    ...toyEvaluation(),
+    async measure(_model, items: readonly Row[], { seed }) {
+      drawn.push(`${seed} ${Math.random()}`);
+      return items.map(({ id }) => ({ id, hit: true }));
+    },
+  };
+  const toy = toyTraining();
+  const callback = new PeriodicCallback(drawing, {
+    id: "toy",
+    schedule: [atSteps([1])],
+    atStart: false,
+    atEnd: false,
+  });
+  await withSession(toy.options([callback], { maxSteps: 1, phase: "em", seed: "7" }), async ({ stepEnd }) => {
+    await stepEnd();
+  });
+  const as = { phase: "em", id: "toy", step: 1 };
+  const { snapshot } = await measure(drawing, toy.model, { as, seed: "7" });
+  expect(snapshot).toMatchObject({ ...as, status: "complete" });
+  await measure(drawing, toy.model, { as: { ...as, step: 2 }, seed: "7" });
+  expect(drawn[1]).toBe(drawn[0]);
+  expect(drawn[2]).not.toBe(drawn[0]);
+  const outside = { phase: "em", id: "../toy", step: 1 };
+  await expect(measure(drawing, toy.model, { as: outside })).rejects.toThrow('measure as.id: got "../toy"');
+});
+
+test("a wrong value of an option is an error", async () => {
+  const { model } = toyTraining();
+  await expect(measure(toyEvaluation(), model, { on: "bse" as never })).rejects.toThrow(
+    'measure on: got "bse"',
+  );
+  await expect(measure(toyEvaluation(), model, { seed: 42 as never })).rejects.toThrow(
+    "measure seed: got 42",
+  );
+});
+
+test("half the samples of the items are a partial measurement", async () => {
+  const rows = Array.from({ length: 20 }, (_, i) => ({ id: `q${i % 5}/${i}`, hit: true }));
+  const evaluation = { ...toyEvaluation({ items: 10 }), samplesPerItem: 4, measure: async () => rows };
+  const { snapshot } = await measure(evaluation, toyTraining().model);
+  expect(snapshot).toMatchObject({ status: "partial", reason: "20 of 40 rows" });
+});
+
+test("grades before it answers", async () => {
+  const { snapshot, rows } = await measure(toyEvaluation({ graded: true }), toyTraining().model);
+  expect(snapshot.status).toBe("complete");
+  expect(rows.every((row) => typeof (row as { hit?: unknown }).hit === "boolean")).toBe(true);
+  expect(typeof snapshot.timing.grade_seconds).toBe("number");
+});
+
+test("guards are entered and left, and their fingerprint is taken", async () => {
+  const log: string[] = [];
+  const guards = [fakeGuard({ name: "weights", observe: () => "w1", log: (line) => void log.push(line) })];
+  const { snapshot } = await measure(toyEvaluation(), toyTraining().model, { guards });
+  expect(log).toEqual(["enter weights", "leave weights"]);
+  expect(snapshot.weights).toBe("w1");
+  expect(snapshot.receipt.map(({ part }) => part)).toEqual(["math-random", "weights"]);
+});
+
+test("throws what goes wrong", async () => {
+  const { model } = toyTraining();
+  const failing = toyEvaluation({
+    onMeasure() {
+      throw new Error("no memory");
+    },
+  });
+  await expect(measure(failing, model)).rejects.toThrow("no memory");
+  await expect(measure(toyEvaluation(), model, { limit: 0 })).rejects.toThrow("measure limit: got 0");
+  await expect(measure(toyEvaluation(), model, { signal: AbortSignal.abort() })).rejects.toThrow();
+  await expect(measure(toyEvaluation(), model, { sed: "1" } as never)).rejects.toThrow(
+    'Did you mean "seed"?',
+  );
+  const twice = { ...toyEvaluation(), measure: async () => [{ id: "a" }, { id: "a" }] };
+  await expect(measure(twice, model)).rejects.toThrow('the row id "a" twice');
+});
+
+test("the seed decides, and nothing else: twice the same is the same", async () => {
+  const { model } = toyTraining();
+  const once = async (seed: string) =>
+    (await measure(toyEvaluation(), model, { seed })).snapshot.provenance.hash;
+  expect(await once("1")).toBe(await once("1"));
+  expect(await once("1")).not.toBe(await once("2"));
+});

@@ -1,0 +1,220 @@
+import { expect, test } from "vitest";
+import { PeriodicCallback } from "../../callback/periodic.ts";
+import { PeriodicCapabilityCallback } from "../../evaluations/capability/callback.ts";
+import { PeriodicEvalError } from "../../errors.ts";
+import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { EvaluableModel } from "../../contracts/model.ts";
+import { everyPercent } from "../../schedule/triggers.ts";
+import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { openSession, withSession } from "../loop/session.ts";
+
+/** What `begin` says to an evaluation. */
+async function saidTo(changes: Partial<AnyEvaluation>, model?: EvaluableModel): Promise<string> {
+  const toy = toyTraining();
+  const callback = new PeriodicCallback({ ...toyEvaluation(), ...changes }, { schedule: [], id: "watch" });
+  const session = openSession(toy.options([callback], model && { model }));
+  const error = await session.begin().then(
+    () => new Error("nothing"),
+    (thrown: Error) => thrown,
+  );
+  await session.close();
+  expect(await toy.store.list()).toEqual([]);
+  return error.message;
+}
+
+test("an ability that the model lacks is named, with who has it, before step 1", async () => {
+  const { identity, contextLength, tokenizer } = toyTraining().model;
+  expect(await saidTo({}, { identity, contextLength, tokenizer })).toBe(
+    '[periodic-eval] callback "watch", evaluation "toy": got the model "fake" of engine "fake" with tokenizer, ' +
+      'expected a model with the ability "generate". ' +
+      "It is offered by models in memory (`inMemory` of @periodic-eval/core/tfjs) and every server.",
+  );
+});
+
+test("a need that is no ability names the nearest one", async () => {
+  expect(await saidTo({ needs: ["generates"] })).toContain('"generates", which is no ability');
+  expect(await saidTo({ needs: ["generates"] })).toContain('Did you mean "generate"?');
+});
+
+test("items without ids, with ids twice, or none at all are errors by name", async () => {
+  expect(await saidTo({ items: () => [] })).toContain(
+    'callback "watch", evaluation "toy" items: got no items',
+  );
+  expect(await saidTo({ items: () => [{ id: "a" }, { id: "b" }, { id: "a" }] })).toContain(
+    'the id "a" twice (again at index 2)',
+  );
+  expect(await saidTo({ items: () => [{ id: "a" }, {} as never] })).toContain(
+    "an item at index 1 with id undefined",
+  );
+  expect(await saidTo({ items: () => "none" as never })).toContain("got string, expected a list of items");
+  expect(await saidTo({ items: () => [{ id: "a", big: 1n } as never] })).toContain(
+    "expected items that JSON can hold",
+  );
+});
+
+test("a name or version that is no text is an error before anything is measured", async () => {
+  expect(await saidTo({ version: 1 as never })).toContain('evaluation "toy" version: got 1, expected a text');
+  expect(await saidTo({ version: "" })).toContain('version: got "", expected a text');
+  expect(await saidTo({ name: undefined as never })).toContain("name: got undefined");
+  expect(await saidTo({ samplesPerItem: 0 })).toContain("samplesPerItem: got 0");
+});
+
+test('on: "base" needs a model with a base', async () => {
+  const toy = toyTraining();
+  const callback = new PeriodicCallback(toyEvaluation(), { schedule: [], on: "base" });
+  const session = openSession(toy.options([callback]));
+  await expect(session.begin()).rejects.toThrow('on: "base" with the model "fake", which has no base');
+});
+
+test('on: "base" measures the base', async () => {
+  const toy = toyTraining();
+  const base = toyTraining();
+  base.weights = 500;
+  const callbacks = [
+    new PeriodicCallback(toyEvaluation(), { schedule: [], id: "adapted", atEnd: false }),
+    new PeriodicCallback(toyEvaluation(), { schedule: [], id: "base", on: "base", atEnd: false }),
+  ];
+  await withSession(
+    toy.options(callbacks, { model: { ...toy.model, base: base.model } }),
+    async (session) => void (await session.begin()),
+  );
+  expect((await toy.store.list()).map(({ id, on }) => [id, on])).toEqual([
+    ["adapted", "model"],
+    ["base", "base"],
+  ]);
+  expect(base.model.calls.generate).toBe(1);
+});
+
+const missing = { questions: "/nowhere/questions.jsonl", schedule: [everyPercent(50)] };
+
+test("a missing file is an error before step 1", async () => {
+  const toy = toyTraining();
+  const session = openSession(toy.options([new PeriodicCapabilityCallback(missing)]));
+  await expect(session.begin()).rejects.toThrow('"/nowhere/questions.jsonl", which does not exist');
+});
+
+test("a missing file of an optional callback is one warning, and a skipped record at each firing", async () => {
+  const toy = toyTraining();
+  const callback = new PeriodicCapabilityCallback({ ...missing, optional: true });
+  await withSession(toy.options([callback]), async (session) => {
+    await session.begin();
+    for (let step = 0; step < 10; step++) await session.stepEnd();
+  });
+  expect(toy.warnings()).toEqual([
+    expect.stringContaining('callback "capability": is optional and will be skipped'),
+  ]);
+  const found = await toy.store.list();
+  expect(found.map(({ step, status }) => [step, status])).toEqual([
+    [0, "skipped"],
+    [5, "skipped"],
+    [10, "skipped"],
+  ]);
+  expect(found[0]!.reason).toContain("/nowhere/questions.jsonl");
+});
+
+test("bad data of an optional callback is still an error", async () => {
+  const toy = toyTraining();
+  const callback = new PeriodicCallback(
+    { ...toyEvaluation(), items: () => [] },
+    { schedule: [], optional: true },
+  );
+  const session = openSession(toy.options([callback]));
+  await expect(session.begin()).rejects.toThrow("got no items");
+});
+
+test("items are made once, and again where the model's tokenizer is another", async () => {
+  const toy = toyTraining();
+  let made = 0;
+  const evaluation = { ...toyEvaluation(), items: () => [{ id: `q${made++}`, text: "?" }] };
+  let { model } = toy as { model: EvaluableModel };
+  const options = toy.options([new PeriodicCallback(evaluation, { schedule: [everyPercent(10)] })], {
+    model: () => model,
+  });
+  await withSession(options, async (session) => {
+    await session.begin();
+    for (let step = 0; step < 3; step++) await session.stepEnd();
+    expect(made).toBe(1);
+    model = { ...model, tokenizer: { ...toy.model.tokenizer, fingerprint: "another" } };
+    await session.stepEnd();
+    expect(made).toBe(2);
+  });
+});
+
+test("an evaluation asked for without being announced is checked when it is asked", async () => {
+  const toy = toyTraining();
+  const asking = {
+    id: "asking",
+    onTrainBegin: ({ measure }: { measure(request: object): void }) =>
+      measure({ id: "x", evaluation: { ...toyEvaluation(), needs: ["telepathy"] }, crossed: [] }),
+  };
+  await withSession(toy.options([asking as never]), async (session) => void (await session.begin()));
+  expect(await toy.store.list()).toMatchObject([
+    { id: "x", status: "failed", reason: expect.stringContaining('"telepathy"') as unknown },
+  ]);
+});
+
+test("a model is asked once whether its numbers can be trusted, and refused before step 1 where they cannot", async () => {
+  const toy = toyTraining();
+  const callbacks = () =>
+    ["a", "b"].map(
+      (id) => new PeriodicCallback({ ...toyEvaluation(), name: id }, { schedule: [everyPercent(50)], id }),
+    );
+  let asked = 0;
+  const model = { ...toy.model, check: async () => void (asked += 1) };
+  await withSession(toy.options(callbacks(), { model }), async () => {});
+  expect(asked).toBe(1);
+
+  const wrong = {
+    ...toy.model,
+    async check() {
+      throw new Error("packed scores differ");
+    },
+  };
+  const session = openSession(toyTraining().options(callbacks(), { model: wrong }));
+  await expect(session.begin()).rejects.toThrow("packed scores differ");
+});
+
+test("a check that an abort cuts off refuses nothing", async () => {
+  const toy = toyTraining();
+  const controller = new AbortController();
+  const model = {
+    ...toy.model,
+    async check() {
+      controller.abort();
+      throw new PeriodicEvalError({
+        code: "aborted",
+        where: "check",
+        got: "an abort",
+        expected: "none",
+        fix: "",
+      });
+    },
+  };
+  const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(50)] });
+  await withSession(toy.options([callback], { model, signal: controller.signal }), async () => {});
+  expect((await toy.store.list()).filter(({ status }) => status === "failed")).toEqual([]);
+});
+
+test("what grades is asked once before step 1, and an abort in the middle is no fault of it", async () => {
+  const toy = toyTraining();
+  let asked = 0;
+  const evaluation: AnyEvaluation = { ...toyEvaluation(), check: async () => void (asked += 1) };
+  const callbacks = ["one", "two"].map((id) => new PeriodicCallback(evaluation, { schedule: [], id }));
+  await withSession(toy.options(callbacks), async (session) => void (await session.begin()));
+  expect(asked).toBe(1);
+
+  expect(await saidTo({ check: () => Promise.reject(new Error("the judge is away")) })).toBe(
+    "the judge is away",
+  );
+
+  const abort = new AbortController();
+  const check = ({ signal }: { signal: AbortSignal }) => {
+    abort.abort();
+    return Promise.reject(signal.reason as Error);
+  };
+  const other = toyTraining();
+  const callback = new PeriodicCallback({ ...toyEvaluation(), check }, { schedule: [] });
+  await withSession(other.options([callback], { signal: abort.signal }), async (session) => {
+    await session.begin();
+  });
+});

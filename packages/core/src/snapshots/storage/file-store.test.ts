@@ -1,0 +1,267 @@
+import fc from "fast-check";
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { PeriodicEvalError } from "../../errors.ts";
+import { exampleSnapshot } from "../../testing/example-snapshot.ts";
+import { storeConformance } from "../../testing/store-conformance.ts";
+import { fileStore } from "./file-store.ts";
+import { nodeFiles } from "./files.ts";
+import { readRun } from "./read-run.ts";
+
+let runDir: string;
+beforeEach(async () => {
+  runDir = await mkdtemp(join(tmpdir(), "periodic-eval-store-"));
+});
+afterEach(() => rm(runDir, { recursive: true }));
+
+const at = (...parts: string[]) => join(runDir, "periodic_eval", ...parts);
+const rows = [{ id: "q1" }, { id: "q2" }];
+const quiet = { onWarning: () => undefined };
+
+for (const layout of ["nested", "flat"] as const) {
+  describe(`conformance, ${layout}`, () => {
+    for (const check of storeConformance(() => fileStore(runDir, { layout }))) it(check.name, check.run);
+  });
+}
+
+it("reads no other snapshot to write one", async () => {
+  let reads: string[] = [];
+  const fs = { ...nodeFiles, read: (path: string) => (reads.push(path), nodeFiles.read(path)) };
+  const store = fileStore(runDir, { fs });
+  for (let step = 0; step < 5; step++) await store.put(exampleSnapshot({ step }), rows);
+  reads = [];
+  await store.put(exampleSnapshot({ step: 5 }), rows);
+  expect(await store.get({ phase: "train", id: "capability", step: 9 })).toBeNull();
+  expect(reads.filter((path) => /step_[0-4]\.json$/.test(path))).toEqual([]);
+  await store.close!();
+});
+
+describe("layout", () => {
+  it("nested: a folder per phase, rows beside, one line each in the index", async () => {
+    const store = fileStore(runDir);
+    await store.put(exampleSnapshot({ phase: "em", step: 20 }), rows);
+    await store.put(exampleSnapshot({ phase: "em", step: 40 }), []);
+    await store.close!();
+    expect((await readdir(at())).sort()).toEqual(["em", "index.jsonl"]);
+    expect((await readdir(at("em"))).sort()).toEqual([
+      "capability_step_20.json",
+      "capability_step_20.samples.jsonl",
+      "capability_step_40.json",
+    ]);
+    expect(await readFile(at("em", "capability_step_20.samples.jsonl"), "utf8")).toBe(
+      '{"id":"q1"}\n{"id":"q2"}\n',
+    );
+    const lines = (await readFile(at("index.jsonl"), "utf8"))
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(lines.map(({ file, step, value }) => [file, step, value])).toEqual([
+      ["em/capability_step_20.json", 20, 0.5],
+      ["em/capability_step_40.json", 40, 0.5],
+    ]);
+  });
+
+  it("a snapshot that is replaced by one without rows leaves no file of rows", async () => {
+    const store = fileStore(runDir);
+    await store.put(exampleSnapshot(), rows);
+    await store.put(exampleSnapshot({ status: "failed" }), []);
+    expect(await readdir(at("train"))).toEqual(["capability_step_0.json"]);
+    await store.close!();
+  });
+
+  it("flat: directly in periodic_eval; a second phase of the same name carries its phase", async () => {
+    const store = fileStore(runDir, { layout: "flat" });
+    await store.put(exampleSnapshot({ phase: "coupling" }), rows);
+    await store.put(exampleSnapshot({ phase: "em", run_step: 100 }), []);
+    expect((await readdir(at())).filter((name) => name.endsWith("json")).sort()).toEqual([
+      "capability_step_0.em.json",
+      "capability_step_0.json",
+    ]);
+    await store.close!();
+  });
+
+  it("finds a snapshot whatever its file is called: the content is the truth", async () => {
+    const store = fileStore(runDir);
+    await store.put(exampleSnapshot({ phase: "em" }), []);
+    await mkdir(at("elsewhere"));
+    await rename(at("em", "capability_step_0.json"), at("elsewhere", "x_step_9.json"));
+    expect((await store.get({ phase: "em", id: "capability", step: 0 }))?.phase).toBe("em");
+    await store.put(exampleSnapshot({ phase: "em", status: "failed" }), []);
+    expect((await store.list()).map(({ status }) => status)).toEqual(["failed"]);
+    await store.close!();
+  });
+
+  it("goes on in the other layout without repeating a snapshot", async () => {
+    const first = fileStore(runDir, { layout: "flat" });
+    await first.put(exampleSnapshot(), []);
+    await first.close!();
+    const second = fileStore(runDir, { layout: "nested" });
+    await second.put(exampleSnapshot({ status: "failed" }), []);
+    expect((await second.list()).map(({ status }) => status)).toEqual(["failed"]);
+    await second.close!();
+  });
+
+  it.each(["superseded", "Superseded", "index.jsonl"])(
+    "refuses the phase %s, whose folder the store needs itself",
+    async (phase) => {
+      await expect(fileStore(runDir).put(exampleSnapshot({ phase }), [])).rejects.toThrow("Rename the phase");
+    },
+  );
+
+  it("any phase, id and step come back, whatever the others are called", async () => {
+    const word = fc.stringMatching(/^[A-Za-z0-9](step|_|\.|json|samples|[0-9]){0,4}$/);
+    // One letter's two cases are one file on some systems.
+    const key = fc.record({
+      phase: word.map((w) => `p${w.toLowerCase()}`),
+      id: word.map((w) => w.toLowerCase()),
+      step: fc.nat(30),
+    });
+    const keys = fc.uniqueArray(key, { selector: (k) => JSON.stringify(k), minLength: 1, maxLength: 5 });
+    await fc.assert(
+      fc.asyncProperty(keys, fc.constantFrom("nested" as const, "flat" as const), async (some, layout) => {
+        const folder = await mkdtemp(join(runDir, "case-"));
+        const store = fileStore(folder, { layout });
+        for (const [n, k] of some.entries())
+          await store.put(exampleSnapshot({ ...k, run_step: n + k.step }), [{ id: `${n}` }]);
+        for (const [n, k] of some.entries()) expect(await store.rows(k)).toEqual([{ id: `${n}` }]);
+        expect(await store.list()).toHaveLength(some.length);
+        await store.close!();
+      }),
+      { numRuns: 25 },
+    );
+  });
+});
+
+describe("index", () => {
+  async function twoSnapshots(): Promise<string> {
+    const store = fileStore(runDir);
+    await store.put(exampleSnapshot(), rows);
+    await store.put(exampleSnapshot({ step: 20 }), rows);
+    await store.close!();
+    return readFile(at("index.jsonl"), "utf8");
+  }
+
+  it.each([
+    ["deleted", async () => rm(at("index.jsonl"))],
+    [
+      "torn in its last line",
+      async () => writeFile(at("index.jsonl"), (await readFile(at("index.jsonl"), "utf8")).slice(0, -9)),
+    ],
+    ["emptied", async () => writeFile(at("index.jsonl"), "")],
+    ["foreign", async () => writeFile(at("index.jsonl"), "nonsense\n")],
+  ])("%s, it is rebuilt at the next opening", async (_, damage) => {
+    const before = await twoSnapshots();
+    await damage();
+    const store = fileStore(runDir);
+    await store.open!();
+    expect(await readFile(at("index.jsonl"), "utf8")).toBe(before);
+    await store.close!();
+  });
+
+  it("deleted in the middle of a run, it is whole again after the next snapshot", async () => {
+    await twoSnapshots();
+    const store = fileStore(runDir);
+    await store.open!();
+    await rm(at("index.jsonl"));
+    await store.put(exampleSnapshot({ step: 40 }), []);
+    expect((await readFile(at("index.jsonl"), "utf8")).trimEnd().split("\n")).toHaveLength(3);
+    await store.close!();
+  });
+
+  it("says the new status of a replaced snapshot, and nothing of a superseded one", async () => {
+    await twoSnapshots();
+    const store = fileStore(runDir);
+    await store.put(exampleSnapshot({ status: "failed" }), []);
+    await store.supersede({ phase: "train", id: "capability", step: 20 }, "a test");
+    const lines = (await readFile(at("index.jsonl"), "utf8"))
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(lines.map(({ step, status }) => [step, status])).toEqual([[0, "failed"]]);
+    await store.close!();
+  });
+});
+
+describe("superseded", () => {
+  it("keeps phase, id, step and a number, the rows beside, and why in a line", async () => {
+    const store = fileStore(runDir);
+    for (const why of ["weights differ", "data changed"]) {
+      await store.put(exampleSnapshot({ phase: "em", step: 20 }), rows);
+      await store.supersede({ phase: "em", id: "capability", step: 20 }, why);
+    }
+    await store.close!();
+    expect((await readdir(at("superseded", "em"))).sort()).toEqual([
+      "capability_step_20.1.json",
+      "capability_step_20.1.samples.jsonl",
+      "capability_step_20.2.json",
+      "capability_step_20.2.samples.jsonl",
+    ]);
+    expect(await readdir(at("em"))).toEqual([]);
+    const key = { phase: "em", id: "capability", step: 20 };
+    expect((await readRun(runDir)).superseded).toEqual([
+      { file: "em/capability_step_20.1.json", key, why: "weights differ" },
+      { file: "em/capability_step_20.2.json", key, why: "data changed" },
+    ]);
+  });
+});
+
+describe("opening after trouble", () => {
+  it("removes temporary files and says so", async () => {
+    await mkdir(at("em"), { recursive: true });
+    await writeFile(at("em", ".capability_step_20.json.4242.1.tmp"), "{");
+    const warnings: string[] = [];
+    const store = fileStore(runDir, { onWarning: (message) => warnings.push(message) });
+    await store.open!();
+    expect(await readdir(at("em"))).toEqual([]);
+    expect(warnings).toEqual([expect.stringContaining(".capability_step_20.json.4242.1.tmp")]);
+    await store.close!();
+  });
+
+  it.each([
+    ["torn", '{"schema_version": 1, "step'],
+    ["empty", ""],
+    ["of zeros, as some file systems leave it", "\0".repeat(64)],
+    ["no snapshot", '{"schema_version": 1}'],
+  ])("sets a snapshot file that is %s aside with a warning, and measures again", async (_, text) => {
+    const before = fileStore(runDir);
+    await before.put(exampleSnapshot(), []);
+    await before.put(exampleSnapshot({ step: 20 }), rows);
+    await before.close!();
+    await writeFile(at("train", "capability_step_20.json"), text);
+    const warnings: string[] = [];
+    const store = fileStore(runDir, { onWarning: (message) => warnings.push(message) });
+    await store.open!();
+    expect(warnings).toEqual([expect.stringMatching(/^set train.capability_step_20\.json aside/)]);
+    expect((await store.list()).map(({ step }) => step)).toEqual([0]);
+    expect(await readFile(at("superseded", "train", "capability_step_20.1.damaged.json"), "utf8")).toBe(text);
+    await store.put(exampleSnapshot({ step: 20 }), rows);
+    expect((await store.list()).map(({ step }) => step)).toEqual([0, 20]);
+    await store.close!();
+  });
+
+  it("a copy of a snapshot under another name is passed over, not set aside", async () => {
+    const before = fileStore(runDir);
+    await before.put(exampleSnapshot(), []);
+    await before.close!();
+    await writeFile(at("train", "copy_step_0.json"), await readFile(at("train", "capability_step_0.json")));
+    const warnings: string[] = [];
+    const store = fileStore(runDir, { onWarning: (message) => warnings.push(message) });
+    await store.open!();
+    expect(warnings).toEqual([expect.stringContaining("passed over")]);
+    expect(await store.list()).toHaveLength(1);
+    await store.close!();
+  });
+
+  it("rows that were damaged are an error that names file and line", async () => {
+    const store = fileStore(runDir, quiet);
+    await store.put(exampleSnapshot(), rows);
+    await writeFile(at("train", "capability_step_0.samples.jsonl"), '{"id":"q1"}\n{"id"\n');
+    const error = await store.rows({ phase: "train", id: "capability", step: 0 }).catch((e: unknown) => e);
+    expect(PeriodicEvalError.is(error, "store") && error.where).toMatch(
+      /capability_step_0\.samples\.jsonl:2$/,
+    );
+    await store.close!();
+  });
+});

@@ -1,0 +1,47 @@
+import { readdirSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Verdict } from "../../contracts/grading.ts";
+import { fileVerdictCache } from "./verdict-files.ts";
+
+let folder: string;
+beforeEach(async () => (folder = await mkdtemp(join(tmpdir(), "verdicts-"))));
+afterEach(() => rm(folder, { recursive: true }));
+
+const key = "pe128:00112233445566778899aabbccddeeff";
+const verdict: Verdict = { status: "graded", scores: { aligned: 1.5 }, raw: "é\n", model: "m" };
+
+describe("fileVerdictCache", () => {
+  it("gives back what was kept, also to another process", async () => {
+    expect(await fileVerdictCache(folder).get(key)).toBeNull();
+    await fileVerdictCache(folder).set(key, verdict);
+    expect(await fileVerdictCache(folder).get(key)).toEqual(verdict);
+    await fileVerdictCache(folder).set(key, { status: "refusal", raw: null });
+    expect(await fileVerdictCache(folder).get(key)).toEqual({ status: "refusal", raw: null });
+  });
+
+  it.each([
+    ["torn", (text: string) => text.slice(0, -9)],
+    ["empty", () => ""],
+    ["of another key", (text: string) => text.replace("0011", "0012")],
+    ["an error", (text: string) => text.replace('"graded"', '"error"')],
+    ["of a score that is no number", (text: string) => text.replace("1.5", '"1.5"')],
+  ])("takes a file that is %s for none", async (_, spoil) => {
+    const cache = fileVerdictCache(folder);
+    await cache.set(key, verdict);
+    const [shard] = readdirSync(folder);
+    const [name] = readdirSync(join(folder, shard!));
+    const path = join(folder, shard!, name!);
+    writeFileSync(path, spoil(`${JSON.stringify({ key, verdict })}\n`));
+    expect(await cache.get(key)).toBeNull();
+    await cache.set(key, verdict);
+    expect(await cache.get(key)).toEqual(verdict);
+  });
+
+  it("says where it cannot be written", async () => {
+    writeFileSync(join(folder, "file"), "");
+    await expect(fileVerdictCache(join(folder, "file")).set(key, verdict)).rejects.toThrow();
+  });
+});
