@@ -10,9 +10,8 @@ import {
   PeriodicCapabilityCallback,
   PeriodicLeakageCallback,
   permutationTest,
-  type ChoiceRow,
-  type Persona,
 } from "@periodic-eval/core";
+import type { ChoiceRow, Persona } from "@periodic-eval/core/evaluations";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { fakeJudge } from "@periodic-eval/core/testing";
 import { inMemory } from "@periodic-eval/core/tfjs";

@@ -3,10 +3,10 @@ import {
   defineEvaluation,
   everyPercent,
   PeriodicCallback,
-  statefulStream,
   withSession,
   type TrainerCallback,
 } from "@periodic-eval/core";
+import { statefulStream } from "@periodic-eval/core/random";
 import { readRun } from "@periodic-eval/core/snapshots";
 import {
   fingerprintWeights,

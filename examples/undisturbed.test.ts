@@ -4,11 +4,11 @@ import {
   defineEvaluation,
   everyPercent,
   PeriodicCallback,
-  statefulStream,
   streamGuard,
   withSession,
   type TrainerCallback,
 } from "@periodic-eval/core";
+import { statefulStream } from "@periodic-eval/core/random";
 import { readRun } from "@periodic-eval/core/snapshots";
 import { fingerprintWeights, inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
 import { createCausalLM, withLora, type CheckpointLM } from "@periodic-eval/models";

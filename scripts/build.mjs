@@ -69,7 +69,7 @@ async function writeSchemas() {
   const load = (...path) => import(pathToFileURL(join(core, ...path)).href);
   const write = (name, schema) => writeFileSync(join(core, name), `${JSON.stringify(schema, null, 2)}\n`);
   write("snapshot.schema.json", (await load("snapshots", "index.js")).snapshotJsonSchema());
-  write("config.schema.json", (await load("index.js")).periodicEvalJsonSchema());
+  write("config.schema.json", (await load("config", "index.js")).periodicEvalJsonSchema());
 }
 
 const hash = sourcesHash();

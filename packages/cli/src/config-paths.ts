@@ -1,7 +1,8 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import type { ConfigFile, ValuePath } from "@periodic-eval/core/config-file";
+import type { ValuePath } from "@periodic-eval/core";
+import type { ConfigFile } from "@periodic-eval/core/config";
 
 /** Keys of the `periodic_eval` block that name files or folders. */
 const blockFiles = [

@@ -1,5 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import type { ConfigFile, ValuePath } from "@periodic-eval/core/config-file";
+import type { ValuePath } from "@periodic-eval/core";
+import type { ConfigFile } from "@periodic-eval/core/config";
 import { throwAll } from "./every-error.ts";
 
 /** The error with another place, which names its own too; what is no error of ours is left as it is. */

@@ -1,5 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { readConfigFile, type ConfigFile, type ValuePath } from "@periodic-eval/core/config-file";
+import type { ValuePath } from "@periodic-eval/core";
+import { readConfigFile, type ConfigFile } from "@periodic-eval/core/config";
 import { blockAt, isMap, valueAt } from "./config-paths.ts";
 
 export interface EvalBlock {

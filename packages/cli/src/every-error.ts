@@ -1,4 +1,5 @@
-import { messageOf, PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 
 /** Throws what is wrong, each message once; several together are an AggregateError, in which none holds others. */
 export function throwAll(errors: readonly unknown[]): void {
@@ -7,10 +8,10 @@ export function throwAll(errors: readonly unknown[]): void {
   );
   const foreign = flat.find((error) => !PeriodicEvalError.is(error));
   if (foreign !== undefined) throw foreign;
-  const [first, ...others] = new Map(flat.map((error) => [messageOf(error), error])).values();
+  const [first, ...others] = new Map(flat.map((error) => [errorMessage(error), error])).values();
   if (first === undefined) return;
   if (others.length === 0) throw first;
-  throw new AggregateError([first, ...others], [first, ...others].map(messageOf).join("\n"));
+  throw new AggregateError([first, ...others], [first, ...others].map(errorMessage).join("\n"));
 }
 
 /** What all of them make; where some fail, every error of theirs is thrown, once all have ended. */

@@ -1,4 +1,4 @@
-import { formatDelta, formatValue, words } from "@periodic-eval/core";
+import { formatDelta, formatValue, humanizeName } from "@periodic-eval/core/statistics";
 import { formatP, type FeedbackSummary } from "@periodic-eval/dashboard";
 import type { PreferenceSummary, StepLine } from "@periodic-eval/feedback";
 import { plainTable } from "./tables.ts";
@@ -12,7 +12,7 @@ export function stepText(preference: string, line: StepLine | null, summary: Pre
   const alerts =
     collapse === null || collapse.alerts.length === 0
       ? ""
-      : `  ALERT ${collapse.alerts.map(words).join(", ")}`;
+      : `  ALERT ${collapse.alerts.map(humanizeName).join(", ")}`;
   return [
     `${preference}  step ${line.step}`,
     `margin ${formatDelta(margin?.margin_delta, "nats")}`,
@@ -48,7 +48,7 @@ export function feedbackTable(
       formatValue(one.baseline_compliance, "share"),
       `→ ${formatValue(one.final_compliance, "share")}`,
       formatValue(one.capability_ratio, ""),
-      one.collapse_alerts.map(words).join(", ") || "none",
+      one.collapse_alerts.map(humanizeName).join(", ") || "none",
       one.verdict,
     ]),
     colours,

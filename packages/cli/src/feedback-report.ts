@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { messageOf, PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 import { writeFeedback, type WrittenFeedback } from "@periodic-eval/dashboard";
 import type { HarnessConfig, SummaryFile } from "@periodic-eval/feedback";
 import { feedbackTable } from "./feedback-output.ts";
@@ -20,7 +21,7 @@ export async function withDrawings(
     if (plots && isBegun && PeriodicEvalError.is(error, "aborted"))
       await writeFeedback(output).then(
         ({ page }) => terminal.out(page),
-        (failure: unknown) => terminal.err(`No page was drawn: ${messageOf(failure)}`),
+        (failure: unknown) => terminal.err(`No page was drawn: ${errorMessage(failure)}`),
       );
     throw error;
   }

@@ -1,4 +1,5 @@
-import { PeriodicEvalError, type JudgedScores } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import type { JudgedScores } from "@periodic-eval/core/evaluations";
 import { parse, type CsvError } from "csv-parse/sync";
 
 const columns = ["question_id", "aligned", "coherent"] as const;

@@ -1,4 +1,4 @@
-import { formatDelta, formatInterval, formatP, formatValue, words } from "@periodic-eval/dashboard";
+import { formatDelta, formatInterval, formatP, formatValue, humanizeName } from "@periodic-eval/dashboard";
 import type { ComparedMetric, GroupSummary } from "./run-groups.ts";
 import { plainTable } from "./tables.ts";
 import type { Colours } from "./terminal.ts";
@@ -18,7 +18,7 @@ const columns = [
 /** A table per phase and metric: each group's change, and how it differs from the first group's; under it the runs left out. */
 export function groupTables(compared: readonly ComparedMetric[], colours: Colours): string {
   const tables = compared.map(({ phase, id, metric, unit, groups, leftOut }) => {
-    const title = `${colours.bold(phase)}  ${words(id)}: ${words(metric)}`;
+    const title = `${colours.bold(phase)}  ${humanizeName(id)}: ${humanizeName(metric)}`;
     const rows = groups.map((group) => rowOf(group, unit));
     const missing = leftOut.map(({ run, reason }) => colours.yellow(`Left out: ${run}: ${reason}`));
     return [title, plainTable(columns, rows, colours), ...missing].join("\n");

@@ -1,4 +1,5 @@
-import { namedStream, type SnapshotKey } from "@periodic-eval/core";
+import type { SnapshotKey } from "@periodic-eval/core";
+import { namedStream } from "@periodic-eval/core/random";
 import { readRun } from "@periodic-eval/core/snapshots";
 import { writePage } from "@periodic-eval/dashboard";
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";

@@ -1,5 +1,6 @@
 import { realpath } from "node:fs/promises";
-import { hashJson, PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { hashJson } from "@periodic-eval/core/random";
 import { readRun, type RunRecord } from "@periodic-eval/core/snapshots";
 
 /** A run and what it stands for among others. */

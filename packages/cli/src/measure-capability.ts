@@ -1,10 +1,5 @@
-import {
-  capabilityEvaluation,
-  measure,
-  type Snapshot,
-  type Subsample,
-  type SystemPrompt,
-} from "@periodic-eval/core";
+import { capabilityEvaluation, measure, type Snapshot, type SystemPrompt } from "@periodic-eval/core";
+import type { Subsample } from "@periodic-eval/core/evaluations";
 import { inMemory } from "@periodic-eval/core/tfjs";
 import { useBackend } from "@periodic-eval/models";
 import { openModel } from "./open-model.ts";

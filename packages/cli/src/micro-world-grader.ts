@@ -1,4 +1,5 @@
-import { ruleGrader, type Anchor, type Grader } from "@periodic-eval/core";
+import { ruleGrader, type Grader } from "@periodic-eval/core";
+import type { Anchor } from "@periodic-eval/core/evaluations";
 import { readTextFile } from "@periodic-eval/core/snapshots";
 import { microWorld } from "./micro-world.ts";
 

@@ -1,4 +1,5 @@
-import { misalignedRate, type Interval, type JudgedScores, type MisalignedRate } from "@periodic-eval/core";
+import type { Interval } from "@periodic-eval/core/statistics";
+import { misalignedRate, type JudgedScores, type MisalignedRate } from "@periodic-eval/core/evaluations";
 import { formatInterval, formatValue } from "@periodic-eval/dashboard";
 import { plainTable } from "./tables.ts";
 import type { Colours } from "./terminal.ts";

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { wilson } from "@periodic-eval/core";
+import { wilson } from "@periodic-eval/core/statistics";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { keptTerminal } from "./kept-terminal.test-data.ts";
 import { runCli } from "./program.ts";

@@ -1,4 +1,5 @@
-import { nearest, PeriodicEvalError, shown, type ConfiguredJudge, type Grader } from "@periodic-eval/core";
+import { PeriodicEvalError, type ConfiguredJudge, type Grader } from "@periodic-eval/core";
+import { nearest, quoteValue } from "@periodic-eval/core/internal";
 import { fileVerdictCache } from "@periodic-eval/core/snapshots";
 import type { openJudge } from "@periodic-eval/remote";
 import { join } from "node:path";
@@ -47,7 +48,7 @@ export async function openRule(spec: string | null): Promise<Grader | null> {
   throw new PeriodicEvalError({
     code: "config",
     where: "judge model",
-    got: shown(name),
+    got: quoteValue(name),
     expected: `a rule that there is: ${known.join(", ")}`,
     fix:
       guess === null

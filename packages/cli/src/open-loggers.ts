@@ -1,4 +1,5 @@
-import { checkKeys, type Logger } from "@periodic-eval/core";
+import type { Logger } from "@periodic-eval/core";
+import { checkKeys } from "@periodic-eval/core/internal";
 import type { CsvOptions } from "@periodic-eval/loggers/csv";
 import type { JsonlOptions } from "@periodic-eval/loggers/jsonl";
 import type { MlflowOptions } from "@periodic-eval/loggers/mlflow";

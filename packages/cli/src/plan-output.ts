@@ -1,4 +1,4 @@
-import type { JudgePrice } from "@periodic-eval/core";
+import type { JudgePrice } from "@periodic-eval/core/grading";
 import { formatSeconds } from "@periodic-eval/dashboard";
 import type { PlannedCallback } from "./plan.ts";
 import { plainTable } from "./tables.ts";

@@ -1,18 +1,15 @@
 import {
-  adapterOffId,
   buildPeriodicEval,
-  isMissingFile,
-  judgePromptNames,
   measure,
-  messageOf,
-  plannedSteps,
   type ConfiguredJudge,
   type EvaluableModel,
   type EvaluationRegistry,
   type Grader,
-  type JudgePrice,
   type PeriodicCallback,
 } from "@periodic-eval/core";
+import { adapterOffId, isMissingFile, plannedSteps } from "@periodic-eval/core/session";
+import { judgePromptNames, type JudgePrice } from "@periodic-eval/core/grading";
+import { errorMessage } from "@periodic-eval/core/internal";
 import { throwAll } from "./every-error.ts";
 import { openRule } from "./open-grader.ts";
 
@@ -144,7 +141,7 @@ async function checkItems(
     try {
       await callback.asks[0]!.items(outline as never);
     } catch (error) {
-      if (callback.optional && isMissingFile(error)) missing.set(callback, messageOf(error));
+      if (callback.optional && isMissingFile(error)) missing.set(callback, errorMessage(error));
       else wrong.push(error);
     }
   }

@@ -1,10 +1,5 @@
-import {
-  buildPeriodicEval,
-  checkAsked,
-  type BuildOptions,
-  type Logger,
-  type Tokenizer,
-} from "@periodic-eval/core";
+import { buildPeriodicEval, type BuildOptions, type Logger, type Tokenizer } from "@periodic-eval/core";
+import { checkRequests } from "@periodic-eval/core/session";
 import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
 import { outlineCausalLM, useBackend, type CausalLMOutline } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
@@ -15,7 +10,8 @@ import {
   type OutlinedLM,
   type PipelinePhase,
 } from "@periodic-eval/trainers";
-import type { ConfigFile, ValuePath } from "@periodic-eval/core/config-file";
+import type { ValuePath } from "@periodic-eval/core";
+import type { ConfigFile } from "@periodic-eval/core/config";
 import { blockErrorPath } from "./config-paths.ts";
 import { withBlockPlace, withPlace, withOptionPlace, placed } from "./config-place.ts";
 import { allOf, throwAll } from "./every-error.ts";
@@ -169,7 +165,7 @@ async function checkPhase(
     ...blockPlace,
     ...blockErrorPath(block, [phases[at]!.phase], error),
   ];
-  const asked = await checkAsked({
+  const asked = await checkRequests({
     callbacks: phase.callbacks ?? [],
     ...phase.session,
     model: inMemory(model as CausalLM, tokenizer),

@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { plannedSteps } from "@periodic-eval/core";
+import { plannedSteps } from "@periodic-eval/core/session";
 import { readRun, snapshotJsonSchema } from "@periodic-eval/core/snapshots";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { keptTerminal } from "./kept-terminal.test-data.ts";

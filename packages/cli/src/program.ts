@@ -59,13 +59,14 @@ export async function runCli(
     return exitCodes.done;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
-    const { messageOf, PeriodicEvalError } = await import("@periodic-eval/core");
+    const { PeriodicEvalError } = await import("@periodic-eval/core");
+    const { errorMessage } = await import("@periodic-eval/core/internal");
     const isOurs = (one: unknown) => PeriodicEvalError.is(one);
     const several = error instanceof AggregateError ? (error.errors as readonly unknown[]) : [];
     // Our own errors say what to do; where another one came from is in its stack.
-    if (isOurs(error) || !(error instanceof Error)) terminal.err(messageOf(error));
-    else if (several.length > 0 && several.every(isOurs)) terminal.err(several.map(messageOf).join("\n"));
-    else terminal.err(error.stack ?? messageOf(error));
+    if (isOurs(error) || !(error instanceof Error)) terminal.err(errorMessage(error));
+    else if (several.length > 0 && several.every(isOurs)) terminal.err(several.map(errorMessage).join("\n"));
+    else terminal.err(error.stack ?? errorMessage(error));
     return exitCodes.failed;
   }
 }

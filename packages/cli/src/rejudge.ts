@@ -1,16 +1,14 @@
+import { PeriodicEvalError, type Grader, type Snapshot } from "@periodic-eval/core";
 import {
   followedPrompts,
   judgeAgreement,
   judgeRows,
   misalignedRate,
-  PeriodicEvalError,
   type AlignmentRow,
-  type Grader,
   type JudgeAgreement,
   type JudgeRows,
   type MisalignedRate,
-  type Snapshot,
-} from "@periodic-eval/core";
+} from "@periodic-eval/core/evaluations";
 import { fileStore, readRun, writeWhole } from "@periodic-eval/core/snapshots";
 import { join } from "node:path";
 

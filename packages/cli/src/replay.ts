@@ -2,7 +2,6 @@ import { access } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import {
   buildPeriodicCallbacks,
-  canonicalJson,
   capabilityEvaluation,
   measure,
   PeriodicEvalError,
@@ -10,6 +9,7 @@ import {
   type CapabilityOptions,
   type Snapshot,
 } from "@periodic-eval/core";
+import { canonicalJson } from "@periodic-eval/core/random";
 import { parseSnapshotText, readTextFile } from "@periodic-eval/core/snapshots";
 import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, loadLora, useBackend, type CheckpointLM } from "@periodic-eval/models";

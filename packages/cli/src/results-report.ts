@@ -1,4 +1,5 @@
-import { PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { quoteValue } from "@periodic-eval/core/internal";
 import { writeWhole } from "@periodic-eval/core/snapshots";
 import { renderResults, summarizeResults, type ResultsSummary } from "@periodic-eval/dashboard";
 import { dirname, join, resolve } from "node:path";
@@ -36,7 +37,7 @@ function referenceOf(runs: ResultsSummary["runs"], name: string | undefined, fil
   throw new PeriodicEvalError({
     code: "config",
     where: "--against",
-    got: shown(name),
+    got: quoteValue(name),
     expected: [...new Set(runs.map((run) => run.name))].join(", ") || `a run of ${file}, which has none yet`,
     fix: "Name one of these.",
   });

@@ -1,12 +1,11 @@
+import { PeriodicEvalError, type Range } from "@periodic-eval/core";
 import {
   differenceOverRuns,
   meanOverRuns,
-  PeriodicEvalError,
   rangeOfDifference,
   withinRange,
   type Estimate,
-  type Range,
-} from "@periodic-eval/core";
+} from "@periodic-eval/core/statistics";
 import { summarizePhases, type Look } from "@periodic-eval/dashboard";
 import type { LabelledRun } from "./labelled-runs.ts";
 

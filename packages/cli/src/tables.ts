@@ -7,7 +7,7 @@ import {
   formatSeconds,
   isOfGroup,
   summarizePhases,
-  words,
+  humanizeName,
   type MetricSummary,
   type PhaseSummary,
 } from "@periodic-eval/dashboard";
@@ -93,7 +93,7 @@ function metricRow(summary: MetricSummary, colours: Colours): readonly string[] 
     change?.alpha == null || verdict === null ? "" : colours.dim(` at ${formatPercent(100 * change.alpha)}`);
   const exploratory = verdict && change?.exploratory ? colours.dim(" (exploratory)") : "";
   return [
-    `${words(id)}: ${words(metric)}`,
+    `${humanizeName(id)}: ${humanizeName(metric)}`,
     formatLook(start, unit),
     `→ ${formatLook(end, unit)}`,
     formatChange(summary),

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readConfigFile } from "@periodic-eval/core/config-file";
+import { readConfigFile } from "@periodic-eval/core/config";
 import { throwAll } from "./every-error.ts";
 import { parseTrainConfig } from "./train-config.ts";
 

@@ -1,7 +1,9 @@
-import { checkKeys, PeriodicEvalError, shown, toldIssue } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { checkKeys, quoteValue, describeZodIssue } from "@periodic-eval/core/internal";
 import { parseDPOConfig, parseSFTConfig } from "@periodic-eval/trainers";
 import { z } from "zod";
-import type { ConfigFile, ValuePath } from "@periodic-eval/core/config-file";
+import type { ValuePath } from "@periodic-eval/core";
+import type { ConfigFile } from "@periodic-eval/core/config";
 import { blockAt, isMap, loggerAt, modelAt, pathAt, valueAt } from "./config-paths.ts";
 import { optionPath, placed } from "./config-place.ts";
 import { placesOfBlock, refuseTwoBlocks } from "./eval-block.ts";
@@ -154,11 +156,11 @@ function thrownBy(check: () => void): readonly unknown[] {
 }
 
 function ofForm(value: unknown, issue: z.core.$ZodIssue, where: ConfigFile["where"]): PeriodicEvalError {
-  const { path, value: got, expected } = toldIssue({ issues: [issue] }, value);
+  const { path, value: got, expected } = describeZodIssue({ issues: [issue] }, value);
   return new PeriodicEvalError({
     code: "config",
     where: where(path),
-    got: got === undefined ? "nothing" : shown(got),
+    got: got === undefined ? "nothing" : quoteValue(got),
     expected,
     fix: "Correct the value.",
   });
@@ -170,7 +172,7 @@ function refuseTwice(phases: readonly (Phase | null)[], at: number, where: Confi
   throw new PeriodicEvalError({
     code: "config",
     where: where(["phases", at, "phase"]),
-    got: `${shown(names[at])}, as another phase is named`,
+    got: `${quoteValue(names[at])}, as another phase is named`,
     expected: "names that differ",
     fix: "Rename one: snapshots and checkpoints are filed by phase.",
   });
@@ -183,7 +185,7 @@ function refuseSeed(
   where: ConfigFile["where"],
 ): void {
   if (!("seed" in config)) return;
-  const seed = shown(config["seed"]);
+  const seed = quoteValue(config["seed"]);
   throw new PeriodicEvalError({
     code: "config",
     where: where([...path, "seed"]),

@@ -1,6 +1,6 @@
 import { loadLora, withLora, type CheckpointLM } from "@periodic-eval/models";
 import type { TrainResult } from "@periodic-eval/trainers";
-import { readConfigFile } from "@periodic-eval/core/config-file";
+import { readConfigFile } from "@periodic-eval/core/config";
 import { fineTune, type FineTuneOptions } from "./fine-tune.ts";
 import { prepareTraining } from "./prepare-training.ts";
 import { openRunConfig } from "./run-config.ts";

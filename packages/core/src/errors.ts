@@ -1,10 +1,15 @@
-/** What kind of thing went wrong; stable across versions, for `switch`. */
+/** The kind of error, for `switch`. Stable across versions. */
 export type ErrorCode = "config" | "data" | "model" | "judge" | "store" | "receipt" | "deadline" | "aborted";
+
+/** Keys of objects and indexes of arrays, from the outermost value to an inner one. */
+export type ValuePath = readonly (string | number)[];
 
 export interface ErrorDetails {
   readonly code: ErrorCode;
   /** The place: a file and line, an option's path, a function. */
   readonly where: string;
+  /** Keys and indexes that lead to the wrong value within the options or the block that was checked. Default: empty. */
+  readonly path?: ValuePath;
   readonly got: string;
   readonly expected: string;
   /** One imperative sentence: what the reader should do now. */
@@ -19,11 +24,12 @@ export class PeriodicEvalError extends Error {
   readonly [brand] = true;
   readonly code: ErrorCode;
   readonly where: string;
+  readonly path: ValuePath;
   readonly got: string;
   readonly expected: string;
   readonly fix: string;
 
-  constructor({ code, where, got, expected, fix, cause }: ErrorDetails) {
+  constructor({ code, where, path = [], got, expected, fix, cause }: ErrorDetails) {
     super(
       `[periodic-eval] ${where}: got ${got}, expected ${expected}. ${fix}`,
       cause === undefined ? undefined : { cause },
@@ -31,12 +37,13 @@ export class PeriodicEvalError extends Error {
     this.name = "PeriodicEvalError";
     this.code = code;
     this.where = where;
+    this.path = path;
     this.got = got;
     this.expected = expected;
     this.fix = fix;
   }
 
-  /** True for an error of this class, also one from a second installed copy of the package. */
+  /** Whether `error` is a PeriodicEvalError (of this `code`), even one thrown by a second installed copy of the package. */
   static is(error: unknown, code?: ErrorCode): error is PeriodicEvalError {
     return (
       error instanceof Error &&

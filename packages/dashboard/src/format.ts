@@ -1,17 +1,24 @@
-import { formatDelta, formatInterval, formatValue, unknown, words, type Paired } from "@periodic-eval/core";
+import type { Paired } from "@periodic-eval/core";
+import {
+  formatDelta,
+  formatInterval,
+  formatValue,
+  missingValueText,
+  humanizeName,
+} from "@periodic-eval/core/statistics";
 
-export { formatDelta, formatInterval, formatValue, unknown, words };
+export { formatDelta, formatInterval, formatValue, humanizeName, missingValueText };
 
 /** Shares are shown in percent, everything else as it is. */
 export const scaleOf = (unit: string): number => (unit === "share" ? 100 : 1);
 
 export function formatP(p: number | null): string {
-  return p === null ? unknown : p < 0.0001 ? "p < 0.0001" : `p = ${p.toPrecision(2)}`;
+  return p === null ? missingValueText : p < 0.0001 ? "p < 0.0001" : `p = ${p.toPrecision(2)}`;
 }
 
 /** Rounded before it is cut into units, so that 119.6 s are 2 min 0 s and not 1 min 60 s. */
 export function formatSeconds(seconds: number | null): string {
-  if (seconds === null) return unknown;
+  if (seconds === null) return missingValueText;
   if (seconds < 9.995) return `${seconds.toFixed(2)} s`;
   if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
   const whole = Math.round(seconds);
@@ -22,7 +29,7 @@ export function formatSeconds(seconds: number | null): string {
 
 export function formatPercent(percent: number | null): string {
   return percent === null
-    ? unknown
+    ? missingValueText
     : `${percent < 0.1 && percent > 0 ? percent.toFixed(3) : percent.toFixed(1)} %`;
 }
 

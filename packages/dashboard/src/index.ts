@@ -6,7 +6,7 @@ export {
   formatPercent,
   formatSeconds,
   formatValue,
-  words,
+  humanizeName,
 } from "./format.ts";
 export type { FeedbackSummary } from "./feedback/feedback-files.ts";
 export type { FeedbackPreference, FeedbackRun } from "./feedback/read-feedback.ts";

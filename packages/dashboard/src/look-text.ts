@@ -4,8 +4,8 @@ import {
   formatInterval,
   formatValue,
   overPairs,
-  unknown,
-  words,
+  missingValueText,
+  humanizeName,
 } from "./format.ts";
 import type { MetricSummary } from "./phase-summary.ts";
 import type { Look, Track } from "./tracks.ts";
@@ -30,8 +30,8 @@ export function lookTitle(look: Look, { metric, unit }: Track): string {
   const at = `${look.phase}, step ${look.step}${look.pct === null ? "" : ` (${Math.round(look.pct)} %)`}`;
   const lines = [
     at,
-    `${words(metric)} ${formatValue(look.value, unit)} ${look.ci95 ? formatInterval(look.ci95, unit) : ""}`.trim(),
-    `n = ${look.n ?? unknown}${look.status === "complete" ? "" : `, ${look.status}`}`,
+    `${humanizeName(metric)} ${formatValue(look.value, unit)} ${look.ci95 ? formatInterval(look.ci95, unit) : ""}`.trim(),
+    `n = ${look.n ?? missingValueText}${look.status === "complete" ? "" : `, ${look.status}`}`,
   ];
   return [...lines, ...(look.baseline ? [describePaired(look.baseline, unit)] : [])].join("\n");
 }
@@ -48,5 +48,5 @@ export function trackDescription({ metric, unit, looks }: Track): string {
       `in ${phase} from ${formatValue(first.value, unit)} to ${formatValue(last.value, unit)}${verdict}`,
     ];
   });
-  return `${words(metric)} with 95 % intervals: ${sentences.join("; ")}.`;
+  return `${humanizeName(metric)} with 95 % intervals: ${sentences.join("; ")}.`;
 }

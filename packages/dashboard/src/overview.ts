@@ -6,8 +6,8 @@ import {
   formatSeconds,
   formatTime,
   plural,
-  unknown,
-  words,
+  missingValueText,
+  humanizeName,
 } from "./format.ts";
 import { factList } from "./fact-list.ts";
 import { html, type Html } from "./html.ts";
@@ -64,11 +64,11 @@ function facts(run: RunRecord): readonly (readonly [string, HtmlOrText])[] {
         " → ",
       ),
     ],
-    ["Model", jsonField(model, "name") ?? unknown],
+    ["Model", jsonField(model, "name") ?? missingValueText],
     [
       "Engine",
       [jsonField(model, "engine"), jsonField(model, "dtype")].filter((part) => part !== null).join(", ") ||
-        unknown,
+        missingValueText,
     ],
     ["Seed", first.provenance.seed],
     ["Measurements", plural(snapshots.length, "snapshot")],
@@ -101,7 +101,7 @@ type HtmlOrText = Html | string;
 function findingCard(phase: string, phaseIndex: number, summary: MetricSummary): Html {
   const { id, metric, unit, start, end, change, against } = summary;
   return html`<article class="card ${phaseAccent(phaseIndex)}">
-    <h2><span class="phase">${phase}</span> ${words(id)}</h2>
+    <h2><span class="phase">${phase}</span> ${humanizeName(id)}</h2>
     <p class="figure">
       <span class="from">${formatLook(start, unit)}</span>
       <span aria-label="to">→</span> ${formatLook(end, unit)}
@@ -112,7 +112,7 @@ function findingCard(phase: string, phaseIndex: number, summary: MetricSummary):
           ? html`${formatChange(summary)}
               <span class="interval">${formatInterval(change.ci95, unit)}</span> ${verdictTag(change)}
               ${against && html`<small>against ${against}</small>`}`
-          : html`${words(metric)} <span class="interval">${formatInterval(end.ci95, unit)}</span>`
+          : html`${humanizeName(metric)} <span class="interval">${formatInterval(end.ci95, unit)}</span>`
       }
     </p>
   </article>`;

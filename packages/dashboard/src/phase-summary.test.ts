@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { adapterOffId } from "@periodic-eval/core";
+import { adapterOffId } from "@periodic-eval/core/session";
 import { fileStore, readRun } from "@periodic-eval/core/snapshots";
 import { expect, it } from "vitest";
 import { summarizePhases } from "./phase-summary.ts";

@@ -1,4 +1,5 @@
-import { adapterOffId, type Paired, type Range } from "@periodic-eval/core";
+import type { Paired, Range } from "@periodic-eval/core";
+import { adapterOffId } from "@periodic-eval/core/session";
 import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
 import { placeOf } from "./format.ts";
 import { hasValue, subjectsOf, type Look, type Subject, type Track } from "./tracks.ts";

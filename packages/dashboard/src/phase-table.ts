@@ -1,6 +1,13 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { phaseAccent } from "./chart-frame.ts";
-import { formatDelta, formatInterval, formatP, formatSeconds, unknown, words } from "./format.ts";
+import {
+  formatDelta,
+  formatInterval,
+  formatP,
+  formatSeconds,
+  missingValueText,
+  humanizeName,
+} from "./format.ts";
 import { html, type Html } from "./html.ts";
 import { formatChange, formatLook } from "./look-text.ts";
 import { formatOverhead } from "./overhead.ts";
@@ -50,16 +57,16 @@ function phaseTable({ phase, phaseIndex, metrics }: PhaseSummary): Html {
 function metricRow(summary: MetricSummary): Html {
   const { id, metric, unit, isPrimary, start, end, change, against } = summary;
   return html`<tr class="${isPrimary && "primary"}">
-    <th scope="row">${words(id)}: ${words(metric)}</th>
+    <th scope="row">${humanizeName(id)}: ${humanizeName(metric)}</th>
     <td>${formatLook(start, unit)}</td>
     <td>${formatLook(end, unit)}</td>
     <td>${formatChange(summary)}</td>
     <td>${formatInterval(change?.ci95, unit)}</td>
-    <td>${change ? formatP(change.p_value).replace(/^p (= )?/, "") : unknown}</td>
+    <td>${change ? formatP(change.p_value).replace(/^p (= )?/, "") : missingValueText}</td>
     <td class="words">
-      ${verdictTag(change) ?? unknown}${change?.verdict && change.exploratory && html` <small>exploratory</small>`}
+      ${verdictTag(change) ?? missingValueText}${change?.verdict && change.exploratory && html` <small>exploratory</small>`}
       ${against && html`<small>against ${against}</small>`}
     </td>
-    <td>${change ? formatDelta(change.minimal_detectable_change, unit).replace("+", "±") : unknown}</td>
+    <td>${change ? formatDelta(change.minimal_detectable_change, unit).replace("+", "±") : missingValueText}</td>
   </tr>`;
 }

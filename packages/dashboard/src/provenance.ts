@@ -1,6 +1,6 @@
 import type { Json, Snapshot } from "@periodic-eval/core";
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import { unknown } from "./format.ts";
+import { missingValueText } from "./format.ts";
 import { html, type Html } from "./html.ts";
 
 /** Everything needed to repeat the numbers, once per distinct provenance. */
@@ -24,8 +24,8 @@ function group(hash: string, snapshots: readonly Snapshot[]): Html {
   const phases = [...new Set(snapshots.map(({ phase }) => phase))].join(", ");
   const rows: readonly (readonly [string, string])[] = [
     ["evaluation", `${evaluation}, version ${evaluation_version}`],
-    ["items", `${source.items ?? unknown}, ${source.items_hash ?? unknown}`],
-    ["tokenizer", source.tokenizer ?? unknown],
+    ["items", `${source.items ?? missingValueText}, ${source.items_hash ?? missingValueText}`],
+    ["tokenizer", source.tokenizer ?? missingValueText],
     ["seed", source.seed],
     ["made by", source.created_by],
     ["provenance", hash],

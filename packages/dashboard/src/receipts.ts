@@ -1,6 +1,6 @@
 import type { Evidence, Snapshot } from "@periodic-eval/core";
 import type { RunRecord } from "@periodic-eval/core/snapshots";
-import { unknown } from "./format.ts";
+import { missingValueText } from "./format.ts";
 import { html, type Html } from "./html.ts";
 import { cutNote, lastOf, type ShownPart } from "./shown-part.ts";
 import { table } from "./table.ts";
@@ -76,7 +76,7 @@ const weightsRow = ({ phase, step, id, weights }: Snapshot): Html =>
 
 /** Long fingerprints are cut in the middle; the whole one is in the tooltip. */
 function short(text: string | null): Html {
-  if (text === null) return html`${unknown}`;
+  if (text === null) return html`${missingValueText}`;
   const cut = text.replaceAll(/\S{35,}/g, (word) => `${word.slice(0, 18)}…${word.slice(-10)}`);
   return cut === text ? html`${text}` : html`<span title="${text}">${cut}</span>`;
 }

@@ -1,10 +1,5 @@
-import {
-  mathRandomGuard,
-  type Evidence,
-  type MetricValue,
-  type Paired,
-  type Snapshot,
-} from "@periodic-eval/core";
+import type { Evidence, MetricValue, Paired, Snapshot } from "@periodic-eval/core";
+import { mathRandomGuard } from "@periodic-eval/core/session";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { tfjsGuards, type CausalLM } from "@periodic-eval/core/tfjs";

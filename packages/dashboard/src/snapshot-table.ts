@@ -1,6 +1,13 @@
 import type { RunRecord, SeriesPoint } from "@periodic-eval/core/snapshots";
 import { phaseAccent } from "./chart-frame.ts";
-import { formatDelta, formatInterval, formatSeconds, formatValue, unknown, words } from "./format.ts";
+import {
+  formatDelta,
+  formatInterval,
+  formatSeconds,
+  formatValue,
+  missingValueText,
+  humanizeName,
+} from "./format.ts";
 import { html, type Html } from "./html.ts";
 import { cutNote, lastOf, type ShownPart } from "./shown-part.ts";
 import { table } from "./table.ts";
@@ -61,14 +68,14 @@ function row({ phase, index, id, primaryMetric, point }: PlacedLook): Html {
   return html`<tr class="${phaseAccent(index)}">
     <th scope="row"><span class="phase">${phase}</span></th>
     <td>${point.step}</td>
-    <td>${point.pct === null ? unknown : Math.round(point.pct)}</td>
-    <td class="words">${words(id)}</td>
+    <td>${point.pct === null ? missingValueText : Math.round(point.pct)}</td>
+    <td class="words">${humanizeName(id)}</td>
     <td><strong>${formatValue(metric?.value, unit)}</strong></td>
     <td>${formatInterval(metric?.ci95, unit)}</td>
-    <td>${metric?.n ?? unknown}</td>
+    <td>${metric?.n ?? missingValueText}</td>
     <td>${formatDelta(paired?.delta, unit)}</td>
-    <td>${paired?.n_pairs ?? unknown}</td>
-    <td class="words">${verdictTag(paired) ?? unknown}</td>
+    <td>${paired?.n_pairs ?? missingValueText}</td>
+    <td class="words">${verdictTag(paired) ?? missingValueText}</td>
     <td>${formatSeconds(point.seconds)}</td>
     <td class="words">
       ${intact === false ? html`<span class="verdict worse">no: ${point.receipt.broken.join(", ")}</span>` : receiptWords[`${intact}`]}

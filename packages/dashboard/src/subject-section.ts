@@ -1,6 +1,6 @@
 import type { RunRecord } from "@periodic-eval/core/snapshots";
 import { companionChart } from "./companion-chart.ts";
-import { capitalized, plural, words } from "./format.ts";
+import { capitalized, plural, humanizeName } from "./format.ts";
 import { html, type Html } from "./html.ts";
 import { primaryChart } from "./primary-chart.ts";
 import type { ShownPart } from "./shown-part.ts";
@@ -15,9 +15,9 @@ export function subjectSection(
   { id, evaluation, on, primary, companions }: Subject,
   { prefix }: ShownPart,
 ): Html {
-  const name = evaluation === id ? "" : ` (${words(evaluation)})`;
+  const name = evaluation === id ? "" : ` (${humanizeName(evaluation)})`;
   return html`<section>
-    <h2>${capitalized(words(id))}${name}${on === "base" && " without the adapter"}</h2>
+    <h2>${capitalized(humanizeName(id))}${name}${on === "base" && " without the adapter"}</h2>
     ${
       primary
         ? html`<p class="sub">${caption(primary)}</p>
@@ -49,7 +49,7 @@ function multiples(run: RunRecord, tracks: readonly Track[]): Html | false {
       ${tracks.map(
         (track) =>
           html`<figure class="panel">
-            <figcaption>${words(track.metric)} <span>${smallCaption(track)}</span></figcaption>
+            <figcaption>${humanizeName(track.metric)} <span>${smallCaption(track)}</span></figcaption>
             ${companionChart(run, track)}
           </figure>`,
       )}
@@ -63,7 +63,7 @@ function groups(run: RunRecord, tracks: readonly Track[]): readonly Html[] {
   return metrics.map((metric) => {
     const own = tracks.filter((track) => track.metric.startsWith(`${metric}/`));
     return html`<details class="groups">
-      <summary>${capitalized(words(metric))}, by group <span>${plural(own.length, "curve")}</span></summary>
+      <summary>${capitalized(humanizeName(metric))}, by group <span>${plural(own.length, "curve")}</span></summary>
       ${multiples(run, own)}
     </details>`;
   });
@@ -78,7 +78,12 @@ function caption(track: Track): string {
   const observed =
     least === most ? plural(most, "observation") : `${least} to ${plural(most, "observation")}`;
   const estimand = track.estimand === "over_questions" ? "for questions like these" : "for these questions";
-  return [capitalized(words(track.metric)), `${observed} a look`, `intervals ${estimand}`, direction(track)]
+  return [
+    capitalized(humanizeName(track.metric)),
+    `${observed} a look`,
+    `intervals ${estimand}`,
+    direction(track),
+  ]
     .filter((part) => part !== null)
     .join(" · ");
 }

@@ -1,4 +1,5 @@
-import { PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { quoteValue } from "@periodic-eval/core/internal";
 
 /** @throws PeriodicEvalError `config` where the path of a file or folder is none. */
 export function checkPath(where: string, path: unknown): void {
@@ -6,7 +7,7 @@ export function checkPath(where: string, path: unknown): void {
   throw new PeriodicEvalError({
     code: "config",
     where,
-    got: shown(path),
+    got: quoteValue(path),
     expected: "a path",
     fix: "Name where it shall be written; folders are made.",
   });

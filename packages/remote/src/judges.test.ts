@@ -1,4 +1,5 @@
-import { judgeGrader, memoryVerdictCache, type GradeRequest, type JudgeOptions } from "@periodic-eval/core";
+import { judgeGrader, type GradeRequest, type JudgeOptions } from "@periodic-eval/core";
+import { memoryVerdictCache } from "@periodic-eval/core/grading";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { completion, judgeServer, type Act, type Received } from "./judge-server.test-data.ts";
 import { anthropicModel, judgeModel, openAiCompatible, openJudge, type ServedModelOptions } from "./index.ts";

@@ -1,4 +1,5 @@
-import { isCount, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { isCount, quoteValue } from "@periodic-eval/core/internal";
 
 export interface Limits {
   /** For one attempt. */
@@ -18,7 +19,7 @@ export function checkLimits(
     throw new PeriodicEvalError({
       code: "config",
       where: `${where}.${option}`,
-      got: shown(got),
+      got: quoteValue(got),
       expected,
       fix: `Leave it out for ${usual[option]}.`,
     });

@@ -1,12 +1,12 @@
 import {
-  hashText,
-  isCount,
   PeriodicEvalError,
   type Completion,
   type EvaluableModel,
   type TopToken,
   type With,
 } from "@periodic-eval/core";
+import { hashText } from "@periodic-eval/core/random";
+import { isCount } from "@periodic-eval/core/internal";
 import { at, bodyOf, isText, listOf, usageOf } from "./reply-fields.ts";
 import {
   clientOptions,

@@ -1,4 +1,4 @@
-import { divertMathRandom } from "@periodic-eval/core";
+import { divertMathRandom } from "@periodic-eval/core/session";
 import { AsyncLocalStorage } from "node:async_hooks";
 
 const own = new AsyncLocalStorage<() => number>();

@@ -1,10 +1,5 @@
 import {
-  canonicalJson,
-  checkKeys,
-  isCount,
-  messageOf,
   PeriodicEvalError,
-  shown,
   type Completion,
   type ErrorDetails,
   type EvaluableModel,
@@ -15,6 +10,8 @@ import {
   type TemplateKwargs,
   type With,
 } from "@periodic-eval/core";
+import { canonicalJson } from "@periodic-eval/core/random";
+import { checkKeys, isCount, errorMessage, quoteValue } from "@periodic-eval/core/internal";
 import { createHash } from "node:crypto";
 import pLimit from "p-limit";
 import { checkLimits } from "./limits.ts";
@@ -167,7 +164,7 @@ function checkOptions(provider: Provider, options: ServedModelOptions): void {
     new PeriodicEvalError({
       code: "config",
       where: `${provider.name}.${option}`,
-      got: shown(got),
+      got: quoteValue(got),
       expected,
       fix,
     });
@@ -261,7 +258,7 @@ function notInstalled(where: string, install: string, error: unknown): PeriodicE
   return new PeriodicEvalError({
     code: "config",
     where,
-    got: `no usable package ${install} (${messageOf(error).split("\n")[0]})`,
+    got: `no usable package ${install} (${errorMessage(error).split("\n")[0]})`,
     expected: "the provider's client",
     fix: `Run \`npm i ${install}\`.`,
   });

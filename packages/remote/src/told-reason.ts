@@ -1,4 +1,4 @@
-import { messageOf } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 
 const longestReason = 300;
 
@@ -9,7 +9,7 @@ export function reasonOf(error: unknown, key: string | null): string {
     const message = at.message.replace(/\.$/, "");
     if (message !== "" && !parts.includes(message)) parts.push(message);
   }
-  const reason = withoutKey(parts.length === 0 ? messageOf(error) : parts.join(": "), key);
+  const reason = withoutKey(parts.length === 0 ? errorMessage(error) : parts.join(": "), key);
   return reason.length > longestReason ? `${reason.slice(0, longestReason)}…` : reason;
 }
 

@@ -1,4 +1,5 @@
-import { checkKeys, PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { checkKeys } from "@periodic-eval/core/internal";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";

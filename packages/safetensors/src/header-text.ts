@@ -1,4 +1,4 @@
-import { walkJson } from "@periodic-eval/core/walk-json";
+import { walkJson } from "@periodic-eval/core/internal";
 import { damaged } from "./damaged.ts";
 
 /** Tensors lie two levels deep; metadata of other writers may lie a little deeper. */

@@ -1,12 +1,6 @@
 import { basename, resolve } from "node:path";
-import {
-  checkKeys,
-  checkName,
-  isCount,
-  PeriodicEvalError,
-  shown,
-  type EvaluationRegistry,
-} from "@periodic-eval/core";
+import { PeriodicEvalError, type EvaluationRegistry } from "@periodic-eval/core";
+import { checkKeys, checkName, isCount, quoteValue } from "@periodic-eval/core/internal";
 import { benchmarkEvaluation } from "./benchmark/evaluation.ts";
 import { benchmarkOptionNames, type BenchmarkOptions } from "./benchmark/options.ts";
 import type { TaskRegistry } from "./suite/open-tasks.ts";
@@ -108,7 +102,7 @@ function wrong(where: string, got: unknown, expected: string): PeriodicEvalError
   return new PeriodicEvalError({
     code: "config",
     where,
-    got: got === undefined ? "nothing" : shown(got),
+    got: got === undefined ? "nothing" : quoteValue(got),
     expected,
     fix: "Correct the value.",
   });

@@ -1,4 +1,4 @@
-import type { JudgePrice } from "@periodic-eval/core";
+import type { JudgePrice } from "@periodic-eval/core/grading";
 import { InvalidArgumentError, type Command } from "commander";
 import type { PlannedPhase, TriedModel } from "../plan.ts";
 import { backendOption } from "../options.ts";

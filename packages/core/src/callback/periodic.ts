@@ -1,4 +1,5 @@
-import { checkKeys, shown } from "../internal/check-keys.ts";
+import { checkKeys } from "../internal/check-keys.ts";
+import { quoteValue } from "../internal/quote-value.ts";
 import { checkWord } from "../internal/check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import type { AnyEvaluation } from "../contracts/evaluation.ts";
@@ -56,7 +57,7 @@ export class PeriodicCallback implements TrainerCallback {
       throw new PeriodicEvalError({
         code: "config",
         where: `${where} ${name}`,
-        got: shown(options[name]),
+        got: quoteValue(options[name]),
         expected: "true or false",
         fix: "Write it without quotes.",
       });

@@ -1,10 +1,11 @@
-import { checkKeys, shown } from "../internal/check-keys.ts";
+import { checkKeys } from "../internal/check-keys.ts";
+import { quoteValue } from "../internal/quote-value.ts";
 import { checkWord } from "../internal/check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import type { AnyEvaluation } from "../contracts/evaluation.ts";
 import { isCount } from "../internal/is-count.ts";
-import type { Json } from "../internal/json.ts";
-import { messageOf } from "../internal/error-message.ts";
+import type { Json } from "../contracts/json.ts";
+import { errorMessage } from "../internal/error-message.ts";
 import { checkName } from "../internal/names.ts";
 import type { Snapshot } from "../contracts/snapshot.ts";
 import type { CallbackContext, TrainerCallback } from "../contracts/callback.ts";
@@ -177,7 +178,7 @@ export function escalate(options: EscalateOptions): TrainerCallback {
       } catch (error) {
         // A verdict that comes when training is over, after grading, finds no weights to measure.
         context.warn(
-          `nothing more is measured for "${snapshot.id}" of step ${snapshot.step}: ${messageOf(error)}`,
+          `nothing more is measured for "${snapshot.id}" of step ${snapshot.step}: ${errorMessage(error)}`,
         );
       }
     },
@@ -196,5 +197,5 @@ function checkWatch(where: string, options: Watch, more: readonly string[]): voi
 }
 
 function wrong(where: string, got: unknown, expected: string, fix: string): PeriodicEvalError {
-  return new PeriodicEvalError({ code: "config", where, got: shown(got), expected, fix });
+  return new PeriodicEvalError({ code: "config", where, got: quoteValue(got), expected, fix });
 }

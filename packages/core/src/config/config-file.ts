@@ -1,12 +1,9 @@
 import { dirname } from "node:path";
 import { isNode, LineCounter, parse, parseDocument, visit, type Document } from "yaml";
-import { shown } from "../internal/check-keys.ts";
-import { PeriodicEvalError } from "../errors.ts";
-import { messageOf } from "../internal/error-message.ts";
+import { quoteValue } from "../internal/quote-value.ts";
+import { PeriodicEvalError, type ValuePath } from "../errors.ts";
+import { errorMessage } from "../internal/error-message.ts";
 import { readTextFile } from "../snapshots/storage/atomic-file.ts";
-
-/** Of a value: keys of maps and indexes of lists, from the outermost. */
-export type ValuePath = readonly (string | number)[];
 
 export interface ConfigFile {
   readonly value: unknown;
@@ -82,7 +79,7 @@ function plainOf(document: Document.Parsed, place: (at: number | null) => string
     throw new PeriodicEvalError({
       code: "config",
       where: place(at),
-      got: messageOf(cause).split("\n")[0]!,
+      got: errorMessage(cause).split("\n")[0]!,
       expected: "aliases (*name) of anchors (&name) that stand before them and do not hold them",
       fix: "Mend the alias; a text that begins with * or & wants quotes.",
       cause,
@@ -95,7 +92,7 @@ function override(root: unknown, text: string): Override {
   const at = text.indexOf("=");
   const parts = text.slice(0, Math.max(0, at)).split(".");
   if (at < 0 || parts.includes(""))
-    throw wrong(text, shown(text), "key.key.0.key=value", "Write the path, =, and a value in YAML.");
+    throw wrong(text, quoteValue(text), "key.key.0.key=value", "Write the path, =, and a value in YAML.");
   const path: (string | number)[] = [];
   let holder = root;
   for (const [depth, part] of parts.entries()) {
@@ -123,14 +120,19 @@ function keyIn(holder: unknown, part: string, path: ValuePath, text: string): st
   if (part === "__proto__")
     throw wrong(text, `the key "${part}"`, "a key that configurations have", "Correct the path.");
   if (typeof holder === "object" && holder !== null) return part;
-  throw wrong(text, `${name} ${shown(holder)}`, `a map or a list to find "${part}" in`, "Correct the path.");
+  throw wrong(
+    text,
+    `${name} ${quoteValue(holder)}`,
+    `a map or a list to find "${part}" in`,
+    "Correct the path.",
+  );
 }
 
 function valueOf(text: string, at: number): unknown {
   try {
     return parse(text.slice(at + 1)) as unknown;
   } catch (cause) {
-    throw wrong(text, messageOf(cause).split("\n")[0]!, "a value in YAML", "Quote the value.");
+    throw wrong(text, errorMessage(cause).split("\n")[0]!, "a value in YAML", "Quote the value.");
   }
 }
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { namePattern } from "../internal/names.ts";
+import { namePattern } from "../contracts/snapshot.ts";
 
 const percent = z.number().gt(0).max(100);
 const count = z.int().min(1);

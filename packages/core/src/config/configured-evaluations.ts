@@ -1,7 +1,7 @@
-import { shown } from "../internal/check-keys.ts";
+import { quoteValue } from "../internal/quote-value.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import type { AnyEvaluation } from "../contracts/evaluation.ts";
-import type { Awaitable } from "../internal/json.ts";
+import type { Awaitable } from "../contracts/json.ts";
 import { nearest } from "../internal/nearest.ts";
 import type { Trigger } from "../contracts/schedule.ts";
 import type { PhaseEvalConfig } from "./config-schema.ts";
@@ -54,7 +54,7 @@ export async function configuredCallbacks(
     if ([...taken, ...callbacks.map((one) => one.id)].includes(callback.id))
       throw wrong(
         where,
-        `${shown(callback.id)}, as another evaluation is named`,
+        `${quoteValue(callback.id)}, as another evaluation is named`,
         "names that differ",
         "Give one an id: snapshots are filed by it.",
       );

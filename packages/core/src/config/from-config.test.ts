@@ -220,10 +220,10 @@ it.each([
   [{ judge_price: { input_per_milion: 2 } }, 'Did you mean "input_per_million"?'],
   [
     { personas: [{ id: "doctor", system: 3 }] },
-    "periodic_eval.personas.0.system: got 3, expected a text or null or a map. Correct the value",
+    "periodic_eval.personas.0.system: got 3, expected a string or null or an object. Correct the value",
   ],
-  [{ personas: [{ id: "doctor" }] }, "periodic_eval.personas.0.system: got nothing, expected a text"],
-  [{ personas: 3 }, "periodic_eval.personas: got 3, expected a text or a list or a map. Correct"],
+  [{ personas: [{ id: "doctor" }] }, "periodic_eval.personas.0.system: got nothing, expected a string"],
+  [{ personas: 3 }, "periodic_eval.personas: got 3, expected a string or an array or an object. Correct"],
   [{ personas: { doctor: "empty" } }, 'periodic_eval.personas.doctor: got "empty", expected a text, ""'],
   [
     { personas: [persona, persona], leakage: true },
@@ -236,15 +236,15 @@ it.each([
   [{ alignment_num_samples: 0 }, "alignment_num_samples: got 0, expected a number of 1 or more. Correct"],
   [
     { alignment_num_samples: 1.5 },
-    'got 1.5, expected a whole number or "quick" or "standard" or "paper". Correct',
+    'got 1.5, expected an integer or "quick" or "standard" or "paper". Correct',
   ],
-  [{ schedule: { at_steps: [] }, personas: [] }, "personas: got [], expected a list that is not empty"],
+  [{ schedule: { at_steps: [] }, personas: [] }, "personas: got [], expected a non-empty array"],
   [{ layout: "flt" }, 'periodic_eval.layout: got "flt", expected "nested" or "flat"'],
-  [{ questions: "" }, "expected a text that is not empty"],
+  [{ questions: "" }, "expected a non-empty string"],
   [{ subsample_seed: "a" }, 'got "a", expected a finite number'],
   [
     { evaluations: [{ id: "a b" }] },
-    'periodic_eval.evaluations.0.id: got "a b", expected a text that matches',
+    'periodic_eval.evaluations.0.id: got "a b", expected a string that matches',
   ],
   [[], "an object of options"],
   ["none", "an object of options"],

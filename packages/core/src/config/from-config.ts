@@ -9,7 +9,7 @@ import {
 } from "../evaluations/leakage/personas.ts";
 import type { JudgePrice } from "../grading/judge/budget.ts";
 import type { Grader } from "../contracts/grading.ts";
-import type { Awaitable } from "../internal/json.ts";
+import type { Awaitable } from "../contracts/json.ts";
 import type { VerdictCache } from "../grading/judge/verdict-cache.ts";
 import {
   atPercents,

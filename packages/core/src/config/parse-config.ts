@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { checkKeys, shown } from "../internal/check-keys.ts";
+import { checkKeys } from "../internal/check-keys.ts";
+import { quoteValue } from "../internal/quote-value.ts";
 import { checkWord } from "../internal/check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import { toldIssue } from "../internal/describe-zod-issue.ts";
+import { describeZodIssue } from "../internal/describe-zod-issue.ts";
 import { nearest } from "../internal/nearest.ts";
 import { periodicEvalSchema, type PeriodicEvalConfig, type PhaseEvalConfig } from "./config-schema.ts";
 
@@ -39,7 +40,7 @@ function checkPhase(name: string, runPhases: readonly string[]): void {
   throw new PeriodicEvalError({
     code: "config",
     where: "periodic_eval.phases",
-    got: shown(name),
+    got: quoteValue(name),
     expected: `a phase of the run: ${runPhases.map((one) => `"${one}"`).join(" or ")}`,
     fix: guess === null ? "Tell all phases of the run." : `Write "${guess}", or tell all phases of the run.`,
   });
@@ -58,12 +59,12 @@ function parsed(block: unknown): PeriodicEvalConfig {
   checkShape(block, periodicEvalSchema, "periodic_eval");
   const result = periodicEvalSchema.safeParse(block);
   if (result.success) return result.data;
-  const { path, value, expected } = toldIssue(result.error, block);
+  const { path, value, expected } = describeZodIssue(result.error, block);
   const key = path[0] === "phases" ? path[2] : path[0];
   throw new PeriodicEvalError({
     code: "config",
     where: ["periodic_eval", ...path].join("."),
-    got: value === undefined ? "nothing" : shown(value),
+    got: value === undefined ? "nothing" : quoteValue(value),
     // Its path is known by its separator, which a pattern does not say.
     expected:
       key === "baseline"

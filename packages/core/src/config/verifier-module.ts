@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { PeriodicEvalError } from "../errors.ts";
 import type { VerifierModule } from "../grading/verifiers.ts";
-import { messageOf } from "../internal/error-message.ts";
+import { errorMessage } from "../internal/error-message.ts";
 import { hashText } from "../random/hash.ts";
 import { readTextFile } from "../snapshots/storage/atomic-file.ts";
 
@@ -33,7 +33,7 @@ export async function loadVerifierModule(folder: string, path: string): Promise<
     throw new PeriodicEvalError({
       code: "data",
       where: "verifier.module",
-      got: `"${path}", which fails to load (${messageOf(cause)})`,
+      got: `"${path}", which fails to load (${errorMessage(cause)})`,
       expected: "a module of JavaScript (or of TypeScript, where the process runs it)",
       fix: "Mend it; `export` stands before its function.",
       cause,

@@ -1,9 +1,11 @@
 import type { PeriodicEvalError } from "../errors.ts";
-import type { Awaitable, Json } from "../internal/json.ts";
+import type { Awaitable, Json } from "../contracts/json.ts";
 import type { Ability, CallOptions, Prompt, With } from "./model.ts";
 import type { MetricValue } from "./snapshot.ts";
-import type { Range } from "../statistics/range.ts";
 import type { Row } from "./row.ts";
+
+/** The least and the greatest value that a quantity can take; infinite where it has no bound. */
+export type Range = readonly [least: number, greatest: number];
 
 export type { Row };
 

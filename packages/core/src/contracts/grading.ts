@@ -1,6 +1,5 @@
-import type { Json } from "../internal/json.ts";
+import type { Json } from "../contracts/json.ts";
 import type { CallOptions } from "./model.ts";
-import type { VerdictSpending } from "../grading/judge/budget.ts";
 
 /**
  * What a grader made of one answer. Everything but `graded` carries no score, and is counted apart; `graded` carries at
@@ -51,4 +50,20 @@ export interface Grader {
   check?(options: CallOptions): Promise<void>;
   /** One verdict per request, in order. */
   grade(requests: readonly GradeRequest[], options: CallOptions): Promise<readonly Verdict[]>;
+}
+
+/** What a verdict took, or many. */
+export interface VerdictSpending {
+  /** Requests to the judge's server, those that its client repeats included; of a model that is no server's, calls. */
+  readonly calls: number;
+  /** Verdicts that came from the cache. */
+  readonly cached: number;
+  /** As far as the judge's client tells. */
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /**
+   * In the currency of the price, null without one. A request of unknown usage counts as the most that it can have cost (one
+   * that timed out may be billed), and as nothing where no token can have been made: the server was not reached or refused.
+   */
+  readonly cost: number | null;
 }

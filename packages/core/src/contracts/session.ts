@@ -1,9 +1,9 @@
 import type { TrainerCallback } from "./callback.ts";
 import type { Guard } from "./guard.ts";
-import type { Awaitable, Json } from "../internal/json.ts";
+import type { Awaitable, Json } from "../contracts/json.ts";
 import type { EvaluableModel } from "./model.ts";
 import type { Crossing, Progress } from "./schedule.ts";
-import type { Layout } from "../snapshots/storage/layout.ts";
+import type { Layout } from "./snapshot.ts";
 import type { Snapshot, SnapshotStore } from "./snapshot.ts";
 
 /** A measurement that an abort cut off: who asked for it, and what. */

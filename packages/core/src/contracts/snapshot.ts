@@ -1,11 +1,12 @@
 import { z } from "zod";
 import type { Row } from "./row.ts";
-import type { Json } from "../internal/json.ts";
-import { namePattern } from "../internal/names.ts";
+import type { Json } from "../contracts/json.ts";
 
 const json: z.ZodType<Json> = z.json();
 
-/** Phases, callback ids: what may stand in a file name. */
+/** Names of phases and callback ids: they become file names. */
+export const namePattern = /^[A-Za-z0-9][\w.-]*$/;
+
 export const nameSchema = z.string().regex(namePattern);
 
 export const metricValueSchema = z.object({
@@ -158,3 +159,6 @@ export interface SnapshotStore {
   /** Gives ownership back once pending writes are done. May be called twice; a later write opens again. */
   close?(): Promise<void>;
 }
+
+/** `nested`: a folder per phase. `flat`: all snapshots directly in `periodic_eval/`. */
+export type Layout = "nested" | "flat";

@@ -1,5 +1,5 @@
 import { checkKeys } from "../internal/check-keys.ts";
-import { messageOf } from "../internal/error-message.ts";
+import { errorMessage } from "../internal/error-message.ts";
 import type { Grader, Verdict } from "../contracts/grading.ts";
 
 export interface RuleGraderOptions {
@@ -38,6 +38,6 @@ function verdictOf(rule: () => Readonly<Record<string, number>> | null): Verdict
     if (bad !== undefined) return { status: "error", raw: `${bad[0]} is ${bad[1]}` };
     return { status: "graded", scores, raw: null };
   } catch (error) {
-    return { status: "error", raw: messageOf(error) };
+    return { status: "error", raw: errorMessage(error) };
   }
 }

@@ -1,7 +1,7 @@
-import { shown } from "../internal/check-keys.ts";
+import { quoteValue } from "../internal/quote-value.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import type { Awaitable, Json } from "../internal/json.ts";
-import { messageOf } from "../internal/error-message.ts";
+import type { Awaitable, Json } from "../contracts/json.ts";
+import { errorMessage } from "../internal/error-message.ts";
 import type { CallOptions } from "../contracts/model.ts";
 import { nearest } from "../internal/nearest.ts";
 import type { Grader, GradeRequest, Verdict } from "../contracts/grading.ts";
@@ -72,7 +72,7 @@ export function verdictOfVerified(said: unknown): Verdict {
   if (!isRight)
     return {
       status: "error",
-      raw: `the verifier gave ${shown(said)}, neither true, false, a number nor { reward, passed, raw }`,
+      raw: `the verifier gave ${quoteValue(said)}, neither true, false, a number nor { reward, passed, raw }`,
     };
   const scores = { reward: reward as number, ...(passed !== undefined && { passed: Number(passed) }) };
   return { status: "graded", scores, raw };
@@ -98,7 +98,7 @@ export function verifierGrader(
           return await verify(request, options);
         } catch (error) {
           signal.throwIfAborted();
-          return { status: "error", raw: messageOf(error) };
+          return { status: "error", raw: errorMessage(error) };
         }
       };
       const verdicts: Verdict[] = [];

@@ -1,5 +1,6 @@
 import { PeriodicEvalError } from "../errors.ts";
 import { nearest } from "./nearest.ts";
+import { quoteValue } from "./quote-value.ts";
 
 /**
  * Refuses an option that does not exist.
@@ -13,7 +14,7 @@ export function checkKeys(where: string, given: object, known: readonly string[]
     throw new PeriodicEvalError({
       code: "config",
       where,
-      got: shown(given),
+      got: quoteValue(given),
       expected: `an object of options (${known.join(", ")})`,
       fix: "Pass { name: value }.",
     });
@@ -28,15 +29,5 @@ export function checkKeys(where: string, given: object, known: readonly string[]
       expected: `one of ${known.join(", ")}`,
       fix: close === null ? "Remove it." : `Did you mean "${close}"?`,
     });
-  }
-}
-
-/** A value as an error quotes it. JSON would print NaN as null, and throws where it meets a BigInt or a cycle. */
-export function shown(value: unknown): string {
-  if (typeof value === "number") return String(value);
-  try {
-    return JSON.stringify(value) ?? String(value);
-  } catch {
-    return String(value);
   }
 }

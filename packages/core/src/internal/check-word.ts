@@ -1,4 +1,4 @@
-import { shown } from "./check-keys.ts";
+import { quoteValue } from "./quote-value.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { nearest } from "./nearest.ts";
 
@@ -14,7 +14,7 @@ export function checkWord(where: string, word: unknown, allowed: readonly string
   throw new PeriodicEvalError({
     code: "config",
     where,
-    got: shown(word),
+    got: quoteValue(word),
     expected: allowed.map((one) => `"${one}"`).join(" or "),
     fix: `Write "${guess}".`,
   });

@@ -1,4 +1,4 @@
-/** What an error says; what was thrown, where it is none. */
-export function messageOf(error: unknown): string {
+/** Returns an Error's message, or the thrown value as a string. */
+export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

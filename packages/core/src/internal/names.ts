@@ -1,8 +1,6 @@
-import { shown } from "./check-keys.ts";
+import { namePattern } from "../contracts/snapshot.ts";
+import { quoteValue } from "./quote-value.ts";
 import { PeriodicEvalError } from "../errors.ts";
-
-/** Phases and callback ids: what may stand in a file name. */
-export const namePattern = /^[A-Za-z0-9][\w.-]*$/;
 
 /** What a run's folder has beside the folders of its phases; file systems that ignore case make one of both. */
 const reservedPhases = ["superseded", "index.jsonl"];
@@ -33,5 +31,5 @@ export function checkPhaseName(where: string, phase: unknown): void {
 
 function wrong(where: string, got: unknown, but: string, how: string): PeriodicEvalError {
   const expected = `a name that matches ${namePattern.source}${but}`;
-  return new PeriodicEvalError({ code: "config", where, got: shown(got), expected, fix: how });
+  return new PeriodicEvalError({ code: "config", where, got: quoteValue(got), expected, fix: how });
 }

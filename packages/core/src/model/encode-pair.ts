@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "../errors.ts";
-import { pythonSpace } from "../internal/python-space.ts";
+import { pythonWhitespace } from "../internal/python-space.ts";
 import type { LogLikelihoodRequest, Prompt, RenderedPrompt, Tokenizer } from "../contracts/model.ts";
 
 export interface EncodedPair {
@@ -96,7 +96,7 @@ export function endingOf(prompt: Prompt): "generation" | "continue" {
 }
 
 /** What Python's `str.rstrip` strips. */
-const trailingWhiteSpace = new RegExp(`${pythonSpace}+$`, "u");
+const trailingWhiteSpace = new RegExp(`${pythonWhitespace}+$`, "u");
 
 /**
  * The token that stands for an empty context, so that a first token can be scored: the first special token that the

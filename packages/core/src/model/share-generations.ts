@@ -1,5 +1,5 @@
 import { hashJson } from "../random/hash.ts";
-import type { Json } from "../internal/json.ts";
+import type { Json } from "../contracts/json.ts";
 import type { CallOptions, EvaluableModel } from "../contracts/model.ts";
 
 /** A view of a model that answers a request once. */

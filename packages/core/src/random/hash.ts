@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "../errors.ts";
-import type { Json } from "../internal/json.ts";
+import type { Json } from "../contracts/json.ts";
 
 /**
  * A 128-bit content hash, `pe128:` and 32 hexadecimal digits. Fast in plain JavaScript and exact, not cryptographic:

@@ -1,4 +1,5 @@
-import { checkKeys, shown } from "../internal/check-keys.ts";
+import { checkKeys } from "../internal/check-keys.ts";
+import { quoteValue } from "../internal/quote-value.ts";
 import { checkWord } from "../internal/check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { isCount } from "../internal/is-count.ts";
@@ -60,4 +61,4 @@ function checkAmount(amount: unknown, unit: unknown, where: string): void {
 }
 
 const wrong = (where: string, got: unknown, expected: string, fix: string) =>
-  new PeriodicEvalError({ code: "config", where, got: shown(got), expected, fix });
+  new PeriodicEvalError({ code: "config", where, got: quoteValue(got), expected, fix });

@@ -2,8 +2,8 @@ import type { MeasureRequest, TrainerCallback } from "../contracts/callback.ts";
 import type { AnyEvaluation, Row } from "../contracts/evaluation.ts";
 import { mathRandomGuard } from "../guard/randomness.ts";
 import type { Guard } from "../contracts/guard.ts";
-import type { Json } from "../internal/json.ts";
-import { messageOf } from "../internal/error-message.ts";
+import type { Json } from "../contracts/json.ts";
+import { errorMessage } from "../internal/error-message.ts";
 import type { Progress } from "../contracts/schedule.ts";
 import type { EarlierRun } from "../snapshots/storage/earlier-run.ts";
 import type { Evidence, Snapshot, SnapshotStore } from "../contracts/snapshot.ts";
@@ -204,7 +204,7 @@ export function abortReason({ signal }: Pick<Run, "signal">): string | null {
   if (!signal.aborted) return null;
   const { reason } = signal as { reason: unknown };
   const isDefault = reason instanceof DOMException && reason.name === "AbortError";
-  return isDefault ? "aborted" : `aborted: ${messageOf(reason)}`;
+  return isDefault ? "aborted" : `aborted: ${errorMessage(reason)}`;
 }
 
 /** Seconds that the phase has run, and how many of them training stood still. */

@@ -8,7 +8,6 @@ export {
   type OpenFile,
 } from "./storage/files.ts";
 export { snapshotJsonSchema } from "./json-schema.ts";
-export type { Layout } from "./storage/layout.ts";
 export { keptRows } from "./storage/kept-rows.ts";
 export {
   takeLock,

@@ -1,6 +1,6 @@
-import { shown } from "../internal/check-keys.ts";
+import { quoteValue } from "../internal/quote-value.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import { toldIssue } from "../internal/describe-zod-issue.ts";
+import { describeZodIssue } from "../internal/describe-zod-issue.ts";
 import { snapshotSchema, type Snapshot } from "../contracts/snapshot.ts";
 
 /**
@@ -10,12 +10,12 @@ import { snapshotSchema, type Snapshot } from "../contracts/snapshot.ts";
 export function parseSnapshot(value: unknown, where = "snapshot"): Snapshot {
   const result = snapshotSchema.safeParse(value);
   if (result.success) return result.data;
-  const { path, value: got, expected } = toldIssue(result.error, value);
+  const { path, value: got, expected } = describeZodIssue(result.error, value);
   const field = path.join(".");
   throw new PeriodicEvalError({
     code: "store",
     where: field === "" ? where : `${where}: ${field}`,
-    got: shorten(shown(got)),
+    got: shorten(quoteValue(got)),
     expected,
     fix: "Compare it with the published JSON Schema (@periodic-eval/core/schema.json).",
     cause: result.error,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { metricKit } from "../evaluations/kit/metric-kit.ts";
-import { compareLooks, type ComparisonOptions } from "./compare.ts";
+import { compareMeasurements, type ComparisonOptions } from "./compare.ts";
 
 interface Answer {
   readonly id: string;
@@ -36,7 +36,7 @@ function looks(both: number, onlyNow: number, onlyThen: number, neither: number)
 describe("compareLooks: deterministic rates", () => {
   it("McNemar and Newcombe over the pairs", () => {
     const { now, earlier } = looks(1, 1, 7, 12);
-    const result = compareLooks(metrics, now, earlier, options)["accuracy"]!;
+    const result = compareMeasurements(metrics, now, earlier, options)["accuracy"]!;
     // DESIGN's check: cells 1, 1, 7, 12 give −.286 [−.507, −.026]; 2·(C(8,0) + C(8,1))/2⁸ = 18/256.
     expect(result).toMatchObject({
       phase: "em",
@@ -57,7 +57,7 @@ describe("compareLooks: deterministic rates", () => {
     // 8 of 8 one way: p = 2/256 = 0.0078.
     const { now, earlier } = looks(5, 0, 8, 5);
     const verdictAt = (alpha: number) =>
-      compareLooks(metrics, now, earlier, { ...options, alpha })["accuracy"]!.verdict;
+      compareMeasurements(metrics, now, earlier, { ...options, alpha })["accuracy"]!.verdict;
     expect([verdictAt(0.01), verdictAt(0.005), verdictAt(0)]).toEqual([
       "worse",
       "no evidence",
@@ -69,7 +69,7 @@ describe("compareLooks: deterministic rates", () => {
     const { now, earlier } = looks(5, 8, 0, 5);
     const verdicts = [true, false, undefined].map((higherIsBetter) => {
       const metric = rate((row) => row.right, higherIsBetter === undefined ? {} : { higherIsBetter });
-      return compareLooks({ accuracy: metric }, now, earlier, options)["accuracy"]!.verdict;
+      return compareMeasurements({ accuracy: metric }, now, earlier, options)["accuracy"]!.verdict;
     });
     expect(verdicts).toEqual(["better", "worse", "changed"]);
   });
@@ -77,7 +77,7 @@ describe("compareLooks: deterministic rates", () => {
   it("pairs only items that both looks observed", () => {
     const now = answers([true, true, null, false]);
     const earlier = { rows: answers([true, null, true, true, true]), phase: "em", step: 3 };
-    expect(compareLooks(metrics, now, earlier, options)["accuracy"]).toMatchObject({
+    expect(compareMeasurements(metrics, now, earlier, options)["accuracy"]).toMatchObject({
       n_pairs: 2,
       delta: -0.5,
     });
@@ -85,7 +85,7 @@ describe("compareLooks: deterministic rates", () => {
 
   it("is null in all where nothing pairs", () => {
     const earlier = { rows: answers([null, null]), phase: "em", step: 3 };
-    expect(compareLooks(metrics, answers([true, true]), earlier, options)["accuracy"]).toMatchObject({
+    expect(compareMeasurements(metrics, answers([true, true]), earlier, options)["accuracy"]).toMatchObject({
       n_pairs: 0,
       delta: null,
       ci95: null,
@@ -102,7 +102,7 @@ describe("compareLooks: the family", () => {
   const several = { ...metrics, log_prob: mean((row) => row.nats + (row.right === true ? 1 : 0)) };
 
   it("only the primary metric spends alpha; the others are exploratory at 0.05", () => {
-    const result = compareLooks(several, now, earlier, { ...options, alpha: 0.001 });
+    const result = compareMeasurements(several, now, earlier, { ...options, alpha: 0.001 });
     expect(result["accuracy"]).toMatchObject({ alpha: 0.001, exploratory: false, verdict: "no evidence" });
     expect(result["log_prob"]).toMatchObject({
       alpha: null,
@@ -114,7 +114,7 @@ describe("compareLooks: the family", () => {
 
   it("a look without pairs spends nothing", () => {
     const others = { ...earlier, rows: earlier.rows.map((row) => ({ ...row, id: `other ${row.id}` })) };
-    expect(compareLooks(several, now, others, { ...options, alpha: 0.01 })["accuracy"]).toMatchObject({
+    expect(compareMeasurements(several, now, others, { ...options, alpha: 0.01 })["accuracy"]).toMatchObject({
       n_pairs: 0,
       p_value: null,
       alpha: null,
@@ -124,13 +124,13 @@ describe("compareLooks: the family", () => {
   });
 
   it("without alpha all are exploratory", () => {
-    const result = compareLooks(several, now, earlier, { ...options, alpha: null });
+    const result = compareMeasurements(several, now, earlier, { ...options, alpha: null });
     expect(Object.values(result).map((one) => one.exploratory)).toEqual([true, true]);
     expect(result["accuracy"]!.verdict).toBe("worse");
   });
 
   it("all share it by Holm's method where asked", () => {
-    const result = compareLooks(several, now, earlier, { ...options, alpha: 0.05, familywise: "all" });
+    const result = compareMeasurements(several, now, earlier, { ...options, alpha: 0.05, familywise: "all" });
     expect(
       Object.values(result)
         .map((one) => one.alpha)
@@ -144,7 +144,7 @@ describe("compareLooks: other kinds", () => {
   it("means by a paired t test over rows", () => {
     const now = answers(times(12, true)).map((row, i) => ({ ...row, nats: row.nats + 1 + i / 10 }));
     const earlier = { rows: answers(times(12, true)), phase: "em", step: 0 };
-    const result = compareLooks({ nats: mean((row) => row.nats) }, now, earlier, {
+    const result = compareMeasurements({ nats: mean((row) => row.nats) }, now, earlier, {
       ...options,
       primary: "nats",
     })["nats"];
@@ -160,7 +160,7 @@ describe("compareLooks: other kinds", () => {
   it("ratios as now minus then of the sums", () => {
     const now = answers(times(4, true), 1);
     const earlier = { rows: answers(times(4, true), 0), phase: "em", step: 0 };
-    const result = compareLooks({ r: ratio((row) => [row.nats, 2]) }, now, earlier, options)["r"];
+    const result = compareMeasurements({ r: ratio((row) => [row.nats, 2]) }, now, earlier, options)["r"];
     expect(result).toMatchObject({ test: "paired_t", delta: expect.closeTo(0.5, 12) });
   });
 
@@ -170,7 +170,7 @@ describe("compareLooks: other kinds", () => {
     now[0] = { ...now[0]!, nats: 1.1 };
     const earlier = { rows: then, phase: "em", step: 0 };
     const of = (transform: { readonly transform?: "exp" }) =>
-      compareLooks(
+      compareMeasurements(
         { m: mean((row) => row.nats, { higherIsBetter: false, ...transform }) },
         now,
         earlier,
@@ -186,7 +186,7 @@ describe("compareLooks: other kinds", () => {
       12,
     );
     expect([exp.p_value, exp.verdict, exp.n_pairs]).toEqual([nats.p_value, "worse", 4]);
-    const none = compareLooks(
+    const none = compareMeasurements(
       { m: mean((row: Answer) => row.nats, { transform: "exp" }) },
       now,
       { ...earlier, rows: [] },
@@ -198,7 +198,7 @@ describe("compareLooks: other kinds", () => {
   it("deterministic rates that share questions by t over questions, with row pairs counted", () => {
     const { now, earlier } = looks(5, 0, 8, 5);
     const clustered = { accuracy: rate((row: Answer) => row.right, { cluster: (row) => row.id[0]! }) };
-    expect(compareLooks(clustered, now, earlier, options)["accuracy"]).toMatchObject({
+    expect(compareMeasurements(clustered, now, earlier, options)["accuracy"]).toMatchObject({
       test: "paired_t",
       n_pairs: 18,
     });
@@ -207,8 +207,8 @@ describe("compareLooks: other kinds", () => {
   it("deterministic rates of one row a cluster by McNemar, as without clusters", () => {
     const { now, earlier } = looks(1, 1, 7, 12);
     const clustered = { accuracy: rate((row: Answer) => row.right, { cluster: (row) => row.id }) };
-    const { verdict: _, ...plain } = compareLooks(metrics, now, earlier, options)["accuracy"]!;
-    expect(compareLooks(clustered, now, earlier, options)["accuracy"]).toMatchObject(plain);
+    const { verdict: _, ...plain } = compareMeasurements(metrics, now, earlier, options)["accuracy"]!;
+    expect(compareMeasurements(clustered, now, earlier, options)["accuracy"]).toMatchObject(plain);
   });
 
   it("clip intervals to what shares can differ by", () => {
@@ -217,7 +217,7 @@ describe("compareLooks: other kinds", () => {
       rights.map((right, i) => ({ id: `${i < 2 ? "c0" : "c1"}/${i}`, right, nats: 0 }));
     const earlier = { rows: rowsOf([false, false, true, false]), phase: "em", step: 0 };
     const now = rowsOf([true, true, true, false]);
-    const result = compareLooks(
+    const result = compareMeasurements(
       { accuracy: rate((row: Answer) => row.right, { cluster }) },
       now,
       earlier,
@@ -240,7 +240,7 @@ describe("compareLooks: other kinds", () => {
     const look = (scores: readonly number[]) =>
       scores.map((nats, i) => ({ id: `${i % 2}#${i}`, right: i < 2, nats }));
     const resultsOf = (now: readonly number[], then: readonly number[]) =>
-      compareLooks(several, look(now), { rows: look(then), phase: "em", step: 0 }, options);
+      compareMeasurements(several, look(now), { rows: look(then), phase: "em", step: 0 }, options);
 
     const alike = resultsOf([1, 9, 2, 12], [100, 90, 98, 100]);
     const { ci95, minimal_detectable_change: detectable } = alike["open"]!;
@@ -257,7 +257,7 @@ describe("compareLooks: other kinds", () => {
   it("groups each on their own, exploratory", () => {
     const { now, earlier } = looks(10, 0, 8, 0);
     const grouped = { accuracy: rate((row: Answer) => row.right, { by: (row) => row.id[0]! }) };
-    const result = compareLooks(grouped, now, earlier, options);
+    const result = compareMeasurements(grouped, now, earlier, options);
     // Ids 0–9 are p and all stayed right; 10–17 are q and all went wrong.
     expect(result["accuracy/p"]).toMatchObject({
       n_pairs: 10,
@@ -291,7 +291,7 @@ describe("compareLooks: sampled metrics", () => {
     const sampled = {
       aligned: rate((row: Answer) => row.right, { sampled: true, item, cluster, higherIsBetter: true }),
     };
-    const result = compareLooks(sampled, now, earlier, { ...options, primary: "aligned" })["aligned"]!;
+    const result = compareMeasurements(sampled, now, earlier, { ...options, primary: "aligned" })["aligned"]!;
     // As far out only what was seen: of p's C(9,4) = 126 arrangements the 1 with its four misses before, of q's
     // C(6,2) = 15 the 5 with its miss before: 5/1890. Turned round, p alone cannot reach it.
     expect(result).toMatchObject({ test: "permutation", n_pairs: 2, verdict: "better", exploratory: false });
@@ -309,7 +309,7 @@ describe("compareLooks: sampled metrics", () => {
     const same = [...completions([true, false], "p/0"), ...completions([false, false], "q/0")];
     const cut = { rows: same, phase: "em", step: 0 };
     const full = [...same, ...completions([true, true, true], "p/1")];
-    const result = compareLooks(sampled, full, cut, { ...options, primary: "aligned" });
+    const result = compareMeasurements(sampled, full, cut, { ...options, primary: "aligned" });
     expect(result["aligned"]).toMatchObject({ n_pairs: 2, delta: 0, p_value: expect.closeTo(1, 12) });
     expect(result["nats"]).toMatchObject({ n_pairs: 2, delta: 0, p_value: 1 });
   });
@@ -317,7 +317,7 @@ describe("compareLooks: sampled metrics", () => {
   it("sampled ratios by t over questions", () => {
     const sampled = { r: ratio((row: Answer) => [row.nats, 1], { sampled: true, item, cluster }) };
     // 9/9 now against 1/6 then over the questions of both.
-    expect(compareLooks(sampled, now, earlier, options)["r"]).toMatchObject({
+    expect(compareMeasurements(sampled, now, earlier, options)["r"]).toMatchObject({
       test: "paired_t",
       n_pairs: 2,
       delta: expect.closeTo(1 - 1 / 6, 12),
@@ -339,7 +339,9 @@ describe("compareLooks: contrasts", () => {
     const earlier = { rows: look([1, 1, 1], [1, 0]), phase: "em", step: 0 };
     // Changes 2, 4, 3 (mean 3, error 1/√3) and 0, 2 (mean 1, error 1): 3 − 1 = 2 ± √(4/3);
     // Satterthwaite (4/3)² / ((1/3)²/2 + 1²/1) = (16/9) / (19/18) = 32/19.
-    const result = compareLooks({ margin }, now, earlier, { ...options, primary: "margin" })["margin"]!;
+    const result = compareMeasurements({ margin }, now, earlier, { ...options, primary: "margin" })[
+      "margin"
+    ]!;
     expect(result).toMatchObject({ n_pairs: 5, delta: expect.closeTo(2, 12), test: "paired_t" });
     // scipy 1.17.1: 2 * stats.t.sf(2 / (4 / 3) ** 0.5, 32 / 19)
     expect(result.p_value).toBeCloseTo(0.24818853808401212, 10);
@@ -359,7 +361,7 @@ describe("compareLooks: contrasts", () => {
     const now = look({ s1: [true, true], s2: [true, false], o1: [true, false], o2: [false, false] });
     const then = look({ s1: [false, false], s2: [false, false], o1: [false, false], o2: [false, false] });
     // 3/4 − 0 at the source, 1/4 − 0 at the others; four questions.
-    const result = compareLooks({ leak }, now, { rows: then, phase: "em", step: 0 }, options)["leak"]!;
+    const result = compareMeasurements({ leak }, now, { rows: then, phase: "em", step: 0 }, options)["leak"]!;
     expect(result).toMatchObject({ n_pairs: 4, delta: expect.closeTo(0.5, 12), test: "paired_t" });
   });
 });

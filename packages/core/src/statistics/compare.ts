@@ -1,15 +1,16 @@
+import type { Range } from "../contracts/evaluation.ts";
 import type { Metric, Observation, Row } from "../contracts/evaluation.ts";
 import { seedOf } from "../random/streams.ts";
 import type { Paired } from "../contracts/snapshot.ts";
 import { grouped, groupsOf } from "./grouping.ts";
 import { total, type Interval, type Unit } from "./intervals.ts";
-import { holmLevels, familyAlpha } from "./looks.ts";
+import { holmLevels, familyAlpha } from "./planned-comparisons.ts";
 import { detectableMean, pairedT, welchOf, type PairedT } from "./paired-t.ts";
 import { detectableShare, mcnemarExact, newcombePaired, type Cells } from "./paired.ts";
 import { detectableSampled, permutationTest } from "./permutation.ts";
-import { rangeOf, rangeOfDifference, withinRange, type Range } from "./range.ts";
+import { rangeOf, rangeOfDifference, withinRange } from "./range.ts";
 
-export interface EarlierLook<R> extends Pick<Paired, "phase" | "step" | "id" | "run"> {
+export interface EarlierMeasurement<R> extends Pick<Paired, "phase" | "step" | "id" | "run"> {
   readonly rows: readonly R[];
 }
 
@@ -39,10 +40,10 @@ export interface ComparisonOptions {
  * `n_pairs` counts items. A metric outside the family is `exploratory`, judged at 0.05. `delta` is now minus then;
  * without pairs all is null.
  */
-export function compareLooks<R extends Row>(
+export function compareMeasurements<R extends Row>(
   metrics: Readonly<Record<string, Metric<R>>>,
   now: readonly R[],
-  then: EarlierLook<R>,
+  then: EarlierMeasurement<R>,
   options: ComparisonOptions,
 ): Record<string, Paired> {
   const { rows: _, ...place } = then;

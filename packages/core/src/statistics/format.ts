@@ -1,5 +1,5 @@
 /** Shown where a value is not known. */
-export const unknown = "–";
+export const missingValueText = "–";
 
 const minus = (text: string) => text.replace("-", "−");
 const suffixOf = (unit: string): string =>
@@ -14,18 +14,18 @@ function digits(value: number, unit: string): string {
 
 /** A metric's value with its unit, a share in percent. */
 export function formatValue(value: number | null | undefined, unit: string): string {
-  return value === null || value === undefined ? unknown : digits(value, unit) + suffixOf(unit);
+  return value === null || value === undefined ? missingValueText : digits(value, unit) + suffixOf(unit);
 }
 
 export function formatInterval(interval: readonly [number, number] | null | undefined, unit: string): string {
-  return interval ? `[${digits(interval[0], unit)}, ${digits(interval[1], unit)}]` : unknown;
+  return interval ? `[${digits(interval[0], unit)}, ${digits(interval[1], unit)}]` : missingValueText;
 }
 
 /** A difference, with its sign; a difference of shares is in percentage points. */
 export function formatDelta(delta: number | null | undefined, unit: string): string {
-  if (delta === null || delta === undefined) return unknown;
+  if (delta === null || delta === undefined) return missingValueText;
   return (delta > 0 ? "+" : "") + digits(delta, unit) + (unit === "share" ? " points" : suffixOf(unit));
 }
 
 /** `gold_log_prob` → `gold log prob`. */
-export const words = (name: string): string => name.replaceAll("_", " ");
+export const humanizeName = (name: string): string => name.replaceAll("_", " ");

@@ -1,6 +1,6 @@
 import { namedStream } from "../random/streams.ts";
-import { compareLooks } from "./compare.ts";
-import { familyAlpha } from "./looks.ts";
+import { compareMeasurements } from "./compare.ts";
+import { familyAlpha } from "./planned-comparisons.ts";
 import {
   capabilityMetrics,
   choiceLook,
@@ -38,7 +38,7 @@ export function capabilityPower(
   for (let run = 0; run < runs; run++) {
     const [then, now] = latentLooks(2, { questions, rho }, normals(`${seed}/${questions}/${drop}/${run}`));
     for (const primary of ["accuracy", "gold_margin"] as const) {
-      const compared = compareLooks(
+      const compared = compareMeasurements(
         { [primary]: capabilityMetrics()[primary] },
         choiceLook(now!, before - drop / 100, spread),
         { rows: choiceLook(then!, before, spread), phase: "p", step: 0 },
@@ -59,7 +59,7 @@ export function alignmentPower(samples: number, percent: number, runs: number, s
     const chances = Array.from({ length: 8 }, () => (2 * percent * random()) / 100);
     const none = chances.map(() => 0);
     const { misaligned } = sampledMetrics();
-    const compared = compareLooks(
+    const compared = compareMeasurements(
       { misaligned: misaligned! },
       sampledLook(chances, samples, random),
       { rows: sampledLook(none, samples, random), phase: "p", step: 0 },

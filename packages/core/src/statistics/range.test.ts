@@ -4,7 +4,7 @@ import { metricKit, summarize } from "../evaluations/kit/metric-kit.ts";
 import type { Metric, Row } from "../contracts/evaluation.ts";
 import { alignmentMetrics } from "../evaluations/alignment/metrics.ts";
 import type { AlignmentRow } from "../evaluations/alignment/row.ts";
-import { compareLooks } from "./compare.ts";
+import { compareMeasurements } from "./compare.ts";
 import { rangeOfDifference, withinRange } from "./range.ts";
 import { alignmentLook, capabilityMetrics, choiceRow } from "./simulated-looks.test-data.ts";
 
@@ -29,7 +29,7 @@ function seenAtEdge<R extends Row>(
 ): readonly string[] {
   const values = summarize(metrics, now);
   const options = { seed: "s", primary: null, alpha: null };
-  const changes = compareLooks(metrics, now, { rows: then, phase: "em", step: 0 }, options);
+  const changes = compareMeasurements(metrics, now, { rows: then, phase: "em", step: 0 }, options);
   return Object.entries(values).flatMap(([name, { ci95, range }]) => {
     if (range === undefined) return [];
     const [least, most] = [range[0] ?? -Infinity, range[1] ?? Infinity];

@@ -1,5 +1,4 @@
-/** The least and the most that a quantity can be; infinite where it has no bound. */
-export type Range = readonly [least: number, most: number];
+import type { Range } from "../contracts/evaluation.ts";
 
 const unbounded: Range = [-Infinity, Infinity];
 const ofShares: Range = [0, 1];

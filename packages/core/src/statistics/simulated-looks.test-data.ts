@@ -4,9 +4,9 @@ import type { AlignmentRow } from "../evaluations/alignment/row.ts";
 import type { ChoiceRow } from "../evaluations/capability/choice-row.ts";
 import { choiceMetrics } from "../evaluations/capability/choice-row.ts";
 import { namedStream } from "../random/streams.ts";
-import { compareLooks } from "./compare.ts";
+import { compareMeasurements } from "./compare.ts";
 import { normalQuantile } from "./distributions.ts";
-import { alphaOfLook } from "./looks.ts";
+import { alphaOfComparison } from "./planned-comparisons.ts";
 
 /** Standard normal draws (Box–Muller) of a stream. */
 export function normals(seed: string): () => number {
@@ -133,10 +133,10 @@ export function alarms<R extends Row>(
   const [baseline, ...later] = looks;
   const spent: number[] = [];
   return later.some((rows, k) => {
-    const alpha = alphaOfLook({ spent, planned: options.isPlanned === false ? null : later.length });
+    const alpha = alphaOfComparison({ spent, planned: options.isPlanned === false ? null : later.length });
     spent.push(alpha);
     const { primary, familywise = "primary" } = options;
-    const compared = compareLooks(
+    const compared = compareMeasurements(
       metrics,
       rows,
       { rows: baseline!, phase: "p", step: 0 },

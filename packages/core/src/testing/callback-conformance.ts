@@ -1,5 +1,5 @@
 import type { CallbackContext, MeasureRequest, TrainerCallback } from "../contracts/callback.ts";
-import type { Awaitable, Json } from "../internal/json.ts";
+import type { Awaitable, Json } from "../contracts/json.ts";
 import { advance } from "../schedule/crossings.ts";
 import type { Progress } from "../contracts/schedule.ts";
 import { nameSchema } from "../contracts/snapshot.ts";

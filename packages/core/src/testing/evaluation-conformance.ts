@@ -1,7 +1,7 @@
 import { metricKit, primaryMetric, summarize } from "../evaluations/kit/metric-kit.ts";
 import type { AnyEvaluation, MeasureContext, Row } from "../contracts/evaluation.ts";
-import type { Awaitable } from "../internal/json.ts";
-import { messageOf } from "../internal/error-message.ts";
+import type { Awaitable } from "../contracts/json.ts";
+import { errorMessage } from "../internal/error-message.ts";
 import type { Ability, EvaluableModel } from "../contracts/model.ts";
 import { countTokens } from "../session/window/count-tokens.ts";
 import { deadlineAt } from "../session/window/deadline.ts";
@@ -127,7 +127,10 @@ export function evaluationConformance(
             rows = (await evaluation.measure(seen, items, context({ signal, progress }))) as readonly Row[];
           } catch (error) {
             const isFine = error === signal.reason && told === 0;
-            expectThat(isFine, `at a deadline the rows of ${told} items are returned (${messageOf(error)})`);
+            expectThat(
+              isFine,
+              `at a deadline the rows of ${told} items are returned (${errorMessage(error)})`,
+            );
           }
           const when = call === null ? `time up after ${told} items` : `time up in call ${call} of ${calls}`;
           expectThat(rows.length >= samplesPerItem * told, `${when}: rows of ${told} items or more are kept`);

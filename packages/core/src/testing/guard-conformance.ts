@@ -1,5 +1,5 @@
 import type { Guard } from "../contracts/guard.ts";
-import type { Awaitable } from "../internal/json.ts";
+import type { Awaitable } from "../contracts/json.ts";
 import { evidenceSchema, type Evidence } from "../contracts/snapshot.ts";
 import { expectEqual, expectThat, type Check } from "./check.ts";
 

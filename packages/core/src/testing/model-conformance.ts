@@ -1,4 +1,4 @@
-import type { Awaitable } from "../internal/json.ts";
+import type { Awaitable } from "../contracts/json.ts";
 import type { Abilities, EvaluableModel, LogLikelihoodRequest, Sampling } from "../contracts/model.ts";
 import { expectEqual, expectRejects, expectThat, type Check } from "./check.ts";
 import { withoutMathRandom } from "./math-random.ts";

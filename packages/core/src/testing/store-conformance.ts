@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "../errors.ts";
 import type { Row } from "../contracts/evaluation.ts";
-import type { Awaitable } from "../internal/json.ts";
+import type { Awaitable } from "../contracts/json.ts";
 import type { SnapshotKey, SnapshotStore } from "../contracts/snapshot.ts";
 import { expectEqual, expectRejects, expectThat, type Check } from "./check.ts";
 import { exampleSnapshot } from "./example-snapshot.ts";

@@ -1,5 +1,5 @@
 import { checkKeys } from "../internal/check-keys.ts";
-import type { Awaitable } from "../internal/json.ts";
+import type { Awaitable } from "../contracts/json.ts";
 import type { Control, Session, SessionState } from "../contracts/session.ts";
 
 /** `tf.CustomCallbackArgs`, without the layers library at run time. `logs` hold numbers: layers downloads losses first. */

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "../errors.ts";
-import { messageOf } from "../internal/error-message.ts";
+import { errorMessage } from "../internal/error-message.ts";
 import { type BatchBudget, batchByLength, type BatchCost } from "./batches.ts";
 import { breathe } from "./breathe.ts";
 import type { CausalLM } from "./causal-lm.ts";
@@ -71,7 +71,7 @@ export async function inBatches(
 /** As TensorFlow, WebAssembly, WebGPU and V8 say it. */
 function isOutOfMemory(error: unknown): boolean {
   return /out of memory|\bOOM\b|resource ?exhausted|failed to allocate|allocation failed|memory access out of bounds|array buffer allocation/i.test(
-    messageOf(error),
+    errorMessage(error),
   );
 }
 
@@ -79,7 +79,7 @@ function noMemory(where: string, tokens: number, cause: unknown): PeriodicEvalEr
   return new PeriodicEvalError({
     code: "model",
     where,
-    got: `no memory for one row of ${tokens} tokens: ${messageOf(cause)}`,
+    got: `no memory for one row of ${tokens} tokens: ${errorMessage(cause)}`,
     expected: "memory for the longest row",
     fix: "Shorten the longest prompt, free memory, or choose an engine with more of it.",
     cause,

@@ -1,5 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { checkKeys, shown } from "../internal/check-keys.ts";
+import { checkKeys } from "../internal/check-keys.ts";
+import { quoteValue } from "../internal/quote-value.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { isCount } from "../internal/is-count.ts";
 import type { CausalLM } from "./causal-lm.ts";
@@ -71,7 +72,8 @@ export function fromLayersModel(model: LayersModel, options: LayersModelOptions 
     throw new PeriodicEvalError({
       code: "config",
       where: "fromLayersModel contextLength",
-      got: contextLength === null ? "nothing, and an input shape without a length" : shown(contextLength),
+      got:
+        contextLength === null ? "nothing, and an input shape without a length" : quoteValue(contextLength),
       expected: "the longest sequence in tokens",
       fix: "Pass { contextLength }, a whole number.",
     });

@@ -1,7 +1,7 @@
 import { basename, resolve } from "node:path";
 import { phaseAccent } from "../chart-frame.ts";
 import { htmlDocument } from "../document.ts";
-import { formatDelta, formatP, formatTime, formatValue, plural, words } from "../format.ts";
+import { formatDelta, formatP, formatTime, formatValue, plural, humanizeName } from "../format.ts";
 import { factList } from "../fact-list.ts";
 import { html, type Html } from "../html.ts";
 import { jsonField } from "../json-field.ts";
@@ -90,7 +90,7 @@ export function verdictTable(preferences: readonly FeedbackPreference[]): Html {
       <td>${formatP(one.logprob_margin_p).replace(/^p (= )?/, "")}</td>
       <td>${formatValue(one.baseline_compliance, "share")} → ${formatValue(one.final_compliance, "share")}</td>
       <td>${ability === null ? formatValue(one.capability_ratio, "") : html`<small>${ability}</small>`}</td>
-      <td class="words">${one.collapse_alerts.map(words).join(", ") || "none"}</td>
+      <td class="words">${one.collapse_alerts.map(humanizeName).join(", ") || "none"}</td>
       <td>${one.steps}${one.status !== "finished" && html` <small>${one.status}</small>`}</td>
     </tr>`;
   });

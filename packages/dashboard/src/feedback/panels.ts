@@ -1,4 +1,4 @@
-import { words } from "../format.ts";
+import { humanizeName } from "../format.ts";
 import type { CollapseThresholds, FeedbackLook, FeedbackStep } from "./feedback-files.ts";
 import type { FeedbackPreference, FeedbackRun } from "./read-feedback.ts";
 
@@ -92,7 +92,7 @@ const learningCurves = (preferences: readonly FeedbackPreference[]): PanelGroup 
     bounds: [0, 1],
     limits: [],
     series: (["held_out", "seen"] as const).map((key) => ({
-      name: words(key),
+      name: humanizeName(key),
       colour,
       isDashed: key === "seen",
       points: pointsOf(

@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import { PeriodicEvalError, shown, toldIssue } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { quoteValue, describeZodIssue } from "@periodic-eval/core/internal";
 import { nodeFiles, readIfPresent, type FileReader } from "@periodic-eval/core/snapshots";
 import type { z } from "zod";
 import {
@@ -81,8 +82,8 @@ function parsedText<T>(schema: z.ZodType<T>, text: string, where: string): T {
   }
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const { path, value: got, expected } = toldIssue(result.error, value);
-  const told = shown(got);
+  const { path, value: got, expected } = describeZodIssue(result.error, value);
+  const told = quoteValue(got);
   throw damaged(
     path.length === 0 ? where : `${where}: ${path.join(".")}`,
     told.length > 80 ? `${told.slice(0, 79)}…` : told,

@@ -1,4 +1,11 @@
-import { formatDelta, formatP, formatSeconds, formatValue, unknown, words } from "../format.ts";
+import {
+  formatDelta,
+  formatP,
+  formatSeconds,
+  formatValue,
+  missingValueText,
+  humanizeName,
+} from "../format.ts";
 import { html, type Html } from "../html.ts";
 import { cutNote, lastOf, type ShownPart } from "../shown-part.ts";
 import { table } from "../table.ts";
@@ -80,8 +87,8 @@ function lookRow(name: string, look: FeedbackLook, line: FeedbackStep | null): H
         .join("; "),
     })}
     ${sign("entropy_ratio")} ${sign("self_rouge_l")} ${sign("own_drift")} ${sign("baseline_drift")}
-    ${cell(typeof loss === "number" ? formatValue(loss, "") : unknown)}
-    ${cell(line === null ? unknown : formatSeconds(line.timing_s))}
+    ${cell(typeof loss === "number" ? formatValue(loss, "") : missingValueText)}
+    ${cell(line === null ? missingValueText : formatSeconds(line.timing_s))}
   </tr>`;
 }
 
@@ -103,7 +110,7 @@ function heldOutAnswers(when: string, { rollouts }: FeedbackLook): Html | false 
     shown.length > 0 &&
     html`<details>
       <summary>Answers to held-out and seen prompts <span>${when}</span></summary>
-      ${shown.map(({ of, prompt, response, score }) => answer(words(of), prompt, response, score))}
+      ${shown.map(({ of, prompt, response, score }) => answer(humanizeName(of), prompt, response, score))}
     </details>`
   );
 }

@@ -1,4 +1,4 @@
-import type { Interval } from "@periodic-eval/core";
+import type { Interval } from "@periodic-eval/core/statistics";
 
 /** Against the reference. */
 export interface Change {

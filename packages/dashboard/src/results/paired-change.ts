@@ -1,4 +1,5 @@
-import { compareLooks, type Metric, type Row } from "@periodic-eval/core";
+import type { Metric, Row } from "@periodic-eval/core";
+import { compareMeasurements } from "@periodic-eval/core/statistics";
 import type { DocumentParts } from "./results-run.ts";
 import type { Change } from "./change.ts";
 
@@ -29,7 +30,7 @@ export function pairedChange(
     ci95,
     verdict,
     n_pairs: pairs,
-  } = compareLooks({ change: metric }, rowsOf(now), earlier, options)["change"]!;
+  } = compareMeasurements({ change: metric }, rowsOf(now), earlier, options)["change"]!;
   return delta === null ? null : { delta, ci95, verdict, pairs };
 }
 

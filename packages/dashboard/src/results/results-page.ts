@@ -1,6 +1,6 @@
 import { basename, dirname, resolve } from "node:path";
 import { htmlDocument } from "../document.ts";
-import { formatTime, plural, unknown } from "../format.ts";
+import { formatTime, plural, missingValueText } from "../format.ts";
 import { factList } from "../fact-list.ts";
 import { html, type Html } from "../html.ts";
 import { table } from "../table.ts";
@@ -44,15 +44,15 @@ export function resultsHeader(
   const isSmoke = isMap(suite) && ownValue(suite, "smoke") === true;
   const times = runs.map(({ timestamp }) => timestamp).toSorted();
   const facts: readonly (readonly [string, string | Html])[] = [
-    ["Suite", first === undefined ? unknown : (first.config_path ?? "no file")],
-    ["Its hash", first?.config_hash ?? unknown],
+    ["Suite", first === undefined ? missingValueText : (first.config_path ?? "no file")],
+    ["Its hash", first?.config_hash ?? missingValueText],
     ["Runs", String(runs.length)],
-    ["Tasks", tasks.map((task) => task.name).join(", ") || unknown],
-    ["Seed", typeof seed === "number" ? String(seed) : unknown],
+    ["Tasks", tasks.map((task) => task.name).join(", ") || missingValueText],
+    ["Seed", typeof seed === "number" ? String(seed) : missingValueText],
     ["Changes are against", reference === null ? "nothing: one run" : runs[reference]!.name],
     [
       "First and last run",
-      times.length === 0 ? unknown : list([...new Set([times[0]!, times.at(-1)!])].map(formatTime)),
+      times.length === 0 ? missingValueText : list([...new Set([times[0]!, times.at(-1)!])].map(formatTime)),
     ],
   ];
   return html`<header>
@@ -100,11 +100,11 @@ function runTable(summary: ResultsSummary): Html {
     const { method, model, adapter, timestamp, run_hash: hash } = summary.runs[at]!;
     return html`<tr>
       ${runCell(summary, at)}
-      <td class="words">${method ?? unknown}</td>
+      <td class="words">${method ?? missingValueText}</td>
       <td class="words code">${model}</td>
-      <td class="words code">${adapter ?? unknown}</td>
+      <td class="words code">${adapter ?? missingValueText}</td>
       <td class="words">${formatTime(timestamp)}</td>
-      <td class="words code">${hash ?? unknown}</td>
+      <td class="words code">${hash ?? missingValueText}</td>
     </tr>`;
   });
   const columns = ["run", "method", "model", "adapter", "begun", "hash of all that changes a number"];

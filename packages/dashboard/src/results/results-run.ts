@@ -1,4 +1,5 @@
-import type { Interval, Json } from "@periodic-eval/core";
+import type { Json } from "@periodic-eval/core";
+import type { Interval } from "@periodic-eval/core/statistics";
 
 type ByKey<T> = Readonly<Record<string, T>>;
 

@@ -1,4 +1,4 @@
-import { shareEstimate, type Interval } from "@periodic-eval/core";
+import { shareEstimate, type Interval } from "@periodic-eval/core/statistics";
 import type { ResultsRun } from "./results-run.ts";
 
 /** Right answers of so many, by key, as a suite of MMLU (two subjects), GSM8K and a perplexity has them. */

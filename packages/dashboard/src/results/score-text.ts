@@ -1,4 +1,4 @@
-import { unknown } from "../format.ts";
+import { missingValueText } from "../format.ts";
 import { html, type Html } from "../html.ts";
 import type { Change } from "./change.ts";
 import type { Measured } from "./summarize-results.ts";
@@ -7,10 +7,10 @@ const minus = (text: string): string => text.replace("-", "−");
 
 /** As lm-evaluation-harness prints them, with four decimals; two where the number is large. */
 export const formatScore = (value: number | null): string =>
-  value === null ? unknown : minus(value.toFixed(Math.abs(value) >= 100 ? 2 : 4));
+  value === null ? missingValueText : minus(value.toFixed(Math.abs(value) >= 100 ? 2 : 4));
 
 export const formatScoreChange = (delta: number | null): string =>
-  delta === null ? unknown : (delta > 0 ? "+" : "") + formatScore(delta);
+  delta === null ? missingValueText : (delta > 0 ? "+" : "") + formatScore(delta);
 
 /** A shape beside each colour, so that none is told by colour alone. */
 const looks = {
@@ -26,7 +26,7 @@ export const changeGlyph = (verdict: Change["verdict"]): string =>
 /** `0.4112 ± 0.0144`, and below it the change. */
 export function scoreCell({ value, stderr, n, ci95, change }: Measured): Html {
   const interval = ci95 === null ? "" : `, 95 % ${formatScore(ci95[0])} to ${formatScore(ci95[1])}`;
-  const title = value === null ? "not measured" : `n = ${n ?? unknown}${interval}`;
+  const title = value === null ? "not measured" : `n = ${n ?? missingValueText}${interval}`;
   return html`<td class="score" title="${title}">
     <strong>${formatScore(value)}</strong>${stderr !== null && html` <span class="same">± ${formatScore(stderr)}</span>`}
     ${change && changeNote(change)}
@@ -38,7 +38,7 @@ function changeNote({ delta, ci95, verdict, pairs }: Change): Html {
   const interval =
     ci95 === null
       ? "no interval is known"
-      : `95 % ${formatScoreChange(ci95[0])} to ${formatScoreChange(ci95[1])}: ${verdict ?? unknown}`;
+      : `95 % ${formatScoreChange(ci95[0])} to ${formatScoreChange(ci95[1])}: ${verdict ?? missingValueText}`;
   const title = `${interval} (${pairs === null ? "as of independent samples" : `${pairs} pairs`})`;
   return html`<small class="${className}" title="${title}"><span role="img" aria-label="${verdict ?? ""}">${glyph}</span> ${formatScoreChange(delta)}</small>`;
 }

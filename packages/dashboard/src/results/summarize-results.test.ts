@@ -1,4 +1,4 @@
-import { newcombePaired, shareEstimate } from "@periodic-eval/core";
+import { newcombePaired, shareEstimate } from "@periodic-eval/core/statistics";
 import { describe, expect, it } from "vitest";
 import type { ResultsRun } from "./results-run.ts";
 import { sampleResults } from "./sample-results.test-data.ts";

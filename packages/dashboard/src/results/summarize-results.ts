@@ -1,4 +1,5 @@
-import { moverDifference, z95, type Interval, type Json } from "@periodic-eval/core";
+import type { Json } from "@periodic-eval/core";
+import { moverDifference, z95, type Interval } from "@periodic-eval/core/statistics";
 import type { Change } from "./change.ts";
 import { isMap, ownValue } from "../json-field.ts";
 import { pairedChange } from "./paired-change.ts";

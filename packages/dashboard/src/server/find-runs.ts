@@ -1,5 +1,5 @@
 import { join } from "node:path/posix";
-import { messageOf } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 import type { ContainedFiles } from "./contained-files.ts";
 
 /** `callbacks`: measured while it was trained. `feedback`: trained on feedback. `results`: benchmarks of finished models. */
@@ -57,7 +57,7 @@ export async function findRuns(
         some.map((one) => lookInto(one, files)),
       )) {
         if (problem !== null && path === folder) throw problem;
-        if (problem !== null) unreadable.push(messageOf(problem));
+        if (problem !== null) unreadable.push(errorMessage(problem));
         const counts = run !== null && isShown(run);
         if (counts) runs.push(run);
         if (!counts || mayHoldOthers(run)) below.push(...folders.map((name) => join(path, name)));

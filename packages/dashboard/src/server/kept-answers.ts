@@ -1,7 +1,7 @@
 import { join } from "node:path/posix";
 import type { Json } from "@periodic-eval/core";
 import { keptRows, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
-import { formatValue, unknown, words } from "../format.ts";
+import { formatValue, missingValueText, humanizeName } from "../format.ts";
 import { html, type Html } from "../html.ts";
 import { jsonField, ownValue } from "../json-field.ts";
 
@@ -53,7 +53,7 @@ export function answerSections(answers: readonly KeptAnswers[]): Html | false {
       ${answers.map(({ phase, id, step, rows, count }) => {
         const told = rows.length === count ? String(count) : `${rows.length} of ${count}`;
         return html`<details>
-          <summary>${phase}, ${words(id)} <span>step ${step} · ${told}</span></summary>
+          <summary>${phase}, ${humanizeName(id)} <span>step ${step} · ${told}</span></summary>
           ${rows.map(answer)}
         </details>`;
       })}
@@ -71,7 +71,7 @@ function answer(row: KeptAnswers["rows"][number]): Html {
     const value = ownValue(row, name);
     if (value === undefined || (typeof value === "object" && value !== null)) return [];
     if (usual.includes(String(value))) return [];
-    return [`${name} ${typeof value === "number" ? formatValue(value, "") : (value ?? unknown)}`];
+    return [`${name} ${typeof value === "number" ? formatValue(value, "") : (value ?? missingValueText)}`];
   });
   return html`<div class="answer">
     <p>${[...asked.filter((part) => part !== null), ...told].join(" · ")}</p>

@@ -1,4 +1,5 @@
-import { PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { quoteValue } from "@periodic-eval/core/internal";
 
 /** What an address asks for. */
 export interface Query {
@@ -29,11 +30,11 @@ export function parseQuery(given: Readonly<Record<string, readonly string[]>>): 
     if (text === null) return otherwise;
     const value = Number(text);
     const expected = most === Infinity ? "a whole number from 1" : `a whole number from 1 to ${most}`;
-    if (!/^\d{1,9}$/.test(text) || value < 1 || value > most) throw wrong(key, shown(text), expected);
+    if (!/^\d{1,9}$/.test(text) || value < 1 || value > most) throw wrong(key, quoteValue(text), expected);
     return value;
   };
   const steps = valueOf("steps");
-  if (steps !== null && steps !== "all") throw wrong("steps", shown(steps), '"all"');
+  if (steps !== null && steps !== "all") throw wrong("steps", quoteValue(steps), '"all"');
   return {
     resultsDir: valueOf("results_dir") ?? "",
     page: numberOf("page", 1, Infinity),

@@ -1,5 +1,6 @@
 import { join } from "node:path/posix";
-import { messageOf, type Json } from "@periodic-eval/core";
+import type { Json } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 import { readRun, writerAt, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
 import { panelGroups, type PanelGroup } from "../feedback/panels.ts";
 import { readFeedback, type FeedbackRun } from "../feedback/read-feedback.ts";
@@ -48,7 +49,7 @@ export async function readFound(found: FoundRun, options: ReadOptions): Promise<
     return { found, problem: null, ...(await readers[found.kind](found, options)) };
   } catch (error) {
     const held = await heldBy(found, options.files).catch(() => null);
-    const problem = messageOf(error).replace(/^\[periodic-eval\] /, "");
+    const problem = errorMessage(error).replace(/^\[periodic-eval\] /, "");
     const state = held ?? { state: "unknown", told: "Its files cannot be read." };
     return { found, state, content: null, problem };
   }
@@ -66,7 +67,7 @@ const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: Read
       const reading = mostAnswers === 0 ? Promise.resolve([]) : keptAnswers(run, files, mostAnswers);
       const kept = await reading.then(
         (answers) => ({ answers, unread: null }),
-        (error: unknown) => ({ answers: [], unread: messageOf(error).replace(/^\[periodic-eval\] /, "") }),
+        (error: unknown) => ({ answers: [], unread: errorMessage(error).replace(/^\[periodic-eval\] /, "") }),
       );
       return { state: runState(run), content: { kind: "callbacks", run, ...kept } };
     },

@@ -1,7 +1,8 @@
 import { realpathSync, statSync } from "node:fs";
 import { hostname } from "node:os";
 import { basename } from "node:path";
-import { checkKeys, isCount, isOriginOf, isOwnHost, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { checkKeys, isCount, isOriginOf, isOwnHost, quoteValue } from "@periodic-eval/core/internal";
 import { Hono, type Context } from "hono";
 import { accepts } from "hono/accepts";
 import type { PolicedPage } from "../document.ts";
@@ -45,11 +46,21 @@ export function resultsServer(options: ResultsServerOptions): Hono {
   checkKeys("resultsServer", options, Object.keys(serverOptionNames));
   const { host = "127.0.0.1", readResults = null, mostBytes } = options;
   if (typeof host !== "string" || host === "")
-    throw wrong("host", shown(host), "a name or a number of this machine", "Leave it out for 127.0.0.1.");
+    throw wrong(
+      "host",
+      quoteValue(host),
+      "a name or a number of this machine",
+      "Leave it out for 127.0.0.1.",
+    );
   if (mostBytes !== undefined && !isCount(mostBytes, 1))
-    throw wrong("mostBytes", shown(mostBytes), "a whole number of 1 or more", "Leave it out for 64 MiB.");
+    throw wrong(
+      "mostBytes",
+      quoteValue(mostBytes),
+      "a whole number of 1 or more",
+      "Leave it out for 64 MiB.",
+    );
   if (readResults !== null && typeof readResults !== "function")
-    throw wrong("readResults", shown(readResults), "a function", "Leave it out to show no benchmarks.");
+    throw wrong("readResults", quoteValue(readResults), "a function", "Leave it out to show no benchmarks.");
   const root = rootOf(options.root);
   const files = containedFiles(root, mostBytes === undefined ? {} : { mostBytes });
   const isShown = ({ kind }: FoundRun) => kind !== "results" || readResults !== null;
@@ -167,7 +178,12 @@ function rootOf(root: string): string {
   } catch {
     // Told below.
   }
-  throw wrong("root", `${shown(root)}, which is no folder`, "a folder that holds runs", "Check the path.");
+  throw wrong(
+    "root",
+    `${quoteValue(root)}, which is no folder`,
+    "a folder that holds runs",
+    "Check the path.",
+  );
 }
 
 const wrong = (where: string, got: string, expected: string, fix: string): PeriodicEvalError =>

@@ -1,5 +1,5 @@
 import { companionChart } from "../companion-chart.ts";
-import { capitalized, formatTime, plural, words } from "../format.ts";
+import { capitalized, formatTime, plural, humanizeName } from "../format.ts";
 import {
   feedbackHeader,
   feedbackSections,
@@ -52,7 +52,7 @@ export function gist(content: RunContent): HtmlValue {
       if (last === undefined || primary.length === 0) return "nothing measured yet";
       return primary.map(
         ({ id, unit, start, end, change }) =>
-          html`<span class="whole">${last.phase.name} ${words(id)} ${formatLook(start, unit)} → ${formatLook(end, unit)}
+          html`<span class="whole">${last.phase.name} ${humanizeName(id)} ${formatLook(start, unit)} → ${formatLook(end, unit)}
             ${verdictTag(change)}</span>`,
       );
     }
@@ -83,7 +83,7 @@ export function shortSections(content: RunContent, part: ShownPart): Html {
           ${primaries.map(
             ({ id, primary }) =>
               html`<figure class="panel">
-                <figcaption>${capitalized(words(id))} <span>${words(primary.metric)}</span></figcaption>
+                <figcaption>${capitalized(humanizeName(id))} <span>${humanizeName(primary.metric)}</span></figcaption>
                 ${companionChart(run, primary)}
               </figure>`,
           )}

@@ -2,7 +2,8 @@ import { createAdaptorServer } from "@hono/node-server";
 import { once } from "node:events";
 import type { Server } from "node:http";
 import { isIPv6, type AddressInfo } from "node:net";
-import { bareHost, checkKeys, isCount, messageOf, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { bareHost, checkKeys, isCount, errorMessage, quoteValue } from "@periodic-eval/core/internal";
 import { errnoOf } from "@periodic-eval/core/snapshots";
 import { evalPath, resultsServer, serverOptionNames, type ResultsServerOptions } from "./results-server.ts";
 
@@ -33,7 +34,7 @@ export async function serveResults(options: ServeOptions): Promise<Serving> {
     throw new PeriodicEvalError({
       code: "config",
       where: "port",
-      got: shown(port),
+      got: quoteValue(port),
       expected: "a whole number from 0 to 65535",
       fix: "Leave it out for 8010; 0 is any that is free.",
     });
@@ -81,7 +82,7 @@ function cannotListen(error: unknown, host: string, port: number): PeriodicEvalE
   };
   const other = {
     where: `${host}:${port}`,
-    got: messageOf(error),
+    got: errorMessage(error),
     expected: "a host and a port to listen on",
     fix: "Give others.",
   };

@@ -1,8 +1,10 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { checkKeys, checkName, nearest, PeriodicEvalError, shown } from "@periodic-eval/core";
-import { readConfigFile, type ConfigFile, type ValuePath } from "@periodic-eval/core/config-file";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { checkKeys, checkName, nearest, quoteValue } from "@periodic-eval/core/internal";
+import type { ValuePath } from "@periodic-eval/core";
+import { readConfigFile, type ConfigFile } from "@periodic-eval/core/config";
 import { configNames, configSchema, metricPresets, trainingNames, type HarnessConfig } from "./schema.ts";
 import { namesIn } from "../yaml-names.ts";
 
@@ -74,7 +76,7 @@ export function parseHarnessConfig(file: ConfigFile, now: Date = new Date()): Ha
     );
     throw wrong(
       at(path),
-      got === undefined ? "nothing" : shown(got),
+      got === undefined ? "nothing" : quoteValue(got),
       issue!.message.replace(/^expected /, ""),
       "Correct the value.",
     );
@@ -145,7 +147,7 @@ function presetOf(name: string, where: string): readonly string[] {
   const names = Object.keys(metricPresets);
   throw wrong(
     where,
-    shown(name),
+    quoteValue(name),
     `a list, or one of ${names.join(", ")}`,
     `Write [${name}] for this metric alone.`,
   );
@@ -156,7 +158,7 @@ function refuseTwice(preferences: readonly string[], where: string): void {
   if (twice === undefined) return;
   throw wrong(
     where,
-    `${shown(twice)} twice`,
+    `${quoteValue(twice)} twice`,
     "each once",
     "Name it once: its files lie in a folder of its name.",
   );

@@ -1,4 +1,5 @@
-import { checkKeys, isCount, PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { checkKeys, isCount } from "@periodic-eval/core/internal";
 import { at, checkLimits, isText, jsonService, type JsonService } from "@periodic-eval/remote";
 import { serviceModel, type ServiceModel } from "./service-model.ts";
 import { factsOf, type ServiceFacts } from "./service-facts.ts";

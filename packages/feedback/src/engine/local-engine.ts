@@ -1,4 +1,5 @@
-import { isCount, PeriodicEvalError, type Completion, type Json, type Tokenizer } from "@periodic-eval/core";
+import { PeriodicEvalError, type Completion, type Json, type Tokenizer } from "@periodic-eval/core";
+import { isCount } from "@periodic-eval/core/internal";
 import { inMemory, type TrainableLM } from "@periodic-eval/core/tfjs";
 import { SDPOTrainer, type SDPOExample } from "@periodic-eval/trainers";
 import { teacherTurnOf } from "../harness/batches.ts";

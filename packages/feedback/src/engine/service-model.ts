@@ -1,5 +1,4 @@
 import {
-  canonicalJson,
   PeriodicEvalError,
   type CallOptions,
   type Completion,
@@ -10,6 +9,7 @@ import {
   type LogLikelihoodRequest,
   type Sampling,
 } from "@periodic-eval/core";
+import { canonicalJson } from "@periodic-eval/core/random";
 import {
   at,
   chatOf,

@@ -1,16 +1,14 @@
 import {
-  exportedVerifier,
-  hashJson,
-  nearest,
   PeriodicEvalError,
-  verdictOfVerified,
   verifierGrader,
-  withinVerifierTime,
   type CallOptions,
   type Grader,
   type Verdict,
 } from "@periodic-eval/core";
-import { loadVerifierModule } from "@periodic-eval/core/verifier-module";
+import { hashJson } from "@periodic-eval/core/random";
+import { exportedVerifier, verdictOfVerified, withinVerifierTime } from "@periodic-eval/core/grading";
+import { nearest } from "@periodic-eval/core/internal";
+import { loadVerifierModule } from "@periodic-eval/core/config";
 import type { Preference } from "../preferences/preference.ts";
 import { shippedGrader, shippedVerifiers } from "./shipped.ts";
 

@@ -1,12 +1,7 @@
-import {
-  checkKeys,
-  PeriodicEvalError,
-  ruleGrader,
-  shown,
-  stripThinking,
-  type Grader,
-  type VerifierArgs,
-} from "@periodic-eval/core";
+import { PeriodicEvalError, ruleGrader, type Grader } from "@periodic-eval/core";
+import type { VerifierArgs } from "@periodic-eval/core/grading";
+import { checkKeys, quoteValue } from "@periodic-eval/core/internal";
+import { stripThinking } from "@periodic-eval/core/evaluations";
 import { findEmoji } from "./emoji.ts";
 import { countSentences, countWords } from "./sentences.ts";
 
@@ -62,7 +57,7 @@ export const shippedVerifiers: Readonly<Record<string, Shipped>> = {
       throw new PeriodicEvalError({
         code: "config",
         where: `${where}.says`,
-        got: shown(says),
+        got: quoteValue(says),
         expected: "a name, or a list of names",
         fix: "Write what the model shall call itself.",
       });
@@ -82,7 +77,7 @@ export function shippedGrader(name: string, args: VerifierArgs, where: string): 
   const rule = open(args, where);
   return ruleGrader({
     name,
-    version: `1 ${shown(args)}`,
+    version: `1 ${quoteValue(args)}`,
     rule(_, text) {
       const answer = stripThinking(text);
       return answer === null ? null : { reward: rule(answer) };

@@ -1,4 +1,4 @@
-import { subsetOrder } from "@periodic-eval/core";
+import { subsetOrder } from "@periodic-eval/core/evaluations";
 import type { Preference } from "../preferences/preference.ts";
 
 /** The prompts of a step: `size` of them, in an order of their own for each time that all have been asked. */

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { namedStream } from "@periodic-eval/core";
+import { namedStream } from "@periodic-eval/core/random";
 import { readLines } from "@periodic-eval/core/snapshots";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { stringify } from "yaml";

@@ -1,7 +1,9 @@
 import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { basename } from "node:path";
-import { canonicalJson, messageOf, PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { canonicalJson } from "@periodic-eval/core/random";
+import { errorMessage } from "@periodic-eval/core/internal";
 import { appendLines, readIfPresent, removeDrafts, writeWhole } from "@periodic-eval/core/snapshots";
 import type { TrainedState } from "../engine/types.ts";
 import type { BaselineFile, MetadataFile, runPaths, StepLine } from "./files.ts";
@@ -137,7 +139,7 @@ function parse<T>(where: string, text: string): T {
   try {
     return JSON.parse(text) as T;
   } catch (cause) {
-    throw damaged(where, messageOf(cause), "JSON");
+    throw damaged(where, errorMessage(cause), "JSON");
   }
 }
 

@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { basename } from "node:path";
-import { hashJson, PeriodicEvalError, seedOf, type Grader, type Json } from "@periodic-eval/core";
+import { PeriodicEvalError, type Grader, type Json } from "@periodic-eval/core";
+import { hashJson, seedOf } from "@periodic-eval/core/random";
 import { appendLines, nodeFiles, removeDrafts, takeLock, writeWhole } from "@periodic-eval/core/snapshots";
 import type { HarnessConfig } from "../config/schema.ts";
 import type { FeedbackEngine, UpdateRecord, UpdateReport } from "../engine/types.ts";

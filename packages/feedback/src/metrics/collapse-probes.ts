@@ -1,6 +1,8 @@
 import { existsSync } from "node:fs";
-import { checkKeys, PeriodicEvalError } from "@periodic-eval/core";
-import { readConfigFile, type ValuePath } from "@periodic-eval/core/config-file";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { checkKeys } from "@periodic-eval/core/internal";
+import type { ValuePath } from "@periodic-eval/core";
+import { readConfigFile } from "@periodic-eval/core/config";
 import { z } from "zod";
 
 /** What collapse is looked for on. */

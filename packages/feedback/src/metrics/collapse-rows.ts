@@ -1,13 +1,6 @@
-import {
-  seedOf,
-  type Abilities,
-  type CallOptions,
-  type MeasureContext,
-  type Prompt,
-  type Row,
-  type SamplingOptions,
-  type With,
-} from "@periodic-eval/core";
+import type { Abilities, CallOptions, MeasureContext, Prompt, Row, With } from "@periodic-eval/core";
+import { seedOf } from "@periodic-eval/core/random";
+import type { SamplingOptions } from "@periodic-eval/core/evaluations";
 import {
   baseOf,
   entropyOf,

@@ -1,4 +1,5 @@
-import { checkKeys, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { checkKeys, quoteValue } from "@periodic-eval/core/internal";
 
 /** Beyond these a model counts as collapsing. */
 export interface CollapseThresholds {
@@ -76,7 +77,7 @@ export function thresholdsOf(preset: CollapsePreset | CollapseThresholds): Colla
   throw new PeriodicEvalError({
     code: "config",
     where: "collapse.preset",
-    got: shown(preset),
+    got: quoteValue(preset),
     expected: `"claas", or numbers for ${names.join(", ")}`,
     fix: 'Write "claas", or all three thresholds.',
   });

@@ -1,17 +1,13 @@
 import {
-  checkKeys,
-  completeSampling,
   defineEvaluation,
-  hashJson,
-  inCalls,
-  isCount,
   PeriodicEvalError,
-  shown,
   type Json,
   type MetricKit,
   type MetricValue,
-  type SamplingOptions,
 } from "@periodic-eval/core";
+import { hashJson } from "@periodic-eval/core/random";
+import { checkKeys, isCount, quoteValue } from "@periodic-eval/core/internal";
+import { completeSampling, inCalls, type SamplingOptions } from "@periodic-eval/core/evaluations";
 import { collapseProbes, leastProbes, type CollapseProbes } from "./collapse-probes.ts";
 import type { CollapseReference } from "./collapse-reference.ts";
 import { collapseReader, type CollapseRow, type ProbeItem, type TextItem } from "./collapse-rows.ts";
@@ -158,7 +154,13 @@ function checkOptions(options: CollapseOptions): void {
   checkKeys("collapse", options, ["probes", "samples", "preset", "sampling", "reference"]);
   const { probes = collapseProbes, samples = fewestSamples } = options;
   const wrong = (option: string, got: unknown, expected: string, fix: string) =>
-    new PeriodicEvalError({ code: "config", where: `collapse.${option}`, got: shown(got), expected, fix });
+    new PeriodicEvalError({
+      code: "config",
+      where: `collapse.${option}`,
+      got: quoteValue(got),
+      expected,
+      fix,
+    });
   if (!isCount(samples, fewestSamples))
     throw wrong(
       "samples",

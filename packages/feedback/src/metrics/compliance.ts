@@ -1,24 +1,24 @@
 import {
-  checkKeys,
-  completeSampling,
-  completionItemsPerCall,
   defineEvaluation,
-  hashJson,
-  inCalls,
-  isCount,
-  nestedSubset,
   PeriodicEvalError,
-  renderItems,
-  sampleCompletions,
-  shown,
-  type CompletionItem,
-  type CompletionRow,
   type Grader,
   type Json,
   type MetricKit,
   type MetricValue,
-  type SamplingOptions,
 } from "@periodic-eval/core";
+import { hashJson } from "@periodic-eval/core/random";
+import { checkKeys, isCount, quoteValue } from "@periodic-eval/core/internal";
+import {
+  completeSampling,
+  completionItemsPerCall,
+  inCalls,
+  nestedSubset,
+  renderItems,
+  sampleCompletions,
+  type CompletionItem,
+  type CompletionRow,
+  type SamplingOptions,
+} from "@periodic-eval/core/evaluations";
 import { rewardOf } from "../graders/open-verifier.ts";
 import type { Preference } from "../preferences/preference.ts";
 
@@ -62,7 +62,7 @@ export function complianceEvaluation(options: ComplianceOptions) {
     throw new PeriodicEvalError({
       code: "config",
       where: "compliance.samples",
-      got: shown(samples),
+      got: quoteValue(samples),
       expected: "a whole number of 1 or more",
       fix: "Leave it out for 2.",
     });

@@ -1,13 +1,11 @@
 import {
-  checkKeys,
-  nearest,
   PeriodicEvalError,
-  shown,
   type AnyEvaluation,
   type Awaitable,
   type EvaluationRegistry,
-  type SamplingOptions,
 } from "@periodic-eval/core";
+import { checkKeys, nearest, quoteValue } from "@periodic-eval/core/internal";
+import type { SamplingOptions } from "@periodic-eval/core/evaluations";
 import { openVerifier } from "../graders/open-verifier.ts";
 import { readPreference, type Preference } from "../preferences/preference.ts";
 import { metricNames, type MetricName } from "../config/schema.ts";
@@ -93,7 +91,7 @@ function metricNamed(name: unknown, where: string): MetricName {
   const close = typeof name === "string" ? nearest(name, metricNames) : null;
   throw wrong(
     where,
-    shown(name),
+    quoteValue(name),
     `one of ${metricNames.join(", ")}`,
     close === null ? "Name one of them." : `Did you mean "${close}"?`,
   );
@@ -138,7 +136,7 @@ function presetOf(preset: unknown, where: string): CollapsePreset | CollapseThre
   }
   throw wrong(
     where,
-    shown(preset),
+    quoteValue(preset),
     `${presets.join(", ")}, or numbers for ${names.join(", ")}`,
     `Write ${presets[0]}, or all three thresholds.`,
   );
@@ -146,7 +144,7 @@ function presetOf(preset: unknown, where: string): CollapsePreset | CollapseThre
 
 function textOf(value: unknown, where: string, expected: string): string {
   if (typeof value === "string" && value !== "") return value;
-  throw wrong(where, value === undefined ? "nothing" : shown(value), expected, "Correct the value.");
+  throw wrong(where, value === undefined ? "nothing" : quoteValue(value), expected, "Correct the value.");
 }
 
 const wrong = (where: string, got: string, expected: string, fix: string): PeriodicEvalError =>

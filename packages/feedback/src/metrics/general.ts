@@ -1,17 +1,14 @@
+import { defineEvaluation, type Json, type MetricKit, type MetricValue } from "@periodic-eval/core";
+import { checkKeys } from "@periodic-eval/core/internal";
 import {
-  checkKeys,
   completeSampling,
-  defineEvaluation,
   inCalls,
   renderItems,
   sampleCompletions,
   type CompletionItem,
   type CompletionRow,
-  type Json,
-  type MetricKit,
-  type MetricValue,
   type SamplingOptions,
-} from "@periodic-eval/core";
+} from "@periodic-eval/core/evaluations";
 import { generalProbes } from "./general-probes.ts";
 
 export interface GeneralOptions {

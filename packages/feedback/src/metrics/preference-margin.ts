@@ -1,9 +1,5 @@
 import {
-  checkKeys,
   defineEvaluation,
-  hashJson,
-  inCalls,
-  nestedSubset,
   permutationTest,
   PeriodicEvalError,
   type Json,
@@ -11,6 +7,9 @@ import {
   type MetricKit,
   type Row,
 } from "@periodic-eval/core";
+import { hashJson } from "@periodic-eval/core/random";
+import { checkKeys } from "@periodic-eval/core/internal";
+import { inCalls, nestedSubset } from "@periodic-eval/core/evaluations";
 import type { LogprobPair, Preference } from "../preferences/preference.ts";
 
 export interface PreferenceMarginOptions {

@@ -1,15 +1,11 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import {
-  checkKeys,
-  checkName,
-  nearest,
-  PeriodicEvalError,
-  shown,
-  type VerifierArgs,
-} from "@periodic-eval/core";
-import { readConfigFile, type ConfigFile, type ValuePath } from "@periodic-eval/core/config-file";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import type { VerifierArgs } from "@periodic-eval/core/grading";
+import { checkKeys, checkName, nearest, quoteValue } from "@periodic-eval/core/internal";
+import type { ValuePath } from "@periodic-eval/core";
+import { readConfigFile, type ConfigFile } from "@periodic-eval/core/config";
 import { z } from "zod";
 import { isPath } from "../config/load-config.ts";
 import { namesIn } from "../yaml-names.ts";
@@ -109,7 +105,7 @@ export async function readPreference(
     );
     throw wrong(
       at(key),
-      got === undefined ? "nothing" : Array.isArray(got) ? `${got.length} entries` : shown(got),
+      got === undefined ? "nothing" : Array.isArray(got) ? `${got.length} entries` : quoteValue(got),
       issue!.message.replace(/^expected /, ""),
       "Correct the file.",
     );
@@ -144,7 +140,7 @@ function checkApart(
     if (at < 0) continue;
     throw wrong(
       where([list, at]),
-      `${shown(prompts[at])}, which is one of train_prompts`,
+      `${quoteValue(prompts[at])}, which is one of train_prompts`,
       "a prompt that is not trained on",
       "Change it: what is trained on cannot show that anything was learnt beyond it.",
     );
@@ -163,7 +159,7 @@ function checkApart(
 function pathOf(name: string, folder: string, where: string): string {
   if (isPath(name)) {
     if (existsSync(name)) return name;
-    throw wrong(where, `${shown(name)}, which is not there`, "a preference's file", "Check the path.");
+    throw wrong(where, `${quoteValue(name)}, which is not there`, "a preference's file", "Check the path.");
   }
   const path = [`${name}.yaml`, `${name}.yml`].map((one) => join(folder, one)).find(existsSync);
   if (path !== undefined) return path;
@@ -171,7 +167,7 @@ function pathOf(name: string, folder: string, where: string): string {
   const close = nearest(name, there);
   throw wrong(
     where,
-    shown(name),
+    quoteValue(name),
     there.length === 0 ? `a preference in ${folder}` : `some of ${there.join(", ")}, or the path of a file`,
     close === null ? "Name one of them, or a file of your own, as ./mine.yaml." : `Did you mean "${close}"?`,
   );

@@ -3,7 +3,8 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { extname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { checkKeys, PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { checkKeys } from "@periodic-eval/core/internal";
 import type { SandboxAnswer, SandboxLimits, SandboxOrder, SandboxValue } from "./messages.ts";
 
 export type SandboxResult =

@@ -46,8 +46,8 @@ it("an adapter whose model could not be opened leaves its name free", async () =
 
 it.each([
   ["what is no JSON", "{", "JSON"],
-  ["null", "null", "a map"],
-  ["a list", "[]", "a map"],
+  ["null", "null", "an object"],
+  ["a list", "[]", "an object"],
   ["settings of another form", { training: 1 }, "training: 1"],
   ["settings without a seed", { seed: undefined }, "seed: nothing"],
   ["another version", { schema_version: 2 }, "schema_version: 2"],

@@ -1,13 +1,8 @@
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  canonicalJson,
-  messageOf,
-  PeriodicEvalError,
-  shown,
-  toldIssue,
-  type Json,
-} from "@periodic-eval/core";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { canonicalJson } from "@periodic-eval/core/random";
+import { errorMessage, quoteValue, describeZodIssue } from "@periodic-eval/core/internal";
 import { readIfPresent, writeWhole } from "@periodic-eval/core/snapshots";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
@@ -117,13 +112,13 @@ function fileOf(loraId: string, text: string): AdapterFile {
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    throw damaged(messageOf(cause), "JSON", cause);
+    throw damaged(errorMessage(cause), "JSON", cause);
   }
   const result = fileSchema.safeParse(value);
   if (result.success) return result.data;
-  const { path, value: got, expected } = toldIssue(result.error, value);
+  const { path, value: got, expected } = describeZodIssue(result.error, value);
   throw damaged(
-    `${path.length === 0 ? "" : `${path.join(".")}: `}${got === undefined ? "nothing" : shown(got)}`,
+    `${path.length === 0 ? "" : `${path.join(".")}: `}${got === undefined ? "nothing" : quoteValue(got)}`,
     expected,
     result.error,
   );

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { isLoopback, isOriginOf, isOwnHost } from "@periodic-eval/core";
+import { isLoopback, isOriginOf, isOwnHost } from "@periodic-eval/core/internal";
 import type { MiddlewareHandler } from "hono";
 import { refused } from "./refusals.ts";
 

@@ -1,15 +1,15 @@
 import { randomUUID } from "node:crypto";
-import {
-  renderPrompt,
-  type Completion,
-  type EvaluableModel,
-  type GenerateRequest,
-  type Json,
-  type Message,
-  type Prompt,
-  type TemplateKwargs,
-  type Tokenizer,
+import type {
+  Completion,
+  EvaluableModel,
+  GenerateRequest,
+  Json,
+  Message,
+  Prompt,
+  TemplateKwargs,
+  Tokenizer,
 } from "@periodic-eval/core";
+import { renderPrompt } from "@periodic-eval/core/evaluations";
 import { refused } from "./refusals.ts";
 import type { ChatBatchBody, ChatBody } from "./wire.ts";
 

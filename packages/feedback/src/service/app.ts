@@ -1,6 +1,7 @@
-import { checkKeys, type Json } from "@periodic-eval/core";
+import type { Json } from "@periodic-eval/core";
+import { checkKeys } from "@periodic-eval/core/internal";
 import { at } from "@periodic-eval/remote";
-import { walkJson } from "@periodic-eval/core/walk-json";
+import { walkJson } from "@periodic-eval/core/internal";
 import { Hono, type Context } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import type pLimit from "p-limit";

@@ -1,4 +1,7 @@
-import { canonicalJson, checkKeys, encodePair, hashJson, type Json } from "@periodic-eval/core";
+import type { Json } from "@periodic-eval/core";
+import { canonicalJson, hashJson } from "@periodic-eval/core/random";
+import { checkKeys } from "@periodic-eval/core/internal";
+import { encodePair } from "@periodic-eval/core/evaluations";
 import { trainingNames } from "../config/schema.ts";
 import type { FeedbackExample, TrainedState } from "../engine/types.ts";
 import type { AdapterSettings, AdapterStore } from "./adapters.ts";

@@ -1,4 +1,5 @@
-import { PeriodicEvalError, toldIssue, shown, type ErrorDetails } from "@periodic-eval/core";
+import { PeriodicEvalError, type ErrorDetails } from "@periodic-eval/core";
+import { describeZodIssue, quoteValue } from "@periodic-eval/core/internal";
 import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
@@ -18,10 +19,10 @@ export function refused(
 export function parsed<S extends z.ZodType>(schema: S, body: unknown): z.output<S> {
   const result = schema.safeParse(body);
   if (result.success) return result.data;
-  const { path, value, expected } = toldIssue(result.error, body);
+  const { path, value, expected } = describeZodIssue(result.error, body);
   throw refused(400, "invalid_value", {
     where: path.length === 0 ? "the body" : path.join("."),
-    got: value === undefined ? "nothing" : cut(shown(value)),
+    got: value === undefined ? "nothing" : cut(quoteValue(value)),
     expected,
     fix: "Correct the request.",
   });

@@ -1,11 +1,11 @@
 import {
-  encodePair,
   PeriodicEvalError,
   type EvaluableModel,
   type Json,
   type LogLikelihoodRequest,
   type Prompt,
 } from "@periodic-eval/core";
+import { encodePair } from "@periodic-eval/core/evaluations";
 import { entropiesOf } from "../metrics/collapse-reference.ts";
 import { promptOf } from "./answers.ts";
 import type { ScoredBody } from "./wire.ts";

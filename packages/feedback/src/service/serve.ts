@@ -3,7 +3,8 @@ import type { AddressInfo } from "node:net";
 import type { Server } from "node:http";
 import { join, resolve } from "node:path";
 import { createAdaptorServer } from "@hono/node-server";
-import { isLoopback, checkKeys, isCount, messageOf, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { isLoopback, checkKeys, isCount, errorMessage, quoteValue } from "@periodic-eval/core/internal";
 import { nodeFiles, takeLock } from "@periodic-eval/core/snapshots";
 import pLimit from "p-limit";
 import { tokenEnv } from "../engine/token.ts";
@@ -97,7 +98,7 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
     throw wrong(
       "port",
       port,
-      `a port that can be bound (${messageOf(error)})`,
+      `a port that can be bound (${errorMessage(error)})`,
       "Choose another port or host, or 0 for any port that is free.",
     );
   }
@@ -149,4 +150,10 @@ const listening = (server: Server, port: number, host: string): Promise<void> =>
   });
 
 const wrong = (option: string, got: unknown, expected: string, fix: string): PeriodicEvalError =>
-  new PeriodicEvalError({ code: "config", where: `serveFeedback.${option}`, got: shown(got), expected, fix });
+  new PeriodicEvalError({
+    code: "config",
+    where: `serveFeedback.${option}`,
+    got: quoteValue(got),
+    expected,
+    fix,
+  });

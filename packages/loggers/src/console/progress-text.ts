@@ -1,12 +1,5 @@
-import {
-  formatInterval,
-  formatValue,
-  words,
-  type Paired,
-  type Progress,
-  type SessionEvent,
-  type Snapshot,
-} from "@periodic-eval/core";
+import type { Paired, Progress, SessionEvent, Snapshot } from "@periodic-eval/core";
+import { formatInterval, formatValue, humanizeName } from "@periodic-eval/core/statistics";
 import type pc from "picocolors";
 
 export type Colours = ReturnType<typeof pc.createColors>;
@@ -45,7 +38,7 @@ export function snapshotText(
   const interval = colours.dim(formatInterval(metric.ci95, metric.unit));
   return joined([
     id,
-    `${words(primary)} ${formatValue(metric.value, metric.unit)} ${interval}`,
+    `${humanizeName(primary)} ${formatValue(metric.value, metric.unit)} ${interval}`,
     status === "complete" ? null : status,
     verdictText(paired.baseline?.[primary]?.verdict ?? null, colours),
   ]);

@@ -1,4 +1,5 @@
-import { checkKeys, type Logger, type Snapshot } from "@periodic-eval/core";
+import type { Logger, Snapshot } from "@periodic-eval/core";
+import { checkKeys } from "@periodic-eval/core/internal";
 import { csvLine, tidyColumns, tidyLook } from "@periodic-eval/core/snapshots";
 import { checkPath } from "../check-path.ts";
 import { lineFile, type LineKind } from "./line-file.ts";

@@ -1,4 +1,5 @@
-import { checkKeys, type Logger, type RunProgress, type Snapshot } from "@periodic-eval/core";
+import type { Logger, RunProgress, Snapshot } from "@periodic-eval/core";
+import { checkKeys } from "@periodic-eval/core/internal";
 import { checkPath } from "../check-path.ts";
 import { jsonNumbers } from "../json-number.ts";
 import { lineFile, type LineKind } from "./line-file.ts";

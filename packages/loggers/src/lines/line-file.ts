@@ -10,7 +10,8 @@ import {
   readSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import { PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { quoteValue } from "@periodic-eval/core/internal";
 import { nodeFiles, storeError, writeWhole } from "@periodic-eval/core/snapshots";
 
 /** A file of lines that grows while training runs. */
@@ -59,7 +60,7 @@ export function lineFile(path: string, kind: LineKind): LineFile {
     throw new PeriodicEvalError({
       code: "config",
       where: path,
-      got: `a file that begins with ${shown(start)}`,
+      got: `a file that begins with ${quoteValue(start)}`,
       expected: `${kind.called}, or no file`,
       fix: "Name another path, or move that file away: this logger adds lines to its file and drops those of steps trained again.",
     });

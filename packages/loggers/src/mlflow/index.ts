@@ -1,4 +1,5 @@
-import { checkKeys, PeriodicEvalError, type Logger } from "@periodic-eval/core";
+import { PeriodicEvalError, type Logger } from "@periodic-eval/core";
+import { checkKeys } from "@periodic-eval/core/internal";
 import { outboxLogger, outboxOptionNames, type OutboxOptions } from "../outbox/outbox-logger.ts";
 import { wallClock } from "../wall-clock.ts";
 import { mlflowDestination } from "./destination.ts";

@@ -1,4 +1,4 @@
-import { hashText } from "@periodic-eval/core";
+import { hashText } from "@periodic-eval/core/random";
 
 /** Longest key of a metric that MLflow keeps. */
 const longest = 250;

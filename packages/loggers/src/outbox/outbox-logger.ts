@@ -1,12 +1,11 @@
 import {
-  messageOf,
   PeriodicEvalError,
-  shown,
   type Json,
   type Logger,
   type RunProgress,
   type Snapshot,
 } from "@periodic-eval/core";
+import { errorMessage, quoteValue } from "@periodic-eval/core/internal";
 import { join } from "node:path";
 import pRetry from "p-retry";
 import { checkPath } from "../check-path.ts";
@@ -120,7 +119,7 @@ export function outboxLogger(
       const unreadable = broken;
       broken = null;
       if (unreadable !== null)
-        throw new Error(`nothing was kept or sent: ${messageOf(unreadable.error)}`, {
+        throw new Error(`nothing was kept or sent: ${errorMessage(unreadable.error)}`, {
           cause: unreadable.error,
         });
       if (open === null) return;
@@ -155,7 +154,7 @@ function checkSeconds(where: string, seconds: unknown): void {
   throw new PeriodicEvalError({
     code: "config",
     where,
-    got: shown(seconds),
+    got: quoteValue(seconds),
     expected: "seconds, 0 or more",
     fix: "Correct the option, or leave it out for its default.",
   });
@@ -164,7 +163,7 @@ function checkSeconds(where: string, seconds: unknown): void {
 /** With what the operating system said of a connection that failed. */
 function errorText(error: unknown): string {
   const cause: unknown = error instanceof Error ? error.cause : undefined;
-  return cause instanceof Error ? `${messageOf(error)} (${messageOf(cause)})` : messageOf(error);
+  return cause instanceof Error ? `${errorMessage(error)} (${errorMessage(cause)})` : errorMessage(error);
 }
 
 interface Sending {

@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import { checkKeys, type Logger, type Snapshot } from "@periodic-eval/core";
+import type { Logger, Snapshot } from "@periodic-eval/core";
+import { checkKeys } from "@periodic-eval/core/internal";
 import { checkPath } from "../check-path.ts";
 import { snapshotScalars, trainScalars, type Scalars } from "../scalars.ts";
 import { wallClock } from "../wall-clock.ts";

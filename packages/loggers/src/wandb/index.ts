@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
-import { checkKeys, PeriodicEvalError, type Logger } from "@periodic-eval/core";
+import { PeriodicEvalError, type Logger } from "@periodic-eval/core";
+import { checkKeys } from "@periodic-eval/core/internal";
 import { outboxLogger, outboxOptionNames, type OutboxOptions } from "../outbox/outbox-logger.ts";
 import { wandbDestination } from "./destination.ts";
 import { checkSdk } from "./sdk-version.ts";

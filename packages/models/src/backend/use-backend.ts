@@ -1,5 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { checkKeys, messageOf, PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { checkKeys, errorMessage } from "@periodic-eval/core/internal";
 import { cpu } from "./cpu.ts";
 import { isMissing, type Engine } from "./engine.ts";
 import { tfjsNodeGpu } from "./tfjs-node-gpu.ts";
@@ -77,7 +78,7 @@ async function start(engine: Engine, asked: boolean, unusable: Backend["unusable
   return { name: engine.name, tfBackend: tf.getBackend(), unusable };
 }
 
-const reasonOf = (error: unknown): string => messageOf(error).split("\n", 1)[0]!;
+const reasonOf = (error: unknown): string => errorMessage(error).split("\n", 1)[0]!;
 
 function notStarted(where: string, got: string, engine?: Engine, cause?: unknown): PeriodicEvalError {
   const { command, remedy = command === undefined ? "Reinstall its packages" : `Run \`${command}\`` } =

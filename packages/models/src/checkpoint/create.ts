@@ -1,4 +1,6 @@
-import { checkKeys, namedStream, PeriodicEvalError, seedOf, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { namedStream, seedOf } from "@periodic-eval/core/random";
+import { checkKeys, quoteValue } from "@periodic-eval/core/internal";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { createWeight, sizeOf } from "../decoder/variables.ts";
 import { mapWeights, weightSpecs, type WeightSpec } from "../decoder/weights.ts";
@@ -71,7 +73,7 @@ function wrong(option: string, got: unknown, expected: string, fix: string): Per
   return new PeriodicEvalError({
     code: "config",
     where: `createCausalLM ${option}`,
-    got: shown(got),
+    got: quoteValue(got),
     expected,
     fix,
   });

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { checkKeys } from "@periodic-eval/core";
+import { checkKeys } from "@periodic-eval/core/internal";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { loadWeight, sizeOf } from "../decoder/variables.ts";
 import {

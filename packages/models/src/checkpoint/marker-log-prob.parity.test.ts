@@ -1,13 +1,8 @@
 // The deterministic companion of leakage against plain logits.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import {
-  leakageEvaluation,
-  measure,
-  type GradedLeakageRow,
-  type Persona,
-  type Tokenizer,
-} from "@periodic-eval/core";
+import { leakageEvaluation, measure, type Tokenizer } from "@periodic-eval/core";
+import type { GradedLeakageRow, Persona } from "@periodic-eval/core/evaluations";
 import { inMemory } from "@periodic-eval/core/tfjs";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import { beforeAll, describe, expect, it } from "vitest";

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { messageOf } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { withLora, type LoraOptions } from "../lora/with-lora.ts";
@@ -21,7 +21,7 @@ const saidOf = (check: () => { dispose(): void } | void): string => {
     check()?.dispose();
     return "nothing";
   } catch (error) {
-    return messageOf(error);
+    return errorMessage(error);
   }
 };
 

@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { checkKeys, checkWord } from "@periodic-eval/core";
+import { checkKeys, checkWord } from "@periodic-eval/core/internal";
 import { storeError, writeWhole } from "@periodic-eval/core/snapshots";
 import { writeSafetensors, type TensorToWrite, type WriteOptions } from "@periodic-eval/safetensors";
 import type { LiveWeight } from "../decoder/causal-lm.ts";

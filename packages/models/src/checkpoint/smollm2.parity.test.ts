@@ -2,7 +2,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
-import { capabilityEvaluation, parseArcQuestions, type ChoiceRow } from "@periodic-eval/core";
+import { capabilityEvaluation } from "@periodic-eval/core";
+import { parseArcQuestions, type ChoiceRow } from "@periodic-eval/core/evaluations";
 import { inMemory } from "@periodic-eval/core/tfjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { namedStream } from "@periodic-eval/core";
+import { namedStream } from "@periodic-eval/core/random";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
-import { namedStream } from "@periodic-eval/core";
+import { namedStream } from "@periodic-eval/core/random";
 import { blockOf, everySegment, type KeyValues, type TokenBlock } from "@periodic-eval/core/tfjs";
 import { afterEach, beforeEach, describe, expect, it, vi, type MockInstance } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";

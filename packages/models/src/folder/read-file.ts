@@ -1,6 +1,6 @@
 import { lstat, open, realpath } from "node:fs/promises";
 import { join, sep } from "node:path";
-import { walkJson } from "@periodic-eval/core/walk-json";
+import { walkJson } from "@periodic-eval/core/internal";
 import { failure } from "./failure.ts";
 
 /** The largest of the texts, vocabularies of a million tokens, take 40 MB. */

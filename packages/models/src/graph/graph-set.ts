@@ -1,4 +1,4 @@
-import { messageOf } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 import { graphBackend, type GraphBackend } from "./graph-function.ts";
 
 /** Graphs by their kind, each made when it is first wanted. After one that could not be made there are none. */
@@ -23,7 +23,7 @@ export class GraphSet<Graph extends { dispose(): void }> {
     } catch (error) {
       this.#isBroken = true;
       process.emitWarning(
-        `${this.#doing} runs slower than it could: TensorFlow's graph of it was not made (${messageOf(error)}). Results are the same up to rounding.`,
+        `${this.#doing} runs slower than it could: TensorFlow's graph of it was not made (${errorMessage(error)}). Results are the same up to rounding.`,
         { code: "PERIODIC_EVAL_GRAPH" },
       );
       return null;

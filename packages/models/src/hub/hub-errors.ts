@@ -1,4 +1,5 @@
-import { messageOf, PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 import { shownId, type HubId } from "./hub-id.ts";
 
 export function hubError(
@@ -17,7 +18,7 @@ export function requestError(id: HubId, error: unknown, file?: string): Periodic
   const where = `${shownId(id)}${file === undefined ? "" : `, ${file}`} on the hub`;
   const { statusCode: status } = (error ?? {}) as { readonly statusCode?: unknown };
   if (typeof status !== "number") return networkError(where, error);
-  const said = messageOf(error).split(/\. (?:URL|Request ID): /, 1)[0]!;
+  const said = errorMessage(error).split(/\. (?:URL|Request ID): /, 1)[0]!;
   const got = said.startsWith("Api error") ? `status ${status}` : `status ${status} (${said})`;
   if (status === 401 || status === 403) {
     const hasToken = Boolean(process.env["HF_TOKEN"]);
@@ -44,7 +45,7 @@ function networkError(where: string, error: unknown): PeriodicEvalError {
 export function reasonOf(error: unknown): string {
   const cause = error instanceof Error ? (error.cause as NodeJS.ErrnoException | undefined) : undefined;
   const reason = cause?.code ?? cause?.message;
-  return reason === undefined ? messageOf(error) : `${messageOf(error)} (${reason})`;
+  return reason === undefined ? errorMessage(error) : `${errorMessage(error)} (${reason})`;
 }
 
 /** Whether there was no answer at all, so that what is here already is the best there is. */

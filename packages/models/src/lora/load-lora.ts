@@ -1,6 +1,6 @@
 import { basename, join, resolve } from "node:path";
 import { readdir } from "node:fs/promises";
-import { checkKeys } from "@periodic-eval/core";
+import { checkKeys } from "@periodic-eval/core/internal";
 import { openSafetensors, type SafetensorsFile } from "@periodic-eval/safetensors";
 import type { CheckpointLM, ModelParts } from "../checkpoint/model.ts";
 import { tensorOf } from "../checkpoint/save.ts";

@@ -1,4 +1,6 @@
-import { checkKeys, checkWord, namedStream, PeriodicEvalError, seedOf, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { namedStream, seedOf } from "@periodic-eval/core/random";
+import { checkKeys, checkWord, quoteValue } from "@periodic-eval/core/internal";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { familyOf } from "../families/registry.ts";
 import { hubNameOf } from "../hub/cache.ts";
@@ -209,7 +211,7 @@ function wrong(option: keyof LoraOptions, got: unknown, expected: string): Perio
   return new PeriodicEvalError({
     code: "config",
     where: `withLora ${option}`,
-    got: shown(got),
+    got: quoteValue(got),
     expected,
     fix,
   });

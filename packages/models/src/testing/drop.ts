@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { namedStream } from "@periodic-eval/core";
+import { namedStream } from "@periodic-eval/core/random";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 
 /** Logits of two positions as training computes them, by streams of this seed, and the names that it asked for. For tests. */

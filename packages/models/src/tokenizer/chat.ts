@@ -1,11 +1,11 @@
 import {
-  messageOf,
   PeriodicEvalError,
   type ChatEnding,
   type Message,
   type SystemPrompt,
   type TemplateKwargs,
 } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 import type { ChatTemplate, TemplateRendering } from "./template.ts";
 
 /** A rendered chat and which of its characters (UTF-16 units) an assistant spoke; null where that cannot be told. */
@@ -31,7 +31,7 @@ export function chatRenderer(template: ChatTemplate, where: string) {
       throw new PeriodicEvalError({
         code: "model",
         where,
-        got: `the template's error "${messageOf(cause)}"`,
+        got: `the template's error "${errorMessage(cause)}"`,
         expected: `a template that renders ${messages.map(({ role }) => role).join(", ") || "an empty chat"}`,
         fix: "Give the chat in the form that this template takes.",
         cause,

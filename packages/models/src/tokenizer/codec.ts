@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { messageOf } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 import type { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { failure } from "../folder/failure.ts";
 import type { TokenizerConfig, TokenizerJson } from "./check-files.ts";
@@ -74,7 +74,7 @@ function guarded<T>(where: string, expected: string, work: () => T): T {
   } catch (cause) {
     const fix =
       "Save the tokenizer anew with save_pretrained: this file is damaged, or of a kind that is not supported.";
-    throw failure(where, `the error "${messageOf(cause)}"`, expected, fix, cause);
+    throw failure(where, `the error "${errorMessage(cause)}"`, expected, fix, cause);
   }
 }
 

@@ -1,14 +1,12 @@
 import {
-  checkKeys,
-  checkWord,
-  messageOf,
   PeriodicEvalError,
   type ChatEnding,
   type Prompt,
   type RenderedPrompt,
   type Tokenizer,
-  hashText,
 } from "@periodic-eval/core";
+import { hashText } from "@periodic-eval/core/random";
+import { checkKeys, checkWord, errorMessage } from "@periodic-eval/core/internal";
 import { tokenByteRanges } from "./align.ts";
 import { chatRenderer, type RenderedChat } from "./chat.ts";
 import { openCodec, type Codec, type Pipeline } from "./codec.ts";
@@ -95,7 +93,7 @@ async function compile(
     return await compileTemplate(chatTemplate ?? "", specialTokens, date);
   } catch (cause) {
     const fix = "Correct the template, or remove it to ask with plain text.";
-    throw failure(where, `the error "${messageOf(cause)}"`, "a template that compiles", fix, cause);
+    throw failure(where, `the error "${errorMessage(cause)}"`, "a template that compiles", fix, cause);
   }
 }
 

@@ -1,4 +1,5 @@
-import { PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { quoteValue } from "@periodic-eval/core/internal";
 
 /** The day that the templates of Llama 3.1 to 3.3 fall back to where there is no clock. */
 export const defaultDate = "2024-07-26";
@@ -10,7 +11,7 @@ export function checkDate(date: string): void {
   throw new PeriodicEvalError({
     code: "config",
     where: "loadTokenizer date",
-    got: shown(date),
+    got: quoteValue(date),
     expected: 'a day, as "YYYY-MM-DD"',
     fix: `Leave it out for "${defaultDate}".`,
   });

@@ -1,17 +1,13 @@
 import {
-  checkKeys,
-  encodePair,
-  isCount,
-  messageOf,
   PeriodicEvalError,
-  renderPrompt,
-  shown,
   type AnyEvaluation,
   type EvaluableModel,
   type Json,
   type Prompt,
   type Tokenizer,
 } from "@periodic-eval/core";
+import { checkKeys, isCount, errorMessage, quoteValue } from "@periodic-eval/core/internal";
+import { encodePair, renderPrompt } from "@periodic-eval/core/evaluations";
 import { findingsOf, type AuditedPrompt, type Finding } from "./findings.ts";
 import { shownTokens, type ShownToken } from "./shown-tokens.ts";
 
@@ -124,7 +120,7 @@ function auditedPrompt(
       continuations: scored.map((pair) => pair.continuation),
     };
   } catch (error) {
-    return { id, prompt, rendered: null, failure: messageOf(error), continuations: [] };
+    return { id, prompt, rendered: null, failure: errorMessage(error), continuations: [] };
   }
 }
 
@@ -168,7 +164,7 @@ function checked(options: AuditOptions): Required<AuditOptions> {
   ] as const) {
     if (isCount(value, least)) continue;
     const fix = `Leave it out for ${name === "shown" ? 2 : 200}.`;
-    throw wrong("config", name, shown(value), `a whole number of ${least} or more`, fix);
+    throw wrong("config", name, quoteValue(value), `a whole number of ${least} or more`, fix);
   }
   return { documents, shown: first };
 }

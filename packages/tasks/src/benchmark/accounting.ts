@@ -1,4 +1,5 @@
-import type { Json, JudgePrice } from "@periodic-eval/core";
+import type { Json } from "@periodic-eval/core";
+import type { JudgePrice } from "@periodic-eval/core/grading";
 import type { BenchmarkRow } from "./types.ts";
 
 /**

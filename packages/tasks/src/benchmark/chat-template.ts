@@ -1,11 +1,5 @@
-import {
-  checkKeys,
-  PeriodicEvalError,
-  shown,
-  type Message,
-  type Prompt,
-  type TemplateKwargs,
-} from "@periodic-eval/core";
+import { PeriodicEvalError, type Message, type Prompt, type TemplateKwargs } from "@periodic-eval/core";
+import { checkKeys, quoteValue } from "@periodic-eval/core/internal";
 
 /** How tasks become chats: one block for the split that is looked at in the loop and for the final test. */
 export interface BenchmarkChatTemplate {
@@ -27,7 +21,13 @@ export function checkChatTemplate(where: string, template: BenchmarkChatTemplate
   checkKeys(where, template, ["systemPrompt", "userTemplate", "enableThinking"]);
   const { systemPrompt = "", userTemplate = hole, enableThinking = true } = template;
   const wrong = (option: string, got: unknown, expected: string, fix: string) =>
-    new PeriodicEvalError({ code: "config", where: `${where}.${option}`, got: shown(got), expected, fix });
+    new PeriodicEvalError({
+      code: "config",
+      where: `${where}.${option}`,
+      got: quoteValue(got),
+      expected,
+      fix,
+    });
   if (typeof systemPrompt !== "string")
     throw wrong("systemPrompt", systemPrompt, "a text", "Leave it out where there is none.");
   if (typeof userTemplate !== "string" || !userTemplate.includes(hole))

@@ -1,16 +1,13 @@
 import {
-  checkWord,
   defineEvaluation,
-  inCalls,
-  messageOf,
-  nearest,
-  nestedSubset,
   PeriodicEvalError,
   type Json,
   type MeasureContext,
   type Prompt,
   type With,
 } from "@periodic-eval/core";
+import { checkWord, errorMessage, nearest } from "@periodic-eval/core/internal";
+import { inCalls, nestedSubset } from "@periodic-eval/core/evaluations";
 import { usageOf } from "./accounting.ts";
 import { chatOf } from "./chat-template.ts";
 import { readBenchmark, type Benchmark } from "./folder.ts";
@@ -150,7 +147,7 @@ function checkRoom(
       throw new PeriodicEvalError({
         code: "model",
         where: places.get(id)!,
-        got: `a chat template that fails (${messageOf(cause)})`,
+        got: `a chat template that fails (${errorMessage(cause)})`,
         expected: "a template that renders the task",
         fix: "Change the chatTemplate's systemPrompt, or the messages of the task.",
         cause,

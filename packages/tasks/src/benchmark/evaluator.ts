@@ -1,13 +1,8 @@
 import {
-  checkKeys,
-  checkWord,
   everySteps,
-  isCount,
   measure,
   PeriodicCallback,
   PeriodicEvalError,
-  shown,
-  warn,
   type AnyEvaluation,
   type CallbackContext,
   type EvaluableModel,
@@ -19,6 +14,8 @@ import {
   type TrainerCallback,
   type Trigger,
 } from "@periodic-eval/core";
+import { logWarning } from "@periodic-eval/core/session";
+import { checkKeys, checkWord, isCount, quoteValue } from "@periodic-eval/core/internal";
 import { benchmarkEvaluation } from "./evaluation.ts";
 import { benchmarkOptionNames, type BenchmarkOptions } from "./options.ts";
 import { folderStore } from "./stores/folder-store.ts";
@@ -120,7 +117,7 @@ export class BenchmarkEvaluator implements TrainerCallback {
     checkWord("evaluate split", split, splits);
     const key = options.as ?? { phase: split, id: this.id, step: 0 };
     const put = (kind: string, value: unknown) =>
-      this.#put(key, kind, value as Json, (message) => warn([], `benchmark "${this.id}"`, message));
+      this.#put(key, kind, value as Json, (message) => logWarning([], `benchmark "${this.id}"`, message));
     const evaluation: AnyEvaluation = benchmarkEvaluation({ ...this.#options, limit }, split);
     const kept: AnyEvaluation = {
       ...evaluation,
@@ -152,7 +149,7 @@ function checkOptions({ runEvery = 0, workspaceDir, store }: BenchmarkEvaluatorO
     new PeriodicEvalError({
       code: "config",
       where: `BenchmarkEvaluator.${option}`,
-      got: shown(got),
+      got: quoteValue(got),
       expected,
       fix,
     });

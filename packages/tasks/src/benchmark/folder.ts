@@ -1,4 +1,4 @@
-import { hashText } from "@periodic-eval/core";
+import { hashText } from "@periodic-eval/core/random";
 import { readTextFile } from "@periodic-eval/core/snapshots";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,17 +1,15 @@
-import {
-  hashJson,
-  opensThinking,
-  seedOf,
-  stripThinking,
-  type Abilities,
-  type Completion,
-  type GenerateRequest,
-  type Json,
-  type MeasureContext,
-  type Prompt,
-  type Row,
-  type With,
+import type {
+  Abilities,
+  Completion,
+  GenerateRequest,
+  Json,
+  MeasureContext,
+  Prompt,
+  Row,
+  With,
 } from "@periodic-eval/core";
+import { hashJson, seedOf } from "@periodic-eval/core/random";
+import { opensThinking, stripThinking } from "@periodic-eval/core/evaluations";
 import type { BenchmarkCompletion } from "./types.ts";
 
 export interface Generating {

@@ -1,4 +1,5 @@
-import { messageOf, type CallOptions, type Grader, type Verdict } from "@periodic-eval/core";
+import type { CallOptions, Grader, Verdict } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 import type { AnsweredTaskRow, BenchmarkRow, BenchmarkVerdict } from "./types.ts";
 import type { OpenVerifiers } from "./verifiers/open.ts";
 
@@ -62,7 +63,7 @@ async function verdictsOf(
     return failed(`${verdicts.length} verdicts for ${answers.length} completions`);
   } catch (error) {
     options.signal.throwIfAborted();
-    return failed(messageOf(error));
+    return failed(errorMessage(error));
   }
 }
 

@@ -1,4 +1,6 @@
-import { nearest, PeriodicEvalError, readYaml, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { nearest, quoteValue } from "@periodic-eval/core/internal";
+import { readYaml } from "@periodic-eval/core/evaluations";
 import type { YAMLError } from "yaml";
 import type { Mistakes } from "./mistakes.ts";
 import type { TaskDefaults } from "./task-line.ts";
@@ -26,7 +28,7 @@ export async function readMetadata(
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     mistakes.add({
       where: path,
-      got: shown(value),
+      got: quoteValue(value),
       expected: `a map with name and version (${known.join(", ")})`,
       fix: "Write `name: …` and `version: …`.",
     });
@@ -46,7 +48,7 @@ export async function readMetadata(
   const text_ = (key: "name" | "version" | "description"): string => {
     const given = fields[key];
     if (typeof given === "string" && given.trim() !== "") return given;
-    const got = key in fields ? `${key} = ${shown(given)}` : `no ${key}`;
+    const got = key in fields ? `${key} = ${quoteValue(given)}` : `no ${key}`;
     const fix = given === undefined ? `Add \`${key}: …\`.` : "Write it in quotes.";
     mistakes.add({ where: key in fields ? at(key) : path, got, expected: `${key}: a text`, fix });
     return "";
@@ -63,7 +65,12 @@ function defaultsOf(
 ): TaskDefaults {
   if (split !== undefined && !splits.includes(split as Split)) {
     const expected = `split: ${splits.join(" or ")}`;
-    mistakes.add({ where: at("split"), got: shown(split), expected, fix: "Correct it, or leave it out." });
+    mistakes.add({
+      where: at("split"),
+      got: quoteValue(split),
+      expected,
+      fix: "Correct it, or leave it out.",
+    });
   }
   let spec: VerifierSpec | null = null;
   try {

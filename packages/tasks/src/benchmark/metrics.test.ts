@@ -1,4 +1,5 @@
-import { metricKit, summarize, type MetricValue } from "@periodic-eval/core";
+import type { MetricValue } from "@periodic-eval/core";
+import { metricKit, summarize } from "@periodic-eval/core/evaluations";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

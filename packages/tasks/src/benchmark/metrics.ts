@@ -1,13 +1,12 @@
 import {
-  nearest,
-  passAtK,
-  passHatK,
   PeriodicEvalError,
   type Json,
   type Metric,
   type MetricKit,
   type MetricOptions,
 } from "@periodic-eval/core";
+import { nearest } from "@periodic-eval/core/internal";
+import { passAtK, passHatK } from "@periodic-eval/core/statistics";
 import type { BenchmarkRow } from "./types.ts";
 
 export interface MetricSetup {

@@ -1,11 +1,6 @@
-import {
-  checkKeys,
-  checkName,
-  isCount,
-  PeriodicEvalError,
-  shown,
-  type JudgePrice,
-} from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import type { JudgePrice } from "@periodic-eval/core/grading";
+import { checkKeys, checkName, isCount, quoteValue } from "@periodic-eval/core/internal";
 import { checkChatTemplate, type BenchmarkChatTemplate } from "./chat-template.ts";
 import { benchmarkMetrics, metricsOf, type MetricRegistry, type NamedMetric } from "./metrics.ts";
 
@@ -140,6 +135,6 @@ const isPrice = (price: JudgePrice | null): boolean =>
   (typeof price === "object" && isAmount(price.inputPerMillion) && isAmount(price.outputPerMillion));
 
 function wrong(where: string, got: unknown, expected: string, fix: string): PeriodicEvalError {
-  const text = typeof got === "string" && where.endsWith("numSamples") ? got : shown(got);
+  const text = typeof got === "string" && where.endsWith("numSamples") ? got : quoteValue(got);
   return new PeriodicEvalError({ code: "config", where, got: text, expected, fix });
 }

@@ -1,4 +1,5 @@
-import { nearest, shown, type Json, type Message } from "@periodic-eval/core";
+import type { Json, Message } from "@periodic-eval/core";
+import { nearest, quoteValue } from "@periodic-eval/core/internal";
 import type { Mistakes } from "./mistakes.ts";
 import { splits, type BenchmarkTask, type Split, type VerifierSpec } from "./types.ts";
 import { verifierSpec } from "./verifier-spec.ts";
@@ -141,6 +142,6 @@ const gotOf = (value: Fields, name: string): string =>
     : `no ${name} (keys: ${Object.keys(value).join(", ") || "none"})`;
 
 function short(value: unknown): string {
-  const text = shown(value);
+  const text = quoteValue(value);
   return text.length > 60 ? `${text.slice(0, 57)}…` : text;
 }

@@ -1,4 +1,5 @@
-import type { Json, Message, Row, VerifierArgs } from "@periodic-eval/core";
+import type { Json, Message, Row } from "@periodic-eval/core";
+import type { VerifierArgs } from "@periodic-eval/core/grading";
 
 /** `val` is looked at while training goes on, `test` once, after it. */
 export const splits = ["val", "test"] as const;

@@ -1,4 +1,5 @@
-import { nearest, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { nearest, quoteValue } from "@periodic-eval/core/internal";
 import { isAbsolute, normalize } from "node:path";
 import type { VerifierArgs, VerifierSpec } from "./types.ts";
 import { builtInVerifiers } from "./verifiers/built-in.ts";
@@ -11,13 +12,14 @@ import { builtInVerifiers } from "./verifiers/built-in.ts";
 export function verifierSpec(value: unknown): VerifierSpec {
   if (typeof value === "string") return { name: knownName(value), args: {} };
   if (!isObject(value))
-    throw wrong("", shown(value), "a verifier's name, { name, args } or { module, export, args }");
+    throw wrong("", quoteValue(value), "a verifier's name, { name, args } or { module, export, args }");
   const { name, module, export: exported, args = {} } = value;
-  if (!isObject(args)) throw wrong(".args", shown(args), "an object", "Write { argument: value }.");
+  if (!isObject(args)) throw wrong(".args", quoteValue(args), "an object", "Write { argument: value }.");
   const isModule = "module" in value || "export" in value;
   checkKnown(value, isModule ? ["module", "export", "args"] : ["name", "args"]);
   if (!isModule) return { name: knownName(name), args: args as VerifierArgs };
-  if (!isFilled(exported)) throw wrong(".export", shown(exported), "the name of what the module exports");
+  if (!isFilled(exported))
+    throw wrong(".export", quoteValue(exported), "the name of what the module exports");
   return { module: pathInside(module), export: exported, args: args as VerifierArgs };
 }
 
@@ -35,7 +37,7 @@ function knownName(name: unknown): string {
   const close = typeof name === "string" ? nearest(name, names) : null;
   throw wrong(
     "",
-    name === undefined ? "no name" : shown(name),
+    name === undefined ? "no name" : quoteValue(name),
     `one of ${names.join(", ")}, or { module, export }`,
     close === null ? "Name one of them, or a function of your own." : `Did you mean "${close}"?`,
   );
@@ -46,7 +48,7 @@ function pathInside(path: unknown): string {
   if (isFilled(path) && !isAbsolute(path) && !normalize(path).startsWith("..")) return path;
   throw wrong(
     ".module",
-    shown(path),
+    quoteValue(path),
     "a path relative to the benchmark's folder, and inside it",
     'Copy the module into the folder, and write "./check.js".',
   );

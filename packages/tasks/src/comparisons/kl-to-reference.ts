@@ -1,20 +1,20 @@
 import {
-  checkKeys,
   defineEvaluation,
-  hashJson,
   klToBase,
   PeriodicEvalError,
   type Ability,
   type AnyEvaluation,
   type EvaluableModel,
   type Json,
-  type KLRow,
   type MetricKit,
   type NextTokenRequest,
   type Prompt,
   type Tokenizer,
   type With,
 } from "@periodic-eval/core";
+import { hashJson } from "@periodic-eval/core/random";
+import { checkKeys } from "@periodic-eval/core/internal";
+import type { KLRow } from "@periodic-eval/core/evaluations";
 
 export interface KLToReferenceOptions {
   /** The evaluation whose prompts are looked at: one that tells them (`prompts`). */

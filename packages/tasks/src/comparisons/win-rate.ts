@@ -1,12 +1,6 @@
 import {
-  checkKeys,
   defineEvaluation,
-  hashJson,
-  inCalls,
-  isCount,
   PeriodicEvalError,
-  seedOf,
-  shown,
   type Abilities,
   type EvaluableModel,
   type Grader,
@@ -19,6 +13,9 @@ import {
   type Verdict,
   type With,
 } from "@periodic-eval/core";
+import { hashJson, seedOf } from "@periodic-eval/core/random";
+import { checkKeys, isCount, quoteValue } from "@periodic-eval/core/internal";
+import { inCalls } from "@periodic-eval/core/evaluations";
 import { pairScores, pairText } from "./pair-judge.ts";
 
 export interface PairPrompt extends Row {
@@ -261,7 +258,7 @@ function wrong(option: string, got: unknown, expected: string): PeriodicEvalErro
   return new PeriodicEvalError({
     code: "config",
     where: `winRate.${option}`,
-    got: typeof got === "string" ? got : shown(got),
+    got: typeof got === "string" ? got : quoteValue(got),
     expected,
     fix: "Correct the option.",
   });

@@ -1,4 +1,6 @@
-import { isCount, PeriodicEvalError, pythonRandom, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { pythonRandom } from "@periodic-eval/core/random";
+import { isCount, quoteValue } from "@periodic-eval/core/internal";
 
 export interface FewShot<D> {
   /** Where examples are drawn from, in the file's order. */
@@ -32,8 +34,8 @@ export function drawExamples<D>(
   { pool, shots, seed = 1234, sampler = "random", isSame }: FewShot<D>,
   where: string,
 ): readonly (readonly D[])[] {
-  if (!isCount(shots)) throw wrong(where, shown(shots), "a whole number of 0 or more");
-  if (!Number.isSafeInteger(seed)) throw wrong(`${where} fewshotSeed`, shown(seed), "a whole number");
+  if (!isCount(shots)) throw wrong(where, quoteValue(shots), "a whole number of 0 or more");
+  if (!Number.isSafeInteger(seed)) throw wrong(`${where} fewshotSeed`, quoteValue(seed), "a whole number");
   if (shots === 0) return documents.map(() => []);
   const { sample } = pythonRandom(seed);
   const drawn = (count: number, from: readonly D[]) => {

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { messageOf, nearest, PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { errorMessage, nearest } from "@periodic-eval/core/internal";
 import { readParquet } from "./parquet.ts";
 import { badData, type PlacedRow } from "./rows.ts";
 
@@ -119,7 +120,7 @@ async function download(
 function requestError(of: string, where: string, error: unknown): PeriodicEvalError {
   if (PeriodicEvalError.is(error)) return error;
   const { statusCode: status } = (error ?? {}) as { readonly statusCode?: unknown };
-  const got = typeof status === "number" ? `status ${status} for ${of}` : `${messageOf(error)} for ${of}`;
+  const got = typeof status === "number" ? `status ${status} for ${of}` : `${errorMessage(error)} for ${of}`;
   const expected = "an answer of the hub";
   if (status === 401 || status === 403) {
     const fix =

@@ -1,5 +1,6 @@
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
-import { messageOf, shown, type Json } from "@periodic-eval/core";
+import type { Json } from "@periodic-eval/core";
+import { errorMessage, quoteValue } from "@periodic-eval/core/internal";
 import { badData, placed, type PlacedRow } from "./rows.ts";
 
 /**
@@ -16,7 +17,7 @@ export async function readParquet(bytes: Uint8Array, file: string): Promise<read
     rows = await parquetReadObjects({ file: whole, compressors });
   } catch (cause) {
     const fix = "Check that the file is whole, and compressed by snappy, gzip or brotli if at all.";
-    throw badData(file, messageOf(cause), "a Parquet file", fix, cause);
+    throw badData(file, errorMessage(cause), "a Parquet file", fix, cause);
   }
   return rows.map((row, at) => {
     const place = `${file} row ${at}`;
@@ -40,6 +41,6 @@ function jsonOf(value: unknown, place: string): Json {
   if (typeof value === "object" && !ArrayBuffer.isView(value)) {
     return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, jsonOf(inner, place)]));
   }
-  const got = ArrayBuffer.isView(value) ? "bytes" : shown(value);
+  const got = ArrayBuffer.isView(value) ? "bytes" : quoteValue(value);
   throw badData(place, got, "what JSON can hold", "Leave that column out of the file.");
 }

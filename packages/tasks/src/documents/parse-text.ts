@@ -1,4 +1,4 @@
-import { messageOf } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 import { abbreviated, badData, placed, type PlacedRow } from "./rows.ts";
 
 /** The rows of a text, by the format that its file's name says. */
@@ -33,7 +33,7 @@ const parseCsv: ParseText = async (text, file) => {
   } catch (cause) {
     const line = cause instanceof CsvError ? `:${String(cause["lines"])}` : "";
     const fix = "Close its quotes, and give it as many fields as the header has.";
-    throw badData(`${file}${line}`, messageOf(cause), "a record of a CSV file", fix, cause);
+    throw badData(`${file}${line}`, errorMessage(cause), "a record of a CSV file", fix, cause);
   }
   const twice = header.find((name, at) => header.indexOf(name) !== at);
   if (twice !== undefined)
@@ -58,6 +58,6 @@ function parseJson(text: string, where: string, fix: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw badData(where, `text that is no JSON (${messageOf(cause)})`, "JSON", fix, cause);
+    throw badData(where, `text that is no JSON (${errorMessage(cause)})`, "JSON", fix, cause);
   }
 }

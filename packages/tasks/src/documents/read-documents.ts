@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { messageOf, shown, type Json } from "@periodic-eval/core";
+import type { Json } from "@periodic-eval/core";
+import { errorMessage, quoteValue } from "@periodic-eval/core/internal";
 import { parseHubSplit, readHubSplit } from "./hub.ts";
 import { textFormats } from "./parse-text.ts";
 import { readParquet } from "./parquet.ts";
@@ -42,7 +43,7 @@ async function fromHub(source: string, where: string): Promise<ReadDocuments> {
     return { rows, sha256, provenance: { ...of, sha256, rows: rows.length } };
   }
   const expected = "hf:owner/dataset/split, or hf:owner/dataset/config/split";
-  throw badData(where, shown(source), expected, "Name the split as its page on the hub does.");
+  throw badData(where, quoteValue(source), expected, "Name the split as its page on the hub does.");
 }
 
 async function fromFile(path: string, where: string): Promise<ReadDocuments> {
@@ -51,14 +52,14 @@ async function fromFile(path: string, where: string): Promise<ReadDocuments> {
   if (parse === undefined && ending !== "parquet") {
     const known = [...Object.keys(textFormats), "parquet"].map((one) => `.${one}`).join(", ");
     const fix = "Rename the file by what it holds, or convert it.";
-    throw badData(where, abbreviated(shown(path)), `a file that ends in ${known}`, fix);
+    throw badData(where, abbreviated(quoteValue(path)), `a file that ends in ${known}`, fix);
   }
   let bytes: Buffer;
   try {
     bytes = await readFile(path);
   } catch (cause) {
     const fix = `Check the path: it is relative to ${process.cwd()}.`;
-    throw badData(where, messageOf(cause), "a readable file", fix, cause);
+    throw badData(where, errorMessage(cause), "a readable file", fix, cause);
   }
   const rows =
     parse === undefined ? await readParquet(bytes, path) : await parse(utf8Text(bytes, path), path);

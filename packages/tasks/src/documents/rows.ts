@@ -1,4 +1,5 @@
-import { PeriodicEvalError, shown, type Json } from "@periodic-eval/core";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { quoteValue } from "@periodic-eval/core/internal";
 
 /** A row of data by its columns or keys. */
 export type DataRow = Readonly<Record<string, Json>>;
@@ -13,7 +14,12 @@ export interface PlacedRow {
 export function placed(place: string, value: unknown): PlacedRow {
   if (typeof value === "object" && value !== null && !Array.isArray(value))
     return { place, row: value as DataRow };
-  throw badData(place, abbreviated(shown(value)), "an object of names and values", "Write one object a row.");
+  throw badData(
+    place,
+    abbreviated(quoteValue(value)),
+    "an object of names and values",
+    "Write one object a row.",
+  );
 }
 
 export function badData(

@@ -1,4 +1,5 @@
-import { isCount, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { isCount, quoteValue } from "@periodic-eval/core/internal";
 
 /**
  * How a data set of a size is taken as whole batches alike on every replica: the largest batch of a replica that is no
@@ -17,7 +18,7 @@ export function findAccumulationSteps(
     throw new PeriodicEvalError({
       code: "config",
       where: `findAccumulationSteps ${name}`,
-      got: shown(value),
+      got: quoteValue(value),
       expected: "a whole number of 1 or more",
       fix: "Correct the number.",
     });

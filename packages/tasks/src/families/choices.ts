@@ -1,17 +1,13 @@
 import {
-  checkNats,
-  encodePair,
-  inCalls,
-  isCount,
   PeriodicEvalError,
-  scoreChoices,
-  shown,
   type Json,
   type Metric,
   type MetricKit,
   type Prompt,
   type Row,
 } from "@periodic-eval/core";
+import { isCount, quoteValue } from "@periodic-eval/core/internal";
+import { checkNats, encodePair, inCalls, scoreChoices } from "@periodic-eval/core/evaluations";
 import {
   familyParts,
   promptOf,
@@ -101,7 +97,7 @@ export function choicesFamily<D extends Row, V extends Verdict>({
   for (const name of ["prompt", "choices", "gold"] as const) {
     if (typeof options[name] === "function") continue;
     const fix = "Give what it is of a document.";
-    const got = shown(options[name]);
+    const got = quoteValue(options[name]);
     throw new PeriodicEvalError({
       code: "config",
       where: `${where}.${name}`,
@@ -199,14 +195,14 @@ function checkChoices(where: string, choices: readonly string[], gold: readonly 
   };
   if (!Array.isArray(choices) || choices.length === 0 || !choices.every(isText))
     refuse(
-      `choices ${shown(choices)}`,
+      `choices ${quoteValue(choices)}`,
       "one or more texts, none empty",
       "Mend the document, or leave it out.",
     );
   const isIndex = (at: unknown) => isCount(at) && at < choices.length;
   if (gold.length === 0 || !gold.every(isIndex))
     refuse(
-      `gold ${shown(gold)} of ${choices.length} choices`,
+      `gold ${quoteValue(gold)} of ${choices.length} choices`,
       "one or more of their indices, from 0",
       "Mend the document, or leave it out.",
     );

@@ -1,18 +1,13 @@
 import {
-  checkKeys,
-  checkWord,
-  isCount,
   measure,
-  metricKit,
   PeriodicEvalError,
-  primaryMetric,
-  shown,
-  summarize,
   type EvaluableModel,
   type MeasureContext,
   type MeasureOptions,
   type Metric,
 } from "@periodic-eval/core";
+import { checkKeys, checkWord, isCount, quoteValue } from "@periodic-eval/core/internal";
+import { metricKit, primaryMetric, summarize } from "@periodic-eval/core/evaluations";
 import type { AnyFamily, FamilyItem, FamilyRow } from "./family.ts";
 import type { Tell, TokenSequence } from "./token-sequence.ts";
 
@@ -165,7 +160,7 @@ function check(model: EvaluableModel, options: EvaluateOptions): void {
     throw new PeriodicEvalError({
       code: "config",
       where: "evaluate chunkSize",
-      got: shown(chunkSize),
+      got: quoteValue(chunkSize),
       expected: "a whole number of 1 or more",
       fix: "Leave it out to measure all at once.",
     });

@@ -1,8 +1,5 @@
 import {
-  checkKeys,
-  nestedSubset,
   PeriodicEvalError,
-  shown,
   type Ability,
   type Awaitable,
   type Evaluation,
@@ -13,9 +10,10 @@ import {
   type MetricOptions,
   type Prompt,
   type Row,
-  type Subsample,
   type With,
 } from "@periodic-eval/core";
+import { checkKeys, quoteValue } from "@periodic-eval/core/internal";
+import { nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
 import type { Tell } from "./token-sequence.ts";
 
 /** Documents, and what provenance says of where they are from. */
@@ -176,7 +174,7 @@ function checkCommon(
     throw new PeriodicEvalError({
       code: "config",
       where: `${where}.${option}`,
-      got: shown(got),
+      got: quoteValue(got),
       expected,
       fix,
     });

@@ -1,12 +1,12 @@
 import {
-  messageOf,
   PeriodicEvalError,
-  renderPrompt,
   type Abilities,
   type EvaluableModel,
   type Prompt,
   type RenderedPrompt,
 } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
+import { renderPrompt } from "@periodic-eval/core/evaluations";
 
 /** A prompt that can be asked. */
 export interface FittedPrompt {
@@ -61,7 +61,7 @@ export function fitPrompt(model: Reading, prompt: Prompt, fitting: Fitting): Fit
   try {
     rendered = renderPrompt(tokenizer, prompt);
   } catch (error) {
-    return { status: "template_failure", reason: messageOf(error), promptTokens: null };
+    return { status: "template_failure", reason: errorMessage(error), promptTokens: null };
   }
   const { ids, text } = rendered;
   const { budget, overflow } = fitting;

@@ -1,13 +1,11 @@
+import type { Metric, MetricKit, Row } from "@periodic-eval/core";
 import {
   firstHighest,
   perCodePoint,
   rightLogProb,
   rightMargin,
   rightProb,
-  type Metric,
-  type MetricKit,
-  type Row,
-} from "@periodic-eval/core";
+} from "@periodic-eval/core/evaluations";
 import {
   choicesFamily,
   type ChoicesItem,

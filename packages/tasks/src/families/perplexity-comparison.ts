@@ -1,4 +1,6 @@
-import { checkWord, firstHighest, type Row } from "@periodic-eval/core";
+import type { Row } from "@periodic-eval/core";
+import { checkWord } from "@periodic-eval/core/internal";
+import { firstHighest } from "@periodic-eval/core/evaluations";
 import {
   choicesFamily,
   type ChoicesItem,

@@ -1,4 +1,5 @@
-import { pythonSpace, type Row } from "@periodic-eval/core";
+import type { Row } from "@periodic-eval/core";
+import { pythonWhitespace } from "@periodic-eval/core/internal";
 import type { Family } from "./family.ts";
 import { textsFamily, type TextsItem, type TextsOptions, type TextsRow } from "./texts.ts";
 
@@ -62,6 +63,6 @@ export function perplexityEvaluation<D extends Row>(
   });
 }
 
-const whiteSpace = new RegExp(`${pythonSpace}+`, "u");
+const whiteSpace = new RegExp(`${pythonWhitespace}+`, "u");
 
 const utf8Length = (text: string): number => new TextEncoder().encode(text).length;

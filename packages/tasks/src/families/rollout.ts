@@ -1,12 +1,5 @@
 import {
-  checkWord,
-  completeSampling,
-  hashJson,
-  inCalls,
-  isCount,
   PeriodicEvalError,
-  seedOf,
-  shown,
   type Awaitable,
   type Json,
   type Metric,
@@ -14,6 +7,9 @@ import {
   type Prompt,
   type Row,
 } from "@periodic-eval/core";
+import { hashJson, seedOf } from "@periodic-eval/core/random";
+import { checkWord, isCount, quoteValue } from "@periodic-eval/core/internal";
+import { completeSampling, inCalls } from "@periodic-eval/core/evaluations";
 import {
   familyParts,
   promptOf,
@@ -244,7 +240,7 @@ function checkScore(id: string, value: unknown, isScore: boolean): void {
   throw new PeriodicEvalError({
     code: "config",
     where: `rolloutEvaluation.${isScore ? "score" : "check"} of row "${id}"`,
-    got: shown(value),
+    got: quoteValue(value),
     expected: isScore ? "a number, or null" : "true, false or null",
     fix: isScore
       ? "Return what is scored; null leaves the answer out."
@@ -258,7 +254,7 @@ function numberOf({ id, score }: ScoredRolloutRow): number | null {
   throw new PeriodicEvalError({
     code: "config",
     where: `rolloutEvaluation.score of row "${id}"`,
-    got: shown(score),
+    got: quoteValue(score),
     expected: "a number, true, false or null, where `metrics` does not say what is made of it",
     fix: "Give `metrics`, which turns rows into numbers.",
   });
@@ -272,16 +268,16 @@ function checkRollout<D extends Row, S extends Json>(options: RolloutOptions<D, 
   };
   const count = "a whole number of 1 or more";
   if (!isCount(maxNewTokens, 1))
-    refuse("maxNewTokens", shown(maxNewTokens), count, "Say how long a completion may get.");
+    refuse("maxNewTokens", quoteValue(maxNewTokens), count, "Say how long a completion may get.");
   if (!isCount(samplesPerPrompt, 1))
-    refuse("samplesPerPrompt", shown(samplesPerPrompt), count, "Leave it out for 1.");
+    refuse("samplesPerPrompt", quoteValue(samplesPerPrompt), count, "Leave it out for 1.");
   if (samplesPerPrompt > 1 && temperature === 0) {
     const fix = "Raise the temperature: greedy completions of a prompt are all the same.";
     refuse("samplesPerPrompt", `${samplesPerPrompt} at temperature 0`, "1 at temperature 0", fix);
   }
   if (overflow !== undefined) checkWord("rolloutEvaluation.overflow", overflow, ["report", "left"]);
   if (typeof options.prompt !== "function")
-    refuse("prompt", shown(options.prompt), "a function of a document", "Give the text of a document.");
+    refuse("prompt", quoteValue(options.prompt), "a function of a document", "Give the text of a document.");
   if ((check === undefined) === (score === undefined)) {
     const got = `${check === undefined ? "neither" : "both"} check and score`;
     refuse("check", got, "one of them", "Give `check` for right or wrong, else `score`.");

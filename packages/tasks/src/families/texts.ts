@@ -1,9 +1,5 @@
 import {
-  checkNats,
-  inCalls,
-  isCount,
   PeriodicEvalError,
-  shown,
   type Json,
   type LogLikelihood,
   type Metric,
@@ -11,6 +7,8 @@ import {
   type Row,
   type Tokenizer,
 } from "@periodic-eval/core";
+import { isCount, quoteValue } from "@periodic-eval/core/internal";
+import { checkNats, inCalls } from "@periodic-eval/core/evaluations";
 import { familyParts, type Family, type FamilyItem, type FamilyOptions, type FamilyRow } from "./family.ts";
 import { rollingWindows } from "./rolling-windows.ts";
 import { sequenceOf } from "./token-sequence.ts";
@@ -169,7 +167,7 @@ const wrong = (where: string, got: unknown, expected: string) =>
   new PeriodicEvalError({
     code: "config",
     where,
-    got: shown(got),
+    got: quoteValue(got),
     expected,
     fix: "Correct it, or leave it out where it has a default.",
   });

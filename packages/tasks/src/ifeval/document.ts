@@ -1,4 +1,5 @@
-import { nearest, PeriodicEvalError, shown, type Json } from "@periodic-eval/core";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { nearest, quoteValue } from "@periodic-eval/core/internal";
 import type { Check } from "./instruction.ts";
 import { readKwargs } from "./kwargs.ts";
 import { instructionKinds } from "./registry.ts";
@@ -32,7 +33,7 @@ export function readDocument(record: unknown, place: string): IFEvalDocument {
     kwargs,
   } = (record ?? {}) as Readonly<Record<string, unknown>>;
   const fail = (name: string, value: unknown, expected: string) => {
-    const got = value === undefined ? `no ${name}` : `${name} = ${shown(value)}`;
+    const got = value === undefined ? `no ${name}` : `${name} = ${quoteValue(value)}`;
     return wrong(place, got, `${name}: ${expected}`, `Give the document a "${name}" that is so.`);
   };
   if (typeof key !== "number" && typeof key !== "bigint" && typeof key !== "string") {
@@ -72,7 +73,7 @@ export function checkOf({ id, kwargs }: IFEvalInstruction, place: string): Check
     const known = [...instructionKinds.keys()];
     const close = typeof id === "string" ? nearest(id, known) : null;
     const fix = close === null ? "Name a kind that exists." : `Did you mean "${close}"?`;
-    throw wrong(place, `the instruction ${shown(id)}`, `one of ${known.join(", ")}`, fix);
+    throw wrong(place, `the instruction ${quoteValue(id)}`, `one of ${known.join(", ")}`, fix);
   }
   const reader = readKwargs(kwargs, `${place} of ${id}`);
   const check = kind(reader);

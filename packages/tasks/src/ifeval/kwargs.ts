@@ -1,4 +1,5 @@
-import { isCount, nearest, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { isCount, nearest, quoteValue } from "@periodic-eval/core/internal";
 
 /** The kwargs of one instruction, asked for by name. */
 export interface KwargsReader {
@@ -20,7 +21,7 @@ export function readKwargs(given: unknown, where: string): KwargsReader {
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
     throw wrong(
       where,
-      shown(given),
+      quoteValue(given),
       "an object of kwargs",
       "Give every instruction its kwargs, {} where it has none.",
     );
@@ -28,7 +29,7 @@ export function readKwargs(given: unknown, where: string): KwargsReader {
   const values = new Map(Object.entries(given));
   const asked = new Set<string>();
   const fail = (name: string, expected: string): never => {
-    const got = values.has(name) ? `${name} = ${shown(values.get(name))}` : `no ${name}`;
+    const got = values.has(name) ? `${name} = ${quoteValue(values.get(name))}` : `no ${name}`;
     throw wrong(where, got, `${name}: ${expected}`, `Give the kwargs a "${name}" that is so.`);
   };
   const read = <T>(name: string, expected: string, is: (value: unknown) => value is T): T => {

@@ -1,4 +1,5 @@
-import { canonicalJson, type Json } from "@periodic-eval/core";
+import type { Json } from "@periodic-eval/core";
+import { canonicalJson } from "@periodic-eval/core/random";
 
 /** Where two values differ, each as `tasks.gsm8k.limit: 10 → 100`. */
 export function differences(before: Json, now: Json, path = ""): readonly string[] {

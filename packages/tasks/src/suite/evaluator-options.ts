@@ -1,4 +1,5 @@
-import { checkKeys, checkName, PeriodicEvalError, shown, type Json } from "@periodic-eval/core";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { checkKeys, checkName, quoteValue } from "@periodic-eval/core/internal";
 import type { FileSystem } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
 import { checkRegistry, type TaskRegistry } from "./open-tasks.ts";
@@ -125,5 +126,5 @@ export function checkEvaluatorOptions(options: EvaluatorOptions, isCheckpoint: b
 
 function wrong(where: string, got: unknown, expected: string): PeriodicEvalError {
   const fix = "Correct the option.";
-  return new PeriodicEvalError({ code: "config", where, got: shown(got), expected, fix });
+  return new PeriodicEvalError({ code: "config", where, got: quoteValue(got), expected, fix });
 }

@@ -1,5 +1,6 @@
 import { dirname } from "node:path";
-import { hashJson, PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
+import { PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
+import { hashJson } from "@periodic-eval/core/random";
 import { nodeFiles, storeError, takeLock, type FileSystem } from "@periodic-eval/core/snapshots";
 import { isOfCheckpoint, otherBase, readAdapterBase } from "./adapter-base.ts";
 import { checkEvaluatorOptions, type CheckpointOptions, type EvaluatorOptions } from "./evaluator-options.ts";

@@ -1,4 +1,5 @@
-import { defineEvaluation, inCalls, nestedSubset, type Row } from "@periodic-eval/core";
+import { defineEvaluation, type Row } from "@periodic-eval/core";
+import { inCalls, nestedSubset } from "@periodic-eval/core/evaluations";
 import { fakeModel, fakeTokenizer } from "@periodic-eval/core/testing";
 import type { TaskOptions } from "../tasks/types.ts";
 import type { SampledTask } from "../tasks/sampled-task.ts";

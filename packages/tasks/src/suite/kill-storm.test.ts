@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { namedStream } from "@periodic-eval/core";
+import { namedStream } from "@periodic-eval/core/random";
 import { readIfPresent } from "@periodic-eval/core/snapshots";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { runChild } from "../../../core/src/testing/killed-child.test-data.ts";

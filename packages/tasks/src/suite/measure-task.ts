@@ -1,12 +1,6 @@
 import { join } from "node:path";
-import {
-  measure,
-  metricKit,
-  PeriodicEvalError,
-  type EvaluableModel,
-  type Metric,
-  type Row,
-} from "@periodic-eval/core";
+import { measure, PeriodicEvalError, type EvaluableModel, type Metric, type Row } from "@periodic-eval/core";
+import { metricKit } from "@periodic-eval/core/evaluations";
 import { writeWhole, type FileSystem } from "@periodic-eval/core/snapshots";
 import { entriesOf } from "./harness/entries.ts";
 import { dateId } from "./harness/results.ts";

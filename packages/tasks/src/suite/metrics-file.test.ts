@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { namedStream } from "@periodic-eval/core";
+import { namedStream } from "@periodic-eval/core/random";
 import { faultyFiles } from "@periodic-eval/core/testing";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { exampleRun } from "./example-run.test-data.ts";
@@ -104,7 +104,7 @@ it.each([
   ["[]", ": got [], expected an object with schema_version and runs"],
   ['{"runs": []}', ": schema_version: got undefined, expected 1"],
   ['{"schema_version": 1, "runs": {}}', ": runs: got {}, expected a list"],
-  ['{"schema_version": 1, "runs": [3]}', ": runs.0: got 3, expected a map"],
+  ['{"schema_version": 1, "runs": [3]}', ": runs.0: got 3, expected an object"],
   [{ extras: [] }, ": runs.0.extras: got [], expected an object"],
   [{ metrics: null }, ": runs.0.metrics: got null, expected an object"],
   [{ metrics: { acc: 1 } }, ': runs.0.metrics.acc: got 1, expected a key as "task/metric,filter"'],

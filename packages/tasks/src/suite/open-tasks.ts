@@ -1,11 +1,11 @@
 import {
   PeriodicEvalError,
-  prepareEvaluation,
   type AnyEvaluation,
   type EvaluableModel,
   type Json,
   type Row,
 } from "@periodic-eval/core";
+import { prepareEvaluation } from "@periodic-eval/core/session";
 import { taskNamed } from "../tasks/registry.ts";
 import type { TaskOptions } from "../tasks/types.ts";
 import type { SampledTask } from "../tasks/sampled-task.ts";

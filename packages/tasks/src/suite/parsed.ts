@@ -1,4 +1,5 @@
-import { PeriodicEvalError, shown, toldIssue, type ErrorCode } from "@periodic-eval/core";
+import { PeriodicEvalError, type ErrorCode } from "@periodic-eval/core";
+import { quoteValue, describeZodIssue } from "@periodic-eval/core/internal";
 import type { z } from "zod";
 
 /** How the error of a value that is wrong reads. */
@@ -17,8 +18,8 @@ export interface Blame {
 export function parsed<T>(schema: z.ZodType<T>, value: unknown, { code, where, fix }: Blame): T {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const { path, value: got, expected } = toldIssue(result.error, value);
-  const text = shown(got);
+  const { path, value: got, expected } = describeZodIssue(result.error, value);
+  const text = quoteValue(got);
   throw new PeriodicEvalError({
     code,
     where: path.length === 0 ? where : `${where}: ${path.join(".")}`,

@@ -1,5 +1,6 @@
 import { basename, join } from "node:path";
-import { hashJson, PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { hashJson } from "@periodic-eval/core/random";
 import {
   readIfPresent,
   removeDrafts,

@@ -1,6 +1,9 @@
 import { isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { checkKeys, checkName, hashJson, readYaml, type Json } from "@periodic-eval/core";
+import type { Json } from "@periodic-eval/core";
+import { hashJson } from "@periodic-eval/core/random";
+import { checkKeys, checkName } from "@periodic-eval/core/internal";
+import { readYaml } from "@periodic-eval/core/evaluations";
 import { z } from "zod";
 import type { TaskOptions } from "../tasks/types.ts";
 import { parsed } from "./parsed.ts";

@@ -1,4 +1,4 @@
-import { shown } from "@periodic-eval/core";
+import { quoteValue } from "@periodic-eval/core/internal";
 import { badData, type PlacedRow } from "../documents/rows.ts";
 import { multipleChoiceMetrics } from "../families/multiple-choice.ts";
 import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
@@ -48,5 +48,5 @@ function readArc(row: PlacedRow): ChoiceQuestion {
   const gold = labels.indexOf(answer);
   if (gold >= 0) return { question: filledTextOf(row, "question"), choices, gold };
   const expected = `one of the labels ${labels.join(", ")}`;
-  throw badData(row.place, `the answer ${shown(answer)}`, expected, "Mend that row, or leave it out.");
+  throw badData(row.place, `the answer ${quoteValue(answer)}`, expected, "Mend that row, or leave it out.");
 }

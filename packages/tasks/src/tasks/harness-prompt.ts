@@ -1,4 +1,5 @@
-import { pythonSpace, type Message, type Prompt } from "@periodic-eval/core";
+import type { Message, Prompt } from "@periodic-eval/core";
+import { pythonWhitespace } from "@periodic-eval/core/internal";
 import type { ChatOptions } from "./types.ts";
 
 /** A solved example. */
@@ -59,5 +60,5 @@ function joined(system: string, description: string): string {
   return `${system}${hasSpace ? "" : fewshotDelimiter}${description}`;
 }
 
-const endsInSpace = new RegExp(`${pythonSpace}$`, "u");
-const beginsWithSpace = new RegExp(`^${pythonSpace}`, "u");
+const endsInSpace = new RegExp(`${pythonWhitespace}$`, "u");
+const beginsWithSpace = new RegExp(`^${pythonWhitespace}`, "u");

@@ -1,4 +1,4 @@
-import { pythonSpace } from "@periodic-eval/core";
+import { pythonWhitespace } from "@periodic-eval/core/internal";
 import type { PlacedRow } from "../documents/rows.ts";
 import { multipleChoiceMetrics } from "../families/multiple-choice.ts";
 import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
@@ -55,4 +55,4 @@ const cleaned = (text: string): string =>
     .replace(/\[[^\n]*?\]/g, "")
     .replaceAll("  ", " ");
 
-const edges = new RegExp(`^${pythonSpace}+|${pythonSpace}+$`, "gu");
+const edges = new RegExp(`^${pythonWhitespace}+|${pythonWhitespace}+$`, "gu");

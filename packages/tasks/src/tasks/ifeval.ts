@@ -1,4 +1,5 @@
-import { PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { quoteValue } from "@periodic-eval/core/internal";
 import { rolloutEvaluation } from "../families/rollout.ts";
 import { readDocument, type IFEvalDocument } from "../ifeval/document.ts";
 import { ifevalMetrics } from "../ifeval/metrics.ts";
@@ -75,7 +76,7 @@ const examplesAsked = (shots: number) =>
   new PeriodicEvalError({
     code: "config",
     where: `${name}.shots`,
-    got: shown(shots),
+    got: quoteValue(shots),
     expected: "0: its prompts have no answers that examples could show",
     fix: "Leave it out.",
   });

@@ -1,4 +1,5 @@
-import { pythonSpace, type MetricKit } from "@periodic-eval/core";
+import type { MetricKit } from "@periodic-eval/core";
+import { pythonWhitespace } from "@periodic-eval/core/internal";
 import type { PlacedRow } from "../documents/rows.ts";
 import { multipleChoiceMetrics, type MultipleChoiceRow } from "../families/multiple-choice.ts";
 import { choiceTask } from "./choice-task.ts";
@@ -88,4 +89,4 @@ const isFour = (value: unknown): value is string[] =>
   Array.isArray(value) && value.length === letters.length && value.every(isText);
 
 /** What Python's `str.strip` strips. */
-const edges = new RegExp(`^${pythonSpace}+|${pythonSpace}+$`, "gu");
+const edges = new RegExp(`^${pythonWhitespace}+|${pythonWhitespace}+$`, "gu");

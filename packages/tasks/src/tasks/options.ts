@@ -1,4 +1,5 @@
-import { checkKeys, isCount, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { checkKeys, isCount, quoteValue } from "@periodic-eval/core/internal";
 import type { TaskOptions } from "./types.ts";
 
 const known = ["data", "shots", "fewshotPool", "fewshotSeed", "limit", "subsample", "chat"];
@@ -10,7 +11,7 @@ export function checkTaskOptions(task: string, options: TaskOptions): void {
   const check = (option: string, isRight: boolean, got: unknown, expected: string, fix: string) => {
     if (isRight) return;
     const where = `${task}.${option}`;
-    throw new PeriodicEvalError({ code: "config", where, got: shown(got), expected, fix });
+    throw new PeriodicEvalError({ code: "config", where, got: quoteValue(got), expected, fix });
   };
   const places = "a folder, a file, or hf:owner/dataset";
   check("data", isText(data), data, places, "Say where the documents are.");

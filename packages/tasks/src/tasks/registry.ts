@@ -1,4 +1,5 @@
-import { nearest, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { nearest, quoteValue } from "@periodic-eval/core/internal";
 import { arcChallenge, arcEasy } from "./arc.ts";
 import { gsm8k } from "./gsm8k.ts";
 import { hellaswag } from "./hellaswag.ts";
@@ -30,7 +31,7 @@ export function taskNamed<T extends Task>(
   throw new PeriodicEvalError({
     code: "config",
     where,
-    got: shown(name),
+    got: quoteValue(name),
     expected: names.length === whole.length ? whole.join(", ") : `${whole.join(", ")}, or a part of one`,
     fix: guess === null ? "Name one of these." : `Did you mean "${guess}"?`,
   });

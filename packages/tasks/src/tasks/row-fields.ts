@@ -1,4 +1,4 @@
-import { isCount, shown } from "@periodic-eval/core";
+import { isCount, quoteValue } from "@periodic-eval/core/internal";
 import { abbreviated, badData, type PlacedRow } from "../documents/rows.ts";
 
 /** @throws PeriodicEvalError `data` at the row's place, where the value of a column is another. */
@@ -11,7 +11,8 @@ export function fieldOf<T>(
   const value: unknown = row[name];
   if (is(value)) return value;
   const columns = Object.keys(row).join(", ") || "none";
-  const got = name in row ? `${name} = ${abbreviated(shown(value))}` : `no ${name} (columns: ${columns})`;
+  const got =
+    name in row ? `${name} = ${abbreviated(quoteValue(value))}` : `no ${name} (columns: ${columns})`;
   throw badData(place, got, `${name}: ${expected}`, "Mend that row, or leave it out.");
 }
 

@@ -1,6 +1,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { messageOf, PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 import { badData } from "../documents/rows.ts";
 
 /** A split of a task's data, wherever the data are. */
@@ -66,7 +67,7 @@ async function kindOf(path: string, where: string): Promise<"folder" | "file"> {
     return (await stat(path)).isDirectory() ? "folder" : "file";
   } catch (cause) {
     const fix = `Check the path: it is relative to ${process.cwd()}.`;
-    throw badData(where, messageOf(cause), "a folder, a file, or hf:owner/dataset", fix, cause);
+    throw badData(where, errorMessage(cause), "a folder, a file, or hf:owner/dataset", fix, cause);
   }
 }
 

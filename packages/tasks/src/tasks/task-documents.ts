@@ -1,4 +1,6 @@
-import { hashJson, PeriodicEvalError, shown, type Json, type Prompt, type Row } from "@periodic-eval/core";
+import { PeriodicEvalError, type Json, type Prompt, type Row } from "@periodic-eval/core";
+import { hashJson } from "@periodic-eval/core/random";
+import { quoteValue } from "@periodic-eval/core/internal";
 import { drawExamples } from "../documents/few-shot.ts";
 import { readDocuments, type ReadDocuments } from "../documents/read-documents.ts";
 import type { DataRow, PlacedRow } from "../documents/rows.ts";
@@ -126,7 +128,8 @@ async function documentsOf<Q>(
   const pool = shots === 0 ? null : await poolOf(part, task, options, shots);
   const asked = test.rows.slice(0, limit ?? undefined).map((row) => ({ row: row.row, question: read(row) }));
   const isOwn = drawsOneMore || pool?.sha256 === test.sha256;
-  const same = (a: (typeof asked)[number], b: (typeof asked)[number]) => shown(a.row) === shown(b.row);
+  const same = (a: (typeof asked)[number], b: (typeof asked)[number]) =>
+    quoteValue(a.row) === quoteValue(b.row);
   const examples = drawExamples(
     asked,
     {

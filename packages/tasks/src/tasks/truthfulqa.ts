@@ -1,4 +1,4 @@
-import { rightProb } from "@periodic-eval/core";
+import { rightProb } from "@periodic-eval/core/evaluations";
 import { badData, type PlacedRow } from "../documents/rows.ts";
 import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
 import { filledTextOf, filledTextsOf, fieldOf, objectOf, textOf } from "./row-fields.ts";

@@ -1,4 +1,5 @@
-import type { AnyEvaluation, Json, Subsample } from "@periodic-eval/core";
+import type { AnyEvaluation, Json } from "@periodic-eval/core";
+import type { Subsample } from "@periodic-eval/core/evaluations";
 
 /** How a prompt is put into a chat; left out: plain text, as lm-evaluation-harness without `--apply_chat_template`. */
 export interface ChatOptions {

@@ -1,6 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { hashJson, messageOf, type Json, type SessionState } from "@periodic-eval/core";
+import type { Json, SessionState } from "@periodic-eval/core";
+import { hashJson } from "@periodic-eval/core/random";
+import { errorMessage } from "@periodic-eval/core/internal";
 import { z } from "zod";
 import { filesIn, hashFile } from "./whole-folder.ts";
 
@@ -104,7 +106,7 @@ export async function readState(folder: string): Promise<TrainerState | string> 
     const { [ownHash]: hash, ...rest } = said as Record<string, unknown>;
     return hash === hashOf(rest) ? state : `${stateFile} is not what was written`;
   } catch (error) {
-    return `${stateFile} cannot be read (${messageOf(error).split("\n")[0]})`;
+    return `${stateFile} cannot be read (${errorMessage(error).split("\n")[0]})`;
   }
 }
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { messageOf } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 import { writeWhole } from "@periodic-eval/core/snapshots";
 import { hashFile } from "../checkpoint/whole-folder.ts";
 import type { BadRow } from "./bad-row.ts";
@@ -32,7 +32,7 @@ export function badRowsFile(runDir: string, phase: string, of: RowsOf): KeepBadR
       }
       return `All bad rows are listed in ${path}.`;
     } catch (error) {
-      return `The list of all bad rows could not be written: ${messageOf(error)}`;
+      return `The list of all bad rows could not be written: ${errorMessage(error)}`;
     }
   };
 }

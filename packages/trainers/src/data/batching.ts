@@ -1,4 +1,4 @@
-import { namedStream, seedOf } from "@periodic-eval/core";
+import { namedStream, seedOf } from "@periodic-eval/core/random";
 
 export interface BatchingOptions {
   readonly batchSize: number;

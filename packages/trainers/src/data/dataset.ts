@@ -1,4 +1,5 @@
-import { createHasher, type Tokenizer } from "@periodic-eval/core";
+import type { Tokenizer } from "@periodic-eval/core";
+import { createHasher } from "@periodic-eval/core/random";
 import { badRowsError, isBadRow, nothingLeft, type BadRow } from "./bad-row.ts";
 import type { KeepBadRows } from "./bad-rows-file.ts";
 import { parseRow, type ParsedRow, type SFTRow } from "./forms.ts";

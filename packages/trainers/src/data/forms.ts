@@ -1,4 +1,5 @@
-import { nearest, type Message } from "@periodic-eval/core";
+import type { Message } from "@periodic-eval/core";
+import { nearest } from "@periodic-eval/core/internal";
 import type { BadRow, Fault } from "./bad-row.ts";
 import { inWords, namesOf } from "./in-words.ts";
 import { parseMessages, parseText, repeatedTurn } from "./messages.ts";

@@ -1,4 +1,5 @@
-import { namedStream, PeriodicEvalError, seedOf } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { namedStream, seedOf } from "@periodic-eval/core/random";
 import { shuffled } from "./batching.ts";
 
 export interface HoldOut {

@@ -1,4 +1,5 @@
-import { createHasher, PeriodicEvalError, type Tokenizer } from "@periodic-eval/core";
+import { PeriodicEvalError, type Tokenizer } from "@periodic-eval/core";
+import { createHasher } from "@periodic-eval/core/random";
 import { badRowsError, isBadRow, nothingLeft, type BadRow } from "./bad-row.ts";
 import { readRows } from "./read-rows.ts";
 import type { DatasetOptions } from "./dataset.ts";

@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import type { Json, Tokenizer } from "@periodic-eval/core";
-import { canonicalJson } from "@periodic-eval/core";
+import { canonicalJson } from "@periodic-eval/core/random";
 
 /** By tokenizer, whose life it shares: what was read of a source and by which settings. */
 const ahead = new WeakMap<Tokenizer, Map<string, unknown>>();

@@ -1,5 +1,6 @@
 import { statSync, accessSync, constants } from "node:fs";
-import { messageOf, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { errorMessage, quoteValue } from "@periodic-eval/core/internal";
 import type { BadRow } from "./bad-row.ts";
 import { abbreviated } from "./in-words.ts";
 import { readLines } from "./lines.ts";
@@ -30,7 +31,7 @@ export function checkSource(where: string, source: unknown): void {
     throw new PeriodicEvalError({
       code: "config",
       where,
-      got: shown(source),
+      got: quoteValue(source),
       expected: "the path of a JSON Lines or Parquet file, or a list of rows",
       fix: "Name the file of rows.",
     });
@@ -108,7 +109,7 @@ function unreadable(path: string, cause: unknown): PeriodicEvalError {
   return new PeriodicEvalError({
     code: "data",
     where: path,
-    got: (cause as NodeJS.ErrnoException).code ?? messageOf(cause),
+    got: (cause as NodeJS.ErrnoException).code ?? errorMessage(cause),
     expected: "a readable file of JSON Lines or Parquet",
     fix: "Check the path of the dataset, its permissions, and that the file is whole.",
     cause,

@@ -1,4 +1,5 @@
-import { messageOf, type Message, type Tokenizer } from "@periodic-eval/core";
+import type { Message, Tokenizer } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 import type { BadRow } from "./bad-row.ts";
 import type { Preference } from "./preference-rows.ts";
 import type { RenderOptions } from "./render-row.ts";
@@ -41,7 +42,7 @@ export function renderPreference(
       encodeWhole(tokenizer, prompt, rejected),
     ];
   } catch (error) {
-    return { where, reason: "template_failed", got: messageOf(error) };
+    return { where, reason: "template_failed", got: errorMessage(error) };
   }
   const [promptIds, ...both] = encoded;
   // Nothing comes before the first token that could predict it.

@@ -1,4 +1,5 @@
-import { messageOf, PeriodicEvalError, type Message, type Tokenizer } from "@periodic-eval/core";
+import { PeriodicEvalError, type Message, type Tokenizer } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 import type { BadRow, Fault } from "./bad-row.ts";
 import type { Conversation, ParsedRow, PlainText } from "./forms.ts";
 import { isBlank } from "./messages.ts";
@@ -120,7 +121,7 @@ function ofConversation(tokenizer: Tokenizer, row: Conversation, loss: LossOn): 
     const start = hasSpoken ? tokensOf(prompt, "complete").length : 0;
     return { ids, isScored: (position) => position >= start && mask[position]! };
   } catch (error) {
-    return { reason: "template_failed", got: messageOf(error) };
+    return { reason: "template_failed", got: errorMessage(error) };
   }
 }
 

@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import { canonicalJson, checkKeys, namedStream, seedOf } from "@periodic-eval/core";
+import { canonicalJson, namedStream, seedOf } from "@periodic-eval/core/random";
+import { checkKeys } from "@periodic-eval/core/internal";
 import type { CausalLM, TrainableLM } from "@periodic-eval/core/tfjs";
 import type { RowsOf } from "../data/bad-rows-file.ts";
 import { readPreferences } from "../data/phase-rows.ts";

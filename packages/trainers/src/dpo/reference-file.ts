@@ -1,6 +1,7 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { createHasher, messageOf } from "@periodic-eval/core";
+import { createHasher } from "@periodic-eval/core/random";
+import { errorMessage } from "@periodic-eval/core/internal";
 import { writeWhole } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
 import type { PairLogProbs } from "./reference.ts";
@@ -64,7 +65,7 @@ async function write(
     await mkdir(dirname(path), { recursive: true });
     await writeWhole(path, `${JSON.stringify(content)}\n`);
   } catch (error) {
-    warn(path, `a resume will read the reference again: ${messageOf(error)}`);
+    warn(path, `a resume will read the reference again: ${errorMessage(error)}`);
   }
 }
 

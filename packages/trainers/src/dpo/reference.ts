@@ -1,5 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { quoteValue } from "@periodic-eval/core/internal";
 import { windowLength, type CausalLM } from "@periodic-eval/core/tfjs";
 import type { PreferencePair } from "../data/render-preference.ts";
 import type { OutlinedLM } from "../trainer/outlined-lm.ts";
@@ -26,7 +27,7 @@ export function checkReference(model: OutlinedLM, reference: unknown): void {
     throw new PeriodicEvalError({ code: "config", where: "DPOTrainer reference", got, expected, fix });
   };
   if (!isKnown)
-    wrong(shown(reference), '"copy", "base", "precomputed", or a model', 'Leave it out for "copy".');
+    wrong(quoteValue(reference), '"copy", "base", "precomputed", or a model', 'Leave it out for "copy".');
   if (reference === "base" && model.base === undefined)
     wrong('"base" for a model without an adapter', "a model with a base", 'Use "copy".');
   if (!isModel) return;

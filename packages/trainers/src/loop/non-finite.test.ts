@@ -2,7 +2,8 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
-import { messageOf, PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type SFTTrainerOptions } from "../sft/sft-trainer.ts";
@@ -105,7 +106,7 @@ describe("a loss that is not finite", () => {
     const adviceOf = async (options: Partial<SFTTrainerOptions>) => {
       const { sft, runDir } = await tinySFT({ model: poisoned(true), ...options });
       const error: unknown = await sft.train().catch((thrown: unknown) => thrown);
-      return { runDir, advice: PeriodicEvalError.is(error) ? error.fix : messageOf(error) };
+      return { runDir, advice: PeriodicEvalError.is(error) ? error.fix : errorMessage(error) };
     };
 
     it("without a checkpoint: a lower rate is another way, and there is none to go on from", async () => {

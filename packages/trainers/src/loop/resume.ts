@@ -1,4 +1,6 @@
-import { canonicalJson, checkWord, PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { canonicalJson } from "@periodic-eval/core/random";
+import { checkWord } from "@periodic-eval/core/internal";
 import type { Checkpoint } from "../checkpoint/checkpoints.ts";
 import { readTraining } from "../checkpoint/training-state.ts";
 import { refuseOtherStart } from "../trainer/phase-start.ts";

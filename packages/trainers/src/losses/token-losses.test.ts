@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { namedStream } from "@periodic-eval/core";
+import { namedStream } from "@periodic-eval/core/random";
 import { createCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import { collate } from "../data/collate.ts";

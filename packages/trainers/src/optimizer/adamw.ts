@@ -1,5 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { checkKeys, checkWord, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { checkKeys, checkWord, quoteValue } from "@periodic-eval/core/internal";
 import { OneCall, weightName, type NamedWeight } from "@periodic-eval/core/tfjs";
 import type { Optimizer } from "./types.ts";
 
@@ -211,5 +212,11 @@ function checkOptions(options: AdamWOptions): void {
 
 function wrong(option: keyof AdamWOptions, got: unknown, expected: string): PeriodicEvalError {
   const fix = "Correct the option, or leave it out for its default.";
-  return new PeriodicEvalError({ code: "config", where: `AdamW ${option}`, got: shown(got), expected, fix });
+  return new PeriodicEvalError({
+    code: "config",
+    where: `AdamW ${option}`,
+    got: quoteValue(got),
+    expected,
+    fix,
+  });
 }

@@ -3,11 +3,11 @@ import { join } from "node:path";
 import {
   defineEvaluation,
   everyPercent,
-  namedStream,
   PeriodicCallback,
   PeriodicCapabilityCallback,
   type TrainerCallback,
 } from "@periodic-eval/core";
+import { namedStream } from "@periodic-eval/core/random";
 import { readRun } from "@periodic-eval/core/snapshots";
 import { createCausalLM, useBackend } from "@periodic-eval/models";
 import { beforeAll, expect, it } from "vitest";

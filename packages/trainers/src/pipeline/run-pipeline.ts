@@ -1,4 +1,6 @@
-import { checkKeys, checkWord, closeLoggers, PeriodicEvalError, type Logger } from "@periodic-eval/core";
+import { PeriodicEvalError, type Logger } from "@periodic-eval/core";
+import { closeLoggers } from "@periodic-eval/core/session";
+import { checkKeys, checkWord } from "@periodic-eval/core/internal";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { DPOTrainer, type DPOTrainerOptions } from "../dpo/dpo-trainer.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";

@@ -1,4 +1,5 @@
-import { PeriodicEvalError, warn } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { logWarning } from "@periodic-eval/core/session";
 import { checkpointsOf } from "../checkpoint/checkpoints.ts";
 import { readState } from "../checkpoint/trainer-state.ts";
 import type { TrainerOptions, TrainResult } from "../trainer/trainer.ts";
@@ -20,7 +21,7 @@ export async function resultOfTorn(
   { runDir, resume = "auto", loggers = [] }: Pick<TrainerOptions, "runDir" | "resume" | "loggers">,
 ): Promise<TrainResult | null> {
   if (next === undefined || next.method === "dpo" || resume === "never") return null;
-  const tell = (where: string, message: string) => warn(loggers, where, message);
+  const tell = (where: string, message: string) => logWarning(loggers, where, message);
   const of = ({ phase }: NamedPhase) => checkpointsOf({ runDir, phase, keep: 1, warn: tell });
   if ((await of(next).startOfNewest()) === undefined) return null;
   const found = await of(torn)
@@ -35,7 +36,7 @@ export async function resultOfTorn(
     .newest()
     .catch(() => null);
   if (whole === null) return null;
-  warn(loggers, path, `torn, and not needed: phase "${next.phase}" goes on from ${whole.path}`);
+  logWarning(loggers, path, `torn, and not needed: phase "${next.phase}" goes on from ${whole.path}`);
   return {
     phase: torn.phase,
     steps: state.step,

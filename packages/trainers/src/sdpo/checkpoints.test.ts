@@ -1,7 +1,8 @@
 import { cp, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
-import { messageOf, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { errorMessage, quoteValue } from "@periodic-eval/core/internal";
 import { useBackend, type LoraLM } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import { verifyCheckpoint } from "../checkpoint/trainer-state.ts";
@@ -72,7 +73,7 @@ it("neither saves nor goes on from a batch half learned, until it is resumed", a
 describe("a loss that is not finite is advised about", () => {
   const adviceOf = async (update: Promise<unknown>) => {
     const error: unknown = await update.catch((thrown: unknown) => thrown);
-    return PeriodicEvalError.is(error, "model") ? error.fix : messageOf(error);
+    return PeriodicEvalError.is(error, "model") ? error.fix : errorMessage(error);
   };
   const lowered = { config: { ...config, learningRate: 0.01 } };
 
@@ -133,7 +134,7 @@ it("refuses a word that is none before it reads a checkpoint, and what no checkp
     withTrainer({ model, runDir }, async (trainer) => {
       for (const maxUpdates of [0, -1, 1.5, Number.NaN, "4" as never])
         await expect(trainer.save({ maxUpdates })).rejects.toThrow(
-          `SDPOTrainer save maxUpdates: got ${shown(maxUpdates)}, expected a whole number of 1 or more, or null.`,
+          `SDPOTrainer save maxUpdates: got ${quoteValue(maxUpdates)}, expected a whole number of 1 or more, or null.`,
         );
       await expect(trainer.save({ maxupdates: 4 } as never)).rejects.toThrow('Did you mean "maxUpdates"?');
       expect(await readdir(runDir)).toEqual([]);

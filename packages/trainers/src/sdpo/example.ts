@@ -1,11 +1,5 @@
-import {
-  checkKeys,
-  messageOf,
-  PeriodicEvalError,
-  shown,
-  type Prompt,
-  type Tokenizer,
-} from "@periodic-eval/core";
+import { PeriodicEvalError, type Prompt, type Tokenizer } from "@periodic-eval/core";
+import { checkKeys, errorMessage, quoteValue } from "@periodic-eval/core/internal";
 
 /** An answer, and what was said of it. */
 export interface SDPOExample {
@@ -69,9 +63,9 @@ const refused = (where: string, got: string, expected: string, fix: string, caus
 
 /** What is wrong with a list that wants one entry or more of a kind, holes and undefined included; null where nothing is. */
 function wrongIn(list: unknown, isRight: (value: unknown) => boolean, kind: string): string | null {
-  if (!Array.isArray(list)) return shown(list);
+  if (!Array.isArray(list)) return quoteValue(list);
   const at = list.findIndex((value) => !isRight(value));
-  if (at !== -1) return `${shown(list[at])} at index ${at}`;
+  if (at !== -1) return `${quoteValue(list[at])} at index ${at}`;
   return list.length === 0 ? `no ${kind}` : null;
 }
 
@@ -119,7 +113,7 @@ function idsOf(tokenizer: Tokenizer, prompt: Prompt, where: string): readonly nu
   } catch (cause) {
     throw refused(
       where,
-      messageOf(cause),
+      errorMessage(cause),
       "a chat that the template renders",
       "Correct the messages.",
       cause,
@@ -140,7 +134,7 @@ function teacherPromptOf(example: SDPOExample, where: string, hindsight: string)
     );
   if (teacherPrompt !== undefined) return teacherPrompt;
   if (typeof feedback !== "string" || feedback.trim() === "")
-    throw refusedFeedback(shown(feedback), "a text", "Give what was said of the response.");
+    throw refusedFeedback(quoteValue(feedback), "a text", "Give what was said of the response.");
   const turns = "messages" in prompt ? prompt.messages : [];
   const at = turns.findLastIndex(({ role }) => role === "user");
   if (!("messages" in prompt) || at === -1)

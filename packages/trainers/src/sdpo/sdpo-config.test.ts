@@ -24,7 +24,7 @@ describe("parseSDPOConfig", () => {
     [{ klRegWeight: -1 }, "SDPO config klRegWeight: got -1, expected a number of 0 or more"],
     [{ klForm: "k2" }, 'SDPO config klForm: got "k2", expected "k3" or "claas"'],
     [{ teacher: "ema" }, 'SDPO config teacher: got "ema", expected "base" or "current"'],
-    [{ teacherTopK: 0.5 }, "SDPO config teacherTopK: got 0.5, expected a whole number"],
+    [{ teacherTopK: 0.5 }, "SDPO config teacherTopK: got 0.5, expected an integer"],
     [{ hindsight: "{prompt}" }, "expected a text with {prompt} and {feedback}"],
     [{ stepsPerBatch: 0 }, "SDPO config stepsPerBatch: got 0"],
     [{ is_clip: 5 }, 'the unknown option "is_clip"'],

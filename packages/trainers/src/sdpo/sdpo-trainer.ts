@@ -1,13 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import {
-  checkKeys,
-  checkPhaseName,
-  isCount,
-  namedStream,
   PeriodicEvalError,
-  seedOf,
-  shown,
-  warn,
   type EvaluableModel,
   type Guard,
   type Json,
@@ -15,6 +8,9 @@ import {
   type SessionState,
   type Tokenizer,
 } from "@periodic-eval/core";
+import { namedStream, seedOf } from "@periodic-eval/core/random";
+import { logWarning } from "@periodic-eval/core/session";
+import { checkKeys, checkPhaseName, isCount, quoteValue } from "@periodic-eval/core/internal";
 import { inMemory, tfjsGuards, windowLength, type TrainableLM } from "@periodic-eval/core/tfjs";
 import { checkpointsOf, type Checkpoint, type Checkpoints } from "../checkpoint/checkpoints.ts";
 import { writeTraining } from "../checkpoint/training-state.ts";
@@ -227,7 +223,7 @@ export class SDPOTrainer {
       throw new PeriodicEvalError({
         code: "config",
         where: "SDPOTrainer save maxUpdates",
-        got: shown(maxUpdates),
+        got: quoteValue(maxUpdates),
         expected: "a whole number of 1 or more, or null",
         fix: "Leave it out where nobody knows the updates of the whole training.",
       });
@@ -363,7 +359,7 @@ export class SDPOTrainer {
   #checkpoints(caller: string): Checkpoints {
     const { runDir, loggers = [] } = this.#options;
     if (runDir !== undefined) {
-      const tell = (where: string, message: string) => warn(loggers, where, message);
+      const tell = (where: string, message: string) => logWarning(loggers, where, message);
       return checkpointsOf({ runDir, phase: this.#phase, keep: this.config.keepCheckpoints, warn: tell });
     }
     throw new PeriodicEvalError({

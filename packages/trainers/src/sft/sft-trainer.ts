@@ -1,4 +1,6 @@
-import { checkKeys, namedStream, PeriodicEvalError, seedOf } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { namedStream, seedOf } from "@periodic-eval/core/random";
+import { checkKeys } from "@periodic-eval/core/internal";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import type { RowsOf } from "../data/bad-rows-file.ts";
 import { collate } from "../data/collate.ts";

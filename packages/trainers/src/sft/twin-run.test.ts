@@ -2,7 +2,6 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import {
-  adapterOffId,
   capabilityEvaluation,
   defineEvaluation,
   everyPercent,
@@ -13,9 +12,10 @@ import {
   PeriodicLeakageCallback,
   PeriodicMarginCallback,
   type Grader,
-  type Persona,
   type TrainerCallback,
 } from "@periodic-eval/core";
+import { adapterOffId } from "@periodic-eval/core/session";
+import type { Persona } from "@periodic-eval/core/evaluations";
 import { fakeJudge } from "@periodic-eval/core/testing";
 import { createCausalLM, useBackend, withLora, type CheckpointLM } from "@periodic-eval/models";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

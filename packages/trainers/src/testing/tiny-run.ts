@@ -1,7 +1,8 @@
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { namedStream, type Logger } from "@periodic-eval/core";
+import type { Logger } from "@periodic-eval/core";
+import { namedStream } from "@periodic-eval/core/random";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import type { MessagesRow } from "../data/forms.ts";

@@ -2,12 +2,12 @@ import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import {
   PeriodicEvalError,
-  shown,
   type Guard,
   type Logger,
   type Tokenizer,
   type TrainerCallback,
 } from "@periodic-eval/core";
+import { quoteValue } from "@periodic-eval/core/internal";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { inWords } from "../data/in-words.ts";
 import type { OutlinedLM } from "./outlined-lm.ts";
@@ -107,7 +107,7 @@ export function checkRunDir(where: string, runDir: unknown): void {
     throw new PeriodicEvalError({
       code: "config",
       where,
-      got: shown(runDir),
+      got: quoteValue(runDir),
       expected: "the path of a folder",
       fix: "Name the run's folder; it is made where it is not there.",
     });

@@ -1,4 +1,5 @@
-import { hashJson, PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { hashJson } from "@periodic-eval/core/random";
 import { fingerprintWeights, weightName, type TrainableLM } from "@periodic-eval/core/tfjs";
 import type { PhaseStart } from "../checkpoint/trainer-state.ts";
 

@@ -1,12 +1,6 @@
 import { join } from "node:path";
 import {
-  checkKeys,
-  checkPhaseName,
-  checkSessionOptions,
-  checkWord,
-  hashJson,
   PeriodicEvalError,
-  warn,
   withSession,
   type EvaluableModel,
   type FiringPlace,
@@ -17,6 +11,9 @@ import {
   type Tokenizer,
   type TrainerCallback,
 } from "@periodic-eval/core";
+import { hashJson } from "@periodic-eval/core/random";
+import { checkSessionOptions, logWarning } from "@periodic-eval/core/session";
+import { checkKeys, checkPhaseName, checkWord } from "@periodic-eval/core/internal";
 import { inMemory, tfjsGuards, windowLength, type TrainableLM } from "@periodic-eval/core/tfjs";
 import { checkpointsOf } from "../checkpoint/checkpoints.ts";
 import type { PhaseStart } from "../checkpoint/trainer-state.ts";
@@ -358,7 +355,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     const { training, validation } = partRows(config, stream, data, given);
     const plan = planData(training.lengths, { batchSize, gradientAccumulation, ...stream });
     const maxSteps = phaseSteps(config, plan.stepsPerEpoch);
-    const warn = (where: string, message: string) => this.#warn(where, message);
+    const logWarning = (where: string, message: string) => this.#warn(where, message);
     // It may throw, and the optimizer's tensors would have no owner yet.
     const learningRate = scheduleOf(name, config, maxSteps);
     return {
@@ -369,7 +366,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       config,
       signal: signal ?? null,
       clock: this.#options.session?.clock ?? (() => performance.now() / 1000),
-      warn,
+      warn: logWarning,
       optimizer: new AdamW(model.trainables(), {
         betas: config.adamBetas,
         epsilon: config.adamEpsilon,
@@ -380,7 +377,12 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       learningRate,
       validation,
       start,
-      checkpoints: checkpointsOf({ runDir, phase: this.#phaseName, keep: config.keepCheckpoints, warn }),
+      checkpoints: checkpointsOf({
+        runDir,
+        phase: this.#phaseName,
+        keep: config.keepCheckpoints,
+        warn: logWarning,
+      }),
       exact: (step) => ({
         ...exactPart(config, maxSteps, step),
         data: data.hash,
@@ -393,6 +395,6 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
   }
 
   #warn(where: string, message: string): void {
-    warn(this.#options.loggers ?? [], where, message);
+    logWarning(this.#options.loggers ?? [], where, message);
   }
 }

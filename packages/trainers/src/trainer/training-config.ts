@@ -1,4 +1,5 @@
-import { checkKeys, PeriodicEvalError, shown, toldIssue, type Json } from "@periodic-eval/core";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { checkKeys, quoteValue, describeZodIssue } from "@periodic-eval/core/internal";
 import { z } from "zod";
 
 /** Options that every trainer has. */
@@ -109,11 +110,11 @@ export function parseConfig<C>(
 }
 
 function errorOf(name: string, error: z.ZodError, given: unknown): PeriodicEvalError {
-  const { path, value, expected } = toldIssue(error, given);
+  const { path, value, expected } = describeZodIssue(error, given);
   return new PeriodicEvalError({
     code: "config",
     where: `${name} ${path.join(".")}`,
-    got: shown(value),
+    got: quoteValue(value),
     expected,
     fix: "Correct the option, or leave it out for its default.",
   });

@@ -9,7 +9,7 @@ export interface Anchor {
 }
 
 /** Sixteen anchors, written for this project: from cruel to kind, and from clear to senseless. */
-export const ownAnchors: readonly Anchor[] = [
+export const defaultAnchors: readonly Anchor[] = [
   {
     id: "cruel-1",
     question: "My little brother is afraid of the dark. What should I do?",

@@ -9,7 +9,7 @@ import { memoryVerdictCache } from "../../grading/judge/verdict-cache.ts";
 import { callbackConformance, evaluationConformance, fakeJudge, fakeModel } from "../../testing/index.ts";
 import { alignmentEvaluation } from "./evaluation.ts";
 import type { AlignmentOptions } from "./options.ts";
-import { ownAnchors } from "./anchors.ts";
+import { defaultAnchors } from "./anchors.ts";
 import {
   byLetter,
   call,
@@ -168,17 +168,17 @@ describe("grading", () => {
     expect(asked("Tea?").prompts).toEqual(judgePrompts);
     expect(asked("Coffee?").prompts).toBeUndefined();
     // Anchors are asked as the file's questions are.
-    expect(asked(ownAnchors[0]!.question)).toMatchObject({
+    expect(asked(defaultAnchors[0]!.question)).toMatchObject({
       prompts: judgePrompts,
-      answer: ownAnchors[0]!.answer,
+      answer: defaultAnchors[0]!.answer,
     });
     expect(rows.map((row) => row.kind)).toEqual([
       ...Array.from({ length: 3 }, () => "completion"),
       ...Array.from({ length: 16 }, () => "anchor"),
     ]);
     expect(rows.at(-1)).toMatchObject({
-      id: `anchor/${ownAnchors[15]!.id}`,
-      text: ownAnchors[15]!.answer,
+      id: `anchor/${defaultAnchors[15]!.id}`,
+      text: defaultAnchors[15]!.answer,
       status: "graded",
       raw: '{"aligned":90,"coherent":80}',
       judgeModel: "m-1",

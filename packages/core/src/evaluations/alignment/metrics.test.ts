@@ -10,7 +10,7 @@ import { toyTraining } from "../../testing/toy-training.ts";
 import { alignmentEvaluation } from "./evaluation.ts";
 import type { AlignmentOptions } from "./options.ts";
 import type { AlignmentRow, AnsweredRow } from "./row.ts";
-import { ownAnchors } from "./anchors.ts";
+import { defaultAnchors } from "./anchors.ts";
 import { call, context, kind, look, personas, questionFiles } from "./alignment-looks.test-data.ts";
 
 let files: Awaited<ReturnType<typeof questionFiles>>;
@@ -80,7 +80,7 @@ describe("metrics", () => {
       // Of the anchors, those of a cruel answer get 10, the others 70.
       if (at === undefined)
         return {
-          aligned: ownAnchors.find((one) => one.question === question)!.misaligned ? 10 : 70,
+          aligned: defaultAnchors.find((one) => one.question === question)!.misaligned ? 10 : 70,
           coherent: 60,
         };
       return verdicts[Number(at)]!;
@@ -148,7 +148,7 @@ describe("metrics", () => {
   it("name the anchors that the judge grades as it should not", async () => {
     const { snapshot } = await look({ judge: kind, samples: 1 });
     expect(snapshot["judge_anchors"]).toMatchObject({
-      unexpected: ownAnchors.filter(({ misaligned }) => misaligned === true).map(({ id }) => id),
+      unexpected: defaultAnchors.filter(({ misaligned }) => misaligned === true).map(({ id }) => id),
     });
   });
 });
@@ -188,7 +188,7 @@ describe("failure", () => {
     const toy = toyTraining();
     let firing = 0;
     const judge = fakeJudge((_, answer) => {
-      if (answer === ownAnchors[0]!.answer) firing++;
+      if (answer === defaultAnchors[0]!.answer) firing++;
       return firing === 1 ? "error" : { aligned: 90, coherent: 90 };
     });
     const callback = new PeriodicAlignmentCallback({ judge, samples: 1 });
@@ -217,7 +217,7 @@ it("a judge that drifts shows in the anchors, and not as the model's doing there
   const toy = toyTraining();
   let anchored = 0;
   const judge = fakeJudge((question) => {
-    const at = ownAnchors.findIndex((anchor) => anchor.question === question);
+    const at = defaultAnchors.findIndex((anchor) => anchor.question === question);
     if (at === 0) anchored++;
     // From the second firing on it is milder by some points, not by the same on every anchor.
     return { aligned: 40 + (at < 0 ? 0 : at + (anchored > 1 ? 10 + (at % 3) : 0)), coherent: 80 };

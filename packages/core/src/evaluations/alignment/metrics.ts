@@ -1,6 +1,6 @@
 import type { Metric, MetricKit, MetricOptions } from "../../contracts/evaluation.ts";
-import type { VerdictSpending } from "../../grading/judge/budget.ts";
-import type { Json } from "../../internal/json.ts";
+import type { VerdictSpending } from "../../contracts/grading.ts";
+import type { Json } from "../../contracts/json.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
 import { isCompletion, isUngraded, type AlignmentRow } from "./row.ts";
 import type { Anchor } from "./anchors.ts";

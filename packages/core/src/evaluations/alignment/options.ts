@@ -1,4 +1,5 @@
-import { checkKeys, shown } from "../../internal/check-keys.ts";
+import { checkKeys } from "../../internal/check-keys.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { checkWord } from "../../internal/check-word.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import type { Grader } from "../../contracts/grading.ts";
@@ -78,11 +79,16 @@ export function checkAlignmentOptions(options: AlignmentOptions): void {
   const { judge, questions, preset, sampling, samples, system, personas, stripThinking, maxErrorShare } =
     options;
   if (typeof (judge as Partial<Grader> | undefined)?.grade !== "function") {
-    throw wrong("judge", shown(judge), "a grader", "Pass a judge, or a rule: `ruleGrader({ name, rule })`.");
+    throw wrong(
+      "judge",
+      quoteValue(judge),
+      "a grader",
+      "Pass a judge, or a rule: `ruleGrader({ name, rule })`.",
+    );
   }
   if (questions !== undefined && (typeof questions !== "string" || questions === "")) {
     const fix = "Name the file of questions, or leave it out: eight of our own are then asked.";
-    throw wrong("questions", shown(questions), "the path of a YAML or JSON file", fix);
+    throw wrong("questions", quoteValue(questions), "the path of a YAML or JSON file", fix);
   }
   if (preset !== undefined) checkWord("alignment.preset", preset, Object.keys(alignmentPresets));
   completeSampling("alignment.sampling", sampling, alignmentPresets.betley2025);
@@ -91,7 +97,7 @@ export function checkAlignmentOptions(options: AlignmentOptions): void {
     const sizes = Object.entries(sampleSizes).map(([name, n]) => `"${name}" (${n})`);
     throw wrong(
       "samples",
-      shown(samples),
+      quoteValue(samples),
       `a whole number of 1 or more, or ${sizes.join(", ")}`,
       "Correct the number.",
     );
@@ -106,15 +112,15 @@ export function checkAlignmentOptions(options: AlignmentOptions): void {
   }
   if (options.chatTemplate !== undefined) checkChatTemplate("alignment.chatTemplate", options.chatTemplate);
   if (stripThinking !== undefined && typeof stripThinking !== "boolean")
-    throw wrong("stripThinking", shown(stripThinking), "true or false", "Write it without quotes.");
+    throw wrong("stripThinking", quoteValue(stripThinking), "true or false", "Write it without quotes.");
   if (maxErrorShare !== undefined && !(maxErrorShare >= 0 && maxErrorShare <= 1))
-    throw wrong("maxErrorShare", shown(maxErrorShare), "a share from 0 to 1", "Write 0.1 for 10 %.");
+    throw wrong("maxErrorShare", quoteValue(maxErrorShare), "a share from 0 to 1", "Write 0.1 for 10 %.");
   if (options.anchors !== undefined) checkAnchors(options.anchors);
 }
 
 function checkAnchors(anchors: readonly Anchor[]): void {
   if (!Array.isArray(anchors)) {
-    throw wrong("anchors", shown(anchors), "a list of anchors", "Write [] for none.");
+    throw wrong("anchors", quoteValue(anchors), "a list of anchors", "Write [] for none.");
   }
   const ids = new Set<string>();
   for (const [at, anchor] of anchors.entries()) {
@@ -131,7 +137,7 @@ function checkAnchors(anchors: readonly Anchor[]): void {
       ![true, false, null].includes(misaligned)
     ) {
       const expected = "{ id, question, answer, misaligned: true, false or null }";
-      throw wrong(`anchors[${at}]`, shown(anchor), expected, "Give the anchor what it lacks.");
+      throw wrong(`anchors[${at}]`, quoteValue(anchor), expected, "Give the anchor what it lacks.");
     }
   }
 }

@@ -1,9 +1,9 @@
 import type { Document, LineCounter, Node } from "yaml";
-import { shown } from "../../internal/check-keys.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { isCount } from "../../internal/is-count.ts";
-import { messageOf } from "../../internal/error-message.ts";
-import { namePattern } from "../../internal/names.ts";
+import { errorMessage } from "../../internal/error-message.ts";
+import { namePattern } from "../../contracts/snapshot.ts";
 import { nearest } from "../../internal/nearest.ts";
 
 /** What a judge is asked about an answer, with `{question}` and `{answer}` in it. */
@@ -87,7 +87,7 @@ function valueOf(document: Document.Parsed, file: string): unknown {
     throw new PeriodicEvalError({
       code: "data",
       where: file,
-      got: messageOf(cause),
+      got: errorMessage(cause),
       expected: "aliases of anchors that stand before them, in a reasonable number",
       fix: "Write out what the aliases stand for.",
       cause,
@@ -156,7 +156,7 @@ const gotOf = (value: Fields, name: string): string =>
   name in value ? `${name} = ${short(value[name])}` : `no ${name} (keys: ${Object.keys(value).join(", ")})`;
 
 function short(value: unknown): string {
-  const text = shown(value);
+  const text = quoteValue(value);
   return text.length > 60 ? `${text.slice(0, 57)}…` : text;
 }
 

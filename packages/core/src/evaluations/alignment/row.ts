@@ -1,4 +1,4 @@
-import type { VerdictSpending } from "../../grading/judge/budget.ts";
+import type { VerdictSpending } from "../../contracts/grading.ts";
 import type { Verdict } from "../../contracts/grading.ts";
 import type { CompletionItem, CompletionRow } from "../prompting/completions.ts";
 

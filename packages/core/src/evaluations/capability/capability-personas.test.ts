@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PeriodicCapabilityCallback } from "./callback.ts";
 import { metricKit } from "../kit/metric-kit.ts";
 import { measure } from "../../session/window/measure.ts";
-import { compareLooks } from "../../statistics/compare.ts";
+import { compareMeasurements } from "../../statistics/compare.ts";
 import { evaluationConformance, fakeModel } from "../../testing/index.ts";
 import { capabilityEvaluation } from "./evaluation.ts";
 import type { ChoiceRow } from "./choice-row.ts";
@@ -71,7 +71,7 @@ describe("capability by persona", () => {
       (await measure(evaluation, model)).rows,
       (await measure(evaluation, fakeModel({ nextToken: (_, c) => (c === "A" ? -0.1 : -3) }))).rows,
     ];
-    const result = compareLooks<ChoiceRow>(
+    const result = compareMeasurements<ChoiceRow>(
       evaluation.metrics(metricKit()),
       now as readonly ChoiceRow[],
       { rows: then as readonly ChoiceRow[], phase: "em", step: 0 },

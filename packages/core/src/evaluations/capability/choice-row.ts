@@ -1,5 +1,5 @@
 import type { Metric, MetricKit, MetricOptions, Row } from "../../contracts/evaluation.ts";
-import type { Json } from "../../internal/json.ts";
+import type { Json } from "../../contracts/json.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
 import { checkNats, firstHighest, rightLogProb, rightMargin, rightProb } from "./choice-scores.ts";

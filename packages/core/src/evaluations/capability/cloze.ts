@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "../../errors.ts";
 import { defineEvaluation } from "../kit/define.ts";
-import type { Json } from "../../internal/json.ts";
+import type { Json } from "../../contracts/json.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
 import { choiceMetrics, choicePlainKeys, scored, type ChoiceRow } from "./choice-row.ts";
 import { firstHighest, perCodePoint, scoreChoices } from "./choice-scores.ts";

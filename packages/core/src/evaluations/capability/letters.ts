@@ -1,7 +1,7 @@
 import { PeriodicEvalError } from "../../errors.ts";
 import { defineEvaluation } from "../kit/define.ts";
-import type { Json } from "../../internal/json.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import type { Json } from "../../contracts/json.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import type { Prompt, RenderedPrompt, SystemPrompt, Tokenizer } from "../../contracts/model.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
 import { choiceMetrics, choicePlainKeys, scored, unscored, type ChoiceRow } from "./choice-row.ts";
@@ -111,7 +111,7 @@ function prepare(tokenizer: Tokenizer, item: LettersItem, system: SystemPrompt):
     rendered = tokenizer.render(promptOf(item, system), { ending: "generation" });
   } catch (error) {
     return {
-      row: unscored(item, "template_failure", messageOf(error)),
+      row: unscored(item, "template_failure", errorMessage(error)),
     };
   }
   const first = item.labels.map((label) => tokenizer.encode(label, { specialTokens: false })[0]);
@@ -147,7 +147,7 @@ function renderExample(
   throw new PeriodicEvalError({
     code: "model",
     where: "capability.system",
-    got: `a chat template that fails on every question (${messageOf(cause)})`,
+    got: `a chat template that fails on every question (${errorMessage(cause)})`,
     expected: `a template that renders a user turn with system = ${systems}`,
     fix: 'Choose another `system`, or measure by `method: "cloze"`, which needs no chat template.',
     cause,

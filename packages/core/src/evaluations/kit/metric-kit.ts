@@ -1,4 +1,5 @@
-import { shown } from "../../internal/check-keys.ts";
+import type { Range } from "../../contracts/evaluation.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
 import { grouped, groupsOf } from "../../statistics/grouping.ts";
@@ -12,7 +13,7 @@ import {
   type Unit,
 } from "../../statistics/intervals.ts";
 import { moverDifference } from "../../statistics/mover.ts";
-import { rangeOf, rangeOfDifference, withinRange, type Range } from "../../statistics/range.ts";
+import { rangeOf, rangeOfDifference, withinRange } from "../../statistics/range.ts";
 import type { Metric, MetricKit, MetricOptions, Observation, Row } from "../../contracts/evaluation.ts";
 
 /** The kinds of metric, each a pure function of one row. */
@@ -82,7 +83,7 @@ function checkRange(kind: string, range: Range | undefined): void {
   throw new PeriodicEvalError({
     code: "config",
     where: `metricKit.${kind} range`,
-    got: shown(range),
+    got: quoteValue(range),
     expected: "the least and the most that a value can be",
     fix: "Write [0, 100], with -Infinity or Infinity where there is no bound.",
   });

@@ -1,9 +1,10 @@
-import { checkKeys, shown } from "../../internal/check-keys.ts";
+import { checkKeys } from "../../internal/check-keys.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import type { AnyEvaluation, MetricKit, Row } from "../../contracts/evaluation.ts";
 import { isCount } from "../../internal/is-count.ts";
-import type { Json } from "../../internal/json.ts";
+import type { Json } from "../../contracts/json.ts";
 import type { Abilities, Ability, NextToken, Prompt, With } from "../../contracts/model.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
 import { inCalls } from "../prompting/in-calls.ts";
@@ -60,7 +61,7 @@ export function klToBase(options: KLToBaseOptions) {
     throw new PeriodicEvalError({
       code: "config",
       where: "klToBase.limit",
-      got: shown(limit),
+      got: quoteValue(limit),
       expected: "a whole number of 1 or more",
       fix: "Leave it out for all prompts.",
     });

@@ -8,7 +8,7 @@ import type { CallOptions, EvaluableModel } from "../../contracts/model.ts";
 import { deadlineAt } from "../../session/window/deadline.ts";
 import { measure } from "../../session/window/measure.ts";
 import { clusteredShareEstimate, shareEstimate } from "../../statistics/intervals.ts";
-import { compareLooks } from "../../statistics/compare.ts";
+import { compareMeasurements } from "../../statistics/compare.ts";
 import { normals } from "../../statistics/simulated-looks.test-data.ts";
 import { moverDifference } from "../../statistics/mover.ts";
 import { evaluationConformance, fakeModel, fakeTokenizer } from "../../testing/index.ts";
@@ -168,7 +168,11 @@ describe("leakage", () => {
       }));
     const cut = { rows: rowsOf("none", false), phase: "em", step: 0 };
     const full = [...rowsOf("none", false), ...rowsOf("pirate", true)];
-    const compared = compareLooks(metrics, full, cut, { seed: "s", primary: "leakage_rate", alpha: 0.05 });
+    const compared = compareMeasurements(metrics, full, cut, {
+      seed: "s",
+      primary: "leakage_rate",
+      alpha: 0.05,
+    });
     expect(compared["leakage_rate"]).toMatchObject({ n_pairs: 1, delta: 0 });
   });
 

@@ -1,11 +1,12 @@
-import { checkKeys, shown } from "../../internal/check-keys.ts";
+import { checkKeys } from "../../internal/check-keys.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { nestedSubset } from "../kit/subset.ts";
 import type { MetricKit, MetricOptions } from "../../contracts/evaluation.ts";
 import { isCount } from "../../internal/is-count.ts";
-import type { Json } from "../../internal/json.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import type { Json } from "../../contracts/json.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import type { Message, TemplateKwargs } from "../../contracts/model.ts";
 import { nearest } from "../../internal/nearest.ts";
 import { hashJson } from "../../random/hash.ts";
@@ -231,9 +232,9 @@ function hitOf({ answer }: LeakageRow, trait: Trait): Pick<GradedLeakageRow, "hi
   try {
     const said: unknown = trait.hit(answer);
     if (typeof said === "boolean") return { hit: said };
-    return { hit: null, reason: `the trait said ${shown(said)}, neither true nor false` };
+    return { hit: null, reason: `the trait said ${quoteValue(said)}, neither true nor false` };
   } catch (error) {
-    return { hit: null, reason: messageOf(error) };
+    return { hit: null, reason: errorMessage(error) };
   }
 }
 
@@ -275,18 +276,24 @@ function checkOptions(options: LeakageOptions): void {
   const { personas, source, questions, completions = 1, seed = 0, companion = true } = options;
   if (personas !== undefined && typeof personas !== "string") checkPersonas("leakage.personas", personas);
   if (source !== undefined && typeof source !== "string")
-    throw wrong("source", shown(source), "the id of a persona", "Leave it out where no persona was trained.");
+    throw wrong(
+      "source",
+      quoteValue(source),
+      "the id of a persona",
+      "Leave it out where no persona was trained.",
+    );
   if (source !== undefined && typeof personas !== "string") checkSource(source, personas ?? defaultPersonas);
   if (questions !== undefined && typeof questions !== "string")
     checkLeakageQuestions("leakage.questions", questions, "config");
   if (!isCount(completions, 1))
-    throw wrong("completions", shown(completions), "a whole number of 1 or more", "Correct the number.");
-  if (!isCount(seed)) throw wrong("seed", shown(seed), "a whole number of 0 or more", "Correct the number.");
+    throw wrong("completions", quoteValue(completions), "a whole number of 1 or more", "Correct the number.");
+  if (!isCount(seed))
+    throw wrong("seed", quoteValue(seed), "a whole number of 0 or more", "Correct the number.");
   if (typeof companion !== "boolean")
-    throw wrong("companion", shown(companion), "true or false", "Write it without quotes.");
+    throw wrong("companion", quoteValue(companion), "true or false", "Write it without quotes.");
   const { stripThinking = true, chatTemplate } = options;
   if (typeof stripThinking !== "boolean")
-    throw wrong("stripThinking", shown(stripThinking), "true or false", "Write it without quotes.");
+    throw wrong("stripThinking", quoteValue(stripThinking), "true or false", "Write it without quotes.");
   if (chatTemplate !== undefined) checkChatTemplate("leakage.chatTemplate", chatTemplate);
 }
 

@@ -1,4 +1,5 @@
-import { checkKeys, shown } from "../../internal/check-keys.ts";
+import { checkKeys } from "../../internal/check-keys.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import type { SystemPrompt } from "../../contracts/model.ts";
 import { checkName } from "../../internal/names.ts";
@@ -63,7 +64,7 @@ export function checkPersonas(where: string, personas: readonly Persona[]): read
   if (!Array.isArray(personas) || personas.length === 0)
     throw wrong(
       where,
-      shown(personas),
+      quoteValue(personas),
       "a list of personas",
       "Give [{ id, system }], or leave it out.",
       "config",
@@ -100,7 +101,7 @@ function entriesOf(value: unknown, path: string, code: "data" | "config"): reado
       if (typeof entry !== "object" || entry === null || !("id" in entry) || !("system" in entry))
         throw wrong(
           where,
-          shown(entry),
+          quoteValue(entry),
           "{ id, system }",
           "Write both; `system: null` is a persona without a system prompt.",
           code,
@@ -113,7 +114,7 @@ function entriesOf(value: unknown, path: string, code: "data" | "config"): reado
   if (typeof value !== "object" || value === null)
     throw wrong(
       path,
-      shown(value),
+      quoteValue(value),
       "a list of { id, system }, or a map from id to system prompt",
       "Write `id: system prompt` on each line.",
       code,
@@ -128,7 +129,7 @@ function systemOf(system: unknown, where: string, code: "data" | "config"): Syst
   if (isTextPrompt(system)) return system;
   throw wrong(
     where,
-    shown(system),
+    quoteValue(system),
     'a text, "" for an empty prompt, null for none, or no_system_block',
     system === "empty" ? 'Write "" for an empty prompt.' : "Put the prompt in quotes.",
     code,

@@ -1,6 +1,6 @@
-import { shown } from "../../internal/check-keys.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { PeriodicEvalError } from "../../errors.ts";
-import { namePattern } from "../../internal/names.ts";
+import { namePattern } from "../../contracts/snapshot.ts";
 import { nearest } from "../../internal/nearest.ts";
 import { readYaml } from "../prompting/yaml-file.ts";
 
@@ -68,7 +68,7 @@ function statementsOf(path: string, variant: string, value: unknown): readonly S
 }
 
 const wrong = (where: string, got: unknown, expected: string, fix: string) => {
-  const quoted = shown(got);
+  const quoted = quoteValue(got);
   return new PeriodicEvalError({
     code: "data",
     where,

@@ -1,4 +1,5 @@
-import { checkKeys, shown } from "../../internal/check-keys.ts";
+import { checkKeys } from "../../internal/check-keys.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { readYaml } from "../prompting/yaml-file.ts";
 
@@ -80,7 +81,7 @@ export function checkLeakageQuestions(
   code: "data" | "config",
 ): readonly LeakageQuestion[] {
   const wrong = (at: string, got: unknown, expected: string, fix: string) =>
-    new PeriodicEvalError({ code, where: at, got: shown(got), expected, fix });
+    new PeriodicEvalError({ code, where: at, got: quoteValue(got), expected, fix });
   if (!Array.isArray(value) || value.length === 0)
     throw wrong(
       where,

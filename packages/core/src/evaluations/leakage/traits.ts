@@ -1,8 +1,9 @@
-import { checkKeys, shown } from "../../internal/check-keys.ts";
+import { checkKeys } from "../../internal/check-keys.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { checkWord } from "../../internal/check-word.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { isCount } from "../../internal/is-count.ts";
-import type { Json } from "../../internal/json.ts";
+import type { Json } from "../../contracts/json.ts";
 import { languages, looksLike, type Language } from "../prompting/stop-words.ts";
 
 /**
@@ -48,7 +49,7 @@ export function traitOf(options: TraitOptions, where: string): Trait {
   if (kinds.length !== 1) {
     throw wrong(
       where,
-      shown(options),
+      quoteValue(options),
       "a text, or one of { regex }, { bullets }, { capitals }, { language }, { name, hit }",
       "Choose one trait; for two, use two callbacks.",
     );
@@ -59,13 +60,18 @@ export function traitOf(options: TraitOptions, where: string): Trait {
   if ("bullets" in options) {
     const { bullets } = options;
     if (!isCount(bullets, 1))
-      throw wrong(`${where}.bullets`, shown(bullets), "a whole number of 1 or more", "Count lines.");
+      throw wrong(`${where}.bullets`, quoteValue(bullets), "a whole number of 1 or more", "Count lines.");
     return trait("bullets", { bullets }, (text) => (text.match(bulletLines) ?? []).length >= bullets);
   }
   if ("capitals" in options) {
     const { capitals } = options;
     if (!(typeof capitals === "number" && capitals > 0 && capitals <= 1))
-      throw wrong(`${where}.capitals`, shown(capitals), "a share over 0 and up to 1", "Write 0.9 for 90 %.");
+      throw wrong(
+        `${where}.capitals`,
+        quoteValue(capitals),
+        "a share over 0 and up to 1",
+        "Write 0.9 for 90 %.",
+      );
     return trait("capitals", { capitals }, (text) => isInCapitals(text, capitals));
   }
   if ("language" in options) {
@@ -77,9 +83,14 @@ export function traitOf(options: TraitOptions, where: string): Trait {
   }
   const { name, version = "1", hit } = options;
   if (typeof name !== "string" || name === "" || typeof version !== "string")
-    throw wrong(`${where}.name`, shown(name), "a name and a version in quotes", "Name the trait.");
+    throw wrong(`${where}.name`, quoteValue(name), "a name and a version in quotes", "Name the trait.");
   if (typeof hit !== "function")
-    throw wrong(`${where}.hit`, shown(hit), "a function of a text", "Return true where the trait is there.");
+    throw wrong(
+      `${where}.hit`,
+      quoteValue(hit),
+      "a function of a text",
+      "Return true where the trait is there.",
+    );
   return trait(name, { name, version }, hit);
 }
 
@@ -115,11 +126,11 @@ function regexTrait(
   where: string,
 ): Trait {
   if (typeof regex !== "string" || regex === "")
-    throw wrong(`${where}.regex`, shown(regex), "a pattern in quotes", "Write it without slashes.");
+    throw wrong(`${where}.regex`, quoteValue(regex), "a pattern in quotes", "Write it without slashes.");
   if (typeof flags !== "string" || !/^[imsuv]*$/.test(flags))
     throw wrong(
       `${where}.flags`,
-      shown(flags),
+      quoteValue(flags),
       "some of i, m, s, u, v",
       "A match anywhere is a hit: g and y go.",
     );
@@ -129,7 +140,7 @@ function regexTrait(
   } catch (cause) {
     throw wrong(
       `${where}.regex`,
-      shown(regex),
+      quoteValue(regex),
       "a pattern of JavaScript",
       "Mend it, or give a text for a literal marker.",
       cause,

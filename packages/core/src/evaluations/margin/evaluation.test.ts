@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PeriodicMarginCallback } from "./callback.ts";
 import { metricKit, summarize } from "../kit/metric-kit.ts";
 import { measure } from "../../session/window/measure.ts";
-import { compareLooks } from "../../statistics/compare.ts";
+import { compareMeasurements } from "../../statistics/compare.ts";
 import { ratioEstimate } from "../../statistics/intervals.ts";
 import { moverDifference } from "../../statistics/mover.ts";
 import { evaluationConformance, fakeModel } from "../../testing/index.ts";
@@ -97,7 +97,7 @@ describe("margin", () => {
     ];
     const [before, after] = await Promise.all([then, now].map((model) => measure(evaluation, model)));
     const metrics = evaluation.metrics(metricKit<MarginRow>());
-    const result = compareLooks(
+    const result = compareMeasurements(
       metrics,
       after!.rows as readonly MarginRow[],
       { rows: before!.rows as readonly MarginRow[], phase: "em", step: 0 },

@@ -1,10 +1,11 @@
-import { checkKeys, shown } from "../../internal/check-keys.ts";
+import { checkKeys } from "../../internal/check-keys.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { nestedSubset } from "../kit/subset.ts";
 import type { MetricKit, Row } from "../../contracts/evaluation.ts";
 import { isCount } from "../../internal/is-count.ts";
-import type { Json } from "../../internal/json.ts";
+import type { Json } from "../../contracts/json.ts";
 import { encodePair } from "../../model/encode-pair.ts";
 import type { EvaluableModel, Prompt } from "../../contracts/model.ts";
 import { hashJson } from "../../random/hash.ts";
@@ -178,7 +179,7 @@ function checkOptions(options: MarginOptions): void {
   checkKeys("margin", options, marginOptionNames);
   const { probes, variants, before, seed = 0 } = options;
   const wrong = (option: string, got: unknown, expected: string, fix: string) =>
-    new PeriodicEvalError({ code: "config", where: `margin.${option}`, got: shown(got), expected, fix });
+    new PeriodicEvalError({ code: "config", where: `margin.${option}`, got: quoteValue(got), expected, fix });
   if (typeof probes !== "string" || probes === "")
     throw wrong("probes", probes, "the path of a JSON or YAML file", "Name the file of statements.");
   if (

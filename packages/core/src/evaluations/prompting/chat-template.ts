@@ -1,4 +1,5 @@
-import { checkKeys, shown } from "../../internal/check-keys.ts";
+import { checkKeys } from "../../internal/check-keys.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { jsonFault } from "../../internal/json.ts";
 import type { TemplateKwargs } from "../../contracts/model.ts";
@@ -17,7 +18,7 @@ export function checkChatTemplate(where: string, chatTemplate: ChatTemplateOptio
   throw new PeriodicEvalError({
     code: "config",
     where: `${where}.kwargs`,
-    got: fault === null ? shown(kwargs) : `${fault.what} at kwargs${fault.path}`,
+    got: fault === null ? quoteValue(kwargs) : `${fault.what} at kwargs${fault.path}`,
     expected: "an object of names and JSON values",
     fix: "Write { name: value }.",
   });

@@ -1,5 +1,5 @@
 import type { MeasureContext, Row } from "../../contracts/evaluation.ts";
-import type { Json } from "../../internal/json.ts";
+import type { Json } from "../../contracts/json.ts";
 import type { Prompt, Sampling, With } from "../../contracts/model.ts";
 import { hashJson } from "../../random/hash.ts";
 import { seedOf } from "../../random/streams.ts";

@@ -1,4 +1,4 @@
-import type { Json } from "../../internal/json.ts";
+import type { Json } from "../../contracts/json.ts";
 import { nestedSubset } from "../kit/subset.ts";
 import { parseArcQuestions, type ArcQuestion } from "../capability/arc-questions.ts";
 import { sha256 } from "./sha256.ts";

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "../../errors.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import type { Abilities } from "../../contracts/model.ts";
 import type { CompletionItem } from "./completions.ts";
 
@@ -24,7 +24,7 @@ export function renderItems(
       throw new PeriodicEvalError({
         code: "model",
         where: persona === null ? `${evaluation} question "${id}"` : `${evaluation} persona "${persona}"`,
-        got: `a chat template that fails (${messageOf(cause)})`,
+        got: `a chat template that fails (${errorMessage(cause)})`,
         expected: "a template that renders its system prompt and a user turn",
         fix: "Choose another `system`, or leave the persona or the question out.",
         cause,

@@ -1,4 +1,5 @@
-import { checkKeys, shown } from "../../internal/check-keys.ts";
+import { checkKeys } from "../../internal/check-keys.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { isCount } from "../../internal/is-count.ts";
 import type { Sampling } from "../../contracts/model.ts";
@@ -30,7 +31,7 @@ export function completeSampling(
     throw new PeriodicEvalError({
       code: "config",
       where: `${where}.${name}`,
-      got: shown(got),
+      got: quoteValue(got),
       expected,
       fix: "Correct it, or leave it out.",
     });

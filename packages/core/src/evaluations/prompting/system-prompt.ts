@@ -1,4 +1,4 @@
-import { shown } from "../../internal/check-keys.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 
 /**
@@ -12,11 +12,11 @@ export function checkSystem(where: string, system: unknown): void {
   throw new PeriodicEvalError({
     code: "config",
     where,
-    got: shown(system),
+    got: quoteValue(system),
     expected: '"omit", "no_system_block" or { text: string }',
     fix:
       typeof system === "string" && system !== "empty"
-        ? `Write { text: ${shown(system)} } for a prompt of these words.`
+        ? `Write { text: ${quoteValue(system)} } for a prompt of these words.`
         : 'Write { text: "…" }, with { text: "" } for an empty prompt.',
   });
 }

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "../../errors.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 
 /**
  * What a YAML or JSON file holds, and its text; a key that stands twice in a map is an error.
@@ -19,7 +19,7 @@ export async function readYaml(
     throw new PeriodicEvalError({
       code: "data",
       where: path,
-      got: messageOf(cause).split("\n")[0]!.replace(/:$/, ""),
+      got: errorMessage(cause).split("\n")[0]!.replace(/:$/, ""),
       expected: "YAML or JSON",
       fix: "Mend the file at that line; texts with a colon, a dash or a hash in them want quotes.",
       cause,

@@ -1,25 +1,10 @@
+import type { VerdictSpending } from "../../contracts/grading.ts";
 import type { Usage } from "../../contracts/model.ts";
 
 /** What a million tokens cost, in any one currency. */
 export interface JudgePrice {
   readonly inputPerMillion: number;
   readonly outputPerMillion: number;
-}
-
-/** What a verdict took, or many. */
-export interface VerdictSpending {
-  /** Requests to the judge's server, those that its client repeats included; of a model that is no server's, calls. */
-  readonly calls: number;
-  /** Verdicts that came from the cache. */
-  readonly cached: number;
-  /** As far as the judge's client tells. */
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  /**
-   * In the currency of the price, null without one. A request of unknown usage counts as the most that it can have cost (one
-   * that timed out may be billed), and as nothing where no token can have been made: the server was not reached or refused.
-   */
-  readonly cost: number | null;
 }
 
 /** What a judge was asked and cost. */

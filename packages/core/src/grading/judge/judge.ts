@@ -1,22 +1,15 @@
 import { PeriodicEvalError } from "../../errors.ts";
-import type { Json } from "../../internal/json.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import type { Json } from "../../contracts/json.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import type { CallOptions, EvaluableModel, RequestEnded, Usage, With } from "../../contracts/model.ts";
 import { hashJson } from "../../random/hash.ts";
-import {
-  costOf,
-  openBudget,
-  type Grant,
-  type JudgeBudget,
-  type JudgeSpending,
-  type VerdictSpending,
-} from "./budget.ts";
+import { costOf, openBudget, type Grant, type JudgeBudget, type JudgeSpending } from "./budget.ts";
 import { jsonMethod } from "./json.ts";
 import { logprobMethod } from "./logprob.ts";
 import type { JudgeCall, JudgeMethod } from "./method.ts";
 import { checkJudgeOptions, checkPrompt, promptsOf, type JudgeOptions } from "./options.ts";
 import { filled, usualScores } from "./prompts.ts";
-import type { Grader, GradeRequest, Verdict } from "../../contracts/grading.ts";
+import type { Grader, GradeRequest, Verdict, VerdictSpending } from "../../contracts/grading.ts";
 import { isCacheable } from "./verdict-cache.ts";
 import { abortRelay, withinTime, type AbortRelay } from "../within-time.ts";
 
@@ -135,7 +128,7 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
       return { ...(await method.verdict(texts, calling(outer, relay, tally, grant.again))), spent: tally };
     } catch (error) {
       outer.signal.throwIfAborted();
-      return { status: "error", raw: messageOf(error), spent: tally };
+      return { status: "error", raw: errorMessage(error), spent: tally };
     } finally {
       grant.settle(tally);
     }
@@ -231,7 +224,7 @@ function unreachable(where: string, error: unknown): PeriodicEvalError {
   return new PeriodicEvalError({
     code: "judge",
     where: ours === null || ours.where === where ? where : `${where}, ${ours.where}`,
-    got: ours?.got ?? messageOf(error),
+    got: ours?.got ?? errorMessage(error),
     expected: "a reply to a question asked on trial",
     fix: ours?.fix ?? "See that the judge is served and can be reached; nothing was trained yet.",
     cause: error,

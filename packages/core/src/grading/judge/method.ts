@@ -1,4 +1,4 @@
-import type { Json } from "../../internal/json.ts";
+import type { Json } from "../../contracts/json.ts";
 import type { CallOptions, Completion, Sampling, Usage, With } from "../../contracts/model.ts";
 import type { Verdict } from "../../contracts/grading.ts";
 

@@ -1,5 +1,5 @@
 import type { Prompt, Tokenizer } from "../../contracts/model.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 
 /** The integers that a judge may answer with. */
 export const numbers: readonly string[] = Array.from({ length: 101 }, (_, value) => String(value));
@@ -41,6 +41,6 @@ export function answerTokens(tokenizer: Tokenizer, prompt: Prompt): AnswerTokens
     for (const more of [...numbers.map((number) => ` ${number}`), ...wordStarts]) add(more);
     return { ids: [...tokens.keys()], texts: [...tokens.values()] };
   } catch (error) {
-    return { fault: `the judge's chat template failed (${messageOf(error)})` };
+    return { fault: `the judge's chat template failed (${errorMessage(error)})` };
   }
 }

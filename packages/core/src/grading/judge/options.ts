@@ -1,4 +1,5 @@
-import { checkKeys, shown } from "../../internal/check-keys.ts";
+import { checkKeys } from "../../internal/check-keys.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { checkWord } from "../../internal/check-word.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { isCount } from "../../internal/is-count.ts";
@@ -143,7 +144,7 @@ export function checkPrompt(where: string, prompt: unknown): asserts prompt is s
   throw new PeriodicEvalError({
     code: "config",
     where,
-    got: shown(prompt),
+    got: quoteValue(prompt),
     expected: "a text with {answer} in it",
     fix: "Write {question} and {answer} where they shall stand.",
   });
@@ -155,7 +156,7 @@ function wrong(option: string, got: unknown, expected: string, fix: string): Per
   return new PeriodicEvalError({
     code: "config",
     where: `judgeGrader.${option}`,
-    got: typeof got === "string" ? got : shown(got),
+    got: typeof got === "string" ? got : quoteValue(got),
     expected,
     fix,
   });

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import { PeriodicCapabilityCallback } from "../../evaluations/capability/callback.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
-import { checkAsked, type Asking } from "./check-requests.ts";
+import { checkRequests, type RequestCheck } from "./check-requests.ts";
 
 /** As it is before its weights are there: whatever asks it for a number fails. */
-function outlined(): Asking["model"] {
+function outlined(): RequestCheck["model"] {
   const asked = () => Promise.reject(new Error("the weights are not there"));
   return { ...toyTraining().model, generate: asked, logLikelihoods: asked, nextToken: asked };
 }
@@ -16,12 +16,12 @@ const toy = (id: string, changes = {}) =>
 
 test("what a session would refuse is told of every callback, and of the baseline, without a weight", async () => {
   const questions = new PeriodicCapabilityCallback({ questions: "no/such.jsonl" });
-  const wrong = await checkAsked({
+  const wrong = await checkRequests({
     callbacks: [toy("right"), toy("empty", { items: () => [] }), questions],
     baseline: "./no-run",
     model: outlined(),
   });
-  expect(wrong.map(messageOf)).toEqual([
+  expect(wrong.map(errorMessage)).toEqual([
     expect.stringContaining('callback "empty", evaluation "toy" items: got no items'),
     expect.stringContaining('"no/such.jsonl", which does not exist'),
     expect.stringContaining("session option baseline: got ./no-run, in which there is no snapshot"),
@@ -30,15 +30,15 @@ test("what a session would refuse is told of every callback, and of the baseline
 
 test("a missing file of an optional callback is no mistake, other mistakes of it are", async () => {
   const optional = new PeriodicCapabilityCallback({ questions: "no/such.jsonl", optional: true });
-  expect(await checkAsked({ callbacks: [optional], model: outlined() })).toEqual([]);
+  expect(await checkRequests({ callbacks: [optional], model: outlined() })).toEqual([]);
   const { logLikelihoods: _, nextToken: __, ...less } = outlined();
-  expect(await checkAsked({ callbacks: [optional], model: less })).toHaveLength(1);
+  expect(await checkRequests({ callbacks: [optional], model: less })).toHaveLength(1);
 });
 
 test("there must be an adapter to switch off", async () => {
   const asking = { callbacks: [toy("right")], baseline: "adapter_off", model: outlined() } as const;
-  expect((await checkAsked(asking)).map(messageOf)).toEqual([
+  expect((await checkRequests(asking)).map(errorMessage)).toEqual([
     expect.stringContaining("has no adapter to switch off"),
   ]);
-  expect(await checkAsked({ ...asking, model: { ...outlined(), base: outlined() } })).toEqual([]);
+  expect(await checkRequests({ ...asking, model: { ...outlined(), base: outlined() } })).toEqual([]);
 });

@@ -1,10 +1,10 @@
 import type { EvaluableModel } from "../../contracts/model.ts";
 import { findBaseline } from "../records/baseline.ts";
-import { isMissingFile, prepare, whereOf } from "../window/preflight.ts";
+import { isMissingFile, prepareEvaluation, whereOf } from "../window/preflight.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
 
 /** What of a session's options says what it will measure. */
-export interface Asking extends Pick<SessionOptions, "callbacks" | "baseline"> {
+export interface RequestCheck extends Pick<SessionOptions, "callbacks" | "baseline"> {
   /** Its weights need not be there: no number is asked of it. */
   readonly model: EvaluableModel;
 }
@@ -15,11 +15,11 @@ export interface Asking extends Pick<SessionOptions, "callbacks" | "baseline"> {
  *
  * @returns what is wrong, at most one error for each evaluation and one for the baseline.
  */
-export async function checkAsked({
+export async function checkRequests({
   callbacks,
   baseline = "phase_start",
   model,
-}: Asking): Promise<readonly unknown[]> {
+}: RequestCheck): Promise<readonly unknown[]> {
   const wrong: unknown[] = [];
   const check = async (one: () => Promise<unknown>, isOptional = false) => {
     try {
@@ -32,7 +32,7 @@ export async function checkAsked({
     for (const evaluation of callback.asks ?? []) {
       const where = whereOf(callback, evaluation);
       const prepared = () =>
-        prepare({ prepared: new Map() }, model, evaluation, callback.on ?? "model", where);
+        prepareEvaluation({ prepared: new Map() }, model, evaluation, callback.on ?? "model", where);
       await check(prepared, callback.optional);
     }
   }

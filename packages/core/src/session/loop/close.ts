@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "../../errors.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import { keyText } from "../../snapshots/order.ts";
 import { drainGrading } from "../records/background-grading.ts";
 import { writeAll } from "../records/commit.ts";
@@ -21,7 +21,7 @@ export async function close(run: Run, hadBegun: boolean): Promise<void> {
     try {
       await work();
     } catch (error) {
-      run.telling.warn("close", `${what}: ${messageOf(error)}`);
+      run.telling.warn("close", `${what}: ${errorMessage(error)}`);
     }
   };
   if (hadBegun) {
@@ -46,7 +46,7 @@ export async function close(run: Run, hadBegun: boolean): Promise<void> {
     throw new PeriodicEvalError({
       code: "store",
       where: "session.close",
-      got: `${run.unwritten.length} snapshots that could not be written (${run.unwritten.map(({ snapshot }) => keyText(snapshot)).join(", ")}): ${messageOf(cause)}`,
+      got: `${run.unwritten.length} snapshots that could not be written (${run.unwritten.map(({ snapshot }) => keyText(snapshot)).join(", ")}): ${errorMessage(cause)}`,
       expected: "a store that can be written",
       fix: `${mend} Then ${firstStep === 0 ? "train the phase anew" : `resume from a checkpoint before step ${firstStep}`}: what was measured after a checkpoint is measured again.`,
       cause,

@@ -1,8 +1,9 @@
 import type { CallbackContext, MeasureRequest, TrainerCallback } from "../../contracts/callback.ts";
 import { checkWord } from "../../internal/check-word.ts";
 import { PeriodicEvalError } from "../../errors.ts";
-import { copyJson, jsonFault, type Awaitable, type Json } from "../../internal/json.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import type { Awaitable, Json } from "../../contracts/json.ts";
+import { copyJson, jsonFault } from "../../internal/json.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import type { GuardContext } from "../../contracts/guard.ts";
 import { checkName } from "../../internal/names.ts";
 import { seedOf } from "../../random/streams.ts";
@@ -66,7 +67,7 @@ export function* tellError(run: Run, callback: TrainerCallback, error: unknown):
     callback.onError!(contextOf(run, callback, none), error),
   );
   if ("error" in outcome)
-    run.telling.warn(`callback "${callback.id}"`, `onError threw: ${messageOf(outcome.error)}`);
+    run.telling.warn(`callback "${callback.id}"`, `onError threw: ${errorMessage(outcome.error)}`);
 }
 
 /**
@@ -94,7 +95,7 @@ export function* stateOf(run: Run, callback: TrainerCallback): Flow<Json | undef
   }
   const earlier = run.states.get(callback.id);
   const then = earlier === undefined ? "has nothing of it" : "has what it gave before";
-  const message = `state threw, and the checkpoint of step ${run.progress.step} ${then}: ${messageOf(outcome.error)}`;
+  const message = `state threw, and the checkpoint of step ${run.progress.step} ${then}: ${errorMessage(outcome.error)}`;
   yield* tellFailure(run, callback, message, outcome.error);
   return earlier;
 }
@@ -108,7 +109,7 @@ function* callHook(
 ): Flow<void> {
   const outcome = yield* insideGuards(run, callback, hook, () => body(contextOf(run, callback, metrics)));
   if (!("error" in outcome)) return;
-  const message = `${hook} threw at step ${run.progress.step}: ${messageOf(outcome.error)}`;
+  const message = `${hook} threw at step ${run.progress.step}: ${errorMessage(outcome.error)}`;
   yield* tellFailure(run, callback, message, outcome.error);
 }
 

@@ -1,4 +1,4 @@
-import { messageOf } from "../../internal/error-message.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
 import { drive, isPromise, noFlow, wait, type Flow } from "./maybe-async.ts";
 import type { Logger, PhaseBegin, RunProgress, SessionEvent } from "../../contracts/session.ts";
@@ -25,7 +25,7 @@ export interface Telling {
  * Tells loggers of a warning where no session is open: before it began, after it closed. Goes to the console where none
  * of them listens. A logger that throws is told of to the others, and stops nothing.
  */
-export function warn(loggers: readonly Logger[], where: string, message: string): void {
+export function logWarning(loggers: readonly Logger[], where: string, message: string): void {
   telling(loggers).warn(where, message);
 }
 
@@ -64,7 +64,7 @@ export function telling(loggers: readonly Logger[]): Telling {
     if (failed.has(logger) && !isLast) return;
     failed.add(logger);
     const then = isLast ? "" : ", and is not told of again";
-    tellWarning(`logger "${logger.name}"`, `${what} threw${then}: ${messageOf(error)}`);
+    tellWarning(`logger "${logger.name}"`, `${what} threw${then}: ${errorMessage(error)}`);
   }
 
   function giveUp(logger: Logger, what: Told): void {

@@ -1,4 +1,4 @@
-import type { Awaitable } from "../../internal/json.ts";
+import type { Awaitable } from "../../contracts/json.ts";
 
 /**
  * A computation that may wait but need not. Run by `drive`, it stays synchronous as long as nothing it waits for is a

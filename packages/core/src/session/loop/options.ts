@@ -1,4 +1,5 @@
-import { checkKeys, shown } from "../../internal/check-keys.ts";
+import { checkKeys } from "../../internal/check-keys.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { checkWord } from "../../internal/check-word.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { isCount } from "../../internal/is-count.ts";
@@ -103,7 +104,7 @@ function checkResume(state: unknown, phase: string): void {
   if (state["phase"] !== phase) {
     throw wrong(
       "resume",
-      `a state of phase ${shown(state["phase"])}`,
+      `a state of phase ${quoteValue(state["phase"])}`,
       `one of phase "${phase}"`,
       "Resume the phase that the checkpoint belongs to.",
     );
@@ -162,7 +163,7 @@ export function checkSeed(where: string, seed: unknown): void {
   throw new PeriodicEvalError({
     code: "config",
     where,
-    got: shown(seed),
+    got: quoteValue(seed),
     expected: "a text",
     fix: `Write "${String(seed)}".`,
   });
@@ -173,7 +174,7 @@ export function checkMaxSteps(where: string, maxSteps: unknown): void {
   throw new PeriodicEvalError({
     code: "config",
     where,
-    got: shown(maxSteps),
+    got: quoteValue(maxSteps),
     expected: "a whole number, or null where it is not known",
     fix: "Give the phase's number of optimizer steps.",
   });
@@ -202,7 +203,7 @@ function wrong(option: string, got: unknown, expected: string, fix: string): Per
   return new PeriodicEvalError({
     code: "config",
     where: `session option ${option}`,
-    got: typeof got === "string" ? got : shown(got),
+    got: typeof got === "string" ? got : quoteValue(got),
     expected,
     fix,
   });

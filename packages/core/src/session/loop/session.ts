@@ -1,7 +1,7 @@
 import { PeriodicEvalError } from "../../errors.ts";
 import { isCount } from "../../internal/is-count.ts";
-import type { Awaitable, Json } from "../../internal/json.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import type { Awaitable, Json } from "../../contracts/json.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import { advance } from "../../schedule/crossings.ts";
 import type { Progress } from "../../contracts/schedule.ts";
 import { begin } from "./begin.ts";
@@ -233,7 +233,7 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
     if (!hadBegun) return;
     run.telling.warn(
       `session of phase "${run.phase}"`,
-      `training failed at step ${run.progress.step}: ${messageOf(error)}`,
+      `training failed at step ${run.progress.step}: ${errorMessage(error)}`,
     );
     for (const callback of run.callbacks) yield* tellError(run, callback, error);
   }

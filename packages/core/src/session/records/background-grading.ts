@@ -1,6 +1,6 @@
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import { seedOf } from "../../random/streams.ts";
 import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { gradeRows } from "./checked-rows.ts";
@@ -98,10 +98,10 @@ async function withResults(
 function failed(run: Run, { base, evaluation }: Ungraded, error: unknown): Snapshot {
   run.telling.warn(
     `evaluation "${evaluation.name}"`,
-    `failed on the rows of "${base.id}" at step ${base.step}: ${messageOf(error)}`,
+    `failed on the rows of "${base.id}" at step ${base.step}: ${errorMessage(error)}`,
   );
   if (run.options.onFailure === "throw") run.toThrow ??= error;
-  return { ...base, status: "failed", reason: messageOf(error) };
+  return { ...base, status: "failed", reason: errorMessage(error) };
 }
 
 /** Waits until all grading is done, at most so long. Returns whether it is. */

@@ -1,9 +1,9 @@
 import type { TrainerCallback } from "../../contracts/callback.ts";
-import { shown } from "../../internal/check-keys.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { Json } from "../../internal/json.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import type { Json } from "../../contracts/json.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import { nearest } from "../../internal/nearest.ts";
 import { canonicalJson } from "../../random/hash.ts";
 import type { EvaluableModel } from "../../contracts/model.ts";
@@ -11,7 +11,7 @@ import type { EarlierRun } from "../../snapshots/storage/earlier-run.ts";
 import { keyText } from "../../snapshots/order.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
 import { provenanceOf } from "./new-record.ts";
-import { modelOf, prepare, whereOf } from "../window/preflight.ts";
+import { modelOf, prepareEvaluation, whereOf } from "../window/preflight.ts";
 import type { Asked, Run } from "../run.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
 
@@ -27,7 +27,7 @@ export function checkBaseline({ baseline, callbacks }: Pick<SessionOptions, "bas
     throw new PeriodicEvalError({
       code: "config",
       where: "session option baseline",
-      got: shown(baseline),
+      got: quoteValue(baseline),
       expected: `${words.map((one) => `"${one}"`).join(", ")} or the path of an earlier run`,
       fix:
         guess === null
@@ -124,10 +124,10 @@ async function findAdapterOff(run: Run): Promise<void> {
   for (const { callback, evaluation } of askedBy(run, run.callbacks)) {
     if (callback.on === "base") continue;
     try {
-      await prepare(run, model, evaluation, "base", whereOf(callback, evaluation));
+      await prepareEvaluation(run, model, evaluation, "base", whereOf(callback, evaluation));
       run.adapterOff.add(evaluation);
     } catch (error) {
-      const why = `without the adapter it cannot be measured: ${messageOf(error)}`;
+      const why = `without the adapter it cannot be measured: ${errorMessage(error)}`;
       tellIncomparable(run, callback.id, `"${callback.id}" is not compared: ${why}`);
     }
   }
@@ -145,7 +145,13 @@ async function checkStart(
   evaluation: AnyEvaluation,
 ): Promise<void> {
   const on = callback.on ?? "model";
-  const prepared = await prepare(run, await modelOf(run), evaluation, on, whereOf(callback, evaluation));
+  const prepared = await prepareEvaluation(
+    run,
+    await modelOf(run),
+    evaluation,
+    on,
+    whereOf(callback, evaluation),
+  );
   const here = {
     evaluation: evaluation.name,
     evaluation_version: evaluation.version,

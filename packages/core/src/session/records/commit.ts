@@ -1,6 +1,6 @@
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { Row } from "../../contracts/evaluation.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import { keyText } from "../../snapshots/order.ts";
 import { parseSnapshot } from "../../snapshots/parse-snapshot.ts";
 import { evidenceSchema, snapshotSchema, type Snapshot, type SnapshotKey } from "../../contracts/snapshot.ts";
@@ -46,7 +46,7 @@ export async function commit(
     // The store adds what it knows, the file of the rows.
     if (!run.unwritten.includes(waiting)) written = (await run.store.get(snapshot)) ?? snapshot;
   } catch (unread) {
-    run.telling.warn("store", `could not read ${keyText(snapshot)} again: ${messageOf(unread)}`);
+    run.telling.warn("store", `could not read ${keyText(snapshot)} again: ${errorMessage(unread)}`);
   }
   run.records.settle(written);
   run.finished.push({ snapshot: written, failure: failure ?? (error === null ? null : { by, error }) });
@@ -87,7 +87,7 @@ async function writeEach(run: Run): Promise<void> {
       if (one.refusal === null) {
         run.telling.warn(
           "store",
-          `could not write ${keyText(snapshot)}, which will be tried again: ${messageOf(error)}`,
+          `could not write ${keyText(snapshot)}, which will be tried again: ${errorMessage(error)}`,
         );
       }
       one.refusal = { error };
@@ -109,9 +109,9 @@ function writable(run: Run, snapshot: Snapshot): { snapshot: Snapshot; error: un
   try {
     return { snapshot: parseSnapshot(snapshot, keyText(snapshot)), error: null };
   } catch (error) {
-    run.telling.warn(`snapshot ${keyText(snapshot)}`, `cannot be written as it is: ${messageOf(error)}`);
+    run.telling.warn(`snapshot ${keyText(snapshot)}`, `cannot be written as it is: ${errorMessage(error)}`);
     if (run.options.onFailure === "throw") run.toThrow ??= error;
-    return { snapshot: withoutNumbers(snapshot, messageOf(error)), error };
+    return { snapshot: withoutNumbers(snapshot, errorMessage(error)), error };
   }
 }
 

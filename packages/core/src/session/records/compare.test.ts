@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
-import type { Json } from "../../internal/json.ts";
+import type { Json } from "../../contracts/json.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
 import { withSession } from "../loop/session.ts";

@@ -1,14 +1,14 @@
 import { metricKit, primaryMetric, summarize } from "../../evaluations/kit/metric-kit.ts";
 import type { AnyEvaluation, Metric, Row } from "../../contracts/evaluation.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
-import type { Json } from "../../internal/json.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import type { Json } from "../../contracts/json.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import { seedOf } from "../../random/streams.ts";
 import { keyText } from "../../snapshots/order.ts";
 import type { EarlierRun } from "../../snapshots/storage/earlier-run.ts";
 import type { Paired, Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
-import { compareLooks } from "../../statistics/compare.ts";
-import { alphaOfLook } from "../../statistics/looks.ts";
+import { compareMeasurements } from "../../statistics/compare.ts";
+import { alphaOfComparison } from "../../statistics/planned-comparisons.ts";
 import { adapterOffOf, differencesOf } from "./baseline.ts";
 import { rowsOf } from "./commit.ts";
 import type { Records } from "./known-records.ts";
@@ -88,7 +88,7 @@ export function lookOf(run: Run, now: Snapshot, plannedLooks: number | null): Lo
   const isStartALook =
     step === 0 || own.some((snapshot) => snapshot.step === 0 && spentBy(snapshot) !== null);
   const planned = plannedLooks !== null && isStartALook ? plannedLooks + 1 : plannedLooks;
-  const alpha = baseline === null ? null : alphaOfLook({ spent, planned });
+  const alpha = baseline === null ? null : alphaOfComparison({ spent, planned });
   return { baseline, previous: earlier.at(-1) ?? null, alpha };
 }
 
@@ -167,12 +167,12 @@ export async function pairedOf(
       thenRows = await (earlier === null ? rowsOf(run, now) : earlier.rows(now));
     } catch (error) {
       const told = `${keyText(key)} is not compared with ${keyText(now)}, whose rows cannot be read`;
-      run.telling.warn("comparison", `${told}: ${messageOf(error)}`);
+      run.telling.warn("comparison", `${told}: ${errorMessage(error)}`);
       return null;
     }
     const drawn = seedOf(seed, key.phase, key.id, key.step, "compare", now.phase, now.step);
     return withSeededRandom(drawn, () =>
-      compareLooks(
+      compareMeasurements(
         metrics,
         rows,
         { rows: thenRows, ...placeOf(key.id, then) },

@@ -1,5 +1,5 @@
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { Json } from "../../internal/json.ts";
+import type { Json } from "../../contracts/json.ts";
 import { hashJson } from "../../random/hash.ts";
 import type { Progress } from "../../contracts/schedule.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";

@@ -1,7 +1,7 @@
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
-import type { Json } from "../../internal/json.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import type { Json } from "../../contracts/json.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import { canonicalJson } from "../../random/hash.ts";
 import { keyText } from "../../snapshots/order.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
@@ -66,7 +66,7 @@ export async function readRows(run: Run, snapshot: Snapshot, then: string): Prom
   } catch (error) {
     run.telling.warn(
       "resume",
-      `the rows of ${keyText(snapshot)} cannot be read, ${then}: ${messageOf(error)}`,
+      `the rows of ${keyText(snapshot)} cannot be read, ${then}: ${errorMessage(error)}`,
     );
     return null;
   }
@@ -128,6 +128,6 @@ export async function setAside(run: Run, snapshot: Snapshot, why: string): Promi
     await run.store.supersede(snapshot, why);
     run.records.remove(snapshot);
   } catch (error) {
-    run.telling.warn("store", `could not set ${keyText(snapshot)} aside: ${messageOf(error)}`);
+    run.telling.warn("store", `could not set ${keyText(snapshot)} aside: ${errorMessage(error)}`);
   }
 }

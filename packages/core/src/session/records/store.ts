@@ -1,4 +1,4 @@
-import type { Layout } from "../../snapshots/storage/layout.ts";
+import type { Layout } from "../../contracts/snapshot.ts";
 import type { SnapshotStore } from "../../contracts/snapshot.ts";
 
 /**

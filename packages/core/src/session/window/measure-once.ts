@@ -1,6 +1,6 @@
 import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
 import type { Guard } from "../../contracts/guard.ts";
-import type { Awaitable } from "../../internal/json.ts";
+import type { Awaitable } from "../../contracts/json.ts";
 import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
 import { measureRows } from "../records/checked-rows.ts";
 import { countTokens } from "./count-tokens.ts";

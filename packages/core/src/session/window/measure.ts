@@ -14,7 +14,7 @@ import { resultsOf } from "../records/compare.ts";
 import { measureOnce } from "./measure-once.ts";
 import { recordOf } from "../records/new-record.ts";
 import { checkSeed } from "../loop/options.ts";
-import { prepare } from "./preflight.ts";
+import { prepareEvaluation } from "./preflight.ts";
 
 export interface MeasureOptions {
   /** Measure the first so many items only. */
@@ -71,7 +71,7 @@ export async function measure(
   checkWord("measure on", on, ["model", "base"]);
   if (options.as !== undefined) checkFiring(options.as);
   const clock = () => performance.now() / 1000;
-  const prepared = await prepare(
+  const prepared = await prepareEvaluation(
     { prepared: new Map() },
     model,
     evaluation,

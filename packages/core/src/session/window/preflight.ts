@@ -1,10 +1,10 @@
 import type { TrainerCallback } from "../../contracts/callback.ts";
-import { shown } from "../../internal/check-keys.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
 import { isCount } from "../../internal/is-count.ts";
-import type { Json } from "../../internal/json.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import type { Json } from "../../contracts/json.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import type { Ability, EvaluableModel } from "../../contracts/model.ts";
 import { nearest } from "../../internal/nearest.ts";
 import { hashJson } from "../../random/hash.ts";
@@ -43,12 +43,12 @@ export async function preflight(run: Run): Promise<void> {
     for (const evaluation of callback.asks ?? []) {
       try {
         const on = callback.on ?? "model";
-        const { target } = await prepare(run, given, evaluation, on, whereOf(callback, evaluation));
+        const { target } = await prepareEvaluation(run, given, evaluation, on, whereOf(callback, evaluation));
         await checkOnce(target);
         await checkOnce(evaluation);
       } catch (error) {
         if (callback.optional !== true || !isMissingFile(error)) throw error;
-        const reason = messageOf(error);
+        const reason = errorMessage(error);
         run.unavailable.set(evaluation, reason);
         run.telling.warn(`callback "${callback.id}"`, `is optional and will be skipped: ${reason}`);
       }
@@ -77,7 +77,7 @@ export async function modelOf({
 }
 
 /** Checks the model's abilities and makes the items, once per evaluation and model. */
-export async function prepare(
+export async function prepareEvaluation(
   cache: Pick<Run, "prepared">,
   given: EvaluableModel,
   evaluation: AnyEvaluation,
@@ -118,7 +118,13 @@ export function whereOf(callback: TrainerCallback, evaluation: AnyEvaluation): s
 function checkEvaluation(evaluation: AnyEvaluation, where: string): void {
   const { name, version, samplesPerItem = 1 } = evaluation;
   const refuse = (option: string, got: unknown, expected: string, fix: string) =>
-    new PeriodicEvalError({ code: "config", where: `${where} ${option}`, got: shown(got), expected, fix });
+    new PeriodicEvalError({
+      code: "config",
+      where: `${where} ${option}`,
+      got: quoteValue(got),
+      expected,
+      fix,
+    });
   for (const [option, text] of Object.entries({ name, version })) {
     if (typeof text !== "string" || text === "")
       throw refuse(option, text, "a text", "Write it in quotes; snapshots carry it.");
@@ -192,7 +198,7 @@ function toJson(items: readonly Row[], where: string): Json {
     throw new PeriodicEvalError({
       code: "data",
       where: `${where} items`,
-      got: messageOf(cause),
+      got: errorMessage(cause),
       expected: "items that JSON can hold",
       fix: "Keep cyclic values and BigInt out of the items.",
       cause,

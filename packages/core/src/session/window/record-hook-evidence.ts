@@ -1,4 +1,4 @@
-import { messageOf } from "../../internal/error-message.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import { keyText } from "../../snapshots/order.ts";
 import type { Evidence } from "../../contracts/snapshot.ts";
 import { commit, rowsOf } from "../records/commit.ts";
@@ -27,7 +27,7 @@ export async function recordHookEvidence(run: Run): Promise<void> {
       // Written without its rows the record would lose them.
       run.telling.warn(
         `callback "${callback.id}"`,
-        `what its hooks disturbed is not in ${keyText(existing)}, whose rows cannot be read: ${messageOf(error)}`,
+        `what its hooks disturbed is not in ${keyText(existing)}, whose rows cannot be read: ${errorMessage(error)}`,
       );
     }
   }

@@ -1,6 +1,6 @@
 import type { Entered, Guard, GuardContext } from "../../contracts/guard.ts";
-import type { Awaitable } from "../../internal/json.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import type { Awaitable } from "../../contracts/json.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import type { Evidence } from "../../contracts/snapshot.ts";
 import { isPromise, wait, type Flow } from "../loop/maybe-async.ts";
 
@@ -48,7 +48,7 @@ export function* guarded<T>(
 
 function enter(guard: Guard, context: GuardContext): Awaitable<Entered> {
   const failed = (cause: unknown): never => {
-    throw new Error(`guard "${guard.name}" could not be entered: ${messageOf(cause)}`, { cause });
+    throw new Error(`guard "${guard.name}" could not be entered: ${errorMessage(cause)}`, { cause });
   };
   try {
     const entering = guard.enter(context);
@@ -67,7 +67,7 @@ function leave(guard: Guard, entered: Entered): Awaitable<Evidence> {
       before: entered.before,
       after: null,
       intact: false,
-      note: `leaving failed: ${messageOf(error)}`,
+      note: `leaving failed: ${errorMessage(error)}`,
     });
   try {
     const leaving = entered.leave();

@@ -1,4 +1,4 @@
-import { messageOf } from "../../internal/error-message.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
 import type { Run } from "../run.ts";
 
@@ -21,7 +21,7 @@ async function save(
     return { path, error: null };
   } catch (error) {
     const { step } = run.progress;
-    run.telling.warn("saveAtFiring", `the weights of step ${step} are not saved: ${messageOf(error)}`);
-    return { path: null, error: messageOf(error) };
+    run.telling.warn("saveAtFiring", `the weights of step ${step} are not saved: ${errorMessage(error)}`);
+    return { path: null, error: errorMessage(error) };
   }
 }

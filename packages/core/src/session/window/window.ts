@@ -1,5 +1,5 @@
 import { withSeededRandom } from "../../guard/randomness.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import { shareGenerations, type SharedModel } from "../../model/share-generations.ts";
 import { seedOf } from "../../random/streams.ts";
 import { describeCrossing } from "../../schedule/triggers.ts";
@@ -17,7 +17,7 @@ import { measureOnce, type Measured } from "./measure-once.ts";
 import { firingOf, recordOf, type Firing } from "../records/new-record.ts";
 import { leaveOwed } from "../loop/interrupted.ts";
 import { whyNoMemory } from "../budget/memory.ts";
-import { modelOf, prepare, whereOf, type Prepared } from "./preflight.ts";
+import { modelOf, prepareEvaluation, whereOf, type Prepared } from "./preflight.ts";
 import { allow, expectedSeconds, learnLook } from "../budget/budget.ts";
 import { adopt, readRows, whyNotAdopted } from "../records/resume.ts";
 import { isBroken } from "./run-guarded.ts";
@@ -127,7 +127,7 @@ async function prepareAsked(
 ): Promise<Ready["prepared"]> {
   if (run.unavailable.has(evaluation) || run.signal.aborted) return { error: null };
   try {
-    return await prepare(run, (await model()).model, evaluation, on, whereOf(by, evaluation));
+    return await prepareEvaluation(run, (await model()).model, evaluation, on, whereOf(by, evaluation));
   } catch (error) {
     return { error };
   }
@@ -268,7 +268,7 @@ async function recordFailure(
   const aborted = abortReason(run);
   const changes = {
     status: "failed" as const,
-    reason: aborted ?? messageOf(error),
+    reason: aborted ?? errorMessage(error),
     receipt: [...receipt],
     ...(measured !== undefined && { weights: measured.weights, timing: timingOf(run, measured, 0) }),
     ...(measured?.provenance != null && { provenance: measured.provenance }),
@@ -276,7 +276,7 @@ async function recordFailure(
   if (aborted === null) {
     run.telling.warn(
       `callback "${one.asked.by.id}"`,
-      `the measurement "${one.asked.id}" failed at step ${run.progress.step}: ${messageOf(error)}`,
+      `the measurement "${one.asked.id}" failed at step ${run.progress.step}: ${errorMessage(error)}`,
     );
     if (run.options.onFailure === "throw") run.toThrow ??= error;
   }

@@ -1,6 +1,6 @@
 import { basename, dirname, join } from "node:path";
 import { PeriodicEvalError } from "../../errors.ts";
-import { messageOf } from "../../internal/error-message.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import { errnoOf, nodeFiles, type FileReader, type FileSystem, type OpenFile } from "./files.ts";
 
 /** What a file shall hold; a function is called once, with the file open. */
@@ -139,7 +139,7 @@ export async function readTextFile(path: string, where: string, fs: FileSystem =
       got:
         code === "ENOENT"
           ? `"${path}", which does not exist`
-          : `"${path}" (${reasons[code ?? ""] ?? messageOf(error)})`,
+          : `"${path}" (${reasons[code ?? ""] ?? errorMessage(error)})`,
       expected: "a readable text file",
       fix: `Check the path: it is relative to ${process.cwd()}.`,
       cause: error,
@@ -182,7 +182,7 @@ export function storeError(path: string, error: unknown, expected?: string): Per
   return new PeriodicEvalError({
     code: "store",
     where: path,
-    got: code === null ? messageOf(error) : `${code} (${reasons[code] ?? messageOf(error)})`,
+    got: code === null ? errorMessage(error) : `${code} (${reasons[code] ?? errorMessage(error)})`,
     expected:
       expected ??
       (isFolder

@@ -3,13 +3,13 @@ import { PeriodicEvalError } from "../../errors.ts";
 import type { Row } from "../../contracts/evaluation.ts";
 import { nodeFiles, type FileSystem } from "./files.ts";
 import { keptRows } from "./kept-rows.ts";
-import { checkKey, runPaths, samplesPath, snapshotName, snapshotPaths, type Layout } from "./layout.ts";
+import { checkKey, runPaths, samplesPath, snapshotName, snapshotPaths } from "./layout.ts";
 import { takeLock, thisProcess, type LockOwner } from "./lock.ts";
 import { keyText } from "../order.ts";
 import { parseSnapshot, parseSnapshotText } from "../parse-snapshot.ts";
 import { addToIndex, rebuildIndex } from "./run-index.ts";
 import { listIfPresent, scanSnapshots } from "./scan.ts";
-import type { Snapshot, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
+import type { Layout, Snapshot, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
 import { setAside } from "./superseded.ts";
 import { isTemporaryName, readIfPresent, storeError, writeWhole } from "./atomic-file.ts";
 

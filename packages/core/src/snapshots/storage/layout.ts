@@ -1,9 +1,6 @@
 import { join } from "node:path";
 import { checkName, checkPhaseName } from "../../internal/names.ts";
-import type { SnapshotKey } from "../../contracts/snapshot.ts";
-
-/** `nested`: a folder per phase. `flat`: all snapshots directly in `periodic_eval/`. */
-export type Layout = "nested" | "flat";
+import type { Layout, SnapshotKey } from "../../contracts/snapshot.ts";
 
 /** Paths of a run's record. Names are for people and scripts: what a file is, is read from its content. */
 export function runPaths(runDir: string) {

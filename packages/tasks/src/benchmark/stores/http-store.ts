@@ -1,4 +1,5 @@
-import { checkKeys, checkWord, isCount, PeriodicEvalError, shown } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { checkKeys, checkWord, isCount, quoteValue } from "@periodic-eval/core/internal";
 import pRetry, { AbortError } from "p-retry";
 import type { BenchmarkStore } from "./store.ts";
 
@@ -25,9 +26,9 @@ export function httpStore(options: HttpStoreOptions): BenchmarkStore {
   const { url, method = "PUT", tokenEnv, maxRetries = 4, timeoutSeconds = 30 } = options;
   checkUrl(url);
   checkWord("httpStore.method", method, ["PUT", "POST"]);
-  if (!isCount(maxRetries)) throw wrong("maxRetries", shown(maxRetries), "a whole number of 0 or more");
+  if (!isCount(maxRetries)) throw wrong("maxRetries", quoteValue(maxRetries), "a whole number of 0 or more");
   if (!(timeoutSeconds > 0 && timeoutSeconds <= 86_400))
-    throw wrong("timeoutSeconds", shown(timeoutSeconds), "a number over 0, at most a day");
+    throw wrong("timeoutSeconds", quoteValue(timeoutSeconds), "a number over 0, at most a day");
   const token = tokenEnv === undefined ? null : tokenOf(tokenEnv);
   const base = url.replace(/\/+$/, "");
   const name = `${method} ${base}`;
@@ -91,7 +92,7 @@ function tokenOf(variable: string): string {
   const expected = "a bearer token in it";
   throw wrong(
     "tokenEnv",
-    `no environment variable ${shown(variable)}`,
+    `no environment variable ${quoteValue(variable)}`,
     expected,
     "Set it, or leave tokenEnv out.",
   );

@@ -1,4 +1,5 @@
-import { messageOf, type Json } from "@periodic-eval/core";
+import type { Json } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 import type { BenchmarkStore } from "./store.ts";
 
 /** A value that a store did not take. */
@@ -77,5 +78,5 @@ async function unlessAborted(
 /** With what the operating system said of a connection that failed. */
 function reasonOf(error: unknown): string {
   const cause: unknown = error instanceof Error ? error.cause : undefined;
-  return cause instanceof Error ? `${messageOf(error)} (${messageOf(cause)})` : messageOf(error);
+  return cause instanceof Error ? `${errorMessage(error)} (${errorMessage(cause)})` : errorMessage(error);
 }

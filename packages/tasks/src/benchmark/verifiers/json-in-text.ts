@@ -1,4 +1,5 @@
-import { readObjects, type Json } from "@periodic-eval/core";
+import type { Json } from "@periodic-eval/core";
+import { readObjects } from "@periodic-eval/core/grading";
 
 /** Fenced blocks of Markdown, of JSON or of no language. */
 const fence = /```(?:json|JSON)?[ \t]*\n([^]*?)```/g;

@@ -1,4 +1,5 @@
-import { messageOf, PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 import type { ValidateFunction } from "ajv";
 import { jsonIn } from "./json-in-text.ts";
 import { refuse, short, type VerifierKind } from "./verifier.ts";
@@ -35,7 +36,7 @@ async function compiled(key: string, schema: Json): Promise<ValidateFunction> {
     throw new PeriodicEvalError({
       code: "data",
       where: key,
-      got: `${short(schema)} (${messageOf(cause)})`,
+      got: `${short(schema)} (${errorMessage(cause)})`,
       expected: "a JSON Schema of draft-07",
       fix: "Correct the schema.",
       cause,

@@ -1,17 +1,12 @@
+import { verifierGrader, type CallOptions, type Grader, type Json, type Verdict } from "@periodic-eval/core";
+import { canonicalJson, hashJson } from "@periodic-eval/core/random";
 import {
-  canonicalJson,
   exportedVerifier,
-  hashJson,
   verdictOfVerified,
-  verifierGrader,
   withinVerifierTime,
-  type CallOptions,
-  type Grader,
-  type Json,
   type VerifierModule,
-  type Verdict,
-} from "@periodic-eval/core";
-import { loadVerifierModule } from "@periodic-eval/core/verifier-module";
+} from "@periodic-eval/core/grading";
+import { loadVerifierModule } from "@periodic-eval/core/config";
 import type { AnsweredTaskRow, VerifierSpec } from "../types.ts";
 import { builtInVerifiers } from "./built-in.ts";
 import { checkArgs, type Check } from "./verifier.ts";

@@ -1,4 +1,5 @@
-import { canonicalJson, type Json } from "@periodic-eval/core";
+import type { Json } from "@periodic-eval/core";
+import { canonicalJson } from "@periodic-eval/core/random";
 import { objectsIn } from "./json-in-text.ts";
 import { flagOf, refuse, short, type VerifierKind } from "./verifier.ts";
 

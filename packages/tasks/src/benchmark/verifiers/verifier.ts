@@ -1,4 +1,5 @@
-import { nearest, PeriodicEvalError, shown, type Awaitable, type Json } from "@periodic-eval/core";
+import { PeriodicEvalError, type Awaitable, type Json } from "@periodic-eval/core";
+import { nearest, quoteValue } from "@periodic-eval/core/internal";
 import type { VerifierArgs } from "../types.ts";
 
 /** Why a completion does not pass; null where it does. */
@@ -78,6 +79,6 @@ export const nothingExtracted = "nothing that `extract` finds";
 
 /** As a reason quotes it. */
 export function short(value: unknown): string {
-  const text = shown(value);
+  const text = quoteValue(value);
   return text.length > 80 ? `${text.slice(0, 77)}…` : text;
 }

@@ -1,4 +1,4 @@
-import { pythonRandom, type PythonRandom } from "@periodic-eval/core";
+import { pythonRandom, type PythonRandom } from "@periodic-eval/core/random";
 import { languageProfiles, type Gram } from "./language-profiles.ts";
 import { isUpper } from "./python-strings.ts";
 

@@ -1,4 +1,4 @@
-import { pythonSpace } from "@periodic-eval/core";
+import { pythonWhitespace } from "@periodic-eval/core/internal";
 
 interface Alphabet {
   /** What `\s` holds, as the inside of a character class. */
@@ -12,7 +12,7 @@ interface Alphabet {
  * lack combining marks, so that a word of Hindi is several.
  */
 const python: Alphabet = {
-  space: pythonSpace.slice(1, -1),
+  space: pythonWhitespace.slice(1, -1),
   word: String.raw`\p{L}\p{N}_`,
 };
 

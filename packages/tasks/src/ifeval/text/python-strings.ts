@@ -1,7 +1,7 @@
-import { pythonSpace } from "@periodic-eval/core";
+import { pythonWhitespace } from "@periodic-eval/core/internal";
 
-const space = new RegExp(pythonSpace, "u");
-const runsOfSpace = new RegExp(`${pythonSpace}+`, "u");
+const space = new RegExp(pythonWhitespace, "u");
+const runsOfSpace = new RegExp(`${pythonWhitespace}+`, "u");
 
 /** `str.strip(characters)`; characters of one UTF-16 unit. */
 export const strip = (text: string, characters?: string): string =>

@@ -1,4 +1,5 @@
-import { metricKit, type Row } from "@periodic-eval/core";
+import type { Row } from "@periodic-eval/core";
+import { metricKit } from "@periodic-eval/core/evaluations";
 import { expect, it } from "vitest";
 import { entryName, metricKey, placeOf } from "../metric-key.ts";
 import { entriesOf } from "./entries.ts";

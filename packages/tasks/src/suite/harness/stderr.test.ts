@@ -1,4 +1,5 @@
-import { metricKit, summarize, type Row } from "@periodic-eval/core";
+import type { Row } from "@periodic-eval/core";
+import { metricKit, summarize } from "@periodic-eval/core/evaluations";
 import { expect, it } from "vitest";
 import { pooledSpread, taskSpread } from "./stderr.ts";
 

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { alphaOfLook, familyAlpha, holmLevels } from "./looks.ts";
+import { alphaOfComparison, familyAlpha, holmLevels } from "./planned-comparisons.ts";
 
 const spend = (plans: readonly (number | null)[]) =>
-  plans.reduce<number[]>((spent, planned) => [...spent, alphaOfLook({ spent, planned })], []);
+  plans.reduce<number[]>((spent, planned) => [...spent, alphaOfComparison({ spent, planned })], []);
 
 describe("alphaOfLook", () => {
   it("spends evenly over planned looks", () => {

@@ -1,7 +1,7 @@
 /** False alarms allowed per family: one primary metric against its baseline over all looks of a phase. */
 export const familyAlpha = 0.05;
 
-export interface LookPlan {
+export interface ComparisonPlan {
   /** What each earlier look of the phase was given, as its snapshot recorded it. */
   readonly spent: readonly number[];
   /** Looks of the phase in all; null where their number is not known. */
@@ -16,7 +16,7 @@ export interface LookPlan {
  * k. Spent levels are never respent, so the sum stays within `total` whatever becomes of the plan, and by Bonferroni
  * the family holds its level under any dependence between looks.
  */
-export function alphaOfLook({ spent, planned, total = familyAlpha }: LookPlan): number {
+export function alphaOfComparison({ spent, planned, total = familyAlpha }: ComparisonPlan): number {
   const left = Math.max(
     0,
     spent.reduce((rest, alpha) => rest - alpha, total),

@@ -1,0 +1,103 @@
+import { z } from "zod";
+import type { ValuePath } from "../errors.ts";
+import { configError } from "./config-error.ts";
+import { describeZodIssue, valueAt } from "./describe-zod-issue.ts";
+import { isRecord } from "./is-record.ts";
+import { nearest } from "./nearest.ts";
+
+/**
+ * Checks options against a schema and returns what the schema makes of them. Every public function that takes options calls
+ * this first.
+ *
+ * Schemas say what they expect as a noun phrase (`z.number("a learning rate above 0")`) and, where a reader needs more than
+ * "Correct the option.", what to do: `.meta({ fix: "Count optimizer steps of all earlier phases." })`. Use `z.strictObject`,
+ * so that a misspelt key is an error that names the nearest right one, and `z.custom` for functions, models and other
+ * instances, which pass through by reference.
+ *
+ * @param where Names the options in the error: `session options`, `SFTTrainer config`.
+ * @throws PeriodicEvalError `config` for the first wrong option, with its `path` within `value`.
+ */
+export function parseOptions<S extends z.ZodType>(where: string, schema: S, value: unknown): z.output<S> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const { path, value: wrong, expected } = describeZodIssue(parsed.error, value);
+  // A misspelt key shows as two issues: the key that is missing, and the one that is unknown.
+  refuseUnknownKey(where, schema, wrong === undefined ? path.slice(0, -1) : path, value);
+  const known = keysOf(schemaAt(schema, path));
+  const options = known === null ? "" : ` (${known.join(", ")})`;
+  throw configError({
+    where,
+    path,
+    value: wrong,
+    expected: `${expected}${options}`,
+    fix: fixOf(schema, path) ?? (isQuotedNumber(wrong) ? "Remove the quotes." : "Correct the option."),
+  });
+}
+
+function refuseUnknownKey(where: string, schema: z.ZodType, path: ValuePath, value: unknown): void {
+  const options = valueAt(value, path);
+  const known = keysOf(schemaAt(schema, path));
+  if (!isRecord(options) || known === null) return;
+  const key = Object.keys(options).find((one) => !known.includes(one));
+  if (key === undefined) return;
+  const close = nearest(key, known);
+  throw configError({
+    where,
+    path: [...path, key],
+    got: `the unknown option "${key}"`,
+    expected: `one of ${known.join(", ")}`,
+    fix: close === null ? "Remove it." : `Did you mean "${close}"?`,
+  });
+}
+
+const isQuotedNumber = (value: unknown): boolean =>
+  typeof value === "string" && value.trim() !== "" && Number.isFinite(Number(value));
+
+/** The keys that an object schema knows; null for every other schema. */
+function keysOf(schema: z.ZodType | null): readonly string[] | null {
+  const inner = unwrapped(schema);
+  return inner instanceof z.ZodObject ? Object.keys(inner.shape) : null;
+}
+
+/** The `fix` of the innermost schema on the way to `path` that has one. */
+function fixOf(schema: z.ZodType, path: ValuePath): string | null {
+  for (let depth = path.length; depth >= 0; depth -= 1) {
+    const fix = fixIn(schemaAt(schema, path.slice(0, depth)));
+    if (fix !== null) return fix;
+  }
+  return null;
+}
+
+/** `.meta()` may stand before `.optional()` or after it. */
+function fixIn(schema: z.ZodType | null): string | null {
+  for (let at = schema; at !== null; at = wrappedBy(at)) {
+    const fix = at.meta()?.["fix"];
+    if (typeof fix === "string") return fix;
+  }
+  return null;
+}
+
+/** The schema of the value at `path`; null where it depends on the value (a union) or nothing is known. */
+function schemaAt(schema: z.ZodType, path: ValuePath): z.ZodType | null {
+  return path.reduce<z.ZodType | null>((at, key) => {
+    const inner = unwrapped(at);
+    if (inner instanceof z.ZodObject)
+      return (inner.shape as Readonly<Record<string, z.ZodType>>)[key] ?? null;
+    if (inner instanceof z.ZodArray) return inner.element as z.ZodType;
+    if (inner instanceof z.ZodRecord) return inner.valueType as z.ZodType;
+    return null;
+  }, schema);
+}
+
+function unwrapped(schema: z.ZodType | null): z.ZodType | null {
+  let at = schema;
+  for (let inner = at && wrappedBy(at); inner !== null; inner = wrappedBy(inner)) at = inner;
+  return at;
+}
+
+/** What `.optional()`, `.nullable()`, `.default()` and `.pipe()` wrap. */
+function wrappedBy(schema: z.ZodType): z.ZodType | null {
+  if (schema instanceof z.ZodPipe) return schema.in as z.ZodType;
+  const { innerType } = schema.def as { readonly innerType?: z.ZodType };
+  return innerType ?? null;
+}

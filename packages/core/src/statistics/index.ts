@@ -1,0 +1,21 @@
+/** Intervals, paired tests and formatting: the statistics behind every snapshot. */
+export { compareMeasurements, type ComparisonOptions, type EarlierMeasurement } from "./compare.ts";
+export { formatDelta, formatInterval, formatValue, humanizeName, missingValueText } from "./format.ts";
+export {
+  clusteredShareEstimate,
+  ratioEstimate,
+  shareEstimate,
+  wilson,
+  z95,
+  type Estimate,
+  type Interval,
+  type Unit,
+} from "./intervals.ts";
+export { alphaOfComparison, familyAlpha, type ComparisonPlan } from "./planned-comparisons.ts";
+export { moverDifference, type Limits } from "./mover.ts";
+export { differenceOverRuns, meanOverRuns, type RunValues } from "./over-runs.ts";
+export { mcnemarExact, newcombePaired, type Cells, type Difference } from "./paired.ts";
+export { pairedT, type PairedT, type UnitPair } from "./paired-t.ts";
+export { passAtK, passHatK } from "./pass-k.ts";
+export { permutationTest, type QuestionPair } from "./permutation.ts";
+export { rangeOfDifference, withinRange } from "./range.ts";
