@@ -46,8 +46,8 @@ describe("parseSFTConfig", () => {
       "SFT config adamBetas: got [0.9], expected a list of two numbers.",
     );
     expect(failure({ adamBetas: 0.9 })).toContain("adamBetas: got 0.9, expected a list of two numbers.");
-    expect(failure({ seed: 1.5 })).toContain("seed: got 1.5, expected an integer or a text.");
-    expect(failure({ keepBest: "" })).toContain('keepBest: got "", expected a text that is not empty.');
+    expect(failure({ seed: 1.5 })).toContain("seed: got 1.5, expected an integer or a string.");
+    expect(failure({ keepBest: "" })).toContain('keepBest: got "", expected a non-empty string.');
     expect(failure(3)).toContain("SFT config: got 3, expected an object of options");
   });
 
