@@ -90,7 +90,7 @@ it("the README's loop and SFTTrainer give equal hook traces", async () => {
       adam.apply(grads, learningRate);
       return value.dataSync()[0]!;
     });
-  const block = blocksOf("README.md", "ts").find((code) => code.includes("trainStep(batch)"))!;
+  const block = blocksOf("docs/training.md", "ts").find((code) => code.includes("trainStep(batch)"))!;
   const given = {
     withSession,
     inMemory,
