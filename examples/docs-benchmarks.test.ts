@@ -5,7 +5,7 @@ import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { blocksOf, runCode, runCommand, withOthers } from "./doc-blocks.test-data.ts";
+import { blocksOf, runCode, runCommand, withReplacements } from "./doc-blocks.test-data.ts";
 import { world } from "./micro-world/paths.ts";
 
 const blocks = (language: string) => blocksOf("docs/benchmarks.md", language);
@@ -71,7 +71,7 @@ it("runs the commands of docs/benchmarks.md", async () => {
 
 it("runs the callback and the Evaluator of docs/benchmarks.md", { timeout: 300_000 }, async () => {
   const [tenLines] = blocksOf("README.md", "ts");
-  const code = withOthers(
+  const code = withReplacements(
     `${tenLines}${blocks("ts").find((text) => text.includes("Evaluator.fromTrainer"))}`,
     {
       '"rows.jsonl"': JSON.stringify(world("em.jsonl")),

@@ -37,19 +37,15 @@ it("has a test for every example", () => {
 });
 
 it.each(Object.entries(expected))("%s runs, and its snapshots are whole", async (file, [run, phases]) => {
-  const { status, stderr } = spawnSync(
-    process.execPath,
-    ["--import", "tsx", "-C", "@periodic-eval/source", join(folder, file)],
-    {
-      env: {
-        ...process.env,
-        PERIODIC_EVAL_BACKEND: "wasm",
-        PERIODIC_EVAL_SHORT: "1",
-        PERIODIC_EVAL_RUNS: runs,
-      },
-      encoding: "utf8",
+  const { status, stderr } = spawnSync(process.execPath, ["--import", "tsx", join(folder, file)], {
+    env: {
+      ...process.env,
+      PERIODIC_EVAL_BACKEND: "wasm",
+      PERIODIC_EVAL_SHORT: "1",
+      PERIODIC_EVAL_RUNS: runs,
     },
-  );
+    encoding: "utf8",
+  });
   expect(status, stderr).toBe(0);
   const record = await readRun(join(runs, "examples", run));
   expect(record.problems).toEqual([]);

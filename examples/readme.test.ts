@@ -4,14 +4,14 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { blocksOf, root, runCode, withOthers } from "./doc-blocks.test-data.ts";
+import { blocksOf, root, runCode, withReplacements } from "./doc-blocks.test-data.ts";
 import { world } from "./micro-world/paths.ts";
 
 it("runs the README's ten lines, then the LoRA block of docs/training.md, on other files and with fewer steps", async () => {
   const [tenLines] = blocksOf("README.md", "ts");
   const lora = blocksOf("docs/training.md", "ts").find((block) => block.includes("withLora("))!;
   const run = mkdtempSync(join(tmpdir(), "readme-"));
-  const code = withOthers(`${tenLines}${lora}`, {
+  const code = withReplacements(`${tenLines}${lora}`, {
     '"path/to/model"': JSON.stringify(world()),
     '"rows.jsonl"': JSON.stringify(world("em.jsonl")),
     '"runs/1"': JSON.stringify(run),
@@ -56,12 +56,8 @@ it("runs the training file of docs/training.md, on other files and with fewer st
     "periodic_eval.budget.overhead_percent=",
     "phases.1.config.maxSteps=2",
   ];
-  const main = join(root, "packages/cli/src/main.ts");
-  const node = spawnSync(
-    process.execPath,
-    ["--import", "tsx", "-C", "@periodic-eval/source", main, "train", file, ...overrides],
-    { encoding: "utf8" },
-  );
+  const main = join(root, "packages/cli/dist/main.js");
+  const node = spawnSync(process.execPath, [main, "train", file, ...overrides], { encoding: "utf8" });
   expect(node.status, node.stderr).toBe(0);
   const { phases } = await readRun(join(folder, "runs/3"));
   // 20 rows, 2 of them held out: ⌈18 / 8⌉ = 3 steps an epoch.
