@@ -1,4 +1,4 @@
-// An evaluation of one's own: generated in the window, graded beside training.  Run: npm run example 04
+// Defines a custom evaluation: completions are generated in the window and graded beside training.  Run: npm run example 04
 import { defineEvaluation, everyPercent, PeriodicCallback } from "@periodic-eval/core";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
@@ -32,11 +32,11 @@ const trainer = new SFTTrainer({
   model: await loadCausalLM(world()),
   tokenizer: await loadTokenizer(world()),
   dataset: world("em.jsonl"),
-  runDir: runDir("own-evaluation"),
+  runDir: runDir("custom-evaluation"),
   phase: "em",
   config: { maxSteps: short ? 4 : 40, batchSize: 8, learningRate: 5e-4 },
-  session: { budget: { overheadPercent: null } }, // a training this short would skip most looks
+  session: { budget: { overheadPercent: null } }, // a training this short would skip most measurements
 });
 trainer.addCallback(new PeriodicCallback(politeness, { schedule: [everyPercent(short ? 50 : 10)] }));
 await trainer.train();
-console.log(`snapshots in ${runDir("own-evaluation")}/periodic_eval/em`);
+console.log(`snapshots in ${runDir("custom-evaluation")}/periodic_eval/em`);
