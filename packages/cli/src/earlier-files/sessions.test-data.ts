@@ -6,7 +6,6 @@ import {
   everyPercent,
   judgeGrader,
   markBest,
-  namedStream,
   PeriodicAlignmentCallback,
   PeriodicCapabilityCallback,
   PeriodicLeakageCallback,
@@ -20,6 +19,7 @@ import {
   type SessionState,
   type TrainerCallback,
 } from "@periodic-eval/core";
+import { namedStream } from "@periodic-eval/core/random";
 import { fileVerdictCache, readRun } from "@periodic-eval/core/snapshots";
 import {
   fakeGuard,
