@@ -9,7 +9,7 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openPeer, type Peer } from "../../../../benchmarks/peers/peer.ts";
 import { testedEngines } from "../../../models/src/testing/engines.ts";
-import { smollm2 } from "../../../models/src/testing/fixtures.ts";
+import { smollm2 } from "../../../models/src/testing/fixtures.test-data.ts";
 import { pythonHas } from "../../../models/src/testing/python.ts";
 import {
   compareWithHarness,
