@@ -14,8 +14,8 @@ export const data = join(fixtures, "..", "data");
 export const isPublished =
   existsSync(fixtures) && existsSync(published) && realpathSync(fixtures) === realpathSync(published);
 
-/** Why a test of goldens inside this repository is skipped. */
-export const needsPublished = `needs ${published}; PERIODIC_EVAL_FIXTURES names another folder`;
+/** Part of the title of a test that is skipped unless `isPublished`. */
+export const publishedOnly = `goldens of ${published} only`;
 
 /** Follows links, which a recursive `readdirSync` does not. */
 const filesBelow = (folder: string): readonly string[] =>
