@@ -36,7 +36,11 @@ const cases = files.flatMap(
 );
 const engines: readonly Engine[] = ["wasm", "cpu", "tfjs-node"];
 
-const tolerance = { absolute: 1e-5, relative: 1e-6 };
+/**
+ * A log-ratio d, which is clamped to ±20, enters as exp(d): its rounding becomes a relative error of the same size. float32
+ * numbers near 20 are 1.9e-6 apart. In cases with losses from 0.2 to 3e7 the largest relative difference is 1.5e-6.
+ */
+const tolerance = { absolute: 5e-6, relative: 3e-6 };
 
 /** The file's numbers are of float32 PyTorch; rows that its mask leaves out are ours by not being there. */
 describe.skipIf(cases.length === 0)("the SDPO loss is the reference's", () => {

@@ -39,13 +39,14 @@ interface Start {
 
 const engines: readonly Engine[] = ["wasm", "cpu", "tfjs-node"];
 /**
- * A processor's vector width decides in which order it sums, and each order rounds differently. After forty steps, PyTorch
- * with four instruction sets of one machine differs by up to 2.1e-6 of a loss or a norm above 1, which is 18 spacings of
- * float32, and by up to 5e-6 in a number below 1.
+ * Forty steps in float32 against float64, on numbers up to 82. The largest differences on six models are 3.6e-5 in a norm of
+ * 14.6, which is 38 float32 spacings, and 1.1e-5 in a ratio of 1.7. How an engine sums decides both.
  */
-const tolerance = { absolute: 2e-5, relative: 5e-6 };
-/** Adam turns the rounding of a gradient near 0 into part of a step, so weights differ more than the losses. */
+const tolerance = { absolute: 3e-5, relative: 3e-6 };
+/** Adam turns the rounding of a gradient near 0 into part of a step, so weights differ more than losses. */
 const weightTolerance = 1e-4;
+/** A float64 sum in another order can change the seventh digit of a golden by one, a millionth of the number at most. */
+const goldenTolerance = { relative: 2e-6 };
 
 const idsBelow = (vocabSize: number, draw: (below: number) => number, length: number) =>
   Array.from({ length }, () => draw(vocabSize));
@@ -176,7 +177,7 @@ describe.skipIf(!hasPython())(`benchmarks/peers/torch_sdpo.py (${needs})`, () =>
       ...goldenOf(said),
     }));
     const about =
-      "Written by sdpo.parity.test.ts with PERIODIC_EVAL_WRITE_GOLDENS=1: what benchmarks/peers/torch_sdpo.py says (torch 2.13.0, CPU, float32).";
+      "Written by sdpo.parity.test.ts with PERIODIC_EVAL_WRITE_GOLDENS=1: what benchmarks/peers/torch_sdpo.py says (torch 2.13.0, CPU, float64).";
     if (isWriting) writeFileSync(goldenFile, `${JSON.stringify({ about, cases })}\n`);
     for (const [i, { name, steps, weights }] of goldens().entries()) {
       expect(name).toBe(cases[i]!.name);
@@ -188,7 +189,7 @@ describe.skipIf(!hasPython())(`benchmarks/peers/torch_sdpo.py (${needs})`, () =>
       for (const [key, values] of Object.entries(kept)) {
         expect(values).toHaveLength(said[key]!.length);
         for (const [i, value] of Array.from(values).entries())
-          expectClose(value, said[key]![i]!, { ...tolerance, absolute: 1e-5 }, `${name}: ${key} ${i}`);
+          expectClose(value, said[key]![i]!, goldenTolerance, `${name}: ${key} ${i}`);
       }
     }
   });
