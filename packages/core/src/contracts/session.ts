@@ -7,7 +7,7 @@ import type { Layout } from "./snapshot.ts";
 import type { Snapshot, SnapshotStore } from "./snapshot.ts";
 
 /** A measurement that an abort cut off: who asked for it, and what. */
-export interface OwedFiring {
+export interface InterruptedMeasurement {
   /** Id of the callback. */
   readonly by: string;
   readonly evaluation: { readonly name: string; readonly version: string };
@@ -29,7 +29,7 @@ export interface SessionState {
    * What an abort cut off at this step, by snapshot id; left out where nothing was. A session resumed from here measures
    * it at its begin.
    */
-  readonly owed?: Readonly<Record<string, OwedFiring>>;
+  readonly owed?: Readonly<Record<string, InterruptedMeasurement>>;
 }
 
 /** Where a phase's training stands in its run. */

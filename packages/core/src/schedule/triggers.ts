@@ -1,5 +1,5 @@
 import type { Crossing, Trigger } from "../contracts/schedule.ts";
-import { checkTriggers } from "./check-triggers.ts";
+import { checkTrigger } from "./check-triggers.ts";
 
 /** Every `percent` of the phase's steps, up to 100; `0 < percent ≤ 100`. For thirds use `timesPerPhase(3)`: 100/3 has no decimal. */
 export const everyPercent = (percent: number): Trigger =>
@@ -34,7 +34,7 @@ export const atStart = (): Trigger => ({ at: "start" });
 export const atEnd = (): Trigger => ({ at: "end" });
 
 function checked(where: string, trigger: Trigger): Trigger {
-  checkTriggers([trigger], where);
+  checkTrigger(trigger, where);
   return trigger;
 }
 
