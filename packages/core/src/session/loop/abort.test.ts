@@ -292,7 +292,7 @@ test("the numbers of looks and what a hook asked for by hand are owed as well", 
       id: "reacting",
       asks: [evaluation],
       onStepEnd({ progress, measure }) {
-        if (progress.step === 3) measure({ id: "deep", evaluation, crossed: [], plannedLooks: 4 });
+        if (progress.step === 3) measure({ id: "deep", evaluation, crossed: [], plannedComparisons: 4 });
       },
     };
   };

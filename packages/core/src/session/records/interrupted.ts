@@ -53,7 +53,7 @@ export class Interrupted {
    * stands instead.
    */
   async keep(requested: Requested, { phase, progress }: Position, reason: string): Promise<void> {
-    const { id, evaluation, crossed, callback, on = "model", plannedLooks = null } = requested;
+    const { id, evaluation, crossed, callback, on = "model", plannedComparisons = null } = requested;
     const key = { phase, id, step: progress.step };
     this.#reporter.warn(
       `callback "${callback.id}"`,
@@ -75,7 +75,7 @@ export class Interrupted {
       evaluation: { name: evaluation.name, version: evaluation.version },
       on,
       crossed: [...before, ...added],
-      plannedLooks,
+      plannedLooks: plannedComparisons,
     });
   }
 
@@ -95,7 +95,7 @@ export class Interrupted {
         const callback = callbacks.find((one) => one.id === by);
         const evaluation = callback?.asks?.find((one) => one.name === name);
         if (callback === undefined || evaluation === undefined) return [];
-        return [{ id, evaluation, crossed, on, plannedLooks, callback }];
+        return [{ id, evaluation, crossed, on, plannedComparisons: plannedLooks, callback }];
       },
     );
   }

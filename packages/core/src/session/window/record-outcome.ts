@@ -40,7 +40,7 @@ async function recordMeasured(
   { requested, measurement }: ReadyRequest,
   { measured, partial, governor: decision, saved, supersede, began }: MeasuredOutcome,
 ): Promise<void> {
-  const { id, evaluation, callback, plannedLooks = null } = requested;
+  const { id, evaluation, callback, plannedComparisons = null } = requested;
   const { rows, provenance, weights } = measured;
   const base = newSnapshot(measurement, {
     status: partial === null ? "complete" : "partial",
@@ -54,7 +54,7 @@ async function recordMeasured(
       governor: decision,
     },
   });
-  const plan = records.comparisons.plan(base, plannedLooks);
+  const plan = records.comparisons.plan(base, plannedComparisons);
   await records.grading.record({ base, rows, evaluation, callback, plan }, supersede);
   const items = rows.length / (evaluation.samplesPerItem ?? 1);
   governor.learnMeasurement(id, measured, { items, seconds: clock.now() - began });
