@@ -137,7 +137,7 @@ describe("adapter_off", () => {
     const end = await toy.store.get({ phase: "train", id: "bare", step: 10 });
     expect(end!.paired.baseline!["hit_rate"]).toMatchObject({ step: 0, n_pairs: 8 });
     expect(toy.warnings()).toEqual([
-      expect.stringContaining('"kl_to_base" is not compared: without the adapter it cannot be measured: '),
+      expect.stringContaining('"kl_to_base" is not compared: it cannot be measured without the adapter: '),
     ]);
   });
 

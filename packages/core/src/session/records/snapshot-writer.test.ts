@@ -5,8 +5,8 @@ import { everyPercent } from "../../schedule/triggers.ts";
 import { snapshotSchema, type SnapshotKey, type SnapshotStore } from "../../contracts/snapshot.ts";
 import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
-import { commit } from "./commit.ts";
-import { createRun } from "../run.ts";
+import { KnownSnapshots } from "./known-snapshots.ts";
+import { SnapshotWriter } from "./snapshot-writer.ts";
 import { withSession } from "../loop/session.ts";
 import type { Session } from "../../contracts/session.ts";
 
@@ -27,6 +27,9 @@ const refusing = (toy: ToyTraining, refuses: (key: SnapshotKey) => boolean): Sna
     await toy.store.put(snapshot, rows);
   },
 });
+
+const writerOf = (store: SnapshotStore) =>
+  new SnapshotWriter(store, new KnownSnapshots("train"), { warn: () => undefined, fail: () => undefined });
 
 const found = async (toy: ToyTraining) =>
   (await toy.store.list()).map(({ id, step, status }) => `${id} ${step} ${status}`);
@@ -74,9 +77,9 @@ test.each([
   ["epoch", Number.POSITIVE_INFINITY],
 ] as const)("a record whose %s is %o becomes a failed one, written with its rows", async (name, value) => {
   const toy = toyTraining();
-  const run = createRun(toy.options([]));
-  await commit(run, { ...example, [name]: value }, [{ id: "q1" }]);
-  expect(run.unwritten).toEqual([]);
+  const writer = writerOf(toy.store);
+  await writer.commit({ ...example, [name]: value }, [{ id: "q1" }]);
+  expect(writer.refused()).toEqual([]);
   const written = await toy.store.get(example);
   expect(written).toMatchObject({ status: "failed", reason: expect.stringContaining(name) });
   // Every other field of the firing stands.
@@ -102,13 +105,13 @@ test("a snapshot that the store refuses to the last holds up no other; its key i
   );
   await expect(running).rejects.toThrow(
     "got 1 snapshots that could not be written (train/toy/5): ENOSPC: no space left on device, " +
-      "expected a store that can be written. Free space or mend the folder's permissions. " +
+      "expected a store that can be written. Free space or fix the folder's permissions. " +
       "Then resume from a checkpoint before step 5",
   );
   expect(await running.catch((error: Error) => error.cause)).toBe(full);
   expect(await found(toy)).toEqual(["toy 0 complete", "toy 10 complete"]);
   expect(toy.warnings()).toEqual([
-    "store: could not write train/toy/5, which will be tried again: ENOSPC: no space left on device",
+    "store: could not write train/toy/5, which will be retried: ENOSPC: no space left on device",
   ]);
 });
 
@@ -150,23 +153,19 @@ test("a record that is still to be set aside is, also where another takes the pl
   const toy = toyTraining();
   await toy.store.put(exampleSnapshot({ accuracy: 0.1 }), []);
   let refusals = 1;
-  const run = createRun(
-    toy.options([], {
-      run: {
-        ...toy.store,
-        supersede: async (key: SnapshotKey, why: string) => {
-          if (refusals-- > 0) throw full;
-          await toy.store.supersede(key, why);
-        },
-      },
-    }),
-  );
-  await commit(run, exampleSnapshot({ status: "grading" }), [{ id: "q1" }], {
-    stale: "its weights were others",
+  const writer = writerOf({
+    ...toy.store,
+    supersede: async (key: SnapshotKey, why: string) => {
+      if (refusals-- > 0) throw full;
+      await toy.store.supersede(key, why);
+    },
   });
-  await commit(run, exampleSnapshot({ accuracy: 0.9 }), [{ id: "q1" }]);
+  await writer.commit(exampleSnapshot({ status: "grading" }), [{ id: "q1" }], {
+    supersede: "its weights were different",
+  });
+  await writer.commit(exampleSnapshot({ accuracy: 0.9 }), [{ id: "q1" }]);
   expect(toy.store.superseded).toMatchObject([
-    { snapshot: { accuracy: 0.1 }, why: "its weights were others" },
+    { snapshot: { accuracy: 0.1 }, why: "its weights were different" },
   ]);
   expect(await toy.store.list()).toMatchObject([{ status: "complete", accuracy: 0.9 }]);
 });
@@ -186,7 +185,7 @@ test("a store's own error says at close what is wrong and what to do", async () 
     async () => undefined,
   );
   await expect(running).rejects.toThrow("got a run that process 7 writes");
-  await expect(running).rejects.toThrow("End process 7. Then train the phase anew");
+  await expect(running).rejects.toThrow("End process 7. Then train the phase again");
 });
 
 test("a checkpoint's state is given when what was refused is written, or said to be behind", async () => {

@@ -1,26 +1,26 @@
-import type { Awaitable } from "../../contracts/json.ts";
+import type { Awaitable } from "../contracts/json.ts";
 
 /**
- * A computation that may wait but need not. Run by `drive`, it stays synchronous as long as nothing it waits for is a
- * promise: a step that asks for nothing costs no turn of the event loop.
+ * A computation that may wait. `drive` runs it synchronously as long as it waits for no promise: a training step without
+ * requests costs no turn of the event loop.
  */
 export type Flow<T> = Generator<unknown, T, unknown>;
 
-/** A flow that is over: what has nothing to do at most steps need not make one each time. */
-export const noFlow: Flow<void> = over();
+/** A finished flow, for functions that have nothing to do at most steps: making a generator each time would cost more. */
+export const noFlow: Flow<void> = finishedFlow();
 
-function over(): Flow<void> {
+function finishedFlow(): Flow<void> {
   const flow = (function* (): Flow<void> {})();
   flow.next();
   return flow;
 }
 
-/** `yield* wait(value)` is `await value` without a turn where the value is no promise. */
+/** `yield* wait(value)` is `await value`, without a turn of the event loop if the value is no promise. */
 export function* wait<T>(value: Awaitable<T>): Flow<T> {
   return isPromise(value) ? ((yield value) as T) : value;
 }
 
-/** Runs a flow to its end: the result itself where it never waited, else a promise of it. */
+/** Runs a flow to its end. Returns the result itself if the flow never waited, else a promise of it. */
 export function drive<T>(flow: Flow<T>): Awaitable<T> {
   const state = flow.next();
   return state.done ? state.value : resume(flow, state.value);

@@ -89,8 +89,8 @@ test("what hooks leak is warned of once, stands in the next snapshot of the call
     note: 'by onLog of callback "toy" at step 1',
   });
   expect(toy.warnings()).toEqual([
-    'guard "tensors": saw a change by onLog of callback "toy" at step 1, and tells of it once: 0 tensors before, 1 tensors after',
-    'guard "tensors": saw a change by onLog of callback "alone" at step 1, and tells of it once: 1 tensors before, 2 tensors after',
+    'guard "tensors": saw a change by onLog of callback "toy" at step 1 (reported once): 0 tensors before, 1 tensors after',
+    'guard "tensors": saw a change by onLog of callback "alone" at step 1 (reported once): 1 tensors before, 2 tensors after',
   ]);
 });
 
@@ -134,7 +134,7 @@ test("a record whose rows cannot be read is left as it is, not written without t
   const { toy, ...kept } = await drawsAtTheLastSnapshot(unreadable);
   expect(kept).toEqual({ broken: 0, rows: 3 });
   expect(toy.warnings().at(-1)).toBe(
-    'callback "toy": what its hooks disturbed is not in train/toy/10, whose rows cannot be read: EIO',
+    'callback "toy": the changes that its hooks made are missing from train/toy/10, whose rows cannot be read: EIO',
   );
 });
 

@@ -41,7 +41,7 @@ test("looks that were asked another way are not compared: training would be blam
   expect(await comparedWith(toy, "train", 4)).toEqual([null, null]);
   expect(await comparedWith(toy, "train", 6)).toEqual([null, 4]);
   expect(toy.warnings()).toEqual([
-    "comparison: train/toy/4 is not compared with train/toy/0: its version, options, tokenizer or model (on) are others",
+    "comparison: train/toy/4 is not compared with train/toy/0: its version, options, tokenizer or model (on) are different",
   ]);
 });
 
