@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { guardConformance } from "../testing/guard-conformance.ts";
 import { divertMathRandom, mathRandomGuard, streamGuard, withSeededRandom } from "./randomness.ts";
-import type { Entered } from "../contracts/guard.ts";
+import type { EnteredGuard } from "../contracts/guard.ts";
 
-const enter = async (seed: string): Promise<Entered> => mathRandomGuard().enter({ seed });
+const enter = async (seed: string): Promise<EnteredGuard> => mathRandomGuard().enter({ seed });
 const native = Math.random;
 const draws = (count: number) => Array.from({ length: count }, () => Math.random());
 

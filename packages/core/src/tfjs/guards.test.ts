@@ -1,7 +1,7 @@
 import "@tensorflow/tfjs-backend-wasm";
 import * as tf from "@tensorflow/tfjs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Entered, Guard } from "../contracts/guard.ts";
+import type { EnteredGuard, Guard } from "../contracts/guard.ts";
 import type { Evidence } from "../contracts/snapshot.ts";
 import { evaluationMode } from "./evaluation-mode.ts";
 import { fingerprintWeights } from "./fingerprint.ts";
@@ -77,7 +77,7 @@ describe.each(["cpu", "wasm"])("guards on %s", (backend) => {
     for (const guard of guards.filter(({ around: where }) => where === "hooks")) {
       const entered = guard.enter({ seed: "s" });
       expect(entered).not.toBeInstanceOf(Promise);
-      expect((entered as Entered).leave()).not.toBeInstanceOf(Promise);
+      expect((entered as EnteredGuard).leave()).not.toBeInstanceOf(Promise);
     }
   });
 

@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { checkKeys } from "../internal/check-keys.ts";
 import { checkWord } from "../internal/check-word.ts";
 import { PeriodicEvalError } from "../errors.ts";
-import type { EvaluableModel, ModelIdentity, Tokenizer, With } from "../contracts/model.ts";
+import type { EvaluableModel, ModelIdentity, Tokenizer, ModelWith } from "../contracts/model.ts";
 import type { ForwardLimits } from "./batches.ts";
 import type { CausalLM } from "./causal-lm.ts";
 import { windowLength } from "./forward.ts";
@@ -43,7 +43,7 @@ export function inMemory(
   lm: CausalLM,
   tokenizer: Tokenizer,
   options: InMemoryOptions = {},
-): EvaluableModel & With<"tokenizer" | "logLikelihoods" | "nextToken" | "generate"> {
+): EvaluableModel & ModelWith<"tokenizer" | "logLikelihoods" | "nextToken" | "generate"> {
   checkKeys("inMemory options", options, ["name", "maxBatchTokens", "scoring"]);
   const { name = lm.name ?? "in-memory", maxBatchTokens = defaultBatchTokens, scoring = "packed" } = options;
   checkWord("inMemory scoring", scoring, ["packed", "plain"]);
