@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
-import { writeWhole } from "@periodic-eval/core/snapshots";
+import { writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { bytesPerElement, type DType } from "./dtypes.ts";
 import { narrowToBf16, narrowToF16 } from "./float-formats.ts";
 
@@ -32,7 +32,7 @@ export async function writeSafetensors(
   { dtype = "F32", metadata = { format: "pt" } }: WriteOptions = {},
 ): Promise<void> {
   const layout = planLayout(path, tensors, dtype);
-  await writeWhole(path, async (file) => {
+  await writeFileAtomic(path, async (file) => {
     await file.write(headerBytes(layout, metadata));
     for (const tensor of layout) await file.write(await encodedValues(path, tensor));
   });

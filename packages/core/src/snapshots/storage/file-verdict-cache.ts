@@ -1,14 +1,15 @@
 import { join } from "node:path";
 import type { Verdict } from "../../contracts/grading.ts";
 import { isCacheable, type VerdictCache } from "../../grading/judge/verdict-cache.ts";
-import { nodeFiles, type FileSystem } from "./files.ts";
-import { readIfPresent, writeWhole } from "./atomic-file.ts";
+import { nodeFiles, type FileSystem } from "./file-system.ts";
+import { makeFolder, writeFileAtomic } from "./atomic-file.ts";
+import { readIfPresent } from "./read-file.ts";
 
 /**
- * Verdicts kept in a folder, one file each, named by its key and written whole: processes may share it, and a file that
- * cannot be understood (torn, of another make) counts as none. The folder can be deleted at any time.
+ * Returns a verdict cache in a folder: one file per verdict, named by its key and written atomically. Several processes may
+ * share the folder, and it can be deleted at any time. A file that is damaged or of another format counts as absent.
  *
- * @throws PeriodicEvalError `store`, from `get` and `set`, where the folder cannot be read or written.
+ * @throws PeriodicEvalError `store`, from `get` and `set`, if the folder cannot be read or written.
  */
 export function fileVerdictCache(folder: string, fs: FileSystem = nodeFiles): VerdictCache {
   const fileOf = (key: string) => {
@@ -29,8 +30,8 @@ export function fileVerdictCache(folder: string, fs: FileSystem = nodeFiles): Ve
     },
     async set(key: string, verdict: Verdict) {
       const file = fileOf(key);
-      await fs.makeFolder(file.folder);
-      await writeWhole(join(file.folder, file.name), `${JSON.stringify({ key, verdict })}\n`, fs);
+      await makeFolder(file.folder, fs);
+      await writeFileAtomic(join(file.folder, file.name), `${JSON.stringify({ key, verdict })}\n`, fs);
     },
   };
 }

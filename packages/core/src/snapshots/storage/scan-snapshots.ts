@@ -1,27 +1,19 @@
 import { join, relative } from "node:path";
-import { PeriodicEvalError } from "../../errors.ts";
-import { errnoOf, type FileReader } from "./files.ts";
-import { looksLikeSnapshot } from "./layout.ts";
-import { inRunOrder, keyText } from "../order.ts";
-import { parseSnapshotText } from "../parse-snapshot.ts";
+import type { RunProblem } from "../../contracts/run-record.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
-import { storeError } from "./atomic-file.ts";
-
-/** A file of a run that could not be used. */
-export interface RunProblem {
-  /** Relative to `periodic_eval/`. */
-  readonly file: string;
-  readonly message: string;
-  /** Whether the file is no snapshot at all (as opposed to one too many, or one that could not be read now). */
-  readonly invalid: boolean;
-}
+import { PeriodicEvalError } from "../../errors.ts";
+import { parseSnapshotText } from "../parse-snapshot.ts";
+import { inRunOrder, keyText } from "../run-order.ts";
+import { errnoOf, type FileReader } from "./file-system.ts";
+import { looksLikeSnapshot } from "./layout.ts";
+import { listIfPresent } from "./read-file.ts";
 
 export interface FoundSnapshot {
   readonly path: string;
   readonly snapshot: Snapshot;
 }
 
-/** Every snapshot under `periodic_eval/`, in run order, whatever the layout; and what looked like one and is none. */
+/** Reads all snapshots under `periodic_eval/`, in either layout. `found` is in run order. */
 export async function scanSnapshots(
   root: string,
   fs: FileReader,
@@ -41,9 +33,9 @@ export async function scanSnapshots(
           invalid: false,
         });
     } catch (error) {
-      if (errnoOf(error) === "ENOENT") continue; // moved while we looked
-      const known = PeriodicEvalError.is(error);
-      problems.push({ file, message: known ? error.message : String(error), invalid: known });
+      if (errnoOf(error) === "ENOENT") continue; // moved since the folder was listed
+      const isInvalid = PeriodicEvalError.is(error);
+      problems.push({ file, message: isInvalid ? error.message : String(error), invalid: isInvalid });
     }
   }
   const ordered = inRunOrder([...byKey.values()].map(({ snapshot }) => snapshot));
@@ -63,14 +55,4 @@ async function snapshotFiles(root: string, fs: FileReader): Promise<readonly str
     );
   }
   return paths.sort();
-}
-
-/** What a folder holds; nothing where there is no folder. */
-export async function listIfPresent(folder: string, fs: FileReader): ReturnType<FileReader["list"]> {
-  try {
-    return await fs.list(folder);
-  } catch (error) {
-    if (["ENOENT", "ENOTDIR"].includes(errnoOf(error) ?? "")) return [];
-    throw storeError(folder, error);
-  }
 }

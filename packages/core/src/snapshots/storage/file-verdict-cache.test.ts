@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Verdict } from "../../contracts/grading.ts";
-import { fileVerdictCache } from "./verdict-files.ts";
+import { fileVerdictCache } from "./file-verdict-cache.ts";
 
 let folder: string;
 beforeEach(async () => (folder = await mkdtemp(join(tmpdir(), "verdicts-"))));
@@ -14,7 +14,7 @@ const key = "pe128:00112233445566778899aabbccddeeff";
 const verdict: Verdict = { status: "graded", scores: { aligned: 1.5 }, raw: "é\n", model: "m" };
 
 describe("fileVerdictCache", () => {
-  it("gives back what was kept, also to another process", async () => {
+  it("returns stored verdicts, also to another instance", async () => {
     expect(await fileVerdictCache(folder).get(key)).toBeNull();
     await fileVerdictCache(folder).set(key, verdict);
     expect(await fileVerdictCache(folder).get(key)).toEqual(verdict);
@@ -23,12 +23,12 @@ describe("fileVerdictCache", () => {
   });
 
   it.each([
-    ["torn", (text: string) => text.slice(0, -9)],
+    ["cut off", (text: string) => text.slice(0, -9)],
     ["empty", () => ""],
-    ["of another key", (text: string) => text.replace("0011", "0012")],
-    ["an error", (text: string) => text.replace('"graded"', '"error"')],
-    ["of a score that is no number", (text: string) => text.replace("1.5", '"1.5"')],
-  ])("takes a file that is %s for none", async (_, spoil) => {
+    ["about another key", (text: string) => text.replace("0011", "0012")],
+    ["an error verdict", (text: string) => text.replace('"graded"', '"error"')],
+    ["with a score that is not a number", (text: string) => text.replace("1.5", '"1.5"')],
+  ])("treats a file that is %s as absent", async (_, spoil) => {
     const cache = fileVerdictCache(folder);
     await cache.set(key, verdict);
     const [shard] = readdirSync(folder);
@@ -40,8 +40,10 @@ describe("fileVerdictCache", () => {
     expect(await cache.get(key)).toEqual(verdict);
   });
 
-  it("says where it cannot be written", async () => {
+  it("throws a store error when the folder cannot be written", async () => {
     writeFileSync(join(folder, "file"), "");
-    await expect(fileVerdictCache(join(folder, "file")).set(key, verdict)).rejects.toThrow();
+    await expect(fileVerdictCache(join(folder, "file")).set(key, verdict)).rejects.toMatchObject({
+      code: "store",
+    });
   });
 });

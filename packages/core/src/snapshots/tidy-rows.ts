@@ -1,35 +1,35 @@
-import type { RunRecord } from "./read-run.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
+import type { RunRecord } from "../contracts/run-record.ts";
+import type { Snapshot } from "../contracts/snapshot.ts";
 
-/** One value of one metric at one look of one run: the row of a tidy table. */
+/** A row of a tidy table: one metric of one measurement of one run. */
 export interface TidyRow {
   readonly run: string;
   readonly seed: string;
-  /** What the run stands for among others; null where it was not told. */
+  /** The experimental condition of the run; null if none was given. */
   readonly condition: string | null;
   readonly phase: string;
   readonly step: number;
   readonly run_step: number;
-  /** Percent of the phase; null where its length was not known. */
+  /** Percent of the phase; null if its length was unknown. */
   readonly pct: number | null;
   /** The callback's id. */
   readonly id: string;
   readonly evaluation: string;
   readonly status: Snapshot["status"];
   readonly metric: string;
-  /** Of a metric's group: the persona where it is one; else null. */
+  /** The persona, if the metric is about a group that is one; else null. */
   readonly persona: string | null;
-  /** Of a metric's group that is no persona: its name; else null. */
+  /** The name of the group, if the metric is about a group that is not a persona; else null. */
   readonly group: string | null;
   readonly value: number | null;
-  /** The 95 % interval. */
+  /** Limits of the 95 % interval. */
   readonly lo: number | null;
   readonly hi: number | null;
   readonly n: number;
   readonly unit: string;
   /**
-   * This minus the baseline, over the items that both observed; not `value` minus the baseline's where their items are not the
-   * same. Null where there is no comparison; so are its 95 % interval and the number of items.
+   * This measurement minus the baseline, over the items that both observed. It differs from `value` minus the baseline's
+   * `value` if their items differ. Null without a comparison, as are its 95 % interval and its number of items.
    */
   readonly delta: number | null;
   readonly delta_lo: number | null;
@@ -63,21 +63,21 @@ export const tidyColumns = [
   "n_pairs",
 ] as const satisfies readonly (keyof TidyRow)[];
 
-/** Every metric of every snapshot of a run, by phase, step and id; snapshots without metrics have no rows. */
+/** Returns the rows of all snapshots of a run, by phase, step and id. Snapshots without metrics have no rows. */
 export function tidyRows(run: RunRecord, condition: string | null): readonly TidyRow[] {
   return run.phases
     .flatMap(({ snapshots }) => snapshots)
     .flatMap((snapshot) => {
       const { seed } = snapshot.provenance;
-      return tidyLook(snapshot).map((row) => ({ run: run.runDir, seed, condition, ...row }));
+      return tidySnapshotRows(snapshot).map((row) => ({ run: run.runDir, seed, condition, ...row }));
     });
 }
 
-/** The part of a tidy row that its snapshot tells. */
-export type TidyLookRow = Omit<TidyRow, "run" | "seed" | "condition">;
+/** The columns of a tidy row that its snapshot contains. */
+export type TidySnapshotRow = Omit<TidyRow, "run" | "seed" | "condition">;
 
-/** Every metric of one snapshot. */
-export function tidyLook(snapshot: Snapshot): readonly TidyLookRow[] {
+/** Returns one row per metric of a snapshot. */
+export function tidySnapshotRows(snapshot: Snapshot): readonly TidySnapshotRow[] {
   const personas = personasOf(snapshot);
   return Object.entries(snapshot.metrics).map(([name, { value, ci95, n, unit }]) => {
     const { metric, group } = splitName(name);
@@ -107,7 +107,7 @@ export function tidyLook(snapshot: Snapshot): readonly TidyLookRow[] {
   });
 }
 
-/** One line of a CSV table (RFC 4180) without its end; empty for null. */
+/** Returns a line of a CSV table (RFC 4180) without its line end. A null cell is empty. */
 export const csvLine = (cells: readonly (string | number | null)[]): string => cells.map(csvCell).join(",");
 
 function csvCell(value: string | number | null): string {
@@ -115,17 +115,17 @@ function csvCell(value: string | number | null): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** `leakage_rate/doctor` → `leakage_rate` and `doctor`. */
+/** Splits `leakage_rate/doctor` into `leakage_rate` and `doctor`. */
 function splitName(name: string): { readonly metric: string; readonly group: string | null } {
   const at = name.indexOf("/");
   return at === -1 ? { metric: name, group: null } : { metric: name.slice(0, at), group: name.slice(at + 1) };
 }
 
-/** Ids of the personas that an evaluation says it asked (`personas` of its provenance). */
+/** Returns the ids of the personas that the evaluation used, from `personas` in its provenance. */
 function personasOf({ provenance: { evaluation } }: Snapshot): ReadonlySet<string> {
-  const told = (evaluation as { readonly personas?: unknown } | null)?.personas;
-  if (!Array.isArray(told)) return new Set();
-  const ids = told.map((one: unknown) =>
+  const personas = (evaluation as { readonly personas?: unknown } | null)?.personas;
+  if (!Array.isArray(personas)) return new Set();
+  const ids = personas.map((one: unknown) =>
     typeof one === "string" ? one : (one as { id?: unknown } | null)?.id,
   );
   return new Set(ids.filter((id) => typeof id === "string"));

@@ -1,20 +1,19 @@
 import { PeriodicEvalError } from "../../errors.ts";
 import type { Row } from "../../contracts/evaluation.ts";
-import type { FileReader } from "./files.ts";
+import type { FileReader } from "./file-system.ts";
 import { samplesPath } from "./layout.ts";
-import { readLines } from "./atomic-file.ts";
+import { readLines } from "./read-file.ts";
 
 /**
- * The rows that were kept beside a snapshot's file.
+ * Reads the rows of a snapshot, from the `….samples.jsonl` in its folder.
  *
- * @throws PeriodicEvalError `store` where they cannot be read.
+ * @throws PeriodicEvalError `store` if they cannot be read.
  */
-export async function keptRows(snapshotFile: string, fs: FileReader): Promise<readonly Row[]> {
+export async function readRows(snapshotFile: string, fs: FileReader): Promise<readonly Row[]> {
   const file = samplesPath(snapshotFile);
   return (await readLines(file, fs)).map((line, at) => parseRow(line, `${file}:${at + 1}`));
 }
 
-/** A line of a samples file. */
 function parseRow(line: string, where: string): Row {
   try {
     return JSON.parse(line) as Row;
@@ -22,7 +21,7 @@ function parseRow(line: string, where: string): Row {
     throw new PeriodicEvalError({
       code: "store",
       where,
-      got: "a line that is no JSON",
+      got: "a line that is not JSON",
       expected: "a row",
       fix: "The file was damaged after it was written: supersede its snapshot to measure it again.",
       cause,

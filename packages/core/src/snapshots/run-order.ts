@@ -1,13 +1,13 @@
 import type { Snapshot, SnapshotKey } from "../contracts/snapshot.ts";
 
-/** One string per key, for maps. No part can hold a slash. */
+/** Returns a unique string per key, for maps. Names of phases and ids contain no slash. */
 export function keyText({ phase, id, step }: SnapshotKey): string {
   return `${phase}/${id}/${step}`;
 }
 
 /**
- * Phases in order of appearance (steps that went before them, then when their first snapshot was made), and within a
- * phase by step, then id. Depends on the snapshots alone, so that it survives the loss of the index.
+ * Returns snapshots sorted by phase, then step, then id. Phases are ordered by the steps before them, then by the creation time
+ * of their first snapshot. The order depends on the snapshots only, so it survives the loss of the index.
  */
 export function inRunOrder<T extends Pick<Snapshot, "phase" | "step" | "id" | "run_step" | "created_at">>(
   snapshots: readonly T[],
@@ -32,7 +32,7 @@ export function inRunOrder<T extends Pick<Snapshot, "phase" | "step" | "id" | "r
   });
 }
 
-/** By code unit, not by locale: the same on every machine. */
+/** Compares by code unit instead of locale, so that the order is the same on every machine. */
 function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -2,35 +2,37 @@ import { link, mkdir, open, readdir, readFile, rename, truncate, unlink } from "
 
 /** A file open for writing. */
 export interface OpenFile {
-  /** Adds to the end; text as UTF-8. */
+  /** Appends bytes, or a string as UTF-8. */
   write(content: string | Uint8Array): Promise<void>;
-  /** Until it returns, the bytes may be lost with the machine (not with the process). */
+  /** Makes the bytes durable. Before it returns, a crash of the machine (not of the process) may lose them. */
   sync(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The few file operations that the store stands on; a test passes its own to fail or die at any of them. */
+/** The file operations that the store uses. Tests pass an implementation that fails or dies at any of them. */
 export interface FileSystem {
-  /** Creates the folder and its parents; does nothing where it exists. */
+  /** Creates the folder and its parents; does nothing if it exists. */
   makeFolder(path: string): Promise<void>;
+  /** Returns the entries of a folder; throws `ENOENT` if there is none. */
   list(folder: string): Promise<readonly { readonly name: string; readonly isFolder: boolean }[]>;
-  /** UTF-8. */
+  /** Returns the content of a UTF-8 file. */
   read(path: string): Promise<string>;
-  /** `"create"` refuses a path that exists. */
+  /** Opens a file for writing. `"create"` throws `EEXIST` if the path exists. */
   open(path: string, mode: "create" | "append"): Promise<OpenFile>;
   truncate(path: string, bytes: number): Promise<void>;
-  /** Replaces `to` in one step. */
+  /** Renames a file and replaces `to` atomically. */
   rename(from: string, to: string): Promise<void>;
-  /** A second name for one file; refuses a `to` that exists. */
+  /** Gives a file a second name; throws `EEXIST` if `to` exists. */
   link(from: string, to: string): Promise<void>;
   remove(path: string): Promise<void>;
-  /** Makes renames and creations in a folder durable, where the platform has it. */
+  /** Makes renames and creations in a folder durable, if the platform can. */
   syncFolder(folder: string): Promise<void>;
 }
 
-/** What readers need of it. */
+/** The operations that readers need. */
 export type FileReader = Pick<FileSystem, "list" | "read">;
 
+/** The files of this machine. */
 export const nodeFiles: FileSystem = {
   async makeFolder(path) {
     await mkdir(path, { recursive: true });
@@ -55,7 +57,7 @@ export const nodeFiles: FileSystem = {
   syncFolder,
 };
 
-/** Makes renames and creations in a folder survive the machine, where the platform has it. */
+/** Makes renames and creations in a folder durable (they survive a crash of the machine), if the platform can. */
 export async function syncFolder(folder: string): Promise<void> {
   try {
     const handle = await open(folder, "r");
@@ -65,12 +67,12 @@ export async function syncFolder(folder: string): Promise<void> {
       await handle.close();
     }
   } catch (error) {
-    // Windows cannot open a folder, and some file systems cannot sync one: a rename is then as durable as it gets.
+    // Windows cannot open a folder, and some file systems cannot sync one: renames are then as durable as they can be.
     if (!["EISDIR", "EPERM", "EINVAL", "ENOTSUP", "EACCES"].includes(errnoOf(error) ?? "")) throw error;
   }
 }
 
-/** The system's code of a failed operation (`ENOENT`, …); null for any other error. */
+/** Returns the system error code of a failed operation (`ENOENT`); null for any other error. */
 export function errnoOf(error: unknown): string | null {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : null;
 }
