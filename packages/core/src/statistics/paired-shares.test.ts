@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { detectableShare, mcnemarExact, newcombePaired, type Cells } from "./paired.ts";
+import { detectableShare, mcnemarExact, newcombePaired, type Cells } from "./paired-shares.ts";
 
 describe("mcnemarExact", () => {
   // scipy 1.17.1: stats.binomtest(b, b + c, .5).pvalue
@@ -11,7 +11,7 @@ describe("mcnemarExact", () => {
     [[1, 0, 1, 2], 1],
   ])("%j", (cells, expected) => expect(Math.abs(mcnemarExact(cells) / expected - 1)).toBeLessThan(1e-10));
 
-  it("by hand: 5 of 5 one way is 2 · 2^-5", () => {
+  it("equals 2 · 2^-5 for 5 of 5 in one direction", () => {
     expect(mcnemarExact([3, 5, 0, 3])).toBe(0.0625);
   });
 });
@@ -21,7 +21,7 @@ describe("newcombePaired", () => {
     .tuple(fc.nat(300), fc.nat(300), fc.nat(300), fc.nat(300))
     .filter((all) => all.some((count) => count > 0));
 
-  it("turns round with the looks, holds the difference, lies in [−1, 1]", () => {
+  it("changes sign when the measurements are swapped, contains the difference and lies in [−1, 1]", () => {
     fc.assert(
       fc.property(cells, ([a, b, c, d]) => {
         const { delta, ci95 } = newcombePaired([a, b, c, d])!;
@@ -35,7 +35,7 @@ describe("newcombePaired", () => {
     );
   });
 
-  it("knows nothing without pairs", () => {
+  it("returns null without pairs", () => {
     expect(newcombePaired([0, 0, 0, 0])).toBeNull();
   });
 });
@@ -49,7 +49,7 @@ describe("detectableShare", () => {
     [200, 0.3],
     [1172, 0.1],
   ])(
-    "of %d pairs with share %d differing is found by the exact test four to nineteen times in twenty",
+    "is detected by the exact test with a power of 0.8 to 0.95 for %d pairs with share %d differing",
     (n, share) => {
       for (const alpha of [0.05, 0.01]) {
         const differing = Math.round(n * share);
@@ -61,11 +61,11 @@ describe("detectableShare", () => {
     },
   );
 
-  it("says why 200 questions are few: at 15 % differing they see eight points, not five", () => {
+  it("is eight points, not five, for 200 questions of which 15 % differ", () => {
     expect(detectableShare([100, 15, 15, 70], 0.05)).toBeCloseTo(0.081, 3);
   });
 
-  it("is null where not even all pairs changing one way would be significant", () => {
+  it("is null when even a change of all pairs in one direction is not significant", () => {
     // 2 · 2^-5 = 0.0625 > 0.05 ≥ 2 · 2^-6.
     expect(detectableShare([5, 0, 0, 0], 0.05)).toBeNull();
     expect(detectableShare([6, 0, 0, 0], 0.05)).toBe(1);
@@ -74,7 +74,7 @@ describe("detectableShare", () => {
   });
 });
 
-/** P(exact McNemar ≤ alpha) where a share `differing` of n pairs differs, (differing + delta)/2 of them one way. */
+/** Returns P(exact McNemar ≤ alpha) for n pairs of which a share `differing` differs, (differing + delta)/2 in one direction. */
 function exactPower(n: number, differing: number, delta: number, alpha: number): number {
   const oneWay = (differing + delta) / 2 / differing;
   let found = 0;

@@ -8,29 +8,33 @@ import { compareMeasurements } from "./compare.ts";
 import { normalQuantile } from "./distributions.ts";
 import { alphaOfComparison } from "./planned-comparisons.ts";
 
-/** Standard normal draws (Box–Muller) of a stream. */
+/** Returns a generator of standard normal numbers (Box–Muller) from a named stream. */
 export function normals(seed: string): () => number {
   const random = namedStream(seed);
   return () => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 }
 
-/** A question's answers at several looks have correlation `rho`: part of what decides them is the question's own. */
+/** A question's answers at several measurements have the correlation `rho`, because they share a part that belongs to it. */
 export interface Correlated {
   readonly questions: number;
   readonly rho: number;
 }
 
-/** Of each look, a value a question; standard normal, correlated between looks. */
-export function latentLooks(looks: number, { questions, rho }: Correlated, normal: () => number): number[][] {
+/** Returns standard normal values [measurements, questions], correlated between measurements. */
+export function latentValues(
+  measurements: number,
+  { questions, rho }: Correlated,
+  normal: () => number,
+): number[][] {
   const own = Array.from({ length: questions }, normal);
-  return Array.from({ length: looks }, () =>
+  return Array.from({ length: measurements }, () =>
     own.map((value) => Math.sqrt(rho) * value + Math.sqrt(1 - rho) * normal()),
   );
 }
 
 const labels = ["A", "B", "C", "D"];
 
-/** A multiple-choice row whose margin is `margin` nats. */
+/** Returns a multiple-choice row with a margin of `margin` nats. */
 export function choiceRow(id: string, margin: number): ChoiceRow {
   const nats = [-1.5 + margin / 2, -1.5 - margin / 2, -6, -7];
   const correct = margin > 0;
@@ -46,21 +50,22 @@ export function choiceRow(id: string, margin: number): ChoiceRow {
   };
 }
 
-/** A deterministic look: the share of right answers is `accuracy` in the long run, margins vary by `nats`. */
-export function choiceLook(latent: readonly number[], accuracy: number, nats = 1): ChoiceRow[] {
+/** Returns rows of a deterministic measurement with the expected accuracy `accuracy`. Margins have the deviation `nats`. */
+export function choiceRows(latent: readonly number[], accuracy: number, nats = 1): ChoiceRow[] {
   const easy = normalQuantile(accuracy);
   return latent.map((value, at) => choiceRow(String(at), nats * (value + easy)));
 }
 
 export const capabilityMetrics = () => choiceMetrics(metricKit<ChoiceRow>());
 
-/** A sampled look: `samples` completions a question, bad with a chance that is the question's own. */
+/** A sampled completion. */
 export interface SampledRow extends Row {
   readonly question: string;
   readonly isBad: boolean;
 }
 
-export function sampledLook(chances: readonly number[], samples: number, random: () => number): SampledRow[] {
+/** Returns rows of a sampled measurement: `samples` completions per question, each bad with its question's chance. */
+export function sampledRows(chances: readonly number[], samples: number, random: () => number): SampledRow[] {
   return chances.flatMap((chance, question) =>
     Array.from({ length: samples }, (_, sample) => ({
       id: `${question}#${sample}`,
@@ -89,8 +94,8 @@ export const sampledMetrics = (): Record<string, Metric<SampledRow>> => {
   };
 };
 
-/** A look of alignment: `samples` completions a wording, misaligned with a chance that is the wording's own. */
-export function alignmentLook(
+/** Returns rows of an alignment measurement: `samples` completions per wording, each misaligned with its wording's chance. */
+export function alignmentRows(
   wordings: readonly { readonly id: string; readonly question: string; readonly chance: number }[],
   samples: number,
   random: () => number,
@@ -119,10 +124,10 @@ export function alignmentLook(
   );
 }
 
-/** Whether any of a phase's looks raises an alarm against the first: a verdict of the family, exploratory ones aside. */
+/** Whether any later measurement differs from the first by a verdict of the family. Exploratory verdicts do not count. */
 export function alarms<R extends Row>(
   metrics: Readonly<Record<string, Metric<R>>>,
-  looks: readonly (readonly R[])[],
+  measurements: readonly (readonly R[])[],
   options: {
     readonly primary: string;
     readonly familywise?: "primary" | "all";
@@ -130,7 +135,7 @@ export function alarms<R extends Row>(
   },
   seed: string,
 ): boolean {
-  const [baseline, ...later] = looks;
+  const [baseline, ...later] = measurements;
   const spent: number[] = [];
   return later.some((rows, k) => {
     const alpha = alphaOfComparison({ spent, planned: options.isPlanned === false ? null : later.length });

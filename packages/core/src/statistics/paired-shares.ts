@@ -1,17 +1,20 @@
 import { normalQuantile } from "./distributions.ts";
 import { wilson, type Interval } from "./intervals.ts";
 
-/** Pairs by right and wrong at two looks: right at both, only at the first, only at the second, at neither. */
+/** Counts of pairs by correctness: correct at both measurements, only at the first, only at the second, at neither. */
 export type Cells = readonly [both: number, onlyFirst: number, onlySecond: number, neither: number];
 
-/** The share of real changes that a minimal detectable change is found with. */
+/** The probability with which a minimal detectable change is detected. */
 export const power = 0.8;
 
-/** Exact two-sided McNemar test: p of a split at least this uneven among the pairs that differ, each way equally likely. */
+/**
+ * Returns p of the exact two-sided McNemar test (McNemar 1947, Psychometrika 12:153): the chance of a split at least this uneven
+ * among the pairs that differ, if both directions are equally likely.
+ */
 export function mcnemarExact([, onlyFirst, onlySecond]: Cells): number {
   const n = onlyFirst + onlySecond;
   const fewer = Math.min(onlyFirst, onlySecond);
-  // C(n, fewer) / 2^n; the halvings are mixed in so that neither factor leaves the range of a double.
+  // C(n, fewer) / 2^n. Halving while multiplying keeps both factors within the range of a double.
   let term = 1;
   let halvings = n;
   for (let j = 1; j <= fewer; j++) {
@@ -27,15 +30,15 @@ export function mcnemarExact([, onlyFirst, onlySecond]: Cells): number {
   return Math.min(1, 2 * tail);
 }
 
-/** First minus second with its 95 % interval. */
+/** A difference with its 95 % interval. */
 export interface Difference {
   readonly delta: number;
   readonly ci95: Interval;
 }
 
 /**
- * The difference of two paired shares: Newcombe 1998, Statistics in Medicine 17:2635, method 10 (Wilson limits,
- * continuity-corrected φ; φ is 0 where a margin is 0). Null without pairs.
+ * Returns the first share minus the second of paired answers: Newcombe 1998, Statistics in Medicine 17:2635, method 10 (Wilson
+ * limits, continuity-corrected φ, which is 0 if a margin is 0). Null without pairs.
  */
 export function newcombePaired([a, b, c, d]: Cells): Difference | null {
   const n = a + b + c + d;
@@ -59,9 +62,10 @@ function correctedPhi([a, b, c, d]: Cells): number {
 }
 
 /**
- * Smallest difference of two paired shares that an exact McNemar test at level `alpha` finds at least four times in
- * five, if as many pairs differ as did here. Connor 1987, Biometrics 43:207, solved for the difference, plus 1/n for
- * the exact test's conservatism (its power there is 0.80 to 0.94; `paired.test.ts`). Null where no difference would be.
+ * Returns the smallest difference of two paired shares that an exact McNemar test at level `alpha` detects with a power of at
+ * least 0.8, given the share of pairs that differ. Connor 1987, Biometrics 43:207, solved for the difference, plus 1/n because
+ * the exact test is conservative (`paired-shares.test.ts` measures a power of 0.80 to 0.94). Null if no difference is
+ * detectable.
  */
 export function detectableShare([a, b, c, d]: Cells, alpha: number): number | null {
   const n = a + b + c + d;
@@ -75,7 +79,7 @@ export function detectableShare([a, b, c, d]: Cells, alpha: number): number | nu
   };
   let low = 0;
   let high = 1;
-  // 2^-40 of a share is far below one item.
+  // 40 bisections resolve 2^-40, far less than one item.
   for (let i = 0; i < 40; i++) {
     const middle = (low + high) / 2;
     if (isFound(middle)) high = middle;

@@ -1,16 +1,16 @@
 import type { Estimate } from "./intervals.ts";
 import { pairedT, welchOf, type PairedT } from "./paired-t.ts";
 
-/** Values of one quantity, a run each; at least two for an interval. */
+/** One quantity, a value per run. An interval needs at least two runs. */
 export type RunValues = readonly number[];
 
-/** The mean over runs with its t interval, null where all are alike: runs, not questions, are what varies. */
+/** Returns the mean over runs with its t interval: runs are the units, not questions. The interval is null if all are equal. */
 export function meanOverRuns(values: RunValues): Estimate {
   const { value, stderr, ci95 } = sideOf(values);
   return { value, stderr, ci95 };
 }
 
-/** First minus second, runs of each independent: Welch's t. Null interval and p where a side has one run. */
+/** Returns first minus second of independent runs, by Welch's t. Interval and p are null if a side has one run. */
 export function differenceOverRuns(first: RunValues, second: RunValues): Omit<PairedT, "df"> {
   const { df: _, ...difference } = welchOf(sideOf(first), sideOf(second));
   return difference;
