@@ -7,7 +7,7 @@ import type { Row } from "./row.ts";
 export type { Row };
 
 /**
- * What to ask a model and how to score it, in four stages: `items` → `measure` (training is paused) → `grade` (training
+ * A set of questions and their scoring, in four stages: `items` → `measure` (training is paused) → `grade` (training
  * continues; no model; repeatable after a crash) → `metrics` (pure functions). An evaluation knows nothing of schedules,
  * files or loggers, and sees only the abilities that `needs` and `wants` name.
  *
@@ -84,13 +84,13 @@ export interface MeasureContext extends CallOptions {
 export interface Metric<R> {
   readonly kind: "rate" | "mean" | "ratio";
   readonly options: MetricOptions<R>;
-  /** Returns what a row adds to the metric; null leaves the row out (it was not scored or not graded). */
+  /** Returns the contribution of a row; null leaves the row out (it was not scored or not graded). */
   observe(row: R): Observation | null;
   /** For a contrast: true for rows of the first side, false for rows of the second; null leaves the row out. */
   readonly isFirst?: (row: R) => boolean | null;
 }
 
-/** What one row adds to a metric, which is Σ value / Σ weight over rows. A rate adds 0 or 1 with weight 1. */
+/** The contribution of one row to a metric, which is Σ value / Σ weight over rows. A rate adds 0 or 1 with weight 1. */
 export interface Observation {
   readonly value: number;
   readonly weight: number;

@@ -49,13 +49,13 @@ export type Verdict = (
   readonly raw: string | null;
   /** The judge's model name as its server reported it. Absent if no model judges. */
   readonly model?: string;
-  /** What this verdict cost. A verdict from the cache counts only in `cached`. Absent if no model judges. */
+  /** The cost of this verdict. A verdict from the cache counts only in `cached`. Absent if no model judges. */
   readonly spent?: VerdictSpending;
 };
 
 type VerdictStatus = "graded" | "refusal" | "code" | "unparsed" | "error";
 
-/** What one verdict cost, or the sum over many. */
+/** The cost of one verdict, or the sum over many. */
 export interface VerdictSpending {
   /** Requests to the judge's server, including retries; calls, for a judge model that runs in this process. */
   readonly calls: number;

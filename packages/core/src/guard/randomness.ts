@@ -86,7 +86,7 @@ export function withSeededRandom<T>(seed: string, work: () => T): T {
 /**
  * Returns the guard that replaces `Math.random` by a seeded stream while it is entered. TensorFlow.js draws dropout masks,
  * initial weights and shuffles from `Math.random`; a measurement must neither depend on the training's numbers nor use them up.
- * The session always installs this guard, in windows and around hooks. Entering takes less than a microsecond.
+ * The session always installs this guard, in windows and around hooks. Entering is nearly free.
  */
 export function mathRandomGuard(): Guard {
   return {

@@ -18,7 +18,7 @@ export function parseSnapshot(value: unknown, where = "snapshot"): Snapshot {
     code: "store",
     where: field === "" ? where : `${where}: ${field}`,
     path,
-    got: shorten(quoteValue(got)),
+    got: quoteValue(got),
     expected,
     fix: "Compare it with the published JSON Schema (@periodic-eval/core/schema.json).",
     cause: result.error,
@@ -46,8 +46,4 @@ export function parseSnapshotText(text: string, where: string): Snapshot {
     });
   }
   return parseSnapshot(value, where);
-}
-
-function shorten(text: string): string {
-  return text.length > 80 ? `${text.slice(0, 77)}…` : text;
 }
