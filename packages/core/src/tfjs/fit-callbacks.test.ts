@@ -6,10 +6,10 @@ import { namedStream } from "../random/streams.ts";
 import type { Session, StepEnd } from "../contracts/session.ts";
 import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
 import { fitCallbacks } from "./fit-callbacks.ts";
-import { tfjsGuards } from "./guards.ts";
+import { tfjsGuards } from "./guards/guards.ts";
 import { inMemory } from "./in-memory.ts";
-import { fromLayersModel } from "./layers-model.ts";
-import { optimizerState } from "./optimizer-slots.ts";
+import { fromLayersModel } from "./causal-lm/layers-model.ts";
+import { optimizerState } from "./guards/optimizer-slots.ts";
 
 interface StubOptions {
   readonly onStepEnd?: (step: number) => Promise<void> | void;

@@ -3,7 +3,7 @@ import * as tf from "@tensorflow/tfjs";
 import { expect, it } from "vitest";
 import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
 import { inMemory } from "./in-memory.ts";
-import { tinyLM } from "./tiny-lm.test-data.ts";
+import { tinyLM } from "./causal-lm/tiny-lm.test-data.ts";
 
 const call = { signal: new AbortController().signal };
 const ask = [{ prompt: { text: "a" }, candidates: [98] }];
