@@ -41,7 +41,8 @@ describe("parseOptions", () => {
     [{ phases: [{ name: "a" }, { nam: "b" }] }, ["phases", 1, "nam"], `Did you mean "name"?`],
     [{ maxSteps: "200" }, ["maxSteps"], "Remove the quotes."],
     [{ maxSteps: "-1" }, ["maxSteps"], "Correct the option."],
-    [{ mode: "3" }, ["mode"], "Correct the option."],
+    [{ mode: "slow" }, ["mode"], "Correct the option."],
+    [{ mode: "Exakt" }, ["mode"], 'Did you mean "exact"?'],
     [{ budget: { seconds: -1 } }, ["budget", "seconds"], "Give seconds."],
     [{ clock: 5 }, ["clock"], "Correct the option."],
   ])("refuses %j with the path of the wrong option and a fix", (value, path, fix) => {

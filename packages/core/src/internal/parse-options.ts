@@ -30,9 +30,7 @@ export function parseOptions<S extends z.ZodType>(where: string, schema: S, valu
     path,
     value: wrong,
     expected: `${expected}${options}`,
-    fix:
-      fixOf(schema, path) ??
-      (isQuotedNumber(schema, path, wrong) ? "Remove the quotes." : "Correct the option."),
+    fix: fixOf(schema, path) ?? suggestion(schemaAt(schema, path), wrong) ?? "Correct the option.",
   });
 }
 
@@ -52,11 +50,15 @@ function refuseUnknownKey(where: string, schema: z.ZodType, path: ValuePath, val
   });
 }
 
-/** Whether `value` is a string that the schema would accept as a number. */
-const isQuotedNumber = (schema: z.ZodType, path: ValuePath, value: unknown): boolean =>
-  typeof value === "string" &&
-  value.trim() !== "" &&
-  schemaAt(schema, path)?.safeParse(Number(value)).success === true;
+/** Returns the fix for a misspelt choice or a number in quotes; null for other values. */
+function suggestion(schema: z.ZodType | null, value: unknown): string | null {
+  if (schema === null || typeof value !== "string" || value.trim() === "") return null;
+  const inner = unwrapped(schema);
+  const choices = inner instanceof z.ZodEnum ? inner.options.filter((one) => typeof one === "string") : [];
+  const close = nearest(value, choices);
+  if (close !== null) return `Did you mean "${close}"?`;
+  return schema.safeParse(Number(value)).success ? "Remove the quotes." : null;
+}
 
 /** Returns the keys of an object schema; null for any other schema. */
 function keysOf(schema: z.ZodType | null): readonly string[] | null {

@@ -27,7 +27,7 @@ async function tried(lm: CausalLM, where: string, rows: number, most: number): P
   return sizes;
 }
 
-it("what one kind of work had no memory for says nothing of another, nor of another model", async () => {
+it("remembers a size that did not fit per kind of work and per model", async () => {
   const [lm, other] = [model(), model()];
   expect(await tried(lm, "generate", 16, 16)).toEqual([64, 32, 16, 16, 16, 16]);
   expect(await tried(lm, "scoring", 16, 64)).toEqual([64]);
@@ -35,9 +35,9 @@ it("what one kind of work had no memory for says nothing of another, nor of anot
   expect(await tried(lm, "generate", 16, 64)).toEqual([16, 16, 16, 16]);
 });
 
-it("batches grow again once sixteen of their size had memory, and shrink again where it is still short", async () => {
+it("doubles batches after sixteen that fit, and halves them again if memory is still short", async () => {
   const lm = model();
-  // 64 tokens fail, and 32; sixteen batches of 16 later 32 are tried, sixteen of those later 64.
+  // 64 and 32 tokens fail. After sixteen batches of 16 it tries 32, and after sixteen of those 64.
   const sixteen = (size: number) => Array.from({ length: 16 }, () => size);
   expect(await tried(lm, "scoring", 72, 16)).toEqual([64, 32, ...sixteen(16), 32, 16, 16]);
   expect(await tried(lm, "scoring", 14 * 4 + 16 * 8 + 16, 64)).toEqual([

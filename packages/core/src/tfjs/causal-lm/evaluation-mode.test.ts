@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { evaluationMode } from "./evaluation-mode.ts";
 
-test("tells training, evaluation, and how many views are open", () => {
+test("describes training, evaluation and the number of open entries", () => {
   const mode = evaluationMode();
   expect([mode.isOn(), mode.describe()]).toEqual([false, "training"]);
   const leaveOuter = mode.enter();
@@ -15,7 +15,7 @@ test("tells training, evaluation, and how many views are open", () => {
   expect(mode.describe()).toBe("training");
 });
 
-test("a view that is left takes with it those that were opened since, and they have nothing to close later", () => {
+test("leaves later entries together with an earlier one", () => {
   const mode = evaluationMode();
   const leaveOuter = mode.enter();
   const leaveForgotten = mode.enter();
@@ -25,7 +25,7 @@ test("a view that is left takes with it those that were opened since, and they h
   expect(mode.describe()).toBe("training");
 });
 
-test("views inside another that are all left leave it alone open, in whatever order", () => {
+test("keeps the outer entry when inner entries are left in any order", () => {
   fc.assert(
     fc.property(fc.array(fc.nat()), (choices) => {
       const mode = evaluationMode();

@@ -25,13 +25,13 @@ const model = ({ length = null, activation = "linear", timeDistributed = false }
 describe("fromLayersModel", () => {
   beforeAll(() => tf.setBackend("cpu"));
 
-  it("gives the logits of predict, without dropout", async () => {
+  it("returns the logits of predict, without dropout", async () => {
     const layers = model();
     const lm = fromLayersModel(layers, { contextLength: 16 });
     expect(lm).toMatchObject({ vocabSize: vocabulary, contextLength: 16 });
     expect(lm.fixedLength).toBeUndefined();
     const ids = tf.tensor2d([[1, 2, 3]], [1, 3], "int32");
-    // A recurrent layer keeps a dropout mask from one call to the next.
+    // A recurrent layer keeps its dropout mask between calls.
     lm.logits(ids).dispose();
     const before = tf.memory().numTensors;
     const logits = lm.logits(ids);
@@ -49,7 +49,7 @@ describe("fromLayersModel", () => {
     layers.dispose();
   });
 
-  it("scores through inMemory, padded to the input's own length", async () => {
+  it("scores through inMemory, padded to the input's fixed length", async () => {
     const layers = model({ length: 12 });
     const lm = fromLayersModel(layers);
     expect(lm).toMatchObject({ contextLength: 12, fixedLength: 12 });
@@ -64,7 +64,7 @@ describe("fromLayersModel", () => {
     layers.dispose();
   });
 
-  it("tells modes and live weights", () => {
+  it("reports modes and live weights", () => {
     const layers = model();
     const lm = fromLayersModel(layers, { contextLength: 16 });
     expect(lm.modes!().split("\n")).toEqual([
@@ -87,11 +87,13 @@ describe("fromLayersModel", () => {
     layers.dispose();
   });
 
-  it("refuses other shapes, stateful layers and an unknown length", () => {
-    expect(() => fromLayersModel(model())).toThrow(/contextLength: got nothing/);
+  it("throws for other shapes, stateful layers and an unknown length", () => {
+    expect(() => fromLayersModel(model())).toThrow(
+      /contextLength: got undefined, for an input shape without a length/,
+    );
     expect(() => fromLayersModel(model(), { contextLength: Number.NaN })).toThrow(/contextLength: got NaN/);
     expect(() => fromLayersModel(model(), { context: 16 } as object)).toThrow(
-      'fromLayersModel: got the unknown option "context"',
+      'fromLayersModel options.context: got the unknown option "context"',
     );
     const flat = tf.sequential({ layers: [tf.layers.dense({ units: 2, inputShape: [3] })] });
     expect(() => fromLayersModel(flat)).toThrow(/inputs \[\?, 3\] and outputs \[\?, 2\]/);

@@ -8,7 +8,7 @@ import { type TinyLM, tinyLM } from "../causal-lm/tiny-lm.test-data.ts";
 
 const call = { signal: new AbortController().signal };
 const stopId = 31;
-/** 32 ids, each the letter at its place; the last one ends a completion. */
+/** 32 ids, each a character; the last one ends a completion. */
 const alphabet = "abcdefghijklmnopqrstuvwxyz .,!?";
 const letters: Tokenizer = {
   ...fakeTokenizer(),
@@ -37,7 +37,7 @@ describe.each(["cpu", "wasm"])("generate on %s", (backend) => {
   });
   afterAll(() => lm.dispose());
 
-  it("writes the most likely tokens, as computed directly", async () => {
+  it("generates the most likely tokens, as computed directly", async () => {
     const completions = await inMemory(lm, letters).generate(
       asked({ temperature: 0, maxNewTokens: 6 }),
       call,
@@ -57,7 +57,7 @@ describe.each(["cpu", "wasm"])("generate on %s", (backend) => {
     });
   });
 
-  it("samples the same whatever the neighbours, with nats of the model itself", async () => {
+  it("samples the same in any batch, with nats of the model's distribution", async () => {
     const model = inMemory(lm, letters);
     const requests = asked({ topP: 0.9 });
     const before = tf.memory().numTensors;
@@ -79,7 +79,7 @@ describe.each(["cpu", "wasm"])("generate on %s", (backend) => {
     });
   });
 
-  it("gives another completion for another seed", async () => {
+  it("returns another completion for another seed", async () => {
     const prompt = { ids: letters.encode("a") };
     const texts = await inMemory(lm, letters).generate(
       ["1", "2", "1"].map((seed) => ({ prompt, sampling: sampled(seed) })),
@@ -89,7 +89,7 @@ describe.each(["cpu", "wasm"])("generate on %s", (backend) => {
     expect(texts[0]!.ids).not.toEqual(texts[1]!.ids);
   });
 
-  it("mixes greedy and sampled requests and keeps their order", async () => {
+  it("accepts greedy and sampled requests together and keeps their order", async () => {
     const model = inMemory(lm, letters);
     const mixed = asked().map((request, i) =>
       i % 2 ? request : { ...request, sampling: { ...request.sampling, temperature: 0 } },
@@ -101,7 +101,7 @@ describe.each(["cpu", "wasm"])("generate on %s", (backend) => {
 });
 
 describe("ends of a completion", () => {
-  /** Walks the alphabet: after letter k comes k + 1, so a completion of "a" reads "bcdef…". */
+  /** A model that recites the alphabet: after letter k comes k + 1, so the completion of "a" is "bcdef…". */
   const successor = () => {
     const { incremental: _, ...lm } = tinyLM({ vocabSize: 32 });
     const next = (ids: tf.Tensor) => tf.mul(tf.oneHot(tf.cast(tf.add(ids, 1), "int32"), 32), 20);
@@ -130,13 +130,13 @@ describe("ends of a completion", () => {
     return completion!;
   };
 
-  it("ends before the first stop string, in whatever token it completes", async () => {
+  it("ends before the first stop string, even within a token", async () => {
     expect(await write("a", { stop: ["zz", "ef", "d"] })).toMatchObject({
       text: "bc",
       finish: "stop",
       ids: [1, 2, 3],
     });
-    // "ef" is complete with the "f"; its "e" is not in the text.
+    // "ef" is complete at "f"; its "e" is not part of the text.
     expect(await write("a", { stop: ["ef"] })).toMatchObject({
       text: "bcd",
       finish: "stop",
@@ -144,8 +144,8 @@ describe("ends of a completion", () => {
     });
   });
 
-  it("ends before a stop string that names a special token, which the text does not show", async () => {
-    // The letter "e" is special: shown as "<e>" where special tokens are, else not at all.
+  it("ends before a stop string with a special token, which the text does not contain", async () => {
+    // The letter "e" is special: decoded as "<e>" with special tokens, else omitted.
     const shown = (id: number, specialTokens: boolean) => {
       if (alphabet[id] !== "e") return alphabet[id] ?? "";
       return specialTokens ? "<e>" : "";
@@ -159,18 +159,18 @@ describe("ends of a completion", () => {
     expect(await written("d<e")).toMatchObject({ text: "bc", finish: "stop" });
   });
 
-  it("ends at a stop id, which is among the ids but not in the text", async () => {
+  it("ends at a stop id, which is in the ids and not in the text", async () => {
     expect(await write("!", {})).toMatchObject({ text: "?", finish: "stop", ids: [30, stopId] });
     expect(await write("?", {})).toMatchObject({ text: "", finish: "stop", ids: [stopId] });
   });
 
-  it("ends at the number of tokens allowed and where the window is full", async () => {
+  it("ends at maxNewTokens and when the context is full", async () => {
     expect(await write("a", { maxNewTokens: 3 })).toMatchObject({ text: "bcd", finish: "length" });
-    // A window of 4 reads a, b, c, d and draws e.
+    // A context of 4 reads a, b, c, d and draws e.
     expect(await write("a", { maxNewTokens: 9 }, 4)).toMatchObject({ text: "bcde", finish: "length" });
   });
 
-  it("refuses a prompt longer than the window, and a wrong sampling", async () => {
+  it("throws for a prompt longer than the context, and for a wrong sampling setting", async () => {
     await expect(write("abcdef", {}, 4)).rejects.toThrow(/a prompt of 6 tokens, expected at most 4/);
     await expect(write("a", { topP: 2 })).rejects.toThrow(/sampling.topP: got 2/);
   });
@@ -193,7 +193,7 @@ describe("ends of a completion", () => {
     lm.dispose();
   });
 
-  it("keeps no more keys and values than memory is meant for", async () => {
+  it("caches keys and values up to 512 MiB", async () => {
     // Two sequences of 26 tokens fit into 512 MiB.
     const wide = tinyLM({ vocabSize: 32, tokenBytes: 2 ** 29 / 60 });
     const ten = Array.from({ length: 10 }, (_, row) => ({
@@ -206,13 +206,13 @@ describe("ends of a completion", () => {
     expect(widest).toBe(2);
   });
 
-  it("beyond the model's reach writes what it writes alone, and takes no cache from others", async () => {
+  it("generates the same beyond the reach as alone, and leaves the cache to others", async () => {
     await tf.setBackend("cpu");
     const lm = tinyLM({ vocabSize: 32, reach: 12 });
     const requests = ["hello", "hello, you there", "why? ", "the ice melts", "zz"].flatMap((text, i) =>
       [0, 1].map((temperature) => ({
         prompt: { ids: letters.encode(text) },
-        // "zz" and six more stay within 12 tokens; the others grow beyond, or begin there.
+        // "zz" and six more tokens stay within 12; the others grow beyond it or begin there.
         sampling: sampled(`${i}`, { temperature, maxNewTokens: text === "zz" ? 6 : 15 }),
       })),
     );
@@ -230,7 +230,7 @@ describe("ends of a completion", () => {
     });
     lm.passes.length = 0;
     await model.generate(requests.slice(0, 1), call);
-    // Eight tokens from keys and values: the prompt, then one at a time; seven more from whole sequences.
+    // Eight tokens with cached keys and values: the prompt, then one at a time. Seven more from whole sequences.
     expect(lm.passes).toEqual([
       [1, 5],
       ...Array.from({ length: 7 }, () => [1, 1]),
@@ -239,7 +239,7 @@ describe("ends of a completion", () => {
     lm.dispose();
   });
 
-  it("gives the cache to those that stay within the model's reach, beside one that does not", async () => {
+  it("caches sequences within the reach, next to one beyond it", async () => {
     const lm = tinyLM({ vocabSize: 32, reach: 12, contextLength: 48 });
     const short = Array.from({ length: 10 }, (_, row) => ({
       prompt: { ids: letters.encode("why") },

@@ -11,7 +11,7 @@ describe("nextLogits", () => {
   beforeAll(async () => void (await tf.setBackend("cpu")));
   afterAll(() => lm.dispose());
 
-  /** All logits of sequences that take the tokens of `drawn` and end when theirs are over. */
+  /** Returns all logits of sequences that take the tokens of `drawn` and end after them. */
   function walk(
     model: CausalLM,
     prompts: readonly (readonly number[])[],
@@ -34,17 +34,17 @@ describe("nextLogits", () => {
     return logits;
   }
 
-  it("is what reading every sequence anew gives, for any ragged prompts and ends, and leaves no tensor", () => {
+  it("equals reading whole sequences for any prompts and ends, and leaves no tensor", () => {
     const token = fc.integer({ min: 0, max: 11 });
     const prompt = fc.array(token, { minLength: 1, maxLength: 12 });
-    // Longer than the tail, so that it is joined in between.
+    // Longer than the tail, so that the tail is joined in between.
     const ending = fc.array(token, { maxLength: 45 });
     const before = tf.memory().numTensors;
     fc.assert(
       fc.property(
         fc.array(token, { maxLength: 10 }),
         fc.array(fc.tuple(prompt, ending), { minLength: 1, maxLength: 4 }),
-        // Some prompts more than once.
+        // Some prompts occur more than once.
         fc.array(fc.nat(3), { maxLength: 3 }),
         fc.integer({ min: 1, max: 60 }),
         (shared, rows, again, maxBatchTokens) => {
@@ -66,7 +66,7 @@ describe("nextLogits", () => {
     expect(tf.memory().numTensors).toBe(before);
   });
 
-  it("reads a large cache with a tail behind it", () => {
+  it("reads a large cache with a tail", () => {
     const prompts = Array.from({ length: 22 }, (_, row) =>
       Array.from({ length: 96 + (row % 3) }, (_1, at) => (at * row + row) % 12),
     );
@@ -81,7 +81,7 @@ describe("nextLogits", () => {
     expect(tf.memory().numTensors).toBe(before);
   });
 
-  it("reads what all prompts share once, a prompt that comes again once, and then a token a row", () => {
+  it("reads a common beginning once, equal prompts once, and then one token per row", () => {
     const shared = [1, 2, 3, 4, 5, 6, 7, 8, 9];
     lm.passes.length = 0;
     walk(

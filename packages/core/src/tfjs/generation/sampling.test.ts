@@ -7,14 +7,14 @@ import { checkSampling, drawToken } from "./sampling.ts";
 const base: Sampling = { maxNewTokens: 1, temperature: 1, seed: "s" };
 /** Probabilities .5, .3, .15, .05 at ids 2, 0, 3, 1. */
 const logits = Float32Array.from([0.3, 0.05, 0.5, 0.15], Math.log);
-/** The token for each of `steps` evenly spaced draws. */
+/** Returns the token for each of `steps` evenly spaced draws. */
 const tokensOf = (sampling: Sampling, steps = 100) =>
   Array.from({ length: steps }, (_, i) => drawToken(logits, sampling, () => (i + 0.5) / steps).token);
 const sharesOf = (sampling: Sampling) =>
   [0, 1, 2, 3].map((id) => tokensOf(sampling).filter((token) => token === id).length);
 
 describe("drawToken", () => {
-  it("draws by probability, in the order of ids", () => {
+  it("draws by probability in the order of ids", () => {
     expect(sharesOf(base)).toEqual([30, 5, 50, 15]);
     expect(tokensOf(base)[0]).toBe(0);
     expect(tokensOf(base)[99]).toBe(3);
@@ -25,13 +25,13 @@ describe("drawToken", () => {
     expect(sharesOf({ ...base, temperature: 0.5 })).toEqual([25, 0, 69, 6]);
   });
 
-  it("keeps the k most likely", () => {
+  it("keeps the k most likely tokens", () => {
     // .5 and .3 of .8 → 62.5 and 37.5 %, the most likely first.
     expect(sharesOf({ ...base, topK: 2 })).toEqual([37, 0, 63, 0]);
   });
 
   it("keeps the fewest tokens that reach p", () => {
-    // .5 + .3 = .8 reaches .75; it does not reach .81, so .15 comes in: of .95.
+    // .5 + .3 = .8 reaches .75. It does not reach .81, so .15 is added: .95 in total.
     expect(sharesOf({ ...base, topP: 0.75 })).toEqual([37, 0, 63, 0]);
     expect(sharesOf({ ...base, topP: 0.81 })).toEqual([31, 0, 53, 16]);
     expect(sharesOf({ ...base, topP: 0.01 })).toEqual([0, 0, 100, 0]);
@@ -39,14 +39,14 @@ describe("drawToken", () => {
     expect(sharesOf({ ...base, topK: 3, topP: 0.6 })).toEqual([37, 0, 63, 0]);
   });
 
-  it("tells nats of the model's own distribution", () => {
+  it("returns nats of the model's distribution", () => {
     expect(drawToken(logits, { ...base, temperature: 0.1, topP: 0.5 }, () => 0)).toEqual({
       token: 2,
       nats: expect.closeTo(Math.log(0.5), 6) as number,
     });
   });
 
-  it("never leaves the restriction, and takes one number a token", () => {
+  it("stays within top-k and top-p, and takes one number per token", () => {
     const options = fc.record(
       {
         topP: fc.double({ min: 0.01, max: 1, noNaN: true }),
@@ -66,7 +66,7 @@ describe("drawToken", () => {
           return stream();
         });
         expect(draws).toBe(1);
-        // By definition: a token is kept if fewer than k are more likely, and those more likely hold less than p.
+        // By definition a token is kept if fewer than k tokens are more likely, and those have less than p together.
         const weights = list.map((_, id) =>
           Math.exp((some[id]! - Math.max(...some)) / restriction.temperature),
         );

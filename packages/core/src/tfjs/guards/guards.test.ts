@@ -9,7 +9,7 @@ import { tfjsGuards } from "./guards.ts";
 import { optimizerState } from "./optimizer-slots.ts";
 import { type TinyLM, tinyLM } from "../causal-lm/tiny-lm.test-data.ts";
 
-/** Enters in order, runs, leaves in reverse order. */
+/** Enters guards in order, runs, leaves them in reverse order. */
 async function around(guards: readonly Guard[], run: () => unknown): Promise<readonly Evidence[]> {
   const entered = [];
   for (const guard of guards) entered.push(await guard.enter({ seed: "s" }));
@@ -25,7 +25,7 @@ const nextFloat = (value: number) => {
   bits[0]! += 1;
   return new Float32Array(bits.buffer)[0]!;
 };
-/** Assigns a copy of a variable's values in which entry `at` was changed. */
+/** Assigns a copy of a variable's values with entry `at` changed. */
 function change(variable: tf.Variable<tf.Rank.R2>, at: number, by: (value: number) => number) {
   const values = variable.dataSync().slice();
   values[at] = by(values[at]!);
@@ -55,7 +55,7 @@ describe.each(["cpu", "wasm"])("guards on %s", (backend) => {
     adam.dispose();
   });
 
-  it("stand in order, tensors outermost, and say that nothing changed", async () => {
+  it("come in order, tensors outermost, and report no change", async () => {
     expect(guards.map(({ name, around: where = "windows" }) => `${name} ${where}`)).toEqual([
       "tensors hooks",
       "variables hooks",
@@ -73,7 +73,7 @@ describe.each(["cpu", "wasm"])("guards on %s", (backend) => {
     expect(tf.memory().numTensors).toBe(before);
   });
 
-  it("round hooks are entered and left without a promise", () => {
+  it("are entered and left without a promise around hooks", () => {
     for (const guard of guards.filter(({ around: where }) => where === "hooks")) {
       const entered = guard.enter({ seed: "s" });
       expect(entered).not.toBeInstanceOf(Promise);
@@ -81,7 +81,7 @@ describe.each(["cpu", "wasm"])("guards on %s", (backend) => {
     }
   });
 
-  it("take the fingerprint seen last for the one before the next measurement, and still see a change", async () => {
+  it("reuse the last fingerprint before the next measurement, and still detect a change", async () => {
     let looks = 0;
     const counting = { ...lm, weights: () => (looks++, lm.weights()) };
     const guard = tfjsGuards(counting).find(({ name }) => name === "weights")!;
@@ -94,13 +94,13 @@ describe.each(["cpu", "wasm"])("guards on %s", (backend) => {
     expect(await next.leave()).toMatchObject({ before: first.after, intact: false });
   });
 
-  it("see one ulp in one weight, and name the variable", async () => {
+  it("detect one ulp in one weight and name the variable", async () => {
     const evidence = await around(guards, () => change(lm.head, 50, nextFloat));
     expect(broken(evidence)).toEqual(["weights", "variables"]);
     expect(evidence.find(({ part }) => part === "variables")!.after).toMatch(/1 of them assigned: head/);
   });
 
-  it("see two weights swapped", async () => {
+  it("detect two swapped weights", async () => {
     const swapped = tinyLM({ vocabSize: 8 });
     const evidence = await around(tfjsGuards(swapped), () => {
       const first = tf.tidy(() => tf.clone(swapped.embedding));
@@ -112,7 +112,7 @@ describe.each(["cpu", "wasm"])("guards on %s", (backend) => {
     swapped.dispose();
   });
 
-  it("see an optimizer step that leaves the weights, and a learning rate", async () => {
+  it("detect an optimizer step without a weight change, and a changed learning rate", async () => {
     const evidence = await around(guards, () => {
       const kept = [lm.embedding, lm.head].map(
         (variable) => [variable, variable.dataSync().slice()] as const,
@@ -128,7 +128,7 @@ describe.each(["cpu", "wasm"])("guards on %s", (backend) => {
     expect(broken(rate)).toEqual(["optimizer"]);
   });
 
-  it("see a layer left in evaluation mode, and name it", async () => {
+  it("detect a layer left in evaluation mode and name it", async () => {
     const hooks = guards.filter((guard) => guard.around === "hooks");
     const evidence = await around(hooks, () => {
       lm.training = false;
@@ -140,7 +140,7 @@ describe.each(["cpu", "wasm"])("guards on %s", (backend) => {
     });
   });
 
-  it("see a leaked tensor, which does not count against training", async () => {
+  it("detect a leaked tensor as advisory", async () => {
     let leaked: tf.Tensor | null = null;
     const evidence = await around(guards, () => {
       leaked = tf.zeros([3]);
@@ -150,7 +150,7 @@ describe.each(["cpu", "wasm"])("guards on %s", (backend) => {
     tf.dispose(leaked!);
   });
 
-  it("fingerprint approximately where asked, which sees swaps and steps", async () => {
+  it("detect swaps and steps with approximate fingerprints", async () => {
     const approximate = tfjsGuards(lm, adam, { fingerprint: "approximate" });
     const before = tf.memory().numTensors;
     const quiet = await around(approximate, () => null);
@@ -171,7 +171,7 @@ describe.each(["cpu", "wasm"])("guards on %s", (backend) => {
 });
 
 describe("a measurement that enters evaluation mode", () => {
-  /** Two parts with a mode each, as a model with a frozen tower has them. */
+  /** Two parts with a mode each, as in a model with a frozen part. */
   const twoParts = () => {
     const lm = tinyLM({ vocabSize: 8 });
     const [encoder, decoder] = [evaluationMode(), evaluationMode()];
@@ -191,7 +191,7 @@ describe("a measurement that enters evaluation mode", () => {
     return evidence;
   };
 
-  it("and does not leave it is named with the part that was left so, and training has its own mode again", async () => {
+  it("and does not leave it is reported with its part, and training mode is restored", async () => {
     const evidence = await inWindow(({ decoder }) => void decoder.enter());
     expect(broken(evidence)).toEqual(["evaluation-mode"]);
     expect(evidence[0]).toEqual({
@@ -206,7 +206,7 @@ describe("a measurement that enters evaluation mode", () => {
     expect(all[0]).toMatchObject({ before: "encoder: evaluation; decoder: evaluation", intact: false });
   });
 
-  it("view within view, and leaves each, is not named, whatever the order", async () => {
+  it("several times and leaves each entry is not reported, in any order", async () => {
     const inner = (parts: ReturnType<typeof twoParts>) => {
       const [a, b, c] = [parts.lm.enterEval(), parts.lm.enterEval(), parts.decoder.enter()];
       a();
@@ -217,7 +217,7 @@ describe("a measurement that enters evaluation mode", () => {
     expect(broken(await inWindow(inner))).toEqual([]);
   });
 
-  it("is named by the guard of modes as well where what it left cannot be undone", async () => {
+  it("is reported by the guard mode too if its change cannot be undone", async () => {
     await tf.setBackend("cpu");
     const { lm } = twoParts();
     let rate = 0.1;
@@ -232,7 +232,7 @@ describe("a measurement that enters evaluation mode", () => {
   });
 });
 
-it("says what it does not observe", async () => {
+it("reports parts that it cannot observe", async () => {
   await tf.setBackend("cpu");
   const lm = tinyLM({ vocabSize: 8 });
   const evidence = await around(tfjsGuards(lm.plain), () => change(lm.head, 0, () => 9));
@@ -245,7 +245,7 @@ it("says what it does not observe", async () => {
   lm.dispose();
 });
 
-it("says nothing of weights that are not listed, though the optimizer's slots are", async () => {
+it("reports unlisted weights as not observed, even if the optimizer's slots are listed", async () => {
   await tf.setBackend("cpu");
   const lm = tinyLM({ vocabSize: 8 });
   const adam = tf.train.adam(0.01);
@@ -263,7 +263,7 @@ it("says nothing of weights that are not listed, though the optimizer's slots ar
   adam.dispose();
 });
 
-it("says nothing of an optimizer whose state is out of sight, though its settings are seen", async () => {
+it("reports an optimizer with hidden state as not observed, even if its settings are visible", async () => {
   await tf.setBackend("cpu");
   class Lion extends tf.Optimizer {
     readonly momenta = new Map<string, number>();
@@ -289,7 +289,7 @@ it("says nothing of an optimizer whose state is out of sight, though its setting
   lm.dispose();
 });
 
-it("says how many slots of the optimizer it saw, none of RMSProp before the first step", async () => {
+it("reports the number of optimizer slots, 0 for RMSProp before the first step", async () => {
   await tf.setBackend("cpu");
   const lm = tinyLM({ vocabSize: 8 });
   const rmsprop = tf.train.rmsprop(0.1);
@@ -302,16 +302,16 @@ it("says how many slots of the optimizer it saw, none of RMSProp before the firs
   rmsprop.dispose();
 });
 
-it("refuse a fingerprint that is none, and an unknown option", async () => {
+it("tfjsGuards and fingerprintWeights throw for a wrong method and an unknown option", async () => {
   const lm = tinyLM({ vocabSize: 8 });
   expect(() => tfjsGuards(lm, undefined, { fingerprint: "Exact" as "exact" })).toThrow(
-    'tfjsGuards fingerprint: got "Exact", expected "exact" or "approximate". Write "exact".',
+    'tfjsGuards options.fingerprint: got "Exact", expected "exact" or "approximate". Did you mean "exact"?',
   );
   expect(() => tfjsGuards(lm, undefined, { method: "exact" } as object)).toThrow(
-    'tfjsGuards: got the unknown option "method"',
+    'tfjsGuards options.method: got the unknown option "method"',
   );
   await expect(fingerprintWeights(lm.weights(), { method: "Exact" as "exact" })).rejects.toThrow(
-    'fingerprintWeights method: got "Exact"',
+    'fingerprintWeights options.method: got "Exact"',
   );
   lm.dispose();
 });
@@ -328,7 +328,7 @@ describe("optimizerState", () => {
     return names;
   };
 
-  it("finds what each optimizer of tfjs keeps", () => {
+  it("finds the state of each optimizer of TensorFlow.js", () => {
     expect(slotsOf(tf.train.sgd(0.1))).toEqual(["c"]);
     expect(slotsOf(tf.train.momentum(0.1, 0.9))).toEqual(["c", "accumulations", "m"]);
     expect(slotsOf(tf.train.adagrad(0.1))).toEqual(["accumulatedGrads"]);
@@ -352,13 +352,13 @@ describe("optimizerState", () => {
     ]);
   });
 
-  it("takes an optimizer that shows its slots", () => {
+  it("reads an optimizer that lists its slots", () => {
     const slot = { name: "m", read: () => tf.zeros([1]) };
-    expect(optimizerState({ slots: () => [slot] })).toEqual({ slots: [slot], numbers: [], isWhole: true });
+    expect(optimizerState({ slots: () => [slot] })).toEqual({ slots: [slot], numbers: [], isComplete: true });
     expect(optimizerState({ slots: () => [], steps: 7 })).toEqual({
       slots: [],
       numbers: [["steps", 7]],
-      isWhole: true,
+      isComplete: true,
     });
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { packByPrefix } from "./packing.ts";
 import type { ScoredSequence } from "./scored-sequence.ts";
 
-/** The last `scored` positions are scored. */
+/** Returns a sequence whose last `scored` positions are scored. */
 const sequence = (ids: readonly number[], scored = 1): ScoredSequence => ({
   ids,
   picks: Array.from({ length: scored }, () => [0]),
@@ -11,10 +11,10 @@ const sequence = (ids: readonly number[], scored = 1): ScoredSequence => ({
 const question = (start: number, tokens: number) => Array.from({ length: tokens }, (_, i) => start + i);
 
 describe("packByPrefix", () => {
-  it("puts the choices of a question into one row, and reads what all questions share once", () => {
+  it("packs the choices of a question into one row, and reads the prefix of all questions once", () => {
     const shots = question(1000, 20);
     const [first, second] = [question(100, 12), question(200, 12)];
-    // The last token of a question is scored for all its choices, and two tokens of each choice.
+    // Scored are the last token of a question, for all its choices, and two tokens of each choice.
     const sequences = [first, second].flatMap((context) =>
       [7, 8, 9].map((choice) => sequence([...shots, ...context, choice, choice + 10], 3)),
     );
@@ -27,7 +27,7 @@ describe("packByPrefix", () => {
     });
   });
 
-  it("keeps apart what has little in common", () => {
+  it("does not pack sequences with little in common", () => {
     const sequences = [
       [1, 2, 3, 4, 5, 6, 7, 8],
       [1, 20, 30, 40, 50, 60, 70, 80],
@@ -35,7 +35,7 @@ describe("packByPrefix", () => {
     expect(packByPrefix(sequences, 100).packs.map(({ trunk }) => trunk.members)).toEqual([[0], [1]]);
   });
 
-  it("reads once what some of the choices have alike", () => {
+  it("reads a beginning of some of the choices once", () => {
     const context = question(100, 12);
     const sequences = [[1, 2, 3], [1, 2, 4, 5], [1, 6], [7]].map((choice) =>
       sequence([...context, ...choice], choice.length + 1),
@@ -43,7 +43,7 @@ describe("packByPrefix", () => {
     const another = sequence(question(200, 12));
     const [pack] = packByPrefix([...sequences, another], 100).packs;
     const end = { branches: [] };
-    // 1 (2 (3 | 4 5) | 6) | 7, each scored, and the last token of the context.
+    // 1 (2 (3 | 4 5) | 6) | 7, all of them scored, and the last token of the context.
     expect(pack).toEqual({
       tokens: 12 + 7,
       scoredRows: 1 + 7,
@@ -75,7 +75,7 @@ describe("packByPrefix", () => {
     });
   });
 
-  it("makes one row of sequences that are one another's beginning", () => {
+  it("packs sequences that are beginnings of one another into one row", () => {
     const sequences = [question(0, 4), question(0, 6), question(0, 6)].map((ids) => sequence(ids));
     expect(packByPrefix(sequences, 100)).toMatchObject({
       prefix: 0,
@@ -83,7 +83,7 @@ describe("packByPrefix", () => {
     });
   });
 
-  it("begins a new row where the tokens of one are spent, and leaves scored positions out of the prefix", () => {
+  it("begins a new row at maxTokens, and excludes scored positions from the prefix", () => {
     const ids = question(0, 20);
     const { prefix, packs } = packByPrefix(
       [0, 1, 2, 3].map((choice) => sequence([...ids, 50 + choice, 60 + choice], 12)),
@@ -93,11 +93,11 @@ describe("packByPrefix", () => {
       [0, 1],
       [2, 3],
     ]);
-    // Of 22 tokens the last 12 are scored.
+    // The last 12 of 22 tokens are scored.
     expect(prefix).toBe(10);
   });
 
-  it("loses no sequence, costs no more than one by one, and never shares what differs", () => {
+  it("keeps every sequence, needs at most as many tokens as one by one, and shares only equal tokens", () => {
     const tokens = fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 14 });
     const scored = fc.record({ ids: tokens, scored: fc.integer({ min: 1, max: 14 }) });
     fc.assert(

@@ -23,11 +23,11 @@ describe("packed scoring", () => {
   beforeAll(async () => void (await tf.setBackend("cpu")));
   afterAll(() => lm.dispose());
 
-  it("gives the scores of sequences read one by one, and leaves no tensor", async () => {
+  it("returns the scores of sequences read one by one, and leaves no tensor", async () => {
     const token = fc.integer({ min: 0, max: 11 });
     const choice = fc.record({
       own: fc.array(token, { maxLength: 5 }),
-      // Picks of the last positions, of which there may be more than own tokens.
+      // Picks at the last positions, possibly more than the tokens after the common beginning.
       picks: fc.array(fc.array(token, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 4 }),
     });
     const question = fc.record({
@@ -66,7 +66,7 @@ describe("packed scoring", () => {
     expect(tf.memory().numTensors).toBe(before);
   });
 
-  it("reads what all share once", async () => {
+  it("reads the common prefix once", async () => {
     const shots = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
     const sequences = [
       [1, 2, 3],
@@ -75,7 +75,7 @@ describe("packed scoring", () => {
     ].flatMap((context) => [10, 11].map((choice) => ({ ids: [...shots, ...context, choice], picks: [[0]] })));
     lm.passes.length = 0;
     const { tokens } = await score(lm, sequences, "packed");
-    // The shots, then three rows of a question of three tokens and two choices.
+    // The few-shot examples, then three rows, each with a question of three tokens and two choices.
     expect(lm.passes).toEqual([
       [1, 10],
       [3, 5],
@@ -83,7 +83,7 @@ describe("packed scoring", () => {
     expect(tokens).toBe(10 + 3 * 5);
   });
 
-  it("disposes the shared prefix where a batch fails", async () => {
+  it("disposes the common prefix when a batch fails", async () => {
     const broken = tinyLM({ vocabSize: 12 });
     const { incremental } = broken;
     const failing: CausalLM = {
@@ -106,8 +106,8 @@ describe("packed scoring", () => {
   });
 });
 
-describe("where memory gives out", () => {
-  /** Refuses blocks of more than so many tokens, as TensorFlow says it. */
+describe("out of memory", () => {
+  /** Throws TensorFlow's out-of-memory error for blocks with more tokens than fit. */
   function small(most: number): { readonly lm: CausalLM; readonly passes: number[]; dispose(): void } {
     const whole = tinyLM({ vocabSize: 12 });
     const passes: number[] = [];
@@ -136,26 +136,29 @@ describe("where memory gives out", () => {
     picks: [[i % 12]],
   }));
 
-  it.each(["packed", "plain"] as const)("%s batches shrink until they fit, and stay so", async (scoring) => {
-    await tf.setBackend("cpu");
-    const { lm, passes, dispose } = small(20);
-    const { scores } = await score(lm, sequences, scoring);
-    const reference = tinyLM({ vocabSize: 12 });
-    const wanted = await score(reference, sequences, scoring);
-    scores.forEach(({ nats }, i) => expect(nats[0]).toBeCloseTo(wanted.scores[i]!.nats[0]!, 5));
-    expect(passes.slice(0, 3)).toEqual([64, 32, 16]);
-    passes.length = 0;
-    await score(lm, sequences, scoring);
-    expect(Math.max(...passes)).toBeLessThanOrEqual(16);
-    reference.dispose();
-    dispose();
-  });
+  it.each(["packed", "plain"] as const)(
+    "shrinks %s batches until they fit, and keeps that size",
+    async (scoring) => {
+      await tf.setBackend("cpu");
+      const { lm, passes, dispose } = small(20);
+      const { scores } = await score(lm, sequences, scoring);
+      const reference = tinyLM({ vocabSize: 12 });
+      const wanted = await score(reference, sequences, scoring);
+      scores.forEach(({ nats }, i) => expect(nats[0]).toBeCloseTo(wanted.scores[i]!.nats[0]!, 5));
+      expect(passes.slice(0, 3)).toEqual([64, 32, 16]);
+      passes.length = 0;
+      await score(lm, sequences, scoring);
+      expect(Math.max(...passes)).toBeLessThanOrEqual(16);
+      reference.dispose();
+      dispose();
+    },
+  );
 
-  it("says so where one row alone is too much", async () => {
+  it("throws when a single row does not fit", async () => {
     await tf.setBackend("cpu");
     const { lm, dispose } = small(3);
     await expect(score(lm, sequences.slice(0, 1), "packed")).rejects.toThrow(
-      /scoring: got no memory for one row of 4 tokens: OOM/,
+      /scoring: got not enough memory for one row of 4 tokens: OOM/,
     );
     dispose();
   });

@@ -20,7 +20,7 @@ describe.each(["cpu", "wasm"])("scoring on %s", (backend) => {
   });
   afterAll(() => lm.dispose());
 
-  it("gives the log-likelihoods of a direct computation", async () => {
+  it("returns the log-likelihoods of a direct computation", async () => {
     const results = await inMemory(lm, tokenizer).logLikelihoods(requests, call);
     results.forEach((result, index) => {
       const { context, continuation } = requests[index]!;
@@ -41,7 +41,7 @@ describe.each(["cpu", "wasm"])("scoring on %s", (backend) => {
     });
   });
 
-  it("tells a greedy continuation from another", async () => {
+  it("recognizes a greedy continuation", async () => {
     const start = tokenizer.encode("ab");
     const best = lm.reference(start).reduce((top, nats, id, all) => (nats > all[top]! ? id : top), 0);
     const model = inMemory(lm, { ...tokenizer, encode: (text) => [Number(text)] });
@@ -53,7 +53,7 @@ describe.each(["cpu", "wasm"])("scoring on %s", (backend) => {
     expect([greedy!.tokenIsGreedy, other!.tokenIsGreedy]).toEqual([[true], [false]]);
   });
 
-  it("gives the same in any batch as alone, within 1e-6 a token", async () => {
+  it("returns the same in any batch as alone, within 1e-6 nats per token", async () => {
     const alone = inMemory(lm, tokenizer, { maxBatchTokens: 1 });
     const together = inMemory(lm, tokenizer);
     lm.passes.length = 0;
@@ -68,13 +68,13 @@ describe.each(["cpu", "wasm"])("scoring on %s", (backend) => {
     expect(Math.max(...far)).toBeLessThan(1e-6);
   });
 
-  it("needs no logitsAt", async () => {
+  it("works without logitsAt", async () => {
     const withHead = await inMemory(lm, tokenizer).logLikelihoods(requests, call);
     const without = await inMemory(lm.plain, tokenizer).logLikelihoods(requests, call);
     withHead.forEach(({ sumNats }, i) => expect(without[i]!.sumNats).toBeCloseTo(sumNats, 5));
   });
 
-  it("gives candidates and entropy of the next token", async () => {
+  it("returns candidates and entropy of the next token", async () => {
     const asked = words.map((text, i) => ({
       prompt: { text },
       candidates: [65, 66, 97 + i].slice(0, 1 + (i % 3)),
@@ -89,20 +89,20 @@ describe.each(["cpu", "wasm"])("scoring on %s", (backend) => {
     });
   });
 
-  it("leaves no tensor behind, and downloads scores once a batch, never logits", async () => {
+  it("leaves no tensor, and downloads scores once per batch and no logits", async () => {
     const model = inMemory(lm, tokenizer);
     const downloads = vi.spyOn(tf.Tensor.prototype, "data");
     const before = tf.memory().numTensors;
     const results = await model.logLikelihoods(requests, call);
     await model.nextToken([{ prompt: { text: "a" }, candidates: [1] }], call);
     expect(tf.memory().numTensors).toBe(before);
-    // Two numbers a scored token; then one candidate's two and one entropy.
+    // Two numbers per scored token; then two of a candidate and one entropy.
     const tokens = results.reduce((sum, { tokenNats }) => sum + tokenNats.length, 0);
     expect(downloads.mock.contexts.map((tensor) => (tensor as tf.Tensor).size)).toEqual([2 * tokens, 3]);
     downloads.mockRestore();
   });
 
-  it("runs in evaluation mode and gives training its mode back", async () => {
+  it("runs in evaluation mode and restores training mode", async () => {
     const model = inMemory(lm, tokenizer);
     const [quiet] = await model.nextToken([{ prompt: { text: "a" }, candidates: [0] }], call);
     lm.training = true;
@@ -116,11 +116,11 @@ describe.each(["cpu", "wasm"])("scoring on %s", (backend) => {
 describe("windows", () => {
   const text = "0123456789";
 
-  it("cuts the context on the left, counts it and keeps the continuation", async () => {
+  it("cuts the context on the left, counts the cut tokens and keeps the continuation", async () => {
     await tf.setBackend("cpu");
     const lm = tinyLM({ contextLength: 6 });
     const model = inMemory(lm, tokenizer);
-    // 10 + 3 tokens; a window of 6 holds 7, since the last is not read: 6 of the context are cut.
+    // 10 + 3 tokens. A context length of 6 allows 7, since the last token is not read: 6 of the context are cut.
     const [cut] = await model.logLikelihoods([{ context: { text }, continuation: "abc" }], call);
     const [short] = await model.logLikelihoods([{ context: { text: "6789" }, continuation: "abc" }], call);
     expect(cut!.truncatedTokens).toBe(6);
@@ -132,7 +132,7 @@ describe("windows", () => {
     lm.dispose();
   });
 
-  it("refuses a continuation longer than the window, by name", async () => {
+  it("throws for a continuation longer than the context length, and quotes it", async () => {
     const lm = tinyLM({ contextLength: 6 });
     const model = inMemory(lm, tokenizer);
     await expect(
@@ -144,20 +144,23 @@ describe("windows", () => {
     lm.dispose();
   });
 
-  it.each(["packed", "plain"] as const)("does not score by the length of neighbours, %s", async (scoring) => {
-    const lm = tinyLM({ reach: 8 });
-    const model = inMemory(lm, tokenizer, { scoring });
-    const asked = ["abcdef", "x", "0123456789abcdef", "zyxwvu", text, "12345678"].map((text) => ({
-      prompt: { text },
-      candidates: [65, 66],
-    }));
-    const together = await model.nextToken(asked, call);
-    together.forEach(({ nats }, i) => {
-      const expected = lm.reference(tokenizer.encode(asked[i]!.prompt.text));
-      [65, 66].forEach((id, at) => expect(nats[at]).toBeCloseTo(expected[id]!, 5));
-    });
-    lm.dispose();
-  });
+  it.each(["packed", "plain"] as const)(
+    "does not depend on the length of other sequences, %s",
+    async (scoring) => {
+      const lm = tinyLM({ reach: 8 });
+      const model = inMemory(lm, tokenizer, { scoring });
+      const asked = ["abcdef", "x", "0123456789abcdef", "zyxwvu", text, "12345678"].map((text) => ({
+        prompt: { text },
+        candidates: [65, 66],
+      }));
+      const together = await model.nextToken(asked, call);
+      together.forEach(({ nats }, i) => {
+        const expected = lm.reference(tokenizer.encode(asked[i]!.prompt.text));
+        [65, 66].forEach((id, at) => expect(nats[at]).toBeCloseTo(expected[id]!, 5));
+      });
+      lm.dispose();
+    },
+  );
 
   it("pads every row to a fixed length", async () => {
     const fixed = tinyLM({ fixedLength: 32 });
@@ -174,7 +177,7 @@ describe("windows", () => {
 });
 
 describe("bad input", () => {
-  it("refuses ids outside the vocabulary, no candidates, and a diverged model", async () => {
+  it("throws for ids outside of the vocabulary, no candidates and a diverged model", async () => {
     await tf.setBackend("cpu");
     const lm = tinyLM({ vocabSize: 100 });
     const model = inMemory(lm, tokenizer);
@@ -194,7 +197,7 @@ describe("bad input", () => {
     lm.dispose();
   });
 
-  it("gives nothing for nothing", async () => {
+  it("returns an empty array for no requests", async () => {
     const lm = tinyLM();
     expect(await inMemory(lm, tokenizer).logLikelihoods([], call)).toEqual([]);
     lm.dispose();
@@ -212,7 +215,7 @@ describe("bad input", () => {
     lm.dispose();
   });
 
-  it("computes more scored rows than fit at once in several passes", async () => {
+  it("computes more scored rows than the limit in several passes", async () => {
     // 8 rows of logits at once: the 20 tokens of one continuation take three passes of its sequence.
     const lm = tinyLM({ vocabSize: 300 });
     const { logLikelihoods } = await import("./scoring.ts");

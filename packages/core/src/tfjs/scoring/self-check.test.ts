@@ -10,7 +10,7 @@ import { tinyLM } from "../causal-lm/tiny-lm.test-data.ts";
 const call = { signal: new AbortController().signal };
 beforeAll(async () => void (await tf.setBackend("cpu")));
 
-/** Reads its blocks changed. */
+/** A model that changes its blocks before it reads them. */
 function changed(change: (block: TokenBlock) => Partial<TokenBlock>, options = {}): CausalLM {
   const lm = tinyLM(options);
   const { extend } = lm.incremental;
@@ -20,11 +20,11 @@ function changed(change: (block: TokenBlock) => Partial<TokenBlock>, options = {
   };
 }
 
-it.each([48, 12, 5])("a model that packs rightly passes, window %d", async (contextLength) => {
+it.each([48, 12, 5])("accepts a correct model with context length %d", async (contextLength) => {
   await inMemory(tinyLM({ contextLength }), fakeTokenizer()).check!(call);
 });
 
-it("a model whose sizes are getters of its class passes", async () => {
+it("accepts a model whose sizes are getters of its class", async () => {
   const lm = tinyLM({ contextLength: 12 });
   class Getters implements CausalLM {
     get vocabSize() {
@@ -44,14 +44,14 @@ it("a model whose sizes are getters of its class passes", async () => {
 
 it.each([
   [
-    "choices that see one another",
+    "choices that attend to each other",
     ({ segments }: TokenBlock) => ({ lastSegments: segments.map((one) => (one < 0 ? one : everySegment)) }),
   ],
   [
-    "positions that go on over the row",
+    "positions that continue over the row",
     ({ positions }: TokenBlock) => ({ positions: positions.map((_, at) => at) }),
   ],
-])("refuses a model with %s, unless it is scored plainly", async (_, change) => {
+])("rejects a model with %s, unless scoring is plain", async (_, change) => {
   const lm = changed(change);
   await expect(inMemory(lm, fakeTokenizer()).check!(call)).rejects.toThrow(
     /packed scores that differ from plain ones by up to/,
@@ -59,7 +59,7 @@ it.each([
   await inMemory(lm, fakeTokenizer(), { scoring: "plain" }).check!(call);
 });
 
-it("is no judge of a model that has diverged", async () => {
+it("accepts a model that has diverged", async () => {
   const lm = tinyLM();
   lm.embedding.assign(tf.fill(lm.embedding.shape, NaN));
   await inMemory(lm, fakeTokenizer()).check!(call);
