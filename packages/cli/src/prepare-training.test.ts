@@ -88,7 +88,7 @@ describe("what a file has wrong is told before weights are loaded", () => {
       ],
       "(periodic_eval.personas.1.id), ",
     ],
-    [["periodic_eval.baseline=./none"], "(periodic_eval.baseline), session option baseline: got "],
+    [["periodic_eval.baseline=./none"], "(periodic_eval.baseline), session options.baseline: got "],
     [
       ["loggers.tensorboard.dir=x"],
       '(loggers.tensorboard.dir), loggers.tensorboard: got the unknown option "dir"',

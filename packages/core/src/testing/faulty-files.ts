@@ -1,4 +1,4 @@
-import { nodeFiles, type FileSystem } from "../snapshots/storage/files.ts";
+import { nodeFiles, type FileSystem } from "../snapshots/storage/file-system.ts";
 
 /** One operation of a file system, before it happens. */
 export interface FileOperation {

@@ -1,5 +1,5 @@
 import type { Row } from "../contracts/evaluation.ts";
-import { inRunOrder, keyText } from "../snapshots/order.ts";
+import { inRunOrder, keyText } from "../snapshots/run-order.ts";
 import { parseSnapshot } from "../snapshots/parse-snapshot.ts";
 import type { Snapshot, SnapshotKey, SnapshotStore } from "../contracts/snapshot.ts";
 

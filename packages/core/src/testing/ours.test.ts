@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";
 import { everyEpochs, everyPercent, everySteps } from "../schedule/triggers.ts";
 import { inMemory, tfjsGuards } from "../tfjs/index.ts";
-import { tinyLM } from "../tfjs/tiny-lm.test-data.ts";
+import { tinyLM } from "../tfjs/causal-lm/tiny-lm.test-data.ts";
 import { callbackConformance, fakeTokenizer, guardConformance, modelConformance } from "./index.ts";
 
 const schedule = [everyPercent(20), everySteps(3), everyEpochs(1)];

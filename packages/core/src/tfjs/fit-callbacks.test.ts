@@ -6,21 +6,21 @@ import { namedStream } from "../random/streams.ts";
 import type { Session, StepEnd } from "../contracts/session.ts";
 import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
 import { fitCallbacks } from "./fit-callbacks.ts";
-import { tfjsGuards } from "./guards.ts";
+import { tfjsGuards } from "./guards/guards.ts";
 import { inMemory } from "./in-memory.ts";
-import { fromLayersModel } from "./layers-model.ts";
-import { optimizerState } from "./optimizer-slots.ts";
+import { fromLayersModel } from "./causal-lm/layers-model.ts";
+import { optimizerState } from "./guards/optimizer-slots.ts";
 
 interface StubOptions {
   readonly onStepEnd?: (step: number) => Promise<void> | void;
   readonly stopAt?: number;
   readonly saveAt?: number;
   readonly brokenReceipt?: string;
-  /** Broken by what `save` runs. */
+  /** Broken by the work of `save`. */
   readonly brokenBySave?: string;
 }
 
-/** A session that keeps what it was told. */
+/** A session that records its calls. */
 function stubSession({
   onStepEnd,
   stopAt,
@@ -85,7 +85,7 @@ const dataset = () => {
   const y = tf.tidy(() => tf.cast(tf.oneHot(x, vocabulary), "float32"));
   return { x, y };
 };
-/** In place of an embedding, whose gradient the wasm backend lacks. */
+/** Replaces an embedding, for which the wasm backend has no gradient. */
 class OneHot extends tf.layers.Layer {
   static readonly className = "OneHot";
   override call(inputs: tf.Tensor | tf.Tensor[]): tf.Tensor {
@@ -109,7 +109,7 @@ const languageModel = () => {
   return model;
 };
 
-// tfjs draws initial weights, dropout masks and shuffles from Math.random: a seeded one makes two runs comparable.
+// TensorFlow.js draws initial weights, dropout masks and shuffles from Math.random: a seeded one makes two runs equal.
 const native = Math.random;
 beforeEach(async () => {
   await tf.setBackend("cpu");
@@ -120,12 +120,12 @@ afterEach(() => {
 });
 
 describe("fitCallbacks", () => {
-  it("begins with the steps of the whole fit, ends steps with metrics and fractions of epochs", async () => {
+  it("begins with the steps of the whole fit and ends steps with metrics and fractions of epochs", async () => {
     const model = languageModel();
     const session = stubSession();
     const { x, y } = dataset();
     await model.fit(x, y, { epochs: 2, batchSize: 4, verbose: 0, callbacks: fitCallbacks(session, model) });
-    // 10 rows in batches of 4: 3 steps an epoch, 6 in all.
+    // 10 rows in batches of 4: 3 steps per epoch, 6 in total.
     expect(session.told.filter((line) => line !== "stepBegin")).toEqual([
       "begin 6",
       ...[1 / 3, 2 / 3, 1, 1 + 1 / 3, 1 + 2 / 3, 2].map((epoch) => `stepEnd ${epoch} of 6`),
@@ -174,9 +174,9 @@ describe("fitCallbacks", () => {
 
   it.each([
     [2, 2],
-    // Layers takes its flag back after onTrainBegin and looks at it after a batch: one step is still taken.
+    // The layers library resets its flag after onTrainBegin and reads it after a batch, so one step is still taken.
     [0, 1],
-  ])("stops training when the session asks after step %i", async (stopAt, steps) => {
+  ])("stops training when the session requests it after step %i", async (stopAt, steps) => {
     const model = languageModel();
     const session = stubSession({ stopAt });
     const { x, y } = dataset();
@@ -185,7 +185,7 @@ describe("fitCallbacks", () => {
     expect(session.told.at(-1)).toBe("end");
   });
 
-  it("hands over the state where a callback asks for a checkpoint", async () => {
+  it("passes the state to save when a callback requests a checkpoint", async () => {
     const model = languageModel();
     const session = stubSession({ saveAt: 1 });
     const saved: number[] = [];
@@ -195,7 +195,7 @@ describe("fitCallbacks", () => {
     expect(saved).toEqual([1]);
   });
 
-  it.each(["brokenReceipt", "brokenBySave"])("hands over no state of disturbed weights: %s", async (when) => {
+  it.each(["brokenReceipt", "brokenBySave"])("does not save disturbed weights: %s", async (when) => {
     const model = languageModel();
     const session = stubSession({ saveAt: 1, [when]: 'guard "weights"' });
     const { x, y } = dataset();
@@ -206,15 +206,15 @@ describe("fitCallbacks", () => {
   });
 });
 
-it("refuses an option that it does not know: saves would go unheard", () => {
+it("throws for an unknown option", () => {
   const save = { onSave: () => undefined } as object;
   expect(() => fitCallbacks(stubSession(), { stopTraining: false }, save)).toThrow(
-    'fitCallbacks: got the unknown option "onSave", expected one of save',
+    'fitCallbacks options.onSave: got the unknown option "onSave", expected one of save',
   );
 });
 
 describe.each(["cpu", "wasm"])("a twin run on %s", (backend) => {
-  it("ends in the same bits with measuring at every step, and without", async () => {
+  it("ends in the same bits with measurements at every step and without", async () => {
     await tf.setBackend(backend);
     const train = async (measure: boolean) => {
       Math.random = namedStream("training");
@@ -249,7 +249,7 @@ describe.each(["cpu", "wasm"])("a twin run on %s", (backend) => {
     const measured = await train(true);
     expect(measured.losses).toEqual(without.losses);
     expect(measured.state).toEqual(without.state);
-    // 12 steps; six guards, since such a model has no training mode to leave.
+    // 12 steps and six guards: a layers model has no training mode to leave.
     expect(measured.evidence).toEqual(Array<boolean>(12 * 6).fill(true));
     expect(new Set(without.losses).size).toBe(12);
   });

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { mkdir, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { errorMessage } from "@periodic-eval/core/internal";
-import { writeWhole } from "@periodic-eval/core/snapshots";
+import { writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { hashFile } from "../checkpoint/whole-folder.ts";
 import type { BadRow } from "./bad-row.ts";
 
@@ -26,7 +26,7 @@ export function badRowsFile(runDir: string, phase: string, of: RowsOf): KeepBadR
       if (before !== null && before !== hashOf(badRows)) await rename(path, freeName(path));
       if (badRows.length > 0 && before !== hashOf(badRows)) {
         await mkdir(dirname(path), { recursive: true });
-        await writeWhole(path, async (file) => {
+        await writeFileAtomic(path, async (file) => {
           for (const text of textsOf(badRows)) await file.write(text);
         });
       }

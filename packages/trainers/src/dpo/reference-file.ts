@@ -2,7 +2,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createHasher } from "@periodic-eval/core/random";
 import { errorMessage } from "@periodic-eval/core/internal";
-import { writeWhole } from "@periodic-eval/core/snapshots";
+import { writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
 import type { PairLogProbs } from "./reference.ts";
 
@@ -63,7 +63,7 @@ async function write(
   };
   try {
     await mkdir(dirname(path), { recursive: true });
-    await writeWhole(path, `${JSON.stringify(content)}\n`);
+    await writeFileAtomic(path, `${JSON.stringify(content)}\n`);
   } catch (error) {
     warn(path, `a resume will read the reference again: ${errorMessage(error)}`);
   }

@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { checkKeys, checkWord, quoteValue } from "@periodic-eval/core/internal";
-import { OneCall, weightName, type NamedWeight } from "@periodic-eval/core/tfjs";
+import { FusedCall, weightName, type NamedWeight } from "@periodic-eval/core/tfjs";
 import type { Optimizer } from "./types.ts";
 
 export interface AdamWOptions {
@@ -48,7 +48,7 @@ export class AdamW implements Optimizer {
   readonly #slots: readonly Slot[];
   /** Made once: guards ask for it round every hook. */
   readonly #listed: readonly NamedWeight[];
-  readonly #calls = new Map<string, OneCall>();
+  readonly #calls = new Map<string, FusedCall>();
   readonly #betas: readonly [number, number];
   readonly #epsilon: number;
   readonly #weightDecay: number;
@@ -110,11 +110,11 @@ export class AdamW implements Optimizer {
     });
   }
 
-  #callOf(group: readonly Slot[]): OneCall {
+  #callOf(group: readonly Slot[]): FusedCall {
     const key = group.map((slot) => this.#slots.indexOf(slot)).join();
     let call = this.#calls.get(key);
     if (call === undefined) {
-      call = new OneCall("Updating weights", (inputs) => updated(inputs, group));
+      call = new FusedCall("Updating weights", (inputs) => updated(inputs, group));
       this.#calls.set(key, call);
     }
     return call;

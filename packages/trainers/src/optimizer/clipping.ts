@@ -1,9 +1,9 @@
-import { OneCall } from "@periodic-eval/core/tfjs";
+import { FusedCall } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 
 /** Norms of gradients; where the engine runs graphs, each is one call of a graph that is kept until `dispose`. */
 export class GradientNorm {
-  readonly #call = new OneCall("The norm of gradients", (gradients) => [
+  readonly #call = new FusedCall("The norm of gradients", (gradients) => [
     tf.sqrt(tf.sum(tf.stack(gradients.map((gradient) => tf.tidy(() => tf.sum(tf.square(gradient))))))),
   ]);
 

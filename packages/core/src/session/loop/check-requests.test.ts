@@ -24,7 +24,7 @@ test("what a session would refuse is told of every callback, and of the baseline
   expect(wrong.map(errorMessage)).toEqual([
     expect.stringContaining('callback "empty", evaluation "toy" items: got no items'),
     expect.stringContaining('"no/such.jsonl", which does not exist'),
-    expect.stringContaining("session option baseline: got ./no-run, in which there is no snapshot"),
+    expect.stringContaining("session options.baseline: got ./no-run, which has no snapshot"),
   ]);
 });
 

@@ -202,7 +202,7 @@ describe("the path of an earlier run", () => {
   });
 
   it("refuses a run without snapshots or without anything of what is measured, and warns of one callback", async () => {
-    await expect(from(join(folder, "nowhere")).done).rejects.toThrow("in which there is no snapshot");
+    await expect(from(join(folder, "nowhere")).done).rejects.toThrow("which has no snapshot");
     const run = await earlier("named", { name: "another" });
     await expect(from(run).done).rejects.toThrow('has no start of "toy"');
     const toy = toyTraining();

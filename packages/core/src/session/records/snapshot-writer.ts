@@ -4,7 +4,7 @@ import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { Row } from "../../contracts/evaluation.ts";
 import type { Snapshot, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import { keyText } from "../../snapshots/order.ts";
+import { keyText } from "../../snapshots/run-order.ts";
 import { fallbackSnapshot } from "./fallback-snapshot.ts";
 import type { KnownSnapshots } from "./known-snapshots.ts";
 import type { Reporter } from "./reporter.ts";

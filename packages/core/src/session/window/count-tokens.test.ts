@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inMemory } from "../../tfjs/in-memory.ts";
-import { tinyLM, type TinyLM } from "../../tfjs/tiny-lm.test-data.ts";
+import { tinyLM, type TinyLM } from "../../tfjs/causal-lm/tiny-lm.test-data.ts";
 import { fakeTokenizer } from "../../testing/fake-tokenizer.ts";
 import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { countTokens } from "./count-tokens.ts";
