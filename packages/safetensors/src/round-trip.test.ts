@@ -170,7 +170,11 @@ describe("a damaged file", () => {
       /got data_offsets/,
     ],
     ["with a tensor that is null", file({ x: null }, 0), /tensor x: got null/],
-    ["with metadata that are not strings", file({ __metadata__: { a: 1 } }, 0), /values that are not strings/],
+    [
+      "with metadata that are not strings",
+      file({ __metadata__: { a: 1 } }, 0),
+      /values that are not strings/,
+    ],
   ])("%s is rejected", async (_, bytes, message) => {
     const path = join(folder, "hostile.safetensors");
     await writeFile(path, bytes);
