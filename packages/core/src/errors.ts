@@ -23,9 +23,9 @@ export interface ErrorDetails {
   readonly where: string;
   /** Keys and indexes that lead to the wrong value within the checked options or block. Default: empty. */
   readonly path?: ValuePath;
-  /** What was found: a quoted value, or a description. */
+  /** The wrong thing: a quoted value or a description. */
   readonly got: string;
-  /** What should have been there: a noun phrase. */
+  /** A noun phrase for the right thing. */
   readonly expected: string;
   /** One imperative sentence that tells the reader how to correct the error. */
   readonly fix: string;

@@ -1,4 +1,4 @@
-// The suites that users run on theirs, run on what the package itself offers.
+// Runs the conformance suites for users on the package's own models and guards.
 import * as tf from "@tensorflow/tfjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";

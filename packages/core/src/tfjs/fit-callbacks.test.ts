@@ -28,10 +28,10 @@ function stubSession({
   brokenReceipt,
   brokenBySave,
 }: StubOptions = {}): Session & {
-  readonly told: string[];
+  readonly calls: string[];
   readonly ends: StepEnd[];
 } {
-  const told: string[] = [];
+  const calls: string[] = [];
   const ends: StepEnd[] = [];
   let broken = brokenReceipt ?? null;
   const control = () => ({
@@ -39,7 +39,7 @@ function stubSession({
     save: ends.length === saveAt ? "best" : null,
   });
   return {
-    told,
+    calls,
     ends,
     phase: "train",
     get brokenReceipt() {
@@ -49,16 +49,16 @@ function stubSession({
       return { step: ends.length, maxSteps: null, epoch: 0, elapsedSeconds: 0, ended: false };
     },
     async begin(known) {
-      told.push(`begin ${known?.maxSteps}`);
+      calls.push(`begin ${known?.maxSteps}`);
       return control();
     },
     async stepBegin() {
-      told.push("stepBegin");
+      calls.push("stepBegin");
     },
     async log() {},
     async stepEnd(at = {}) {
       ends.push(at);
-      told.push(`stepEnd ${at.epoch} of ${at.maxSteps}`);
+      calls.push(`stepEnd ${at.epoch} of ${at.maxSteps}`);
       await onStepEnd?.(ends.length);
       return control();
     },
@@ -67,7 +67,7 @@ function stubSession({
       return { phase: "train", progress: this.progress, runStepOffset: 0, callbacks: {}, windowSeconds: 0 };
     },
     async end() {
-      told.push("end");
+      calls.push("end");
     },
     async fail() {},
     async close() {},
@@ -126,12 +126,12 @@ describe("fitCallbacks", () => {
     const { x, y } = dataset();
     await model.fit(x, y, { epochs: 2, batchSize: 4, verbose: 0, callbacks: fitCallbacks(session, model) });
     // 10 rows in batches of 4: 3 steps per epoch, 6 in total.
-    expect(session.told.filter((line) => line !== "stepBegin")).toEqual([
+    expect(session.calls.filter((line) => line !== "stepBegin")).toEqual([
       "begin 6",
       ...[1 / 3, 2 / 3, 1, 1 + 1 / 3, 1 + 2 / 3, 2].map((epoch) => `stepEnd ${epoch} of 6`),
       "end",
     ]);
-    expect(session.told.filter((line) => line === "stepBegin").length).toBe(6);
+    expect(session.calls.filter((line) => line === "stepBegin").length).toBe(6);
     for (const { metrics } of session.ends) expect(metrics).toEqual({ loss: expect.any(Number) as number });
   });
 
@@ -146,7 +146,7 @@ describe("fitCallbacks", () => {
       verbose: 0,
       callbacks: fitCallbacks(session, model),
     });
-    expect(session.told.filter((line) => line !== "stepBegin")).toEqual([
+    expect(session.calls.filter((line) => line !== "stepBegin")).toEqual([
       "begin 2",
       "stepEnd 0.5 of 2",
       "stepEnd 1 of 2",
@@ -162,7 +162,7 @@ describe("fitCallbacks", () => {
       for (let at = 0; at < 10; at += 5) yield { xs: tf.slice(x, at, 5), ys: tf.slice(y, at, 5) };
     });
     await model.fitDataset(batches, { epochs: 2, verbose: 0, callbacks: fitCallbacks(session, model) });
-    expect(session.told.filter((line) => line !== "stepBegin")).toEqual([
+    expect(session.calls.filter((line) => line !== "stepBegin")).toEqual([
       "begin null",
       "stepEnd 0 of null",
       "stepEnd 0 of null",
@@ -182,7 +182,7 @@ describe("fitCallbacks", () => {
     const { x, y } = dataset();
     await model.fit(x, y, { epochs: 5, batchSize: 5, verbose: 0, callbacks: fitCallbacks(session, model) });
     expect(session.ends.length).toBe(steps);
-    expect(session.told.at(-1)).toBe("end");
+    expect(session.calls.at(-1)).toBe("end");
   });
 
   it("passes the state to save when a callback requests a checkpoint", async () => {

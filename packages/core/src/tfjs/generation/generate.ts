@@ -21,7 +21,7 @@ interface Writing {
   readonly random: () => number;
   readonly ids: number[];
   readonly nats: number[];
-  /** What ended the sequence; null while it continues. */
+  /** The reason why the sequence ended; null while it continues. */
   stopped: Stopped | null;
 }
 

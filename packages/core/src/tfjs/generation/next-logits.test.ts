@@ -53,10 +53,10 @@ describe("nextLogits", () => {
             ...own,
           ]);
           const drawn = prompts.map((_own, index) => rows[index % rows.length]![1]);
-          const [cached, anew] = [walk(lm, prompts, drawn, maxBatchTokens), walk(plain, prompts, drawn)];
+          const [cached, whole] = [walk(lm, prompts, drawn, maxBatchTokens), walk(plain, prompts, drawn)];
           cached.forEach((values, index) => {
-            expect(values.length).toBe(anew[index]!.length);
-            const far = values.map((value, at) => Math.abs(value - anew[index]![at]!));
+            expect(values.length).toBe(whole[index]!.length);
+            const far = values.map((value, at) => Math.abs(value - whole[index]![at]!));
             expect(Math.max(...far)).toBeLessThan(1e-5);
           });
         },
@@ -74,8 +74,10 @@ describe("nextLogits", () => {
       Array.from({ length: 34 + (row % 5) }, (_1, at) => (at + row) % 12),
     );
     const before = tf.memory().numTensors;
-    const [cached, anew] = [walk(lm, prompts, drawn), walk(plain, prompts, drawn)];
-    const far = cached.flatMap((values, row) => values.map((value, at) => Math.abs(value - anew[row]![at]!)));
+    const [cached, whole] = [walk(lm, prompts, drawn), walk(plain, prompts, drawn)];
+    const far = cached.flatMap((values, row) =>
+      values.map((value, at) => Math.abs(value - whole[row]![at]!)),
+    );
     expect(far.length).toBe(prompts.reduce((sum, _, row) => sum + (35 + (row % 5)) * 12, 0));
     expect(Math.max(...far)).toBeLessThan(1e-5);
     expect(tf.memory().numTensors).toBe(before);

@@ -1,11 +1,9 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import type { Incremental, KeyValues, TokenBlock } from "../causal-lm/incremental.ts";
-import { checkIds, incrementalOf, inEvaluation, logitsAtPositions } from "../causal-lm/forward.ts";
-import { batchByLength } from "../batching/batches.ts";
-import { sharedLength } from "../scoring/branches.ts";
-import { shortestPrefix } from "../scoring/packing.ts";
-import { blockOf, trunk } from "../causal-lm/token-block.ts";
+import { incrementalOf, logitsAtPositions } from "../causal-lm/forward.ts";
+import { trunk } from "../causal-lm/token-block.ts";
+import { readBlock, readPrompts } from "./read-prompts.ts";
 
 /** A sequence that grows by one token per step. */
 export interface Growing {
@@ -68,75 +66,24 @@ const copiedTokens = 256;
 /** Number of tokens in the tail at which it is joined to the cache. */
 const tailLength = 32;
 
-function cached(lm: CausalLM, { extend, logitsOf }: Incremental, maxBatchTokens: number): NextLogits {
+function cached(lm: CausalLM, incremental: Incremental, maxBatchTokens: number): NextLogits {
   /** The common beginning of all sequences, one row. */
-  let common: KeyValues[] = [];
+  let common: readonly KeyValues[] = [];
   /** One row per sequence: the rest of its prompt and its drawn tokens. */
   let own: KeyValues | null = null;
   let tail: KeyValues | null = null;
   let held: readonly Growing[] | null = null;
-
-  /** Returns the logits at `rows` of a block, and the block's keys and values. */
-  function read(
-    block: TokenBlock,
-    past: readonly KeyValues[],
-    rows: readonly number[],
-    into: KeyValues | null = null,
-  ) {
-    return inEvaluation(lm, () => {
-      const { states, keyValues } = extend(block, { past, rows, into, keep: into === null });
-      try {
-        return { logits: rows.length === 0 ? null : tf.tidy(() => logitsOf(states)), keyValues };
-      } catch (error) {
-        keyValues?.dispose();
-        throw error;
-      } finally {
-        states.dispose();
-      }
-    });
-  }
 
   function replace(old: KeyValues | null, made: KeyValues | null): KeyValues | null {
     old?.dispose();
     return made;
   }
 
-  function readPrompts(rows: readonly Growing[]): tf.Tensor2D {
-    for (const { prompt } of rows) checkIds(prompt, lm.vocabSize);
-    const { prompts, of } = distinct(rows.map(({ prompt }) => prompt));
-    const shortest = Math.min(...prompts.map(({ length }) => length));
-    // The common beginning excludes the last token of every prompt, whose logits are needed.
-    const shared = prompts.reduce((length, ids) => sharedLength(prompts[0]!, ids, length), shortest - 1);
-    const prefix = prompts.length > 1 && shared >= shortestPrefix ? shared : 0;
-    if (prefix > 0) common = [read(blockOf([prompts[0]!.slice(0, prefix)], 0), [], []).keyValues!];
-    const batches = batchByLength(
-      prompts.map(({ length }) => ({ tokens: length - prefix, scoredRows: 1 })),
-      { maxTokens: maxBatchTokens, maxScoredRows: Infinity, fixedLength: null, reach: Infinity },
-    );
-    const inGivenOrder = batches.map((batch) => batch.toSorted((a, b) => a - b));
-    const logits: tf.Tensor2D[] = [];
-    const pieces: KeyValues[] = [];
-    try {
-      for (const batch of inGivenOrder) {
-        const block = blockOf(
-          batch.map((index) => prompts[index]!.slice(prefix)),
-          prefix,
-        );
-        const last = batch.map((index, row) => row * block.length + prompts[index]!.length - prefix - 1);
-        const one = read(block, common, last);
-        logits.push(one.logits!);
-        pieces.push(one.keyValues!);
-      }
-      const at = new Map(inGivenOrder.flat().map((index, row) => [index, row]));
-      const rowOf = of.map((prompt) => at.get(prompt)!);
-      if (prompts.length === rows.length && pieces.length === 1) own = pieces.pop()!;
-      else if (prompts.length === 1) common = [...common, pieces.pop()!];
-      else own = inOrder(pieces.splice(0), rowOf);
-      return tf.tidy(() => tf.gather(tf.concat(logits), tf.tensor1d(rowOf, "int32")));
-    } finally {
-      tf.dispose(logits);
-      for (const piece of pieces) piece.dispose();
-    }
+  function readFirst(rows: readonly Growing[]): tf.Tensor2D {
+    const prompts = rows.map(({ prompt }) => prompt);
+    const { logits, ...caches } = readPrompts(lm, incremental, prompts, maxBatchTokens);
+    ({ common, own } = caches);
+    return logits;
   }
 
   function readDrawn(rows: readonly Growing[]): tf.Tensor2D {
@@ -157,7 +104,7 @@ function cached(lm: CausalLM, { extend, logitsOf }: Incremental, maxBatchTokens:
     const into = isSmall ? own : tail;
     const past = [...common, own].filter((piece) => piece !== null && piece !== into) as KeyValues[];
     const every = rows.map((_, row) => row);
-    const { logits, keyValues } = read(block, past, every, into);
+    const { logits, keyValues } = readBlock(lm, incremental, block, { past, rows: every, into });
     tail ??= keyValues;
     if (tail !== null && tail.length >= tailLength) {
       own = own === null ? tail : joined(own, tail);
@@ -175,7 +122,7 @@ function cached(lm: CausalLM, { extend, logitsOf }: Incremental, maxBatchTokens:
 
   return {
     next(rows) {
-      const logits = held === null ? readPrompts(rows) : readDrawn(rows);
+      const logits = held === null ? readFirst(rows) : readDrawn(rows);
       held = rows;
       return logits;
     },
@@ -184,36 +131,4 @@ function cached(lm: CausalLM, { extend, logitsOf }: Incremental, maxBatchTokens:
       [common, own, tail] = [[], null, null];
     },
   };
-}
-
-/** Stacks pieces and selects rows. Disposes the pieces early, to avoid three copies in memory. */
-function inOrder(pieces: readonly KeyValues[], rows: readonly number[]): KeyValues {
-  const [first, ...others] = pieces as [KeyValues, ...KeyValues[]];
-  let all: KeyValues;
-  try {
-    all = first.stack(others);
-  } finally {
-    for (const piece of pieces) piece.dispose();
-  }
-  try {
-    return all.select(rows);
-  } finally {
-    all.dispose();
-  }
-}
-
-/** Returns each prompt once, and for every given prompt the index of it. */
-function distinct(given: readonly (readonly number[])[]): {
-  readonly prompts: readonly (readonly number[])[];
-  readonly of: readonly number[];
-} {
-  const known = new Map<string, number>();
-  const prompts: (readonly number[])[] = [];
-  const of = given.map((ids) => {
-    const key = ids.join();
-    const index = known.get(key) ?? prompts.push(ids) - 1;
-    known.set(key, index);
-    return index;
-  });
-  return { prompts, of };
 }

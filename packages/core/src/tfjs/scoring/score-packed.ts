@@ -17,7 +17,7 @@ import {
 } from "./scored-sequence.ts";
 
 /**
- * Numbers in one matrix of logits: 16 MB. Larger matrices are allocated anew each time, which is slow: on tfjs-node the head of
+ * Numbers in one matrix of logits: 16 MB. Larger matrices are allocated for each call, which is slow: on tfjs-node the head of
  * SmolLM2 reaches 98 GFLOP/s with 64 rows and 35–41 with 245.
  */
 const headLogits = 2 ** 22;
