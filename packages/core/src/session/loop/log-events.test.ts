@@ -5,7 +5,7 @@ import { gate, toyEvaluation, toyTraining } from "../../testing/toy-training.ts"
 import { openSession, withSession } from "./session.ts";
 import type { Logger, Session, SessionState } from "../../contracts/session.ts";
 
-it("tells loggers where a phase begins or goes on, and the steps of the run", async () => {
+it("passes loggers the place where a phase begins or resumes, and the steps of the run", async () => {
   const toy = toyTraining();
   const told: unknown[] = [];
   const logger: Logger = {
@@ -30,13 +30,13 @@ it("tells loggers where a phase begins or goes on, and the steps of the run", as
     [1, "em", 1, 11],
     [2, "em", 2, 12],
     [3, "em", 3, 13],
-    // What was logged of step 3 is of a training that was cut off.
+    // The logs of step 3 belong to the interrupted training.
     ["begin", "em", 2, 12, true],
     [3, "em", 3, 13],
   ]);
 });
 
-it("gives loggers what a killed process recorded and told of to none, and tells what is graded after it", async () => {
+it("gives loggers the snapshots that a killed process recorded but did not log, and those graded afterwards", async () => {
   const toy = toyTraining();
   const [early, late] = [gate(), gate()];
   const graded = (id: string, onGrade: () => Promise<void>) =>
@@ -65,7 +65,7 @@ it("gives loggers what a killed process recorded and told of to none, and tells 
   toy.step();
   await killed.stepEnd();
   early.open();
-  // In the store, and the process dies before the next step ends. What lies beyond the checkpoint does not stand.
+  // It is in the store, and the process dies before the next step ends. Snapshots beyond the checkpoint do not stand.
   const statuses = async () => (await toy.store.list()).map(saying);
   while ((await statuses()).join().match(/early \d complete/g)?.length !== 2)
     await new Promise((resolve) => setImmediate(resolve));
@@ -88,7 +88,7 @@ it("gives loggers what a killed process recorded and told of to none, and tells 
   ).toEqual(["early 3 complete", "late 0 complete", "late 3 complete"]);
 });
 
-it("goes on where a logger's event is an async function that throws, and tells of it once", async () => {
+it("continues if a logger's event is an async function that throws, and warns once", async () => {
   const warnings: string[] = [];
   const hearing: Logger = {
     name: "hearing",
@@ -96,7 +96,7 @@ it("goes on where a logger's event is an async function that throws, and tells o
   };
   const failing: Logger = {
     name: "failing",
-    // As users of JavaScript write it: async, and nobody looks at the promise.
+    // As JavaScript users write it: async, with a promise that nothing awaits.
     event: () => Promise.reject(new Error("no disk")) as unknown as undefined,
   };
   const toy = toyTraining();
@@ -106,7 +106,7 @@ it("goes on where a logger's event is an async function that throws, and tells o
       toy.step();
       await session.stepEnd();
     }
-    // A rejection that nobody takes is told at a turn of the event loop; it would fail this file.
+    // An unhandled rejection is reported at a turn of the event loop and would fail this file.
     await new Promise((resolve) => setImmediate(resolve));
     return session.progress.step;
   });
@@ -114,7 +114,7 @@ it("goes on where a logger's event is an async function that throws, and tells o
   expect(warnings).toEqual(['logger "failing": event threw (reported once): no disk']);
 });
 
-it("passes over a logger that does not answer, in every session, and closes it for its patience at most", async () => {
+it("stops calling a logger that does not answer, in every session, and waits for its close at most its patience", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
   const told: string[] = [];
@@ -148,7 +148,7 @@ it("passes over a logger that does not answer, in every session, and closes it f
     await training;
     return waited;
   };
-  // 60 and 5 seconds for the first step, as much again for closing, and a turn of this loop for the end.
+  // 60 and 5 seconds for the first step, the same for closing, and one turn of this loop for the end.
   expect(Math.abs((await run()) - 130)).toBeLessThan(4);
   const once = ["train 1", "train 1", "heard 1", "heard 2", "heard 3", "close", "close"];
   expect(told).toEqual(once);

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import { PeriodicCapabilityCallback } from "../../evaluations/capability/callback.ts";
 import { PeriodicEvalError } from "../../errors.ts";
@@ -8,7 +8,7 @@ import { everyPercent } from "../../schedule/triggers.ts";
 import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { openSession, withSession } from "../loop/session.ts";
 
-/** What `begin` says to an evaluation. */
+/** Returns the message that `begin` throws for an evaluation. */
 async function saidTo(changes: Partial<AnyEvaluation>, model?: EvaluableModel): Promise<string> {
   const toy = toyTraining();
   const callback = new PeriodicCallback({ ...toyEvaluation(), ...changes }, { schedule: [], id: "watch" });
@@ -22,7 +22,7 @@ async function saidTo(changes: Partial<AnyEvaluation>, model?: EvaluableModel): 
   return error.message;
 }
 
-test("an ability that the model lacks is named, with who has it, before step 1", async () => {
+it("names an ability that the model lacks, and the models that offer it, before step 1", async () => {
   const { identity, contextLength, tokenizer } = toyTraining().model;
   expect(await saidTo({}, { identity, contextLength, tokenizer })).toBe(
     '[periodic-eval] callback "watch", evaluation "toy": got the model "fake" of engine "fake" with tokenizer, ' +
@@ -31,12 +31,12 @@ test("an ability that the model lacks is named, with who has it, before step 1",
   );
 });
 
-test("a need that is no ability names the nearest one", async () => {
+it("names the nearest ability for an unknown one", async () => {
   expect(await saidTo({ needs: ["generates"] })).toContain('got the unknown ability "generates"');
   expect(await saidTo({ needs: ["generates"] })).toContain('Did you mean "generate"?');
 });
 
-test("items without ids, with ids twice, or none at all are errors by name", async () => {
+it("throws for no items, and for items without ids or with repeated ids", async () => {
   expect(await saidTo({ items: () => [] })).toContain(
     'callback "watch", evaluation "toy" items: got no items',
   );
@@ -52,7 +52,7 @@ test("items without ids, with ids twice, or none at all are errors by name", asy
   );
 });
 
-test("a name or version that is no text is an error before anything is measured", async () => {
+it("throws before anything is measured for a name or version that is not a string", async () => {
   expect(await saidTo({ version: 1 as never })).toContain(
     'evaluation "toy".version: got 1, expected a non-empty string',
   );
@@ -61,14 +61,14 @@ test("a name or version that is no text is an error before anything is measured"
   expect(await saidTo({ samplesPerItem: 0 })).toContain("samplesPerItem: got 0");
 });
 
-test('on: "base" needs a model with a base', async () => {
+it('requires a model with a base for on: "base"', async () => {
   const toy = toyTraining();
   const callback = new PeriodicCallback(toyEvaluation(), { schedule: [], on: "base" });
   const session = openSession(toy.options([callback]));
   await expect(session.begin()).rejects.toThrow('on: "base" with the model "fake", which has no base');
 });
 
-test('on: "base" measures the base', async () => {
+it('measures the base with on: "base"', async () => {
   const toy = toyTraining();
   const base = toyTraining();
   base.weights = 500;
@@ -89,13 +89,13 @@ test('on: "base" measures the base', async () => {
 
 const missing = { questions: "/nowhere/questions.jsonl", schedule: [everyPercent(50)] };
 
-test("a missing file is an error before step 1", async () => {
+it("throws for a missing file before step 1", async () => {
   const toy = toyTraining();
   const session = openSession(toy.options([new PeriodicCapabilityCallback(missing)]));
   await expect(session.begin()).rejects.toThrow('"/nowhere/questions.jsonl", which does not exist');
 });
 
-test("a missing file of an optional callback is one warning, and a skipped record at each firing", async () => {
+it("warns once of a missing file of an optional callback, and writes skipped snapshots", async () => {
   const toy = toyTraining();
   const callback = new PeriodicCapabilityCallback({ ...missing, optional: true });
   await withSession(toy.options([callback]), async (session) => {
@@ -114,7 +114,7 @@ test("a missing file of an optional callback is one warning, and a skipped recor
   expect(found[0]!.reason).toContain("/nowhere/questions.jsonl");
 });
 
-test("bad data of an optional callback is still an error", async () => {
+it("throws for bad data of an optional callback", async () => {
   const toy = toyTraining();
   const callback = new PeriodicCallback(
     { ...toyEvaluation(), items: () => [] },
@@ -124,7 +124,7 @@ test("bad data of an optional callback is still an error", async () => {
   await expect(session.begin()).rejects.toThrow("got no items");
 });
 
-test("items are made once, and again where the model's tokenizer is another", async () => {
+it("makes items once, and again for a model with another tokenizer", async () => {
   const toy = toyTraining();
   let made = 0;
   const evaluation = { ...toyEvaluation(), items: () => [{ id: `q${made++}`, text: "?" }] };
@@ -142,7 +142,7 @@ test("items are made once, and again where the model's tokenizer is another", as
   });
 });
 
-test("an evaluation asked for without being announced is checked when it is asked", async () => {
+it("checks an evaluation that is not in `asks` when it is requested", async () => {
   const toy = toyTraining();
   const asking = {
     id: "asking",
@@ -155,7 +155,7 @@ test("an evaluation asked for without being announced is checked when it is aske
   ]);
 });
 
-test("a model is asked once whether its numbers can be trusted, and refused before step 1 where they cannot", async () => {
+it("checks the model once, and throws before step 1 if its numbers cannot be trusted", async () => {
   const toy = toyTraining();
   const callbacks = () =>
     ["a", "b"].map(
@@ -176,7 +176,7 @@ test("a model is asked once whether its numbers can be trusted, and refused befo
   await expect(session.begin()).rejects.toThrow("packed scores differ");
 });
 
-test("a check that an abort cuts off refuses nothing", async () => {
+it("ignores a check that an abort interrupted", async () => {
   const toy = toyTraining();
   const controller = new AbortController();
   const model = {
@@ -197,7 +197,7 @@ test("a check that an abort cuts off refuses nothing", async () => {
   expect((await toy.store.list()).filter(({ status }) => status === "failed")).toEqual([]);
 });
 
-test("what grades is asked once before step 1, and an abort in the middle is no fault of it", async () => {
+it("checks the grader once before step 1, and ignores an abort in the middle", async () => {
   const toy = toyTraining();
   let asked = 0;
   const evaluation: AnyEvaluation = { ...toyEvaluation(), check: async () => void (asked += 1) };
