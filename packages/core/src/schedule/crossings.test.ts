@@ -14,16 +14,16 @@ const progress = (step: number, maxSteps: number | null, ended = false): Progres
 });
 
 /** Returns the crossings of a phase that is observed at the given progresses. */
-function firings(triggers: readonly Trigger[], seen: readonly Progress[]): [number, string[]][] {
+function crossingsIn(triggers: readonly Trigger[], seen: readonly Progress[]): [number, string[]][] {
   let previous: Progress | null = null;
-  const fired: [number, string[]][] = [];
+  const found: [number, string[]][] = [];
   for (const at of seen) {
     const now: Progress = advance(previous, at);
     const crossed = crossings(triggers, previous, now).map(describeCrossing);
-    if (crossed.length > 0) fired.push([at.step, crossed]);
+    if (crossed.length > 0) found.push([at.step, crossed]);
     previous = now;
   }
-  return fired;
+  return found;
 }
 
 const everyStepTo = (maxSteps: number) => [
@@ -64,7 +64,7 @@ describe("crossings: each threshold is crossed exactly once", () => {
           const whole = everyStepTo(maxSteps);
           const cut = whole.filter((at) => at.step === 0 || at.ended || cuts.includes(at.step));
           const all = (seen: readonly Progress[]) =>
-            firings(triggers, seen).flatMap(([, crossed]) => crossed);
+            crossingsIn(triggers, seen).flatMap(([, crossed]) => crossed);
           expect(all(cut).toSorted()).toEqual(all(whole).toSorted());
           expect(new Set(all(whole)).size).toBe(all(whole).length);
         },
@@ -81,10 +81,10 @@ describe("crossings: each threshold is crossed exactly once", () => {
         (triggers, maxSteps, cuts) => {
           const whole = everyStepTo(maxSteps);
           const cut = whole.filter((at) => at.step === 0 || at.ended || cuts.includes(at.step));
-          const exact = firings(triggers, whole).flatMap(([step, crossed]) =>
+          const exact = crossingsIn(triggers, whole).flatMap(([step, crossed]) =>
             crossed.map((text) => [text, step] as const),
           );
-          for (const [step, crossed] of firings(triggers, cut)) {
+          for (const [step, crossed] of crossingsIn(triggers, cut)) {
             for (const text of crossed) {
               const due = new Map(exact).get(text)!;
               expect(cut.find((at) => at.step >= due && (text !== "end" || at.ended))?.step).toBe(step);
@@ -128,7 +128,7 @@ describe("crossings: each threshold is crossed exactly once", () => {
             for (const [text, step] of kept) if (step > previous!.step) kept.delete(text);
           }
           runTo(maxSteps);
-          const undisturbed = firings(triggers, whole);
+          const undisturbed = crossingsIn(triggers, whole);
           expect(kept).toEqual(
             new Map(undisturbed.flatMap(([step, crossed]) => crossed.map((text) => [text, step] as const))),
           );
@@ -154,15 +154,15 @@ describe("crossings: each threshold is crossed exactly once", () => {
             ...moves.map(({ steps, maxSteps }) => progress((step += steps), maxSteps)),
           ];
           seen.push(progress(step, 100, true));
-          const fired = firings(triggers, seen).flatMap(([, crossed]) => crossed);
-          expect(new Set(fired).size).toBe(fired.length);
+          const found = crossingsIn(triggers, seen).flatMap(([, crossed]) => crossed);
+          expect(new Set(found).size).toBe(found.length);
 
           // One call over the whole phase equals many calls, if progress is advanced in between.
           let last: Progress | null = null;
           for (const at of seen) last = advance(last, at);
           const atOnce = crossings(triggers, seen[0]!, last!).map(describeCrossing);
           const first = crossings(triggers, null, seen[0]!).map(describeCrossing);
-          expect([...first, ...atOnce].toSorted()).toEqual(fired.toSorted());
+          expect([...first, ...atOnce].toSorted()).toEqual(found.toSorted());
 
           // A checkpoint at any point holds all that is needed.
           let previous: Progress | null = null;
@@ -172,7 +172,7 @@ describe("crossings: each threshold is crossed exactly once", () => {
             resumed.push(...crossings(triggers, previous, now).map(describeCrossing));
             previous = restarts[i] === true ? (JSON.parse(JSON.stringify(now)) as Progress) : now;
           });
-          expect(resumed).toEqual(fired);
+          expect(resumed).toEqual(found);
         },
       ),
     );
@@ -181,8 +181,8 @@ describe("crossings: each threshold is crossed exactly once", () => {
   it("places the k-th threshold at ceil(k · p · maxSteps / 100) in exact arithmetic", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1000 }), fc.integer({ min: 1, max: 200 }), (tenths, maxSteps) => {
-        const steps = firings([everyPercent(tenths / 10)], everyStepTo(maxSteps)).flatMap(([step, crossed]) =>
-          crossed.map(() => step),
+        const steps = crossingsIn([everyPercent(tenths / 10)], everyStepTo(maxSteps)).flatMap(
+          ([step, crossed]) => crossed.map(() => step),
         );
         // p = tenths/10, so the k-th is at ceil(k · tenths · maxSteps / 1000).
         const expected = Array.from({ length: Math.floor(1000 / tenths) }, (_, i) =>
@@ -196,14 +196,14 @@ describe("crossings: each threshold is crossed exactly once", () => {
 
 describe("crossings: cases worked by hand", () => {
   it("crosses every step with 0.1 % of 1,000 steps, although 0.1 · 3 is 0.30000000000000004", () => {
-    const fired = firings([everyPercent(0.1)], everyStepTo(1000));
-    expect(fired.map(([step]) => step)).toEqual(Array.from({ length: 1000 }, (_, i) => i + 1));
-    expect(fired[2]).toEqual([3, ["every 0.1 percent: 0.3"]]);
-    expect(fired[999]).toEqual([1000, ["every 0.1 percent: 100"]]);
+    const found = crossingsIn([everyPercent(0.1)], everyStepTo(1000));
+    expect(found.map(([step]) => step)).toEqual(Array.from({ length: 1000 }, (_, i) => i + 1));
+    expect(found[2]).toEqual([3, ["every 0.1 percent: 0.3"]]);
+    expect(found[999]).toEqual([1000, ["every 0.1 percent: 100"]]);
   });
 
   it("crosses two thresholds per step with 0.1 % of 500 steps", () => {
-    expect(firings([everyPercent(0.1)], everyStepTo(500))[0]).toEqual([
+    expect(crossingsIn([everyPercent(0.1)], everyStepTo(500))[0]).toEqual([
       1,
       ["every 0.1 percent: 0.1", "every 0.1 percent: 0.2"],
     ]);
@@ -211,12 +211,12 @@ describe("crossings: cases worked by hand", () => {
 
   it("loses the third threshold if 100/3 % is given as 33.333333333333336, slightly more than a third", () => {
     // ceil(33.333333333333336 · 3 / 100) = ceil(1.00000000000000008) = 2; twice that 2.0000000000000002 → 3.
-    expect(firings([everyPercent(100 / 3)], everyStepTo(3)).map(([step]) => step)).toEqual([2, 3]);
-    expect(firings([timesPerPhase(3)], everyStepTo(3)).map(([step]) => step)).toEqual([1, 2, 3]);
+    expect(crossingsIn([everyPercent(100 / 3)], everyStepTo(3)).map(([step]) => step)).toEqual([2, 3]);
+    expect(crossingsIn([timesPerPhase(3)], everyStepTo(3)).map(([step]) => step)).toEqual([1, 2, 3]);
   });
 
   it("places every 20 percent of three steps at ceil(.6), ceil(1.2), ceil(1.8), ceil(2.4), 3", () => {
-    expect(firings([everyPercent(20), atStart(), atEnd()], everyStepTo(3))).toEqual([
+    expect(crossingsIn([everyPercent(20), atStart(), atEnd()], everyStepTo(3))).toEqual([
       [0, ["start"]],
       [1, ["every 20 percent: 20"]],
       [2, ["every 20 percent: 40", "every 20 percent: 60"]],
@@ -247,7 +247,7 @@ describe("crossings: cases worked by hand", () => {
       atStart(),
       atEnd(),
     ];
-    expect(firings(triggers, [...seen, progress(20, null, true)])).toEqual([
+    expect(crossingsIn(triggers, [...seen, progress(20, null, true)])).toEqual([
       [0, ["start"]],
       [10, ["every 10 steps: 10"]],
       [20, ["every 10 steps: 20"]],
@@ -257,7 +257,7 @@ describe("crossings: cases worked by hand", () => {
 
   it("crosses the percents passed so far at once when maxSteps becomes known", () => {
     const seen = [progress(0, null), progress(50, null), progress(50, 100), progress(60, 100)];
-    expect(firings([everyPercent(20)], seen)).toEqual([
+    expect(crossingsIn([everyPercent(20)], seen)).toEqual([
       [50, ["every 20 percent: 20", "every 20 percent: 40"]],
       [60, ["every 20 percent: 60"]],
     ]);
@@ -272,7 +272,7 @@ describe("crossings: cases worked by hand", () => {
       progress(119, 200),
       progress(120, 200),
     ];
-    expect(firings([everyPercent(20)], seen)).toEqual([
+    expect(crossingsIn([everyPercent(20)], seen)).toEqual([
       [50, ["every 20 percent: 20", "every 20 percent: 40"]],
       [120, ["every 20 percent: 60"]],
     ]);
@@ -280,7 +280,7 @@ describe("crossings: cases worked by hand", () => {
 
   it("crosses at once what the new length of a shrunk phase has passed", () => {
     const seen = [progress(0, 100), progress(50, 100), progress(50, 60), progress(60, 60)];
-    expect(firings([atPercents([50, 75, 100])], seen)).toEqual([
+    expect(crossingsIn([atPercents([50, 75, 100])], seen)).toEqual([
       [50, ["at percent: 50"]],
       [50, ["at percent: 75"]],
       [60, ["at percent: 100"]],
@@ -312,7 +312,7 @@ describe("crossings: cases worked by hand", () => {
   });
 
   it("adds no threshold above 100 % for steps beyond maxSteps", () => {
-    expect(firings([everyPercent(50)], [progress(0, 10), progress(40, 10)])).toEqual([
+    expect(crossingsIn([everyPercent(50)], [progress(0, 10), progress(40, 10)])).toEqual([
       [40, ["every 50 percent: 50", "every 50 percent: 100"]],
     ]);
   });
@@ -326,7 +326,7 @@ describe("crossings: cases worked by hand", () => {
 
   it("takes no time per step in a phase of a billion steps", () => {
     const seen = [progress(0, 1e9), progress(999_999_999, 1e9)];
-    expect(firings([everyPercent(25), everySteps(4e8)], seen)[0]?.[1]).toHaveLength(5);
+    expect(crossingsIn([everyPercent(25), everySteps(4e8)], seen)[0]?.[1]).toHaveLength(5);
     expect(plannedSteps([everyPercent(25)], 1e9)).toEqual([25e7, 5e8, 75e7, 1e9]);
   });
 });
@@ -351,7 +351,9 @@ describe("plannedSteps", () => {
       fc.property(schedule, fc.integer({ min: 1, max: 50 }), (triggers, maxSteps) => {
         const planned = plannedSteps(triggers, maxSteps);
         fc.pre(planned !== null);
-        expect([...new Set(firings(triggers, everyStepTo(maxSteps)).map(([step]) => step))]).toEqual(planned);
+        expect([...new Set(crossingsIn(triggers, everyStepTo(maxSteps)).map(([step]) => step))]).toEqual(
+          planned,
+        );
       }),
     );
   });

@@ -18,7 +18,7 @@ interface Slow {
   /** Mean seconds per item, extra seconds of the first call, and fixed seconds per measurement. */
   readonly perItem: number;
   readonly firstCall: number;
-  readonly perLook: number;
+  readonly perMeasurement: number;
   /** Relative scatter of the seconds per item. */
   readonly noise: number;
   /** Items per call, after which progress is reported; all: it is reported once. */
@@ -28,7 +28,7 @@ interface Slow {
 
 /** Measures by advancing the clock. */
 function slowEvaluation(slow: Slow, clock: ManualClock, spent: { seconds: number }): AnyEvaluation {
-  const { name, items, perItem, firstCall, perLook, noise, perCall } = slow;
+  const { name, items, perItem, firstCall, perMeasurement, noise, perCall } = slow;
   const random = namedStream(name);
   let isFirst = true;
   const pass = (seconds: number) => {
@@ -40,16 +40,16 @@ function slowEvaluation(slow: Slow, clock: ManualClock, spent: { seconds: number
     version: "1",
     needs: ["generate"],
     items: () => Array.from({ length: items }, (_, i) => ({ id: `q${i}` })),
-    async measure(model, asked, { signal, progress }) {
-      pass(perLook + (isFirst ? firstCall : 0));
+    async measure(model, portion, { signal, progress }) {
+      pass(perMeasurement + (isFirst ? firstCall : 0));
       isFirst = false;
       let done = 0;
-      for (; done < asked.length && !isDeadline(signal); progress(done)) {
-        for (const last = Math.min(done + perCall, asked.length); done < last; done++)
+      for (; done < portion.length && !isDeadline(signal); progress(done)) {
+        for (const last = Math.min(done + perCall, portion.length); done < last; done++)
           pass(perItem * (1 + noise * (2 * random() - 1)));
         await model.generate([], { signal: new AbortController().signal });
       }
-      return asked.slice(0, done);
+      return portion.slice(0, done);
     },
     metrics: ({ rate }) => ({ all: rate(() => true) }),
   }) as AnyEvaluation;
@@ -95,17 +95,17 @@ const slowArbitrary = fc
     items: fc.integer({ min: 10, max: 300 }),
     perItem: fc.double({ min: 0.01, max: 2, noNaN: true }),
     firstCall: fc.constantFrom(0, 5, 30),
-    perLook: fc.constantFrom(0, 0.05),
+    perMeasurement: fc.constantFrom(0, 0.05),
     noise: fc.constantFrom(0, 0.2, 0.6),
     perCall: fc.constantFrom(16, 64, 1000),
     every: fc.constantFrom(5, 10, 20, 25, 50),
   })
   .map((one) => ({
     ...one,
-    // If progress is reported once, at the end, the fixed seconds cannot be told from those per item.
+    // If progress is reported once, at the end, the fixed seconds cannot be separated from those per item.
     ...(2 * one.perCall > one.items
-      ? { firstCall: 0, perLook: 0 }
-      : { perLook: one.perLook * one.perItem * one.items }),
+      ? { firstCall: 0, perMeasurement: 0 }
+      : { perMeasurement: one.perMeasurement * one.perItem * one.items }),
   }));
 const trainingArbitrary = fc.record({
   steps: fc.integer({ min: 20, max: 400 }),
@@ -119,15 +119,15 @@ function bestItems(slow: readonly Slow[], steps: number, seconds: number): numbe
   let left = seconds;
   let items = 0;
   for (const one of [...slow].sort((a, b) => a.perItem - b.perItem)) {
-    const looks = new Set(
+    const measurements = new Set(
       Array.from({ length: 100 / one.every - 1 }, (_, i) => Math.ceil(((i + 1) * one.every * steps) / 100)),
     );
-    looks.delete(steps);
-    for (const _ of looks) {
-      const fit = Math.max(0, Math.min(one.items, Math.floor((left - one.perLook) / one.perItem)));
+    measurements.delete(steps);
+    for (const _ of measurements) {
+      const fit = Math.max(0, Math.min(one.items, Math.floor((left - one.perMeasurement) / one.perItem)));
       if (fit === 0) break;
       items += fit;
-      left -= one.perLook + fit * one.perItem;
+      left -= one.perMeasurement + fit * one.perItem;
     }
   }
   return items;
@@ -157,10 +157,10 @@ it(
         expect(edges.length).toBe(2 * slow.length);
         const ofEdges = edges.reduce((sum, { timing }) => sum + timing.measure_seconds, 0);
         expect(overhead).toBeLessThanOrEqual(Math.max(percent, (100 * ofEdges) / trained) + 2);
-        const looks = snapshots.filter((one) => !isEdge(one) && one.timing.items > 0);
-        const measured = looks.reduce((sum, { timing }) => sum + timing.items, 0);
+        const measurements = snapshots.filter((one) => !isEdge(one) && one.timing.items > 0);
+        const measured = measurements.reduce((sum, { timing }) => sum + timing.items, 0);
         const best = bestItems(slow, training.steps, (percent / 100) * trained - ofEdges);
-        const isShort = measured < 0.8 * best - looks.length - 1; // items are not divisible
+        const isShort = measured < 0.8 * best - measurements.length - 1; // items are not divisible
         if (isShort) short.push(`seed ${seed}: ${measured} items of ${best}`);
       });
       await fc.assert(property, { numRuns: runs, seed, endOnFailure: true });
@@ -176,7 +176,7 @@ it("leaves room for an end that takes 3 % longer than all measurements before it
     items: 100,
     perItem: 0.05,
     firstCall: 0,
-    perLook: 0,
+    perMeasurement: 0,
     noise: 0,
     perCall: 1,
     every: 10,

@@ -298,15 +298,9 @@ it("keeps planned comparisons and requests without a schedule for the resume", a
   };
   const options = toy.options([byHand(() => controller.abort())], { signal: controller.signal });
   const { state, weights } = await withSession(options, (session) => train(toy, session));
-  expect(state.owed).toEqual({
-    deep: {
-      by: "reacting",
-      evaluation: { name: "toy", version: "1" },
-      on: "model",
-      crossed: [],
-      plannedLooks: 4,
-    },
-  });
+  const evaluation = { name: "toy", version: "1" };
+  const deep = { by: "reacting", evaluation, on: "model", crossed: [], plannedLooks: 4 };
+  expect(state.owed).toEqual({ deep });
   const again = toyTraining(toy.store);
   again.weights = weights;
   const resumed = again.options([byHand(() => undefined)], { resume: state });
@@ -317,11 +311,11 @@ it("keeps planned comparisons and requests without a schedule for the resume", a
 it("keeps all thresholds if a hook requests the measurement again after the abort", async () => {
   const toy = toyTraining();
   const evaluation = toyEvaluation();
-  const asking: TrainerCallback = {
+  const requesting: TrainerCallback = {
     id: "again",
     onSave: ({ measure }) => measure({ id: "toy", evaluation, crossed: [] }),
   };
-  const callbacks = [new PeriodicCallback(evaluation, { schedule: [everySteps(1)] }), asking];
+  const callbacks = [new PeriodicCallback(evaluation, { schedule: [everySteps(1)] }), requesting];
   const session = openSession(toy.options(callbacks, { maxSteps: null, signal: AbortSignal.abort() }));
   await session.stepEnd({ step: 1 });
   const { owed } = await session.save();
@@ -390,8 +384,9 @@ it("leaves a measurement or a skipped snapshot for each threshold if training co
   await fc.assert(
     fc.asyncProperty(abortsOf(2), async (aborts) => {
       const found = await leftAfter(aborts);
-      const firings = (records: typeof found) => records.map(({ id, step, crossed }) => [id, step, crossed]);
-      expect(firings(found)).toEqual(firings(whole));
+      const crossingsOf = (records: typeof found) =>
+        records.map(({ id, step, crossed }) => [id, step, crossed]);
+      expect(crossingsOf(found)).toEqual(crossingsOf(whole));
       for (const [i, record] of found.entries()) {
         const { weights, metrics, rows } = whole[i]!;
         if (record.status === "skipped") expect(record.reason).toBe("aborted; training continued");

@@ -7,8 +7,8 @@ import { checkRequests, type RequestCheck } from "./check-requests.ts";
 
 /** A model before its weights are loaded: every ability fails. */
 function outlined(): RequestCheck["model"] {
-  const asked = () => Promise.reject(new Error("the weights are not there"));
-  return { ...toyTraining().model, generate: asked, logLikelihoods: asked, nextToken: asked };
+  const fail = () => Promise.reject(new Error("the weights are not there"));
+  return { ...toyTraining().model, generate: fail, logLikelihoods: fail, nextToken: fail };
 }
 
 const toy = (id: string, changes = {}) =>

@@ -40,18 +40,18 @@ it.each(["onStepEnd", "onSnapshot", "state", "onError", "close"] as const)(
 
 it("throws if close is called in onSnapshot while the session closes", async () => {
   const toy = toyTraining();
-  const told: unknown[] = [];
+  const errors: unknown[] = [];
   const closing: TrainerCallback = {
     id: "closing",
     async onSnapshot(_, { status }) {
-      if (status === "complete") told.push(await session.close().catch((error: unknown) => error));
+      if (status === "complete") errors.push(await session.close().catch((error: unknown) => error));
     },
   };
   const graded = new PeriodicCallback(toyEvaluation({ graded: true }), { schedule: [] });
   const session = openSession(toy.options([graded, closing]));
   await session.begin();
   await session.close();
-  expect(told.map(String).join()).toContain("got a call inside onSnapshot");
+  expect(errors.map(String).join()).toContain("got a call inside onSnapshot");
 });
 
 it("waits in close for another call that has just begun, and writes nothing afterwards", async () => {

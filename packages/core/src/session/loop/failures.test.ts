@@ -21,10 +21,10 @@ const train =
 
 it("records a failing evaluation, warns, and continues training", async () => {
   const toy = toyTraining();
-  let asked = 0;
+  let calls = 0;
   const evaluation = toyEvaluation({
     onMeasure() {
-      if (++asked === 2) throw new Error("no memory");
+      if (++calls === 2) throw new Error("no memory");
     },
   });
   const errors: unknown[] = [];
@@ -46,10 +46,10 @@ it("records a failing evaluation, warns, and continues training", async () => {
 
 it("repeats a measurement at the end if it failed at the last step", async () => {
   const toy = toyTraining();
-  let asked = 0;
+  let calls = 0;
   const evaluation = toyEvaluation({
     onMeasure() {
-      if (++asked === 2) throw new Error("no memory");
+      if (++calls === 2) throw new Error("no memory");
     },
   });
   await withSession(
@@ -78,19 +78,19 @@ it('throws the evaluation\'s error from stepEnd with onFailure "throw", after wr
 
 it("warns of a hook that throws and continues training, even if its onError throws", async () => {
   const toy = toyTraining();
-  const told: unknown[] = [];
+  const errors: unknown[] = [];
   const throwing: TrainerCallback = {
     id: "bad",
     onStepEnd({ progress }) {
       if (progress.step === 3) throw new Error("own mistake");
     },
     onError(_, error) {
-      told.push(error);
+      errors.push(error);
       throw new Error("again");
     },
   };
   expect(await withSession(toy.options([throwing]), train(toy))).toBeNull();
-  expect(told).toEqual([new Error("own mistake")]);
+  expect(errors).toEqual([new Error("own mistake")]);
   expect(toy.warnings()).toEqual([
     'callback "bad": onStepEnd threw at step 3: own mistake',
     'callback "bad": onError threw: again',
@@ -255,12 +255,12 @@ it("keeps a partial snapshot if its repetition at the end fails", async () => {
 
 it("keeps the previous state if a state throws or is not JSON, and continues training", async () => {
   const toy = toyTraining();
-  const told: unknown[] = [];
+  const errors: unknown[] = [];
   let state: () => number = () => 1;
   const callback = {
     id: "counting",
     state: () => state(),
-    onError: (_: unknown, error: unknown) => void told.push(error),
+    onError: (_: unknown, error: unknown) => void errors.push(error),
   };
   await withSession(toy.options([callback]), async (session) => {
     await session.begin();
@@ -272,7 +272,7 @@ it("keeps the previous state if a state throws or is not JSON, and continues tra
     state = () => Number.NaN;
     expect((await session.save()).callbacks).toEqual({ counting: 1 });
   });
-  expect(told.length).toBe(2);
+  expect(errors.length).toBe(2);
   expect(toy.warnings()[0]).toBe(
     'callback "counting": state threw, and the checkpoint of step 0 holds the previous state: state broke',
   );
@@ -359,14 +359,15 @@ it("checks every part of the state to resume from", () => {
   expect(open({ ...state, progress: { ...progress, epoch: Number.NaN } })).toThrow("epoch: got NaN");
   expect(open({ ...state, runStepOffset: -1 })).toThrow("resume.runStepOffset: got -1");
   expect(open({ ...state, callbacks: [] })).toThrow("resume.callbacks: got []");
-  const firing = { by: "a", evaluation: { name: "e", version: "1" }, on: "model", plannedLooks: null };
+  const measurement = { by: "a", evaluation: { name: "e", version: "1" }, on: "model", plannedLooks: null };
   const crossed = [{ trigger: { every: 2, unit: "steps" }, at: 4 }];
-  const owing = (changes: object) => open({ ...state, owed: { a: { ...firing, crossed, ...changes } } });
-  expect(owing({})).not.toThrow();
-  expect(owing({ by: 1 })).toThrow("resume.owed.a.by: got 1");
-  expect(owing({ on: "models" })).toThrow("resume.owed.a.on");
-  expect(owing({ evaluation: { name: "e" } })).toThrow("resume.owed.a.evaluation");
-  expect(owing({ crossed: [{ trigger: { every: 2, unit: "stops" }, at: 4 }] })).toThrow(
+  const interrupted = (changes: object) =>
+    open({ ...state, owed: { a: { ...measurement, crossed, ...changes } } });
+  expect(interrupted({})).not.toThrow();
+  expect(interrupted({ by: 1 })).toThrow("resume.owed.a.by: got 1");
+  expect(interrupted({ on: "models" })).toThrow("resume.owed.a.on");
+  expect(interrupted({ evaluation: { name: "e" } })).toThrow("resume.owed.a.evaluation");
+  expect(interrupted({ crossed: [{ trigger: { every: 2, unit: "stops" }, at: 4 }] })).toThrow(
     "resume.owed.a.crossed",
   );
 });

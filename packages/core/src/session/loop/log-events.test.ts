@@ -7,11 +7,11 @@ import type { Logger, Session, SessionState } from "../../contracts/session.ts";
 
 it("passes loggers the place where a phase begins or resumes, and the steps of the run", async () => {
   const toy = toyTraining();
-  const told: unknown[] = [];
+  const logged: unknown[] = [];
   const logger: Logger = {
     name: "l",
-    begin: ({ phase, step, runStep, resumed }) => void told.push(["begin", phase, step, runStep, resumed]),
-    train: ({ loss }, { phase, step, runStep }) => void told.push([loss, phase, step, runStep]),
+    begin: ({ phase, step, runStep, resumed }) => void logged.push(["begin", phase, step, runStep, resumed]),
+    train: ({ loss }, { phase, step, runStep }) => void logged.push([loss, phase, step, runStep]),
   };
   const options = { loggers: [logger], phase: "em", runStepOffset: 10 };
   let saved: SessionState | undefined;
@@ -25,7 +25,7 @@ it("passes loggers the place where a phase begins or resumes, and the steps of t
   };
   await withSession(toy.options([], options), stepsTo(3));
   await withSession(toy.options([], { ...options, resume: saved! }), stepsTo(3));
-  expect(told).toEqual([
+  expect(logged).toEqual([
     ["begin", "em", 0, 10, false],
     [1, "em", 1, 11],
     [2, "em", 2, 12],
@@ -46,13 +46,13 @@ it("gives loggers the snapshots that a killed process recorded but did not log, 
       atEnd: false,
     });
   const callbacks = () => [graded("early", () => early.passed), graded("late", () => late.passed)];
-  const told: string[] = [];
-  const saying = ({ id, step, status }: { id: string; step: number; status: string }) =>
+  const logged: string[] = [];
+  const describeSnapshot = ({ id, step, status }: { id: string; step: number; status: string }) =>
     `${id} ${step} ${status}`;
   const logger: Logger = {
     name: "l",
-    begin: ({ standing }) => void told.push("begin", ...standing.map(saying)),
-    snapshot: (snapshot) => void told.push(saying(snapshot)),
+    begin: ({ standing }) => void logged.push("begin", ...standing.map(describeSnapshot)),
+    snapshot: (snapshot) => void logged.push(describeSnapshot(snapshot)),
   };
   const killed = openSession(toy.options(callbacks(), { loggers: [logger] }));
   await killed.begin();
@@ -66,12 +66,12 @@ it("gives loggers the snapshots that a killed process recorded but did not log, 
   await killed.stepEnd();
   early.open();
   // It is in the store, and the process dies before the next step ends. Snapshots beyond the checkpoint do not stand.
-  const statuses = async () => (await toy.store.list()).map(saying);
+  const statuses = async () => (await toy.store.list()).map(describeSnapshot);
   while ((await statuses()).join().match(/early \d complete/g)?.length !== 2)
     await new Promise((resolve) => setImmediate(resolve));
-  expect(told).toEqual(["begin", "early 0 grading", "late 0 grading", "early 3 grading", "late 3 grading"]);
+  expect(logged).toEqual(["begin", "early 0 grading", "late 0 grading", "early 3 grading", "late 3 grading"]);
 
-  told.length = 0;
+  logged.length = 0;
   const again = toyTraining(toy.store);
   again.weights = weights;
   await withSession(again.options(callbacks(), { loggers: [logger], resume }), async (session) => {
@@ -79,11 +79,11 @@ it("gives loggers the snapshots that a killed process recorded but did not log, 
     again.step();
     await session.stepEnd();
   });
-  expect(told.slice(0, 2)).toEqual(["begin", "early 0 complete"]);
+  expect(logged.slice(0, 2)).toEqual(["begin", "early 0 complete"]);
   expect(
-    told
+    logged
       .slice(2)
-      .filter((look) => !look.includes("grading"))
+      .filter((line) => !line.includes("grading"))
       .toSorted(),
   ).toEqual(["early 3 complete", "late 0 complete", "late 3 complete"]);
 });
@@ -117,20 +117,20 @@ it("continues if a logger's event is an async function that throws, and warns on
 it("stops calling a logger that does not answer, in every session, and waits for its close at most its patience", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
-  const told: string[] = [];
+  const logged: string[] = [];
   const warnings: string[] = [];
   const never = new Promise<void>(() => undefined);
   const hanging: Logger = {
     name: "hanging",
-    train: (_metrics, { step }) => (told.push(`train ${step}`), never),
-    event: ({ kind }) => void told.push(kind),
-    close: () => (told.push("close"), never),
+    train: (_metrics, { step }) => (logged.push(`train ${step}`), never),
+    event: ({ kind }) => void logged.push(kind),
+    close: () => (logged.push("close"), never),
   };
   const hasty: Logger = { ...hanging, name: "hasty", patienceSeconds: 5, event: () => undefined };
   const hearing: Logger = {
     name: "hearing",
     event: (event) => void (event.kind === "warning" && warnings.push(`${event.where}: ${event.message}`)),
-    train: async (_metrics, { step }) => void told.push(`heard ${step}`),
+    train: async (_metrics, { step }) => void logged.push(`train of other ${step}`),
   };
   const run = async () => {
     const toy = toyTraining();
@@ -150,15 +150,23 @@ it("stops calling a logger that does not answer, in every session, and waits for
   };
   // 60 and 5 seconds for the first step, the same for closing, and one turn of this loop for the end.
   expect(Math.abs((await run()) - 130)).toBeLessThan(4);
-  const once = ["train 1", "train 1", "heard 1", "heard 2", "heard 3", "close", "close"];
-  expect(told).toEqual(once);
+  const once = [
+    "train 1",
+    "train 1",
+    "train of other 1",
+    "train of other 2",
+    "train of other 3",
+    "close",
+    "close",
+  ];
+  expect(logged).toEqual(once);
   expect(warnings).toEqual([
     'logger "hanging": train did not answer within 60 s: it is not called again except to close, and training continues',
     'logger "hasty": train did not answer within 5 s: it is not called again except to close, and training continues',
     'logger "hanging": close did not answer within 60 s: it may lack its last records, and training continues',
     'logger "hasty": close did not answer within 5 s: it may lack its last records, and training continues',
   ]);
-  told.length = 0;
+  logged.length = 0;
   await run();
-  expect(told).toEqual(once.slice(2));
+  expect(logged).toEqual(once.slice(2));
 });

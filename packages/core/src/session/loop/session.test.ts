@@ -70,18 +70,18 @@ it("writes a snapshot at each crossing: the start, every 20 percent, and no seco
 it("calls the hooks in order, with the progress before and now", async () => {
   const toy = toyTraining();
   const log: string[] = [];
-  const tell = (name: string) => (context: Parameters<NonNullable<TrainerCallback["onStepEnd"]>>[0]) =>
+  const record = (name: string) => (context: Parameters<NonNullable<TrainerCallback["onStepEnd"]>>[0]) =>
     void log.push(`${name} ${context.previous?.step ?? "-"}>${context.progress.step}`);
   const callback: TrainerCallback = {
     id: "log",
-    onTrainBegin: tell("begin"),
-    onEpochBegin: tell("epoch begin"),
-    onEpochEnd: tell("epoch end"),
-    onStepBegin: tell("step begin"),
-    onStepEnd: tell("step end"),
-    onLog: tell("log"),
-    onSave: tell("save"),
-    onTrainEnd: tell("end"),
+    onTrainBegin: record("begin"),
+    onEpochBegin: record("epoch begin"),
+    onEpochEnd: record("epoch end"),
+    onStepBegin: record("step begin"),
+    onStepEnd: record("step end"),
+    onLog: record("log"),
+    onSave: record("save"),
+    onTrainEnd: record("end"),
     close: () => void log.push("close"),
   };
   await withSession(toy.options([callback], { maxSteps: 2 }), async (session) => {
@@ -181,9 +181,9 @@ it("shares the level of a comparison among all metrics, and 0.05 among the compa
   } as AnyEvaluation;
   const callback = new PeriodicCallback(evaluation, { schedule: [everyPercent(20)] });
   await withSession(toy.options([callback], { familywise: "all" }), train(toy));
-  const [, ...looks] = await toy.store.list();
-  expect(looks.length).toBe(5);
-  const shared = looks.map(({ paired }) =>
+  const [, ...measured] = await toy.store.list();
+  expect(measured.length).toBe(5);
+  const shared = measured.map(({ paired }) =>
     Object.values(paired.baseline!).filter(({ alpha }) => alpha !== null),
   );
   expect(
@@ -241,11 +241,11 @@ it("computes overhead as window seconds over training seconds", async () => {
 
 it("sends metrics of the loop and numbers of hooks to the loggers", async () => {
   const toy = toyTraining();
-  const told: unknown[] = [];
+  const logged: unknown[] = [];
   const logger = {
     name: "l",
     train: (metrics: object, at: { step: number; phase: string }) =>
-      void told.push([metrics, at.step, at.phase]),
+      void logged.push([metrics, at.step, at.phase]),
   };
   const reporting: TrainerCallback = {
     id: "r",
@@ -254,7 +254,7 @@ it("sends metrics of the loop and numbers of hooks to the loggers", async () => 
   await withSession(toy.options([reporting], { loggers: [logger] }), async (session) => {
     await session.stepEnd({ metrics: { loss: 3 } });
   });
-  expect(told).toEqual([
+  expect(logged).toEqual([
     [{ loss: 3 }, 1, "train"],
     [{ doubled: 6 }, 1, "train"],
   ]);
@@ -295,23 +295,23 @@ it("reports a failed begin once, by throwing", async () => {
 
 it("logs metrics of the last step to loggers and callbacks, between begin and end", async () => {
   const toy = toyTraining();
-  const told: unknown[] = [];
+  const logged: unknown[] = [];
   const logger = {
-    name: "told",
-    train: (metrics: object, { step }: { step: number }) => void told.push([step, metrics]),
+    name: "logged",
+    train: (metrics: object, { step }: { step: number }) => void logged.push([step, metrics]),
   };
   const callback: TrainerCallback = {
     id: "listening",
-    onLog: ({ progress, metrics }) => void told.push([`onLog ${progress.step}`, metrics]),
+    onLog: ({ progress, metrics }) => void logged.push([`onLog ${progress.step}`, metrics]),
   };
   const session = openSession({ ...toy.options([callback]), loggers: [logger] });
   const eval_loss = { eval_loss: 2 };
   await expect(session.log(eval_loss)).rejects.toThrow("session.log: got a call before begin");
   await session.begin();
   await session.stepEnd();
-  expect(told).toEqual([]);
+  expect(logged).toEqual([]);
   await session.log(eval_loss);
-  expect(told).toEqual([
+  expect(logged).toEqual([
     [1, eval_loss],
     ["onLog 1", eval_loss],
   ]);
@@ -325,18 +325,18 @@ it("calls the same hooks if the loop calls only stepEnd, and warns of a late req
   const traceOf = async (tellsBegin: boolean) => {
     const toy = toyTraining();
     const trace: unknown[] = [];
-    const tell = (name: string) => (context: Parameters<NonNullable<TrainerCallback["onStepEnd"]>>[0]) => {
+    const record = (name: string) => (context: Parameters<NonNullable<TrainerCallback["onStepEnd"]>>[0]) => {
       const { elapsedSeconds: _time, ...at } = context.progress;
       trace.push([name, at, context.previous?.step ?? null]);
-      if (name === "step begin" && at.step === 1) context.measure({ id: "look", evaluation, crossed: [] });
+      if (name === "step begin" && at.step === 1) context.measure({ id: "late", evaluation, crossed: [] });
     };
     const evaluation = toyEvaluation();
     const callback: TrainerCallback = {
       id: "log",
       asks: [evaluation],
-      onEpochBegin: tell("epoch begin"),
-      onStepBegin: tell("step begin"),
-      onStepEnd: tell("step end"),
+      onEpochBegin: record("epoch begin"),
+      onStepBegin: record("step begin"),
+      onStepEnd: record("step end"),
     };
     await withSession(toy.options([callback], { maxSteps: 4 }), async (session) => {
       for (const step of [1, 2, 2, 4]) {
@@ -345,8 +345,8 @@ it("calls the same hooks if the loop calls only stepEnd, and warns of a late req
         await session.stepEnd({ step });
       }
     });
-    const looks = (await toy.store.list()).map(({ step }) => step);
-    return { trace, looks, warnings: toy.warnings() };
+    const measured = (await toy.store.list()).map(({ step }) => step);
+    return { trace, measured, warnings: toy.warnings() };
   };
   const [short, long] = [await traceOf(false), await traceOf(true)];
   expect(short.trace).toEqual(long.trace);
@@ -354,12 +354,12 @@ it("calls the same hooks if the loop calls only stepEnd, and warns of a late req
   expect(short.trace.map((entry) => (entry as [string])[0]).join()).toBe(
     "epoch begin,step begin,step end,step begin,step end,step end,step begin,step end",
   );
-  expect([long.looks, long.warnings]).toEqual([[1], []]);
-  expect([short.looks, short.warnings]).toEqual([
+  expect([long.measured, long.warnings]).toEqual([[1], []]);
+  expect([short.measured, short.warnings]).toEqual([
     [2],
     [
       expect.stringContaining(
-        '"look" was requested before step 2 and is measured after it. Call session.stepBegin() before the step.',
+        '"late" was requested before step 2 and is measured after it. Call session.stepBegin() before the step.',
       ),
     ],
   ]);

@@ -27,10 +27,10 @@ const statuses = async (toy: ToyTraining) =>
 it("records rows at once, grades them during training, and then replaces the snapshot", async () => {
   const toy = toyTraining();
   const grading = gate();
-  const told: [number, Snapshot["status"]][] = [];
+  const announced: [number, Snapshot["status"]][] = [];
   const hearing: TrainerCallback = {
     id: "hearing",
-    onSnapshot: (_, { step, status }) => void told.push([step, status]),
+    onSnapshot: (_, { step, status }) => void announced.push([step, status]),
   };
   const session = openSession(toy.options([graded(() => grading.passed), hearing]));
   await session.begin();
@@ -67,7 +67,10 @@ it("records rows at once, grades them during training, and then replaces the sna
     (await toy.store.rows(done!)).every((row) => typeof (row as { hit?: unknown }).hit === "boolean"),
   ).toBe(true);
   for (const step of [0, 5, 10]) {
-    expect(told.filter(([at]) => at === step).map(([, status]) => status)).toEqual(["grading", "complete"]);
+    expect(announced.filter(([at]) => at === step).map(([, status]) => status)).toEqual([
+      "grading",
+      "complete",
+    ]);
   }
 });
 
@@ -189,7 +192,9 @@ it("finishes a grading on resume that close interrupted, although it threw", asy
     ...toyEvaluation({ graded: true }),
     // Like a judge's client: the running request ends in an error.
     grade: (_, { signal }) =>
-      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(new Error("cut off")))),
+      new Promise((_resolve, reject) =>
+        signal.addEventListener("abort", () => reject(new Error("interrupted"))),
+      ),
   };
   const callback = new PeriodicCallback(cutOff, { schedule: [], atEnd: false });
   const options = toy.options([callback], { budget: { drainSeconds: 0 } });

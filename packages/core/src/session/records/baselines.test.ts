@@ -22,7 +22,7 @@ afterAll(() => rm(folder, { recursive: true }));
 
 const of = (evaluation: AnyEvaluation, on: "model" | "base" = "model") =>
   new PeriodicCallback(evaluation, { schedule: [everyPercent(50)], on });
-const asks = (options: ToyEvaluationOptions = {}) => of(toyEvaluation(options));
+const watch = (options: ToyEvaluationOptions = {}) => of(toyEvaluation(options));
 
 /** A training whose model has an adapter: its base gives the same answers at every step. */
 function adapterTraining() {
@@ -49,15 +49,15 @@ async function train(
   });
 }
 
-const told = ({ id, step, on, status }: Snapshot) => `${id}/${step} ${on} ${status}`;
+const describeSnapshot = ({ id, step, on, status }: Snapshot) => `${id}/${step} ${on} ${status}`;
 const paired = async (toy: ReturnType<typeof toyTraining>, step: number) =>
   (await toy.store.get({ phase: "train", id: "toy", step }))!.paired.baseline?.["hit_rate"];
 
 describe("adapter_off", () => {
   it("measures the same items once without the adapter, before the first measurement, which is compared with it", async () => {
     const { toy, model, base } = adapterTraining();
-    await train(toy, [asks()], { model, baseline: "adapter_off" });
-    expect((await toy.store.list()).map(told)).toEqual([
+    await train(toy, [watch()], { model, baseline: "adapter_off" });
+    expect((await toy.store.list()).map(describeSnapshot)).toEqual([
       "toy/0 model complete",
       "toy.adapter_off/0 base complete",
       "toy/5 model complete",
@@ -88,10 +88,10 @@ describe("adapter_off", () => {
   it("is not repeated by a resume at a later step or from the start", async () => {
     const { toy, model, base } = adapterTraining();
     const options = { model, baseline: "adapter_off" } as const;
-    const start = await train(toy, [asks()], options, 0);
-    const half = await train(toy, [asks()], { ...options, resume: start }, 6);
+    const start = await train(toy, [watch()], options, 0);
+    const half = await train(toy, [watch()], { ...options, resume: start }, 6);
     expect(base.calls.generate).toBe(1);
-    await train(toy, [asks()], { ...options, resume: half });
+    await train(toy, [watch()], { ...options, resume: half });
     expect(base.calls.generate).toBe(1);
     expect(await paired(toy, 10)).toMatchObject({ id: "toy.adapter_off", n_pairs: 8 });
     expect(toy.warnings()).toEqual([]);
@@ -103,16 +103,16 @@ describe("adapter_off", () => {
     let graded = 0;
     // The grading of the baseline ends one turn of the event loop after that of the first measurement could.
     const onGrade = () => (graded++ === 0 ? passed : void setImmediate(open));
-    await train(toy, [asks({ graded: true, onGrade })], { model, baseline: "adapter_off" });
+    await train(toy, [watch({ graded: true, onGrade })], { model, baseline: "adapter_off" });
     for (const step of [0, 5, 10]) expect(await paired(toy, step)).toMatchObject({ n_pairs: 8 });
 
     const cut = adapterTraining();
     const options = { model: cut.model, baseline: "adapter_off", budget: { drainSeconds: 0 } } as const;
     const never = new Promise<void>(() => {});
-    const state = await train(cut.toy, [asks({ graded: true, onGrade: () => never })], options, 6);
+    const state = await train(cut.toy, [watch({ graded: true, onGrade: () => never })], options, 6);
     const statuses = (await cut.toy.store.list()).map(({ status }) => status);
     expect([statuses.length, ...new Set(statuses)]).toEqual([4, "grading"]);
-    await train(cut.toy, [asks({ graded: true })], { ...options, budget: {}, resume: state });
+    await train(cut.toy, [watch({ graded: true })], { ...options, budget: {}, resume: state });
     for (const step of [0, 5, 10]) expect(await paired(cut.toy, step)).toMatchObject({ n_pairs: 8 });
   });
 
@@ -144,22 +144,22 @@ describe("adapter_off", () => {
   it("throws without an adapter, and if a callback has its id", async () => {
     const { toy, model } = adapterTraining();
     const options = { baseline: "adapter_off" } as const;
-    await expect(train(toy, [asks()], options)).rejects.toThrow("which has no adapter to switch off");
+    await expect(train(toy, [watch()], options)).rejects.toThrow("which has no adapter to switch off");
     const same = new PeriodicCallback(toyEvaluation({ name: "x" }), { schedule: [], id: "toy.adapter_off" });
-    await expect(train(toy, [asks(), same], { ...options, model })).rejects.toThrow('the baseline of "toy"');
+    await expect(train(toy, [watch(), same], { ...options, model })).rejects.toThrow('the baseline of "toy"');
   });
 });
 
 describe("the path of an earlier run", () => {
   const earlier = async (name: string, options: ToyEvaluationOptions = {}, phase = "train") => {
     const toy = toyTraining();
-    await train(toy, [asks(options)], { run: fileStore(join(folder, name)), phase });
+    await train(toy, [watch(options)], { run: fileStore(join(folder, name)), phase });
     return join(folder, name);
   };
   const from = (baseline: string, options: ToyEvaluationOptions = {}) => {
     const toy = toyTraining();
     toy.weights = 3;
-    return { toy, done: train(toy, [asks(options)], { baseline }) };
+    return { toy, done: train(toy, [watch(options)], { baseline }) };
   };
 
   it("compares every measurement with the run's start, given the run's folder, its snapshots' folder or a phase's", async () => {
@@ -206,7 +206,7 @@ describe("the path of an earlier run", () => {
     const run = await earlier("named", { name: "another" });
     await expect(from(run).done).rejects.toThrow('has no start of "toy"');
     const toy = toyTraining();
-    await train(toy, [asks(), asks({ name: "another" })], { baseline: run });
+    await train(toy, [watch(), watch({ name: "another" })], { baseline: run });
     expect(toy.warnings()).toEqual([`comparison: "toy" is not compared: ${run} has no start of it`]);
     const snapshot = await toy.store.get({ phase: "train", id: "another", step: 5 });
     expect(snapshot!.paired.baseline!["hit_rate"]).toMatchObject({ run, n_pairs: 8 });
@@ -226,7 +226,7 @@ describe("the path of an earlier run", () => {
           context.measure({ id: "toy", evaluation: toyEvaluation(), crossed: [] });
       },
     };
-    await train(toy, [asks({ name: "another" }), reaction], { baseline: run });
+    await train(toy, [watch({ name: "another" }), reaction], { baseline: run });
     expect(await paired(toy, 5)).toBeUndefined();
     expect(toy.warnings()).toEqual([
       'comparison: train/toy/5 is not compared with train/toy/0: its status is "partial"',
@@ -251,8 +251,8 @@ describe("the path of an earlier run", () => {
 
 it("reserves an error level for the end if the start is compared too", async () => {
   const toy = toyTraining();
-  await train(toy, [asks()], { phase: "coupling" });
-  await train(toy, [asks()], { phase: "em", baseline: "run_start" });
+  await train(toy, [watch()], { phase: "coupling" });
+  await train(toy, [watch()], { phase: "em", baseline: "run_start" });
   for (const step of [0, 5, 10]) {
     const { paired: compared } = (await toy.store.get({ phase: "em", id: "toy", step }))!;
     expect(compared.baseline!["hit_rate"]!.alpha).toBeCloseTo(0.05 / 3, 10);

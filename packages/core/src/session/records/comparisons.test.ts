@@ -6,7 +6,7 @@ import { toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-
 import { withSession } from "../loop/session.ts";
 import type { SessionOptions, SessionState } from "../../contracts/session.ts";
 
-const asked = (provenance: Json, items = 8) =>
+const evaluationWith = (provenance: Json, items = 8) =>
   new PeriodicCallback(
     { ...toyEvaluation({ items }), provenance: () => provenance },
     { schedule: [everyPercent(20)] },
@@ -35,8 +35,8 @@ const comparedWith = async (toy: ToyTraining, phase: string, step: number) => {
 
 it("does not compare measurements with different options, which would blame training for the option", async () => {
   const toy = toyTraining();
-  const resume = await trains(toy, asked({ system: "omit" }), 3);
-  await trains(toy, asked({ system: { text: "You are wrong" } }), 8, { resume });
+  const resume = await trains(toy, evaluationWith({ system: "omit" }), 3);
+  await trains(toy, evaluationWith({ system: { text: "You are wrong" } }), 8, { resume });
   expect(await comparedWith(toy, "train", 2)).toEqual([0, 0]);
   expect(await comparedWith(toy, "train", 4)).toEqual([null, null]);
   expect(await comparedWith(toy, "train", 6)).toEqual([null, 4]);
@@ -47,8 +47,8 @@ it("does not compare measurements with different options, which would blame trai
 
 it("compares measurements with different items over the items that both have", async () => {
   const toy = toyTraining();
-  const resume = await trains(toy, asked({ system: "omit", subsample: 8, example_prompt: "a" }), 3);
-  await trains(toy, asked({ system: "omit", subsample: 5, example_prompt: "b" }, 5), 4, { resume });
+  const resume = await trains(toy, evaluationWith({ system: "omit", subsample: 8, example_prompt: "a" }), 3);
+  await trains(toy, evaluationWith({ system: "omit", subsample: 5, example_prompt: "b" }, 5), 4, { resume });
   const { paired } = (await toy.store.get({ phase: "train", id: "toy", step: 4 }))!;
   expect(paired.baseline!["hit_rate"]).toMatchObject({ step: 0, n_pairs: 5 });
 });
@@ -56,8 +56,8 @@ it("compares measurements with different items over the items that both have", a
 it("compares with the start of an earlier phase that has the same setup", async () => {
   const second = async (provenance: Json) => {
     const toy = toyTraining();
-    await trains(toy, asked({ system: "omit" }), 10, { phase: "coupling" });
-    await trains(toy, asked(provenance), 10, { phase: "em", baseline: "run_start" });
+    await trains(toy, evaluationWith({ system: "omit" }), 10, { phase: "coupling" });
+    await trains(toy, evaluationWith(provenance), 10, { phase: "em", baseline: "run_start" });
     const { paired } = (await toy.store.get({ phase: "em", id: "toy", step: 2 }))!;
     return paired.baseline?.["hit_rate"]?.phase ?? null;
   };

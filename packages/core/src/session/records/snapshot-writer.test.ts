@@ -36,11 +36,11 @@ const found = async (toy: ToyTraining) =>
 
 it("writes a failed snapshot in place of an invalid one, and holds up no other", async () => {
   const toy = toyTraining();
-  const told: unknown[] = [];
+  const errors: unknown[] = [];
   const wrong = { ...toyEvaluation({ name: "wrong" }), plainKeys: () => ({ score: Number.NaN }) };
   const callbacks = [
     Object.assign(new PeriodicCallback(wrong, { schedule }), {
-      onError: (_: unknown, error: unknown) => void told.push(error),
+      onError: (_: unknown, error: unknown) => void errors.push(error),
     }),
     new PeriodicCallback(toyEvaluation(), { schedule }),
   ];
@@ -63,7 +63,7 @@ it("writes a failed snapshot in place of an invalid one, and holds up no other",
   });
   expect((await toy.store.rows(key)).length).toBe(8);
   // Twice at the last step: the end repeats the failed measurement.
-  expect(told.length).toBe(4);
+  expect(errors.length).toBe(4);
 });
 
 const { id: _, phase: __, step: ___, ...fields } = snapshotSchema.shape;

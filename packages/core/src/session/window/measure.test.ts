@@ -25,13 +25,13 @@ it("measures once without a session", async () => {
 
 it("measures the first items with a limit, and records them in provenance", async () => {
   const { model } = toyTraining();
-  const told: [number, number][] = [];
-  const options = { limit: 3, progress: (done: number, total: number) => void told.push([done, total]) };
+  const reported: [number, number][] = [];
+  const options = { limit: 3, progress: (done: number, total: number) => void reported.push([done, total]) };
   const { snapshot, rows } = await measure(toyEvaluation(), model, options);
   expect(rows.map(({ id }) => id)).toEqual(["q0", "q1", "q2"]);
   expect(snapshot.provenance.items).toBe(3);
   expect(snapshot.status).toBe("complete");
-  expect(told).toEqual([
+  expect(reported).toEqual([
     [0, 3],
     [3, 3],
   ]);

@@ -9,7 +9,7 @@ import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { openSession, withSession } from "../loop/session.ts";
 
 /** Returns the message that `begin` throws for an evaluation. */
-async function saidTo(changes: Partial<AnyEvaluation>, model?: EvaluableModel): Promise<string> {
+async function messageFor(changes: Partial<AnyEvaluation>, model?: EvaluableModel): Promise<string> {
   const toy = toyTraining();
   const callback = new PeriodicCallback({ ...toyEvaluation(), ...changes }, { schedule: [], id: "watch" });
   const session = openSession(toy.options([callback], model && { model }));
@@ -24,7 +24,7 @@ async function saidTo(changes: Partial<AnyEvaluation>, model?: EvaluableModel): 
 
 it("names an ability that the model lacks, and the models that offer it, before step 1", async () => {
   const { identity, contextLength, tokenizer } = toyTraining().model;
-  expect(await saidTo({}, { identity, contextLength, tokenizer })).toBe(
+  expect(await messageFor({}, { identity, contextLength, tokenizer })).toBe(
     '[periodic-eval] callback "watch", evaluation "toy": got the model "fake" of engine "fake" with tokenizer, ' +
       'expected a model with the ability "generate". ' +
       "It is offered by models in memory (`inMemory` of @periodic-eval/core/tfjs) and every server.",
@@ -32,33 +32,35 @@ it("names an ability that the model lacks, and the models that offer it, before 
 });
 
 it("names the nearest ability for an unknown one", async () => {
-  expect(await saidTo({ needs: ["generates"] })).toContain('got the unknown ability "generates"');
-  expect(await saidTo({ needs: ["generates"] })).toContain('Did you mean "generate"?');
+  expect(await messageFor({ needs: ["generates"] })).toContain('got the unknown ability "generates"');
+  expect(await messageFor({ needs: ["generates"] })).toContain('Did you mean "generate"?');
 });
 
 it("throws for no items, and for items without ids or with repeated ids", async () => {
-  expect(await saidTo({ items: () => [] })).toContain(
+  expect(await messageFor({ items: () => [] })).toContain(
     'callback "watch", evaluation "toy" items: got no items',
   );
-  expect(await saidTo({ items: () => [{ id: "a" }, { id: "b" }, { id: "a" }] })).toContain(
+  expect(await messageFor({ items: () => [{ id: "a" }, { id: "b" }, { id: "a" }] })).toContain(
     'the id "a" twice (again at index 2)',
   );
-  expect(await saidTo({ items: () => [{ id: "a" }, {} as never] })).toContain(
+  expect(await messageFor({ items: () => [{ id: "a" }, {} as never] })).toContain(
     "an item at index 1 with id undefined",
   );
-  expect(await saidTo({ items: () => "none" as never })).toContain("got string, expected an array of items");
-  expect(await saidTo({ items: () => [{ id: "a", big: 1n } as never] })).toContain(
+  expect(await messageFor({ items: () => "none" as never })).toContain(
+    "got string, expected an array of items",
+  );
+  expect(await messageFor({ items: () => [{ id: "a", big: 1n } as never] })).toContain(
     "expected items that JSON can hold",
   );
 });
 
 it("throws before anything is measured for a name or version that is not a string", async () => {
-  expect(await saidTo({ version: 1 as never })).toContain(
+  expect(await messageFor({ version: 1 as never })).toContain(
     'evaluation "toy".version: got 1, expected a non-empty string',
   );
-  expect(await saidTo({ version: "" })).toContain('version: got "", expected a non-empty string');
-  expect(await saidTo({ name: undefined as never })).toContain("name: got undefined");
-  expect(await saidTo({ samplesPerItem: 0 })).toContain("samplesPerItem: got 0");
+  expect(await messageFor({ version: "" })).toContain('version: got "", expected a non-empty string');
+  expect(await messageFor({ name: undefined as never })).toContain("name: got undefined");
+  expect(await messageFor({ samplesPerItem: 0 })).toContain("samplesPerItem: got 0");
 });
 
 it('requires a model with a base for on: "base"', async () => {
@@ -144,12 +146,12 @@ it("makes items once, and again for a model with another tokenizer", async () =>
 
 it("checks an evaluation that is not in `asks` when it is requested", async () => {
   const toy = toyTraining();
-  const asking = {
-    id: "asking",
+  const requesting = {
+    id: "requesting",
     onTrainBegin: ({ measure }: { measure(request: object): void }) =>
       measure({ id: "x", evaluation: { ...toyEvaluation(), needs: ["telepathy"] }, crossed: [] }),
   };
-  await withSession(toy.options([asking as never]), async (session) => void (await session.begin()));
+  await withSession(toy.options([requesting as never]), async (session) => void (await session.begin()));
   expect(await toy.store.list()).toMatchObject([
     { id: "x", status: "failed", reason: expect.stringContaining('"telepathy"') as unknown },
   ]);
@@ -161,10 +163,10 @@ it("checks the model once, and throws before step 1 if its numbers cannot be tru
     ["a", "b"].map(
       (id) => new PeriodicCallback({ ...toyEvaluation(), name: id }, { schedule: [everyPercent(50)], id }),
     );
-  let asked = 0;
-  const model = { ...toy.model, check: async () => void (asked += 1) };
+  let checks = 0;
+  const model = { ...toy.model, check: async () => void (checks += 1) };
   await withSession(toy.options(callbacks(), { model }), async () => {});
-  expect(asked).toBe(1);
+  expect(checks).toBe(1);
 
   const wrong = {
     ...toy.model,
@@ -199,13 +201,13 @@ it("ignores a check that an abort interrupted", async () => {
 
 it("checks the grader once before step 1, and ignores an abort in the middle", async () => {
   const toy = toyTraining();
-  let asked = 0;
-  const evaluation: AnyEvaluation = { ...toyEvaluation(), check: async () => void (asked += 1) };
+  let checks = 0;
+  const evaluation: AnyEvaluation = { ...toyEvaluation(), check: async () => void (checks += 1) };
   const callbacks = ["one", "two"].map((id) => new PeriodicCallback(evaluation, { schedule: [], id }));
   await withSession(toy.options(callbacks), async (session) => void (await session.begin()));
-  expect(asked).toBe(1);
+  expect(checks).toBe(1);
 
-  expect(await saidTo({ check: () => Promise.reject(new Error("the judge is away")) })).toBe(
+  expect(await messageFor({ check: () => Promise.reject(new Error("the judge is away")) })).toBe(
     "the judge is away",
   );
 

@@ -172,17 +172,17 @@ it("gives evaluations and callbacks repeatable random numbers that are not train
 
 it("calls the model function once per window, and measures that model in all measurements", async () => {
   const toy = toyTraining();
-  const asked: number[] = [];
+  const steps: number[] = [];
   const seen: unknown[] = [];
   const model = ({ step }: { readonly step: number }) => {
-    asked.push(step);
-    return { ...toy.model, identity: { ...toy.model.identity, name: `model ${asked.length}` } };
+    steps.push(step);
+    return { ...toy.model, identity: { ...toy.model.identity, name: `model ${steps.length}` } };
   };
   await withSession(toy.options([healthy("a", 2), healthy("b", 3)], { model }), train(toy));
   for (const { step, provenance } of await toy.store.list())
     seen.push([step, (provenance.model as { name: string }).name]);
   // The first call is for the checks before step 1.
-  expect(asked).toEqual([0, 0, 5, 10]);
+  expect(steps).toEqual([0, 0, 5, 10]);
   expect(seen).toEqual([0, 5, 10].flatMap((step, at) => [1, 2].map(() => [step, `model ${at + 2}`])));
 });
 
@@ -275,13 +275,13 @@ it("measures requests of onSnapshot at the same step", async () => {
 
 it("throws for one id with two evaluations at one step", async () => {
   const toy = toyTraining();
-  const asking = (id: string): TrainerCallback => ({
+  const requesting = (id: string): TrainerCallback => ({
     id,
     onStepEnd({ measure, progress }) {
       if (progress.step === 1) measure({ id: "same", evaluation: toyEvaluation({ name: id }), crossed: [] });
     },
   });
-  await withSession(toy.options([asking("a"), asking("b")]), train(toy, 1));
+  await withSession(toy.options([requesting("a"), requesting("b")]), train(toy, 1));
   expect((await toy.store.list()).map(({ id, evaluation }) => [id, evaluation])).toEqual([["same", "a"]]);
   expect(toy.warnings().join()).toContain(
     '"same", which callback "a" requested at this step with another evaluation',
