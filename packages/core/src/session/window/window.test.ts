@@ -248,6 +248,22 @@ it('continues the run and the window, with onBrokenReceipt "record"', async () =
   expect((await toy.store.list()).filter(({ step }) => step === 10).length).toBe(3);
 });
 
+it("blames no skipped measurement for the receipt that the one before it broke", async () => {
+  const toy = toyTraining();
+  let seconds = 0;
+  const expensive = toyEvaluation({ name: "expensive", onMeasure: () => void (seconds += 100) });
+  const callbacks = [
+    disturbing(toy, "rogue", 4),
+    new PeriodicCallback(expensive, { schedule: [everyPercent(50)] }),
+  ];
+  const budget = { overheadPercent: null, secondsPerWindow: 10 };
+  const options = { budget, onBrokenReceipt: "record", clock: () => (seconds += 0.01) } as const;
+  await withSession(toy.options(callbacks, options), train(toy));
+  const at5 = (await toy.store.list()).filter(({ step }) => step === 5);
+  expect(at5.map(({ id, status }) => `${id} ${status}`)).toEqual(["expensive skipped", "rogue complete"]);
+  expect(toy.warnings()).toEqual([expect.stringContaining('by the measurement "rogue" at step 5')]);
+});
+
 it("records advisory evidence without counting it as a disturbance", async () => {
   const toy = toyTraining();
   let tensors = 0;
