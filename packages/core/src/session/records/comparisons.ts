@@ -13,7 +13,7 @@ import type { KnownSnapshots } from "./known-snapshots.ts";
 import type { Reporter } from "./reporter.ts";
 import type { SnapshotWriter } from "./snapshot-writer.ts";
 
-/** What a measurement is compared with. */
+/** The snapshots that a measurement is compared with. */
 export interface ComparisonPlan {
   readonly baseline: Baseline | null;
   readonly previous: Snapshot | null;
