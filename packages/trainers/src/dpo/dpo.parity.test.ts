@@ -6,12 +6,11 @@ import { describe, expect, it } from "vitest";
 import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts";
 import { companionOf, isPublished, publishedOnly } from "../../../core/src/testing/fixtures.test-data.ts";
 import type { PreferencePair } from "../data/render-preference.ts";
-import { update } from "../loop/update.ts";
-import { GradientNorm } from "../optimizer/clipping.ts";
-import { AdamW } from "../optimizer/adamw.ts";
+import { Learner } from "../loop/learner.ts";
 import { isThere, type Engine } from "../testing/engines.ts";
 import { expectStored, findReferences, readReference } from "../testing/reference-training.test-data.ts";
-import { collatePairs, pairGradients } from "./gradients.ts";
+import { collatePairs, pairGradients } from "./pair-batch.ts";
+import { parseDPOConfig } from "./dpo-config.ts";
 import type { DPOLossOptions } from "./dpo-loss.ts";
 import { referenceLogProbs } from "./reference.ts";
 
@@ -53,8 +52,13 @@ async function training(model: CheckpointLM, golden: Golden, loss: Partial<DPOLo
     ...baseline.map(({ rejected }) => rejected),
   ]);
   const { lr, weight_decay, grad_clip } = golden.hyper;
-  const optimizer = new AdamW(model.trainables(), { weightDecay: weight_decay, decay: "all" });
-  const gradientNorm = new GradientNorm();
+  const learner = new Learner({
+    model,
+    config: { ...parseDPOConfig(), weightDecay: weight_decay, decay: "all", maxGradNorm: grad_clip },
+    phase: "train",
+    runDir: undefined,
+    warn: () => {},
+  });
   const options = { beta: golden.beta, lossType: "sigmoid", labelSmoothing: 0, ...loss } as const;
   const work = {
     divisor: pairs.length,
@@ -66,11 +70,8 @@ async function training(model: CheckpointLM, golden: Golden, loss: Partial<DPOLo
   return {
     reference,
     work,
-    step: () => update(work, optimizer, { learningRate: lr, maxGradNorm: grad_clip, gradientNorm }),
-    dispose() {
-      optimizer.dispose();
-      gradientNorm.dispose();
-    },
+    step: () => learner.update(work, lr),
+    dispose: () => learner.dispose(),
   };
 }
 

@@ -18,7 +18,7 @@ beforeAll(async () => {
 const everyStep: Partial<SFTConfig> = { ...busyConfig, saveSteps: 1, keepCheckpoints: 99 };
 const stateOf = (runDir: string, step: number) => wholeState(checkpoint(runDir, step));
 
-/** Runs the twelve steps, or what is left of them, from a model of this seed. */
+/** Runs the twelve steps, or the remaining ones, from a model of this seed. */
 async function train(runDir: string, options: Partial<SFTTrainerOptions> = {}, seed = "tiny") {
   const logger = recording();
   const model = tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2, seed });
@@ -39,7 +39,7 @@ async function train(runDir: string, options: Partial<SFTTrainerOptions> = {}, s
 }
 
 describe("resume", () => {
-  it("is bit-exact from every step: weights, optimizer, losses, norms, learning rates", async () => {
+  it("resumes bit-exactly from every step: weights, optimizer, losses, norms, learning rates", async () => {
     const whole = await temporaryFolder();
     const { logger } = await train(whole);
     const { files } = await stateOf(whole, 12);
@@ -52,7 +52,7 @@ describe("resume", () => {
     expect(files).not.toEqual((await stateOf(whole, 11)).files);
     for (let step = 1; step <= 12; step += 1) {
       const runDir = await killedAfter(whole, step);
-      // Other initial weights: whatever is not restored shows.
+      // Other initial weights reveal everything that is not restored.
       const resumed = await train(runDir, {}, "another model");
       expect(resumed.result).toMatchObject({ steps: 12, resumedFrom: step });
       expect(resumed.logger.metrics).toEqual(logger.metrics.slice(step));
@@ -60,7 +60,7 @@ describe("resume", () => {
     }
   });
 
-  it("gives a finished phase no step, and its final loss", async () => {
+  it("takes no step in a finished phase, and returns its final loss", async () => {
     const runDir = await temporaryFolder();
     const first = await train(runDir);
     const before = await readFile(join(checkpoint(runDir, 12), "trainer_state.json"), "utf8");
@@ -70,7 +70,7 @@ describe("resume", () => {
     expect(await readFile(join(checkpoint(runDir, 12), "trainer_state.json"), "utf8")).toBe(before);
   });
 
-  it("measures at the end what a kill after the last checkpoint left out", async () => {
+  it("measures at the end if a kill after the last checkpoint prevented it", async () => {
     const counting = () => {
       const evaluation = defineEvaluation({
         name: "count",
@@ -96,7 +96,7 @@ describe("resume", () => {
     expect(await snapshots()).toEqual(all);
   });
 
-  it("goes on where maxSteps has grown", async () => {
+  it("continues when maxSteps has grown", async () => {
     const runDir = await temporaryFolder();
     const schedule = { schedule: "constant", warmupSteps: 0 } as const;
     await train(runDir, { config: { ...everyStep, ...schedule, maxSteps: 5 } });
@@ -112,7 +112,7 @@ describe("resume", () => {
     expect(longer.logger.metrics).toEqual(straight.logger.metrics.slice(5));
   });
 
-  it("makes a training with wsd longer that was stopped before its decay, and none after it began", async () => {
+  it("extends training with wsd that stopped before the decay, but not after", async () => {
     const wsd = { ...everyStep, schedule: "wsd", warmupSteps: 1, decaySteps: 3 } as const;
     const whole = await temporaryFolder();
     await train(whole, { config: { ...wsd, maxSteps: 8 } });
@@ -125,7 +125,7 @@ describe("resume", () => {
     );
   });
 
-  it("passes over torn checkpoints with a warning", async () => {
+  it("skips damaged checkpoints with a warning", async () => {
     const whole = await temporaryFolder();
     const { logger } = await train(whole);
     const tears: readonly ((folder: string) => Promise<void>)[] = [
@@ -139,7 +139,7 @@ describe("resume", () => {
         bytes[bytes.length - 1]! ^= 1;
         await writeFile(path, bytes);
       },
-      // One digit: it reads well, and another optimizer step would end in other weights.
+      // One changed digit: still valid JSON, but another optimizer step would give other weights.
       async (folder) => {
         const path = join(folder, "trainer_state.json");
         const text = await readFile(path, "utf8");
@@ -154,14 +154,14 @@ describe("resume", () => {
       const torn = await readdir(checkpoint(runDir, 7));
       const resumed = await train(runDir, {}, "another model");
       expect(resumed.result.resumedFrom).toBe(4);
-      expect(resumed.logger.warnings[0]).toMatch(/step_7: torn and passed over: /);
+      expect(resumed.logger.warnings[0]).toMatch(/step_7: skipped a damaged checkpoint: /);
       expect(resumed.logger.metrics).toEqual(logger.metrics.slice(4));
       expect((await stateOf(runDir, 7)).files).toEqual((await stateOf(whole, 7)).files);
       expect(await readdir(join(runDir, "checkpoints/.superseded/train.1/step_7"))).toEqual(torn);
     }
   });
 
-  it("is an error where every checkpoint is torn, by one byte; nothing is written over, unless asked to begin anew", async () => {
+  it(`throws if every checkpoint is damaged by one byte, and overwrites nothing unless resume is "never"`, async () => {
     const runDir = await temporaryFolder();
     await train(runDir, { config: { ...everyStep, saveSteps: null } });
     const path = join(checkpoint(runDir, 12), "optimizer.safetensors");
@@ -169,14 +169,14 @@ describe("resume", () => {
     bytes[bytes.length - 1]! ^= 1;
     await writeFile(path, bytes);
     await expect(train(runDir)).rejects.toThrow(
-      /checkpoints.train: got no whole checkpoint \(step_12: optimizer\.safetensors is not what was written\)/,
+      /checkpoints.train: got no complete checkpoint \(step_12: optimizer\.safetensors was changed\)/,
     );
     expect(await readFile(path)).toEqual(bytes);
     expect(await readdir(join(runDir, "checkpoints/train"))).toEqual(["step_12"]);
     expect((await train(runDir, { resume: "never" })).result.resumedFrom).toBeNull();
   });
 
-  it("does not see a checkpoint that was killed while it was written, and clears it away", async () => {
+  it("ignores and removes a checkpoint whose writing was interrupted", async () => {
     const whole = await temporaryFolder();
     await train(whole);
     const runDir = await killedAfter(whole, 4);
@@ -187,14 +187,14 @@ describe("resume", () => {
     expect((await readdir(folder)).filter((name) => name.startsWith("."))).toEqual([]);
   });
 
-  it("refuses another configuration, other data and another model, changing nothing", async () => {
+  it("throws for another configuration, other data or another model, and changes nothing", async () => {
     const whole = await temporaryFolder();
     await train(whole);
     const runDir = await killedAfter(whole, 4);
     await expect(train(runDir, { config: { ...everyStep, batchSize: 5 } })).rejects.toThrow(
-      /step_4: got batchSize 5, expected batchSize 3, as the checkpoint was trained with\./,
+      /step_4: got batchSize 5, expected batchSize 3, as in the checkpoint\./,
     );
-    // A cosine to step 15 has had other learning rates from the start.
+    // A cosine to step 15 has other learning rates from the start.
     await expect(train(runDir, { config: { ...everyStep, maxSteps: 15 } })).rejects.toThrow(
       "step_4: got maxSteps 15, expected maxSteps 12,",
     );
@@ -207,7 +207,7 @@ describe("resume", () => {
     expect(await readdir(join(runDir, "checkpoints/train"))).toEqual(["step_4"]);
   });
 
-  it("tells no best that was kept by another metric, or where none is to be kept", async () => {
+  it("returns no best that another metric kept, and none with keepBest: null", async () => {
     const whole = await temporaryFolder();
     const validation = rows(4, "held out");
     const of = (keepBest: string | null) => ({
@@ -216,7 +216,7 @@ describe("resume", () => {
     });
     const { result } = await train(whole, of("eval_loss"));
     expect(result.best).toMatchObject({ metric: "eval_loss" });
-    // A finished phase validates no more: what is told is what the checkpoint keeps.
+    // A finished phase does not validate again: the result comes from the checkpoint.
     for (const [keepBest, expected] of [
       ["eval_loss", result.best!.step],
       [null, undefined],
@@ -229,7 +229,7 @@ describe("resume", () => {
     expect((await stateOf(runDir, 12)).best).toBeNull();
   });
 
-  it("never, where asked: what was there is set aside", async () => {
+  it(`starts over with resume "never", and moves the old checkpoints away`, async () => {
     const runDir = await temporaryFolder();
     const { logger } = await train(runDir);
     const again = await train(runDir, { resume: "never" });
@@ -238,7 +238,7 @@ describe("resume", () => {
     expect(await readdir(join(runDir, "checkpoints/.superseded/train.1"))).toContain("step_12");
   });
 
-  it("keeps the last checkpoints only", async () => {
+  it("keeps only the newest checkpoints", async () => {
     const runDir = await temporaryFolder();
     await train(runDir, { config: { ...everyStep, keepCheckpoints: 3 } });
     expect((await readdir(join(runDir, "checkpoints/train"))).sort()).toEqual([
@@ -248,7 +248,7 @@ describe("resume", () => {
     ]);
   });
 
-  it("gives callbacks their state back", async () => {
+  it("restores the state of callbacks", async () => {
     const runs: number[] = [];
     const counting = (): TrainerCallback => {
       let seen = 0;

@@ -23,7 +23,8 @@ import {
   ungoverned,
   weightsOf,
 } from "../testing/tiny-run.ts";
-import { runPipeline, type PipelinePhase } from "./run-pipeline.ts";
+import type { PipelinePhase } from "./phases.ts";
+import { runPipeline } from "./run-pipeline.ts";
 
 const points = process.env["PERIODIC_EVAL_FULL"] === "1" ? 50 : 4;
 const steps = { coupling: 7, em: 9 };
@@ -35,7 +36,7 @@ beforeAll(async () => {
   questions = await questionFile();
 });
 
-/** Samples, so that what is measured depends on seeds as well as on weights. */
+/** Samples, so that measurements depend on seeds as well as on weights. */
 const replies = defineEvaluation({
   name: "replies",
   version: "1",
@@ -58,7 +59,7 @@ const callbacks = (): TrainerCallback[] => [
   new PeriodicCallback(replies, { schedule: [everyPercent(40)] }),
 ];
 
-/** Runs what is left of both phases, from a model of this seed; every metric but times. */
+/** Runs the remaining steps of both phases from a model of this seed. Returns every metric except times. */
 async function run(runDir: string, seed: string) {
   const logger = recording();
   const model = createCausalLM(tinyLlama, { seed, dropout: 0.1 });
@@ -91,7 +92,7 @@ async function run(runDir: string, seed: string) {
   return { metrics: logger.metrics, weights, results, record: await recordOf(runDir) };
 }
 
-/** Every snapshot but its times, and every row. */
+/** Reads every snapshot without times, and every row. */
 async function recordOf(runDir: string) {
   const { phases, problems } = await readRun(runDir);
   expect(problems).toEqual([]);
@@ -107,7 +108,7 @@ async function recordOf(runDir: string) {
   ]);
 }
 
-/** What a run leaves that was killed some steps after a checkpoint of this phase: `step` 0 is before the first. */
+/** Copies a run as if killed some steps after a checkpoint of this phase; `step` 0 is before the first. */
 async function killedAt(whole: string, phase: PhaseName, step: number, died: number): Promise<string> {
   const before = phase === "em" ? [["coupling", steps.coupling] as const] : [];
   const kept = Array.from({ length: step }, (_, i) => [phase, i + 1] as const);
@@ -121,7 +122,7 @@ async function killedAt(whole: string, phase: PhaseName, step: number, died: num
 }
 
 it(
-  `a pipeline resumes from ${points} random points to the same weights, losses, rows and metrics`,
+  `resumes a pipeline from ${points} random points to the same weights, losses, rows and metrics`,
   { timeout: points * 60_000 },
   async () => {
     const whole = await temporaryFolder();
@@ -140,7 +141,7 @@ it(
       const runDir = await killedAt(whole, phase, step, died);
       const told = `checkpoint ${step} of ${phase}, killed at ${died}`;
       const done = step + (phase === "em" ? steps.coupling : 0);
-      // Other weights than the run began with: whatever is not restored shows.
+      // Other initial weights reveal everything that is not restored.
       const resumed = await run(runDir, done > 0 ? "another model" : "tiny");
       expect(resumed.metrics, told).toEqual(straight.metrics.slice(done));
       expect(resumed.weights, told).toEqual(straight.weights);

@@ -8,7 +8,8 @@ import { openSafetensors } from "@periodic-eval/safetensors";
 import { temporaryFolder } from "../testing/tiny-run.ts";
 import type { SDPOExample } from "./example.ts";
 import { parseSDPOConfig, type SDPOConfig } from "./sdpo-config.ts";
-import { SDPOTrainer, type SDPOMetrics } from "./sdpo-trainer.ts";
+import { SDPOTrainer } from "./sdpo-trainer.ts";
+import type { SDPOMetrics } from "./sdpo-options.ts";
 
 /** What is trained, and how. */
 export interface UpdatesCase {

@@ -7,7 +7,7 @@ import { openSafetensors } from "@periodic-eval/safetensors";
 import { expect } from "vitest";
 import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts";
 import { findFixtures, isPublished, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
-import { readTensors } from "../checkpoint/variables.ts";
+import { readTensors } from "../checkpoint/saved-tensors.ts";
 import type { PromptCompletionTextRow } from "../data/forms.ts";
 import type { SFTConfig } from "../sft/sft-config.ts";
 import { SFTTrainer } from "../sft/sft-trainer.ts";

@@ -22,7 +22,7 @@ beforeAll(async () => void (await useBackend({ backend: "wasm" })));
 
 const config = { ...busyConfig, maxSteps: 4, saveSteps: 1, keepCheckpoints: 99, maxLength: 60 };
 
-/** Dropout in model and adapter; files of the last checkpoint, metrics, and how often a stream was asked for. */
+/** Trains with dropout in model and adapter. Returns files of the last checkpoint, metrics, and the number of stream requests. */
 async function train(method: "sft" | "dpo", activationCheckpointing: boolean, runDir?: string) {
   const logger = recording();
   const base = createCausalLM(tinyLlama, { seed: "checkpointing", dropout: 0.1, initStd: 0.1 });
@@ -59,7 +59,7 @@ async function train(method: "sft" | "dpo", activationCheckpointing: boolean, ru
 }
 
 describe.each(["sft", "dpo"] as const)("activationCheckpointing of %s", (method) => {
-  it("ends in the bits of a run without it, and is resumed to them", async () => {
+  it("ends with the bits of a run without it, and resumes to them", async () => {
     const plain = await train(method, false);
     const before = tf.memory().numTensors;
     const less = await train(method, true);
@@ -78,11 +78,11 @@ describe.each(["sft", "dpo"] as const)("activationCheckpointing of %s", (method)
   });
 });
 
-it("is refused for a model that has no such way", async () => {
+it("throws for a model that does not support it", async () => {
   const model = tinyLM({ vocabSize: tokenizer.vocabSize });
   const options = { model, tokenizer, dataset: rows(2), runDir: await temporaryFolder() };
   expect(() => new SFTTrainer({ ...options, config: { activationCheckpointing: true } })).toThrow(
-    "SFT config activationCheckpointing: got true, for a model that keeps all activations",
+    "SFT config.activationCheckpointing: got true, for a model that does not support it",
   );
   model.dispose();
 });

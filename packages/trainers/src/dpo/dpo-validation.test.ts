@@ -6,14 +6,14 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { verifyCheckpoint } from "../checkpoint/trainer-state.ts";
 import { trainDPO } from "../testing/recorded-training.ts";
 import { busyConfig, preferences, temporaryFolder, tinyLlama } from "../testing/tiny-run.ts";
-import { heldOutPairMetrics } from "./held-out-rewards.ts";
+import { heldOutPairMetrics } from "./pair-batch.ts";
 import type { DPOTrainerOptions } from "./dpo-trainer.ts";
 
 beforeAll(async () => void (await useBackend({ backend: "wasm" })));
 
 const config = { ...busyConfig, disableDropout: false, maxSteps: 8 };
 
-/** Dropout in model and adapter; the adapter alone is trained. */
+/** Dropout in model and adapter; only the adapter is trained. */
 async function train(options: Partial<DPOTrainerOptions> = {}, seed = "0") {
   const base = createCausalLM(tinyLlama, { seed: "validation", dropout: 0.2, initStd: 0.2 });
   const model = withLora(base, { rank: 4, dropout: 0.2, seed });
@@ -35,8 +35,8 @@ const withoutEval = (metrics: Readonly<Record<string, number>>) =>
   Object.fromEntries(Object.entries(metrics).filter(([name]) => !name.startsWith("eval_")));
 
 describe("validation of DPO", () => {
-  it("finds what a step finds on the same pairs: loss and rewards, means over all pairs, under TRL's names", async () => {
-    // Another reference than the model: the pairs then weigh unlike.
+  it("equals the metrics of a training step on the same pairs, as means over all pairs, under TRL's names", async () => {
+    // A reference other than the model gives the pairs different weights.
     const reference = createCausalLM(tinyLlama, { seed: "another", initStd: 0.2 });
     const still = {
       ...config,
@@ -64,7 +64,7 @@ describe("validation of DPO", () => {
     reference.dispose();
   });
 
-  it("does not disturb training: bits, losses and memory are those of a run without it", async () => {
+  it("does not disturb training: bits, losses and memory equal those of a run without it", async () => {
     const plain = await train();
     const before = tf.memory().numTensors;
     const watched = await train({
@@ -78,15 +78,15 @@ describe("validation of DPO", () => {
     expect(watched.warnings).toEqual([]);
   });
 
-  it("takes a share out of training, whose pairs are read by the reference as well", async () => {
+  it("holds a share of the pairs out of training, and runs the reference on them too", async () => {
     const share = { ...config, gradientAccumulation: 1, maxSteps: null, validationShare: 0.25 };
     const { result, metrics } = await train({ config: share });
-    // 15 of 20 pairs, 3 a step.
+    // 15 of 20 pairs, 3 per step.
     expect(result).toMatchObject({ steps: 5, maxSteps: 5 });
     expect(looksOf(metrics).map(([step]) => step)).toEqual([5]);
   });
 
-  it.each(["eval_loss", "eval_rewards/margins"])("keeps the best by %s", async (keepBest) => {
+  it.each(["eval_loss", "eval_rewards/margins"])("keeps the best checkpoint by %s", async (keepBest) => {
     const validation = preferences(6, "others");
     const overfitting = {
       ...config,
@@ -102,7 +102,7 @@ describe("validation of DPO", () => {
     expect(result.best).toMatchObject({ metric: keepBest, value, step });
   });
 
-  it("is resumed exactly: looks, best and bits, without a second pass of the reference", async () => {
+  it("resumes exactly, with metrics, best and bits, and does not run the reference again", async () => {
     const validation = preferences(7, "held out");
     const looking = { ...config, saveSteps: 1, keepCheckpoints: 99, evalSteps: 3 };
     const frozen = createCausalLM(tinyLlama, { seed: "frozen", initStd: 0.2 });
@@ -133,7 +133,7 @@ describe("validation of DPO", () => {
       expect(resumed.state.files).toEqual(whole.state.files);
       expect(resumed.state.best).toEqual(whole.state.best);
     }
-    // What is validated on may change, as with SFT: no weight depends on it; bests on other pairs do not compare.
+    // Validation rows may change, as with SFT: no weight depends on them; the best on other pairs is not compared.
     const kept = join("reference", "validation", "train.json");
     const text = await readFile(join(whole.runDir, kept), "utf8");
     const runDir = await temporaryFolder();
