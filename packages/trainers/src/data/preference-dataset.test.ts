@@ -206,8 +206,8 @@ describe("loadPreferences", () => {
 const folder = join(fixtures, "tok-llama3");
 
 /** TRL 1.16.0's `DPOTrainer(train_dataset=…, processing_class=AutoTokenizer.from_pretrained(folder)).train_dataset`. */
-describe.skipIf(!isPublished || !existsSync(folder))(`the tokens of TRL (${publishedOnly})`, () => {
-  it("of chats and texts: prompt, chosen, rejected", async () => {
+describe.skipIf(!isPublished || !existsSync(folder))(`rendered preferences (${publishedOnly})`, () => {
+  it("have the same tokens as in TRL, for chats and texts: prompt, chosen, rejected", async () => {
     const llama = await loadTokenizer(folder);
     const source: PreferenceSource = [
       {
@@ -233,16 +233,15 @@ describe.skipIf(!isPublished || !existsSync(folder))(`the tokens of TRL (${publi
       [[1000, 309, 269, 74, 88, 284], [286, 75, 84, 68, 13, 1002], [412, 263, 273, 11, 340, 299, 540, 1002]],
       [[1000, 17, 220, 10, 220, 17, 689], [19, 1002], [220, 20, 1002]],
     ];
-      const options = { maxLength: 1000, onBadRow: "error", isPrecomputed: false } as const;
-      const { rows } = await loadPreferences(source, llama, options);
-      const found = rows.map(({ chosen, rejected }) => {
-        const start = chosen.scored[0]!;
-        expect(rejected.scored[0]).toBe(start);
-        return [chosen.ids.slice(0, start), chosen.ids.slice(start), rejected.ids.slice(start)].map((ids) => [
-          ...ids,
-        ]);
-      });
-      expect(found).toEqual(expected);
+    const options = { maxLength: 1000, onBadRow: "error", isPrecomputed: false } as const;
+    const { rows } = await loadPreferences(source, llama, options);
+    const found = rows.map(({ chosen, rejected }) => {
+      const start = chosen.scored[0]!;
+      expect(rejected.scored[0]).toBe(start);
+      return [chosen.ids.slice(0, start), chosen.ids.slice(start), rejected.ids.slice(start)].map((ids) => [
+        ...ids,
+      ]);
     });
-  },
-);
+    expect(found).toEqual(expected);
+  });
+});

@@ -36,7 +36,7 @@ interface Golden {
 
 const engines: readonly Engine[] = ["wasm", "cpu", "tfjs-node"];
 
-/** The pairs of the file as one batch, with AdamW as it says. */
+/** Builds one batch of the file's pairs, and AdamW with its hyperparameters. */
 async function training(model: CheckpointLM, golden: Golden, loss: Partial<DPOLossOptions> = {}) {
   const pairs = golden.pairs.map(({ prompt_ids: prompt, chosen_ids, rejected_ids }, i): PreferencePair => {
     const sequence = (completion: readonly number[]) => ({
@@ -83,65 +83,76 @@ const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + 
 
 const load = (file: string, { model }: Golden) => loadCausalLM(join(dirname(file), model));
 
-/** Five steps of torch.optim.AdamW (2.13.0, CPU, float32) on a tiny Llama, as TRL 1.16.0; see the fixtures' README. */
-describe.each(findReferences("dpo"))("DPO equals PyTorch's and TRL's (%s)", (file) => {
+/** Five steps of torch.optim.AdamW (2.13.0, CPU, float32) on a tiny Llama, as in TRL 1.16.0; see the fixtures' README. */
+describe.each(findReferences("dpo"))("DPO (%s)", (file) => {
   describe.each(engines)("on %s", (backend) => {
-    it.runIf(isThere(backend))("losses, norms, rewards, margins and log-probs of each step", async () => {
-      await useBackend({ backend });
-      const golden = readReference<Golden>(file);
-      const model = await load(file, golden);
-      const { reference, step, dispose } = await training(model, golden);
-      for (const [i, expected] of [...golden.ref_chosen_logps, ...golden.ref_rejected_logps].entries())
-        expectClose(reference[i]!, expected, tolerance, `reference of sequence ${i}`);
-      for (const [i, expected] of golden.steps.entries()) {
-        const { loss, gradNorm, means } = await step();
-        expectClose(loss, expected.loss, tolerance, `loss of step ${i}`);
-        expectClose(gradNorm, expected.grad_norm, tolerance, `norm of step ${i}`);
-        expectClose(
-          means["rewards/chosen"]!,
-          expected.rewards_chosen,
-          toleranceNearZero,
-          `reward of step ${i}`,
-        );
-        expectClose(
-          means["rewards/rejected"]!,
-          expected.rewards_rejected,
-          toleranceNearZero,
-          `reward of step ${i}`,
-        );
-        expectClose(means["rewards/margins"]!, expected.margin, toleranceNearZero, `margin of step ${i}`);
-        expectClose(means["logps/chosen"]!, mean(expected.chosen_logps), tolerance, `log-probs of step ${i}`);
-        expectClose(
-          means["logps/rejected"]!,
-          mean(expected.rejected_logps),
-          tolerance,
-          `log-probs of step ${i}`,
-        );
-        // Rewards of the first step are 0 but for rounding, which decides what is greater.
-        if (i > 0) expect(means["rewards/accuracies"]).toBe(expected.accuracy);
-      }
-      dispose();
-      model.dispose();
-    });
+    it.runIf(isThere(backend))(
+      "equals PyTorch and TRL in losses, norms, rewards, margins and log-probs of each step",
+      async () => {
+        await useBackend({ backend });
+        const golden = readReference<Golden>(file);
+        const model = await load(file, golden);
+        const { reference, step, dispose } = await training(model, golden);
+        for (const [i, expected] of [...golden.ref_chosen_logps, ...golden.ref_rejected_logps].entries())
+          expectClose(reference[i]!, expected, tolerance, `reference of sequence ${i}`);
+        for (const [i, expected] of golden.steps.entries()) {
+          const { loss, gradNorm, means } = await step();
+          expectClose(loss, expected.loss, tolerance, `loss of step ${i}`);
+          expectClose(gradNorm, expected.grad_norm, tolerance, `norm of step ${i}`);
+          expectClose(
+            means["rewards/chosen"]!,
+            expected.rewards_chosen,
+            toleranceNearZero,
+            `reward of step ${i}`,
+          );
+          expectClose(
+            means["rewards/rejected"]!,
+            expected.rewards_rejected,
+            toleranceNearZero,
+            `reward of step ${i}`,
+          );
+          expectClose(means["rewards/margins"]!, expected.margin, toleranceNearZero, `margin of step ${i}`);
+          expectClose(
+            means["logps/chosen"]!,
+            mean(expected.chosen_logps),
+            tolerance,
+            `log-probs of step ${i}`,
+          );
+          expectClose(
+            means["logps/rejected"]!,
+            mean(expected.rejected_logps),
+            tolerance,
+            `log-probs of step ${i}`,
+          );
+          // Rewards of the first step are 0 except for rounding, which decides which is greater.
+          if (i > 0) expect(means["rewards/accuracies"]).toBe(expected.accuracy);
+        }
+        dispose();
+        model.dispose();
+      },
+    );
 
-    it.runIf(isThere(backend))("the first gradients, within 1e-4; and leaves no tensor", async () => {
-      await useBackend({ backend });
-      const golden = readReference<Golden>(file);
-      const model = await load(file, golden);
-      const { work, dispose } = await training(model, golden);
-      const before = tf.memory().numTensors;
-      const { loss, gradients, sums } = work.gradients();
-      const variables = model.trainables();
-      const mean = variables.map((variable) => ({
-        name: weightName(variable),
-        tensor: tf.div(gradients[variable.name]!, work.divisor),
-      }));
-      await expectStored(mean, companionOf(file, /^dpo.*grads_step0.*\.safetensors$/), 1e-4);
-      tf.dispose([loss, gradients, sums ?? {}, mean.map(({ tensor }) => tensor)]);
-      expect(tf.memory().numTensors).toBe(before);
-      dispose();
-      model.dispose();
-    });
+    it.runIf(isThere(backend))(
+      "equals PyTorch in the first gradients within 1e-4, and leaves no tensor",
+      async () => {
+        await useBackend({ backend });
+        const golden = readReference<Golden>(file);
+        const model = await load(file, golden);
+        const { work, dispose } = await training(model, golden);
+        const before = tf.memory().numTensors;
+        const { loss, gradients, sums } = work.gradients();
+        const variables = model.trainables();
+        const mean = variables.map((variable) => ({
+          name: weightName(variable),
+          tensor: tf.div(gradients[variable.name]!, work.divisor),
+        }));
+        await expectStored(mean, companionOf(file, /^dpo.*grads_step0.*\.safetensors$/), 1e-4);
+        tf.dispose([loss, gradients, sums ?? {}, mean.map(({ tensor }) => tensor)]);
+        expect(tf.memory().numTensors).toBe(before);
+        dispose();
+        model.dispose();
+      },
+    );
   });
 
   /**
@@ -184,7 +195,7 @@ describe.each(findReferences("dpo"))("DPO equals PyTorch's and TRL's (%s)", (fil
     ],
   };
 
-  const title = `%s: loss, norm, margin and log-probs of three steps (${publishedOnly})`;
+  const title = `equals TRL with %s in loss, norm, margin and log-probs of three steps (${publishedOnly})`;
   it.skipIf(!isPublished).each(Object.keys(trained))(title, async (name) => {
     await useBackend({ backend: "wasm" });
     const [lossType, labelSmoothing, steps] = trained[name]!;

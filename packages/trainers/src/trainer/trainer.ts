@@ -2,7 +2,7 @@ import { join } from "node:path";
 import {
   withSession,
   type EvaluableModel,
-  type FiringPlace,
+  type WindowPlace,
   type SessionOptions,
   type TrainerCallback,
 } from "@periodic-eval/core";
@@ -152,7 +152,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
   }
 
   /** Returns the folder relative to the run's folder, which may be moved. */
-  async #saveMeasured({ phase, progress }: FiringPlace): Promise<string> {
+  async #saveMeasured({ phase, progress }: WindowPlace): Promise<string> {
     const { model, runDir } = this.#options;
     const path = join("saved", phase, `step_${progress.step}`);
     await writeWholeFolder(join(runDir, path), (draft) => model.save(draft));
