@@ -78,10 +78,10 @@ describe("readRows of JSON Lines", () => {
     });
   });
 
-  it("needs no memory for a line of 1 GiB", async () => {
+  it("needs no memory for a line of 512 MiB", async () => {
     const path = await fileOf("");
     // A sparse file, which takes no disk space either.
-    await truncate(path, 2 ** 30);
+    await truncate(path, 2 ** 29);
     await appendFile(path, '\n{"text":"behind"}');
     const script = `
       import { readRows } from ${JSON.stringify(new URL("read-rows.ts", import.meta.url).href)};

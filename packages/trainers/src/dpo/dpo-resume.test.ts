@@ -38,7 +38,7 @@ describe("a resume of DPO", () => {
       const files = await filesOf(whole, 8);
       for (let step = 1; step <= 8; step += reference === "copy" ? 1 : 3) {
         const runDir = await killedAfter(whole, step);
-        const resumed = await train(runDir, { reference });
+        const resumed = await train(runDir, { reference, config: { ...config, saveSteps: null } });
         expect(resumed.result).toMatchObject({ steps: 8, resumedFrom: step });
         expect(resumed.metrics).toEqual(metrics.slice(step));
         expect(await filesOf(runDir, 8)).toEqual(files);

@@ -126,7 +126,8 @@ describe("validation of DPO", () => {
         await cp(checkpoint(whole.runDir, kept), checkpoint(runDir, kept), { recursive: true });
       await cp(join(whole.runDir, "reference"), join(runDir, "reference"), { recursive: true });
       passes = 0;
-      const resumed = await train({ runDir, reference, validation, config: looking }, "another");
+      const once = { ...looking, saveSteps: null };
+      const resumed = await train({ runDir, reference, validation, config: once }, "another");
       expect(passes).toBe(0);
       expect(resumed.result).toMatchObject({ steps: 8, resumedFrom: step });
       expect(resumed.metrics).toEqual(whole.metrics.slice(step));

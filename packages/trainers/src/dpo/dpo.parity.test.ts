@@ -156,12 +156,12 @@ describe.each(findReferences("dpo"))("DPO (%s)", (file) => {
   });
 
   /**
-   * Three steps on the same pairs by TRL 1.16.0's own trainer:
+   * Three steps on the same pairs with TRL 1.16.0's trainer:
    * `DPOConfig(loss_type=[…], beta=0.1, max_grad_norm=1, lr_scheduler_type="constant", max_length=None, bf16=False,
    * use_cpu=True, gradient_checkpointing=False, num_train_epochs=3, per_device_train_batch_size=4)`, the optimizer
    * `torch.optim.AdamW(lr=1e-3, weight_decay=0.01)`, the dataset's columns `prompt_ids, chosen_ids, rejected_ids` from
-   * the file. Label smoothing: `loss_type=["aot"], label_smoothing=0.2`, with one pair a batch and accumulation of 4:
-   * sorting one pair changes nothing, and what is left is cDPO.
+   * the file. Label smoothing: `loss_type=["aot"], label_smoothing=0.2`, with one pair per batch and accumulation of 4:
+   * sorting a single pair changes nothing, so that the loss is cDPO.
    */
   const trained: Readonly<
     Record<string, readonly [DPOLossOptions["lossType"], smoothing: number, steps: readonly number[][]]>

@@ -60,7 +60,7 @@ const callbacks = (): TrainerCallback[] => [
 ];
 
 /** Runs the remaining steps of both phases from a model of this seed. Returns every metric except times. */
-async function run(runDir: string, seed: string) {
+async function run(runDir: string, seed: string, saveSteps: number | null = null) {
   const logger = recording();
   const model = createCausalLM(tinyLlama, { seed, dropout: 0.1 });
   const phases: readonly PipelinePhase[] = [
@@ -82,7 +82,7 @@ async function run(runDir: string, seed: string) {
       model,
       tokenizer,
       runDir,
-      config: { ...busyConfig, saveSteps: 1, keepCheckpoints: 99 },
+      config: { ...busyConfig, saveSteps, keepCheckpoints: 99 },
       session: ungoverned,
       loggers: [logger],
     },
@@ -126,7 +126,7 @@ it(
   { timeout: points * 60_000 },
   async () => {
     const whole = await temporaryFolder();
-    const straight = await run(whole, "tiny");
+    const straight = await run(whole, "tiny", 1);
     expect(straight.metrics).toHaveLength(steps.coupling + steps.em);
     // 40 % of 9 steps: ⌈3.6⌉, ⌈7.2⌉ and the end; 20 %: ⌈1.8⌉, ⌈3.6⌉, ⌈5.4⌉, ⌈7.2⌉ and the end.
     expect(
