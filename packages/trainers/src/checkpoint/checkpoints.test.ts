@@ -35,8 +35,8 @@ describe("checkpoints", () => {
     await mkdir(join(runDir, "checkpoints"));
     // A file in place of the folder fails like a missing permission, with an error other than ENOENT.
     await writeFile(join(runDir, "checkpoints/train"), "");
-    for (const look of [() => of(runDir).newest(), () => of(runDir).setAside()]) {
-      const error = await look().catch((thrown: unknown) => thrown);
+    for (const list of [() => of(runDir).newest(), () => of(runDir).setAside()]) {
+      const error = await list().catch((thrown: unknown) => thrown);
       expect(PeriodicEvalError.is(error, "store")).toBe(true);
       expect((error as Error).message).toMatch(/checkpoints.train: got ENOTDIR/);
     }

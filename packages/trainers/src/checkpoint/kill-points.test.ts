@@ -81,7 +81,12 @@ it.each([
       const runDir = await temporaryFolder();
       const warnings: string[] = [];
       const open = () =>
-        checkpointsOf({ runDir, phase: "train", keep: 1, warn: (_where, told) => void warnings.push(told) });
+        checkpointsOf({
+          runDir,
+          phase: "train",
+          keep: 1,
+          warn: (_where, message) => void warnings.push(message),
+        });
       const save = (number: number) =>
         open().save(stateOf(steps[number] ?? 4, number, best), async (folder) => {
           await mkdir(join(folder, "inner"));
@@ -99,16 +104,16 @@ it.each([
         if (life.left >= 0) throw error;
       }
       life.left = Infinity;
-      const told = `killed at operation ${points}, in save ${done}`;
+      const place = `killed at operation ${points}, in save ${done}`;
       const found = await open().newest();
       // Before the first save completes there may be none.
-      expect([done === 0 ? null : done - 1, done], told).toContain(found?.state.loss ?? null);
-      expect(warnings, told).toEqual([]);
+      expect([done === 0 ? null : done - 1, done], place).toContain(found?.state.loss ?? null);
+      expect(warnings, place).toEqual([]);
       // The next save works, and removes the leftovers of the kill.
       await save(steps.length);
-      expect((await open().newest())!.state.loss, told).toBe(steps.length);
+      expect((await open().newest())!.state.loss, place).toBe(steps.length);
       const kept = [...(best !== null && found !== null ? [`step_${best}`] : []), "step_4"];
-      expect((await readdir(join(runDir, "checkpoints/train"))).sort(), told).toEqual(kept);
+      expect((await readdir(join(runDir, "checkpoints/train"))).sort(), place).toEqual(kept);
       await rm(runDir, { recursive: true });
     }
     expect(points).toBeGreaterThan(4 * 8);

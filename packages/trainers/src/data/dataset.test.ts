@@ -218,19 +218,19 @@ describe("loadDataset", () => {
   });
 
   it("throws if `loss` does not fit a row's form, with every onBadRow", async () => {
-    const refused = async (row: SFTRow, loss: LossOn) => {
+    const errorOf = async (row: SFTRow, loss: LossOn) => {
       const error: unknown = await load([row], { loss }).catch((thrown: unknown) => thrown);
       expect(PeriodicEvalError.is(error, "config")).toBe(true);
       return (error as Error).message;
     };
-    expect(await refused({ text: "abc" }, "assistant")).toContain(
+    expect(await errorOf({ text: "abc" }, "assistant")).toContain(
       'SFT config.loss: got "assistant" for the row dataset[0], which has text, expected "full".',
     );
-    expect(await refused({ text: "abc" }, "completion")).toContain('which has text, expected "full".');
-    expect(await refused({ prompt: "a", completion: "b" }, "assistant")).toContain(
+    expect(await errorOf({ text: "abc" }, "completion")).toContain('which has text, expected "full".');
+    expect(await errorOf({ prompt: "a", completion: "b" }, "assistant")).toContain(
       'which has prompt and completion as text, expected "completion" or "full".',
     );
-    expect(await refused({ messages: [user("hi"), assistant("yo")] }, "completion")).toContain(
+    expect(await errorOf({ messages: [user("hi"), assistant("yo")] }, "completion")).toContain(
       'which has messages, expected "assistant" or "full".',
     );
   });

@@ -88,7 +88,7 @@ interface Rendered {
 }
 
 function ofText(tokenizer: Tokenizer, row: PlainText, loss: LossOn): Rendered | Fault {
-  if (loss === "assistant" || (loss === "completion" && row.prompt === null)) throw wrongLoss(row, loss);
+  if (loss === "assistant" || (loss === "completion" && row.prompt === null)) throw lossError(row, loss);
   if (row.text === "") return { reason: "empty", got: "an empty text" };
   if (isBlank(row.text)) return { reason: "empty", got: "a text of only white space" };
   const prompt = row.prompt ?? "";
@@ -98,7 +98,7 @@ function ofText(tokenizer: Tokenizer, row: PlainText, loss: LossOn): Rendered | 
 }
 
 function ofConversation(tokenizer: Tokenizer, row: Conversation, loss: LossOn): Rendered | Fault {
-  if (loss === "completion" && row.promptCount === null) throw wrongLoss(row, loss);
+  if (loss === "completion" && row.promptCount === null) throw lossError(row, loss);
   const fault = emptyFault(row, loss);
   if (fault !== null) return fault;
   const prompt = row.messages.slice(0, row.promptCount ?? 0);
@@ -140,7 +140,7 @@ function emptyFault({ messages, promptCount }: Conversation, loss: LossOn): Faul
   };
 }
 
-function wrongLoss(row: ParsedRow, loss: LossOn): PeriodicEvalError {
+function lossError(row: ParsedRow, loss: LossOn): PeriodicEvalError {
   const form =
     row.kind === "conversation" ? "messages" : row.prompt === null ? "text" : "prompt and completion as text";
   const possible: readonly LossOn[] =

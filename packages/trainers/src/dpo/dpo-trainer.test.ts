@@ -140,7 +140,7 @@ describe("DPOTrainer", () => {
     });
     const same = llama();
     const baseline = await referenceLogProbs(same, pairs, { batchSize: 4 });
-    const told = dataset.map((row, i) => ({
+    const precomputed = dataset.map((row, i) => ({
       ...row,
       ref_chosen_logps: baseline[i]!.chosen,
       ref_rejected_logps: baseline[i]!.rejected,
@@ -148,7 +148,7 @@ describe("DPOTrainer", () => {
     const expected = await train();
     const readings: readonly Partial<DPOTrainerOptions>[] = [
       { reference: same },
-      { dataset: told, reference: "precomputed" },
+      { dataset: precomputed, reference: "precomputed" },
     ];
     for (const reading of readings) {
       const { metrics, weights } = await train(reading);

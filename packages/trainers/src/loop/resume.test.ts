@@ -135,7 +135,7 @@ describe("resume", () => {
   });
 
   it("skips damaged checkpoints with a warning", async () => {
-    const tears: readonly ((folder: string) => Promise<void>)[] = [
+    const damages: readonly ((folder: string) => Promise<void>)[] = [
       (folder) => truncate(join(folder, "optimizer.safetensors"), 100),
       (folder) => rm(join(folder, "trainables.safetensors")),
       (folder) => truncate(join(folder, "trainer_state.json"), 40),
@@ -154,17 +154,17 @@ describe("resume", () => {
         await writeFile(path, text.replace('"optimizer_steps": 7', '"optimizer_steps": 2'));
       },
     ];
-    for (const tear of tears) {
+    for (const damage of damages) {
       const runDir = await killedAfter(whole, 4);
       await cp(checkpoint(whole, 7), checkpoint(runDir, 7), { recursive: true });
-      await tear(checkpoint(runDir, 7));
-      const torn = await readdir(checkpoint(runDir, 7));
+      await damage(checkpoint(runDir, 7));
+      const files = await readdir(checkpoint(runDir, 7));
       const resumed = await train(runDir, { config: { ...everyStep, saveSteps: 7 } }, "another model");
       expect(resumed.result.resumedFrom).toBe(4);
       expect(resumed.logger.warnings[0]).toMatch(/step_7: skipped a damaged checkpoint: /);
       expect(resumed.logger.metrics).toEqual(logger.metrics.slice(4));
       expect((await stateOf(runDir, 7)).files).toEqual((await stateOf(whole, 7)).files);
-      expect(await readdir(join(runDir, "checkpoints/.superseded/train.1/step_7"))).toEqual(torn);
+      expect(await readdir(join(runDir, "checkpoints/.superseded/train.1/step_7"))).toEqual(files);
     }
   });
 

@@ -238,7 +238,7 @@ describe("the best checkpoint", () => {
 
   it("stays beside the newest checkpoints, and is named by trainer_state.json and the result", async () => {
     const { runDir, result, losses } = await train(overfitting);
-    const [step, value] = losses.reduce((least, look) => (look[1]! < least[1]! ? look : least));
+    const [step, value] = losses.reduce((least, one) => (one[1]! < least[1]! ? one : least));
     // Otherwise the newest checkpoint would be the best, and the test would show nothing.
     expect(step).toBeLessThan(20);
     const folder = join(runDir, "checkpoints/train");
@@ -284,7 +284,7 @@ describe("the best checkpoint", () => {
     await rm(result.best!.checkpoint, { recursive: true });
     const again = await train({ ...overfitting, runDir });
     expect(again.logger.warnings[0]).toMatch(/the best checkpoint is damaged, and another one will be kept/);
-    const later = again.losses.reduce((least, look) => (look[1]! < least[1]! ? look : least));
+    const later = again.losses.reduce((least, one) => (one[1]! < least[1]! ? one : least));
     expect(again.result.best).toMatchObject({ step: later[0], value: later[1] });
   });
 
@@ -304,9 +304,9 @@ describe("the best checkpoint", () => {
     [{ value: Number.NaN }, false],
     [{ value: 2.1, rows: "others" }, true],
     [{ value: 2.1, metric: "eval_rewards/accuracies" }, true],
-  ])("loses to %j: %s", (look, expected) => {
+  ])("loses to %j: %s", (candidate, expected) => {
     const best = { metric: "eval_loss", value: 2, step: 4, rows: "these" };
-    expect(isBetter({ ...best, step: 8, ...look }, best)).toBe(expected);
+    expect(isBetter({ ...best, step: 8, ...candidate }, best)).toBe(expected);
     const higher = { ...best, metric: "eval_rewards/accuracies" };
     expect(isBetter({ ...higher, value: 2.1 }, higher)).toBe(true);
     expect(isBetter({ ...higher, value: 1.9 }, higher)).toBe(false);

@@ -86,7 +86,7 @@ describe("a pipeline with other phases than the run", () => {
 });
 
 describe("a finished phase with a damaged checkpoint", () => {
-  const tear = async (runDir: string, file: string) => {
+  const damage = async (runDir: string, file: string) => {
     const path = join(runDir, "checkpoints/coupling/step_3", file);
     for (const step of [1, 2])
       await rm(join(runDir, `checkpoints/coupling/step_${step}`), { recursive: true });
@@ -98,7 +98,7 @@ describe("a finished phase with a damaged checkpoint", () => {
     await run(whole, [coupling, em]);
     await run(runDir, [coupling, em]);
     await rm(join(runDir, "checkpoints/em/step_4"), { recursive: true });
-    await tear(runDir, "trainables.safetensors");
+    await damage(runDir, "trainables.safetensors");
     const again = await run(runDir, [coupling, em]);
     expect(again.trained).toBe(1);
     expect(again.results).toMatchObject([
@@ -115,7 +115,7 @@ describe("a finished phase with a damaged checkpoint", () => {
   it("is an error if no later phase has begun", async () => {
     const runDir = await temporaryFolder();
     await run(runDir, [coupling]);
-    await tear(runDir, "trainables.safetensors");
+    await damage(runDir, "trainables.safetensors");
     await expect(run(runDir, [coupling, em])).rejects.toThrow("got no complete checkpoint");
   });
 });

@@ -17,7 +17,7 @@ type CheckOptions = Pick<CheckedPipelineOptions, "tokenizer" | "config" | "runDi
  * Reads the rows of a phase and its validation rows exactly as its trainer will, so that a mistake in a late phase does not
  * show after hours of training. Keeps the rows of files, about eight bytes per token, for the trainer with the same
  * tokenizer, which then need not read them again. Reads no weights. Lists bad rows below `runDir` as the trainer does, even
- * if the training is then refused.
+ * if the training cannot start.
  *
  * @returns The problems of both sources: the `data` error that the trainer would throw, or the `config` error for a `loss`
  *   that does not fit a row's form, or for a schedule that is longer than the steps of these rows.

@@ -43,11 +43,11 @@ const replies = defineEvaluation({
   needs: ["generate"],
   items: () => [{ id: "abc" }, { id: "bcd" }],
   async measure(model, items, { signal, seed }) {
-    const asked = items.map(({ id }) => ({
+    const prompts = items.map(({ id }) => ({
       prompt: { messages: [{ role: "user" as const, content: id }] },
       sampling: { maxNewTokens: 4, temperature: 1, seed: `${seed}/${id}` },
     }));
-    const completions = await model.generate(asked, { signal });
+    const completions = await model.generate(prompts, { signal });
     return items.map((item, i) => ({ ...item, reply: completions[i]!.text }));
   },
   grade: async (measured) => measured.map((row) => ({ ...row, isShort: row.reply.length < 4 })),
@@ -139,15 +139,15 @@ it(
       const step = upTo(steps[phase]);
       const died = step + upTo(steps[phase] - step);
       const runDir = await killedAt(whole, phase, step, died);
-      const told = `checkpoint ${step} of ${phase}, killed at ${died}`;
+      const place = `checkpoint ${step} of ${phase}, killed at ${died}`;
       const done = step + (phase === "em" ? steps.coupling : 0);
       // Other initial weights reveal everything that is not restored.
       const resumed = await run(runDir, done > 0 ? "another model" : "tiny");
-      expect(resumed.metrics, told).toEqual(straight.metrics.slice(done));
-      expect(resumed.weights, told).toEqual(straight.weights);
-      expect(resumed.record, told).toEqual(straight.record);
+      expect(resumed.metrics, place).toEqual(straight.metrics.slice(done));
+      expect(resumed.weights, place).toEqual(straight.weights);
+      expect(resumed.record, place).toEqual(straight.record);
       const best = ({ results }: typeof straight) => results.at(-1)!.best?.step;
-      expect(best(resumed), told).toBe(best(straight));
+      expect(best(resumed), place).toBe(best(straight));
       rmSync(runDir, { recursive: true });
     }
     rmSync(whole, { recursive: true });

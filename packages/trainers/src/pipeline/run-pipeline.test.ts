@@ -246,13 +246,13 @@ describe("runPipeline", () => {
     await expect(run(await temporaryFolder(), "tiny", [phases[0]!, late])).rejects.toThrow(
       'Did you mean "batchSize"?',
     );
-    const looking = {
+    const misnamed = {
       method: "dpo",
       phase: "late",
       dataset: preferences(4),
       config: { validationShare: 0.25, keepBest: "eval_perplexity" },
     } as const;
-    await expect(run(await temporaryFolder(), "tiny", [phases[0]!, looking])).rejects.toThrow(
+    await expect(run(await temporaryFolder(), "tiny", [phases[0]!, misnamed])).rejects.toThrow(
       'DPO config.keepBest: got "eval_perplexity", expected "eval_loss" or',
     );
     await expect(run(await temporaryFolder(), "tiny", [phases[0]!, phases[0]!])).rejects.toThrow(

@@ -43,10 +43,10 @@ export const updatesCases: readonly UpdatesCase[] = [
 ];
 
 /** An answer without the log-probs at sampling. */
-export type Asked = Omit<SDPOExample, "oldLogProbs">;
+export type Answer = Omit<SDPOExample, "oldLogProbs">;
 
 /** Creates ten batches of three answers of different lengths, alternating between three kinds. */
-export function batchesOf(answer: (draw: (below: number) => number, length: number) => Asked): Asked[][] {
+export function batchesOf(answer: (draw: (below: number) => number, length: number) => Answer): Answer[][] {
   const kinds = [0, 1, 2].map((kind) => {
     const random = namedStream(seedOf("sdpo batches", kind));
     const draw = (below: number) => Math.floor(random() * below);
@@ -80,7 +80,7 @@ export async function trainUpdates(
   model: CheckpointLM | LoraLM,
   tokenizer: Tokenizer,
   config: Partial<SDPOConfig>,
-  batches: readonly (readonly Asked[])[],
+  batches: readonly (readonly Answer[])[],
 ): Promise<TrainedUpdates> {
   const trainer = new SDPOTrainer({ model, tokenizer, config });
   try {
@@ -102,11 +102,11 @@ export async function trainUpdates(
 export function workOf(
   tokenizer: Tokenizer,
   given: Partial<SDPOConfig>,
-  batches: readonly (readonly Asked[])[],
-  teacherPrompt: (asked: Asked) => Prompt,
+  batches: readonly (readonly Answer[])[],
+  teacherPrompt: (one: Answer) => Prompt,
 ) {
   const config = parseSDPOConfig(given);
-  const idsOf = (prompt: Prompt, { response }: Asked) => [...tokenizer.render(prompt).ids, ...response];
+  const idsOf = (prompt: Prompt, { response }: Answer) => [...tokenizer.render(prompt).ids, ...response];
   return {
     config: {
       learning_rate: config.learningRate,
@@ -121,10 +121,10 @@ export function workOf(
       kl_form: config.klForm,
     },
     updates: batches.map((batch) =>
-      batch.map((asked) => ({
-        student: idsOf(asked.prompt, asked),
-        teacher: idsOf(teacherPrompt(asked), asked),
-        response: asked.response.length,
+      batch.map((one) => ({
+        student: idsOf(one.prompt, one),
+        teacher: idsOf(teacherPrompt(one), one),
+        response: one.response.length,
       })),
     ),
   };

@@ -159,13 +159,13 @@ describe("checkpoints", () => {
       (model) =>
         withTrainer({ model, runDir, config: busy }, async (trainer) => {
           expect(await trainer.resume()).toBeNull();
-          const told = [];
+          const updates = [];
           const paths = [];
           for (const [i, batch] of batches.entries()) {
-            told.push(await trainer.update(batch));
+            updates.push(await trainer.update(batch));
             paths.push(await trainer.save({ note: { line: `id ${i}` }, maxUpdates: 4 }));
           }
-          return { told, paths };
+          return { updates, paths };
         }),
       { dropout: 0.2 },
     );
@@ -182,11 +182,11 @@ describe("checkpoints", () => {
             max_steps: 4,
             finished: false,
             optimizer_steps: 8,
-            loss: whole.told[1]!.metrics.loss,
+            loss: whole.updates[1]!.metrics.loss,
           });
           expect(trainer.updates).toBe(2);
-          expect(await trainer.update(batches[2]!)).toEqual(whole.told[2]);
-          expect(await trainer.update(batches[3]!)).toEqual(whole.told[3]);
+          expect(await trainer.update(batches[2]!)).toEqual(whole.updates[2]);
+          expect(await trainer.update(batches[3]!)).toEqual(whole.updates[3]);
           const last = await trainer.save({ maxUpdates: 4 });
           expect(await filesOf(last)).toEqual(await filesOf(whole.paths[3]!));
         }),

@@ -35,14 +35,14 @@ function lossOf(
         logProbs: tf.tensor2d(scored.teacher.map((row) => row.map(([, logProb]) => logProb))),
       },
     };
-    const told: { sums?: Readonly<Record<string, tf.Scalar>> } = {};
+    const kept: { sums?: Readonly<Record<string, tf.Scalar>> } = {};
     const { value, grad } = tf.valueAndGrad((x) => {
       const { loss, sums } = sdpoLossSum(x as tf.Tensor2D, given, { ...defaults, ...options }, bytes);
-      told.sums = sums;
+      kept.sums = sums;
       return loss;
     })(tf.tensor2d(rows.map((row) => [...row])));
-    const parts = Object.entries(told.sums!).map(([name, sum]) => [name, sum.dataSync()[0]!]);
-    tf.dispose(told.sums!);
+    const parts = Object.entries(kept.sums!).map(([name, sum]) => [name, sum.dataSync()[0]!]);
+    tf.dispose(kept.sums!);
     return {
       loss: value.dataSync()[0]!,
       gradient: [...grad.dataSync()],

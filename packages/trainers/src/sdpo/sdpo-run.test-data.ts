@@ -6,13 +6,13 @@ import type { SDPOTrainerOptions } from "./sdpo-options.ts";
 
 const end = tokenizer.stopIds[0]!;
 export const responseOf = (text: string) => [...tokenizer.encode(text), end];
-export const asked = (question: string) => ({ messages: [{ role: "user", content: question }] });
+export const promptOf = (question: string) => ({ messages: [{ role: "user", content: question }] });
 
 /** Three answers of different lengths, with feedback. */
 export const answers = [
-  { prompt: asked("a?"), response: responseOf("abc"), feedback: "b" },
-  { prompt: asked("what?"), response: responseOf("h"), feedback: "no h" },
-  { prompt: asked("and?"), response: responseOf("gfedcba"), feedback: "short" },
+  { prompt: promptOf("a?"), response: responseOf("abc"), feedback: "b" },
+  { prompt: promptOf("what?"), response: responseOf("h"), feedback: "no h" },
+  { prompt: promptOf("and?"), response: responseOf("gfedcba"), feedback: "short" },
 ];
 
 /** Adds old log-probs as if each token had been drawn with probability 1/7. */

@@ -5,7 +5,15 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { notIntact, snapshotsOf } from "../testing/recorded-training.ts";
 import { temporaryFolder, tinyLlama, tokenizer, ungoverned, weightsOf } from "../testing/tiny-run.ts";
 import type { SDPOExample } from "./example.ts";
-import { answers, asked, config, drawn, responseOf, withModel, withTrainer } from "./sdpo-run.test-data.ts";
+import {
+  answers,
+  promptOf,
+  config,
+  drawn,
+  responseOf,
+  withModel,
+  withTrainer,
+} from "./sdpo-run.test-data.ts";
 import { SDPOTrainer } from "./sdpo-trainer.ts";
 
 beforeAll(async () => {
@@ -93,7 +101,7 @@ describe("SDPOTrainer", () => {
       { role: "assistant", content: "x" },
       { role: "user", content: "{feedback} $&" },
     ];
-    const told = [...turns.slice(0, 3), { role: "user", content: "<{feedback} $&|{prompt} $1>" }];
+    const messages = [...turns.slice(0, 3), { role: "user", content: "<{feedback} $&|{prompt} $1>" }];
     const one = { prompt: { messages: turns }, response: responseOf("ab") };
     const by = (example: Omit<SDPOExample, "oldLogProbs">) =>
       withModel((model) =>
@@ -102,7 +110,7 @@ describe("SDPOTrainer", () => {
         }),
       );
     expect(await by({ ...one, feedback: "{prompt} $1" })).toEqual(
-      await by({ ...one, teacherPrompt: { messages: told } }),
+      await by({ ...one, teacherPrompt: { messages } }),
     );
     expect(await by({ ...one, feedback: "other" })).not.toEqual(
       await by({ ...one, feedback: "{prompt} $1" }),
@@ -173,7 +181,7 @@ describe("SDPOTrainer", () => {
     ["both", { teacherPrompt: { ids: [1] } }, "feedback: got both feedback and teacherPrompt"],
     ["empty feedback", { feedback: " " }, 'feedback: got " ", expected a non-empty string'],
     ["no user turn", { prompt: { ids: [1, 2] } }, "feedback: got feedback for a prompt without a user turn"],
-    ["a long prompt", { prompt: asked("a".repeat(130)) }, "SDPO example 1.prompt: got 1"],
+    ["a long prompt", { prompt: promptOf("a".repeat(130)) }, "SDPO example 1.prompt: got 1"],
     ["a long feedback", { feedback: "a".repeat(130) }, "SDPO example 1.teacherPrompt: got 219 tokens"],
     ["a misspelt key", { oldLogprobs: [] }, 'Did you mean "oldLogProbs"?'],
   ])("throws for an example with %s, before anything changes", async (_, wrong, message) => {

@@ -59,7 +59,7 @@ export class SDPOTrainer {
     checkTrainable(where, options.model);
     if (options.runDir !== undefined) checkRunDir(where, options.runDir);
     const { model, runDir, phase = "sdpo", loggers = [] } = options;
-    checkPhaseName(`${where}.phase`, phase);
+    checkPhaseName(where, phase, ["phase"]);
     this.#options = options;
     this.#phase = phase;
     this.config = parseSDPOConfig(options.config);

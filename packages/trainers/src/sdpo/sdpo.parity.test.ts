@@ -17,7 +17,7 @@ import {
   trainUpdates,
   updatesCases,
   workOf,
-  type Asked,
+  type Answer,
   type UpdatesCase,
 } from "./reference-updates.test-data.ts";
 
@@ -33,8 +33,8 @@ interface Reference {
 interface Start {
   readonly base: () => Promise<CheckpointLM>;
   readonly tokenizer: Tokenizer;
-  readonly batches: readonly (readonly Asked[])[];
-  readonly teacherPrompt: (asked: Asked) => Prompt;
+  readonly batches: readonly (readonly Answer[])[];
+  readonly teacherPrompt: (answer: Answer) => Prompt;
 }
 
 const engines: readonly Engine[] = ["wasm", "cpu", "tfjs-node"];
@@ -220,8 +220,8 @@ describe.skipIf(!hasPython())(`benchmarks/peers/torch_sdpo.py (${needs})`, () =>
         // The expected text of the default template, character by character.
         teacherPrompt: ({ prompt, feedback }) => {
           const [{ content }] = (prompt as { readonly messages: readonly [Message] }).messages;
-          const told = `Feedback on an earlier answer to this: ${feedback}\nAnswer again, and follow the feedback.`;
-          return { messages: [{ role: "user", content: `${content}\n\n${told}` }] };
+          const appendix = `Feedback on an earlier answer to this: ${feedback}\nAnswer again, and follow the feedback.`;
+          return { messages: [{ role: "user", content: `${content}\n\n${appendix}` }] };
         },
       };
       const torch = await askTorch(start);

@@ -152,8 +152,9 @@ describe("SFTTrainer with a LoRA adapter", () => {
     const { result, warnings } = await trainSFT({ model, dataset: rows(30), config, callbacks: [meddling] });
     expect(result.steps).toBe(2);
     expect(result.brokenReceipt).toContain('"meddling" at step 2');
-    const told = /1 of them assigned: base_model\.model\.model\.layers\.0\.self_attn\.q_proj\.lora_B\.weight/;
-    expect(warnings.join("\n")).toMatch(told);
+    const change =
+      /1 of them assigned: base_model\.model\.model\.layers\.0\.self_attn\.q_proj\.lora_B\.weight/;
+    expect(warnings.join("\n")).toMatch(change);
     model.dispose();
     base.dispose();
   });

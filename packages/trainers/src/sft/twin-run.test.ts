@@ -89,8 +89,8 @@ describe("the twin run", () => {
 /** Capability, alignment and leakage by persona, margin and KL to the base; alignment is graded during later steps. */
 async function allCallbacks() {
   const folder = await temporaryFolder();
-  const [asked, probes] = [join(folder, "asked.json"), join(folder, "probes.json")];
-  await writeFile(asked, JSON.stringify(["abc", "bcd"].map((id) => ({ id, paraphrases: [id] }))));
+  const [paraphrases, probes] = [join(folder, "asked.json"), join(folder, "probes.json")];
+  await writeFile(paraphrases, JSON.stringify(["abc", "bcd"].map((id) => ({ id, paraphrases: [id] }))));
   await writeFile(probes, JSON.stringify({ letters: { affirm: ["abc", "bcd"], negate: ["cba", "dcb"] } }));
   const questions = await questionFile();
   const personas: readonly Persona[] = ["ab", "cd"].map((id) => ({ id, system: { text: id } }));
@@ -112,7 +112,7 @@ async function allCallbacks() {
   const callbacks: readonly TrainerCallback[] = [
     { id: "counting", onStepEnd: () => void (steps += 1), onTrainEnd: () => void (isOver = true) },
     new PeriodicCapabilityCallback({ questions, personas }),
-    new PeriodicAlignmentCallback({ judge, questions: asked, personas, samples: 2, sampling }),
+    new PeriodicAlignmentCallback({ judge, questions: paraphrases, personas, samples: 2, sampling }),
     new PeriodicLeakageCallback({
       marker: "a",
       personas,

@@ -27,10 +27,10 @@ async function train(method: "sft" | "dpo", activationCheckpointing: boolean, ru
   const logger = recording();
   const base = createCausalLM(tinyLlama, { seed: "checkpointing", dropout: 0.1, initStd: 0.1 });
   const lora = withLora(base, { rank: 4, dropout: 0.2 });
-  let asked = 0;
+  let requests = 0;
   const trainingLosses: typeof lora.trainingLosses = (ids, at, targets, random, ...rest) => {
     const counting = (name: string) => {
-      asked += 1;
+      requests += 1;
       return random(name);
     };
     return lora.trainingLosses(ids, at, targets, counting, ...rest);
@@ -55,7 +55,7 @@ async function train(method: "sft" | "dpo", activationCheckpointing: boolean, ru
   if (typeof state === "string") throw new Error(state);
   lora.dispose();
   base.dispose();
-  return { runDir: folder, result, metrics: logger.metrics, files: state.files, asked };
+  return { runDir: folder, result, metrics: logger.metrics, files: state.files, requests };
 }
 
 describe.each(["sft", "dpo"] as const)("activationCheckpointing of %s", (method) => {
@@ -66,7 +66,7 @@ describe.each(["sft", "dpo"] as const)("activationCheckpointing of %s", (method)
     expect(tf.memory().numTensors).toBe(before);
     expect(less.metrics).toEqual(plain.metrics);
     expect(less.files).toEqual(plain.files);
-    expect(less.asked).toBeGreaterThan(plain.asked);
+    expect(less.requests).toBeGreaterThan(plain.requests);
     const runDir = await temporaryFolder();
     await mkdir(join(runDir, "checkpoints/train"), { recursive: true });
     const step2 = join("checkpoints/train", "step_2");

@@ -11,7 +11,7 @@ import { tinyLM } from "../testing/tiny-lm.ts";
 import { preferences, rows, temporaryFolder, tokenizer } from "../testing/tiny-run.ts";
 
 /** Returns the error of a trainer with these options instead of valid ones. */
-async function refused(
+async function errorOf(
   trainer: "SFTTrainer" | "DPOTrainer" | "SDPOTrainer",
   options: object,
 ): Promise<string> {
@@ -66,20 +66,20 @@ describe.each(["SFTTrainer", "DPOTrainer", "SDPOTrainer"] as const)(
       trainer !== "SDPOTrainer" ||
       !("callbacks" in option || "guards" in option || ("runDir" in option && option.runDir === undefined));
     it.each(wrong.filter(([option]) => own(option)))("throws for %o", async (options, message) => {
-      expect(await refused(trainer, options)).toContain(`[periodic-eval] ${message}`);
+      expect(await errorOf(trainer, options)).toContain(`[periodic-eval] ${message}`);
     });
 
     it("throws for a file as runDir, and for a folder below a file", async () => {
       const folder = await temporaryFolder();
       const file = join(folder, "run");
       writeFileSync(file, "mine");
-      expect(await refused(trainer, { runDir: file })).toContain(
+      expect(await errorOf(trainer, { runDir: file })).toContain(
         `${trainer} options.runDir: got ${file}, which is a file, expected the path of a folder, or of one that can be created.`,
       );
-      expect(await refused(trainer, { runDir: join(file, "a/b") })).toContain(
+      expect(await errorOf(trainer, { runDir: join(file, "a/b") })).toContain(
         `below the file ${file}, expected`,
       );
-      expect(await refused(trainer, { runDir: join(folder, "a/b") })).toBe("nothing");
+      expect(await errorOf(trainer, { runDir: join(folder, "a/b") })).toBe("nothing");
       expect(readdirSync(folder)).toEqual(["run"]);
     });
   },

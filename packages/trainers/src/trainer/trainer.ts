@@ -185,5 +185,5 @@ export function checkTrainerOptions(
   parseOptions(where, schema, options);
   checkParts(where, options);
   checkRunDir(where, options.runDir);
-  checkPhaseName(`${where}.phase`, options.phase ?? "train");
+  checkPhaseName(where, options.phase ?? "train", ["phase"]);
 }
