@@ -17,7 +17,7 @@ const config = { ...busyConfig, disableDropout: false, maxSteps: 8, saveSteps: 1
 const filesOf = async (runDir: string, step: number) =>
   (await wholeState(checkpointFolder(runDir, step))).files;
 
-/** Dropout in model and adapter; the adapter alone is trained. */
+/** Dropout in model and adapter; only the adapter is trained. */
 async function train(runDir: string, options: Partial<DPOTrainerOptions> = {}) {
   const base = createCausalLM(tinyLlama, { seed: "resume", dropout: 0.1, initStd: 0.1 });
   const model = withLora(base, { rank: 4, dropout: 0.2 });
@@ -31,14 +31,14 @@ async function train(runDir: string, options: Partial<DPOTrainerOptions> = {}) {
 
 describe("a resume of DPO", () => {
   it.each(["copy", "base"] as const)(
-    "is bit-exact from every step, reference %s: weights, optimizer, losses, rewards",
+    "is bit-exact from every step, with reference %s: weights, optimizer, losses, rewards",
     async (reference) => {
       const whole = await temporaryFolder();
       const { metrics } = await train(whole, { reference });
       const files = await filesOf(whole, 8);
       for (let step = 1; step <= 8; step += reference === "copy" ? 1 : 3) {
         const runDir = await killedAfter(whole, step);
-        const resumed = await train(runDir, { reference });
+        const resumed = await train(runDir, { reference, config: { ...config, saveSteps: null } });
         expect(resumed.result).toMatchObject({ steps: 8, resumedFrom: step });
         expect(resumed.metrics).toEqual(metrics.slice(step));
         expect(await filesOf(runDir, 8)).toEqual(files);
@@ -46,7 +46,7 @@ describe("a resume of DPO", () => {
     },
   );
 
-  it("reads the reference no second time, but where the file that keeps it is not what was written", async () => {
+  it("runs the reference once, and again only if the file with its log-probs was changed", async () => {
     let passes = 0;
     const frozen = createCausalLM(tinyLlama, { seed: "frozen", initStd: 0.1 });
     const trainingLosses: typeof frozen.trainingLosses = (...args) => {
@@ -80,11 +80,11 @@ describe("a resume of DPO", () => {
     frozen.dispose();
   });
 
-  it("reads the reference anew for an adapter of another scale: the same weights, other numbers", async () => {
+  it("runs the reference again for an adapter of another scale: the same weights, other log-probs", async () => {
     const base = createCausalLM(tinyLlama, { seed: "resume", initStd: 0.1 });
     const numbersOf = async (runDir: string, alpha: number) => {
       const model = withLora(base, { rank: 4, alpha });
-      // Where B is 0, the scale is no matter.
+      // With B = 0 the scale has no effect.
       for (const variable of model.trainables()) tf.tidy(() => variable.assign(tf.fill(variable.shape, 0.1)));
       await train(runDir, { model, resume: "never", config: { ...config, maxSteps: 1, warmupSteps: 0 } });
       model.dispose();
@@ -99,7 +99,7 @@ describe("a resume of DPO", () => {
     base.dispose();
   });
 
-  it("refuses another reference, another loss and other preferences, changing nothing", async () => {
+  it("throws for another reference, another loss or other preferences, and changes nothing", async () => {
     const whole = await temporaryFolder();
     await train(whole, { reference: "base" });
     const runDir = await killedAfter(whole, 4);
@@ -121,7 +121,7 @@ describe("a resume of DPO", () => {
 });
 
 describe("the twin run of DPO", () => {
-  it("ends in the same bits measured and not, and its train stream has the rewards", async () => {
+  it("ends with the same bits measured and not, and logs the rewards", async () => {
     const [plainRun, watchedRun] = [await temporaryFolder(), await temporaryFolder()];
     const plain = await train(plainRun);
     const questions = await questionFile();

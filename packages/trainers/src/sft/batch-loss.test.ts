@@ -4,14 +4,14 @@ import { collate } from "../data/collate.ts";
 import { loadDataset } from "../data/dataset.ts";
 import { tinyLM } from "../testing/tiny-lm.ts";
 import { rows, tokenizer } from "../testing/tiny-run.ts";
-import { accumulate } from "../loop/accumulate.ts";
-import { batchGradients } from "./gradients.ts";
+import { accumulate } from "../loop/step-work.ts";
+import { batchGradients } from "./batch-loss.ts";
 
 beforeAll(async () => {
   await tf.setBackend("cpu");
 });
 
-it("gives unequal micro-batches the loss and gradients of one batch, within 1e-6, and leaks nothing", async () => {
+it("equals one batch in loss and gradients for unequal micro-batches, within 1e-6, and leaks nothing", async () => {
   const model = tinyLM({ vocabSize: tokenizer.vocabSize });
   const { rows: all } = await loadDataset(rows(12), tokenizer, { maxLength: 64, onBadRow: "error" });
   const scored = all.reduce((sum, row) => sum + row.scored.length, 0);
@@ -35,7 +35,7 @@ it("gives unequal micro-batches the loss and gradients of one batch, within 1e-6
     expect(Math.abs(parts.loss - whole.loss)).toBeLessThan(1e-6);
     expect(Math.max(...parts.flat.map((value, i) => Math.abs(value - whole.flat[i]!)))).toBeLessThan(1e-6);
   }
-  // The mean of micro-batches' means would be off: rows differ in length.
+  // The mean of the micro-batches' means would differ, because rows have different lengths.
   expect(new Set(all.map((row) => row.scored.length)).size).toBeGreaterThan(3);
   model.dispose();
 });

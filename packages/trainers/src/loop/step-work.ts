@@ -1,9 +1,27 @@
 import * as tf from "@tensorflow/tfjs-core";
-import type { LossAndGradients } from "./types.ts";
+
+/** The data of one optimizer step. Nothing is computed until `gradients` is called. */
+export interface StepWork {
+  /** Divides the sums: scored tokens for SFT, pairs for DPO, response tokens for SDPO. */
+  readonly divisor: number;
+  /** Tokens in the model's input, without padding. */
+  readonly tokens: number;
+  /** File and line of each row, for error messages. */
+  readonly where: readonly string[];
+  gradients(): LossAndGradients;
+}
+
+/** Sums over all scored positions, and the gradients of `loss` by variable name. Whoever holds them disposes them. */
+export type LossAndGradients = {
+  readonly loss: tf.Scalar;
+  readonly gradients: tf.NamedTensorMap;
+  /** Further sums by metric name; the metric is the sum over `StepWork.divisor`, as for the loss. */
+  readonly sums?: Readonly<Record<string, tf.Scalar>>;
+};
 
 /**
- * The sums and gradients of all micro-batches together: each token or pair weighs alike, as it would in one batch. The
- * caller disposes them. At most two sets of gradients are alive at once.
+ * Adds up the sums and gradients of all micro-batches, so that each token or pair has the same weight as in one large batch.
+ * At most two sets of gradients exist at once. The caller disposes the result.
  */
 export function accumulate(microBatches: readonly (() => LossAndGradients)[]): LossAndGradients {
   return tf.tidy(() => {

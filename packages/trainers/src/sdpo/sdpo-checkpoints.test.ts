@@ -13,24 +13,24 @@ beforeAll(async () => {
   await useBackend({ backend: "wasm" });
 });
 
-/** As it is, but NaN. */
+/** The same model with NaN weights. */
 const notANumber = (logits: tf.Tensor2D): tf.Tensor2D =>
   tf.customGrad((x) => ({
     value: tf.mul(x as tf.Tensor2D, Number.NaN),
     gradFunc: (dy: tf.Tensor) => dy,
   }))(logits) as tf.Tensor2D;
 
-it("refuses a second update, or a checkpoint, while one runs", async () => {
+it("throws for a second update, or a checkpoint, while one runs", async () => {
   await withModel(async (model) => {
     const runDir = await temporaryFolder();
     await withTrainer({ model, runDir }, async (trainer) => {
       const first = trainer.update(drawn());
       await expect(trainer.update(drawn())).rejects.toThrow(
-        "SDPOTrainer update: got a call while update runs, expected one after the other.",
+        "SDPOTrainer.update: got a call while update runs, expected one call at a time.",
       );
-      await expect(trainer.save()).rejects.toThrow("SDPOTrainer save: got a call while update runs");
+      await expect(trainer.save()).rejects.toThrow("SDPOTrainer.save: got a call while update runs");
       await expect(trainer.logProbs(answers)).rejects.toThrow(
-        "SDPOTrainer logProbs: got a call while update runs",
+        "SDPOTrainer.logProbs: got a call while update runs",
       );
       expect((await first).update).toBe(1);
       await trainer.save();
@@ -39,7 +39,7 @@ it("refuses a second update, or a checkpoint, while one runs", async () => {
   });
 });
 
-/** The model, not finite in one gradient step: a pass each. */
+/** A model that is not finite in one gradient step, which is one pass. */
 function breakingAt(nth: number, model: LoraLM): LoraLM {
   let passes = 0;
   return {
@@ -52,7 +52,7 @@ function breakingAt(nth: number, model: LoraLM): LoraLM {
   };
 }
 
-it("neither saves nor goes on from a batch half learned, until it is resumed", async () => {
+it("neither saves nor continues after a partly learned batch, until it is resumed", async () => {
   await withModel(async (model) => {
     const runDir = await temporaryFolder();
     await withTrainer({ model: breakingAt(3, model), runDir }, async (trainer) => {
@@ -70,22 +70,22 @@ it("neither saves nor goes on from a batch half learned, until it is resumed", a
   });
 });
 
-describe("a loss that is not finite is advised about", () => {
+describe("the advice on a non-finite loss", () => {
   const adviceOf = async (update: Promise<unknown>) => {
     const error: unknown = await update.catch((thrown: unknown) => thrown);
     return PeriodicEvalError.is(error, "model") ? error.fix : errorMessage(error);
   };
   const lowered = { config: { ...config, learningRate: 0.01 } };
 
-  it("in mid-batch: resume() and another batch, or a new training with a lower rate", async () => {
+  it("suggests resume() and another batch, or a new training with a lower rate, in the middle of a batch", async () => {
     const runDir = await temporaryFolder();
     await withModel((model) =>
       withTrainer({ model: breakingAt(6, model), runDir }, async (trainer) => {
         await trainer.update(drawn());
         await trainer.save();
         expect(await adviceOf(trainer.update(drawn()))).toBe(
-          "Learn another batch, but first undo what was learned of this one: resume() goes back to the last checkpoint; where " +
-            "there is none, open a new model and trainer. A lower learningRate is a new training: a new model and trainer, " +
+          "Continue with another batch, but first undo what was learned of this one: resume() restores the last checkpoint; if " +
+            "there is none, create a new model and trainer. A lower learningRate is a new training: use a new model and trainer, " +
             'with another runDir or resume("never").',
         );
         expect((await trainer.resume())!.state.step).toBe(1);
@@ -107,39 +107,41 @@ describe("a loss that is not finite is advised about", () => {
     );
   });
 
-  it("in the first gradient step: another batch, of the same weights", async () => {
+  it("suggests another batch in the first gradient step, with unchanged weights", async () => {
     await withModel((model) =>
       withTrainer({ model: breakingAt(5, model) }, async (trainer) => {
         await trainer.update(drawn());
-        expect(await adviceOf(trainer.update(drawn()))).toMatch(/^Learn another batch: the weights are as /);
+        expect(await adviceOf(trainer.update(drawn()))).toMatch(
+          /^Continue with another batch: the weights are unchanged\. /,
+        );
         expect((await trainer.update(drawn(answers.slice(1)))).update).toBe(2);
       }),
     );
   });
 
-  it("where there is no checkpoint to go back to: a new model and trainer", async () => {
+  it("suggests a new model and trainer if there is no checkpoint", async () => {
     await withModel(async (model) =>
       withTrainer({ model: breakingAt(2, model), runDir: await temporaryFolder() }, async (trainer) => {
         await expect(trainer.update(drawn())).rejects.toThrow(/gradient step 2/);
         expect(await trainer.resume()).toBeNull();
-        await expect(trainer.update(drawn())).rejects.toThrow("open a new model and trainer");
+        await expect(trainer.update(drawn())).rejects.toThrow("create a new model and trainer");
       }),
     );
   });
 });
 
-it("refuses a word that is none before it reads a checkpoint, and what no checkpoint can hold before it writes one", async () => {
+it("throws for an invalid `resume` before it reads a checkpoint, and for invalid save options before it writes one", async () => {
   const runDir = await temporaryFolder();
   await withModel((model) =>
     withTrainer({ model, runDir }, async (trainer) => {
       for (const maxUpdates of [0, -1, 1.5, Number.NaN, "4" as never])
         await expect(trainer.save({ maxUpdates })).rejects.toThrow(
-          `SDPOTrainer save maxUpdates: got ${quoteValue(maxUpdates)}, expected a whole number of 1 or more, or null.`,
+          `SDPOTrainer.save options.maxUpdates: got ${quoteValue(maxUpdates)}, expected a positive integer or null.`,
         );
       await expect(trainer.save({ maxupdates: 4 } as never)).rejects.toThrow('Did you mean "maxUpdates"?');
       expect(await readdir(runDir)).toEqual([]);
       expect(await verifyCheckpoint(await trainer.save({ maxUpdates: 1 }))).toMatchObject({ max_steps: 1 });
-      await expect(trainer.resume("nevr" as never)).rejects.toThrow('SDPOTrainer resume: got "nevr"');
+      await expect(trainer.resume("nevr" as never)).rejects.toThrow('SDPOTrainer.resume: got "nevr"');
       expect((await trainer.resume())!.state.step).toBe(0);
     }),
   );
@@ -149,7 +151,7 @@ describe("checkpoints", () => {
   const busy = { ...config, disableDropout: false, keepCheckpoints: 9 };
   const batches = [0, 1, 2, 3].map((i) => drawn(answers.slice(i % 2, 2 + (i % 2))));
 
-  it("go on bit for bit: losses, weights, optimizer; with what was noted", async () => {
+  it("resume bit for bit, with losses, weights, optimizer and note", async () => {
     const runDir = await temporaryFolder();
     const filesOf = async (path: string) =>
       (JSON.parse(await readFile(join(path, "trainer_state.json"), "utf8")) as { files: object }).files;
@@ -157,19 +159,19 @@ describe("checkpoints", () => {
       (model) =>
         withTrainer({ model, runDir, config: busy }, async (trainer) => {
           expect(await trainer.resume()).toBeNull();
-          const told = [];
+          const updates = [];
           const paths = [];
           for (const [i, batch] of batches.entries()) {
-            told.push(await trainer.update(batch));
+            updates.push(await trainer.update(batch));
             paths.push(await trainer.save({ note: { line: `id ${i}` }, maxUpdates: 4 }));
           }
-          return { told, paths };
+          return { updates, paths };
         }),
       { dropout: 0.2 },
     );
     const copy = await temporaryFolder();
     await cp(whole.paths[1]!, join(copy, "checkpoints/sdpo/step_2"), { recursive: true });
-    // Another adapter to begin with: whatever is not restored shows.
+    // Another initial adapter reveals everything that is not restored.
     await withModel(
       (model) =>
         withTrainer({ model, runDir: copy, config: busy }, async (trainer) => {
@@ -180,11 +182,11 @@ describe("checkpoints", () => {
             max_steps: 4,
             finished: false,
             optimizer_steps: 8,
-            loss: whole.told[1]!.metrics.loss,
+            loss: whole.updates[1]!.metrics.loss,
           });
           expect(trainer.updates).toBe(2);
-          expect(await trainer.update(batches[2]!)).toEqual(whole.told[2]);
-          expect(await trainer.update(batches[3]!)).toEqual(whole.told[3]);
+          expect(await trainer.update(batches[2]!)).toEqual(whole.updates[2]);
+          expect(await trainer.update(batches[3]!)).toEqual(whole.updates[3]);
           const last = await trainer.save({ maxUpdates: 4 });
           expect(await filesOf(last)).toEqual(await filesOf(whole.paths[3]!));
         }),
@@ -192,7 +194,7 @@ describe("checkpoints", () => {
     );
   });
 
-  it("pass over a torn one, aloud, and refuse another configuration or base", async () => {
+  it("skip a damaged one with a warning, and throw for another configuration or base", async () => {
     const runDir = await temporaryFolder();
     const logger = recording();
     await withModel((model) =>
@@ -206,7 +208,7 @@ describe("checkpoints", () => {
     await withModel((model) =>
       withTrainer({ model, runDir, loggers: [logger] }, async (trainer) => {
         expect((await trainer.resume())!.state.step).toBe(1);
-        expect(logger.warnings).toEqual([expect.stringMatching(/step_2.*torn and passed over/)]);
+        expect(logger.warnings).toEqual([expect.stringMatching(/step_2.*skipped a damaged checkpoint/)]);
       }),
     );
     await withModel((model) =>
@@ -224,7 +226,7 @@ describe("checkpoints", () => {
     );
     await withModel((model) =>
       withTrainer({ model }, async (trainer) => {
-        await expect(trainer.save()).rejects.toThrow("SDPOTrainer save: got a trainer without runDir");
+        await expect(trainer.save()).rejects.toThrow("trainer options.runDir: got no runDir");
       }),
     );
   });
