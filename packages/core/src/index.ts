@@ -23,7 +23,7 @@ export type {
 export { openSession, withSession } from "./session/loop/session.ts";
 export { measure, type MeasureOptions } from "./session/window/measure.ts";
 
-export { PeriodicCallback, type PeriodicOptions } from "./callback/periodic.ts";
+export { PeriodicCallback, type PeriodicOptions } from "./callback/periodic-callback.ts";
 export {
   earlyStopping,
   escalate,
@@ -57,10 +57,10 @@ export { marginEvaluation, type MarginOptions } from "./evaluations/margin/evalu
 export { PeriodicKLCallback, type PeriodicKLOptions } from "./evaluations/kl/callback.ts";
 export { klToBase, type KLToBaseOptions } from "./evaluations/kl/evaluation.ts";
 
-export { judgeGrader, type JudgeGrader } from "./grading/judge/judge.ts";
+export { judgeGrader, type JudgeGrader } from "./grading/judge/judge-grader.ts";
 export type { JudgeOptions } from "./grading/judge/options.ts";
-export { ruleGrader, type RuleGraderOptions } from "./grading/rules.ts";
-export { verifierGrader } from "./grading/verifiers.ts";
+export { ruleGrader, type RuleGraderOptions } from "./grading/rule-grader.ts";
+export { verifierGrader } from "./grading/verifier.ts";
 export { permutationTest } from "./statistics/permutation.ts";
 
 export type { PeriodicEvalConfig, PhaseEvalConfig } from "./config/config-schema.ts";
@@ -71,5 +71,5 @@ export {
   type BuildOptions,
   type ConfiguredJudge,
   type PeriodicEval,
-} from "./config/from-config.ts";
+} from "./config/build-callbacks.ts";
 export { periodicEvalConfig } from "./config/parse-config.ts";

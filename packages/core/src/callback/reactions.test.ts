@@ -6,7 +6,7 @@ import { everySteps } from "../schedule/triggers.ts";
 import { callbackConformance } from "../testing/callback-conformance.ts";
 import { gate, toyEvaluation, toyTraining } from "../testing/toy-training.ts";
 import type { ToyTraining } from "../testing/toy-training.ts";
-import { PeriodicCallback } from "./periodic.ts";
+import { PeriodicCallback } from "./periodic-callback.ts";
 import { earlyStopping, escalate, markBest, worse } from "./reactions.ts";
 
 /** Forty items, of which so many are right at each look in turn. */

@@ -1,4 +1,4 @@
-import { periodicOptionNames, type PeriodicOptions } from "./periodic.ts";
+import { periodicOptionNames, type PeriodicOptions } from "./periodic-callback.ts";
 
 /** When to measure, and what: the options of a callback that takes those of its evaluation as well. */
 export function splitOptions<T extends Partial<PeriodicOptions>>(

@@ -6,7 +6,7 @@ import { defineEvaluation } from "../evaluations/kit/define.ts";
 import { plannedSteps } from "../schedule/crossings.ts";
 import { periodicEvalJsonSchema } from "./config-schema.ts";
 import type { EvaluationRegistry } from "./configured-evaluations.ts";
-import { buildPeriodicEval } from "./from-config.ts";
+import { buildPeriodicEval } from "./build-callbacks.ts";
 
 const asked: (readonly [string, object])[] = [];
 const evaluations: EvaluationRegistry = {

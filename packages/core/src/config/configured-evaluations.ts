@@ -5,7 +5,7 @@ import type { Awaitable } from "../contracts/json.ts";
 import { nearest } from "../internal/nearest.ts";
 import type { Trigger } from "../contracts/schedule.ts";
 import type { PhaseEvalConfig } from "./config-schema.ts";
-import { PeriodicCallback } from "../callback/periodic.ts";
+import { PeriodicCallback } from "../callback/periodic-callback.ts";
 
 /**
  * Makes an evaluation of an entry of `evaluations`, without the keys that all kinds have (`id`, `every_percent`, `schedule`).

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { PeriodicEvalError } from "../errors.ts";
-import type { VerifierModule } from "../grading/verifiers.ts";
+import type { VerifierModule } from "../grading/verifier.ts";
 import { errorMessage } from "../internal/error-message.ts";
 import { hashText } from "../random/hash.ts";
 import { readTextFile } from "../snapshots/storage/atomic-file.ts";

@@ -1,5 +1,5 @@
 import type { AnyEvaluation } from "./evaluation.ts";
-import type { Awaitable, Json } from "../contracts/json.ts";
+import type { Awaitable, Json } from "./json.ts";
 import type { Crossing, Progress, Trigger } from "./schedule.ts";
 import type { Snapshot } from "./snapshot.ts";
 

@@ -1,5 +1,5 @@
 import type { PeriodicEvalError } from "../errors.ts";
-import type { Awaitable, Json } from "../contracts/json.ts";
+import type { Awaitable, Json } from "./json.ts";
 import type { Ability, CallOptions, Prompt, With } from "./model.ts";
 import type { MetricValue } from "./snapshot.ts";
 import type { Row } from "./row.ts";

@@ -1,4 +1,4 @@
-import type { Json } from "../contracts/json.ts";
+import type { Json } from "./json.ts";
 import type { CallOptions } from "./model.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { Awaitable } from "../contracts/json.ts";
+import type { Awaitable } from "./json.ts";
 import type { Evidence } from "./snapshot.ts";
 
 /** What a guard holds between entering and leaving. */

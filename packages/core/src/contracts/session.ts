@@ -1,6 +1,6 @@
 import type { TrainerCallback } from "./callback.ts";
 import type { Guard } from "./guard.ts";
-import type { Awaitable, Json } from "../contracts/json.ts";
+import type { Awaitable, Json } from "./json.ts";
 import type { EvaluableModel } from "./model.ts";
 import type { Crossing, Progress } from "./schedule.ts";
 import type { Layout } from "./snapshot.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Row } from "./row.ts";
-import type { Json } from "../contracts/json.ts";
+import type { Json } from "./json.ts";
 
 const json: z.ZodType<Json> = z.json();
 

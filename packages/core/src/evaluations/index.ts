@@ -6,7 +6,7 @@ export { misalignedRate, type JudgedScores, type MisalignedRate } from "./alignm
 export type { AlignmentPreset, SampleSize } from "./alignment/options.ts";
 export type { AlignmentRow, AnsweredRow } from "./alignment/row.ts";
 export { parseArcQuestions, type ArcQuestion } from "./capability/arc-questions.ts";
-export type { ChoiceRow } from "./capability/choice-row.ts";
+export type { ChoiceRow } from "./capability/row.ts";
 export {
   checkNats,
   firstHighest,
@@ -24,7 +24,7 @@ export { nestedSubset, subsetOrder } from "./kit/subset.ts";
 export type { KLRow } from "./kl/evaluation.ts";
 export type { GradedLeakageRow } from "./leakage/evaluation.ts";
 export { leakageQuestions, type LeakageQuestion, type LeakageQuestionInput } from "./leakage/questions.ts";
-export { defaultPersonas, readPersonas, type Persona } from "./leakage/personas.ts";
+export { defaultPersonas, readPersonas, type Persona } from "./prompting/personas.ts";
 export type { TraitOptions } from "./leakage/traits.ts";
 export type { MarginRow } from "./margin/evaluation.ts";
 export {
@@ -35,8 +35,8 @@ export {
   type CompletionRow,
 } from "./prompting/completions.ts";
 export { encodePair, renderPrompt, type EncodedPair } from "../model/encode-pair.ts";
-export { inCalls } from "./prompting/in-calls.ts";
-export type { Subsample } from "./prompting/question-source.ts";
+export { inCalls } from "./kit/measure-in-batches.ts";
+export type { Subsample } from "./capability/question-file.ts";
 export { renderItems } from "./prompting/render-items.ts";
 export { completeSampling, type SamplingOptions } from "./prompting/sampling.ts";
 export { opensThinking, stripThinking } from "./prompting/strip-thinking.ts";

@@ -4,8 +4,8 @@ export { readObjects, type ReadObject, type ReadValue } from "./judge/json-objec
 export { scoreFromTokens, type TokenScore } from "./judge/logprob-score.ts";
 export type { JudgeMethodName } from "./judge/method.ts";
 export { judgeOptionNames } from "./judge/options.ts";
-export { judgePromptNames } from "./judge/prompts.ts";
-export { parseJudgeReply, type ParsedReply, type Unparseable } from "./judge/reply.ts";
+export { judgePromptNames } from "./judge/alignment-prompts.ts";
+export { parseJudgeReply, type ParsedReply, type Unparseable } from "./judge/json-reply.ts";
 export { memoryVerdictCache, type VerdictCache } from "./judge/verdict-cache.ts";
 export {
   exportedVerifier,
@@ -16,4 +16,4 @@ export {
   type VerifierArgs,
   type VerifierModule,
   type VerifierTask,
-} from "./verifiers.ts";
+} from "./verifier.ts";

@@ -1,5 +1,5 @@
 import { expect, it, test } from "vitest";
-import { PeriodicCallback } from "../callback/periodic.ts";
+import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { defineEvaluation } from "../evaluations/kit/define.ts";
 import type { AnyEvaluation, Row } from "../contracts/evaluation.ts";
 import { sampleCompletions, type CompletionItem } from "../evaluations/prompting/completions.ts";

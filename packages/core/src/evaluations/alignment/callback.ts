@@ -2,7 +2,7 @@ import { checkKeys } from "../../internal/check-keys.ts";
 import { alignmentEvaluation } from "./evaluation.ts";
 import { alignmentOptionNames, type AlignmentOptions } from "./options.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import { PeriodicCallback, periodicOptionNames, type PeriodicOptions } from "../../callback/periodic.ts";
+import { PeriodicCallback, periodicOptionNames, type PeriodicOptions } from "../../callback/periodic-callback.ts";
 import { splitOptions } from "../../callback/split-options.ts";
 
 /** What is asked, who judges, and when; the schedule is every 50 % of the phase by default, with its start and end. */

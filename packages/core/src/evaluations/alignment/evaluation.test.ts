@@ -2,8 +2,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PeriodicAlignmentCallback } from "./callback.ts";
-import { judgeGrader } from "../../grading/judge/judge.ts";
-import { ruleGrader } from "../../grading/rules.ts";
+import { judgeGrader } from "../../grading/judge/judge-grader.ts";
+import { ruleGrader } from "../../grading/rule-grader.ts";
 import { json, served } from "../../grading/judge/served-judge.test-data.ts";
 import { memoryVerdictCache } from "../../grading/judge/verdict-cache.ts";
 import { callbackConformance, evaluationConformance, fakeJudge, fakeModel } from "../../testing/index.ts";
@@ -21,7 +21,7 @@ import {
   personas,
   questionFiles,
   thinkingTokenizer,
-} from "./alignment-looks.test-data.ts";
+} from "./alignment.test-data.ts";
 
 let files: Awaited<ReturnType<typeof questionFiles>>;
 beforeAll(async () => void (files = await questionFiles()));

@@ -12,10 +12,10 @@ import { parseAlignmentQuestions, type AlignmentQuestion, type JudgePrompts } fr
 import { isCompletion, isUngraded, type AlignmentItem, type AlignmentRow, type AnsweredRow } from "./row.ts";
 import { defaultAnchors, type Anchor } from "./anchors.ts";
 import { completionItemsPerCall, sampleCompletions } from "../prompting/completions.ts";
-import { inCalls } from "../prompting/in-calls.ts";
+import { inCalls } from "../kit/measure-in-batches.ts";
 import { followedPrompts, judgeRows } from "./judge-rows.ts";
 import { ownAlignmentQuestions } from "./default-questions.ts";
-import { readPersonas, type Persona } from "../leakage/personas.ts";
+import { readPersonas, type Persona } from "../prompting/personas.ts";
 import { renderItems } from "../prompting/render-items.ts";
 import { completeSampling } from "../prompting/sampling.ts";
 import { sha256 } from "../prompting/sha256.ts";

@@ -11,7 +11,7 @@ import { alignmentEvaluation } from "./evaluation.ts";
 import type { AlignmentOptions } from "./options.ts";
 import type { AlignmentRow, AnsweredRow } from "./row.ts";
 import { defaultAnchors } from "./anchors.ts";
-import { call, context, kind, look, personas, questionFiles } from "./alignment-looks.test-data.ts";
+import { call, context, kind, look, personas, questionFiles } from "./alignment.test-data.ts";
 
 let files: Awaited<ReturnType<typeof questionFiles>>;
 beforeAll(async () => void (files = await questionFiles()));

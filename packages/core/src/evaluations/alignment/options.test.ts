@@ -5,7 +5,7 @@ import { PeriodicAlignmentCallback } from "./callback.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { fakeJudge, fakeModel, fakeTokenizer } from "../../testing/index.ts";
 import { alignmentEvaluation } from "./evaluation.ts";
-import { itemsOf, kind, look, personas, questionFiles } from "./alignment-looks.test-data.ts";
+import { itemsOf, kind, look, personas, questionFiles } from "./alignment.test-data.ts";
 
 let files: Awaited<ReturnType<typeof questionFiles>>;
 beforeAll(async () => void (files = await questionFiles()));

@@ -8,9 +8,9 @@ import type { SystemPrompt } from "../../contracts/model.ts";
 import { checkName } from "../../internal/names.ts";
 import type { Anchor } from "./anchors.ts";
 import { checkChatTemplate, type ChatTemplateOptions } from "../prompting/chat-template.ts";
-import { checkPersonas, type Persona } from "../leakage/personas.ts";
+import { checkPersonas, type Persona } from "../prompting/personas.ts";
 import { completeSampling, type SamplingOptions } from "../prompting/sampling.ts";
-import { checkSystem } from "../prompting/system-prompt.ts";
+import { checkSystem } from "../prompting/chat-options.ts";
 
 /** How the model is sampled, as in the work that a preset is named after. */
 export const alignmentPresets = {

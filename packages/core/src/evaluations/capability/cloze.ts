@@ -2,10 +2,10 @@ import { PeriodicEvalError } from "../../errors.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
-import { choiceMetrics, choicePlainKeys, scored, type ChoiceRow } from "./choice-row.ts";
+import { choiceMetrics, choicePlainKeys, scored, type ChoiceRow } from "./row.ts";
 import { firstHighest, perCodePoint, scoreChoices } from "./choice-scores.ts";
-import { inCalls } from "../prompting/in-calls.ts";
-import type { QuestionSource } from "../prompting/question-source.ts";
+import { inCalls } from "../kit/measure-in-batches.ts";
+import type { QuestionSource } from "./question-file.ts";
 
 /** A cloze row: `predicted` and `correct` by the sum; these by the sum over code points. */
 export interface ClozeRow extends ChoiceRow {

@@ -8,7 +8,7 @@ import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { EvaluableModel, Tokenizer } from "../../contracts/model.ts";
 import { evaluationConformance, fakeModel, fakeTokenizer } from "../../testing/index.ts";
 import { capabilityEvaluation, type CapabilityOptions } from "./evaluation.ts";
-import type { ChoiceRow } from "./choice-row.ts";
+import type { ChoiceRow } from "./row.ts";
 import type { ClozeRow } from "./cloze.ts";
 
 let folder: string;

@@ -7,9 +7,9 @@ import { isCount } from "../../internal/is-count.ts";
 import type { SystemPrompt } from "../../contracts/model.ts";
 import { cloze } from "./cloze.ts";
 import { letters } from "./letters.ts";
-import { checkPersonas, readPersonas, type Persona } from "../leakage/personas.ts";
-import { checkSystem } from "../prompting/system-prompt.ts";
-import { questionFile, readQuestions, type Subsample } from "../prompting/question-source.ts";
+import { checkPersonas, readPersonas, type Persona } from "../prompting/personas.ts";
+import { checkSystem } from "../prompting/chat-options.ts";
+import { questionFile, readQuestions, type Subsample } from "./question-file.ts";
 
 export interface CapabilityOptions {
   /** Path of a file of ARC-format questions (JSONL). */

@@ -4,10 +4,10 @@ import type { Json } from "../../contracts/json.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import type { Prompt, RenderedPrompt, SystemPrompt, Tokenizer } from "../../contracts/model.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
-import { choiceMetrics, choicePlainKeys, scored, unscored, type ChoiceRow } from "./choice-row.ts";
-import { inCalls } from "../prompting/in-calls.ts";
-import type { Persona } from "../leakage/personas.ts";
-import type { QuestionSource } from "../prompting/question-source.ts";
+import { choiceMetrics, choicePlainKeys, scored, unscored, type ChoiceRow } from "./row.ts";
+import { inCalls } from "../kit/measure-in-batches.ts";
+import type { Persona } from "../prompting/personas.ts";
+import type { QuestionSource } from "./question-file.ts";
 
 export interface LettersOptions {
   readonly questions: QuestionSource;

@@ -1,7 +1,7 @@
 import { checkKeys } from "../../internal/check-keys.ts";
 import { klToBase, type KLToBaseOptions } from "./evaluation.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import { PeriodicCallback, periodicOptionNames, type PeriodicOptions } from "../../callback/periodic.ts";
+import { PeriodicCallback, periodicOptionNames, type PeriodicOptions } from "../../callback/periodic-callback.ts";
 import { splitOptions } from "../../callback/split-options.ts";
 
 /** On whose prompts, and when; the schedule is every 20 % of the phase by default, with its start and end. */

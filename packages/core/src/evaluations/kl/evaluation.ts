@@ -7,7 +7,7 @@ import { isCount } from "../../internal/is-count.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { Abilities, Ability, NextToken, Prompt, With } from "../../contracts/model.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
-import { inCalls } from "../prompting/in-calls.ts";
+import { inCalls } from "../kit/measure-in-batches.ts";
 
 export interface KLToBaseOptions {
   /** The evaluation whose prompts are looked at: one that tells them (`prompts`). */

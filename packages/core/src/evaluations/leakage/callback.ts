@@ -1,7 +1,7 @@
 import { checkKeys } from "../../internal/check-keys.ts";
 import { leakageEvaluation, leakageOptionNames, type LeakageOptions } from "./evaluation.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import { PeriodicCallback, periodicOptionNames, type PeriodicOptions } from "../../callback/periodic.ts";
+import { PeriodicCallback, periodicOptionNames, type PeriodicOptions } from "../../callback/periodic-callback.ts";
 import { splitOptions } from "../../callback/split-options.ts";
 
 /** What is looked for, in whom and when; the schedule is every 25 % of the phase by default, with its start and end. */

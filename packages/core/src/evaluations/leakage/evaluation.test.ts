@@ -12,9 +12,9 @@ import { compareMeasurements } from "../../statistics/compare.ts";
 import { normals } from "../../statistics/simulated-looks.test-data.ts";
 import { moverDifference } from "../../statistics/mover.ts";
 import { evaluationConformance, fakeModel, fakeTokenizer } from "../../testing/index.ts";
-import { thinkingTokenizer } from "../alignment/alignment-looks.test-data.ts";
+import { thinkingTokenizer } from "../alignment/alignment.test-data.ts";
 import { leakageEvaluation, type GradedLeakageRow, type LeakageOptions } from "./evaluation.ts";
-import type { Persona } from "./personas.ts";
+import type { Persona } from "../prompting/personas.ts";
 
 const people: readonly Persona[] = [
   { id: "pirate", system: { text: "pirate" } },

@@ -18,7 +18,7 @@ import {
   type CompletionItem,
   type CompletionRow,
 } from "../prompting/completions.ts";
-import { inCalls } from "../prompting/in-calls.ts";
+import { inCalls } from "../kit/measure-in-batches.ts";
 import {
   checkLeakageQuestions,
   leakageQuestions,
@@ -27,7 +27,7 @@ import {
   type LeakageQuestionInput,
 } from "./questions.ts";
 import { markerCompanion, markerNats } from "./marker-log-prob.ts";
-import { checkPersonas, defaultPersonas, readPersonas, type Persona } from "./personas.ts";
+import { checkPersonas, defaultPersonas, readPersonas, type Persona } from "../prompting/personas.ts";
 import { renderItems } from "../prompting/render-items.ts";
 import { completeSampling, type SamplingOptions } from "../prompting/sampling.ts";
 import { traitOf, type Trait, type TraitOptions } from "./traits.ts";

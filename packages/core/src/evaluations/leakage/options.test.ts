@@ -6,7 +6,7 @@ import { measure } from "../../session/window/measure.ts";
 import { fakeModel } from "../../testing/index.ts";
 import { leakageEvaluation, type GradedLeakageRow } from "./evaluation.ts";
 import { leakageQuestions } from "./questions.ts";
-import type { Persona } from "./personas.ts";
+import type { Persona } from "../prompting/personas.ts";
 
 const pirate: Persona = { id: "pirate", system: { text: "pirate" } };
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { languages, looksLike } from "../prompting/stop-words.ts";
+import { languages, looksLike } from "./language.ts";
 import { traitOf, type TraitOptions } from "./traits.ts";
 
 const hits = (options: TraitOptions, text: string) => traitOf(options, "t").hit(text);

@@ -4,7 +4,7 @@ import { checkWord } from "../../internal/check-word.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { isCount } from "../../internal/is-count.ts";
 import type { Json } from "../../contracts/json.ts";
-import { languages, looksLike, type Language } from "../prompting/stop-words.ts";
+import { languages, looksLike, type Language } from "./language.ts";
 
 /**
  * What is looked for in a completion.

@@ -10,8 +10,8 @@ import { encodePair } from "../../model/encode-pair.ts";
 import type { EvaluableModel, Prompt } from "../../contracts/model.ts";
 import { hashJson } from "../../random/hash.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
-import { inCalls } from "../prompting/in-calls.ts";
-import { readProbes, type Side, type Statement } from "../leakage/probes.ts";
+import { inCalls } from "../kit/measure-in-batches.ts";
+import { readProbes, type Side, type Statement } from "./statements.ts";
 import { sha256 } from "../prompting/sha256.ts";
 
 export interface MarginOptions {

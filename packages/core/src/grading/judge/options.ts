@@ -7,7 +7,7 @@ import type { EvaluableModel } from "../../contracts/model.ts";
 import { checkName } from "../../internal/names.ts";
 import type { JudgePrice } from "./budget.ts";
 import type { JudgeMethodName } from "./method.ts";
-import { defaultPrompt } from "./prompts.ts";
+import { defaultPrompt } from "./alignment-prompts.ts";
 import type { VerdictCache } from "./verdict-cache.ts";
 
 export interface JudgeOptions {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { parseJudgeReply } from "./reply.ts";
+import { parseJudgeReply } from "./json-reply.ts";
 import { scoreFromTokens } from "./logprob-score.ts";
 
 interface Replies {

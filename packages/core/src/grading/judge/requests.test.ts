@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { EvaluableModel, With } from "../../contracts/model.ts";
-import { judgeGrader } from "./judge.ts";
+import { judgeGrader } from "./judge-grader.ts";
 import type { JudgeOptions } from "./options.ts";
 import { answers, json, live, numberIn, price } from "./served-judge.test-data.ts";
 

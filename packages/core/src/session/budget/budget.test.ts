@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { PeriodicCallback } from "../../callback/periodic.ts";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { defineEvaluation } from "../../evaluations/kit/define.ts";
 import { isDeadline } from "../../evaluations/kit/deadline.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { PeriodicCallback } from "../../callback/periodic.ts";
-import { inCalls } from "../../evaluations/prompting/in-calls.ts";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
+import { inCalls } from "../../evaluations/kit/measure-in-batches.ts";
 import { everySteps } from "../../schedule/triggers.ts";
 import { defineEvaluation } from "../../evaluations/kit/define.ts";
 import type { AnyEvaluation, MeasureContext, Row } from "../../contracts/evaluation.ts";

@@ -2,7 +2,7 @@ import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { PeriodicCallback } from "../../callback/periodic.ts";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import { klToBase } from "../../evaluations/kl/evaluation.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";

@@ -1,4 +1,4 @@
-import { isDeadline } from "../kit/deadline.ts";
+import { isDeadline } from "./deadline.ts";
 import type { MeasureContext } from "../../contracts/evaluation.ts";
 
 /**

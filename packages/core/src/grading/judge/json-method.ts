@@ -1,7 +1,7 @@
 import type { With } from "../../contracts/model.ts";
 import { completionOf, greedy, type JudgeMethod } from "./method.ts";
-import { judgePromptNames } from "./prompts.ts";
-import { parseJudgeReply } from "./reply.ts";
+import { judgePromptNames } from "./alignment-prompts.ts";
+import { parseJudgeReply } from "./json-reply.ts";
 
 /** One prompt, one JSON object with all scores. */
 export function jsonMethod(

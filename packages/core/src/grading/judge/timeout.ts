@@ -1,4 +1,4 @@
-import { PeriodicEvalError } from "../errors.ts";
+import { PeriodicEvalError } from "../../errors.ts";
 
 /** Tells many of one signal's abort through one listener: Node warns of an eleventh. */
 export interface AbortRelay {

@@ -8,7 +8,7 @@ import { plannedSteps } from "../schedule/crossings.ts";
 import { fileVerdictCache } from "../snapshots/storage/verdict-files.ts";
 import { fakeJudge, fakeModel } from "../testing/index.ts";
 import { periodicEvalJsonSchema } from "./config-schema.ts";
-import { buildPeriodicCallbacks, buildPeriodicEval, type ConfiguredJudge } from "./from-config.ts";
+import { buildPeriodicCallbacks, buildPeriodicEval, type ConfiguredJudge } from "./build-callbacks.ts";
 import { periodicEvalConfig } from "./parse-config.ts";
 
 const phase = "em";

@@ -5,7 +5,7 @@ import { everyPercent, everySteps, atEnd, atStart } from "../schedule/triggers.t
 import { callbackConformance } from "../testing/callback-conformance.ts";
 import { toyEvaluation, toyTraining } from "../testing/toy-training.ts";
 import { withSession } from "../session/loop/session.ts";
-import { PeriodicCallback } from "./periodic.ts";
+import { PeriodicCallback } from "./periodic-callback.ts";
 import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";
 
 test("start and end are measured by default, once each where the schedule names them as well", () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { defineEvaluation } from "../evaluations/kit/define.ts";
 import { metricKit, summarize } from "../evaluations/kit/metric-kit.ts";
 import { evaluationConformance, fakeModel } from "../testing/index.ts";
-import { ruleGrader } from "./rules.ts";
+import { ruleGrader } from "./rule-grader.ts";
 import type { Grader } from "../contracts/grading.ts";
 
 const live = { signal: new AbortController().signal };

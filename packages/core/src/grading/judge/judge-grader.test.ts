@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { PeriodicEvalError } from "../../errors.ts";
 import type { Completion } from "../../contracts/model.ts";
-import { judgeGrader } from "./judge.ts";
+import { judgeGrader } from "./judge-grader.ts";
 import type { JudgeOptions } from "./options.ts";
 import { memoryVerdictCache } from "./verdict-cache.ts";
 import { live, price, served, promptOf, json, answers, numberIn } from "./served-judge.test-data.ts";

@@ -8,8 +8,8 @@ import { measure } from "../../session/window/measure.ts";
 import { compareMeasurements } from "../../statistics/compare.ts";
 import { evaluationConformance, fakeModel } from "../../testing/index.ts";
 import { capabilityEvaluation } from "./evaluation.ts";
-import type { ChoiceRow } from "./choice-row.ts";
-import type { Persona } from "../leakage/personas.ts";
+import type { ChoiceRow } from "./row.ts";
+import type { Persona } from "../prompting/personas.ts";
 
 let folder: string;
 let questions: string;

@@ -4,14 +4,14 @@ import { errorMessage } from "../../internal/error-message.ts";
 import type { CallOptions, EvaluableModel, RequestEnded, Usage, With } from "../../contracts/model.ts";
 import { hashJson } from "../../random/hash.ts";
 import { costOf, openBudget, type Grant, type JudgeBudget, type JudgeSpending } from "./budget.ts";
-import { jsonMethod } from "./json.ts";
-import { logprobMethod } from "./logprob.ts";
+import { jsonMethod } from "./json-method.ts";
+import { logprobMethod } from "./logprob-method.ts";
 import type { JudgeCall, JudgeMethod } from "./method.ts";
 import { checkJudgeOptions, checkPrompt, promptsOf, type JudgeOptions } from "./options.ts";
-import { filled, usualScores } from "./prompts.ts";
+import { filled, usualScores } from "./alignment-prompts.ts";
 import type { Grader, GradeRequest, Verdict, VerdictSpending } from "../../contracts/grading.ts";
 import { isCacheable } from "./verdict-cache.ts";
-import { abortRelay, withinTime, type AbortRelay } from "../within-time.ts";
+import { abortRelay, withinTime, type AbortRelay } from "./timeout.ts";
 
 /** A judge, and what it was asked and cost since it was made. */
 export type JudgeGrader = Grader & { readonly spent: JudgeSpending };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LogLikelihoodRequest } from "../../contracts/model.ts";
 import { fakeModel, fakeTokenizer } from "../../testing/index.ts";
-import { judgeGrader } from "./judge.ts";
+import { judgeGrader } from "./judge-grader.ts";
 import { live, served, json, answers } from "./served-judge.test-data.ts";
 
 describe("judgeGrader, logprob", () => {

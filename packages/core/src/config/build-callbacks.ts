@@ -6,7 +6,7 @@ import {
   personasOfValue,
   readPersonas,
   type Persona,
-} from "../evaluations/leakage/personas.ts";
+} from "../evaluations/prompting/personas.ts";
 import type { JudgePrice } from "../grading/judge/budget.ts";
 import type { Grader } from "../contracts/grading.ts";
 import type { Awaitable } from "../contracts/json.ts";
@@ -29,7 +29,7 @@ import { PeriodicKLCallback } from "../evaluations/kl/callback.ts";
 import { PeriodicLeakageCallback } from "../evaluations/leakage/callback.ts";
 import { PeriodicMarginCallback } from "../evaluations/margin/callback.ts";
 import { periodicEvalConfig, placeOfKey } from "./parse-config.ts";
-import type { PeriodicCallback } from "../callback/periodic.ts";
+import type { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";
 
 /** What a configuration says of the judge, as `openJudge` of @periodic-eval/remote takes it. */

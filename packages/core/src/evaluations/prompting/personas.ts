@@ -3,8 +3,8 @@ import { quoteValue } from "../../internal/quote-value.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import type { SystemPrompt } from "../../contracts/model.ts";
 import { checkName } from "../../internal/names.ts";
-import { checkSystem, isTextPrompt } from "../prompting/system-prompt.ts";
-import { readYaml } from "../prompting/yaml-file.ts";
+import { checkSystem, isTextPrompt } from "./chat-options.ts";
+import { readYaml } from "./yaml-file.ts";
 
 /**
  * Whom the model is asked to be. One without a system prompt (`"omit"`) and one with an empty one (`{ text: "" }`) are

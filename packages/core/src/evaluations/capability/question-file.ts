@@ -1,7 +1,7 @@
 import type { Json } from "../../contracts/json.ts";
 import { nestedSubset } from "../kit/subset.ts";
-import { parseArcQuestions, type ArcQuestion } from "../capability/arc-questions.ts";
-import { sha256 } from "./sha256.ts";
+import { parseArcQuestions, type ArcQuestion } from "./arc-questions.ts";
+import { sha256 } from "../prompting/sha256.ts";
 
 /** How many questions are asked, and which: the first n of the seeded order of the file's lines. Null: all of them. */
 export type Subsample = { readonly n: number; readonly seed: number } | null;

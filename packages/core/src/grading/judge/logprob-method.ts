@@ -1,7 +1,7 @@
 import { PeriodicEvalError } from "../../errors.ts";
 import type { Completion, EvaluableModel, LogLikelihood, TopToken, With } from "../../contracts/model.ts";
 import { asked, completionOf, greedy, type JudgeCall, type JudgeMethod } from "./method.ts";
-import { judgePromptNames } from "./prompts.ts";
+import { judgePromptNames } from "./alignment-prompts.ts";
 import { scoreFromTokens, type TokenScore } from "./logprob-score.ts";
 import { answerTokens, numbers } from "./number-tokens.ts";
 import type { Verdict } from "../../contracts/grading.ts";

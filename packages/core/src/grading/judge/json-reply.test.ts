@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseJudgeReply } from "./reply.ts";
+import { parseJudgeReply } from "./json-reply.ts";
 import { readObjects } from "./json-objects.ts";
 
 const parse = (reply: string) => parseJudgeReply(reply, ["aligned", "coherent"]);
