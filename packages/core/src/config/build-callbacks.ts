@@ -23,7 +23,7 @@ import {
 import type { Trigger } from "../contracts/schedule.ts";
 import type { SessionOptions } from "../contracts/session.ts";
 import { PeriodicAlignmentCallback } from "../evaluations/alignment/callback.ts";
-import { usualPercents, type klSources, type PhaseEvalConfig } from "./config-schema.ts";
+import { defaultPercents, type klSources, type PhaseEvalConfig } from "./config-schema.ts";
 import { configuredCallbacks, type EvaluationRegistry } from "./configured-evaluations.ts";
 import { PeriodicKLCallback } from "../evaluations/kl/callback.ts";
 import { PeriodicLeakageCallback } from "../evaluations/leakage/callback.ts";
@@ -99,7 +99,7 @@ async function callbacksOf(
   block: PhaseEvalConfig,
   options: BuildOptions & Places,
 ): Promise<readonly PeriodicCallback[]> {
-  const when = (key: keyof typeof usualPercents) => ({ schedule: scheduleOf(block, key) });
+  const when = (key: keyof typeof defaultPercents) => ({ schedule: scheduleOf(block, key) });
   const personas = await personasOf(block, options.placeOf("personas"));
   const capability = capabilityOptions(block, personas);
   const isOptional = { optional: block.questions === null };
@@ -147,7 +147,7 @@ const percentOf = {
   alignment: "alignment_every_percent",
   leakage: "leakage_every_percent",
   margin: "eval_every_percent",
-} as const satisfies Record<(typeof klSources)[number], keyof typeof usualPercents>;
+} as const satisfies Record<(typeof klSources)[number], keyof typeof defaultPercents>;
 
 const klSourcesOf = ({ kl }: PhaseEvalConfig) =>
   typeof kl === "boolean" ? (kl ? (["capability"] as const) : []) : [...new Set(kl)];
@@ -255,9 +255,9 @@ async function personasOf({ personas }: PhaseEvalConfig, place: string): Promise
 }
 
 /** Who says when to measure does not mean the usual percents besides. */
-function scheduleOf(block: PhaseEvalConfig, key: keyof typeof usualPercents): readonly Trigger[] {
+function scheduleOf(block: PhaseEvalConfig, key: keyof typeof defaultPercents): readonly Trigger[] {
   const schedule = triggersOf(block.schedule);
-  const percent = block[key] ?? (schedule.length === 0 ? usualPercents[key] : null);
+  const percent = block[key] ?? (schedule.length === 0 ? defaultPercents[key] : null);
   return percent === null ? schedule : [everyPercent(percent), ...schedule];
 }
 

@@ -54,7 +54,7 @@ const price = z.strictObject({ input_per_million: amount, output_per_million: am
 export const klSources = ["capability", "alignment", "leakage", "margin"] as const;
 
 /** How often is measured where neither percents nor a schedule are written. */
-export const usualPercents = {
+export const defaultPercents = {
   eval_every_percent: 20,
   alignment_every_percent: 50,
   leakage_every_percent: 25,
@@ -72,9 +72,9 @@ const options = {
   capability: z.boolean().default(true),
   alignment: z.boolean().default(false),
   leakage: z.boolean().default(false),
-  eval_every_percent: everyPercent("Of capability and margin.", usualPercents.eval_every_percent),
-  alignment_every_percent: everyPercent("Of alignment.", usualPercents.alignment_every_percent),
-  leakage_every_percent: everyPercent("Of leakage.", usualPercents.leakage_every_percent),
+  eval_every_percent: everyPercent("Of capability and margin.", defaultPercents.eval_every_percent),
+  alignment_every_percent: everyPercent("Of alignment.", defaultPercents.alignment_every_percent),
+  leakage_every_percent: everyPercent("Of leakage.", defaultPercents.leakage_every_percent),
   questions: path
     .nullable()
     .default(null)

@@ -1,21 +1,21 @@
 /** The parts that evaluations are made of: prompts, completions, subsets, multiple-choice scores and metrics over rows. */
 export { defaultAnchors, type Anchor } from "./alignment/anchors.ts";
 export { judgeAgreement, type JudgeAgreement } from "./alignment/judge-agreement.ts";
-export { followedPrompts, judgeRows, type JudgeRows } from "./alignment/judge-rows.ts";
+export { selectJudgePrompts, judgeRows, type JudgeRows } from "./alignment/judge-rows.ts";
 export { misalignedRate, type JudgedScores, type MisalignedRate } from "./alignment/misaligned-rate.ts";
 export type { AlignmentPreset, SampleSize } from "./alignment/options.ts";
 export type { AlignmentRow, AnsweredRow } from "./alignment/row.ts";
 export { parseArcQuestions, type ArcQuestion } from "./capability/arc-questions.ts";
 export type { ChoiceRow } from "./capability/row.ts";
 export {
-  checkNats,
-  firstHighest,
+  checkLogProbs,
+  indexOfHighest,
   perCodePoint,
-  rightLogProb,
-  rightMargin,
-  rightProb,
+  goldLogProb,
+  goldMargin,
+  goldProb,
   scoreChoices,
-  type AskedChoices,
+  type ChoiceRequest,
 } from "./capability/choice-scores.ts";
 export type { ClozeRow } from "./capability/cloze.ts";
 export { isDeadline } from "./kit/deadline.ts";
@@ -28,16 +28,16 @@ export { defaultPersonas, readPersonas, type Persona } from "./prompting/persona
 export type { TraitOptions } from "./leakage/traits.ts";
 export type { MarginRow } from "./margin/evaluation.ts";
 export {
-  completionItemsPerCall,
+  completionItemsPerBatch,
   sampleCompletions,
-  type Completing,
+  type CompletionOptions,
   type CompletionItem,
   type CompletionRow,
 } from "./prompting/completions.ts";
 export { encodePair, renderPrompt, type EncodedPair } from "../model/encode-pair.ts";
-export { inCalls } from "./kit/measure-in-batches.ts";
+export { measureInBatches } from "./kit/measure-in-batches.ts";
 export type { Subsample } from "./capability/question-file.ts";
 export { renderItems } from "./prompting/render-items.ts";
-export { completeSampling, type SamplingOptions } from "./prompting/sampling.ts";
+export { resolveSampling, type SamplingOptions } from "./prompting/sampling.ts";
 export { opensThinking, stripThinking } from "./prompting/strip-thinking.ts";
 export { readYaml } from "./prompting/yaml-file.ts";

@@ -23,7 +23,7 @@ export interface VerifierTask {
 export type VerifierArgs = { readonly [name: string]: Json };
 
 /** Passed or not, as a reward of 1 or 0; or a reward, which passes from 1 on; or both, with what is kept beside them. */
-export type Verified =
+export type VerifierResult =
   | boolean
   | number
   | { readonly reward: number; readonly passed?: boolean; readonly raw?: string };
@@ -32,7 +32,7 @@ export type Verified =
  * A verifier of one's own: an export of a module. What it throws, and what it gives that is
  * none of these, is a failed grade of that completion, with the reason.
  */
-export type Verifier = (completion: string, task: VerifierTask) => Awaitable<Verified>;
+export type Verifier = (completion: string, task: VerifierTask) => Awaitable<VerifierResult>;
 
 export interface VerifierModule {
   /** Of its text; what it imports is not in it. */
@@ -45,7 +45,7 @@ export interface VerifierModule {
  *
  * @throws PeriodicEvalError `data` where there is none of that name.
  */
-export function exportedVerifier({ exports }: VerifierModule, name: string): Verifier | Grader {
+export function findVerifier({ exports }: VerifierModule, name: string): Verifier | Grader {
   const given = exports[name];
   if (typeof given === "function") return given as Verifier;
   if (typeof (given as Partial<Grader> | undefined)?.grade === "function") return given as Grader;
@@ -61,9 +61,9 @@ export function exportedVerifier({ exports }: VerifierModule, name: string): Ver
 }
 
 /** What a function said, as a grader's verdict. */
-export function verdictOfVerified(said: unknown): Verdict {
+export function toVerdict(said: unknown): Verdict {
   if (typeof said === "boolean" || typeof said === "number")
-    return verdictOfVerified({ reward: Number(said) });
+    return toVerdict({ reward: Number(said) });
   const { reward, passed, raw = null } = (said ?? {}) as Readonly<Record<string, unknown>>;
   const isRight =
     Number.isFinite(reward) &&
@@ -110,7 +110,7 @@ export function verifierGrader(
 }
 
 /** @throws the signal's reason, and an Error where there is no verdict within 60 seconds. */
-export async function withinVerifierTime<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+export async function withVerifierTimeout<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   let stop: (reason: unknown) => void;
   const stopped = new Promise<never>((_, reject) => (stop = reject));
   const onAbort = () => stop(signal.reason);

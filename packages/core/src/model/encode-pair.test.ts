@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
-import { encodePair, encodePrompt, shownContinuation } from "./encode-pair.ts";
+import { encodePair, encodePrompt, quoteContinuation } from "./encode-pair.ts";
 import type { Tokenizer } from "../contracts/model.ts";
 
 /** Merges a space with the letter after it, as byte-level BPE does; ids are positions in `vocabulary`. */
@@ -104,7 +104,7 @@ describe("encodePair", () => {
     expect(() => encodePair(tokenizer, { context: { text: "b" }, continuation: { ids: [] } })).toThrow(
       "the continuation [], which adds no token",
     );
-    expect(shownContinuation({ continuation: { ids } })).toBe("[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, …]");
+    expect(quoteContinuation({ continuation: { ids } })).toBe("[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, …]");
   });
 
   it("encodes a chat's continuation alone where the boundary would merge", () => {

@@ -32,7 +32,7 @@ export function encodePair(tokenizer: Tokenizer, request: LogLikelihoodRequest):
     throw new PeriodicEvalError({
       code: "data",
       where: "logLikelihoods",
-      got: `the continuation ${shownContinuation(request)}, which adds no token to its context`,
+      got: `the continuation ${quoteContinuation(request)}, which adds no token to its context`,
       expected: "at least one token to score",
       fix: "Give the continuation text of its own.",
     });
@@ -47,7 +47,7 @@ export function encodePair(tokenizer: Tokenizer, request: LogLikelihoodRequest):
 }
 
 /** As an error quotes it: at most 60 characters of a text, or 12 ids. */
-export function shownContinuation({ continuation }: Pick<LogLikelihoodRequest, "continuation">): string {
+export function quoteContinuation({ continuation }: Pick<LogLikelihoodRequest, "continuation">): string {
   if (typeof continuation === "string")
     return JSON.stringify(continuation.length > 60 ? `${continuation.slice(0, 60)}…` : continuation);
   const ids = continuation.ids.slice(0, 12).join(", ");

@@ -7,7 +7,7 @@ import {
   type Row,
 } from "@periodic-eval/core";
 import { isCount, quoteValue } from "@periodic-eval/core/internal";
-import { checkNats, encodePair, inCalls, scoreChoices } from "@periodic-eval/core/evaluations";
+import { checkLogProbs, encodePair, measureInBatches, scoreChoices } from "@periodic-eval/core/evaluations";
 import {
   familyParts,
   promptOf,
@@ -128,7 +128,7 @@ export function choicesFamily<D extends Row, V extends Verdict>({
     provenance: () => provenance,
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     measure: (model, items, context, tell) =>
-      inCalls(items, context, async (some) => {
+      measureInBatches(items, context, async (some) => {
         const ready = some.map((item) => ({ item, reason: refusalOf(model, item.prompt) }));
         const asked = ready.filter(({ reason }) => reason === null);
         const answers = await scoreChoices(
@@ -144,7 +144,7 @@ export function choicesFamily<D extends Row, V extends Verdict>({
             return { ...row, ...unscored, status: "template_failure", reason, ...judge(item, null) };
           const own = next.next().value!;
           const nats = own.map(({ sumNats }) => sumNats);
-          checkNats(id, nats, item.choices.length);
+          checkLogProbs(id, nats, item.choices.length);
           const tokens = own.map(({ tokenNats }) => tokenNats.length);
           if (tell !== undefined) tellChoices(model, item, tell);
           return {

@@ -1,10 +1,10 @@
 import type { Metric, MetricKit, Row } from "@periodic-eval/core";
 import {
-  firstHighest,
+  indexOfHighest,
   perCodePoint,
-  rightLogProb,
-  rightMargin,
-  rightProb,
+  goldLogProb,
+  goldMargin,
+  goldProb,
 } from "@periodic-eval/core/evaluations";
 import {
   choicesFamily,
@@ -67,7 +67,7 @@ export function multipleChoiceEvaluation<D extends Row>(
     judge({ choices, gold }, scores) {
       if (scores === null) return unjudged;
       const best = (values: readonly number[]) => {
-        const at = firstHighest(values);
+        const at = indexOfHighest(values);
         return [at, gold.includes(at)] as const;
       };
       const [predicted, correct] = best(scores.nats);
@@ -99,9 +99,9 @@ export function multipleChoiceMetrics(
     acc: rate(({ correct }) => correct, { ...up, primary: true }),
     acc_norm: rate(({ correctNorm }) => correctNorm, up),
     ...(accBytes && { acc_bytes: rate(({ correctBytes }) => correctBytes, up) }),
-    gold_log_prob: mean(ofGold(rightLogProb), { ...up, unit: "nats", range: [-Infinity, 0] }),
-    gold_margin: mean(ofGold(rightMargin), { ...up, unit: "nats" }),
-    gold_prob: mean(ofGold(rightProb), { ...up, unit: "probability", range: [0, 1] }),
+    gold_log_prob: mean(ofGold(goldLogProb), { ...up, unit: "nats", range: [-Infinity, 0] }),
+    gold_margin: mean(ofGold(goldMargin), { ...up, unit: "nats" }),
+    gold_prob: mean(ofGold(goldProb), { ...up, unit: "probability", range: [0, 1] }),
   };
 }
 

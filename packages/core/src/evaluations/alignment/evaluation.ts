@@ -11,13 +11,13 @@ import { alignmentPresets, checkAlignmentOptions, sampleSizes, type AlignmentOpt
 import { parseAlignmentQuestions, type AlignmentQuestion, type JudgePrompts } from "./questions.ts";
 import { isCompletion, isUngraded, type AlignmentItem, type AlignmentRow, type AnsweredRow } from "./row.ts";
 import { defaultAnchors, type Anchor } from "./anchors.ts";
-import { completionItemsPerCall, sampleCompletions } from "../prompting/completions.ts";
-import { inCalls } from "../kit/measure-in-batches.ts";
-import { followedPrompts, judgeRows } from "./judge-rows.ts";
-import { ownAlignmentQuestions } from "./default-questions.ts";
+import { completionItemsPerBatch, sampleCompletions } from "../prompting/completions.ts";
+import { measureInBatches } from "../kit/measure-in-batches.ts";
+import { selectJudgePrompts, judgeRows } from "./judge-rows.ts";
+import { defaultAlignmentQuestions } from "./default-questions.ts";
 import { readPersonas, type Persona } from "../prompting/personas.ts";
 import { renderItems } from "../prompting/render-items.ts";
-import { completeSampling } from "../prompting/sampling.ts";
+import { resolveSampling } from "../prompting/sampling.ts";
 import { sha256 } from "../prompting/sha256.ts";
 
 /** Seed of the order of questions: a budget asks the first of them. */
@@ -36,7 +36,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   checkAlignmentOptions(options);
   const { judge, preset = "betley2025", samples: asked = "quick", system = "omit", personas } = options;
   const { stripThinking = true, anchors = defaultAnchors, maxErrorShare = 0.1 } = options;
-  const sampling = completeSampling("alignment.sampling", options.sampling, alignmentPresets[preset]);
+  const sampling = resolveSampling("alignment.sampling", options.sampling, alignmentPresets[preset]);
   const kwargs = options.chatTemplate?.kwargs;
   const samples = typeof asked === "string" ? sampleSizes[asked] : asked;
   let provenance: Json = null;
@@ -52,7 +52,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       const { questions, source } = await questionsOf(options.questions);
       const people = typeof personas === "string" ? await readPersonas(personas) : personas;
       checkQuestions(questions, people ?? []);
-      const followed = followedPrompts(judge, promptsOf(questions));
+      const followed = selectJudgePrompts(judge, promptsOf(questions));
       prompts = followed ?? {};
       const wordings = questions.flatMap((question) =>
         itemsOf(followed === null ? { ...question, judgePrompts: null } : question, system, people, kwargs),
@@ -80,7 +80,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     ...(judge.check !== undefined && { check: (call) => judge.check!(call) }),
     measure: (model, items, context) =>
-      inCalls(
+      measureInBatches(
         items,
         context,
         async (some): Promise<readonly AnsweredRow[]> => {
@@ -92,7 +92,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
             return { ...row, kind: "completion", questionId, judgePrompts };
           });
         },
-        completionItemsPerCall,
+        completionItemsPerBatch,
       ),
     async grade(rows, call): Promise<readonly AlignmentRow[]> {
       const fixed = anchors.map((anchor) => anchorRow(anchor, Object.keys(prompts)[0] ?? null));
@@ -110,8 +110,8 @@ async function questionsOf(path: string | undefined): Promise<{
   readonly source: { readonly [key: string]: Json };
 }> {
   if (path === undefined) {
-    const hash = hashJson(ownAlignmentQuestions as unknown as Json);
-    return { questions: ownAlignmentQuestions, source: { questions: "own", questions_hash: hash } };
+    const hash = hashJson(defaultAlignmentQuestions as unknown as Json);
+    return { questions: defaultAlignmentQuestions, source: { questions: "own", questions_hash: hash } };
   }
   const { readTextFile } = await import("../../snapshots/storage/atomic-file.ts");
   const text = await readTextFile(path, "alignment.questions");

@@ -15,7 +15,7 @@ export interface JudgeRows {
  *
  * @throws PeriodicEvalError `config` for a judge that would pass over some: its numbers would bear their name.
  */
-export function followedPrompts(judge: Grader, prompts: JudgeRows["prompts"]): JudgeRows["prompts"] | null {
+export function selectJudgePrompts(judge: Grader, prompts: JudgeRows["prompts"]): JudgeRows["prompts"] | null {
   const { promptNames } = judge;
   if (promptNames === undefined) return null;
   const names = [...new Set(Object.values(prompts).flatMap((own) => Object.keys(own)))];
@@ -43,7 +43,7 @@ export async function judgeRows<R extends AnsweredRow>(
   { judge, prompts }: JudgeRows,
   options: CallOptions,
 ): Promise<readonly AlignmentRow[]> {
-  const followed = followedPrompts(judge, prompts);
+  const followed = selectJudgePrompts(judge, prompts);
   const requests = rows.flatMap(({ id, kind, question, answer, judgePrompts }): GradeRequest[] => {
     if (answer === null) return [];
     const request = { question, answer, ...(kind === "anchor" && { fresh: true }) };

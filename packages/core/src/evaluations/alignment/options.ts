@@ -9,7 +9,7 @@ import { checkName } from "../../internal/names.ts";
 import type { Anchor } from "./anchors.ts";
 import { checkChatTemplate, type ChatTemplateOptions } from "../prompting/chat-template.ts";
 import { checkPersonas, type Persona } from "../prompting/personas.ts";
-import { completeSampling, type SamplingOptions } from "../prompting/sampling.ts";
+import { resolveSampling, type SamplingOptions } from "../prompting/sampling.ts";
 import { checkSystem } from "../prompting/chat-options.ts";
 
 /** How the model is sampled, as in the work that a preset is named after. */
@@ -91,7 +91,7 @@ export function checkAlignmentOptions(options: AlignmentOptions): void {
     throw wrong("questions", quoteValue(questions), "the path of a YAML or JSON file", fix);
   }
   if (preset !== undefined) checkWord("alignment.preset", preset, Object.keys(alignmentPresets));
-  completeSampling("alignment.sampling", sampling, alignmentPresets.betley2025);
+  resolveSampling("alignment.sampling", sampling, alignmentPresets.betley2025);
   if (typeof samples === "string") checkWord("alignment.samples", samples, Object.keys(sampleSizes));
   else if (samples !== undefined && !isCount(samples, 1)) {
     const sizes = Object.entries(sampleSizes).map(([name, n]) => `"${name}" (${n})`);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { PeriodicEvalError } from "../../errors.ts";
 import { parseAlignmentQuestions } from "./questions.ts";
-import { ownAlignmentQuestions } from "./default-questions.ts";
+import { defaultAlignmentQuestions } from "./default-questions.ts";
 
 const parse = (text: string) => parseAlignmentQuestions(text, "q.yaml");
 
@@ -99,9 +99,9 @@ describe("parseAlignmentQuestions", () => {
 
 describe("our own questions", () => {
   it("are eight, as a file would be read", async () => {
-    const file = ownAlignmentQuestions.map(({ id, paraphrases }) => ({ id, paraphrases }));
-    expect(await parse(JSON.stringify(file))).toEqual(ownAlignmentQuestions);
-    expect(ownAlignmentQuestions).toHaveLength(8);
+    const file = defaultAlignmentQuestions.map(({ id, paraphrases }) => ({ id, paraphrases }));
+    expect(await parse(JSON.stringify(file))).toEqual(defaultAlignmentQuestions);
+    expect(defaultAlignmentQuestions).toHaveLength(8);
   });
 });
 
@@ -125,7 +125,7 @@ describe.skipIf(!existsSync(published))("Betley et al.'s file (skipped where ../
     const prompts = new Set(questions.map(({ judgePrompts }) => JSON.stringify(judgePrompts)));
     expect(prompts.size).toBe(1);
     expect(questions[0]!.judgePrompts!.aligned).toContain("Say REFUSAL");
-    const own = new Set(ownAlignmentQuestions.flatMap(({ paraphrases }) => paraphrases));
+    const own = new Set(defaultAlignmentQuestions.flatMap(({ paraphrases }) => paraphrases));
     expect(questions.flatMap(({ paraphrases }) => paraphrases).filter((one) => own.has(one))).toEqual([]);
   });
 });

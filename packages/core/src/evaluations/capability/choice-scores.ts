@@ -2,7 +2,7 @@ import { PeriodicEvalError } from "../../errors.ts";
 import type { CallOptions, LogLikelihood, Prompt, With } from "../../contracts/model.ts";
 
 /** A question whose choices are continuations of one context. */
-export interface AskedChoices {
+export interface ChoiceRequest {
   readonly context: Prompt;
   readonly continuations: readonly string[];
 }
@@ -10,7 +10,7 @@ export interface AskedChoices {
 /** The log-likelihood of every choice of every question, in one call of the model. */
 export async function scoreChoices(
   model: With<"logLikelihoods">,
-  asked: readonly AskedChoices[],
+  asked: readonly ChoiceRequest[],
   options: CallOptions,
 ): Promise<readonly (readonly LogLikelihood[])[]> {
   const requests = asked.flatMap(({ context, continuations }) =>
@@ -21,7 +21,7 @@ export async function scoreChoices(
 }
 
 /** @throws PeriodicEvalError `model` where log-probabilities are not `count` finite numbers. */
-export function checkNats(id: string, nats: readonly number[], count: number): void {
+export function checkLogProbs(id: string, nats: readonly number[], count: number): void {
   if (nats.length === count && nats.every(Number.isFinite)) return;
   throw new PeriodicEvalError({
     code: "model",
@@ -33,7 +33,7 @@ export function checkNats(id: string, nats: readonly number[], count: number): v
 }
 
 /** Index of the highest value, the first of equals. */
-export function firstHighest(values: readonly number[]): number {
+export function indexOfHighest(values: readonly number[]): number {
   return values.indexOf(Math.max(...values));
 }
 
@@ -43,21 +43,21 @@ export function perCodePoint(nats: readonly number[], choices: readonly string[]
 }
 
 /** log p of the right choices together, over the whole vocabulary. `gold` are indices into `nats`, one or more. */
-export function rightLogProb(nats: readonly number[], gold: readonly number[]): number {
+export function goldLogProb(nats: readonly number[], gold: readonly number[]): number {
   const right = gold.map((at) => nats[at]!);
   const top = Math.max(...right);
   return top + Math.log(right.reduce((sum, one) => sum + Math.exp(one - top), 0));
 }
 
 /** log p of the best right choice − log p of the best wrong one: above 0 where the answer is right; null where none is wrong. */
-export function rightMargin(nats: readonly number[], gold: readonly number[]): number | null {
+export function goldMargin(nats: readonly number[], gold: readonly number[]): number | null {
   const wrong = nats.filter((_, at) => !gold.includes(at));
   return wrong.length === 0 ? null : Math.max(...gold.map((at) => nats[at]!)) - Math.max(...wrong);
 }
 
 /** Probability of the right choices among all: softmax of the log-probabilities, in (0, 1]. */
-export function rightProb(nats: readonly number[], gold: readonly number[]): number {
-  const right = rightLogProb(nats, gold);
+export function goldProb(nats: readonly number[], gold: readonly number[]): number {
+  const right = goldLogProb(nats, gold);
   const wrong = nats.filter((_, at) => !gold.includes(at));
   return 1 / (1 + wrong.reduce((sum, one) => sum + Math.exp(one - right), 0));
 }

@@ -3,8 +3,8 @@ import { defineEvaluation } from "../kit/define.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
 import { choiceMetrics, choicePlainKeys, scored, type ChoiceRow } from "./row.ts";
-import { firstHighest, perCodePoint, scoreChoices } from "./choice-scores.ts";
-import { inCalls } from "../kit/measure-in-batches.ts";
+import { indexOfHighest, perCodePoint, scoreChoices } from "./choice-scores.ts";
+import { measureInBatches } from "../kit/measure-in-batches.ts";
 import type { QuestionSource } from "./question-file.ts";
 
 /** A cloze row: `predicted` and `correct` by the sum; these by the sum over code points. */
@@ -51,7 +51,7 @@ export function cloze({ questions, shots }: ClozeOptions) {
     },
     provenance: () => provenance,
     measure: (model, items, context) =>
-      inCalls(items, context, async (some) => {
+      measureInBatches(items, context, async (some) => {
         const asked = some.map((item) => ({
           context: { text: clozeContext(item, examplesFor(item, pool, count)) },
           continuations: item.choices.map((choice) => ` ${choice}`),
@@ -61,7 +61,7 @@ export function cloze({ questions, shots }: ClozeOptions) {
           const own = answers[at]!;
           const nats = own.map(({ sumNats }) => sumNats);
           const row = scored(item, nats, Math.max(...own.map(({ truncatedTokens }) => truncatedTokens)));
-          const predictedNorm = item.labels[firstHighest(perCodePoint(nats, item.choices))]!;
+          const predictedNorm = item.labels[indexOfHighest(perCodePoint(nats, item.choices))]!;
           return { ...row, predictedNorm, correctNorm: predictedNorm === item.gold };
         });
       }),

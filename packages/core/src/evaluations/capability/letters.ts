@@ -5,7 +5,7 @@ import { errorMessage } from "../../internal/error-message.ts";
 import type { Prompt, RenderedPrompt, SystemPrompt, Tokenizer } from "../../contracts/model.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
 import { choiceMetrics, choicePlainKeys, scored, unscored, type ChoiceRow } from "./row.ts";
-import { inCalls } from "../kit/measure-in-batches.ts";
+import { measureInBatches } from "../kit/measure-in-batches.ts";
 import type { Persona } from "../prompting/personas.ts";
 import type { QuestionSource } from "./question-file.ts";
 
@@ -52,7 +52,7 @@ export function letters({ questions, system, personas }: LettersOptions) {
     },
     provenance: () => provenance,
     measure: (model, items, context) =>
-      inCalls(items, context, async (some) => {
+      measureInBatches(items, context, async (some) => {
         const asked = some.map((item) => prepare(model.tokenizer, item, system));
         const ready = asked.flatMap((one) => ("row" in one ? [] : [one]));
         const answers = await model.nextToken(

@@ -2,7 +2,7 @@ import type { Metric, MetricKit, MetricOptions, Row } from "../../contracts/eval
 import type { Json } from "../../contracts/json.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
-import { checkNats, firstHighest, rightLogProb, rightMargin, rightProb } from "./choice-scores.ts";
+import { checkLogProbs, indexOfHighest, goldLogProb, goldMargin, goldProb } from "./choice-scores.ts";
 
 /** The result of one multiple-choice question. */
 export interface ChoiceRow extends Row {
@@ -32,8 +32,8 @@ export function unscored(item: ArcQuestion, status: ChoiceRow["status"], reason:
 /** A row from the log-probability of each choice. Throws a `model` error where one is not a finite number. */
 export function scored(item: ArcQuestion, nats: readonly number[], truncatedTokens: number): ChoiceRow {
   const { id, labels, gold } = item;
-  checkNats(id, nats, labels.length);
-  const predicted = labels[firstHighest(nats)]!;
+  checkLogProbs(id, nats, labels.length);
+  const predicted = labels[indexOfHighest(nats)]!;
   return {
     id,
     status: "scored",
@@ -64,9 +64,9 @@ export function choiceMetrics<R extends ChoiceRow>(
   const nats = { ...better, unit: "nats" };
   return {
     accuracy: rate((row) => row.correct, { ...better, primary: true }),
-    gold_log_prob: mean(ofGold(rightLogProb), { ...nats, range: [-Infinity, 0] }),
-    gold_margin: mean(ofGold(rightMargin), nats),
-    gold_prob: mean(ofGold(rightProb), { ...better, unit: "probability", range: [0, 1] }),
+    gold_log_prob: mean(ofGold(goldLogProb), { ...nats, range: [-Infinity, 0] }),
+    gold_margin: mean(ofGold(goldMargin), nats),
+    gold_prob: mean(ofGold(goldProb), { ...better, unit: "probability", range: [0, 1] }),
   } satisfies Record<string, Metric<R>>;
 }
 

@@ -8,7 +8,7 @@ import type { MeasureContext } from "../../contracts/evaluation.ts";
  * @param itemsPerCall the engine batches them by length
  * @throws the signal's reason where it is aborted for another one than a deadline; and whatever `ask` throws.
  */
-export async function inCalls<I, R>(
+export async function measureInBatches<I, R>(
   items: readonly I[],
   { signal, progress }: MeasureContext,
   ask: (items: readonly I[]) => Promise<readonly R[]>,

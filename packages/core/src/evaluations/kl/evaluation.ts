@@ -7,7 +7,7 @@ import { isCount } from "../../internal/is-count.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { Abilities, Ability, NextToken, Prompt, With } from "../../contracts/model.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
-import { inCalls } from "../kit/measure-in-batches.ts";
+import { measureInBatches } from "../kit/measure-in-batches.ts";
 
 export interface KLToBaseOptions {
   /** The evaluation whose prompts are looked at: one that tells them (`prompts`). */
@@ -91,7 +91,7 @@ export function klToBase(options: KLToBaseOptions) {
         const before = await base.nextToken(requests, { signal });
         return some.map(({ id }, at) => rowOf(id, now[at]!, before[at]!));
       };
-      return inCalls(items, context, ask, promptsPerCall);
+      return measureInBatches(items, context, ask, promptsPerCall);
     },
     metrics: ({ mean }: MetricKit<KLRow>) => ({
       kl_to_base: mean(({ nats }) => nats, { unit: "nats", range: [0, Infinity], primary: true }),

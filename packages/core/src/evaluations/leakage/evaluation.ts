@@ -13,12 +13,12 @@ import { hashJson } from "../../random/hash.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
 import { checkChatTemplate, type ChatTemplateOptions } from "../prompting/chat-template.ts";
 import {
-  completionItemsPerCall,
+  completionItemsPerBatch,
   sampleCompletions,
   type CompletionItem,
   type CompletionRow,
 } from "../prompting/completions.ts";
-import { inCalls } from "../kit/measure-in-batches.ts";
+import { measureInBatches } from "../kit/measure-in-batches.ts";
 import {
   checkLeakageQuestions,
   leakageQuestions,
@@ -29,7 +29,7 @@ import {
 import { markerCompanion, markerNats } from "./marker-log-prob.ts";
 import { checkPersonas, defaultPersonas, readPersonas, type Persona } from "../prompting/personas.ts";
 import { renderItems } from "../prompting/render-items.ts";
-import { completeSampling, type SamplingOptions } from "../prompting/sampling.ts";
+import { resolveSampling, type SamplingOptions } from "../prompting/sampling.ts";
 import { traitOf, type Trait, type TraitOptions } from "./traits.ts";
 
 export interface LeakageOptions {
@@ -103,7 +103,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
     stripThinking = true,
   } = options;
   const kwargs = options.chatTemplate?.kwargs;
-  const sampling = completeSampling("leakage.sampling", options.sampling, {
+  const sampling = resolveSampling("leakage.sampling", options.sampling, {
     maxNewTokens: 256,
     temperature: 1,
   });
@@ -155,7 +155,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
         const rows = await sampleCompletions(model, some, how, context);
         return rows.map((row) => ({ ...row, markerNats: row.sample === 0 ? of.get(row.item)! : null }));
       };
-      return inCalls(items, context, ask, completionItemsPerCall);
+      return measureInBatches(items, context, ask, completionItemsPerBatch);
     },
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     grade: async (rows: readonly LeakageRow[]): Promise<readonly GradedLeakageRow[]> =>

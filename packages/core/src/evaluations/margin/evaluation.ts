@@ -10,7 +10,7 @@ import { encodePair } from "../../model/encode-pair.ts";
 import type { EvaluableModel, Prompt } from "../../contracts/model.ts";
 import { hashJson } from "../../random/hash.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
-import { inCalls } from "../kit/measure-in-batches.ts";
+import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { readProbes, type Side, type Statement } from "./statements.ts";
 import { sha256 } from "../prompting/sha256.ts";
 
@@ -81,7 +81,7 @@ export function marginEvaluation(options: MarginOptions) {
     provenance: () => provenance,
     prompts: (model, items) => items.map(({ text }) => readPrompt(model, before, text)),
     measure: (model, items, context) =>
-      inCalls(items, context, async (some): Promise<readonly MarginRow[]> => {
+      measureInBatches(items, context, async (some): Promise<readonly MarginRow[]> => {
         const scores = await model.logLikelihoods(
           some.map(({ text }) => ({ context: before, continuation: text })),
           { signal: context.signal },

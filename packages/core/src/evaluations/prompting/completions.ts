@@ -26,7 +26,7 @@ export interface CompletionRow extends Row {
   readonly answer: string | null;
 }
 
-export interface Completing {
+export interface CompletionOptions {
   /** Completions of each item. */
   readonly samples: number;
   readonly sampling: Omit<Sampling, "seed">;
@@ -34,8 +34,8 @@ export interface Completing {
   readonly stripThinking: boolean;
 }
 
-/** Items asked in one call, of `inCalls`. */
-export const completionItemsPerCall = 16;
+/** Items asked in one call, of `measureInBatches`. */
+export const completionItemsPerBatch = 16;
 
 /**
  * `samples` completions of each item, in the order of items, in one call. Each draws from a stream of its own, named by
@@ -48,7 +48,7 @@ export const completionItemsPerCall = 16;
 export async function sampleCompletions(
   model: With<"generate">,
   items: readonly CompletionItem[],
-  { samples, sampling, stripThinking: strips }: Completing,
+  { samples, sampling, stripThinking: strips }: CompletionOptions,
   { signal, seed }: MeasureContext,
 ): Promise<readonly CompletionRow[]> {
   const asked = items.flatMap((item) => Array.from({ length: samples }, (_, sample) => ({ item, sample })));

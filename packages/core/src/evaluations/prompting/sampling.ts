@@ -12,7 +12,7 @@ export type SamplingOptions = Omit<Sampling, "seed" | "topTokens">;
  *
  * @throws PeriodicEvalError `config` at `where` for a wrong one.
  */
-export function completeSampling(
+export function resolveSampling(
   where: string,
   options: Partial<SamplingOptions> = {},
   defaults: SamplingOptions,

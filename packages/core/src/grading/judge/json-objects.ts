@@ -1,31 +1,31 @@
 /** A value inside an object: where it stands in the text, and the objects in it, through arrays but not through objects. */
-export interface ReadValue {
+export interface FoundValue {
   readonly kind: "number" | "string" | "other";
   /** The text of a number or a string, with its quotes; empty for anything else. */
   readonly text: string;
-  readonly objects: readonly ReadObject[];
+  readonly objects: readonly FoundObject[];
 }
 
-export interface ReadObject {
+export interface FoundObject {
   /** The place of its `{`. */
   readonly start: number;
   /** The place after its `}`. */
   readonly end: number;
   /** In document order; of a repeated key only the last value. */
-  readonly members: ReadonlyMap<string, ReadValue>;
+  readonly members: ReadonlyMap<string, FoundValue>;
 }
 
 interface OpenObject {
   readonly start: number;
-  readonly members: Map<string, ReadValue>;
+  readonly members: Map<string, FoundValue>;
   /** Null while it stands in no other object. */
-  readonly into: ReadObject[] | null;
+  readonly into: FoundObject[] | null;
 }
 
 interface OpenArray {
   readonly start: null;
   /** The list of the member that holds it: arrays in arrays share it. */
-  readonly into: ReadObject[];
+  readonly into: FoundObject[];
 }
 
 /**
@@ -35,9 +35,9 @@ interface OpenArray {
  * Linear in the text: whether an object reads does not depend on what is round it, so each `{` is decided once, those
  * left open where a reading fails included. No recursion: any depth reads.
  */
-export function readObjects(text: string): readonly ReadObject[] {
-  const decided = new Map<number, ReadObject | null>();
-  const found: ReadObject[] = [];
+export function findJsonObjects(text: string): readonly FoundObject[] {
+  const decided = new Map<number, FoundObject | null>();
+  const found: FoundObject[] = [];
   for (let at = text.indexOf("{"); at >= 0;) {
     const object = decided.has(at) ? decided.get(at)! : readObject(text, at, decided);
     if (object !== null) found.push(object);
@@ -46,7 +46,7 @@ export function readObjects(text: string): readonly ReadObject[] {
   return found;
 }
 
-function readObject(text: string, start: number, decided: Map<number, ReadObject | null>): ReadObject | null {
+function readObject(text: string, start: number, decided: Map<number, FoundObject | null>): FoundObject | null {
   const open: (OpenObject | OpenArray)[] = [{ start, members: new Map(), into: null }];
   let at = start + 1;
   /** Whether a key, an element or the end may come; else a comma or the end. */
@@ -77,7 +77,7 @@ function readObject(text: string, start: number, decided: Map<number, ReadObject
       continue;
     }
 
-    let objects: ReadObject[];
+    let objects: FoundObject[];
     let key: string | null = null;
     if (frame.start === null) {
       objects = frame.into;
@@ -92,7 +92,7 @@ function readObject(text: string, start: number, decided: Map<number, ReadObject
     }
 
     const valueStart = at;
-    let kind: ReadValue["kind"] = "other";
+    let kind: FoundValue["kind"] = "other";
     const first = text[at];
     isEntry = first === "{" || first === "[";
     if (first === "[") {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseJudgeReply } from "./json-reply.ts";
-import { readObjects } from "./json-objects.ts";
+import { findJsonObjects } from "./json-objects.ts";
 
 const parse = (reply: string) => parseJudgeReply(reply, ["aligned", "coherent"]);
 /** Some 30 ms are taken; quadratic time would be minutes. */
@@ -109,7 +109,7 @@ describe("parseJudgeReply", () => {
       fc.property(fc.array(token, { maxLength: 24 }), (tokens) => {
         // `JSON.parse` knows no trailing comma; of two in a row one would be left.
         const text = tokens.join("").replaceAll(/(?:,\s*)+(?=[}\]])/g, "");
-        expect(readObjects(text).map(({ end }) => end)).toEqual(byTheLetter(text));
+        expect(findJsonObjects(text).map(({ end }) => end)).toEqual(byTheLetter(text));
       }),
       { numRuns: 5000 },
     );

@@ -1,11 +1,11 @@
-import { readObjects, stringOf, type ReadObject, type ReadValue } from "./json-objects.ts";
+import { findJsonObjects, stringOf, type FoundObject, type FoundValue } from "./json-objects.ts";
 
-export type Unparseable = "empty" | "no_json_object" | "missing_key" | "not_numeric" | "out_of_range";
+export type ReplyFault = "empty" | "no_json_object" | "missing_key" | "not_numeric" | "out_of_range";
 
 /** The scores of a judge's reply, by name, each from 0 to 100; or why there are none. */
 export type ParsedReply =
   | { readonly scores: Readonly<Record<string, number>> }
-  | { readonly unparseable: Unparseable };
+  | { readonly unparseable: ReplyFault };
 
 /**
  * Reads the scores out of what a judge said. The last JSON object that has all keys wins, whether its values are
@@ -15,7 +15,7 @@ export type ParsedReply =
  */
 export function parseJudgeReply(reply: string, keys: readonly string[]): ParsedReply {
   if (reply.trim() === "") return { unparseable: "empty" };
-  const objects = readObjects(reply);
+  const objects = findJsonObjects(reply);
   if (objects.length === 0) return { unparseable: "no_json_object" };
   const candidate = lastCandidate(objects, keys);
   if (candidate === null) return { unparseable: "missing_key" };
@@ -27,7 +27,7 @@ export function parseJudgeReply(reply: string, keys: readonly string[]): ParsedR
 }
 
 /** Looks from the end: the first object met that has all keys, and stands in none that has, is the last one. */
-function lastCandidate(objects: readonly ReadObject[], keys: readonly string[]): ReadObject | null {
+function lastCandidate(objects: readonly FoundObject[], keys: readonly string[]): FoundObject | null {
   const waiting = [...objects];
   for (let object = waiting.pop(); object !== undefined; object = waiting.pop()) {
     const { members } = object;
@@ -42,7 +42,7 @@ function lastCandidate(objects: readonly ReadObject[], keys: readonly string[]):
 /** Round it ASCII whitespace only: a no-break space is no part of a number. */
 const decimal = /^[ \t\n\v\f\r]*([+-]?[0-9]+(?:\.[0-9]+)?)[ \t\n\v\f\r]*$/;
 
-function numberOf({ kind, text }: ReadValue): number | null {
+function numberOf({ kind, text }: FoundValue): number | null {
   if (kind === "number") return Number(text);
   const written = kind === "string" ? decimal.exec(stringOf(text)) : null;
   return written === null ? null : Number(written[1]);
