@@ -42,7 +42,8 @@ export {
   PeriodicCapabilityCallback,
   type PeriodicCapabilityOptions,
 } from "./evaluations/capability/callback.ts";
-export { capabilityEvaluation, type CapabilityOptions } from "./evaluations/capability/evaluation.ts";
+export { capabilityEvaluation } from "./evaluations/capability/evaluation.ts";
+export type { CapabilityOptions } from "./evaluations/capability/options.ts";
 export {
   PeriodicAlignmentCallback,
   type PeriodicAlignmentOptions,
@@ -50,12 +51,15 @@ export {
 export { alignmentEvaluation } from "./evaluations/alignment/evaluation.ts";
 export type { AlignmentOptions } from "./evaluations/alignment/options.ts";
 export { PeriodicLeakageCallback, type PeriodicLeakageOptions } from "./evaluations/leakage/callback.ts";
-export { leakageEvaluation, type LeakageOptions } from "./evaluations/leakage/evaluation.ts";
+export { leakageEvaluation } from "./evaluations/leakage/evaluation.ts";
+export type { LeakageOptions } from "./evaluations/leakage/options.ts";
 export { leakageQuestions } from "./evaluations/leakage/questions.ts";
 export { PeriodicMarginCallback, type PeriodicMarginOptions } from "./evaluations/margin/callback.ts";
-export { marginEvaluation, type MarginOptions } from "./evaluations/margin/evaluation.ts";
+export { marginEvaluation } from "./evaluations/margin/evaluation.ts";
+export type { MarginOptions } from "./evaluations/margin/options.ts";
 export { PeriodicKLCallback, type PeriodicKLOptions } from "./evaluations/kl/callback.ts";
-export { klToBase, type KLToBaseOptions } from "./evaluations/kl/evaluation.ts";
+export { klEvaluation } from "./evaluations/kl/evaluation.ts";
+export type { KLOptions } from "./evaluations/kl/options.ts";
 
 export { judgeGrader, type JudgeGrader } from "./grading/judge/judge-grader.ts";
 export type { JudgeOptions } from "./grading/judge/options.ts";

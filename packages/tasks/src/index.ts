@@ -81,7 +81,6 @@ export {
   type SuiteTask,
 } from "./suite/suite-file.ts";
 export type { SampleDetail, SampledTask } from "./tasks/sampled-task.ts";
-export { klToReference, type KLToReferenceOptions } from "./comparisons/kl-to-reference.ts";
 export { pairJudge, type PairJudgeOptions } from "./comparisons/pair-judge.ts";
 export {
   winRate,

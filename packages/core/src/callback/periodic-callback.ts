@@ -1,68 +1,74 @@
-import { checkKeys } from "../internal/check-keys.ts";
-import { quoteValue } from "../internal/quote-value.ts";
-import { checkWord } from "../internal/check-word.ts";
-import { PeriodicEvalError } from "../errors.ts";
+import { z } from "zod";
 import type { AnyEvaluation } from "../contracts/evaluation.ts";
-import { checkName } from "../internal/names.ts";
+import type { CallbackContext, TrainerCallback } from "../contracts/callback.ts";
+import type { Trigger } from "../contracts/schedule.ts";
+import { namePattern } from "../contracts/snapshot.ts";
+import { configError } from "../internal/config-error.ts";
+import { parseOptions } from "../internal/parse-options.ts";
 import { checkTriggers } from "../schedule/check-triggers.ts";
 import { crossings, plannedSteps } from "../schedule/crossings.ts";
 import { atEnd, atStart, needsMaxSteps } from "../schedule/triggers.ts";
-import type { Trigger } from "../contracts/schedule.ts";
-import type { CallbackContext, TrainerCallback } from "../contracts/callback.ts";
 
 export interface PeriodicOptions {
-  /** When to measure; see `everyPercent` and its neighbours. */
+  /** When to measure: triggers such as `everyPercent(20)`. */
   readonly schedule: readonly Trigger[];
-  /** Names the callback and its snapshots; default the evaluation's name. Matches `[A-Za-z0-9][\w.-]*`. */
+  /** Names the callback and its snapshots. Default: the evaluation's name. Matches `[A-Za-z0-9][\w.-]*`. */
   readonly id?: string;
-  /** `"base"` measures the model without its adapter; default `"model"`. */
+  /** `"base"` measures the model without its adapter. Default `"model"`. */
   readonly on?: "model" | "base";
-  /** Where a data file is missing: one warning and `skipped` records instead of an error before step 1. Default false. */
+  /** If a data file is missing: one warning and `skipped` snapshots instead of an error before step 1. Default false. */
   readonly optional?: boolean;
-  /** Measure before the first step; default true. The baseline of all comparisons. */
+  /** Measures before the first step. Default true: this is the baseline of all comparisons. */
   readonly atStart?: boolean;
-  /** Measure when training ends, unless its last step has its measurement; default true. */
+  /** Measures when training ends, unless its last step is already measured. Default true. */
   readonly atEnd?: boolean;
 }
 
-/** The options of `PeriodicOptions`, for callbacks that add their own. */
-export const periodicOptionNames = ["schedule", "id", "on", "optional", "atStart", "atEnd"] as const;
+const nameRule = `a name that matches ${namePattern.source}`;
+const nameFix =
+  "Use letters, digits, dots, dashes and underscores, starting with a letter or a digit: the name becomes a file name.";
+
+/** Schema of a callback's id. */
+export const callbackId = z.string(nameRule).regex(namePattern, nameRule).meta({ fix: nameFix });
+
+/** The schemas of `PeriodicOptions`. `checkTriggers` checks each trigger. */
+export const periodicShape = {
+  schedule: z
+    .custom<readonly Trigger[]>(Array.isArray, "an array of triggers")
+    .meta({ fix: "Write [everyPercent(20)]." }),
+  id: callbackId.optional(),
+  on: z.enum(["model", "base"]).optional(),
+  optional: z.boolean().optional(),
+  atStart: z.boolean().optional(),
+  atEnd: z.boolean().optional(),
+} satisfies Record<keyof PeriodicOptions, z.ZodType>;
+
+const periodicSchema = z.strictObject(periodicShape);
 
 /**
- * Schedule × evaluation: asks for the measurement whenever a threshold of the schedule is crossed. Several crossed at
- * one step are one firing. It holds no state: what was fired is read from the progress and the snapshots.
+ * A schedule and an evaluation: requests a measurement at each crossing. Several thresholds crossed at one step are one
+ * measurement. The callback keeps no state: progress and snapshots say what was measured.
  *
- * @throws PeriodicEvalError `config` for an unknown option or a wrong value of one, an id that cannot name a file, or an
- * invalid trigger.
+ * @throws PeriodicEvalError `config` for a wrong or unknown option, an id that cannot be a file name, or an invalid trigger.
  */
 export class PeriodicCallback implements TrainerCallback {
   readonly id: string;
   readonly asks: readonly AnyEvaluation[];
   readonly on: "model" | "base";
   readonly optional: boolean;
-  /** The schedule with its start and end. */
+  /** The schedule, with start and end. */
   readonly triggers: readonly Trigger[];
   readonly #evaluation: AnyEvaluation;
-  #warnedOfMaxSteps = false;
+  #hasWarnedOfMaxSteps = false;
   #plan: { readonly maxSteps: number | null; readonly steps: readonly number[] | null } | null = null;
 
   constructor(evaluation: AnyEvaluation, options: PeriodicOptions) {
-    const where = `PeriodicCallback of "${evaluation.name}"`;
-    checkKeys(where, options, periodicOptionNames);
+    const where = `PeriodicCallback "${evaluation.name}" options`;
+    parseOptions(where, periodicSchema, options);
     const { schedule, id = evaluation.name, on = "model", optional = false } = options;
-    checkName(`${where} id`, id);
-    checkWord(`${where} on`, on, ["model", "base"]);
-    for (const name of ["optional", "atStart", "atEnd"] as const) {
-      if (options[name] === undefined || typeof options[name] === "boolean") continue;
-      throw new PeriodicEvalError({
-        code: "config",
-        where: `${where} ${name}`,
-        got: quoteValue(options[name]),
-        expected: "true or false",
-        fix: "Write it without quotes.",
-      });
-    }
-    const own = checkTriggers(schedule, `${where} schedule`);
+    if (!namePattern.test(id))
+      throw configError({ where, path: ["id"], value: id, expected: nameRule, fix: nameFix });
+    const own = checkTriggers(schedule, `${where}.schedule`);
     const has = (edge: "start" | "end") => own.some((trigger) => "at" in trigger && trigger.at === edge);
     this.triggers = [
       ...((options.atStart ?? true) && !has("start") ? [atStart()] : []),
@@ -77,31 +83,32 @@ export class PeriodicCallback implements TrainerCallback {
   }
 
   onTrainBegin(context: CallbackContext): void {
-    this.#ask(context);
-    if (context.progress.maxSteps !== null || !needsMaxSteps(this.triggers) || this.#warnedOfMaxSteps) return;
-    this.#warnedOfMaxSteps = true;
-    context.warn("percents of the phase do not fire while its number of steps (maxSteps) is not known");
+    this.#requestIfCrossed(context);
+    if (context.progress.maxSteps !== null || !needsMaxSteps(this.triggers) || this.#hasWarnedOfMaxSteps)
+      return;
+    this.#hasWarnedOfMaxSteps = true;
+    context.warn("maxSteps is unknown, so triggers in percent of the phase measure at its end only");
   }
 
   onStepEnd(context: CallbackContext): void {
-    this.#ask(context);
+    this.#requestIfCrossed(context);
   }
 
   onTrainEnd(context: CallbackContext): void {
-    this.#ask(context);
+    this.#requestIfCrossed(context);
   }
 
-  #ask(context: CallbackContext): void {
+  #requestIfCrossed(context: CallbackContext): void {
     if (!this.#mayCross(context)) return;
     const crossed = crossings(this.triggers, context.previous, context.progress);
     if (crossed.length === 0) return;
-    // The start is the baseline, and is not compared with itself.
+    // The start is the baseline and is not compared with itself.
     const plannedLooks =
       this.#plannedSteps(context.progress.maxSteps)?.filter((step) => step > 0).length ?? null;
     context.measure({ id: this.id, evaluation: this.#evaluation, crossed, on: this.on, plannedLooks });
   }
 
-  /** False where the plan of a phase whose length did not change has no step here: nearly always, and at no cost. */
+  /** A cheap test that is false at nearly every step: the phase's length is unchanged and the plan has no step here. */
   #mayCross({ previous, progress }: CallbackContext): boolean {
     const { step, maxSteps, ended } = progress;
     if (previous === null || ended || maxSteps === null || previous.maxSteps !== maxSteps || step > maxSteps)
@@ -117,7 +124,7 @@ export class PeriodicCallback implements TrainerCallback {
   }
 }
 
-/** The first of rising steps that is greater, infinity where none is. */
+/** Returns the first of ascending steps that is greater than `step`; infinity if there is none. */
 function firstAfter(steps: readonly number[], step: number): number {
   let [low, high] = [0, steps.length];
   while (low < high) {

@@ -1,142 +1,123 @@
-import { PeriodicEvalError } from "../errors.ts";
 import type { AnyEvaluation } from "../contracts/evaluation.ts";
-import { capabilityEvaluation, type CapabilityOptions } from "../evaluations/capability/evaluation.ts";
+import type { Grader } from "../contracts/grading.ts";
+import type { Awaitable } from "../contracts/json.ts";
+import type { SessionOptions } from "../contracts/session.ts";
+import type { PeriodicCallback } from "../callback/periodic-callback.ts";
+import { PeriodicAlignmentCallback } from "../evaluations/alignment/callback.ts";
+import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";
+import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
+import type { CapabilityOptions } from "../evaluations/capability/options.ts";
+import { PeriodicKLCallback } from "../evaluations/kl/callback.ts";
+import { PeriodicLeakageCallback } from "../evaluations/leakage/callback.ts";
+import { PeriodicMarginCallback } from "../evaluations/margin/callback.ts";
 import {
   defaultPersonas,
-  personasOfValue,
+  parsePersonas,
   readPersonas,
   type Persona,
 } from "../evaluations/prompting/personas.ts";
 import type { JudgePrice } from "../grading/judge/budget.ts";
-import type { Grader } from "../contracts/grading.ts";
-import type { Awaitable } from "../contracts/json.ts";
 import type { VerdictCache } from "../grading/judge/verdict-cache.ts";
-import {
-  atPercents,
-  atSteps,
-  everyEpochs,
-  everyPercent,
-  everySeconds,
-  everySteps,
-  timesPerPhase,
-} from "../schedule/triggers.ts";
-import type { Trigger } from "../contracts/schedule.ts";
-import type { SessionOptions } from "../contracts/session.ts";
-import { PeriodicAlignmentCallback } from "../evaluations/alignment/callback.ts";
-import { defaultPercents, type klSources, type PhaseEvalConfig } from "./config-schema.ts";
+import { configError } from "../internal/config-error.ts";
+import type { defaultPercents, klSources, PhaseEvalConfig } from "./config-schema.ts";
 import { configuredCallbacks, type EvaluationRegistry } from "./configured-evaluations.ts";
-import { PeriodicKLCallback } from "../evaluations/kl/callback.ts";
-import { PeriodicLeakageCallback } from "../evaluations/leakage/callback.ts";
-import { PeriodicMarginCallback } from "../evaluations/margin/callback.ts";
-import { periodicEvalConfig, placeOfKey } from "./parse-config.ts";
-import type { PeriodicCallback } from "../callback/periodic-callback.ts";
-import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";
+import { blockName, parseBlock, type ParsedBlock } from "./parse-config.ts";
+import { alignmentKeys, atKeys, capabilityKeys, leakageKeys, marginKeys } from "./option-keys.ts";
+import { scheduleOf, scheduleOfEntry } from "./schedules.ts";
 
-/** What a configuration says of the judge, as `openJudge` of @periodic-eval/remote takes it. */
+/** The judge's options in a configuration, as `openJudge` of @periodic-eval/remote takes them. */
 export interface ConfiguredJudge {
   readonly method: "json" | "logprob";
   readonly maxCalls?: number;
   readonly maxCost?: number;
   readonly price?: JudgePrice;
-  /** Of the folder `judge_cache`. */
+  /** The cache in the folder `judge_cache`. */
   readonly cache?: VerdictCache;
 }
 
 export interface BuildOptions {
   readonly phase: string;
-  /** All phases of the run: overrides of another are then refused, with the nearest name. */
+  /** All phases of the run. If set, overrides of any other phase are an error that names the nearest phase. */
   readonly phases?: readonly string[];
   /**
-   * Opens the judge that alignment asks: `openJudge` of @periodic-eval/remote, say. `model` is the configuration's
-   * `judge_model`, null where it has none.
+   * Opens the judge of alignment, for example `openJudge` of @periodic-eval/remote. `model` is the configuration's `judge_model`,
+   * or null.
    */
   readonly openJudge?: (model: string | null, options: ConfiguredJudge) => Awaitable<Grader>;
-  /** What makes the entries of `evaluations`: `evaluationsOf(tasks)` of @periodic-eval/tasks, say. */
+  /** Creates the entries of `evaluations`, for example `evaluationsOf(tasks)` of @periodic-eval/tasks. */
   readonly evaluations?: EvaluationRegistry;
 }
 
-/** All that a `periodic_eval` block says of one phase. */
+/** The content of a `periodic_eval` block for one phase. */
 export interface PeriodicEval {
   readonly callbacks: readonly PeriodicCallback[];
-  /** To be spread into the session's options, or given as `session` to a trainer. */
+  /** Spread these into the session's options, or pass them as `session` to a trainer. */
   readonly session: Pick<SessionOptions, "baseline" | "familywise" | "budget" | "layout">;
-  /** Where true, give the session a `saveAtFiring` that keeps the adapter: only the caller knows how it is saved. */
+  /** If true, pass the session a `saveAtFiring` that saves the adapter: only the caller knows how to save it. */
   readonly saveAdapterAtFiring: boolean;
 }
 
-/** Where the default capability callback looks for questions. */
+/** The default question file of capability. */
 const defaultQuestions = "arc_challenge/test.jsonl";
 
 /**
- * What a `periodic_eval` block asks for in a phase. The block may stand by itself, under `periodic_eval`, or under
- * `eval.periodic_eval`; what it leaves out has its default. No callbacks where it is not enabled.
+ * Builds the callbacks and session options of a `periodic_eval` block for one phase. The configuration is the block itself, or
+ * holds it as `periodic_eval` or `eval.periodic_eval`. Missing keys have their defaults. There are no callbacks if the block is
+ * not enabled.
  *
- * @throws PeriodicEvalError `config` for a wrong block, overrides of a phase that is not in `phases`, alignment without
- * a judge, or an evaluation that nothing makes; `data` for a file of personas that cannot be read.
+ * @throws PeriodicEvalError `config` for a wrong block, overrides of a phase that is not in `phases`, alignment without a judge,
+ *   or an evaluation that nothing creates, with `path` within the block; `data` for an unreadable file of personas.
  */
 export async function buildPeriodicEval(config: unknown, options: BuildOptions): Promise<PeriodicEval> {
-  const block = periodicEvalConfig(config, options.phase, options.phases);
-  const placeOf = (key: keyof PhaseEvalConfig) => placeOfKey(config, options.phase, key);
+  const block = parseBlock(config, options.phase, options.phases);
   return {
-    callbacks: block.enabled ? await callbacksOf(block, { ...options, placeOf }) : [],
-    session: sessionOf(block),
-    saveAdapterAtFiring: block.save_adapter_at_firing,
+    callbacks: block.config.enabled ? await callbacksOf(block, options) : [],
+    session: sessionOf(block.config),
+    saveAdapterAtFiring: block.config.save_adapter_at_firing,
   };
 }
 
-/** The callbacks of `buildPeriodicEval` by themselves. */
+/** Returns only the callbacks of `buildPeriodicEval`. */
 export const buildPeriodicCallbacks = async (
   config: unknown,
   options: BuildOptions,
 ): Promise<readonly PeriodicCallback[]> => (await buildPeriodicEval(config, options)).callbacks;
 
-/** Where a key's value stands: the phase's own block, or that of all. */
-interface Places {
-  readonly placeOf: (key: keyof PhaseEvalConfig) => string;
-}
-
-async function callbacksOf(
-  block: PhaseEvalConfig,
-  options: BuildOptions & Places,
-): Promise<readonly PeriodicCallback[]> {
-  const when = (key: keyof typeof defaultPercents) => ({ schedule: scheduleOf(block, key) });
-  const personas = await personasOf(block, options.placeOf("personas"));
-  const capability = capabilityOptions(block, personas);
-  const isOptional = { optional: block.questions === null };
+async function callbacksOf(block: ParsedBlock, options: BuildOptions): Promise<readonly PeriodicCallback[]> {
+  const { config } = block;
+  const when = (key: keyof typeof defaultPercents) => ({ schedule: scheduleOf(config, key) });
+  const personas = await personasOf(block);
+  const capability = capabilityOptions(config, personas);
+  const isOptional = { optional: config.questions === null };
   const callbacks: PeriodicCallback[] = [];
-  if (block.capability)
+  if (config.capability)
     callbacks.push(
-      new PeriodicCapabilityCallback({ ...capability, ...when("eval_every_percent"), ...isOptional }),
+      atKeys(
+        () => new PeriodicCapabilityCallback({ ...capability, ...when("eval_every_percent"), ...isOptional }),
+        block,
+        capabilityKeys,
+      ),
     );
-  if (block.alignment)
+  if (config.alignment)
     callbacks.push(await alignmentCallback(block, personas, when("alignment_every_percent"), options));
-  if (block.leakage) {
-    const { leakage_questions: questions, leakage_source: source } = block;
+  if (config.leakage) callbacks.push(leakageCallback(block, personas, when("leakage_every_percent")));
+  const probes = config.margin;
+  if (probes !== null)
     callbacks.push(
-      new PeriodicLeakageCallback({
-        marker: block.leakage_marker_token,
-        completions: block.leakage_num_completions,
-        ...(personas !== null && { personas }),
-        ...(questions !== null && { questions }),
-        ...(source !== null && { source }),
-        ...when("leakage_every_percent"),
-      }),
+      atKeys(() => new PeriodicMarginCallback({ probes, ...when("eval_every_percent") }), block, marginKeys),
     );
-  }
-  if (block.margin !== null)
-    callbacks.push(new PeriodicMarginCallback({ probes: block.margin, ...when("eval_every_percent") }));
-  for (const source of klSourcesOf(block)) {
+  for (const source of klSourcesOf(config)) {
     const schedule = when(percentOf[source]);
     if (source === "capability")
       callbacks.push(
         new PeriodicKLCallback({ of: capabilityEvaluation(capability), ...schedule, ...isOptional }),
       );
-    else callbacks.push(new PeriodicKLCallback({ of: askedOf(callbacks, source, options), ...schedule }));
+    else callbacks.push(new PeriodicKLCallback({ of: measuredBy(callbacks, source, block), ...schedule }));
   }
-  const further = await configuredCallbacks(block.evaluations, {
-    place: options.placeOf("evaluations"),
+  const further = await configuredCallbacks(config.evaluations, {
+    path: block.pathOf("evaluations"),
     kinds: options.evaluations ?? {},
-    scheduleOf: (entry) => scheduleOf(withOwn(block, entry), "eval_every_percent"),
+    scheduleOf: (entry) => scheduleOfEntry(config, entry),
     taken: callbacks.map(({ id }) => id),
   });
   return [...callbacks, ...further];
@@ -152,16 +133,21 @@ const percentOf = {
 const klSourcesOf = ({ kl }: PhaseEvalConfig) =>
   typeof kl === "boolean" ? (kl ? (["capability"] as const) : []) : [...new Set(kl)];
 
-/** @throws PeriodicEvalError `config` where the block does not measure it: it says nowhere what it asks. */
-function askedOf(callbacks: readonly PeriodicCallback[], source: string, { placeOf }: Places): AnyEvaluation {
+/** @throws PeriodicEvalError `config` if the block does not measure `source`: then nothing defines its prompts. */
+function measuredBy(
+  callbacks: readonly PeriodicCallback[],
+  source: string,
+  { pathOf }: ParsedBlock,
+): AnyEvaluation {
   const callback = callbacks.find(({ id }) => id === source);
   if (callback !== undefined) return callback.asks[0]!;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: placeOf("kl"),
+  const measured = callbacks.map(({ id }) => id).join(", ") || "nothing";
+  throw configError({
+    where: blockName,
+    path: pathOf("kl"),
     got: `"${source}", which is not measured`,
-    expected: `capability, or of what is measured: ${callbacks.map(({ id }) => id).join(", ") || "nothing"}`,
-    fix: `Leave "${source}" out, or have it measured.`,
+    expected: `capability, or a measured evaluation: ${measured}`,
+    fix: `Remove "${source}", or measure it.`,
   });
 }
 
@@ -180,54 +166,83 @@ function sessionOf({ baseline, familywise, budget, layout }: PhaseEvalConfig): P
   };
 }
 
-function capabilityOptions(block: PhaseEvalConfig, personas: readonly Persona[] | null): CapabilityOptions {
-  const { questions, capability_method: method, subsample_n: n, subsample_seed: seed, system } = block;
-  const asked = block.persona_capability ? (personas ?? defaultPersonas) : null;
+type Schedule = Pick<ConstructorParameters<typeof PeriodicMarginCallback>[0], "schedule">;
+
+function capabilityOptions(config: PhaseEvalConfig, personas: readonly Persona[] | null): CapabilityOptions {
+  const { questions, capability_method: method, subsample_n: n, subsample_seed: seed, system } = config;
+  const roles = config.persona_capability ? (personas ?? defaultPersonas) : null;
   return {
     questions: questions ?? defaultQuestions,
     method,
     subsample: n === null ? null : { n, seed },
-    ...(asked !== null ? { personas: asked } : method === "letters" && { system }),
+    ...(roles !== null ? { personas: roles } : method === "letters" && { system }),
   };
 }
 
-async function alignmentCallback(
-  block: PhaseEvalConfig,
+function leakageCallback(
+  block: ParsedBlock,
   personas: readonly Persona[] | null,
-  when: { readonly schedule: readonly Trigger[] },
-  { openJudge }: BuildOptions,
-): Promise<PeriodicAlignmentCallback> {
-  if (openJudge === undefined) {
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "periodic_eval.alignment",
-      got: "true, and nothing that opens a judge",
-      expected: "the option openJudge",
-      fix: "Pass `openJudge` of @periodic-eval/remote, or a function that returns a grader of yours.",
-    });
-  }
-  const { alignment_questions: questions, alignment_preset: preset, alignment_num_samples: samples } = block;
-  return new PeriodicAlignmentCallback({
-    judge: await openJudge(block.judge_model, { ...judgeOptions(block), ...(await cacheOf(block)) }),
-    preset,
-    samples,
-    ...(questions !== null && { questions }),
-    ...(block.persona_alignment ? { personas: personas ?? defaultPersonas } : { system: block.system }),
-    ...when,
-  });
+  when: Schedule,
+): PeriodicLeakageCallback {
+  const { config } = block;
+  const { leakage_questions: questions, leakage_source: source } = config;
+  return atKeys(
+    () =>
+      new PeriodicLeakageCallback({
+        marker: config.leakage_marker_token,
+        completions: config.leakage_num_completions,
+        ...(personas !== null && { personas }),
+        ...(questions !== null && { questions }),
+        ...(source !== null && { source }),
+        ...when,
+      }),
+    block,
+    leakageKeys,
+  );
 }
 
-function judgeOptions(block: PhaseEvalConfig): ConfiguredJudge {
-  const { judge_method: method, judge_max_calls: maxCalls, judge_max_cost: maxCost, judge_price } = block;
-  if (maxCost !== null && judge_price === null) {
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "periodic_eval.judge_max_cost",
-      got: `${maxCost} without a price`,
-      expected: "a price to reckon the cost by",
-      fix: "Give judge_price: { input_per_million, output_per_million }, or cap by judge_max_calls.",
+async function alignmentCallback(
+  block: ParsedBlock,
+  personas: readonly Persona[] | null,
+  when: Schedule,
+  { openJudge }: BuildOptions,
+): Promise<PeriodicAlignmentCallback> {
+  const { config, pathOf } = block;
+  if (openJudge === undefined)
+    throw configError({
+      where: blockName,
+      path: pathOf("alignment"),
+      got: "true, without a function that opens the judge",
+      expected: "the option `openJudge` of buildPeriodicEval",
+      fix: "Pass `openJudge` of @periodic-eval/remote, or a function that returns a custom grader.",
     });
-  }
+  const { alignment_questions: questions, alignment_preset: preset, alignment_num_samples: samples } = config;
+  const judge = await openJudge(config.judge_model, { ...judgeOptions(block), ...(await cacheOf(config)) });
+  return atKeys(
+    () =>
+      new PeriodicAlignmentCallback({
+        judge,
+        preset,
+        samples,
+        ...(questions !== null && { questions }),
+        ...(config.persona_alignment ? { personas: personas ?? defaultPersonas } : { system: config.system }),
+        ...when,
+      }),
+    block,
+    alignmentKeys,
+  );
+}
+
+function judgeOptions({ config, pathOf }: ParsedBlock): ConfiguredJudge {
+  const { judge_method: method, judge_max_calls: maxCalls, judge_max_cost: maxCost, judge_price } = config;
+  if (maxCost !== null && judge_price === null)
+    throw configError({
+      where: blockName,
+      path: pathOf("judge_max_cost"),
+      got: `${maxCost} without a price`,
+      expected: "a price to compute the cost with",
+      fix: "Set judge_price: { input_per_million, output_per_million }, or use judge_max_calls.",
+    });
   return {
     method,
     ...(maxCalls !== null && { maxCalls }),
@@ -241,44 +256,15 @@ function judgeOptions(block: PhaseEvalConfig): ConfiguredJudge {
   };
 }
 
-/** Loaded where it is asked for: the package's root runs outside Node. */
+/** Imports the file cache only if it is used: the package's root runs outside Node. */
 async function cacheOf({ judge_cache: folder }: PhaseEvalConfig): Promise<Pick<ConfiguredJudge, "cache">> {
   if (folder === null) return {};
   const { fileVerdictCache } = await import("../snapshots/storage/verdict-files.ts");
   return { cache: fileVerdictCache(folder) };
 }
 
-async function personasOf({ personas }: PhaseEvalConfig, place: string): Promise<readonly Persona[] | null> {
+async function personasOf({ config: { personas }, pathOf }: ParsedBlock): Promise<readonly Persona[] | null> {
   if (personas === null) return null;
   if (typeof personas === "string") return readPersonas(personas);
-  return personasOfValue(personas, place, "config");
-}
-
-/** Who says when to measure does not mean the usual percents besides. */
-function scheduleOf(block: PhaseEvalConfig, key: keyof typeof defaultPercents): readonly Trigger[] {
-  const schedule = triggersOf(block.schedule);
-  const percent = block[key] ?? (schedule.length === 0 ? defaultPercents[key] : null);
-  return percent === null ? schedule : [everyPercent(percent), ...schedule];
-}
-
-/** The block as an entry of its `evaluations` has it: what the entry says of when, and else what the block does. */
-const withOwn = (
-  block: PhaseEvalConfig,
-  { every_percent: percent, schedule }: PhaseEvalConfig["evaluations"][number],
-): PhaseEvalConfig => ({
-  ...block,
-  eval_every_percent: percent ?? (schedule === undefined ? block.eval_every_percent : null),
-  schedule: schedule ?? (percent === undefined ? block.schedule : {}),
-});
-
-function triggersOf(schedule: PhaseEvalConfig["schedule"]): readonly Trigger[] {
-  const { every_steps, every_epochs, every_seconds, at_steps, at_percents, times_per_phase } = schedule;
-  return [
-    ...(every_steps === undefined ? [] : [everySteps(every_steps)]),
-    ...(every_epochs === undefined ? [] : [everyEpochs(every_epochs)]),
-    ...(every_seconds === undefined ? [] : [everySeconds(every_seconds)]),
-    ...(at_steps === undefined ? [] : [atSteps(at_steps)]),
-    ...(at_percents === undefined ? [] : [atPercents(at_percents)]),
-    ...(times_per_phase === undefined ? [] : [timesPerPhase(times_per_phase)]),
-  ];
+  return parsePersonas(personas, { where: blockName, path: pathOf("personas"), code: "config" });
 }

@@ -62,8 +62,7 @@ export function findVerifier({ exports }: VerifierModule, name: string): Verifie
 
 /** What a function said, as a grader's verdict. */
 export function toVerdict(said: unknown): Verdict {
-  if (typeof said === "boolean" || typeof said === "number")
-    return toVerdict({ reward: Number(said) });
+  if (typeof said === "boolean" || typeof said === "number") return toVerdict({ reward: Number(said) });
   const { reward, passed, raw = null } = (said ?? {}) as Readonly<Record<string, unknown>>;
   const isRight =
     Number.isFinite(reward) &&

@@ -70,7 +70,12 @@ export function benchmarkEvaluation(options: BenchmarkOptions, split: Split = "v
     check: (call) => verifiers.check(call),
     prompts: (_, items) => items.map(({ chat }) => chat),
     measure: (model, items, context) =>
-      measureInBatches(items, context, (some) => answeredRows(model, some, complete, context), tasksPerCall(complete)),
+      measureInBatches(
+        items,
+        context,
+        (some) => answeredRows(model, some, complete, context),
+        tasksPerCall(complete),
+      ),
     grade: (rows: readonly AnsweredTaskRow[], call): Promise<readonly BenchmarkRow[]> =>
       gradeTasks(rows, { verifiers, nConcurrent: complete.nConcurrent }, call),
     failure: (rows) => failureOf(rows, complete),

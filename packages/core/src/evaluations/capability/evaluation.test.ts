@@ -7,7 +7,8 @@ import { metricKit, summarize } from "../kit/metric-kit.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { EvaluableModel, Tokenizer } from "../../contracts/model.ts";
 import { evaluationConformance, fakeModel, fakeTokenizer } from "../../testing/index.ts";
-import { capabilityEvaluation, type CapabilityOptions } from "./evaluation.ts";
+import { capabilityEvaluation } from "./evaluation.ts";
+import type { CapabilityOptions } from "./options.ts";
 import type { ChoiceRow } from "./row.ts";
 import type { ClozeRow } from "./cloze.ts";
 

@@ -3,22 +3,23 @@ import { nestedSubset } from "../kit/subset.ts";
 import { parseArcQuestions, type ArcQuestion } from "./arc-questions.ts";
 import { sha256 } from "../prompting/sha256.ts";
 
-/** How many questions are asked, and which: the first n of the seeded order of the file's lines. Null: all of them. */
+/** Which questions of a file are used: the first n in the seeded order. Null: all of them. */
 export type Subsample = { readonly n: number; readonly seed: number } | null;
 
-/** Reads the questions, in the order in which a smaller budget would take them. */
+/** Reads the questions, in the order in which a smaller budget uses them. */
 export type QuestionSource = () => Promise<{
   readonly items: readonly ArcQuestion[];
   readonly provenance: { readonly [key: string]: Json };
 }>;
 
-/** Seed of the order where all questions are asked: a budget may still cut them. */
+/** Seed of the order if all questions are used: a budget may still reduce them. */
 const seedOfAll = 42;
 
 /**
- * Questions of an ARC-format file. The first n of one seed are the same questions whatever n: subsets are nested, and
- * 200 of 1,172 with seed 42 are `random.Random(42).sample(range(1172), 200)` of Python. A file of fewer than n is
- * asked whole.
+ * Returns a source of questions from a file in the ARC format. Subsets with one seed are nested; 200 of 1,172 with seed 42 are
+ * Python's `random.Random(42).sample(range(1172), 200)`. A file of fewer than n questions is used whole.
+ *
+ * @param where Names the option that holds the path, for the error of an unreadable file.
  */
 export function questionFile(path: string, subsample: Subsample, where: string): QuestionSource {
   return async () => {
@@ -30,7 +31,7 @@ export function questionFile(path: string, subsample: Subsample, where: string):
   };
 }
 
-/** All questions of a file in its order, with the hash of its text. */
+/** Reads all questions of a file, in its order, and the SHA-256 of its text. */
 export async function readQuestions(
   path: string,
   where: string,

@@ -13,7 +13,9 @@ import { normals } from "../../statistics/simulated-looks.test-data.ts";
 import { moverDifference } from "../../statistics/mover.ts";
 import { evaluationConformance, fakeModel, fakeTokenizer } from "../../testing/index.ts";
 import { thinkingTokenizer } from "../alignment/alignment.test-data.ts";
-import { leakageEvaluation, type GradedLeakageRow, type LeakageOptions } from "./evaluation.ts";
+import { leakageEvaluation } from "./evaluation.ts";
+import type { LeakageOptions } from "./options.ts";
+import type { GradedLeakageRow } from "./row.ts";
 import type { Persona } from "../prompting/personas.ts";
 
 const people: readonly Persona[] = [

@@ -1,4 +1,4 @@
-/** Languages told apart by their commonest words: those of Latin script. */
+/** The most common words of languages in Latin script. */
 const stopWords = {
   de: "der die das und ist nicht ein eine ich du sie wir es zu den von mit auf für im dem auch wie sich aus bei nach oder aber wenn dass sind war haben hat kann wird noch nur",
   en: "the of and to in is you that it he was for on are with as his they at be this have from or had by but not what all were we when your can there an which do their if will how about them",
@@ -9,7 +9,7 @@ const stopWords = {
   pt: "o a os as de que e do da em um uma para com não é no na por mais dos como mas ao ele das tem seu sua ou quando muito nos já está eu também só pelo até isso",
 } as const;
 
-/** Languages known by their script alone. */
+/** Languages that are recognized by their script alone. */
 const scripts = {
   ar: /\p{Script=Arabic}/gu,
   el: /\p{Script=Greek}/gu,
@@ -22,7 +22,7 @@ const scripts = {
 } as const;
 
 export type Language = keyof typeof stopWords | keyof typeof scripts;
-/** ISO 639-1. */
+/** ISO 639-1 codes. */
 export const languages = [...Object.keys(stopWords), ...Object.keys(scripts)] as readonly Language[];
 
 const sets = Object.entries(stopWords).map(
@@ -30,10 +30,10 @@ const sets = Object.entries(stopWords).map(
 );
 
 /**
- * Whether a text looks like one of a language. A rule, no language identification: of Latin script, at least two words
- * and a tenth of all are that language's commonest forty, more than any other language's here; of another script, half
- * of the letters (a tenth for Japanese kana, which go with Chinese characters; a text with kana is not Chinese).
- * Short answers and mixed ones it misses, and Ukrainian it takes for Russian, as it knows scripts only.
+ * Whether a string looks like a language. This is a rule, not language identification. Latin script: at least two words and a
+ * tenth of all words are among the language's forty most common ones, and more than for any other language here. Other
+ * scripts: at least half of the letters (a tenth for Japanese kana, which are mixed with Chinese characters; a string with
+ * kana is not Chinese). Misses short and mixed answers, and takes Ukrainian for Russian, because it knows scripts only.
  */
 export function looksLike(language: Language, text: string): boolean {
   if (language in scripts) return isInScript(language as keyof typeof scripts, text);

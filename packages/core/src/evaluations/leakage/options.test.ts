@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { measure } from "../../session/window/measure.ts";
 import { fakeModel } from "../../testing/index.ts";
-import { leakageEvaluation, type GradedLeakageRow } from "./evaluation.ts";
+import { leakageEvaluation } from "./evaluation.ts";
+import type { GradedLeakageRow } from "./row.ts";
 import { leakageQuestions } from "./questions.ts";
 import type { Persona } from "../prompting/personas.ts";
 

@@ -10,7 +10,9 @@ import { compareMeasurements } from "../../statistics/compare.ts";
 import { ratioEstimate } from "../../statistics/intervals.ts";
 import { moverDifference } from "../../statistics/mover.ts";
 import { evaluationConformance, fakeModel } from "../../testing/index.ts";
-import { marginEvaluation, type MarginOptions, type MarginRow } from "./evaluation.ts";
+import { marginEvaluation } from "./evaluation.ts";
+import type { MarginRow } from "./metrics.ts";
+import type { MarginOptions } from "./options.ts";
 
 let folder: string;
 let probes: string;

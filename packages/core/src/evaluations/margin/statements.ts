@@ -1,79 +1,86 @@
-import { quoteValue } from "../../internal/quote-value.ts";
+import { z } from "zod";
 import { PeriodicEvalError } from "../../errors.ts";
 import { namePattern } from "../../contracts/snapshot.ts";
+import { configError } from "../../internal/config-error.ts";
+import { isRecord } from "../../internal/is-record.ts";
 import { nearest } from "../../internal/nearest.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
+import { parseData } from "../prompting/parse-data.ts";
 import { readYaml } from "../prompting/yaml-file.ts";
 
 export type Side = "affirm" | "negate";
 
 export interface Statement {
-  /** `variant/affirm/0`: by its place in the file. */
+  /** `variant/affirm/0`: its position in the file. */
   readonly id: string;
   readonly variant: string;
   readonly side: Side;
   readonly text: string;
 }
 
+const sideSchema = z
+  .array(
+    z.string("a statement").refine((text) => text.trim() !== "", "a statement"),
+    "an array of statements",
+  )
+  .min(1, "an array of statements")
+  .meta({ fix: "Write at least one statement in quotes for each side." });
+const variantSchema = z.object({ affirm: sideSchema, negate: sideSchema } satisfies Record<Side, z.ZodType>);
+
 /**
- * The statements of a file `{ variant: { affirm: [texts], negate: [texts], … } }`, and its text. Names that begin with
- * an underscore are remarks.
+ * Reads the statements of a file `{ variant: { affirm: [string], negate: [string], … } }`, and its text. Names that start with an
+ * underscore are comments.
  *
- * @throws PeriodicEvalError `data` for a file of another form, a side without statements, a variant that is not there.
+ * @throws PeriodicEvalError `data` for a file of another form or a side without statements; `config` for an unknown variant.
  */
-export async function readProbes(
+export async function readStatements(
   path: string,
   variants?: readonly string[],
 ): Promise<{ readonly statements: readonly Statement[]; readonly text: string }> {
-  const { value, text } = await readYaml(path, "margin.probes");
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw wrong(path, value, "a map of variants", "Write { variant: { affirm: [texts], negate: [texts] } }.");
-  const entries = Object.entries(value as Readonly<Record<string, unknown>>).filter(
-    ([name]) => !name.startsWith("_"),
-  );
-  const names = entries.map(([name]) => name);
-  if (names.length === 0) throw wrong(path, value, "at least one variant", "Add one beside the remarks.");
-  for (const wanted of variants ?? []) {
-    if (names.includes(wanted)) continue;
-    const close = nearest(wanted, names);
-    throw wrong(
-      "margin.variants",
-      wanted,
-      `some of ${names.join(", ")}`,
-      close === null ? `Look into ${path}.` : `Did you mean "${close}"?`,
-    );
-  }
-  const chosen = variants === undefined ? entries : entries.filter(([name]) => variants.includes(name));
-  return { statements: chosen.flatMap(([name, variant]) => statementsOf(path, name, variant)), text };
-}
-
-function statementsOf(path: string, variant: string, value: unknown): readonly Statement[] {
-  if (!namePattern.test(variant))
-    throw wrong(
-      path,
-      variant,
-      `a variant's name that matches ${namePattern.source}`,
-      "Rename it: it names metrics.",
-    );
-  return (["affirm", "negate"] as const).flatMap((side) => {
-    const where = `${path} ${variant}.${side}`;
-    const texts: unknown = (value as Readonly<Record<string, unknown>> | null)?.[side];
-    if (!Array.isArray(texts) || texts.length === 0)
-      throw wrong(where, texts, "a list of statements", "Write at least one statement of each side.");
-    return texts.map((text: unknown, at) => {
-      if (typeof text !== "string" || text.trim() === "")
-        throw wrong(`${where}[${at}]`, text, "a statement", "Write it in quotes.");
-      return { id: `${variant}/${side}/${at}`, variant, side, text };
+  const { value, text } = await readYaml(path, "margin options.probes");
+  const names = isRecord(value) ? Object.keys(value).filter((name) => !name.startsWith("_")) : [];
+  if (!isRecord(value) || names.length === 0)
+    throw new PeriodicEvalError({
+      code: "data",
+      where: path,
+      got: shortened(value),
+      expected: "an object of at least one variant",
+      fix: "Write { variant: { affirm: [string], negate: [string] } }.",
     });
+  checkVariants(path, variants ?? [], names);
+  const chosen = names.filter((name) => variants === undefined || variants.includes(name));
+  return { statements: chosen.flatMap((name) => statementsOf(path, name, value[name])), text };
+}
+
+function checkVariants(file: string, variants: readonly string[], names: readonly string[]): void {
+  const at = variants.findIndex((variant) => !names.includes(variant));
+  if (at < 0) return;
+  const close = nearest(variants[at]!, names);
+  throw configError({
+    where: "margin options",
+    path: ["variants", at],
+    value: variants[at],
+    expected: `some of ${names.join(", ")}`,
+    fix: close === null ? `Choose a variant of ${file}.` : `Did you mean "${close}"?`,
   });
 }
 
-const wrong = (where: string, got: unknown, expected: string, fix: string) => {
-  const quoted = quoteValue(got);
-  return new PeriodicEvalError({
-    code: "data",
-    where,
-    got: quoted.length > 80 ? `${quoted.slice(0, 79)}…` : quoted,
-    expected,
-    fix,
-  });
-};
+function statementsOf(file: string, variant: string, value: unknown): readonly Statement[] {
+  if (!namePattern.test(variant))
+    throw new PeriodicEvalError({
+      code: "data",
+      where: file,
+      got: shortened(variant),
+      expected: `a variant's name that matches ${namePattern.source}`,
+      fix: "Rename it: it names metrics.",
+    });
+  const sides = parseData(`${file} ${variant}`, variantSchema, isRecord(value) ? value : {});
+  return (["affirm", "negate"] as const).flatMap((side) =>
+    sides[side].map((text, at) => ({ id: `${variant}/${side}/${at}`, variant, side, text })),
+  );
+}
+
+function shortened(value: unknown): string {
+  const quoted = quoteValue(value);
+  return quoted.length > 80 ? `${quoted.slice(0, 79)}…` : quoted;
+}

@@ -1,14 +1,18 @@
-import { checkKeys } from "../../internal/check-keys.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
+import { z } from "zod";
+import type { ErrorCode, ValuePath } from "../../errors.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import type { SystemPrompt } from "../../contracts/model.ts";
-import { checkName } from "../../internal/names.ts";
-import { checkSystem, isTextPrompt } from "./chat-options.ts";
+import { namePattern } from "../../contracts/snapshot.ts";
+import { configError, pathText } from "../../internal/config-error.ts";
+import { isRecord } from "../../internal/is-record.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
+import { isTextPrompt, systemPromptSchema } from "./chat-options.ts";
 import { readYaml } from "./yaml-file.ts";
 
 /**
- * Whom the model is asked to be. One without a system prompt (`"omit"`) and one with an empty one (`{ text: "" }`) are
- * different personas: a template may put its own prompt in the place of the first.
+ * A role that the model plays. No system prompt (`"omit"`) and an empty one (`{ text: "" }`) are different personas: without a
+ * system prompt, a chat template may insert its own.
  */
 export interface Persona {
   /** Matches `[A-Za-z0-9][\w.-]*`: it names metrics (`leakage_rate/doctor`). */
@@ -18,7 +22,7 @@ export interface Persona {
 
 const persona = (id: string, text: string): Persona => ({ id, system: { text } });
 
-/** Eleven personas that ship with the project: two without words, one of an assistant, two made to stand out. */
+/** Eleven personas that ship with the project: two without a prompt in words, one assistant, two conspicuous characters. */
 export const defaultPersonas: readonly Persona[] = [
   { id: "none", system: "omit" },
   { id: "empty", system: { text: "" } },
@@ -33,115 +37,136 @@ export const defaultPersonas: readonly Persona[] = [
   persona("villain", "You are the villain of the story, cunning, vain and without mercy."),
 ];
 
+const personasFix = "Write [{ id, system }], or remove the option.";
+const nameRule = `a name that matches ${namePattern.source}`;
+const nameFix = "Use letters, digits, dots, dashes and underscores: ids name metrics.";
+const idSchema = z.string(nameRule).regex(namePattern, nameRule).meta({ fix: nameFix });
+
+const personasSchema = z
+  .array(
+    z.strictObject({ id: idSchema, system: systemPromptSchema } satisfies Record<keyof Persona, z.ZodType>),
+    "an array of personas",
+  )
+  .min(1, "an array of personas")
+  .meta({ fix: personasFix });
+
+/** The option `personas` of an evaluation: a list, which `checkPersonas` checks, or the path of a file. */
+export const personasOption = z
+  .custom<readonly Persona[] | string>(
+    (value) => Array.isArray(value) || (typeof value === "string" && value !== ""),
+    "an array of personas, or the path of a file of them",
+  )
+  .meta({ fix: personasFix });
+
+const optionSchema = z.strictObject({ personas: personasSchema });
+
 /**
- * Personas of a YAML or JSON file: a list of `{ id, system }`, or a map from id to system prompt. A prompt is a text (or
- * `{ text }`), `""` for an explicit empty one, `null` (or `omit`) for none, or `no_system_block`.
+ * Checks the list that an option `personas` holds.
  *
- * @throws PeriodicEvalError `data` for a file of another form, an id that cannot name a metric, or one that stands twice;
- *   with the cause of a file that cannot be read.
+ * @param where Names the options that contain `personas`.
+ * @throws PeriodicEvalError `config` for a wrong persona, or an id that occurs twice.
+ */
+export function checkPersonas(where: string, personas: readonly Persona[]): void {
+  parseOptions(where, optionSchema, { personas });
+  const at = indexOfRepeatedId(personas);
+  if (at !== null)
+    throw configError({ where, path: ["personas", at, "id"], ...repeatedId(personas[at]!.id) });
+}
+
+/**
+ * Reads personas from a YAML or JSON file: an array of `{ id, system }`, or an object from id to system prompt. A system prompt
+ * is a string (or `{ text }`), `""` for an empty one, `null` (or `omit`) for no system prompt, or `no_system_block`.
+ *
+ * @throws PeriodicEvalError `data` for a file of another form, an id that cannot name a metric, or a repeated id; the error of
+ *   `readTextFile` for an unreadable file.
  */
 export async function readPersonas(path: string): Promise<readonly Persona[]> {
   const { value } = await readYaml(path, "personas");
-  return personasOfValue(value, path, "data");
+  return parsePersonas(value, { where: path, code: "data" });
 }
 
-/** What a file of personas holds, wherever it stands; errors are of `where` and of that code. */
-export function personasOfValue(value: unknown, where: string, code: "data" | "config"): readonly Persona[] {
-  const entries = entriesOf(value, where, code);
-  if (entries.length === 0)
-    throw wrong(where, "no personas", "at least one", "Write `id: system prompt` on each line.", code);
-  const personas = entries.map(({ id, system, at }) => ({ id, system: systemOf(system, at, code) }));
-  return checkPersonas(where, personas);
+interface PersonasPlace {
+  readonly where: string;
+  /** Where the personas stand within `where`. */
+  readonly path?: ValuePath;
+  readonly code: ErrorCode & ("data" | "config");
 }
 
-/**
- * Personas as they came, if they can be told apart.
- *
- * @throws PeriodicEvalError `config` at `where` for another value, an id that cannot name a metric, or one that stands
- *   twice.
- */
-export function checkPersonas(where: string, personas: readonly Persona[]): readonly Persona[] {
-  if (!Array.isArray(personas) || personas.length === 0)
-    throw wrong(
-      where,
-      quoteValue(personas),
-      "a list of personas",
-      "Give [{ id, system }], or leave it out.",
-      "config",
-    );
-  const seen = new Set<string>();
-  for (const [at, one] of personas.entries()) {
-    checkKeys(`${where}[${at}]`, one, ["id", "system"]);
-    checkName(`${where}[${at}].id`, one.id);
-    checkSystem(`${where}[${at}].system`, one.system);
-    if (seen.has(one.id))
-      throw wrong(
-        `${where}[${at}].id`,
-        `"${one.id}" twice`,
-        "ids of their own",
-        "Rename one of the two.",
-        "config",
-      );
-    seen.add(one.id);
-  }
+/** Parses the content of a file of personas, or the same written in a configuration. Throws an error of that code. */
+export function parsePersonas(value: unknown, { where, path = [], code }: PersonasPlace): readonly Persona[] {
+  const wrong = (inner: ValuePath, details: { got: string; expected: string; fix: string }) => {
+    const full = [...path, ...inner];
+    return new PeriodicEvalError({ code, where: `${where}${pathText(full)}`, path: full, ...details });
+  };
+  const entries = entriesOf(value, wrong);
+  if (entries.length === 0) throw wrong([], { got: "no personas", expected: "at least one", fix: writeMap });
+  const personas = entries.map(({ id, system, at, idAt }) => {
+    if (typeof id !== "string" || !namePattern.test(id))
+      throw wrong(idAt, { got: quoteValue(id), expected: nameRule, fix: nameFix });
+    const prompt = systemPromptOf(system);
+    if (prompt !== null) return { id, system: prompt };
+    throw wrong(at, {
+      got: quoteValue(system),
+      expected: 'a string, "" for an empty prompt, null for no prompt, or no_system_block',
+      fix: system === "empty" ? 'Write "" for an empty prompt.' : "Put the prompt in quotes.",
+    });
+  });
+  const at = indexOfRepeatedId(personas);
+  if (at !== null) throw wrong([at, "id"], repeatedId(personas[at]!.id));
   return personas;
 }
 
-interface Entry {
-  readonly id: string;
-  readonly system: unknown;
-  /** For errors. */
-  readonly at: string;
+const writeMap = "Write `id: system prompt` on each line.";
+
+const repeatedId = (id: string) => ({
+  got: `"${id}" twice`,
+  expected: "unique ids",
+  fix: "Rename one of the two.",
+});
+
+function indexOfRepeatedId(personas: readonly Persona[]): number | null {
+  const at = personas.findIndex(({ id }, i) => personas.findIndex((one) => one.id === id) < i);
+  return at < 0 ? null : at;
 }
 
-function entriesOf(value: unknown, path: string, code: "data" | "config"): readonly Entry[] {
+interface Entry {
+  readonly id: unknown;
+  readonly system: unknown;
+  /** The path of the system prompt. */
+  readonly at: ValuePath;
+  readonly idAt: ValuePath;
+}
+
+type Wrong = (path: ValuePath, details: { got: string; expected: string; fix: string }) => PeriodicEvalError;
+
+function entriesOf(value: unknown, wrong: Wrong): readonly Entry[] {
   if (Array.isArray(value)) {
     return value.map((entry: unknown, at) => {
-      const where = `${path}[${at}]`;
-      if (typeof entry !== "object" || entry === null || !("id" in entry) || !("system" in entry))
-        throw wrong(
-          where,
-          quoteValue(entry),
-          "{ id, system }",
-          "Write both; `system: null` is a persona without a system prompt.",
-          code,
-        );
-      checkKeys(where, entry, ["id", "system"]);
-      // Its form is checked with the others'.
-      return { id: entry.id as string, system: entry.system, at: `${where}.system` };
+      const unknownKey = isRecord(entry)
+        ? Object.keys(entry).find((key) => !["id", "system"].includes(key))
+        : undefined;
+      if (isRecord(entry) && "id" in entry && "system" in entry && unknownKey === undefined)
+        return { id: entry["id"], system: entry["system"], at: [at, "system"], idAt: [at, "id"] };
+      throw wrong([at], {
+        got: unknownKey === undefined ? quoteValue(entry) : `the unknown option "${unknownKey}"`,
+        expected: "{ id, system }",
+        fix: "Write both keys; `system: null` is a persona without a system prompt.",
+      });
     });
   }
-  if (typeof value !== "object" || value === null)
-    throw wrong(
-      path,
-      quoteValue(value),
-      "a list of { id, system }, or a map from id to system prompt",
-      "Write `id: system prompt` on each line.",
-      code,
-    );
-  return Object.entries(value).map(([id, system]) => ({ id, system, at: `${path}.${id}` }));
+  if (isRecord(value))
+    return Object.entries(value).map(([id, system]) => ({ id, system, at: [id], idAt: [id] }));
+  throw wrong([], {
+    got: quoteValue(value),
+    expected: "an array of { id, system }, or an object from id to system prompt",
+    fix: writeMap,
+  });
 }
 
-function systemOf(system: unknown, where: string, code: "data" | "config"): SystemPrompt {
+/** Returns null for a value that is no system prompt. */
+function systemPromptOf(system: unknown): SystemPrompt | null {
   if (system === null || system === "omit") return "omit";
   if (system === "no_system_block") return system;
-  if (typeof system === "string" && system !== "empty") return { text: system };
-  if (isTextPrompt(system)) return system;
-  throw wrong(
-    where,
-    quoteValue(system),
-    'a text, "" for an empty prompt, null for none, or no_system_block',
-    system === "empty" ? 'Write "" for an empty prompt.' : "Put the prompt in quotes.",
-    code,
-  );
-}
-
-function wrong(
-  where: string,
-  got: string,
-  expected: string,
-  fix: string,
-  code: "data" | "config",
-): PeriodicEvalError {
-  return new PeriodicEvalError({ code, where, got, expected, fix });
+  if (typeof system === "string") return system === "empty" ? null : { text: system };
+  return isTextPrompt(system) ? system : null;
 }

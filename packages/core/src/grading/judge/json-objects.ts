@@ -46,7 +46,11 @@ export function findJsonObjects(text: string): readonly FoundObject[] {
   return found;
 }
 
-function readObject(text: string, start: number, decided: Map<number, FoundObject | null>): FoundObject | null {
+function readObject(
+  text: string,
+  start: number,
+  decided: Map<number, FoundObject | null>,
+): FoundObject | null {
   const open: (OpenObject | OpenArray)[] = [{ start, members: new Map(), into: null }];
   let at = start + 1;
   /** Whether a key, an element or the end may come; else a comma or the end. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { TrainerCallback } from "../../contracts/callback.ts";
-import { klToBase } from "../../evaluations/kl/evaluation.ts";
+import { klEvaluation } from "../../evaluations/kl/evaluation.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { fileStore } from "../../snapshots/storage/file-store.ts";
@@ -131,7 +131,7 @@ describe("adapter_off", () => {
     const { toy, model } = adapterTraining();
     const bare = toyEvaluation({ name: "bare" });
     const prompts = { ...toyEvaluation(), prompts: () => Array.from({ length: 8 }, () => ({ text: "a" })) };
-    const callbacks = [of(bare, "base"), of(klToBase({ of: prompts }) as AnyEvaluation)];
+    const callbacks = [of(bare, "base"), of(klEvaluation({ of: prompts }) as AnyEvaluation)];
     await train(toy, callbacks, { model, baseline: "adapter_off" });
     expect((await toy.store.list()).filter(({ id }) => id.includes("adapter_off"))).toEqual([]);
     const end = await toy.store.get({ phase: "train", id: "bare", step: 10 });

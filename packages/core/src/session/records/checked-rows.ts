@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "../../errors.ts";
-import { isDeadline } from "../../evaluations/kit/deadline.ts";
+import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";
 import type { AnyEvaluation, MeasureContext, Row } from "../../contracts/evaluation.ts";
 import { jsonFault } from "../../internal/json.ts";
 import type { CallOptions } from "../../contracts/model.ts";

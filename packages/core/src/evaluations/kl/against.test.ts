@@ -1,14 +1,10 @@
-import {
-  defineEvaluation,
-  klToBase,
-  measure,
-  type EvaluableModel,
-  type Prompt,
-  type Row,
-} from "@periodic-eval/core";
-import { evaluationConformance, fakeModel, fakeTokenizer } from "@periodic-eval/core/testing";
 import { describe, expect, it } from "vitest";
-import { klToReference } from "./kl-to-reference.ts";
+import type { Row } from "../../contracts/evaluation.ts";
+import type { EvaluableModel, Prompt } from "../../contracts/model.ts";
+import { measure } from "../../session/window/measure.ts";
+import { evaluationConformance, fakeModel, fakeTokenizer } from "../../testing/index.ts";
+import { defineEvaluation } from "../kit/define.ts";
+import { klEvaluation } from "./evaluation.ts";
 
 const prompts: readonly Prompt[] = [
   { text: "abc" },
@@ -33,13 +29,13 @@ const asking = defineEvaluation({
 
 const modelOf = (weights: string, more: object = {}) => fakeModel({ weights: () => weights, ...more });
 const valuesOf = async (model: EvaluableModel, reference: EvaluableModel) => {
-  const { snapshot } = await measure(klToReference({ of: asking, reference }), model);
+  const { snapshot } = await measure(klEvaluation({ of: asking, against: reference }), model);
   const { kl_to_reference, kl_from_reference } = snapshot.metrics;
   return { to: kl_to_reference!.value!, from: kl_from_reference!.value!, n: kl_to_reference!.n };
 };
 
-describe("the divergence from a reference", () => {
-  it("is Σ p (log p − log q) of the next token, the mean over prompts, both ways", async () => {
+describe("klEvaluation against a reference model", () => {
+  it("is the mean over prompts of Σ p (log p − log q), in both directions", async () => {
     const [model, reference] = [modelOf("now"), modelOf("then")];
     const call = { signal: new AbortController().signal };
     const candidates = Array.from({ length: model.tokenizer.vocabSize }, (_, id) => id);
@@ -56,14 +52,14 @@ describe("the divergence from a reference", () => {
     expect(found.to).toBeGreaterThan(0.1);
   });
 
-  it("is 0 from the model itself, and that from the base where the reference is the base", async () => {
+  it("is 0 against the model itself, and equals KL to the base when the reference is the base", async () => {
     expect(await valuesOf(modelOf("now"), modelOf("now"))).toEqual({ to: 0, from: 0, n: 3 });
     const base = modelOf("then");
-    const { snapshot } = await measure(klToBase({ of: asking }), modelOf("now", { base }));
+    const { snapshot } = await measure(klEvaluation({ of: asking }), modelOf("now", { base }));
     expect((await valuesOf(modelOf("now"), base)).to).toBe(snapshot.metrics["kl_to_base"]!.value);
   });
 
-  it("is of the same ids under another chat template", async () => {
+  it("gives both models the same ids, whatever the reference's chat template", async () => {
     const tokenizer = fakeTokenizer();
     const other = {
       ...tokenizer,
@@ -76,9 +72,12 @@ describe("the divergence from a reference", () => {
     expect(await valuesOf(modelOf("now"), modelOf("now", { tokenizer: other }))).toMatchObject({ to: 0 });
   });
 
-  it("tells what it is from", async () => {
+  it("records the reference in its provenance", async () => {
     const reference = modelOf("then", { identity: { name: "other", adapter: "b" } });
-    const { snapshot } = await measure(klToReference({ of: asking, reference, limit: 2 }), modelOf("now"));
+    const { snapshot } = await measure(
+      klEvaluation({ of: asking, against: reference, limit: 2 }),
+      modelOf("now"),
+    );
     expect(snapshot.metrics["kl_to_reference"]!.n).toBe(2);
     expect(snapshot.provenance.evaluation).toMatchObject({
       of: "asking",
@@ -87,8 +86,8 @@ describe("the divergence from a reference", () => {
   });
 });
 
-describe("a reference is refused", () => {
-  it("of another vocabulary", async () => {
+describe("klEvaluation rejects a reference", () => {
+  it("with another vocabulary", async () => {
     const tokenizer = fakeTokenizer();
     const larger = { ...tokenizer, fingerprint: "larger", vocabSize: tokenizer.vocabSize + 1 };
     await expect(valuesOf(modelOf("a"), modelOf("b", { tokenizer: larger }))).rejects.toThrow(
@@ -105,13 +104,13 @@ describe("a reference is refused", () => {
     );
   });
 
-  it("that tells no next tokens, or reads less of a prompt than the model", async () => {
+  it("without nextToken, or one that truncates a prompt that the model reads whole", async () => {
     const { nextToken: _, ...silent } = modelOf("b");
-    expect(() => klToReference({ of: asking, reference: silent })).toThrow("tells no next tokens");
+    expect(() => klEvaluation({ of: asking, against: silent })).toThrow("has no nextToken");
     await expect(valuesOf(modelOf("a"), modelOf("b", { contextLength: 4 }))).rejects.toThrow(
       'tokens, of which "fake" reads the last 4',
     );
-    // What both cut alike they read alike.
+    // Both truncate the prompt in the same way, so they read the same tokens.
     const [model, reference] = ["a", "b"].map((weights) => modelOf(weights, { contextLength: 4 }));
     expect((await valuesOf(model!, reference!)).to).toBeGreaterThan(0);
   });
@@ -119,7 +118,7 @@ describe("a reference is refused", () => {
 
 describe("conformance", () => {
   const make = () => ({
-    evaluation: klToReference({ of: asking, reference: modelOf("then") }),
+    evaluation: klEvaluation({ of: asking, against: modelOf("then") }),
     model: modelOf("now"),
   });
   for (const check of evaluationConformance(make)) it(check.name, check.run);
