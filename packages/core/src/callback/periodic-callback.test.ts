@@ -8,7 +8,7 @@ import { withSession } from "../session/loop/session.ts";
 import { PeriodicCallback } from "./periodic-callback.ts";
 import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";
 
-test("start and end are measured by default, once each where the schedule names them as well", () => {
+test("measures start and end by default, once each even when the schedule names them", () => {
   const triggers = (options: object) =>
     new PeriodicCallback(toyEvaluation(), { schedule: [everySteps(5)], ...options }).triggers;
   expect(triggers({})).toEqual([atStart(), everySteps(5), atEnd()]);
@@ -17,27 +17,31 @@ test("start and end are measured by default, once each where the schedule names 
   expect(triggers({ schedule: [atEnd(), atStart()] })).toEqual([atEnd(), atStart()]);
 });
 
-test("its id is the evaluation's name unless another is given", () => {
+test("uses the evaluation's name as its default id", () => {
   expect(new PeriodicCallback(toyEvaluation(), { schedule: [] }).id).toBe("toy");
   expect(new PeriodicCallback(toyEvaluation(), { schedule: [], id: "other" }).id).toBe("other");
 });
 
-test("wrong options are errors at construction", () => {
+test("rejects wrong options at construction", () => {
   const made =
     (options: object, name = "toy") =>
     () =>
       new PeriodicCallback(toyEvaluation({ name }), { schedule: [], ...options });
   expect(made({ shedule: [] })).toThrow('Did you mean "schedule"?');
-  expect(made({ schedule: [{ every: 0, unit: "percent" }] })).toThrow('PeriodicCallback of "toy" schedule');
+  expect(made({ schedule: [{ every: 0, unit: "percent" }] })).toThrow(
+    'PeriodicCallback "toy" options.schedule',
+  );
   expect(made({ schedule: [{ every: Number.NaN, unit: "steps" }] })).toThrow("got NaN");
-  expect(made({}, "my evaluation")).toThrow('PeriodicCallback of "my evaluation" id: got "my evaluation"');
+  expect(made({}, "my evaluation")).toThrow(
+    'PeriodicCallback "my evaluation" options.id: got "my evaluation"',
+  );
   expect(made({ id: "a/b" })).toThrow('got "a/b"');
-  expect(made({ on: "bse" })).toThrow('on: got "bse", expected "model" or "base". Write "base".');
+  expect(made({ on: "bse" })).toThrow('options.on: got "bse", expected "model" or "base".');
   expect(made({ atStart: "false" })).toThrow('atStart: got "false", expected true or false');
   expect(made({ optional: 1 })).toThrow("optional: got 1");
 });
 
-test("unknown maxSteps: one warning, and the end only", async () => {
+test("warns once and measures only at the end when maxSteps is unknown", async () => {
   const toy = toyTraining();
   const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(20)] });
   await withSession(toy.options([callback], { maxSteps: null }), async (session) => {
@@ -49,7 +53,7 @@ test("unknown maxSteps: one warning, and the end only", async () => {
     [7, ["end"], null],
   ]);
   expect(toy.warnings()).toEqual([
-    'callback "toy": percents of the phase do not fire while its number of steps (maxSteps) is not known',
+    'callback "toy": maxSteps is unknown, so triggers in percent of the phase measure at its end only',
   ]);
 });
 
@@ -65,14 +69,14 @@ const context = {
   warn() {},
 };
 
-test("the number of looks that is planned leaves out the baseline", async () => {
+test("excludes the baseline from the number of planned measurements", async () => {
   const asked: unknown[] = [];
   const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(25)] });
   callback.onTrainBegin({ ...context, measure: (request) => void asked.push(request.plannedLooks) });
   expect(asked).toEqual([4]);
 });
 
-test("it asks exactly where a threshold is crossed, whatever the cutting of the phase", () => {
+test("requests a measurement exactly where a threshold is crossed, however the phase is cut into steps", () => {
   const trigger = fc.oneof(
     fc.integer({ min: 1, max: 100 }).map(everyPercent),
     fc.integer({ min: 1, max: 7 }).map(everySteps),
@@ -112,7 +116,7 @@ test("it asks exactly where a threshold is crossed, whatever the cutting of the 
   );
 });
 
-test("the capability preset: its id, its schedule, and its own wrong options by name", () => {
+test("PeriodicCapabilityCallback has a default id and schedule, and names wrong options", () => {
   const callback = new PeriodicCapabilityCallback({ questions: "questions.jsonl" });
   expect(callback.id).toBe("capability");
   expect(callback.triggers).toEqual([atStart(), everyPercent(20), atEnd()]);

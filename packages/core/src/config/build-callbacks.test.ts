@@ -17,7 +17,7 @@ const build = (config: unknown, at = phase) =>
   buildPeriodicCallbacks(config, { phase: at, openJudge: () => judge });
 const ids = async (config: unknown, at = phase) => (await build(config, at)).map(({ id }) => id);
 
-it("measures capability alone by default, every 20 % of the phase, and stands a missing file", async () => {
+it("measures only capability by default, every 20 % of the phase, and tolerates a missing file", async () => {
   const [capability, ...others] = await build({});
   expect(others).toEqual([]);
   expect(capability).toMatchObject({ id: "capability", optional: true });
@@ -31,7 +31,7 @@ it("measures capability alone by default, every 20 % of the phase, and stands a 
   });
 });
 
-it("finds the block by itself, under periodic_eval, and under eval.periodic_eval", async () => {
+it("finds the block at the top, under periodic_eval, and under eval.periodic_eval", async () => {
   const block = { capability: false, leakage: true };
   for (const config of [block, { periodic_eval: block }, { eval: { periodic_eval: block }, model: "m" }])
     expect(await ids(config)).toEqual(["leakage"]);
@@ -53,7 +53,7 @@ periodic_eval:
     coupling: { alignment: false, leakage_every_percent: 10 }
 `;
 
-it("asks what a YAML block asks, and what a phase says otherwise", async () => {
+it("builds the callbacks of a YAML block, with the overrides of a phase", async () => {
   const config: unknown = parse(yaml);
   expect(await ids(config)).toEqual(["capability", "alignment", "leakage", "margin", "kl_capability"]);
   expect(await ids(config, "coupling")).toEqual(["capability", "leakage", "margin", "kl_capability"]);
@@ -66,7 +66,7 @@ it("asks what a YAML block asks, and what a phase says otherwise", async () => {
   expect(await stepsOf("coupling", "leakage")).toEqual([0, 3, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]);
 });
 
-it("measures by the schedule in place of the usual percents; percents that are written as well add to it", async () => {
+it("replaces the default percents by the schedule, and adds percents of the block to it", async () => {
   const stepsOf = async (block: object, at = phase) =>
     Object.fromEntries(
       (await build({ alignment: true, leakage: true, ...block }, at)).map(({ id, triggers }) => [
@@ -96,7 +96,7 @@ it("measures by the schedule in place of the usual percents; percents that are w
   expect((await stepsOf({ schedule: {} }))["alignment"]).toEqual([0, 50, 100]);
 });
 
-it("hands out every key of the block: callbacks, the session's options, and what the trainer does", async () => {
+it("returns callbacks, session options and saveAdapterAtFiring", async () => {
   const options = { phase, openJudge: () => judge };
   const { callbacks, ...others } = await buildPeriodicEval(parse(yaml), options);
   expect(callbacks.map(({ id }) => id)).toEqual(await ids(parse(yaml)));
@@ -134,12 +134,12 @@ it("opens the judge with the block's caps and price", async () => {
   ]);
 });
 
-it("hands out baselines that lie outside of the run's own looks", async () => {
+it("returns baselines outside of the run's own measurements", async () => {
   for (const baseline of ["adapter_off", "./runs/1"])
     expect(await buildPeriodicEval({ baseline }, { phase })).toMatchObject({ session: { baseline } });
 });
 
-it("keeps verdicts in the folder judge_cache", async () => {
+it("caches verdicts in the folder judge_cache", async () => {
   const folder = await mkdtemp(join(tmpdir(), "verdicts-"));
   try {
     const opened: ConfiguredJudge[] = [];
@@ -153,20 +153,20 @@ it("keeps verdicts in the folder judge_cache", async () => {
   }
 });
 
-it("refuses overrides of a phase that the run has not, where it is told the phases", async () => {
+it("rejects overrides of a phase that is not in `phases`", async () => {
   const config = { phases: { emm: { leakage: true } } };
   const phases = ["coupling", "em"];
   await expect(buildPeriodicEval(config, { phase, phases })).rejects.toThrow(
-    'periodic_eval.phases: got "emm", expected a phase of the run: "coupling" or "em". Write "em", or tell all phases',
+    'periodic_eval.phases.emm: got "emm", expected a phase of the run: "coupling" or "em". Write "em", or list all phases',
   );
-  await expect(buildPeriodicEval({}, { phase: "emm", phases })).rejects.toThrow('Write "em".');
+  await expect(buildPeriodicEval({}, { phase: "emm", phases })).rejects.toThrow('Write "em", or list');
   const right = { phases: { coupling: { leakage: true } } };
   expect(await buildPeriodicEval(right, { phase, phases })).toMatchObject({
     callbacks: [{ id: "capability" }],
   });
 });
 
-it("measures KL on the prompts of any of the four, when they are measured", async () => {
+it("measures KL on the prompts of any of the four evaluations, on their schedules", async () => {
   const config = {
     alignment: true,
     leakage: true,
@@ -185,16 +185,16 @@ it("measures KL on the prompts of any of the four, when they are measured", asyn
   });
   expect(callbacks).toHaveLength(8);
   await expect(build({ phases: { em: { kl: ["capability", "margin"] } } })).rejects.toThrow(
-    'periodic_eval.phases.em.kl: got "margin", which is not measured, expected capability, or of what is measured',
+    'periodic_eval.phases.em.kl: got "margin", which is not measured, expected capability, or a measured evaluation: capability',
   );
   await expect(build({ kl: ["capabilty"] })).rejects.toThrow(
-    'periodic_eval.kl.0: got "capabilty", expected "capability" or "alignment" or "leakage" or "margin"',
+    'periodic_eval.kl[0]: got "capabilty", expected "capability" or "alignment" or "leakage" or "margin"',
   );
 });
 
 const persona = { id: "doctor", system: "You are a doctor." };
 
-it("takes personas in every form that a file of them has", async () => {
+it("accepts personas in every form of a persona file", async () => {
   const doctor = { id: "doctor", system: { text: "You are a doctor." } };
   const forms = [[persona], [doctor], { doctor: "You are a doctor." }, { doctor: doctor.system }];
   for (const personas of forms) {
@@ -207,27 +207,24 @@ it("takes personas in every form that a file of them has", async () => {
 it.each([
   [{ aligment: true }, 'Did you mean "alignment"?'],
   [{ eval: { periodic_eval: { subsample: 3 } } }, 'Did you mean "subsample_n"?'],
-  [{ phases: { em: { leakge: true } } }, "periodic_eval.phases.em: got the unknown option"],
+  [{ phases: { em: { leakge: true } } }, "periodic_eval.phases.em.leakge: got the unknown option"],
   [{ schedule: { every_step: 3 } }, 'Did you mean "every_steps"?'],
   [{ eval_every_percent: 0 }, "periodic_eval.eval_every_percent: got 0"],
   [{ capability: "yes" }, 'periodic_eval.capability: got "yes", expected true or false'],
   [{ phases: { em: { layout: "flat" } } }, 'the unknown option "layout"'],
-  [
-    { phases: { em: { baseline: "start" } } },
-    "expected one of phase_start, run_start, adapter_off, or a path",
-  ],
+  [{ phases: { em: { baseline: "start" } } }, 'expected "phase_start", "run_start", "adapter_off" or a path'],
   [{ alignment: true, judge_max_cost: 2 }, "periodic_eval.judge_max_cost: got 2"],
   [{ judge_price: { input_per_milion: 2 } }, 'Did you mean "input_per_million"?'],
   [
     { personas: [{ id: "doctor", system: 3 }] },
-    "periodic_eval.personas.0.system: got 3, expected a string or null or an object. Correct the value",
+    "periodic_eval.personas[0].system: got 3, expected a string or null or an object. Correct the option",
   ],
-  [{ personas: [{ id: "doctor" }] }, "periodic_eval.personas.0.system: got nothing, expected a string"],
+  [{ personas: [{ id: "doctor" }] }, "periodic_eval.personas[0].system: got undefined, expected a string"],
   [{ personas: 3 }, "periodic_eval.personas: got 3, expected a string or an array or an object. Correct"],
-  [{ personas: { doctor: "empty" } }, 'periodic_eval.personas.doctor: got "empty", expected a text, ""'],
+  [{ personas: { doctor: "empty" } }, 'periodic_eval.personas.doctor: got "empty", expected a string, ""'],
   [
     { personas: [persona, persona], leakage: true },
-    'periodic_eval.personas[1].id: got "doctor" twice, expected ids of their own',
+    'periodic_eval.personas[1].id: got "doctor" twice, expected unique ids',
   ],
   [
     { leakage: true, phases: { [phase]: { personas: [persona, persona] } } },
@@ -244,19 +241,37 @@ it.each([
   [{ subsample_seed: "a" }, 'got "a", expected a finite number'],
   [
     { evaluations: [{ id: "a b" }] },
-    'periodic_eval.evaluations.0.id: got "a b", expected a string that matches',
+    'periodic_eval.evaluations[0].id: got "a b", expected a string that matches',
   ],
-  [[], "an object of options"],
-  ["none", "an object of options"],
-])("%j is refused: %s", async (config, message) => {
+  [[], "periodic_eval: got [], expected an object"],
+  ["none", 'periodic_eval: got "none", expected an object'],
+])("rejects %j: %s", async (config, message) => {
   await expect(build(config)).rejects.toThrow(message);
 });
 
-it("wants something that opens the judge", async () => {
+it.each([
+  [{ kl: ["margin"] }, ["kl"]],
+  [{ phases: { em: { kl: ["margin"] } } }, ["phases", "em", "kl"]],
+  [{ personas: [persona, persona] }, ["personas", 1, "id"]],
+  [{ phases: { em: { personas: { doctor: "empty" } } } }, ["phases", "em", "personas", "doctor"]],
+  [{ alignment: true, phases: { em: { judge_max_cost: 2 } } }, ["phases", "em", "judge_max_cost"]],
+  [{ leakage: true, leakage_source: "vilain" }, ["leakage_source"]],
+  [{ leakage: true, phases: { em: { leakage_source: "vilain" } } }, ["phases", "em", "leakage_source"]],
+  [{ schedule: { every_step: 3 } }, ["schedule", "every_step"]],
+  [{ phases: { em: { evaluations: [{ task: "a" }] } } }, ["phases", "em", "evaluations", 0]],
+])("sets the path of an error within the block: %j", async (config, path) => {
+  await expect(build(config)).rejects.toMatchObject({
+    code: "config",
+    path,
+    where: expect.stringMatching(/^periodic_eval\./),
+  });
+});
+
+it("requires openJudge for alignment", async () => {
   await expect(buildPeriodicCallbacks({ alignment: true }, { phase })).rejects.toThrow("openJudge");
 });
 
-it("publishes a JSON Schema that says yes and no as it does", () => {
+it("publishes a JSON Schema that accepts and rejects the same blocks", () => {
   const validate = new Ajv2020({ strict: false }).compile(periodicEvalJsonSchema());
   const { periodic_eval: block } = parse(yaml) as { periodic_eval: unknown };
   expect(validate(block)).toBe(true);

@@ -70,6 +70,8 @@ const everyPercent = (what: string, usual: number) =>
     .default(null)
     .describe(`How often to measure ${what}. Null: ${usual}; with a schedule, the schedule alone.`);
 
+const baselineRule = '"phase_start", "run_start", "adapter_off" or a path such as ./runs/1';
+
 /** Every key of the block but `phases`, with its default. */
 const options = {
   enabled: z.boolean().default(true).describe("False turns all measuring off."),
@@ -157,7 +159,7 @@ const options = {
   baseline: z
     .union([
       z.enum(["phase_start", "run_start", "adapter_off"]),
-      z.string("a path such as ./runs/1").regex(/[/\\]/, "a path such as ./runs/1"),
+      z.string(baselineRule).regex(/[/\\]/, baselineRule),
     ])
     .default("phase_start")
     .describe("What measurements are compared with. A path (./runs/1) is the start of an earlier run."),

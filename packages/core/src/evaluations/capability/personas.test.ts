@@ -46,7 +46,7 @@ describe("capability by persona", () => {
   })))
     it(check.name, check.run);
 
-  it("asks each question as each persona, and tells the accuracy of each", async () => {
+  it("asks each question as each persona, and reports the accuracy of each", async () => {
     const prompts: string[] = [];
     const listening = fakeModel({ nextToken: (prompt) => (prompts.push(prompt), -1) });
     await measure(capabilityEvaluation({ questions, personas, subsample: { n: 1, seed: 42 } }), listening);
@@ -65,7 +65,7 @@ describe("capability by persona", () => {
     expect(snapshot.metrics["gold_log_prob/none"]!.value).toBeCloseTo(-0.1, 12);
   });
 
-  it("counts questions, not persona × question, as what can vary between two looks", async () => {
+  it("treats questions, not persona × question, as the units that vary between two measurements", async () => {
     const evaluation = capabilityEvaluation({ questions, personas });
     const [now, then] = [
       (await measure(evaluation, model)).rows,
@@ -83,7 +83,7 @@ describe("capability by persona", () => {
     expect(result.p_value).toBeCloseTo(0.18350341907227397, 10);
   });
 
-  it("takes whole questions first, so that a smaller budget asks every persona", async () => {
+  it("keeps the personas of a question together, so that a smaller budget asks every persona", async () => {
     const items = await capabilityEvaluation({ questions, personas }).items(fakeModel());
     expect(items.slice(0, 3).map(({ id }: { id: string }) => id.split("/")[0])).toEqual([
       "pirate",
@@ -93,7 +93,7 @@ describe("capability by persona", () => {
     expect(new Set(items.slice(0, 3).map(({ id }: { id: string }) => id.split("/")[1])).size).toBe(1);
   });
 
-  it("reads personas of a file, and says nothing of them where there are none", async () => {
+  it("reads personas from a file, and has no metrics per persona without personas", async () => {
     const path = join(folder, "personas.yaml");
     await writeFile(path, "cook: Be a cook.\n");
     const evaluation = capabilityEvaluation({ questions, personas: path });
@@ -107,15 +107,15 @@ describe("capability by persona", () => {
   });
 
   it.each([
-    [{ personas: [] }, "a list of personas"],
-    [{ personas: [{ id: "a", system: "x" }] }, 'Write { text: "x" }'],
+    [{ personas: [] }, "an array of personas"],
+    [{ personas: [{ id: "a", system: "x" }] }, 'capability options.personas[0].system: got "x"'],
     [{ personas, method: "cloze" }, "cloze renders no chat"],
     [{ personas, system: "omit" }, "each persona has its own"],
-  ])("refuses %j", (options, message) => {
+  ])("rejects %j", (options, message) => {
     expect(() => capabilityEvaluation({ questions, ...options } as never)).toThrow(message);
   });
 
-  it("is an option of the callback", async () => {
+  it("accepts personas in the callback", async () => {
     const callback = new PeriodicCapabilityCallback({ questions, personas });
     expect(await callback.asks[0]!.items(fakeModel())).toHaveLength(9);
   });

@@ -14,9 +14,9 @@ async function read(text: string, name = "personas.yaml") {
 }
 
 describe("defaultPersonas", () => {
-  it("are eleven that can be told apart, one without a prompt and one with an empty one", () => {
+  it("are eleven distinct personas, one without a prompt and one with an empty prompt", () => {
     expect(defaultPersonas).toHaveLength(11);
-    expect(checkPersonas("own", defaultPersonas)).toBe(defaultPersonas);
+    expect(() => checkPersonas("own", defaultPersonas)).not.toThrow();
     expect(new Set(defaultPersonas.map(({ system }) => JSON.stringify(system))).size).toBe(11);
     expect(defaultPersonas).toContainEqual({ id: "none", system: "omit" });
     expect(defaultPersonas).toContainEqual({ id: "empty", system: { text: "" } });
@@ -31,14 +31,14 @@ describe("readPersonas", () => {
     { id: "bare", system: "no_system_block" },
   ];
 
-  it("reads a map, where null is no prompt and quotes around nothing an empty one", async () => {
+  it("reads an object, in which null means no prompt and an empty string an empty prompt", async () => {
     const yaml = 'pirate: "You are a pirate: wild."\nnobody: null\nsilent: ""\nbare: no_system_block\n';
     expect(await read(yaml)).toEqual(expected);
     // A key without a value is null in YAML.
     expect(await read("nobody:\n")).toEqual([{ id: "nobody", system: "omit" }]);
   });
 
-  it("reads a list, in JSON as well", async () => {
+  it("reads an array in JSON", async () => {
     const list = expected.map(({ id, system }) => ({
       id,
       system: typeof system === "object" ? system.text : system === "omit" ? null : system,
@@ -47,7 +47,7 @@ describe("readPersonas", () => {
   });
 
   it.each([
-    ["pirate", "a list of { id, system }, or a map"],
+    ["pirate", "an array of { id, system }, or an object"],
     ["[]", "at least one"],
     ["{}", "at least one"],
     ["- pirate", /personas\.yaml\[0\]: got "pirate"/],
@@ -60,23 +60,23 @@ describe("readPersonas", () => {
     ["a: 3", /personas\.yaml\.a: got 3/],
     ["a: empty", 'Write "" for an empty prompt'],
     ["a: [x", /line 1/],
-  ])("refuses %j, saying where and what to do", async (text, message) => {
+  ])("rejects %j with its place and a fix", async (text, message) => {
     await expect(read(text)).rejects.toThrow(message);
   });
 
-  it("names a file that is not there", async () => {
+  it("names a missing file", async () => {
     await expect(readPersonas(join(folder, "gone.yaml"))).rejects.toThrow(/personas: got .*does not exist/);
   });
 });
 
 describe("checkPersonas", () => {
   it.each([
-    [[], "a list of personas"],
-    ["doctor", "a list of personas"],
-    [[{ id: "a", system: "be brief" }], 'Write { text: "be brief" }'],
-    [[{ id: "a", system: "empty" }], '{ text: "" } for an empty prompt'],
-    [[{ id: "../a", system: "omit" }], /own\[0\]\.id/],
-  ])("refuses %j", (personas, message) => {
+    [[], "an array of personas"],
+    ["doctor", "an array of personas"],
+    [[{ id: "a", system: "be brief" }], 'own.personas[0].system: got "be brief"'],
+    [[{ id: "a", system: "empty" }], '{ text: "" } for an empty one'],
+    [[{ id: "../a", system: "omit" }], /own\.personas\[0\]\.id/],
+  ])("rejects %j", (personas, message) => {
     expect(() => checkPersonas("own", personas as never)).toThrow(message);
   });
 });
