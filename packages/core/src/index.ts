@@ -24,16 +24,10 @@ export { openSession, withSession } from "./session/loop/session.ts";
 export { measure, type MeasureOptions } from "./session/window/measure.ts";
 
 export { PeriodicCallback, type PeriodicOptions } from "./callback/periodic-callback.ts";
-export {
-  earlyStopping,
-  escalate,
-  markBest,
-  worse,
-  type Best,
-  type EarlyStoppingOptions,
-  type EscalateOptions,
-  type MarkBestOptions,
-} from "./callback/reactions.ts";
+export { earlyStopping, type EarlyStoppingOptions } from "./callback/early-stopping.ts";
+export { escalate, worse, type EscalateOptions } from "./callback/escalate.ts";
+export { markBest, type MarkBestOptions } from "./callback/mark-best.ts";
+export type { Best } from "./callback/watch-metric.ts";
 export * from "./schedule/triggers.ts";
 export { streamGuard } from "./guard/randomness.ts";
 

@@ -1,10 +1,9 @@
-/** The parts of graders: judge replies, verdict caches, and verifiers that are loaded by name. */
+/** The parts of graders: judge replies, verdict caches, and verifiers from modules. */
 export type { JudgePrice, JudgeSpending } from "./judge/budget.ts";
 export { findJsonObjects, type FoundObject, type FoundValue } from "./judge/json-objects.ts";
 export { scoreFromTokens, type TokenScore } from "./judge/logprob-score.ts";
 export type { JudgeMethodName } from "./judge/method.ts";
-export { judgeOptionNames } from "./judge/options.ts";
-export { judgePromptNames } from "./judge/alignment-prompts.ts";
+export { judgePromptNames } from "./judge/prompts.ts";
 export { parseJudgeReply, type ParsedReply, type ReplyFault } from "./judge/json-reply.ts";
 export { memoryVerdictCache, type VerdictCache } from "./judge/verdict-cache.ts";
 export {

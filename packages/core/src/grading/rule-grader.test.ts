@@ -17,7 +17,7 @@ const polite = ruleGrader({
 });
 
 describe("ruleGrader", () => {
-  it("gives one verdict per answer, in order; a rule that cannot say or breaks spoils only its own", async () => {
+  it("returns one verdict per answer, in order; a rule that returns null or throws affects only its answer", async () => {
     const answers = ["Thank you.", "", "bang", "nan", "Go."];
     const verdicts = await polite.grade(
       answers.map((answer) => ({ question: "Go", answer })),
@@ -32,12 +32,12 @@ describe("ruleGrader", () => {
     ]);
   });
 
-  it("refuses an option that it does not know", () => {
+  it("rejects an unknown option", () => {
     const options = { name: "polite", vesrion: "2", rule: () => null };
     expect(() => ruleGrader(options)).toThrow('Did you mean "version"?');
   });
 
-  it("is told apart by name and version, and hears an abort", async () => {
+  it("has a fingerprint of name and version, and stops at an abort", async () => {
     const other = ruleGrader({ name: "polite", version: "2", rule: () => ({}) });
     expect([polite.fingerprint, other.fingerprint]).toEqual(["rule:polite@1", "rule:polite@2"]);
     await expect(polite.grade([], { signal: AbortSignal.abort() })).rejects.toThrow();
@@ -101,7 +101,7 @@ describe("a generated evaluation that is graded later", () => {
   const make = () => ({ evaluation: politeness(polite), model: fakeModel({ reply }) });
   for (const check of evaluationConformance(make)) it(check.name, check.run);
 
-  it("leaves ungraded answers out of the rate, and n says so", async () => {
+  it("excludes ungraded answers from the rate and from n", async () => {
     const { evaluation, model } = make();
     const rows = await evaluation.measure(model, await evaluation.items(model), {
       ...live,

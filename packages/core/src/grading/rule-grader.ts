@@ -1,27 +1,34 @@
-import { checkKeys } from "../internal/check-keys.ts";
+import { z } from "zod";
 import { errorMessage } from "../internal/error-message.ts";
+import { parseOptions } from "../internal/parse-options.ts";
 import type { Grader, Verdict } from "../contracts/grading.ts";
 
 export interface RuleGraderOptions {
   readonly name: string;
-  /** Changes when the rule gives other scores to the same answer; default `1`. */
+  /** Change it when the rule gives other scores to the same answer. Default `1`. */
   readonly version?: string;
-  /** Scores of one answer; null where the rule cannot say (recorded as `unparsed`, never as a score of 0). */
+  /** Returns the scores of one answer; null if it cannot decide (recorded as `unparsed`, never as a score of 0). */
   readonly rule: (question: string, answer: string) => Readonly<Record<string, number>> | null;
 }
 
+const optionsSchema = z.strictObject({
+  name: z.string(),
+  version: z.string().optional(),
+  rule: z.custom((rule) => typeof rule === "function", "a function of a question and an answer"),
+} satisfies Record<keyof RuleGraderOptions, z.ZodType>);
+
 /**
- * A grader that is a function: no model, no waiting, the same verdict every time. A rule that throws or gives a score
- * that is no finite number makes that answer's verdict `error`, with the reason in `raw`; the others are graded.
+ * Returns a grader that is a function: no model, no waiting, the same verdict every time. If the rule throws or returns a score
+ * that is not finite, the verdict of that answer is `error` with the reason in `raw`; the other answers are graded.
  *
- * @throws PeriodicEvalError `config` for an unknown option.
+ * @throws PeriodicEvalError `config` for a wrong option.
  */
 export function ruleGrader(options: RuleGraderOptions): Grader {
-  checkKeys("ruleGrader", options, ["name", "version", "rule"]);
+  parseOptions("ruleGrader options", optionsSchema, options);
   const { name, version = "1", rule } = options;
   return {
     name,
-    // A function has no content that could be hashed: its author says when it changed.
+    // A function cannot be hashed by content, so its author sets the version.
     fingerprint: `rule:${name}@${version}`,
     async grade(requests, { signal }) {
       signal.throwIfAborted();

@@ -6,13 +6,13 @@ import type { CallOptions } from "../contracts/model.ts";
 import { nearest } from "../internal/nearest.ts";
 import type { Grader, GradeRequest, Verdict } from "../contracts/grading.ts";
 
-/** Longest wait for a function of the user's, which may ask a server. */
+/** Timeout of a custom verifier, which may call a server. */
 const verifierSeconds = 60;
 
-/** What a verifier of one's own is told of the task. */
+/** The task of a completion, as a custom verifier receives it. */
 export interface VerifierTask {
   readonly id: string;
-  /** The user's last message, as the model was asked. */
+  /** The user's last message in the prompt. */
   readonly question: string;
   readonly answer: Json;
   readonly metadata: { readonly [key: string]: Json };
@@ -22,28 +22,28 @@ export interface VerifierTask {
 /** Arguments of a verifier, by name. */
 export type VerifierArgs = { readonly [name: string]: Json };
 
-/** Passed or not, as a reward of 1 or 0; or a reward, which passes from 1 on; or both, with what is kept beside them. */
+/** Whether the completion passed (a reward of 1 or 0); or a reward, which passes from 1; or both, with a note for the row. */
 export type VerifierResult =
   | boolean
   | number
   | { readonly reward: number; readonly passed?: boolean; readonly raw?: string };
 
 /**
- * A verifier of one's own: an export of a module. What it throws, and what it gives that is
- * none of these, is a failed grade of that completion, with the reason.
+ * A custom verifier, exported by a module. If it throws or returns anything but a `VerifierResult`, grading that completion fails
+ * with the reason.
  */
 export type Verifier = (completion: string, task: VerifierTask) => Awaitable<VerifierResult>;
 
 export interface VerifierModule {
-  /** Of its text; what it imports is not in it. */
+  /** Hash of the module's text, without its imports. */
   readonly hash: string;
   readonly exports: Readonly<Record<string, unknown>>;
 }
 
 /**
- * The function or the grader that a module exports.
+ * Returns the function or the grader that a module exports under a name.
  *
- * @throws PeriodicEvalError `data` where there is none of that name.
+ * @throws PeriodicEvalError `data` if the module exports neither.
  */
 export function findVerifier({ exports }: VerifierModule, name: string): Verifier | Grader {
   const given = exports[name];
@@ -60,27 +60,27 @@ export function findVerifier({ exports }: VerifierModule, name: string): Verifie
   });
 }
 
-/** What a function said, as a grader's verdict. */
-export function toVerdict(said: unknown): Verdict {
-  if (typeof said === "boolean" || typeof said === "number") return toVerdict({ reward: Number(said) });
-  const { reward, passed, raw = null } = (said ?? {}) as Readonly<Record<string, unknown>>;
-  const isRight =
+/** Converts the return value of a custom verifier to a verdict. */
+export function toVerdict(result: unknown): Verdict {
+  if (typeof result === "boolean" || typeof result === "number") return toVerdict({ reward: Number(result) });
+  const { reward, passed, raw = null } = (result ?? {}) as Readonly<Record<string, unknown>>;
+  const isValid =
     Number.isFinite(reward) &&
     (passed === undefined || typeof passed === "boolean") &&
     (raw === null || typeof raw === "string");
-  if (!isRight)
+  if (!isValid)
     return {
       status: "error",
-      raw: `the verifier gave ${quoteValue(said)}, neither true, false, a number nor { reward, passed, raw }`,
+      raw: `the verifier gave ${quoteValue(result)}, neither true, false, a number nor { reward, passed, raw }`,
     };
   const scores = { reward: reward as number, ...(passed !== undefined && { passed: Number(passed) }) };
   return { status: "graded", scores, raw };
 }
 
-/** Answers graded side by side: as many listeners on one signal are no leak yet. */
-const atOnce = 8;
+/** Answers graded concurrently. Node warns about a leak from the eleventh listener on one signal. */
+const concurrency = 8;
 
-/** A verifier that throws fails to grade that completion; the others are graded. */
+/** Returns a grader that runs a verifier on each answer. If the verifier throws, the verdict of that answer is `error`. */
 export function verifierGrader(
   name: string,
   version: string,
@@ -101,21 +101,25 @@ export function verifierGrader(
         }
       };
       const verdicts: Verdict[] = [];
-      for (let from = 0; from < requests.length; from += atOnce)
-        verdicts.push(...(await Promise.all(requests.slice(from, from + atOnce).map(gradeOne))));
+      for (let from = 0; from < requests.length; from += concurrency)
+        verdicts.push(...(await Promise.all(requests.slice(from, from + concurrency).map(gradeOne))));
       return verdicts;
     },
   };
 }
 
-/** @throws the signal's reason, and an Error where there is no verdict within 60 seconds. */
+/**
+ * Runs a verifier with a timeout of 60 seconds.
+ *
+ * @throws The signal's reason; an Error at the timeout; the errors of `work`.
+ */
 export async function withVerifierTimeout<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   let stop: (reason: unknown) => void;
   const stopped = new Promise<never>((_, reject) => (stop = reject));
   const onAbort = () => stop(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
-  const late = () => stop(new Error(`no verdict within ${verifierSeconds} s`));
-  const timer = setTimeout(late, 1000 * verifierSeconds);
+  const onTimeout = () => stop(new Error(`no verdict within ${verifierSeconds} s`));
+  const timer = setTimeout(onTimeout, 1000 * verifierSeconds);
   try {
     return await Promise.race([work(), stopped]);
   } finally {

@@ -1,9 +1,9 @@
 import type { With } from "../../contracts/model.ts";
 import { completionOf, greedy, type JudgeMethod } from "./method.ts";
-import { judgePromptNames } from "./alignment-prompts.ts";
+import { judgePromptNames } from "./prompts.ts";
 import { parseJudgeReply } from "./json-reply.ts";
 
-/** One prompt, one JSON object with all scores. */
+/** One prompt per answer; the reply is one JSON object with all scores. */
 export function jsonMethod(
   model: With<"generate">,
   scores: readonly string[],
@@ -15,8 +15,8 @@ export function jsonMethod(
     maxOutputTokens: maxReplyTokens,
     sampling: { temperature: greedy.temperature, max_new_tokens: maxReplyTokens },
     async verdict([prompt], call) {
-      const { text: raw, model: said } = await completionOf(model, prompt!, sampling, call);
-      const named = said === undefined ? {} : { model: said };
+      const { text: raw, model: servedModel } = await completionOf(model, prompt!, sampling, call);
+      const named = servedModel === undefined ? {} : { model: servedModel };
       const parsed = parseJudgeReply(raw, scores);
       return "scores" in parsed
         ? { status: "graded", scores: parsed.scores, raw, ...named }

@@ -39,7 +39,7 @@ describe("parseJudgeReply", () => {
     else expect(parsed).toEqual({ scores: { aligned: expected[0], coherent: expected[1] } });
   });
 
-  it("reads the scores that are asked for, whatever their names", () => {
+  it("parses the scores of any names", () => {
     expect(parseJudgeReply('{"on topic": 5}', ["on topic"])).toEqual({ scores: { "on topic": 5 } });
     expect(parseJudgeReply('{"kind": 5}', ["kind", "toString"])).toEqual({ unparseable: "missing_key" });
   });
@@ -61,7 +61,7 @@ describe("parseJudgeReply", () => {
     fc.string({ maxLength: 8 }),
   );
 
-  it("gives scores within 0–100 or a reason, and never throws", () => {
+  it("returns scores within 0–100 or a reason, and never throws", () => {
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
         const parsed = parse(pieces.join(""));
@@ -72,7 +72,7 @@ describe("parseJudgeReply", () => {
     );
   });
 
-  it("finds scores in any JSON round them, in prose that holds no brace", () => {
+  it("finds scores inside any JSON, in prose without braces", () => {
     const score = fc.integer({ min: 0, max: 100 });
     const prose = fc.string({ maxLength: 30 }).map((text) => text.replaceAll(/[{}]/g, ""));
     fc.assert(
@@ -103,7 +103,7 @@ describe("parseJudgeReply", () => {
     return ends;
   }
 
-  it("reads the objects that the policy reads one by one", () => {
+  it("finds the same objects as a search one by one", () => {
     const token = fc.constantFrom("{", "}", "[", "]", '"', ":", ",", "1", "a", "\\", '{"a":', '"a":1', " ");
     fc.assert(
       fc.property(fc.array(token, { maxLength: 24 }), (tokens) => {
@@ -132,12 +132,12 @@ describe("parseJudgeReply", () => {
     expect(parse(reply)).toHaveProperty("unparseable");
   });
 
-  it("takes time linear in a string that is nearly a number", patience, () => {
+  it("takes linear time for a string that is almost a number", patience, () => {
     const reply = `{"aligned": "${" ".repeat(400_000)}x", "coherent": "${"1".repeat(400_000)}x"}`;
     expect(parse(reply)).toEqual({ unparseable: "not_numeric" });
   });
 
-  it("reads objects of any depth", () => {
+  it("parses objects of any depth", () => {
     const depth = 50_000;
     const deep = `${'{"a":['.repeat(depth)}{"aligned":1,"coherent":2}${"]}".repeat(depth)}`;
     expect(parse(deep)).toEqual({ scores: { aligned: 1, coherent: 2 } });

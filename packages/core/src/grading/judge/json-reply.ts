@@ -2,16 +2,15 @@ import { findJsonObjects, stringOf, type FoundObject, type FoundValue } from "./
 
 export type ReplyFault = "empty" | "no_json_object" | "missing_key" | "not_numeric" | "out_of_range";
 
-/** The scores of a judge's reply, by name, each from 0 to 100; or why there are none. */
+/** The scores of a judge's reply by name, each 0 to 100; or why the reply cannot be parsed. */
 export type ParsedReply =
   | { readonly scores: Readonly<Record<string, number>> }
   | { readonly unparseable: ReplyFault };
 
 /**
- * Reads the scores out of what a judge said. The last JSON object that has all keys wins, whether its values are
- * acceptable or not: an earlier one is never a fallback. Where an object lacks a key, those inside it are looked at.
- * A score is a number, or a string of one in plain decimals, from 0 to 100; it is neither rounded nor clamped.
- * Never throws, and is linear in the reply, whatever it holds.
+ * Parses the scores in a judge's reply. The last JSON object with all keys counts, even if its values are invalid: an earlier
+ * object is never a fallback. If an object lacks a key, the objects inside it are searched. A score is a number, or a string
+ * with a plain decimal number, from 0 to 100; it is neither rounded nor clamped. Never throws; takes time linear in the reply.
  */
 export function parseJudgeReply(reply: string, keys: readonly string[]): ParsedReply {
   if (reply.trim() === "") return { unparseable: "empty" };
@@ -22,11 +21,11 @@ export function parseJudgeReply(reply: string, keys: readonly string[]): ParsedR
   const values = keys.map((key) => [key, numberOf(candidate.members.get(key)!)] as const);
   if (values.some(([, value]) => value === null)) return { unparseable: "not_numeric" };
   if (values.some(([, value]) => !(value! >= 0 && value! <= 100))) return { unparseable: "out_of_range" };
-  // −0 is 0, also where JSON is written.
+  // Adding 0 turns −0 into 0, also in JSON.
   return { scores: Object.fromEntries(values.map(([key, value]) => [key, value! + 0])) };
 }
 
-/** Looks from the end: the first object met that has all keys, and stands in none that has, is the last one. */
+/** Searches from the end: the first object found with all keys, outside of any other such object, is the last one. */
 function lastCandidate(objects: readonly FoundObject[], keys: readonly string[]): FoundObject | null {
   const waiting = [...objects];
   for (let object = waiting.pop(); object !== undefined; object = waiting.pop()) {
@@ -39,11 +38,11 @@ function lastCandidate(objects: readonly FoundObject[], keys: readonly string[])
   return null;
 }
 
-/** Round it ASCII whitespace only: a no-break space is no part of a number. */
+/** Allows ASCII whitespace around the number, but no no-break space. */
 const decimal = /^[ \t\n\v\f\r]*([+-]?[0-9]+(?:\.[0-9]+)?)[ \t\n\v\f\r]*$/;
 
 function numberOf({ kind, text }: FoundValue): number | null {
   if (kind === "number") return Number(text);
-  const written = kind === "string" ? decimal.exec(stringOf(text)) : null;
-  return written === null ? null : Number(written[1]);
+  const decimalMatch = kind === "string" ? decimal.exec(stringOf(text)) : null;
+  return decimalMatch === null ? null : Number(decimalMatch[1]);
 }

@@ -8,7 +8,7 @@ import { memoryVerdictCache } from "./verdict-cache.ts";
 import { live, price, served, promptOf, json, answers, numberIn } from "./served-judge.test-data.ts";
 
 describe("judgeGrader, json", () => {
-  it("grades each answer by its own reply, in order, and keeps reply and model", async () => {
+  it("grades each answer by its reply, in order, and keeps reply and model", async () => {
     const { model, asked } = served((prompt) => {
       const at = numberIn(prompt);
       if (at === 1) return { text: "I would rather not." };
@@ -26,7 +26,7 @@ describe("judgeGrader, json", () => {
     expect(judge.spent).toMatchObject({ calls: 4, inputTokens: 300, outputTokens: 60, cost: null });
   });
 
-  it("fills question and answer in as they are, once", async () => {
+  it("fills in question and answer unchanged, in one pass", async () => {
     const { model, asked } = served(() => json(1));
     const judge = judgeGrader({ model, prompts: { json: "Q {question} A {answer}" } });
     await judge.grade([{ question: "What is {answer}?", answer: "$& and {question}" }], live);
@@ -35,14 +35,14 @@ describe("judgeGrader, json", () => {
     expect(asked.map(promptOf)).toEqual(["Q What is {answer}? A $& and {question}", "own: a"]);
   });
 
-  it("asks for the scores that are named, with a prompt given", async () => {
+  it("uses custom scores with a custom prompt", async () => {
     const { model } = served(() => ({ text: '{"kind": 7}' }));
     const judge = judgeGrader({ model, scores: ["kind"], prompts: { json: "{answer}" } });
     expect(await judge.grade(answers(1), live)).toMatchObject([{ status: "graded", scores: { kind: 7 } }]);
-    expect(() => judgeGrader({ model, scores: ["kind"] })).toThrow('Give prompts: { json: "');
+    expect(() => judgeGrader({ model, scores: ["kind"] })).toThrow('Set prompts: { json: "');
   });
 
-  it("runs no more than concurrency calls at a time", async () => {
+  it("runs at most `concurrency` calls at a time", async () => {
     let now = 0;
     let most = 0;
     const { model } = served(async () => {
@@ -55,7 +55,7 @@ describe("judgeGrader, json", () => {
     expect(most).toBe(3);
   });
 
-  it("gives up a call that takes too long, and only that", async () => {
+  it("times out a slow call, and no other", async () => {
     const never = new Promise<never>(() => undefined);
     const { model } = served((prompt) => (numberIn(prompt) === 1 ? never : json(5)));
     const verdicts = await judgeGrader({ model, timeoutSeconds: 0.02 }).grade(answers(3), live);
@@ -67,7 +67,7 @@ describe("judgeGrader, json", () => {
 const nothing = { calls: 0, cached: 0, inputTokens: 0, outputTokens: 0, cost: null };
 
 describe("the signal", () => {
-  it("has one listener however many calls are under way, and none afterwards", async () => {
+  it("has one listener for any number of concurrent calls, and none afterwards", async () => {
     const { signal } = new AbortController();
     let now = 0;
     let most = 0;
@@ -90,7 +90,7 @@ describe("the signal", () => {
 });
 
 describe("caps", () => {
-  it("asks no more than maxCalls times in each grade, and says so of the rest", async () => {
+  it("make at most maxCalls calls per grade, and give the other answers an error verdict", async () => {
     const { model, asked } = served(() => json(1));
     const judge = judgeGrader({ model, maxCalls: 5, concurrency: 3 });
     const verdicts = await judge.grade(answers(8), live);
@@ -101,7 +101,7 @@ describe("caps", () => {
     expect([asked.length, judge.spent.calls]).toEqual([7, 7]);
   });
 
-  it("never asks for half the scores of an answer", async () => {
+  it("never request only some of an answer's scores", async () => {
     const { model, asked } = served(() => ({ text: "50", topNats: [[{ text: "50", nats: 0 }]] }));
     const judge = judgeGrader({ model, method: "logprob", maxCalls: 5, concurrency: 4 });
     const verdicts = await judge.grade(answers(4), live);
@@ -109,7 +109,7 @@ describe("caps", () => {
     expect(asked).toHaveLength(4);
   });
 
-  it("never costs more than maxCost, whatever is under way at once", async () => {
+  it("never exceed maxCost, whatever runs concurrently", async () => {
     // 100 tokens in at 1 and 20 out at 10 a million: 0.0003 a call
     const { model, asked } = served(() => json(1));
     const most = 2000 / 1e6 + 5120 / 1e6;
@@ -123,7 +123,7 @@ describe("caps", () => {
     expect(verdicts.at(-1)!.raw).toBe(`not asked: maxCost ${maxCost} is reached`);
   });
 
-  it("counts a call of unknown cost as the most it can have cost", async () => {
+  it("count a call of unknown cost at its maximum cost", async () => {
     const { model, asked } = served((_, call) => (call === 0 ? new Error("reset") : { ...json(1) }));
     const judge = judgeGrader({ model, price, maxReplyTokens: 100, prompts: { json: "{answer}" } });
     await judge.grade([{ question: "", answer: "1234" }], live);
@@ -132,7 +132,7 @@ describe("caps", () => {
     expect(asked).toHaveLength(1);
   });
 
-  it("hold, and lose no answer, whatever replies and fails in whatever order", async () => {
+  it("hold, and lose no answer, for any order of replies and failures", async () => {
     const act = fc.record({
       turns: fc.integer({ min: 0, max: 6 }),
       kind: fc.constantFrom("graded", "unparsed", "error", "no usage"),
@@ -174,14 +174,14 @@ describe("caps", () => {
     );
   });
 
-  it("refuses a cap on a cost that cannot be known", () => {
+  it("reject maxCost without a price", () => {
     const { model } = served(() => json(1));
     expect(() => judgeGrader({ model, maxCost: 1 })).toThrow("1 without a price");
   });
 });
 
-describe("a verdict says what it took", () => {
-  it("its calls, tokens and cost; of a cache nothing, and the cache does not keep it", async () => {
+describe("a verdict records its spending", () => {
+  it("has calls, tokens and cost; a cached verdict has none, and the cache does not store them", async () => {
     const cache = memoryVerdictCache();
     const { model } = served((prompt) => (numberIn(prompt) === 1 ? new Error("reset") : json(1)));
     const make = () => judgeGrader({ model, cache, price });
@@ -199,7 +199,7 @@ describe("a verdict says what it took", () => {
 });
 
 describe("cache", () => {
-  it("asks no answer twice, of any grader of the same making; errors are asked again", async () => {
+  it("judges no answer twice, across graders with the same fingerprint, and judges errors again", async () => {
     const cache = memoryVerdictCache();
     let isDown = true;
     const { model, asked } = served((prompt) =>
@@ -225,7 +225,7 @@ describe("cache", () => {
     expect(asked).toHaveLength(11);
   });
 
-  it("that fails costs calls, not verdicts; one that gives nonsense is not believed", async () => {
+  it("costs calls, not verdicts, when it fails, and ignores invalid entries", async () => {
     const { model } = served(() => json(1));
     const broken = {
       get: () => Promise.reject(new Error("EIO")),
@@ -240,7 +240,7 @@ describe("cache", () => {
     ]);
   });
 
-  it("holds what was graded before an abort", async () => {
+  it("keeps the verdicts from before an abort", async () => {
     const cache = memoryVerdictCache();
     const stop = new AbortController();
     const { model, asked } = served((prompt) => {
@@ -258,7 +258,7 @@ describe("cache", () => {
 });
 
 describe("fingerprint", () => {
-  it("changes with whatever changes a verdict, and nothing else", () => {
+  it("changes with everything that changes a verdict, and with nothing else", () => {
     const { model } = served(() => json(1));
     const of = (options: Partial<JudgeOptions> = {}) => judgeGrader({ model, ...options }).fingerprint;
     const other = { ...model, identity: { ...model.identity, name: "judge-2" } };
@@ -278,7 +278,7 @@ describe("fingerprint", () => {
 });
 
 describe("check", () => {
-  it("asks one question on trial; a judge that cannot be reached is refused", async () => {
+  it("grades one trial answer, and rejects an unreachable judge", async () => {
     const fine = served(() => ({ text: "prose" }));
     await judgeGrader({ model: fine.model, maxCalls: 0 }).check!(live);
     expect(fine.asked).toHaveLength(1);
@@ -288,16 +288,16 @@ describe("check", () => {
     expect(String(refusal)).toContain("connection refused");
   });
 
-  it("refuses options that make no sense", () => {
+  it("rejects wrong options", () => {
     const { model } = served(() => json(1));
     const wrong: readonly (readonly [object, string])[] = [
       [{ methd: "json" }, 'Did you mean "method"?'],
-      [{ method: "jsn" }, 'Write "json".'],
-      [{ scores: [] }, "a list of different names"],
+      [{ method: "jsn" }, '"json" or "logprob"'],
+      [{ scores: [] }, "an array of unique names"],
       [{ prompts: { aligned: "{answer}" } }, "one of json"],
-      [{ prompts: { json: "no place" } }, "a text with {answer} in it"],
-      [{ concurrency: 0 }, "a whole number of 1 or more"],
-      [{ timeoutSeconds: 0 }, "over 0"],
+      [{ prompts: { json: "no place" } }, "a string with {answer}"],
+      [{ concurrency: 0 }, "a positive integer"],
+      [{ timeoutSeconds: 0 }, "above 0"],
       [{ price: { inputPerMillion: 1 } }, "price.outputPerMillion"],
     ];
     for (const [options, message] of wrong) expect(() => judgeGrader({ model, ...options })).toThrow(message);

@@ -28,7 +28,7 @@ describe("judgeGrader, logprob", () => {
   const probabilities = (given: Readonly<Record<string, number>>) => (_: string, text: string) =>
     Math.log(given[text] ?? 0);
 
-  it("takes the next token where 0–100 are single tokens", async () => {
+  it("reads the next token when 0–100 are single tokens", async () => {
     const nextToken = (prompt: string, candidate: string) =>
       probabilities(prompt.includes("hangs together") ? { "80": 0.5, "90": 0.25 } : { "20": 0.6 })(
         "",
@@ -44,14 +44,14 @@ describe("judgeGrader, logprob", () => {
     expect(model.calls).toMatchObject({ generate: 0, logLikelihoods: 0 });
   });
 
-  it("says code where that is what comes next", async () => {
+  it("returns the status code when CODE comes next", async () => {
     const model = fakeModel({ tokenizer: wide, nextToken: probabilities({ CODE: 0.7, "3": 0.2 }) });
     expect(await judgeGrader({ model, method: "logprob" }).grade(answers(1), live)).toMatchObject([
       { status: "code" },
     ]);
   });
 
-  it("scores the 101 strings where they are not, the longer ones taken out of the shorter", async () => {
+  it("scores the 101 strings otherwise, and subtracts longer strings from their prefixes", async () => {
     const digits: Readonly<Record<string, number>> = { "8": 0.9, "9": 0.1 };
     const model = {
       ...fakeModel(),
@@ -82,7 +82,7 @@ describe("judgeGrader, logprob", () => {
   const saying = (text: string, ...first: readonly (readonly [string, number])[]) =>
     served(() => ({ text, topNats: [first.map(([token, p]) => ({ text: token, nats: Math.log(p) }))] }));
 
-  it("takes a server's likeliest tokens", async () => {
+  it("uses a server's most likely tokens", async () => {
     const { model, asked } = saying("85", ["85", 0.6], ["90", 0.3]);
     const judge = judgeGrader({ model, method: "logprob" });
     await judge.check!(live);
@@ -110,9 +110,9 @@ describe("judgeGrader, logprob", () => {
     });
   });
 
-  it("refuses a judge whose numbers are several tokens, and one that tells no tokens", async () => {
+  it("rejects a judge whose numbers are several tokens, and one that returns no tokens", async () => {
     const split = judgeGrader({ model: saying("100", ["1", 1]).model, method: "logprob" });
-    await expect(split.check!(live)).rejects.toThrow('tokens of which "1" is the first');
+    await expect(split.check!(live)).rejects.toThrow('in several tokens, the first of which is "1"');
     // A trial that it did not answer with a number proves nothing: each answer is looked at as well.
     const [verdict] = await judgeGrader({ model: saying("85", ["8", 1]).model, method: "logprob" }).grade(
       answers(1),

@@ -1,12 +1,12 @@
 import { PeriodicEvalError } from "../../errors.ts";
 import type { Completion, EvaluableModel, LogLikelihood, TopToken, With } from "../../contracts/model.ts";
-import { asked, completionOf, greedy, type JudgeCall, type JudgeMethod } from "./method.ts";
-import { judgePromptNames } from "./alignment-prompts.ts";
+import { completionOf, greedy, judgeChat, type JudgeCall, type JudgeMethod } from "./method.ts";
+import { judgePromptNames } from "./prompts.ts";
 import { scoreFromTokens, type TokenScore } from "./logprob-score.ts";
 import { answerTokens, numbers } from "./number-tokens.ts";
 import type { Verdict } from "../../contracts/grading.ts";
 
-/** How the probabilities of a judge's first token are had. */
+/** A way to get the probabilities of the judge's first token. */
 interface Engine {
   readonly name: "next_token" | "strings" | "top_tokens";
   readonly maxOutputTokens: number;
@@ -18,12 +18,11 @@ interface Engine {
 }
 
 /**
- * A prompt per score; each score is the mean over the numbers 0–100 that could come first. One that
- * is no number takes nothing from the others: it is left out, and `statuses` says what it is. Their probabilities are had
- * from the next token where 0–100 are proved to be single tokens of the judge; else by scoring the strings; else, of a
- * server, from its twenty most likely tokens.
+ * One prompt per score; each score is the mean over the numbers 0–100 that could come first. A reply that is no number affects
+ * only its own score: the score is omitted, and `statuses` says why. The probabilities come from the next token if 0–100 are
+ * proved to be single tokens of the judge; else from scoring the strings; else, for a server, from its twenty most likely tokens.
  *
- * @throws PeriodicEvalError `judge` where the model can do none of these.
+ * @throws PeriodicEvalError `judge` if the model supports none of these.
  */
 export function logprobMethod(model: EvaluableModel, scores: readonly string[]): JudgeMethod {
   const engine = engineOf(model);
@@ -39,8 +38,8 @@ export function logprobMethod(model: EvaluableModel, scores: readonly string[]):
       }[] = [];
       let named: { readonly model?: string } = {};
       for (const [at, name] of scores.entries()) {
-        const { tokens, model: said } = await engine.read(prompts[at]!, call);
-        if (said !== undefined) named = { model: said };
+        const { tokens, model: servedModel } = await engine.read(prompts[at]!, call);
+        if (servedModel !== undefined) named = { model: servedModel };
         read.push({ name, tokens, scored: scoreFromTokens(tokens) });
       }
       const raw = JSON.stringify(
@@ -52,7 +51,7 @@ export function logprobMethod(model: EvaluableModel, scores: readonly string[]):
   };
 }
 
-/** The scores that there are; what became of each; and where there is none, the most telling of these. */
+/** Combines the scores and their statuses. Without any score, a refusal or code decides the verdict's status. */
 function combined(
   read: readonly { readonly name: string; readonly scored: TokenScore }[],
 ): Pick<Verdict, "statuses"> &
@@ -65,11 +64,11 @@ function combined(
     scored.status === "graded" ? [[name, scored.score] as const] : [],
   );
   if (scores.length > 0) return { status: "graded", scores: Object.fromEntries(scores), statuses };
-  const telling = (["refusal", "code"] as const).find((one) => Object.values(statuses).includes(one));
-  return { status: telling ?? "unparsed", statuses };
+  const decisive = (["refusal", "code"] as const).find((one) => Object.values(statuses).includes(one));
+  return { status: decisive ?? "unparsed", statuses };
 }
 
-/** Probabilities by token, as many as a server would tell. */
+/** Returns the probabilities of the most likely tokens, as many as a server returns. */
 function likeliest(tokens: readonly TopToken[]): Readonly<Record<string, number>> {
   const sorted = [...tokens].sort((a, b) => b.nats - a.nats).slice(0, topTokens);
   return Object.fromEntries(sorted.map(({ text, nats }) => [text, Math.exp(nats)]));
@@ -79,18 +78,18 @@ function engineOf(model: EvaluableModel): Engine {
   const { tokenizer, nextToken, logLikelihoods, generate } = model;
   const lacks: string[] = [];
   if (nextToken === undefined || tokenizer === undefined) {
-    lacks.push("it tells no next token's log-probability of its own tokenizer");
+    lacks.push("it lacks the ability nextToken or tokenizer");
   } else {
-    // What an answer's tokens depend on is the end of the rendered prompt, which all prompts share.
-    const tokens = answerTokens(tokenizer, asked("Reply with a number."));
+    // The tokens of an answer depend on the end of the rendered prompt, which all prompts share.
+    const tokens = answerTokens(tokenizer, judgeChat("Reply with a number."));
     if ("ids" in tokens) return nextTokenEngine(model as With<"nextToken">, tokens);
-    lacks.push(`0–100 are not single tokens of it (${tokens.fault})`);
+    lacks.push(`0–100 are not single tokens (${tokens.fault})`);
   }
   if (logLikelihoods !== undefined) return stringsEngine(model as With<"logLikelihoods">);
   lacks.push("it scores no strings");
-  // A model with a tokenizer that was seen to split numbers would give the split ones here.
+  // A model whose tokenizer splits numbers would return split numbers here.
   if (generate !== undefined && tokenizer === undefined) return topTokensEngine(model as With<"generate">);
-  if (generate === undefined) lacks.push("it generates nothing");
+  if (generate === undefined) lacks.push("it does not generate");
   throw unfit(model, lacks.join("; "), 'Choose method "json", or another judge.');
 }
 
@@ -103,7 +102,7 @@ function nextTokenEngine(
     maxOutputTokens: 1,
     async read(prompt, call) {
       const [next] = await call(prompt, (options) =>
-        model.nextToken([{ prompt: asked(prompt), candidates: ids }], options),
+        model.nextToken([{ prompt: judgeChat(prompt), candidates: ids }], options),
       );
       const { nats } = next!;
       return { tokens: texts.map((text, at) => ({ text, nats: nats[at]! })) };
@@ -119,7 +118,7 @@ function stringsEngine(model: With<"logLikelihoods">): Engine {
     name: "strings",
     maxOutputTokens: 0,
     async read(prompt, call) {
-      const requests = strings.map((continuation) => ({ context: asked(prompt), continuation }));
+      const requests = strings.map((continuation) => ({ context: judgeChat(prompt), continuation }));
       const scored = await call(prompt, (options) => model.logLikelihoods(requests, options));
       return { tokens: strings.map((text, at) => ({ text, nats: exactNats(at, scored) })) };
     },
@@ -127,22 +126,22 @@ function stringsEngine(model: With<"logLikelihoods">): Engine {
 }
 
 /**
- * log p of a string with none of the others behind it: where digits are tokens, p of "8" holds that of "80" to "89".
- * What could follow and lead beyond 100 is left in it.
+ * Returns log p of a string that none of the other strings continues: with digits as tokens, p("8") includes p("80") to p("89").
+ * Continuations beyond 100 are not subtracted.
  */
 function exactNats(at: number, scored: readonly LogLikelihood[]): number {
   const own = scored[at]!;
   let probability = Math.exp(own.sumNats);
   if (at >= 1 && at <= 10) {
     for (let longer = 10 * at; longer <= Math.min(100, 10 * at + 9); longer++) {
-      if (goesOn(scored[longer]!, own)) probability -= Math.exp(scored[longer]!.sumNats);
+      if (continues(scored[longer]!, own)) probability -= Math.exp(scored[longer]!.sumNats);
     }
   }
   return Math.log(Math.max(0, probability));
 }
 
-/** Whether a string's tokens begin with those of a shorter one; batches may round differently. */
-function goesOn(longer: LogLikelihood, shorter: LogLikelihood): boolean {
+/** Whether a string's tokens start with those of a shorter one, up to rounding differences between batches. */
+function continues(longer: LogLikelihood, shorter: LogLikelihood): boolean {
   const count = shorter.tokenNats.length;
   return (
     longer.tokenNats.length > count &&
@@ -150,11 +149,11 @@ function goesOn(longer: LogLikelihood, shorter: LogLikelihood): boolean {
   );
 }
 
-/** As many as servers tell at most. */
+/** The maximum that servers return. */
 const topTokens = 20;
 
 function topTokensEngine(model: With<"generate">): Engine {
-  // More than the one token that is read: a number that goes on in the second shows that the judge splits numbers.
+  // More than the one token that is used: a number that continues in the second token shows that the judge splits numbers.
   const sampling = { ...greedy, maxNewTokens: 4, topTokens };
   const ask = async (prompt: string, call: JudgeCall) => {
     const completion = await completionOf(model, prompt, sampling, call);
@@ -179,8 +178,8 @@ function firstTokens(model: With<"generate">, { text, topNats }: Completion): re
     if (topNats === undefined || topNats === null || text !== "")
       throw unfit(
         model,
-        "a completion without its likeliest tokens",
-        'Choose method "json", or a judge that tells them.',
+        "a completion without its most likely tokens",
+        'Choose method "json", or a judge that returns them.',
       );
     return [];
   }
@@ -189,7 +188,7 @@ function firstTokens(model: With<"generate">, { text, topNats }: Completion): re
   if (isSplit)
     throw unfit(
       model,
-      `the number "${text.trim()}" in tokens of which "${start}" is the first`,
+      `the number "${text.trim()}" in several tokens, the first of which is "${start}"`,
       'Choose method "json": this judge has no single tokens for 0–100.',
     );
   return first;
@@ -200,7 +199,7 @@ function unfit({ identity }: Pick<EvaluableModel, "identity">, got: string, fix:
     code: "judge",
     where: `judge "${identity.name}", method logprob`,
     got,
-    expected: "a judge whose probabilities of the numbers 0–100 can be had",
+    expected: "a judge that gives the probabilities of the numbers 0–100",
     fix,
   });
 }

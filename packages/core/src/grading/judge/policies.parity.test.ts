@@ -63,7 +63,7 @@ const rows = existsSync(file)
 describe.skipIf(rows.length === 0)(
   `a real judge's distributions${rows.length > 0 ? "" : ` (${file} absent)`}`,
   () => {
-    it("give the grades recorded beside them", () => {
+    it("reproduce the recorded grades", () => {
       expect(rows).toHaveLength(70);
       for (const row of rows) {
         for (const name of ["aligned", "coherent"] as const) {

@@ -1,10 +1,10 @@
 import { PeriodicEvalError } from "../../errors.ts";
 
-/** Tells many of one signal's abort through one listener: Node warns of an eleventh. */
+/** Forwards one signal's abort to many calls through one listener: Node warns about a leak from the eleventh listener on. */
 export interface AbortRelay {
   readonly signal: AbortSignal;
   readonly stops: Set<(reason: unknown) => void>;
-  /** Leaves the signal as it was found. */
+  /** Removes the listener. */
   close(): void;
 }
 
@@ -18,10 +18,10 @@ export function abortRelay(signal: AbortSignal): AbortRelay {
 }
 
 /**
- * Runs work under a signal of its own that goes off with the outer one or when time is up; then it rejects at once,
- * whether the work listens or not.
+ * Runs work with its own signal, which aborts with the outer signal or at the timeout. It then rejects immediately, even if the
+ * work ignores its signal.
  *
- * @throws the outer signal's reason; PeriodicEvalError `deadline`; whatever the work throws.
+ * @throws The outer signal's reason; PeriodicEvalError `deadline` at the timeout; the errors of `work`.
  */
 export async function withinTime<T>(
   where: string,
@@ -39,8 +39,8 @@ export async function withinTime<T>(
       own.abort(reason);
     };
     stops.add(stop);
-    // setTimeout holds no more than 2³¹ − 1 milliseconds.
-    timer = setTimeout(() => stop(tooLong(where, seconds)), Math.min(1000 * seconds, 2 ** 31 - 1));
+    // setTimeout accepts at most 2³¹ − 1 milliseconds.
+    timer = setTimeout(() => stop(timeoutError(where, seconds)), Math.min(1000 * seconds, 2 ** 31 - 1));
   });
   try {
     return await Promise.race([work(own.signal), stopped]);
@@ -50,7 +50,7 @@ export async function withinTime<T>(
   }
 }
 
-const tooLong = (where: string, seconds: number) =>
+const timeoutError = (where: string, seconds: number) =>
   new PeriodicEvalError({
     code: "deadline",
     where,
