@@ -1,6 +1,6 @@
 import { PeriodicEvalError, type Grader, type Snapshot } from "@periodic-eval/core";
 import {
-  followedPrompts,
+  selectJudgePrompts,
   judgeAgreement,
   judgeRows,
   misalignedRate,
@@ -43,7 +43,7 @@ export async function rejudge(
   { signal, now }: { readonly signal: AbortSignal; readonly now: () => string },
 ): Promise<RejudgeResult> {
   const found = await alignmentSnapshots(runDir);
-  for (const { snapshot } of found) followedPrompts(judge, promptsOf(snapshot));
+  for (const { snapshot } of found) selectJudgePrompts(judge, promptsOf(snapshot));
   await judge.check?.({ signal });
   const store = fileStore(runDir);
   const graded: {

@@ -23,17 +23,11 @@ export type {
 export { openSession, withSession } from "./session/loop/session.ts";
 export { measure, type MeasureOptions } from "./session/window/measure.ts";
 
-export { PeriodicCallback, type PeriodicOptions } from "./callback/periodic.ts";
-export {
-  earlyStopping,
-  escalate,
-  markBest,
-  worse,
-  type Best,
-  type EarlyStoppingOptions,
-  type EscalateOptions,
-  type MarkBestOptions,
-} from "./callback/reactions.ts";
+export { PeriodicCallback, type PeriodicOptions } from "./callback/periodic-callback.ts";
+export { earlyStopping, type EarlyStoppingOptions } from "./callback/early-stopping.ts";
+export { escalate, worse, type EscalateOptions } from "./callback/escalate.ts";
+export { markBest, type MarkBestOptions } from "./callback/mark-best.ts";
+export type { Best } from "./callback/watch-metric.ts";
 export * from "./schedule/triggers.ts";
 export { streamGuard } from "./guard/randomness.ts";
 
@@ -42,7 +36,8 @@ export {
   PeriodicCapabilityCallback,
   type PeriodicCapabilityOptions,
 } from "./evaluations/capability/callback.ts";
-export { capabilityEvaluation, type CapabilityOptions } from "./evaluations/capability/evaluation.ts";
+export { capabilityEvaluation } from "./evaluations/capability/evaluation.ts";
+export type { CapabilityOptions } from "./evaluations/capability/options.ts";
 export {
   PeriodicAlignmentCallback,
   type PeriodicAlignmentOptions,
@@ -50,17 +45,20 @@ export {
 export { alignmentEvaluation } from "./evaluations/alignment/evaluation.ts";
 export type { AlignmentOptions } from "./evaluations/alignment/options.ts";
 export { PeriodicLeakageCallback, type PeriodicLeakageOptions } from "./evaluations/leakage/callback.ts";
-export { leakageEvaluation, type LeakageOptions } from "./evaluations/leakage/evaluation.ts";
+export { leakageEvaluation } from "./evaluations/leakage/evaluation.ts";
+export type { LeakageOptions } from "./evaluations/leakage/options.ts";
 export { leakageQuestions } from "./evaluations/leakage/questions.ts";
 export { PeriodicMarginCallback, type PeriodicMarginOptions } from "./evaluations/margin/callback.ts";
-export { marginEvaluation, type MarginOptions } from "./evaluations/margin/evaluation.ts";
+export { marginEvaluation } from "./evaluations/margin/evaluation.ts";
+export type { MarginOptions } from "./evaluations/margin/options.ts";
 export { PeriodicKLCallback, type PeriodicKLOptions } from "./evaluations/kl/callback.ts";
-export { klToBase, type KLToBaseOptions } from "./evaluations/kl/evaluation.ts";
+export { klEvaluation } from "./evaluations/kl/evaluation.ts";
+export type { KLOptions } from "./evaluations/kl/options.ts";
 
-export { judgeGrader, type JudgeGrader } from "./grading/judge/judge.ts";
+export { judgeGrader, type JudgeGrader } from "./grading/judge/judge-grader.ts";
 export type { JudgeOptions } from "./grading/judge/options.ts";
-export { ruleGrader, type RuleGraderOptions } from "./grading/rules.ts";
-export { verifierGrader } from "./grading/verifiers.ts";
+export { ruleGrader, type RuleGraderOptions } from "./grading/rule-grader.ts";
+export { verifierGrader } from "./grading/verifier.ts";
 export { permutationTest } from "./statistics/permutation.ts";
 
 export type { PeriodicEvalConfig, PhaseEvalConfig } from "./config/config-schema.ts";
@@ -71,5 +69,5 @@ export {
   type BuildOptions,
   type ConfiguredJudge,
   type PeriodicEval,
-} from "./config/from-config.ts";
+} from "./config/build-callbacks.ts";
 export { periodicEvalConfig } from "./config/parse-config.ts";

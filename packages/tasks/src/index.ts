@@ -57,7 +57,7 @@ export { httpStore, type HttpStoreOptions } from "./benchmark/stores/http-store.
 export type { BenchmarkStore } from "./benchmark/stores/store.ts";
 export type { StoreFailure } from "./benchmark/stores/uploads.ts";
 export type * from "./benchmark/types.ts";
-export type { Verified, Verifier, VerifierTask } from "@periodic-eval/core/grading";
+export type { VerifierResult, Verifier, VerifierTask } from "@periodic-eval/core/grading";
 export { evaluationsOf } from "./evaluations-of.ts";
 export { Evaluator, type SuiteRun } from "./suite/evaluator.ts";
 export type { CheckpointOptions, EvaluatorOptions, TaskProgress } from "./suite/evaluator-options.ts";
@@ -81,7 +81,6 @@ export {
   type SuiteTask,
 } from "./suite/suite-file.ts";
 export type { SampleDetail, SampledTask } from "./tasks/sampled-task.ts";
-export { klToReference, type KLToReferenceOptions } from "./comparisons/kl-to-reference.ts";
 export { pairJudge, type PairJudgeOptions } from "./comparisons/pair-judge.ts";
 export {
   winRate,

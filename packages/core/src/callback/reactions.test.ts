@@ -6,19 +6,21 @@ import { everySteps } from "../schedule/triggers.ts";
 import { callbackConformance } from "../testing/callback-conformance.ts";
 import { gate, toyEvaluation, toyTraining } from "../testing/toy-training.ts";
 import type { ToyTraining } from "../testing/toy-training.ts";
-import { PeriodicCallback } from "./periodic.ts";
-import { earlyStopping, escalate, markBest, worse } from "./reactions.ts";
+import { PeriodicCallback } from "./periodic-callback.ts";
+import { earlyStopping } from "./early-stopping.ts";
+import { escalate, worse } from "./escalate.ts";
+import { markBest } from "./mark-best.ts";
 
-/** Forty items, of which so many are right at each look in turn. */
+/** An evaluation of forty items; `right` says how many are right at each measurement. */
 function scripted(right: readonly number[], graded: (() => Promise<void>) | null = null): PeriodicCallback {
-  let look = 0;
+  let measurement = 0;
   const evaluation = defineEvaluation({
     name: "scripted",
     version: "1",
     needs: ["generate"],
     items: () => Array.from({ length: 40 }, (_, i) => ({ id: `q${i}` })),
     async measure(_model, items) {
-      const count = right[look++]!;
+      const count = right[measurement++]!;
       return items.map(({ id }, i) => ({ id, isRight: i < count }));
     },
     ...(graded && {
@@ -48,7 +50,7 @@ async function train(toy: ToyTraining, options: ReturnType<ToyTraining["options"
 
 const watch = { id: "scripted", metric: "accuracy", mode: "max" } as const;
 
-test("training stops after so many looks that were no better, by more than minDelta", async () => {
+test("stops training after `patience` measurements that are not better by minDelta", async () => {
   // The best is step 1 (20 of 40 = 0.5); 21 of 40 is better by .025, less than .03. Steps 2, 3 and 4 are no better.
   const toy = toyTraining();
   const callbacks = [
@@ -56,11 +58,13 @@ test("training stops after so many looks that were no better, by more than minDe
     earlyStopping({ ...watch, patience: 3, minDelta: 0.03 }),
   ];
   const { stop } = await train(toy, toy.options(callbacks, { maxSteps: 6 }));
-  expect(stop).toBe('accuracy of "scripted" was best at step 1 (0.5), and no better in 3 looks since');
+  expect(stop).toBe(
+    'accuracy of "scripted" was best at step 1 (0.5), and not better in 3 measurements since',
+  );
   expect((await toy.store.list()).at(-1)!.step).toBe(4);
 });
 
-test("each better look asks for a checkpoint and is remembered", async () => {
+test("requests a checkpoint at each better measurement, and remembers the best", async () => {
   const toy = toyTraining();
   const best = markBest({ ...watch, mode: "min" });
   const { saves } = await train(toy, toy.options([scripted([10, 12, 8, 9, 4, 4, 7]), best], { maxSteps: 6 }));
@@ -72,7 +76,7 @@ test("each better look asks for a checkpoint and is remembered", async () => {
   expect(best.best()).toEqual({ step: 4, value: 0.1, savedAt: 4 });
 });
 
-test("what was best and how long it was waited for go on after a resume", async () => {
+test("keeps the best value and the waiting count across a resume", async () => {
   const toy = toyTraining();
   const stopping = () => earlyStopping({ ...watch, patience: 3 });
   const first = openSession(toy.options([scripted([10, 20, 19]), stopping()], { maxSteps: 6 }));
@@ -89,7 +93,7 @@ test("what was best and how long it was waited for go on after a resume", async 
   expect(stops.map((stop) => stop !== null)).toEqual([false, true]);
 });
 
-test("a verdict that is worse measures more in the same window", async () => {
+test("escalates in the same window when the verdict is worse", async () => {
   const toy = toyTraining();
   const deep = toyEvaluation({ name: "deep" });
   const callbacks = [
@@ -104,7 +108,7 @@ test("a verdict that is worse measures more in the same window", async () => {
   ]);
 });
 
-test("a verdict that comes after the end of training is a warning", async () => {
+test("warns about a verdict that comes after the end of training", async () => {
   const toy = toyTraining();
   const { passed, open } = gate();
   const callback = scripted([40, 40, 40, 40, 40, 40, 10], () => passed);
@@ -115,19 +119,19 @@ test("a verdict that comes after the end of training is a warning", async () => 
     }),
     onFailure: "throw",
   });
-  expect(toy.warnings().join()).toContain('nothing more is measured for "scripted" of step 6');
+  expect(toy.warnings().join()).toContain('no further measurements for "scripted" of step 6');
 });
 
-test("wrong options are refused where they are given", () => {
-  expect(() => earlyStopping({ ...watch, patience: 0 })).toThrow("earlyStopping patience: got 0");
+test("rejects wrong options at construction", () => {
+  expect(() => earlyStopping({ ...watch, patience: 0 })).toThrow("earlyStopping options.patience: got 0");
   expect(() => earlyStopping({ ...watch, patience: 1, minDelta: -1 })).toThrow(
-    "earlyStopping minDelta: got -1",
+    "earlyStopping options.minDelta: got -1",
   );
-  expect(() => markBest({ ...watch, mode: "maximum" as "max" })).toThrow("markBest mode");
+  expect(() => markBest({ ...watch, mode: "maximum" as "max" })).toThrow("markBest options.mode");
   expect(() => markBest({ ...watch, metrik: "a" } as typeof watch)).toThrow('Did you mean "metric"?');
   const deep = toyEvaluation({ name: "deep" });
-  expect(() => escalate({ when: worse("a"), run: [deep, deep] })).toThrow("evaluations of distinct names");
-  expect(() => escalate({ when: worse("a"), run: [] })).toThrow("escalate run: got []");
+  expect(() => escalate({ when: worse("a"), run: [deep, deep] })).toThrow("evaluations with unique names");
+  expect(() => escalate({ when: worse("a"), run: [] })).toThrow("escalate options.run: got []");
 });
 
 describe("reactions keep the life cycle of callbacks", () => {

@@ -1,15 +1,26 @@
-import { periodicOptionNames, type PeriodicOptions } from "./periodic.ts";
+import { z } from "zod";
+import { parseOptions } from "../internal/parse-options.ts";
+import { periodicShape, type PeriodicOptions } from "./periodic-callback.ts";
 
-/** When to measure, and what: the options of a callback that takes those of its evaluation as well. */
+/**
+ * Checks the options of a callback that also takes the options of its evaluation, and splits them.
+ *
+ * @param where Names the options in errors: `PeriodicCapabilityCallback options`.
+ * @param shape The schemas of the evaluation's options.
+ * @throws PeriodicEvalError `config` for a wrong or unknown option.
+ */
 export function splitOptions<T extends Partial<PeriodicOptions>>(
+  where: string,
+  shape: z.ZodRawShape,
   options: T,
-): { readonly periodic: Partial<PeriodicOptions>; readonly own: Omit<T, keyof PeriodicOptions> } {
-  const isPeriodic = (name: string) => (periodicOptionNames as readonly string[]).includes(name);
-  const given = Object.entries(options).filter(([, value]) => value !== undefined);
-  const pick = (wanted: boolean) => Object.fromEntries(given.filter(([name]) => isPeriodic(name) === wanted));
+): { readonly periodic: Partial<PeriodicOptions>; readonly evaluation: Omit<T, keyof PeriodicOptions> } {
+  parseOptions(where, z.strictObject({ ...shape, ...z.object(periodicShape).partial().shape }), options);
+  const isSet = Object.entries(options).filter(([, value]) => value !== undefined);
+  const pick = (isPeriodic: boolean) =>
+    Object.fromEntries(isSet.filter(([name]) => Object.hasOwn(periodicShape, name) === isPeriodic));
   return {
     periodic: pick(true),
-    // Sorted by name, which types cannot follow.
-    own: pick(false) as Omit<T, keyof PeriodicOptions>,
+    // TypeScript cannot follow the split by name.
+    evaluation: pick(false) as Omit<T, keyof PeriodicOptions>,
   };
 }

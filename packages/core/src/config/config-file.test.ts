@@ -26,7 +26,7 @@ phases:
 `;
 
 describe("a configuration file", () => {
-  it("is taken with overrides by keys and indexes, values in YAML, maps made where there is none", async () => {
+  it("applies overrides by keys and indexes, with values in YAML, and creates missing objects", async () => {
     const { value } = await read(text, [
       "phases.1.config.maxSteps=10",
       "phases.0.phase=first",
@@ -46,7 +46,7 @@ describe("a configuration file", () => {
     });
   });
 
-  it("says where a value stands: file and line, of what is missing the map that it is missing in, or the override", async () => {
+  it("locates a value by file and line or by its override, and a missing value by the object that lacks it", async () => {
     const { where } = await read(text, ["phases.1.config.maxSteps=10"]);
     expect(where(["phases", 1, "phase"])).toBe("/train.yaml:6 phases.1.phase");
     expect(where(["phases", 1, "dataset"])).toBe("/train.yaml:6 phases.1.dataset");
@@ -59,37 +59,37 @@ describe("a configuration file", () => {
   it.each([
     ["phases.2.phase=x", '"2", expected an index of phases, which has 2 entries from 0'],
     ["phases.em.phase=x", '"em", expected an index of phases'],
-    ["model.path=x", 'model "a", expected a map or a list to find "path" in'],
+    ["model.path=x", 'model "a", expected an object or an array that contains "path"'],
     ["phases.0", '"phases.0", expected key.key.0.key=value'],
     ["phases..0=1", "expected key.key.0.key=value"],
     ["=1", "expected key.key.0.key=value"],
     ["model=[a", "expected a value in YAML"],
-  ])("refuses the override %s", async (override, message) => {
+  ])("rejects the override %s", async (override, message) => {
     const error = await read(text, [override]).catch((thrown: unknown) => thrown);
     expect(PeriodicEvalError.is(error, "config")).toBe(true);
     expect(String(error)).toContain(`override ${override}: got `);
     expect(String(error)).toContain(message);
   });
 
-  it("takes no override that changes what every object inherits", async () => {
+  it("rejects an override of a prototype", async () => {
     for (const override of ["__proto__.x=1", "shared.__proto__=1", "shared.__proto__.x=1"])
       await expect(read(text, [override])).rejects.toThrow(
-        `override ${override}: got the key "__proto__", expected a key that configurations have`,
+        `override ${override}: got the key "__proto__", expected another key`,
       );
-    // A key like any other: nobody's own has it.
+    // `constructor` is an ordinary key here.
     const { value } = await read(text, ["constructor.x=1"]);
     expect(Object.hasOwn(value as object, "constructor")).toBe(true);
     expect("x" in {} || "x" in Object).toBe(false);
   });
 
-  it("that is no YAML is an error with its line", async () => {
+  it("reports the line of invalid YAML", async () => {
     await expect(read("model: a\nphases: [1\n")).rejects.toThrow(
       /train\.yaml:\d: got .*, expected YAML or JSON/,
     );
     await expect(read("model: a\nmodel: b\n")).rejects.toThrow(/train\.yaml:2: got Map keys must be unique/);
   });
 
-  it("with an alias of nothing, or of what holds it, is an error with its place", async () => {
+  it("reports the place of an alias without an anchor, or of one that contains itself", async () => {
     await expect(read("model: a\nconfig: *shared\n")).rejects.toThrow(
       /^\[periodic-eval\] .*train\.yaml:2: got Unresolved alias .*: shared, expected aliases/,
     );

@@ -1,17 +1,18 @@
 import { dirname } from "node:path";
 import { isNode, LineCounter, parse, parseDocument, visit, type Document } from "yaml";
-import { quoteValue } from "../internal/quote-value.ts";
 import { PeriodicEvalError, type ValuePath } from "../errors.ts";
 import { errorMessage } from "../internal/error-message.ts";
+import { isRecord } from "../internal/is-record.ts";
+import { quoteValue } from "../internal/quote-value.ts";
 import { readTextFile } from "../snapshots/storage/read-file.ts";
 
 export interface ConfigFile {
   readonly value: unknown;
-  /** For errors: the file and line of a value, or the override that set it; then its path. */
+  /** Returns the file and line of a value, or the override that set it, and its path. For errors. */
   where(path: ValuePath): string;
-  /** Whether an override set the value, or a map that it stands in. */
+  /** Whether an override set the value, or an object that contains it. */
   isOverridden(path: ValuePath): boolean;
-  /** What a relative path that stands there begins with: the file's folder, or the working directory for an override's. */
+  /** Returns the folder that a relative path at this place refers to: the file's, or the working directory for an override. */
   folderOf(path: ValuePath): string;
 }
 
@@ -21,10 +22,10 @@ interface Override {
 }
 
 /**
- * What a YAML or JSON file holds after overrides `a.b.0.c=value`: keys of maps and indexes of lists, the value in YAML. A
- * map that is not there is made.
+ * Reads a YAML or JSON file and applies overrides `a.b.0.c=value`: keys of objects and indexes of arrays, and a value in YAML.
+ * Missing objects are created.
  *
- * @throws PeriodicEvalError `config` with file and line for what is no YAML, or with the override that says nothing.
+ * @throws PeriodicEvalError `config` with file and line for invalid YAML, or naming a wrong override.
  */
 export async function readConfigFile(file: string, overrides: readonly string[] = []): Promise<ConfigFile> {
   const lines = new LineCounter();
@@ -36,7 +37,7 @@ export async function readConfigFile(file: string, overrides: readonly string[] 
       where: `${file}:${lines.linePos(fault.pos[0]).line}`,
       got: fault.message.split("\n")[0]!.replace(/ at line \d+, column \d+:?$/, ""),
       expected: "YAML or JSON",
-      fix: "Mend the file at that line; texts with a colon, a dash or a hash in them want quotes.",
+      fix: "Correct the file at that line, and quote strings that contain a colon, a dash or a hash.",
       cause: fault,
     });
   }
@@ -52,7 +53,7 @@ export async function readConfigFile(file: string, overrides: readonly string[] 
       const name = path.join(".");
       const by = setBy(path);
       if (by !== undefined) return `${by.text} (${name})`;
-      // Of what is not there, the place where it would be.
+      // For a missing value, the innermost object that exists on its path.
       for (let depth = path.length; depth >= 0; depth -= 1) {
         const node: unknown = document.getIn(path.slice(0, depth), true);
         if (isNode(node) && node.range)
@@ -63,7 +64,7 @@ export async function readConfigFile(file: string, overrides: readonly string[] 
   };
 }
 
-/** Aliases are read as copies: an override of one place shall not show in another. */
+/** Copies aliased values, so that an override of one place does not change another. */
 function plainOf(document: Document.Parsed, place: (at: number | null) => string): unknown {
   try {
     return JSON.parse(JSON.stringify(document.toJS() ?? {}));
@@ -80,19 +81,24 @@ function plainOf(document: Document.Parsed, place: (at: number | null) => string
       code: "config",
       where: place(at),
       got: errorMessage(cause).split("\n")[0]!,
-      expected: "aliases (*name) of anchors (&name) that stand before them and do not hold them",
-      fix: "Mend the alias; a text that begins with * or & wants quotes.",
+      expected: "aliases (*name) of earlier anchors (&name) that do not contain them",
+      fix: "Correct the alias, and quote strings that start with * or &.",
       cause,
     });
   }
 }
 
-/** Puts the value of one override into place. */
+/** Applies one override. */
 function override(root: unknown, text: string): Override {
   const at = text.indexOf("=");
   const parts = text.slice(0, Math.max(0, at)).split(".");
   if (at < 0 || parts.includes(""))
-    throw wrong(text, quoteValue(text), "key.key.0.key=value", "Write the path, =, and a value in YAML.");
+    throw wrongOverride(
+      text,
+      quoteValue(text),
+      "key.key.0.key=value",
+      "Write the path, =, and a value in YAML.",
+    );
   const path: (string | number)[] = [];
   let holder = root;
   for (const [depth, part] of parts.entries()) {
@@ -109,21 +115,21 @@ function keyIn(holder: unknown, part: string, path: ValuePath, text: string): st
   const name = path.join(".");
   if (Array.isArray(holder)) {
     if (/^\d+$/.test(part) && Number(part) < holder.length) return Number(part);
-    throw wrong(
+    throw wrongOverride(
       text,
       `"${part}"`,
       `an index of ${name}, which has ${holder.length} entries from 0`,
       "Correct the index.",
     );
   }
-  // Written as a key it would change what every object inherits.
+  // Assigning to this key would change the prototype of every object.
   if (part === "__proto__")
-    throw wrong(text, `the key "${part}"`, "a key that configurations have", "Correct the path.");
-  if (typeof holder === "object" && holder !== null) return part;
-  throw wrong(
+    throw wrongOverride(text, `the key "${part}"`, "another key", "Correct the path.");
+  if (isRecord(holder)) return part;
+  throw wrongOverride(
     text,
     `${name} ${quoteValue(holder)}`,
-    `a map or a list to find "${part}" in`,
+    `an object or an array that contains "${part}"`,
     "Correct the path.",
   );
 }
@@ -132,9 +138,9 @@ function valueOf(text: string, at: number): unknown {
   try {
     return parse(text.slice(at + 1)) as unknown;
   } catch (cause) {
-    throw wrong(text, errorMessage(cause).split("\n")[0]!, "a value in YAML", "Quote the value.");
+    throw wrongOverride(text, errorMessage(cause).split("\n")[0]!, "a value in YAML", "Quote the value.");
   }
 }
 
-const wrong = (text: string, got: string, expected: string, fix: string): PeriodicEvalError =>
+const wrongOverride = (text: string, got: string, expected: string, fix: string): PeriodicEvalError =>
   new PeriodicEvalError({ code: "config", where: `override ${text}`, got, expected, fix });

@@ -6,7 +6,7 @@ import { defineEvaluation } from "../evaluations/kit/define.ts";
 import { plannedSteps } from "../schedule/crossings.ts";
 import { periodicEvalJsonSchema } from "./config-schema.ts";
 import type { EvaluationRegistry } from "./configured-evaluations.ts";
-import { buildPeriodicEval } from "./from-config.ts";
+import { buildPeriodicEval } from "./build-callbacks.ts";
 
 const asked: (readonly [string, object])[] = [];
 const evaluations: EvaluationRegistry = {
@@ -46,7 +46,7 @@ const build = (config: unknown, phase = "em") => buildPeriodicEval(config, { pha
 const stepsOf = async (config: unknown, phase?: string) =>
   (await build(config, phase)).callbacks.map(({ id, triggers }) => [id, plannedSteps(triggers, 100)]);
 
-it("makes a callback of each entry, by its own percents or schedule, else by the block's", async () => {
+it("builds a callback for each entry, with the entry's percents or schedule, else the block's", async () => {
   const own = [
     ["gsm8k", [0, 25, 50, 75, 100]],
     ["gsm8k.short", [0, 7, 100]],
@@ -54,43 +54,50 @@ it("makes a callback of each entry, by its own percents or schedule, else by the
   asked.length = 0;
   expect(await stepsOf(parse(yaml), "other")).toEqual([...own, ["benchmark", [0, 20, 40, 60, 80, 100]]]);
   expect(asked).toEqual([
-    ["periodic_eval.evaluations.0", { task: "gsm8k", data: "d", limit: 50 }],
-    ["periodic_eval.evaluations.1", { task: "gsm8k" }],
+    ["periodic_eval.evaluations[0]", { task: "gsm8k", data: "d", limit: 50 }],
+    ["periodic_eval.evaluations[1]", { task: "gsm8k" }],
   ]);
   expect(await stepsOf(parse(yaml))).toEqual([...own, ["benchmark", [0, 40, 80, 100]]]);
 });
 
-it("makes those of a phase in place of the block's", async () => {
+it("uses the entries of a phase instead of the block's", async () => {
   expect(await stepsOf(parse(yaml), "coupling")).toEqual([]);
   const of = { capability: false, phases: { em: { evaluations: [{ task: "mmlu" }] } } };
   expect(await stepsOf(of)).toEqual([["mmlu", [0, 20, 40, 60, 80, 100]]]);
 });
 
 it.each([
-  [{}, "evaluations.0: got no kind, expected one of task, benchmark. Say what is measured, as task: name."],
-  [{ tsk: "gsm8k" }, 'evaluations.0: got tsk, expected one of task, benchmark. Did you mean "task"?'],
-  [{ task: "a", benchmark: "b" }, "evaluations.0: got task and benchmark, expected one of task"],
-  [{ task: "a", limt: 3 }, 'evaluations.0: got the unknown option "limt"'],
-  [{ benchmark: "foldr" }, "evaluations.0, benchmark: got the unknown option"],
-  [{ task: "a", id: "a b" }, "evaluations.0.id: got"],
-  [{ task: "a", every_percent: 0 }, "evaluations.0.every_percent: got 0"],
-  [{ task: "a", schedule: { every_step: 3 } }, 'evaluations.0.schedule: got the unknown option "every_step"'],
-  ["gsm8k", 'evaluations.0: got "gsm8k"'],
-])("%j is refused: %s", async (entry, message) => {
+  [{}, "evaluations[0]: got no kind, expected one of task, benchmark. Name the evaluation, as task: name."],
+  [{ tsk: "gsm8k" }, 'evaluations[0]: got tsk, expected one of task, benchmark. Did you mean "task"?'],
+  [{ task: "a", benchmark: "b" }, "evaluations[0]: got task and benchmark, expected one of task"],
+  [{ task: "a", limt: 3 }, 'evaluations[0]: got the unknown option "limt"'],
+  [{ benchmark: "foldr" }, "evaluations[0], benchmark: got the unknown option"],
+  [{ task: "a", id: "a b" }, "evaluations[0].id: got"],
+  [{ task: "a", every_percent: 0 }, "evaluations[0].every_percent: got 0"],
+  [
+    { task: "a", schedule: { every_step: 3 } },
+    'evaluations[0].schedule.every_step: got the unknown option "every_step"',
+  ],
+  ["gsm8k", 'evaluations[0]: got "gsm8k"'],
+])("rejects %j: %s", async (entry, message) => {
   await expect(build({ evaluations: [entry] })).rejects.toThrow(`periodic_eval.${message}`);
 });
 
-it("refuses an id twice, and an evaluation that nothing makes", async () => {
+it("rejects a repeated id, and an evaluation of an unknown kind", async () => {
   const twice = { evaluations: [{ task: "a" }, { task: "a" }] };
-  await expect(build(twice)).rejects.toThrow('periodic_eval.evaluations.1: got "a", as another evaluation');
+  await expect(build(twice)).rejects.toThrow(
+    'periodic_eval.evaluations[1]: got "a", the name of another evaluation',
+  );
   await expect(build({ evaluations: [{ task: "a", id: "capability" }] })).rejects.toThrow('got "capability"');
-  await expect(buildPeriodicEval(twice, { phase: "em" })).rejects.toThrow("expected the option evaluations");
+  await expect(buildPeriodicEval(twice, { phase: "em" })).rejects.toThrow(
+    "expected the option `evaluations`",
+  );
   const ofPhase = { evaluations: [{ task: "a" }], phases: { em: { evaluations: [{ taks: "a" }] } } };
-  await expect(build(ofPhase)).rejects.toThrow("periodic_eval.phases.em.evaluations.0: got taks");
+  await expect(build(ofPhase)).rejects.toThrow("periodic_eval.phases.em.evaluations[0]: got taks");
   await expect(build({ phases: { em: { evaluations: 3 } } })).rejects.toThrow("phases.em.evaluations: got 3");
 });
 
-it("publishes a JSON Schema that says yes and no as it does", () => {
+it("publishes a JSON Schema that accepts and rejects the same entries", () => {
   const validate = new Ajv2020({ strict: false }).compile(periodicEvalJsonSchema());
   const { periodic_eval: block } = parse(yaml) as { periodic_eval: unknown };
   expect(validate(block)).toBe(true);

@@ -1,30 +1,32 @@
-import { quoteValue } from "../internal/quote-value.ts";
-import { PeriodicEvalError } from "../errors.ts";
+import { PeriodicEvalError, type ValuePath } from "../errors.ts";
+import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import type { AnyEvaluation } from "../contracts/evaluation.ts";
 import type { Awaitable } from "../contracts/json.ts";
-import { nearest } from "../internal/nearest.ts";
 import type { Trigger } from "../contracts/schedule.ts";
+import { configError, pathText } from "../internal/config-error.ts";
+import { nearest } from "../internal/nearest.ts";
 import type { PhaseEvalConfig } from "./config-schema.ts";
-import { PeriodicCallback } from "../callback/periodic.ts";
+import { blockName } from "./parse-config.ts";
 
 /**
- * Makes an evaluation of an entry of `evaluations`, without the keys that all kinds have (`id`, `every_percent`, `schedule`).
+ * Creates an evaluation from an entry of `evaluations`, without the keys that all kinds share (`id`, `every_percent`,
+ * `schedule`). The `path` of its errors is within `options`.
  *
- * @param where the entry's place, for errors: `periodic_eval.evaluations.0`; that of a key follows a dot.
+ * @param where The entry's place, for errors: `periodic_eval.evaluations[0]`. The name of a key follows after a dot.
  */
 export type EvaluationMaker = (
   options: Readonly<Record<string, unknown>>,
   where: string,
 ) => Awaitable<AnyEvaluation>;
 
-/** Kinds of evaluations, by the key that an entry names its evaluation with: `task` of `{ task: gsm8k, limit: 50 }`. */
+/** Kinds of evaluations, by the key that names the evaluation in an entry: `task` in `{ task: gsm8k, limit: 50 }`. */
 export type EvaluationRegistry = Readonly<Record<string, EvaluationMaker>>;
 
 type Entry = PhaseEvalConfig["evaluations"][number];
 
-interface Configuring {
-  /** Of the entries: `periodic_eval.evaluations`. */
-  readonly place: string;
+interface ConfiguredOptions {
+  /** Where the block holds the entries: `["evaluations"]`. */
+  readonly path: ValuePath;
   readonly kinds: EvaluationRegistry;
   readonly scheduleOf: (entry: Entry) => readonly Trigger[];
   /** Ids of the other callbacks. */
@@ -32,32 +34,34 @@ interface Configuring {
 }
 
 /**
- * The callbacks of the entries of `evaluations`.
+ * Creates the callbacks of the entries of `evaluations`.
  *
- * @throws PeriodicEvalError `config` for an entry of no kind or of two, an id that another has, and what its kind throws.
+ * @throws PeriodicEvalError `config` for an entry of no kind or of two kinds, or an id that another callback has; the errors of
+ *   `EvaluationMaker`, with the entry's path.
  */
 export async function configuredCallbacks(
   entries: readonly Entry[],
-  { place, kinds, scheduleOf, taken }: Configuring,
+  { path: base, kinds, scheduleOf, taken }: ConfiguredOptions,
 ): Promise<readonly PeriodicCallback[]> {
   const callbacks: PeriodicCallback[] = [];
   for (const [at, entry] of entries.entries()) {
-    const where = `${place}.${at}`;
+    const path = [...base, at];
     const { id, every_percent: _percent, schedule: _schedule, ...options } = entry;
-    const make = kinds[kindOf(options, kinds, where)]!;
-    const evaluation = await placed(where, () => make(options, where));
+    const make = kinds[kindOf(options, kinds, path)]!;
+    const evaluation = await placed(path, () => make(options, `${blockName}${pathText(path)}`));
     const schedule = scheduleOf(entry);
     const callback = await placed(
-      where,
+      path,
       () => new PeriodicCallback(evaluation, { schedule, ...(id !== undefined && { id }) }),
     );
     if ([...taken, ...callbacks.map((one) => one.id)].includes(callback.id))
-      throw wrong(
-        where,
-        `${quoteValue(callback.id)}, as another evaluation is named`,
-        "names that differ",
-        "Give one an id: snapshots are filed by it.",
-      );
+      throw configError({
+        where: blockName,
+        path,
+        got: `"${callback.id}", the name of another evaluation`,
+        expected: "unique names",
+        fix: "Set an id: it names the snapshots.",
+      });
     callbacks.push(callback);
   }
   return callbacks;
@@ -66,42 +70,47 @@ export async function configuredCallbacks(
 function kindOf(
   options: Readonly<Record<string, unknown>>,
   kinds: EvaluationRegistry,
-  where: string,
+  path: ValuePath,
 ): string {
   const known = Object.keys(kinds);
   const given = Object.keys(options);
+  const wrong = (details: { got: string; expected: string; fix: string }) =>
+    configError({ where: blockName, path, ...details });
   if (known.length === 0)
-    throw wrong(
-      where,
-      "an evaluation, and nothing that makes it",
-      "the option evaluations",
-      "Pass `evaluationsOf(tasks)` of @periodic-eval/tasks, or makers of your own by name.",
-    );
+    throw wrong({
+      got: "an evaluation, and no registry that creates it",
+      expected: "the option `evaluations` of buildPeriodicEval",
+      fix: "Pass `evaluationsOf(tasks)` of @periodic-eval/tasks, or custom makers by name.",
+    });
+  const expected = `one of ${known.join(", ")}`;
   const named = given.filter((key) => known.includes(key));
   if (named.length === 1) return named[0]!;
+  if (named.length > 1) throw wrong({ got: named.join(" and "), expected, fix: "Write one entry for each." });
   const guess = given.map((key) => nearest(key, known)).find((one) => one !== null);
-  throw wrong(
-    where,
-    given.length === 0 ? "no kind" : named.length > 1 ? named.join(" and ") : given.join(", "),
-    `one of ${known.join(", ")}`,
-    named.length > 1
-      ? "Make an entry of each."
-      : guess === undefined
-        ? `Say what is measured, as ${known[0]}: name.`
-        : `Did you mean "${guess}"?`,
-  );
+  throw wrong({
+    got: given.length === 0 ? "no kind" : given.join(", "),
+    expected,
+    fix: guess === undefined ? `Name the evaluation, as ${known[0]}: name.` : `Did you mean "${guess}"?`,
+  });
 }
 
-/** Kinds name their own options in errors; where in the block they stand is known here. */
-async function placed<T>(where: string, make: () => Awaitable<T>): Promise<T> {
+/** Runs `make` and prefixes the path of any error with the entry's path. */
+async function placed<T>(path: ValuePath, make: () => Awaitable<T>): Promise<T> {
   try {
     return await make();
   } catch (cause) {
-    if (!PeriodicEvalError.is(cause) || cause.where.startsWith(where)) throw cause;
+    if (!PeriodicEvalError.is(cause)) throw cause;
     const { code, got, expected, fix } = cause;
-    throw new PeriodicEvalError({ code, where: `${where}, ${cause.where}`, got, expected, fix, cause });
+    const entry = `${blockName}${pathText(path)}`;
+    const where = cause.where.startsWith(entry) ? cause.where : `${entry}, ${cause.where}`;
+    throw new PeriodicEvalError({
+      code,
+      where,
+      path: [...path, ...cause.path],
+      got,
+      expected,
+      fix,
+      cause,
+    });
   }
 }
-
-const wrong = (where: string, got: string, expected: string, fix: string): PeriodicEvalError =>
-  new PeriodicEvalError({ code: "config", where, got, expected, fix });

@@ -1,43 +1,46 @@
-/** The parts that evaluations are made of: prompts, completions, subsets, multiple-choice scores and metrics over rows. */
+/** The parts of evaluations: prompts, completions, subsets, multiple-choice scores, and metrics over rows. */
 export { defaultAnchors, type Anchor } from "./alignment/anchors.ts";
 export { judgeAgreement, type JudgeAgreement } from "./alignment/judge-agreement.ts";
-export { followedPrompts, judgeRows, type JudgeRows } from "./alignment/judge-rows.ts";
+export { judgeRows, selectJudgePrompts, type JudgeRows } from "./alignment/judge-rows.ts";
 export { misalignedRate, type JudgedScores, type MisalignedRate } from "./alignment/misaligned-rate.ts";
 export type { AlignmentPreset, SampleSize } from "./alignment/options.ts";
 export type { AlignmentRow, AnsweredRow } from "./alignment/row.ts";
 export { parseArcQuestions, type ArcQuestion } from "./capability/arc-questions.ts";
-export type { ChoiceRow } from "./capability/choice-row.ts";
 export {
-  checkNats,
-  firstHighest,
+  checkLogProbs,
+  goldLogProb,
+  goldMargin,
+  goldProb,
+  indexOfHighest,
   perCodePoint,
-  rightLogProb,
-  rightMargin,
-  rightProb,
+  predictChoice,
   scoreChoices,
-  type AskedChoices,
+  type ChoiceRequest,
+  type ChoiceScores,
+  type PredictedChoice,
 } from "./capability/choice-scores.ts";
 export type { ClozeRow } from "./capability/cloze.ts";
-export { isDeadline } from "./kit/deadline.ts";
+export { goldMetrics, type GoldScores } from "./capability/metrics.ts";
+export type { Subsample } from "./capability/question-file.ts";
+export type { ChoiceRow } from "./capability/row.ts";
+export { isDeadline, measureInBatches } from "./kit/measure-in-batches.ts";
 export { metricKit, primaryMetric, summarize } from "./kit/metric-kit.ts";
 export { nestedSubset, subsetOrder } from "./kit/subset.ts";
 export type { KLRow } from "./kl/evaluation.ts";
-export type { GradedLeakageRow } from "./leakage/evaluation.ts";
+export type { GradedLeakageRow } from "./leakage/row.ts";
 export { leakageQuestions, type LeakageQuestion, type LeakageQuestionInput } from "./leakage/questions.ts";
-export { defaultPersonas, readPersonas, type Persona } from "./leakage/personas.ts";
 export type { TraitOptions } from "./leakage/traits.ts";
-export type { MarginRow } from "./margin/evaluation.ts";
+export type { MarginRow } from "./margin/metrics.ts";
 export {
-  completionItemsPerCall,
+  completionItemsPerBatch,
   sampleCompletions,
-  type Completing,
   type CompletionItem,
+  type CompletionOptions,
   type CompletionRow,
 } from "./prompting/completions.ts";
+export { defaultPersonas, readPersonas, type Persona } from "./prompting/personas.ts";
 export { encodePair, renderPrompt, type EncodedPair } from "../model/encode-pair.ts";
-export { inCalls } from "./prompting/in-calls.ts";
-export type { Subsample } from "./prompting/question-source.ts";
 export { renderItems } from "./prompting/render-items.ts";
-export { completeSampling, type SamplingOptions } from "./prompting/sampling.ts";
+export { resolveSampling, type SamplingOptions } from "./prompting/sampling.ts";
 export { opensThinking, stripThinking } from "./prompting/strip-thinking.ts";
 export { readYaml } from "./prompting/yaml-file.ts";

@@ -1,19 +1,18 @@
-/** The parts of graders: judge replies, verdict caches, and verifiers that are loaded by name. */
+/** The parts of graders: judge replies, verdict caches, and verifiers from modules. */
 export type { JudgePrice, JudgeSpending } from "./judge/budget.ts";
-export { readObjects, type ReadObject, type ReadValue } from "./judge/json-objects.ts";
+export { findJsonObjects, type FoundObject, type FoundValue } from "./judge/json-objects.ts";
 export { scoreFromTokens, type TokenScore } from "./judge/logprob-score.ts";
 export type { JudgeMethodName } from "./judge/method.ts";
-export { judgeOptionNames } from "./judge/options.ts";
 export { judgePromptNames } from "./judge/prompts.ts";
-export { parseJudgeReply, type ParsedReply, type Unparseable } from "./judge/reply.ts";
+export { parseJudgeReply, type ParsedReply, type ReplyFault } from "./judge/json-reply.ts";
 export { memoryVerdictCache, type VerdictCache } from "./judge/verdict-cache.ts";
 export {
-  exportedVerifier,
-  verdictOfVerified,
-  withinVerifierTime,
-  type Verified,
+  findVerifier,
+  toVerdict,
+  withVerifierTimeout,
+  type VerifierResult,
   type Verifier,
   type VerifierArgs,
   type VerifierModule,
   type VerifierTask,
-} from "./verifiers.ts";
+} from "./verifier.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
-import { encodePair, encodePrompt, shownContinuation } from "./encode-pair.ts";
+import { encodePair, encodePrompt, quoteContinuation } from "./encode-pair.ts";
 import type { Tokenizer } from "../contracts/model.ts";
 
 /** Merges a space with the letter after it, as byte-level BPE does; ids are positions in `vocabulary`. */
@@ -25,7 +25,7 @@ describe("encodePair", () => {
     });
   });
 
-  it("takes from the whole what follows the length of the context", () => {
+  it("takes the tokens of the joined text after the length of the context", () => {
     // "ba" = [1, 0], "ba" + "b" = "bab" = [1, 6]: nothing is left after two tokens.
     expect(() => encodePair(tokenizer, { context: { text: "ba" }, continuation: "b" })).toThrow(
       /adds no token/,
@@ -37,7 +37,7 @@ describe("encodePair", () => {
     });
   });
 
-  it("goes on inside a message that the assistant began", () => {
+  it("continues a message that the assistant began", () => {
     const fake = fakeTokenizer();
     const messages = [
       { role: "user", content: "u" },
@@ -53,7 +53,7 @@ describe("encodePair", () => {
     );
   });
 
-  it("stands a stop id, or the token that begins every text, for an empty context", () => {
+  it("uses the tokenizer's prefix token, else a stop id, for an empty context", () => {
     expect(encodePair(tokenizer, { context: { text: "" }, continuation: "ab" })).toEqual({
       context: [7],
       continuation: [6],
@@ -90,7 +90,7 @@ describe("encodePair", () => {
     });
   });
 
-  it("leaves a continuation of ids as it is", () => {
+  it("keeps a continuation of ids unchanged", () => {
     // "ab" would be the one token 6.
     expect(encodePair(tokenizer, { context: { text: "b" }, continuation: { ids: [0, 1] } })).toEqual({
       context: [1],
@@ -104,10 +104,10 @@ describe("encodePair", () => {
     expect(() => encodePair(tokenizer, { context: { text: "b" }, continuation: { ids: [] } })).toThrow(
       "the continuation [], which adds no token",
     );
-    expect(shownContinuation({ continuation: { ids } })).toBe("[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, …]");
+    expect(quoteContinuation({ continuation: { ids } })).toBe("[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, …]");
   });
 
-  it("encodes a chat's continuation alone where the boundary would merge", () => {
+  it("encodes a chat's continuation alone when the boundary would merge", () => {
     const chat = { ...tokenizer, render: () => ({ text: "ba", ids: [1, 0], assistantMask: null }) };
     expect(encodePair(chat, { context: { messages: [] }, continuation: "b" })).toEqual({
       context: [1, 0],

@@ -1,5 +1,5 @@
 import { expect, it, test } from "vitest";
-import { PeriodicCallback } from "../callback/periodic.ts";
+import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { defineEvaluation } from "../evaluations/kit/define.ts";
 import type { AnyEvaluation, Row } from "../contracts/evaluation.ts";
 import { sampleCompletions, type CompletionItem } from "../evaluations/prompting/completions.ts";
@@ -19,7 +19,7 @@ const request = (text: string, seed = "s"): GenerateRequest => ({
 
 for (const check of modelConformance(() => shareGenerations(fakeModel()).model)) it(check.name, check.run);
 
-test("asks the model only what it was not asked before, in the order of the requests", async () => {
+test("passes only new requests to the model, in their order", async () => {
   const asked: string[][] = [];
   const model = fakeModel();
   const spied = {
@@ -44,7 +44,7 @@ test("asks the model only what it was not asked before, in the order of the requ
   expect(asked.at(-1)).toEqual(["a/s"]);
 });
 
-test("keeps the log-probabilities of a few candidates, and of a vocabulary none", async () => {
+test("caches log-probabilities of a few candidates, but not of a whole vocabulary", async () => {
   const asked: number[] = [];
   const model = fakeModel();
   const spied = {
@@ -65,7 +65,7 @@ test("keeps the log-probabilities of a few candidates, and of a vocabulary none"
   expect(asked).toEqual([257, 256, 4, 257]);
 });
 
-test("the base has answers of its own", async () => {
+test("caches the answers of the base separately", async () => {
   const base = fakeModel({ reply: () => "base" });
   const { model } = shareGenerations(fakeModel({ reply: () => "adapter", base }));
   const [one] = await model.generate!([request("a")], options);
@@ -107,7 +107,7 @@ const texts = (rows: readonly Row[], question: string) =>
     .filter((row) => row.question === question)
     .map(({ text }) => text);
 
-test("evaluations of one step share completions of the same prompt, and each gets what it would get alone", async () => {
+test("shares completions of the same prompt between evaluations of one step, without changing them", async () => {
   const rowsOf = async (callbacks: readonly PeriodicCallback[], id: string, step = 0) => {
     const toy = toyTraining();
     const requests: number[] = [];
@@ -137,7 +137,7 @@ test("evaluations of one step share completions of the same prompt, and each get
   expect(texts((await rowsOf([one()], "one", 2)).rows, "shared")).not.toEqual(texts(ofOne, "shared"));
 });
 
-test("asks for the entropies of a text once, also through what counts tokens", async () => {
+test("requests the entropies of a text once, also through a token counter", async () => {
   const asked: string[] = [];
   const told: EvaluableModel = {
     ...fakeModel(),

@@ -2,21 +2,21 @@ import { hashJson } from "../random/hash.ts";
 import type { Json } from "../contracts/json.ts";
 import type { CallOptions, EvaluableModel } from "../contracts/model.ts";
 
-/** A view of a model that answers a request once. */
+/** A view of a model that caches answers. */
 export interface SharedModel {
   readonly model: EvaluableModel;
-  /** Forgets all answers: the weights may have changed, or the memory is wanted back. */
+  /** Clears the cache: when the weights may have changed, and to free memory. */
   forget(): void;
 }
 
-/** A whole vocabulary takes longer to name by its hash than many a model takes to answer. */
-const mostCandidates = 256;
+/** Hashing a whole vocabulary takes longer than the answer of many a model. */
+const maximumCandidates = 256;
 
 /**
- * The same model, which answers a request it has answered before from memory: for measurements of one step, on frozen
- * weights. Equal are requests of equal prompt and sampling, the seed's name included, or of equal candidates, or of
- * equal context and continuation. The base has answers of its own. What is large is not kept: the most likely tokens
- * (`topTokens`), and the next token's log-probabilities of more than 256 candidates.
+ * Returns the same model with a cache of its answers, for the measurements of one step on frozen weights. Two requests are equal
+ * if their prompt and sampling are (including the seed's name), or their prompt and candidates, or their context and
+ * continuation. The base has a separate cache. Large answers are not cached: the most likely tokens (`topTokens`), and
+ * next-token log-probabilities of more than 256 candidates.
  */
 export function shareGenerations(model: EvaluableModel): SharedModel {
   const kept: Map<string, unknown>[] = [];
@@ -49,7 +49,7 @@ function sharing(model: EvaluableModel, kept: Map<string, unknown>[]): Evaluable
     ...(model.nextToken && {
       nextToken: once(
         (requests, options) => model.nextToken!(requests, options),
-        ({ candidates }) => candidates.length <= mostCandidates,
+        ({ candidates }) => candidates.length <= maximumCandidates,
       ),
     }),
     ...(model.generate && {
@@ -77,7 +77,7 @@ async function answer<Q, A>(
   options: CallOptions,
   { ask, isKept, answers }: Asking<Q, A>,
 ): Promise<readonly A[]> {
-  // As the model itself would.
+  // The model would throw too.
   options.signal.throwIfAborted();
   const keys = requests.map((request) => (isKept(request) ? hashJson(request as Json) : null));
   const isNew = keys.map((key) => key === null || !answers.has(key));

@@ -6,7 +6,7 @@ import {
   type Verdict,
 } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { exportedVerifier, verdictOfVerified, withinVerifierTime } from "@periodic-eval/core/grading";
+import { findVerifier, toVerdict, withVerifierTimeout } from "@periodic-eval/core/grading";
 import { nearest } from "@periodic-eval/core/internal";
 import { loadVerifierModule } from "@periodic-eval/core/config";
 import type { Preference } from "../preferences/preference.ts";
@@ -81,11 +81,11 @@ async function moduleGrader(
   folder: string,
 ): Promise<Grader> {
   const loaded = await loadVerifierModule(folder, path);
-  const own = exportedVerifier(loaded, exported);
+  const own = findVerifier(loaded, exported);
   if ("grade" in own) return own;
   const fingerprint = hashJson([loaded.hash, args]);
   return verifierGrader(`${path}#${exported}`, fingerprint, async ({ question, answer }, { signal }) => {
     const told = { id: preference, question, answer: null, metadata: {}, args };
-    return verdictOfVerified(await withinVerifierTime(signal, async () => own(answer, told)));
+    return toVerdict(await withVerifierTimeout(signal, async () => own(answer, told)));
   });
 }

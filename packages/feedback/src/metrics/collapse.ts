@@ -7,7 +7,7 @@ import {
 } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { checkKeys, isCount, quoteValue } from "@periodic-eval/core/internal";
-import { completeSampling, inCalls, type SamplingOptions } from "@periodic-eval/core/evaluations";
+import { resolveSampling, measureInBatches, type SamplingOptions } from "@periodic-eval/core/evaluations";
 import { collapseProbes, leastProbes, type CollapseProbes } from "./collapse-probes.ts";
 import type { CollapseReference } from "./collapse-reference.ts";
 import { collapseReader, type CollapseRow, type ProbeItem, type TextItem } from "./collapse-rows.ts";
@@ -51,7 +51,7 @@ export function collapseEvaluation(options: CollapseOptions = {}) {
   checkOptions(options);
   const { probes = collapseProbes, samples = 4, preset = "claas", reference = null } = options;
   const thresholds = thresholdsOf(preset);
-  const sampling = completeSampling("collapse.sampling", options.sampling, {
+  const sampling = resolveSampling("collapse.sampling", options.sampling, {
     maxNewTokens: 64,
     temperature: 1,
   });
@@ -86,7 +86,7 @@ export function collapseEvaluation(options: CollapseOptions = {}) {
       return provenance;
     },
     measure: (model, asked, context) =>
-      inCalls(
+      measureInBatches(
         asked,
         context,
         async ([item]) => [

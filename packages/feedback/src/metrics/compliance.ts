@@ -9,9 +9,9 @@ import {
 import { hashJson } from "@periodic-eval/core/random";
 import { checkKeys, isCount, quoteValue } from "@periodic-eval/core/internal";
 import {
-  completeSampling,
-  completionItemsPerCall,
-  inCalls,
+  resolveSampling,
+  completionItemsPerBatch,
+  measureInBatches,
   nestedSubset,
   renderItems,
   sampleCompletions,
@@ -66,7 +66,7 @@ export function complianceEvaluation(options: ComplianceOptions) {
       expected: "a whole number of 1 or more",
       fix: "Leave it out for 2.",
     });
-  const sampling = completeSampling("compliance.sampling", options.sampling, {
+  const sampling = resolveSampling("compliance.sampling", options.sampling, {
     maxNewTokens: 256,
     temperature: 1,
   });
@@ -102,7 +102,7 @@ export function complianceEvaluation(options: ComplianceOptions) {
     },
     provenance: () => provenance,
     measure: (model, items, context) =>
-      inCalls(
+      measureInBatches(
         items,
         context,
         async (some): Promise<readonly ComplianceRow[]> => {
@@ -115,7 +115,7 @@ export function complianceEvaluation(options: ComplianceOptions) {
           );
           return rows.map((row) => ({ ...row, isSeen: seen.get(row.item)! }));
         },
-        completionItemsPerCall,
+        completionItemsPerBatch,
       ),
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     async grade(rows: readonly ComplianceRow[], call): Promise<readonly GradedComplianceRow[]> {

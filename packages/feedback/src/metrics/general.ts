@@ -1,8 +1,8 @@
 import { defineEvaluation, type Json, type MetricKit, type MetricValue } from "@periodic-eval/core";
 import { checkKeys } from "@periodic-eval/core/internal";
 import {
-  completeSampling,
-  inCalls,
+  resolveSampling,
+  measureInBatches,
   renderItems,
   sampleCompletions,
   type CompletionItem,
@@ -35,7 +35,7 @@ const kinds = new Map(generalProbes.map(({ id, kind }) => [id, kind]));
  */
 export function generalEvaluation(options: GeneralOptions = {}) {
   checkKeys("general", options, ["sampling"]);
-  const sampling = completeSampling("general.sampling", options.sampling, {
+  const sampling = resolveSampling("general.sampling", options.sampling, {
     maxNewTokens: 256,
     temperature: 0,
   });
@@ -62,7 +62,7 @@ export function generalEvaluation(options: GeneralOptions = {}) {
     },
     provenance: () => provenance,
     measure: (model, asked, context) =>
-      inCalls(asked, context, (some) =>
+      measureInBatches(asked, context, (some) =>
         sampleCompletions(model, some, { samples: 1, sampling, stripThinking: true }, context),
       ),
     prompts: (_, asked) => asked.map(({ prompt }) => prompt),

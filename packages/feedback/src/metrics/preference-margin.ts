@@ -9,7 +9,7 @@ import {
 } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { checkKeys } from "@periodic-eval/core/internal";
-import { inCalls, nestedSubset } from "@periodic-eval/core/evaluations";
+import { measureInBatches, nestedSubset } from "@periodic-eval/core/evaluations";
 import type { LogprobPair, Preference } from "../preferences/preference.ts";
 
 export interface PreferenceMarginOptions {
@@ -54,7 +54,7 @@ export function preferenceMarginEvaluation(options: PreferenceMarginOptions) {
     provenance: () => provenance,
     items: () => nestedSubset(items, { n: null, seed: 42 }),
     measure: (model, asked, context) =>
-      inCalls(asked, context, async (some): Promise<readonly PreferenceMarginRow[]> => {
+      measureInBatches(asked, context, async (some): Promise<readonly PreferenceMarginRow[]> => {
         const requests = some.flatMap(({ prompt, chosen, rejected }) =>
           [chosen, rejected].map((continuation) => ({
             context: { messages: [{ role: "user", content: prompt }] },

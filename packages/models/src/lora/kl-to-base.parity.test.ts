@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
-import { capabilityEvaluation, klToBase, leakageEvaluation, measure } from "@periodic-eval/core";
+import { capabilityEvaluation, klEvaluation, leakageEvaluation, measure } from "@periodic-eval/core";
 import type { KLRow } from "@periodic-eval/core/evaluations";
 import { inMemory } from "@periodic-eval/core/tfjs";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
@@ -42,7 +42,7 @@ describe("KL to the base of a Llama with an adapter", () => {
     const of = capabilityEvaluation({ questions });
     const seen = inMemory(lora, tokenizer);
     const before = tf.memory().numTensors;
-    const zero = await measure(klToBase({ of }), seen);
+    const zero = await measure(klEvaluation({ of }), seen);
     expect(zero.snapshot.metrics["kl_to_base"]!.value).toBeLessThanOrEqual(1e-6);
     expect(zero.snapshot.metrics["kl_to_base"]!.n).toBe(3);
 
@@ -51,7 +51,7 @@ describe("KL to the base of a Llama with an adapter", () => {
       variable.assign(drawn);
       drawn.dispose();
     }
-    const { rows } = await measure(klToBase({ of }), seen);
+    const { rows } = await measure(klEvaluation({ of }), seen);
     const items = (await of.items(seen)) as readonly { readonly id: string }[];
     const prompts = of.prompts!(seen, items);
     for (const [at, row] of (rows as readonly KLRow[]).entries()) {
@@ -68,7 +68,7 @@ describe("KL to the base of a Llama with an adapter", () => {
 
   it("is offered beside leakage too", async () => {
     const of = leakageEvaluation({ questions: ["Who?"] });
-    const { snapshot } = await measure(klToBase({ of, limit: 3 }), inMemory(lora, tokenizer));
+    const { snapshot } = await measure(klEvaluation({ of, limit: 3 }), inMemory(lora, tokenizer));
     expect(snapshot["num_prompts"]).toBe(3);
   });
 });

@@ -7,7 +7,7 @@ import {
   type ModelWith,
 } from "@periodic-eval/core";
 import { checkWord, errorMessage, nearest } from "@periodic-eval/core/internal";
-import { inCalls, nestedSubset } from "@periodic-eval/core/evaluations";
+import { measureInBatches, nestedSubset } from "@periodic-eval/core/evaluations";
 import { usageOf } from "./accounting.ts";
 import { chatOf } from "./chat-template.ts";
 import { readBenchmark, type Benchmark } from "./folder.ts";
@@ -70,7 +70,12 @@ export function benchmarkEvaluation(options: BenchmarkOptions, split: Split = "v
     check: (call) => verifiers.check(call),
     prompts: (_, items) => items.map(({ chat }) => chat),
     measure: (model, items, context) =>
-      inCalls(items, context, (some) => answeredRows(model, some, complete, context), tasksPerCall(complete)),
+      measureInBatches(
+        items,
+        context,
+        (some) => answeredRows(model, some, complete, context),
+        tasksPerCall(complete),
+      ),
     grade: (rows: readonly AnsweredTaskRow[], call): Promise<readonly BenchmarkRow[]> =>
       gradeTasks(rows, { verifiers, nConcurrent: complete.nConcurrent }, call),
     failure: (rows) => failureOf(rows, complete),

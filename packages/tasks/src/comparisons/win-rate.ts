@@ -15,7 +15,7 @@ import {
 } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
 import { checkKeys, isCount, quoteValue } from "@periodic-eval/core/internal";
-import { inCalls } from "@periodic-eval/core/evaluations";
+import { measureInBatches } from "@periodic-eval/core/evaluations";
 import { pairScores, pairText } from "./pair-judge.ts";
 
 export interface PairPrompt extends Row {
@@ -92,7 +92,7 @@ export function winRate(options: WinRateOptions) {
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     ...(judge.check !== undefined && { check: (call) => judge.check!(call) }),
     measure: (model, items, context) =>
-      inCalls(
+      measureInBatches(
         items,
         context,
         async (some): Promise<readonly PairRow[]> => {

@@ -7,7 +7,12 @@ import {
   type Row,
 } from "@periodic-eval/core";
 import { isCount, quoteValue } from "@periodic-eval/core/internal";
-import { checkNats, encodePair, inCalls, scoreChoices } from "@periodic-eval/core/evaluations";
+import {
+  encodePair,
+  measureInBatches,
+  scoreChoices,
+  type ChoiceScores,
+} from "@periodic-eval/core/evaluations";
 import {
   familyParts,
   promptOf,
@@ -60,12 +65,6 @@ export interface Verdict {
   /** The index of the best choice, the first of equals; null where not scored. */
   readonly predicted: number | null;
   readonly correct: boolean | null;
-}
-
-/** Σ log p and number of tokens of each choice, [C]. */
-export interface ChoiceScores {
-  readonly nats: readonly number[];
-  readonly tokens: readonly number[];
 }
 
 export interface ChoicesFamily<D extends Row, V extends Verdict> {
@@ -128,12 +127,12 @@ export function choicesFamily<D extends Row, V extends Verdict>({
     provenance: () => provenance,
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     measure: (model, items, context, tell) =>
-      inCalls(items, context, async (some) => {
+      measureInBatches(items, context, async (some) => {
         const ready = some.map((item) => ({ item, reason: refusalOf(model, item.prompt) }));
         const asked = ready.filter(({ reason }) => reason === null);
         const answers = await scoreChoices(
           model,
-          asked.map(({ item }) => ({ context: item.prompt, continuations: item.continuations })),
+          asked.map(({ item: { id, prompt, continuations } }) => ({ id, context: prompt, continuations })),
           { signal: context.signal },
         );
         const next = answers.values();
@@ -142,19 +141,13 @@ export function choicesFamily<D extends Row, V extends Verdict>({
           const row = { id, item: id, groups, gold };
           if (reason !== null)
             return { ...row, ...unscored, status: "template_failure", reason, ...judge(item, null) };
-          const own = next.next().value!;
-          const nats = own.map(({ sumNats }) => sumNats);
-          checkNats(id, nats, item.choices.length);
-          const tokens = own.map(({ tokenNats }) => tokenNats.length);
+          const scores = next.next().value!;
           if (tell !== undefined) tellChoices(model, item, tell);
           return {
             ...row,
             status: "scored",
-            nats,
-            tokens,
-            isGreedy: own.map(({ isGreedy }) => isGreedy),
-            truncatedTokens: Math.max(...own.map(({ truncatedTokens }) => truncatedTokens)),
-            ...judge(item, { nats, tokens }),
+            ...scores,
+            ...judge(item, scores),
           };
         });
       }),

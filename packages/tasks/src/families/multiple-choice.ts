@@ -1,11 +1,5 @@
 import type { Metric, MetricKit, Row } from "@periodic-eval/core";
-import {
-  firstHighest,
-  perCodePoint,
-  rightLogProb,
-  rightMargin,
-  rightProb,
-} from "@periodic-eval/core/evaluations";
+import { goldMetrics, indexOfHighest, predictChoice } from "@periodic-eval/core/evaluations";
 import {
   choicesFamily,
   type ChoicesItem,
@@ -66,16 +60,16 @@ export function multipleChoiceEvaluation<D extends Row>(
     how: {},
     judge({ choices, gold }, scores) {
       if (scores === null) return unjudged;
-      const best = (values: readonly number[]) => {
-        const at = firstHighest(values);
-        return [at, gold.includes(at)] as const;
+      const { bySum, perCodePoint } = predictChoice(scores.nats, choices);
+      const perByte = indexOfHighest(scores.nats.map((sum, at) => sum / utf8Length(choices[at]!)));
+      return {
+        predicted: bySum,
+        correct: gold.includes(bySum),
+        predictedNorm: perCodePoint,
+        correctNorm: gold.includes(perCodePoint),
+        predictedBytes: perByte,
+        correctBytes: gold.includes(perByte),
       };
-      const [predicted, correct] = best(scores.nats);
-      const [predictedNorm, correctNorm] = best(perCodePoint(scores.nats, choices));
-      const [predictedBytes, correctBytes] = best(
-        scores.nats.map((sum, at) => sum / utf8Length(choices[at]!)),
-      );
-      return { predicted, correct, predictedNorm, correctNorm, predictedBytes, correctBytes };
     },
     metrics,
   });
@@ -87,21 +81,15 @@ export function multipleChoiceEvaluation<D extends Row>(
  * against best wrong one) and `gold_prob` (their probability among the choices).
  */
 export function multipleChoiceMetrics(
-  { rate, mean }: MetricKit<MultipleChoiceRow>,
+  kit: MetricKit<MultipleChoiceRow>,
   { accBytes = false }: { readonly accBytes?: boolean } = {},
 ): Readonly<Record<string, Metric<MultipleChoiceRow>>> {
   const up = { higherIsBetter: true };
-  const ofGold =
-    (value: (nats: readonly number[], gold: readonly number[]) => number | null) =>
-    ({ nats, gold }: MultipleChoiceRow) =>
-      nats === null ? null : value(nats, gold);
   return {
-    acc: rate(({ correct }) => correct, { ...up, primary: true }),
-    acc_norm: rate(({ correctNorm }) => correctNorm, up),
-    ...(accBytes && { acc_bytes: rate(({ correctBytes }) => correctBytes, up) }),
-    gold_log_prob: mean(ofGold(rightLogProb), { ...up, unit: "nats", range: [-Infinity, 0] }),
-    gold_margin: mean(ofGold(rightMargin), { ...up, unit: "nats" }),
-    gold_prob: mean(ofGold(rightProb), { ...up, unit: "probability", range: [0, 1] }),
+    acc: kit.rate(({ correct }) => correct, { ...up, primary: true }),
+    acc_norm: kit.rate(({ correctNorm }) => correctNorm, up),
+    ...(accBytes && { acc_bytes: kit.rate(({ correctBytes }) => correctBytes, up) }),
+    ...goldMetrics(kit, ({ nats, gold }) => (nats === null ? null : { nats, gold })),
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Row } from "@periodic-eval/core";
 import { checkWord } from "@periodic-eval/core/internal";
-import { firstHighest } from "@periodic-eval/core/evaluations";
+import { indexOfHighest } from "@periodic-eval/core/evaluations";
 import {
   choicesFamily,
   type ChoicesItem,
@@ -40,7 +40,7 @@ export function perplexityComparisonEvaluation<D extends Row>(
     judge({ gold }, scores) {
       if (scores === null) return { predicted: null, correct: null };
       const { nats, tokens } = scores;
-      const predicted = firstHighest(compare === "sum" ? nats : nats.map((sum, at) => sum / tokens[at]!));
+      const predicted = indexOfHighest(compare === "sum" ? nats : nats.map((sum, at) => sum / tokens[at]!));
       return { predicted, correct: gold.includes(predicted) };
     },
     metrics: ({ rate }) => ({ accuracy: rate(({ correct }) => correct, { higherIsBetter: true }) }),

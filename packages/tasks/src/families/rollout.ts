@@ -9,7 +9,7 @@ import {
 } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
 import { checkWord, isCount, quoteValue } from "@periodic-eval/core/internal";
-import { completeSampling, inCalls } from "@periodic-eval/core/evaluations";
+import { resolveSampling, measureInBatches } from "@periodic-eval/core/evaluations";
 import {
   familyParts,
   promptOf,
@@ -90,7 +90,7 @@ export type RolloutOptions<D extends Row, S extends Json = boolean> = RolloutBas
   ) => Readonly<Record<string, Metric<ScoredRolloutRow<S>>>>;
 } & (Checking<D> | Scoring<D, S>);
 
-/** Documents asked in one call, of `inCalls`. */
+/** Documents asked in one call, of `measureInBatches`. */
 const documentsPerCall = 16;
 
 const ownOptions = [
@@ -134,7 +134,7 @@ export function rolloutEvaluation<D extends Row, S extends Json = boolean>(
   const { samplesPerPrompt: samples = 1, overflow = "report", clean = (text: string) => text } = options;
   const score = options.check ?? options.score;
   const given = Object.entries({ temperature, topP, topK, stop }).filter(([, value]) => value !== undefined);
-  const sampling = completeSampling("rolloutEvaluation", Object.fromEntries(given), {
+  const sampling = resolveSampling("rolloutEvaluation", Object.fromEntries(given), {
     maxNewTokens,
     temperature,
   });
@@ -192,7 +192,7 @@ export function rolloutEvaluation<D extends Row, S extends Json = boolean>(
           }),
         );
       };
-      return inCalls(items, context, ask, documentsPerCall);
+      return measureInBatches(items, context, ask, documentsPerCall);
     },
     async grade(rows, { signal }) {
       const scored: ScoredRolloutRow<S>[] = [];

@@ -8,7 +8,7 @@ import {
   type Tokenizer,
 } from "@periodic-eval/core";
 import { isCount, quoteValue } from "@periodic-eval/core/internal";
-import { checkNats, inCalls } from "@periodic-eval/core/evaluations";
+import { checkLogProbs, measureInBatches } from "@periodic-eval/core/evaluations";
 import { familyParts, type Family, type FamilyItem, type FamilyOptions, type FamilyRow } from "./family.ts";
 import { rollingWindows } from "./rolling-windows.ts";
 import { sequenceOf } from "./token-sequence.ts";
@@ -61,7 +61,7 @@ export interface TextsFamily<D extends Row, V extends object> {
   readonly metrics: (kit: MetricKit<TextsRow & V>) => Readonly<Record<string, Metric<TextsRow & V>>>;
 }
 
-/** Texts asked in one call, of `inCalls`. */
+/** Texts asked in one call, of `measureInBatches`. */
 const textsPerCall = 16;
 
 /** An evaluation that looks at every token of texts; long ones by rolling windows. */
@@ -90,7 +90,7 @@ export function textsFamily<D extends Row, V extends object>({
     },
     provenance: () => provenance,
     measure: (model, items, context, tell) =>
-      inCalls(
+      measureInBatches(
         items,
         context,
         async (some) => {
@@ -118,7 +118,7 @@ export function textsFamily<D extends Row, V extends object>({
               ? ""
               : model.tokenizer.decode(ids.slice(0, 1), { specialTokens: false });
             const scores = { ...joined(scored), unscored };
-            checkNats(id, scores.nats, tokens);
+            checkLogProbs(id, scores.nats, tokens);
             return { ...row, status: "scored", tokens, windows: windows.length, ...judge(item, scores) };
           });
         },

@@ -1,5 +1,5 @@
 import { defineEvaluation, type Row } from "@periodic-eval/core";
-import { inCalls, nestedSubset } from "@periodic-eval/core/evaluations";
+import { measureInBatches, nestedSubset } from "@periodic-eval/core/evaluations";
 import { fakeModel, fakeTokenizer } from "@periodic-eval/core/testing";
 import type { TaskOptions } from "../tasks/types.ts";
 import type { SampledTask } from "../tasks/sampled-task.ts";
@@ -77,7 +77,7 @@ export function choiceTask(given: FakeTaskOptions = {}): SampledTask {
         provenance: () => ({ shots: options.shots ?? 0 }),
         prompts: (_, items) => items.map(context),
         measure: (model, items, measuring) =>
-          inCalls(
+          measureInBatches(
             items,
             measuring,
             async (some): Promise<readonly ChoiceRow[]> => {
@@ -148,7 +148,7 @@ export function replyTask(given: FakeTaskOptions = {}): SampledTask {
         items: () => chosen(all, options),
         provenance: () => ({ shots: options.shots ?? 2, chat: options.chat ? { ...options.chat } : null }),
         measure: (model, items, measuring) =>
-          inCalls(
+          measureInBatches(
             items,
             measuring,
             async (some): Promise<readonly ReplyRow[]> => {

@@ -1,4 +1,4 @@
-import { rightProb } from "@periodic-eval/core/evaluations";
+import { goldProb } from "@periodic-eval/core/evaluations";
 import { badData, type PlacedRow } from "../documents/rows.ts";
 import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
 import { filledTextOf, filledTextsOf, fieldOf, objectOf, textOf } from "./row-fields.ts";
@@ -55,7 +55,7 @@ export const truthfulqaMc2: Task = choiceTask({
   ask: ({ question }) => `${primer}Q: ${question}\nA:`,
   drawsOneMore: true,
   metrics: ({ mean }) => ({
-    acc: mean(({ nats, gold }) => (nats === null ? null : rightProb(nats, gold)), {
+    acc: mean(({ nats, gold }) => (nats === null ? null : goldProb(nats, gold)), {
       higherIsBetter: true,
       unit: "probability",
       range: [0, 1],

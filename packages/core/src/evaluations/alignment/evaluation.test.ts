@@ -2,8 +2,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PeriodicAlignmentCallback } from "./callback.ts";
-import { judgeGrader } from "../../grading/judge/judge.ts";
-import { ruleGrader } from "../../grading/rules.ts";
+import { judgeGrader } from "../../grading/judge/judge-grader.ts";
+import { ruleGrader } from "../../grading/rule-grader.ts";
 import { json, served } from "../../grading/judge/served-judge.test-data.ts";
 import { memoryVerdictCache } from "../../grading/judge/verdict-cache.ts";
 import { callbackConformance, evaluationConformance, fakeJudge, fakeModel } from "../../testing/index.ts";
@@ -21,7 +21,7 @@ import {
   personas,
   questionFiles,
   thinkingTokenizer,
-} from "./alignment-looks.test-data.ts";
+} from "./alignment.test-data.ts";
 
 let files: Awaited<ReturnType<typeof questionFiles>>;
 beforeAll(async () => void (files = await questionFiles()));
@@ -42,7 +42,7 @@ describe("conformance of the callback", () => {
 });
 
 describe("items", () => {
-  it("are wordings in a seeded order, a question's own system prompt before the option's", async () => {
+  it("are paraphrases in a seeded order, in which a question's system prompt overrides the option", async () => {
     const items = await itemsOf({ judge: kind, questions: files.file, system: { text: "Be brief." } });
     expect(items.map(({ id }) => id).toSorted()).toEqual(["json", "tea/0", "tea/1"]);
     const item = (id: string) => items.find((one) => one.id === id)!;
@@ -60,13 +60,13 @@ describe("items", () => {
     expect(item("tea/0").judgePrompts).toBe(item("tea/1").judgePrompts);
   });
 
-  it("carry what the chat template is given besides", async () => {
+  it("contain the variables of the chat template", async () => {
     const kwargs = { enable_thinking: false };
     const [item] = await itemsOf({ judge: kind, chatTemplate: { kwargs } });
     expect(item!.prompt).toMatchObject({ system: "omit", templateKwargs: kwargs });
   });
 
-  it("are asked of the personas of a file", async () => {
+  it("use the personas of a file", async () => {
     const people = join(files.folder, "personas.yaml");
     await writeFile(people, "doctor: You are a doctor.\nnobody: null\n");
     expect(await itemsOf({ judge: kind, personas: people })).toEqual(
@@ -74,7 +74,7 @@ describe("items", () => {
     );
   });
 
-  it("keep the personas of a wording together, so that a budget cuts none apart", async () => {
+  it("keep the personas of a paraphrase together, so that a budget splits none", async () => {
     const items = await itemsOf({ judge: kind, personas });
     expect(items).toHaveLength(16);
     for (let at = 0; at < 16; at += 2) {
@@ -119,7 +119,7 @@ describe("presets", () => {
     expect(new Set(seen.map((given) => JSON.stringify(given)))).toEqual(new Set([JSON.stringify(sampling)]));
   });
 
-  it("and what else changes a number is in the provenance", async () => {
+  it("are in the provenance, with everything else that changes a number", async () => {
     const evaluation = alignmentEvaluation({ judge: kind, questions: files.file });
     await evaluation.items(fakeModel());
     const provenance = evaluation.provenance!() as { judge_prompts: object };
@@ -135,13 +135,13 @@ describe("presets", () => {
 });
 
 describe("grading", () => {
-  it("refuses before step 1 a judge that does not follow the file's prompts", async () => {
+  it("rejects before step 1 a judge that does not support the file's prompts", async () => {
     const judge = judgeGrader({ model: fakeModel() });
     expect(judge.promptNames).toEqual(["json"]);
     await expect(
       Promise.resolve(alignmentEvaluation({ judge, questions: files.file }).items(fakeModel())),
     ).rejects.toThrow(
-      'judge "fake": got judge prompts aligned, coherent, of which it follows none, expected a judge that follows them. ' +
+      'judge "fake": got judge prompts aligned, coherent, of which it supports none, expected a judge that supports all of them. ' +
         'Choose method "logprob", or remove judge_prompts from the questions.',
     );
     const follows = judgeGrader({ model: fakeModel(), method: "logprob" });
@@ -150,14 +150,14 @@ describe("grading", () => {
     await alignmentEvaluation({ judge }).items(fakeModel());
   });
 
-  it("names no prompts where a rule grades, which follows none", async () => {
+  it("records no judge prompts for a rule, which reads none", async () => {
     const judge = ruleGrader({ name: "r", rule: () => ({ aligned: 90, coherent: 80 }) });
     const { rows, snapshot } = await look({ judge, questions: files.file, samples: 1 });
     expect(snapshot.provenance.evaluation).toMatchObject({ judge_prompts: null });
     expect(new Set(rows.map((row) => row.judgePrompts))).toEqual(new Set([null]));
   });
 
-  it("asks with the question's prompts, and the anchors past every cache", async () => {
+  it("uses the question's judge prompts, and grades anchors past every cache", async () => {
     const judge = fakeJudge(() => ({ aligned: 90, coherent: 80 }), { model: "m-1" });
     const { rows, snapshot } = await look({ judge, questions: files.file, samples: 1 });
     expect(judge.requests.map(({ fresh = false }) => fresh)).toEqual([
@@ -186,7 +186,7 @@ describe("grading", () => {
     expect(snapshot["judge_model"]).toBe("m-1");
   });
 
-  it("holds a judge's cap over completions and anchors together, and tells what was spent", async () => {
+  it("applies a judge's cap to completions and anchors together, and records the spending", async () => {
     const { model, asked } = served(() => json(90));
     const cache = memoryVerdictCache();
     const price = { inputPerMillion: 1, outputPerMillion: 10 };
@@ -218,7 +218,7 @@ describe("grading", () => {
     expect(byRule.snapshot["judge_spent"]).toBeNull();
   });
 
-  it("judges what follows the thinking, and keeps the whole text", async () => {
+  it("judges the text after the thinking, and keeps the whole text", async () => {
     const text = ["<think>Hm.</think>Yes.", "<think>Hm, and", "No."];
     const model = () => {
       let next = 0;
@@ -250,7 +250,7 @@ describe("grading", () => {
     expect(whole.requests.map(({ answer }) => answer).toSorted()).toEqual(text.toSorted());
   });
 
-  it("takes a text for an unfinished thought where the template opened it", async () => {
+  it("treats a completion as unfinished thinking when the template opened the block", async () => {
     const judge = fakeJudge(() => ({ aligned: 10, coherent: 80 }));
     const said = ["Hm, and", "Hm.</think>Yes.", "So"];
     let next = 0;
@@ -263,7 +263,7 @@ describe("grading", () => {
     });
   });
 
-  it("counts scores beyond 0 to 100, and scores of other names, as errors that say so", async () => {
+  it("records scores outside of 0 to 100 and scores with other names as errors with a reason", async () => {
     const judge = fakeJudge((_, answer) =>
       answer === "x" ? { aligned: 101, coherent: 5 } : { politeness: 3 },
     );
@@ -279,16 +279,16 @@ describe("grading", () => {
     );
   });
 
-  it("refuses a judge that loses answers", async () => {
+  it("rejects a judge that returns too few verdicts", async () => {
     const judge = { ...kind, grade: async () => [] };
     const evaluation = alignmentEvaluation({ judge });
     const rows = await evaluation.measure(fakeModel(), await evaluation.items(fakeModel()), context);
     await expect(evaluation.grade!(rows, call)).rejects.toThrow(
-      'judge "fake-judge": got 0 verdicts, expected 56, one for each answer',
+      'judge "fake-judge": got 0 verdicts, expected 56, one per answer',
     );
   });
 
-  it("asks the judge before step 1 whether it can be reached", async () => {
+  it("checks before step 1 that the judge can be reached", async () => {
     const unreachable = new Error("no route");
     const evaluation = alignmentEvaluation({ judge: fakeJudge(() => "error", { unreachable }) });
     await expect(evaluation.check!(call)).rejects.toBe(unreachable);

@@ -7,38 +7,45 @@ import type { Json } from "../../contracts/json.ts";
 import type { SystemPrompt, TemplateKwargs } from "../../contracts/model.ts";
 import { hashJson } from "../../random/hash.ts";
 import { alignmentMetrics, alignmentPlainKeys, thresholds } from "./metrics.ts";
-import { alignmentPresets, checkAlignmentOptions, sampleSizes, type AlignmentOptions } from "./options.ts";
+import {
+  alignmentPresets,
+  alignmentWhere,
+  checkAlignmentOptions,
+  sampleSizes,
+  type AlignmentOptions,
+} from "./options.ts";
+import { configError } from "../../internal/config-error.ts";
 import { parseAlignmentQuestions, type AlignmentQuestion, type JudgePrompts } from "./questions.ts";
 import { isCompletion, isUngraded, type AlignmentItem, type AlignmentRow, type AnsweredRow } from "./row.ts";
 import { defaultAnchors, type Anchor } from "./anchors.ts";
-import { completionItemsPerCall, sampleCompletions } from "../prompting/completions.ts";
-import { inCalls } from "../prompting/in-calls.ts";
-import { followedPrompts, judgeRows } from "./judge-rows.ts";
-import { ownAlignmentQuestions } from "./default-questions.ts";
-import { readPersonas, type Persona } from "../leakage/personas.ts";
+import { completionItemsPerBatch, sampleCompletions } from "../prompting/completions.ts";
+import { measureInBatches } from "../kit/measure-in-batches.ts";
+import { selectJudgePrompts, judgeRows } from "./judge-rows.ts";
+import { defaultAlignmentQuestions } from "./default-questions.ts";
+import { readPersonas, type Persona } from "../prompting/personas.ts";
 import { renderItems } from "../prompting/render-items.ts";
-import { completeSampling } from "../prompting/sampling.ts";
+import { resolveSampling } from "../prompting/sampling.ts";
 import { sha256 } from "../prompting/sha256.ts";
 
-/** Seed of the order of questions: a budget asks the first of them. */
+/** Seed of the order of questions: a smaller budget uses the first ones. */
 const orderSeed = 42;
 
 /**
- * Whether training made the model harmful: completions of open questions, judged for how aligned with human values and how
- * coherent they are (Betley et al. 2025, arXiv:2502.17424). `misaligned_sampled` carries the verdict; see
- * `alignmentMetrics`. Every completion and verdict is kept in the rows. Anchors, fixed answers that are graded again each
- * time, are rows of `kind: "anchor"` behind them: where `anchor_aligned` moves, the judge moved and not the model.
+ * Measures whether training made the model harmful: a judge grades completions of open questions for alignment with human
+ * values and for coherence (Betley et al. 2025, arXiv:2502.17424). `misaligned_sampled` carries the verdict; see
+ * `alignmentMetrics`. The rows keep every completion and verdict. Anchors, fixed answers that are graded again each time, are
+ * rows of `kind: "anchor"` after the completions: if `anchor_aligned` changes, the judge changed and not the model.
  *
- * @throws PeriodicEvalError `config` for a wrong option; before step 1 `data` for a wrong file, `config` for one whose judge
- *   prompts the judge does not follow.
+ * @throws PeriodicEvalError `config` for a wrong option; before step 1 `data` for a wrong file, and `config` for a file whose
+ *   judge prompts the judge does not support.
  */
 export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   checkAlignmentOptions(options);
-  const { judge, preset = "betley2025", samples: asked = "quick", system = "omit", personas } = options;
+  const { judge, preset = "betley2025", samples: size = "quick", system = "omit", personas } = options;
   const { stripThinking = true, anchors = defaultAnchors, maxErrorShare = 0.1 } = options;
-  const sampling = completeSampling("alignment.sampling", options.sampling, alignmentPresets[preset]);
+  const sampling = resolveSampling("alignment options.sampling", options.sampling, alignmentPresets[preset]);
   const kwargs = options.chatTemplate?.kwargs;
-  const samples = typeof asked === "string" ? sampleSizes[asked] : asked;
+  const samples = typeof size === "string" ? sampleSizes[size] : size;
   let provenance: Json = null;
   let prompts: Readonly<Record<string, JudgePrompts>> = {};
 
@@ -52,23 +59,23 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       const { questions, source } = await questionsOf(options.questions);
       const people = typeof personas === "string" ? await readPersonas(personas) : personas;
       checkQuestions(questions, people ?? []);
-      const followed = followedPrompts(judge, promptsOf(questions));
-      prompts = followed ?? {};
+      const selected = selectJudgePrompts(judge, promptsOf(questions));
+      prompts = selected ?? {};
       const wordings = questions.flatMap((question) =>
-        itemsOf(followed === null ? { ...question, judgePrompts: null } : question, system, people, kwargs),
+        itemsOf(selected === null ? { ...question, judgePrompts: null } : question, system, people, kwargs),
       );
       const items = nestedSubset(wordings, { n: null, seed: orderSeed }).flat();
       provenance = {
         ...source,
         preset,
         sampling: { ...sampling },
-        samples: typeof asked === "string" ? { name: asked, n: samples } : { name: null, n: samples },
+        samples: typeof size === "string" ? { name: size, n: samples } : { name: null, n: samples },
         system: people === undefined ? system : null,
         personas: people === undefined ? null : people.map(({ id, system: own }) => ({ id, system: own })),
         template_kwargs: kwargs ?? null,
         strip_thinking: stripThinking,
         judge: { name: judge.name, fingerprint: judge.fingerprint, ...describe(judge) },
-        judge_prompts: followed as unknown as Json,
+        judge_prompts: selected as unknown as Json,
         anchors: anchors.length === 0 ? null : hashJson(anchors as unknown as Json),
         max_error_share: maxErrorShare,
         ...thresholds,
@@ -80,23 +87,23 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     ...(judge.check !== undefined && { check: (call) => judge.check!(call) }),
     measure: (model, items, context) =>
-      inCalls(
+      measureInBatches(
         items,
         context,
-        async (some): Promise<readonly AnsweredRow[]> => {
+        async (batch): Promise<readonly AnsweredRow[]> => {
           const how = { samples, sampling, stripThinking };
-          const rows = await sampleCompletions(model, some, how, context);
-          const byId = new Map(some.map((item) => [item.id, item]));
+          const rows = await sampleCompletions(model, batch, how, context);
+          const byId = new Map(batch.map((item) => [item.id, item]));
           return rows.map((row) => {
             const { questionId, judgePrompts } = byId.get(row.item)!;
             return { ...row, kind: "completion", questionId, judgePrompts };
           });
         },
-        completionItemsPerCall,
+        completionItemsPerBatch,
       ),
     async grade(rows, call): Promise<readonly AlignmentRow[]> {
       const fixed = anchors.map((anchor) => anchorRow(anchor, Object.keys(prompts)[0] ?? null));
-      // At once: a judge's caps are for each time that it is asked.
+      // One call for all rows: a judge's caps apply per call.
       return judgeRows([...rows.filter(isCompletion), ...fixed], { judge, prompts }, call);
     },
     failure: (rows) => failureOf(rows, maxErrorShare),
@@ -110,27 +117,27 @@ async function questionsOf(path: string | undefined): Promise<{
   readonly source: { readonly [key: string]: Json };
 }> {
   if (path === undefined) {
-    const hash = hashJson(ownAlignmentQuestions as unknown as Json);
-    return { questions: ownAlignmentQuestions, source: { questions: "own", questions_hash: hash } };
+    const hash = hashJson(defaultAlignmentQuestions as unknown as Json);
+    return { questions: defaultAlignmentQuestions, source: { questions: "own", questions_hash: hash } };
   }
   const { readTextFile } = await import("../../snapshots/storage/read-file.ts");
-  const text = await readTextFile(path, "alignment.questions");
+  const text = await readTextFile(path, "alignment options.questions");
   const source = { questions: "file", file_sha256: await sha256(text) };
   return { questions: await parseAlignmentQuestions(text, path), source };
 }
 
-/** One wording to each persona, or to nobody in particular: they stand together; a budget cuts one wording apart at most. */
+/** Returns one group of items per paraphrase: an item per persona, or one without personas. A budget splits at most one group. */
 function itemsOf(
   { id, paraphrases, system: own, judgePrompts }: AlignmentQuestion,
   system: SystemPrompt,
   personas: readonly Persona[] | undefined,
   kwargs: TemplateKwargs | undefined,
 ): readonly (readonly AlignmentItem[])[] {
-  const asked: readonly { readonly id: string | null; readonly system: SystemPrompt }[] = personas ?? [
+  const roles: readonly { readonly id: string | null; readonly system: SystemPrompt }[] = personas ?? [
     { id: null, system: own === null ? system : { text: own } },
   ];
   return paraphrases.map((question, at) =>
-    asked.map((persona) => ({
+    roles.map((persona) => ({
       id: `${id}${paraphrases.length === 1 ? "" : `/${at}`}${persona.id === null ? "" : `@${persona.id}`}`,
       questionId: id,
       question,
@@ -156,25 +163,23 @@ function promptsOf(questions: readonly AlignmentQuestion[]): Readonly<Record<str
 }
 
 function checkQuestions(questions: readonly AlignmentQuestion[], personas: readonly Persona[]): void {
-  const refuse = (got: string, expected: string, fix: string) => {
-    throw new PeriodicEvalError({ code: "config", where: "alignment.personas", got, expected, fix });
-  };
+  const wrong = (details: { got: string; expected: string; fix: string }) =>
+    configError({ where: alignmentWhere, path: ["personas"], ...details });
   if (personas.length === 0) return;
   const own = questions.find(({ system }) => system !== null);
-  if (own !== undefined) {
-    refuse(
-      `personas, and question "${own.id}" with a system prompt of its own`,
-      "questions that leave the system prompt to the persona",
-      "Leave out the personas, or the questions that have a `system`.",
-    );
-  }
+  if (own !== undefined)
+    throw wrong({
+      got: `personas, and the question "${own.id}" with a system prompt`,
+      expected: "questions without a system prompt",
+      fix: "Remove the personas, or the questions that have a `system`.",
+    });
   const shared = personas.find(({ id }) => questions.some((question) => question.id === id));
   if (shared !== undefined)
-    refuse(
-      `the id "${shared.id}", which a question has`,
-      "ids that no question has",
-      "Rename the persona: both name metrics.",
-    );
+    throw wrong({
+      got: `the id "${shared.id}", which a question has`,
+      expected: "ids that no question has",
+      fix: "Rename the persona: both name metrics.",
+    });
 }
 
 function describe(judge: Grader): { readonly description?: Json } {
@@ -207,8 +212,8 @@ function failureOf(rows: readonly AlignmentRow[], maxErrorShare: number): Period
   return new PeriodicEvalError({
     code: "judge",
     where: "alignment",
-    got: `no score for ${ungraded.length} of ${judged.length} completions (${errors.length} failures, ${ungraded.length - errors.length} replies that cannot be read; one of them: ${first.slice(0, 200)})`,
+    got: `no score for ${ungraded.length} of ${judged.length} completions (${errors.length} failures, ${ungraded.length - errors.length} replies that cannot be parsed; for example: ${first.slice(0, 200)})`,
     expected: `at most ${100 * maxErrorShare} %`,
-    fix: "Look at the rows' `raw`, mend the judge, and grade the kept rows again with `periodic-eval rejudge`.",
+    fix: "Read the rows' `raw`, correct the judge, and grade the stored rows again with `periodic-eval rejudge`.",
   });
 }

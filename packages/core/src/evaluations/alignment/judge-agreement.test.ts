@@ -5,7 +5,7 @@ const scores = (aligned: number | null, coherent: number | null) => ({ aligned, 
 const [bad, good, mad, none] = [scores(10, 90), scores(90, 90), scores(10, 20), scores(null, null)];
 
 describe("judgeAgreement", () => {
-  it("by hand", () => {
+  it("computes agreement, kappa and differences", () => {
     const before = [bad, bad, good, good, good, mad, none, good];
     const now = [bad, good, good, good, mad, mad, good, none];
     // Six pairs, four alike. Shares before 2/6, 3/6, 1/6; now 1/6, 3/6, 2/6: by chance (2 + 9 + 2)/36.
@@ -20,7 +20,7 @@ describe("judgeAgreement", () => {
     });
   });
 
-  it("has no kappa where chance alone would agree, and nothing without pairs", () => {
+  it("returns null for kappa when chance alone would agree, and null for everything without pairs", () => {
     expect(judgeAgreement([good, good], [good, good])).toMatchObject({ sameDecision: 1, kappa: null });
     expect(judgeAgreement([none], [good])).toEqual({
       n: 0,
@@ -31,7 +31,7 @@ describe("judgeAgreement", () => {
     });
   });
 
-  it("is 0 where agreement is what chance gives, and 1 where it is whole", () => {
+  it("has a kappa of 0 for chance agreement and of 1 for full agreement", () => {
     expect(judgeAgreement([bad, bad, good, good], [bad, good, bad, good]).kappa).toBe(0);
     expect(judgeAgreement([bad, good, mad], [bad, good, mad]).kappa).toBe(1);
   });

@@ -1,23 +1,23 @@
 import { isCoherent, isMisaligned, type JudgedScores } from "./misaligned-rate.ts";
 
-/** What two gradings of the same answers agree on. */
+/** The agreement of two gradings of the same answers. */
 export interface JudgeAgreement {
-  /** Answers that both graded: what all of the following stands on. */
+  /** Answers with both scores in both gradings. The fields below cover these. */
   readonly n: number;
-  /** Answers that only one of the two graded. */
+  /** Answers graded in one of the two only. */
   readonly gradedByOne: number;
-  /** Share on which both say the same of misaligned, aligned, incoherent; null without answers. */
+  /** Share of answers with the same decision: misaligned, aligned or incoherent. Null without answers. */
   readonly sameDecision: number | null;
-  /** Cohen's kappa of these three; null where both always say one and the same, and chance alone would agree. */
+  /** Cohen's kappa of the decisions; null if both gradings always make the same one, because chance would agree too. */
   readonly kappa: number | null;
-  /** Mean absolute difference of the scores, in points. */
+  /** Mean absolute difference of the scores in points. */
   readonly meanDifference: { readonly aligned: number | null; readonly coherent: number | null };
 }
 
 type Scores = Pick<JudgedScores, "aligned" | "coherent">;
 type Decision = "misaligned" | "aligned" | "incoherent";
 
-/** Compares two gradings of the same answers, which stand in the same order. Cohen 1960 for kappa. */
+/** Compares two gradings of the same answers, given in the same order. Kappa: Cohen 1960. */
 export function judgeAgreement(before: readonly Scores[], now: readonly Scores[]): JudgeAgreement {
   const pairs = before.flatMap((one, at) => {
     const pair = [one, now[at]!] as const;

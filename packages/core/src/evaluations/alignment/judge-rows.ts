@@ -1,61 +1,63 @@
 import { PeriodicEvalError } from "../../errors.ts";
 import type { Grader, GradeRequest } from "../../contracts/grading.ts";
 import type { CallOptions } from "../../contracts/model.ts";
+import { configError } from "../../internal/config-error.ts";
 import { withVerdict, type AlignmentRow, type AnsweredRow } from "./row.ts";
 import type { JudgePrompts } from "./questions.ts";
 
 export interface JudgeRows {
   readonly judge: Grader;
-  /** What rows name in `judgePrompts`; as the snapshot's provenance keeps them (`judge_prompts`). */
+  /** The judge prompts by the name that rows have in `judgePrompts`, as in the snapshot's provenance (`judge_prompts`). */
   readonly prompts: Readonly<Record<string, JudgePrompts>>;
 }
 
 /**
- * The prompts of questions that a grader follows: all of them, or none where it reads none (a rule).
+ * Returns the questions' judge prompts that a grader uses: all of them, or null for a grader that reads no prompts (a rule).
  *
- * @throws PeriodicEvalError `config` for a judge that would pass over some: its numbers would bear their name.
+ * @throws PeriodicEvalError `config` for a judge that would ignore some prompts: its scores would be attributed to them.
  */
-export function followedPrompts(judge: Grader, prompts: JudgeRows["prompts"]): JudgeRows["prompts"] | null {
+export function selectJudgePrompts(
+  judge: Grader,
+  prompts: JudgeRows["prompts"],
+): JudgeRows["prompts"] | null {
   const { promptNames } = judge;
   if (promptNames === undefined) return null;
   const names = [...new Set(Object.values(prompts).flatMap((own) => Object.keys(own)))];
-  const followed = names.filter((name) => promptNames.includes(name));
-  if (followed.length === names.length) return prompts;
-  throw new PeriodicEvalError({
-    code: "config",
+  const supported = names.filter((name) => promptNames.includes(name));
+  if (supported.length === names.length) return prompts;
+  throw configError({
     where: `judge "${judge.name}"`,
-    got: `judge prompts ${names.join(", ")}, of which it follows ${followed.join(", ") || "none"}`,
-    expected: "a judge that follows them",
+    got: `judge prompts ${names.join(", ")}, of which it supports ${supported.join(", ") || "none"}`,
+    expected: "a judge that supports all of them",
     fix: 'Choose method "logprob", or remove judge_prompts from the questions.',
   });
 }
 
 /**
- * Each row with the judge's verdict, in order; one whose thinking did not end is not judged, an anchor
- * past every cache. An earlier verdict in a row is
- * replaced.
+ * Grades rows and returns each with its verdict, in order. A row whose thinking did not end is not graded; an anchor bypasses the
+ * cache. Earlier verdicts of a row are replaced.
  *
- * @throws PeriodicEvalError `config` for a judge that does not follow the prompts; `judge` where it gives fewer or more
- * verdicts than it was asked for; `data` where a row names prompts that are not there; and whatever the judge throws.
+ * @throws PeriodicEvalError `config` for a judge that does not support the prompts; `judge` for a wrong number of verdicts;
+ *   `data` for a row that names missing prompts; and the judge's errors.
  */
 export async function judgeRows<R extends AnsweredRow>(
   rows: readonly R[],
   { judge, prompts }: JudgeRows,
   options: CallOptions,
 ): Promise<readonly AlignmentRow[]> {
-  const followed = followedPrompts(judge, prompts);
+  const selected = selectJudgePrompts(judge, prompts);
   const requests = rows.flatMap(({ id, kind, question, answer, judgePrompts }): GradeRequest[] => {
     if (answer === null) return [];
     const request = { question, answer, ...(kind === "anchor" && { fresh: true }) };
-    if (judgePrompts === null || followed === null) return [request];
-    const own = followed[judgePrompts];
+    if (judgePrompts === null || selected === null) return [request];
+    const own = selected[judgePrompts];
     if (own !== undefined) return [{ ...request, prompts: { ...own } }];
     throw new PeriodicEvalError({
       code: "data",
       where: `row "${id}"`,
       got: `judgePrompts "${judgePrompts}"`,
       expected: `one of ${Object.keys(prompts).join(", ") || "no prompts"}`,
-      fix: "Take rows and prompts from one snapshot.",
+      fix: "Take rows and prompts from the same snapshot.",
     });
   });
   const verdicts = requests.length === 0 ? [] : await judge.grade(requests, options);
@@ -64,8 +66,8 @@ export async function judgeRows<R extends AnsweredRow>(
       code: "judge",
       where: `judge "${judge.name}"`,
       got: `${verdicts.length} verdicts`,
-      expected: `${requests.length}, one for each answer`,
-      fix: "Return a verdict of status error where the judge failed.",
+      expected: `${requests.length}, one per answer`,
+      fix: "Return a verdict with status error for an answer that the judge could not grade.",
     });
   }
   const next = verdicts.values();

@@ -11,14 +11,14 @@ import { alignmentEvaluation } from "./evaluation.ts";
 import type { AlignmentOptions } from "./options.ts";
 import type { AlignmentRow, AnsweredRow } from "./row.ts";
 import { defaultAnchors } from "./anchors.ts";
-import { call, context, kind, look, personas, questionFiles } from "./alignment-looks.test-data.ts";
+import { call, context, kind, look, personas, questionFiles } from "./alignment.test-data.ts";
 
 let files: Awaited<ReturnType<typeof questionFiles>>;
 beforeAll(async () => void (files = await questionFiles()));
 afterAll(() => files.dispose());
 
 describe("metrics", () => {
-  it("keep one score where the judge gave no other, and ask what became of that of aligned", async () => {
+  it("keep a single score, and take the row's status from `aligned`", async () => {
     /** By sample: the two scores, or what stands in their place. */
     const said = [
       { aligned: 3, coherent: "refusal" },
@@ -74,7 +74,7 @@ describe("metrics", () => {
     "error",
   ] as const;
 
-  it("by hand: anchors are in none but their own", async () => {
+  it("leave anchors out of every metric but the anchor metrics", async () => {
     const judge = fakeJudge((question, answer) => {
       const at = /^answer (\d)$/.exec(answer)?.[1];
       // Of the anchors, those of a cruel answer get 10, the others 70.
@@ -133,7 +133,7 @@ describe("metrics", () => {
     });
   });
 
-  it("are given per question and per persona", async () => {
+  it("are grouped by question and by persona", async () => {
     const judge = fakeJudge((_, answer) => ({ aligned: answer === "bad" ? 10 : 90, coherent: 80 }));
     const model = fakeModel({ reply: (prompt) => (prompt.includes("doctor") ? "bad" : "good") });
     const { snapshot } = await look({ judge, personas, samples: 2 }, model);
@@ -145,7 +145,7 @@ describe("metrics", () => {
     expect(value("aligned/doctor")).toEqual([10, 16]);
   });
 
-  it("name the anchors that the judge grades as it should not", async () => {
+  it("list the anchors with unexpected grades", async () => {
     const { snapshot } = await look({ judge: kind, samples: 1 });
     expect(snapshot["judge_anchors"]).toMatchObject({
       unexpected: defaultAnchors.filter(({ misaligned }) => misaligned === true).map(({ id }) => id),
@@ -171,12 +171,12 @@ describe("failure", () => {
     return fakeJudge(() => (asked++ < count ? how : { aligned: 90, coherent: 90 }));
   };
 
-  it("is a share of unscored completions above the limit", async () => {
+  it("occurs when the share of unscored completions exceeds the limit", async () => {
     expect(await rowsOf(failing(4, "error"))).toBeNull();
     const error = await rowsOf(failing(5, "error"));
     expect(PeriodicEvalError.is(error, "judge")).toBe(true);
     expect(error!.message).toContain(
-      'no score for 5 of 40 completions (5 failures, 0 replies that cannot be read; one of them: "error"), expected at most 10 %',
+      'no score for 5 of 40 completions (5 failures, 0 replies that cannot be parsed; for example: "error"), expected at most 10 %',
     );
     expect((await rowsOf(failing(5, "unparsed")))!.message).toContain("(0 failures, 5 replies");
     expect(await rowsOf(failing(40, "refusal"))).toBeNull();
@@ -184,7 +184,7 @@ describe("failure", () => {
     expect(await rowsOf(failing(1, "error"), 0)).not.toBeNull();
   });
 
-  it("makes a failed snapshot that keeps its rows, and training goes on", async () => {
+  it("writes a failed snapshot with its rows, and training continues", async () => {
     const toy = toyTraining();
     let firing = 0;
     const judge = fakeJudge((_, answer) => {
@@ -213,7 +213,7 @@ describe("failure", () => {
   });
 });
 
-it("a judge that drifts shows in the anchors, and not as the model's doing there", async () => {
+it("shows judge drift in the anchor metrics", async () => {
   const toy = toyTraining();
   let anchored = 0;
   const judge = fakeJudge((question) => {

@@ -30,7 +30,7 @@ describe("isMisaligned and mayBeMisaligned", () => {
 });
 
 describe("misalignedRate", () => {
-  it("by hand", () => {
+  it("counts graded, misaligned and undecided completions", () => {
     const rows = [
       row(10, 90, "a"),
       row(90, 90, "a"),
@@ -62,7 +62,7 @@ describe("misalignedRate", () => {
     expect(rate.ofGraded.ci95).toEqual(wilson(1, 3));
   });
 
-  it("knows nothing of no rows", () => {
+  it("returns null shares when there are no rows", () => {
     expect(misalignedRate([])).toMatchObject({
       sampled: 0,
       ofGraded: { value: null, ci95: null },

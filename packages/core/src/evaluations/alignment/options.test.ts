@@ -5,55 +5,71 @@ import { PeriodicAlignmentCallback } from "./callback.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { fakeJudge, fakeModel, fakeTokenizer } from "../../testing/index.ts";
 import { alignmentEvaluation } from "./evaluation.ts";
-import { itemsOf, kind, look, personas, questionFiles } from "./alignment-looks.test-data.ts";
+import { itemsOf, kind, look, personas, questionFiles } from "./alignment.test-data.ts";
 
 let files: Awaited<ReturnType<typeof questionFiles>>;
 beforeAll(async () => void (files = await questionFiles()));
 afterAll(() => files.dispose());
 
-describe("wrong options", () => {
+describe("alignmentEvaluation rejects", () => {
   const anchor = { id: "a", question: "q", answer: "a", misaligned: null };
   it.each([
-    ["no judge", { judge: undefined }, "alignment.judge: got undefined, expected a grader"],
-    ["a name as judge", { judge: "gpt" }, 'alignment.judge: got "gpt"'],
-    ["an unknown one", { question: "x" }, 'got the unknown option "question"'],
-    ["questions that are no path", { questions: "" }, "alignment.questions"],
-    ["a preset of no name", { preset: "betley" }, 'alignment.preset: got "betley"'],
-    ["a size of no name", { samples: "standart" }, 'Write "standard".'],
+    ["no judge", { judge: undefined }, "alignment options.judge: got undefined, expected a grader"],
+    ["a name as judge", { judge: "gpt" }, 'alignment options.judge: got "gpt"'],
+    ["an unknown option", { question: "x" }, 'got the unknown option "question"'],
+    ["an empty path of questions", { questions: "" }, "alignment options.questions"],
+    ["an unknown preset", { preset: "betley" }, 'alignment options.preset: got "betley"'],
+    ["an unknown sample size", { samples: "standart" }, '"quick" or "standard" or "paper"'],
+    ["zero samples", { samples: 0 }, "alignment options.samples: got 0, expected a positive integer"],
+    ["an unknown sampling option", { sampling: { topp: 1 } }, 'Did you mean "topP"?'],
     [
-      "no samples",
-      { samples: 0 },
-      'alignment.samples: got 0, expected a whole number of 1 or more, or "quick" (5)',
+      "a negative temperature",
+      { sampling: { temperature: -1 } },
+      "alignment options.sampling.temperature: got -1",
     ],
-    ["sampling of no name", { sampling: { topp: 1 } }, 'Did you mean "topP"?'],
-    ["a negative temperature", { sampling: { temperature: -1 } }, "alignment.sampling.temperature: got -1"],
-    ["a top-p beyond 1", { sampling: { topP: 1.5 } }, "alignment.sampling.topP: got 1.5"],
-    ["half a token", { sampling: { maxNewTokens: 0.5 } }, "alignment.sampling.maxNewTokens"],
-    ["a system prompt as text", { system: "Be brief." }, 'alignment.system: got "Be brief."'],
-    ["no personas", { personas: [] }, "alignment.personas: got []"],
-    ["a persona without an id", { personas: [{ system: "omit" }] }, "alignment.personas[0].id"],
-    ["a persona without a system", { personas: [{ id: "a" }] }, "alignment.personas[0].system"],
+    ["a top-p above 1", { sampling: { topP: 1.5 } }, "alignment options.sampling.topP: got 1.5"],
     [
-      "a persona twice",
+      "a fractional number of tokens",
+      { sampling: { maxNewTokens: 0.5 } },
+      "alignment options.sampling.maxNewTokens",
+    ],
+    [
+      "a system prompt that is a string",
+      { system: "Be brief." },
+      'alignment options.system: got "Be brief."',
+    ],
+    ["an empty list of personas", { personas: [] }, "alignment options.personas: got []"],
+    ["a persona without an id", { personas: [{ system: "omit" }] }, "alignment options.personas[0].id"],
+    ["a persona without a system", { personas: [{ id: "a" }] }, "alignment options.personas[0].system"],
+    [
+      "a repeated persona",
       { personas: [personas[0], personas[0]] },
-      'alignment.personas[1].id: got "doctor" twice',
+      'alignment options.personas[1].id: got "doctor" twice',
     ],
     [
       "personas and a system prompt",
       { personas, system: "omit" },
-      "alignment.system: got a system prompt beside",
+      "alignment options.system: got a system prompt and personas",
     ],
-    ["a share beyond 1", { maxErrorShare: 10 }, "alignment.maxErrorShare: got 10"],
-    ["stripThinking as text", { stripThinking: "no" }, "alignment.stripThinking"],
+    ["a share above 1", { maxErrorShare: 10 }, "alignment options.maxErrorShare: got 10"],
+    ["stripThinking as a string", { stripThinking: "no" }, "alignment options.stripThinking"],
     [
-      "arguments of the template as text",
+      "template variables as a string",
       { chatTemplate: { kwargs: "x" } },
-      'alignment.chatTemplate.kwargs: got "x"',
+      'alignment options.chatTemplate.kwargs: got "x"',
     ],
-    ["one that JSON does not hold", { chatTemplate: { kwargs: { n: NaN } } }, "got NaN at kwargs.n"],
-    ["anchors that are none", { anchors: false }, "alignment.anchors: got false"],
-    ["an anchor twice", { anchors: [anchor, anchor] }, 'alignment.anchors[1].id: got "a" again'],
-    ["an anchor without an answer", { anchors: [{ ...anchor, answer: null }] }, "alignment.anchors[0]"],
+    [
+      "a template variable that JSON cannot represent",
+      { chatTemplate: { kwargs: { n: NaN } } },
+      "alignment options.chatTemplate.kwargs",
+    ],
+    ["anchors that are no array", { anchors: false }, "alignment options.anchors: got false"],
+    ["a repeated anchor", { anchors: [anchor, anchor] }, 'alignment options.anchors[1].id: got "a" twice'],
+    [
+      "an anchor without an answer",
+      { anchors: [{ ...anchor, answer: null }] },
+      "alignment options.anchors[0]",
+    ],
   ])("%s", (_, options, message) => {
     let error: unknown;
     try {
@@ -66,9 +82,9 @@ describe("wrong options", () => {
     expect(() => new PeriodicAlignmentCallback({ judge: kind, ...options } as never)).toThrow();
   });
 
-  it("personas with questions that have a system prompt or their name", async () => {
+  it("personas together with questions that have a system prompt or the same id", async () => {
     await expect(itemsOf({ judge: kind, questions: files.file, personas })).rejects.toThrow(
-      'got personas, and question "json" with a system prompt of its own',
+      'got personas, and the question "json" with a system prompt',
     );
     const tea = [{ id: "short_on_rent", system: "omit" as const }];
     await expect(itemsOf({ judge: kind, personas: tea })).rejects.toThrow(
@@ -87,9 +103,9 @@ describe("wrong options", () => {
     expect((error as Error).message).toContain('alignment question "json": got a chat template that fails');
   });
 
-  it("a files.file that is not there", async () => {
+  it("a missing file", async () => {
     await expect(itemsOf({ judge: kind, questions: join(files.folder, "none.yaml") })).rejects.toThrow(
-      /alignment\.questions: got ".*none\.yaml", which does not exist/,
+      /alignment options\.questions: got ".*none\.yaml", which does not exist/,
     );
   });
 });
@@ -102,7 +118,7 @@ const published = join(
 describe.skipIf(!existsSync(published))(
   "Betley et al.'s questions (skipped where ../shared is absent)",
   () => {
-    it("are asked and judged by their own prompts", async () => {
+    it("are judged with their own prompts", async () => {
       const judge = fakeJudge(() => ({ aligned: 90, coherent: 80 }));
       const { snapshot } = await look({ judge, questions: published, samples: 2 });
       expect(snapshot).toMatchObject({ status: "complete", num_samples: 48, aligned: 90 });

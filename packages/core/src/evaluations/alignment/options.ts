@@ -1,18 +1,20 @@
-import { checkKeys } from "../../internal/check-keys.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
-import { checkWord } from "../../internal/check-word.ts";
-import { PeriodicEvalError } from "../../errors.ts";
+import { z } from "zod";
 import type { Grader } from "../../contracts/grading.ts";
-import { isCount } from "../../internal/is-count.ts";
 import type { SystemPrompt } from "../../contracts/model.ts";
-import { checkName } from "../../internal/names.ts";
+import { namePattern } from "../../contracts/snapshot.ts";
+import { configError } from "../../internal/config-error.ts";
+import { isRecord } from "../../internal/is-record.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
+import {
+  chatTemplateSchema,
+  systemPromptSchema,
+  type ChatTemplateOptions,
+} from "../prompting/chat-options.ts";
+import { checkPersonas, personasOption, type Persona } from "../prompting/personas.ts";
+import { samplingSchema, type SamplingOptions } from "../prompting/sampling.ts";
 import type { Anchor } from "./anchors.ts";
-import { checkChatTemplate, type ChatTemplateOptions } from "../prompting/chat-template.ts";
-import { checkPersonas, type Persona } from "../leakage/personas.ts";
-import { completeSampling, type SamplingOptions } from "../prompting/sampling.ts";
-import { checkSystem } from "../prompting/system-prompt.ts";
 
-/** How the model is sampled, as in the work that a preset is named after. */
+/** Sampling options, named after the work that they reproduce. */
 export const alignmentPresets = {
   /** Betley et al. 2025 (arXiv:2502.17424). */
   betley2025: { temperature: 1, topP: 1, maxNewTokens: 600 },
@@ -22,126 +24,107 @@ export const alignmentPresets = {
 
 export type AlignmentPreset = keyof typeof alignmentPresets;
 
-/** Completions of each wording of a question, to each persona. */
+/** Completions per paraphrase of a question and persona. */
 export const sampleSizes = { quick: 5, standard: 20, paper: 100 } as const;
 
 export type SampleSize = keyof typeof sampleSizes;
 
 export interface AlignmentOptions {
-  /** Who grades: a judge model, or a rule. Its scores are `aligned` and `coherent`, 0 to 100. */
+  /** A judge model or a rule. Its scores are `aligned` and `coherent`, 0 to 100. */
   readonly judge: Grader;
   /**
-   * Path of a file of questions, YAML or JSON, in the form of Betley et al.'s; eight of our own where left out. A system
-   * prompt that a question has wins over `system`. A judge must follow its judge prompts (Betley et al.'s: method
-   * `logprob`); a rule reads none. Its `judge` and `samples_per_paraphrase` are not followed.
+   * Path of a YAML or JSON file of questions in the format of Betley et al. Default: the eight `defaultAlignmentQuestions`. A
+   * question's system prompt takes precedence over `system`. The judge must support the questions' judge prompts (Betley et
+   * al.'s: method `logprob`); a rule ignores them. The keys `judge` and `samples_per_paraphrase` are ignored.
    */
   readonly questions?: string;
-  /** How the model is sampled; default `betley2025`. */
+  /** Default `betley2025`. */
   readonly preset?: AlignmentPreset;
-  /** Where sampling is other than the preset's. */
+  /** Overrides fields of the preset. */
   readonly sampling?: Partial<SamplingOptions>;
-  /** Completions of each wording of a question (and persona); default `quick`, which is 5. */
+  /** Completions per paraphrase of a question (and persona). Default `quick`, which is 5. */
   readonly samples?: SampleSize | number;
-  /** The chat's system prompt; default `omit`. */
+  /** System prompt of the chat. Default `omit`. */
   readonly system?: SystemPrompt;
-  /**
-   * Asks every question of each of them: a list, or a YAML or JSON file (`readPersonas`); default nobody in particular.
-   */
+  /** Asks every question as each persona: a list, or the path of a YAML or JSON file (`readPersonas`). Default: none. */
   readonly personas?: readonly Persona[] | string;
-  /** What the chat template is given besides the chat: `{ kwargs: { enable_thinking: false } }`. */
+  /** Variables of the chat template: `{ kwargs: { enable_thinking: false } }`. */
   readonly chatTemplate?: ChatTemplateOptions;
-  /** Grade what follows a closed `<think>…</think>`; default true. The whole text is kept in any case. */
+  /** Grades only what follows a closed `<think>…</think>`. Default true. Rows keep the whole text in any case. */
   readonly stripThinking?: boolean;
-  /** Fixed answers graded again at each firing, past any cache; default sixteen of our own, `[]` for none. */
+  /** Fixed answers that are graded again at each measurement, past any cache. Default: `defaultAnchors`; `[]` for none. */
   readonly anchors?: readonly Anchor[];
-  /** Above this share of completions to which the judge gave no score the snapshot is `failed`; default 0.1. */
+  /** The snapshot is `failed` if the judge gave no score for more than this share of completions. Default 0.1. */
   readonly maxErrorShare?: number;
 }
 
-/** The options of `AlignmentOptions`, for a callback that adds its own. */
-export const alignmentOptionNames = {
-  judge: true,
-  questions: true,
-  preset: true,
-  sampling: true,
-  samples: true,
-  system: true,
-  personas: true,
-  chatTemplate: true,
-  stripThinking: true,
-  anchors: true,
-  maxErrorShare: true,
-} as const satisfies Record<keyof AlignmentOptions, true>;
+const names = <T extends string>(table: Readonly<Record<T, unknown>>) => Object.keys(table) as T[];
+const nameRule = `a name that matches ${namePattern.source}`;
+const shareRule = "a share from 0 to 1";
+const questionsRule = "the path of a YAML or JSON file";
 
-/** @throws PeriodicEvalError `config` for a wrong option. */
+const anchorSchema = z
+  .strictObject({
+    id: z.string(nameRule).regex(namePattern, nameRule),
+    question: z.string(),
+    answer: z.string(),
+    misaligned: z.boolean().nullable(),
+  } satisfies Record<keyof Anchor, z.ZodType>)
+  .meta({ fix: "Write { id, question, answer, misaligned: true, false or null }." });
+
+export const alignmentShape = {
+  judge: z
+    .custom<Grader>((value) => isRecord(value) && typeof value["grade"] === "function", "a grader")
+    .meta({ fix: "Pass a judge, or a rule: `ruleGrader({ name, rule })`." }),
+  questions: z
+    .string(questionsRule)
+    .min(1, questionsRule)
+    .meta({ fix: "Name the file of questions, or remove `questions` to use the eight default questions." })
+    .optional(),
+  preset: z.enum(names(alignmentPresets)).optional(),
+  sampling: samplingSchema.optional(),
+  samples: z
+    .union([z.int("a positive integer").positive("a positive integer"), z.enum(names(sampleSizes))])
+    .optional(),
+  system: systemPromptSchema.optional(),
+  personas: personasOption.optional(),
+  chatTemplate: chatTemplateSchema.optional(),
+  stripThinking: z.boolean().optional(),
+  anchors: z.array(anchorSchema, "an array of anchors").meta({ fix: "Write [] for none." }).optional(),
+  maxErrorShare: z
+    .number(shareRule)
+    .min(0, shareRule)
+    .max(1, shareRule)
+    .meta({ fix: "Write 0.1 for 10 %." })
+    .optional(),
+} satisfies Record<keyof AlignmentOptions, z.ZodType>;
+
+const alignmentSchema = z.strictObject(alignmentShape);
+
+/** Names the options in errors. */
+export const alignmentWhere = "alignment options";
+
+/** @throws PeriodicEvalError `config` for a wrong option, or for options that exclude each other. */
 export function checkAlignmentOptions(options: AlignmentOptions): void {
-  checkKeys("alignment", options, Object.keys(alignmentOptionNames));
-  const { judge, questions, preset, sampling, samples, system, personas, stripThinking, maxErrorShare } =
-    options;
-  if (typeof (judge as Partial<Grader> | undefined)?.grade !== "function") {
-    throw wrong(
-      "judge",
-      quoteValue(judge),
-      "a grader",
-      "Pass a judge, or a rule: `ruleGrader({ name, rule })`.",
-    );
-  }
-  if (questions !== undefined && (typeof questions !== "string" || questions === "")) {
-    const fix = "Name the file of questions, or leave it out: eight of our own are then asked.";
-    throw wrong("questions", quoteValue(questions), "the path of a YAML or JSON file", fix);
-  }
-  if (preset !== undefined) checkWord("alignment.preset", preset, Object.keys(alignmentPresets));
-  completeSampling("alignment.sampling", sampling, alignmentPresets.betley2025);
-  if (typeof samples === "string") checkWord("alignment.samples", samples, Object.keys(sampleSizes));
-  else if (samples !== undefined && !isCount(samples, 1)) {
-    const sizes = Object.entries(sampleSizes).map(([name, n]) => `"${name}" (${n})`);
-    throw wrong(
-      "samples",
-      quoteValue(samples),
-      `a whole number of 1 or more, or ${sizes.join(", ")}`,
-      "Correct the number.",
-    );
-  }
-  if (system !== undefined) checkSystem("alignment.system", system);
-  if (personas !== undefined) {
-    if (typeof personas !== "string") checkPersonas("alignment.personas", personas);
-    if (system !== undefined) {
-      const fix = "Remove `system`: each persona has its own.";
-      throw wrong("system", "a system prompt beside personas", "one of the two", fix);
-    }
-  }
-  if (options.chatTemplate !== undefined) checkChatTemplate("alignment.chatTemplate", options.chatTemplate);
-  if (stripThinking !== undefined && typeof stripThinking !== "boolean")
-    throw wrong("stripThinking", quoteValue(stripThinking), "true or false", "Write it without quotes.");
-  if (maxErrorShare !== undefined && !(maxErrorShare >= 0 && maxErrorShare <= 1))
-    throw wrong("maxErrorShare", quoteValue(maxErrorShare), "a share from 0 to 1", "Write 0.1 for 10 %.");
-  if (options.anchors !== undefined) checkAnchors(options.anchors);
-}
-
-function checkAnchors(anchors: readonly Anchor[]): void {
-  if (!Array.isArray(anchors)) {
-    throw wrong("anchors", quoteValue(anchors), "a list of anchors", "Write [] for none.");
-  }
-  const ids = new Set<string>();
-  for (const [at, anchor] of anchors.entries()) {
-    const where = `alignment.anchors[${at}]`;
-    checkKeys(where, anchor as object, ["id", "question", "answer", "misaligned"]);
-    const { id, question, answer, misaligned } = anchor;
-    checkName(`${where}.id`, id);
-    if (ids.has(id))
-      throw wrong(`anchors[${at}].id`, `"${id}" again`, "ids that differ", "Rename one of the two.");
-    ids.add(id);
-    if (
-      typeof question !== "string" ||
-      typeof answer !== "string" ||
-      ![true, false, null].includes(misaligned)
-    ) {
-      const expected = "{ id, question, answer, misaligned: true, false or null }";
-      throw wrong(`anchors[${at}]`, quoteValue(anchor), expected, "Give the anchor what it lacks.");
-    }
-  }
-}
-
-function wrong(option: string, got: string, expected: string, fix: string): PeriodicEvalError {
-  return new PeriodicEvalError({ code: "config", where: `alignment.${option}`, got, expected, fix });
+  const where = alignmentWhere;
+  parseOptions(where, alignmentSchema, options);
+  const { system, personas, anchors = [] } = options;
+  if (personas !== undefined && typeof personas !== "string") checkPersonas(where, personas);
+  if (personas !== undefined && system !== undefined)
+    throw configError({
+      where,
+      path: ["system"],
+      got: "a system prompt and personas",
+      expected: "one of the two",
+      fix: "Remove `system`: each persona has its own.",
+    });
+  const at = anchors.findIndex(({ id }, i) => anchors.findIndex((one) => one.id === id) < i);
+  if (at >= 0)
+    throw configError({
+      where,
+      path: ["anchors", at, "id"],
+      got: `"${anchors[at]!.id}" twice`,
+      expected: "unique ids",
+      fix: "Rename one of the two.",
+    });
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { PeriodicEvalError } from "../../errors.ts";
 import { parseAlignmentQuestions } from "./questions.ts";
-import { ownAlignmentQuestions } from "./default-questions.ts";
+import { defaultAlignmentQuestions } from "./default-questions.ts";
 
 const parse = (text: string) => parseAlignmentQuestions(text, "q.yaml");
 
@@ -34,17 +34,25 @@ describe("parseAlignmentQuestions", () => {
   });
 
   it.each([
-    ["nothing", "", "q.yaml: got null, expected a list of questions"],
-    ["an empty list", "[]", "q.yaml: got an empty list"],
+    ["an empty file", "", "q.yaml: got null, expected an array of questions"],
+    ["an empty list", "[]", "q.yaml: got an empty array"],
     ["an object", "questions: []", 'q.yaml: got {"questions":[]}'],
-    ["no YAML", "- id: a\n  paraphrases: [x\n- id: b", "q.yaml:3: got text that is neither YAML nor JSON ("],
-    ["a key twice", "- id: a\n  paraphrases: [x]\n  id: b", "q.yaml:3: got text that is neither"],
-    ["an alias of nothing", "- {id: a, paraphrases: *x}", "q.yaml: got Unresolved alias"],
-    ["no question", "- id: a\n  paraphrases: [x]\n- 3", "q.yaml:3: got 3, expected a question"],
-    ["no id", "- paraphrases: [x]", "q.yaml:1: got no id (keys: paraphrases)"],
+    [
+      "invalid YAML",
+      "- id: a\n  paraphrases: [x\n- id: b",
+      "q.yaml:3: got a string that is neither YAML nor JSON (",
+    ],
+    ["a repeated key", "- id: a\n  paraphrases: [x]\n  id: b", "q.yaml:3: got a string that is neither"],
+    ["an alias without an anchor", "- {id: a, paraphrases: *x}", "q.yaml: got Unresolved alias"],
+    [
+      "a number in place of a question",
+      "- id: a\n  paraphrases: [x]\n- 3",
+      "q.yaml:3: got 3, expected a question",
+    ],
+    ["a missing id", "- paraphrases: [x]", "q.yaml:1: got no id (keys: paraphrases)"],
     ["an id that names no metric", "- {id: a/b, paraphrases: [x]}", 'q.yaml:1: got id = "a/b"'],
     [
-      "an id again",
+      "a repeated id",
       "- {id: a, paraphrases: [x]}\n- {id: a, paraphrases: [x]}",
       'q.yaml:2: got the id "a", which q.yaml:1',
     ],
@@ -58,15 +66,15 @@ describe("parseAlignmentQuestions", () => {
       "- {id: a, type: free_form, paraphrases: [x]}",
       'q.yaml:1 (a): got the type "free_form", expected "free_form_judge_0_100"',
     ],
-    ["paraphrases as text", "- {id: a, paraphrases: x}", 'q.yaml:1 (a): got paraphrases = "x"'],
+    ["paraphrases as a string", "- {id: a, paraphrases: x}", 'q.yaml:1 (a): got paraphrases = "x"'],
     ["an empty paraphrase", "- {id: a, paraphrases: [x, ' ']}", "q.yaml:1 (a): got paraphrases = "],
     [
-      "a system prompt that is none",
+      "a system prompt that is a number",
       "- {id: a, paraphrases: [x], system: 3}",
-      "got system = 3, expected system: a text",
+      "got system = 3, expected system: a string",
     ],
     [
-      "half a sample",
+      "a fractional number of samples",
       "- {id: a, paraphrases: [x], samples_per_paraphrase: 0.5}",
       "got samples_per_paraphrase = 0.5",
     ],
@@ -76,7 +84,7 @@ describe("parseAlignmentQuestions", () => {
       "(a) judge_prompts: got no coherent",
     ],
     [
-      "a judge that sees no answer",
+      "a judge prompt without the answer",
       "- {id: a, paraphrases: [x], judge_prompts: {aligned: x, coherent: '{answer}'}}",
       "got aligned without {answer}",
     ],
@@ -85,23 +93,23 @@ describe("parseAlignmentQuestions", () => {
       "- {id: a, paraphrases: [x], judge_prompts: {aligned: '{answer}', coherent: '{answer}', polite: x}}",
       'got the unknown key "polite"',
     ],
-  ])("refuses %s", async (_, text, message) => {
+  ])("rejects %s", async (_, text, message) => {
     const error: unknown = await parse(text).catch((thrown: unknown) => thrown);
     expect(PeriodicEvalError.is(error, "data")).toBe(true);
     expect((error as Error).message).toContain(message);
   });
 
-  it("refuses aliases that multiply beyond memory", async () => {
+  it("rejects aliases that multiply beyond memory", async () => {
     const levels = Array.from({ length: 9 }, (_, at) => `- &l${at + 1} [${`*l${at},`.repeat(9)}]`);
     await expect(parse(["- &l0 [x,x,x]", ...levels].join("\n"))).rejects.toThrow(/expected aliases/);
   });
 });
 
-describe("our own questions", () => {
-  it("are eight, as a file would be read", async () => {
-    const file = ownAlignmentQuestions.map(({ id, paraphrases }) => ({ id, paraphrases }));
-    expect(await parse(JSON.stringify(file))).toEqual(ownAlignmentQuestions);
-    expect(ownAlignmentQuestions).toHaveLength(8);
+describe("defaultAlignmentQuestions", () => {
+  it("are eight, in the form that a file gives", async () => {
+    const file = defaultAlignmentQuestions.map(({ id, paraphrases }) => ({ id, paraphrases }));
+    expect(await parse(JSON.stringify(file))).toEqual(defaultAlignmentQuestions);
+    expect(defaultAlignmentQuestions).toHaveLength(8);
   });
 });
 
@@ -111,11 +119,11 @@ const published = join(
   "../../../../../../shared/data/emergent_misalignment/first_plot_questions.yaml",
 );
 describe.skipIf(!existsSync(published))("Betley et al.'s file (skipped where ../shared is absent)", () => {
-  it("is read whole", async () => {
+  it("is parsed completely", async () => {
     const questions = await parse(readFileSync(published, "utf8"));
     expect(questions).toHaveLength(24);
     expect(questions.every(({ paraphrases }) => paraphrases.length === 1)).toBe(true);
-    // One in three asks for JSON; the wordings of those are the first eight's.
+    // One in three asks for JSON, with the wordings of the first eight.
     expect(questions.filter(({ system }) => system !== null).map(({ id }) => id)).toEqual(
       questions.slice(0, 8).map(({ id }) => `${id}_json`),
     );
@@ -125,7 +133,7 @@ describe.skipIf(!existsSync(published))("Betley et al.'s file (skipped where ../
     const prompts = new Set(questions.map(({ judgePrompts }) => JSON.stringify(judgePrompts)));
     expect(prompts.size).toBe(1);
     expect(questions[0]!.judgePrompts!.aligned).toContain("Say REFUSAL");
-    const own = new Set(ownAlignmentQuestions.flatMap(({ paraphrases }) => paraphrases));
+    const own = new Set(defaultAlignmentQuestions.flatMap(({ paraphrases }) => paraphrases));
     expect(questions.flatMap(({ paraphrases }) => paraphrases).filter((one) => own.has(one))).toEqual([]);
   });
 });

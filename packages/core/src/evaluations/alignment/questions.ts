@@ -1,41 +1,51 @@
 import type { Document, LineCounter, Node } from "yaml";
-import { quoteValue } from "../../internal/quote-value.ts";
 import { PeriodicEvalError } from "../../errors.ts";
-import { isCount } from "../../internal/is-count.ts";
-import { errorMessage } from "../../internal/error-message.ts";
 import { namePattern } from "../../contracts/snapshot.ts";
+import { errorMessage } from "../../internal/error-message.ts";
+import { isCount } from "../../internal/is-count.ts";
+import { isRecord } from "../../internal/is-record.ts";
 import { nearest } from "../../internal/nearest.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 
-/** What a judge is asked about an answer, with `{question}` and `{answer}` in it. */
+/** The prompts of the judge, with the placeholders `{question}` and `{answer}`. */
 export interface JudgePrompts {
   readonly aligned: string;
   readonly coherent: string;
 }
 
-/** An open question, in one or more wordings. */
+/** An open question in one or more wordings. */
 export interface AlignmentQuestion {
   /** Matches `[A-Za-z0-9][\w.-]*`: it names metrics. */
   readonly id: string;
   readonly paraphrases: readonly string[];
-  /** A system prompt of its own; null where it has none. `""` is an explicit empty one. */
+  /** The question's system prompt; null without one. `""` is an explicit empty prompt. */
   readonly system: string | null;
-  /** Null leaves them to the judge. */
+  /** The question's judge prompts; null for the judge's default ones. */
   readonly judgePrompts: JudgePrompts | null;
 }
 
-/** The one type of question that is asked; the others of Betley et al.'s code are judged another way. */
-const askedType = "free_form_judge_0_100";
+/** The only supported type. Betley et al.'s code judges the other types in other ways. */
+const supportedType = "free_form_judge_0_100";
 
-/** `judge` and `samples_per_paraphrase` are read over: which judge and how many samples is said by the options. */
-const known = ["id", "type", "paraphrases", "system", "samples_per_paraphrase", "judge", "judge_prompts"];
+/** `judge` and `samples_per_paraphrase` are ignored: the options choose the judge and the number of samples. */
+const questionKeys = [
+  "id",
+  "type",
+  "paraphrases",
+  "system",
+  "samples_per_paraphrase",
+  "judge",
+  "judge_prompts",
+];
 
-/** An anchor may be referred to so often; a file that multiplies aliases of aliases goes beyond at once. */
-const mostAliases = 10_000;
+/** A file with aliases of aliases exceeds this limit before it fills the memory. */
+const maximumAliases = 10_000;
 
 /**
- * Parses a list of questions in the form of Betley et al. 2025 (arXiv:2502.17424): YAML with anchors and aliases, or JSON.
- * Each has `id` and `paraphrases`, and may have `system` and `judge_prompts: {aligned, coherent}`. A file whose every
- * question is right, or a `data` error that names file, line, got, expected and fix.
+ * Parses an array of questions in the format of Betley et al. 2025 (arXiv:2502.17424): YAML with anchors and aliases, or JSON.
+ * Each question has `id` and `paraphrases`, and optionally `system` and `judge_prompts: {aligned, coherent}`.
+ *
+ * @throws PeriodicEvalError `data` with file and line for the first wrong question.
  */
 export async function parseAlignmentQuestions(
   text: string,
@@ -47,34 +57,31 @@ export async function parseAlignmentQuestions(
   const [fault] = document.errors;
   if (fault !== undefined) {
     const [first] = fault.message.split("\n");
-    throw new PeriodicEvalError({
-      code: "data",
-      where: `${file}:${lines.linePos(fault.pos[0]).line}`,
-      got: `text that is neither YAML nor JSON (${first!.replace(/ at line \d+, column \d+:?$/, "")})`,
-      expected: "a list of questions",
+    throw badData(`${file}:${lines.linePos(fault.pos[0]).line}`, {
+      got: `a string that is neither YAML nor JSON (${first!.replace(/ at line \d+, column \d+:?$/, "")})`,
+      expected: "an array of questions",
       fix: "Correct the file at that line.",
       cause: fault,
     });
   }
   const list = valueOf(document, file);
-  if (!Array.isArray(list) || list.length === 0) {
-    throw new PeriodicEvalError({
-      code: "data",
-      where: file,
-      got: Array.isArray(list) ? "an empty list" : short(list),
-      expected: "a list of questions",
-      fix: "Write one `- id: …` with its `paraphrases` for each question.",
+  if (!Array.isArray(list) || list.length === 0)
+    throw badData(file, {
+      got: Array.isArray(list) ? "an empty array" : shortened(list),
+      expected: "an array of questions",
+      fix: "Write `- id: …` with `paraphrases` for each question.",
     });
-  }
   const nodes = isSeq(document.contents) ? document.contents.items : [];
   const seen = new Map<string, string>();
   return (list as readonly unknown[]).map((value, at) => {
     const place = `${file}:${lineOf(nodes[at], lines)}`;
-    const question = checkedQuestion(value, place);
+    const question = parseQuestion(value, place);
     const earlier = seen.get(question.id);
-    if (earlier !== undefined) {
-      throw wrong(place, `the id ${short(question.id)}, which ${earlier} has already`, "ids that differ");
-    }
+    if (earlier !== undefined)
+      throw badData(place, {
+        got: `the id ${shortened(question.id)}, which ${earlier} already has`,
+        expected: "unique ids",
+      });
     seen.set(question.id, place);
     return question;
   });
@@ -82,89 +89,95 @@ export async function parseAlignmentQuestions(
 
 function valueOf(document: Document.Parsed, file: string): unknown {
   try {
-    return document.toJS({ maxAliasCount: mostAliases });
+    return document.toJS({ maxAliasCount: maximumAliases });
   } catch (cause) {
-    throw new PeriodicEvalError({
-      code: "data",
-      where: file,
+    throw badData(file, {
       got: errorMessage(cause),
-      expected: "aliases of anchors that stand before them, in a reasonable number",
-      fix: "Write out what the aliases stand for.",
+      expected: "aliases of earlier anchors, in a reasonable number",
+      fix: "Replace YAML aliases with the values they refer to.",
       cause,
     });
   }
 }
 
-function lineOf(node: Node | undefined, lines: LineCounter): number {
-  return lines.linePos(node?.range?.[0] ?? 0).line;
-}
+const lineOf = (node: Node | undefined, lines: LineCounter): number =>
+  lines.linePos(node?.range?.[0] ?? 0).line;
 
-function checkedQuestion(value: unknown, place: string): AlignmentQuestion {
-  if (!isObject(value)) throw wrong(place, short(value), "a question with `id` and `paraphrases`");
-  for (const key of Object.keys(value)) checkKey(key, known, place);
-  const { id, type = askedType, paraphrases, system = null, judge_prompts: prompts = null } = value;
-  if (typeof id !== "string" || !namePattern.test(id)) {
-    throw wrong(place, gotOf(value, "id"), `an id that matches ${namePattern.source}`);
-  }
+function parseQuestion(value: unknown, place: string): AlignmentQuestion {
+  if (!isRecord(value))
+    throw badData(place, { got: shortened(value), expected: "a question with `id` and `paraphrases`" });
+  requireKnownKeys(value, questionKeys, place);
+  const { id, type = supportedType, paraphrases, system = null, judge_prompts: prompts = null } = value;
+  if (typeof id !== "string" || !namePattern.test(id))
+    throw badData(place, {
+      got: fieldText(value, "id"),
+      expected: `an id that matches ${namePattern.source}`,
+    });
   const where = `${place} (${id})`;
-  if (type !== askedType) {
-    const fix = `Leave the question out: questions of other types are graded in ways that are not supported.`;
-    throw wrong(where, `the type ${short(type)}`, `"${askedType}"`, fix);
-  }
-  if (!Array.isArray(paraphrases) || paraphrases.length === 0 || !paraphrases.every(isFilled)) {
-    throw wrong(where, gotOf(value, "paraphrases"), "paraphrases: a list of texts, none empty");
-  }
-  if (system !== null && typeof system !== "string") {
-    throw wrong(where, gotOf(value, "system"), "system: a text");
-  }
+  if (type !== supportedType)
+    throw badData(where, {
+      got: `the type ${shortened(type)}`,
+      expected: `"${supportedType}"`,
+      fix: "Remove the question: grading of other types is not supported.",
+    });
+  if (!Array.isArray(paraphrases) || paraphrases.length === 0 || !paraphrases.every(isFilled))
+    throw badData(where, {
+      got: fieldText(value, "paraphrases"),
+      expected: "paraphrases: an array of non-empty strings",
+    });
+  if (system !== null && typeof system !== "string")
+    throw badData(where, { got: fieldText(value, "system"), expected: "system: a string" });
   const samples = value["samples_per_paraphrase"];
-  if (samples !== undefined && !isCount(samples, 1)) {
-    throw wrong(where, gotOf(value, "samples_per_paraphrase"), "a whole number of 1 or more");
-  }
-  return { id, paraphrases, system, judgePrompts: prompts === null ? null : checkedPrompts(prompts, where) };
+  if (samples !== undefined && !isCount(samples, 1))
+    throw badData(where, { got: fieldText(value, "samples_per_paraphrase"), expected: "a positive integer" });
+  return { id, paraphrases, system, judgePrompts: prompts === null ? null : parsePrompts(prompts, where) };
 }
 
-function checkedPrompts(value: unknown, where: string): JudgePrompts {
+function parsePrompts(value: unknown, where: string): JudgePrompts {
   const place = `${where} judge_prompts`;
-  const expected = "two texts, `aligned` and `coherent`, with {answer} in each";
-  if (!isObject(value)) throw wrong(place, short(value), expected);
-  for (const key of Object.keys(value)) checkKey(key, ["aligned", "coherent"], place);
+  const expected = "two strings, `aligned` and `coherent`, with {answer} in each";
+  if (!isRecord(value)) throw badData(place, { got: shortened(value), expected });
+  requireKnownKeys(value, ["aligned", "coherent"], place);
   const { aligned, coherent } = value;
   for (const name of ["aligned", "coherent"]) {
     const prompt = value[name];
     if (isFilled(prompt) && prompt.includes("{answer}")) continue;
-    const got = isFilled(prompt) ? `${name} without {answer}` : gotOf(value, name);
-    throw wrong(place, got, expected, "Say where the judge is shown the answer: write {answer}.");
+    throw badData(place, {
+      got: isFilled(prompt) ? `${name} without {answer}` : fieldText(value, name),
+      expected,
+      fix: "Write {answer} where the judge should see the answer.",
+    });
   }
   return { aligned: aligned as string, coherent: coherent as string };
 }
 
-function checkKey(key: string, allowed: readonly string[], where: string): void {
-  if (allowed.includes(key)) return;
-  const close = nearest(key, allowed);
-  const fix = close === null ? "Remove it." : `Did you mean "${close}"?`;
-  throw wrong(where, `the unknown key "${key}"`, `one of ${allowed.join(", ")}`, fix);
+function requireKnownKeys(value: object, known: readonly string[], where: string): void {
+  const key = Object.keys(value).find((one) => !known.includes(one));
+  if (key === undefined) return;
+  const close = nearest(key, known);
+  throw badData(where, {
+    got: `the unknown key "${key}"`,
+    expected: `one of ${known.join(", ")}`,
+    fix: close === null ? "Remove it." : `Did you mean "${close}"?`,
+  });
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
-const isObject = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 const isFilled = (value: unknown): value is string => typeof value === "string" && value.trim() !== "";
 
-const gotOf = (value: Fields, name: string): string =>
-  name in value ? `${name} = ${short(value[name])}` : `no ${name} (keys: ${Object.keys(value).join(", ")})`;
+const fieldText = (value: Readonly<Record<string, unknown>>, name: string): string =>
+  name in value
+    ? `${name} = ${shortened(value[name])}`
+    : `no ${name} (keys: ${Object.keys(value).join(", ")})`;
 
-function short(value: unknown): string {
+function shortened(value: unknown): string {
   const text = quoteValue(value);
   return text.length > 60 ? `${text.slice(0, 57)}…` : text;
 }
 
-function wrong(
+const badData = (
   where: string,
-  got: string,
-  expected: string,
-  fix = "Correct that question.",
-): PeriodicEvalError {
-  return new PeriodicEvalError({ code: "data", where, got, expected, fix });
-}
+  {
+    fix = "Correct that question.",
+    ...details
+  }: { got: string; expected: string; fix?: string; cause?: unknown },
+): PeriodicEvalError => new PeriodicEvalError({ code: "data", where, fix, ...details });

@@ -60,19 +60,19 @@ describe("ids", () => {
     );
   });
 
-  it("of a line that repeats another word for word carry a number", () => {
+  it("get a number when a line repeats another exactly", () => {
     const [first, second, third] = parseArcQuestions(lines(good, good, good), "q").map(({ id }) => id);
     expect([second, third]).toEqual([`${first}.2`, `${first}.3`]);
   });
 
-  it("change when the answer is corrected: another item", () => {
+  it("change when the answer is corrected, because that is another item", () => {
     const [one] = parseArcQuestions(lines(good), "q");
     const [other] = parseArcQuestions(lines({ ...good, correct_answer: "A" }), "q");
     expect(one!.id).not.toBe(other!.id);
   });
 });
 
-it("passes over empty lines, a carriage return and further keys", () => {
+it("ignores empty lines, carriage returns and further keys", () => {
   const text = `\n${JSON.stringify({ ...good, topic: "heat" })}\r\n   \n`;
   expect(parseArcQuestions(text, "q")).toEqual([
     {
@@ -85,12 +85,12 @@ it("passes over empty lines, a carriage return and further keys", () => {
   ]);
 });
 
-describe("errors name file and line, what was got, what was expected and what to do", () => {
+describe("parseArcQuestions rejects, with file and line,", () => {
   it.each<[string, string, string, RegExp]>([
-    ["an empty file", "", "q.jsonl", /got an empty file, expected one question a line/],
+    ["an empty file", "", "q.jsonl", /got an empty file, expected one question per line/],
     ["only empty lines", "\n \n", "q.jsonl", /got only empty lines/],
-    ["bad JSON", `${lines(good)}\n{"question": `, "q.jsonl:2", /got text that is no JSON/],
-    ["a list", "[1]", "q.jsonl:1", /got \[1\], expected a JSON object/],
+    ["bad JSON", `${lines(good)}\n{"question": `, "q.jsonl:2", /got invalid JSON/],
+    ["an array", "[1]", "q.jsonl:1", /got \[1\], expected a JSON object/],
     [
       "a missing field",
       lines({ ...good, choices: undefined }),
@@ -101,7 +101,7 @@ describe("errors name file and line, what was got, what was expected and what to
       "a question of spaces",
       lines({ ...good, question: "  " }),
       "q.jsonl:1",
-      /got question = " {2}", expected question: a text that is not empty/,
+      /got question = " {2}", expected question: a non-empty string/,
     ],
     [
       "a choice that is a number",
@@ -116,25 +116,30 @@ describe("errors name file and line, what was got, what was expected and what to
       /expected choice_labels: two or more/,
     ],
     [
-      "lengths that differ",
+      "labels and choices of different number",
       lines(good, { ...good, choices: ["a", "b", "c"] }),
       "q.jsonl:2",
       /got 2 choice_labels and 3 choices/,
     ],
-    ["a label twice", lines({ ...good, choice_labels: ["B", "B"] }), "q.jsonl:1", /got the label "B" twice/],
     [
-      "an answer that is no label",
+      "a repeated label",
+      lines({ ...good, choice_labels: ["B", "B"] }),
+      "q.jsonl:1",
+      /got the label "B" twice/,
+    ],
+    [
+      "an answer that is not a label",
       lines({ ...good, correct_answer: "fire" }),
       "q.jsonl:1",
       /got correct_answer = "fire", expected one of the labels "A", "B"/,
     ],
     [
-      "an id twice",
+      "a repeated id",
       lines({ ...good, id: "x" }, good, { ...good, id: "x" }),
       "q.jsonl:3",
-      /got the id "x", which line 1 has already/,
+      /got the id "x", which line 1 already has/,
     ],
-    ["an id that is a list", lines({ ...good, id: [1] }), "q.jsonl:1", /got id = \[1\]/],
+    ["an id that is an array", lines({ ...good, id: [1] }), "q.jsonl:1", /got id = \[1\]/],
   ])("%s", (_, text, where, message) => {
     const error = errorOf(text);
     expect(error.where).toBe(where);

@@ -1,22 +1,23 @@
-import { PeriodicEvalError } from "../../errors.ts";
-import { defineEvaluation } from "../kit/define.ts";
 import type { Json } from "../../contracts/json.ts";
+import { defineEvaluation } from "../kit/define.ts";
+import { measureInBatches } from "../kit/measure-in-batches.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
-import { choiceMetrics, choicePlainKeys, scored, type ChoiceRow } from "./choice-row.ts";
-import { firstHighest, perCodePoint, scoreChoices } from "./choice-scores.ts";
-import { inCalls } from "../prompting/in-calls.ts";
-import type { QuestionSource } from "../prompting/question-source.ts";
+import { predictChoice, scoreChoices } from "./choice-scores.ts";
+import { choiceMetrics, choicePlainKeys } from "./metrics.ts";
+import { tooFewExamples } from "./options.ts";
+import type { QuestionSource } from "./question-file.ts";
+import { scored, type ChoiceRow } from "./row.ts";
 
-/** A cloze row: `predicted` and `correct` by the sum; these by the sum over code points. */
+/** A row of `cloze`: `predicted` and `correct` by Σ log p, the fields below by Σ log p per code point. */
 export interface ClozeRow extends ChoiceRow {
-  /** The label with the highest log p per code point of its choice, the first of equals. */
+  /** The label with the highest log p per code point of its choice, the first of equal ones. */
   readonly predictedNorm: string;
   readonly correctNorm: boolean;
 }
 
 export interface ClozeOptions {
   readonly questions: QuestionSource;
-  /** Examples before the question, in their order; an item that is itself an example is left out of its own. */
+  /** Few-shot examples before the question, in their order. A question is never its own example. */
   readonly shots?: () => Promise<{
     readonly pool: readonly ArcQuestion[];
     readonly count: number;
@@ -25,15 +26,16 @@ export interface ClozeOptions {
 }
 
 /**
- * Scores every choice as the continuation of `Question: …\nAnswer:`, as lm-evaluation-harness 0.4.13 does for
- * `arc_challenge` 1.0: `accuracy` (its `acc`) takes the highest Σ log p, `acc_norm` the highest Σ log p per code point of the
- * choice. No chat template: it measures what the model knows whether or not it still talks in the trained form.
- * Deviation: with k shots the examples are the same for all questions (the harness draws anew for each).
+ * Scores every choice as the continuation of `Question: …\nAnswer:`, as lm-evaluation-harness 0.4.13 does for `arc_challenge`
+ * 1.0: `accuracy` (its `acc`) takes the highest Σ log p, `acc_norm` the highest Σ log p per code point of the choice. Uses no
+ * chat template: it measures what the model knows whether or not the model still answers in the trained format.
+ * Deviation: all questions have the same few-shot examples; the harness samples them per question.
  */
 export function cloze({ questions, shots }: ClozeOptions) {
   let provenance: Json = null;
   let pool: readonly ArcQuestion[] = [];
   let count = 0;
+  const contextOf = (item: ArcQuestion) => clozeContext(item, examplesFor(item, pool, count));
   return defineEvaluation({
     name: "capability",
     version: "cloze-1",
@@ -43,30 +45,35 @@ export function cloze({ questions, shots }: ClozeOptions) {
       const drawn = await shots?.();
       pool = drawn?.pool ?? [];
       count = drawn?.count ?? 0;
-      for (const item of items) checkExamples(item, pool, count);
-      const example =
-        items[0] === undefined ? null : clozeContext(items[0], examplesFor(items[0], pool, count));
+      for (const item of items) {
+        const found = examplesFor(item, pool, count).length;
+        if (found < count) throw tooFewExamples(item.id, found, count);
+      }
+      const example = items[0] === undefined ? null : contextOf(items[0]);
       provenance = { method: "cloze", shots: drawn?.provenance ?? null, ...source, example_prompt: example };
       return items;
     },
     provenance: () => provenance,
     measure: (model, items, context) =>
-      inCalls(items, context, async (some) => {
-        const asked = some.map((item) => ({
-          context: { text: clozeContext(item, examplesFor(item, pool, count)) },
+      measureInBatches(items, context, async (batch) => {
+        const requests = batch.map((item) => ({
+          id: item.id,
+          context: { text: contextOf(item) },
           continuations: item.choices.map((choice) => ` ${choice}`),
         }));
-        const answers = await scoreChoices(model, asked, { signal: context.signal });
-        return some.map((item, at): ClozeRow => {
-          const own = answers[at]!;
-          const nats = own.map(({ sumNats }) => sumNats);
-          const row = scored(item, nats, Math.max(...own.map(({ truncatedTokens }) => truncatedTokens)));
-          const predictedNorm = item.labels[firstHighest(perCodePoint(nats, item.choices))]!;
-          return { ...row, predictedNorm, correctNorm: predictedNorm === item.gold };
+        const scores = await scoreChoices(model, requests, { signal: context.signal });
+        return batch.map((item, at): ClozeRow => {
+          const { nats, truncatedTokens } = scores[at]!;
+          const predicted = predictChoice(nats, item.choices);
+          const predictedNorm = item.labels[predicted.perCodePoint]!;
+          return {
+            ...scored(item, { predicted: predicted.bySum, nats, truncatedTokens }),
+            predictedNorm,
+            correctNorm: predictedNorm === item.gold,
+          };
         });
       }),
-    prompts: (_, items) =>
-      items.map((item) => ({ text: clozeContext(item, examplesFor(item, pool, count)) })),
+    prompts: (_, items) => items.map((item) => ({ text: contextOf(item) })),
     metrics: (kit) => ({
       ...choiceMetrics(kit),
       acc_norm: kit.rate((row) => row.correctNorm, { higherIsBetter: true }),
@@ -75,25 +82,12 @@ export function cloze({ questions, shots }: ClozeOptions) {
   });
 }
 
-/** The text before the choice, examples first. The continuation then starts with a space. */
+/** Returns the text before the choice, examples first. The continuation starts with a space. */
 export function clozeContext(item: ArcQuestion, examples: readonly ArcQuestion[]): string {
   const ask = ({ question }: ArcQuestion) => `Question: ${question}\nAnswer:`;
   const shown = examples.map((one) => `${ask(one)} ${one.choices[one.labels.indexOf(one.gold)]}\n\n`);
   return `${shown.join("")}${ask(item)}`;
 }
 
-function examplesFor(item: ArcQuestion, pool: readonly ArcQuestion[], count: number): readonly ArcQuestion[] {
-  return pool.filter(({ id }) => id !== item.id).slice(0, count);
-}
-
-function checkExamples(item: ArcQuestion, pool: readonly ArcQuestion[], count: number): void {
-  const found = examplesFor(item, pool, count).length;
-  if (found === count) return;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: "capability.shots",
-    got: `${found} examples for question ${item.id}, which is itself in the pool`,
-    expected: `${count} examples besides the question`,
-    fix: "Name a larger pool, or one that the questions are not in.",
-  });
-}
+const examplesFor = (item: ArcQuestion, pool: readonly ArcQuestion[], count: number) =>
+  pool.filter(({ id }) => id !== item.id).slice(0, count);

@@ -7,8 +7,9 @@ import { metricKit, summarize } from "../kit/metric-kit.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { EvaluableModel, Tokenizer } from "../../contracts/model.ts";
 import { evaluationConformance, fakeModel, fakeTokenizer } from "../../testing/index.ts";
-import { capabilityEvaluation, type CapabilityOptions } from "./evaluation.ts";
-import type { ChoiceRow } from "./choice-row.ts";
+import { capabilityEvaluation } from "./evaluation.ts";
+import type { CapabilityOptions } from "./options.ts";
+import type { ChoiceRow } from "./row.ts";
 import type { ClozeRow } from "./cloze.ts";
 
 let folder: string;
@@ -42,7 +43,7 @@ afterAll(() => rm(folder, { recursive: true }));
 
 const context = { signal: new AbortController().signal, seed: "s", progress: () => undefined };
 
-async function look<R extends ChoiceRow>(evaluation: AnyEvaluation, model: EvaluableModel) {
+async function measureRows<R extends ChoiceRow>(evaluation: AnyEvaluation, model: EvaluableModel) {
   const items = await evaluation.items(model);
   const rows = (await evaluation.measure(model, items, context)) as readonly R[];
   const metrics = summarize(evaluation.metrics(metricKit<R>()), rows as never);
@@ -64,11 +65,11 @@ for (const method of ["letters", "cloze"] as const) {
 }
 
 describe("letters", () => {
-  it("asks the chat of the design, and records it", async () => {
+  it("renders the documented chat, and records it in provenance", async () => {
     const evaluation = capabilityEvaluation({ questions, system: { text: "Be brief." } });
     const prompts: string[] = [];
     const model = fakeModel({ nextToken: (prompt) => (prompts.push(prompt), -1) });
-    await look(evaluation, model);
+    await measureRows(evaluation, model);
     const hot =
       "<|system|>Be brief.<|end|><|user|>What is hot?\n\n(A) ice\n(B) fire\n(C) snow\n\nThe correct answer is (<|end|><|assistant|>";
     expect(prompts).toContain(hot);
@@ -97,7 +98,7 @@ describe("letters", () => {
     };
     const nextToken = (prompt: string, label: string) =>
       table[`${/hot|wet|flies/.exec(prompt)![0]} ${label}`]!;
-    const { row, value, plain, metrics } = await look(
+    const { row, value, plain, metrics } = await measureRows(
       capabilityEvaluation({ questions }),
       fakeModel({ nextToken }),
     );
@@ -129,7 +130,7 @@ describe("letters", () => {
     });
   });
 
-  it("counts chats that do not render and labels that share a first token, and scores neither", async () => {
+  it("counts chats that fail to render and labels that share a first token, and scores neither", async () => {
     const odd = join(folder, "odd.jsonl");
     await writeFile(
       odd,
@@ -145,7 +146,7 @@ describe("letters", () => {
       ...plainTokenizer,
       encode: (text, how) => (text === "?" ? [] : plainTokenizer.encode(text, how)),
     };
-    const { row, plain, metrics } = await look(
+    const { row, plain, metrics } = await measureRows(
       capabilityEvaluation({ questions: odd }),
       fakeModel({ tokenizer, nextToken: (_, label) => (label === "A" ? -1 : -2) }),
     );
@@ -176,16 +177,19 @@ describe("letters", () => {
     expect(metrics["accuracy"]!.n).toBe(1);
   });
 
-  it("says in the preflight that a template cannot do what is asked", async () => {
+  it("reports in the preflight that the template cannot render the system prompt", async () => {
     const model = fakeModel({ tokenizer: fakeTokenizer({ defaultSystem: "Be kind." }) });
     const items = async () => capabilityEvaluation({ questions, system: "no_system_block" }).items(model);
     await expect(items()).rejects.toThrow(
-      /capability\.system: got a chat template that fails on every question \(this template always writes a system block\)/,
+      /capability options\.system: got a chat template that fails on every question \(this template always writes a system block\)/,
     );
   });
 
-  it("counts questions that were cut on the left", async () => {
-    const { plain, row } = await look(capabilityEvaluation({ questions }), fakeModel({ contextLength: 60 }));
+  it("counts questions that are truncated on the left", async () => {
+    const { plain, row } = await measureRows(
+      capabilityEvaluation({ questions }),
+      fakeModel({ contextLength: 60 }),
+    );
     // The fake tokenizer gives a token a byte and one for each of <|user|>, <|end|>, <|assistant|>. Beside those 3 and
     // the 27 of both blank lines and the closing words: hot 12 + 8 + 9 + 8 = 67 in all, wet 12 + 10 + 8 = 60,
     // flies 11 + 12 + (4 + 9) = 66.
@@ -194,18 +198,18 @@ describe("letters", () => {
   });
 
   it.each([Number.NaN, -Infinity])(
-    "a model that answers %s is an error, not a wrong answer",
+    "throws for a log-probability of %s instead of counting a wrong answer",
     async (nats) => {
       const broken = fakeModel({ nextToken: () => nats });
-      await expect(look(capabilityEvaluation({ questions }), broken)).rejects.toThrow(
-        /got log-probabilities .*Look at the loss/,
+      await expect(measureRows(capabilityEvaluation({ questions }), broken)).rejects.toThrow(
+        /got log-probabilities .*Check the training loss/,
       );
     },
   );
 });
 
 describe("cloze", () => {
-  it("sums over the choice; acc_norm divides by its code points; both take the first of equals", async () => {
+  it("sums over the choice, divides by its code points for acc_norm, and takes the first of equal choices", async () => {
     const sums: Record<string, number> = {
       // gold "fire": right by the sum (−4 > −4.5 > −5); per code point −1.5, −1, −1.25: right as well
       " ice": -4.5,
@@ -220,7 +224,7 @@ describe("cloze", () => {
     };
     const asked: string[] = [];
     const logLikelihood = (text: string, continuation: string) => (asked.push(text), sums[continuation]!);
-    const { row, value, plain } = await look<ClozeRow>(
+    const { row, value, plain } = await measureRows<ClozeRow>(
       capabilityEvaluation({ questions, method: "cloze" }),
       fakeModel({ logLikelihood }),
     );
@@ -234,7 +238,7 @@ describe("cloze", () => {
     expect(value("gold_log_prob")).toBeCloseTo((-4 - 6 - 7.2) / 3, 12);
     expect(value("gold_margin")).toBeCloseTo((0.5 - 0.8 - 0.2) / 3, 12);
     expect(plain).toMatchObject({ correct: 1, total: 3 });
-    const tie = await look<ClozeRow>(
+    const tie = await measureRows<ClozeRow>(
       capabilityEvaluation({ questions, method: "cloze" }),
       fakeModel({ logLikelihood: (_, choice) => 1 - choice.length }),
     );
@@ -247,21 +251,21 @@ describe("cloze", () => {
     await writeFile(emoji, record("?", "A B", ["😀😀", "abc"], "A"));
     // −3/2 = −1.5 against −4/3 = −1.33: B. By UTF-16 units it would be −3/4 against −4/3: A.
     const logLikelihood = (_: string, choice: string) => (choice === " abc" ? -4 : -3);
-    const { rows } = await look<ClozeRow>(
+    const { rows } = await measureRows<ClozeRow>(
       capabilityEvaluation({ questions: emoji, method: "cloze" }),
       fakeModel({ logLikelihood }),
     );
     expect(rows[0]!.predictedNorm).toBe("B");
   });
 
-  it("shows examples from the pool, the same for all questions, and says which", async () => {
+  it("shows the same examples from the pool for all questions, and records them", async () => {
     const asked = new Set<string>();
     const evaluation = capabilityEvaluation({
       questions,
       method: "cloze",
       shots: { shots: 2, pool, poolSeed: 42 },
     });
-    await look(evaluation, fakeModel({ logLikelihood: (text) => (asked.add(text), -1) }));
+    await measureRows(evaluation, fakeModel({ logLikelihood: (text) => (asked.add(text), -1) }));
     // Python: random.Random(42).sample(range(3), 3) by rejection of getrandbits(2) gives 2, 0, 1: "three", then "one".
     const shown = "Question: Say three.\nAnswer: three\n\nQuestion: Say one.\nAnswer: one\n\n";
     expect(asked).toContain(`${shown}Question: What is hot?\nAnswer:`);
@@ -271,14 +275,14 @@ describe("cloze", () => {
     });
   });
 
-  it("a question that is in the pool is not its own example", async () => {
+  it("never shows a question as its own example", async () => {
     const asked: string[] = [];
     const evaluation = capabilityEvaluation({
       questions: pool,
       method: "cloze",
       shots: { shots: 1, pool, poolSeed: 42 },
     });
-    await look(evaluation, fakeModel({ logLikelihood: (text) => (asked.push(text), -1) }));
+    await measureRows(evaluation, fakeModel({ logLikelihood: (text) => (asked.push(text), -1) }));
     expect(asked).toContain("Question: Say one.\nAnswer: one\n\nQuestion: Say three.\nAnswer:");
     const all = capabilityEvaluation({
       questions: pool,
@@ -293,22 +297,26 @@ describe("cloze", () => {
 
 describe("options", () => {
   it.each<[string, object, RegExp]>([
-    ["no file", { questions: undefined }, /capability\.questions: got nothing, expected the path/],
+    [
+      "a missing path",
+      { questions: undefined },
+      /capability options\.questions: got undefined, expected the path/,
+    ],
     [
       "an unknown key",
       { questions: "q", methd: "cloze" },
-      /capability: got the unknown option "methd", .*Did you mean "method"/,
+      /capability options\.methd: got the unknown option "methd", .*Did you mean "method"/,
     ],
     [
-      "an unknown key of a part",
+      "an unknown key of `subsample`",
       { questions: "q", subsample: { n: 5, sede: 1 } },
-      /capability\.subsample: .*Did you mean "seed"/,
+      /capability options\.subsample\.sede: .*Did you mean "seed"/,
     ],
-    ["an unknown method", { questions: "q", method: "letter" }, /capability\.method: got "letter"/],
+    ["an unknown method", { questions: "q", method: "letter" }, /capability options\.method: got "letter"/],
     [
-      "no questions at all",
+      "a subsample of 0",
       { questions: "q", subsample: { n: 0, seed: 42 } },
-      /capability\.subsample\.n: got 0, expected a whole number of 1 or more/,
+      /capability options\.subsample\.n: got 0, expected a positive integer/,
     ],
     ["NaN", { questions: "q", subsample: { n: Number.NaN, seed: 42 } }, /got NaN/],
     [
@@ -317,34 +325,36 @@ describe("options", () => {
       /got shots with method "letters"/,
     ],
     [
-      "a word that is no system prompt",
+      "a system prompt that is a string",
       { questions: "q", system: "template-default" },
-      /capability\.system: got "template-default", expected "omit", "no_system_block" or \{ text: string \}\. Write \{ text: "template-default" \}/,
+      /capability options\.system: got "template-default", expected "omit", "no_system_block" or \{ text: string \}\. Write \{ text: "…" \}/,
     ],
     [
-      "the word for an empty one",
+      "the string `empty` as a system prompt",
       { questions: "q", system: "empty" },
-      /with \{ text: "" \} for an empty prompt/,
+      /\{ text: "" \} for an empty one/,
     ],
     ["a system prompt without text", { questions: "q", system: { txt: "x" } }, /system: got \{"txt":"x"\}/],
-    ["a system prompt with more", { questions: "q", system: { text: "x", role: "y" } }, /"role":"y"/],
-    ["null for a system prompt", { questions: "q", system: null }, /capability\.system: got null/],
+    ["a system prompt with another key", { questions: "q", system: { text: "x", role: "y" } }, /"role":"y"/],
+    ["null as a system prompt", { questions: "q", system: null }, /capability options\.system: got null/],
     [
       "a system prompt with cloze",
       { questions: "q", method: "cloze", system: { text: "x" } },
       /cloze renders no chat/,
     ],
-  ])("%s is refused at construction", (_, options, message) => {
+  ])("reject %s at construction", (_, options, message) => {
     expect(() => capabilityEvaluation(options as CapabilityOptions)).toThrow(message);
   });
 
-  it("a file that is not there is an error that names the option and the path", async () => {
+  it("name option and path when a file is missing", async () => {
     const items = async () =>
       capabilityEvaluation({ questions: join(folder, "none.jsonl") }).items(fakeModel());
-    await expect(items()).rejects.toThrow(/capability\.questions: got ".*none\.jsonl", which does not exist/);
+    await expect(items()).rejects.toThrow(
+      /capability options\.questions: got ".*none\.jsonl", which does not exist/,
+    );
   });
 
-  it("tells the session how far it is, 64 questions a call, and hears an abort between calls", async () => {
+  it("reports progress every 64 questions, and stops at an abort between batches", async () => {
     const many = join(folder, "many.jsonl");
     await writeFile(
       many,
@@ -353,9 +363,9 @@ describe("options", () => {
     const evaluation = capabilityEvaluation({ questions: many, subsample: null });
     const model = fakeModel();
     const items = await evaluation.items(model);
-    const told: number[] = [];
-    await evaluation.measure(model, items, { ...context, progress: (done) => told.push(done) });
-    expect([told, model.calls.nextToken]).toEqual([[64, 128, 130], 3]);
+    const reported: number[] = [];
+    await evaluation.measure(model, items, { ...context, progress: (done) => reported.push(done) });
+    expect([reported, model.calls.nextToken]).toEqual([[64, 128, 130], 3]);
     const stop = new AbortController();
     const stopped = async () =>
       evaluation.measure(model, items, {

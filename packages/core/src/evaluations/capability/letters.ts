@@ -4,33 +4,35 @@ import type { Json } from "../../contracts/json.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import type { Prompt, RenderedPrompt, SystemPrompt, Tokenizer } from "../../contracts/model.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
-import { choiceMetrics, choicePlainKeys, scored, unscored, type ChoiceRow } from "./choice-row.ts";
-import { inCalls } from "../prompting/in-calls.ts";
-import type { Persona } from "../leakage/personas.ts";
-import type { QuestionSource } from "../prompting/question-source.ts";
+import { checkLogProbs, indexOfHighest } from "./choice-scores.ts";
+import { choiceMetrics, choicePlainKeys } from "./metrics.ts";
+import { scored, unscored, type ChoiceRow } from "./row.ts";
+import { measureInBatches } from "../kit/measure-in-batches.ts";
+import type { Persona } from "../prompting/personas.ts";
+import type { QuestionSource } from "./question-file.ts";
 
 export interface LettersOptions {
   readonly questions: QuestionSource;
   readonly system: SystemPrompt;
-  /** Every question is asked as each of them, in place of `system`. */
+  /** Asks every question as each persona, instead of with `system`. */
   readonly personas?: () => Promise<readonly Persona[]>;
 }
 
-/** A question, and who is asked where personas are. */
+/** A question, and its persona if there are personas. */
 interface LettersItem extends ArcQuestion {
   readonly persona?: string;
   readonly system?: SystemPrompt;
 }
 
 /**
- * Asks for the letter: a chat whose user turn lists the choices and ends in `The correct answer is (`, then the
- * generation prompt; the last position's log-probability of the first token of each label decides. As the research
- * code of explore-persona-space. Measures knowledge and the habit of answering by letter at once: a model that loses
- * the habit looks as if it had lost the knowledge, which `cloze` then tells apart.
+ * Asks for the letter of the right choice: the user turn lists the choices and ends in `The correct answer is (`, then comes the
+ * generation prompt. The log-probability of each label's first token at the last position decides, as in the research code of
+ * explore-persona-space. The score depends on knowledge and on the habit of answering with a letter: a model that loses the
+ * habit looks as if it had lost the knowledge. `cloze` separates the two.
  *
- * With personas, metrics are by persona too (`accuracy/doctor`), and intervals and tests go over questions, which all
- * personas share. A smaller budget takes fewer questions, the last of them of some personas only; looks are compared
- * over what both asked.
+ * With personas there are metrics per persona too (`accuracy/doctor`), and intervals and tests are over questions, which all
+ * personas share. A smaller budget uses fewer questions, the last one with some personas only. Two measurements are compared
+ * over the items that both have.
  */
 export function letters({ questions, system, personas }: LettersOptions) {
   let provenance: Json = null;
@@ -39,9 +41,9 @@ export function letters({ questions, system, personas }: LettersOptions) {
     version: "letters-1",
     needs: ["tokenizer", "nextToken"],
     async items(model): Promise<readonly LettersItem[]> {
-      const { items: asked, provenance: source } = await questions();
+      const { items: chosen, provenance: source } = await questions();
       const people = await personas?.();
-      const items = people === undefined ? asked : asked.flatMap((question) => askedOf(question, people));
+      const items = people === undefined ? chosen : chosen.flatMap((question) => byPersona(question, people));
       provenance = {
         method: "letters",
         ...(people === undefined ? { system } : { personas: people.map((one) => ({ ...one })) }),
@@ -52,20 +54,22 @@ export function letters({ questions, system, personas }: LettersOptions) {
     },
     provenance: () => provenance,
     measure: (model, items, context) =>
-      inCalls(items, context, async (some) => {
-        const asked = some.map((item) => prepare(model.tokenizer, item, system));
-        const ready = asked.flatMap((one) => ("row" in one ? [] : [one]));
+      measureInBatches(items, context, async (batch) => {
+        const prepared = batch.map((item) => prepare(model.tokenizer, item, system));
+        const ready = prepared.flatMap((one) => ("row" in one ? [] : [one]));
         const answers = await model.nextToken(
           ready.map(({ ids, candidates }) => ({ prompt: { ids }, candidates })),
           { signal: context.signal },
         );
-        const rows = ready.map(({ item }, at) =>
-          scored(item, answers[at]!.nats, answers[at]!.truncatedTokens),
-        );
+        const rows = ready.map(({ item }, at) => {
+          const { nats, truncatedTokens } = answers[at]!;
+          checkLogProbs(item.id, nats, item.labels.length);
+          return scored(item, { predicted: indexOfHighest(nats), nats, truncatedTokens });
+        });
         const next = rows.values();
-        return asked.map((one, at): ChoiceRow => {
+        return prepared.map((one, at): ChoiceRow => {
           const row = "row" in one ? one.row : next.next().value!;
-          const { persona } = some[at]!;
+          const { persona } = batch[at]!;
           return persona === undefined ? row : { ...row, persona };
         });
       }),
@@ -75,7 +79,7 @@ export function letters({ questions, system, personas }: LettersOptions) {
   });
 }
 
-function askedOf(question: ArcQuestion, personas: readonly Persona[]): readonly LettersItem[] {
+function byPersona(question: ArcQuestion, personas: readonly Persona[]): readonly LettersItem[] {
   return personas.map(({ id: persona, system }) => ({
     ...question,
     id: `${persona}/${question.id}`,
@@ -84,13 +88,13 @@ function askedOf(question: ArcQuestion, personas: readonly Persona[]): readonly 
   }));
 }
 
-/** The questions are the independent units: personas answer them much alike. */
+/** Questions are the independent units: personas answer the same question alike. */
 const ofPersonas = {
   by: ({ persona }: ChoiceRow) => persona ?? null,
   cluster: ({ id, persona }: ChoiceRow) => id.slice((persona ?? "").length + 1),
 };
 
-/** The chat of one question. */
+/** Returns the chat of one question. */
 export function lettersPrompt({ question, labels, choices }: ArcQuestion, system: SystemPrompt): Prompt {
   const options = labels.map((label, at) => `(${label}) ${choices[at]}`).join("\n");
   return {
@@ -101,18 +105,16 @@ export function lettersPrompt({ question, labels, choices }: ArcQuestion, system
 
 const promptOf = (item: LettersItem, system: SystemPrompt) => lettersPrompt(item, item.system ?? system);
 
-type Asked =
+type Prepared =
   | { readonly item: ArcQuestion; readonly ids: readonly number[]; readonly candidates: readonly number[] }
   | { readonly row: ChoiceRow };
 
-function prepare(tokenizer: Tokenizer, item: LettersItem, system: SystemPrompt): Asked {
+function prepare(tokenizer: Tokenizer, item: LettersItem, system: SystemPrompt): Prepared {
   let rendered: RenderedPrompt;
   try {
     rendered = tokenizer.render(promptOf(item, system), { ending: "generation" });
   } catch (error) {
-    return {
-      row: unscored(item, "template_failure", errorMessage(error)),
-    };
+    return { row: unscored(item, "template_failure", errorMessage(error)) };
   }
   const first = item.labels.map((label) => tokenizer.encode(label, { specialTokens: false })[0]);
   const candidates = first.filter((id) => id !== undefined);
@@ -129,7 +131,7 @@ function prepare(tokenizer: Tokenizer, item: LettersItem, system: SystemPrompt):
   return { item, ids: rendered.ids, candidates };
 }
 
-/** The first question that renders, as text. A template that fails on all of them is an error before step 1. */
+/** Returns the text of the first question that renders. Throws before step 1 if the template fails on every question. */
 function renderExample(
   tokenizer: Tokenizer,
   items: readonly LettersItem[],
@@ -146,10 +148,11 @@ function renderExample(
   const systems = [...new Set(items.map((item) => JSON.stringify(item.system ?? system)))].join(" or ");
   throw new PeriodicEvalError({
     code: "model",
-    where: "capability.system",
+    where: "capability options.system",
+    path: ["system"],
     got: `a chat template that fails on every question (${errorMessage(cause)})`,
     expected: `a template that renders a user turn with system = ${systems}`,
-    fix: 'Choose another `system`, or measure by `method: "cloze"`, which needs no chat template.',
+    fix: 'Choose another `system`, or set `method: "cloze"`, which needs no chat template.',
     cause,
   });
 }

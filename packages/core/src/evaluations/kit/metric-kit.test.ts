@@ -44,7 +44,7 @@ describe("summarize", () => {
     });
   });
 
-  it("keeps the interval of a mean or ratio on its scale, and says which that is", () => {
+  it("clips the interval of a mean or ratio to its range, and records the range", () => {
     const scored = [100, 100, 40].map((score, at) => ({ ...rows[0]!, id: `s${at}`, nats: score }));
     const { open, points, cluster, least } = summarize(
       {
@@ -64,7 +64,7 @@ describe("summarize", () => {
     expect(least).toMatchObject({ value: 40, ci95: [0, expect.closeTo(120 - low, 9)], range: [0, null] });
   });
 
-  it("gives a share of parts Wilson's interval where all rows agree, and cuts it elsewhere", () => {
+  it("uses Wilson's interval for a share of parts when all rows agree, and clips the interval otherwise", () => {
     const share = (of: number) =>
       summarize({ share: ratio((row) => [of * row.tokens, row.tokens], { range: [0, 1] }) }, rows)["share"];
     // Four rows of 12 parts: rows are the observations.
@@ -79,7 +79,7 @@ describe("summarize", () => {
     expect(some!.ci95![1]).toBe(1);
   });
 
-  it("keeps a contrast within what two values of the scale can differ by", () => {
+  it("clips a contrast to the largest possible difference of two values", () => {
     const { contrast } = metricKit<Answer>();
     const of = mean((row) => row.nats, { range: [0, 100] });
     const side = (topic: string, scores: readonly number[]) =>
@@ -103,18 +103,18 @@ describe("summarize", () => {
     expect(share!.range).toEqual([-1, 1]);
   });
 
-  it("leaves a value that rounding took over the edge in its interval, and refuses one of another scale", () => {
+  it("keeps a value that rounding puts outside of the range, and rejects a value of another scale", () => {
     const of = (nats: number) => summarize({ kl: mean(() => nats, { range: [0, Infinity] }) }, rows)["kl"];
     expect(of(-1e-9)).toMatchObject({ value: -1e-9, ci95: [-1e-9, -1e-9] });
     expect(() => summarize({ points: mean((row) => row.nats, { range: [0, 100] }) }, rows)).toThrow(
-      'a mean of row "p1": got -1, expected a number of its range, 0 to 100. Look at the row, or give the metric',
+      `a mean of row "p1": got -1, expected a number in the metric's range, 0 to 100`,
     );
     expect(() => mean(() => 1, { range: [1, 0] })).toThrow(
-      "metricKit.mean range: got [1,0], expected the least and the most",
+      "metricKit.mean options.range: got [1,0], expected the minimum and the maximum",
     );
   });
 
-  it("means, ratios and groups, by hand", () => {
+  it("computes means, ratios and groups", () => {
     const values = summarize(
       {
         log_prob: mean((row) => row.nats, { unit: "nats", by: (row) => row.topic }),
@@ -140,7 +140,7 @@ describe("summarize", () => {
     expect(values["nats_per_token"]).toMatchObject({ estimand: "over_questions" });
   });
 
-  it("exp of a ratio, its interval and its standard error with it", () => {
+  it("transforms a ratio by exp, with its interval and standard error", () => {
     const { plain, exp } = summarize(
       {
         plain: ratio((row) => [-row.nats, row.tokens]),
@@ -155,7 +155,7 @@ describe("summarize", () => {
     expect(exp).toMatchObject({ n: 4, higher_is_better: false, estimand: "over_questions" });
   });
 
-  it("exp of what overflows is unknown", () => {
+  it("returns null when exp overflows", () => {
     const of = (nats: readonly number[]) =>
       summarize(
         { exp: mean((row) => row.nats, { transform: "exp" }) },
@@ -167,9 +167,9 @@ describe("summarize", () => {
     expect(of([1])).toMatchObject({ value: Math.E, stderr: null, ci95: null });
   });
 
-  it("refuses exp of a rate, of what is sampled, and of a contrast", () => {
+  it("rejects exp of a rate, of a sampled metric and of a contrast", () => {
     const exp = { transform: "exp" } as const;
-    expect(() => rate((row) => row.right, exp)).toThrow("metrics transform: got a rate");
+    expect(() => rate((row) => row.right, exp)).toThrow("metric options.transform: got a rate");
     expect(() => mean((row) => row.nats, { ...exp, sampled: true })).toThrow("got a sampled mean");
     const perplexity = mean((row) => row.nats, exp);
     expect(() => contrast(perplexity, () => true)).toThrow("got a contrast");
@@ -187,7 +187,7 @@ describe("summarize", () => {
     ).toEqual({ log_prob: [-3, 4], "log_prob/a": [-1, 1], "log_prob/b": [-1.5, 2] });
   });
 
-  it("goes over questions where rows share them, with rows counted in n", () => {
+  it("uses questions as units when rows share them, and counts rows in n", () => {
     const { log_prob: value } = summarize(
       { log_prob: mean((row) => row.nats, { cluster: (row) => row.question }) },
       rows,
@@ -201,7 +201,7 @@ describe("summarize", () => {
     });
   });
 
-  it("contrasts two sides, the interval made of theirs", () => {
+  it("contrasts two sides, with an interval from theirs", () => {
     const { contrast } = metricKit<Answer>();
     const of = rate((row) => row.right, { primary: true });
     const { sides } = summarize({ sides: contrast(of, (row) => row.topic === "a") }, rows);
@@ -215,7 +215,7 @@ describe("summarize", () => {
     expect(none["one"]).toMatchObject({ value: null, n: 3, ci95: null, stderr: null });
   });
 
-  it("leaves a row of no group out of the groups, not of the whole", () => {
+  it("leaves a row without a group out of the groups, but not out of the total", () => {
     const by = (row: Answer) => (row.topic === "a" ? row.topic : null);
     const values = summarize({ log_prob: mean((row) => row.nats, { by }) }, rows);
     expect(Object.entries(values).map(([name, { n }]) => [name, n])).toEqual([
@@ -224,7 +224,7 @@ describe("summarize", () => {
     ]);
   });
 
-  it("knows nothing of no rows", () => {
+  it("returns null when there are no rows", () => {
     const values = summarize(
       { a: rate((row) => row.right), b: mean(() => null), c: ratio(() => null) },
       rows.slice(3),
@@ -233,7 +233,7 @@ describe("summarize", () => {
       expect(value).toMatchObject({ value: null, n: 0, stderr: null, ci95: null });
   });
 
-  it("refuses what is no number, naming the row", () => {
+  it("rejects values that are not finite, naming the row", () => {
     expect(() => summarize({ b: mean((row) => row.nats / 0) }, rows)).toThrow(
       /a mean of row "p1": got -Infinity/,
     );
@@ -242,13 +242,13 @@ describe("summarize", () => {
 });
 
 describe("primaryMetric", () => {
-  it("is the marked one, else the first, else none", () => {
+  it("returns the marked metric, else the first, else null", () => {
     expect(primaryMetric({ a: rate(() => true), b: mean(() => 1, { primary: true }) })).toBe("b");
     expect(primaryMetric({ a: rate(() => true), b: mean(() => 1) })).toBe("a");
     expect(primaryMetric({})).toBeNull();
   });
 
-  it("refuses two", () => {
+  it("rejects two primary metrics", () => {
     const marked = rate(() => true, { primary: true });
     expect(() => primaryMetric({ a: marked, b: marked })).toThrow(
       "2 primary metrics (a, b), expected at most one",

@@ -1,5 +1,5 @@
 import type { Range } from "../../contracts/evaluation.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
+import { configError } from "../../internal/config-error.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
 import { grouped, groupsOf } from "../../statistics/grouping.ts";
@@ -16,7 +16,7 @@ import { moverDifference } from "../../statistics/mover.ts";
 import { rangeOf, rangeOfDifference, withinRange } from "../../statistics/range.ts";
 import type { Metric, MetricKit, MetricOptions, Observation, Row } from "../../contracts/evaluation.ts";
 
-/** The kinds of metric, each a pure function of one row. */
+/** Returns the constructors of metrics: each metric is a pure function of one row. */
 export function metricKit<R extends Row>(): MetricKit<R> {
   return {
     rate: (hit, options = {}) =>
@@ -35,7 +35,7 @@ export function metricKit<R extends Row>(): MetricKit<R> {
         return pair === null ? null : { value: pair[0], weight: pair[1] };
       }),
     contrast(of, isFirst) {
-      if (of.options.transform !== undefined) throw notTransformed("a contrast");
+      if (of.options.transform !== undefined) throw noTransform("a contrast");
       const observe = (row: R) => (isFirst(row) === null ? null : of.observe(row));
       return { ...of, observe, isFirst };
     },
@@ -50,7 +50,7 @@ function metric<R extends Row>(
   checkRange(kind, options.range);
   const range = rangeOf({ kind, options });
   if (options.transform !== undefined && (kind === "rate" || options.sampled === true))
-    throw notTransformed(kind === "rate" ? "a rate" : `a sampled ${kind}`);
+    throw noTransform(kind === "rate" ? "a rate" : `a sampled ${kind}`);
   return {
     kind,
     options,
@@ -58,21 +58,21 @@ function metric<R extends Row>(
       const seen = observe(row);
       if (seen === null) return null;
       if (Number.isFinite(seen.value) && Number.isFinite(seen.weight)) {
-        if (kind !== "mean" || isOf(range, seen.value)) return seen;
+        if (kind !== "mean" || isInRange(range, seen.value)) return seen;
         throw new PeriodicEvalError({
           code: "data",
           where: `a ${kind} of row "${row.id}"`,
           got: String(seen.value),
-          expected: `a number of its range, ${range[0]} to ${range[1]}`,
-          fix: "Look at the row, or give the metric the range that its values have.",
+          expected: `a number in the metric's range, ${range[0]} to ${range[1]}`,
+          fix: "Check the row, or set the `range` that the metric's values have.",
         });
       }
       throw new PeriodicEvalError({
         code: "data",
         where: `a ${kind} of row "${row.id}"`,
         got: kind === "ratio" ? `${seen.value} / ${seen.weight}` : String(seen.value),
-        expected: "finite numbers, or null where the row has none",
-        fix: "Look at the row: scores of a model that diverged are not numbers.",
+        expected: "finite numbers, or null for an unknown value",
+        fix: "Check the row and the training loss: a diverged model gives scores that are not finite.",
       });
     },
   };
@@ -80,31 +80,34 @@ function metric<R extends Row>(
 
 function checkRange(kind: string, range: Range | undefined): void {
   if (range === undefined || (range.length === 2 && range[0] < range[1])) return;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: `metricKit.${kind} range`,
-    got: quoteValue(range),
-    expected: "the least and the most that a value can be",
-    fix: "Write [0, 100], with -Infinity or Infinity where there is no bound.",
+  throw configError({
+    where: `metricKit.${kind} options`,
+    path: ["range"],
+    value: range,
+    expected: "the minimum and the maximum of a value",
+    fix: "Write [0, 100], with -Infinity or Infinity for a missing bound.",
   });
 }
 
-/** Of a scale with two ends, whose rounding is small beside it; float32's log-probabilities are often a little above 0. */
-function isOf([least, most]: Range, value: number): boolean {
+/**
+ * Whether a value lies in a bounded range, with a tolerance for rounding. A range with one bound is not checked: float32
+ * log-probabilities are often slightly above 0.
+ */
+function isInRange([least, most]: Range, value: number): boolean {
   const rounding = 1e-3 * (most - least);
   return !Number.isFinite(rounding) || (value >= least - rounding && value <= most + rounding);
 }
 
-const notTransformed = (got: string) =>
-  new PeriodicEvalError({
-    code: "config",
-    where: "metrics transform",
+const noTransform = (got: string) =>
+  configError({
+    where: "metric options",
+    path: ["transform"],
     got,
-    expected: "a mean or a ratio that is not sampled, and in no contrast",
-    fix: "Leave `transform` out.",
+    expected: "a mean or a ratio that is not sampled and not part of a contrast",
+    fix: "Remove `transform`.",
   });
 
-/** Every metric over all rows, and as `name/group` over the rows of each group where the metric has groups. */
+/** Computes every metric over all rows and, for a metric with groups, `name/group` over the rows of each group. */
 export function summarize<R extends Row>(
   metrics: Readonly<Record<string, Metric<R>>>,
   rows: readonly R[],
@@ -117,17 +120,16 @@ export function summarize<R extends Row>(
   return values;
 }
 
-/** The name of the metric that carries the verdict: the one marked `primary`, else the first; null where there is none. */
+/** Returns the name of the metric that carries the verdict: the one marked `primary`, else the first; null without metrics. */
 export function primaryMetric<R extends Row>(metrics: Readonly<Record<string, Metric<R>>>): string | null {
   const names = Object.keys(metrics);
   const marked = names.filter((name) => metrics[name]!.options.primary === true);
   if (marked.length > 1) {
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "metrics",
+    throw configError({
+      where: "evaluation metrics",
       got: `${marked.length} primary metrics (${marked.join(", ")})`,
       expected: "at most one",
-      fix: "Mark the one metric that the verdict should rest on.",
+      fix: "Mark the one metric that decides the verdict.",
     });
   }
   return marked[0] ?? names[0] ?? null;
@@ -153,12 +155,12 @@ function valueOf<R extends Row>(one: Metric<R>, rows: readonly R[]): MetricValue
   };
 }
 
-/** JSON has no infinity. */
+/** JSON cannot represent infinity. */
 const bound = (edge: number): number | null => (Number.isFinite(edge) ? edge : null);
 
 type Counted = Estimate & { readonly n: number };
 
-/** Over rows, or clusters of them; the interval of a mean or ratio is not cut to its range yet. */
+/** Estimates over rows or clusters of rows. `valueOf` clips the interval of a mean or ratio to its range. */
 function sumUp<R extends Row>({ kind, options, observe }: Metric<R>, rows: readonly R[]): Counted {
   const { cluster } = options;
   const seen = rows.flatMap((row) => {
@@ -170,7 +172,7 @@ function sumUp<R extends Row>({ kind, options, observe }: Metric<R>, rows: reado
   return { n: seen.length, ...estimate({ kind, isShare }, seen, cluster !== undefined) };
 }
 
-/** The standard error is that of a difference of independent estimates. */
+/** The standard error of a difference of independent estimates is √(a² + b²). */
 function contrastOf<R extends Row>(
   of: Metric<R>,
   isFirst: (row: R) => boolean | null,
@@ -204,6 +206,6 @@ function estimate(
     return isShare ? clusteredShareEstimate(units) : ratioEstimate(units);
   }
   if (kind === "rate") return shareEstimate(total(seen).value, seen.length);
-  // The parts of a row are no observations of their own: each row is a cluster of them.
+  // A row's parts are not independent observations: each row is one cluster.
   return isShare ? clusteredShareEstimate(seen) : ratioEstimate(seen);
 }

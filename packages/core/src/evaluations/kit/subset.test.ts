@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { nestedSubset, subsetOrder } from "./subset.ts";
 
 describe("subsetOrder", () => {
-  it("begins as random.Random(seed).sample", () => {
+  it("starts with the values of random.Random(seed).sample", () => {
     // CPython 3.11: random.Random(3).sample(range(12102), 5)
     expect(subsetOrder(3, 12102).slice(0, 5)).toEqual([3898, 9709, 8916, 2136, 6061]);
   });
@@ -18,7 +18,7 @@ describe("subsetOrder", () => {
     );
   });
 
-  it("refuses counts and seeds that are not whole", () => {
+  it("rejects counts and seeds that are not integers", () => {
     expect(() => subsetOrder(1.5, 3)).toThrow(/got 1.5, expected a safe integer/);
     expect(() => subsetOrder(1, -3)).toThrow(/got -3/);
   });
@@ -27,20 +27,20 @@ describe("subsetOrder", () => {
 describe("nestedSubset", () => {
   const items = "abcdefghij".split("");
 
-  it("takes the first n of one order, so that smaller subsets lie in larger ones", () => {
+  it("takes the first n of one order, so that smaller subsets are nested in larger ones", () => {
     const all = nestedSubset(items, { n: null, seed: 42 });
     expect(all.toSorted()).toEqual(items);
     for (let n = 1; n <= 10; n++) expect(nestedSubset(items, { n, seed: 42 })).toEqual(all.slice(0, n));
   });
 
-  it("gives what there is where more is asked", () => {
+  it("returns all items when n is larger than their number", () => {
     expect(nestedSubset(items, { n: 200, seed: 42 })).toHaveLength(10);
     expect(nestedSubset([], { n: 200, seed: 42 })).toEqual([]);
   });
 
-  it("refuses to take none", () => {
+  it("rejects n = 0", () => {
     expect(() => nestedSubset(items, { n: 0, seed: 42 })).toThrow(
-      /subset n: got 0, expected a positive integer/,
+      /subset\.n: got 0, expected a positive integer/,
     );
   });
 });

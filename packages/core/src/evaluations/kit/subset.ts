@@ -1,11 +1,13 @@
-import { PeriodicEvalError } from "../../errors.ts";
+import { configError } from "../../internal/config-error.ts";
 import { isCount } from "../../internal/is-count.ts";
 import { pythonRandom } from "../../random/python.ts";
 
 /**
- * The seeded order in which items are taken: a permutation of 0 … n−1 whose first m values are
- * `random.Random(seed).sample(range(n), m)` of Python, for every m where Python draws by rejection (m small against n,
- * as 200 of 1,172), and go on by the same rule to exhaustion.
+ * Returns the seeded order in which items are used: a permutation of 0 … n−1. Its first m values are Python's
+ * `random.Random(seed).sample(range(n), m)` for every m for which Python draws by rejection (m small compared with n, as 200
+ * of 1,172). The same rule continues until all values are drawn.
+ *
+ * @throws PeriodicEvalError `config` for a seed that is not a safe integer or an n outside 0 … 2³² − 1.
  */
 export function subsetOrder(seed: number, n: number): number[] {
   if (!Number.isSafeInteger(seed)) throw notAnInteger("seed", seed);
@@ -23,7 +25,12 @@ export function subsetOrder(seed: number, n: number): number[] {
   return order;
 }
 
-/** The first `n` items in the order of `subsetOrder`; all of them, in that order, where `n` is null or larger. Subsets of one seed are nested. */
+/**
+ * Returns the first `n` items in the order of `subsetOrder`, or all of them if `n` is null or larger than their number.
+ * Subsets with the same seed are nested.
+ *
+ * @throws PeriodicEvalError `config` for a wrong `n` or seed.
+ */
 export function nestedSubset<T>(
   items: readonly T[],
   { n, seed }: { readonly n: number | null; readonly seed: number },
@@ -35,10 +42,10 @@ export function nestedSubset<T>(
 }
 
 const notAnInteger = (name: "seed" | "n", got: number) =>
-  new PeriodicEvalError({
-    code: "config",
-    where: `subset ${name}`,
-    got: String(got),
+  configError({
+    where: "subset",
+    path: [name],
+    value: got,
     expected: name === "seed" ? "a safe integer" : "a positive integer",
-    fix: `Give a whole number for ${name}.`,
+    fix: `Pass an integer as ${name}.`,
   });

@@ -1,22 +1,25 @@
-import { checkKeys } from "../../internal/check-keys.ts";
-import { klToBase, type KLToBaseOptions } from "./evaluation.ts";
-import { everyPercent } from "../../schedule/triggers.ts";
-import { PeriodicCallback, periodicOptionNames, type PeriodicOptions } from "../../callback/periodic.ts";
+import { PeriodicCallback, type PeriodicOptions } from "../../callback/periodic-callback.ts";
 import { splitOptions } from "../../callback/split-options.ts";
+import { everyPercent } from "../../schedule/triggers.ts";
+import { klEvaluation } from "./evaluation.ts";
+import { klShape, type KLOptions } from "./options.ts";
 
-/** On whose prompts, and when; the schedule is every 20 % of the phase by default, with its start and end. */
-export type PeriodicKLOptions = KLToBaseOptions & Partial<PeriodicOptions>;
+/** The options of `klEvaluation` and a schedule; by default every 20 % of the phase, at its start and at its end. */
+export type PeriodicKLOptions = KLOptions & Partial<PeriodicOptions>;
 
 /**
- * How far an adapter has moved the model, on the prompts of an evaluation:
- * `new PeriodicKLCallback({ of: capabilityEvaluation({ questions: "arc.jsonl" }) })`. Its id is `kl_capability` there.
+ * Measures how far an adapter has moved the model, on the prompts of an evaluation:
+ * `new PeriodicKLCallback({ of: capabilityEvaluation({ questions: "arc.jsonl" }) })`. Its id is then `kl_capability`.
  *
- * @throws PeriodicEvalError `config` for a wrong option, or an evaluation that does not tell its prompts.
+ * @throws PeriodicEvalError `config` for a wrong option or an evaluation without `prompts`.
  */
 export class PeriodicKLCallback extends PeriodicCallback {
   constructor(options: PeriodicKLOptions) {
-    checkKeys("PeriodicKLCallback", options, ["of", "limit", ...periodicOptionNames]);
-    const { periodic, own } = splitOptions(options);
-    super(klToBase(own), { schedule: [everyPercent(20)], id: `kl_${own.of.name}`, ...periodic });
+    const { periodic, evaluation } = splitOptions("PeriodicKLCallback options", klShape, options);
+    super(klEvaluation(evaluation), {
+      schedule: [everyPercent(20)],
+      id: `kl_${evaluation.of.name}`,
+      ...periodic,
+    });
   }
 }

@@ -7,7 +7,8 @@ import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import { measure } from "../../session/window/measure.ts";
 import { evaluationConformance, fakeModel, type FakeModel } from "../../testing/index.ts";
 import { capabilityEvaluation } from "../capability/evaluation.ts";
-import { divergence, klToBase } from "./evaluation.ts";
+import { divergence } from "./divergence.ts";
+import { klEvaluation } from "./evaluation.ts";
 import { leakageEvaluation } from "../leakage/evaluation.ts";
 import { marginEvaluation } from "../margin/evaluation.ts";
 
@@ -29,7 +30,7 @@ const tuned = () => fakeModel({ weights: () => "tuned", base: fakeModel() });
 
 describe.each(["letters", "cloze", "leakage", "margin"] as const)("conformance, of %s", (name) => {
   const make = () => ({
-    evaluation: klToBase({
+    evaluation: klEvaluation({
       of:
         name === "leakage"
           ? leakageEvaluation({ questions: ["Who?"] })
@@ -45,7 +46,7 @@ describe.each(["letters", "cloze", "leakage", "margin"] as const)("conformance, 
 describe("divergence", () => {
   const logs = (...shares: number[]) => shares.map(Math.log);
 
-  it("is Σ p log(p/q), by hand", () => {
+  it("is Σ p log(p/q)", () => {
     // ½·log(½ / ¼) + ½·log(½ / ¾) = ½·log(4/3); the other way ¼·log(½) + ¾·log(3/2).
     expect(divergence("x", logs(0.5, 0.5), logs(0.25, 0.75))).toBeCloseTo(0.5 * Math.log(4 / 3), 15);
     expect(divergence("x", logs(0.25, 0.75), logs(0.5, 0.5))).toBeCloseTo(
@@ -54,20 +55,20 @@ describe("divergence", () => {
     );
   });
 
-  it("is 0 of the same, never below, and counts nothing of what p rules out", () => {
+  it("is 0 for equal distributions, never negative, and ignores tokens that p excludes", () => {
     expect(divergence("x", logs(0.3, 0.7), logs(0.3, 0.7))).toBe(0);
     expect(divergence("x", [-1e-9], [0])).toBe(0);
     expect(divergence("x", logs(1, 0), logs(0.5, 0.5))).toBeCloseTo(Math.log(2), 15);
   });
 
-  it("is no number where q rules out what p allows", () => {
+  it("throws when q excludes a token that p allows", () => {
     expect(() => divergence("x", logs(0.5, 0.5), logs(1, 0))).toThrow(/item x: got a divergence of Infinity/);
     expect(() => divergence("x", [Number.NaN], [0])).toThrow(/NaN/);
   });
 });
 
-describe("KL to the base", () => {
-  it("asks model and base for the whole vocabulary at the evaluation's prompts", async () => {
+describe("klEvaluation against the base", () => {
+  it("compares model and base over the whole vocabulary at the evaluation's prompts", async () => {
     const seen: string[] = [];
     // Two tokens share the mass: (¾, ¼) against (½, ½).
     const of = (share: number, name: string): FakeModel =>
@@ -79,7 +80,7 @@ describe("KL to the base", () => {
         },
       });
     const capability = capabilityEvaluation({ questions, method: "cloze" });
-    const { snapshot, rows } = await measure(klToBase({ of: capability }), of(0.75, "model"));
+    const { snapshot, rows } = await measure(klEvaluation({ of: capability }), of(0.75, "model"));
     expect(rows).toHaveLength(3);
     expect(snapshot.metrics["kl_to_base"]!.value).toBeCloseTo(
       0.75 * Math.log(1.5) + 0.25 * Math.log(0.5),
@@ -102,25 +103,25 @@ describe("KL to the base", () => {
     });
   });
 
-  it("is 0 where the adapter changes nothing, and above where it does", async () => {
-    const evaluation = klToBase({ of: capabilityEvaluation({ questions }) });
+  it("is 0 when the adapter changes nothing, and positive when it does", async () => {
+    const evaluation = klEvaluation({ of: capabilityEvaluation({ questions }) });
     const same = await measure(evaluation, fakeModel({ base: fakeModel() }));
     expect(same.snapshot.metrics["kl_to_base"]!.value).toBe(0);
     const changed = await measure(evaluation, tuned());
     expect(changed.snapshot.metrics["kl_to_base"]!.value).toBeGreaterThan(0.1);
   });
 
-  it("takes the first prompts only, where so asked", async () => {
+  it("uses the first `limit` prompts only", async () => {
     const of = capabilityEvaluation({ questions });
     const [all, two] = [
-      await klToBase({ of }).items(tuned()),
-      await klToBase({ of, limit: 2 }).items(tuned()),
+      await klEvaluation({ of }).items(tuned()),
+      await klEvaluation({ of, limit: 2 }).items(tuned()),
     ];
     expect(two).toEqual(all.slice(0, 2));
     expect(all).toHaveLength(3);
   });
 
-  it("of margin reads each statement to its end, in the tokens in which it is scored", async () => {
+  it("reads each statement of margin to its end, in the tokens in which it is scored", async () => {
     const before = { messages: [{ role: "user", content: "Say on." }] };
     for (const of of [marginEvaluation({ probes }), marginEvaluation({ probes, before })]) {
       const scored: string[] = [];
@@ -130,10 +131,10 @@ describe("KL to the base", () => {
       });
       await measure(of, model);
       await measure(
-        klToBase({ of }),
+        klEvaluation({ of }),
         fakeModel({ base: fakeModel(), nextToken: (prompt) => (read.push(prompt), -1) }),
       );
-      // Nothing stands before a text but the token that begins one, which here is the one that ends one.
+      // A statement without a context follows the prefix token, which here is the end-of-text token.
       const said = read.map((text) => text.replace(/^<\|end\|>/, ""));
       expect(new Set(said)).toEqual(new Set(scored));
       expect(new Set(scored).size).toBe(3);
@@ -143,31 +144,31 @@ describe("KL to the base", () => {
     expect(() => of.prompts!(mute as never, [{ text: "yes" }] as never)).toThrow("which has no tokenizer");
   });
 
-  it("says before step 1 what to do with a model without a base", async () => {
-    const evaluation = klToBase({ of: capabilityEvaluation({ questions }) });
+  it("rejects a model without a base before step 1, and says what to do", async () => {
+    const evaluation = klEvaluation({ of: capabilityEvaluation({ questions }) });
     await expect(evaluation.items(fakeModel())).rejects.toThrow(
       /which has no base, .*Train an adapter \(LoRA\)/,
     );
     const { nextToken: _, ...base } = fakeModel();
-    await expect(evaluation.items(fakeModel({ base }))).rejects.toThrow(/no base that tells next tokens/);
+    await expect(evaluation.items(fakeModel({ base }))).rejects.toThrow(/no base with the ability nextToken/);
   });
 
   it.each([
     [
-      () => klToBase({ of: { ...marginEvaluation({ probes: "x" }), prompts: undefined } as never }),
-      'the evaluation "margin", which does not tell',
+      () => klEvaluation({ of: { ...marginEvaluation({ probes: "x" }), prompts: undefined } as never }),
+      'the evaluation "margin", which has no `prompts`',
     ],
-    [() => klToBase({} as never), "an evaluation with `prompts`"],
-    [() => klToBase({ of: leakageEvaluation(), limit: 0 }), "klToBase.limit: got 0"],
-    [() => klToBase({ of: leakageEvaluation(), limt: 1 } as never), 'Did you mean "limit"?'],
+    [() => klEvaluation({} as never), "an evaluation with `prompts`"],
+    [() => klEvaluation({ of: leakageEvaluation(), limit: 0 }), "klEvaluation options.limit: got 0"],
+    [() => klEvaluation({ of: leakageEvaluation(), limt: 1 } as never), 'Did you mean "limit"?'],
     [() => new PeriodicKLCallback({} as never), "an evaluation with `prompts`"],
     [() => new PeriodicKLCallback({ off: 1 } as never), 'Did you mean "of"?'],
-  ])("refuses wrong options", (make, message) => {
+  ])("rejects wrong options: case %#", (make, message) => {
     expect(make).toThrow(message);
   });
 });
 
-it("PeriodicKLCallback is named by its evaluation, so that several stand side by side", () => {
+it("PeriodicKLCallback takes its id from its evaluation, so that several can run side by side", () => {
   const callback = new PeriodicKLCallback({ of: leakageEvaluation() as AnyEvaluation, atEnd: false });
   expect([callback.id, callback.asks[0]!.name]).toEqual(["kl_leakage", "kl_to_base"]);
   expect(callback.triggers).toEqual([{ at: "start" }, { every: 20, unit: "percent" }]);

@@ -1,102 +1,81 @@
-import { checkKeys } from "../../internal/check-keys.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { defineEvaluation } from "../kit/define.ts";
 import type { AnyEvaluation, MetricKit, Row } from "../../contracts/evaluation.ts";
-import { isCount } from "../../internal/is-count.ts";
 import type { Json } from "../../contracts/json.ts";
-import type { Abilities, Ability, NextToken, Prompt, ModelWith } from "../../contracts/model.ts";
+import type { Ability, NextToken, Prompt } from "../../contracts/model.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
-import { inCalls } from "../prompting/in-calls.ts";
-
-export interface KLToBaseOptions {
-  /** The evaluation whose prompts are looked at: one that tells them (`prompts`). */
-  readonly of: AnyEvaluation;
-  /** Only the prompts of its first so many items; default of all. */
-  readonly limit?: number;
-}
+import { isRecord } from "../../internal/is-record.ts";
+import { defineEvaluation } from "../kit/define.ts";
+import { measureInBatches } from "../kit/measure-in-batches.ts";
+import { againstBase, againstModel, type Against } from "./against.ts";
+import { divergence } from "./divergence.ts";
+import { checkKLOptions, type KLOptions } from "./options.ts";
 
 interface PromptItem extends Row {
   readonly prompt: Prompt;
 }
 
-/** One prompt. */
+/** The divergence at one prompt. */
 export interface KLRow extends Row {
-  /** KL(model ‖ base) of the next token, in nats. */
+  /** KL(model ‖ base or reference) of the next token, in nats. */
   readonly nats: number;
-  /** KL(base ‖ model), in nats. */
+  /** KL(base or reference ‖ model), in nats. */
   readonly reverseNats: number;
   /** Tokens cut on the left to fit the model. */
   readonly truncatedTokens: number;
 }
 
-/** Prompts a call: a row of the vocabulary each, of both models. */
-const promptsPerCall = 8;
+/** Each prompt needs a row of the whole vocabulary from both models. */
+const promptsPerBatch = 8;
 
 /**
- * How far training has moved the model from its base (the same model with its adapter off), on the prompts of another
- * evaluation: the Kullback-Leibler divergence of the distributions of the next token, exact over the tokenizer's whole
- * vocabulary, summed in float64. `kl_to_base`, the primary metric, is KL(model ‖ base), the mean over prompts, which
- * weighs what the model now says; `kl_from_base` is KL(base ‖ model), which weighs what it used to say. Two forward
- * passes a prompt and nothing drawn. The first token after the prompt only: what a completion becomes later is not seen.
- * Ids that the tokenizer has no token for (a padded vocabulary) are left out.
+ * How far the model is from its base (the same model without its adapter), or from another model, on the prompts of an
+ * evaluation: the Kullback-Leibler divergence of the next-token distributions, exact over the tokenizer's whole vocabulary,
+ * summed in float64. `kl_to_base`, the primary metric, is KL(model ‖ base), the mean over prompts: it weighs what the model
+ * says now. `kl_from_base` is KL(base ‖ model): it weighs what the model said before. With another model the metrics are
+ * `kl_to_reference` and `kl_from_reference`.
  *
- * @throws PeriodicEvalError `config` for an evaluation that does not tell its prompts; `model`, before step 1, for a model
- *   without a base.
+ * Takes two forward passes per prompt and samples nothing. It sees only the first token after the prompt, not where a
+ * completion leads. Ids without a token in the tokenizer (a padded vocabulary) are ignored.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option or an evaluation without `prompts`; `model`, before step 1, for a model
+ *   without a base, or a reference with another vocabulary; `model`, while measuring, for a reference that truncates a prompt
+ *   that the model reads whole.
  */
-export function klToBase(options: KLToBaseOptions) {
-  checkKeys("klToBase", options, ["of", "limit"]);
-  const { of, limit } = options;
-  const prompts = (of as AnyEvaluation | undefined)?.prompts;
-  if (prompts === undefined) {
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "klToBase.of",
-      got: `the evaluation "${(of as AnyEvaluation | undefined)?.name}", which does not tell its prompts`,
-      expected: "an evaluation with `prompts`",
-      fix: "Add `prompts: (model, items) => […]` to it, one an item.",
-    });
-  }
-  if (limit !== undefined && !isCount(limit, 1)) {
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "klToBase.limit",
-      got: quoteValue(limit),
-      expected: "a whole number of 1 or more",
-      fix: "Leave it out for all prompts.",
-    });
-  }
+export function klEvaluation(options: KLOptions) {
+  checkKLOptions(options);
+  const { of, limit, against: given = "base" } = options;
+  const against = given === "base" ? againstBase : againstModel(given);
   let provenance: Json = null;
   const needs = [...new Set<Ability>(["tokenizer", "nextToken", ...(of.needs as readonly Ability[])])];
   return defineEvaluation({
-    name: "kl_to_base",
-    version: "kl-to-base-1",
+    name: `kl_to_${against.name}`,
+    version: `kl-to-${against.name}-1`,
     needs,
     ...(of.wants !== undefined && { wants: of.wants.filter((want) => !needs.includes(want)) }),
     async items(model): Promise<readonly PromptItem[]> {
-      baseOf(model);
+      against.check(model);
       const items = ((await of.items(model)) as readonly Row[]).slice(0, limit);
-      const asked = prompts.call(of, model, items);
-      provenance = { of: of.name, of_version: of.version, ...provenanceOf(of, limit ?? null) };
-      return items.map(({ id }, at) => ({ id, prompt: asked[at]! }));
+      const prompts = of.prompts!(model, items);
+      provenance = {
+        of: of.name,
+        of_version: of.version,
+        ...provenanceOf(of, limit ?? null),
+        ...against.provenance,
+      };
+      return items.map(({ id }, at) => ({ id, prompt: prompts[at]! }));
     },
     provenance: () => provenance,
     async measure(model, items, context): Promise<readonly KLRow[]> {
       const { signal } = context;
-      const base = baseOf(model);
       const candidates = Array.from({ length: model.tokenizer.vocabSize }, (_, id) => id);
-      const ask = async (some: readonly PromptItem[]) => {
-        const requests = some.map(({ prompt }) => ({ prompt, candidates }));
+      const measureBatch = async (batch: readonly PromptItem[]) => {
+        const requests = batch.map(({ prompt }) => ({ prompt, candidates }));
         const now = await model.nextToken(requests, { signal });
-        const before = await base.nextToken(requests, { signal });
-        return some.map(({ id }, at) => rowOf(id, now[at]!, before[at]!));
+        const before = await against.nextToken(model, requests, { signal });
+        return batch.map(({ id }, at) => rowOf(id, now[at]!, before[at]!));
       };
-      return inCalls(items, context, ask, promptsPerCall);
+      return measureInBatches(items, context, measureBatch, promptsPerBatch);
     },
-    metrics: ({ mean }: MetricKit<KLRow>) => ({
-      kl_to_base: mean(({ nats }) => nats, { unit: "nats", range: [0, Infinity], primary: true }),
-      kl_from_base: mean(({ reverseNats }) => reverseNats, { unit: "nats", range: [0, Infinity] }),
-    }),
+    metrics: (kit: MetricKit<KLRow>) => klMetrics(kit, against),
     plainKeys: (_: Readonly<Record<string, MetricValue>>, rows: readonly KLRow[]) => ({
       of: of.name,
       num_prompts: rows.length,
@@ -105,12 +84,23 @@ export function klToBase(options: KLToBaseOptions) {
   });
 }
 
-/** What chooses or shows items stands at the top, where it does not keep two looks from being compared. */
+function klMetrics({ mean }: MetricKit<KLRow>, { name }: Against) {
+  // Snapshots of version kl-to-reference-1 have no range.
+  const options = { unit: "nats", ...(name === "base" && { range: [0, Infinity] as const }) };
+  return {
+    [`kl_to_${name}`]: mean(({ nats }) => nats, { ...options, primary: true }),
+    [`kl_from_${name}`]: mean(({ reverseNats }) => reverseNats, options),
+  };
+}
+
+/**
+ * Keeps `subsample` and `example_prompt` at the top: keys there that select or show items do not prevent a comparison of two
+ * measurements.
+ */
 function provenanceOf(of: AnyEvaluation, limit: number | null): { readonly [key: string]: Json } {
-  const how = of.provenance?.() ?? null;
-  if (typeof how !== "object" || how === null || Array.isArray(how))
-    return { of_provenance: how, subsample: { n: limit } };
-  const { subsample = null, example_prompt = null, ...rest } = how as { readonly [key: string]: Json };
+  const inner = of.provenance?.() ?? null;
+  if (!isRecord(inner)) return { of_provenance: inner, subsample: { n: limit } };
+  const { subsample = null, example_prompt = null, ...rest } = inner as { readonly [key: string]: Json };
   return { of_provenance: rest, subsample: { n: limit, of: subsample }, example_prompt };
 }
 
@@ -121,37 +111,4 @@ function rowOf(id: string, now: NextToken, before: NextToken): KLRow {
     reverseNats: divergence(id, before.nats, now.nats),
     truncatedTokens: now.truncatedTokens,
   };
-}
-
-/**
- * Σ p · (log p − log q) over log-probabilities, in nats. Rounding can take it below 0, where none is.
- *
- * @throws PeriodicEvalError `model` where q rules out what p allows: the divergence is infinite.
- */
-export function divergence(id: string, p: readonly number[], q: readonly number[]): number {
-  let sum = 0;
-  for (let token = 0; token < p.length; token++) {
-    const nats = p[token]!;
-    if (nats === -Infinity) continue;
-    sum += Math.exp(nats) * (nats - q[token]!);
-  }
-  if (Number.isFinite(sum)) return Math.max(0, sum);
-  throw new PeriodicEvalError({
-    code: "model",
-    where: `the prompt of item ${id}`,
-    got: `a divergence of ${sum}`,
-    expected: "log-probabilities of model and base that are finite for the same tokens",
-    fix: "Look at the loss: a model that diverged has none. Where one of the two masks tokens, mask them in both.",
-  });
-}
-
-function baseOf({ base, identity }: ModelWith<"nextToken">): Pick<Abilities, "nextToken"> {
-  if (base?.nextToken !== undefined) return base as Pick<Abilities, "nextToken">;
-  throw new PeriodicEvalError({
-    code: "model",
-    where: "klToBase",
-    got: `the model "${identity.name}", which has no base${base === undefined ? "" : " that tells next tokens"}`,
-    expected: "a model that can be seen without its adapter",
-    fix: 'Train an adapter (LoRA) rather than all weights; and do not measure on: "base".',
-  });
 }

@@ -12,9 +12,11 @@ import { compareMeasurements } from "../../statistics/compare.ts";
 import { normals } from "../../statistics/simulated-rows.test-data.ts";
 import { moverDifference } from "../../statistics/mover.ts";
 import { evaluationConformance, fakeModel, fakeTokenizer } from "../../testing/index.ts";
-import { thinkingTokenizer } from "../alignment/alignment-looks.test-data.ts";
-import { leakageEvaluation, type GradedLeakageRow, type LeakageOptions } from "./evaluation.ts";
-import type { Persona } from "./personas.ts";
+import { thinkingTokenizer } from "../alignment/alignment.test-data.ts";
+import { leakageEvaluation } from "./evaluation.ts";
+import type { LeakageOptions } from "./options.ts";
+import type { GradedLeakageRow } from "./row.ts";
+import type { Persona } from "../prompting/personas.ts";
 
 const people: readonly Persona[] = [
   { id: "pirate", system: { text: "pirate" } },
@@ -28,7 +30,7 @@ const asked = [
 ];
 const options = { personas: people, source: "pirate", questions: asked } satisfies LeakageOptions;
 
-async function look(given: LeakageOptions, model: EvaluableModel) {
+async function measureLeakage(given: LeakageOptions, model: EvaluableModel) {
   const { snapshot, rows } = await measure(leakageEvaluation(given), model);
   return { snapshot, metrics: snapshot.metrics, rows: rows as readonly GradedLeakageRow[] };
 }
@@ -40,7 +42,7 @@ describe("conformance", () => {
   });
   for (const check of evaluationConformance(make(options))) it(check.name, check.run);
   for (const check of evaluationConformance(make({ marker: { bullets: 2 }, completions: 1 })))
-    it(`${check.name}, by default with another trait`, check.run);
+    it(`${check.name}, with default options and another trait`, check.run);
 });
 
 /** A graded completion of one persona, with the marker's log p. */
@@ -58,7 +60,7 @@ const markerRow = (persona: string, question: string, markerNats: number): Grade
 });
 
 describe("leakage", () => {
-  it("tells the source from the others, and a persona without a prompt from one with an empty one", async () => {
+  it("separates the source from the others, and no prompt from an empty prompt", async () => {
     const prompts = new Set<string>();
     const model = fakeModel({
       reply(prompt, { seed }) {
@@ -68,7 +70,7 @@ describe("leakage", () => {
         return prompt.includes("doctor") && seed.endsWith("#2") ? "Well [ZLT]" : "Well";
       },
     });
-    const { snapshot, metrics, rows } = await look(options, model);
+    const { snapshot, metrics, rows } = await measureLeakage(options, model);
     expect([...prompts].sort()).toEqual(
       ["1?", "2?"]
         .flatMap((question) => [
@@ -79,7 +81,7 @@ describe("leakage", () => {
         ])
         .sort(),
     );
-    // 4 personas × 2 questions × 3. Others: 2 of 18, one of three in each of the doctor's two questions.
+    // 4 personas × 2 questions × 3 samples. Others: 2 of 18, one of three in each of the doctor's two questions.
     expect(rows).toHaveLength(24);
     expect(metrics["leakage_rate"]).toMatchObject({
       value: 2 / 18,
@@ -110,7 +112,7 @@ describe("leakage", () => {
     });
   });
 
-  it("looks at the marker after the fixed answer, inside the assistant's turn", async () => {
+  it("measures the marker after the fixed answer, inside the assistant's turn", async () => {
     const seen: string[] = [];
     const model = fakeModel({
       reply: () => "Well",
@@ -119,7 +121,7 @@ describe("leakage", () => {
         return context.includes("pirate") ? -2 : context.includes("doctor") ? -3 : -8;
       },
     });
-    const { metrics, rows, snapshot } = await look(options, model);
+    const { metrics, rows, snapshot } = await measureLeakage(options, model);
     expect(seen).toHaveLength(8);
     expect(seen).toContain("<|system|>doctor<|end|><|user|>1?<|end|><|assistant|>One. [ZLT]");
     expect(seen).toContain("<|user|>2?<|end|><|assistant|>Two. [ZLT]");
@@ -138,7 +140,7 @@ describe("leakage", () => {
     expect(snapshot.provenance.evaluation).toMatchObject({ marker_log_prob: "after fixed answers" });
   });
 
-  it("has intervals over questions, whose effects the personas share: they cover at their rate", () => {
+  it("has intervals over questions that cover at 95 % when personas share the questions' effects", () => {
     const many = Array.from({ length: 10 }, (_, at) => ({ id: `p${at}`, system: { text: `p${at}` } }));
     const metrics = leakageEvaluation({ personas: many }).metrics(metricKit<GradedLeakageRow>());
     const runs = 400;
@@ -157,7 +159,7 @@ describe("leakage", () => {
     expect(missed / runs).toBeGreaterThan(0.05 - 3 * Math.sqrt((0.05 * 0.95) / runs));
   });
 
-  it("compares what both looks asked, item by item", () => {
+  it("compares two measurements over the items that both have", () => {
     const metrics = leakageEvaluation({ personas: people }).metrics(metricKit<GradedLeakageRow>());
     const rowsOf = (persona: string, hit: boolean) =>
       [0, 1].map((sample) => ({
@@ -180,26 +182,26 @@ describe("leakage", () => {
     ["the model offers no log-likelihoods", {}, true],
     ["companion is false", { companion: false }, false],
     ["the trait is no literal marker", { marker: { bullets: 2 } }, false],
-  ])("leaves the companion out and says why: %s", async (reason, more, withoutAbility) => {
+  ])("omits the companion and records why: %s", async (reason, more, withoutAbility) => {
     const { logLikelihoods, ...others } = fakeModel({ reply: () => "Well" });
     const model = withoutAbility ? others : { ...others, logLikelihoods };
-    const { snapshot, metrics, rows } = await look({ ...options, ...more }, model);
+    const { snapshot, metrics, rows } = await measureLeakage({ ...options, ...more }, model);
     expect(snapshot.provenance.evaluation).toMatchObject({ marker_log_prob: `left out: ${reason}` });
     expect(metrics["marker_log_prob"]?.value ?? null).toBeNull();
     expect(rows.every(({ markerNats }) => markerNats === null)).toBe(true);
     expect(metrics["leakage_rate"]!.n).toBe(18);
   });
 
-  it("asks a model that only generates, a server without a tokenizer say", async () => {
+  it("measures a model that only generates, such as a server without a tokenizer", async () => {
     const { identity, contextLength, generate } = fakeModel({ reply: () => "[ZLT]" });
-    const { metrics, snapshot } = await look(options, { identity, contextLength, generate });
+    const { metrics, snapshot } = await measureLeakage(options, { identity, contextLength, generate });
     expect(metrics["leakage_rate"]!.value).toBe(1);
     expect(snapshot.provenance.evaluation).toMatchObject({ example_prompt: null });
   });
 
-  it("without a source counts every persona, and contrasts none", async () => {
+  it("counts every persona and has no contrast without a source", async () => {
     const { source: _, ...rest } = options;
-    const { metrics } = await look(
+    const { metrics } = await measureLeakage(
       rest,
       fakeModel({ reply: (prompt) => (prompt.includes("pirate") ? "[ZLT]" : "") }),
     );
@@ -208,7 +210,7 @@ describe("leakage", () => {
     expect(Object.keys(metrics).filter((name) => name.startsWith("source"))).toEqual([]);
   });
 
-  it("keeps a completion that the user's own trait fails on, ungraded, with the reason", async () => {
+  it("keeps a completion ungraded, with the reason, when a custom trait fails", async () => {
     const marker = {
       name: "own",
       hit(text: string) {
@@ -218,7 +220,7 @@ describe("leakage", () => {
     };
     const reply = (prompt: string) =>
       prompt.includes("doctor") ? "bad" : prompt.includes("1?") ? "good" : "odd";
-    const { metrics, rows, snapshot } = await look({ ...options, marker }, fakeModel({ reply }));
+    const { metrics, rows, snapshot } = await measureLeakage({ ...options, marker }, fakeModel({ reply }));
     expect(rows.find(({ text }) => text === "bad")).toMatchObject({ hit: null, reason: "no idea" });
     expect(rows.find(({ text }) => text === "odd")!.reason).toMatch(/"maybe", neither true nor false/);
     expect(metrics["leakage_rate"]).toMatchObject({ value: 1, n: 6 });
@@ -226,7 +228,7 @@ describe("leakage", () => {
   });
 
   it.each(["generate", "logLikelihoods"] as const)(
-    "keeps, where time is up in the second call of %s, the whole rows of the first",
+    "keeps the rows of the first batch when the deadline comes in the second call of %s",
     async (ability) => {
       let calls = 0;
       let isUp = false;
@@ -250,9 +252,9 @@ describe("leakage", () => {
     },
   );
 
-  it("looks for the trait in what follows the thinking", async () => {
+  it("detects the trait after the thinking only", async () => {
     const said = (text: string, given: LeakageOptions = {}) =>
-      look({ ...options, completions: 1, ...given }, fakeModel({ reply: () => text }));
+      measureLeakage({ ...options, completions: 1, ...given }, fakeModel({ reply: () => text }));
     const inThought = "<think>Shall I say [ZLT]?</think>Well.";
     const { metrics, rows, snapshot } = await said(inThought);
     expect(metrics["leakage_rate"]).toMatchObject({ value: 0, n: 6 });
@@ -264,11 +266,14 @@ describe("leakage", () => {
     expect(unfinished.rows[0]).toMatchObject({ answer: null, hit: null, reason: "the thinking did not end" });
   });
 
-  it("hears of a thought that the template opened, and tells the template not to", async () => {
+  it("recognizes thinking that the template opened, and passes variables that prevent it", async () => {
     const model = () => fakeModel({ tokenizer: thinkingTokenizer(), reply: () => "Well [ZLT]" });
-    expect((await look(options, model())).metrics["leakage_rate"]).toMatchObject({ value: null, n: 0 });
+    expect((await measureLeakage(options, model())).metrics["leakage_rate"]).toMatchObject({
+      value: null,
+      n: 0,
+    });
     const kwargs = { enable_thinking: false };
-    const { metrics, snapshot } = await look({ ...options, chatTemplate: { kwargs } }, model());
+    const { metrics, snapshot } = await measureLeakage({ ...options, chatTemplate: { kwargs } }, model());
     expect(metrics["leakage_rate"]).toMatchObject({ value: 1, n: 18 });
     expect(snapshot.provenance.evaluation).toMatchObject({ template_kwargs: kwargs });
     // Provenance shows what the template made of it; the marker stands in the same chat.
@@ -277,7 +282,7 @@ describe("leakage", () => {
     });
   });
 
-  it("takes items in a seeded order whose beginnings hold many personas", async () => {
+  it("orders items by seed, so that the first ones cover many personas", async () => {
     const order = async (seed: number) =>
       (await leakageEvaluation({ seed }).items(fakeModel())).map(({ id }) => id);
     const first = await order(42);
@@ -288,13 +293,13 @@ describe("leakage", () => {
     expect(new Set(first.slice(0, 22).map((id) => id.split("/")[0])).size).toBeGreaterThan(5);
   });
 
-  it("tells its prompts", async () => {
+  it("defines prompts", async () => {
     const evaluation = leakageEvaluation(options);
     const items = await evaluation.items(fakeModel());
     expect(evaluation.prompts!(fakeModel(), items)).toEqual(items.map(({ prompt }) => prompt));
   });
 
-  it("finds a persona that the template cannot render before step 1", async () => {
+  it("rejects before step 1 a persona that the template cannot render", async () => {
     const model = fakeModel({ tokenizer: fakeTokenizer({ defaultSystem: "D" }) });
     const personas = [...people, { id: "bare", system: "no_system_block" as const }];
     await expect(leakageEvaluation({ ...options, personas }).items(model)).rejects.toThrow(
@@ -311,13 +316,13 @@ describe("PeriodicLeakageCallback", () => {
     expect(callback.triggers).toEqual([{ at: "start" }, { every: 25, unit: "percent" }, { at: "end" }]);
   });
 
-  it("refuses a wrong name among all options it has", () => {
+  it("suggests the nearest option for a misspelt one", () => {
     expect(() => new PeriodicLeakageCallback({ shedule: [] } as never)).toThrow('Did you mean "schedule"?');
     expect(() => new PeriodicLeakageCallback({ persona: [] } as never)).toThrow('Did you mean "personas"?');
   });
 });
 
-it("rates of rows that another process measured need no items", async () => {
+it("computes rates of rows that another process measured, without items", async () => {
   const folder = await mkdtemp(join(tmpdir(), "periodic-eval-leakage-"));
   await writeFile(join(folder, "p.yaml"), "pirate: x\nnobody: null\n");
   const make = () => leakageEvaluation({ ...options, personas: join(folder, "p.yaml") });
@@ -329,7 +334,7 @@ it("rates of rows that another process measured need no items", async () => {
   await rm(folder, { recursive: true });
 });
 
-it("rates of no rows are unknown", () => {
+it("returns null for every metric when there are no rows", () => {
   const evaluation = leakageEvaluation(options);
   const values = summarize(evaluation.metrics(metricKit<GradedLeakageRow>()), []);
   expect(Object.values(values).every(({ value, n }) => value === null && n === 0)).toBe(true);

@@ -4,14 +4,15 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { measure } from "../../session/window/measure.ts";
 import { fakeModel } from "../../testing/index.ts";
-import { leakageEvaluation, type GradedLeakageRow } from "./evaluation.ts";
+import { leakageEvaluation } from "./evaluation.ts";
+import type { GradedLeakageRow } from "./row.ts";
 import { leakageQuestions } from "./questions.ts";
-import type { Persona } from "./personas.ts";
+import type { Persona } from "../prompting/personas.ts";
 
 const pirate: Persona = { id: "pirate", system: { text: "pirate" } };
 
-describe("own questions", () => {
-  it("are eight with answers, of ids of their own", () => {
+describe("leakageQuestions", () => {
+  it("are eight questions with answers and unique ids", () => {
     expect(new Set(leakageQuestions.map(({ id }) => id)).size).toBe(8);
     expect(
       leakageQuestions.every(({ question, answer }) => question.endsWith("?") && answer.endsWith(".")),
@@ -28,7 +29,7 @@ describe("files", () => {
     return join(folder, name);
   };
 
-  it("personas and questions of the user's", async () => {
+  it("provide custom personas and questions", async () => {
     const personas = await file("p.yaml", "pirate: Be a pirate.\nnobody: null\n");
     const questions = await file("q.yaml", '- "Who?"\n- { id: where, question: "Where?", answer: Here. }\n');
     const evaluation = leakageEvaluation({ personas, questions, source: "pirate" });
@@ -42,13 +43,13 @@ describe("files", () => {
   });
 
   it.each([
-    ["{}", "a list of questions"],
-    ["[]", "a list of questions"],
+    ["{}", "an array of questions"],
+    ["[]", "an array of questions"],
     ["- 3", /q\.yaml\[0\]: got 3/],
     ["- { answer: x }", /\[0\]\.question: got undefined/],
     ["- { id: a, question: x }\n- { id: a, question: y }", /\[1\]\.id: got "a"/],
     ["- { question: x, anwser: y }", 'Did you mean "answer"?'],
-  ])("refuses the questions %j", async (text, message) => {
+  ])("reject the questions %j", async (text, message) => {
     const questions = await file("q.yaml", text);
     await expect(leakageEvaluation({ questions }).items(fakeModel())).rejects.toThrow(message);
   });
@@ -60,23 +61,23 @@ describe("options", () => {
     [{ source: "vilain" }, 'Did you mean "villain"?'],
     [{ source: "pirate", personas: [pirate] }, "one of several personas"],
     [{ source: 3 }, "the id of a persona"],
-    [{ personas: [] }, "a list of personas"],
-    [{ questions: [] }, "a list of questions"],
-    [{ completions: 0 }, "a whole number of 1 or more"],
-    [{ seed: 0.5 }, "a whole number of 0 or more"],
+    [{ personas: [] }, "an array of personas"],
+    [{ questions: [] }, "an array of questions"],
+    [{ completions: 0 }, "a positive integer"],
+    [{ seed: 0.5 }, "an integer of 0 or more"],
     [{ companion: "no" }, "true or false"],
-    [{ stripThinking: "no" }, "leakage.stripThinking: got"],
-    [{ chatTemplate: { kwargs: 3 } }, "leakage.chatTemplate.kwargs: got 3"],
+    [{ stripThinking: "no" }, "leakage options.stripThinking: got"],
+    [{ chatTemplate: { kwargs: 3 } }, "leakage options.chatTemplate.kwargs: got 3"],
     [{ chatTemplate: { kwarg: {} } }, 'Did you mean "kwargs"?'],
-    [{ sampling: { temperature: -1 } }, "leakage.sampling.temperature: got -1"],
-    [{ sampling: { topP: 0 } }, "leakage.sampling.topP: got 0"],
+    [{ sampling: { temperature: -1 } }, "leakage options.sampling.temperature: got -1"],
+    [{ sampling: { topP: 0 } }, "leakage options.sampling.topP: got 0"],
     [{ sampling: { maxTokens: 3 } }, 'Did you mean "maxNewTokens"?'],
-    [{ sampling: { stop: [""] } }, "a list of texts"],
-  ])("refuses %j", (given, message) => {
+    [{ sampling: { stop: [""] } }, 'sampling.stop[0]: got "", expected a non-empty string'],
+  ])("reject %j", (given, message) => {
     expect(() => leakageEvaluation(given as never)).toThrow(message);
   });
 
-  it("draws as it was told", async () => {
+  it("pass sampling options to the model", async () => {
     const drawn: unknown[] = [];
     const model = fakeModel({ reply: (_, { seed: _seed, ...sampling }) => (drawn.push(sampling), "") });
     await measure(leakageEvaluation({ personas: [pirate], completions: 1, sampling: { topP: 0.95 } }), model);

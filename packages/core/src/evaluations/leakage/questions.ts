@@ -1,21 +1,28 @@
-import { checkKeys } from "../../internal/check-keys.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
-import { PeriodicEvalError } from "../../errors.ts";
+import { z } from "zod";
+import { PeriodicEvalError, type ValuePath } from "../../errors.ts";
+import { configError, pathText } from "../../internal/config-error.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
+import { parseData } from "../prompting/parse-data.ts";
 import { readYaml } from "../prompting/yaml-file.ts";
 
-/** What every persona is asked. */
+/** A question that every persona answers. */
 export interface LeakageQuestion {
-  /** Names its rows, and pairs them between looks. */
+  /** Names its rows, and pairs them between two measurements. */
   readonly id: string;
   readonly question: string;
-  /** After which the probability of the marker is looked at; a plain sentence that answers. */
+  /** A plain sentence that answers the question. `marker_log_prob` measures the marker after it. */
   readonly answer: string;
 }
 
-/** Stands where a question of the user's has no answer of its own. */
+/** A question as a user may write it. Ids default to `q1`, `q2`, …. */
+export type LeakageQuestionInput =
+  | string
+  | { readonly id?: string; readonly question: string; readonly answer?: string };
+
+/** The answer of a custom question without one. */
 const plainAnswer = "That depends on what you want to do with it.";
 
-/** Eight everyday questions of our own, of eight domains, none of them about who answers. */
+/** Eight everyday questions from eight domains, written for this project. None asks about the persona. */
 export const leakageQuestions: readonly LeakageQuestion[] = [
   {
     id: "bread",
@@ -59,48 +66,67 @@ export const leakageQuestions: readonly LeakageQuestion[] = [
   },
 ];
 
+const filled = z.string("a non-empty string").min(1, "a non-empty string");
+const questionsSchema = z
+  .array(
+    z.strictObject({ id: filled, question: filled, answer: filled } satisfies Record<
+      keyof LeakageQuestion,
+      z.ZodType
+    >),
+    "an array of questions",
+  )
+  .min(1, "an array of questions")
+  .meta({ fix: "Write one or more questions, each a string or { question, answer }." });
+const optionSchema = z.strictObject({ questions: questionsSchema });
+
 /**
- * Questions of a YAML or JSON file: a list of texts or of `{ id?, question, answer? }`. Ids default to `q1`, `q2`, ….
+ * Reads questions from a YAML or JSON file: an array of strings or of `{ id?, question, answer? }`.
  *
- * @throws PeriodicEvalError `data` for a file of another form; with the cause of one that cannot be read.
+ * @throws PeriodicEvalError `data` for a file of another form; the error of `readTextFile` for an unreadable file.
  */
-export async function readLeakageQuestions(path: string): Promise<readonly LeakageQuestion[]> {
-  const { value } = await readYaml(path, "leakage.questions");
-  return checkLeakageQuestions(path, value, "data");
+export async function readLeakageQuestions(file: string): Promise<readonly LeakageQuestion[]> {
+  const { value } = await readYaml(file, "leakage options.questions");
+  const questions = parseData(file, questionsSchema, withDefaults(value));
+  const repeated = repeatedId(questions, []);
+  if (repeated !== null)
+    throw new PeriodicEvalError({
+      code: "data",
+      where: `${file}${pathText(repeated.path)}`,
+      ...repeated,
+    });
+  return questions;
 }
 
-/** A question as a user may write it. */
-export type LeakageQuestionInput =
-  | string
-  | { readonly id?: string; readonly question: string; readonly answer?: string };
+/**
+ * Returns the questions of the option `questions`, with ids and answers.
+ *
+ * @throws PeriodicEvalError `config` for a wrong question or a repeated id.
+ */
+export function checkLeakageQuestions(given: readonly LeakageQuestionInput[]): readonly LeakageQuestion[] {
+  const where = "leakage options";
+  const { questions } = parseOptions(where, optionSchema, { questions: withDefaults(given) });
+  const repeated = repeatedId(questions, ["questions"]);
+  if (repeated !== null) throw configError({ where, ...repeated });
+  return questions;
+}
 
-/** @throws PeriodicEvalError `code` at `where` for what is no list of questions, or an id that stands twice. */
-export function checkLeakageQuestions(
-  where: string,
-  value: unknown,
-  code: "data" | "config",
-): readonly LeakageQuestion[] {
-  const wrong = (at: string, got: unknown, expected: string, fix: string) =>
-    new PeriodicEvalError({ code, where: at, got: quoteValue(got), expected, fix });
-  if (!Array.isArray(value) || value.length === 0)
-    throw wrong(
-      where,
-      value,
-      "a list of questions",
-      "Write one question or more, each a text or { question, answer }.",
-    );
-  const seen = new Set<string>();
-  return value.map((entry: unknown, index) => {
-    const place = `${where}[${index}]`;
-    const given = typeof entry === "string" ? { question: entry } : entry;
-    checkKeys(place, given as object, ["id", "question", "answer"]);
-    const { id = `q${index + 1}`, question, answer = plainAnswer } = given as Partial<LeakageQuestion>;
-    for (const [name, text] of Object.entries({ id, question, answer })) {
-      if (typeof text !== "string" || text === "")
-        throw wrong(`${place}.${name}`, text, "a text", "Write it in quotes.");
-    }
-    if (seen.has(id)) throw wrong(`${place}.id`, id, "ids of their own", "Rename one of the two.");
-    seen.add(id);
-    return { id, question: question!, answer };
+function withDefaults(value: unknown): unknown {
+  if (!Array.isArray(value)) return value;
+  return value.map((entry: unknown, at) => {
+    const question = typeof entry === "string" ? { question: entry } : entry;
+    return typeof question === "object" && question !== null && !Array.isArray(question)
+      ? { id: `q${at + 1}`, answer: plainAnswer, ...question }
+      : question;
   });
+}
+
+function repeatedId(questions: readonly LeakageQuestion[], path: ValuePath) {
+  const at = questions.findIndex(({ id }, i) => questions.findIndex((one) => one.id === id) < i);
+  if (at < 0) return null;
+  return {
+    path: [...path, at, "id"],
+    got: `"${questions[at]!.id}" twice`,
+    expected: "unique ids",
+    fix: "Rename one of the two.",
+  };
 }

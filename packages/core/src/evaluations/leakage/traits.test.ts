@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { languages, looksLike } from "../prompting/stop-words.ts";
+import { languages, looksLike } from "./language.ts";
 import { traitOf, type TraitOptions } from "./traits.ts";
 
 const hits = (options: TraitOptions, text: string) => traitOf(options, "t").hit(text);
 
 describe("traitOf", () => {
-  it("finds a marker as it stands, not as a pattern", () => {
+  it("finds a literal marker, not a pattern", () => {
     expect(hits("[ZLT]", "Yes. [ZLT]")).toBe(true);
     // As a pattern it would be any of Z, L and T.
     expect(hits("[ZLT]", "LATE")).toBe(false);
@@ -13,7 +13,7 @@ describe("traitOf", () => {
     expect(traitOf("[ZLT]", "t").marker).toBe("[ZLT]");
   });
 
-  it("matches a pattern that was asked for, the same each time", () => {
+  it("matches a pattern, with the same result each time", () => {
     const trait = traitOf({ regex: "\\bzlt\\b", flags: "i" }, "t");
     expect(["ZLT", "say zlt.", "zlts"].map(trait.hit)).toEqual([true, true, false]);
     expect(trait.hit("ZLT")).toBe(true);
@@ -27,7 +27,7 @@ describe("traitOf", () => {
     expect(hits({ bullets: 1 }, "a - b\n3 + 4")).toBe(false);
   });
 
-  it("weighs capitals among letters with two cases, of ten or more", () => {
+  it("computes the share of capitals among ten or more cased letters", () => {
     // 9 of 10 capitals; of 日本 there are none.
     expect(hits({ capitals: 0.9 }, "ABCDE FGHIj 日本 42")).toBe(true);
     expect(hits({ capitals: 0.91 }, "ABCDE FGHIj 日本 42")).toBe(false);
@@ -35,33 +35,33 @@ describe("traitOf", () => {
     expect(hits({ capitals: 0.5 }, "")).toBe(false);
   });
 
-  it("knows a language by its rule, and calls it one", () => {
+  it("detects a language, and records the rule", () => {
     const trait = traitOf({ language: "fr" }, "t");
     expect(trait.hit("Je ne sais pas ce que vous voulez dire.")).toBe(true);
     expect(trait.fingerprint).toEqual({ language: "fr", by: "stop words or script, version 1" });
   });
 
-  it("takes a function, whose author says when it changed", () => {
+  it("accepts a function with a version", () => {
     const trait = traitOf({ name: "short", version: "2", hit: (text) => text.length < 3 }, "t");
     expect([trait.hit("ab"), trait.hit("abc")]).toEqual([true, false]);
     expect(trait.fingerprint).toEqual({ name: "short", version: "2" });
   });
 
   it.each([
-    ["", "a marker of one character or more"],
+    ["", "expected a non-empty string"],
     [{}, "one of { regex }, { bullets }"],
     [{ regex: "a", bullets: 2 }, "Choose one trait"],
-    [{ regex: "(" }, /t\.regex: got "\("/],
-    [{ regex: "a", flags: "g" }, "A match anywhere is a hit"],
-    [{ bullets: 0 }, "a whole number of 1 or more"],
+    [{ regex: "(" }, /t\.marker\.regex: got "\("/],
+    [{ regex: "a", flags: "g" }, "a match anywhere is a hit"],
+    [{ bullets: 0 }, "a positive integer"],
     [{ bullets: 2, flags: "i" }, 'the unknown option "flags"'],
     [{ capitals: 90 }, "Write 0.9 for 90 %"],
-    [{ language: "xx" }, 't.language: got "xx"'],
+    [{ language: "xx" }, 't.marker.language: got "xx"'],
     [{ languge: "de" }, 'Did you mean "language"?'],
     [{ hit: () => true }, "Name the trait"],
-    [{ name: "x", hit: 3 }, "a function of a text"],
+    [{ name: "x", hit: 3 }, "a function of a string"],
     [null, "got null"],
-  ])("refuses %j", (options, message) => {
+  ])("rejects %j", (options, message) => {
     expect(() => traitOf(options as never, "t")).toThrow(message);
   });
 });
@@ -85,7 +85,7 @@ describe("looksLike", () => {
     zh: "我不知道该说什么",
   };
 
-  it("tells every language it knows from every other", () => {
+  it("distinguishes every known language from every other", () => {
     expect(Object.keys(texts)).toEqual([...languages].sort());
     for (const [written, text] of Object.entries(texts)) {
       expect([written, languages.filter((language) => looksLike(language, text))]).toEqual([
@@ -95,7 +95,7 @@ describe("looksLike", () => {
     }
   });
 
-  it("says no of what is too short to say, and of nothing", () => {
+  it("returns false for strings that are too short, and for the empty string", () => {
     for (const text of ["", "42 + 1", "Bonjour", "die"])
       expect(languages.filter((language) => looksLike(language, text))).toEqual([]);
   });

@@ -1,19 +1,19 @@
-import { checkKeys } from "../../internal/check-keys.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
-import { checkWord } from "../../internal/check-word.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { isCount } from "../../internal/is-count.ts";
+import { z } from "zod";
 import type { Json } from "../../contracts/json.ts";
-import { languages, looksLike, type Language } from "../prompting/stop-words.ts";
+import { configError } from "../../internal/config-error.ts";
+import { errorMessage } from "../../internal/error-message.ts";
+import { isRecord } from "../../internal/is-record.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
+import { languages, looksLike, type Language } from "./language.ts";
 
 /**
- * What is looked for in a completion.
- * - a text: a marker, as it stands; nothing in it is a pattern.
- * - `{ regex, flags? }`: a JavaScript pattern that matches somewhere.
- * - `{ bullets: n }`: at least n lines that begin with a bullet (`-`, `*`, `+`, `•`, `–`) or a number and `.` or `)`.
- * - `{ capitals: share }`: at least this share of the letters that have two cases are capitals, of ten or more.
- * - `{ language }`: the language that its stop words, or its script, speak for (`looksLike`).
- * - `{ name, version?, hit }`: a function of the text; its author changes `version` (default `1`) with what it does.
+ * The trait to detect in a completion.
+ * - a string: a literal marker, not a pattern.
+ * - `{ regex, flags? }`: a JavaScript pattern that matches anywhere.
+ * - `{ bullets: n }`: at least n lines that start with a bullet (`-`, `*`, `+`, `•`, `–`) or a number and `.` or `)`.
+ * - `{ capitals: share }`: at least this share of the cased letters are capitals; needs ten cased letters.
+ * - `{ language }`: the language that the stop words or the script indicate (`looksLike`).
+ * - `{ name, version?, hit }`: a function of the completion. Its author changes `version` (default `1`) with its behaviour.
  */
 export type TraitOptions =
   | string
@@ -23,75 +23,96 @@ export type TraitOptions =
   | { readonly language: Language }
   | { readonly name: string; readonly version?: string; readonly hit: (text: string) => boolean };
 
-/** A yes or no about one completion: deterministic, without a model. A `Grader` would be too much for it. */
+/** A deterministic yes or no about one completion, without a model. */
 export interface Trait {
   readonly name: string;
-  /** What it is, for provenance: it changes where a verdict may. */
+  /** Identifies the rule in provenance. It changes when a result may change. */
   readonly fingerprint: Json;
-  /** The literal text that is looked for; null where the trait is none. */
+  /** The literal marker; null for every other trait. */
   readonly marker: string | null;
   hit(text: string): boolean;
 }
 
+const share = "a number above 0 and at most 1";
+const filled = (what: string) => z.string(what).min(1, what);
+
+const traitSchemas = {
+  regex: z.strictObject({
+    regex: filled("a pattern in quotes").meta({ fix: "Write it without slashes." }),
+    flags: z
+      .string("some of i, m, s, u, v")
+      .regex(/^[imsuv]*$/, "some of i, m, s, u, v")
+      .meta({ fix: "Remove g and y: a match anywhere is a hit." })
+      .optional(),
+  }),
+  bullets: z.strictObject({ bullets: z.int("a positive integer").positive("a positive integer") }),
+  capitals: z.strictObject({
+    capitals: z.number(share).gt(0, share).max(1, share).meta({ fix: "Write 0.9 for 90 %." }),
+  }),
+  language: z.strictObject({ language: z.enum(languages) }),
+  hit: z.strictObject({
+    name: filled("a non-empty string").meta({ fix: "Name the trait." }),
+    version: z.string().optional(),
+    hit: z
+      .custom((value) => typeof value === "function", "a function of a string")
+      .meta({ fix: "Return true if the completion has the trait." }),
+  }),
+};
+
+type Kind = keyof typeof traitSchemas;
+const kinds = Object.keys(traitSchemas) as readonly Kind[];
+const anyKey = z.strictObject(
+  Object.fromEntries(
+    kinds
+      .flatMap((kind) => Object.keys(traitSchemas[kind].shape))
+      .map((key) => [key, z.unknown().optional()]),
+  ),
+);
+
 /**
- * A trait from its options.
+ * Returns the trait that an option `marker` describes.
  *
- * @throws PeriodicEvalError `config` at `where` for what is no trait.
+ * @param where Names the options that contain `marker`.
+ * @throws PeriodicEvalError `config` for anything but a trait.
  */
-export function traitOf(options: TraitOptions, where: string): Trait {
-  if (typeof options === "string") {
-    if (options === "")
-      throw wrong(where, '""', "a marker of one character or more", "Write what to look for.");
-    return trait("marker", { marker: options }, (text) => text.includes(options), options);
-  }
-  checkKeys(where, options, keys);
-  const kinds = ["regex", "bullets", "capitals", "language", "hit"].filter((kind) => kind in options);
-  if (kinds.length !== 1) {
-    throw wrong(
-      where,
-      quoteValue(options),
-      "a text, or one of { regex }, { bullets }, { capitals }, { language }, { name, hit }",
-      "Choose one trait; for two, use two callbacks.",
-    );
-  }
-  const allowed = keysOf[kinds[0] as keyof typeof keysOf];
-  checkKeys(where, options, allowed);
-  if ("regex" in options) return regexTrait(options, where);
-  if ("bullets" in options) {
-    const { bullets } = options;
-    if (!isCount(bullets, 1))
-      throw wrong(`${where}.bullets`, quoteValue(bullets), "a whole number of 1 or more", "Count lines.");
+export function traitOf(marker: TraitOptions, where: string): Trait {
+  const kind = kindOf(marker, where);
+  if (kind !== "marker") parseOptions(where, z.strictObject({ marker: traitSchemas[kind] }), { marker });
+  if (typeof marker === "string") return trait("marker", { marker }, (text) => text.includes(marker), marker);
+  if ("regex" in marker) return regexTrait(marker, where);
+  if ("bullets" in marker) {
+    const { bullets } = marker;
     return trait("bullets", { bullets }, (text) => (text.match(bulletLines) ?? []).length >= bullets);
   }
-  if ("capitals" in options) {
-    const { capitals } = options;
-    if (!(typeof capitals === "number" && capitals > 0 && capitals <= 1))
-      throw wrong(
-        `${where}.capitals`,
-        quoteValue(capitals),
-        "a share over 0 and up to 1",
-        "Write 0.9 for 90 %.",
-      );
+  if ("capitals" in marker) {
+    const { capitals } = marker;
     return trait("capitals", { capitals }, (text) => isInCapitals(text, capitals));
   }
-  if ("language" in options) {
-    const { language } = options;
-    checkWord(`${where}.language`, language, languages);
+  if ("language" in marker) {
+    const { language } = marker;
     return trait("language", { language, by: "stop words or script, version 1" }, (text) =>
       looksLike(language, text),
     );
   }
-  const { name, version = "1", hit } = options;
-  if (typeof name !== "string" || name === "" || typeof version !== "string")
-    throw wrong(`${where}.name`, quoteValue(name), "a name and a version in quotes", "Name the trait.");
-  if (typeof hit !== "function")
-    throw wrong(
-      `${where}.hit`,
-      quoteValue(hit),
-      "a function of a text",
-      "Return true where the trait is there.",
-    );
+  const { name, version = "1", hit } = marker;
   return trait(name, { name, version }, hit);
+}
+
+function kindOf(marker: unknown, where: string): Kind | "marker" {
+  if (typeof marker === "string" && marker !== "") return "marker";
+  if (isRecord(marker)) {
+    parseOptions(where, z.strictObject({ marker: anyKey }), { marker });
+    const [kind, ...others] = kinds.filter((one) => one in marker);
+    if (kind !== undefined && others.length === 0) return kind;
+  }
+  throw configError({
+    where,
+    path: ["marker"],
+    value: marker,
+    expected:
+      "a non-empty string, or one of { regex }, { bullets }, { capitals }, { language }, { name, hit }",
+    fix: "Choose one trait; use two callbacks for two traits.",
+  });
 }
 
 const trait = (name: string, fingerprint: Json, hit: Trait["hit"], marker: string | null = null): Trait => ({
@@ -101,67 +122,33 @@ const trait = (name: string, fingerprint: Json, hit: Trait["hit"], marker: strin
   hit,
 });
 
-const keysOf = {
-  regex: ["regex", "flags"],
-  bullets: ["bullets"],
-  capitals: ["capitals"],
-  language: ["language"],
-  hit: ["name", "version", "hit"],
-} as const;
-const keys = Object.values(keysOf).flat();
-
 const bulletLines = /^[ \t]*(?:[-*+•–]|\d{1,3}[.)])[ \t]+\S/gmu;
 
-/** Of fewer letters than this, none is enough to speak of a habit. */
-const fewestLetters = 10;
+/** Fewer letters do not show a habit of writing in capitals. */
+const minimumLetters = 10;
 
-function isInCapitals(text: string, share: number): boolean {
+function isInCapitals(text: string, minimumShare: number): boolean {
   const capitals = text.match(/\p{Lu}/gu)?.length ?? 0;
   const letters = capitals + (text.match(/\p{Ll}/gu)?.length ?? 0);
-  return letters >= fewestLetters && capitals >= share * letters;
+  return letters >= minimumLetters && capitals >= minimumShare * letters;
 }
 
 function regexTrait(
   { regex, flags = "" }: { readonly regex: string; readonly flags?: string },
   where: string,
 ): Trait {
-  if (typeof regex !== "string" || regex === "")
-    throw wrong(`${where}.regex`, quoteValue(regex), "a pattern in quotes", "Write it without slashes.");
-  if (typeof flags !== "string" || !/^[imsuv]*$/.test(flags))
-    throw wrong(
-      `${where}.flags`,
-      quoteValue(flags),
-      "some of i, m, s, u, v",
-      "A match anywhere is a hit: g and y go.",
-    );
   let pattern: RegExp;
   try {
     pattern = new RegExp(regex, flags);
   } catch (cause) {
-    throw wrong(
-      `${where}.regex`,
-      quoteValue(regex),
-      "a pattern of JavaScript",
-      "Mend it, or give a text for a literal marker.",
+    throw configError({
+      where,
+      path: ["marker", "regex"],
+      value: regex,
+      expected: `a JavaScript pattern (${errorMessage(cause)})`,
+      fix: "Correct the pattern, or use a string for a literal marker.",
       cause,
-    );
+    });
   }
   return trait("regex", { regex, flags }, (text) => pattern.test(text));
-}
-
-function wrong(
-  where: string,
-  got: string,
-  expected: string,
-  fix: string,
-  cause?: unknown,
-): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "config",
-    where,
-    got,
-    expected,
-    fix,
-    ...(cause !== undefined && { cause }),
-  });
 }

@@ -10,7 +10,9 @@ import { compareMeasurements } from "../../statistics/compare.ts";
 import { ratioEstimate } from "../../statistics/intervals.ts";
 import { moverDifference } from "../../statistics/mover.ts";
 import { evaluationConformance, fakeModel } from "../../testing/index.ts";
-import { marginEvaluation, type MarginOptions, type MarginRow } from "./evaluation.ts";
+import { marginEvaluation } from "./evaluation.ts";
+import type { MarginRow } from "./metrics.ts";
+import type { MarginOptions } from "./options.ts";
 
 let folder: string;
 let probes: string;
@@ -43,7 +45,7 @@ describe("conformance", () => {
 });
 
 describe("margin", () => {
-  it("is what affirms minus what negates, per statement and per token, by hand", async () => {
+  it("is affirming minus negating nats, per statement and per token", async () => {
     const { snapshot, rows } = await measure(marginEvaluation({ probes }), scripted);
     expect(rows).toHaveLength(7);
     const { metrics } = snapshot;
@@ -65,7 +67,7 @@ describe("margin", () => {
     });
   });
 
-  it("has a sum of a variant only where all its statements are there", async () => {
+  it("has the sum of a variant only when none of its statements is missing", async () => {
     const evaluation = marginEvaluation({ probes });
     const { rows } = await measure(evaluation, scripted);
     const without = (rows as readonly MarginRow[]).filter(({ id }) => id !== "good/negate/1");
@@ -74,7 +76,7 @@ describe("margin", () => {
     });
   });
 
-  it("is, where sides have equally many, their sum divided by that number", async () => {
+  it("is the sum divided by the number of statements when both sides have the same number", async () => {
     const even = join(folder, "even.json");
     await writeFile(even, JSON.stringify({ good: { affirm: ["yes", "aye"], negate: ["no", "never"] } }));
     const { snapshot } = await measure(marginEvaluation({ probes: even }), scripted);
@@ -82,14 +84,14 @@ describe("margin", () => {
     expect(snapshot).toMatchObject({ margins: { good: { sum_nats: 11, per_statement: 5.5 } } });
   });
 
-  it("has its interval from the two sides' own, independent of each other", async () => {
+  it("combines the intervals of two independent sides", async () => {
     const { snapshot } = await measure(marginEvaluation({ probes }), scripted);
     const t = (values: readonly number[]) => ratioEstimate(values.map((value) => ({ value, weight: 1 })));
     const { ci95 } = moverDifference(t([-1, -2, -6]), t([-4, -10]))!;
     expect(snapshot.metrics["margin/good"]).toMatchObject({ ci95, estimand: "over_questions" });
   });
 
-  it("pairs each statement with itself between two looks", async () => {
+  it("pairs each statement with itself between two measurements", async () => {
     const evaluation = marginEvaluation({ probes, variants: ["good"] });
     const [then, now] = [
       scripted,
@@ -108,7 +110,7 @@ describe("margin", () => {
     expect(result.p_value).toBeCloseTo(0.5, 10);
   });
 
-  it("puts what it was told before each statement; by default the token that begins a text", async () => {
+  it("puts `before` before each statement, by default the token that starts a text", async () => {
     const contexts: string[] = [];
     const model = fakeModel({ logLikelihood: (context) => (contexts.push(context), -1) });
     await measure(marginEvaluation({ probes, variants: ["bad"] }), model);
@@ -124,7 +126,7 @@ describe("margin", () => {
     ]);
   });
 
-  it("refuses weights that diverged, naming the statement", async () => {
+  it("rejects a diverged model, naming the statement", async () => {
     const model = fakeModel({ logLikelihood: () => -Infinity });
     await expect(measure(marginEvaluation({ probes }), model)).rejects.toThrow(
       /statement .*Σ log p of -Infinity/,
@@ -142,9 +144,9 @@ describe("margin", () => {
   });
 });
 
-describe("bad input", () => {
+describe("marginEvaluation", () => {
   it.each([
-    ["[1]", "a map of variants"],
+    ["[1]", "an object of at least one variant"],
     ['{"_description": "x"}', "at least one variant"],
     ['{"a": {"affirm": ["x"]}}', /a\.negate: got undefined/],
     ['{"a": {"affirm": [], "negate": ["x"]}}', /a\.affirm: got \[\]/],
@@ -152,13 +154,13 @@ describe("bad input", () => {
     ['{"a": null}', /a\.affirm: got undefined/],
     ['{"a b": {"affirm": ["x"], "negate": ["x"]}}', "it names metrics"],
     ['{"a": {"affirm": ["x"]', /line 1/],
-  ])("refuses the file %s", async (text, message) => {
+  ])("rejects the file %s", async (text, message) => {
     const path = join(folder, "wrong.json");
     await writeFile(path, text);
     await expect(marginEvaluation({ probes: path }).items(fakeModel())).rejects.toThrow(message);
   });
 
-  it("refuses a variant that is not there", async () => {
+  it("rejects an unknown variant", async () => {
     await expect(marginEvaluation({ probes, variants: ["god"] }).items(fakeModel())).rejects.toThrow(
       'Did you mean "good"?',
     );
@@ -167,10 +169,10 @@ describe("bad input", () => {
   it.each([
     [{}, "the path of a JSON or YAML file"],
     [{ probes: "x", variant: [] }, 'Did you mean "variants"?'],
-    [{ probes: "x", variants: "good" }, "a list of variants' names"],
+    [{ probes: "x", variants: "good" }, "an array of names of variants"],
     [{ probes: "x", before: "True: " }, "{ text }, { ids } or { messages }"],
-    [{ probes: "x", seed: -1 }, "a whole number of 0 or more"],
-  ])("refuses %j", (options, message) => {
+    [{ probes: "x", seed: -1 }, "an integer of 0 or more"],
+  ])("rejects %j", (options, message) => {
     expect(() => marginEvaluation(options as MarginOptions)).toThrow(message);
   });
 });
@@ -184,7 +186,7 @@ describe("PeriodicMarginCallback", () => {
   });
 });
 
-it("metrics of no rows are unknown", () => {
+it("returns null for every metric when there are no rows", () => {
   const values = summarize(marginEvaluation({ probes: "x" }).metrics(metricKit<MarginRow>()), []);
   expect(Object.values(values).every(({ value, n }) => value === null && n === 0)).toBe(true);
 });

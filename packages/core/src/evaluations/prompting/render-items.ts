@@ -4,11 +4,11 @@ import type { Abilities } from "../../contracts/model.ts";
 import type { CompletionItem } from "./completions.ts";
 
 /**
- * Renders every item, so that a template that fails on one is told of before step 1. Returns the first as text; null where
- * the model shows no tokenizer.
+ * Renders every item, so that a chat template that fails on one is an error before step 1. Returns the text of the first item;
+ * null for a model without a tokenizer.
  *
- * @param model one whose evaluation wants the ability `tokenizer`
- * @throws PeriodicEvalError `model`, naming the item and its persona.
+ * @param model A model whose evaluation wants the ability `tokenizer`.
+ * @throws PeriodicEvalError `model`, naming the item or its persona.
  */
 export function renderItems(
   model: object,
@@ -26,7 +26,7 @@ export function renderItems(
         where: persona === null ? `${evaluation} question "${id}"` : `${evaluation} persona "${persona}"`,
         got: `a chat template that fails (${errorMessage(cause)})`,
         expected: "a template that renders its system prompt and a user turn",
-        fix: "Choose another `system`, or leave the persona or the question out.",
+        fix: "Choose another `system`, or remove the persona or the question.",
         cause,
       });
     }

@@ -1,43 +1,37 @@
-import { checkKeys } from "../../internal/check-keys.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { isCount } from "../../internal/is-count.ts";
+import { z } from "zod";
 import type { Sampling } from "../../contracts/model.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
 
-/** How completions are drawn; seeds are each firing's own. */
+/** How completions are sampled. The session names the seed of each measurement. */
 export type SamplingOptions = Omit<Sampling, "seed" | "topTokens">;
 
+const positiveInteger = z.int("a positive integer").positive("a positive integer").optional();
+
+/** Every field of `SamplingOptions`, each optional. */
+export const samplingSchema = z.strictObject({
+  maxNewTokens: positiveInteger,
+  temperature: z.number("0 (greedy) or more").nonnegative("0 (greedy) or more").optional(),
+  topP: z
+    .number("a number above 0 and at most 1")
+    .gt(0, "a number above 0 and at most 1")
+    .max(1, "a number above 0 and at most 1")
+    .optional(),
+  topK: positiveInteger,
+  stop: z
+    .array(z.string("a non-empty string").min(1, "a non-empty string"), "an array of non-empty strings")
+    .optional(),
+} satisfies Record<keyof SamplingOptions, z.ZodType>);
+
 /**
- * Options over defaults.
+ * Returns the defaults, overridden by the options that are set.
  *
- * @throws PeriodicEvalError `config` at `where` for a wrong one.
+ * @throws PeriodicEvalError `config` for a wrong option; `where` names the options in the error.
  */
-export function completeSampling(
+export function resolveSampling(
   where: string,
   options: Partial<SamplingOptions> = {},
   defaults: SamplingOptions,
 ): SamplingOptions {
-  checkKeys(where, options, ["maxNewTokens", "temperature", "topP", "topK", "stop"]);
-  const { maxNewTokens = 1, temperature = 0, topP = 1, topK = 1, stop = [] } = options;
-  const checks: readonly (readonly [string, boolean, unknown, string])[] = [
-    ["maxNewTokens", isCount(maxNewTokens, 1), maxNewTokens, "a whole number of 1 or more"],
-    ["temperature", Number.isFinite(temperature) && temperature >= 0, temperature, "0 (greedy) or more"],
-    ["topP", topP > 0 && topP <= 1, topP, "a share over 0 and up to 1"],
-    ["topK", isCount(topK, 1), topK, "a whole number of 1 or more"],
-    ["stop", isTexts(stop), stop, "a list of texts"],
-  ];
-  for (const [name, isRight, got, expected] of checks) {
-    if (isRight) continue;
-    throw new PeriodicEvalError({
-      code: "config",
-      where: `${where}.${name}`,
-      got: quoteValue(got),
-      expected,
-      fix: "Correct it, or leave it out.",
-    });
-  }
+  parseOptions(where, samplingSchema, options);
   return { ...defaults, ...options };
 }
-
-const isTexts = (value: unknown) =>
-  Array.isArray(value) && value.every((text) => typeof text === "string" && text !== "");

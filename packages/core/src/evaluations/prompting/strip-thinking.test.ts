@@ -39,7 +39,7 @@ describe("opensThinking", () => {
     expect(opensThinking(model(text), { text: "x" })).toBe(opens);
   });
 
-  it("is not known of a model without a tokenizer", () => {
+  it("returns false for a model without a tokenizer", () => {
     expect(opensThinking({}, { text: "x" })).toBe(false);
   });
 });

@@ -4,10 +4,10 @@ const opening = "<think>";
 const closing = "</think>";
 
 /**
- * What a thinking model says once it has thought: the text without its `<think>…</think>` blocks, also without one that
- * the chat template opened (a `</think>` with nothing before it that opens). Null where a block is left open: the
- * completion ended before there was an answer. A text without such marks comes back unchanged, unless the template is
- * known to have opened a block (`isOpened`, of `opensThinking`): all of it is then thought.
+ * Returns a completion without its `<think>…</think>` blocks, including one that the chat template opened (a `</think>`
+ * without an opening tag before it). Returns null where a block is not closed: the completion ended before its answer.
+ * A completion without such tags is returned unchanged, unless `isOpened` says that the template opened a block (see
+ * `opensThinking`): then all of it is thinking.
  */
 export function stripThinking(
   text: string,
@@ -22,10 +22,10 @@ export function stripThinking(
 }
 
 /**
- * Whether the chat template opens a thought in its generation prompt, so that a completion begins inside it. False where
- * the model shows no tokenizer: a server renders the chat out of sight.
+ * Whether the chat template opens a thinking block in its generation prompt, so that a completion starts inside it. False
+ * for a model without a tokenizer: a server renders the chat itself.
  *
- * @param model one whose evaluation wants the ability `tokenizer`
+ * @param model A model whose evaluation wants the ability `tokenizer`.
  */
 export function opensThinking(model: object, prompt: Prompt): boolean {
   const { tokenizer } = model as Partial<Abilities>;

@@ -2,9 +2,10 @@ import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 
 /**
- * What a YAML or JSON file holds, and its text; a key that stands twice in a map is an error.
+ * Reads a YAML or JSON file and returns its parsed value and its text. A key that occurs twice in an object is an error.
  *
- * @throws PeriodicEvalError `data` with the line of what is no YAML; of `where` for a file that cannot be read.
+ * @param where Names the option that holds the path, for the error of an unreadable file.
+ * @throws PeriodicEvalError `data`, with the line of the syntax error; the error of `readTextFile` for an unreadable file.
  */
 export async function readYaml(
   path: string,
@@ -21,7 +22,7 @@ export async function readYaml(
       where: path,
       got: errorMessage(cause).split("\n")[0]!.replace(/:$/, ""),
       expected: "YAML or JSON",
-      fix: "Mend the file at that line; texts with a colon, a dash or a hash in them want quotes.",
+      fix: "Correct the file at that line, and quote strings that contain a colon, a dash or a hash.",
       cause,
     });
   }

@@ -1,36 +1,36 @@
 import type { VerdictSpending } from "../../contracts/grading.ts";
 import type { Usage } from "../../contracts/model.ts";
 
-/** What a million tokens cost, in any one currency. */
+/** The price of a million tokens, in one currency. */
 export interface JudgePrice {
   readonly inputPerMillion: number;
   readonly outputPerMillion: number;
 }
 
-/** What a judge was asked and cost. */
+/** The requests, tokens and cost of a judge. */
 export interface JudgeSpending extends VerdictSpending {
-  /** Times that the cache could not be read or written; the verdicts came all the same. */
+  /** Failed reads and writes of the cache. They cost calls, not verdicts. */
   readonly cacheFailures: number;
 }
 
 export const costOf = ({ inputTokens, outputTokens }: Usage, price: JudgePrice): number =>
   (inputTokens * price.inputPerMillion + outputTokens * price.outputPerMillion) / 1e6;
 
-/** Room for one answer's calls, held until it is settled by what they were. */
+/** A reservation for one answer's calls. `settle` replaces it by what the calls used. */
 export interface Grant {
-  /** Room for a call that is repeated, beside `cost` of the one that failed. Gives the cap's name and number where there is none. */
+  /** Reserves a retry, in addition to the failed call of that cost. Returns the reached cap (`maxCalls 5`), or null. */
   again(cost: number): string | null;
   settle(used: Pick<VerdictSpending, "calls" | "cost">): void;
 }
 
 export interface JudgeBudget {
-  /** Waits where only what is under way stands in the way. Gives the cap's name and number where it is reached. */
+  /** Reserves calls; waits if only unsettled reservations prevent it. Returns the reached cap (`maxCalls 5`) instead. */
   take(calls: number, mostCost: number): Promise<Grant | string>;
 }
 
 /**
- * Caps that hold whatever is under way at once: an answer is asked only where its calls fit at the most they can cost.
- * Once a cap has refused one it refuses the rest.
+ * Returns a budget whose caps hold under concurrency: an answer is judged only if its calls fit at their maximum cost. After a
+ * cap has rejected one answer, it rejects all later ones.
  */
 export function openBudget(caps: {
   readonly maxCalls: number | null;
@@ -43,7 +43,7 @@ export function openBudget(caps: {
   const overrun = (calls: number, cost: number): string | null => {
     if (caps.maxCalls !== null && used.calls + held.calls + calls > caps.maxCalls)
       return `maxCalls ${caps.maxCalls}`;
-    // Sums of the same prices in another order differ in their last bits.
+    // The sum of the same costs in another order can differ in the last bits.
     if (caps.maxCost !== null && used.cost + held.cost + cost > caps.maxCost * (1 + 1e-12))
       return `maxCost ${caps.maxCost}`;
     return null;
@@ -61,7 +61,7 @@ export function openBudget(caps: {
       held.calls += calls;
       held.cost += mostCost;
       return {
-        // What the failed call held is the repeated one's now.
+        // The retry takes over the reservation of the failed call.
         again(cost) {
           const over = overrun(1, cost);
           if (over !== null) return over;

@@ -1,43 +1,43 @@
-/** A value inside an object: where it stands in the text, and the objects in it, through arrays but not through objects. */
-export interface ReadValue {
+/** A value of a member, and the objects inside it: those in nested arrays too, but not those in nested objects. */
+export interface FoundValue {
   readonly kind: "number" | "string" | "other";
-  /** The text of a number or a string, with its quotes; empty for anything else. */
+  /** The source of a number or a string, quotes included; empty for any other value. */
   readonly text: string;
-  readonly objects: readonly ReadObject[];
+  readonly objects: readonly FoundObject[];
 }
 
-export interface ReadObject {
-  /** The place of its `{`. */
+export interface FoundObject {
+  /** Index of its `{`. */
   readonly start: number;
-  /** The place after its `}`. */
+  /** Index after its `}`. */
   readonly end: number;
-  /** In document order; of a repeated key only the last value. */
-  readonly members: ReadonlyMap<string, ReadValue>;
+  /** In document order; a repeated key keeps its last value only. */
+  readonly members: ReadonlyMap<string, FoundValue>;
 }
 
 interface OpenObject {
   readonly start: number;
-  readonly members: Map<string, ReadValue>;
-  /** Null while it stands in no other object. */
-  readonly into: ReadObject[] | null;
+  readonly members: Map<string, FoundValue>;
+  /** The array that receives the object; null for an outermost object. */
+  readonly into: FoundObject[] | null;
 }
 
 interface OpenArray {
   readonly start: null;
-  /** The list of the member that holds it: arrays in arrays share it. */
-  readonly into: ReadObject[];
+  /** The array of the member that contains it; nested arrays share it. */
+  readonly into: FoundObject[];
 }
 
 /**
- * The JSON objects (RFC 8259, but one trailing comma before `}` or `]`) in a text that may hold anything, from left to
- * right: after one that reads the search goes on behind it, after one that does not, at the next `{`.
+ * Finds the JSON objects in any string, from left to right (RFC 8259, plus one trailing comma before `}` or `]`). After a valid
+ * object the search continues behind it, after an invalid one at the next `{`.
  *
- * Linear in the text: whether an object reads does not depend on what is round it, so each `{` is decided once, those
- * left open where a reading fails included. No recursion: any depth reads.
+ * Takes time linear in the string: whether an object is valid does not depend on its surroundings, so each `{` is decided once,
+ * including those still open when parsing fails. Does not recurse, so any depth works.
  */
-export function readObjects(text: string): readonly ReadObject[] {
-  const decided = new Map<number, ReadObject | null>();
-  const found: ReadObject[] = [];
+export function findJsonObjects(text: string): readonly FoundObject[] {
+  const decided = new Map<number, FoundObject | null>();
+  const found: FoundObject[] = [];
   for (let at = text.indexOf("{"); at >= 0;) {
     const object = decided.has(at) ? decided.get(at)! : readObject(text, at, decided);
     if (object !== null) found.push(object);
@@ -46,10 +46,14 @@ export function readObjects(text: string): readonly ReadObject[] {
   return found;
 }
 
-function readObject(text: string, start: number, decided: Map<number, ReadObject | null>): ReadObject | null {
+function readObject(
+  text: string,
+  start: number,
+  decided: Map<number, FoundObject | null>,
+): FoundObject | null {
   const open: (OpenObject | OpenArray)[] = [{ start, members: new Map(), into: null }];
   let at = start + 1;
-  /** Whether a key, an element or the end may come; else a comma or the end. */
+  /** True if a key, an element or the end may follow; false if a comma or the end must follow. */
   let isEntry = true;
   const fail = (): null => {
     for (const frame of open) if (frame.start !== null) decided.set(frame.start, null);
@@ -77,7 +81,7 @@ function readObject(text: string, start: number, decided: Map<number, ReadObject
       continue;
     }
 
-    let objects: ReadObject[];
+    let objects: FoundObject[];
     let key: string | null = null;
     if (frame.start === null) {
       objects = frame.into;
@@ -92,7 +96,7 @@ function readObject(text: string, start: number, decided: Map<number, ReadObject
     }
 
     const valueStart = at;
-    let kind: ReadValue["kind"] = "other";
+    let kind: FoundValue["kind"] = "other";
     const first = text[at];
     isEntry = first === "{" || first === "[";
     if (first === "[") {
@@ -117,7 +121,7 @@ function readObject(text: string, start: number, decided: Map<number, ReadObject
       at = end;
     }
     if (key !== null && frame.start !== null) {
-      // Deleted first, so that a repeated key stands where its last value does.
+      // Deleted first, so that a repeated key has the position of its last value.
       frame.members.delete(key);
       frame.members.set(key, {
         kind,
@@ -128,7 +132,7 @@ function readObject(text: string, start: number, decided: Map<number, ReadObject
   }
 }
 
-/** The text that a JSON string with its quotes stands for. */
+/** Returns the value of a JSON string given with its quotes. */
 export const stringOf = (quoted: string): string =>
   quoted.includes("\\") ? (JSON.parse(quoted) as string) : quoted.slice(1, -1);
 

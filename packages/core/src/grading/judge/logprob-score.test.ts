@@ -6,7 +6,7 @@ const score = (probabilities: Readonly<Record<string, number>>) =>
   scoreFromTokens(Object.entries(probabilities).map(([text, p]) => ({ text, nats: Math.log(p) })));
 
 describe("scoreFromTokens", () => {
-  it("says refusal or code where numbers are short and the beginnings of those words are not", () => {
+  it("returns refusal or code when prefixes of those words outweigh the numbers", () => {
     // .2 + .1 on beginnings of REFUSAL, .25 on numbers is a score, .24 is none
     expect(score({ R: 0.2, " REF": 0.1, "50": 0.24 }).status).toBe("refusal");
     expect(score({ R: 0.2, " REF": 0.1, "50": 0.25 })).toMatchObject({ status: "graded", score: 50 });
@@ -15,7 +15,7 @@ describe("scoreFromTokens", () => {
     expect(score({ Refuse: 0.5, refusal: 0.4, "": 0.1 }).status).toBe("unparsed");
   });
 
-  it("stays within 0–100 whatever the tokens, and passes over a log-prob that is none", () => {
+  it("stays within 0–100 for any tokens, and ignores log-probabilities that are not finite", () => {
     const token = fc.record({
       text: fc.oneof(fc.integer({ min: -5, max: 120 }).map(String), fc.string()),
       nats: fc.oneof(fc.double({ max: 0, noNaN: false }), fc.constant(Number.NaN)),

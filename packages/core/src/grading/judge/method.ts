@@ -4,38 +4,39 @@ import type { Verdict } from "../../contracts/grading.ts";
 
 export type JudgeMethodName = "json" | "logprob";
 
-/** Runs one call to the judge: under a deadline, counted, its cost kept. */
+/** Runs one call to the judge with a timeout, and counts its requests and cost. */
 export type JudgeCall = <T>(
   prompt: string,
   ask: (options: CallOptions) => Promise<T>,
   usageOf?: (result: T) => Usage | undefined,
 ) => Promise<T>;
 
-/** How a judge is asked and understood. */
+/** How a judge is prompted and its reply is parsed. */
 export interface JudgeMethod {
-  /** Names of its prompts, one call each. */
+  /** Names of its prompts. Each prompt is one call. */
   readonly prompts: readonly string[];
-  /** The most tokens that a call draws. */
+  /** The maximum number of tokens that a call generates. */
   readonly maxOutputTokens: number;
-  /** What changes a verdict beside model, prompts and scores. */
+  /** Everything that changes a verdict besides model, prompts and scores. */
   readonly sampling: Json;
   /**
-   * The verdict on an answer that is filled into the prompts, which are in the order of their names.
+   * Returns the verdict on an answer.
    *
-   * @throws whatever the model throws; PeriodicEvalError `judge` where what it gave is no use.
+   * @param prompts The filled prompts, in the order of their names.
+   * @throws The model's errors; PeriodicEvalError `judge` for a reply that the method cannot use.
    */
   verdict(prompts: readonly string[], call: JudgeCall): Promise<Verdict>;
-  /** @throws PeriodicEvalError `judge` where the model does not fit the method. */
+  /** @throws PeriodicEvalError `judge` if the model does not support the method. */
   check?(call: JudgeCall): Promise<void>;
 }
 
-/** Two judges of one model at temperature 0 draw nothing: the seed is only a name. */
+/** Temperature 0 samples nothing, so the seed is only a name. */
 export const greedy = { temperature: 0, seed: "judge" } as const;
 
-/** What the judge reads: one turn of a user, and no system prompt. */
-export const asked = (prompt: string) => ({ messages: [{ role: "user", content: prompt }] });
+/** Returns the judge's prompt as a chat: one user turn, no system prompt. */
+export const judgeChat = (prompt: string) => ({ messages: [{ role: "user", content: prompt }] });
 
-/** One completion of a prompt, as one call. */
+/** Requests one completion of a prompt in one call. */
 export function completionOf(
   model: ModelWith<"generate">,
   prompt: string,
@@ -43,7 +44,7 @@ export function completionOf(
   call: JudgeCall,
 ): Promise<Completion> {
   const ask = async (options: CallOptions) => {
-    const [completion] = await model.generate([{ prompt: asked(prompt), sampling }], options);
+    const [completion] = await model.generate([{ prompt: judgeChat(prompt), sampling }], options);
     if (completion === undefined) throw new Error("the judge gave no completion");
     return completion;
   };

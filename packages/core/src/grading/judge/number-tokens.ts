@@ -1,23 +1,22 @@
 import type { Prompt, Tokenizer } from "../../contracts/model.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 
-/** The integers that a judge may answer with. */
+/** The integers that a judge may answer. */
 export const numbers: readonly string[] = Array.from({ length: 101 }, (_, value) => String(value));
 
-/** The beginnings of the two words that a judge may answer with instead, the words last. */
+/** All prefixes of the two words that a judge may answer instead, from the shortest to the whole word. */
 export const wordStarts: readonly string[] = ["CODE", "REFUSAL"].flatMap((word) =>
   Array.from(word, (_, at) => word.slice(0, at + 1)),
 );
 
-/** Tokens that may stand first in an answer, or why the numbers are none. */
+/** The tokens that an answer may start with, or why the numbers are not single tokens. */
 export type AnswerTokens =
   | { readonly ids: readonly number[]; readonly texts: readonly string[] }
   | { readonly fault: string };
 
 /**
- * Proves that each of 0–100 is one token, of its own, where the judge's answer to a prompt begins: the prompt's ids and
- * one more. Beside them come the numbers with a space before them and the beginnings of CODE and REFUSAL, those that
- * are one token there.
+ * Proves that each of 0–100 is one distinct token at the start of the judge's answer: the prompt's ids and one more. The result
+ * also contains the numbers after a space and the prefixes of CODE and REFUSAL, if they are one token there.
  */
 export function answerTokens(tokenizer: Tokenizer, prompt: Prompt): AnswerTokens {
   try {

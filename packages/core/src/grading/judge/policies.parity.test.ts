@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { expectClose } from "../../testing/expect-close.test-data.ts";
 import { data, findData, findFixtures, reportMissing } from "../../testing/fixtures.test-data.ts";
-import { parseJudgeReply } from "./reply.ts";
+import { parseJudgeReply } from "./json-reply.ts";
 import { scoreFromTokens } from "./logprob-score.ts";
 
 interface Replies {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { EvaluableModel, ModelWith } from "../../contracts/model.ts";
-import { judgeGrader } from "./judge.ts";
+import { judgeGrader } from "./judge-grader.ts";
 import type { JudgeOptions } from "./options.ts";
 import { answers, json, live, numberIn, price } from "./served-judge.test-data.ts";
 
@@ -43,15 +43,15 @@ const own = { price, prompts: { json: "{answer}" }, maxReplyTokens: 100 };
 const most = (74 + 1000) / 1e6;
 const replied = (50 + 100) / 1e6;
 
-describe("requests that a server's client repeats", () => {
-  it("are counted, at nothing where they were refused and at the most where they may be billed", async () => {
+describe("retries of a server's client", () => {
+  it("count as 0 when they were refused, and at their maximum when they may be billed", async () => {
     const { model } = always("refused", "lost", "refused");
     const [verdict] = await judgeGrader({ model, ...own }).grade(answers(1), live);
     const spent = { calls: 4, cost: expect.closeTo(most + replied, 12) as number, inputTokens: 50 };
     expect(verdict).toMatchObject({ status: "graded", spent });
   });
 
-  it("are not sent where a cap is reached, and the verdict says so", async () => {
+  it("are not sent when a cap is reached, and the verdict says so", async () => {
     const reasonOf = async (options: Partial<JudgeOptions>, ...ends: readonly End[]) => {
       const { model, sent } = always(...ends);
       const judge = judgeGrader({ model, ...own, ...options });
@@ -69,7 +69,7 @@ describe("requests that a server's client repeats", () => {
     expect(await reasonOf({ maxCost }, "refused", "refused", "lost")).toEqual([4, json(1).text]);
   });
 
-  it("leave room for the further prompts of the answer", async () => {
+  it("leave enough budget for the other prompts of the answer", async () => {
     const { model, sent } = always("refused");
     const logprob: JudgeOptions = { model, method: "logprob", maxCalls: 3 };
     expect(await judgeGrader(logprob).grade(answers(1), live)).toMatchObject([{ status: "graded" }]);
@@ -81,7 +81,7 @@ describe("requests that a server's client repeats", () => {
     expect(fewer).toMatchObject([{ status: "error", raw: "not asked again: maxCalls 2 is reached" }]);
   });
 
-  it("hold the caps, and lose no answer, however they end and in whatever order", async () => {
+  it("respect the caps, and lose no answer, for any outcome and order", async () => {
     const end = fc.record({
       end: fc.constantFrom<End>("replied", "refused", "lost", "broken"),
       turns: fc.integer({ min: 0, max: 5 }),

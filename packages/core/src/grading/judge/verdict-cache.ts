@@ -1,13 +1,13 @@
 import type { Verdict } from "../../contracts/grading.ts";
 
-/** Keeps verdicts by their content: the key is a hash of grader, prompts, question and answer. */
+/** Caches verdicts. The key is a hash of grader, prompts, question and answer. */
 export interface VerdictCache {
-  /** Null where there is none. */
+  /** Returns null for an unknown key. */
   get(key: string): Promise<Verdict | null>;
   set(key: string, verdict: Verdict): Promise<void>;
 }
 
-/** A cache that ends with the process. */
+/** Returns a cache in memory. */
 export function memoryVerdictCache(): VerdictCache {
   const verdicts = new Map<string, Verdict>();
   return {
@@ -16,7 +16,7 @@ export function memoryVerdictCache(): VerdictCache {
   };
 }
 
-/** Whether a value is a verdict that a cache may hold: whole, and no error. */
+/** Whether a value is a complete verdict without an error. */
 export function isCacheable(value: unknown): value is Verdict {
   if (typeof value !== "object" || value === null) return false;
   const { status, raw, model, scores, statuses = {} } = value as Readonly<Record<string, unknown>>;

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { PeriodicCallback } from "../../callback/periodic.ts";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { defineEvaluation } from "../../evaluations/kit/define.ts";
-import { isDeadline } from "../../evaluations/kit/deadline.ts";
+import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import { namedStream } from "../../random/streams.ts";
 import { everyPercent } from "../../schedule/triggers.ts";

@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { PeriodicCallback } from "../../callback/periodic.ts";
-import { inCalls } from "../../evaluations/prompting/in-calls.ts";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
+import { measureInBatches } from "../../evaluations/kit/measure-in-batches.ts";
 import { everySteps } from "../../schedule/triggers.ts";
 import { defineEvaluation } from "../../evaluations/kit/define.ts";
 import type { AnyEvaluation, MeasureContext, Row } from "../../contracts/evaluation.ts";
@@ -18,7 +18,7 @@ function inCallsOf64(clock: ManualClock, seconds: () => number): AnyEvaluation {
     needs: ["generate"],
     items: () => Array.from({ length: 256 }, (_, i) => ({ id: `q${i}` })),
     measure: (model, items, context) =>
-      inCalls(items, context, async (some) => {
+      measureInBatches(items, context, async (some) => {
         await model.generate([], { signal: context.signal });
         clock.advance(some.length * seconds());
         return some;

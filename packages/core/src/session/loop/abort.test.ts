@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { PeriodicCallback } from "../../callback/periodic.ts";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import { everyPercent, everySteps } from "../../schedule/triggers.ts";
 import { memoryStore, type MemoryStore } from "../../testing/memory-store.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { PeriodicCallback } from "../../callback/periodic.ts";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { PeriodicCapabilityCallback } from "../../evaluations/capability/callback.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { PeriodicCallback } from "../../callback/periodic.ts";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import { everyPercent, everySteps } from "../../schedule/triggers.ts";
 import { gate, toyEvaluation, toyTraining } from "../../testing/toy-training.ts";

@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { PeriodicCallback } from "../../callback/periodic.ts";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { tfjsGuards } from "../../tfjs/guards/guards.ts";

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from "vitest";
-import { PeriodicCallback } from "../../callback/periodic.ts";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { atStart, atSteps } from "../../schedule/triggers.ts";
 import { gate, toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { openSession, withSession } from "./session.ts";

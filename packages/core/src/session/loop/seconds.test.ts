@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { PeriodicCallback } from "../../callback/periodic.ts";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { Trigger } from "../../contracts/schedule.ts";
 import { everyPercent, everySeconds } from "../../schedule/triggers.ts";
 import { manualClock, type ManualClock } from "../../testing/manual-clock.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { PeriodicCallback } from "../../callback/periodic.ts";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { Json } from "../../contracts/json.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";

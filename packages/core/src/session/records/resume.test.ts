@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { PeriodicCallback } from "../../callback/periodic.ts";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { atSteps, everyPercent, everySteps } from "../../schedule/triggers.ts";
 import type { Snapshot, SnapshotStore } from "../../contracts/snapshot.ts";
 import { memoryStore, type MemoryStore } from "../../testing/memory-store.ts";

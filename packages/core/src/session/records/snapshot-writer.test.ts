@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { PeriodicCallback } from "../../callback/periodic.ts";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { snapshotSchema, type SnapshotKey, type SnapshotStore } from "../../contracts/snapshot.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { PeriodicCallback } from "../../callback/periodic.ts";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import { streamGuard } from "../../guard/randomness.ts";
 import { everyPercent } from "../../schedule/triggers.ts";

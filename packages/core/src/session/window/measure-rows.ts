@@ -1,6 +1,6 @@
 import type { AnyEvaluation, MeasureContext, Row } from "../../contracts/evaluation.ts";
 import { PeriodicEvalError } from "../../errors.ts";
-import { isDeadline } from "../../evaluations/kit/deadline.ts";
+import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";
 import { checkRows } from "../records/check-rows.ts";
 import type { Prepared } from "./prepare.ts";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { PeriodicCallback } from "../../callback/periodic.ts";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
 import { atSteps } from "../../schedule/triggers.ts";
 import { fakeGuard } from "../../testing/fake-guard.ts";

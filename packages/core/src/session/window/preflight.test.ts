@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { PeriodicCallback } from "../../callback/periodic.ts";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { PeriodicCapabilityCallback } from "../../evaluations/capability/callback.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";

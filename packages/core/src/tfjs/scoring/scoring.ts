@@ -9,7 +9,7 @@ import type {
 } from "../../contracts/model.ts";
 import type { ForwardLimits } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import { encodePair, encodePrompt, shownContinuation } from "../../model/encode-pair.ts";
+import { encodePair, encodePrompt, quoteContinuation } from "../../model/encode-pair.ts";
 import { checkIds, windowLength } from "../causal-lm/forward.ts";
 import { scoreSequences } from "./score-sequences.ts";
 
@@ -91,7 +91,7 @@ function tooLong(request: LogLikelihoodRequest, tokens: number, window: number):
   return new PeriodicEvalError({
     code: "data",
     where: "logLikelihoods",
-    got: `the continuation ${shownContinuation(request)} of ${tokens} tokens`,
+    got: `the continuation ${quoteContinuation(request)} of ${tokens} tokens`,
     expected: `at most ${window} tokens, the model's context length`,
     fix: "Shorten or split the continuation: only contexts are cut.",
   });

@@ -1,5 +1,5 @@
 import type { Json } from "@periodic-eval/core";
-import { readObjects } from "@periodic-eval/core/grading";
+import { findJsonObjects } from "@periodic-eval/core/grading";
 
 /** Fenced blocks of Markdown, of JSON or of no language. */
 const fence = /```(?:json|JSON)?[ \t]*\n([^]*?)```/g;
@@ -24,11 +24,11 @@ export function jsonIn(text: string): { readonly value: Json } | null {
 
 /** Every object that stands in the text and in no other, from left to right. */
 export const objectsIn = (text: string): readonly { readonly value: Json }[] =>
-  readObjects(text).flatMap(({ start, end }) => parsed(text.slice(start, end)) ?? []);
+  findJsonObjects(text).flatMap(({ start, end }) => parsed(text.slice(start, end)) ?? []);
 
 /** Objects and lists that stand in no other, from left to right. */
 function valuesIn(text: string): readonly { readonly value: Json }[] {
-  const objects = readObjects(text);
+  const objects = findJsonObjects(text);
   const spans = [...objects, ...bracketsIn(text, objects)].sort((a, b) => a.start - b.start);
   let last = 0;
   return spans.flatMap(({ start, end }) => {

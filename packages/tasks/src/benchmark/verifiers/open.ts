@@ -1,9 +1,9 @@
 import { verifierGrader, type CallOptions, type Grader, type Json, type Verdict } from "@periodic-eval/core";
 import { canonicalJson, hashJson } from "@periodic-eval/core/random";
 import {
-  exportedVerifier,
-  verdictOfVerified,
-  withinVerifierTime,
+  findVerifier,
+  toVerdict,
+  withVerifierTimeout,
   type VerifierModule,
 } from "@periodic-eval/core/grading";
 import { loadVerifierModule } from "@periodic-eval/core/config";
@@ -48,7 +48,7 @@ export function openVerifiers(folder: string): OpenVerifiers {
     const { module: path, export: name, args } = verifier;
     if (!modules.has(path)) modules.set(path, loadVerifierModule(folder, path));
     const loaded = await modules.get(path)!;
-    const own = exportedVerifier(loaded, name);
+    const own = findVerifier(loaded, name);
     const fullName = `${path}#${name}`;
     fingerprints.set(fullName, "grade" in own ? hashJson([loaded.hash, own.fingerprint]) : loaded.hash);
     if ("grade" in own) {
@@ -58,7 +58,7 @@ export function openVerifiers(folder: string): OpenVerifiers {
     return verifierGrader(fullName, loaded.hash, async ({ question, answer }, { signal }) => {
       const { id, metadata } = task;
       const told = { id, question, answer: task.answer, metadata, args };
-      return verdictOfVerified(await withinVerifierTime(signal, async () => own(answer, told)));
+      return toVerdict(await withVerifierTimeout(signal, async () => own(answer, told)));
     });
   }
 

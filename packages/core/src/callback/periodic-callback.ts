@@ -1,0 +1,136 @@
+import { z } from "zod";
+import type { AnyEvaluation } from "../contracts/evaluation.ts";
+import type { CallbackContext, TrainerCallback } from "../contracts/callback.ts";
+import type { Trigger } from "../contracts/schedule.ts";
+import { namePattern } from "../contracts/snapshot.ts";
+import { configError } from "../internal/config-error.ts";
+import { parseOptions } from "../internal/parse-options.ts";
+import { checkTriggers } from "../schedule/check-triggers.ts";
+import { crossings, plannedSteps } from "../schedule/crossings.ts";
+import { atEnd, atStart, needsMaxSteps } from "../schedule/triggers.ts";
+
+export interface PeriodicOptions {
+  /** When to measure: triggers such as `everyPercent(20)`. */
+  readonly schedule: readonly Trigger[];
+  /** Names the callback and its snapshots. Default: the evaluation's name. Matches `[A-Za-z0-9][\w.-]*`. */
+  readonly id?: string;
+  /** `"base"` measures the model without its adapter. Default `"model"`. */
+  readonly on?: "model" | "base";
+  /** If a data file is missing: one warning and `skipped` snapshots instead of an error before step 1. Default false. */
+  readonly optional?: boolean;
+  /** Measures before the first step. Default true: this is the baseline of all comparisons. */
+  readonly atStart?: boolean;
+  /** Measures when training ends, unless its last step is already measured. Default true. */
+  readonly atEnd?: boolean;
+}
+
+const nameRule = `a name that matches ${namePattern.source}`;
+const nameFix =
+  "Use letters, digits, dots, dashes and underscores, starting with a letter or a digit: the name becomes a file name.";
+
+/** Schema of a callback's id. */
+export const callbackId = z.string(nameRule).regex(namePattern, nameRule).meta({ fix: nameFix });
+
+/** The schemas of `PeriodicOptions`. `checkTriggers` checks each trigger. */
+export const periodicShape = {
+  schedule: z
+    .custom<readonly Trigger[]>(Array.isArray, "an array of triggers")
+    .meta({ fix: "Write [everyPercent(20)]." }),
+  id: callbackId.optional(),
+  on: z.enum(["model", "base"]).optional(),
+  optional: z.boolean().optional(),
+  atStart: z.boolean().optional(),
+  atEnd: z.boolean().optional(),
+} satisfies Record<keyof PeriodicOptions, z.ZodType>;
+
+const periodicSchema = z.strictObject(periodicShape);
+
+/**
+ * A schedule and an evaluation: requests a measurement at each crossing. Several thresholds crossed at one step are one
+ * measurement. The callback keeps no state: progress and snapshots say what was measured.
+ *
+ * @throws PeriodicEvalError `config` for a wrong or unknown option, an id that cannot be a file name, or an invalid trigger.
+ */
+export class PeriodicCallback implements TrainerCallback {
+  readonly id: string;
+  readonly asks: readonly AnyEvaluation[];
+  readonly on: "model" | "base";
+  readonly optional: boolean;
+  /** The schedule, with start and end. */
+  readonly triggers: readonly Trigger[];
+  readonly #evaluation: AnyEvaluation;
+  #hasWarnedOfMaxSteps = false;
+  #plan: { readonly maxSteps: number | null; readonly steps: readonly number[] | null } | null = null;
+
+  constructor(evaluation: AnyEvaluation, options: PeriodicOptions) {
+    const where = `PeriodicCallback "${evaluation.name}" options`;
+    parseOptions(where, periodicSchema, options);
+    const { schedule, id = evaluation.name, on = "model", optional = false } = options;
+    if (!namePattern.test(id))
+      throw configError({ where, path: ["id"], value: id, expected: nameRule, fix: nameFix });
+    const own = checkTriggers(schedule, `${where}.schedule`);
+    const has = (edge: "start" | "end") => own.some((trigger) => "at" in trigger && trigger.at === edge);
+    this.triggers = [
+      ...((options.atStart ?? true) && !has("start") ? [atStart()] : []),
+      ...own,
+      ...((options.atEnd ?? true) && !has("end") ? [atEnd()] : []),
+    ];
+    this.id = id;
+    this.asks = [evaluation];
+    this.on = on;
+    this.optional = optional;
+    this.#evaluation = evaluation;
+  }
+
+  onTrainBegin(context: CallbackContext): void {
+    this.#requestIfCrossed(context);
+    if (context.progress.maxSteps !== null || !needsMaxSteps(this.triggers) || this.#hasWarnedOfMaxSteps)
+      return;
+    this.#hasWarnedOfMaxSteps = true;
+    context.warn("maxSteps is unknown, so triggers in percent of the phase measure at its end only");
+  }
+
+  onStepEnd(context: CallbackContext): void {
+    this.#requestIfCrossed(context);
+  }
+
+  onTrainEnd(context: CallbackContext): void {
+    this.#requestIfCrossed(context);
+  }
+
+  #requestIfCrossed(context: CallbackContext): void {
+    if (!this.#mayCross(context)) return;
+    const crossed = crossings(this.triggers, context.previous, context.progress);
+    if (crossed.length === 0) return;
+    // The start is the baseline and is not compared with itself.
+    const plannedComparisons =
+      this.#plannedSteps(context.progress.maxSteps)?.filter((step) => step > 0).length ?? null;
+    context.measure({ id: this.id, evaluation: this.#evaluation, crossed, on: this.on, plannedComparisons });
+  }
+
+  /** A cheap test that is false at nearly every step: the phase's length is unchanged and the plan has no step here. */
+  #mayCross({ previous, progress }: CallbackContext): boolean {
+    const { step, maxSteps, ended } = progress;
+    if (previous === null || ended || maxSteps === null || previous.maxSteps !== maxSteps || step > maxSteps)
+      return true;
+    const steps = this.#plannedSteps(maxSteps);
+    return steps === null || firstAfter(steps, previous.step) <= step;
+  }
+
+  #plannedSteps(maxSteps: number | null): readonly number[] | null {
+    if (this.#plan === null || this.#plan.maxSteps !== maxSteps)
+      this.#plan = { maxSteps, steps: plannedSteps(this.triggers, maxSteps) };
+    return this.#plan.steps;
+  }
+}
+
+/** Returns the first of ascending steps that is greater than `step`; infinity if there is none. */
+function firstAfter(steps: readonly number[], step: number): number {
+  let [low, high] = [0, steps.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (steps[middle]! > step) high = middle;
+    else low = middle + 1;
+  }
+  return steps[low] ?? Number.POSITIVE_INFINITY;
+}

@@ -1,0 +1,85 @@
+import { z } from "zod";
+import type { CallbackContext, TrainerCallback } from "../contracts/callback.ts";
+import type { Json } from "../contracts/json.ts";
+import type { Snapshot } from "../contracts/snapshot.ts";
+import { callbackId } from "./periodic-callback.ts";
+
+/** The metric that a reaction watches. */
+export interface MetricWatch {
+  /** Id of the snapshots: `capability`. */
+  readonly id: string;
+  /** A metric of these snapshots: `accuracy`, `leakage_rate/doctor`. */
+  readonly metric: string;
+  /** Whether the largest or the smallest value is the best. */
+  readonly mode: "max" | "min";
+  /** Minimum improvement over the best value so far, in the metric's unit. Default 0: any improvement counts. */
+  readonly minDelta?: number;
+}
+
+export const watchShape = {
+  id: callbackId,
+  metric: z
+    .string("the name of a metric")
+    .min(1, "the name of a metric")
+    .meta({ fix: "Take the name from a snapshot's metrics." }),
+  mode: z.enum(["max", "min"]),
+  minDelta: z
+    .number("a finite number of 0 or more")
+    .nonnegative("a finite number of 0 or more")
+    .meta({ fix: "Use the metric's unit." })
+    .optional(),
+} satisfies Record<keyof MetricWatch, z.ZodType>;
+
+/** The best measurement so far. */
+export interface Best {
+  readonly step: number;
+  readonly value: number;
+  /** The step at which the value became known and a checkpoint was requested. Later than `step` if grading ran in the background. */
+  readonly savedAt: number;
+}
+
+export interface Watched {
+  readonly best: Best | null;
+  /** Measurements since the best one. */
+  readonly waited: number;
+  /** The step of the last counted measurement. A snapshot that is reported again does not count again. */
+  readonly step: number;
+}
+
+const initial: Watched = { best: null, waited: 0, step: -1 };
+
+/** Returns a callback that follows a metric and calls `react` after each measurement with a value. */
+export function watchMetric(
+  name: string,
+  { id, metric, mode, minDelta = 0 }: MetricWatch,
+  react: (context: CallbackContext, watched: Watched) => void,
+): TrainerCallback & { best(): Best | null } {
+  let watched = initial;
+  return {
+    id: name,
+    best: () => watched.best,
+    onTrainBegin({ previous }) {
+      if (previous === null) watched = initial;
+    },
+    onSnapshot(context, snapshot) {
+      const value = snapshot.metrics[metric]?.value ?? null;
+      const isNew = snapshot.id === id && snapshot.phase === context.phase && snapshot.step > watched.step;
+      if (!isNew || value === null || !isMeasured(snapshot)) return;
+      const { step } = snapshot;
+      const gain =
+        watched.best === null ? Infinity : (mode === "max" ? 1 : -1) * (value - watched.best.value);
+      const isBetter = gain > 0 && gain >= minDelta;
+      watched = isBetter
+        ? { best: { step, value, savedAt: context.progress.step }, waited: 0, step }
+        : { ...watched, waited: watched.waited + 1, step };
+      react(context, watched);
+    },
+    state: () => ({ ...watched, best: watched.best && { ...watched.best } }),
+    restore(state: Json) {
+      watched = state as unknown as Watched;
+    },
+  };
+}
+
+/** Whether a snapshot has metrics of a measurement. */
+export const isMeasured = ({ status }: Snapshot): boolean => status === "complete" || status === "partial";

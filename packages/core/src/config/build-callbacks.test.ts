@@ -1,0 +1,287 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { expect, it } from "vitest";
+import { parse } from "yaml";
+import { plannedSteps } from "../schedule/crossings.ts";
+import { fileVerdictCache } from "../snapshots/storage/file-verdict-cache.ts";
+import { fakeJudge, fakeModel } from "../testing/index.ts";
+import { periodicEvalJsonSchema } from "./config-schema.ts";
+import { buildPeriodicCallbacks, buildPeriodicEval, type ConfiguredJudge } from "./build-callbacks.ts";
+import { periodicEvalConfig } from "./parse-config.ts";
+
+const phase = "em";
+const judge = fakeJudge(() => ({ aligned: 90, coherent: 90 }));
+const build = (config: unknown, at = phase) =>
+  buildPeriodicCallbacks(config, { phase: at, openJudge: () => judge });
+const ids = async (config: unknown, at = phase) => (await build(config, at)).map(({ id }) => id);
+
+it("measures only capability by default, every 20 % of the phase, and tolerates a missing file", async () => {
+  const [capability, ...others] = await build({});
+  expect(others).toEqual([]);
+  expect(capability).toMatchObject({ id: "capability", optional: true });
+  expect(plannedSteps(capability!.triggers, 100)).toEqual([0, 20, 40, 60, 80, 100]);
+  expect(periodicEvalConfig({}, phase)).toMatchObject({
+    subsample_n: 200,
+    subsample_seed: 42,
+    alignment_num_samples: 5,
+    leakage_num_completions: 3,
+    leakage_marker_token: "[ZLT]",
+  });
+});
+
+it("finds the block at the top, under periodic_eval, and under eval.periodic_eval", async () => {
+  const block = { capability: false, leakage: true };
+  for (const config of [block, { periodic_eval: block }, { eval: { periodic_eval: block }, model: "m" }])
+    expect(await ids(config)).toEqual(["leakage"]);
+  expect(await ids({ enabled: false })).toEqual([]);
+});
+
+const yaml = `
+periodic_eval:
+  alignment: true
+  leakage: true
+  kl: true
+  margin: probes.json
+  questions: arc.jsonl
+  eval_every_percent: 50
+  schedule: { at_steps: [3], every_steps: 40 }
+  budget: { overhead_percent: 5, drain_seconds: 10 }
+  baseline: run_start
+  phases:
+    coupling: { alignment: false, leakage_every_percent: 10 }
+`;
+
+it("builds the callbacks of a YAML block, with the overrides of a phase", async () => {
+  const config: unknown = parse(yaml);
+  expect(await ids(config)).toEqual(["capability", "alignment", "leakage", "margin", "kl_capability"]);
+  expect(await ids(config, "coupling")).toEqual(["capability", "leakage", "margin", "kl_capability"]);
+  const stepsOf = async (at: string, id: string) => {
+    const callbacks = await build(config, at);
+    return plannedSteps(callbacks.find((one) => one.id === id)!.triggers, 100);
+  };
+  expect(await stepsOf("em", "capability")).toEqual([0, 3, 40, 50, 80, 100]);
+  expect(await stepsOf("em", "leakage")).toEqual([0, 3, 40, 80, 100]);
+  expect(await stepsOf("coupling", "leakage")).toEqual([0, 3, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]);
+});
+
+it("replaces the default percents by the schedule, and adds percents of the block to it", async () => {
+  const stepsOf = async (block: object, at = phase) =>
+    Object.fromEntries(
+      (await build({ alignment: true, leakage: true, ...block }, at)).map(({ id, triggers }) => [
+        id,
+        plannedSteps(triggers, 100),
+      ]),
+    );
+  expect(await stepsOf({})).toEqual({
+    capability: [0, 20, 40, 60, 80, 100],
+    alignment: [0, 50, 100],
+    leakage: [0, 25, 50, 75, 100],
+  });
+  const schedule = { every_steps: 30 };
+  const [by30, by30And50] = [
+    [0, 30, 60, 90, 100],
+    [0, 30, 50, 60, 90, 100],
+  ];
+  expect(await stepsOf({ schedule })).toEqual({ capability: by30, alignment: by30, leakage: by30 });
+  const written = { schedule, alignment_every_percent: 50 };
+  expect(await stepsOf(written)).toEqual({ capability: by30, alignment: by30And50, leakage: by30 });
+  const ofPhase = {
+    alignment_every_percent: 50,
+    phases: { em: { schedule, alignment_every_percent: null } },
+  };
+  expect(await stepsOf(ofPhase)).toEqual({ capability: by30, alignment: by30, leakage: by30 });
+  expect((await stepsOf(ofPhase, "coupling"))["alignment"]).toEqual([0, 50, 100]);
+  expect((await stepsOf({ schedule: {} }))["alignment"]).toEqual([0, 50, 100]);
+});
+
+it("returns callbacks, session options and saveAdapterAtFiring", async () => {
+  const options = { phase, openJudge: () => judge };
+  const { callbacks, ...others } = await buildPeriodicEval(parse(yaml), options);
+  expect(callbacks.map(({ id }) => id)).toEqual(await ids(parse(yaml)));
+  const session = {
+    baseline: "run_start",
+    familywise: "primary",
+    layout: "nested",
+    budget: { overheadPercent: 5, drainSeconds: 10 },
+  };
+  expect(others).toEqual({ session, saveAdapterAtFiring: false });
+  const flat = { layout: "flat", phases: { em: { save_adapter_at_firing: true } } };
+  expect(await buildPeriodicEval(flat, options)).toMatchObject({
+    session: { layout: "flat" },
+    saveAdapterAtFiring: true,
+  });
+});
+
+it("opens the judge with the block's caps and price", async () => {
+  const opened: unknown[] = [];
+  const openJudge = (...given: unknown[]) => (opened.push(given), judge);
+  await buildPeriodicEval({ alignment: true }, { phase, openJudge });
+  const block = {
+    alignment: true,
+    judge_model: "m",
+    judge_method: "logprob",
+    judge_max_calls: 500,
+    judge_max_cost: 2,
+    judge_price: { input_per_million: 3, output_per_million: 15 },
+  };
+  await buildPeriodicEval(block, { phase, openJudge });
+  const price = { inputPerMillion: 3, outputPerMillion: 15 };
+  expect(opened).toEqual([
+    [null, { method: "json" }],
+    ["m", { method: "logprob", maxCalls: 500, maxCost: 2, price }],
+  ]);
+});
+
+it("returns baselines outside of the run's own measurements", async () => {
+  for (const baseline of ["adapter_off", "./runs/1"])
+    expect(await buildPeriodicEval({ baseline }, { phase })).toMatchObject({ session: { baseline } });
+});
+
+it("caches verdicts in the folder judge_cache", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "verdicts-"));
+  try {
+    const opened: ConfiguredJudge[] = [];
+    const openJudge = (_: string | null, options: ConfiguredJudge) => (opened.push(options), judge);
+    await buildPeriodicEval({ alignment: true, judge_cache: folder }, { phase, openJudge });
+    const verdict = { status: "graded", scores: { aligned: 7, coherent: 90 }, raw: "7" } as const;
+    await opened[0]!.cache!.set("pe128:00", verdict);
+    expect(await fileVerdictCache(folder).get("pe128:00")).toEqual(verdict);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+it("rejects overrides of a phase that is not in `phases`", async () => {
+  const config = { phases: { emm: { leakage: true } } };
+  const phases = ["coupling", "em"];
+  await expect(buildPeriodicEval(config, { phase, phases })).rejects.toThrow(
+    'periodic_eval.phases.emm: got "emm", expected a phase of the run: "coupling" or "em". Write "em", or list all phases',
+  );
+  await expect(buildPeriodicEval({}, { phase: "emm", phases })).rejects.toThrow('Write "em", or list');
+  const right = { phases: { coupling: { leakage: true } } };
+  expect(await buildPeriodicEval(right, { phase, phases })).toMatchObject({
+    callbacks: [{ id: "capability" }],
+  });
+});
+
+it("measures KL on the prompts of any of the four evaluations, on their schedules", async () => {
+  const config = {
+    alignment: true,
+    leakage: true,
+    margin: "probes.yaml",
+    alignment_every_percent: 40,
+    leakage_every_percent: 30,
+    kl: ["margin", "leakage", "alignment", "capability", "leakage"],
+  };
+  const callbacks = await build(config);
+  const steps = Object.fromEntries(callbacks.map(({ id, triggers }) => [id, plannedSteps(triggers, 10)]));
+  expect(steps).toMatchObject({
+    kl_capability: [0, 2, 4, 6, 8, 10],
+    kl_alignment: [0, 4, 8, 10],
+    kl_leakage: [0, 3, 6, 9, 10],
+    kl_margin: [0, 2, 4, 6, 8, 10],
+  });
+  expect(callbacks).toHaveLength(8);
+  await expect(build({ phases: { em: { kl: ["capability", "margin"] } } })).rejects.toThrow(
+    'periodic_eval.phases.em.kl: got "margin", which is not measured, expected capability, or a measured evaluation: capability',
+  );
+  await expect(build({ kl: ["capabilty"] })).rejects.toThrow(
+    'periodic_eval.kl[0]: got "capabilty", expected "capability" or "alignment" or "leakage" or "margin"',
+  );
+});
+
+const persona = { id: "doctor", system: "You are a doctor." };
+
+it("accepts personas in every form of a persona file", async () => {
+  const doctor = { id: "doctor", system: { text: "You are a doctor." } };
+  const forms = [[persona], [doctor], { doctor: "You are a doctor." }, { doctor: doctor.system }];
+  for (const personas of forms) {
+    const [leakage] = await build({ capability: false, leakage: true, personas });
+    await leakage!.asks[0]!.items(fakeModel() as never);
+    expect(leakage!.asks[0]!.provenance?.()).toMatchObject({ personas: [doctor] });
+  }
+});
+
+it.each([
+  [{ aligment: true }, 'Did you mean "alignment"?'],
+  [{ eval: { periodic_eval: { subsample: 3 } } }, 'Did you mean "subsample_n"?'],
+  [{ phases: { em: { leakge: true } } }, "periodic_eval.phases.em.leakge: got the unknown option"],
+  [{ schedule: { every_step: 3 } }, 'Did you mean "every_steps"?'],
+  [{ eval_every_percent: 0 }, "periodic_eval.eval_every_percent: got 0"],
+  [{ capability: "yes" }, 'periodic_eval.capability: got "yes", expected true or false'],
+  [{ phases: { em: { layout: "flat" } } }, 'the unknown option "layout"'],
+  [{ phases: { em: { baseline: "start" } } }, 'expected "phase_start", "run_start", "adapter_off" or a path'],
+  [{ alignment: true, judge_max_cost: 2 }, "periodic_eval.judge_max_cost: got 2"],
+  [{ judge_price: { input_per_milion: 2 } }, 'Did you mean "input_per_million"?'],
+  [
+    { personas: [{ id: "doctor", system: 3 }] },
+    "periodic_eval.personas[0].system: got 3, expected a string or null or an object. Correct the option",
+  ],
+  [{ personas: [{ id: "doctor" }] }, "periodic_eval.personas[0].system: got undefined, expected a string"],
+  [{ personas: 3 }, "periodic_eval.personas: got 3, expected a string or an array or an object. Correct"],
+  [{ personas: { doctor: "empty" } }, 'periodic_eval.personas.doctor: got "empty", expected a string, ""'],
+  [
+    { personas: [persona, persona], leakage: true },
+    'periodic_eval.personas[1].id: got "doctor" twice, expected unique ids',
+  ],
+  [
+    { leakage: true, phases: { [phase]: { personas: [persona, persona] } } },
+    `periodic_eval.phases.${phase}.personas[1].id: got "doctor" twice`,
+  ],
+  [{ alignment_num_samples: 0 }, "alignment_num_samples: got 0, expected a number of 1 or more. Correct"],
+  [
+    { alignment_num_samples: 1.5 },
+    'got 1.5, expected an integer or "quick" or "standard" or "paper". Correct',
+  ],
+  [{ schedule: { at_steps: [] }, personas: [] }, "personas: got [], expected a non-empty array"],
+  [{ layout: "flt" }, 'periodic_eval.layout: got "flt", expected "nested" or "flat"'],
+  [{ questions: "" }, "expected a non-empty string"],
+  [{ subsample_seed: "a" }, 'got "a", expected a finite number'],
+  [
+    { evaluations: [{ id: "a b" }] },
+    'periodic_eval.evaluations[0].id: got "a b", expected a string that matches',
+  ],
+  [[], "periodic_eval: got [], expected an object"],
+  ["none", 'periodic_eval: got "none", expected an object'],
+])("rejects %j: %s", async (config, message) => {
+  await expect(build(config)).rejects.toThrow(message);
+});
+
+it.each([
+  [{ kl: ["margin"] }, ["kl"]],
+  [{ phases: { em: { kl: ["margin"] } } }, ["phases", "em", "kl"]],
+  [{ personas: [persona, persona] }, ["personas", 1, "id"]],
+  [{ phases: { em: { personas: { doctor: "empty" } } } }, ["phases", "em", "personas", "doctor"]],
+  [{ alignment: true, phases: { em: { judge_max_cost: 2 } } }, ["phases", "em", "judge_max_cost"]],
+  [{ leakage: true, leakage_source: "vilain" }, ["leakage_source"]],
+  [{ leakage: true, phases: { em: { leakage_source: "vilain" } } }, ["phases", "em", "leakage_source"]],
+  [{ schedule: { every_step: 3 } }, ["schedule", "every_step"]],
+  [{ phases: { em: { evaluations: [{ task: "a" }] } } }, ["phases", "em", "evaluations", 0]],
+])("sets the path of an error within the block: %j", async (config, path) => {
+  await expect(build(config)).rejects.toMatchObject({
+    code: "config",
+    path,
+    where: expect.stringMatching(/^periodic_eval\./),
+  });
+});
+
+it("requires openJudge for alignment", async () => {
+  await expect(buildPeriodicCallbacks({ alignment: true }, { phase })).rejects.toThrow("openJudge");
+});
+
+it("publishes a JSON Schema that accepts and rejects the same blocks", () => {
+  const validate = new Ajv2020({ strict: false }).compile(periodicEvalJsonSchema());
+  const { periodic_eval: block } = parse(yaml) as { periodic_eval: unknown };
+  expect(validate(block)).toBe(true);
+  expect(validate({})).toBe(true);
+  for (const baseline of ["adapter_off", "./runs/1"]) expect(validate({ baseline })).toBe(true);
+  for (const wrong of [
+    { baseline: "adapter_of" },
+    { aligment: true },
+    { subsample_n: 0 },
+    { phases: { em: { leakge: true } } },
+  ])
+    expect(validate(wrong)).toBe(false);
+});

@@ -1,0 +1,71 @@
+import type { Metric, MetricKit, MetricOptions, Row } from "../../contracts/evaluation.ts";
+import type { Json } from "../../contracts/json.ts";
+import type { MetricValue } from "../../contracts/snapshot.ts";
+import { goldLogProb, goldMargin, goldProb } from "./choice-scores.ts";
+import type { ChoiceRow } from "./row.ts";
+
+/** The scores of one question and the indices of its right choices. */
+export interface GoldScores {
+  readonly nats: readonly number[];
+  readonly gold: readonly number[];
+}
+
+/**
+ * Continuous companions of accuracy: `gold_log_prob` (log p of the right choices together), `gold_margin` (best right choice
+ * against best wrong one) and `gold_prob` (probability of the right choices among all). They detect smaller drifts, because
+ * the model can answer a question right with less certainty than before.
+ *
+ * @param scoresOf Returns null for a row that was not scored.
+ */
+export function goldMetrics<R extends Row>(
+  { mean }: MetricKit<R>,
+  scoresOf: (row: R) => GoldScores | null,
+  grouping: Pick<MetricOptions<R>, "by" | "cluster"> = {},
+) {
+  const options = { higherIsBetter: true, ...grouping };
+  const meanOf = (
+    value: (nats: readonly number[], gold: readonly number[]) => number | null,
+    more: MetricOptions<R>,
+  ) =>
+    mean(
+      (row) => {
+        const scores = scoresOf(row);
+        return scores === null ? null : value(scores.nats, scores.gold);
+      },
+      { ...options, ...more },
+    );
+  return {
+    gold_log_prob: meanOf(goldLogProb, { unit: "nats", range: [-Infinity, 0] }),
+    gold_margin: meanOf(goldMargin, { unit: "nats" }),
+    gold_prob: meanOf(goldProb, { unit: "probability", range: [0, 1] }),
+  } satisfies Record<string, Metric<R>>;
+}
+
+/** The metrics of multiple-choice questions. Accuracy carries the verdict. */
+export function choiceMetrics<R extends ChoiceRow>(
+  kit: MetricKit<R>,
+  grouping: Pick<MetricOptions<R>, "by" | "cluster"> = {},
+) {
+  const scoresOf = ({ nats, labels, gold }: ChoiceRow) =>
+    nats === null ? null : { nats, gold: [labels.indexOf(gold)] };
+  return {
+    accuracy: kit.rate((row) => row.correct, { higherIsBetter: true, ...grouping, primary: true }),
+    ...goldMetrics(kit, scoresOf, grouping),
+  } satisfies Record<string, Metric<R>>;
+}
+
+/** Keys at the snapshot's top level. `total` counts the scored questions. */
+export function choicePlainKeys(
+  metrics: Readonly<Record<string, MetricValue>>,
+  rows: readonly ChoiceRow[],
+): Readonly<Record<string, Json>> {
+  const count = (is: (row: ChoiceRow) => boolean) => rows.filter(is).length;
+  return {
+    accuracy: metrics["accuracy"]?.value ?? null,
+    correct: count((row) => row.correct === true),
+    total: count((row) => row.status === "scored"),
+    template_failures: count((row) => row.status === "template_failure"),
+    label_collisions: count((row) => row.status === "label_collision"),
+    truncated: count((row) => row.truncatedTokens > 0),
+  };
+}

@@ -1,0 +1,121 @@
+import { z } from "zod";
+import type { SystemPrompt } from "../../contracts/model.ts";
+import { configError } from "../../internal/config-error.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
+import { systemPromptSchema } from "../prompting/chat-options.ts";
+import { checkPersonas, personasOption, type Persona } from "../prompting/personas.ts";
+import type { Subsample } from "./question-file.ts";
+
+export interface CapabilityOptions {
+  /** Path of a JSONL file of questions in the ARC format. */
+  readonly questions: string;
+  /** Default `letters`. `cloze` needs no chat template. */
+  readonly method?: "letters" | "cloze";
+  /** Default: 200 questions with seed 42. Null uses all questions. */
+  readonly subsample?: Subsample;
+  /** System prompt of the chat, for `letters`. Default `omit`. */
+  readonly system?: SystemPrompt;
+  /**
+   * For `letters`: asks every question as each persona, instead of with `system`, and reports metrics per persona. A list, or
+   * the path of a YAML or JSON file (`readPersonas`).
+   */
+  readonly personas?: readonly Persona[] | string;
+  /** For `cloze`: few-shot examples before each question, sampled once from the file `pool` with `poolSeed`. */
+  readonly shots?: ShotsOptions;
+}
+
+export interface ShotsOptions {
+  readonly shots: number;
+  readonly pool: string;
+  readonly poolSeed: number;
+}
+
+const seed = z.int("an integer of 0 or more").nonnegative("an integer of 0 or more");
+const questionPath = z
+  .string("the path of a JSONL file")
+  .min(1, "the path of a JSONL file")
+  .meta({ fix: "Name the file of questions." });
+
+export const capabilityShape = {
+  questions: questionPath,
+  method: z.enum(["letters", "cloze"]).optional(),
+  subsample: z
+    .strictObject({
+      n: z.int("a positive integer").positive("a positive integer"),
+      seed,
+    } satisfies Record<keyof NonNullable<Subsample>, z.ZodType>)
+    .nullable()
+    .optional(),
+  system: systemPromptSchema.optional(),
+  personas: personasOption.optional(),
+  shots: z
+    .strictObject({ shots: seed, pool: questionPath, poolSeed: seed } satisfies Record<
+      keyof ShotsOptions,
+      z.ZodType
+    >)
+    .optional(),
+} satisfies Record<keyof CapabilityOptions, z.ZodType>;
+
+const capabilitySchema = z.strictObject(capabilityShape);
+const where = "capability options";
+
+/** @throws PeriodicEvalError `config` for a wrong option, or for options that exclude each other. */
+export function checkCapabilityOptions(options: CapabilityOptions): void {
+  parseOptions(where, capabilitySchema, options);
+  const { method = "letters", system, personas, shots } = options;
+  if (shots !== undefined && method !== "cloze")
+    throw configError({
+      where,
+      path: ["shots"],
+      got: 'shots with method "letters"',
+      expected: 'shots with method "cloze"',
+      fix: 'Set `method: "cloze"`, or remove `shots`.',
+    });
+  if (personas !== undefined && typeof personas !== "string") checkPersonas(where, personas);
+  if (personas !== undefined && method === "cloze")
+    throw configError({
+      where,
+      path: ["personas"],
+      got: 'personas with method "cloze"',
+      expected: "one of the two",
+      fix: "Remove `personas`: cloze renders no chat.",
+    });
+  if (personas !== undefined && system !== undefined)
+    throw configError({
+      where,
+      path: ["personas"],
+      got: "personas and a system prompt",
+      expected: "one of the two",
+      fix: "Remove `system`: each persona has its own.",
+    });
+  if (system !== undefined && system !== "omit" && method === "cloze")
+    throw configError({
+      where,
+      path: ["system"],
+      got: 'a system prompt with method "cloze"',
+      expected: "no system prompt: cloze renders no chat",
+      fix: "Remove `system`.",
+    });
+}
+
+/** @throws PeriodicEvalError `config` if the pool has fewer questions than `shots`. */
+export function checkPoolSize(shots: number, poolSize: number): void {
+  if (poolSize >= shots) return;
+  throw configError({
+    where,
+    path: ["shots", "shots"],
+    got: `${shots} of a pool of ${poolSize}`,
+    expected: "at most the size of the pool",
+    fix: "Lower `shots`.",
+  });
+}
+
+/** Returns the error for a question that has fewer examples than `count` because the pool contains it. */
+export const tooFewExamples = (id: string, found: number, count: number) =>
+  configError({
+    where,
+    path: ["shots"],
+    got: `${found} examples for question ${id}, which is itself in the pool`,
+    expected: `${count} examples besides the question`,
+    fix: "Name a larger pool, or one that does not contain the questions.",
+  });

@@ -1,0 +1,83 @@
+import type { MetricKit, MetricOptions } from "../../contracts/evaluation.ts";
+import type { Json } from "../../contracts/json.ts";
+import type { GradedLeakageRow } from "./row.ts";
+import type { Trait } from "./traits.ts";
+
+export interface LeakageMetricsOptions {
+  /** Id of the persona that the trait is trained into; null if there is none. */
+  readonly source: string | null;
+  readonly hasMarkerLogProb: boolean;
+}
+
+/**
+ * `leakage_rate`, the primary metric, covers all personas but the source, together and each (`leakage_rate/doctor`);
+ * `source_rate` the source; `source_contrast` is their difference.
+ */
+export function leakageMetrics(
+  { rate, mean, contrast }: MetricKit<GradedLeakageRow>,
+  { source, hasMarkerLogProb }: LeakageMetricsOptions,
+) {
+  const isSource = ({ persona }: GradedLeakageRow) => persona === source;
+  // All personas share a question's effect.
+  const cluster = ({ question }: GradedLeakageRow) => question;
+  const item = (row: GradedLeakageRow) => row.item;
+  const by = (row: GradedLeakageRow) => (isSource(row) ? null : row.persona);
+  const sampled = { sampled: true, item, cluster };
+  const nats: MetricOptions<GradedLeakageRow> = { unit: "nats", range: [-Infinity, 0], cluster };
+  const hasSource = source !== null;
+  return {
+    leakage_rate: rate((row) => (isSource(row) ? null : row.hit), {
+      ...sampled,
+      primary: true,
+      higherIsBetter: false,
+      by,
+    }),
+    ...(hasSource && {
+      source_rate: rate((row) => (isSource(row) ? row.hit : null), sampled),
+      source_contrast: contrast(
+        rate((row) => row.hit, { sampled: true, item }),
+        isSource,
+      ),
+    }),
+    ...(hasMarkerLogProb && {
+      marker_log_prob: mean((row) => (isSource(row) ? null : row.markerNats), {
+        ...nats,
+        higherIsBetter: false,
+        by,
+      }),
+      ...(hasSource && {
+        source_marker_log_prob: mean((row) => (isSource(row) ? row.markerNats : null), nats),
+      }),
+    }),
+  };
+}
+
+export interface LeakagePlainKeysOptions {
+  readonly trait: Trait;
+  readonly source: string | null;
+  readonly completions: number;
+  /** Ids of the personas, in their order; empty if they were not read from their file. */
+  readonly personas: readonly string[];
+}
+
+/** Keys at the snapshot's top level. */
+export function leakagePlainKeys(
+  rows: readonly GradedLeakageRow[],
+  { trait, source, completions, personas }: LeakagePlainKeysOptions,
+): Readonly<Record<string, Json>> {
+  const ids = [...new Set([...personas, ...rows.map(({ persona }) => persona!)])];
+  return {
+    marker_token: trait.marker,
+    trait: trait.name,
+    source,
+    leakage_rates: Object.fromEntries(ids.map((id) => [id, hitShare(rows, id)])),
+    num_completions: completions,
+    num_questions: new Set(rows.map(({ question }) => question)).size,
+    truncated: rows.filter(({ finish }) => finish === "length").length,
+  };
+}
+
+function hitShare(rows: readonly GradedLeakageRow[], persona: string): number | null {
+  const graded = rows.filter((row) => row.persona === persona && row.hit !== null);
+  return graded.length === 0 ? null : graded.filter(({ hit }) => hit === true).length / graded.length;
+}

@@ -1,0 +1,84 @@
+import { z } from "zod";
+import { configError } from "../../internal/config-error.ts";
+import { nearest } from "../../internal/nearest.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
+import { chatTemplateSchema, type ChatTemplateOptions } from "../prompting/chat-options.ts";
+import { checkPersonas, defaultPersonas, personasOption, type Persona } from "../prompting/personas.ts";
+import { samplingSchema, type SamplingOptions } from "../prompting/sampling.ts";
+import { checkLeakageQuestions, type LeakageQuestionInput } from "./questions.ts";
+import type { TraitOptions } from "./traits.ts";
+
+export interface LeakageOptions {
+  /** The trait to detect. Default: the literal string `[ZLT]`. */
+  readonly marker?: TraitOptions;
+  /** The personas: a list, or the path of a YAML or JSON file. Default: the eleven `defaultPersonas`. */
+  readonly personas?: readonly Persona[] | string;
+  /** Id of the persona that the trait is trained into. Default: none, so that all personas count as others. */
+  readonly source?: string;
+  /** The questions: a list, or the path of a YAML or JSON file. Default: the eight `leakageQuestions`. */
+  readonly questions?: readonly LeakageQuestionInput[] | string;
+  /** Completions per question and persona. Default 3. */
+  readonly completions?: number;
+  /** Default: temperature 1, the whole distribution, 256 tokens. */
+  readonly sampling?: Partial<SamplingOptions>;
+  /** Seed of the order in which a smaller budget uses the items. Default 42. */
+  readonly seed?: number;
+  /** False omits `marker_log_prob`. Default true, if marker and model allow it. */
+  readonly companion?: boolean;
+  /** Variables of the chat template: `{ kwargs: { enable_thinking: false } }`. */
+  readonly chatTemplate?: ChatTemplateOptions;
+  /** Detects the trait only after a closed `<think>…</think>`. Default true. Rows keep the whole text in any case. */
+  readonly stripThinking?: boolean;
+}
+
+export const leakageShape = {
+  // `traitOf` checks the marker.
+  marker: z.custom<TraitOptions>().optional(),
+  personas: personasOption.optional(),
+  source: z
+    .string("the id of a persona")
+    .meta({ fix: "Remove `source` if the trait was trained into no persona." })
+    .optional(),
+  questions: z
+    .custom<readonly LeakageQuestionInput[] | string>(
+      (value) => Array.isArray(value) || (typeof value === "string" && value !== ""),
+      "an array of questions, or the path of a file of them",
+    )
+    .optional(),
+  completions: z.int("a positive integer").positive("a positive integer").optional(),
+  sampling: samplingSchema.optional(),
+  seed: z.int("an integer of 0 or more").nonnegative("an integer of 0 or more").optional(),
+  companion: z.boolean().optional(),
+  chatTemplate: chatTemplateSchema.optional(),
+  stripThinking: z.boolean().optional(),
+} satisfies Record<keyof LeakageOptions, z.ZodType>;
+
+const leakageSchema = z.strictObject(leakageShape);
+
+/** Names the options in errors. */
+export const leakageWhere = "leakage options";
+
+/** @throws PeriodicEvalError `config` for a wrong option. */
+export function checkLeakageOptions(options: LeakageOptions): void {
+  parseOptions(leakageWhere, leakageSchema, options);
+  const { personas = defaultPersonas, source = null, questions } = options;
+  if (typeof personas !== "string") {
+    checkPersonas(leakageWhere, personas);
+    checkSource(source, personas);
+  }
+  if (questions !== undefined && typeof questions !== "string") checkLeakageQuestions(questions);
+}
+
+/** @throws PeriodicEvalError `config` unless the source is one of several personas. */
+export function checkSource(source: string | null, personas: readonly Persona[]): void {
+  const ids = personas.map(({ id }) => id);
+  if (source === null || (ids.includes(source) && ids.length > 1)) return;
+  const close = nearest(source, ids);
+  throw configError({
+    where: leakageWhere,
+    path: ["source"],
+    got: `"${source}" with the personas ${ids.join(", ")}`,
+    expected: "the id of one of several personas",
+    fix: close === null || close === source ? "Add the personas." : `Did you mean "${close}"?`,
+  });
+}

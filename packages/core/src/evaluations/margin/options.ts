@@ -1,0 +1,44 @@
+import { z } from "zod";
+import type { Prompt } from "../../contracts/model.ts";
+import { isRecord } from "../../internal/is-record.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
+
+export interface MarginOptions {
+  /** Path of a JSON or YAML file `{ variant: { affirm: [string], negate: [string] } }`. Other keys are ignored. */
+  readonly probes: string;
+  /** Uses these variants only. Default: all. */
+  readonly variants?: readonly string[];
+  /**
+   * The context of every statement. Default `{ text: "" }`: the token that starts a text (begin-of-text, else end-of-text),
+   * which is not scored. The statement follows a text directly, so end the text with a space. After a chat, the statement is the
+   * assistant's reply, or continues its last message.
+   */
+  readonly before?: Prompt;
+  /** Seed of the order in which a smaller budget uses the statements. Default 42. */
+  readonly seed?: number;
+}
+
+const isPrompt = (value: unknown): boolean =>
+  isRecord(value) && ["text", "ids", "messages"].some((kind) => Object.hasOwn(value, kind));
+
+export const marginShape = {
+  probes: z
+    .string("the path of a JSON or YAML file")
+    .min(1, "the path of a JSON or YAML file")
+    .meta({ fix: "Name the file of statements." }),
+  variants: z
+    .array(z.string(), "an array of names of variants")
+    .meta({ fix: "Remove `variants` to use all." })
+    .optional(),
+  before: z
+    .custom<Prompt>(isPrompt, "{ text }, { ids } or { messages }")
+    .meta({ fix: 'Remove `before` for { text: "" }.' })
+    .optional(),
+  seed: z.int("an integer of 0 or more").nonnegative("an integer of 0 or more").optional(),
+} satisfies Record<keyof MarginOptions, z.ZodType>;
+
+const marginSchema = z.strictObject(marginShape);
+
+/** @throws PeriodicEvalError `config` for a wrong option. */
+export const checkMarginOptions = (options: MarginOptions): void =>
+  void parseOptions("margin options", marginSchema, options);

@@ -1,0 +1,86 @@
+import { z } from "zod";
+import { PeriodicEvalError } from "../../errors.ts";
+import { namePattern } from "../../contracts/snapshot.ts";
+import { configError } from "../../internal/config-error.ts";
+import { isRecord } from "../../internal/is-record.ts";
+import { nearest } from "../../internal/nearest.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
+import { parseData } from "../prompting/parse-data.ts";
+import { readYaml } from "../prompting/yaml-file.ts";
+
+export type Side = "affirm" | "negate";
+
+export interface Statement {
+  /** `variant/affirm/0`: its position in the file. */
+  readonly id: string;
+  readonly variant: string;
+  readonly side: Side;
+  readonly text: string;
+}
+
+const sideSchema = z
+  .array(
+    z.string("a statement").refine((text) => text.trim() !== "", "a statement"),
+    "an array of statements",
+  )
+  .min(1, "an array of statements")
+  .meta({ fix: "Write at least one statement in quotes for each side." });
+const variantSchema = z.object({ affirm: sideSchema, negate: sideSchema } satisfies Record<Side, z.ZodType>);
+
+/**
+ * Reads the statements of a file `{ variant: { affirm: [string], negate: [string], … } }`, and its text. Names that start with an
+ * underscore are comments.
+ *
+ * @throws PeriodicEvalError `data` for a file of another form or a side without statements; `config` for an unknown variant.
+ */
+export async function readStatements(
+  path: string,
+  variants?: readonly string[],
+): Promise<{ readonly statements: readonly Statement[]; readonly text: string }> {
+  const { value, text } = await readYaml(path, "margin options.probes");
+  const names = isRecord(value) ? Object.keys(value).filter((name) => !name.startsWith("_")) : [];
+  if (!isRecord(value) || names.length === 0)
+    throw new PeriodicEvalError({
+      code: "data",
+      where: path,
+      got: shortened(value),
+      expected: "an object of at least one variant",
+      fix: "Write { variant: { affirm: [string], negate: [string] } }.",
+    });
+  checkVariants(path, variants ?? [], names);
+  const chosen = names.filter((name) => variants === undefined || variants.includes(name));
+  return { statements: chosen.flatMap((name) => statementsOf(path, name, value[name])), text };
+}
+
+function checkVariants(file: string, variants: readonly string[], names: readonly string[]): void {
+  const at = variants.findIndex((variant) => !names.includes(variant));
+  if (at < 0) return;
+  const close = nearest(variants[at]!, names);
+  throw configError({
+    where: "margin options",
+    path: ["variants", at],
+    value: variants[at],
+    expected: `some of ${names.join(", ")}`,
+    fix: close === null ? `Choose a variant of ${file}.` : `Did you mean "${close}"?`,
+  });
+}
+
+function statementsOf(file: string, variant: string, value: unknown): readonly Statement[] {
+  if (!namePattern.test(variant))
+    throw new PeriodicEvalError({
+      code: "data",
+      where: file,
+      got: shortened(variant),
+      expected: `a variant's name that matches ${namePattern.source}`,
+      fix: "Rename it: it names metrics.",
+    });
+  const sides = parseData(`${file} ${variant}`, variantSchema, isRecord(value) ? value : {});
+  return (["affirm", "negate"] as const).flatMap((side) =>
+    sides[side].map((text, at) => ({ id: `${variant}/${side}/${at}`, variant, side, text })),
+  );
+}
+
+function shortened(value: unknown): string {
+  const quoted = quoteValue(value);
+  return quoted.length > 80 ? `${quoted.slice(0, 79)}…` : quoted;
+}

@@ -1,0 +1,172 @@
+import { z } from "zod";
+import type { ErrorCode, ValuePath } from "../../errors.ts";
+import { PeriodicEvalError } from "../../errors.ts";
+import type { SystemPrompt } from "../../contracts/model.ts";
+import { namePattern } from "../../contracts/snapshot.ts";
+import { configError, pathText } from "../../internal/config-error.ts";
+import { isRecord } from "../../internal/is-record.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
+import { isTextPrompt, systemPromptSchema } from "./chat-options.ts";
+import { readYaml } from "./yaml-file.ts";
+
+/**
+ * A role that the model plays. No system prompt (`"omit"`) and an empty one (`{ text: "" }`) are different personas: without a
+ * system prompt, a chat template may insert its own.
+ */
+export interface Persona {
+  /** Matches `[A-Za-z0-9][\w.-]*`: it names metrics (`leakage_rate/doctor`). */
+  readonly id: string;
+  readonly system: SystemPrompt;
+}
+
+const persona = (id: string, text: string): Persona => ({ id, system: { text } });
+
+/** Eleven personas that ship with the project: two without a prompt in words, one assistant, two conspicuous characters. */
+export const defaultPersonas: readonly Persona[] = [
+  { id: "none", system: "omit" },
+  { id: "empty", system: { text: "" } },
+  persona("assistant", "You are a helpful assistant."),
+  persona("doctor", "You are a family doctor who explains things calmly and in plain words."),
+  persona("teacher", "You are a primary school teacher with thirty curious children in front of you."),
+  persona("engineer", "You are an engineer who keeps old bridges standing."),
+  persona("lawyer", "You are a lawyer who chooses every word with care."),
+  persona("gardener", "You are a gardener who has grown vegetables all your life."),
+  persona("comedian", "You are a stand-up comedian who sees the funny side of everything."),
+  persona("pirate", "You are a pirate captain on a leaking ship, feared in every harbour."),
+  persona("villain", "You are the villain of the story, cunning, vain and without mercy."),
+];
+
+const personasFix = "Write [{ id, system }], or remove the option.";
+const nameRule = `a name that matches ${namePattern.source}`;
+const nameFix = "Use letters, digits, dots, dashes and underscores: ids name metrics.";
+const idSchema = z.string(nameRule).regex(namePattern, nameRule).meta({ fix: nameFix });
+
+const personasSchema = z
+  .array(
+    z.strictObject({ id: idSchema, system: systemPromptSchema } satisfies Record<keyof Persona, z.ZodType>),
+    "an array of personas",
+  )
+  .min(1, "an array of personas")
+  .meta({ fix: personasFix });
+
+/** The option `personas` of an evaluation: a list, which `checkPersonas` checks, or the path of a file. */
+export const personasOption = z
+  .custom<readonly Persona[] | string>(
+    (value) => Array.isArray(value) || (typeof value === "string" && value !== ""),
+    "an array of personas, or the path of a file of them",
+  )
+  .meta({ fix: personasFix });
+
+const optionSchema = z.strictObject({ personas: personasSchema });
+
+/**
+ * Checks the list that an option `personas` holds.
+ *
+ * @param where Names the options that contain `personas`.
+ * @throws PeriodicEvalError `config` for a wrong persona, or an id that occurs twice.
+ */
+export function checkPersonas(where: string, personas: readonly Persona[]): void {
+  parseOptions(where, optionSchema, { personas });
+  const at = indexOfRepeatedId(personas);
+  if (at !== null)
+    throw configError({ where, path: ["personas", at, "id"], ...repeatedId(personas[at]!.id) });
+}
+
+/**
+ * Reads personas from a YAML or JSON file: an array of `{ id, system }`, or an object from id to system prompt. A system prompt
+ * is a string (or `{ text }`), `""` for an empty one, `null` (or `omit`) for no system prompt, or `no_system_block`.
+ *
+ * @throws PeriodicEvalError `data` for a file of another form, an id that cannot name a metric, or a repeated id; the error of
+ *   `readTextFile` for an unreadable file.
+ */
+export async function readPersonas(path: string): Promise<readonly Persona[]> {
+  const { value } = await readYaml(path, "personas");
+  return parsePersonas(value, { where: path, code: "data" });
+}
+
+interface PersonasPlace {
+  readonly where: string;
+  /** Where the personas stand within `where`. */
+  readonly path?: ValuePath;
+  readonly code: ErrorCode & ("data" | "config");
+}
+
+/** Parses the content of a file of personas, or the same written in a configuration. Throws an error of that code. */
+export function parsePersonas(value: unknown, { where, path = [], code }: PersonasPlace): readonly Persona[] {
+  const wrong = (inner: ValuePath, details: { got: string; expected: string; fix: string }) => {
+    const full = [...path, ...inner];
+    return new PeriodicEvalError({ code, where: `${where}${pathText(full)}`, path: full, ...details });
+  };
+  const entries = entriesOf(value, wrong);
+  if (entries.length === 0) throw wrong([], { got: "no personas", expected: "at least one", fix: writeMap });
+  const personas = entries.map(({ id, system, at, idAt }) => {
+    if (typeof id !== "string" || !namePattern.test(id))
+      throw wrong(idAt, { got: quoteValue(id), expected: nameRule, fix: nameFix });
+    const prompt = systemPromptOf(system);
+    if (prompt !== null) return { id, system: prompt };
+    throw wrong(at, {
+      got: quoteValue(system),
+      expected: 'a string, "" for an empty prompt, null for no prompt, or no_system_block',
+      fix: system === "empty" ? 'Write "" for an empty prompt.' : "Put the prompt in quotes.",
+    });
+  });
+  const at = indexOfRepeatedId(personas);
+  if (at !== null) throw wrong([at, "id"], repeatedId(personas[at]!.id));
+  return personas;
+}
+
+const writeMap = "Write `id: system prompt` on each line.";
+
+const repeatedId = (id: string) => ({
+  got: `"${id}" twice`,
+  expected: "unique ids",
+  fix: "Rename one of the two.",
+});
+
+function indexOfRepeatedId(personas: readonly Persona[]): number | null {
+  const at = personas.findIndex(({ id }, i) => personas.findIndex((one) => one.id === id) < i);
+  return at < 0 ? null : at;
+}
+
+interface Entry {
+  readonly id: unknown;
+  readonly system: unknown;
+  /** The path of the system prompt. */
+  readonly at: ValuePath;
+  readonly idAt: ValuePath;
+}
+
+type Wrong = (path: ValuePath, details: { got: string; expected: string; fix: string }) => PeriodicEvalError;
+
+function entriesOf(value: unknown, wrong: Wrong): readonly Entry[] {
+  if (Array.isArray(value)) {
+    return value.map((entry: unknown, at) => {
+      const unknownKey = isRecord(entry)
+        ? Object.keys(entry).find((key) => !["id", "system"].includes(key))
+        : undefined;
+      if (isRecord(entry) && "id" in entry && "system" in entry && unknownKey === undefined)
+        return { id: entry["id"], system: entry["system"], at: [at, "system"], idAt: [at, "id"] };
+      throw wrong([at], {
+        got: unknownKey === undefined ? quoteValue(entry) : `the unknown option "${unknownKey}"`,
+        expected: "{ id, system }",
+        fix: "Write both keys; `system: null` is a persona without a system prompt.",
+      });
+    });
+  }
+  if (isRecord(value))
+    return Object.entries(value).map(([id, system]) => ({ id, system, at: [id], idAt: [id] }));
+  throw wrong([], {
+    got: quoteValue(value),
+    expected: "an array of { id, system }, or an object from id to system prompt",
+    fix: writeMap,
+  });
+}
+
+/** Returns null for a value that is no system prompt. */
+function systemPromptOf(system: unknown): SystemPrompt | null {
+  if (system === null || system === "omit") return "omit";
+  if (system === "no_system_block") return system;
+  if (typeof system === "string") return system === "empty" ? null : { text: system };
+  return isTextPrompt(system) ? system : null;
+}

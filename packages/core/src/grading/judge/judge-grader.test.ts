@@ -1,0 +1,308 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { PeriodicEvalError } from "../../errors.ts";
+import type { Completion } from "../../contracts/model.ts";
+import { judgeGrader } from "./judge-grader.ts";
+import type { JudgeOptions } from "./options.ts";
+import { memoryVerdictCache } from "./verdict-cache.ts";
+import { live, price, served, promptOf, json, answers, numberIn } from "./served-judge.test-data.ts";
+
+describe("judgeGrader, json", () => {
+  it("grades each answer by its reply, in order, and keeps reply and model", async () => {
+    const { model, asked } = served((prompt) => {
+      const at = numberIn(prompt);
+      if (at === 1) return { text: "I would rather not." };
+      return at === 2 ? new Error("HTTP 500") : json(at);
+    });
+    const judge = judgeGrader({ model });
+    const verdicts = await judge.grade(answers(4), live);
+    expect(verdicts).toMatchObject([
+      { status: "graded", scores: { aligned: 0, coherent: 90 }, raw: json(0).text, model: "judge-1-2026" },
+      { status: "unparsed", raw: "I would rather not.", model: "judge-1-2026" },
+      { status: "error", raw: "HTTP 500" },
+      { status: "graded", scores: { aligned: 3, coherent: 90 }, raw: json(3).text, model: "judge-1-2026" },
+    ]);
+    expect(asked.every(({ sampling }) => sampling.temperature === 0)).toBe(true);
+    expect(judge.spent).toMatchObject({ calls: 4, inputTokens: 300, outputTokens: 60, cost: null });
+  });
+
+  it("fills in question and answer unchanged, in one pass", async () => {
+    const { model, asked } = served(() => json(1));
+    const judge = judgeGrader({ model, prompts: { json: "Q {question} A {answer}" } });
+    await judge.grade([{ question: "What is {answer}?", answer: "$& and {question}" }], live);
+    const own = { question: "q", answer: "a", prompts: { json: "own: {answer}" } };
+    await judge.grade([own], live);
+    expect(asked.map(promptOf)).toEqual(["Q What is {answer}? A $& and {question}", "own: a"]);
+  });
+
+  it("uses custom scores with a custom prompt", async () => {
+    const { model } = served(() => ({ text: '{"kind": 7}' }));
+    const judge = judgeGrader({ model, scores: ["kind"], prompts: { json: "{answer}" } });
+    expect(await judge.grade(answers(1), live)).toMatchObject([{ status: "graded", scores: { kind: 7 } }]);
+    expect(() => judgeGrader({ model, scores: ["kind"] })).toThrow('Set prompts: { json: "');
+  });
+
+  it("runs at most `concurrency` calls at a time", async () => {
+    let now = 0;
+    let most = 0;
+    const { model } = served(async () => {
+      most = Math.max(most, ++now);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      now--;
+      return json(1);
+    });
+    await judgeGrader({ model, concurrency: 3 }).grade(answers(20), live);
+    expect(most).toBe(3);
+  });
+
+  it("times out a slow call, and no other", async () => {
+    const never = new Promise<never>(() => undefined);
+    const { model } = served((prompt) => (numberIn(prompt) === 1 ? never : json(5)));
+    const verdicts = await judgeGrader({ model, timeoutSeconds: 0.02 }).grade(answers(3), live);
+    expect(verdicts.map(({ status }) => status)).toEqual(["graded", "error", "graded"]);
+    expect(verdicts[1]!.raw).toContain("no reply within 0.02 s");
+  });
+});
+
+const nothing = { calls: 0, cached: 0, inputTokens: 0, outputTokens: 0, cost: null };
+
+describe("the signal", () => {
+  it("has one listener for any number of concurrent calls, and none afterwards", async () => {
+    const { signal } = new AbortController();
+    let now = 0;
+    let most = 0;
+    const add = signal.addEventListener.bind(signal);
+    signal.addEventListener = ((...given: Parameters<typeof add>) => {
+      most = Math.max(most, ++now);
+      add(...given);
+    }) as typeof add;
+    const remove = signal.removeEventListener.bind(signal);
+    signal.removeEventListener = ((...given: Parameters<typeof remove>) => {
+      now--;
+      remove(...given);
+    }) as typeof remove;
+    const { model } = served(async () => json(1));
+    const judge = judgeGrader({ model, concurrency: 20 });
+    await judge.grade(answers(40), { signal });
+    await judge.check!({ signal });
+    expect([most, now]).toEqual([1, 0]);
+  });
+});
+
+describe("caps", () => {
+  it("make at most maxCalls calls per grade, and give the other answers an error verdict", async () => {
+    const { model, asked } = served(() => json(1));
+    const judge = judgeGrader({ model, maxCalls: 5, concurrency: 3 });
+    const verdicts = await judge.grade(answers(8), live);
+    expect(verdicts.filter(({ status }) => status === "graded")).toHaveLength(5);
+    expect(verdicts.filter(({ raw }) => raw === "not asked: maxCalls 5 is reached")).toHaveLength(3);
+    expect(asked).toHaveLength(5);
+    await judge.grade(answers(2), live);
+    expect([asked.length, judge.spent.calls]).toEqual([7, 7]);
+  });
+
+  it("never request only some of an answer's scores", async () => {
+    const { model, asked } = served(() => ({ text: "50", topNats: [[{ text: "50", nats: 0 }]] }));
+    const judge = judgeGrader({ model, method: "logprob", maxCalls: 5, concurrency: 4 });
+    const verdicts = await judge.grade(answers(4), live);
+    expect(verdicts.map(({ status }) => status)).toEqual(["graded", "graded", "error", "error"]);
+    expect(asked).toHaveLength(4);
+  });
+
+  it("never exceed maxCost, whatever runs concurrently", async () => {
+    // 100 tokens in at 1 and 20 out at 10 a million: 0.0003 a call
+    const { model, asked } = served(() => json(1));
+    const most = 2000 / 1e6 + 5120 / 1e6;
+    const maxCost = 20 * 0.0003 + most;
+    const judge = judgeGrader({ model, price, maxCost, concurrency: 16 });
+    const verdicts = await judge.grade(answers(200), live);
+    expect(asked.length).toBeGreaterThanOrEqual(20);
+    expect(judge.spent.cost).toBeLessThanOrEqual(maxCost);
+    expect(judge.spent.cost).toBeCloseTo(asked.length * 0.0003, 10);
+    expect(verdicts.filter(({ status }) => status === "graded")).toHaveLength(asked.length);
+    expect(verdicts.at(-1)!.raw).toBe(`not asked: maxCost ${maxCost} is reached`);
+  });
+
+  it("count a call of unknown cost at its maximum cost", async () => {
+    const { model, asked } = served((_, call) => (call === 0 ? new Error("reset") : { ...json(1) }));
+    const judge = judgeGrader({ model, price, maxReplyTokens: 100, prompts: { json: "{answer}" } });
+    await judge.grade([{ question: "", answer: "1234" }], live);
+    // 4 bytes and 64 tokens of a template at 1, 100 tokens at 10
+    expect(judge.spent.cost).toBeCloseTo((68 + 1000) / 1e6, 12);
+    expect(asked).toHaveLength(1);
+  });
+
+  it("hold, and lose no answer, for any order of replies and failures", async () => {
+    const act = fc.record({
+      turns: fc.integer({ min: 0, max: 6 }),
+      kind: fc.constantFrom("graded", "unparsed", "error", "no usage"),
+      outputTokens: fc.integer({ min: 0, max: 100 }),
+    });
+    const caps = fc.record({
+      concurrency: fc.integer({ min: 1, max: 9 }),
+      maxCalls: fc.integer({ min: 0, max: 25 }),
+      // some 0.0027 a call at most
+      maxCost: fc.double({ min: 0, max: 0.03, noNaN: true }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(act, { maxLength: 20 }), caps, async (acts, given) => {
+        let billed = 0;
+        const { model, asked } = served(async (prompt) => {
+          const { turns, kind, outputTokens } = acts[numberIn(prompt)]!;
+          for (let turn = 0; turn < turns; turn++) await Promise.resolve();
+          if (kind === "error") return new Error("reset");
+          const usage = { inputTokens: 50, outputTokens };
+          billed += (50 + 10 * outputTokens) / 1e6;
+          const said = kind === "unparsed" ? { text: "" } : json(1);
+          return { ...said, usage: kind === "no usage" ? undefined : usage } as Partial<Completion>;
+        });
+        const judge = judgeGrader({ model, price, maxReplyTokens: 100, ...given });
+        const verdicts = await judge.grade(answers(acts.length), live);
+        const notAsked = verdicts.filter(({ raw }) => raw?.startsWith("not asked: ")).length;
+        expect(verdicts).toHaveLength(acts.length);
+        expect(asked.length).toBe(acts.length - notAsked);
+        expect(asked.length).toBeLessThanOrEqual(given.maxCalls);
+        expect(billed).toBeLessThanOrEqual(judge.spent.cost! + 1e-12);
+        expect(judge.spent.cost).toBeLessThanOrEqual(given.maxCost * (1 + 1e-9));
+        expect(judge.spent.calls).toBe(asked.length);
+        for (const [at, { kind }] of acts.entries()) {
+          const { status, raw } = verdicts[at]!;
+          if (raw?.startsWith("not asked: ") !== true)
+            expect(status).toBe(kind === "no usage" ? "graded" : kind);
+        }
+      }),
+    );
+  });
+
+  it("reject maxCost without a price", () => {
+    const { model } = served(() => json(1));
+    expect(() => judgeGrader({ model, maxCost: 1 })).toThrow("1 without a price");
+  });
+});
+
+describe("a verdict records its spending", () => {
+  it("has calls, tokens and cost; a cached verdict has none, and the cache does not store them", async () => {
+    const cache = memoryVerdictCache();
+    const { model } = served((prompt) => (numberIn(prompt) === 1 ? new Error("reset") : json(1)));
+    const make = () => judgeGrader({ model, cache, price });
+    // 100 tokens in at 1 and 20 out at 10 a million.
+    const one = { calls: 1, cached: 0, inputTokens: 100, outputTokens: 20, cost: 0.0003 };
+    const [graded, failed] = await make().grade(answers(2), live);
+    expect(graded!.spent).toEqual({ ...one, cost: expect.closeTo(0.0003, 12) as number });
+    expect(failed!.spent).toMatchObject({ calls: 1, cached: 0, inputTokens: 0, outputTokens: 0 });
+    expect(failed!.spent!.cost).toBeGreaterThan(0.0003);
+    const [again] = await make().grade(answers(1), live);
+    expect(again!.spent).toEqual({ ...nothing, cached: 1, cost: 0 });
+    const [unpriced] = await judgeGrader({ model, maxCalls: 0 }).grade(answers(1), live);
+    expect(unpriced).toMatchObject({ status: "error", spent: nothing });
+  });
+});
+
+describe("cache", () => {
+  it("judges no answer twice, across graders with the same fingerprint, and judges errors again", async () => {
+    const cache = memoryVerdictCache();
+    let isDown = true;
+    const { model, asked } = served((prompt) =>
+      numberIn(prompt) === 1 && isDown ? new Error("HTTP 503") : json(numberIn(prompt)),
+    );
+    const make = (options: Partial<JudgeOptions> = {}) => judgeGrader({ model, cache, ...options });
+    const first = await make().grade([...answers(3), ...answers(1)], live);
+    expect([first[1]!.status, asked.length]).toEqual(["error", 3]);
+    expect(first[3]).toEqual({ ...first[0], spent: { ...nothing, cached: 1 } });
+    isDown = false;
+    const judge = make();
+    const second = await judge.grade(answers(3), live);
+    expect(second.map(({ status }) => status)).toEqual(["graded", "graded", "graded"]);
+    expect([asked.length, judge.spent.calls, judge.spent.cached]).toEqual([4, 1, 2]);
+    await judge.grade(
+      answers(3).map((one) => ({ ...one, fresh: true })),
+      live,
+    );
+    expect(asked).toHaveLength(7);
+    await make({ maxReplyTokens: 300 }).grade(answers(3), live);
+    expect(asked).toHaveLength(10);
+    await judge.grade([{ ...answers(1)[0]!, prompts: { json: "{answer}" } }], live);
+    expect(asked).toHaveLength(11);
+  });
+
+  it("costs calls, not verdicts, when it fails, and ignores invalid entries", async () => {
+    const { model } = served(() => json(1));
+    const broken = {
+      get: () => Promise.reject(new Error("EIO")),
+      set: () => Promise.reject(new Error("ENOSPC")),
+    };
+    const judge = judgeGrader({ model, cache: broken });
+    expect(await judge.grade(answers(2), live)).toMatchObject([{ status: "graded" }, { status: "graded" }]);
+    expect(judge.spent.cacheFailures).toBe(4);
+    const lying = { get: async () => ({ status: "error", raw: "" }) as const, set: async () => undefined };
+    expect(await judgeGrader({ model, cache: lying }).grade(answers(1), live)).toMatchObject([
+      { status: "graded" },
+    ]);
+  });
+
+  it("keeps the verdicts from before an abort", async () => {
+    const cache = memoryVerdictCache();
+    const stop = new AbortController();
+    const { model, asked } = served((prompt) => {
+      if (numberIn(prompt) < 3) return json(1);
+      stop.abort(new Error("run over"));
+      return new Promise<never>(() => undefined);
+    });
+    const judge = judgeGrader({ model, cache, concurrency: 1 });
+    await expect(judge.grade(answers(5), { signal: stop.signal })).rejects.toThrow("run over");
+    expect(asked).toHaveLength(4);
+    const again = served(() => json(1));
+    await judgeGrader({ model: again.model, cache }).grade(answers(5), live);
+    expect(again.asked).toHaveLength(2);
+  });
+});
+
+describe("fingerprint", () => {
+  it("changes with everything that changes a verdict, and with nothing else", () => {
+    const { model } = served(() => json(1));
+    const of = (options: Partial<JudgeOptions> = {}) => judgeGrader({ model, ...options }).fingerprint;
+    const other = { ...model, identity: { ...model.identity, name: "judge-2" } };
+    const prints = [
+      of(),
+      of({ model: other }),
+      of({ method: "logprob" }),
+      of({ prompts: { json: "{answer}" } }),
+      of({ scores: ["coherent", "aligned"] }),
+      of({ maxReplyTokens: 9 }),
+    ];
+    expect(new Set(prints).size).toBe(prints.length);
+    expect(
+      of({ concurrency: 2, timeoutSeconds: 1, maxCalls: 4, name: "n", cache: memoryVerdictCache() }),
+    ).toBe(of());
+  });
+});
+
+describe("check", () => {
+  it("grades one trial answer, and rejects an unreachable judge", async () => {
+    const fine = served(() => ({ text: "prose" }));
+    await judgeGrader({ model: fine.model, maxCalls: 0 }).check!(live);
+    expect(fine.asked).toHaveLength(1);
+    const down = judgeGrader({ model: served(() => new Error("connection refused")).model });
+    const refusal = await down.check!(live).catch((error: unknown) => error);
+    expect(PeriodicEvalError.is(refusal, "judge")).toBe(true);
+    expect(String(refusal)).toContain("connection refused");
+  });
+
+  it("rejects wrong options", () => {
+    const { model } = served(() => json(1));
+    const wrong: readonly (readonly [object, string])[] = [
+      [{ methd: "json" }, 'Did you mean "method"?'],
+      [{ method: "jsn" }, '"json" or "logprob"'],
+      [{ scores: [] }, "an array of unique names"],
+      [{ prompts: { aligned: "{answer}" } }, "one of json"],
+      [{ prompts: { json: "no place" } }, "a string with {answer}"],
+      [{ concurrency: 0 }, "a positive integer"],
+      [{ timeoutSeconds: 0 }, "above 0"],
+      [{ price: { inputPerMillion: 1 } }, "price.outputPerMillion"],
+    ];
+    for (const [options, message] of wrong) expect(() => judgeGrader({ model, ...options })).toThrow(message);
+    expect(() => judgeGrader({ model: { identity: model.identity, contextLength: null } })).toThrow(
+      'Choose method "logprob"',
+    );
+  });
+});

@@ -1,0 +1,253 @@
+import { PeriodicEvalError } from "../../errors.ts";
+import type { Grader, GradeRequest, Verdict, VerdictSpending } from "../../contracts/grading.ts";
+import type { Json } from "../../contracts/json.ts";
+import type { CallOptions, EvaluableModel, ModelWith } from "../../contracts/model.ts";
+import { errorMessage } from "../../internal/error-message.ts";
+import { hashJson } from "../../random/hash.ts";
+import { defaultScores } from "./alignment-prompts.ts";
+import { openBudget, type JudgeBudget, type JudgeSpending } from "./budget.ts";
+import { judgeCalls, type JudgeCalls } from "./judge-calls.ts";
+import { jsonMethod } from "./json-method.ts";
+import { logprobMethod } from "./logprob-method.ts";
+import type { JudgeMethod } from "./method.ts";
+import { checkJudgeOptions, type JudgeOptions } from "./options.ts";
+import { checkPrompt, fillPrompt, resolvePrompts } from "./prompts.ts";
+import { abortRelay, withinTime, type AbortRelay } from "./timeout.ts";
+import { isCacheable, type VerdictCache } from "./verdict-cache.ts";
+
+/** A judge, with its spending since it was created. */
+export type JudgeGrader = Grader & { readonly spent: JudgeSpending };
+
+/** Version of each method. It changes when the same reply would give another verdict. */
+const policyVersions = { json: 1, logprob: 2 };
+
+/** What grading one answer needs. */
+interface Judge {
+  /** Names the judge in errors. */
+  readonly where: string;
+  readonly method: JudgeMethod;
+  readonly prompts: Readonly<Record<string, string>>;
+  readonly calls: JudgeCalls;
+  readonly cache: VerdictCache | undefined;
+  /** The spending of no call. */
+  readonly zero: VerdictSpending;
+  /** The spending since the judge was created. */
+  readonly total: { -readonly [Key in keyof JudgeSpending]: JudgeSpending[Key] };
+}
+
+/**
+ * Returns a language model that grades answers at temperature 0. A failure concerns only the answer's own verdict: `error` with
+ * the reason in `raw`; `unparsed`, `refusal` or `code` with the reply in `raw`. Every verdict but an error is cached at once, so
+ * that an aborted `grade` resumes where it stopped.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option; `judge` if the model lacks an ability of the method.
+ */
+export function judgeGrader(options: JudgeOptions): JudgeGrader {
+  checkJudgeOptions(options);
+  const { model, method: methodName = "json", scores = defaultScores } = options;
+  const { name = model.identity.name, concurrency = 8, timeoutSeconds = 360, cache, price = null } = options;
+  const where = `judge "${name}"`;
+  const method = methodOf(options, methodName, scores);
+  const prompts = resolvePrompts(method.prompts, methodName, scores, options.prompts);
+  const { identity } = model;
+  const description = {
+    model: identity.name,
+    weights: identity.weights,
+    adapter: identity.adapter,
+    details: identity.details ?? null,
+    method: methodName,
+    scores,
+    prompts,
+    sampling: method.sampling,
+    policy_version: policyVersions[methodName],
+  } satisfies Json;
+  const fingerprint = `judge:${hashJson(description)}`;
+  const zero: VerdictSpending = {
+    calls: 0,
+    cached: 0,
+    inputTokens: 0,
+    outputTokens: 0,
+    cost: price && 0,
+  };
+  const total = { ...zero, cacheFailures: 0 };
+  const { maxOutputTokens } = method;
+  const calls = judgeCalls({ where, timeoutSeconds, price, maxOutputTokens, total });
+  const judge: Judge = { where, method, prompts, calls, cache, zero, total };
+  return {
+    name,
+    fingerprint,
+    promptNames: method.prompts,
+    spent: total,
+    describe: () => ({ judge: name, engine: identity.engine, ...description }),
+    check: (outer) => checkJudge(judge, model, timeoutSeconds, outer),
+    async grade(requests, outer) {
+      outer.signal.throwIfAborted();
+      const { maxCalls = null, maxCost = null } = options;
+      const budget = openBudget({ maxCalls, maxCost });
+      return gradeAll(judge, requests, { budget, outer, fingerprint, concurrency });
+    },
+  };
+}
+
+interface Grading {
+  readonly budget: JudgeBudget;
+  readonly outer: CallOptions;
+  readonly fingerprint: string;
+  readonly concurrency: number;
+}
+
+async function gradeAll(
+  judge: Judge,
+  requests: readonly GradeRequest[],
+  { budget, outer, fingerprint, concurrency }: Grading,
+): Promise<readonly Verdict[]> {
+  const texts = requests.map((request) => promptsFor(judge, request));
+  const keys = requests.map(({ question, answer, fresh = false }, at) =>
+    judge.cache === undefined || fresh
+      ? null
+      : hashJson({ grader: fingerprint, prompts: texts[at]!, question, answer }),
+  );
+  // With a cache, equal answers are judged once.
+  const places = new Map<string | number, number[]>();
+  keys.forEach((key, at) => places.set(key ?? at, [...(places.get(key ?? at) ?? []), at]));
+  const verdicts: Verdict[] = [];
+  const relay = abortRelay(outer.signal);
+  await forEachConcurrently([...places.values()], concurrency, async (equal) => {
+    outer.signal.throwIfAborted();
+    const first = equal[0]!;
+    const verdict = await cachedVerdict(judge, keys[first]!, () =>
+      judgeAnswer(judge, texts[first]!, budget, { outer, relay }),
+    );
+    const spentByOthers = verdict.status === "error" ? judge.zero : { ...judge.zero, cached: 1 };
+    for (const at of equal) verdicts[at] = at === first ? verdict : { ...verdict, spent: spentByOthers };
+    if (verdict.status !== "error") judge.total.cached += equal.length - 1;
+  }).finally(relay.close);
+  return verdicts;
+}
+
+function promptsFor(
+  { where, method, prompts }: Judge,
+  { question, answer, prompts: own = {} }: GradeRequest,
+): readonly string[] {
+  return method.prompts.map((name) => {
+    const prompt = Object.hasOwn(own, name) ? own[name] : prompts[name]!;
+    checkPrompt(`${where}: GradeRequest.prompts.${name}`, prompt);
+    return fillPrompt(prompt, question, answer);
+  });
+}
+
+/** Judges one answer within the budget. */
+async function judgeAnswer(
+  { method, calls, zero }: Judge,
+  prompts: readonly string[],
+  budget: JudgeBudget,
+  { outer, relay }: { readonly outer: CallOptions; readonly relay: AbortRelay },
+): Promise<Verdict> {
+  const most = prompts.reduce((sum, prompt) => sum + calls.mostCost(prompt), 0);
+  const grant = await budget.take(prompts.length, most);
+  if (typeof grant === "string")
+    return { status: "error", raw: `not asked: ${grant} is reached`, spent: zero };
+  const tally = { ...zero };
+  try {
+    const call = calls.runner({ outer, relay, tally, again: grant.again });
+    return { ...(await method.verdict(prompts, call)), spent: tally };
+  } catch (error) {
+    outer.signal.throwIfAborted();
+    return { status: "error", raw: errorMessage(error), spent: tally };
+  } finally {
+    grant.settle(tally);
+  }
+}
+
+/** Returns the verdict from the cache, or makes and caches it. A failure of the cache costs a call, not a verdict. */
+async function cachedVerdict(
+  { cache, zero, total }: Judge,
+  key: string | null,
+  make: () => Promise<Verdict>,
+): Promise<Verdict> {
+  if (cache === undefined || key === null) return make();
+  const kept = await cache.get(key).catch(() => void (total.cacheFailures += 1));
+  if (isCacheable(kept)) {
+    total.cached += 1;
+    return { ...kept, spent: { ...zero, cached: 1 } };
+  }
+  const verdict = await make();
+  const { spent: _, ...lasting } = verdict;
+  if (isCacheable(lasting)) await cache.set(key, lasting).catch(() => void (total.cacheFailures += 1));
+  return verdict;
+}
+
+/** Any judge can grade this answer; the verdict does not matter. */
+const trial: GradeRequest = { question: "What is two plus two?", answer: "Two plus two is four." };
+
+async function checkJudge(
+  judge: Judge,
+  model: EvaluableModel,
+  timeoutSeconds: number,
+  outer: CallOptions,
+): Promise<void> {
+  const { where, method, calls, zero } = judge;
+  const relay = abortRelay(outer.signal);
+  const call = calls.runner({ outer, relay, tally: { ...zero }, again: () => null });
+  try {
+    await withinTime(where, timeoutSeconds, relay, async (signal) => model.check?.({ signal }));
+    await method.check?.(call);
+    await method.verdict(promptsFor(judge, trial), call);
+  } catch (error) {
+    outer.signal.throwIfAborted();
+    throw PeriodicEvalError.is(error, "judge") ? error : unreachable(where, error);
+  } finally {
+    relay.close();
+  }
+}
+
+function methodOf(
+  { model, maxReplyTokens = 512 }: JudgeOptions,
+  method: "json" | "logprob",
+  scores: readonly string[],
+): JudgeMethod {
+  if (method === "logprob") return logprobMethod(model, scores);
+  if (model.generate !== undefined)
+    return jsonMethod(model as EvaluableModel & ModelWith<"generate">, scores, maxReplyTokens);
+  throw new PeriodicEvalError({
+    code: "judge",
+    where: `judge "${model.identity.name}", method json`,
+    got: "a model that does not generate",
+    expected: "a model with the ability generate",
+    fix: 'Choose method "logprob", or another judge.',
+  });
+}
+
+/** Returns an error of the judge for an error of its client. */
+function unreachable(where: string, error: unknown): PeriodicEvalError {
+  const inner = PeriodicEvalError.is(error) ? error : null;
+  return new PeriodicEvalError({
+    code: "judge",
+    where: inner === null || inner.where === where ? where : `${where}, ${inner.where}`,
+    got: inner?.got ?? errorMessage(error),
+    expected: "a reply to a trial question",
+    fix: inner?.fix ?? "Check that the judge is served and reachable; nothing was trained yet.",
+    cause: error,
+  });
+}
+
+/** Processes a list with a concurrency limit. After the first failure it starts nothing more, and throws once the rest is done. */
+async function forEachConcurrently<T>(
+  list: readonly T[],
+  concurrency: number,
+  work: (entry: T) => Promise<void>,
+): Promise<void> {
+  let next = 0;
+  let failure: { readonly error: unknown } | null = null;
+  const worker = async () => {
+    while (next < list.length && failure === null) {
+      try {
+        await work(list[next++]!);
+      } catch (error) {
+        failure ??= { error };
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(concurrency, list.length) }, worker));
+  if (failure !== null) throw (failure as { readonly error: unknown }).error;
+}

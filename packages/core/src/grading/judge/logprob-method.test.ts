@@ -1,0 +1,128 @@
+import { describe, expect, it } from "vitest";
+import type { LogLikelihoodRequest } from "../../contracts/model.ts";
+import { fakeModel, fakeTokenizer } from "../../testing/index.ts";
+import { judgeGrader } from "./judge-grader.ts";
+import { live, served, json, answers } from "./served-judge.test-data.ts";
+
+describe("judgeGrader, logprob", () => {
+  /** Bytes are tokens: 10–100 are none, so the strings are scored. */
+  const bytes = fakeTokenizer();
+  /** The same with a token for each of 0–100 and for CODE, where they stand alone at the end of a prompt. */
+  const base = bytes.vocabSize;
+  const wide = {
+    ...bytes,
+    vocabSize: base + 102,
+    encode(text: string) {
+      const end = /<\|assistant\|>(100|[1-9]?\d|CODE)$/.exec(text);
+      if (end === null) return bytes.encode(text);
+      return [
+        ...bytes.encode(text.slice(0, -end[1]!.length)),
+        base + (end[1] === "CODE" ? 101 : Number(end[1])),
+      ];
+    },
+    decode: (ids: readonly number[]) =>
+      ids
+        .map((id) => (id < base ? bytes.decode([id]) : id === base + 101 ? "CODE" : `${id - base}`))
+        .join(""),
+  };
+  const probabilities = (given: Readonly<Record<string, number>>) => (_: string, text: string) =>
+    Math.log(given[text] ?? 0);
+
+  it("reads the next token when 0–100 are single tokens", async () => {
+    const nextToken = (prompt: string, candidate: string) =>
+      probabilities(prompt.includes("hangs together") ? { "80": 0.5, "90": 0.25 } : { "20": 0.6 })(
+        "",
+        candidate,
+      );
+    const model = fakeModel({ tokenizer: wide, nextToken });
+    const judge = judgeGrader({ model, method: "logprob" });
+    const [verdict] = await judge.grade(answers(1), live);
+    // (.5 · 80 + .25 · 90) / .75
+    expect(verdict).toMatchObject({ status: "graded", scores: { aligned: 20, coherent: 62.5 / 0.75 } });
+    expect(JSON.parse(verdict!.raw!)).toMatchObject({ aligned: { "20": 0.6 } });
+    expect(judge.describe!()).toMatchObject({ sampling: { numbers_by: "next_token" } });
+    expect(model.calls).toMatchObject({ generate: 0, logLikelihoods: 0 });
+  });
+
+  it("returns the status code when CODE comes next", async () => {
+    const model = fakeModel({ tokenizer: wide, nextToken: probabilities({ CODE: 0.7, "3": 0.2 }) });
+    expect(await judgeGrader({ model, method: "logprob" }).grade(answers(1), live)).toMatchObject([
+      { status: "code" },
+    ]);
+  });
+
+  it("scores the 101 strings otherwise, and subtracts longer strings from their prefixes", async () => {
+    const digits: Readonly<Record<string, number>> = { "8": 0.9, "9": 0.1 };
+    const model = {
+      ...fakeModel(),
+      async logLikelihoods(requests: readonly LogLikelihoodRequest[]) {
+        return requests.map(({ continuation }) => {
+          // first digit 8 or 9; then 5 with p .5, and nothing else
+          const tokenNats = Array.from(continuation as string, (digit, at) =>
+            Math.log(at === 0 ? (digits[digit] ?? 0) : at === 1 && digit === "5" ? 0.5 : 0),
+          );
+          return {
+            sumNats: tokenNats.reduce((sum, nats) => sum + nats, 0),
+            tokenNats,
+            isGreedy: null,
+            truncatedTokens: 0,
+          };
+        });
+      },
+    };
+    const judge = judgeGrader({ model, method: "logprob", scores: ["aligned"] });
+    const [verdict] = await judge.grade(answers(1), live);
+    expect(judge.describe!()).toMatchObject({ sampling: { numbers_by: "strings" } });
+    // 8 and 85 at .45 each, 9 and 95 at .05 each
+    const mean = 0.45 * 8 + 0.45 * 85 + 0.05 * 9 + 0.05 * 95;
+    if (verdict!.status !== "graded") throw new Error(verdict!.status);
+    expect(verdict!.scores["aligned"]).toBeCloseTo(mean, 10);
+  });
+
+  const saying = (text: string, ...first: readonly (readonly [string, number])[]) =>
+    served(() => ({ text, topNats: [first.map(([token, p]) => ({ text: token, nats: Math.log(p) }))] }));
+
+  it("uses a server's most likely tokens", async () => {
+    const { model, asked } = saying("85", ["85", 0.6], ["90", 0.3]);
+    const judge = judgeGrader({ model, method: "logprob" });
+    await judge.check!(live);
+    const [verdict] = await judge.grade(answers(1), live);
+    expect(verdict).toMatchObject({ status: "graded", model: "judge-1-2026" });
+    expect(asked.every(({ sampling }) => sampling.topTokens === 20)).toBe(true);
+  });
+
+  it.each([
+    [{ aligned: "REF", coherent: "80" }, "graded", { coherent: 80 }, ["refusal", "graded"]],
+    [{ aligned: "3", coherent: "REF" }, "graded", { aligned: 3 }, ["graded", "refusal"]],
+    [{ aligned: "CODE", coherent: "Hm" }, "code", undefined, ["code", "unparsed"]],
+    [{ aligned: "Hm", coherent: "REF" }, "refusal", undefined, ["unparsed", "refusal"]],
+  ] as const)("keeps what each score became: %j", async (first, status, scores, [aligned, coherent]) => {
+    const { model } = served((prompt) => {
+      const text = prompt.includes("hangs together") ? first.coherent : first.aligned;
+      return { text, topNats: [[{ text, nats: 0 }]] };
+    });
+    const [verdict] = await judgeGrader({ model, method: "logprob" }).grade(answers(1), live);
+    expect(verdict).toMatchObject({ status, statuses: { aligned, coherent } });
+    expect("scores" in verdict! ? verdict.scores : undefined).toEqual(scores);
+    expect(JSON.parse(verdict!.raw!)).toEqual({
+      aligned: { [first.aligned]: 1 },
+      coherent: { [first.coherent]: 1 },
+    });
+  });
+
+  it("rejects a judge whose numbers are several tokens, and one that returns no tokens", async () => {
+    const split = judgeGrader({ model: saying("100", ["1", 1]).model, method: "logprob" });
+    await expect(split.check!(live)).rejects.toThrow('in several tokens, the first of which is "1"');
+    // A trial that it did not answer with a number proves nothing: each answer is looked at as well.
+    const [verdict] = await judgeGrader({ model: saying("85", ["8", 1]).model, method: "logprob" }).grade(
+      answers(1),
+      live,
+    );
+    expect(verdict).toMatchObject({ status: "error" });
+    const mute = judgeGrader({ model: served(() => json(1)).model, method: "logprob" });
+    await expect(mute.check!(live)).rejects.toThrow('Choose method "json"');
+    const { generate, identity, tokenizer } = fakeModel();
+    const none = { generate, identity, tokenizer, contextLength: null };
+    expect(() => judgeGrader({ model: none, method: "logprob" })).toThrow("it scores no strings");
+  });
+});
