@@ -6,7 +6,7 @@ import { createdBy } from "../records/new-snapshot.ts";
 import type { Prepared } from "./prepare.ts";
 
 /**
- * Returns everything needed to repeat a measurement except the weights, whose fingerprint is stored beside it. The hash is
+ * Returns the data needed to repeat a measurement, without the weights: their fingerprint is stored separately. The hash is
  * therefore the same at every step of a phase, and in two phases with the same setup.
  */
 export function provenanceOf(
