@@ -67,6 +67,6 @@ it("throws before step 1 if the folder cannot be written", async () => {
     await session.begin();
     steps++;
   });
-  await expect(running).rejects.toThrow("a file stands where a folder should be");
+  await expect(running).rejects.toThrow("a file is in the place of a folder");
   expect(steps).toBe(0);
 });
