@@ -17,8 +17,8 @@ export const metricValueSchema = z.object({
   stderr: z.number().nullable(),
   ci95: z.tuple([z.number(), z.number()]).nullable(),
   /**
-   * The questions that the interval is about. `given_questions`: these questions, with the noise of answering them. `over_questions`:
-   * the population of questions that these are drawn from.
+   * The questions that the interval is about. `given_questions`: these questions, with the noise of answering them.
+   * `over_questions`: the population of questions that these are drawn from.
    */
   estimand: z.enum(["given_questions", "over_questions"]),
   unit: z.string(),

@@ -19,10 +19,16 @@ const stepsPerEpoch = 8;
  *     for (const check of callbackConformance(() => new MyCallback({ … }))) it(check.name, check.run);
  */
 export function callbackConformance(makeCallback: () => Awaitable<TrainerCallback>): readonly Check[] {
-  const check = (name: string, run: (callback: TrainerCallback) => Promise<void>): Check => ({
+  const check: MakeCheck = (name, run) => ({
     name,
     run: async () => run(await makeCallback()),
   });
+  return [...lifecycleChecks(check, makeCallback), ...requestChecks(check, makeCallback)];
+}
+
+type MakeCheck = (name: string, run: (callback: TrainerCallback) => Promise<void>) => Check;
+
+function lifecycleChecks(check: MakeCheck, makeCallback: () => Awaitable<TrainerCallback>): readonly Check[] {
   return [
     check("has a constant id that is a valid file name", async ({ id }) => {
       expectThat(nameSchema.safeParse(id).success, `the id "${id}" matches [A-Za-z0-9][\\w.-]*`);
@@ -36,6 +42,34 @@ export function callbackConformance(makeCallback: () => Awaitable<TrainerCallbac
         await phase.end();
       }),
     ),
+    check("completes a phase of unknown length", async (callback) => {
+      const phase = phaseOf(callback, null);
+      await phase.begin();
+      await phase.run(1, steps);
+      await phase.end();
+    }),
+    check("accepts errors, and snapshots of other callbacks", async (callback) => {
+      const phase = phaseOf(callback, steps);
+      await phase.begin();
+      for (const error of [new Error("an error"), "no error", undefined])
+        await callback.onError?.(phase.context(), error);
+      await callback.onSnapshot?.(phase.context(), exampleSnapshot({ id: "another" }));
+      await callback.onSnapshot?.(
+        phase.context(),
+        exampleSnapshot({ id: callback.id, status: "failed", metrics: {}, primary_metric: null }),
+      );
+      await phase.run(1, steps);
+      await phase.end();
+    }),
+    check("can be closed before it begins, and twice", async (callback) => {
+      await callback.close?.();
+      await callback.close?.();
+    }),
+  ];
+}
+
+function requestChecks(check: MakeCheck, makeCallback: () => Awaitable<TrainerCallback>): readonly Check[] {
+  return [
     check("requests only evaluations of `asks`, under valid ids", async (callback) => {
       const phase = phaseOf(callback, steps);
       await phase.begin();
@@ -86,29 +120,6 @@ export function callbackConformance(makeCallback: () => Awaitable<TrainerCallbac
       const other = await makeCallback();
       other.restore?.(state);
       expectEqual(other.state?.(), state, "the state of a second callback that restored it");
-    }),
-    check("completes a phase of unknown length", async (callback) => {
-      const phase = phaseOf(callback, null);
-      await phase.begin();
-      await phase.run(1, steps);
-      await phase.end();
-    }),
-    check("accepts errors, and snapshots of other callbacks", async (callback) => {
-      const phase = phaseOf(callback, steps);
-      await phase.begin();
-      for (const error of [new Error("an error"), "no error", undefined])
-        await callback.onError?.(phase.context(), error);
-      await callback.onSnapshot?.(phase.context(), exampleSnapshot({ id: "another" }));
-      await callback.onSnapshot?.(
-        phase.context(),
-        exampleSnapshot({ id: callback.id, status: "failed", metrics: {}, primary_metric: null }),
-      );
-      await phase.run(1, steps);
-      await phase.end();
-    }),
-    check("can be closed before it begins, and twice", async (callback) => {
-      await callback.close?.();
-      await callback.close?.();
     }),
   ];
 }

@@ -20,19 +20,25 @@ const abilities: readonly Ability[] = ["tokenizer", "logLikelihoods", "nextToken
  *     const make = () => ({ evaluation: politeness, model: fakeModel() });
  *     for (const check of evaluationConformance(make)) it(check.name, check.run);
  */
-export function evaluationConformance(
-  make: () => Awaitable<{ readonly evaluation: AnyEvaluation; readonly model: EvaluableModel }>,
-): readonly Check[] {
-  const check = (
-    name: string,
-    run: (evaluation: AnyEvaluation, model: EvaluableModel, unguarded: EvaluableModel) => Promise<void>,
-  ): Check => ({
+export function evaluationConformance(make: MakePair): readonly Check[] {
+  const check: MakeCheck = (name, run) => ({
     name,
     async run() {
       const { evaluation, model } = await make();
       await run(evaluation, withNeeds(evaluation, model), model);
     },
   });
+  return [...itemChecks(check, make), ...measureChecks(check), deadlineCheck(check), ...gradeChecks(check)];
+}
+
+type MakePair = () => Awaitable<{ readonly evaluation: AnyEvaluation; readonly model: EvaluableModel }>;
+
+type MakeCheck = (
+  name: string,
+  run: (evaluation: AnyEvaluation, model: EvaluableModel, unguarded: EvaluableModel) => Promise<void>,
+) => Check;
+
+function itemChecks(check: MakeCheck, make: MakePair): readonly Check[] {
   return [
     check("has a name, a version, and abilities that exist", async ({ name, version, needs, wants = [] }) => {
       expectThat(name !== "" && version !== "", "name and version are not empty");
@@ -71,6 +77,11 @@ export function evaluationConformance(
       await itemsOf(other.evaluation, withNeeds(other.evaluation, other.model));
       expectEqual(other.evaluation.provenance?.(), provenance, "provenance of a second evaluation");
     }),
+  ];
+}
+
+function measureChecks(check: MakeCheck): readonly Check[] {
+  return [
     check("repeats its measurement, without drawing from Math.random", async (evaluation, model) => {
       const items = await itemsOf(evaluation, model);
       const rows = await withoutMathRandom(async () => measured(evaluation, model, items));
@@ -110,42 +121,50 @@ export function evaluationConformance(
         "measure rejects under an aborted signal",
       );
     }),
-    check("returns the unchanged first rows at a deadline", async (evaluation, model, unguarded) => {
-      const items = await itemsOf(evaluation, model);
-      const { samplesPerItem = 1 } = evaluation;
-      const uncut = timed(unguarded);
-      const whole = await measured(evaluation, withNeeds(evaluation, uncut.model), items);
-      const calls = uncut.calls();
-      /** Measures until the deadline, which falls in a call of the model or, for null, when the first item is reported done. */
-      const measureUntil = async (call: number | null) => {
-        const { model: cut, signal, end } = timed(unguarded, call);
-        let reported = 0;
-        const progress = (done: number) => {
-          reported = done;
-          if (call === null && done > 0) end();
-        };
-        let rows: readonly Row[] = [];
-        try {
-          const seen = withNeeds(evaluation, cut);
-          rows = (await evaluation.measure(seen, items, context({ signal, progress }))) as readonly Row[];
-        } catch (error) {
-          const isFine = error === signal.reason && reported === 0;
-          expectThat(
-            isFine,
-            `measure returns the rows of ${reported} items at a deadline (${errorMessage(error)})`,
-          );
-        }
-        const when =
-          call === null ? `deadline after ${reported} items` : `deadline in call ${call} of ${calls}`;
-        expectThat(
-          rows.length >= samplesPerItem * reported,
-          `${when}: at least the rows of ${reported} items are returned`,
-        );
-        expectEqual(rows, whole.slice(0, rows.length), `${when}: rows`);
+  ];
+}
+
+function deadlineCheck(check: MakeCheck): Check {
+  return check("returns the unchanged first rows at a deadline", async (evaluation, model, unguarded) => {
+    const items = await itemsOf(evaluation, model);
+    const { samplesPerItem = 1 } = evaluation;
+    const uncut = timed(unguarded);
+    const whole = await measured(evaluation, withNeeds(evaluation, uncut.model), items);
+    const calls = uncut.calls();
+    /** Measures until the deadline, which falls in a call of the model or, for null, when the first item is reported done. */
+    const measureUntil = async (call: number | null) => {
+      const { model: cut, signal, end } = timed(unguarded, call);
+      let reported = 0;
+      const progress = (done: number) => {
+        reported = done;
+        if (call === null && done > 0) end();
       };
-      await measureUntil(null);
-      for (const call of new Set([1, 2, calls])) if (call <= calls) await measureUntil(call);
-    }),
+      let rows: readonly Row[] = [];
+      try {
+        const seen = withNeeds(evaluation, cut);
+        rows = (await evaluation.measure(seen, items, context({ signal, progress }))) as readonly Row[];
+      } catch (error) {
+        const isFine = error === signal.reason && reported === 0;
+        expectThat(
+          isFine,
+          `measure returns the rows of ${reported} items at a deadline (${errorMessage(error)})`,
+        );
+      }
+      const when =
+        call === null ? `deadline after ${reported} items` : `deadline in call ${call} of ${calls}`;
+      expectThat(
+        rows.length >= samplesPerItem * reported,
+        `${when}: at least the rows of ${reported} items are returned`,
+      );
+      expectEqual(rows, whole.slice(0, rows.length), `${when}: rows`);
+    };
+    await measureUntil(null);
+    for (const call of new Set([1, 2, calls])) if (call <= calls) await measureUntil(call);
+  });
+}
+
+function gradeChecks(check: MakeCheck): readonly Check[] {
+  return [
     check("adds fields when it grades, and grades the same again", async (evaluation, model) => {
       if (evaluation.grade === undefined) return;
       const rows = await measured(evaluation, model, await itemsOf(evaluation, model));

@@ -53,9 +53,43 @@ export type FakeModel = EvaluableModel &
  */
 export function fakeModel(options: FakeModelOptions = {}): FakeModel {
   parseOptions("fakeModel options", optionsSchema, options);
-  const { tokenizer = fakeTokenizer(), contextLength = null, weights = () => "" } = options;
+  const { tokenizer = fakeTokenizer(), contextLength = null } = options;
+  const { scoreContinuation, scoreNext, complete } = answersOf({ ...options, tokenizer });
   const calls = { logLikelihoods: 0, nextToken: 0, generate: 0 };
+  return {
+    identity: {
+      name: "fake",
+      engine: "fake",
+      dtype: "float64",
+      weights: null,
+      adapter: null,
+      ...options.identity,
+    },
+    contextLength,
+    tokenizer,
+    calls,
+    ...(options.base !== undefined && { base: options.base }),
+    async logLikelihoods(requests, { signal }) {
+      signal.throwIfAborted();
+      calls.logLikelihoods++;
+      return requests.map(scoreContinuation);
+    },
+    async nextToken(requests, { signal }) {
+      signal.throwIfAborted();
+      calls.nextToken++;
+      return requests.map(({ prompt, candidates }) => scoreNext(prompt, candidates));
+    },
+    async generate(requests, { signal }) {
+      signal.throwIfAborted();
+      calls.generate++;
+      return requests.map(({ prompt, sampling }) => complete(prompt, sampling));
+    },
+  };
+}
 
+/** Returns the functions that answer one request each. */
+function answersOf(options: FakeModelOptions & { readonly tokenizer: Tokenizer }) {
+  const { tokenizer, contextLength = null, weights = () => "" } = options;
   const fit = (ids: readonly number[], room: number) => {
     const cut = contextLength === null ? 0 : Math.max(0, ids.length - Math.max(0, contextLength - room));
     return { ids: ids.slice(cut), truncatedTokens: cut };
@@ -121,35 +155,7 @@ export function fakeModel(options: FakeModelOptions = {}): FakeModel {
     return { text, ids: text === whole ? written : null, tokenNats: null, finish };
   }
 
-  return {
-    identity: {
-      name: "fake",
-      engine: "fake",
-      dtype: "float64",
-      weights: null,
-      adapter: null,
-      ...options.identity,
-    },
-    contextLength,
-    tokenizer,
-    calls,
-    ...(options.base !== undefined && { base: options.base }),
-    async logLikelihoods(requests, { signal }) {
-      signal.throwIfAborted();
-      calls.logLikelihoods++;
-      return requests.map(scoreContinuation);
-    },
-    async nextToken(requests, { signal }) {
-      signal.throwIfAborted();
-      calls.nextToken++;
-      return requests.map(({ prompt, candidates }) => scoreNext(prompt, candidates));
-    },
-    async generate(requests, { signal }) {
-      signal.throwIfAborted();
-      calls.generate++;
-      return requests.map(({ prompt, sampling }) => complete(prompt, sampling));
-    },
-  };
+  return { scoreContinuation, scoreNext, complete };
 }
 
 /** Returns the log-softmax of hashed logits in [0, 4). */

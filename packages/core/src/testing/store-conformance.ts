@@ -24,17 +24,23 @@ export function storeConformance(makeStore: () => Awaitable<SnapshotStore>): rea
       }
     },
   });
-  const rows: readonly (Row & { readonly text: string | null })[] = [
-    { id: "q1", text: 'line\nbreak, "quotes", \u2028 and 日本' },
-    { id: "q2", text: null },
-  ];
-  const key = (changes: Partial<SnapshotKey> = {}): SnapshotKey => ({
-    phase: "train",
-    id: "capability",
-    step: 0,
-    ...changes,
-  });
+  return [...basicChecks(check), ...orderChecks(check), ...supersedeChecks(check), ...safetyChecks(check)];
+}
 
+type MakeCheck = (name: string, run: (store: SnapshotStore) => Promise<void>) => Check;
+
+const rows: readonly (Row & { readonly text: string | null })[] = [
+  { id: "q1", text: 'line\nbreak, "quotes", \u2028 and 日本' },
+  { id: "q2", text: null },
+];
+const key = (changes: Partial<SnapshotKey> = {}): SnapshotKey => ({
+  phase: "train",
+  id: "capability",
+  step: 0,
+  ...changes,
+});
+
+function basicChecks(check: MakeCheck): readonly Check[] {
   return [
     check("is empty at first", async (store) => {
       expectEqual(await store.get(key()), null, "get");
@@ -74,6 +80,11 @@ export function storeConformance(makeStore: () => Awaitable<SnapshotStore>): rea
       ((await store.get(key())) as { status: string }).status = "skipped";
       expectEqual((await store.get(key()))?.status, "complete", "status");
     }),
+  ];
+}
+
+function orderChecks(check: MakeCheck): readonly Check[] {
+  return [
     check("lists by phase in the order of the run, then step, then id", async (store) => {
       const at = (phase: string, step: number, id: string, before: number) =>
         store.put(exampleSnapshot({ phase, step, id, run_step: before + step }), []);
@@ -112,6 +123,11 @@ export function storeConformance(makeStore: () => Awaitable<SnapshotStore>): rea
       }
       expectEqual((await store.list()).length, keys.length, "list");
     }),
+  ];
+}
+
+function supersedeChecks(check: MakeCheck): readonly Check[] {
+  return [
     check("supersedes a snapshot, and accepts its key again", async (store) => {
       await store.put(exampleSnapshot(), rows);
       await store.put(exampleSnapshot({ step: 20 }), rows);
@@ -135,6 +151,11 @@ export function storeConformance(makeStore: () => Awaitable<SnapshotStore>): rea
       await store.supersede(key({ step: 5 }), "a test");
       expectEqual(await store.list(), [], "list");
     }),
+  ];
+}
+
+function safetyChecks(check: MakeCheck): readonly Check[] {
+  return [
     check("rejects an invalid snapshot and keeps the old one", async (store) => {
       await store.put(exampleSnapshot(), rows);
       const bad = exampleSnapshot({ epoch: Number.NaN });
