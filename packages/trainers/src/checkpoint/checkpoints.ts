@@ -54,33 +54,14 @@ export interface CheckpointsOptions {
 export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions): Checkpoints {
   const folder = join(runDir, "checkpoints", phase);
   const folderOf = (step: number) => join(folder, `step_${step}`);
-  /** Creates the parent, and returns the path of a new folder for superseded checkpoints, numbered after all existing ones. */
-  const asideFolder = async (): Promise<string> => {
-    const all = join(runDir, "checkpoints", ".superseded");
-    await mkdir(all, { recursive: true });
-    // Numbers may have gaps, and a folder may belong to another phase whose name starts with this one and a dot.
-    const taken = (await readdir(all)).map((name) =>
-      name.startsWith(`${phase}.`) ? Number(/^\d+$/.exec(name.slice(phase.length + 1))?.[0] ?? 0) : 0,
-    );
-    return join(all, `${phase}.${Math.max(0, ...taken) + 1}`);
-  };
   const setDamagedAside = async (damaged: ReadonlyMap<number, string>): Promise<void> => {
     if (damaged.size === 0) return;
-    const aside = await asideFolder();
+    const aside = await newAsideFolder(runDir, phase);
     await mkdir(aside);
     for (const [step, why] of damaged) {
       await rename(folderOf(step), join(aside, `step_${step}`));
       warn(folderOf(step), `skipped a damaged checkpoint: ${why}; moved to ${aside}`);
     }
-  };
-  /** Returns the state, without its best if that checkpoint is damaged or missing. */
-  const withBest = async (state: TrainerState): Promise<TrainerState> => {
-    if (state.best === null || state.best.step === state.step) return state;
-    const path = folderOf(state.best.step);
-    const best = await verifyCheckpoint(path);
-    if (typeof best !== "string") return state;
-    warn(path, `the best checkpoint is damaged, and another one will be kept: ${best}`);
-    return { ...state, best: null };
   };
   return {
     folderOf,
@@ -95,7 +76,7 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
           continue;
         }
         await setDamagedAside(damaged);
-        return { path, state: await withBest(state) };
+        return { path, state: await withoutDamagedBest(state, folderOf, warn) };
       }
       if (damaged.size > 0)
         throw allDamagedError(
@@ -129,9 +110,34 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
     async setAside() {
       await putBackFolders(folder);
       if ((await stepsIn(folder)).length === 0) return;
-      await rename(folder, await asideFolder());
+      await rename(folder, await newAsideFolder(runDir, phase));
     },
   };
+}
+
+/** Creates the parent, and returns the path of a new folder for superseded checkpoints, numbered after all existing ones. */
+async function newAsideFolder(runDir: string, phase: string): Promise<string> {
+  const parent = join(runDir, "checkpoints", ".superseded");
+  await mkdir(parent, { recursive: true });
+  // Numbers may have gaps, and a folder may belong to another phase whose name starts with this one and a dot.
+  const taken = (await readdir(parent)).map((name) =>
+    name.startsWith(`${phase}.`) ? Number(/^\d+$/.exec(name.slice(phase.length + 1))?.[0] ?? 0) : 0,
+  );
+  return join(parent, `${phase}.${Math.max(0, ...taken) + 1}`);
+}
+
+/** Returns the state, without its best if that checkpoint is damaged or missing. */
+async function withoutDamagedBest(
+  state: TrainerState,
+  folderOf: Checkpoints["folderOf"],
+  warn: CheckpointsOptions["warn"],
+): Promise<TrainerState> {
+  if (state.best === null || state.best.step === state.step) return state;
+  const path = folderOf(state.best.step);
+  const best = await verifyCheckpoint(path);
+  if (typeof best !== "string") return state;
+  warn(path, `the best checkpoint is damaged, and another one will be kept: ${best}`);
+  return { ...state, best: null };
 }
 
 function allDamagedError(folder: string, reasons: readonly string[]): PeriodicEvalError {

@@ -10,7 +10,7 @@ const beside = (path: string, kind: "draft" | "old" | "removed") =>
   join(dirname(path), `.${basename(path)}.${kind}`);
 
 /**
- * Writes a folder atomically, even across a crash: fills a draft beside it, syncs every file, renames the draft, and syncs the
+ * Writes a folder atomically, also across a crash: fills a draft next to it, syncs every file, renames the draft, and syncs the
  * parent. An existing folder at `path` is removed last. After a crash between the two renames, `putBackFolders` or the next
  * write gives the old folder its name back.
  *

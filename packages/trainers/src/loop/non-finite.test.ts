@@ -73,7 +73,7 @@ describe("a non-finite loss", () => {
     expect(await first.sft.train()).toMatchObject({ steps: 5, skippedUpdates: 3 });
     const again = await tinySFT({ model: poisoned(true), runDir: first.runDir, config });
     const { model } = again;
-    // Five passes come first: steps 6 and 7 are finite; from the middle of step 8 on, none is.
+    // Five passes come first: steps 6 and 7 are finite; from the middle of step 8 on, all are NaN.
     await expect(again.sft.train()).rejects.toThrow(
       /step 12: got a loss of NaN .*, after 4 skipped updates in a row, expected finite numbers/,
     );

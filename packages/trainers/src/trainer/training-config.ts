@@ -54,8 +54,8 @@ export const trainingFields = {
   /** With `onNonFinite: "skip"`, more consecutive skipped updates are an error; null allows any number. */
   maxSkippedInARow: positiveInteger.nullable().default(10),
   /**
-   * Share of the rows that is held out for validation, at least one row, drawn from seed and phase. With packing, whole rows
-   * of the dataset are held out.
+   * Share of the rows that is held out for validation, at least one row, drawn from seed and phase. Packing happens after
+   * this split.
    */
   validationShare: z.number().gt(0).lt(1).nullable().default(null),
   /** Validates every `evalSteps` steps and at the end; null validates at the end of each epoch. */
