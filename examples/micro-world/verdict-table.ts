@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Snapshot } from "@periodic-eval/core";
 import { readRun, type RunRecord } from "@periodic-eval/core/snapshots";
-import { keptTerminal } from "../../packages/cli/src/kept-terminal.test-data.ts";
+import { keptTerminal } from "../../packages/cli/src/terminal/kept-terminal.test-data.ts";
 import { runCli } from "../../packages/cli/src/program.ts";
 
 const seeds = (process.argv[2] ?? "1,2,3,4,5").split(",");

@@ -1,5 +1,5 @@
 import { runCli } from "./program.ts";
-import { outliveReaders } from "./terminal.ts";
+import { outliveReaders } from "./terminal/terminal.ts";
 
 outliveReaders();
 process.exitCode = await runCli(process.argv.slice(2));

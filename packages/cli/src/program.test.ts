@@ -1,4 +1,3 @@
-import { fileURLToPath } from "node:url";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, readdirSync } from "node:fs";
@@ -9,9 +8,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { plannedSteps } from "@periodic-eval/core/session";
 import { readRun, snapshotJsonSchema } from "@periodic-eval/core/snapshots";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { keptTerminal } from "./kept-terminal.test-data.ts";
-import { microWorldCallbacks } from "./micro-world-callbacks.ts";
-import { microWorld } from "./micro-world.ts";
+import { builtMain } from "./terminal/built-main.test-data.ts";
+import { keptTerminal } from "./terminal/kept-terminal.test-data.ts";
+import { microWorldCallbacks } from "./demo/callbacks.ts";
+import { microWorld } from "./demo/micro-world.ts";
 import { runCli } from "./program.ts";
 
 /** Runs a command and keeps what it says. */
@@ -222,8 +222,7 @@ it("eval: one line a method, and all of it as JSON", async () => {
 });
 
 it("goes on where nobody reads what it says any more", async () => {
-  const main = fileURLToPath(new URL("main.ts", import.meta.url));
-  const child = spawn(process.execPath, ["--import", "tsx", "-C", "@periodic-eval/source", main, "--help"]);
+  const child = spawn(process.execPath, [builtMain(), "--help"]);
   // As `| head -3` does once it has its lines.
   child.stdout.destroy();
   let said = "";

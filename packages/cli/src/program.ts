@@ -1,20 +1,20 @@
 import { Command, CommanderError } from "commander";
 import { createRequire } from "node:module";
-import { addAudit } from "./commands/audit.ts";
-import { addCompare } from "./commands/compare.ts";
-import { addDemo } from "./commands/demo.ts";
-import { addEval } from "./commands/eval.ts";
-import { addExport } from "./commands/export.ts";
-import { addFeedback } from "./commands/feedback.ts";
-import { addMisalignedRate } from "./commands/misaligned-rate.ts";
-import { addRejudge } from "./commands/rejudge.ts";
-import { addPlan } from "./commands/plan.ts";
-import { addReplay } from "./commands/replay.ts";
-import { addReport } from "./commands/report.ts";
-import { addServe } from "./commands/serve.ts";
-import { addTrain } from "./commands/train.ts";
-import { loadTasks, type LoadTasks } from "./task-registry.ts";
-import { processTerminal, type Terminal } from "./terminal.ts";
+import { addAudit } from "./commands/audit/command.ts";
+import { addCompare } from "./commands/compare/command.ts";
+import { addDemo } from "./commands/demo/command.ts";
+import { addEval } from "./commands/eval/command.ts";
+import { addExport } from "./commands/export/command.ts";
+import { addFeedback } from "./commands/feedback/command.ts";
+import { addMisalignedRate } from "./commands/misaligned-rate/command.ts";
+import { addRejudge } from "./commands/rejudge/command.ts";
+import { addPlan } from "./commands/plan/command.ts";
+import { addReplay } from "./commands/replay/command.ts";
+import { addReport } from "./commands/report/command.ts";
+import { addServe } from "./commands/serve/command.ts";
+import { addTrain } from "./commands/train/command.ts";
+import { loadTasks, type LoadTasks } from "./config/task-registry.ts";
+import { processTerminal, type Terminal } from "./terminal/terminal.ts";
 
 const { version } = createRequire(import.meta.url)("../package.json") as { readonly version: string };
 

@@ -1,0 +1,101 @@
+import { existsSync } from "node:fs";
+import { readdir, readFile, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { keptTerminal } from "../../terminal/kept-terminal.test-data.ts";
+import { runCli } from "../../program.ts";
+
+let folder = "";
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "cli-feedback-"))));
+afterAll(() => rm(folder, { recursive: true }));
+
+async function feedback(...args: string[]) {
+  const terminal = keptTerminal();
+  const code = await runCli(["feedback", "--backend", "wasm", ...args], terminal);
+  return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+}
+
+describe("periodic-eval feedback", () => {
+  it("trains the embedded model in its own words, and goes on in the same folder", async () => {
+    const output = `output_dir=${join(folder, "run")}`;
+    const few = [output, "preferences=[identity]", "metrics=quick", "batch_size=2", "steps_per_batch=1"];
+    const { code, out, err } = await feedback(...few, "num_steps=1");
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toMatch(/identity {2}the model before any update: compliance \d/);
+    expect(out).toMatch(/identity {2}step 0 {2}margin [+−]?\d.* nats {2}compliance .* %/);
+    expect(out).toMatch(/preference\s+steps\s+margin/);
+    const again = await feedback(...few, "num_steps=2", "--json");
+    expect(again.code).toBe(0);
+    expect(JSON.parse(again.out)).toMatchObject({
+      output_dir: join(folder, "run"),
+      preferences: { identity: { steps: 2, status: "finished" } },
+    });
+    const lines = (await readFile(join(folder, "run", "identity", "steps.jsonl"), "utf8")).trim().split("\n");
+    expect(lines).toHaveLength(2);
+
+    // The page and the drawings are of both steps; report writes them anew, with what the last line says.
+    const [page, plots] = [join(folder, "run", "index.html"), join(folder, "run", "plots")];
+    expect(out.split("\n").at(-1)).toBe(page);
+    expect(JSON.parse(again.out)).toMatchObject({ page });
+    const drawn = await readFile(page, "utf8");
+    expect(drawn).toContain("identity, after 2 updates:");
+    expect(await readdir(plots)).toContain("margin_delta.svg");
+    await Promise.all([rm(page), rm(plots, { recursive: true })]);
+    const terminal = keptTerminal();
+    expect(await runCli(["report", join(folder, "run")], terminal)).toBe(0);
+    expect(terminal.said.join("\n")).toMatch(/^identity +2 /m);
+    expect(terminal.said.at(-1)).toBe(page);
+    expect(await readFile(page, "utf8")).toBe(drawn);
+    const whole = await readFile(join(plots, "entropy_ratio.svg"), "utf8");
+    expect(await readdir(plots)).toContain("entropy_ratio.png");
+    expect(whole).toContain("identity: not measured: collapse is not among the metrics");
+  });
+
+  it("interrupted, draws how far it came, and says how to go on", async () => {
+    const output = join(folder, "interrupted");
+    const few = ["preferences=[identity]", "metrics=quick", "batch_size=1", "steps_per_batch=1"];
+    const terminal = keptTerminal();
+    const interrupting = {
+      ...terminal,
+      out(text: string) {
+        terminal.out(text);
+        if (text.includes("step 0")) process.emit("SIGINT");
+      },
+    };
+    const args = ["feedback", "--backend", "wasm", `output_dir=${output}`, ...few, "num_steps=5"];
+    expect(await runCli(args, interrupting)).toBe(1);
+    expect(terminal.complained.join("\n")).toContain(
+      `Run the same command with output_dir=${output} to go on`,
+    );
+    expect(terminal.said.at(-1)).toBe(join(output, "index.html"));
+    const page = await readFile(join(output, "index.html"), "utf8");
+    expect(page).toContain("identity, after 1 update:");
+    expect(page).toContain("Not finished");
+    expect(await readdir(join(output, "plots"))).toContain("margin_delta.png");
+  });
+
+  it("draws nothing where plots is false", async () => {
+    const few = ["preferences=[identity]", "metrics=[compliance]", "batch_size=1", "steps_per_batch=1"];
+    const output = join(folder, "plain");
+    const { code, out } = await feedback(`output_dir=${output}`, ...few, "num_steps=1", "plots=false");
+    expect(code).toBe(0);
+    expect(out).not.toContain("index.html");
+    expect(existsSync(join(output, "summary.json"))).toBe(true);
+    expect(existsSync(join(output, "index.html"))).toBe(false);
+    expect(existsSync(join(output, "plots"))).toBe(false);
+  });
+
+  it.each([
+    [["num_stpes=3"], 'Did you mean "num_steps"?'],
+    [["preferences=[conicse]"], 'Did you mean "concise"?'],
+    [["--config-name", "quik"], 'Did you mean "quick"?'],
+    [["mode=modal"], "needs an account"],
+    [["gateway_url=http://localhost:8080"], "a gateway, and no service_url"],
+    [["service_url=http://user:secret@localhost"], "OPENCLAW_GATEWAY_TOKEN"],
+  ])("refuses %j before anything is trained", async (args, message) => {
+    const { code, err } = await feedback(`output_dir=${join(folder, "none")}`, ...args);
+    expect(code).toBe(1);
+    expect(err).toContain(message);
+  });
+});
