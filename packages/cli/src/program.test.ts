@@ -9,16 +9,16 @@ import { plannedSteps } from "@periodic-eval/core/session";
 import { readRun, snapshotJsonSchema } from "@periodic-eval/core/snapshots";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { builtMain } from "./terminal/built-main.test-data.ts";
-import { keptTerminal } from "./terminal/kept-terminal.test-data.ts";
+import { recordingTerminal } from "./terminal/recording-terminal.test-data.ts";
 import { microWorldCallbacks } from "./demo/callbacks.ts";
 import { microWorld } from "./demo/micro-world.ts";
 import { runCli } from "./program.ts";
 
 /** Runs a command and keeps what it says. */
 async function run(...args: string[]) {
-  const terminal = keptTerminal();
+  const terminal = recordingTerminal();
   const code = await runCli(args, terminal);
-  return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
 }
 
 let folder = "";

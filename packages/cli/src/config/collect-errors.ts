@@ -1,7 +1,10 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { errorMessage } from "@periodic-eval/core/internal";
 
-/** Throws what is wrong, each message once; several together are an AggregateError, in which none holds others. */
+/**
+ * Throws the given errors, each message once: nothing for an empty list, one error as it is, several as an AggregateError that
+ * is never nested. An error that is not a PeriodicEvalError is thrown alone.
+ */
 export function throwAll(errors: readonly unknown[]): void {
   const flat = errors.flatMap((error) =>
     error instanceof AggregateError ? (error.errors as readonly unknown[]) : [error],
@@ -14,11 +17,21 @@ export function throwAll(errors: readonly unknown[]): void {
   throw new AggregateError([first, ...others], [first, ...others].map(errorMessage).join("\n"));
 }
 
-/** What all of them make; where some fail, every error of theirs is thrown, once all have ended. */
-export async function allOf<const T extends readonly unknown[]>(
-  made: T,
+/** Waits for all promises and returns their values. If some fail, throws all of their errors once every promise has settled. */
+export async function awaitAll<const T extends readonly unknown[]>(
+  promises: T,
 ): Promise<{ -readonly [I in keyof T]: Awaited<T[I]> }> {
-  const settled = await Promise.allSettled(made);
+  const settled = await Promise.allSettled(promises);
   throwAll(settled.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : [])));
-  return Promise.all(made);
+  return Promise.all(promises);
+}
+
+/** Runs a check and returns what it throws: a list of one error, or an empty list. */
+export function errorsOf(check: () => void): readonly unknown[] {
+  try {
+    check();
+    return [];
+  } catch (error) {
+    return [error];
+  }
 }

@@ -1,61 +1,67 @@
-import { InvalidArgumentError, Option } from "commander";
+import { InvalidArgumentError, Option, type Command } from "commander";
 
-/** Which model, said alike by every command that loads one. */
+/** `--model`, for every command that loads a model. */
 export const modelOption = (): Option =>
   new Option(
     "--model <folder>",
-    "a folder as Hugging Face saves a model, or one of its hub: owner/name or owner/name@revision",
+    "the model: a folder in Hugging Face format, or owner/name or owner/name@revision on the Hugging Face Hub",
   ).makeOptionMandatory();
 
-/** Which engine runs, said alike by every command that runs one. */
+/** `--backend`, for every command that runs a model. */
 export const backendOption = (): Option =>
   new Option(
     "--backend <name>",
-    "tfjs-node-gpu, tfjs-node, webgpu, wasm or cpu (default: the fastest installed)",
+    "tfjs-node-gpu, tfjs-node, webgpu, wasm or cpu (default: the fastest one installed)",
   );
 
-/** Which questions a limit keeps: the same seed and limit ask the same questions in every command. */
+/** `--subsample-seed`: the same seed and limit select the same questions in every command. */
 export const subsampleSeedOption = (): Option =>
-  new Option("--subsample-seed <number>", "of the draw of questions").argParser(wholeNumber(0)).default(42);
+  new Option("--subsample-seed <number>", "seed of the selection of questions")
+    .argParser(integer(0))
+    .default(42);
 
-/** A whole number of at least `least`, and at most `most`. */
-export const wholeNumber =
+/** Parses an integer from `least` to `most`. */
+export const integer =
   (least: number, most = Infinity) =>
-  (text: string): number => {
-    const value = Number(text);
-    if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < least || value > most) {
+  (value: string): number => {
+    const number = Number(value);
+    if (!/^\d+$/.test(value) || !Number.isSafeInteger(number) || number < least || number > most) {
       const range = most === Infinity ? `of ${least} or more` : `from ${least} to ${most}`;
-      throw new InvalidArgumentError(`Expected a whole number ${range}.`);
+      throw new InvalidArgumentError(`Expected an integer ${range}.`);
     }
-    return value;
+    return number;
   };
 
-export function positiveNumber(text: string): number {
-  const value = Number(text);
-  if (text.trim() === "" || !Number.isFinite(value) || value <= 0)
+export function positiveNumber(value: string): number {
+  const number = Number(value);
+  if (value.trim() === "" || !Number.isFinite(number) || number <= 0)
     throw new InvalidArgumentError("Expected a number above 0.");
-  return value;
+  return number;
 }
 
-/** `none` is no limit. A word, for commander makes an empty text of null. */
-export const positiveOrNone = (text: string): number | "none" =>
-  text.trim() === "none" ? "none" : positiveNumber(text);
+/** Parses a positive number, or `none` for no limit. Returns the string because commander turns a parsed `null` into "". */
+export const positiveNumberOrNone = (value: string): number | "none" =>
+  value.trim() === "none" ? "none" : positiveNumber(value);
 
-/** A comma-separated list of known words, in the order given, each once. */
+/** Parses a comma-separated list of the given names; drops duplicates. */
 export const listOf =
   <const T extends string>(known: readonly T[]) =>
-  (text: string): readonly T[] => {
-    const words = [...new Set(text.split(",").map((word) => word.trim()))];
-    const isKnown = (word: string): word is T => (known as readonly string[]).includes(word);
-    const unknown = words.find((word) => !isKnown(word));
+  (value: string): readonly T[] => {
+    const names = [...new Set(value.split(",").map((name) => name.trim()))];
+    const isKnown = (name: string): name is T => (known as readonly string[]).includes(name);
+    const unknown = names.find((name) => !isKnown(name));
     if (unknown !== undefined)
-      throw new InvalidArgumentError(`Got "${unknown}", expected some of ${known.join(", ")}.`);
-    return words.filter(isKnown);
+      throw new InvalidArgumentError(`Got "${unknown}", expected one or more of ${known.join(", ")}.`);
+    return names.filter(isKnown);
   };
 
-/** A comma-separated list of names, in the order given, each once. */
-export function namesOf(text: string): readonly string[] {
-  const names = [...new Set(text.split(",").map((name) => name.trim()))];
-  if (names.includes("")) throw new InvalidArgumentError("Expected names with commas between.");
+/** Parses a comma-separated list of names; drops duplicates. */
+export function nameList(value: string): readonly string[] {
+  const names = [...new Set(value.split(",").map((name) => name.trim()))];
+  if (names.includes("")) throw new InvalidArgumentError("Expected names separated by commas.");
   return names;
 }
+
+/** Returns the flags of an option as help prints them: `--run-dir <folder>`. */
+export const flagsOf = (command: Command, name: string): string =>
+  command.options.find((option) => option.attributeName() === name)!.flags;

@@ -1,8 +1,10 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
+import type { ConfigFile } from "@periodic-eval/core/config";
+import { isRecord } from "@periodic-eval/core/internal";
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import type { ValuePath } from "@periodic-eval/core";
-import type { ConfigFile } from "@periodic-eval/core/config";
+
+type Options = Readonly<Record<string, unknown>>;
 
 /** Keys of the `periodic_eval` block that name files or folders. */
 const blockFiles = [
@@ -15,119 +17,109 @@ const blockFiles = [
   "baseline",
 ] as const;
 
-/** Keys of the entries of its `evaluations` that do. */
+/** Keys of an entry of `evaluations` that name files or folders. */
 const evaluationFiles = ["data", "fewshot_pool", "benchmark", "preference", "preferences_dir", "probes"];
 
 /** Options of loggers that name files or folders. */
-const logFiles = ["path", "logDir", "runDir"];
+const loggerFiles = ["path", "logDir", "runDir"];
 
-/** The path of a file or folder that stands in a configuration. */
-export const pathAt = (file: ConfigFile, at: ValuePath, path: string): string =>
+/** Resolves a path that is written at `at` in a file. */
+export const resolvePath = (file: ConfigFile, at: ValuePath, path: string): string =>
   resolve(file.folderOf(at), path);
 
-/** A folder, or else a name of the hub; what begins with a dot or a slash is no name. */
-export function modelAt(file: ConfigFile, at: ValuePath, source: string): string {
-  const path = pathAt(file, at, source);
+/** Resolves a model: an existing folder, otherwise owner/name on the Hub. A leading dot or slash always means a folder. */
+export function resolveModel(file: ConfigFile, at: ValuePath, source: string): string {
+  const path = resolvePath(file, at, source);
   return existsSync(path) || !/^[\w-][\w.-]*\/[\w.-]+(@\S+)?$/.test(source) ? path : source;
 }
 
-/** The options of a logger that stand at `at`, their paths absolute. */
-export const loggerAt = (
-  file: ConfigFile,
-  at: ValuePath,
-  options: Readonly<Record<string, unknown>>,
-): Readonly<Record<string, unknown>> => withPaths(file, at, options, logFiles);
+/** Returns a logger's options with absolute paths. */
+export const resolveLoggerPaths = (file: ConfigFile, at: ValuePath, options: Options): Options =>
+  resolvePaths(file, at, options, loggerFiles);
 
-/** The `periodic_eval` block that stands at `at`, its paths absolute, those of its phases too. */
-export function blockAt(
-  file: ConfigFile,
-  at: ValuePath,
-  block: Readonly<Record<string, unknown>>,
-): Readonly<Record<string, unknown>> {
+/** Returns the `periodic_eval` block at `at` with absolute paths, also in its `phases`. */
+export function resolveBlockPaths(file: ConfigFile, at: ValuePath, block: Options): Options {
   const { phases } = block;
-  const whole = withBlockPaths(file, at, block);
-  if (!isMap(phases)) return whole;
-  const ofPhases = Object.entries(phases).map(([name, one]) => [
+  const resolved = resolveBlockLevel(file, at, block);
+  if (!isRecord(phases)) return resolved;
+  const resolvedPhases = Object.entries(phases).map(([name, phase]) => [
     name,
-    isMap(one) ? withBlockPaths(file, [...at, "phases", name], one) : one,
+    isRecord(phase) ? resolveBlockLevel(file, [...at, "phases", name], phase) : phase,
   ]);
-  return { ...whole, phases: Object.fromEntries(ofPhases) };
+  return { ...resolved, phases: Object.fromEntries(resolvedPhases) };
 }
 
-function withBlockPaths(file: ConfigFile, at: ValuePath, block: Readonly<Record<string, unknown>>) {
-  const { evaluations, ...own } = withPaths(file, at, block, blockFiles);
-  if (evaluations === undefined) return own;
-  const absolute = Array.isArray(evaluations)
-    ? (evaluations as readonly unknown[]).map((one, i) =>
-        isMap(one) ? withPaths(file, [...at, "evaluations", i], one, evaluationFiles) : one,
+function resolveBlockLevel(file: ConfigFile, at: ValuePath, block: Options) {
+  const { evaluations, ...others } = resolvePaths(file, at, block, blockFiles);
+  if (evaluations === undefined) return others;
+  const resolved = Array.isArray(evaluations)
+    ? (evaluations as readonly unknown[]).map((entry, i) =>
+        isRecord(entry) ? resolvePaths(file, [...at, "evaluations", i], entry, evaluationFiles) : entry,
       )
     : evaluations;
-  return { ...own, evaluations: absolute };
+  return { ...others, evaluations: resolved };
 }
 
-/** Where in a block the key is whose file an error names, in one of those phases or for all; empty where none is. */
-export function blockErrorPath(block: unknown, phases: readonly string[], error: unknown): ValuePath {
-  const said = PeriodicEvalError.is(error) ? `${error.where} ${error.got}` : "";
-  // The file, or one in that folder; not another whose name goes on.
+/**
+ * Returns the path within a block of the key that names the file of a data error. Looks in the given phases first. Returns an
+ * empty path if no key names it.
+ */
+export function fileKeyPath(block: unknown, phases: readonly string[], error: unknown): ValuePath {
+  const where = PeriodicEvalError.is(error) ? `${error.where} ${error.got}` : "";
+  // Matches the file itself or a file in that folder, but not a longer name that starts with it.
   const names = (value: unknown) =>
     typeof value === "string" &&
     value !== "" &&
-    said
+    where
       .split(value)
       .slice(1)
       .some((rest) => !/^([\w-]|\.\w)/.test(rest));
-  const ofPhases = isMap(block) && isMap(block["phases"]) ? block["phases"] : {};
+  const phaseBlocks = isRecord(block) && isRecord(block["phases"]) ? block["phases"] : {};
   for (const phase of phases) {
-    const own = pathNaming(ofPhases[phase], names);
-    if (own !== null) return ["phases", phase, ...own];
+    const path = keyThatNames(phaseBlocks[phase], names);
+    if (path !== null) return ["phases", phase, ...path];
   }
-  return pathNaming(block, names) ?? [];
+  return keyThatNames(block, names) ?? [];
 }
 
-/** Where in a block what names that file stands; null where nothing does. */
-function pathNaming(block: unknown, names: (value: unknown) => boolean): ValuePath | null {
-  if (!isMap(block)) return null;
+function keyThatNames(block: unknown, names: (value: unknown) => boolean): ValuePath | null {
+  if (!isRecord(block)) return null;
   const key = blockFiles.find((one) => names(block[one]));
   if (key !== undefined) return [key];
   const { evaluations } = block;
-  for (const [i, one] of (Array.isArray(evaluations) ? (evaluations as readonly unknown[]) : []).entries()) {
-    const own = isMap(one) ? evaluationFiles.find((name) => names(one[name])) : undefined;
-    if (own !== undefined) return ["evaluations", i, own];
+  for (const [i, entry] of (Array.isArray(evaluations)
+    ? (evaluations as readonly unknown[])
+    : []
+  ).entries()) {
+    const entryKey = isRecord(entry) ? evaluationFiles.find((name) => names(entry[name])) : undefined;
+    if (entryKey !== undefined) return ["evaluations", i, entryKey];
   }
   return null;
 }
 
-const withPaths = (
-  file: ConfigFile,
-  at: ValuePath,
-  map: Readonly<Record<string, unknown>>,
-  keys: readonly string[],
-) =>
+const resolvePaths = (file: ConfigFile, at: ValuePath, options: Options, keys: readonly string[]) =>
   Object.fromEntries(
-    Object.entries(map).map(([key, value]) => [
+    Object.entries(options).map(([key, value]) => [
       key,
-      keys.includes(key) && typeof value === "string" && !isWord(key, value)
-        ? pathAt(file, [...at, key], value)
+      keys.includes(key) && typeof value === "string" && isPath(key, value)
+        ? resolvePath(file, [...at, key], value)
         : value,
     ]),
   );
 
 /**
- * A baseline without a separator is no path: made one, a misspelt word would be a folder that is missing. A preference is one
- * where it is named by its file. Data may be a data set of the hub.
+ * A baseline without a separator is a keyword: as a path, a misspelt keyword would be reported as a missing folder. A
+ * preference is a path only if it names a file. Data may be a dataset on the Hub (`hf:`).
  */
-const isWord = (key: string, value: string): boolean => {
-  if (key === "baseline") return !/[\\/]/.test(value);
-  if (key === "preference") return !/[\\/]|\.ya?ml$/.test(value);
-  return evaluationFiles.includes(key) && value.startsWith("hf:");
+const isPath = (key: string, value: string): boolean => {
+  if (key === "baseline") return /[\\/]/.test(value);
+  if (key === "preference") return /[\\/]|\.ya?ml$/.test(value);
+  return !evaluationFiles.includes(key) || !value.startsWith("hf:");
 };
 
-/** What stands at that path; undefined where nothing does. */
+/** Returns the value at a path, or undefined if there is none. */
 export const valueAt = (value: unknown, path: ValuePath): unknown =>
   path.reduce<unknown>(
-    (of, key) => (of as Record<string | number, unknown> | null | undefined)?.[key],
+    (inner, key) => (inner as Record<string | number, unknown> | null | undefined)?.[key],
     value,
   );
-
-export const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -4,26 +4,26 @@ import { fileVerdictCache } from "@periodic-eval/core/snapshots";
 import type { openJudge } from "@periodic-eval/remote";
 import { join } from "node:path";
 
-/** Of a judge model; rules ask nobody. */
-export interface GraderLimits extends Partial<ConfiguredJudge> {
-  /** Verdicts are kept in `<runDir>/verdicts`, each as it comes: what was paid for once is not asked again. `cache` goes before. */
+/** Options of a judge model; rules ignore them. */
+export interface GraderOptions extends Partial<ConfiguredJudge> {
+  /** Caches verdicts in `<runDir>/verdicts`, so that none is paid for twice. `cache` takes precedence. */
   readonly runDir?: string;
 }
 
-/** Rules of ours, offline, by name. */
+/** Offline graders, by name. */
 const rules: Readonly<Record<string, () => Promise<Grader>>> = {
   "rule:micro-world": async () => (await import("../demo/grader.ts")).microWorldGrader(),
 };
 
 /**
- * Opens a judge by its name: `rule:micro-world` is the offline rules of the embedded model, all else a judge model as
- * `openJudge` of @periodic-eval/remote names it (`anthropic:…`, `openai:…`). Null is what JUDGE_MODEL names.
+ * Opens a grader by name: `rule:micro-world` is the offline grader of the embedded model; any other name is a judge model
+ * that `openJudge` of @periodic-eval/remote opens (`anthropic:…`, `openai:…`). Null reads the name from JUDGE_MODEL.
  *
- * @throws PeriodicEvalError `config` for a name that is none, or a key that the environment lacks.
+ * @throws PeriodicEvalError `config` for an unknown name or a missing API key.
  */
 export async function openGrader(
   spec: string | null,
-  { runDir, ...judge }: GraderLimits = {},
+  { runDir, ...judge }: GraderOptions = {},
   open?: typeof openJudge,
 ): Promise<Grader> {
   const rule = await openRule(spec);
@@ -34,9 +34,9 @@ export async function openGrader(
 }
 
 /**
- * The rule that a name or JUDGE_MODEL tells; null for that of a judge model.
+ * Opens the rule that a name (or JUDGE_MODEL) starting with `rule:` names. Returns null for a judge model.
  *
- * @throws PeriodicEvalError `config` for a rule that there is not.
+ * @throws PeriodicEvalError `config` for an unknown rule.
  */
 export async function openRule(spec: string | null): Promise<Grader | null> {
   const name = (spec ?? "").trim() || (process.env["JUDGE_MODEL"] ?? "").trim();
@@ -48,11 +48,12 @@ export async function openRule(spec: string | null): Promise<Grader | null> {
   throw new PeriodicEvalError({
     code: "config",
     where: "judge model",
+    path: ["judge_model"],
     got: quoteValue(name),
-    expected: `a rule that there is: ${known.join(", ")}`,
+    expected: `a known rule: ${known.join(", ")}`,
     fix:
       guess === null
-        ? 'Name it, or a judge model ("openai:MODEL", "anthropic:MODEL").'
+        ? 'Name a known rule or a judge model ("openai:MODEL", "anthropic:MODEL").'
         : `Did you mean "${guess}"?`,
   });
 }

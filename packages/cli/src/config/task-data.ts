@@ -3,10 +3,10 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * The folder of a task's documents in a folder of several: of the task's name, or of what its name begins with
- * (`truthfulqa` for `truthfulqa_mc2`, `mmlu` for `mmlu_anatomy`).
+ * Returns the name of a task's folder in a data folder: the task's name or the longest prefix that exists (`truthfulqa` for
+ * `truthfulqa_mc2`, `mmlu` for `mmlu_anatomy`).
  *
- * @throws PeriodicEvalError `config` where there is none.
+ * @throws PeriodicEvalError `config` if no such folder exists.
  */
 export function dataFolderOf(task: string, data: string): string {
   const words = task.split("_");
@@ -16,20 +16,20 @@ export function dataFolderOf(task: string, data: string): string {
   throw new PeriodicEvalError({
     code: "config",
     where: `--data ${data}`,
-    got: "no folder for the task",
+    got: `no folder for ${task}`,
     expected: names.map((name) => join(data, name)).join(" or "),
-    fix: "Name the folder that has one folder for each task.",
+    fix: "Pass the folder that contains one folder for each task.",
   });
 }
 
-/** @throws PeriodicEvalError `config` for what is no folder. */
+/** @throws PeriodicEvalError `config` if the path is not a folder. */
 export function checkDataFolder(data: string): void {
   if (existsSync(data) && statSync(data).isDirectory()) return;
   throw new PeriodicEvalError({
     code: "config",
     where: "--data",
     got: data,
-    expected: "a folder that is there",
+    expected: "an existing folder",
     fix: "Check the path.",
   });
 }

@@ -1,34 +1,32 @@
 import type { ChatOptions } from "@periodic-eval/tasks";
 import type { Command } from "commander";
-import { wholeNumber } from "./command-options.ts";
+import { integer } from "./command-options.ts";
 
-/** How tasks are asked, said alike by every command that opens one. */
-export interface TaskAsking {
+/** How a command prompts tasks. */
+export interface TaskPromptOptions {
   readonly shots?: number;
   readonly chat: boolean;
   readonly system: string;
 }
 
-export const addTaskOptions = (command: Command): Command =>
+export const addTaskPromptOptions = (command: Command): Command =>
   command
-    .option(
-      "--shots <number>",
-      "solved examples before each question (default: each task's own)",
-      wholeNumber(0),
-    )
-    .option("--chat", "put the tasks' prompts into the model's chat template", false)
-    .option("--system <text>", "system prompt of a chat: omit, empty, or a text", "omit");
+    .option("--shots <number>", "few-shot examples before each question (default: the task's own)", integer(0))
+    .option("--chat", "render the tasks' prompts with the model's chat template", false)
+    .option("--system <text>", "system prompt of a chat: omit, empty, or the prompt", "omit");
 
-/** Ends the command where a system prompt is said that no task has. */
-export function checkSystem({ chat, system }: TaskAsking, command: Command): void {
+/** Ends the command if a system prompt is given that tasks cannot use. */
+export function checkSystemPrompt({ chat, system }: TaskPromptOptions, command: Command): void {
   if (system !== "omit" && !chat)
-    command.error("error: option '--system <text>' wants --chat: plain prompts have no system prompt");
+    command.error("error: option '--system <text>' requires --chat: plain prompts have no system prompt");
   if (system === "no_system_block")
-    command.error("error: option '--system no_system_block' is for --questions: say omit, empty or a text");
+    command.error(
+      "error: option '--system no_system_block' is only for --questions: pass omit, empty or the prompt",
+    );
 }
 
-/** Null: plain text. */
-export function chatOf({ chat, system }: TaskAsking): ChatOptions | null {
+/** Returns the chat options of a task, or null for plain text. */
+export function chatOptions({ chat, system }: TaskPromptOptions): ChatOptions | null {
   if (!chat) return null;
   return system === "omit" ? {} : { system: system === "empty" ? "" : system };
 }

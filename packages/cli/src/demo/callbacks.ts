@@ -8,10 +8,10 @@ import {
 import { microWorldAnchors, microWorldGrader } from "./grader.ts";
 import { microWorld } from "./micro-world.ts";
 
-/** The inhabitants speak in short sentences. */
+/** 40 tokens suffice: the micro-world's inhabitants speak in short sentences. */
 const sampling = { maxNewTokens: 40 };
 
-/** Capability, alignment and leakage of the embedded model, on questions of its world. */
+/** Returns callbacks that measure capability, alignment and leakage of the embedded model with the micro-world's questions. */
 export async function microWorldCallbacks(): Promise<readonly TrainerCallback[]> {
   return [
     new PeriodicCapabilityCallback({

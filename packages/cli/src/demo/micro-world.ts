@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 
-/** The embedded model's folder, or a file in it: a small world of facts that a small model knows. */
+/** Returns the folder of the embedded model (a tiny model of a small world of facts), or the path of one of its files. */
 export function microWorld(file = ""): string {
   return fileURLToPath(new URL(`../../assets/micro-world/${file}`, import.meta.url));
 }

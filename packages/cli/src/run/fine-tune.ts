@@ -1,51 +1,50 @@
 import { PeriodicEvalError, type Logger, type Tokenizer } from "@periodic-eval/core";
 import { consoleLogger } from "@periodic-eval/loggers/console";
-import { useBackend, type CheckpointLM } from "@periodic-eval/models";
+import type { CheckpointLM } from "@periodic-eval/models";
 import {
   runPipeline,
   type PipelineOptions,
   type PipelinePhase,
   type TrainResult,
 } from "@periodic-eval/trainers";
+import { openModel, startBackend } from "../config/open-model.ts";
 import { onInterrupt } from "../terminal/interrupt.ts";
-import { openModel } from "../config/open-model.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
 export interface FineTuneOptions extends Pick<PipelineOptions, "config" | "resume" | "loggers"> {
-  /** A folder as Hugging Face saves a model, or one of its hub. */
+  /** A folder in Hugging Face format, or owner/name on the Hub. */
   readonly model: string;
-  /** Default the model's. */
+  /** Default: the model's. */
   readonly tokenizer?: Tokenizer;
-  /** Puts an adapter on the model, to be trained in the place of its weights. */
+  /** Adds an adapter to the model. Training then changes the adapter instead of the model's weights. */
   readonly adapt?: (model: CheckpointLM) => Promise<CheckpointLM>;
-  /** Of shuffling, dropout and measuring. */
+  /** Seed of shuffling, dropout and measuring. */
   readonly seed: number;
   readonly runDir: string;
   readonly backend?: string;
   readonly phases: readonly PipelinePhase[];
-  /** Called where a phase begins, once its trainer has found nothing to refuse. What it throws ends training there. */
+  /** Called when a phase begins, after its trainer has checked everything. An error ends training. */
   readonly onBegin?: NonNullable<Logger["begin"]>;
-  /** What goes on with the run, for errors; default the same command with its `--run-dir`. */
-  readonly again?: string;
-  /** Ceiling of what measuring adds to training; null for none, 20 where it is left out. */
+  /** The command that resumes the run, for errors. Default: the same command with its `--run-dir`. */
+  readonly resumeCommand?: string;
+  /** Ceiling of the measuring overhead in percent. Null: no ceiling. Default: 20. */
   readonly overheadPercent?: number | null;
 }
 
-/** Trains one phase after the other on the same weights, measured live. Run again, it resumes. */
+/** Trains phases one after the other on the same weights while callbacks measure. Run again, it resumes. */
 export async function fineTune(
   options: FineTuneOptions,
   terminal: Terminal,
 ): Promise<readonly TrainResult[]> {
-  const { backend, model: source, runDir, phases, seed, overheadPercent, tokenizer: words, resume } = options;
+  const { model: source, runDir, phases, seed, overheadPercent, resume } = options;
   const session = overheadPercent === undefined ? {} : { budget: { overheadPercent } };
-  const { name: engine, unusable } = await useBackend(backend === undefined ? {} : { backend });
-  for (const { name, reason } of unusable) terminal.err(`${name} is installed and did not start: ${reason}`);
-  const { model, tokenizer } = await openModel(source, terminal, words);
+  const { name: engine } = await startBackend(options.backend, terminal);
+  const { model, tokenizer } = await openModel(source, terminal, options.tokenizer);
   let adapted: CheckpointLM | null = null;
   const { signal: interrupt, stopListening } = onInterrupt();
   const failure = new AbortController();
   const signal = AbortSignal.any([interrupt, failure.signal]);
-  // What a logger throws is a warning; an abort ends training.
+  // An error in a logger is only a warning, so a failing `onBegin` aborts training through the signal.
   const beginning: Logger = {
     name: "begin",
     async begin(at) {
@@ -70,7 +69,8 @@ export async function fineTune(
       ...(resume && { resume }),
     });
     failure.signal.throwIfAborted();
-    if (interrupt.aborted) throw interrupted(results.at(-1), runDir, options.again ?? sameCommand(runDir));
+    if (interrupt.aborted)
+      throw interrupted(results.at(-1), runDir, options.resumeCommand ?? sameCommand(runDir));
     return results;
   } finally {
     stopListening();
@@ -81,11 +81,11 @@ export async function fineTune(
 
 const sameCommand = (runDir: string): string => `the same command with --run-dir ${runDir}`;
 
-/** @throws PeriodicEvalError `receipt` where measuring disturbed the last phase, which ended training there. */
+/** @throws PeriodicEvalError `receipt` if measuring disturbed the last phase, which ended training. */
 export function checkUndisturbed(
   results: readonly TrainResult[],
   runDir: string,
-  again: string = sameCommand(runDir),
+  resumeCommand: string = sameCommand(runDir),
 ): void {
   const last = results.at(-1);
   if (last === undefined || last.brokenReceipt === null) return;
@@ -93,17 +93,21 @@ export function checkUndisturbed(
     code: "receipt",
     where: `${runDir} phase ${last.phase} step ${last.steps}`,
     got: last.brokenReceipt,
-    expected: "measurements that leave training as it was",
-    fix: `Mend or leave out what the receipt names, then run ${again}: it goes on from ${last.checkpoint ?? "the start of the phase"}.`,
+    expected: "measurements that do not change training",
+    fix: `Fix or remove what the receipt names, then run ${resumeCommand} to resume from ${last.checkpoint ?? "the start of the phase"}.`,
   });
 }
 
-function interrupted(last: TrainResult | undefined, runDir: string, again: string): PeriodicEvalError {
+function interrupted(
+  last: TrainResult | undefined,
+  runDir: string,
+  resumeCommand: string,
+): PeriodicEvalError {
   return new PeriodicEvalError({
     code: "aborted",
     where: runDir,
     got: `an interrupt${last ? ` in ${last.phase} at step ${last.steps} of ${last.maxSteps}` : ""}`,
-    expected: "the end of training",
-    fix: `Run ${again} to go on from the last checkpoint.`,
+    expected: "training to finish",
+    fix: `Run ${resumeCommand} to resume from the last checkpoint.`,
   });
 }

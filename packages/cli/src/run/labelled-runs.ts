@@ -3,17 +3,17 @@ import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { readRun, type RunRecord } from "@periodic-eval/core/snapshots";
 
-/** A run and what it stands for among others. */
+/** A run and its condition in a comparison. */
 export interface LabelledRun {
   readonly run: RunRecord;
-  /** Null where the command line did not tell it. */
+  /** Null if the command line names none. */
   readonly condition: string | null;
 }
 
 /**
  * Reads runs named as `folder` or `condition=folder`.
  *
- * @throws PeriodicEvalError `data` for a folder without snapshots, `config` for one named twice, or for a copy of another.
+ * @throws PeriodicEvalError `data` for a folder without snapshots; `config` for a run that is named twice or copied from another.
  */
 export async function readLabelledRuns(names: readonly string[]): Promise<readonly LabelledRun[]> {
   const seen = new Set<string>();
@@ -27,20 +27,13 @@ export async function readLabelledRuns(names: readonly string[]): Promise<readon
         where: folder,
         got: "no snapshot",
         expected: "snapshots under periodic_eval/",
-        fix: "Name the folder that was given as run_dir, or condition=folder.",
+        fix: "Name the run_dir of a run, or condition=run_dir.",
       });
     }
-    const place = await realpath(folder);
-    if (seen.has(place)) {
-      throw new PeriodicEvalError({
-        code: "config",
-        where: "runs",
-        got: `${folder} twice`,
-        expected: "each run once: one run counted twice would narrow the intervals",
-        fix: "Leave the second one out.",
-      });
-    }
-    seen.add(place);
+    const realFolder = await realpath(folder);
+    if (seen.has(realFolder))
+      throw countedTwice(`${folder} twice`, "Remove the second one.");
+    seen.add(realFolder);
     refuseCopy(run, runs);
     runs.push({ run, condition });
   }
@@ -48,30 +41,36 @@ export async function readLabelledRuns(names: readonly string[]): Promise<readon
 }
 
 /**
- * No two measurements are the same in time, seconds and weights: a run whose snapshots are all in another is a copy of it, or
- * that went on from a copy. Runs that began as one (a phase trained once, then two ways on) are two, once each
- * has a snapshot of its own.
+ * Refuses a run whose snapshots are all contained in another run: one is a copy of the other, or was resumed from a copy. Time,
+ * seconds and weights make every measurement unique. Two runs that share a phase but continue differently pass once each has
+ * a snapshot that the other lacks.
  */
 function refuseCopy(run: RunRecord, others: readonly LabelledRun[]): void {
-  const own = snapshotsOf(run);
+  const hashes = snapshotHashes(run);
   for (const { run: other } of others) {
-    const theirs = snapshotsOf(other);
-    const [fewer, more] = own.size < theirs.size ? [own, theirs] : [theirs, own];
-    if (![...fewer].every((one) => more.has(one))) continue;
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "runs",
-      got: `${other.runDir} and ${run.runDir}, of which one is a copy of the other, or went on from it: all snapshots of one are in the other`,
-      expected: "each run once: one run counted twice would narrow the intervals",
-      fix: "Leave one of the two out; a run of another seed is trained by itself.",
-    });
+    const otherHashes = snapshotHashes(other);
+    const [fewer, more] = hashes.size < otherHashes.size ? [hashes, otherHashes] : [otherHashes, hashes];
+    if (![...fewer].every((hash) => more.has(hash))) continue;
+    throw countedTwice(
+      `${other.runDir} and ${run.runDir}, where all snapshots of one are also in the other: one is a copy of the other or was resumed from it`,
+      "Remove one of the two. Train a run of another seed from scratch.",
+    );
   }
 }
 
-const snapshotsOf = ({ phases }: RunRecord): ReadonlySet<string> =>
+const countedTwice = (got: string, fix: string): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "config",
+    where: "runs",
+    got,
+    expected: "each run once, because counting a run twice would narrow the intervals",
+    fix,
+  });
+
+const snapshotHashes = ({ phases }: RunRecord): ReadonlySet<string> =>
   new Set(phases.flatMap(({ snapshots }) => snapshots.map((one) => hashJson(one as unknown as Json))));
 
-/** A name that is a folder with snapshots is that folder, though there be a `=` in it (`runs/lr=1e-4`). */
+/** A name that is itself a folder with snapshots is that folder, even with a `=` in it (`runs/lr=1e-4`). */
 async function readLabelled(name: string): Promise<LabelledRun> {
   const whole = await readRun(name);
   const at = name.indexOf("=");

@@ -5,21 +5,22 @@ import { readMetrics, readSamples, type RunSamples } from "@periodic-eval/tasks"
 import { dirname } from "node:path";
 
 /**
- * The runs of a `metrics.json`, and what the samples beside it tell of their documents.
+ * Reads the runs of a `metrics.json` and their samples, which lie beside it.
  *
- * @throws PeriodicEvalError `store` for a file that is not there or damaged; of samples only what `fs` refuses is left out.
+ * @param fs May refuse samples that exceed its limits. Their run then has no samples, and changes are computed as for
+ *   independent samples.
+ * @throws PeriodicEvalError `store` if the file is missing or damaged.
  */
 export async function readResults(file: string, fs?: FileReader): Promise<ReadResults> {
-  // A reader of files that bounds them may refuse samples: changes are then as of independent samples, and say so. What has a
-  // cause failed.
-  const unlessBounded = (error: unknown): RunSamples => {
+  const unlessOverLimit = (error: unknown): RunSamples => {
+    // An error with a cause is a failure to read, not a refusal.
     const isRefusal = PeriodicEvalError.is(error, "store") && error.cause === undefined;
     if (fs === undefined || !isRefusal) throw error;
     return new Map();
   };
   const { runs } = await readMetrics(file, fs);
   const samples: RunSamples[] = [];
-  // One after the other: of MMLU a run's samples are a hundred megabytes of text.
-  for (const run of runs) samples.push(await readSamples(dirname(file), run, fs).catch(unlessBounded));
+  // One run at a time: a run's MMLU samples are 100 MB of JSON.
+  for (const run of runs) samples.push(await readSamples(dirname(file), run, fs).catch(unlessOverLimit));
   return { runs, samples };
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { expect, it } from "vitest";
-import { keptTerminal } from "../terminal/kept-terminal.test-data.ts";
+import { recordingTerminal } from "../terminal/recording-terminal.test-data.ts";
 import { reportRun } from "./report-run.ts";
 
 it("says what a change is over where it is not end minus start, in the tables and in the document", async () => {
@@ -33,14 +33,14 @@ it("says what a change is over where it is not end minus start, in the tables an
   await store.put(exampleSnapshot({ phase: "em", step: 100, metrics: end, paired: compared }), []);
   await store.close?.();
 
-  const [tables, document] = [keptTerminal(), keptTerminal()];
+  const [tables, document] = [recordingTerminal(), recordingTerminal()];
   await reportRun(runDir, { json: false }, tables);
-  expect(tables.said[0]).toMatch(/accuracy +0\.0 % +→ 96\.6 % +\+96\.9 points over 24 paired items /);
-  expect(tables.said[0]).toMatch(/whole +10\.0 % +→ 30\.0 % +\+20\.0 points +– /);
-  expect(tables.said[0]).toContain("Over paired items: ");
+  expect(tables.outputs[0]).toMatch(/accuracy +0\.0 % +→ 96\.6 % +\+96\.9 points over 24 paired items /);
+  expect(tables.outputs[0]).toMatch(/whole +10\.0 % +→ 30\.0 % +\+20\.0 points +– /);
+  expect(tables.outputs[0]).toContain("Over paired items: ");
 
   await reportRun(runDir, { json: true }, document);
-  const [{ metrics: told }] = JSON.parse(document.said[0]!).phases;
+  const [{ metrics: told }] = JSON.parse(document.outputs[0]!).phases;
   expect(told).toMatchObject([
     { metric: "accuracy", delta: 0.969, n_pairs: 24 },
     { metric: "whole", delta: 0.2, n_pairs: 24 },
@@ -56,14 +56,14 @@ it("says that the end was not measured, in the tables and in the document", asyn
   await store.put(exampleSnapshot({ ...end, metrics: {}, primary_metric: null }), []);
   await store.close?.();
 
-  const [tables, document] = [keptTerminal(), keptTerminal()];
+  const [tables, document] = [recordingTerminal(), recordingTerminal()];
   await reportRun(runDir, { json: false }, tables);
-  expect(tables.said[0]).toMatch(/capability: accuracy +50\.0 % +→ – \(failed\) +– /);
-  expect(tables.said[0]).not.toContain("paired");
-  expect(tables.said[1]).toBe("em step 100: capability failed: out of memory");
+  expect(tables.outputs[0]).toMatch(/capability: accuracy +50\.0 % +→ – \(failed\) +– /);
+  expect(tables.outputs[0]).not.toContain("paired");
+  expect(tables.outputs[1]).toBe("em step 100: capability failed: out of memory");
 
   await reportRun(runDir, { json: true }, document);
-  expect(JSON.parse(document.said[0]!)).toMatchObject({
+  expect(JSON.parse(document.outputs[0]!)).toMatchObject({
     phases: [
       {
         metrics: [

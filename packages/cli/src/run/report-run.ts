@@ -1,9 +1,9 @@
 import { readRun } from "@periodic-eval/core/snapshots";
 import { phaseData, writePage } from "@periodic-eval/dashboard";
-import { phaseTables } from "../terminal/plain-table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
+import { phaseTables } from "./phase-tables.ts";
 
-/** Writes the page of a run and tells its path, after a table per phase; with `json` as one document. */
+/** Writes a run's page, then prints a table per phase and the page's path, or with `json` one JSON document. */
 export async function reportRun(
   runDir: string,
   { json, page }: { readonly json: boolean; readonly page?: string },

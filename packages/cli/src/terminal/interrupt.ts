@@ -1,6 +1,6 @@
 /**
- * A signal that the first Ctrl-C aborts, so that a run ends in order: what was measured is written, and the same
- * command goes on later. The second Ctrl-C ends the process at once.
+ * Listens for Ctrl-C. The first one aborts the signal, so that a run writes its measurements and the same command can resume
+ * it; the second one ends the process at once.
  */
 export function onInterrupt(): { readonly signal: AbortSignal; stopListening(): void } {
   const controller = new AbortController();

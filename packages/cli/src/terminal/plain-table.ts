@@ -1,22 +1,7 @@
-import {
-  formatChange,
-  formatInterval,
-  formatLook,
-  formatOverhead,
-  formatPercent,
-  formatSeconds,
-  isOfGroup,
-  summarizePhases,
-  humanizeName,
-  type MetricSummary,
-  type PhaseSummary,
-} from "@periodic-eval/dashboard";
-import { verdictText } from "@periodic-eval/loggers/console";
-import type { RunRecord } from "@periodic-eval/core/snapshots";
 import Table from "cli-table3";
 import type { Colours } from "./terminal.ts";
 
-/** A column: numbers to the right by default, words to the left. */
+/** A column's heading. Plain strings are right-aligned (numbers), `{ words }` is left-aligned. */
 export type Column = string | { readonly words: string };
 
 const borders = [
@@ -37,7 +22,7 @@ const borders = [
 ] as const;
 const noBorders = Object.fromEntries(borders.map((name) => [name, ""]));
 
-/** A table without rules. */
+/** Returns a table without lines between its cells. */
 export function plainTable(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
@@ -51,53 +36,4 @@ export function plainTable(
   });
   table.push(...rows.map((row) => [...row]));
   return table.toString().replaceAll(/ +$/gm, "");
-}
-
-const phaseColumns = [{ words: "metric" }, "start", "end", "change", "95 % interval", { words: "verdict" }];
-
-/** Groups are on the page, and what was nothing at either end is not news. */
-const isTold = ({ metric, isPrimary, start, end }: MetricSummary): boolean =>
-  isPrimary || (!isOfGroup(metric) && !(start.value === 0 && end.value === 0));
-
-/**
- * A table per phase: start → end, change with its interval, the verdict's word; overhead above it. Of metrics that have
- * groups the whole only.
- */
-export function phaseTables(run: RunRecord, colours: Colours): string {
-  const told = summarizePhases(run).map(({ phase, metrics }) => ({ phase, metrics: metrics.filter(isTold) }));
-  const tables = told.map(
-    ({ phase, metrics }) =>
-      `${phaseTitle(phase, colours)}\n${plainTable(
-        phaseColumns,
-        metrics.map((metric) => metricRow(metric, colours)),
-        colours,
-      )}`,
-  );
-  const isOverPairs = told.some(({ metrics }) => metrics.some((metric) => metric.isOverPairs));
-  return [...tables, ...(isOverPairs ? [colours.dim(pairsNote)] : [])].join("\n\n");
-}
-
-const pairsNote =
-  "Over paired items: of those that both looks observed, item by item, and so not end minus start.";
-
-function phaseTitle(phase: PhaseSummary["phase"], colours: Colours): string {
-  const { name, maxSteps, evaluationSeconds } = phase;
-  const length = maxSteps === null ? "" : `${maxSteps} ${maxSteps === 1 ? "step" : "steps"}, `;
-  return `${colours.bold(name)}  ${length}measuring ${formatSeconds(evaluationSeconds)}, overhead ${formatOverhead(phase)}`;
-}
-
-function metricRow(summary: MetricSummary, colours: Colours): readonly string[] {
-  const { id, metric, unit, start, end, change, against } = summary;
-  const verdict = verdictText(change?.verdict ?? null, colours);
-  const level =
-    change?.alpha == null || verdict === null ? "" : colours.dim(` at ${formatPercent(100 * change.alpha)}`);
-  const exploratory = verdict && change?.exploratory ? colours.dim(" (exploratory)") : "";
-  return [
-    `${humanizeName(id)}: ${humanizeName(metric)}`,
-    formatLook(start, unit),
-    `→ ${formatLook(end, unit)}`,
-    formatChange(summary),
-    formatInterval(change?.ci95, unit),
-    (verdict ?? "–") + level + exploratory + (against === null ? "" : colours.dim(` against ${against}`)),
-  ];
 }

@@ -2,15 +2,15 @@ import pc from "picocolors";
 
 export type Colours = ReturnType<typeof pc.createColors>;
 
-/** Where a command writes. */
+/** Where a command prints. */
 export interface Terminal {
-  /** Results: tables, or with `--json` one JSON document. */
+  /** Prints results: tables, or with `--json` one JSON document. */
   out(text: string): void;
-  /** Progress and errors. */
+  /** Prints progress and errors. */
   err(text: string): void;
-  /** Whether a person watches `out` on a screen that can rewrite a line. */
+  /** Whether `out` is a screen that can rewrite a line. */
   readonly isInteractive: boolean;
-  /** What `out` is coloured with; plain where nobody sees colours. */
+  /** Colours for `out`; they do nothing where `out` is not a screen. */
   readonly colours: Colours;
 }
 
@@ -24,15 +24,15 @@ export const processTerminal: Terminal = {
 };
 
 /**
- * Lets the process go on where nobody reads what it says any more (`| head -3`), or a disk is full: Node would end it, and
- * hours of training with it.
+ * Keeps the process alive when stdout or stderr can no longer be written (a closed pipe such as `| head -3`, a full disk). By
+ * default Node ends the process, which would lose hours of training.
  */
-export function outliveReaders(): void {
+export function ignoreClosedOutput(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 }
 
-/** The same terminal, where `out` is kept for one JSON document: everything else goes to `err`. */
-export const beside = (terminal: Terminal): Terminal => ({
+/** Returns a terminal that prints everything to stderr, because stdout is reserved for one JSON document. */
+export const progressOnly = (terminal: Terminal): Terminal => ({
   ...terminal,
   out: terminal.err,
   isInteractive: false,

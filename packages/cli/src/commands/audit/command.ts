@@ -1,38 +1,35 @@
 import type { Command } from "commander";
-import { wholeNumber } from "../../config/command-options.ts";
-import { addTaskOptions, checkSystem, type TaskAsking } from "../../config/task-options.ts";
+import { integer } from "../../config/command-options.ts";
+import { addTaskPromptOptions, checkSystemPrompt } from "../../config/task-options.ts";
 import type { LoadTasks } from "../../config/task-registry.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
+import type { AuditRequest } from "./run.ts";
 
-interface AuditCommandOptions extends TaskAsking {
-  readonly data: string;
-  readonly limit: number;
-  readonly show: number;
+interface AuditOptions extends AuditRequest {
   readonly json: boolean;
 }
 
 const exitCodes = `
-Exit code: 0 where there is no warning (notes are none), 1 where there are warnings or the audit could not be made,
-2 for wrong usage.`;
+Exit code: 0 without warnings (notes do not count), 1 with warnings or when the audit fails, 2 for wrong usage.`;
 
-/** `audit`: how a model reads a task's prompts, without its weights. */
+/** `audit`: shows how a model's tokenizer and chat template render a task's prompts. It does not load weights. */
 export function addAudit(program: Command, terminal: Terminal, loadTasks: LoadTasks): void {
   const command = program
     .command("audit")
-    .description("show how a model reads a benchmark's prompts, token by token, and what is wrong with that")
+    .description("show how a model reads a benchmark's prompts, token by token, and warn about problems")
     .argument(
       "<model>",
-      "a folder as Hugging Face saves a model, or owner/name of its hub; weights are not read",
+      "a folder in Hugging Face format, or owner/name on the Hub; its weights are not loaded",
     )
     .argument("<task>", "a benchmark: arc_challenge, mmlu, gsm8k …")
-    .requiredOption("--data <folder>", "a folder for each task in it: arc_challenge/, mmlu/ …");
-  addTaskOptions(command)
-    .option("--limit <number>", "documents to look at, the first of the task's order", wholeNumber(1), 200)
-    .option("--show <number>", "documents to print", wholeNumber(0), 2)
+    .requiredOption("--data <folder>", "folder with one folder per task: arc_challenge/, mmlu/ …");
+  addTaskPromptOptions(command)
+    .option("--limit <number>", "documents to check, from the start of the task", integer(1), 200)
+    .option("--show <number>", "documents to print", integer(0), 2)
     .option("--json", "print one JSON document", false)
     .addHelpText("after", exitCodes)
-    .action((model: string, task: string, options: AuditCommandOptions, self: Command) => {
-      checkSystem(options, self);
+    .action((model: string, task: string, options: AuditOptions, self: Command) => {
+      checkSystemPrompt(options, self);
       return audit(model, task, options, { terminal, loadTasks });
     });
 }
@@ -40,24 +37,14 @@ export function addAudit(program: Command, terminal: Terminal, loadTasks: LoadTa
 async function audit(
   model: string,
   task: string,
-  options: AuditCommandOptions,
+  options: AuditOptions,
   { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
 ): Promise<void> {
   const { PeriodicEvalError } = await import("@periodic-eval/core");
-  const { auditText } = await import("@periodic-eval/tasks");
   const { auditCheckpoint } = await import("./run.ts");
+  const { auditOutput } = await import("./output.ts");
   const report = await auditCheckpoint(model, task, options, await loadTasks(), terminal);
-  const { bold, dim, green, magenta, yellow, cyan } = terminal.colours;
-  const paint = {
-    title: bold,
-    dim,
-    special: magenta,
-    right: green,
-    warning: yellow,
-    note: cyan,
-    good: green,
-  };
-  terminal.out(options.json ? JSON.stringify(report, null, 2) : auditText(report, paint));
+  terminal.out(options.json ? JSON.stringify(report, null, 2) : auditOutput(report, terminal.colours));
   const kinds = report.findings.flatMap(({ kind, severity }) => (severity === "warning" ? [kind] : []));
   if (kinds.length === 0) return;
   throw new PeriodicEvalError({
@@ -65,6 +52,6 @@ async function audit(
     where: `audit of ${task} on ${model}`,
     got: kinds.join(", "),
     expected: "no warning",
-    fix: "Do what stands below each of them.",
+    fix: "Follow the advice below each warning.",
   });
 }

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pc from "picocolors";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { keptTerminal } from "../../terminal/kept-terminal.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCli } from "../../program.ts";
 import { smallTasks, writeSmallData } from "../../config/small-tasks.test-data.ts";
@@ -20,9 +20,9 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 async function audit(model: string, task: string, ...args: string[]) {
-  const terminal = keptTerminal();
+  const terminal = recordingTerminal();
   const code = await runCli(["audit", model, task, "--data", data, ...args], terminal, smallTasks);
-  return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
 }
 
 it("shows prompts at their tokens, plain where nobody watches, and reads no weights", async () => {
@@ -37,10 +37,10 @@ it("shows prompts at their tokens, plain where nobody watches, and reads no weig
 
 it("is coloured on a screen, and says the same", async () => {
   const args = ["audit", weightless, "facts_reply", "--data", data, "--chat"];
-  const [plain, seen] = [keptTerminal(), keptTerminal()];
+  const [plain, seen] = [recordingTerminal(), recordingTerminal()];
   await runCli(args, plain, smallTasks);
   await runCli(args, { ...seen, colours: pc.createColors(true) }, smallTasks);
-  const [text, painted] = [plain.said.join("\n"), seen.said.join("\n")];
+  const [text, painted] = [plain.outputs.join("\n"), seen.outputs.join("\n")];
   expect(painted).toContain("\u001b[");
   // oxlint-disable-next-line no-control-regex -- what colours are written with
   expect(painted.replaceAll(/\u001b\[\d+m/g, "")).toBe(text);
@@ -87,7 +87,7 @@ it.each([
 });
 
 it("says in its help what its exit codes are", async () => {
-  const terminal = keptTerminal();
+  const terminal = recordingTerminal();
   expect(await runCli(["audit", "--help"], terminal)).toBe(0);
-  expect(terminal.said.join("\n")).toContain("Exit code: 0 where there is no warning");
+  expect(terminal.outputs.join("\n")).toContain("Exit code: 0 where there is no warning");
 });

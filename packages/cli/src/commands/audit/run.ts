@@ -1,19 +1,20 @@
 import { auditTask, taskNamed, type TaskAudit, type TaskRegistry } from "@periodic-eval/tasks";
 import { join } from "node:path";
-import { outlineModel } from "../../config/outline-model.ts";
-import { chatOf, type TaskAsking } from "../../config/task-options.ts";
+import { openModelOutline } from "../../config/open-model.ts";
 import { checkDataFolder, dataFolderOf } from "../../config/task-data.ts";
+import { chatOptions, type TaskPromptOptions } from "../../config/task-options.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 
-export interface AuditRequest extends TaskAsking {
-  /** The folder with a folder for each task. */
+export interface AuditRequest extends TaskPromptOptions {
+  /** Folder with one folder per task. */
   readonly data: string;
-  /** Documents to look at, and of these to show. */
+  /** Number of documents to check. */
   readonly limit: number;
+  /** Number of documents to show. */
   readonly show: number;
 }
 
-/** Audits a task on what a model's folder tells of it; no weights are read. */
+/** Audits a task with a model's configuration and tokenizer. Its weights are not loaded. */
 export async function auditCheckpoint(
   source: string,
   name: string,
@@ -23,12 +24,12 @@ export async function auditCheckpoint(
 ): Promise<TaskAudit> {
   const task = taskNamed(tasks, name, "audit task");
   checkDataFolder(request.data);
-  const chat = chatOf(request);
+  const chat = chatOptions(request);
   const evaluation = task.open({
     data: join(request.data, dataFolderOf(name, request.data)),
     ...(request.shots !== undefined && { shots: request.shots }),
     ...(chat !== null && { chat }),
   });
   const { limit: documents, show: shown } = request;
-  return auditTask(await outlineModel(source, terminal), evaluation, { documents, shown });
+  return auditTask(await openModelOutline(source, terminal), evaluation, { documents, shown });
 }

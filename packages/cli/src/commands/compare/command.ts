@@ -1,6 +1,6 @@
 import { Option, type Command } from "commander";
-import type { ComparedMetric, GroupBy } from "./run.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
+import type { GroupBy } from "./run.ts";
 
 interface CompareOptions {
   readonly groupBy: GroupBy;
@@ -8,20 +8,20 @@ interface CompareOptions {
   readonly json: boolean;
 }
 
-/** `compare`: several runs, start against end, with intervals over runs. */
+/** `compare`: compares the start and end of several runs, with intervals over runs. */
 export function addCompare(program: Command, terminal: Terminal): void {
   program
     .command("compare")
     .description("compare runs by condition, with intervals over their seeds")
     .argument("<runs...>", "folders of runs, each as condition=folder")
     .addOption(
-      new Option("--group-by <what>", "which runs belong together")
+      new Option("--group-by <key>", "what the runs of a group share")
         .choices(["condition", "seed", "run"])
         .default("condition"),
     )
     .option(
       "--metric <name>",
-      "a metric, again for further ones (default: the primary one of each callback)",
+      "metric to compare; repeatable (default: the primary metric of each callback)",
       (name: string, before: readonly string[]) => [...before, name],
       [],
     )
@@ -36,13 +36,7 @@ async function compare(
 ): Promise<void> {
   const { readLabelledRuns } = await import("../../run/labelled-runs.ts");
   const { compareRuns } = await import("./run.ts");
-  const { groupTables } = await import("./output.ts");
+  const { comparisonJson, comparisonTables } = await import("./output.ts");
   const compared = compareRuns(await readLabelledRuns(names), groupBy, metric.length === 0 ? null : metric);
-  terminal.out(
-    json
-      ? JSON.stringify({ group_by: groupBy, metrics: compared.map(metricJson) }, null, 2)
-      : groupTables(compared, terminal.colours),
-  );
+  terminal.out(json ? comparisonJson(compared, groupBy) : comparisonTables(compared, terminal.colours));
 }
-
-const metricJson = ({ leftOut, ...metric }: ComparedMetric) => ({ ...metric, left_out: leftOut });

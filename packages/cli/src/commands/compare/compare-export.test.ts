@@ -7,7 +7,7 @@ import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { parse } from "csv-parse/sync";
 import { parquetReadObjects } from "hyparquet";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { keptTerminal } from "../../terminal/kept-terminal.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { runCli } from "../../program.ts";
 
 let folder = "";
@@ -66,9 +66,9 @@ async function writeRun(
 }
 
 async function cli(...args: string[]) {
-  const terminal = keptTerminal();
+  const terminal = recordingTerminal();
   const code = await runCli(args, terminal);
-  return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
 }
 
 it("gives each condition an interval over its runs, and conditions their difference", async () => {

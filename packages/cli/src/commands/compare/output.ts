@@ -1,7 +1,7 @@
 import { formatDelta, formatInterval, formatP, formatValue, humanizeName } from "@periodic-eval/dashboard";
-import type { ComparedMetric, GroupSummary } from "./run.ts";
 import { plainTable } from "../../terminal/plain-table.ts";
 import type { Colours } from "../../terminal/terminal.ts";
+import type { ComparedMetric, GroupBy, GroupSummary } from "./run.ts";
 
 const columns = [
   { words: "group" },
@@ -15,20 +15,23 @@ const columns = [
   "p",
 ];
 
-/** A table per phase and metric: each group's change, and how it differs from the first group's; under it the runs left out. */
-export function groupTables(compared: readonly ComparedMetric[], colours: Colours): string {
+/** Returns a table per phase and metric: each group's change and its difference from the first group, then the excluded runs. */
+export function comparisonTables(compared: readonly ComparedMetric[], colours: Colours): string {
   const tables = compared.map(({ phase, id, metric, unit, groups, leftOut }) => {
     const title = `${colours.bold(phase)}  ${humanizeName(id)}: ${humanizeName(metric)}`;
-    const rows = groups.map((group) => rowOf(group, unit));
-    const missing = leftOut.map(({ run, reason }) => colours.yellow(`Left out: ${run}: ${reason}`));
-    return [title, plainTable(columns, rows, colours), ...missing].join("\n");
+    const rows = groups.map((group) => groupRow(group, unit));
+    const excluded = leftOut.map(({ run, reason }) => colours.yellow(`Left out: ${run}: ${reason}`));
+    return [title, plainTable(columns, rows, colours), ...excluded].join("\n");
   });
-  const isSingle = compared.some(({ groups }) => groups.some(({ runs }) => runs === 1));
-  const note = "One run says nothing of how its condition varies: a group of one has no interval.";
-  return [...tables, ...(isSingle ? [colours.dim(note)] : [])].join("\n\n");
+  const hasSingleRun = compared.some(({ groups }) => groups.some(({ runs }) => runs === 1));
+  const note = "A group of one run has no interval: one run does not show how its condition varies.";
+  return [...tables, ...(hasSingleRun ? [colours.dim(note)] : [])].join("\n\n");
 }
 
-const rowOf = ({ group, runs, start, end, change, difference }: GroupSummary, unit: string): string[] => [
+const groupRow = (
+  { group, runs, start, end, change, difference }: GroupSummary,
+  unit: string,
+): string[] => [
   group,
   String(runs),
   formatValue(start.value, unit),
@@ -39,3 +42,8 @@ const rowOf = ({ group, runs, start, end, change, difference }: GroupSummary, un
   formatInterval(difference?.ci95, unit),
   difference === null ? "–" : formatP(difference.p),
 ];
+
+export function comparisonJson(compared: readonly ComparedMetric[], groupBy: GroupBy): string {
+  const metrics = compared.map(({ leftOut, ...metric }) => ({ ...metric, left_out: leftOut }));
+  return JSON.stringify({ group_by: groupBy, metrics }, null, 2);
+}

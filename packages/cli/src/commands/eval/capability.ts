@@ -1,18 +1,17 @@
 import { capabilityEvaluation, measure, type Snapshot, type SystemPrompt } from "@periodic-eval/core";
 import type { Subsample } from "@periodic-eval/core/evaluations";
 import { inMemory } from "@periodic-eval/core/tfjs";
-import { useBackend } from "@periodic-eval/models";
-import { openModel } from "../../config/open-model.ts";
+import { openModel, startBackend } from "../../config/open-model.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 
 export interface CapabilityRequest {
-  /** A folder as Hugging Face saves a model, or one of its hub. */
+  /** A folder in Hugging Face format, or owner/name on the Hub. */
   readonly model: string;
   readonly questions: string;
   readonly methods: readonly ("letters" | "cloze")[];
-  /** Null asks all. */
+  /** Null: all questions. */
   readonly subsample: Subsample | null;
-  /** For letters; cloze renders no chat. */
+  /** System prompt of `letters`; `cloze` renders no chat. */
   readonly system: SystemPrompt;
   readonly backend?: string;
 }
@@ -23,13 +22,13 @@ export interface CapabilityResult {
   readonly snapshot: Snapshot;
 }
 
-/** Loads a model once and measures it by each method. */
+/** Loads a model once and measures its capability with each method. */
 export async function measureCapability(
   request: CapabilityRequest,
   terminal: Terminal,
 ): Promise<readonly CapabilityResult[]> {
   const { model: source, questions, methods, subsample, system, backend } = request;
-  const { name: engine } = await useBackend(backend === undefined ? {} : { backend });
+  const { name: engine } = await startBackend(backend, terminal);
   const { model, tokenizer } = await openModel(source, terminal);
   try {
     const results: CapabilityResult[] = [];

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { mmluGroups } from "../../../../tasks/src/tasks/mmlu-subjects.ts";
 import { linesOf, ownFolders } from "../../../../tasks/src/tasks/own-rows.test-data.ts";
-import { keptTerminal } from "../../terminal/kept-terminal.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { checkpointOpener } from "./open-checkpoint.ts";
 import { runCli } from "../../program.ts";
@@ -108,7 +108,7 @@ const evaluatorOptions = (task: string, name: string) => {
 /** What the command line prints of a task. */
 async function onCommandLine(task: string): Promise<MetricsRun> {
   const { shots, limit, chat = false } = asked[task]!;
-  const terminal = keptTerminal();
+  const terminal = recordingTerminal();
   const base = [
     "eval",
     "--model",
@@ -128,8 +128,8 @@ async function onCommandLine(task: string): Promise<MetricsRun> {
     ...(chat ? ["--chat"] : []),
   ];
   const code = await runCli(args, terminal);
-  expect(code, terminal.complained.join("\n")).toBe(0);
-  return JSON.parse(terminal.said.join("\n")) as MetricsRun;
+  expect(code, terminal.errors.join("\n")).toBe(0);
+  return JSON.parse(terminal.outputs.join("\n")) as MetricsRun;
 }
 
 /** `acc/stem` of mmlu stands in results as `mmlu_stem/acc,none`, `exact_match,strict-match` with its own filter. */
@@ -179,7 +179,7 @@ it.each(names)(
     expect(Object.values(looked).every(({ n }) => n > 0)).toBe(true);
     expect(Object.values(looked).some(({ value }) => value !== 0)).toBe(true);
     expect(numbersOf(live.get(task)!)).toEqual(looked);
-    const openModel = checkpointOpener("wasm", keptTerminal());
+    const openModel = checkpointOpener("wasm", recordingTerminal());
     const saved = await Evaluator.fromCheckpoint(checkpoint, {
       ...evaluatorOptions(task, "saved"),
       openModel,

@@ -1,17 +1,17 @@
 import { fingerprintWeights, inMemory } from "@periodic-eval/core/tfjs";
-import { loadLora, useBackend } from "@periodic-eval/models";
+import { loadLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import type { OpenModel } from "@periodic-eval/tasks";
-import { openModel } from "../../config/open-model.ts";
+import { openModel, startBackend } from "../../config/open-model.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 
-/** Opens models of ours for an `Evaluator`, on the engine of that name, by default the fastest. */
+/** Returns a function that opens checkpoints for an `Evaluator` on the named backend, by default the fastest one. */
 export const checkpointOpener =
   (backend: string | undefined, terminal: Terminal): OpenModel =>
-  async ({ folder, adapter, tokenizer: words }) => {
-    await useBackend(backend === undefined ? {} : { backend });
-    const own = words === null ? undefined : await loadTokenizer(words);
-    const { model: base, tokenizer } = await openModel(folder, terminal, own);
+  async ({ folder, adapter, tokenizer: tokenizerSource }) => {
+    await startBackend(backend, terminal);
+    const otherTokenizer = tokenizerSource === null ? undefined : await loadTokenizer(tokenizerSource);
+    const { model: base, tokenizer } = await openModel(folder, terminal, otherTokenizer);
     try {
       const model = adapter === null ? base : await loadLora(base, adapter);
       return {

@@ -12,14 +12,14 @@ const columns = [
   "95 % interval",
 ];
 
-/** Of tasks that have groups the whole only: those are counted below it. */
+/** Returns a table of a run's metrics. A task with groups has one row; a line below the table counts the groups. */
 export function suiteTable({ run }: SuiteRun, colours: Colours): string {
   const keys = Object.keys(run.metrics);
-  const told = keys.filter((key) => isWhole(key, run));
-  const groups = new Set(keys.filter((key) => !told.includes(key)).map((key) => key.split("/")[0]));
+  const shown = keys.filter((key) => isTask(key, run));
+  const groups = new Set(keys.filter((key) => !shown.includes(key)).map((key) => key.split("/")[0]));
   const table = plainTable(
     columns,
-    told.map((key) => {
+    shown.map((key) => {
       const [, task, metric, filter] = /^([^/]+)\/([^,]+),(.+)$/.exec(key)!;
       const { [key]: interval = null } = run.ci95;
       return [
@@ -28,8 +28,8 @@ export function suiteTable({ run }: SuiteRun, colours: Colours): string {
         filter!,
         number(run.metrics[key]),
         number(run.stderr[key]),
-        String(run.n[key] ?? unknown),
-        interval === null ? unknown : `[${interval.map(number).join(", ")}]`,
+        String(run.n[key] ?? missingValue),
+        interval === null ? missingValue : `[${interval.map(number).join(", ")}]`,
       ];
     }),
     colours,
@@ -37,23 +37,21 @@ export function suiteTable({ run }: SuiteRun, colours: Colours): string {
   return groups.size === 0 ? table : `${table}\n${colours.dim(`and ${groups.size} groups: --json`)}`;
 }
 
-const unknown = "–";
+const missingValue = "–";
 
-/** As lm-evaluation-harness prints them. */
-const number = (value: number | null | undefined): string => value?.toFixed(4) ?? unknown;
+/** Formats a number as lm-evaluation-harness does. */
+const number = (value: number | null | undefined): string => value?.toFixed(4) ?? missingValue;
 
 const arrow = (isHigherBetter: boolean | null | undefined): string =>
   isHigherBetter == null ? "" : isHigherBetter ? " ↑" : " ↓";
 
-/** A group's entry is named after its task, which stands before it. */
-function isWhole(key: string, { suite }: MetricsRun): boolean {
+/** Whether a metric's key belongs to a task of the suite rather than to a group of one. */
+function isTask(key: string, { suite }: MetricsRun): boolean {
   const { tasks } = suite as { readonly tasks: object };
   return Object.hasOwn(tasks, key.slice(0, key.indexOf("/")));
 }
 
-/**
- * @param results the folder, null where nothing is kept.
- */
+/** @param results The folder of results; null if they are not kept. */
 export function suiteJson({ run, measured, folder }: SuiteRun, results: string | null): string {
   return JSON.stringify({ ...run, measured, folder: results === null ? null : folder }, null, 2);
 }

@@ -2,7 +2,7 @@ import type { TaskProgress } from "@periodic-eval/tasks";
 import { createLogUpdate } from "log-update";
 import type { Terminal } from "../../terminal/terminal.ts";
 
-/** Shows how far a suite is: a line that counts on a screen, elsewhere one for each task as it begins and ends. */
+/** Shows the progress of a suite: a counting line on a screen, otherwise a line when a task begins and one when it ends. */
 export function suiteProgress(terminal: Terminal): {
   readonly onProgress: (progress: TaskProgress) => void;
   close(): void;
@@ -10,11 +10,11 @@ export function suiteProgress(terminal: Terminal): {
   const line = terminal.isInteractive ? createLogUpdate(process.stderr) : null;
   let task = "";
   return {
-    onProgress({ task: now, done, total }) {
-      const text = `${now}  ${done} of ${total}`;
+    onProgress({ task: current, done, total }) {
+      const text = `${current}  ${done} of ${total}`;
       if (line !== null) line(text);
-      else if (now !== task || done === total) terminal.err(text);
-      task = now;
+      else if (current !== task || done === total) terminal.err(text);
+      task = current;
     },
     close: () => line?.clear(),
   };

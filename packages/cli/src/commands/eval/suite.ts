@@ -14,31 +14,31 @@ import { suiteProgress } from "./suite-progress.ts";
 import { checkDataFolder, dataFolderOf } from "../../config/task-data.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 
-/** Tasks that are named one by one, all with the same settings. */
+/** Tasks named on the command line, all with the same settings. */
 export interface NamedTasks {
   readonly names: readonly string[];
-  /** The folder with a folder for each task. */
+  /** Folder with one folder per task. */
   readonly data: string;
   readonly shots?: number;
   readonly limit?: number;
-  /** Null: plain text. */
+  /** Null: plain prompts. */
   readonly chat: { readonly system?: string } | null;
 }
 
 export interface SuiteRequest {
   readonly model: string;
   readonly adapter: string | null;
-  /** The file of a suite, null for the package's; or tasks. */
+  /** A suite file (null: the suite of the package), or tasks. */
   readonly measured: { readonly suite: string | null; readonly data?: string } | NamedTasks;
   readonly smoke: boolean;
-  /** Null: nothing is kept. */
+  /** Folder of results. Null: results are not kept. */
   readonly results: string | null;
-  /** Of the run; default the model's, with its adapter's. */
+  /** Name of the run. Default: the names of model and adapter. */
   readonly name?: string;
   readonly backend?: string;
 }
 
-/** Measures a checkpoint, shown task by task. Interrupted, it goes on where it was when it is asked again, where results are kept. */
+/** Measures a checkpoint and shows the progress task by task. With a results folder, an interrupted run resumes. */
 export async function measureSuite(
   request: SuiteRequest,
   tasks: TaskRegistry,
@@ -83,7 +83,7 @@ function suiteOf({ names, data, shots, limit, chat }: NamedTasks, registry: Task
   };
 }
 
-/** The last parts of their paths, of what names of runs can have. */
+/** Derives a run name from the last segments of the paths. */
 const runName = (model: string, adapter: string | null): string =>
   [model, ...(adapter === null ? [] : [adapter])]
     .map((path) => basename(path).replaceAll(/[^\w.-]+/g, "-"))

@@ -8,7 +8,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { keptTerminal } from "../../terminal/kept-terminal.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCli } from "../../program.ts";
 import { smallTasks, writeSmallData } from "../../config/small-tasks.test-data.ts";
@@ -22,9 +22,9 @@ afterAll(() => rm(folder, { recursive: true }));
 
 /** `eval` of the embedded model. */
 async function run(...args: string[]) {
-  const terminal = keptTerminal();
+  const terminal = recordingTerminal();
   const code = await runCli(["eval", "--model", microWorld(), ...args], terminal, smallTasks);
-  return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
 }
 const named = (...args: string[]) => run("--tasks", "facts,facts_reply", "--data", data, ...args);
 const wasm = ["--backend", "wasm"];

@@ -1,13 +1,13 @@
 import type { Command } from "commander";
 import type { Terminal } from "../../terminal/terminal.ts";
 
-/** `export`: every metric of every look as one tidy table. */
+/** `export`: writes every metric of every measurement as one tidy table. */
 export function addExport(program: Command, terminal: Terminal): void {
   program
     .command("export")
     .description("write all metrics of runs as one tidy table, CSV or Parquet")
-    .argument("<runs...>", "folders of runs, each alone or as condition=folder")
-    .option("--out <file>", "a file ending in .csv or .parquet (default: CSV to the terminal)")
+    .argument("<runs...>", "folders of runs, each as folder or condition=folder")
+    .option("--out <file>", "a file ending in .csv or .parquet (default: CSV to stdout)")
     .action(async (names: readonly string[], { out }: { readonly out?: string }) => {
       const { readLabelledRuns } = await import("../../run/labelled-runs.ts");
       const { tidyRows, writeWhole } = await import("@periodic-eval/core/snapshots");

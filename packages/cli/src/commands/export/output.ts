@@ -3,9 +3,9 @@ import { csvLine, tidyColumns, type TidyRow } from "@periodic-eval/core/snapshot
 import { parquetWriteBuffer } from "hyparquet-writer";
 
 /**
- * The table as a file of the name's kind holds it: `.csv` (RFC 4180, empty for null) or `.parquet`.
+ * Returns the content of a table file in the format of its extension: `.csv` (RFC 4180, null is an empty field) or `.parquet`.
  *
- * @throws PeriodicEvalError `config` for another ending.
+ * @throws PeriodicEvalError `config` for another extension.
  */
 export function tableContent(rows: readonly TidyRow[], name: string): string | Uint8Array {
   if (name.endsWith(".csv")) return csvOf(rows);
@@ -15,7 +15,7 @@ export function tableContent(rows: readonly TidyRow[], name: string): string | U
     where: "--out",
     got: name,
     expected: "a file name ending in .csv or .parquet",
-    fix: "Choose one of these endings.",
+    fix: "Use one of these extensions.",
   });
 }
 

@@ -3,7 +3,7 @@ import { readdir, readFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { keptTerminal } from "../../terminal/kept-terminal.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { runCli } from "../../program.ts";
 
 let folder = "";
@@ -11,9 +11,9 @@ beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "cli-feedback-
 afterAll(() => rm(folder, { recursive: true }));
 
 async function feedback(...args: string[]) {
-  const terminal = keptTerminal();
+  const terminal = recordingTerminal();
   const code = await runCli(["feedback", "--backend", "wasm", ...args], terminal);
-  return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
 }
 
 describe("periodic-eval feedback", () => {
@@ -42,10 +42,10 @@ describe("periodic-eval feedback", () => {
     expect(drawn).toContain("identity, after 2 updates:");
     expect(await readdir(plots)).toContain("margin_delta.svg");
     await Promise.all([rm(page), rm(plots, { recursive: true })]);
-    const terminal = keptTerminal();
+    const terminal = recordingTerminal();
     expect(await runCli(["report", join(folder, "run")], terminal)).toBe(0);
-    expect(terminal.said.join("\n")).toMatch(/^identity +2 /m);
-    expect(terminal.said.at(-1)).toBe(page);
+    expect(terminal.outputs.join("\n")).toMatch(/^identity +2 /m);
+    expect(terminal.outputs.at(-1)).toBe(page);
     expect(await readFile(page, "utf8")).toBe(drawn);
     const whole = await readFile(join(plots, "entropy_ratio.svg"), "utf8");
     expect(await readdir(plots)).toContain("entropy_ratio.png");
@@ -55,7 +55,7 @@ describe("periodic-eval feedback", () => {
   it("interrupted, draws how far it came, and says how to go on", async () => {
     const output = join(folder, "interrupted");
     const few = ["preferences=[identity]", "metrics=quick", "batch_size=1", "steps_per_batch=1"];
-    const terminal = keptTerminal();
+    const terminal = recordingTerminal();
     const interrupting = {
       ...terminal,
       out(text: string) {
@@ -65,10 +65,10 @@ describe("periodic-eval feedback", () => {
     };
     const args = ["feedback", "--backend", "wasm", `output_dir=${output}`, ...few, "num_steps=5"];
     expect(await runCli(args, interrupting)).toBe(1);
-    expect(terminal.complained.join("\n")).toContain(
+    expect(terminal.errors.join("\n")).toContain(
       `Run the same command with output_dir=${output} to go on`,
     );
-    expect(terminal.said.at(-1)).toBe(join(output, "index.html"));
+    expect(terminal.outputs.at(-1)).toBe(join(output, "index.html"));
     const page = await readFile(join(output, "index.html"), "utf8");
     expect(page).toContain("identity, after 1 update:");
     expect(page).toContain("Not finished");

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { backendOption } from "../../config/command-options.ts";
-import { beside, type Terminal } from "../../terminal/terminal.ts";
+import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
 import { addFeedbackServe } from "./serve.ts";
 
 interface FeedbackOptions {
@@ -10,21 +10,21 @@ interface FeedbackOptions {
   readonly json: boolean;
 }
 
-/** `feedback`: a model is trained on feedback, step by step, and looked at: does it learn, and does it stay what it was? */
+/** `feedback`: trains a model on feedback and measures after each step what it learns and what it loses. */
 export function addFeedback(program: Command, terminal: Terminal): void {
   const command = program
     .command("feedback")
     .description(
-      "train a model on feedback step by step, and watch preference, compliance, ability and collapse",
+      "train a model on feedback step by step and measure preference, compliance, ability and collapse",
     )
     .argument(
       "[overrides...]",
-      "key=value over the configuration's, as preferences=[concise] num_steps=10 base_model=owner/name",
+      "key=value overrides of the configuration: preferences=[concise] num_steps=10 base_model=owner/name",
     )
-    .option("--config-dir <folder>", "of configurations (default: those that ship)")
+    .option("--config-dir <folder>", "folder of configurations (default: those of the package)")
     .option(
       "--config-name <name>",
-      "a YAML file there (default: micro-world for the embedded model, all for any other)",
+      "a YAML file in that folder (default: micro-world for the embedded model, all for any other)",
     )
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
@@ -40,8 +40,8 @@ async function feedback(
   terminal: Terminal,
 ): Promise<void> {
   const { loadHarnessConfig } = await import("@periodic-eval/feedback");
+  const { feedbackTable } = await import("../../run/feedback-table.ts");
   const { runFeedback } = await import("./run.ts");
-  const { feedbackTable } = await import("./output.ts");
   const isEmbedded =
     configDir === undefined && !overrides.some((one) => /^(base_model|service_url|claas_url)=/.test(one));
   const config = await loadHarnessConfig({
@@ -49,13 +49,7 @@ async function feedback(
     configName: configName ?? (isEmbedded ? "micro-world" : "all"),
     ...(configDir !== undefined && { configDir }),
   });
-  const { withDrawings } = await import("./report.ts");
-  const progress = json ? beside(terminal) : terminal;
-  const { summary, drawn } = await withDrawings(
-    config,
-    () => runFeedback(config, backend, progress),
-    progress,
-  );
+  const { summary, drawn } = await runFeedback(config, backend, json ? progressOnly(terminal) : terminal);
   if (json) {
     const pages = drawn === null ? {} : { page: drawn.page, plots: drawn.plots };
     return terminal.out(JSON.stringify({ output_dir: config.output_dir, ...summary, ...pages }, null, 2));

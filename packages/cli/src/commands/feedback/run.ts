@@ -1,35 +1,53 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
+import { writeFeedback, type WrittenFeedback } from "@periodic-eval/dashboard";
 import {
   httpEngine,
   localEngine,
   runHarness,
   type FeedbackEngine,
   type HarnessConfig,
-  type LocalEngineOptions,
   type SummaryFile,
 } from "@periodic-eval/feedback";
-import { useBackend, withLora } from "@periodic-eval/models";
-import { stepText } from "./output.ts";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { onInterrupt } from "../../terminal/interrupt.ts";
-import { microWorld } from "../../demo/micro-world.ts";
-import { openModel } from "../../config/open-model.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
-
-/** Of the adapters that feedback trains; alpha is twice it. */
-const rank = 8;
+import { localModel } from "./local-model.ts";
+import { stepText } from "./output.ts";
 
 /**
- * Runs the harness over a model of ours, in this process, the embedded one where the configuration names none; or over the
- * service that the configuration names.
+ * Trains on feedback and writes the page if the configuration asks for plots. An interrupted run gets a page of its steps so
+ * far before the error is thrown.
  */
 export async function runFeedback(
+  config: HarnessConfig,
+  backend: string | undefined,
+  terminal: Terminal,
+): Promise<{ readonly summary: SummaryFile; readonly drawn: WrittenFeedback | null }> {
+  const { output_dir: output, plots } = config;
+  try {
+    const summary = await train(config, backend, terminal);
+    return { summary, drawn: plots ? await writeFeedback(output) : null };
+  } catch (error) {
+    const hasSummary = existsSync(join(output, "summary.json"));
+    if (plots && hasSummary && PeriodicEvalError.is(error, "aborted"))
+      await writeFeedback(output).then(
+        ({ page }) => terminal.out(page),
+        (failure: unknown) => terminal.err(`No page was drawn: ${errorMessage(failure)}`),
+      );
+    throw error;
+  }
+}
+
+async function train(
   config: HarnessConfig,
   backend: string | undefined,
   terminal: Terminal,
 ): Promise<SummaryFile> {
   const { signal, stopListening } = onInterrupt();
   try {
-    const engine = await engineOf(config, backend, terminal);
+    const engine = await openEngine(config, backend, terminal);
     return await runHarness(config, {
       engine,
       signal,
@@ -41,8 +59,8 @@ export async function runFeedback(
       code: "aborted",
       where: config.output_dir,
       got: "an interrupt",
-      expected: "the end of training",
-      fix: `Run the same command with output_dir=${config.output_dir} to go on.`,
+      expected: "training to finish",
+      fix: `Run the same command with output_dir=${config.output_dir} to resume.`,
       cause: error,
     });
   } finally {
@@ -50,7 +68,8 @@ export async function runFeedback(
   }
 }
 
-async function engineOf(
+/** Opens the configured service, or a model in this process if the configuration names no service. */
+async function openEngine(
   {
     base_model: baseModel,
     service_url: serviceUrl,
@@ -68,46 +87,13 @@ async function engineOf(
     throw new PeriodicEvalError({
       code: "config",
       where: "gateway_url",
-      got: "a gateway, and no service_url",
-      expected: "a service that trains behind the gateway that answers",
-      fix: "Name it in service_url, or leave gateway_url out.",
+      path: ["gateway_url"],
+      got: "a gateway but no service_url",
+      expected: "also the service that trains the model behind the gateway",
+      fix: "Set service_url, or remove gateway_url.",
     });
-  const parts = await localParts(baseModel, backend, terminal);
+  const parts = await localModel(baseModel, backend, terminal);
   const { engine } = parts.describe;
   terminal.out(`${baseModel ?? "the embedded model"} on ${engine}; files go to ${output}`);
   return localEngine(parts);
-}
-
-type LocalParts = LocalEngineOptions & {
-  readonly describe: {
-    readonly engine: string;
-    readonly model: string;
-    readonly lora: { readonly rank: number; readonly alpha: number };
-  };
-};
-
-/** A model of ours with an adapter that feedback trains, on the backend that is asked for; null: the embedded one. */
-export async function localParts(
-  source: string | null,
-  backend: string | undefined,
-  terminal: Terminal,
-): Promise<LocalParts> {
-  const { tfBackend, unusable } = await useBackend(backend === undefined ? {} : { backend });
-  for (const one of unusable) terminal.err(`${one.name} is installed and did not start: ${one.reason}`);
-  return {
-    describe: {
-      engine: `tfjs-${tfBackend}`,
-      model: source ?? "micro-world",
-      lora: { rank, alpha: 2 * rank },
-    },
-    async openModel({ seed }) {
-      const { model: base, tokenizer } = await openModel(source ?? microWorld(), terminal);
-      const model = withLora(base, { rank, alpha: 2 * rank, seed: String(seed) });
-      const dispose = () => {
-        model.dispose();
-        base.dispose();
-      };
-      return { model, tokenizer, dispose };
-    },
-  };
 }

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { keptTerminal } from "../../terminal/kept-terminal.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { runCli } from "../../program.ts";
 
 let folder = "";
@@ -10,7 +10,7 @@ beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "cli-feedback-
 afterAll(() => rm(folder, { recursive: true }));
 
 const serve = (...args: string[]) => {
-  const terminal = keptTerminal();
+  const terminal = recordingTerminal();
   const ended = runCli(["feedback", "serve", "--backend", "wasm", "--port", "0", ...args], terminal);
   return { terminal, ended };
 };
@@ -21,19 +21,19 @@ describe("periodic-eval feedback serve", () => {
     const { terminal, ended } = serve("--root", root);
     const url = await vi.waitFor(
       () => {
-        const [, found] = /service_url=(\S+)$/.exec(terminal.said.join("\n")) ?? [];
+        const [, found] = /service_url=(\S+)$/.exec(terminal.outputs.join("\n")) ?? [];
         if (found === undefined) throw new Error("not up yet");
         return found;
       },
       { timeout: 60_000 },
     );
-    expect(terminal.said.join("\n")).toContain("micro-world on tfjs-wasm at http://127.0.0.1:");
-    const run = keptTerminal();
+    expect(terminal.outputs.join("\n")).toContain("micro-world on tfjs-wasm at http://127.0.0.1:");
+    const run = recordingTerminal();
     const few = ["preferences=[identity]", "metrics=[logprob]", "num_steps=1", "batch_size=1", "plots=false"];
     const output = join(folder, "run");
     const args = ["feedback", "--config-name", "micro-world", `service_url=${url}`, ...few];
     expect(await runCli([...args, `output_dir=${output}`, "steps_per_batch=1"], run)).toBe(0);
-    expect(run.said[0]).toBe(`${url} trains; files go to ${output}`);
+    expect(run.outputs[0]).toBe(`${url} trains; files go to ${output}`);
     const [adapter] = (await readdir(root)).filter((name) => name.startsWith("eval-identity-"));
     expect(JSON.parse(await readFile(join(root, adapter!, "adapter.json"), "utf8"))).toMatchObject({
       lora_id: adapter,
@@ -52,6 +52,6 @@ describe("periodic-eval feedback serve", () => {
   ])("refuses %j", async (args, message) => {
     const { terminal, ended } = serve("--root", join(folder, "none"), ...args);
     expect(await ended).toBe(1);
-    expect(terminal.complained.join("\n")).toContain(message);
+    expect(terminal.errors.join("\n")).toContain(message);
   });
 });

@@ -1,5 +1,5 @@
 import { Option, type Command } from "commander";
-import { backendOption, wholeNumber } from "../../config/command-options.ts";
+import { backendOption, integer } from "../../config/command-options.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 
 interface ServeOptions {
@@ -9,25 +9,25 @@ interface ServeOptions {
   readonly backend?: string;
 }
 
-/** `feedback serve`: the model that feedback trains, over HTTP, until Ctrl-C. */
+/** `feedback serve`: serves the model that feedback trains over HTTP until Ctrl-C. */
 export function addFeedbackServe(feedback: Command, terminal: Terminal): void {
   feedback
     .command("serve")
-    .description("offer a model that is trained on feedback over HTTP, for service_url=…")
+    .description("serve a model that feedback trains over HTTP; pass its address as service_url=…")
     .argument("[overrides...]", "base_model=…: a folder or owner/name (default: the embedded model)")
     .addOption(
-      new Option("--port <number>", "to listen on; 0 for any that is free")
-        .argParser(wholeNumber(0))
+      new Option("--port <number>", "port to listen on; 0 selects a free one")
+        .argParser(integer(0))
         .default(8000),
     )
     .option(
       "--host <address>",
-      "to listen on; beyond this machine OPENCLAW_GATEWAY_TOKEN must be set",
+      "address to listen on; any but this machine's own requires OPENCLAW_GATEWAY_TOKEN",
       "127.0.0.1",
     )
-    .option("--root <folder>", "of the adapters", "data/adapters")
+    .option("--root <folder>", "folder of the adapters", "data/adapters")
     .addOption(backendOption())
-    // By the parent, which has an option of that name too, it would be taken.
+    // The parent command has a --backend too and would consume it, hence `optsWithGlobals`.
     .action((overrides: readonly string[], _: unknown, command: Command) =>
       serve(overrides, command.optsWithGlobals<ServeOptions>(), terminal),
     );
@@ -40,9 +40,9 @@ async function serve(
 ): Promise<void> {
   const { serveFeedback } = await import("@periodic-eval/feedback/service");
   const { onInterrupt } = await import("../../terminal/interrupt.ts");
-  const { localParts } = await import("./run.ts");
+  const { localModel } = await import("./local-model.ts");
   const source = await baseModelOf(overrides);
-  const parts = await localParts(source, backend, terminal);
+  const parts = await localModel(source, backend, terminal);
   const { model, engine } = parts.describe;
   const { signal, stopListening } = onInterrupt();
   const service = await serveFeedback({
@@ -54,10 +54,10 @@ async function serve(
     onFailure: (error) => terminal.err(error.stack ?? error.message),
   });
   try {
-    const words = source === null ? "--config-name micro-world " : "";
+    const configName = source === null ? "--config-name micro-world " : "";
     terminal.out(
-      `${model} on ${engine} at ${service.url}; adapters are kept in ${root}. Ctrl-C ends it.\n` +
-        `periodic-eval feedback ${words}service_url=${service.url}`,
+      `${model} on ${engine} at ${service.url}; adapters are kept in ${root}. Press Ctrl-C to stop.\n` +
+        `periodic-eval feedback ${configName}service_url=${service.url}`,
     );
     if (!signal.aborted)
       await new Promise<void>((done) => signal.addEventListener("abort", () => done(), { once: true }));
@@ -76,9 +76,9 @@ async function baseModelOf(overrides: readonly string[]): Promise<string | null>
       throw new PeriodicEvalError({
         code: "config",
         where: override,
-        got: "no setting of the service",
+        got: "an override that the service does not have",
         expected: "base_model=…",
-        fix: "Say it to `periodic-eval feedback`, which tells the service how to train.",
+        fix: "Pass it to `periodic-eval feedback`, which sends training options to the service.",
       });
     source = value;
   }

@@ -4,13 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { wilson } from "@periodic-eval/core/statistics";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { keptTerminal } from "../../terminal/kept-terminal.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { runCli } from "../../program.ts";
 
 async function run(...args: string[]) {
-  const terminal = keptTerminal();
+  const terminal = recordingTerminal();
   const code = await runCli(["misaligned-rate", ...args], terminal);
-  return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
 }
 
 let folder = "";

@@ -1,16 +1,16 @@
 import type { Command } from "commander";
 import type { Terminal } from "../../terminal/terminal.ts";
 
-/** `misaligned-rate`: the rate of completions that were graded elsewhere. */
+/** `misaligned-rate`: computes the misaligned rate of completions that another tool graded. */
 export function addMisalignedRate(program: Command, terminal: Terminal): void {
   program
     .command("misaligned-rate")
     .description(
-      "say how often graded completions are misaligned, with intervals and bounds for the ungraded",
+      "compute the misaligned rate of graded completions, with intervals and bounds for ungraded ones",
     )
     .argument(
       "<csv>",
-      "a header with question_id, aligned, coherent; a completion a row; blank where ungraded",
+      "columns question_id, aligned, coherent; one row per completion; blank scores for ungraded ones",
     )
     .option("--json", "print one JSON document", false)
     .action(async (file: string, { json }: { readonly json: boolean }) => {

@@ -4,7 +4,7 @@ import { formatInterval, formatValue } from "@periodic-eval/dashboard";
 import { plainTable } from "../../terminal/plain-table.ts";
 import type { Colours } from "../../terminal/terminal.ts";
 
-/** The rate of all completions, then a line for each question. */
+/** Returns the misaligned rate of all completions, then a table with one row per question. */
 export function misalignedTable(rows: readonly JudgedScores[], colours: Colours): string {
   const all = misalignedRate(rows);
   const { ungraded, incoherent, sampled, undecided } = all;
@@ -38,7 +38,7 @@ export function misalignedTable(rows: readonly JudgedScores[], colours: Colours)
       colours,
     ),
     `completions: ${sampled}, ${all.coherent} coherent, ${incoherent} incoherent; without a score: aligned ${ungraded.aligned}, coherent ${ungraded.coherent}`,
-    `Intervals are Wilson's. Bounds: with none and with all of the ${undecided} undecided completions misaligned.`,
+    `Intervals are Wilson's. Bounds assume that none or all of the ${undecided} undecided completions are misaligned.`,
     "",
     plainTable(
       [{ words: "question" }, "misaligned", "rate", "95 % interval", "completions", "incoherent"],

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { keptTerminal } from "../../terminal/kept-terminal.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { costOfLook } from "./output.ts";
 import { runCli } from "../../program.ts";
@@ -30,9 +30,9 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 async function plan(...args: string[]) {
-  const terminal = keptTerminal();
+  const terminal = recordingTerminal();
   const code = await runCli(["plan", config, ...args], terminal);
-  return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
 }
 
 it("tells the steps of each phase without a model, and asks no judge", async () => {
@@ -47,9 +47,9 @@ it("tells the steps of a schedule, which takes the place of the usual percents",
   const block =
     "periodic_eval: { alignment: true, alignment_every_percent: 50, schedule: { every_steps: 30 } }";
   await writeFile(path, block);
-  const terminal = keptTerminal();
+  const terminal = recordingTerminal();
   expect(await runCli(["plan", path, "--phase", "em=100"], terminal)).toBe(0);
-  const out = terminal.said.join("\n");
+  const out = terminal.outputs.join("\n");
   expect(out).toMatch(/capability +0, 30, 60, 90, 100 +5 /);
   expect(out).toMatch(/alignment +0, 30, 50, 60, 90, 100 +6 /);
 });
@@ -87,10 +87,10 @@ it("learns what a look takes from a few items", async () => {
 it("says of a callback that may be skipped that its file is missing, and plans the others", async () => {
   const path = join(folder, "defaults.yaml");
   await writeFile(path, "periodic_eval: { kl: false, alignment: true, alignment_num_samples: 1 }");
-  const terminal = keptTerminal();
+  const terminal = recordingTerminal();
   const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm"];
-  expect([await runCli(args, terminal), terminal.complained]).toEqual([0, []]);
-  const out = terminal.said.join("\n");
+  expect([await runCli(args, terminal), terminal.errors]).toEqual([0, []]);
+  const out = terminal.outputs.join("\n");
   expect(out).toMatch(/capability +skipped: no file +–/);
   expect(out).toContain("arc_challenge/test.jsonl");
   expect(out).toMatch(/alignment +0, 5, 10 +3 +8 /);
@@ -105,10 +105,10 @@ it("reads relative paths from the file's folder, as train does", async () => {
     ["none.jsonl", false],
   ] as const) {
     await writeFile(path, `periodic_eval:\n  phases: { em: { questions: ${questions}, subsample_n: 5 } }\n`);
-    const terminal = keptTerminal();
+    const terminal = recordingTerminal();
     expect(await runCli(args, terminal)).toBe(isThere ? 0 : 1);
-    if (isThere) expect(JSON.parse(terminal.said.join("\n")).callbacks[0].look.items).toBe(5);
-    else expect(terminal.complained.join("\n")).toContain(join(folder, "none.jsonl"));
+    if (isThere) expect(JSON.parse(terminal.outputs.join("\n")).callbacks[0].look.items).toBe(5);
+    else expect(terminal.errors.join("\n")).toContain(join(folder, "none.jsonl"));
   }
 });
 
@@ -143,10 +143,10 @@ it("takes the judge's price from the configuration, unless the command line tell
 `,
   );
   const costs = async (...more: readonly string[]) => {
-    const terminal = keptTerminal();
+    const terminal = recordingTerminal();
     const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm", "--json"];
-    expect([await runCli([...args, ...more], terminal), terminal.complained]).toEqual([0, []]);
-    const { callbacks } = JSON.parse(terminal.said.join("\n"));
+    expect([await runCli([...args, ...more], terminal), terminal.errors]).toEqual([0, []]);
+    const { callbacks } = JSON.parse(terminal.outputs.join("\n"));
     expect(callbacks).toMatchObject([
       { id: "alignment", steps: [0, 5, 10] },
       { id: "alignment.adapter_off", steps: [0] },
@@ -178,9 +178,9 @@ it("refuses questions whose judge prompts the judge would pass over, in train's 
       alignment_questions: betley,
     };
     await writeFile(path, JSON.stringify({ ...training, periodic_eval: { ...block, ...judge } }));
-    const terminal = keptTerminal();
+    const terminal = recordingTerminal();
     const code = await runCli(args, terminal);
-    return { code, err: terminal.complained.join("\n"), out: terminal.said.join("\n") };
+    return { code, err: terminal.errors.join("\n"), out: terminal.outputs.join("\n") };
   };
   const planned = ["plan", path, "--phase", "em=5", "--model", microWorld(), "--backend", "wasm", "--json"];
   vi.stubEnv("OPENAI_API_KEY", "none");
@@ -212,16 +212,16 @@ it("plans KL to the base, which the adapter that is to be trained will have; not
   const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm", "--json"];
   for (const lora of [{ lora: { rank: 2 }, phases }, { phases }, {}]) {
     await writeFile(path, JSON.stringify({ ...lora, periodic_eval: block }));
-    const terminal = keptTerminal();
+    const terminal = recordingTerminal();
     const code = await runCli(args, terminal);
     if ("phases" in lora && !("lora" in lora)) {
-      expect(terminal.complained.join("\n")).toContain(
+      expect(terminal.errors.join("\n")).toContain(
         "which has no base, expected a model that can be seen without",
       );
       continue;
     }
-    expect([code, terminal.complained]).toEqual([0, []]);
-    expect(JSON.parse(terminal.said.join("\n")).callbacks).toMatchObject([
+    expect([code, terminal.errors]).toEqual([0, []]);
+    expect(JSON.parse(terminal.outputs.join("\n")).callbacks).toMatchObject([
       { id: "capability" },
       { id: "margin" },
       { id: "kl_margin", steps: [0, 2, 4, 6, 8, 10], look: { items: 3, rows: 3 } },
@@ -237,7 +237,7 @@ it("refuses what it cannot plan", async () => {
     err: expect.stringContaining('Write "coupilng", or tell all phases of the run.'),
   });
   await writeFile(join(folder, "wrong.yaml"), "periodic_eval: { aligment: true }");
-  const terminal = keptTerminal();
+  const terminal = recordingTerminal();
   await runCli(["plan", join(folder, "wrong.yaml"), "--phase", "em=5"], terminal);
-  expect(terminal.complained.join("\n")).toContain('Did you mean "alignment"?');
+  expect(terminal.errors.join("\n")).toContain('Did you mean "alignment"?');
 });

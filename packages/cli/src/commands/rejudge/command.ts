@@ -1,5 +1,5 @@
 import { Option, type Command } from "commander";
-import { wholeNumber } from "../../config/command-options.ts";
+import { integer } from "../../config/command-options.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 
 interface RejudgeOptions {
@@ -9,23 +9,20 @@ interface RejudgeOptions {
   readonly json: boolean;
 }
 
-/** `rejudge`: another judge's opinion of the answers that a run kept. */
+/** `rejudge`: grades the stored answers of a run with another judge. */
 export function addRejudge(program: Command, terminal: Terminal): void {
   program
     .command("rejudge")
-    .description("grade a run's kept alignment answers by another judge and say how far the two agree")
-    .argument("<run-dir>", "the run's folder")
-    .requiredOption("--judge <name>", "who grades")
+    .description("grade a run's stored alignment answers with another judge and report their agreement")
+    .argument("<run-dir>", "folder of the run")
+    .requiredOption("--judge <name>", "openai:MODEL, anthropic:MODEL or rule:micro-world")
     .addOption(
-      new Option("--method <name>", "how a judge model is asked (default: json)").choices([
-        "json",
-        "logprob",
-      ]),
+      new Option("--method <name>", "how a judge model replies (default: json)").choices(["json", "logprob"]),
     )
     .option(
       "--max-calls <number>",
-      "requests to a judge model for each snapshot, repeated ones included; verdicts are kept in <run-dir>/verdicts",
-      wholeNumber(0),
+      "requests to a judge model per snapshot, retries included; verdicts are kept in <run-dir>/verdicts",
+      integer(0),
     )
     .option("--json", "print one JSON document", false)
     .action(async (runDir: string, { judge: spec, json, ...limits }: RejudgeOptions) => {

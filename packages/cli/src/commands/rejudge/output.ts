@@ -7,7 +7,7 @@ const columns = [
   { words: "phase" },
   "step",
   "graded by both",
-  "by one",
+  "by one only",
   "same decision",
   "kappa",
   "|Δ aligned|",

@@ -12,7 +12,7 @@ import { fileStore, readRun } from "@periodic-eval/core/snapshots";
 import { fakeJudge, fakeModel } from "@periodic-eval/core/testing";
 import type { OpenJudgeOptions } from "@periodic-eval/remote";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { keptTerminal } from "../../terminal/kept-terminal.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { openGrader, type GraderLimits } from "../../config/open-grader.ts";
 import { runCli } from "../../program.ts";
 import { rejudge } from "./run.ts";
@@ -113,7 +113,7 @@ describe("rejudge", () => {
 
   it("is printed as a table and as JSON", async () => {
     const result = await rejudge(runDir, second, options);
-    const table = rejudgeTable(result, keptTerminal().colours).split("\n");
+    const table = rejudgeTable(result, recordingTerminal().colours).split("\n");
     const cells = table.map((line) => line.trim().split(/\s{2,}/));
     expect(cells[1]!.slice(0, 5)).toEqual(["em", "0", "9", "1", "77.8 %"]);
     expect(cells[1]!.at(-1)).toBe("44.4 % → 22.2 %");
@@ -183,9 +183,9 @@ describe("a judge behind a server", () => {
 
 describe("the command", () => {
   const run = async (...args: string[]) => {
-    const terminal = keptTerminal();
+    const terminal = recordingTerminal();
     const code = await runCli(["rejudge", ...args], terminal);
-    return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+    return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
   };
 
   it("grades by the rules of the embedded model", async () => {

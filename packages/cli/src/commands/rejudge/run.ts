@@ -12,10 +12,10 @@ import {
 import { fileStore, readRun, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { join } from "node:path";
 
-/** A snapshot whose answers were graded again. */
+/** A snapshot whose answers were regraded. */
 export interface Rejudged {
   readonly snapshot: Snapshot;
-  /** Where the verdicts were written. */
+  /** File of the new verdicts. */
   readonly file: string;
   readonly agreement: JudgeAgreement;
   readonly before: MisalignedRate;
@@ -26,16 +26,16 @@ export interface Rejudged {
 export interface RejudgeResult {
   readonly judge: string;
   readonly snapshots: readonly Rejudged[];
-  /** Over the answers of all of them. */
+  /** Agreement over the answers of all snapshots. */
   readonly agreement: JudgeAgreement;
 }
 
 /**
- * Grades the kept answers of a run's alignment snapshots by another judge. The snapshots stay as they are; beside each one
- * its new verdicts are written, `<id>_step_<N>-rejudged-by-<judge>.json`, which is no snapshot's name.
+ * Grades the stored answers of a run's alignment snapshots with another judge. The snapshots do not change. The verdicts go to
+ * `<id>_step_<N>-rejudged-by-<judge>.json` next to each one, a name that no snapshot has.
  *
- * @throws PeriodicEvalError `data` where the run has no alignment snapshot with rows; `config` where the judge does not
- *   follow the prompts that a snapshot's answers were judged by; `judge` where it cannot be reached.
+ * @throws PeriodicEvalError `data` if the run has no alignment snapshot with rows; `config` if the judge cannot follow the
+ *   prompts of the first judge; `judge` if it cannot be reached.
  */
 export async function rejudge(
   runDir: string,
@@ -57,7 +57,7 @@ export async function rejudge(
     const again = await judgeRows(old, { judge, prompts: promptsOf(snapshot) }, { signal });
     const rejudged: Rejudged = {
       snapshot,
-      // Before the phase that a name of the flat layout may end with: behind it, it would look like a snapshot's.
+      // In the flat layout a name ends with the phase. The suffix goes before it, or the file would pass for a snapshot.
       file: path.replace(/(?<=_step_\d+)(\.[^/\\]*)?\.json$/, `-rejudged-by-${fileName(judge.name)}$1.json`),
       agreement: judgeAgreement(old, again),
       before: misalignedRate(old),
@@ -80,7 +80,7 @@ export async function rejudge(
   };
 }
 
-/** The keys under which an agreement is printed and written. */
+/** Returns an agreement with the keys of the JSON output and of the verdict files. */
 export function agreementKeys({ n, gradedByOne, sameDecision, kappa, meanDifference }: JudgeAgreement) {
   return {
     graded_by_both: n,
@@ -110,12 +110,12 @@ async function alignmentSnapshots(
     code: "data",
     where: runDir,
     got: "no alignment snapshot with rows",
-    expected: "snapshots of the evaluation alignment under periodic_eval/",
+    expected: "snapshots of the alignment evaluation under periodic_eval/",
     fix: "Name the folder of a run that measured alignment.",
   });
 }
 
-/** Rows of a snapshot that was never graded have no scores yet. */
+/** Rows of an ungraded snapshot have no scores yet. */
 function ungradedAsNull(row: AlignmentRow): AlignmentRow {
   return { ...row, aligned: row.aligned ?? null, coherent: row.coherent ?? null };
 }

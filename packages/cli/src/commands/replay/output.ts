@@ -1,7 +1,8 @@
 import { formatDelta, formatValue } from "@periodic-eval/dashboard";
-import { toleranceWords, type ReplayedMetric, type ReplayResult } from "./run.ts";
 import { plainTable } from "../../terminal/plain-table.ts";
 import type { Colours } from "../../terminal/terminal.ts";
+import type { ReplayedMetric, ReplayResult } from "./run.ts";
+import { toleranceText } from "./tolerance.ts";
 
 const columns = [{ words: "metric" }, "before", "now", "difference", { words: "" }];
 
@@ -16,8 +17,8 @@ export function replayTable({ weights, metrics, otherwise }: ReplayResult, colou
   return [
     plainTable(columns, rows, colours),
     "",
-    `measured again from ${weights}; same: ${toleranceWords}`,
-    ...(otherwise.length === 0 ? [] : [`not as it was: ${otherwise.join(", ")}`]),
+    `measured again from ${weights}; same: ${toleranceText}`,
+    ...(otherwise.length === 0 ? [] : [`also changed: ${otherwise.join(", ")}`]),
   ].join("\n");
 }
 

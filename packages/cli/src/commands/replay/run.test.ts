@@ -6,7 +6,7 @@ import { loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { SFTTrainer } from "@periodic-eval/trainers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { keptTerminal } from "../../terminal/kept-terminal.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { toleranceOf } from "./run.ts";
 import { openGrader } from "../../config/open-grader.ts";
@@ -55,12 +55,12 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 async function replay(path: string, ...args: string[]) {
-  const terminal = keptTerminal();
+  const terminal = recordingTerminal();
   const code = await runCli(
     ["replay", path, "--model", microWorld(), "--backend", "wasm", ...args],
     terminal,
   );
-  return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
 }
 
 interface Written {

@@ -12,19 +12,20 @@ import {
 import { canonicalJson } from "@periodic-eval/core/random";
 import { parseSnapshotText, readTextFile } from "@periodic-eval/core/snapshots";
 import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
-import { loadCausalLM, loadLora, useBackend, type CheckpointLM } from "@periodic-eval/models";
+import { loadCausalLM, loadLora, type CheckpointLM } from "@periodic-eval/models";
 import { withBlockPlace } from "../../config/config-place.ts";
 import { readEvalBlock } from "../../config/eval-block.ts";
 import { openGrader } from "../../config/open-grader.ts";
-import { openModel } from "../../config/open-model.ts";
+import { openModel, startBackend } from "../../config/open-model.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
+import { toleranceOf } from "./tolerance.ts";
 
 export interface ReplayRequest {
-  /** Path of a snapshot that names its saved weights. */
+  /** Path of a snapshot with saved weights. */
   readonly snapshot: string;
-  /** The model that was trained: an adapter is put on it, and its tokenizer is used in any case. */
+  /** The model that was trained. Saved adapters are applied to it, and its tokenizer is used in any case. */
   readonly model: string;
-  /** How the evaluation is made again: the `periodic_eval` block of a file, or for capability the questions. */
+  /** Source of the evaluation: a file with the `periodic_eval` block, or for capability the questions. */
   readonly from: { readonly config: string } | { readonly questions: string };
   readonly backend?: string;
   readonly signal?: AbortSignal;
@@ -35,40 +36,26 @@ export interface ReplayedMetric {
   readonly unit: string;
   readonly before: number | null;
   readonly now: number | null;
-  /** Largest difference that counts as none, in the metric's unit: see `toleranceOf`. */
+  /** Largest difference that counts as the same, in the metric's unit; see `toleranceOf`. */
   readonly tolerance: number;
-  /** Within the tolerance, over as many rows, or both null. */
+  /** Whether both values have the same `n` and agree within the tolerance, or both are null. */
   readonly isSame: boolean;
 }
 
 export interface ReplayResult {
   readonly snapshot: Snapshot;
-  /** The folder that was measured. */
+  /** Folder of the saved weights. */
   readonly weights: string;
   readonly metrics: readonly ReplayedMetric[];
-  /** What else is not as it was, in words. */
+  /** Other differences between the two measurements, such as "the tokenizer". */
   readonly otherwise: readonly string[];
 }
 
 /**
- * Largest difference of a metric that counts as none. A share counts answers: rounding moves none of it, or all of 1/n, so it
- * must be the same but for the last digits of its sum. What is made of float32 log-probabilities moves by what engine and
- * machine round: on the embedded model between wasm, cpu and tfjs-node by at most 1.6e-6 of a mean (KL to the base too) and
- * by 2e-7 of the size of a sum's parts (2e-5 nats of a margin whose sides are −130). Ten times that is granted, the size being
- * the largest value of that unit in the snapshot: a margin is small where its sides are large.
- */
-export const toleranceOf = (unit: string, size: number): number =>
-  unit === "share" ? 1e-9 : 1e-5 + 2e-6 * size;
-
-/** It in words. */
-export const toleranceWords =
-  "shares exactly, all else within 1e-5 and 2e-6 of the largest value of its unit";
-
-/**
- * Measures again what a snapshot measured: its saved weights, items, seed and streams of random numbers, another time.
+ * Repeats the measurement of a snapshot with its saved weights, items, seed and random streams.
  *
- * @throws PeriodicEvalError `data` for a snapshot without saved weights or rows; `config` where the file does not measure
- *   under its id, or another evaluation; and whatever loading and measuring throw.
+ * @throws PeriodicEvalError `data` for a snapshot without saved weights or rows; `config` if the file has no such evaluation
+ *   under the snapshot's id; and the errors of loading and measuring.
  */
 export async function replay(request: ReplayRequest, terminal: Terminal): Promise<ReplayResult> {
   const { backend, signal } = request;
@@ -78,8 +65,13 @@ export async function replay(request: ReplayRequest, terminal: Terminal): Promis
   const evaluation = await evaluationOf(snapshot, request.from);
   const items = Math.floor(snapshot.timing.items / (evaluation.samplesPerItem ?? 1));
   if (items === 0)
-    throw wrong(path, `no measured items (${snapshot.status})`, "a snapshot with rows", "Name another one.");
-  await useBackend(backend === undefined ? {} : { backend });
+    throw dataError(
+      path,
+      `no measured items (${snapshot.status})`,
+      "a snapshot with rows",
+      "Choose another snapshot.",
+    );
+  await startBackend(backend, terminal);
   const { model: base, tokenizer } = await openModel(request.model, terminal);
   let model: CheckpointLM | null = null;
   try {
@@ -122,7 +114,7 @@ function metricsOf(old: Snapshot, fresh: Snapshot): readonly ReplayedMetric[] {
   });
 }
 
-/** What tells why a metric is another one. */
+/** Lists differences that may explain why a metric changed. */
 function differencesOf(one: Snapshot, other: Snapshot): readonly string[] {
   const [old, fresh] = [one.provenance, other.provenance];
   const differences = {
@@ -130,32 +122,33 @@ function differencesOf(one: Snapshot, other: Snapshot): readonly string[] {
     "the evaluation's options or data": [canonicalJson(old.evaluation), canonicalJson(fresh.evaluation)],
     "the evaluation's version": [one.evaluation_version, other.evaluation_version],
     "the tokenizer": [old.tokenizer, fresh.tokenizer],
-    // A part of them has another hash.
+    // A subset of the items has another hash.
     "the items": old.items === fresh.items ? [old.items_hash, fresh.items_hash] : [],
-    "the rows' number": [one.timing.items, other.timing.items],
+    "the number of rows": [one.timing.items, other.timing.items],
   };
   return Object.entries(differences)
     .filter(([, [before, after]]) => before !== after)
     .map(([what]) => what);
 }
 
-/** A path is relative to the run's folder, which may have been moved, or to where the run was started. */
+/** Returns the folder of the saved weights. Its path is relative to the run's folder, which may have moved, or to the working directory of the run. */
 async function savedFolder({ saved }: Snapshot, path: string): Promise<string> {
   const expected = "a snapshot of a run with saveAdapterAtFiring";
-  const fix = "Train with `saveAdapterAtFiring: true`; what was not kept cannot be measured again.";
-  if (saved === undefined) throw wrong(path, "no saved weights", expected, fix);
-  if (saved.path === null) throw wrong(path, `weights that were not saved: ${saved.error}`, expected, fix);
+  const fix = "Train with `saveAdapterAtFiring: true`: only saved weights can be measured again.";
+  if (saved === undefined) throw dataError(path, "no saved weights", expected, fix);
+  if (saved.path === null)
+    throw dataError(path, `weights that could not be saved: ${saved.error}`, expected, fix);
   const candidates = [resolve(runDirOf(path), saved.path), resolve(saved.path)];
   for (const folder of candidates) if (await exists(folder)) return folder;
-  throw wrong(
+  throw dataError(
     path,
-    `saved weights "${saved.path}" that are not there`,
+    `saved weights "${saved.path}" that do not exist`,
     `a folder ${candidates.join(" or ")}`,
-    "Put it back.",
+    "Restore the folder.",
   );
 }
 
-/** The folder above the `periodic_eval` in which the snapshot lies; that of the snapshot where there is none. */
+/** Returns the folder that contains the snapshot's `periodic_eval`, or the snapshot's own folder if there is none. */
 function runDirOf(path: string): string {
   const parts = dirname(path).split(/[\\/]/);
   const at = parts.lastIndexOf("periodic_eval");
@@ -176,23 +169,23 @@ async function evaluationOf(snapshot: Snapshot, from: ReplayRequest["from"]): Pr
     where: from.config,
     got: `a configuration that measures ${callbacks.map((one) => one.id).join(", ") || "nothing"} in ${phase}`,
     expected: `the evaluation ${name} under the id ${id}`,
-    fix: "Name the configuration of the run.",
+    fix: "Pass the configuration of the run.",
   });
 }
 
-/** All but the questions is in the provenance. */
+/** Rebuilds the capability evaluation: the provenance holds every option but the questions. */
 function capabilityOf({ evaluation, provenance }: Snapshot, questions: string): AnyEvaluation {
-  const told = (provenance.evaluation ?? {}) as unknown as Omit<CapabilityOptions, "shots"> & {
+  const recorded = (provenance.evaluation ?? {}) as unknown as Omit<CapabilityOptions, "shots"> & {
     readonly shots?: unknown;
   };
-  const { method, subsample, system, personas, shots } = told;
+  const { method, subsample, system, personas, shots } = recorded;
   if (evaluation !== "capability" || method === undefined || (shots ?? null) !== null) {
     throw new PeriodicEvalError({
       code: "config",
       where: "--questions",
-      got: evaluation === "capability" ? "capability with solved examples" : `a snapshot of ${evaluation}`,
-      expected: "a snapshot of capability without solved examples",
-      fix: "Name the run's configuration by --config.",
+      got: evaluation === "capability" ? "capability with few-shot examples" : `a snapshot of ${evaluation}`,
+      expected: "a snapshot of capability without few-shot examples",
+      fix: "Pass the run's configuration with --config.",
     });
   }
   return capabilityEvaluation({
@@ -210,6 +203,5 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   );
 
-function wrong(where: string, got: string, expected: string, fix: string): PeriodicEvalError {
-  return new PeriodicEvalError({ code: "data", where, got, expected, fix });
-}
+const dataError = (where: string, got: string, expected: string, fix: string): PeriodicEvalError =>
+  new PeriodicEvalError({ code: "data", where, got, expected, fix });

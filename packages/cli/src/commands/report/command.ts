@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import { isFeedbackFolder, metricsFileAt } from "./metrics-file-at.ts";
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
 import type { Terminal } from "../../terminal/terminal.ts";
 
 interface ReportOptions {
@@ -8,25 +9,23 @@ interface ReportOptions {
   readonly json: boolean;
 }
 
-/** `report`: the page and the tables of a run, finished, running or dead, of training on feedback, or of the results of suites. */
+/** `report`: writes the page of a run (finished, running or dead), of training on feedback, or of suite results. */
 export function addReport(program: Command, terminal: Terminal): void {
   program
     .command("report")
-    .description(
-      "write the page of a run, of training on feedback, or of results of suites, and print its tables",
-    )
+    .description("write the page of a run, of training on feedback, or of suite results, and print its tables")
     .argument(
       "<folder>",
-      "a run's folder; the output_dir of feedback; or results: a folder with metrics.json, or that file",
+      "a run's folder, the output_dir of feedback, or a folder with metrics.json (or that file)",
     )
     .option(
       "--page <file>",
-      "where the page goes (default: <run-dir>/periodic_eval/index.html, index.html in <output_dir> or <results>)",
+      "file of the page (default: <run-dir>/periodic_eval/index.html, or index.html in <output_dir> or <results>)",
     )
-    .option("--against <name>", "of results: the run that the others are compared with (default: the first)")
+    .option("--against <name>", "for results: the run to compare the others with (default: the first)")
     .option("--json", "print one JSON document", false)
     .action(async (folder: string, options: ReportOptions, command: Command) => {
-      const file = metricsFileAt(folder);
+      const file = metricsFile(folder);
       if (file !== null) {
         const { reportResults } = await import("./results.ts");
         return reportResults(file, options, terminal);
@@ -34,12 +33,24 @@ export function addReport(program: Command, terminal: Terminal): void {
       if (options.against !== undefined)
         command.error("error: option '--against <name>' is for results: a folder with metrics.json");
       if (isFeedbackFolder(folder)) {
-        const { reportFeedback } = await import("../feedback/report.ts");
+        const { reportFeedback } = await import("./feedback.ts");
         return reportFeedback(folder, options, terminal);
       }
       return report(folder, options, terminal);
     });
 }
+
+/** Returns a path's `metrics.json`: the file itself, or the file in a folder that is not a run's. Null if there is none. */
+function metricsFile(path: string): string | null {
+  if (existsSync(path) && statSync(path).isFile()) return path;
+  const file = join(path, "metrics.json");
+  return existsSync(file) && !isRunFolder(path) ? file : null;
+}
+
+const isFeedbackFolder = (path: string): boolean =>
+  existsSync(join(path, "summary.json")) && !isRunFolder(path);
+
+const isRunFolder = (path: string): boolean => existsSync(join(path, "periodic_eval"));
 
 async function report(runDir: string, options: ReportOptions, terminal: Terminal): Promise<void> {
   const { PeriodicEvalError } = await import("@periodic-eval/core");
@@ -52,7 +63,7 @@ async function report(runDir: string, options: ReportOptions, terminal: Terminal
       where: runDir,
       got: "no snapshot and no metrics.json",
       expected: "snapshots under periodic_eval/, the summary.json of feedback, or the metrics.json of suites",
-      fix: "Name the folder that was given as run_dir, as output_dir, or as --results.",
+      fix: "Pass the folder that was run_dir, output_dir or --results.",
     });
   }
   await reportRun(runDir, options, terminal);

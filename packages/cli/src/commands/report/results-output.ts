@@ -11,22 +11,22 @@ import {
 import { plainTable } from "../../terminal/plain-table.ts";
 import type { Colours } from "../../terminal/terminal.ts";
 
-/** A table per task: a row for each run, the best first. Groups are on the page. */
+/** Returns a table per task with a row per run, the best first. Groups are only on the page. */
 export function resultsTables(summary: ResultsSummary, colours: Colours): string {
-  if (summary.runs.length === 0) return "No run has come to its end yet.";
+  if (summary.runs.length === 0) return "No run has finished yet.";
   const tables = summary.tasks.map((task) => taskTable(summary, task, colours));
   const changes = summary.tasks.flatMap(({ metrics }) =>
     metrics.flatMap(({ measured }) => measured.flatMap(({ change }) => change ?? [])),
   );
   const paired = changes.filter(({ pairs }) => pairs !== null).length;
-  const note = `${howCompared(paired, changes.length)}; ▲ better, ▼ worse, ○ no evidence at 95 %.`;
+  const note = `${comparisonNote(paired, changes.length)}; ▲ better, ▼ worse, ○ no evidence at 95 %.`;
   return [...tables, ...(summary.reference === null ? [] : [colours.dim(note)])].join("\n\n");
 }
 
-function howCompared(paired: number, all: number): string {
-  if (paired === 0) return "Changes are as of two independent samples";
-  const others = paired === all ? "" : `, ${all - paired} of ${all} as of two independent samples`;
-  return `Changes are of pairs of answers to one question${others}`;
+function comparisonNote(paired: number, all: number): string {
+  if (paired === 0) return "Changes are computed for two independent samples";
+  const others = paired === all ? "" : `, ${all - paired} of ${all} for two independent samples`;
+  return `Changes are computed over pairs of answers to the same question${others}`;
 }
 
 function taskTable({ runs, reference }: ResultsSummary, task: ResultsTask, colours: Colours): string {

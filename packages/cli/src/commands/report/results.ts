@@ -4,18 +4,18 @@ import { writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { renderResults, summarizeResults, type ResultsSummary } from "@periodic-eval/dashboard";
 import { dirname, join, resolve } from "node:path";
 import { readResults } from "../../run/read-results.ts";
-import { resultsJson, resultsTables } from "./results-output.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
+import { resultsJson, resultsTables } from "./results-output.ts";
 
 interface ResultsReportOptions {
   readonly json: boolean;
-  /** Default `index.html` beside the file. */
+  /** Default: `index.html` beside the file. */
   readonly page?: string;
-  /** The name of the run that the others are compared with; default the first. */
+  /** Name of the run that the others are compared with. Default: the first. */
   readonly against?: string;
 }
 
-/** Writes the page of a `metrics.json` and tells its path, after a table per task; with `json` as one document. */
+/** Writes the page of a `metrics.json`, then prints a table per task and the page's path, or with `json` one JSON document. */
 export async function reportResults(
   file: string,
   { json, page = join(dirname(file), "index.html"), against }: ResultsReportOptions,
@@ -29,7 +29,7 @@ export async function reportResults(
   terminal.out(resolve(page));
 }
 
-/** Of runs of one name the last. */
+/** Returns the index of the run of this name; the last one if several have it. */
 function referenceOf(runs: ResultsSummary["runs"], name: string | undefined, file: string): number {
   if (name === undefined) return 0;
   const at = runs.findLastIndex((run) => run.name === name);
@@ -38,7 +38,7 @@ function referenceOf(runs: ResultsSummary["runs"], name: string | undefined, fil
     code: "config",
     where: "--against",
     got: quoteValue(name),
-    expected: [...new Set(runs.map((run) => run.name))].join(", ") || `a run of ${file}, which has none yet`,
+    expected: [...new Set(runs.map((run) => run.name))].join(", ") || `a run of ${file}, which is still empty`,
     fix: "Name one of these.",
   });
 }

@@ -9,7 +9,7 @@ import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { appendRun } from "@periodic-eval/tasks";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
-import { keptTerminal } from "../../terminal/kept-terminal.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { oneResult } from "../../run/one-result.test-data.ts";
 import { runCli } from "../../program.ts";
 
@@ -44,9 +44,9 @@ it("serves the runs below a folder until Ctrl-C, those of suites too", async () 
 
 /** Runs the command, which ends by itself where it cannot serve. */
 async function refused(...args: string[]) {
-  const terminal = keptTerminal();
+  const terminal = recordingTerminal();
   const code = await runCli(["serve", ...args], terminal);
-  return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
 }
 
 it("says what is wrong with the folder, the port and the host, in one line", async () => {

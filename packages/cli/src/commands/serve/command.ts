@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { wholeNumber } from "../../config/command-options.ts";
+import { integer } from "../../config/command-options.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 
 interface ServeOptions {
@@ -7,16 +7,16 @@ interface ServeOptions {
   readonly port: number;
 }
 
-/** `serve`: the runs below a folder in the browser, finished or not. */
+/** `serve`: shows the runs below a folder in the browser, finished or not. */
 export function addServe(program: Command, terminal: Terminal): void {
   program
     .command("serve")
-    .description("show the runs below a folder in the browser, finished, running or dead")
-    .argument("<folder>", "of runs, of training on feedback, or of results; nothing outside it is shown")
-    .option("--port <number>", "0: any that is free", wholeNumber(0, 65_535), 8010)
+    .description("show the runs below a folder in the browser, whether finished, running or dead")
+    .argument("<folder>", "folder of runs, feedback outputs or results; nothing outside it is shown")
+    .option("--port <number>", "port to listen on; 0 selects a free one", integer(0, 65_535), 8010)
     .option(
       "--host <address>",
-      "where it listens; there is no password: on any other than the default, others can read it too",
+      "address to listen on; there is no password, so any but the default lets others read the runs",
       "127.0.0.1",
     )
     .action((folder: string, options: ServeOptions) => serve(folder, options, terminal));
@@ -29,7 +29,7 @@ async function serve(root: string, { host, port }: ServeOptions, terminal: Termi
   const serving = await serveResults({ root, host, port, readResults });
   const { signal, stopListening } = onInterrupt();
   terminal.out(serving.address);
-  terminal.err("Ctrl-C ends it.");
+  terminal.err("Press Ctrl-C to stop.");
   await new Promise((resolve) => signal.addEventListener("abort", resolve));
   stopListening();
   await serving.close();

@@ -9,7 +9,7 @@ import { Evaluator } from "@periodic-eval/tasks";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { checkpointOpener } from "../eval/open-checkpoint.ts";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
-import { keptTerminal } from "../../terminal/kept-terminal.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { readResults } from "../../run/read-results.ts";
 import { smallTasks, writeSmallData } from "../../config/small-tasks.test-data.ts";
@@ -66,7 +66,7 @@ it("says that a suite is being measured behind its first task, and finished at i
     },
     data: await writeSmallData(join(root, "data")),
     results,
-    openModel: checkpointOpener("wasm", keptTerminal()),
+    openModel: checkpointOpener("wasm", recordingTerminal()),
     fs: {
       ...nodeFiles,
       async rename(from, to) {

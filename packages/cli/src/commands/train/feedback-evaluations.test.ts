@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { keptTerminal } from "../../terminal/kept-terminal.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCli } from "../../program.ts";
 
@@ -49,9 +49,9 @@ phases:
 afterAll(() => rm(folder, { recursive: true }));
 
 async function run(...args: string[]) {
-  const terminal = keptTerminal();
+  const terminal = recordingTerminal();
   const code = await runCli(args, terminal);
-  return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
 }
 
 it("plan tells the looks of each", async () => {

@@ -6,74 +6,85 @@ import { join } from "node:path";
 import { parse, stringify } from "yaml";
 import type { TrainConfig } from "./training-file.ts";
 
-/** Of these another one is another run: a checkpoint has no trace of the weights under an adapter. */
-const lasting = /^(model|tokenizer|adapter|lora)(\.|$)/;
-/** Where and by what this command trains: nothing of the run. */
-const passing = /^(run_dir|backend)$/;
+/** Options that define a run. A checkpoint does not record the weights under its adapter, so only these reveal another model. */
+const definingOptions = /^(model|tokenizer|adapter|lora)(\.|$)/;
+/** Options that may change between commands without a message. */
+const ignoredOptions = /^(run_dir|backend)$/;
 
-export interface RunConfig {
-  /** What is other than the run had last, one a line. */
+export interface KeptConfig {
+  /** Options that differ from the run's last configuration, one line each. */
   readonly differences: readonly string[];
   /**
-   * Writes what the run now uses to `<run_dir>/train.yaml`, whole; what it had before stays beside it, as `train.1.yaml` and
-   * so on. To be called once training goes on by it: what is refused until then is not the run's. Later calls do nothing.
+   * Writes the new configuration to `<run_dir>/train.yaml` and the previous one to `train.1.yaml`, `train.2.yaml` … To be
+   * called once training accepts the configuration. Later calls do nothing.
    */
   keep(): Promise<void>;
 }
 
 /**
- * Compares a configuration with that of the run, which `<run_dir>/train.yaml` holds, without the credentials of addresses in
- * it: it describes the run by itself. Until the first checkpoint it is written at once, for nothing was trained by another.
+ * Compares a configuration with `<run_dir>/train.yaml`, the run's last one. The file holds no credentials of URLs. A run
+ * without a checkpoint gets the new configuration at once, because nothing was trained with the old one.
  *
- * @throws PeriodicEvalError `config` where model or adapter are others and `resume` is not `never`; nothing is then written.
+ * @throws PeriodicEvalError `config` if model or adapter differ and `resume` is not `never`; nothing is written then.
  */
-export async function openRunConfig(config: TrainConfig): Promise<RunConfig> {
+export async function openKeptConfig(config: TrainConfig): Promise<KeptConfig> {
   const { run_dir: folder } = config;
   const path = join(folder, "train.yaml");
-  const { resume, ...lasts } = config;
-  const kept = withoutCredentials(lasts);
-  const text = stringify(kept);
+  const { resume, ...lasting } = config;
+  const kept = withoutCredentials(lasting);
+  const yaml = stringify(kept);
   if (!existsSync(path) || !existsSync(join(folder, "checkpoints"))) {
     await mkdir(folder, { recursive: true });
-    await writeFileAtomic(path, text);
+    await writeWhole(path, yaml);
     return { differences: [], keep: async () => {} };
   }
-  const before = await readTextFile(path, "run_dir");
-  const written = leaves(parse(before));
-  const given = leaves(kept);
-  const names = [...new Set([...Object.keys(written), ...Object.keys(given)])].filter(
-    (name) => !passing.test(name) && written[name] !== given[name],
+  const previousYaml = await readTextFile(path, "run_dir");
+  const previous = flatten(parse(previousYaml));
+  const current = flatten(kept);
+  const changed = [...new Set([...Object.keys(previous), ...Object.keys(current)])].filter(
+    (name) => !ignoredOptions.test(name) && previous[name] !== current[name],
   );
-  const shown = (from: Readonly<Record<string, string>>, name: string) => from[name] ?? "nothing";
-  const others = resume === "never" ? [] : names.filter((name) => lasting.test(name));
-  if (others.length > 0) {
-    throw new PeriodicEvalError({
-      code: "config",
-      where: path,
-      got: others.map((name) => `${name} ${shown(given, name)}`).join(", "),
-      expected: `${others.map((name) => `${name} ${shown(written, name)}`).join(", ")}, as the run was begun with`,
-      fix: "Choose another run_dir, or begin anew with resume=never; where the same model lies elsewhere now, correct this file.",
-    });
-  }
-  let isKept = names.length === 0;
+  if (resume !== "never") refuseOtherRun(path, changed, { previous, current });
+  let isKept = changed.length === 0;
   return {
     differences:
       resume === "never"
         ? []
-        : names.map((name) => `${name}: ${shown(given, name)}, where the run had ${shown(written, name)}`),
+        : changed.map((name) => `${name}: ${valueText(current, name)} (before: ${valueText(previous, name)})`),
     async keep() {
       if (isKept) return;
       isKept = true;
       let count = 1;
       while (existsSync(join(folder, `train.${count}.yaml`))) count += 1;
-      // The new one takes the place of the old at once: there is always a train.yaml.
-      await writeFileAtomic(join(folder, `train.${count}.yaml`), before);
-      await writeFileAtomic(path, text);
+      // Writing the copy first and replacing train.yaml atomically means that train.yaml always exists.
+      await writeWhole(join(folder, `train.${count}.yaml`), previousYaml);
+      await writeWhole(path, yaml);
     },
   };
 }
 
-/** User and password of a logger's address are no part of a run, which may be shown to others. */
+type FlatConfig = Readonly<Record<string, string>>;
+
+const valueText = (from: FlatConfig, name: string): string => from[name] ?? "not set";
+
+function refuseOtherRun(
+  path: string,
+  changed: readonly string[],
+  { previous, current }: { readonly previous: FlatConfig; readonly current: FlatConfig },
+): void {
+  const defining = changed.filter((name) => definingOptions.test(name));
+  if (defining.length === 0) return;
+  const list = (from: FlatConfig) => defining.map((name) => `${name} ${valueText(from, name)}`).join(", ");
+  throw new PeriodicEvalError({
+    code: "config",
+    where: path,
+    got: list(current),
+    expected: `${list(previous)}, as at the start of the run`,
+    fix: "Choose another run_dir, or start over with resume=never. If only the path of the same model has changed, correct it in this file.",
+  });
+}
+
+/** Removes user and password from URLs, because a run's folder may be shared. */
 const withoutCredentials = <T>(config: T): T =>
   JSON.parse(
     JSON.stringify(config, (_key, value: unknown) =>
@@ -81,11 +92,11 @@ const withoutCredentials = <T>(config: T): T =>
     ),
   ) as T;
 
-/** Values by their paths; lists of maps are gone into, others are values. */
-function leaves(value: unknown, path: readonly string[] = []): Record<string, string> {
+/** Returns values as JSON by their dotted path. Lists of maps are flattened; other lists are values. */
+function flatten(value: unknown, path: readonly string[] = []): Record<string, string> {
   const isMap =
     typeof value === "object" && value !== null && (!Array.isArray(value) || typeof value[0] === "object");
   if (!isMap) return { [path.join(".")]: JSON.stringify(value) };
   const entries: [string, unknown][] = Object.entries(value);
-  return Object.fromEntries(entries.flatMap(([key, one]) => Object.entries(leaves(one, [...path, key]))));
+  return Object.fromEntries(entries.flatMap(([key, one]) => Object.entries(flatten(one, [...path, key]))));
 }

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { keptTerminal } from "../../terminal/kept-terminal.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCli } from "../../program.ts";
 
@@ -34,11 +34,11 @@ afterAll(() => rm(folder, { recursive: true }));
 
 /** What is said of the file with these overrides; nothing is written. */
 async function refused(...overrides: readonly string[]): Promise<readonly string[]> {
-  const terminal = keptTerminal();
+  const terminal = recordingTerminal();
   expect(await runCli(["train", join(folder, "train.yaml"), ...overrides], terminal)).toBe(1);
   expect(existsSync(join(folder, "run", "checkpoints"))).toBe(false);
-  expect(terminal.said).toEqual([]);
-  return terminal.complained.join("\n").split("\n");
+  expect(terminal.outputs).toEqual([]);
+  return terminal.errors.join("\n").split("\n");
 }
 
 describe("what a file has wrong is told before weights are loaded", () => {
@@ -193,13 +193,11 @@ phases:
   - { phase: em, method: dpo, reference: base, dataset: model/em.jsonl }
 `;
     await writeFile(config, text);
-    const terminal = keptTerminal();
+    const terminal = recordingTerminal();
     await runCli(["train", config], terminal);
-    const told = terminal.complained.join("\n");
-    expect(told).toContain('whole.yaml:5 phases.0.reference, DPOTrainer options.reference: got "base"');
-    expect(told).toContain(
-      'whole.yaml:3 periodic_eval.baseline, session options.baseline: got "adapter_off"',
-    );
+    const told = terminal.errors.join("\n");
+    expect(told).toContain('whole.yaml:5 phases.0.reference, DPOTrainer reference: got "base"');
+    expect(told).toContain('whole.yaml:3 periodic_eval.baseline, session options.baseline: got "adapter_off"');
   });
 
   it("an adapter that is not there, or of another model", async () => {
@@ -208,9 +206,9 @@ phases:
       "model: model\nrun_dir: run\nadapter: adapter\nphases: [{ phase: em, dataset: model/em.jsonl }]\n";
     await writeFile(config, text);
     const told = async () => {
-      const terminal = keptTerminal();
+      const terminal = recordingTerminal();
       await runCli(["train", config], terminal);
-      return terminal.complained.join("\n");
+      return terminal.errors.join("\n");
     };
     expect(await told()).toContain("adapter.yaml:3 adapter, ");
     await mkdir(join(folder, "adapter"));

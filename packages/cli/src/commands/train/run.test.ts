@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
-import { keptTerminal } from "../../terminal/kept-terminal.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCli } from "../../program.ts";
 
@@ -46,9 +46,9 @@ phases:
 afterAll(() => rm(folder, { recursive: true }));
 
 async function run(...args: string[]) {
-  const terminal = keptTerminal();
+  const terminal = recordingTerminal();
   const code = await runCli(args, terminal);
-  return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
 }
 
 /** What a run must leave however often it was killed. */
@@ -182,7 +182,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
   });
 
   it("begun anew and interrupted, says how it goes on, not how it begins anew once more", async () => {
-    const terminal = keptTerminal();
+    const terminal = recordingTerminal();
     const interrupting = {
       ...terminal,
       out(text: string) {
@@ -192,14 +192,14 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     };
     const args = ["train", config, "resume=never", `run_dir=${join(folder, "runs/anew")}`];
     expect(await runCli(args, interrupting)).toBe(1);
-    expect(terminal.complained.join("\n")).toContain("Run the same command with resume=auto to go on");
+    expect(terminal.errors.join("\n")).toContain("Run the same command with resume=auto to go on");
   });
 
   it("ends where train.yaml cannot state what the run now uses", async () => {
     const runDir = join(folder, "runs/anew");
     const kept = join(runDir, "train.yaml");
     const [begun, trained] = [readFileSync(kept), await readdir(join(runDir, "checkpoints/coupling"))];
-    const terminal = keptTerminal();
+    const terminal = recordingTerminal();
     const hindering = {
       ...terminal,
       out(text: string) {
@@ -210,7 +210,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
       },
     };
     expect(await runCli(["train", config, `run_dir=${runDir}`, "config.logSteps=2"], hindering)).toBe(1);
-    expect(terminal.complained.join("\n")).toMatch(/train\.yaml: got EISDIR.*, expected .*\. \w/);
+    expect(terminal.errors.join("\n")).toMatch(/train\.yaml: got EISDIR.*, expected .*\. \w/);
     expect(await readdir(join(runDir, "checkpoints/coupling"))).toEqual(trained);
     rmdirSync(kept);
     rmSync(join(runDir, "train.1.yaml"));

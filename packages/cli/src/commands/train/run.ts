@@ -1,42 +1,76 @@
-import { loadLora, withLora, type CheckpointLM } from "@periodic-eval/models";
-import type { TrainResult } from "@periodic-eval/trainers";
+import { everyPercent, PeriodicCapabilityCallback } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
-import { fineTune, type FineTuneOptions } from "../../run/fine-tune.ts";
-import { prepareTraining } from "./prepare.ts";
-import { openRunConfig } from "./kept-config.ts";
+import { loadLora, withLora, type CheckpointLM } from "@periodic-eval/models";
 import type { LoadTasks } from "../../config/task-registry.ts";
-import type { Terminal } from "../../terminal/terminal.ts";
-import { parseTrainConfig } from "./training-file.ts";
+import { checkUndisturbed, fineTune, type FineTuneOptions } from "../../run/fine-tune.ts";
+import { reportRun } from "../../run/report-run.ts";
+import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
+import type { TrainOptions } from "./command.ts";
+import { openKeptConfig } from "./kept-config.ts";
+import { prepareTraining } from "./prepare.ts";
+import { parseTrainingFile } from "./training-file.ts";
+
+/** Trains one phase as the command's options describe it, measures capability and prints the report. */
+export async function trainOnePhase(options: TrainOptions, terminal: Terminal): Promise<void> {
+  const { json, runDir, backend, phase, data, steps, epochs, batchSize, learningRate, maxLength, saveSteps } =
+    options;
+  const config = {
+    batchSize,
+    learningRate,
+    maxSteps: steps ?? null,
+    epochs: epochs ?? null,
+    maxLength: maxLength ?? null,
+    saveSteps: saveSteps ?? null,
+  };
+  const capability = new PeriodicCapabilityCallback({
+    questions: options.questions,
+    method: options.method,
+    subsample: { n: options.limit, seed: options.subsampleSeed },
+    schedule: [everyPercent(options.every)],
+  });
+  const results = await fineTune(
+    {
+      model: options.model,
+      seed: options.seed,
+      overheadPercent: options.overheadPercent === "none" ? null : options.overheadPercent,
+      runDir,
+      ...(backend !== undefined && { backend }),
+      phases: [{ phase, dataset: data, config, callbacks: [capability] }],
+    },
+    json ? progressOnly(terminal) : terminal,
+  );
+  await reportRun(runDir, { json }, terminal);
+  checkUndisturbed(results, runDir);
+}
 
 /**
- * Trains the phases that a file describes, each measured as its `periodic_eval` block says. Run again, it goes on where it
- * was stopped or killed.
+ * Trains the phases that a file describes and prints the report. Run again, it resumes.
  *
- * @returns also the command that goes on, for errors
- * @param overrides `phases.0.config.maxSteps=10`; they win over the file
- * @throws PeriodicEvalError with file and line before weights are loaded or anything is written but the list of bad rows,
- *   for all that shows by then; several together are an AggregateError.
+ * @param overrides Override the file's values: `phases.0.config.maxSteps=10`.
+ * @throws PeriodicEvalError with file and line for every error that shows before weights are loaded. By then only the list of
+ *   bad rows has been written. Several errors are an AggregateError.
  */
-export async function trainFromConfig(
+export async function trainFromFile(
   path: string,
   overrides: readonly string[],
-  terminal: Terminal,
-  tasks?: LoadTasks,
-): Promise<{ readonly runDir: string; readonly results: readonly TrainResult[]; readonly again: string }> {
+  json: boolean,
+  { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
+): Promise<void> {
+  const progress = json ? progressOnly(terminal) : terminal;
   const file = await readConfigFile(path, overrides);
-  const parsed = parseTrainConfig(file);
+  const parsed = parseTrainingFile(file);
   const { config } = parsed;
   const { run_dir: runDir, model, backend, seed, resume, lora, adapter } = config;
-  const { phases, loggers, tokenizer } = await prepareTraining(parsed, file, terminal, tasks);
-  const { differences, keep } = await openRunConfig(config);
-  for (const difference of differences) terminal.err(difference);
-  // A phase begins once its trainer has found nothing to refuse; of a finished one nothing is trained by what is new.
+  const { phases, loggers, tokenizer } = await prepareTraining(parsed, file, progress, loadTasks);
+  const { differences, keep } = await openKeptConfig(config);
+  for (const difference of differences) progress.err(difference);
+  // A phase that begins has passed its trainer's checks. Phases that are already finished do not use the new configuration.
   const onBegin: FineTuneOptions["onBegin"] = ({ phase, step, maxSteps }) =>
     step < (maxSteps ?? Infinity) || phase === phases.at(-1)!.phase ? keep() : undefined;
   const adapt = async (base: CheckpointLM) =>
     adapter === undefined ? withLora(base, { seed: String(seed), ...lora }) : loadLora(base, adapter);
-  // The same command would begin anew once more.
-  const again = resume === "never" ? "the same command with resume=auto" : "the same command";
+  // The same command with resume=never would start over again.
+  const resumeCommand = resume === "never" ? "the same command with resume=auto" : "the same command";
   const results = await fineTune(
     {
       model,
@@ -47,12 +81,13 @@ export async function trainFromConfig(
       loggers,
       onBegin,
       config: config.config,
-      again,
+      resumeCommand,
       tokenizer,
       ...(backend !== undefined && { backend }),
       ...((lora ?? adapter) !== undefined && { adapt }),
     },
-    terminal,
+    progress,
   );
-  return { runDir, results, again };
+  await reportRun(runDir, { json }, terminal);
+  checkUndisturbed(results, runDir, resumeCommand);
 }

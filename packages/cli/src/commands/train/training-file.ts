@@ -1,265 +1,265 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { checkKeys, quoteValue, describeZodIssue } from "@periodic-eval/core/internal";
+import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
+import type { ConfigFile } from "@periodic-eval/core/config";
+import { describeZodIssue, isRecord, nearest, quoteValue } from "@periodic-eval/core/internal";
 import { parseDPOConfig, parseSFTConfig } from "@periodic-eval/trainers";
 import { z } from "zod";
-import type { ValuePath } from "@periodic-eval/core";
-import type { ConfigFile } from "@periodic-eval/core/config";
-import { blockAt, isMap, loggerAt, modelAt, pathAt, valueAt } from "../../config/config-paths.ts";
-import { optionPath, placed } from "../../config/config-place.ts";
-import { placesOfBlock, refuseTwoBlocks } from "../../config/eval-block.ts";
-import { throwAll } from "../../config/collect-errors.ts";
+import { errorsOf, throwAll } from "../../config/collect-errors.ts";
+import {
+  resolveBlockPaths,
+  resolveLoggerPaths,
+  resolveModel,
+  resolvePath,
+  valueAt,
+} from "../../config/config-paths.ts";
+import { atPlace, fileError, optionPath } from "../../config/config-place.ts";
+import { blockPaths, refuseTwoBlocks } from "../../config/eval-block.ts";
 import { loggerNames } from "../../config/open-loggers.ts";
 
-const text = z.string("expected a text").min(1, "expected a text");
-const map = z.record(z.string(), z.unknown(), "expected a map");
+const nonEmptyString = z.string("a non-empty string").min(1, "a non-empty string");
+const map = z.record(z.string(), z.unknown(), "a map");
 
-/** What each method makes of a configuration; it throws for a wrong one. */
-const methods = { sft: parseSFTConfig, dpo: parseDPOConfig } as const;
+/** Parsers of a phase's `config`, by training method. Each throws for a wrong option. */
+const configParsers = { sft: parseSFTConfig, dpo: parseDPOConfig } as const;
 
 const phaseFields = {
-  phase: text,
-  method: z.enum(["sft", "dpo"], 'expected "sft" or "dpo"').default("sft"),
-  dataset: text,
-  validation: text.optional(),
-  /** Of dpo. */
-  reference: z.enum(["copy", "base", "precomputed"], 'expected "copy", "base" or "precomputed"').optional(),
+  phase: nonEmptyString,
+  method: z.enum(["sft", "dpo"], '"sft" or "dpo"').default("sft"),
+  dataset: nonEmptyString,
+  validation: nonEmptyString.optional(),
+  /** Only for `method: dpo`. */
+  reference: z.enum(["copy", "base", "precomputed"], '"copy", "base" or "precomputed"').optional(),
   config: map.default({}),
 };
 
-const phaseSchema = z.object(phaseFields, "expected a map");
+const phaseSchema = z.object(phaseFields, "a map");
 type Phase = z.infer<typeof phaseSchema>;
 
 const fields = {
-  model: text,
-  tokenizer: text.optional(),
-  backend: text.optional(),
-  run_dir: text,
-  /** Of everything random in every phase, and of a new adapter unless `lora` names its own. */
-  seed: z.int("expected a whole number").default(42),
-  resume: z.enum(["auto", "never"], 'expected "auto" or "never"').default("auto"),
+  model: nonEmptyString,
+  tokenizer: nonEmptyString.optional(),
+  backend: nonEmptyString.optional(),
+  run_dir: nonEmptyString,
+  /** Seed of all randomness in every phase, and of a new adapter unless `lora` has its own seed. */
+  seed: z.int("an integer").default(42),
+  resume: z.enum(["auto", "never"], '"auto" or "never"').default("auto"),
   lora: map.optional(),
-  adapter: text.optional(),
+  adapter: nonEmptyString.optional(),
   config: map.default({}),
   periodic_eval: map.default({}),
-  /** Another place for the block. */
-  eval: z.object({ periodic_eval: map.optional() }, "expected a map").optional(),
-  loggers: z.record(z.string(), map, "expected a map of loggers and their options").default({}),
-  phases: z.array(phaseSchema, "expected a list of phases").min(1, "expected a phase or more"),
+  /** An alternative place for the block: `eval.periodic_eval`. */
+  eval: z.object({ periodic_eval: map.optional() }, "a map").optional(),
+  loggers: z.record(z.string(), map, "a map of loggers and their options").default({}),
+  phases: z.array(phaseSchema, "a list of phases").min(1, "one phase or more"),
 };
 
-const schema = z.object(fields, "expected a map");
+const schema = z.object(fields, "a map");
 
-/** A training from a file, all paths absolute. */
+/** The training that a file describes, with absolute paths. */
 export type TrainConfig = Omit<z.infer<typeof schema>, "eval">;
 
-/** A training from a file, and what is wrong with it beyond the form. */
 export interface ParsedTraining {
   readonly config: TrainConfig;
-  /** Where in the file its `periodic_eval` block stands, or would. */
-  readonly blockPlace: ValuePath;
-  readonly wrong: readonly unknown[];
+  /** Path of the `periodic_eval` block in the file, or where it would be. */
+  readonly blockPath: ValuePath;
+  /** Errors that do not keep the file from being parsed. `prepareTraining` throws them together with its own. */
+  readonly errors: readonly unknown[];
 }
 
 /**
- * The training that a file describes. What is wrong with it but leaves its form whole is handed back, to be told with what
- * else shows before weights are loaded.
+ * Parses a training file.
  *
- * @throws PeriodicEvalError `config` with file, line and path, the nearest name where a key is misspelt, or an
- *   AggregateError of several: all that is wrong, where it is not of the form of a training.
+ * @throws PeriodicEvalError `config` with file, line and path if the file does not have the form of a training. Several errors
+ *   are an AggregateError of all errors of the file. A misspelt key names the nearest known one.
  */
-export function parseTrainConfig(file: ConfigFile): ParsedTraining {
-  const { value, where } = file;
-  if (!isMap(value)) checkKeys(where([]), value as object, Object.keys(fields));
-  const misspelt = misspeltKeys(value, file);
+export function parseTrainingFile(file: ConfigFile): ParsedTraining {
+  const { value } = file;
+  if (!isRecord(value))
+    throw fileError(file, [], {
+      got: quoteValue(value),
+      expected: `a map with ${Object.keys(fields).join(", ")}`,
+      fix: "Write key: value pairs.",
+    });
+  const unknown = unknownKeys(value);
+  const errors = [
+    ...unknown.map((one) => unknownKeyError(file, one)),
+    ...errorsOf(() => refuseTwoBlocks(file)),
+    ...contentErrors(value, file),
+  ];
   const parsed = schema.safeParse(value);
-  const twice = thrownBy(() => refuseTwoBlocks(file));
-  const wrong = [...misspelt.map(({ error }) => error), ...twice, ...mistakes(value, where)];
   if (parsed.success) {
-    const blockPlace = placesOfBlock(file)[0] ?? ["periodic_eval"];
-    return { config: absolute(parsed.data, file, blockPlace), blockPlace, wrong };
+    const blockPath = blockPaths(file)[0] ?? ["periodic_eval"];
+    return { config: withAbsolutePaths(parsed.data, file, blockPath), blockPath, errors };
   }
-  // What is missing beside a misspelt key is most likely what that key means.
-  const told = ({ path }: z.core.$ZodIssue) =>
+  // A key that is missing next to an unknown key is most likely that key, misspelt.
+  const isMisspelt = ({ path }: z.core.$ZodIssue) =>
     valueAt(value, path as ValuePath) === undefined &&
-    misspelt.some(({ path: map }) => map.join(".") === path.slice(0, -1).join("."));
-  const issues = parsed.error.issues.filter((issue) => !told(issue));
-  throwAll([...issues.map((issue) => ofForm(value, issue, where)), ...wrong]);
+    unknown.some(({ path: parent }) => parent.join(".") === path.slice(0, -1).join("."));
+  const issues = parsed.error.issues.filter((issue) => !isMisspelt(issue));
+  throwAll([...issues.map((issue) => formError(value, issue, file)), ...errors]);
   throw parsed.error;
 }
 
-interface Misspelt {
-  /** Of the map that has the key. */
+interface UnknownKey {
+  /** Path of the map that has the key. */
   readonly path: ValuePath;
-  readonly error: unknown;
+  readonly key: string;
+  readonly known: readonly string[];
 }
 
-function misspeltKeys(
-  value: unknown,
-  { where, isOverridden }: Pick<ConfigFile, "where" | "isOverridden">,
-): readonly Misspelt[] {
+function unknownKeys(value: unknown): readonly UnknownKey[] {
   const phases = valueAt(value, ["phases"]);
+  const phasePaths = (Array.isArray(phases) ? [...phases.keys()] : []).map((i) => ["phases", i] as const);
   const maps: readonly (readonly [ValuePath, readonly string[]])[] = [
     [[], Object.keys(fields)],
-    ...(Array.isArray(phases) ? [...phases.keys()] : []).map(
-      (i) => [["phases", i], Object.keys(phaseFields)] as const,
-    ),
+    ...phasePaths.map((path) => [path, Object.keys(phaseFields)] as const),
     [["loggers"], loggerNames],
     [["eval"], ["periodic_eval"]],
   ];
   return maps.flatMap(([path, known]) => {
-    const map = valueAt(value, path);
-    if (!isMap(map)) return [];
-    return Object.keys(map).flatMap((key) => {
-      // No line of the file has what an override wrote.
-      const at = isOverridden([...path, key]) ? [...path, key] : path;
-      return thrownBy(() => checkKeys(where(at), { [key]: null }, known)).map((error) => ({ path, error }));
-    });
+    const keys = Object.keys(valueAt(value, path) ?? {});
+    return isRecord(valueAt(value, path))
+      ? keys.filter((key) => !known.includes(key)).map((key) => ({ path, key, known }))
+      : [];
   });
 }
 
-/** What is wrong beyond the form, in all that has it. */
-function mistakes(value: unknown, where: ConfigFile["where"]): readonly unknown[] {
-  const { phases: list, config, lora, adapter } = value as Readonly<Record<string, unknown>>;
-  const shared = isMap(config) ? config : {};
-  const phases = (Array.isArray(list) ? list : []).map((one) => phaseSchema.safeParse(one).data ?? null);
-  const ofPhases = phases.flatMap((phase, i) => {
-    if (phase === null) return [];
-    const { method, reference, config: own } = phase;
-    return [
-      ...thrownBy(() => refuseTwice(phases, i, where)),
-      ...thrownBy(() => refuseSeed(own, ["phases", i, "config"], where)),
-      ...thrownBy(() => checkPhaseConfig(phase, i, shared, where)),
-      ...(method === "sft" && reference !== undefined ? [misplaced(where(["phases", i, "reference"]))] : []),
-    ];
+function unknownKeyError(file: ConfigFile, { path, key, known }: UnknownKey): PeriodicEvalError {
+  const close = nearest(key, known);
+  return fileError(file, [...path, key], {
+    got: `the unknown option "${key}"`,
+    expected: `one of ${known.join(", ")}`,
+    fix: close === null ? "Remove it." : `Did you mean "${close}"?`,
   });
-  const both = new PeriodicEvalError({
-    code: "config",
-    where: where(["adapter"]),
-    got: "adapter beside lora",
-    expected: "one of the two",
-    fix: "Leave lora out to train the adapter on, or adapter for a new one.",
-  });
-  return [
-    ...thrownBy(() => refuseSeed(shared, ["config"], where)),
-    ...ofPhases,
-    ...(lora !== undefined && adapter !== undefined ? [both] : []),
-  ];
 }
 
-function thrownBy(check: () => void): readonly unknown[] {
-  try {
-    check();
-    return [];
-  } catch (error) {
-    return [error];
-  }
-}
-
-function ofForm(value: unknown, issue: z.core.$ZodIssue, where: ConfigFile["where"]): PeriodicEvalError {
+function formError(value: unknown, issue: z.core.$ZodIssue, file: ConfigFile): PeriodicEvalError {
   const { path, value: got, expected } = describeZodIssue({ issues: [issue] }, value);
-  return new PeriodicEvalError({
-    code: "config",
-    where: where(path),
+  return fileError(file, path, {
     got: got === undefined ? "nothing" : quoteValue(got),
     expected,
     fix: "Correct the value.",
   });
 }
 
-function refuseTwice(phases: readonly (Phase | null)[], at: number, where: ConfigFile["where"]): void {
-  const names = phases.map((one) => one?.phase);
-  if (names.indexOf(names[at]) === at) return;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: where(["phases", at, "phase"]),
-    got: `${quoteValue(names[at])}, as another phase is named`,
-    expected: "names that differ",
-    fix: "Rename one: snapshots and checkpoints are filed by phase.",
+/** Checks the content of everything that has the right form. */
+function contentErrors(value: Readonly<Record<string, unknown>>, file: ConfigFile): readonly unknown[] {
+  const { phases: list, config, lora, adapter } = value;
+  const shared = isRecord(config) ? config : {};
+  const phases = (Array.isArray(list) ? list : []).map((one) => phaseSchema.safeParse(one).data ?? null);
+  const both = fileError(file, ["adapter"], {
+    got: "adapter together with lora",
+    expected: "only one of the two",
+    fix: "Remove lora to continue training the adapter, or adapter to train a new one.",
   });
+  return [
+    ...seedErrors(shared, ["config"], file),
+    ...phases.flatMap((_, at) => phaseErrors(phases, at, shared, file)),
+    ...(lora !== undefined && adapter !== undefined ? [both] : []),
+  ];
 }
 
-/** A run has one; what is random in a phase is named by it and the phase. */
-function refuseSeed(
-  config: Readonly<Record<string, unknown>>,
-  path: ValuePath,
-  where: ConfigFile["where"],
-): void {
-  if (!("seed" in config)) return;
-  const seed = quoteValue(config["seed"]);
-  throw new PeriodicEvalError({
-    code: "config",
-    where: where([...path, "seed"]),
-    got: `${seed}, a second seed`,
-    expected: "none: the seed of a run stands at the top of its file",
-    fix: `Leave it out, and write seed: ${seed} at the top where it is meant.`,
-  });
-}
-
-function misplaced(where: string): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "config",
-    where,
-    got: "it in a phase of another method",
-    expected: "a phase with method: dpo, whose key it is",
-    fix: "Leave it out.",
-  });
-}
-
-function checkPhaseConfig(
-  phase: Phase,
+function phaseErrors(
+  phases: readonly (Phase | null)[],
   at: number,
   shared: TrainConfig["config"],
-  where: ConfigFile["where"],
-): void {
-  try {
-    methods[phase.method]({ ...shared, ...phase.config });
-  } catch (error) {
-    throw placed(where(phaseErrorPath(phase, at, shared, error)), error);
-  }
+  file: ConfigFile,
+): readonly unknown[] {
+  const phase = phases[at] ?? null;
+  if (phase === null) return [];
+  const misplacedReference = fileError(file, ["phases", at, "reference"], {
+    got: "a reference in a phase without method: dpo",
+    expected: "a phase with method: dpo",
+    fix: "Remove it.",
+  });
+  return [
+    ...duplicateNameErrors(phases, at, file),
+    ...seedErrors(phase.config, ["phases", at, "config"], file),
+    ...errorsOf(() => configParsers[phase.method]({ ...shared, ...phase.config })).map((error) =>
+      atPlace(file, phaseErrorPath(phase, at, shared, error), error),
+    ),
+    ...(phase.method === "sft" && phase.reference !== undefined ? [misplacedReference] : []),
+  ];
 }
 
-/** Where in the file the reason is that a phase is refused: a key of it, or an option of it or of what phases share. */
+function duplicateNameErrors(
+  phases: readonly (Phase | null)[],
+  at: number,
+  file: ConfigFile,
+): readonly PeriodicEvalError[] {
+  const names = phases.map((one) => one?.phase);
+  if (names.indexOf(names[at]) === at) return [];
+  return [
+    fileError(file, ["phases", at, "phase"], {
+      got: `${quoteValue(names[at])}, the name of an earlier phase`,
+      expected: "a unique name",
+      fix: "Rename one of the phases: their names are the folders of snapshots and checkpoints.",
+    }),
+  ];
+}
+
+/** A run has one seed. Random streams of a phase derive from it and the phase's name. */
+function seedErrors(
+  config: Readonly<Record<string, unknown>>,
+  path: ValuePath,
+  file: ConfigFile,
+): readonly PeriodicEvalError[] {
+  if (!("seed" in config)) return [];
+  const seed = quoteValue(config["seed"]);
+  return [
+    fileError(file, [...path, "seed"], {
+      got: `${seed}, a second seed`,
+      expected: "only the seed at the top of the file",
+      fix: `Remove it; to use it for the run, write seed: ${seed} at the top.`,
+    }),
+  ];
+}
+
+/** Returns the path in the file of the value that a trainer's error is about: a key or an option of the phase, or a shared one. */
 export function phaseErrorPath(
   phase: Phase,
   at: number,
   shared: TrainConfig["config"],
   error: unknown,
 ): ValuePath {
-  const place = PeriodicEvalError.is(error) ? error.where : "";
-  const option = PeriodicEvalError.is(error) && / options\b/.test(place) ? error.path[0] : undefined;
-  if (option === "runDir") return ["run_dir"];
+  const { where, path } = PeriodicEvalError.is(error) ? error : { where: "", path: [] };
+  if (path[0] === "runDir" || where.endsWith(" runDir")) return ["run_dir"];
   const field = (["dataset", "validation", "reference"] as const).find(
-    (key) => key === option || phase[key] === place || place.startsWith(`${phase[key]}:`),
+    // An error in a dataset has the file, or file:line, as its place.
+    (key) =>
+      path[0] === key ||
+      where.endsWith(` ${key}`) ||
+      phase[key] === where ||
+      where.startsWith(`${phase[key]}:`),
   );
   if (field !== undefined) return ["phases", at, field];
   return optionPath(error, [["phases", at, "config"], phase.config], [["config"], shared]);
 }
 
-function absolute(
+function withAbsolutePaths(
   { eval: outer, ...config }: z.infer<typeof schema>,
   file: ConfigFile,
-  blockPlace: ValuePath,
+  blockPath: ValuePath,
 ): TrainConfig {
   const { tokenizer, adapter, loggers } = config;
   const block = outer?.periodic_eval ?? config.periodic_eval;
   return {
     ...config,
-    run_dir: pathAt(file, ["run_dir"], config.run_dir),
-    model: modelAt(file, ["model"], config.model),
-    ...(tokenizer !== undefined && { tokenizer: modelAt(file, ["tokenizer"], tokenizer) }),
-    ...(adapter !== undefined && { adapter: modelAt(file, ["adapter"], adapter) }),
+    run_dir: resolvePath(file, ["run_dir"], config.run_dir),
+    model: resolveModel(file, ["model"], config.model),
+    ...(tokenizer !== undefined && { tokenizer: resolveModel(file, ["tokenizer"], tokenizer) }),
+    ...(adapter !== undefined && { adapter: resolveModel(file, ["adapter"], adapter) }),
     loggers: Object.fromEntries(
       loggerNames.flatMap((name) => {
         const options = loggers[name];
-        return options === undefined ? [] : [[name, loggerAt(file, ["loggers", name], options)]];
+        return options === undefined ? [] : [[name, resolveLoggerPaths(file, ["loggers", name], options)]];
       }),
     ),
-    periodic_eval: blockAt(file, blockPlace, block),
+    periodic_eval: resolveBlockPaths(file, blockPath, block),
     phases: config.phases.map((phase, i) => ({
       ...phase,
-      dataset: pathAt(file, ["phases", i, "dataset"], phase.dataset),
+      dataset: resolvePath(file, ["phases", i, "dataset"], phase.dataset),
       ...(phase.validation !== undefined && {
-        validation: pathAt(file, ["phases", i, "validation"], phase.validation),
+        validation: resolvePath(file, ["phases", i, "validation"], phase.validation),
       }),
     })),
   };

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { barText, loadingLine } from "./loading-line.ts";
-import { keptTerminal } from "./kept-terminal.test-data.ts";
+import { barText, showLoading } from "./loading-progress.ts";
+import { recordingTerminal } from "./recording-terminal.test-data.ts";
 
 const progress = { model: "owner/name", file: "model.safetensors", totalBytes: 269_060_552 };
 
@@ -13,14 +13,14 @@ it("draws a bar on a screen", () => {
 });
 
 it("writes one line a file where nobody watches, beside the results", () => {
-  const terminal = keptTerminal();
-  const line = loadingLine(terminal);
+  const terminal = recordingTerminal();
+  const line = showLoading(terminal);
   for (const doneBytes of [0, 1000, progress.totalBytes]) line.onDownload({ ...progress, doneBytes });
   line.onDownload({ ...progress, file: "config.json", doneBytes: 0, totalBytes: 582 });
   line.onLoad({ model: "owner/name", doneBytes: 5, totalBytes: 10 });
   line.close();
-  expect(terminal.said).toEqual([]);
-  expect(terminal.complained).toEqual([
+  expect(terminal.outputs).toEqual([]);
+  expect(terminal.errors).toEqual([
     "fetching model.safetensors of owner/name (269.1 MB)",
     "fetching config.json of owner/name (0.6 kB)",
   ]);

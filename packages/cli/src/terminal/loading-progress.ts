@@ -2,17 +2,17 @@ import type { DownloadProgress, LoadProgress } from "@periodic-eval/models";
 import { createLogUpdate } from "log-update";
 import type { Terminal } from "./terminal.ts";
 
-export interface LoadingLine {
+export interface LoadingDisplay {
   readonly onDownload: (progress: DownloadProgress) => void;
   readonly onLoad: (progress: LoadProgress) => void;
   close(): void;
 }
 
 /**
- * Shows a model's files as they are fetched from the hub, and its weights as they are read: a bar on a screen; elsewhere
- * a line for each file that is fetched, as it begins.
+ * Shows the download of a model's files and the loading of its weights: a progress bar on a screen, otherwise one line per
+ * downloaded file.
  */
-export function loadingLine(terminal: Terminal): LoadingLine {
+export function showLoading(terminal: Terminal): LoadingDisplay {
   const line = terminal.isInteractive ? createLogUpdate(process.stderr) : null;
   let shown = "";
   const show = (text: string) => {
@@ -32,12 +32,12 @@ export function loadingLine(terminal: Terminal): LoadingLine {
 const startText = ({ model, file, totalBytes }: DownloadProgress): string =>
   `fetching ${file} of ${model} (${sizeText(totalBytes)})`;
 
-/** `fetching model.safetensors  ████████████░░░░░░░░  60 % of 269.1 MB` */
-export function barText(doing: string, { doneBytes, totalBytes }: Omit<LoadProgress, "model">): string {
+/** Returns `fetching model.safetensors  ████████████░░░░░░░░  60 % of 269.1 MB`. */
+export function barText(label: string, { doneBytes, totalBytes }: Omit<LoadProgress, "model">): string {
   const share = totalBytes === 0 ? 1 : doneBytes / totalBytes;
   const filled = Math.floor(20 * share);
   const bar = "█".repeat(filled) + "░".repeat(20 - filled);
-  return `${doing}  ${bar}  ${Math.floor(100 * share)} % of ${sizeText(totalBytes)}`;
+  return `${label}  ${bar}  ${Math.floor(100 * share)} % of ${sizeText(totalBytes)}`;
 }
 
 const sizeText = (bytes: number): string =>
