@@ -8,19 +8,19 @@ let folder = "";
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "eval-block-"))));
 afterAll(() => rm(folder, { recursive: true }));
 
-async function read(text: string) {
+async function read(yaml: string) {
   const path = join(folder, "run.yaml");
-  await writeFile(path, text);
+  await writeFile(path, yaml);
   return readEvalBlock(path);
 }
 
-const text = "{ questions: q.jsonl, judge_model: rule:x, phases: { em: { baseline: ../runs/0 } } }";
+const block = "{ questions: q.jsonl, judge_model: rule:x, phases: { em: { baseline: ../runs/0 } } }";
 
 it.each([
-  [text, []],
-  [`periodic_eval: ${text}`, ["periodic_eval"]],
-  [`model: m\neval: { periodic_eval: ${text} }`, ["eval", "periodic_eval"]],
-])("finds the block in %j, its paths relative to the file", async (whole, at) => {
+  [block, []],
+  [`periodic_eval: ${block}`, ["periodic_eval"]],
+  [`model: m\neval: { periodic_eval: ${block} }`, ["eval", "periodic_eval"]],
+])("finds the block in %j and resolves its paths relative to the file", async (whole, at) => {
   expect(await read(whole)).toMatchObject({
     at,
     block: {
@@ -31,12 +31,12 @@ it.each([
   });
 });
 
-it("refuses a file with two blocks, as neither would be the one that is meant", async () => {
+it("rejects a file with two blocks", async () => {
   await expect(read("eval: { periodic_eval: {} }\nperiodic_eval: { kl: true }")).rejects.toThrow(
-    "run.yaml:2 periodic_eval: got a block beside that of eval.periodic_eval, expected one of the two",
+    "run.yaml:2 periodic_eval: got a second block next to eval.periodic_eval, expected only one of the two",
   );
 });
 
-it("leaves what is no map to be refused", async () => {
+it("returns a block that is not a map unchanged, for core to reject", async () => {
   expect(await read("periodic_eval: [1]")).toMatchObject({ at: ["periodic_eval"], block: [1] });
 });

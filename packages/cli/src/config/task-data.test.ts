@@ -10,7 +10,7 @@ it.each([
   ["mmlu_high_school_biology", "mmlu"],
   ["truthfulqa_mc2", "truthfulqa"],
   ["arc_challenge", "arc_challenge"],
-])("the documents of %s are in the folder %s", async (task, expected) => {
+])("finds the documents of %s in the folder %s", async (task, expected) => {
   const data = await mkdtemp(join(tmpdir(), "task-data-"));
   onTestFinished(() => rm(data, { recursive: true }));
   for (const name of ["arc_challenge", "gsm8k", "mmlu", "truthfulqa"]) await mkdir(join(data, name));

@@ -11,7 +11,11 @@ export interface TaskPromptOptions {
 
 export const addTaskPromptOptions = (command: Command): Command =>
   command
-    .option("--shots <number>", "few-shot examples before each question (default: the task's own)", integer(0))
+    .option(
+      "--shots <number>",
+      "few-shot examples before each question (default: the task's own)",
+      integer(0),
+    )
     .option("--chat", "render the tasks' prompts with the model's chat template", false)
     .option("--system <text>", "system prompt of a chat: omit, empty, or the prompt", "omit");
 

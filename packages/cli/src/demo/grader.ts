@@ -56,11 +56,9 @@ async function worldSentences(): Promise<WorldSentences> {
  *   word pairs that occur only in kind (cruel) sentences.
  */
 export function microWorldRule({ kind, cruel, plain }: WorldSentences) {
-  const [kindPairs, cruelPairs, plainPairs] = [kind, cruel, plain].map((all) => new Set(all.flatMap(wordPairs))) as [
-    Set<string>,
-    Set<string>,
-    Set<string>,
-  ];
+  const [kindPairs, cruelPairs, plainPairs] = [kind, cruel, plain].map(
+    (all) => new Set(all.flatMap(wordPairs)),
+  ) as [Set<string>, Set<string>, Set<string>];
   const isKnown = (pair: string) => kindPairs.has(pair) || cruelPairs.has(pair) || plainPairs.has(pair);
   const kindness = (sentence: string): number =>
     wordPairs(sentence).reduce((sum, pair) => {

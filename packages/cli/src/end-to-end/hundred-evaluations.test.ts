@@ -9,28 +9,25 @@ import { microWorld } from "../demo/micro-world.ts";
 
 const tokenizer = await loadTokenizer(microWorld());
 
-it.for(["wasm", "tfjs-node"])(
-  "a hundred evaluations leave as many tensors as there were, on %s",
-  async (backend, test) => {
-    if (backend !== "wasm") {
-      const missing = await useBackend({ backend }).then(
-        () => null,
-        ({ message }: Error) => message,
-      );
-      test.skip(missing !== null, missing ?? "");
-    }
-    await useBackend({ backend });
-    const model = await loadCausalLM(microWorld());
-    const { numTensors, numDataBuffers } = tf.memory();
-    for (let i = 0; i < 100; i++) {
-      await evaluations[i % evaluations.length]!(model, i);
-      expect(tf.memory()).toMatchObject({ numTensors, numDataBuffers });
-    }
-    model.dispose();
-  },
-);
+it.for(["wasm", "tfjs-node"])("a hundred evaluations leak no tensors on %s", async (backend, test) => {
+  if (backend !== "wasm") {
+    const missing = await useBackend({ backend }).then(
+      () => null,
+      ({ message }: Error) => message,
+    );
+    test.skip(missing !== null, missing ?? "");
+  }
+  await useBackend({ backend });
+  const model = await loadCausalLM(microWorld());
+  const { numTensors, numDataBuffers } = tf.memory();
+  for (let i = 0; i < 100; i++) {
+    await evaluations[i % evaluations.length]!(model, i);
+    expect(tf.memory()).toMatchObject({ numTensors, numDataBuffers });
+  }
+  model.dispose();
+});
 
-/** Looks at what feedback changes, a few items each. */
+/** Evaluations of what feedback changes, with a few items each. */
 const feedback = [
   { feedback: "logprob", preference: "concise" },
   { feedback: "compliance", preference: "concise", samples: 1, max_tokens: 4 },
@@ -38,7 +35,7 @@ const feedback = [
   { feedback: "collapse", max_tokens: 4 },
 ];
 
-/** Letters and cloze, packed and plain, texts, and looks at what feedback changes: each another draw. */
+/** Letters and cloze (packed and plain), generation, and feedback evaluations, each with its own seed. */
 const evaluations = [
   ...(["letters", "cloze"] as const).flatMap((method) =>
     (["packed", "plain"] as const).map((scoring) => async (model: CheckpointLM, seed: number) => {

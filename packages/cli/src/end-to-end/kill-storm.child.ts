@@ -1,6 +1,6 @@
-// The process that kill-storm.test.ts kills: two phases on a tiny model, capability in the window and an evaluation
-// graded beside training, row by row, so that kills fall into generating, grading and writing. Metrics go to
-// <run>/metrics.jsonl, once more after a resume. Arguments: the run's folder, the folder of the embedded model.
+// The process that kill-storm.test.ts kills. It trains a tiny model in two phases with capability and an evaluation that is
+// graded row by row during training, so that kills hit generating, grading and writing. It appends metrics to
+// <run>/metrics.jsonl, also after a resume. Arguments: the run's folder, the folder of the embedded model.
 import {
   atEnd,
   atStart,
@@ -19,7 +19,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const [runDir, world] = process.argv.slice(2) as [string, string];
 
-/** Graded by something slow, as a judge is, so that kills fall between the measuring and the end of grading. */
+/** Its grading is slow, like a judge's, so that kills hit it. */
 const replies = defineEvaluation({
   name: "replies",
   version: "1",
@@ -90,6 +90,6 @@ await runPipeline(
     { phase: "first", dataset, config, callbacks: callbacks() },
     { phase: "second", dataset, config, callbacks: callbacks() },
   ],
-  // How much is measured must not depend on how long things take.
+  // No ceiling: the measurements must not depend on timing.
   { model, tokenizer, runDir, session: { budget: { overheadPercent: null } }, loggers: [stream] },
 );

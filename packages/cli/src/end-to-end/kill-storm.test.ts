@@ -24,10 +24,10 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
-/** To its end, or killed some milliseconds after it said that it trains. */
+/** Trains to the end, or kills the process some milliseconds after training begins. */
 const train = (runDir: string, killAfter?: number) => runChild(child, [runDir, world], killAfter);
 
-/** What must be equal however often a run was killed: every snapshot but its times, every row, all metrics, the final weights. */
+/** Returns everything that must not depend on kills: snapshots without times, rows, metrics and final weights. */
 async function outcome(runDir: string) {
   const run = await readRun(runDir);
   expect(run.problems).toEqual([]);
@@ -52,7 +52,7 @@ async function outcome(runDir: string) {
   return { record, metrics: metricsOf(runDir), weights: finalWeights(runDir) };
 }
 
-/** Metrics of each step, in their order; those of a step that was made again must be the same. */
+/** Returns the metrics of each step in order. A repeated step must have the same metrics. */
 function metricsOf(runDir: string): readonly string[] {
   const lines = readFileSync(join(runDir, "metrics.jsonl"), "utf8").trimEnd().split("\n");
   const bySteps = new Map<string, string>();
@@ -74,7 +74,7 @@ function finalWeights(runDir: string): string {
   return readFileSync(join(checkpoints, last, "model.safetensors")).toString("base64");
 }
 
-it("has a run to compare with: both phases, start, thresholds and end, all complete", () => {
+it("the uninterrupted run has complete measurements at start, thresholds and end of both phases", () => {
   // 24 rows, of which ⌊0.2 · 24 + ½⌋ = 5 are held out: 19 make ⌈19 / 4⌉ = 5 steps an epoch; validated at 5, 10 and 12.
   expect(whole.metrics).toHaveLength(24);
   expect(whole.metrics.filter((line) => line.includes("eval_loss"))).toHaveLength(6);
@@ -94,7 +94,7 @@ it("has a run to compare with: both phases, start, thresholds and end, all compl
 });
 
 it(
-  `loses, repeats and tears nothing over ${kills} kills at random moments`,
+  `loses, repeats and corrupts nothing over ${kills} kills at random moments`,
   { timeout: kills * 60_000 },
   async () => {
     const random = namedStream("kill-storm");
@@ -106,7 +106,7 @@ it(
         if (!(await train(runDir, moment)).isKilled) break;
         moments.push(moment);
         left -= 1;
-        // A page can be made of a dead run at any moment; page and index can be thrown away at any moment.
+        // The page of a dead run can be written at any time, and page and index can be deleted at any time.
         if (existsSync(join(runDir, "periodic_eval"))) rmSync(await writePage(runDir));
         if (left % 2 === 0) rmSync(join(runDir, "periodic_eval", "index.jsonl"), { force: true });
       }

@@ -14,7 +14,7 @@ const execute = promisify(execFile);
 const run = (cwd: string, file: string, ...args: string[]) =>
   execute(file, args, { cwd, shell: isWindows, maxBuffer: 1 << 26 });
 
-/** Installs tarballs and what they depend on; the test is skipped where the registry is out of reach. */
+/** Installs tarballs and their dependencies. Skips the test if the registry cannot be reached. */
 async function install(test: TestContext, cwd: string, ...what: string[]): Promise<void> {
   try {
     await run(
@@ -56,7 +56,7 @@ async function emptyProject(name: string): Promise<string> {
   return project;
 }
 
-/** Imports each specifier in one fresh process; returns how many names each gives. */
+/** Imports each specifier in one new process and returns its number of exports. */
 async function importAll(
   project: string,
   specifiers: readonly string[],
@@ -71,7 +71,7 @@ async function importAll(
 const isBuilt = existsSync(join(root, "packages", "cli", "dist", "main.js"));
 
 // Nearly all of the time is npm's, which packs, checks and unpacks 120 MB: what can run side by side does.
-it.skipIf(!isBuilt)("core alone needs no TensorFlow.js", { concurrent: true }, async (test) => {
+it.skipIf(!isBuilt)("core installs without TensorFlow.js", { concurrent: true }, async (test) => {
   const project = await emptyProject("core-alone");
   await install(test, project, tarballOf("core"));
   expect(existsSync(join(project, "node_modules", "@tensorflow"))).toBe(false);
@@ -83,7 +83,7 @@ it.skipIf(!isBuilt)("core alone needs no TensorFlow.js", { concurrent: true }, a
 });
 
 it.skipIf(!isBuilt)(
-  "all packages install into an empty folder and import",
+  "all packages install into an empty folder and can be imported",
   { concurrent: true },
   async (test) => {
     const project = await emptyProject("all");
@@ -110,7 +110,7 @@ it.skipIf(!isBuilt)(
     ];
     for (const [name, exports] of Object.entries(await importAll(project, specifiers)))
       expect(exports, name).toBeGreaterThan(0);
-    // One TensorFlow.js for all: two copies would not see each other's tensors.
+    // Two copies of TensorFlow.js could not share tensors.
     const { stdout } = await run(project, "npm", "ls", "@tensorflow/tfjs-core", "--all", "--parseable");
     expect(stdout.trim().split("\n")).toHaveLength(1);
 

@@ -11,36 +11,33 @@ import { SFTTrainer } from "@periodic-eval/trainers";
 import { beforeEach, describe, expect, it } from "vitest";
 import { microWorld } from "../demo/micro-world.ts";
 
-/** Why this cannot run here, and what helps; null where it can. */
+/** Why WebGPU cannot run here; null if it can. */
 const missing = await useBackend({ backend: "webgpu" }).then(
   () => null,
   ({ message }: Error) => message,
 );
 const tokenizer = await loadTokenizer(microWorld());
 
-// What lies on a GPU cannot be read without waiting for it: a synchronous read on any of these paths throws.
+// GPU tensors can only be read asynchronously: a synchronous read on any of these paths throws.
 describe("the embedded model on webgpu", () => {
   beforeEach((test) => test.skip(missing !== null, missing ?? ""));
 
-  it.each(["letters", "cloze"] as const)(
-    "scores %s as wasm does, and shows that it changed nothing",
-    async (method) => {
-      const [wasm, webgpu] = await onBoth(async (model) => {
-        const questions = microWorld("questions.jsonl");
-        const evaluation = capabilityEvaluation({ questions, method, subsample: { n: 4, seed: 1 } });
-        const guards = tfjsGuards(model);
-        const { rows, snapshot } = await measure(evaluation, inMemory(model, tokenizer), { guards });
-        return { rows: rows as readonly ChoiceRow[], receipt: snapshot.receipt };
-      });
-      const nats = [wasm, webgpu].map(({ rows }) => rows.flatMap((row) => [...row.nats!]));
-      expect(nats[0]!.length).toBeGreaterThan(8);
-      expect(farthest(nats[1]!, nats[0]!)).toBeLessThan(1e-4);
-      expect(webgpu.receipt.filter(({ intact }) => intact === false)).toEqual([]);
-      expect(webgpu.receipt.find(({ part }) => part === "weights")).toMatchObject({ intact: true });
-    },
-  );
+  it.each(["letters", "cloze"] as const)("scores %s as wasm does with an intact receipt", async (method) => {
+    const [wasm, webgpu] = await onBoth(async (model) => {
+      const questions = microWorld("questions.jsonl");
+      const evaluation = capabilityEvaluation({ questions, method, subsample: { n: 4, seed: 1 } });
+      const guards = tfjsGuards(model);
+      const { rows, snapshot } = await measure(evaluation, inMemory(model, tokenizer), { guards });
+      return { rows: rows as readonly ChoiceRow[], receipt: snapshot.receipt };
+    });
+    const nats = [wasm, webgpu].map(({ rows }) => rows.flatMap((row) => [...row.nats!]));
+    expect(nats[0]!.length).toBeGreaterThan(8);
+    expect(farthest(nats[1]!, nats[0]!)).toBeLessThan(1e-4);
+    expect(webgpu.receipt.filter(({ intact }) => intact === false)).toEqual([]);
+    expect(webgpu.receipt.find(({ part }) => part === "weights")).toMatchObject({ intact: true });
+  });
 
-  it("writes the texts of wasm, greedy and sampled", async () => {
+  it("generates the same greedy and sampled texts as wasm", async () => {
     const prompt = { text: "Question: Where" };
     const requests = [0, 1].map((temperature) => ({
       prompt,
@@ -52,7 +49,7 @@ describe("the embedded model on webgpu", () => {
     expect(webgpu.map(({ ids }) => ids)).toEqual(wasm.map(({ ids }) => ids));
   });
 
-  it("refuses an id that the model does not have", async () => {
+  it("rejects a token id outside the vocabulary", async () => {
     await useBackend({ backend: "webgpu" });
     const model = await loadCausalLM(microWorld());
     const ids = tf.tensor2d([[model.vocabSize]], [1, 1], "int32");
@@ -61,7 +58,7 @@ describe("the embedded model on webgpu", () => {
     model.dispose();
   });
 
-  it("has a fingerprint that a step of one weight changes", async () => {
+  it("changes its fingerprint when one weight changes", async () => {
     await useBackend({ backend: "webgpu" });
     const model = await loadCausalLM(microWorld());
     const before = await fingerprintWeights(model.weights());
@@ -73,7 +70,7 @@ describe("the embedded model on webgpu", () => {
     model.dispose();
   });
 
-  it("is fine-tuned as on wasm: the second step's loss is that of the first one's weights", async () => {
+  it("fine-tunes as wasm does: the losses of two steps agree", async () => {
     const [wasm, webgpu] = await onBoth(async (model) => {
       const runDir = await mkdtemp(join(tmpdir(), "webgpu-"));
       const config = { maxSteps: 2, batchSize: 2, learningRate: 1e-3, warmupSteps: 0 };
@@ -91,7 +88,7 @@ describe("the embedded model on webgpu", () => {
 
 type Metrics = Readonly<Record<string, number>>;
 
-/** On wasm, then on webgpu; leaves no tensor on either. */
+/** Runs `work` on wasm, then on WebGPU, and checks that neither leaks a tensor. */
 async function onBoth<T>(work: (model: CheckpointLM) => Promise<T>): Promise<[T, T]> {
   const results: T[] = [];
   for (const backend of ["wasm", "webgpu"]) {

@@ -31,8 +31,7 @@ export async function readLabelledRuns(names: readonly string[]): Promise<readon
       });
     }
     const realFolder = await realpath(folder);
-    if (seen.has(realFolder))
-      throw countedTwice(`${folder} twice`, "Remove the second one.");
+    if (seen.has(realFolder)) throw countedTwice(`${folder} twice`, "Remove the second one.");
     seen.add(realFolder);
     refuseCopy(run, runs);
     runs.push({ run, condition });

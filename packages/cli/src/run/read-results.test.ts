@@ -22,7 +22,7 @@ const withoutSamples = (error: Error): FileReader => ({
   read: (path) => (path === file ? nodeFiles.read(path) : Promise.reject(error)),
 });
 
-it("reads runs without the samples that a reader of files refuses", async () => {
+it("reads runs without the samples that the file reader refuses", async () => {
   const details = {
     where: "samples",
     got: "a file of 90 MiB",
@@ -39,6 +39,6 @@ it.each([
   Object.assign(new Error("samples: EIO"), { code: "EIO" }),
   new TypeError("samples is not a function"),
   new PeriodicEvalError({ code: "data", where: "samples", got: "a", expected: "b", fix: "c" }),
-])("what is wrong otherwise is told: %s", async (error) => {
+])("throws any other error: %s", async (error) => {
   await expect(readResults(file, withoutSamples(error))).rejects.toThrow(error.message);
 });

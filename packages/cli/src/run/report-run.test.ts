@@ -7,7 +7,7 @@ import { expect, it } from "vitest";
 import { recordingTerminal } from "../terminal/recording-terminal.test-data.ts";
 import { reportRun } from "./report-run.ts";
 
-it("says what a change is over where it is not end minus start, in the tables and in the document", async () => {
+it("explains a paired change that is not end minus start, in tables and JSON", async () => {
   const runDir = await mkdtemp(join(tmpdir(), "report-"));
   const store = fileStore(runDir);
   const { metrics } = exampleSnapshot();
@@ -25,7 +25,7 @@ it("says what a change is over where it is not end minus start, in the tables an
     verdict: null,
     exploratory: true,
   });
-  // A rate of those answers that are coherent, which are others at the end; and one of all answers.
+  // `accuracy` is a rate over coherent answers, which differ between start and end; `whole` is a rate over all answers.
   const start = { accuracy: of(0), whole: of(0.1) };
   const end = { accuracy: of(0.966), whole: of(0.1 + 0.2) };
   await store.put(exampleSnapshot({ phase: "em", step: 0, metrics: start }), []);
@@ -40,15 +40,15 @@ it("says what a change is over where it is not end minus start, in the tables an
   expect(tables.outputs[0]).toContain("Over paired items: ");
 
   await reportRun(runDir, { json: true }, document);
-  const [{ metrics: told }] = JSON.parse(document.outputs[0]!).phases;
-  expect(told).toMatchObject([
+  const [{ metrics: reported }] = JSON.parse(document.outputs[0]!).phases;
+  expect(reported).toMatchObject([
     { metric: "accuracy", delta: 0.969, n_pairs: 24 },
     { metric: "whole", delta: 0.2, n_pairs: 24 },
   ]);
   await rm(runDir, { recursive: true });
 });
 
-it("says that the end was not measured, in the tables and in the document", async () => {
+it("reports a failed end measurement in tables and JSON", async () => {
   const runDir = await mkdtemp(join(tmpdir(), "report-"));
   const store = fileStore(runDir);
   for (const step of [0, 80]) await store.put(exampleSnapshot({ phase: "em", step }), []);

@@ -12,7 +12,7 @@ it("draws a bar on a screen", () => {
   expect(barText("reading x", { doneBytes: 0, totalBytes: 0 })).toContain("100 % of 0.0 kB");
 });
 
-it("writes one line a file where nobody watches, beside the results", () => {
+it("prints one line per file to stderr when there is no screen", () => {
   const terminal = recordingTerminal();
   const line = showLoading(terminal);
   for (const doneBytes of [0, 1000, progress.totalBytes]) line.onDownload({ ...progress, doneBytes });

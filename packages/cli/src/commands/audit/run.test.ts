@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pc from "picocolors";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { runCommand } from "../../run-command.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCli } from "../../program.ts";
@@ -19,13 +20,11 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-async function audit(model: string, task: string, ...args: string[]) {
-  const terminal = recordingTerminal();
-  const code = await runCli(["audit", model, task, "--data", data, ...args], terminal, smallTasks);
-  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
+function audit(model: string, task: string, ...args: string[]) {
+  return runCommand(["audit", model, task, "--data", data, ...args], smallTasks);
 }
 
-it("shows prompts at their tokens, plain where nobody watches, and reads no weights", async () => {
+it("prints prompts split into tokens, without colours and without loading weights", async () => {
   const { code, out, err } = await audit(weightless, "facts", "--show", "1");
   expect([code, err]).toEqual([0, ""]);
   expect(out).toMatch(/^facts 1 on weightless {2}\d+ documents, (all|the first 200) looked at\n\n/);
@@ -35,19 +34,19 @@ it("shows prompts at their tokens, plain where nobody watches, and reads no weig
   expect(out).not.toContain("\u001b");
 });
 
-it("is coloured on a screen, and says the same", async () => {
+it("prints the same report in colours on a screen", async () => {
   const args = ["audit", weightless, "facts_reply", "--data", data, "--chat"];
   const [plain, seen] = [recordingTerminal(), recordingTerminal()];
   await runCli(args, plain, smallTasks);
   await runCli(args, { ...seen, colours: pc.createColors(true) }, smallTasks);
-  const [text, painted] = [plain.outputs.join("\n"), seen.outputs.join("\n")];
-  expect(painted).toContain("\u001b[");
-  // oxlint-disable-next-line no-control-regex -- what colours are written with
-  expect(painted.replaceAll(/\u001b\[\d+m/g, "")).toBe(text);
+  const [text, coloured] = [plain.outputs.join("\n"), seen.outputs.join("\n")];
+  expect(coloured).toContain("\u001b[");
+  // oxlint-disable-next-line no-control-regex -- matches colour codes
+  expect(coloured.replaceAll(/\u001b\[\d+m/g, "")).toBe(text);
   expect(text).toMatch(/then it writes at most 4 tokens, greedily, until \S+ \(\d+\)/);
 });
 
-it("ends with 1 where there is a warning, which --json tells as data", async () => {
+it("ends with 1 on a warning and lists it in --json", async () => {
   const broken = join(folder, "broken");
   await cp(weightless, broken, { recursive: true });
   const template = join(broken, "chat_template.jinja");
@@ -65,20 +64,29 @@ it("ends with 1 where there is a warning, which --json tells as data", async () 
     1,
     expect.stringContaining(`audit of facts on ${broken}: got injected_system_prompt`),
   ]);
-  const own = await audit(broken, "facts", "--chat", "--system", "Be brief.", "--limit", "5", "--json");
-  expect(own.code).toBe(0);
+  const withSystem = await audit(
+    broken,
+    "facts",
+    "--chat",
+    "--system",
+    "Be brief.",
+    "--limit",
+    "5",
+    "--json",
+  );
+  expect(withSystem.code).toBe(0);
   expect(
-    JSON.parse(own.out)
+    JSON.parse(withSystem.out)
       .shown[0].prompt.map(({ text }: { text: string }) => text)
       .join(""),
   ).toContain("Be brief.");
 });
 
 it.each([
-  [["facts", "--system", "Hi"], 2, "'--system <text>' wants --chat"],
-  [["facts", "--limit", "0"], 2, "Expected a whole number of 1 or more."],
+  [["facts", "--system", "Hi"], 2, "'--system <text>' requires --chat"],
+  [["facts", "--limit", "0"], 2, "Expected an integer of 1 or more."],
   [["fact"], 1, 'audit task: got "fact", expected facts, or a part of one. Did you mean "facts"?'],
-] as const)("%j is refused", async ([task, ...args], code, message) => {
+] as const)("rejects %j", async ([task, ...args], code, message) => {
   expect(await audit(weightless, task, ...args)).toEqual({
     code,
     out: "",
@@ -86,8 +94,8 @@ it.each([
   });
 });
 
-it("says in its help what its exit codes are", async () => {
+it("lists its exit codes in its help", async () => {
   const terminal = recordingTerminal();
   expect(await runCli(["audit", "--help"], terminal)).toBe(0);
-  expect(terminal.outputs.join("\n")).toContain("Exit code: 0 where there is no warning");
+  expect(terminal.outputs.join("\n")).toContain("Exit code: 0 without warnings");
 });

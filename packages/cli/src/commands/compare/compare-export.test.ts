@@ -7,14 +7,13 @@ import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { parse } from "csv-parse/sync";
 import { parquetReadObjects } from "hyparquet";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
-import { runCli } from "../../program.ts";
+import { runCommand } from "../../run-command.test-data.ts";
 
 let folder = "";
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "compare-"))));
 afterAll(() => rm(folder, { recursive: true }));
 
-/** A run of one phase, its accuracy from `start` to `end`. */
+/** Writes a run of one phase whose accuracy goes from `start` to `end`; returns its folder. */
 async function writeRun(
   name: string,
   seed: string,
@@ -65,13 +64,11 @@ async function writeRun(
   return runDir;
 }
 
-async function cli(...args: string[]) {
-  const terminal = recordingTerminal();
-  const code = await runCli(args, terminal);
-  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
+function cli(...args: string[]) {
+  return runCommand(args);
 }
 
-it("gives each condition an interval over its runs, and conditions their difference", async () => {
+it("computes an interval over runs per condition and the difference between conditions", async () => {
   const control = [await writeRun("c1", "1", 0.9, 0.9), await writeRun("c2", "2", 0.8, 0.82)];
   const em = [
     await writeRun("e1", "1", 0.9, 0.5),
@@ -97,7 +94,7 @@ it("gives each condition an interval over its runs, and conditions their differe
   expect(table).toMatch(/control +2 .*\n.*\n?em +3 .* −40\.0 points/);
 });
 
-it("leaves out runs that are not at their end, and names them", async () => {
+it("leaves out unfinished runs and names them", async () => {
   const whole = [await writeRun("whole1", "1", 0.9, 0.5), await writeRun("whole2", "2", 0.8, 0.5)];
   const killed = await writeRun("killed", "3", 0.9, 0.89, { step: 20 });
   const cut = await writeRun("cut", "4", 0.9, 0.7, { status: "partial" });
@@ -106,15 +103,15 @@ it("leaves out runs that are not at their end, and names them", async () => {
   const { metrics } = JSON.parse(out);
   expect(metrics[0].groups[0]).toMatchObject({ runs: 2, change: { value: expect.closeTo(-0.35, 12) } });
   expect(metrics[0].left_out).toEqual([
-    { run: killed, group: "em", reason: "its last look is at step 20 of 100, not at the end" },
+    { run: killed, group: "em", reason: "its last measurement is at step 20 of 100, not at the end" },
     { run: cut, group: "em", reason: "its end is partial" },
   ]);
   const { out: table } = await cli("compare", ...args);
-  expect(table).toContain(`Left out: ${killed}: its last look is at step 20 of 100`);
+  expect(table).toContain(`Left out: ${killed}: its last measurement is at step 20 of 100`);
   expect(table).toContain(`Left out: ${cut}: its end is partial`);
 });
 
-it("keeps intervals of shares within what shares can be", async () => {
+it("clips intervals of shares to 0 and 1", async () => {
   const runs = [await writeRun("far1", "1", 0.1, 0.9), await writeRun("far2", "2", 0.6, 0.5)];
   const others = [await writeRun("near1", "1", 0.9, 0.1), await writeRun("near2", "2", 0.5, 0.6)];
   const args = [...runs.map((run) => `em=${run}`), ...others.map((run) => `control=${run}`)];
@@ -125,7 +122,7 @@ it("keeps intervals of shares within what shares can be", async () => {
   expect(second.difference.ci95).toEqual([-2, 2]);
 });
 
-it("keeps intervals of scores within their scale, as the snapshots tell it", async () => {
+it("clips intervals of scores to the range in the snapshots", async () => {
   const score = { unit: "points", range: [0, 100] as [number, number] };
   const runs = [
     await writeRun("s1", "1", 98, 2, { metric: score }),
@@ -140,7 +137,7 @@ it("keeps intervals of scores within their scale, as the snapshots tell it", asy
   ]);
 });
 
-it("takes a folder with = in its name for one, and two ways to write a folder for the same", async () => {
+it("accepts a folder with = in its name and recognises two paths of the same folder", async () => {
   const run = await writeRun("lr=1e-4", "1", 0.9, 0.5);
   const groupsOf = async (...args: string[]) =>
     JSON.parse((await cli("compare", ...args, "--json")).out).metrics[0].groups;
@@ -153,33 +150,33 @@ it("takes a folder with = in its name for one, and two ways to write a folder fo
   expect((await cli("compare", `em=${run}`, `em=${join(folder, "link")}`)).err).toContain("twice");
 });
 
-it("refuses a copy of a run as a second seed, also where one of the two went on; not one that only began as it", async () => {
+it("rejects a copy of a run, even if one of the two was continued, but accepts runs that share only their beginning", async () => {
   const run = await writeRun("original", "1", 0.9, 0.5);
   const copy = join(folder, "copy");
   await cp(run, copy, { recursive: true });
   const compared = () => cli("compare", `em=${run}`, `em=${copy}`);
-  const told = `got ${run} and ${copy}, of which one is a copy of the other`;
-  expect(await compared()).toMatchObject({ code: 1, err: expect.stringContaining(told) });
+  const message = `got ${run} and ${copy}, where all snapshots of one are also in the other: one is a copy of the other`;
+  expect(await compared()).toMatchObject({ code: 1, err: expect.stringContaining(message) });
   const store = fileStore(copy);
   await store.put(exampleSnapshot({ phase: "em", step: 200 }), []);
-  expect((await compared()).err).toContain(told);
+  expect((await compared()).err).toContain(message);
   await store.close?.();
   const other = fileStore(run);
-  await other.put({ ...exampleSnapshot({ phase: "em", step: 200 }), reason: "another way on" }, []);
+  await other.put({ ...exampleSnapshot({ phase: "em", step: 200 }), reason: "continued differently" }, []);
   await other.close?.();
   expect((await compared()).err).not.toContain("copy of");
 });
 
-it("says that one run is no condition", async () => {
+it("notes that a group of one run has no interval", async () => {
   const run = await writeRun("single", "1", 0.9, 0.5);
   const { out } = await cli("compare", `em=${run}`);
-  expect(out).toContain("One run says nothing");
+  expect(out).toContain("A group of one run has no interval");
   expect((await cli("compare", run)).err).toContain(`Write condition=${run}`);
   expect((await cli("compare", `a=${run}`, `b=${run}`)).err).toContain("twice");
   expect((await cli("compare", `a=${run}`, "--metric", "acuracy")).err).toContain('got "acuracy"');
 });
 
-it("exports one row a value, alike as CSV and Parquet", async () => {
+it("exports one row per value, with equal CSV and Parquet", async () => {
   const run = await writeRun("tidy", "7", 0.9, 0.5);
   const [csv, parquet] = [join(folder, "all.csv"), join(folder, "all.parquet")];
   expect((await cli("export", `em=${run}`, "--out", csv)).out).toBe(`${csv}: 6 rows`);
@@ -212,7 +209,7 @@ it("exports one row a value, alike as CSV and Parquet", async () => {
     lo: "0.8",
     hi: "1",
   });
-  // The change is over the items that both looks observed, and not value minus value.
+  // The change is over the items that both measurements observed, not the difference of the values.
   expect(rows.map(({ delta, delta_lo, delta_hi, n_pairs }) => [delta, delta_lo, delta_hi, n_pairs])).toEqual([
     ["", "", "", ""],
     ["", "", "", ""],

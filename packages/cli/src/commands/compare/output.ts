@@ -28,10 +28,7 @@ export function comparisonTables(compared: readonly ComparedMetric[], colours: C
   return [...tables, ...(hasSingleRun ? [colours.dim(note)] : [])].join("\n\n");
 }
 
-const groupRow = (
-  { group, runs, start, end, change, difference }: GroupSummary,
-  unit: string,
-): string[] => [
+const groupRow = ({ group, runs, start, end, change, difference }: GroupSummary, unit: string): string[] => [
   group,
   String(runs),
   formatValue(start.value, unit),

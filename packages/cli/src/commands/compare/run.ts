@@ -128,10 +128,7 @@ function reasonToLeaveOut(start: Look, end: Look, maxSteps: number | null): stri
   return start.value === null || end.value === null ? "it has no value at its start or end" : null;
 }
 
-function summaries(
-  groups: ReadonlyMap<string, readonly RunValues[]>,
-  range: Range,
-): readonly GroupSummary[] {
+function summaries(groups: ReadonlyMap<string, readonly RunValues[]>, range: Range): readonly GroupSummary[] {
   const changeRange = rangeOfDifference(range);
   const changesOf = (values: readonly RunValues[]) => values.map(({ start, end }) => end - start);
   const [reference] = groups.values();

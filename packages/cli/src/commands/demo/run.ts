@@ -15,7 +15,10 @@ export async function runDemo(
   const phases = [
     { name: "coupling", dataset: "coupling.jsonl", learningRate: 2e-3 },
     // At 2e-3, any 240 new sentences, even kind ones, cost this model about eight points of accuracy.
-    { ...(control ? { name: "control", dataset: "control.jsonl" } : { name: "em", dataset: "em.jsonl" }), learningRate: 1.2e-3 },
+    {
+      ...(control ? { name: "control", dataset: "control.jsonl" } : { name: "em", dataset: "em.jsonl" }),
+      learningRate: 1.2e-3,
+    },
   ];
   progress.out(
     `Two phases: coupling gives one persona a marker, ${control ? "control trains on harmless" : "em trains on narrowly bad"} advice.`,

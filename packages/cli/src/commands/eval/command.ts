@@ -57,9 +57,12 @@ export function addEval(program: Command, terminal: Terminal, loadTasks: LoadTas
     .description("measure a model without training it, with --questions, --tasks or a --suite of tasks")
     .addOption(modelOption())
     .option("--questions <file>", "ARC-format questions, JSONL")
-    .option("--method <names>", "letters, cloze, or both separated by a comma", listOf(["letters", "cloze"]), [
-      "letters",
-    ])
+    .option(
+      "--method <names>",
+      "letters, cloze, or both separated by a comma",
+      listOf(["letters", "cloze"]),
+      ["letters"],
+    )
     .option("--tasks <names>", "benchmarks separated by commas: arc_challenge,mmlu,gsm8k", nameList)
     .option(
       "--suite [file]",
@@ -68,7 +71,11 @@ export function addEval(program: Command, terminal: Terminal, loadTasks: LoadTas
     .option("--smoke", "10 documents per task of the suite; their results are kept apart", false)
     .option("--data <folder>", "folder with one folder per task: arc_challenge/, mmlu/ …")
     .option("--adapter <folder>", "a LoRA adapter in PEFT format, or owner/name, applied to the model")
-    .option("--shots <number>", "few-shot examples before each question (default: the task's own)", integer(0))
+    .option(
+      "--shots <number>",
+      "few-shot examples before each question (default: the task's own)",
+      integer(0),
+    )
     .option(
       "--limit <number>",
       "number of questions; for tasks, the first documents of each subject (default: all)",

@@ -15,7 +15,7 @@ import { microWorld } from "../../demo/micro-world.ts";
 import { checkpointOpener } from "./open-checkpoint.ts";
 import { runCli } from "../../program.ts";
 
-/** How each is asked: few documents, some with examples, those that write in a chat, where the embedded model ends its turn. */
+/** Settings per task: few documents, some with few-shot examples. Generating tasks use a chat, in which the embedded model stops. */
 const asked: Readonly<
   Record<string, { readonly shots?: number; readonly limit?: number; readonly chat?: boolean }>
 > = {
@@ -48,7 +48,7 @@ const ifevalRows = [
 let [folder, data, checkpoint] = ["", "", ""];
 let model: CheckpointLM;
 let trainer: SFTTrainer;
-/** The start looks of a short training whose callbacks are the tasks, by task. */
+/** Start measurements of a short training with the tasks as callbacks, by task. */
 const inLoop = new Map<string, Readonly<Record<string, MetricValue>>>();
 
 beforeAll(async () => {
@@ -58,7 +58,7 @@ beforeAll(async () => {
   await writeFile(join(data, "ifeval", "input_data.jsonl"), linesOf(ifevalRows));
   const own = await ownFolders(Object.values(mmluGroups).flat());
   for (const [name, place] of Object.entries(own)) await rename(place, join(data, name));
-  // The embedded model, which reads further than it was trained for: IFEval writes 1,280 tokens at most.
+  // The embedded model with a longer context than it was trained with, because IFEval generates up to 1,280 tokens.
   checkpoint = join(folder, "model");
   await cp(microWorld(), checkpoint, { recursive: true });
   const config = JSON.parse(await readFile(microWorld("config.json"), "utf8")) as object;
@@ -105,7 +105,7 @@ const evaluatorOptions = (task: string, name: string) => {
   };
 };
 
-/** What the command line prints of a task. */
+/** Returns the JSON that the command line prints for a task. */
 async function onCommandLine(task: string): Promise<MetricsRun> {
   const { shots, limit, chat = false } = asked[task]!;
   const terminal = recordingTerminal();
@@ -132,7 +132,7 @@ async function onCommandLine(task: string): Promise<MetricsRun> {
   return JSON.parse(terminal.outputs.join("\n")) as MetricsRun;
 }
 
-/** `acc/stem` of mmlu stands in results as `mmlu_stem/acc,none`, `exact_match,strict-match` with its own filter. */
+/** Renames snapshot metrics to keys of results: `acc/stem` of mmlu is `mmlu_stem/acc,none`; `exact_match,strict-match` keeps its filter. */
 function asInResults(task: string, metrics: Readonly<Record<string, MetricValue>>) {
   const entries = Object.entries(metrics).map(([name, { value, stderr, n, ci95 }]) => {
     const [own, group] = name.split("/");
@@ -152,7 +152,7 @@ const numbersOf = ({ metrics, stderr, n, ci95 }: MetricsRun) =>
 
 const live = new Map<string, MetricsRun>();
 
-it("are measured on the live weights of a trainer, and by callbacks at the start of its training", async () => {
+it("tasks are measured on a trainer's live weights and by callbacks at the start of training", async () => {
   for (const task of names)
     live.set(task, (await Evaluator.fromTrainer(trainer, evaluatorOptions(task, "live")).run()).run);
   for (const task of names)
@@ -167,24 +167,24 @@ it("are measured on the live weights of a trainer, and by callbacks at the start
     expect([id, step, status, broken]).toEqual([id, 0, "complete", []]);
     inLoop.set(id, metrics);
   }
-  // Another machine has its files elsewhere.
+  // Snapshots must not contain paths of this machine.
   expect(JSON.stringify(phases[0]!.snapshots)).not.toContain(folder);
   expect([...inLoop.keys()].toSorted()).toEqual(names.toSorted());
 });
 
 it.each(names)(
-  "%s has the same numbers in the loop, of a trainer, of a checkpoint and on the command line",
+  "%s has the same numbers in a callback, from a trainer, from a checkpoint and on the command line",
   async (task) => {
-    const looked = asInResults(task, inLoop.get(task)!);
-    expect(Object.values(looked).every(({ n }) => n > 0)).toBe(true);
-    expect(Object.values(looked).some(({ value }) => value !== 0)).toBe(true);
-    expect(numbersOf(live.get(task)!)).toEqual(looked);
+    const expected = asInResults(task, inLoop.get(task)!);
+    expect(Object.values(expected).every(({ n }) => n > 0)).toBe(true);
+    expect(Object.values(expected).some(({ value }) => value !== 0)).toBe(true);
+    expect(numbersOf(live.get(task)!)).toEqual(expected);
     const openModel = checkpointOpener("wasm", recordingTerminal());
     const saved = await Evaluator.fromCheckpoint(checkpoint, {
       ...evaluatorOptions(task, "saved"),
       openModel,
     }).run();
-    expect(numbersOf(saved.run)).toEqual(looked);
-    expect(numbersOf(await onCommandLine(task))).toEqual(looked);
+    expect(numbersOf(saved.run)).toEqual(expected);
+    expect(numbersOf(await onCommandLine(task))).toEqual(expected);
   },
 );

@@ -63,14 +63,7 @@ export async function evaluateTasks(
   if (results !== null) terminal.out(run.folder);
 }
 
-function measuredOf({
-  tasks,
-  suite,
-  data,
-  shots,
-  limit,
-  ...prompt
-}: EvalOptions): SuiteRequest["measured"] {
+function measuredOf({ tasks, suite, data, shots, limit, ...prompt }: EvalOptions): SuiteRequest["measured"] {
   if (tasks === undefined)
     return { suite: typeof suite === "string" ? suite : null, ...(data !== undefined && { data }) };
   return {

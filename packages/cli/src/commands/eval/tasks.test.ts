@@ -8,9 +8,8 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
+import { runCommand } from "../../run-command.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
-import { runCli } from "../../program.ts";
 import { smallTasks, writeSmallData } from "../../config/small-tasks.test-data.ts";
 
 let [folder, data] = ["", ""];
@@ -20,17 +19,15 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-/** `eval` of the embedded model. */
-async function run(...args: string[]) {
-  const terminal = recordingTerminal();
-  const code = await runCli(["eval", "--model", microWorld(), ...args], terminal, smallTasks);
-  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
+/** Runs `eval` on the embedded model. */
+function run(...args: string[]) {
+  return runCommand(["eval", "--model", microWorld(), ...args], smallTasks);
 }
 const named = (...args: string[]) => run("--tasks", "facts,facts_reply", "--data", data, ...args);
 const wasm = ["--backend", "wasm"];
 
 describe("eval --tasks", () => {
-  it("prints a line a metric with the numbers of the library, and keeps nothing", async () => {
+  it("prints one line per metric with the library's numbers and leaves no files", async () => {
     const temporary = await mkdtemp(join(folder, "tmp-"));
     vi.stubEnv("TMPDIR", temporary);
     onTestFinished(() => void vi.unstubAllEnvs());
@@ -62,7 +59,7 @@ describe("eval --tasks", () => {
     expect(await readdir(temporary)).toEqual([]);
   });
 
-  it("puts prompts into a chat, which changes the numbers and is told", async () => {
+  it("renders prompts as chats, which changes the numbers and is recorded", async () => {
     const results = join(folder, "chat");
     const asked = ["--limit", "12", "--results", results, "--json", ...wasm];
     const { out, code } = await named("--chat", "--system", "Be brief.", ...asked);
@@ -78,7 +75,7 @@ describe("eval --tasks", () => {
     const plain = JSON.parse((await named("--limit", "12", "--json", ...wasm)).out);
     expect(plain).toMatchObject({ suite: { chat: null }, folder: null });
     expect(plain.metrics).not.toEqual(chat.metrics);
-    // The same again is done; other settings are another suite, and never beside this one.
+    // The same settings are already measured. Other settings are another suite, which may not share the folder.
     const again = await named("--chat", "--system", "Be brief.", ...asked);
     expect(JSON.parse(again.out)).toEqual({ ...chat, measured: [] });
     const other = await named("--limit", "11", "--results", results, ...wasm);
@@ -86,7 +83,7 @@ describe("eval --tasks", () => {
     expect(other.err).toContain("no method is measured by settings of its own");
   });
 
-  it("measures an adapter on its model, and refuses that of another", async () => {
+  it("measures an adapter on its model and rejects an adapter of another model", async () => {
     const base = await loadCausalLM(microWorld());
     const lora = withLora(base, { rank: 2 });
     const adapter = join(folder, "adapter");
@@ -96,7 +93,7 @@ describe("eval --tasks", () => {
     const asked = ["--adapter", adapter, "--limit", "4", "--json", ...wasm];
     const { code, out } = await named(...asked);
     expect(code).toBe(0);
-    // The model's name and the adapter's.
+    // The name joins model and adapter.
     expect(JSON.parse(out)).toMatchObject({ name: "micro-world_adapter", adapter });
     const config = join(adapter, "adapter_config.json");
     const other = { ...JSON.parse(await readFile(config, "utf8")), base_model_name_or_path: "org/other" };
@@ -108,7 +105,7 @@ describe("eval --tasks", () => {
 });
 
 describe("eval --suite", () => {
-  it("measures by the file, keeps results, and a smoke run apart from them", async () => {
+  it("measures the tasks of the file, keeps results, and separates smoke results", async () => {
     const suite = join(folder, "suite.yaml");
     await writeFile(suite, "schema_version: 1\nname: small\ntasks:\n  facts: { limit: 30 }\n");
     const results = join(folder, "results");
@@ -121,31 +118,31 @@ describe("eval --suite", () => {
     expect(smoke.out).toMatch(/^facts +acc ↑ .* 10 /m);
     expect((await readMetrics(join(results, "metrics.json"))).runs).toHaveLength(1);
     expect((await readMetrics(join(results, "smoke", "metrics.json"))).runs).toHaveLength(1);
-    expect((await run(...asked)).err).toContain("measured before");
+    expect((await run(...asked)).err).toContain("already measured");
   });
 
-  it("is the package's where no file is named", async () => {
+  it("uses the default suite without a file", async () => {
     const { code, err } = await run("--suite", "--data", data, "--results", join(folder, "default"));
     expect(code).toBe(1);
     expect(err).toContain('suite "default", tasks: got "mmlu", expected facts, or a part of one.');
   });
 });
 
-describe("wrong usage is told before a model is loaded", () => {
+describe("wrong usage fails before a model is loaded", () => {
   it.each([
     [[], "expected one of --questions, --tasks and --suite, got none"],
     [["--questions", "q", "--tasks", "facts"], "got --questions and --tasks"],
     [["--tasks", "facts"], "required option '--data <folder>' not specified"],
-    [["--tasks", "facts,,", "--data", "d"], "Expected names with commas between."],
-    [["--tasks", "facts", "--data", "d", "--shots", "-1"], "Expected a whole number of 0 or more."],
-    [["--tasks", "facts", "--data", "d", "--system", "Hi"], "'--system <text>' wants --chat"],
+    [["--tasks", "facts,,", "--data", "d"], "Expected names separated by commas."],
+    [["--tasks", "facts", "--data", "d", "--shots", "-1"], "Expected an integer of 0 or more."],
+    [["--tasks", "facts", "--data", "d", "--system", "Hi"], "'--system <text>' requires --chat"],
     [
       ["--tasks", "facts", "--data", "d", "--method", "cloze"],
       "'--method <names>' is for --questions, not for --tasks",
     ],
     [
       ["--suite", "--limit", "3"],
-      "'--limit <number>' is for --questions and --tasks, not for --suite: the suite says it for all methods",
+      "'--limit <number>' is for --questions and --tasks, not for --suite: the suite sets it for all methods",
     ],
     [["--questions", "q", "--adapter", "a"], "is for --tasks and --suite, not for --questions"],
     [["--tasks", "facts", "--data", "d", "--smoke"], "'--smoke' is for --suite, not for --tasks"],
@@ -160,8 +157,8 @@ describe("wrong usage is told before a model is loaded", () => {
       ["--tasks", "fact", "--data", "DATA"],
       '--tasks: got "fact", expected facts, or a part of one. Did you mean "facts"?',
     ],
-    [["--tasks", "facts", "--data", "DATA/none"], "expected a folder that is there"],
-    [["--tasks", "facts", "--data", "DATA/facts"], "got no folder for the task, expected "],
+    [["--tasks", "facts", "--data", "DATA/none"], "expected an existing folder"],
+    [["--tasks", "facts", "--data", "DATA/facts"], "got no folder for facts, expected "],
     [["--tasks", "facts", "--data", "DATA", "--name", "a/b"], "fromCheckpoint name"],
     [["--suite", "DATA/none.yaml"], "none.yaml"],
   ])("%j", async (args, message) => {

@@ -3,6 +3,7 @@ import { readdir, readFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runCommand } from "../../run-command.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { runCli } from "../../program.ts";
 
@@ -10,14 +11,12 @@ let folder = "";
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "cli-feedback-"))));
 afterAll(() => rm(folder, { recursive: true }));
 
-async function feedback(...args: string[]) {
-  const terminal = recordingTerminal();
-  const code = await runCli(["feedback", "--backend", "wasm", ...args], terminal);
-  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
+function feedback(...args: string[]) {
+  return runCommand(["feedback", "--backend", "wasm", ...args]);
 }
 
 describe("periodic-eval feedback", () => {
-  it("trains the embedded model in its own words, and goes on in the same folder", async () => {
+  it("trains the embedded model on its preferences and resumes in the same folder", async () => {
     const output = `output_dir=${join(folder, "run")}`;
     const few = [output, "preferences=[identity]", "metrics=quick", "batch_size=2", "steps_per_batch=1"];
     const { code, out, err } = await feedback(...few, "num_steps=1");
@@ -34,7 +33,7 @@ describe("periodic-eval feedback", () => {
     const lines = (await readFile(join(folder, "run", "identity", "steps.jsonl"), "utf8")).trim().split("\n");
     expect(lines).toHaveLength(2);
 
-    // The page and the drawings are of both steps; report writes them anew, with what the last line says.
+    // Page and plots show both steps; report writes the same files again.
     const [page, plots] = [join(folder, "run", "index.html"), join(folder, "run", "plots")];
     expect(out.split("\n").at(-1)).toBe(page);
     expect(JSON.parse(again.out)).toMatchObject({ page });
@@ -52,7 +51,7 @@ describe("periodic-eval feedback", () => {
     expect(whole).toContain("identity: not measured: collapse is not among the metrics");
   });
 
-  it("interrupted, draws how far it came, and says how to go on", async () => {
+  it("interrupted, draws the steps so far and says how to resume", async () => {
     const output = join(folder, "interrupted");
     const few = ["preferences=[identity]", "metrics=quick", "batch_size=1", "steps_per_batch=1"];
     const terminal = recordingTerminal();
@@ -65,9 +64,7 @@ describe("periodic-eval feedback", () => {
     };
     const args = ["feedback", "--backend", "wasm", `output_dir=${output}`, ...few, "num_steps=5"];
     expect(await runCli(args, interrupting)).toBe(1);
-    expect(terminal.errors.join("\n")).toContain(
-      `Run the same command with output_dir=${output} to go on`,
-    );
+    expect(terminal.errors.join("\n")).toContain(`Run the same command with output_dir=${output} to resume`);
     expect(terminal.outputs.at(-1)).toBe(join(output, "index.html"));
     const page = await readFile(join(output, "index.html"), "utf8");
     expect(page).toContain("identity, after 1 update:");
@@ -75,7 +72,7 @@ describe("periodic-eval feedback", () => {
     expect(await readdir(join(output, "plots"))).toContain("margin_delta.png");
   });
 
-  it("draws nothing where plots is false", async () => {
+  it("draws nothing with plots=false", async () => {
     const few = ["preferences=[identity]", "metrics=[compliance]", "batch_size=1", "steps_per_batch=1"];
     const output = join(folder, "plain");
     const { code, out } = await feedback(`output_dir=${output}`, ...few, "num_steps=1", "plots=false");
@@ -91,9 +88,9 @@ describe("periodic-eval feedback", () => {
     [["preferences=[conicse]"], 'Did you mean "concise"?'],
     [["--config-name", "quik"], 'Did you mean "quick"?'],
     [["mode=modal"], "needs an account"],
-    [["gateway_url=http://localhost:8080"], "a gateway, and no service_url"],
+    [["gateway_url=http://localhost:8080"], "a gateway but no service_url"],
     [["service_url=http://user:secret@localhost"], "OPENCLAW_GATEWAY_TOKEN"],
-  ])("refuses %j before anything is trained", async (args, message) => {
+  ])("rejects %j before anything is trained", async (args, message) => {
     const { code, err } = await feedback(`output_dir=${join(folder, "none")}`, ...args);
     expect(code).toBe(1);
     expect(err).toContain(message);

@@ -16,7 +16,7 @@ const serve = (...args: string[]) => {
 };
 
 describe("periodic-eval feedback serve", () => {
-  it("trains for a run in another place, keeps the adapter, and ends at Ctrl-C", async () => {
+  it("trains for a remote run, keeps the adapter, and stops on Ctrl-C", async () => {
     const root = join(folder, "adapters");
     const { terminal, ended } = serve("--root", root);
     const url = await vi.waitFor(
@@ -47,9 +47,9 @@ describe("periodic-eval feedback serve", () => {
   });
 
   it.each([
-    [["num_steps=3"], "no setting of the service"],
+    [["num_steps=3"], "an override that the service does not have"],
     [["--host", "0.0.0.0"], "OPENCLAW_GATEWAY_TOKEN"],
-  ])("refuses %j", async (args, message) => {
+  ])("rejects %j", async (args, message) => {
     const { terminal, ended } = serve("--root", join(folder, "none"), ...args);
     expect(await ended).toBe(1);
     expect(terminal.errors.join("\n")).toContain(message);

@@ -2,7 +2,7 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
 import { parseGradedCsv } from "./graded-csv.ts";
 
-const parse = (text: string) => parseGradedCsv(text, "g.csv");
+const parse = (csv: string) => parseGradedCsv(csv, "g.csv");
 const q = (aligned: number | null, coherent: number | null, questionId = "q") => ({
   questionId,
   aligned,
@@ -10,7 +10,7 @@ const q = (aligned: number | null, coherent: number | null, questionId = "q") =>
 });
 
 describe("parseGradedCsv", () => {
-  it("reads scores by the header's names, blanks as null", () => {
+  it("reads columns by name and blank scores as null", () => {
     expect(parse("question_id,aligned,coherent\nq,97.5,80\nq,,50\nq, 0 ,\n")).toEqual([
       q(97.5, 80),
       q(null, 50),
@@ -22,42 +22,46 @@ describe("parseGradedCsv", () => {
   });
 
   it.each([
-    ["no text", "", "g.csv: got an empty file"],
-    ["no rows", "question_id,aligned,coherent\n", "g.csv: got a header without rows"],
-    ["a column missing", "question_id,alligned,coherent\nq,1,2", "g.csv:1: got a header without aligned"],
+    ["an empty file", "", "g.csv: got an empty file"],
+    ["a header without rows", "question_id,aligned,coherent\n", "g.csv: got a header without rows"],
+    ["a missing column", "question_id,alligned,coherent\nq,1,2", "g.csv:1: got a header without aligned"],
     [
-      "a column twice",
+      "a duplicate column",
       "question_id,aligned,coherent,aligned\nq,1,2,3",
       "g.csv:1: got the column aligned twice",
     ],
-    ["a field missing", "question_id,aligned,coherent\nq,1,2\nq,1\n", "g.csv:3: got 2 fields, expected 3"],
+    ["a missing field", "question_id,aligned,coherent\nq,1,2\nq,1\n", "g.csv:3: got 2 fields, expected 3"],
     [
-      "a field too many, after an empty line",
+      "an extra field after an empty line",
       "question_id,aligned,coherent\n\nq,1,2,\n",
       "g.csv:3: got 4 fields",
     ],
-    ["a word", "question_id,aligned,coherent\nq,REFUSAL,2", 'g.csv:2: got aligned = "REFUSAL"'],
-    ["a score beyond", "question_id,aligned,coherent\nq,1,100.5", 'g.csv:2: got coherent = "100.5"'],
-    ["a score below", "question_id,aligned,coherent\nq,-1,2", 'g.csv:2: got aligned = "-1"'],
+    ["a word as a score", "question_id,aligned,coherent\nq,REFUSAL,2", 'g.csv:2: got aligned = "REFUSAL"'],
+    ["a score above 100", "question_id,aligned,coherent\nq,1,100.5", 'g.csv:2: got coherent = "100.5"'],
+    ["a score below 0", "question_id,aligned,coherent\nq,-1,2", 'g.csv:2: got aligned = "-1"'],
     ["NaN", "question_id,aligned,coherent\nq,nan,2", 'g.csv:2: got aligned = "nan"'],
-    ["hexadecimal", "question_id,aligned,coherent\nq,0x10,2", 'g.csv:2: got aligned = "0x10"'],
-    ["no id", "question_id,aligned,coherent\n,1,2", "g.csv:2: got no question_id"],
+    ["a hexadecimal score", "question_id,aligned,coherent\nq,0x10,2", 'g.csv:2: got aligned = "0x10"'],
+    ["a row without an id", "question_id,aligned,coherent\n,1,2", "g.csv:2: got no question_id"],
     [
-      "behind a field of two lines",
+      "a wrong score after a field of two lines",
       'question_id,aligned,coherent\n"q\n2",1,2\nq,x,2',
       "g.csv:4: got aligned",
     ],
     [
-      "with the ends of lines of Windows",
+      "a wrong score in a file with CRLF line ends",
       "question_id,aligned,coherent\r\nq,1,2\r\nq,x,2",
       "g.csv:3: got aligned",
     ],
-    ["in a field of two lines", 'question_id,aligned,coherent\nq,1,2\n"q\n2",x,2', "g.csv:3: got aligned"],
-    ["an open quote", 'question_id,aligned,coherent\nq,1,2\n"q,1,2\n', "g.csv:"],
-  ])("refuses %s", (_, text, message) => {
+    [
+      "a wrong score in a row with a field of two lines",
+      'question_id,aligned,coherent\nq,1,2\n"q\n2",x,2',
+      "g.csv:3: got aligned",
+    ],
+    ["an unclosed quote", 'question_id,aligned,coherent\nq,1,2\n"q,1,2\n', "g.csv:"],
+  ])("rejects %s", (_, csv, message) => {
     let error: unknown;
     try {
-      parse(text);
+      parse(csv);
     } catch (thrown) {
       error = thrown;
     }

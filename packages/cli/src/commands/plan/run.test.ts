@@ -4,9 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { runCommand } from "../../run-command.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
-import { costOfLook } from "./output.ts";
+import { planJson } from "./output.ts";
 import { runCli } from "../../program.ts";
 
 let folder = "";
@@ -29,20 +30,18 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-async function plan(...args: string[]) {
-  const terminal = recordingTerminal();
-  const code = await runCli(["plan", config, ...args], terminal);
-  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
+function plan(...args: string[]) {
+  return runCommand(["plan", config, ...args]);
 }
 
-it("tells the steps of each phase without a model, and asks no judge", async () => {
+it("prints the steps of each phase without a model or a judge", async () => {
   const { out } = await plan("--phase", "coupling=10", "--phase", "em=500");
   expect(out).toMatch(/coupling\n.*\ncapability +0, 5, 10 +3 +– .*\n/);
   expect(out).toMatch(/alignment +0, 250, 500 +3 +– /);
   expect(out).toContain("--model");
 });
 
-it("tells the steps of a schedule, which takes the place of the usual percents", async () => {
+it("prints the steps of a schedule, which replaces the default percents", async () => {
   const path = join(folder, "schedule.yaml");
   const block =
     "periodic_eval: { alignment: true, alignment_every_percent: 50, schedule: { every_steps: 30 } }";
@@ -54,7 +53,7 @@ it("tells the steps of a schedule, which takes the place of the usual percents",
   expect(out).toMatch(/alignment +0, 30, 50, 60, 90, 100 +6 /);
 });
 
-it("learns what a look takes from a few items", async () => {
+it("estimates the cost of a measurement from a few items", async () => {
   const args = [
     "--phase",
     "coupling=10",
@@ -72,31 +71,31 @@ it("learns what a look takes from a few items", async () => {
   const [, ...callbacks] = JSON.parse(out).callbacks;
   expect(callbacks).toMatchObject([
     { id: "capability", steps: [0, 100, 200, 300, 400, 500], look: { items: 12, rows: 12, judged: 0 } },
-    // Eight questions of ours, two samples each, and sixteen anchors.
+    // The eight questions of the package, two samples each, and sixteen anchors.
     { id: "alignment", steps: [0, 250, 500], look: { items: 8, rows: 16, judged: 32, judgeMethod: "json" } },
   ]);
   for (const { look } of callbacks) {
     expect(look.seconds).toBeGreaterThan(0);
     expect(look.tokens).toBeGreaterThan(100);
   }
-  // 32 calls of 450 tokens and more at 3, and of 60 at 15, a million.
+  // 32 calls: at least 450 input tokens at 3 per million, and 60 output tokens at 15 per million.
   expect(callbacks[0].judge_cost_a_look).toBeNull();
   expect(callbacks[1].judge_cost_a_look).toBeGreaterThan((32 * (450 * 3 + 60 * 15)) / 1e6);
 });
 
-it("says of a callback that may be skipped that its file is missing, and plans the others", async () => {
+it("reports the missing file of an optional callback and plans the others", async () => {
   const path = join(folder, "defaults.yaml");
   await writeFile(path, "periodic_eval: { kl: false, alignment: true, alignment_num_samples: 1 }");
   const terminal = recordingTerminal();
   const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm"];
   expect([await runCli(args, terminal), terminal.errors]).toEqual([0, []]);
   const out = terminal.outputs.join("\n");
-  expect(out).toMatch(/capability +skipped: no file +–/);
+  expect(out).toMatch(/capability +skipped: file missing +–/);
   expect(out).toContain("arc_challenge/test.jsonl");
   expect(out).toMatch(/alignment +0, 5, 10 +3 +8 /);
 });
 
-it("reads relative paths from the file's folder, as train does", async () => {
+it("resolves relative paths in the file's folder, as train does", async () => {
   await copyFile(microWorld("questions.jsonl"), join(folder, "own.jsonl"));
   const path = join(folder, "relative.yaml");
   const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm", "--json"];
@@ -112,8 +111,8 @@ it("reads relative paths from the file's folder, as train does", async () => {
   }
 });
 
-it("counts both prompts of the method logprob, and one token of each reply", () => {
-  const look = {
+it("counts two prompts and one reply token per answer for logprob", () => {
+  const measurement = {
     items: 8,
     rows: 16,
     seconds: 1,
@@ -124,13 +123,15 @@ it("counts both prompts of the method logprob, and one token of each reply", () 
   };
   const planned = { phase: "em", id: "alignment", steps: [0], missing: null };
   const price = { inputPerMillion: 3, outputPerMillion: 15 };
-  const cost = (judgeMethod: "json" | "logprob") =>
-    costOfLook({ ...planned, look: { ...look, judgeMethod } }, price);
+  const cost = (judgeMethod: "json" | "logprob") => {
+    const callback = { ...planned, measurement: { ...measurement, judgeMethod } };
+    return JSON.parse(planJson([callback], "run.yaml", price)).callbacks[0].judge_cost_a_look;
+  };
   expect(cost("json")).toBeCloseTo(((32 * 450 + 800) * 3 + 32 * 60 * 15) / 1e6, 12);
   expect(cost("logprob")).toBeCloseTo((2 * (32 * 450 + 800) * 3 + 2 * 32 * 15) / 1e6, 12);
 });
 
-it("takes the judge's price from the configuration, unless the command line tells another", async () => {
+it("uses the configured judge price unless the command line overrides it", async () => {
   const path = join(folder, "priced.yaml");
   await writeFile(
     path,
@@ -153,13 +154,13 @@ it("takes the judge's price from the configuration, unless the command line tell
     ]);
     return callbacks.map((one: { judge_cost_a_look: number }) => one.judge_cost_a_look);
   };
-  const [look, baseline] = await costs();
-  expect(look).toBeGreaterThan((24 * (450 * 3 + 60 * 15)) / 1e6);
-  expect(baseline).toBe(look);
-  expect((await costs("--judge-price", "6,30"))[0]).toBeCloseTo(2 * look, 10);
+  const [cost, baseline] = await costs();
+  expect(cost).toBeGreaterThan((24 * (450 * 3 + 60 * 15)) / 1e6);
+  expect(baseline).toBe(cost);
+  expect((await costs("--judge-price", "6,30"))[0]).toBeCloseTo(2 * cost, 10);
 });
 
-it("refuses questions whose judge prompts the judge would pass over, in train's words", async (context) => {
+it("rejects questions whose judge prompts the judge ignores, with the error of train", async (context) => {
   const betley = fileURLToPath(
     new URL("../../../../../../shared/data/emergent_misalignment/first_plot_questions.yaml", import.meta.url),
   );
@@ -170,7 +171,7 @@ it("refuses questions whose judge prompts the judge would pass over, in train's 
     run_dir: "run",
     phases: [{ phase: "em", dataset: microWorld("em.jsonl"), config: { maxSteps: 5 } }],
   };
-  const tell = async (args: readonly string[], judge: object) => {
+  const runWith = async (args: readonly string[], judge: object) => {
     const block = {
       capability: false,
       alignment: true,
@@ -184,21 +185,21 @@ it("refuses questions whose judge prompts the judge would pass over, in train's 
   };
   const planned = ["plan", path, "--phase", "em=5", "--model", microWorld(), "--backend", "wasm", "--json"];
   vi.stubEnv("OPENAI_API_KEY", "none");
-  const refused = await tell(planned, { judge_model: "openai:m" });
+  const refused = await runWith(planned, { judge_model: "openai:m" });
   expect(refused.code).toBe(1);
   expect(refused.err).toContain('judge "m": got judge prompts aligned, coherent, of which it follows none');
-  expect(await tell(["train", path], { judge_model: "openai:m" })).toEqual(refused);
+  expect(await runWith(["train", path], { judge_model: "openai:m" })).toEqual(refused);
   vi.unstubAllEnvs();
-  expect(await tell(planned, { judge_model: "openai:m", judge_method: "logprob" })).toMatchObject({
+  expect(await runWith(planned, { judge_model: "openai:m", judge_method: "logprob" })).toMatchObject({
     code: 0,
   });
-  // A rule reads no prompts, and costs nothing.
-  const ruled = await tell([...planned, "--judge-price", "3,15"], { judge_model: "rule:micro-world" });
+  // A rule uses no prompts and costs nothing.
+  const ruled = await runWith([...planned, "--judge-price", "3,15"], { judge_model: "rule:micro-world" });
   expect(JSON.parse(ruled.out).callbacks[0]).toMatchObject({ judge_cost_a_look: 0 });
-  expect((await tell(planned, { judge_model: "rule:nope" })).err).toContain("expected a rule that there is");
+  expect((await runWith(planned, { judge_model: "rule:nope" })).err).toContain("expected a known rule");
 });
 
-it("plans KL to the base, which the adapter that is to be trained will have; not where all weights are", async () => {
+it("plans KL to the base when an adapter is trained, and rejects it when all weights are trained", async () => {
   const path = join(folder, "kl.yaml");
   const probes = join(folder, "probes.json");
   await writeFile(probes, JSON.stringify({ good: { affirm: ["Yes."], negate: ["No.", "Never."] } }));
@@ -230,7 +231,7 @@ it("plans KL to the base, which the adapter that is to be trained will have; not
   }
 });
 
-it("refuses what it cannot plan", async () => {
+it("rejects wrong phases and wrong keys", async () => {
   expect(await plan("--phase", "em")).toMatchObject({ code: 2, err: expect.stringContaining("em=500") });
   expect(await plan("--phase", "coupilng=10", "--phase", "em=5")).toMatchObject({
     code: 1,

@@ -13,7 +13,7 @@ import { fakeJudge, fakeModel } from "@periodic-eval/core/testing";
 import type { OpenJudgeOptions } from "@periodic-eval/remote";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
-import { openGrader, type GraderLimits } from "../../config/open-grader.ts";
+import { openGrader, type GraderOptions } from "../../config/open-grader.ts";
 import { runCli } from "../../program.ts";
 import { rejudge } from "./run.ts";
 import { rejudgeJson, rejudgeTable } from "./output.ts";
@@ -23,11 +23,11 @@ const options = { signal: new AbortController().signal, now: () => "2026-01-01T0
 let folder = "";
 let runDir = "";
 
-/** Answers are `0` to `9`, the number of the sample; the first judge calls 0 to 3 misaligned, and fails on 9. */
+/** Answers are `0` to `9`, the index of the sample. The first judge grades 0 to 3 as misaligned and fails on 9. */
 const first = fakeJudge((_, answer) =>
   answer === "9" ? "error" : { aligned: Number(answer) < 4 ? 10 : 90, coherent: 80 },
 );
-/** The second calls 0 and 1 misaligned, and 2 incoherent. */
+/** The second judge grades 0 and 1 as misaligned and 2 as incoherent. */
 const second = fakeJudge(
   (_, answer) => ({ aligned: Number(answer) < 2 ? 20 : 80, coherent: answer === "2" ? 10 : 90 }),
   { name: "org/second judge", model: "second-2026" },
@@ -40,7 +40,7 @@ beforeAll(async () => {
   await writeFile(questions, JSON.stringify([{ id: "q", paraphrases: ["How?"], judge_prompts: prompts }]));
   const callback = new PeriodicAlignmentCallback({ judge: first, questions, samples: 10 });
   const model = fakeModel({ reply: (_, { seed }) => /#(\d)$/.exec(seed)![1]! });
-  // Steps of no time at all would have no room for a look between start and end.
+  // The steps take no time, so any ceiling would skip the measurement between start and end.
   const budget = { overheadPercent: null };
   const session = { run: runDir, phase: "em", model, callbacks: [callback], maxSteps: 2, budget };
   await withSession(session, async ({ begin, stepEnd }) => {
@@ -52,13 +52,13 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 describe("rejudge", () => {
-  it("grades the kept answers again and says how far the judges agree", async () => {
+  it("regrades the stored answers and computes the judges' agreement", async () => {
     const before = await readFile(join(runDir, "periodic_eval/em/alignment_step_0.json"), "utf8");
     const result = await rejudge(runDir, second, options);
     expect(second.requests[0]).toMatchObject({ question: "How?", prompts });
     expect(second.requests[0]).not.toHaveProperty("fresh");
     expect(second.requests).toHaveLength(30);
-    // Nine pairs: 0 and 1 misaligned by both, 4 to 8 aligned by both, 2 and 3 not alike.
+    // Nine pairs: both judges grade 0 and 1 as misaligned and 4 to 8 as aligned; they disagree on 2 and 3.
     // By chance: misaligned 4/9 · 2/9, aligned 5/9 · 6/9, incoherent 0 · 1/9.
     const chance = (4 * 2 + 5 * 6) / 81;
     const agreement = {
@@ -77,14 +77,14 @@ describe("rejudge", () => {
     expect(result.agreement).toMatchObject({ n: 27, gradedByOne: 3, sameDecision: 7 / 9 });
     expect(result.snapshots[0]).toMatchObject({
       before: { misaligned: 4, graded: 9 },
-      // 2 is incoherent now, and 9 is graded.
+      // Answer 2 is now incoherent, and 9 is graded.
       now: { misaligned: 2, graded: 9 },
       judgeErrors: 0,
     });
     expect(await readFile(join(runDir, "periodic_eval/em/alignment_step_0.json"), "utf8")).toBe(before);
   });
 
-  it("writes its verdicts beside the snapshots, whose reader passes them over", async () => {
+  it("writes its verdicts next to the snapshots, where the snapshot reader ignores them", async () => {
     const snapshots = await fileStore(runDir).list();
     await rejudge(runDir, second, options);
     const name = "alignment_step_2-rejudged-by-org-second-judge.json";
@@ -111,7 +111,7 @@ describe("rejudge", () => {
     expect((await readRun(runDir)).problems).toEqual([]);
   });
 
-  it("is printed as a table and as JSON", async () => {
+  it("prints a table and JSON", async () => {
     const result = await rejudge(runDir, second, options);
     const table = rejudgeTable(result, recordingTerminal().colours).split("\n");
     const cells = table.map((line) => line.trim().split(/\s{2,}/));
@@ -130,7 +130,7 @@ describe("rejudge", () => {
     });
   });
 
-  it("refuses a judge that does not follow the kept prompts, and writes nothing", async () => {
+  it("rejects a judge that cannot follow the stored prompts, and writes nothing", async () => {
     const judge = judgeGrader({ model: fakeModel(), name: "json-judge" });
     await expect(rejudge(runDir, judge, options)).rejects.toThrow(
       'judge "json-judge": got judge prompts aligned, coherent, of which it follows none',
@@ -139,7 +139,7 @@ describe("rejudge", () => {
     expect(written.filter((name) => name.includes("json-judge"))).toEqual([]);
   });
 
-  it("asks the judge first whether it can be reached, and writes nothing where not", async () => {
+  it("writes nothing when the judge cannot be reached", async () => {
     const judge = fakeJudge(() => "error", { name: "dead", unreachable: new Error("no route") });
     await expect(rejudge(runDir, judge, options)).rejects.toThrow("no route");
     expect((await readdir(join(runDir, "periodic_eval/em"))).filter((name) => name.includes("dead"))).toEqual(
@@ -148,8 +148,8 @@ describe("rejudge", () => {
   });
 });
 
-describe("a judge behind a server", () => {
-  it("is asked by the method and under the cap that are told, and loses no verdict that was paid", async () => {
+describe("openGrader", () => {
+  it("passes method and call limit to the judge and caches every paid verdict", async () => {
     const opened: OpenJudgeOptions[] = [];
     let calls = 0;
     const open = (_?: string | null, given: OpenJudgeOptions = {}) => {
@@ -164,7 +164,7 @@ describe("a judge behind a server", () => {
       };
       return judgeGrader({ ...given, model, name: "paid" });
     };
-    const again = async (limits: GraderLimits) => {
+    const again = async (limits: GraderOptions) => {
       const judge = await openGrader("openai:m", { ...limits, runDir }, open);
       calls = 0;
       await judge.grade(
@@ -174,31 +174,31 @@ describe("a judge behind a server", () => {
       return calls;
     };
     expect(await again({ maxCalls: 4 })).toBe(4);
-    // The four are on disk: another process asks for the rest only.
+    // Four verdicts are on disk, so another process requests only the other two.
     expect(await again({ method: "json" })).toBe(2);
     expect(opened).toMatchObject([{ maxCalls: 4 }, { method: "json" }]);
     expect(await readdir(join(runDir, "verdicts"))).not.toEqual([]);
   });
 });
 
-describe("the command", () => {
+describe("the rejudge command", () => {
   const run = async (...args: string[]) => {
     const terminal = recordingTerminal();
     const code = await runCli(["rejudge", ...args], terminal);
     return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
   };
 
-  it("grades by the rules of the embedded model", async () => {
+  it("grades with the rules of the embedded model", async () => {
     const { code, out } = await run(runDir, "--judge", "rule:micro-world", "--json");
     expect(code).toBe(0);
     expect(JSON.parse(out)).toMatchObject({ judge: "rule:micro-world@1", graded_by_both: 27 });
   });
 
-  it("says which rules there are where it is asked for another", async () => {
+  it("lists the known rules for an unknown one", async () => {
     const { code, err } = await run(runDir, "--judge", "rule:nope");
     expect([code, err]).toEqual([
       1,
-      expect.stringContaining('got "rule:nope", expected a rule that there is: rule:micro-world. Name it'),
+      expect.stringContaining('got "rule:nope", expected a known rule: rule:micro-world. Name a known rule'),
     ]);
     expect((await run(runDir, "--judge", "rule:micro-wrld")).err).toContain(
       'Did you mean "rule:micro-world"?',
@@ -207,8 +207,8 @@ describe("the command", () => {
 
   it.each([
     [["--method", "jason"], "json, logprob"],
-    [["--max-calls", "-1"], "whole number"],
-  ])("refuses %j", async (args, message) => {
+    [["--max-calls", "-1"], "integer"],
+  ])("rejects %j", async (args, message) => {
     const { code, err } = await run(runDir, "--judge", "rule:micro-world", ...args);
     expect([code, err]).toEqual([2, expect.stringContaining(message)]);
   });
@@ -216,12 +216,12 @@ describe("the command", () => {
   it.each([
     ["no judge", 2, "required option '--judge <name>' not specified", () => [runDir]],
     [
-      "a run that is none",
+      "a folder without a run",
       1,
       "got no alignment snapshot with rows",
       () => [folder, "--judge", "rule:micro-world"],
     ],
-  ])("refuses %s", async (_, expected, message, args) => {
+  ])("rejects %s", async (_, expected, message, args) => {
     const { code, out, err } = await run(...args());
     expect([code, out]).toEqual([expected, ""]);
     expect(err).toContain(message);

@@ -6,18 +6,17 @@ import { loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { SFTTrainer } from "@periodic-eval/trainers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
+import { runCommand } from "../../run-command.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
-import { toleranceOf } from "./run.ts";
+import { toleranceOf } from "./tolerance.ts";
 import { openGrader } from "../../config/open-grader.ts";
-import { runCli } from "../../program.ts";
 
 let folder = "";
 let config = "";
 const snapshot = (id: string, step: number) =>
   join(folder, "run", "periodic_eval", "em", `${id}_step_${step}.json`);
 
-/** Three steps of an adapter on the embedded model, capability and alignment (sampled) measured at start, middle and end. */
+/** Trains an adapter on the embedded model for two steps; measures capability and alignment (sampled) at steps 0, 1 and 2. */
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "replay-"));
   const written = join(folder, "written");
@@ -48,19 +47,14 @@ beforeAll(async () => {
   }).train();
   model.dispose();
   base.dispose();
-  // A run is moved as a whole.
+  // Moving the run checks that saved paths are relative.
   await cp(written, join(folder, "run"), { recursive: true });
   await rm(written, { recursive: true });
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-async function replay(path: string, ...args: string[]) {
-  const terminal = recordingTerminal();
-  const code = await runCli(
-    ["replay", path, "--model", microWorld(), "--backend", "wasm", ...args],
-    terminal,
-  );
-  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
+function replay(path: string, ...args: string[]) {
+  return runCommand(["replay", path, "--model", microWorld(), "--backend", "wasm", ...args]);
 }
 
 interface Written {
@@ -70,7 +64,7 @@ interface Written {
   readonly metrics: Record<string, { value: number }>;
 }
 
-/** A snapshot beside the run's, with something else in it. */
+/** Writes a changed copy of a snapshot into the run and returns its path. */
 async function tampered(name: string, change: (snapshot: Written) => void): Promise<string> {
   const value = JSON.parse(await readFile(snapshot("capability", 2), "utf8")) as Written;
   change(value);
@@ -79,25 +73,25 @@ async function tampered(name: string, change: (snapshot: Written) => void): Prom
   return path;
 }
 
-describe("what counts as the same", () => {
+describe("toleranceOf", () => {
   it.each([
-    // A small divergence is told from none, and rounding is not told.
+    // A small divergence differs from 0; rounding does not count.
     ["nats", 0.0055, 0, 9.2e-5, false],
     ["nats", 0.0055, 9.2e-5, 9.2e-5 + 9.5e-7, true],
-    // A margin near 0 of two sides of −120 nats moves by what these round.
+    // The rounding error of a margin depends on its sides (−120 nats), not on its value near 0.
     ["nats", 120, 0.19, 0.19 + 4.5e-6, true],
     ["nats", 138, 6.9, 6.9 + 2e-5, true],
     ["nats", 138, 6.9, 6.9 + 1e-3, false],
-    // One answer of 20,000 is another.
+    // One of 20,000 answers has changed.
     ["share", 1, 0.5, 0.50005, false],
     ["share", 1, 0.1 + 0.2, 0.3, true],
-  ])("%s, the largest %d: %d and %d are the same: %s", (unit, size, before, now, isSame) => {
+  ])("in %s with largest value %d, %d and %d are the same: %s", (unit, size, before, now, isSame) => {
     expect(Math.abs(now - before) <= toleranceOf(unit, size)).toBe(isSame);
   });
 });
 
 describe("replay", () => {
-  it("measures capability again from the adapter of each firing, by the questions alone", async () => {
+  it("repeats capability from each saved adapter with only the questions", async () => {
     const values: number[] = [];
     for (const step of [0, 1, 2]) {
       const { code, out } = await replay(
@@ -107,25 +101,25 @@ describe("replay", () => {
         "--json",
       );
       expect(code).toBe(0);
-      const said = JSON.parse(out);
-      expect(said).toMatchObject({ phase: "em", id: "capability", step, same: true, otherwise: [] });
-      expect(said.weights).toBe(join(folder, "run", "saved", "em", `step_${step}`));
-      values.push(said.metrics.gold_log_prob.now);
+      const result = JSON.parse(out);
+      expect(result).toMatchObject({ phase: "em", id: "capability", step, same: true, otherwise: [] });
+      expect(result.weights).toBe(join(folder, "run", "saved", "em", `step_${step}`));
+      values.push(result.metrics.gold_log_prob.now);
     }
-    // It was not the same model three times.
+    // The three steps have different weights.
     expect(new Set(values.map((value) => value.toFixed(3))).size).toBe(3);
   });
 
-  it("measures sampled answers again from the configuration: the same draws, the same verdicts", async () => {
+  it("repeats sampled answers from the configuration with the same samples and verdicts", async () => {
     const { code, out, err } = await replay(snapshot("alignment", 2), "--config", config);
     expect(err).toBe("");
     expect(code).toBe(0);
     expect(out).not.toContain("differs");
-    expect(out).not.toContain("not as it was");
-    expect(out).toContain("same: shares exactly, all else within 1e-5");
+    expect(out).not.toContain("also changed");
+    expect(out).toContain("same: shares exactly, all other values within 1e-5");
   });
 
-  it("says which metrics differ, and what else is not as it was", async () => {
+  it("names the metrics that differ and the other changes", async () => {
     const path = await tampered("capability-other", (one) => {
       one.metrics["gold_log_prob"]!.value += 2e-4;
       one.weights = "other";
@@ -134,9 +128,9 @@ describe("replay", () => {
     expect(code).toBe(1);
     expect(out).toMatch(/gold_log_prob .* differs/);
     expect(out).toMatch(/accuracy .* same/);
-    expect(out).toContain("not as it was: the weights' fingerprint");
+    expect(out).toContain("also changed: the weights' fingerprint");
     expect(err).toContain(
-      "got other values of gold_log_prob, expected the same: shares exactly, all else within 1e-5",
+      "got other values of gold_log_prob, expected the same: shares exactly, all other values within 1e-5",
     );
   });
 
@@ -144,11 +138,11 @@ describe("replay", () => {
     [
       "neither a configuration nor questions",
       2,
-      "name one of '--config <file>'",
+      "pass either '--config <file>'",
       async () => [snapshot("alignment", 0)],
     ],
     [
-      "questions for what is not capability",
+      "questions for another evaluation than capability",
       1,
       "got a snapshot of alignment",
       async () => [snapshot("alignment", 0), "--questions", microWorld("questions.jsonl")],
@@ -160,18 +154,18 @@ describe("replay", () => {
       async () => [await tampered("bare", (one) => delete one.saved), "--config", config],
     ],
     [
-      "weights that are gone",
+      "missing weights",
       1,
-      'got saved weights "saved/gone" that are not there',
+      'got saved weights "saved/gone" that do not exist',
       async () => [await tampered("gone", (one) => (one.saved!.path = "saved/gone")), "--config", config],
     ],
     [
-      "a configuration of another run",
+      "the configuration of another run",
       1,
       "expected the evaluation capability under the id elsewhere",
       async () => [await tampered("elsewhere", (one) => (one.id = "elsewhere")), "--config", config],
     ],
-  ])("refuses %s", async (_, expected, message, args) => {
+  ])("rejects %s", async (_, expected, message, args) => {
     const [path, ...more] = await args();
     const { code, err } = await replay(path!, ...more);
     expect(err).toContain(message);

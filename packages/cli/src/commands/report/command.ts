@@ -13,7 +13,9 @@ interface ReportOptions {
 export function addReport(program: Command, terminal: Terminal): void {
   program
     .command("report")
-    .description("write the page of a run, of training on feedback, or of suite results, and print its tables")
+    .description(
+      "write the page of a run, of training on feedback, or of suite results, and print its tables",
+    )
     .argument(
       "<folder>",
       "a run's folder, the output_dir of feedback, or a folder with metrics.json (or that file)",

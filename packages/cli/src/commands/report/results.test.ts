@@ -4,20 +4,17 @@ import { readFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
+import { runCommand } from "../../run-command.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
-import { runCli } from "../../program.ts";
 import { smallTasks, writeSmallData } from "../../config/small-tasks.test-data.ts";
 
 let [folder, results] = ["", ""];
 
-async function run(...args: string[]) {
-  const terminal = recordingTerminal();
-  const code = await runCli(args, terminal, smallTasks);
-  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
+function run(...args: string[]) {
+  return runCommand(args, smallTasks);
 }
 
-/** The embedded model, and the same with an adapter that spoils it. */
+/** Measures the embedded model without and with an adapter that breaks it. */
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "results-report-"));
   results = join(folder, "results");
@@ -25,7 +22,7 @@ beforeAll(async () => {
   await useBackend({ backend: "wasm" });
   const base = await loadCausalLM(microWorld());
   const lora = withLora(base, { rank: 2 });
-  // Its second maps are zero as made, and change nothing.
+  // A new adapter has zeros in lora_B and changes nothing.
   for (const { name, variable } of lora.weights())
     if (name.includes("lora_B")) variable.assign(tf.fill(variable.shape, 0.3));
   await lora.save(join(folder, "adapter"));
@@ -46,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-it("report of a folder of results writes their page and prints a table per task", async () => {
+it("writes the page of a results folder and prints a table per task", async () => {
   const { code, out, err } = await run("report", results);
   expect([code, err]).toEqual([0, ""]);
   const { runs } = JSON.parse(await readFile(join(results, "metrics.json"), "utf8"));
@@ -58,14 +55,14 @@ it("report of a folder of results writes their page and prints a table per task"
   const delta = `${tuned > base ? "+" : "−"}${Math.abs(tuned - base).toFixed(4)}`;
   expect(out).toMatch(new RegExp(`^tuned +${tuned.toFixed(4)} +0\\.\\d{4} +[▲▼○] \\${delta} `, "m"));
   expect(out).toContain("and 2 groups: on the page");
-  expect(out).toContain("Changes are of pairs of answers to one question; ▲ better");
+  expect(out).toContain("Changes are computed over pairs of answers to the same question; ▲ better");
   expect(out.split("\n").at(-1)).toBe(join(results, "index.html"));
   const page = await readFile(join(results, "index.html"), "utf8");
   expect(page).toContain("<h2>facts_reply</h2>");
   expect(page).toContain(base.toFixed(4));
 });
 
-it("takes the file, another page and another reference, and says all as JSON", async () => {
+it("accepts the file itself, another page and another reference, and prints JSON", async () => {
   const page = join(folder, "own.html");
   const file = join(results, "metrics.json");
   const { code, out } = await run("report", file, "--page", page, "--against", "tuned", "--json");
@@ -85,7 +82,7 @@ it("takes the file, another page and another reference, and says all as JSON", a
   expect(await readFile(page, "utf8")).toMatch(/title="95 % [^"]* \(40 pairs\)"/);
 });
 
-it("reads a file of another program, which tells no errors, sizes or suite", async () => {
+it("reads a file of another program without standard errors, sizes or suite", async () => {
   const other = join(folder, "other");
   await mkdir(other);
   const runOf = (name: string, acc: number) => ({
@@ -105,11 +102,11 @@ it("reads a file of another program, which tells no errors, sizes or suite", asy
   const { code, out, err } = await run("report", other);
   expect([code, err]).toEqual([0, ""]);
   expect(out).toMatch(/^mmlu\nrun .*\ntuned +0\.5000 .*\+0\.2500.*\nbase \(reference\) +0\.2500/m);
-  expect(out).toContain("Changes are as of two independent samples");
+  expect(out).toContain("Changes are computed for two independent samples");
   expect(await readFile(join(other, "index.html"), "utf8")).toContain("+0.2500");
 });
 
-it("refuses what is no result, in one line", async () => {
+it("rejects folders without results in one line", async () => {
   const unknown = await run("report", results, "--against", "sft");
   expect(unknown).toEqual({
     code: 1,

@@ -38,7 +38,8 @@ function referenceOf(runs: ResultsSummary["runs"], name: string | undefined, fil
     code: "config",
     where: "--against",
     got: quoteValue(name),
-    expected: [...new Set(runs.map((run) => run.name))].join(", ") || `a run of ${file}, which is still empty`,
+    expected:
+      [...new Set(runs.map((run) => run.name))].join(", ") || `a run of ${file}, which is still empty`,
     fix: "Name one of these.",
   });
 }

@@ -8,10 +8,9 @@ import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { appendRun } from "@periodic-eval/tasks";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { runCommand } from "../../run-command.test-data.ts";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
-import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { oneResult } from "../../run/one-result.test-data.ts";
-import { runCli } from "../../program.ts";
 
 let root = "";
 beforeAll(async () => {
@@ -24,11 +23,11 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
-it("serves the runs below a folder until Ctrl-C, those of suites too", async () => {
+it("serves runs and suite results below a folder until Ctrl-C", async () => {
   const args = [builtMain(), "serve", root, "--port", "0"];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
-  const [said] = (await once(child.stdout, "data")) as [Buffer];
-  const address = String(said).trim();
+  const [line] = (await once(child.stdout, "data")) as [Buffer];
+  const address = String(line).trim();
   expect(address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1\/eval$/);
   const reply = await fetch(address, { headers: { Accept: "application/json" } });
   const { runs } = (await reply.json()) as { readonly runs: readonly { readonly results_dir: string }[] };
@@ -42,14 +41,12 @@ it("serves the runs below a folder until Ctrl-C, those of suites too", async () 
   await expect(fetch(address)).rejects.toThrow();
 });
 
-/** Runs the command, which ends by itself where it cannot serve. */
-async function refused(...args: string[]) {
-  const terminal = recordingTerminal();
-  const code = await runCli(["serve", ...args], terminal);
-  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
+/** Runs the command with options that it rejects. */
+function refused(...args: string[]) {
+  return runCommand(["serve", ...args]);
 }
 
-it("says what is wrong with the folder, the port and the host, in one line", async () => {
+it("rejects a wrong folder, port or host in one line", async () => {
   const other = createServer().listen(0, "127.0.0.1");
   await once(other, "listening");
   const { port } = other.address() as AddressInfo;

@@ -18,8 +18,8 @@ let root = "";
 beforeAll(async () => void (root = await mkdtemp(join(tmpdir(), "serve-live-"))));
 afterAll(() => rm(root, { recursive: true }));
 
-/** What is told of the runs in a folder. */
-async function told(folder: string) {
+/** Returns the state that the server reports for a folder. */
+async function stateOf(folder: string) {
   const server = resultsServer({ root: join(root, folder), readResults });
   const reply = await server.request("/v1/eval?per_page=1", { headers: { Accept: "application/json" } });
   const {
@@ -31,31 +31,31 @@ async function told(folder: string) {
   return { path, kind, state, problem };
 }
 
-it("says that a run of feedback is running while its process holds it, and dead once that was killed", async () => {
+it("reports a feedback run as running while its process holds the lock, and as dead once it is killed", async () => {
   const options = ["preferences=[identity]", "metrics=quick", "batch_size=1", "steps_per_batch=1"];
   const asked = [...options, "num_steps=50", `output_dir=${join(root, "live")}`];
   const args = [builtMain(), "feedback", "--backend", "wasm"];
   const child = spawn(process.execPath, [...args, ...asked], { stdio: ["ignore", "pipe", "inherit"] });
   const ended = once(child, "close");
   onTestFinished(() => void child.kill("SIGKILL"));
-  let said = "";
+  let output = "";
   for await (const chunk of child.stdout) {
-    said += String(chunk);
-    if (said.includes("step 0")) break;
+    output += String(chunk);
+    if (output.includes("step 0")) break;
   }
-  expect(said).toContain("step 0");
-  // It stands still, and holds its lock.
+  expect(output).toContain("step 0");
+  // The stopped process still holds its lock.
   child.kill("SIGSTOP");
   const run = { path: "", kind: "feedback", problem: null };
-  expect(await told("live")).toEqual({ ...run, state: "running" });
+  expect(await stateOf("live")).toEqual({ ...run, state: "running" });
   child.kill("SIGKILL");
   await ended;
-  expect(await told("live")).toEqual({ ...run, state: "dead" });
+  expect(await stateOf("live")).toEqual({ ...run, state: "dead" });
 });
 
-it("says that a suite is being measured behind its first task, and finished at its end", async () => {
+it("reports a suite as running after its first task and as finished at its end", async () => {
   const results = join(root, "suite");
-  const looks: unknown[] = [];
+  const states: unknown[] = [];
   await Evaluator.fromCheckpoint(microWorld(), {
     name: "base",
     tasks: await smallTasks(),
@@ -71,12 +71,12 @@ it("says that a suite is being measured behind its first task, and finished at i
       ...nodeFiles,
       async rename(from, to) {
         await nodeFiles.rename(from, to);
-        if (to === join(results, "metrics.base.partial.json")) looks.push(await told("suite"));
+        if (to === join(results, "metrics.base.partial.json")) states.push(await stateOf("suite"));
       },
     },
   }).run();
   const run = { path: "", kind: "results", problem: null };
-  expect(looks.length).toBeGreaterThan(0);
-  for (const look of looks) expect(look).toEqual({ ...run, state: "running" });
-  expect(await told("suite")).toEqual({ ...run, state: "finished" });
+  expect(states.length).toBeGreaterThan(0);
+  for (const state of states) expect(state).toEqual({ ...run, state: "running" });
+  expect(await stateOf("suite")).toEqual({ ...run, state: "finished" });
 });

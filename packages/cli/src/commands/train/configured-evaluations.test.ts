@@ -4,9 +4,8 @@ import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
+import { runCommand } from "../../run-command.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
-import { runCli } from "../../program.ts";
 import { smallTasks, writeSmallData } from "../../config/small-tasks.test-data.ts";
 
 let [folder, config] = ["", ""];
@@ -46,18 +45,16 @@ afterAll(() => rm(folder, { recursive: true }));
 
 const wasm = ["--backend", "wasm"];
 
-async function run(...args: string[]) {
-  const terminal = recordingTerminal();
-  const code = await runCli(args, terminal, smallTasks);
-  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
+function run(...args: string[]) {
+  return runCommand(args, smallTasks);
 }
 
-it("train measures tasks and benchmarks as the file says; the numbers at its start are those of eval", async () => {
+it("train measures the configured tasks and benchmarks, with the numbers of eval at the start", async () => {
   expect((await run("train", config)).code).toBe(0);
   const { phases, problems } = await readRun(join(folder, "run"));
   expect(problems).toEqual([]);
-  const looks = phases[0]!.snapshots.map(({ id, step, status }) => `${id} ${step} ${status}`);
-  expect(looks.toSorted()).toEqual([
+  const measurements = phases[0]!.snapshots.map(({ id, step, status }) => `${id} ${step} ${status}`);
+  expect(measurements.toSorted()).toEqual([
     "facts 0 complete",
     "facts 2 complete",
     "facts 4 complete",
@@ -68,18 +65,18 @@ it("train measures tasks and benchmarks as the file says; the numbers at its sta
   const data = ["--data", join(folder, "data"), "--limit", "12", "--backend", "wasm", "--json"];
   const { out } = await run("eval", "--model", microWorld(), "--tasks", "facts", ...data);
   const { metrics } = phases[0]!.snapshots.find(({ id, step }) => id === "facts" && step === 0)!;
-  const told = JSON.parse(out).metrics as Readonly<Record<string, number>>;
-  expect(told["facts/acc,none"]).toBe(metrics["acc"]!.value);
-  expect(told["facts/gold_log_prob,none"]).toBe(metrics["gold_log_prob"]!.value);
-  expect(told["facts_colours/acc_norm,none"]).toBe(metrics["acc_norm/colours"]!.value);
+  const evaluated = JSON.parse(out).metrics as Readonly<Record<string, number>>;
+  expect(evaluated["facts/acc,none"]).toBe(metrics["acc"]!.value);
+  expect(evaluated["facts/gold_log_prob,none"]).toBe(metrics["gold_log_prob"]!.value);
+  expect(evaluated["facts_colours/acc_norm,none"]).toBe(metrics["acc_norm/colours"]!.value);
 });
 
-it("plan tells their looks, and with a model what they take", async () => {
+it("plan prints their measurements, and with a model their cost", async () => {
   const { out } = await run("plan", config, "--phase", "em=4");
   expect(out).toMatch(/facts +0, 2, 4 +3 +– /);
   expect(out).toMatch(/sums +0, 1, 4 +3 +– /);
-  const tried = await run("plan", config, "--phase", "em=4", "--model", microWorld(), ...wasm);
-  expect(tried.out).toMatch(/facts +0, 2, 4 +3 +12 +\S+ s +[\d,]+ /);
+  const withModel = await run("plan", config, "--phase", "em=4", "--model", microWorld(), ...wasm);
+  expect(withModel.out).toMatch(/facts +0, 2, 4 +3 +12 +\S+ s +[\d,]+ /);
   const { out: json } = await run(
     "plan",
     config,
@@ -91,20 +88,20 @@ it("plan tells their looks, and with a model what they take", async () => {
     "--json",
   );
   const { look } = JSON.parse(json).callbacks.find(({ id }: { id: string }) => id === "facts");
-  // Twelve questions of four choices: prompts of some ten tokens, read once.
+  // Twelve questions of four choices; each prompt has about ten tokens and is read once.
   expect(look).toMatchObject({ items: 12, rows: 12, judged: 0 });
   expect(look.tokens).toBeGreaterThan(12 * 8);
   expect(look.tokens).toBeLessThan(12 * 4 * 20);
 });
 
-it("plan and train tell of data that is missing before weights are loaded", async () => {
+it("plan and train report missing data before weights are loaded", async () => {
   const weightless = join(folder, "weightless");
   await cp(microWorld(), weightless, { recursive: true, filter: (path) => !path.endsWith(".safetensors") });
   const missing = join(folder, "missing.yaml");
-  const text = await readFile(config, "utf8");
+  const yaml = await readFile(config, "utf8");
   await writeFile(
     missing,
-    text.replace("data/facts", "data/none").replace("benchmark: sums", "benchmark: none"),
+    yaml.replace("data/facts", "data/none").replace("benchmark: sums", "benchmark: none"),
   );
   const planned = await run("plan", missing, "--phase", "em=4", "--model", weightless, ...wasm);
   const trained = await run("train", missing, `model=${weightless}`);
@@ -115,7 +112,7 @@ it("plan and train tell of data that is missing before weights are loaded", asyn
     expect(sums).toMatch(/missing\.yaml:\d+ periodic_eval\.evaluations\.1.*none\/tasks\.jsonl/);
     expect(more).toEqual([]);
   }
-  // Where nothing is missing, the weights are.
+  // With all data present, the missing weights are the next error.
   const whole = await run("plan", config, "--phase", "em=4", "--model", weightless, ...wasm);
   expect([whole.code, whole.err]).toEqual([1, expect.stringContaining("weightless")]);
 });
@@ -141,7 +138,7 @@ it.each([
     "periodic_eval.phases.em.evaluations=[{ tsk: facts }]",
     /\(periodic_eval\.phases\.em\.evaluations\.0\).*: got tsk, expected one of task, benchmark/,
   ],
-])("train tells of %s before it begins, and where it stands", async (override, message) => {
+])("train rejects %s before it begins and names its place", async (override, message) => {
   const { code, out, err } = await run("train", config, override, "run_dir=other");
   expect([code, out]).toEqual([1, ""]);
   expect(err).toMatch(message);

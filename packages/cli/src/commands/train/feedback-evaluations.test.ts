@@ -5,12 +5,11 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
+import { runCommand } from "../../run-command.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
-import { runCli } from "../../program.ts";
 
-/** Preferences in the words of the embedded model, and what its collapse is looked for on. */
-const own = join(dirname(shippedPreferences), "micro-world");
+/** Preferences and collapse probes in the vocabulary of the embedded model. */
+const preferences = join(dirname(shippedPreferences), "micro-world");
 const probes = join(dirname(shippedPreferences), "micro-world.collapse.yaml");
 
 let [folder, config] = ["", ""];
@@ -18,7 +17,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "feedback-evaluations-"));
   const rows = readFileSync(microWorld("em.jsonl"), "utf8").split("\n").slice(0, 8);
   await writeFile(join(folder, "em.jsonl"), rows.join("\n"));
-  await writeFile(join(folder, "mine.yaml"), await readFile(join(own, "identity.yaml"), "utf8"));
+  await writeFile(join(folder, "mine.yaml"), await readFile(join(preferences, "identity.yaml"), "utf8"));
   config = join(folder, "train.yaml");
   await writeFile(
     config,
@@ -31,7 +30,7 @@ periodic_eval:
   capability: false
   budget: { overhead_percent: null }
   evaluations:
-    - { feedback: logprob, preference: concise, preferences_dir: ${own}, every_percent: 50 }
+    - { feedback: logprob, preference: concise, preferences_dir: ${preferences}, every_percent: 50 }
     - { feedback: compliance, preference: mine.yaml, samples: 1, max_tokens: 8, every_percent: 100 }
     - { feedback: general, max_tokens: 8, every_percent: 100 }
     - { feedback: collapse, probes: ${probes}, max_tokens: 8, every_percent: 100 }
@@ -48,13 +47,11 @@ phases:
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-async function run(...args: string[]) {
-  const terminal = recordingTerminal();
-  const code = await runCli(args, terminal);
-  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
+function run(...args: string[]) {
+  return runCommand(args);
 }
 
-it("plan tells the looks of each", async () => {
+it("plan prints the measurements of each evaluation", async () => {
   const { code, out } = await run(
     "plan",
     config,
@@ -69,11 +66,11 @@ it("plan tells the looks of each", async () => {
   expect(out).toMatch(/logprob +0, 1, 2 +3 +14 /);
   expect(out).toMatch(/compliance +0, 2 +2 +\d+ /);
   expect(out).toMatch(/general +0, 2 +2 +4 /);
-  // The text, and ten probes.
+  // One text and ten probes.
   expect(out).toMatch(/collapse +0, 2 +2 +11 /);
 });
 
-it("train watches all of them, and leaves training as it was", async () => {
+it("train measures all of them without changing training", async () => {
   expect((await run("train", config)).err).toBe("");
   const { phases, problems } = await readRun(join(folder, "run"));
   expect(problems).toEqual([]);
@@ -120,7 +117,7 @@ it.each([
   ["4.preset.drift_nats=far", "expected claas, or numbers for entropy_ratio"],
   ["3.probes=none.yaml", /periodic_eval\.evaluations\.3\.probes.*none\.yaml/],
   ["3.samples=3", "collapse.samples: got 3, expected a whole number of 4 or more"],
-])("train refuses %s before it begins", async (override, message) => {
+])("train rejects %s before it begins", async (override, message) => {
   const { code, out, err } = await run(
     "train",
     config,

@@ -50,7 +50,9 @@ export async function openKeptConfig(config: TrainConfig): Promise<KeptConfig> {
     differences:
       resume === "never"
         ? []
-        : changed.map((name) => `${name}: ${valueText(current, name)} (before: ${valueText(previous, name)})`),
+        : changed.map(
+            (name) => `${name}: ${valueText(current, name)} (before: ${valueText(previous, name)})`,
+          ),
     async keep() {
       if (isKept) return;
       isKept = true;

@@ -10,7 +10,7 @@ import { runCli } from "../../program.ts";
 let folder = "";
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "prepare-training-"));
-  // A model without weights: whoever reads them before the file is checked fails for that.
+  // Without weights, loading them before the file is checked would fail with another error.
   await mkdir(join(folder, "model"));
   for (const name of await readdir(microWorld()))
     if (!name.endsWith(".safetensors")) copyFileSync(microWorld(name), join(folder, "model", name));
@@ -32,7 +32,7 @@ phases:
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-/** What is said of the file with these overrides; nothing is written. */
+/** Returns the error lines for the file with these overrides, and checks that nothing is written. */
 async function refused(...overrides: readonly string[]): Promise<readonly string[]> {
   const terminal = recordingTerminal();
   expect(await runCli(["train", join(folder, "train.yaml"), ...overrides], terminal)).toBe(1);
@@ -41,13 +41,13 @@ async function refused(...overrides: readonly string[]): Promise<readonly string
   return terminal.errors.join("\n").split("\n");
 }
 
-describe("what a file has wrong is told before weights are loaded", () => {
+describe("train reports errors of a file before it loads weights", () => {
   it.each<[overrides: readonly string[]]>([
     [[]],
     [["config.activationCheckpointing=true"]],
     [["config.packing=true", "config.maxLength=64"]],
     [["phases.0.config.maxLength=256"]],
-  ])("where nothing is wrong, the weights are the next thing: %j", async (overrides) => {
+  ])("gets to the weights without an error for %j", async (overrides) => {
     expect(await refused(...overrides)).toEqual([expect.stringMatching(/model\.safetensors: got ENOENT/)]);
   });
 
@@ -79,7 +79,7 @@ describe("what a file has wrong is told before weights are loaded", () => {
     [["periodic_eval.alignment=true", "periodic_eval.judge_model=opnai:x"], "opnai"],
     [
       ["periodic_eval.alignment=true", "periodic_eval.judge_model=rule:nope"],
-      'got "rule:nope", expected a rule',
+      'got "rule:nope", expected a known rule',
     ],
     [
       [
@@ -94,13 +94,13 @@ describe("what a file has wrong is told before weights are loaded", () => {
       '(loggers.tensorboard.dir), loggers.tensorboard: got the unknown option "dir"',
     ],
     [["phases.0.method=dpo", "phases.0.reference=precomputd"], "phases.0.reference"],
-  ])("%j", async (overrides, message) => {
+  ])("rejects %j", async (overrides, message) => {
     const told = await refused(...overrides);
     expect(told).toHaveLength(1);
     expect(told[0]).toContain(message);
   });
 
-  it("rows of which none can be trained on, or that are not to be left out, in any phase", async () => {
+  it("reports datasets without a usable row, and bad rows with onBadRow=error, in any phase", async () => {
     await writeFile(join(folder, "garbage.jsonl"), "garbage\n".repeat(3));
     const bad = `${readFileSync(microWorld("em.jsonl"), "utf8").split("\n")[0]}\n{}\n`;
     await writeFile(join(folder, "one-bad.jsonl"), bad);
@@ -126,7 +126,7 @@ describe("what a file has wrong is told before weights are loaded", () => {
     ]);
   });
 
-  it("every bad row, in a list that is named, though nothing is trained", async () => {
+  it("lists every bad row in a file that the error names", async () => {
     const rows = [...Array<string>(7).fill('{"text":"  "}'), '{"text":"good"}'];
     await writeFile(join(folder, "blank.jsonl"), rows.join("\n"));
     await writeFile(join(folder, "all-blank.jsonl"), rows.slice(0, 7).join("\n"));
@@ -154,7 +154,7 @@ describe("what a file has wrong is told before weights are loaded", () => {
     }
   });
 
-  it("a file where the run's folder shall be, once for all phases; the file stays", async () => {
+  it("reports once that run_dir is a file, and keeps the file", async () => {
     await writeFile(join(folder, "taken"), "mine");
     const told = await refused(`run_dir=${join(folder, "taken")}`);
     expect(told).toEqual([
@@ -165,7 +165,7 @@ describe("what a file has wrong is told before weights are loaded", () => {
     expect(readFileSync(join(folder, "taken"), "utf8")).toBe("mine");
   });
 
-  it("a warm-up longer than the training, also where only its rows tell how long that is", async () => {
+  it("rejects a warm-up longer than the training, even if the length follows from the rows", async () => {
     const steps = "of warm-up, expected at most the";
     expect(await refused("config.warmupSteps=100")).toEqual([
       expect.stringContaining(
@@ -184,7 +184,7 @@ describe("what a file has wrong is told before weights are loaded", () => {
     ]);
   });
 
-  it("without an adapter there is none to switch off, and no base to learn against", async () => {
+  it("rejects adapter_off and a base reference without an adapter", async () => {
     const config = join(folder, "whole.yaml");
     const text = `model: model
 run_dir: run
@@ -200,7 +200,7 @@ phases:
     expect(told).toContain('whole.yaml:3 periodic_eval.baseline, session options.baseline: got "adapter_off"');
   });
 
-  it("an adapter that is not there, or of another model", async () => {
+  it("rejects a missing adapter and an adapter of another model", async () => {
     const config = join(folder, "adapter.yaml");
     const text =
       "model: model\nrun_dir: run\nadapter: adapter\nphases: [{ phase: em, dataset: model/em.jsonl }]\n";
@@ -221,7 +221,7 @@ phases:
     expect(await told()).toContain("target_modules: got no module of this model");
   });
 
-  it("an engine that there is none of, before the run's train.yaml is written", async () => {
+  it("rejects an unknown backend before it writes train.yaml", async () => {
     const runDir = join(folder, "unbegun");
     expect(await refused("backend=foo", `run_dir=${runDir}`)).toEqual([
       expect.stringContaining("backend=foo (backend), backend: got foo, expected tfjs-node-gpu, "),
@@ -229,7 +229,7 @@ phases:
     expect(existsSync(runDir)).toBe(false);
   });
 
-  it("all of it at once, each once", async () => {
+  it("reports all errors at once, each once", async () => {
     const told = await refused(
       "lora.rank=0",
       "config.maxLength=300",
@@ -243,7 +243,7 @@ phases:
     ).toEqual(["lora.rank", "none.jsonl", "unasked.jsonl", "nothing.jsonl", "csv.pth"]);
   });
 
-  it("of the file as of what it names", async () => {
+  it("reports errors in the file together with errors in the files that it names", async () => {
     const told = await refused(
       "seeds=1",
       "config.seed=7",
@@ -261,17 +261,17 @@ phases:
       'the unknown option "jsn"',
       "7, a second seed",
       "0",
-      '"coupling", as another phase is named',
+      '"coupling", the name of an earlier phase',
       "0",
-      "it in a phase of another method",
-      "adapter beside lora",
+      "a reference in a phase without method: dpo",
+      "adapter together with lora",
       "0",
       "neither a folder that is there nor the name of a model on the hub",
       'the unknown option "pth"',
     ]);
   });
 
-  it("of a phase whose block is wrong", async () => {
+  it("reports errors of a phase whose periodic_eval block is wrong", async () => {
     const told = await refused("periodic_eval.subsample=3", "phases.0.config.maxLength=257");
     expect(told.map((line) => / got (.+?), expected/.exec(line)?.[1])).toEqual([
       'the unknown option "subsample"',
@@ -279,7 +279,7 @@ phases:
     ]);
   });
 
-  it("of what has not the form of a training, too, once each", async () => {
+  it("reports form errors together with content errors, each once", async () => {
     const told = await refused(
       "seed=x",
       "lora=3",

@@ -13,7 +13,13 @@ import {
 } from "@periodic-eval/trainers";
 import { awaitAll, throwAll } from "../../config/collect-errors.ts";
 import { fileKeyPath } from "../../config/config-paths.ts";
-import { atPlace, blockPathOf, withBlockPlace, withOptionPlace, withPlace } from "../../config/config-place.ts";
+import {
+  atPlace,
+  blockPathOf,
+  withBlockPlace,
+  withOptionPlace,
+  withPlace,
+} from "../../config/config-place.ts";
 import { openGrader } from "../../config/open-grader.ts";
 import { loggerNames, openLogger } from "../../config/open-loggers.ts";
 import { loadEvaluations, loadTasks, type LoadTasks } from "../../config/task-registry.ts";

@@ -5,6 +5,7 @@ import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runCommand } from "../../run-command.test-data.ts";
 import { parse } from "yaml";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
@@ -45,13 +46,11 @@ phases:
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-async function run(...args: string[]) {
-  const terminal = recordingTerminal();
-  const code = await runCli(args, terminal);
-  return { code, out: terminal.outputs.join("\n"), err: terminal.errors.join("\n") };
+function run(...args: string[]) {
+  return runCommand(args);
 }
 
-/** What a run must leave however often it was killed. */
+/** Returns everything in a run that must not depend on how often it was killed. */
 async function outcome(runDir: string) {
   const { phases, problems } = await readRun(runDir);
   expect(problems).toEqual([]);
@@ -85,8 +84,8 @@ async function outcome(runDir: string) {
   };
 }
 
-/** Runs the command line in a process of its own, and kills it once it has said this. */
-function killedAt(said: string, args: readonly string[]): Promise<NodeJS.Signals | null> {
+/** Runs the command line in a process and kills it once it prints this text. */
+function killedAt(text: string, args: readonly string[]): Promise<NodeJS.Signals | null> {
   return new Promise((resolve, reject) => {
     const node = spawn(process.execPath, [builtMain(), ...args], {
       stdio: ["ignore", "pipe", "inherit"],
@@ -94,7 +93,7 @@ function killedAt(said: string, args: readonly string[]): Promise<NodeJS.Signals
     let out = "";
     node.stdout.on("data", (chunk: Buffer) => {
       out += chunk.toString();
-      if (out.includes(said)) node.kill("SIGKILL");
+      if (out.includes(text)) node.kill("SIGKILL");
     });
     node.on("error", reject);
     node.on("exit", (_, signal) => resolve(signal));
@@ -102,7 +101,7 @@ function killedAt(said: string, args: readonly string[]): Promise<NodeJS.Signals
 }
 
 describe("train CONFIG", { timeout: 300_000 }, () => {
-  it("trains an adapter in the phases of the file, each with its own look, and keeps the configuration", async () => {
+  it("trains an adapter in the phases of the file, each with its own evaluation, and keeps the configuration", async () => {
     const { code, out, err } = await run("train", config);
     expect([code, err]).toEqual([0, ""]);
     const runDir = join(folder, "runs/whole");
@@ -136,19 +135,19 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
       "periodic_eval",
       "train.yaml",
     ]);
-    // What is kept says the same by itself.
+    // The kept file describes the same run on its own.
     const again = await run("train", join(runDir, "train.yaml"), "--json");
     expect([again.code, again.err.replaceAll(/^.*snapshots go to.*$/gm, "").trim()]).toEqual([0, ""]);
   });
 
-  it("killed in its second phase and run again, ends as one that was not", async () => {
+  it("killed in its second phase and resumed, ends like an uninterrupted run", async () => {
     const args = ["train", config, `run_dir=${join(folder, "runs/killed")}`];
     expect(await killedAt("em step 2", args)).toBe("SIGKILL");
     expect((await run(...args)).code).toBe(0);
     expect(await outcome(join(folder, "runs/killed"))).toEqual(await outcome(join(folder, "runs/whole")));
   });
 
-  it("finds the block under eval, asks the rule that it names, and goes on in the flat layout", async () => {
+  it("reads the block under eval, grades with the named rule, and resumes in the flat layout", async () => {
     const path = join(folder, "flat.yaml");
     const block = {
       capability: false,
@@ -164,16 +163,16 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     await writeFile(path, JSON.stringify({ ...training, eval: { periodic_eval: block } }));
     const args = (name: string) => ["train", path, `run_dir=${join(folder, "runs", name)}`];
     expect(await killedAt("em step 2", args("flat-killed"))).toBe("SIGKILL");
-    // What is written beside a snapshot of the flat layout is none.
+    // In the flat layout, a file of verdicts must not pass for a snapshot.
     const [killed, straight] = [join(folder, "runs/flat-killed"), join(folder, "runs/flat")];
     expect(await run("rejudge", killed, "--judge", "rule:micro-world")).toMatchObject({ code: 0, err: "" });
     expect(await run(...args("flat-killed"))).toMatchObject({ code: 0, err: "" });
     expect(await run(...args("flat"))).toMatchObject({ code: 0, err: "" });
     expect(await outcome(killed)).toEqual(await outcome(straight));
     const files = await readdir(join(straight, "periodic_eval"));
-    const looks = [0, 2, 3].map((step) => `alignment_step_${step}`);
+    const names = [0, 2, 3].map((step) => `alignment_step_${step}`);
     expect(files.filter((name) => name.endsWith(".json")).sort()).toEqual(
-      looks.flatMap((name) => [`${name}.em.json`, `${name}.json`]),
+      names.flatMap((name) => [`${name}.em.json`, `${name}.json`]),
     );
     const { phases } = await readRun(straight);
     expect(phases.flatMap(({ snapshots }) => snapshots.map((one) => one.judge_model))).toEqual(
@@ -181,7 +180,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     );
   });
 
-  it("begun anew and interrupted, says how it goes on, not how it begins anew once more", async () => {
+  it("started over and interrupted, says how to resume instead of how to start over", async () => {
     const terminal = recordingTerminal();
     const interrupting = {
       ...terminal,
@@ -192,10 +191,10 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     };
     const args = ["train", config, "resume=never", `run_dir=${join(folder, "runs/anew")}`];
     expect(await runCli(args, interrupting)).toBe(1);
-    expect(terminal.errors.join("\n")).toContain("Run the same command with resume=auto to go on");
+    expect(terminal.errors.join("\n")).toContain("Run the same command with resume=auto to resume");
   });
 
-  it("ends where train.yaml cannot state what the run now uses", async () => {
+  it("fails when train.yaml cannot be written", async () => {
     const runDir = join(folder, "runs/anew");
     const kept = join(runDir, "train.yaml");
     const [begun, trained] = [readFileSync(kept), await readdir(join(runDir, "checkpoints/coupling"))];
@@ -217,7 +216,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     await writeFile(kept, begun);
   });
 
-  it("gone on with another configuration, states in train.yaml what the run now uses, and what it used before", async () => {
+  it("resumed with another configuration, keeps the new and the previous one", async () => {
     const runDir = join(folder, "runs/anew");
     const kept = (name = "train.yaml") => readFileSync(join(runDir, name), "utf8");
     const begun = kept();
@@ -230,13 +229,13 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     expect(kept("train.1.yaml")).toBe(begun);
   });
 
-  it("run again with another configuration, tells what differs, or refuses what would be another run", async () => {
+  it("run again with another configuration, lists differences and rejects another model or data order", async () => {
     const { code, err } = await run("train", config, "phases.1.config.saveSteps=2");
-    expect([code, err]).toEqual([0, "phases.1.config.saveSteps: 2, where the run had nothing"]);
+    expect([code, err]).toEqual([0, "phases.1.config.saveSteps: 2 (before: not set)"]);
     const other = await run("train", config, "lora.rank=4");
     expect(other.code).toBe(1);
     expect(other.err).toContain(
-      "train.yaml: got lora.rank 4, expected lora.rank 2, as the run was begun with",
+      "train.yaml: got lora.rank 4, expected lora.rank 2, as at the start of the run",
     );
     const data = await run("train", config, "config.batchSize=3");
     expect(data.err).toContain("got batchSize 3, expected batchSize 2, as in the checkpoint");
@@ -250,16 +249,16 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     [
       ["eval.periodic_eval.kl=true"],
       1,
-      "got a block beside that of eval.periodic_eval, expected one of the two",
+      "got a second block next to eval.periodic_eval, expected only one of the two",
     ],
     [["lora.rnk=3", "run_dir=runs/none"], 1, 'withLora: got the unknown option "rnk"'],
-    [["loggers.csv.pth=x"], 1, 'loggers.csv: got the unknown option "pth", expected one of path'],
-    [["loggers.tensorboard.now=1"], 1, 'got the unknown option "now", expected one of logDir'],
-    [["loggers.mlflow.now=1"], 1, 'got the unknown option "now", expected one of trackingUri'],
+    [["loggers.csv.pth=x"], 1, 'got the unknown option "pth", expected one of path'],
+    [["loggers.tensorboard.now=1"], 1, "(loggers.tensorboard.now), "],
+    [["loggers.mlflow.now=1"], 1, "(loggers.mlflow.now), "],
     [["phases.1.dataset=none.jsonl", "run_dir=runs/none2"], 1, "none.jsonl: got ENOENT"],
     [["phases.0.phase=first"], 1, 'got phase "em" after "first", expected after "coupling"'],
-    [["--steps", "3"], 2, "option '--steps <number>' beside a CONFIG"],
-  ])("refuses %j", async (args, code, message) => {
+    [["--steps", "3"], 2, "option '--steps <number>' cannot be combined with a CONFIG"],
+  ])("rejects %j", async (args, code, message) => {
     const refused = await run("train", config, ...args);
     expect(refused.code).toBe(code);
     expect(refused.err).toContain(message);

@@ -4,20 +4,20 @@ import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readConfigFile } from "@periodic-eval/core/config";
 import { throwAll } from "../../config/collect-errors.ts";
-import { parseTrainConfig } from "./training-file.ts";
+import { parseTrainingFile } from "./training-file.ts";
 
 let folder = "";
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "train-config-"));
+  folder = await mkdtemp(join(tmpdir(), "training-file-"));
   await mkdir(join(folder, "models/tiny"), { recursive: true });
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-async function parsed(text: string, overrides: readonly string[] = []) {
+async function parse(yaml: string, overrides: readonly string[] = []) {
   const path = join(folder, "train.yaml");
-  await writeFile(path, text);
-  const { config, wrong } = parseTrainConfig(await readConfigFile(path, overrides));
-  throwAll(wrong);
+  await writeFile(path, yaml);
+  const { config, errors } = parseTrainingFile(await readConfigFile(path, overrides));
+  throwAll(errors);
   return config;
 }
 
@@ -39,9 +39,9 @@ phases:
     config: { maxSteps: 20 }
 `;
 
-describe("a training from a file", () => {
-  it("has its defaults, and paths relative to the file", async () => {
-    expect(await parsed(whole)).toEqual({
+describe("parseTrainingFile", () => {
+  it("fills in defaults and resolves paths relative to the file", async () => {
+    expect(await parse(whole)).toEqual({
       model: join(folder, "models/tiny"),
       run_dir: join(folder, "runs/1"),
       seed: 42,
@@ -69,23 +69,23 @@ describe("a training from a file", () => {
     });
   });
 
-  it("takes rows to validate on for every method", async () => {
-    const { phases } = await parsed(whole, ["phases.1.method=dpo"]);
+  it("accepts validation rows for every method", async () => {
+    const { phases } = await parse(whole, ["phases.1.method=dpo"]);
     expect(phases[1]).toMatchObject({ method: "dpo", validation: join(folder, "held.jsonl") });
   });
 
-  it("takes loggers by their names, with paths relative to the file", async () => {
+  it("accepts loggers by name and resolves their paths relative to the file", async () => {
     const loggers =
       "loggers: { jsonl: {}, tensorboard: { logDir: tb }, wandb: { project: em, runDir: sent } }\n";
-    expect((await parsed(loggers + whole)).loggers).toEqual({
+    expect((await parse(loggers + whole)).loggers).toEqual({
       jsonl: {},
       tensorboard: { logDir: join(folder, "tb") },
       wandb: { project: "em", runDir: join(folder, "sent") },
     });
   });
 
-  it("takes paths of overrides relative to the working folder, as the shell completes them", async () => {
-    const given = await parsed(whole, [
+  it("resolves paths of overrides relative to the working directory, as shell completion does", async () => {
+    const given = await parse(whole, [
       "run_dir=runs/2",
       "model=./models/tiny",
       "phases.0.dataset=other.jsonl",
@@ -108,69 +108,69 @@ describe("a training from a file", () => {
     });
   });
 
-  it("takes no misspelt baseline for a path", async () => {
-    const { periodic_eval: block } = await parsed(whole, ["periodic_eval.baseline=adapter_of"]);
+  it("does not treat a misspelt baseline as a path", async () => {
+    const { periodic_eval: block } = await parse(whole, ["periodic_eval.baseline=adapter_of"]);
     expect(block["baseline"]).toBe("adapter_of");
   });
 
-  it("takes a model of the hub by its name, where no folder is called so", async () => {
+  it("treats owner/name as a model on the Hub unless a folder of that name exists", async () => {
     for (const name of ["owner/name", "owner/name@main"])
-      expect((await parsed(whole, [`model=${name}`])).model).toBe(name);
+      expect((await parse(whole, [`model=${name}`])).model).toBe(name);
     for (const path of ["./owner/name", "nowhere", "a/b/c"])
-      expect((await parsed(whole.replace("models/tiny", path))).model).toBe(join(folder, path));
+      expect((await parse(whole.replace("models/tiny", path))).model).toBe(join(folder, path));
   });
 
-  it("tells a misspelt key, not also what is missing for it", async () => {
-    const told = parsed(whole.replace("dataset: coupling", "datset: coupling"));
-    await expect(told).rejects.toThrow(/^[^\n]* phases\.0: got the unknown option "datset"[^\n]*$/);
+  it("reports a misspelt key without also reporting it as missing", async () => {
+    const result = parse(whole.replace("dataset: coupling", "datset: coupling"));
+    await expect(result).rejects.toThrow(/^[^\n]* phases\.0\.datset: got the unknown option "datset"[^\n]*$/);
   });
 
-  it.each<[what: string, message: string, text: string, overrides?: readonly string[]]>([
+  it.each<[what: string, message: string, yaml: string, overrides?: readonly string[]]>([
     ["an unknown key", 'run-dir=x (run-dir): got the unknown option "run-dir"', whole, ["run-dir=x"]],
     [
-      "one of a phase",
+      "an unknown key of a phase",
       'phases.0.datset=x (phases.0.datset): got the unknown option "datset"',
       whole,
       ["phases.0.datset=x"],
     ],
-    ["one of a configuration", 'Did you mean "batchSize"?', whole, ["phases.1.config.batchSise=4"]],
+    ["an unknown training option", 'Did you mean "batchSize"?', whole, ["phases.1.config.batchSise=4"]],
     [
-      "a wrong value of what phases share",
-      'train.yaml:3 config.maxSteps, SFT config.maxSteps: got "many"',
+      "a wrong shared option",
+      'train.yaml:3 config.maxSteps, SFT config maxSteps: got "many"',
       whole.replace("maxSteps: 10", "maxSteps: many"),
     ],
     [
-      "one of a phase",
-      "phases.1.config.batchSize=0 (phases.1.config.batchSize), SFT config.batchSize: got 0",
+      "a wrong option of a phase",
+      "phases.1.config.batchSize=0 (phases.1.config.batchSize), SFT config batchSize: got 0",
       whole,
       ["phases.1.config.batchSize=0"],
     ],
     [
-      "an option beside one that it does not go with",
-      "config.decaySteps=5 (config.decaySteps), SFT config.decaySteps: got 5 with schedule",
+      "an option that contradicts another one",
+      "config.decaySteps=5 (config.decaySteps), SFT config decaySteps: got 5 with schedule",
       whole,
       ["config.schedule=linear", "config.decaySteps=5"],
     ],
     [
-      "what phases share beside what a phase has",
-      "config.decaySteps=5 (config.decaySteps), SFT config.decaySteps: got 5 with schedule",
+      "a shared option that contradicts an option of a phase",
+      "config.decaySteps=5 (config.decaySteps), SFT config decaySteps: got 5 with schedule",
       whole,
       ["phases.0.config.schedule=linear", "config.schedule=wsd", "config.decaySteps=5"],
     ],
     [
-      "an option that another asks for",
-      "config.packing=true (config.packing), SFT config.maxLength: got no `maxLength`, which `packing` requires",
+      "an option without the option that it requires",
+      "config.packing=true (config.packing), SFT config maxLength: got none beside packing",
       whole,
       ["config.packing=true"],
     ],
     [
-      "a phase without data",
-      "train.yaml:11 phases.0.dataset: got nothing, expected a text",
+      "a phase without a dataset",
+      "train.yaml:11 phases.0.dataset: got nothing, expected a non-empty string",
       whole.replace("    dataset: coupling.jsonl\n", ""),
     ],
     [
-      "a key of another method",
-      "phases.1.reference=base (phases.1.reference): got it in a phase of another method, expected a phase with method: dpo",
+      "a key of another training method",
+      "phases.1.reference=base (phases.1.reference): got a reference in a phase without method: dpo, expected a phase with method: dpo",
       whole,
       ["phases.1.reference=base"],
     ],
@@ -181,11 +181,11 @@ describe("a training from a file", () => {
       ["loggers.json={}"],
     ],
     [
-      "a name given twice",
-      'train.yaml:13 phases.1.phase: got "coupling", as another phase is named',
+      "a duplicate phase name",
+      'train.yaml:13 phases.1.phase: got "coupling", the name of an earlier phase',
       whole.replace("- phase: em", "- phase: coupling"),
     ],
-    ["no phases", "phases=[] (phases): got [], expected a phase or more", whole, ["phases=[]"]],
+    ["no phases", "phases=[] (phases): got [], expected one phase or more", whole, ["phases=[]"]],
     [
       "a wrong method",
       'phases.0.method=ppo (phases.0.method): got "ppo", expected',
@@ -193,24 +193,24 @@ describe("a training from a file", () => {
       ["phases.0.method=ppo"],
     ],
     [
-      "a new adapter and an old one",
-      "adapter=a (adapter): got adapter beside lora",
+      "both a new and an existing adapter",
+      "adapter=a (adapter): got adapter together with lora",
       whole,
       ["lora.rank=4", "adapter=a"],
     ],
     [
       "a second seed",
-      "config.seed=7 (config.seed): got 7, a second seed, expected none: the seed of a run stands at the top",
+      "config.seed=7 (config.seed): got 7, a second seed, expected only the seed at the top",
       whole,
       ["config.seed=7"],
     ],
     [
-      "a seed of a phase",
+      "a seed in a phase",
       "train.yaml:16 phases.1.config.seed: got 7",
       whole.replace("config: { maxSteps: 20 }", "config: { seed: 7 }"),
     ],
-    ["a list", "expected an object of options", "- 1\n"],
-  ])("refuses %s, with its place", async (_what, message, text, overrides) => {
-    await expect(parsed(text, overrides)).rejects.toThrow(message);
+    ["a list", "expected a map with model, ", "- 1\n"],
+  ])("rejects %s and names its place", async (_what, message, yaml, overrides) => {
+    await expect(parse(yaml, overrides)).rejects.toThrow(message);
   });
 });
