@@ -194,7 +194,9 @@ phases:
     await runCli(["train", config], terminal);
     const told = terminal.errors.join("\n");
     expect(told).toContain('whole.yaml:5 phases.0.reference, DPOTrainer reference: got "base"');
-    expect(told).toContain('whole.yaml:3 periodic_eval.baseline, session options.baseline: got "adapter_off"');
+    expect(told).toContain(
+      'whole.yaml:3 periodic_eval.baseline, session options.baseline: got "adapter_off"',
+    );
   });
 
   it("rejects a missing adapter and an adapter of another model", async () => {
