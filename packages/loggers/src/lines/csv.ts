@@ -1,6 +1,6 @@
 import type { Logger, Snapshot } from "@periodic-eval/core";
 import { parseOptions } from "@periodic-eval/core/internal";
-import { csvLine, tidyColumns, tidyLook } from "@periodic-eval/core/snapshots";
+import { csvLine, tidyColumns, tidySnapshotRows } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
 import { pathOption } from "../options.ts";
 import { lineFile, type LineKind } from "./line-file.ts";
@@ -13,7 +13,7 @@ export interface CsvOptions {
 
 const schema = z.strictObject({ path: pathOption } satisfies Record<keyof CsvOptions, z.ZodType>);
 
-type Row = ReturnType<typeof tidyLook>[number];
+type Row = ReturnType<typeof tidySnapshotRows>[number];
 type Cells = { readonly [Column in keyof Row]: Row[Column] | null };
 
 const runColumns = ["run", "seed", "condition"];
@@ -48,7 +48,7 @@ export function csvLogger(options: CsvOptions): Logger {
           value,
         }),
       ),
-    snapshot: (snapshot: Snapshot) => tidyLook(snapshot).map(lineOf),
+    snapshot: (snapshot: Snapshot) => tidySnapshotRows(snapshot).map(lineOf),
     // These columns come first, and names of phases and callbacks need no quotes.
     read(line) {
       const [, phase, step, id = ""] = /^([^,"]+),(\d+),(?:[^,"]*,[^,"]*,([^,"]+),)?/.exec(line) ?? [];

@@ -35,7 +35,7 @@ export async function openKeptConfig(config: TrainConfig): Promise<KeptConfig> {
   const yaml = stringify(kept);
   if (!existsSync(path) || !existsSync(join(folder, "checkpoints"))) {
     await mkdir(folder, { recursive: true });
-    await writeWhole(path, yaml);
+    await writeFileAtomic(path, yaml);
     return { differences: [], keep: async () => {} };
   }
   const previousYaml = await readTextFile(path, "run_dir");
@@ -59,8 +59,8 @@ export async function openKeptConfig(config: TrainConfig): Promise<KeptConfig> {
       let count = 1;
       while (existsSync(join(folder, `train.${count}.yaml`))) count += 1;
       // Writing the copy first and replacing train.yaml atomically means that train.yaml always exists.
-      await writeWhole(join(folder, `train.${count}.yaml`), previousYaml);
-      await writeWhole(path, yaml);
+      await writeFileAtomic(join(folder, `train.${count}.yaml`), previousYaml);
+      await writeFileAtomic(path, yaml);
     },
   };
 }

@@ -88,7 +88,7 @@ describe("train reports errors of a file before it loads weights", () => {
       ],
       "(periodic_eval.personas.1.id), ",
     ],
-    [["periodic_eval.baseline=./none"], "(periodic_eval.baseline), session option baseline: got "],
+    [["periodic_eval.baseline=./none"], "(periodic_eval.baseline), session options.baseline: got "],
     [["loggers.tensorboard.dir=x"], "(loggers.tensorboard.dir), tensorBoardLogger"],
     [["phases.0.method=dpo", "phases.0.reference=precomputd"], "phases.0.reference"],
   ])("rejects %j", async (overrides, message) => {
@@ -193,7 +193,7 @@ phases:
     const terminal = recordingTerminal();
     await runCli(["train", config], terminal);
     const told = terminal.errors.join("\n");
-    expect(told).toContain('whole.yaml:5 phases.0.reference, DPOTrainer reference: got "base"');
+    expect(told).toContain('whole.yaml:5 phases.0.reference, DPOTrainer options.reference: got "base"');
     expect(told).toContain(
       'whole.yaml:3 periodic_eval.baseline, session options.baseline: got "adapter_off"',
     );

@@ -222,14 +222,12 @@ export function phaseErrorPath(
   error: unknown,
 ): ValuePath {
   const { where, path } = PeriodicEvalError.is(error) ? error : { where: "", path: [] };
-  if (path[0] === "runDir" || where.endsWith(" runDir")) return ["run_dir"];
+  // A path within the trainer's options, as opposed to its config.
+  const option = / options\b/.test(where) ? path[0] : undefined;
+  if (option === "runDir") return ["run_dir"];
   const field = (["dataset", "validation", "reference"] as const).find(
     // An error in a dataset has the file, or file:line, as its place.
-    (key) =>
-      path[0] === key ||
-      where.endsWith(` ${key}`) ||
-      phase[key] === where ||
-      where.startsWith(`${phase[key]}:`),
+    (key) => option === key || phase[key] === where || where.startsWith(`${phase[key]}:`),
   );
   if (field !== undefined) return ["phases", at, field];
   return optionPath(error, [["phases", at, "config"], phase.config], [["config"], shared]);
