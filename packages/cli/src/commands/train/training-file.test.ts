@@ -159,7 +159,7 @@ describe("parseTrainingFile", () => {
     ],
     [
       "an option without the option that it requires",
-      "config.packing=true (config.packing), SFT config.maxLength: got no `maxLength`, which `packing` requires",
+      "config.packing=true (config.packing), SFT config.packing: got true without `maxLength`",
       whole,
       ["config.packing=true"],
     ],
