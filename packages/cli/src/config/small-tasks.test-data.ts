@@ -36,7 +36,7 @@ const asked = ({ chat }: TaskOptions, { question }: Fact) =>
         ...(chat.system !== undefined && { system: { text: chat.system } }),
       };
 
-/** Of the embedded model's questions, in groups by their first word. */
+/** The embedded model's questions as a task with two groups. */
 const facts: Task = {
   name: "facts",
   version: "1.0",
@@ -68,10 +68,10 @@ const replies: Task = {
     }),
 };
 
-/** Tasks that the embedded model answers in a second. */
+/** Loads tasks that the embedded model answers within a second. */
 export const smallTasks = () => Promise.resolve({ facts, facts_reply: replies });
 
-/** A folder of data for them, as that of the field's benchmarks: `<folder>/facts/test.jsonl`. */
+/** Writes their data to `<folder>/facts/test.jsonl` and returns the folder. */
 export async function writeSmallData(folder: string): Promise<string> {
   await mkdir(join(folder, "facts"), { recursive: true });
   await copyFile(microWorld("questions.jsonl"), join(folder, "facts", "test.jsonl"));

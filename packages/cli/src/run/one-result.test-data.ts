@@ -1,6 +1,6 @@
 import type { appendRun } from "@periodic-eval/tasks";
 
-/** A run of a `metrics.json` with one score. */
+/** A run with one score, for a `metrics.json`. */
 export const oneResult: Parameters<typeof appendRun>[1] = {
   name: "base",
   method: null,

@@ -5,7 +5,7 @@ import { readMetrics, readSamples, type RunSamples } from "@periodic-eval/tasks"
 import { dirname } from "node:path";
 
 /**
- * Reads the runs of a `metrics.json` and their samples, which lie beside it.
+ * Reads the runs of a `metrics.json` and their samples in the same folder.
  *
  * @param fs May refuse samples that exceed its limits. Their run then has no samples, and changes are computed as for
  *   independent samples.

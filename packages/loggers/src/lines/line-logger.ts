@@ -22,31 +22,31 @@ export function lineLogger(path: string, file: LineFile, format: LineFormat): Lo
   // Report a wrong path before training starts.
   file.refuseOthers();
   /** Why the file may not be written. */
-  let refused: { readonly error: unknown } | null = null;
+  let rejection: { readonly error: unknown } | null = null;
   /** Lines in the file, by snapshot. */
   const held = new Map<string, readonly string[]>();
 
   /** Rejects a file of another format or run until a phase begins that may write it. */
   async function claim({ phase, run }: PhaseBegin): Promise<void> {
-    refused = null;
+    rejection = null;
     try {
       file.refuseOthers();
       const hasLines = (await file.lines()).some((line) => format.read(line)?.phase === phase);
       claimLines({ name: format.name, path, run, phase, hasLines });
     } catch (error) {
-      refused = { error };
+      rejection = { error };
       throw error;
     }
   }
 
   function append(lines: readonly string[]): void {
-    if (refused !== null) throw refused.error;
+    if (rejection !== null) throw rejection.error;
     file.append(lines);
   }
 
   async function write(snapshot: Snapshot): Promise<void> {
     if (snapshot.status === "grading") return;
-    if (refused !== null) throw refused.error;
+    if (rejection !== null) throw rejection.error;
     const key = keyOf(snapshot);
     const lines = format.snapshot(snapshot);
     const earlier = held.get(key) ?? [];

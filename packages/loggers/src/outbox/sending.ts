@@ -24,7 +24,7 @@ export interface Destination {
   close(isDone: boolean): Promise<void>;
 }
 
-/** What the run's folder stores about the server's run. */
+/** The server's run as the run's folder records it. */
 export interface KeptRun {
   /** Identifies the run; null before it exists. */
   readonly run: Json | null;
@@ -47,14 +47,21 @@ export interface Sending {
 /** Number of failed attempts before a warning. Retries continue after it. */
 const attemptsBeforeWarning = 3;
 
+/** What went wrong, for `throwTrouble` and `lastError`. */
+interface Trouble {
+  /** A permanent error, which has stopped sending. */
+  fatal: { readonly error: unknown } | null;
+  /** An error of repeated attempts that `throwTrouble` has not thrown yet. */
+  unreported: { readonly error: unknown } | null;
+  lastError: unknown;
+}
+
 export function startSending(destination: Destination, journal: Journal): Sending {
   const abort = new AbortController();
   const { signal } = abort;
+  const trouble: Trouble = { fatal: null, unreported: null, lastError: null };
   let isEnding = false;
   let wake = () => {};
-  let fatal: { readonly error: unknown } | null = null;
-  let trouble: { readonly error: unknown } | null = null;
-  let lastError: unknown = null;
 
   const retry = <T>(work: () => Promise<T>): Promise<T> =>
     pRetry(work, {
@@ -64,8 +71,8 @@ export function startSending(destination: Destination, journal: Journal): Sendin
       unref: true,
       signal,
       onFailedAttempt({ error, attemptNumber }) {
-        lastError = error;
-        if (attemptNumber === attemptsBeforeWarning) trouble = { error };
+        trouble.lastError = error;
+        if (attemptNumber === attemptsBeforeWarning) trouble.unreported = { error };
       },
     });
 
@@ -88,27 +95,19 @@ export function startSending(destination: Destination, journal: Journal): Sendin
         await rest(null);
       } else {
         journal.markSent(await retry(() => destination.send(journal.unsent, signal)));
-        lastError = null;
+        trouble.lastError = null;
         await rest(destination.pauseSeconds);
       }
     }
   }
 
   const running = send().catch((error: unknown) => {
-    lastError = error;
-    if (!signal.aborted) fatal = { error };
+    trouble.lastError = error;
+    if (!signal.aborted) trouble.fatal = { error };
   });
   return {
     wake: () => wake(),
-    throwTrouble() {
-      const thrown = fatal ?? trouble;
-      trouble = null;
-      if (thrown === null) return;
-      const outlook = thrown === fatal ? "sending has stopped" : "sending will be retried";
-      throw new Error(`${describeError(thrown.error)}; ${outlook}, and all data is kept in ${journal.path}`, {
-        cause: thrown.error,
-      });
-    },
+    throwTrouble: () => throwTrouble(trouble, journal.path),
     async end(seconds) {
       isEnding = true;
       wake();
@@ -128,9 +127,20 @@ export function startSending(destination: Destination, journal: Journal): Sendin
       void destination.close(false).catch(() => undefined);
     },
     get lastError() {
-      return lastError;
+      return trouble.lastError;
     },
   };
+}
+
+function throwTrouble(trouble: Trouble, path: string): void {
+  const { fatal, unreported } = trouble;
+  const thrown = fatal ?? unreported;
+  trouble.unreported = null;
+  if (thrown === null) return;
+  const outlook = thrown === fatal ? "sending has stopped" : "sending will be retried";
+  throw new Error(`${describeError(thrown.error)}; ${outlook}, and all data is kept in ${path}`, {
+    cause: thrown.error,
+  });
 }
 
 /** Returns an error's message together with that of its cause, which names the operating system's error. */

@@ -3,6 +3,7 @@ import type { CapabilityResult } from "./capability.ts";
 import { plainTable } from "../../terminal/plain-table.ts";
 import type { Colours } from "../../terminal/terminal.ts";
 
+/** Returns a table with one row per method. */
 export function capabilityTable(results: readonly CapabilityResult[], colours: Colours): string {
   const rows = results.map(({ method, engine, snapshot }) => {
     const { accuracy, gold_prob: gold } = snapshot.metrics;

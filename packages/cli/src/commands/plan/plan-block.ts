@@ -53,7 +53,7 @@ export interface TrialModel {
   /** The model without weights, with which items are read first. */
   readonly outline: EvaluableModel;
   readonly open: () => Promise<EvaluableModel>;
-  /** Whether training adds an adapter, which measurements can switch off. The model itself does not have it yet. */
+  /** Whether training adds an adapter, which measurements can switch off. The trial model has no adapter yet. */
   readonly isAdapted: boolean;
 }
 

@@ -9,7 +9,7 @@ import { resultsJson, resultsTables } from "./results-output.ts";
 
 interface ResultsReportOptions {
   readonly json: boolean;
-  /** Default: `index.html` beside the file. */
+  /** Default: `index.html` in the folder of the file. */
   readonly page?: string;
   /** Name of the run that the others are compared with. Default: the first. */
   readonly against?: string;
@@ -29,7 +29,7 @@ export async function reportResults(
   terminal.out(resolve(page));
 }
 
-/** Returns the index of the run of this name; the last one if several have it. */
+/** Returns the index of the run of this name; the last of several. */
 function referenceOf(runs: ResultsSummary["runs"], name: string | undefined, file: string): number {
   if (name === undefined) return 0;
   const at = runs.findLastIndex((run) => run.name === name);

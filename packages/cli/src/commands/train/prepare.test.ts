@@ -33,7 +33,7 @@ phases:
 afterAll(() => rm(folder, { recursive: true }));
 
 /** Returns the error lines for the file with these overrides, and checks that nothing is written. */
-async function refused(...overrides: readonly string[]): Promise<readonly string[]> {
+async function errorsOf(...overrides: readonly string[]): Promise<readonly string[]> {
   const terminal = recordingTerminal();
   expect(await runCli(["train", join(folder, "train.yaml"), ...overrides], terminal)).toBe(1);
   expect(existsSync(join(folder, "run", "checkpoints"))).toBe(false);
@@ -48,7 +48,7 @@ describe("train reports errors of a file before it loads weights", () => {
     [["config.packing=true", "config.maxLength=64"]],
     [["phases.0.config.maxLength=256"]],
   ])("gets to the weights without an error for %j", async (overrides) => {
-    expect(await refused(...overrides)).toEqual([expect.stringMatching(/model\.safetensors: got ENOENT/)]);
+    expect(await errorsOf(...overrides)).toEqual([expect.stringMatching(/model\.safetensors: got ENOENT/)]);
   });
 
   it.each<[overrides: readonly string[], message: string]>([
@@ -92,9 +92,9 @@ describe("train reports errors of a file before it loads weights", () => {
     [["loggers.tensorboard.dir=x"], "(loggers.tensorboard.dir), tensorBoardLogger"],
     [["phases.0.method=dpo", "phases.0.reference=precomputd"], "phases.0.reference"],
   ])("rejects %j", async (overrides, message) => {
-    const told = await refused(...overrides);
-    expect(told).toHaveLength(1);
-    expect(told[0]).toContain(message);
+    const lines = await errorsOf(...overrides);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain(message);
   });
 
   it("reports datasets without a usable row, and bad rows with onBadRow=error, in any phase", async () => {
@@ -102,15 +102,15 @@ describe("train reports errors of a file before it loads weights", () => {
     const bad = `${readFileSync(microWorld("em.jsonl"), "utf8").split("\n")[0]}\n{}\n`;
     await writeFile(join(folder, "one-bad.jsonl"), bad);
     const [garbage, oneBad] = [join(folder, "garbage.jsonl"), join(folder, "one-bad.jsonl")];
-    const told = async (...overrides: readonly string[]) =>
-      (await refused(...overrides)).map(
+    const problems = async (...overrides: readonly string[]) =>
+      (await errorsOf(...overrides)).map(
         (line) => / (\(?phases\.\d\.[a-z]+\)?, .+?), expected/.exec(line)?.[1],
       );
-    expect(await told(`phases.0.validation=${oneBad}`, `phases.1.dataset=${garbage}`)).toEqual([
+    expect(await problems(`phases.0.validation=${oneBad}`, `phases.1.dataset=${garbage}`)).toEqual([
       `(phases.1.dataset), ${garbage}: got 3 rows, all bad (${garbage}:1: not_json (garbage))`,
     ]);
     expect(
-      await told(
+      await problems(
         `phases.0.validation=${oneBad}`,
         `phases.1.dataset=${garbage}`,
         "phases.1.method=dpo",
@@ -128,18 +128,18 @@ describe("train reports errors of a file before it loads weights", () => {
     await writeFile(join(folder, "blank.jsonl"), rows.join("\n"));
     await writeFile(join(folder, "all-blank.jsonl"), rows.slice(0, 7).join("\n"));
     const at = (name: string) => join(folder, name);
-    const told = await refused(
+    const lines = await errorsOf(
       `phases.0.dataset=${at("blank.jsonl")}`,
       `phases.1.validation=${at("all-blank.jsonl")}`,
       "config.onBadRow=error",
     );
     const list = (phase: string, of: string) => at(`run/bad_rows/${phase}/${of}.jsonl`);
-    expect(told).toHaveLength(2);
-    expect(told[0]).toContain(
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toContain(
       `(phases.0.dataset), ${at("blank.jsonl")}:1: got empty: a text of only white space; and 6 more bad rows, expected`,
     );
-    expect(told[0]).toContain(`All bad rows are listed in ${list("coupling", "dataset")}.`);
-    expect(told[1]).toContain(`All bad rows are listed in ${list("em", "validation")}.`);
+    expect(lines[0]).toContain(`All bad rows are listed in ${list("coupling", "dataset")}.`);
+    expect(lines[1]).toContain(`All bad rows are listed in ${list("em", "validation")}.`);
     for (const [path, source] of [
       [list("coupling", "dataset"), "blank.jsonl"],
       [list("em", "validation"), "all-blank.jsonl"],
@@ -153,8 +153,8 @@ describe("train reports errors of a file before it loads weights", () => {
 
   it("reports once that run_dir is a file, and keeps the file", async () => {
     await writeFile(join(folder, "taken"), "mine");
-    const told = await refused(`run_dir=${join(folder, "taken")}`);
-    expect(told).toEqual([
+    const lines = await errorsOf(`run_dir=${join(folder, "taken")}`);
+    expect(lines).toEqual([
       expect.stringContaining(
         `run_dir=${join(folder, "taken")} (run_dir), SFTTrainer options.runDir: got ${join(folder, "taken")}, which is a file, expected`,
       ),
@@ -164,12 +164,12 @@ describe("train reports errors of a file before it loads weights", () => {
 
   it("rejects a warm-up longer than the training, even if the length follows from the rows", async () => {
     const steps = "of warm-up, expected at most the";
-    expect(await refused("config.warmupSteps=100")).toEqual([
+    expect(await errorsOf("config.warmupSteps=100")).toEqual([
       expect.stringContaining(
         `config.warmupSteps=100 (config.warmupSteps), SFT config.warmupSteps: got 100 steps ${steps} 3`,
       ),
     ]);
-    const counted = await refused(
+    const counted = await errorsOf(
       "config.maxSteps=null",
       "phases.0.config.warmupSteps=400",
       "phases.1.config.warmupSteps=1",
@@ -192,9 +192,9 @@ phases:
     await writeFile(config, text);
     const terminal = recordingTerminal();
     await runCli(["train", config], terminal);
-    const told = terminal.errors.join("\n");
-    expect(told).toContain('whole.yaml:5 phases.0.reference, DPOTrainer options.reference: got "base"');
-    expect(told).toContain(
+    const output = terminal.errors.join("\n");
+    expect(output).toContain('whole.yaml:5 phases.0.reference, DPOTrainer options.reference: got "base"');
+    expect(output).toContain(
       'whole.yaml:3 periodic_eval.baseline, session options.baseline: got "adapter_off"',
     );
   });
@@ -204,12 +204,12 @@ phases:
     const text =
       "model: model\nrun_dir: run\nadapter: adapter\nphases: [{ phase: em, dataset: model/em.jsonl }]\n";
     await writeFile(config, text);
-    const told = async () => {
+    const output = async () => {
       const terminal = recordingTerminal();
       await runCli(["train", config], terminal);
       return terminal.errors.join("\n");
     };
-    expect(await told()).toContain("adapter.yaml:3 adapter, ");
+    expect(await output()).toContain("adapter.yaml:3 adapter, ");
     await mkdir(join(folder, "adapter"));
     const peft = { peft_type: "LORA", r: 2, target_modules: ["c_attn"] };
     await writeFile(join(folder, "adapter/adapter_config.json"), JSON.stringify(peft));
@@ -217,19 +217,19 @@ phases:
     const length = Buffer.alloc(8);
     length.writeBigUInt64LE(8n);
     await writeFile(join(folder, "adapter/adapter_model.safetensors"), Buffer.concat([length, none]));
-    expect(await told()).toContain("target_modules: got no module of this model");
+    expect(await output()).toContain("target_modules: got no module of this model");
   });
 
   it("rejects an unknown backend before it writes train.yaml", async () => {
     const runDir = join(folder, "unbegun");
-    expect(await refused("backend=foo", `run_dir=${runDir}`)).toEqual([
+    expect(await errorsOf("backend=foo", `run_dir=${runDir}`)).toEqual([
       expect.stringContaining("backend=foo (backend), backend: got foo, expected tfjs-node-gpu, "),
     ]);
     expect(existsSync(runDir)).toBe(false);
   });
 
   it("reports all errors at once, each once", async () => {
-    const told = await refused(
+    const lines = await errorsOf(
       "lora.rank=0",
       "config.maxLength=300",
       "phases.0.dataset=none.jsonl",
@@ -238,12 +238,14 @@ phases:
       "loggers.csv.pth=x",
     );
     expect(
-      told.map((line) => /(?:lora\.rank|none\.jsonl|nothing\.jsonl|unasked\.jsonl|csv\.pth)/.exec(line)?.[0]),
+      lines.map(
+        (line) => /(?:lora\.rank|none\.jsonl|nothing\.jsonl|unasked\.jsonl|csv\.pth)/.exec(line)?.[0],
+      ),
     ).toEqual(["lora.rank", "none.jsonl", "unasked.jsonl", "nothing.jsonl", "csv.pth"]);
   });
 
   it("reports errors in the file together with errors in the files that it names", async () => {
-    const told = await refused(
+    const lines = await errorsOf(
       "seeds=1",
       "config.seed=7",
       "phases.0.config.batchSize=0",
@@ -255,7 +257,7 @@ phases:
       "loggers.csv.pth=x",
       "loggers.jsn={}",
     );
-    expect(told.map((line) => / got (.+?), expected/.exec(line)?.[1])).toEqual([
+    expect(lines.map((line) => / got (.+?), expected/.exec(line)?.[1])).toEqual([
       'the unknown option "seeds"',
       'the unknown option "jsn"',
       "7, a second seed",
@@ -271,15 +273,15 @@ phases:
   });
 
   it("reports errors of a phase whose periodic_eval block is wrong", async () => {
-    const told = await refused("periodic_eval.subsample=3", "phases.0.config.maxLength=257");
-    expect(told.map((line) => / got (.+?), expected/.exec(line)?.[1])).toEqual([
+    const lines = await errorsOf("periodic_eval.subsample=3", "phases.0.config.maxLength=257");
+    expect(lines.map((line) => / got (.+?), expected/.exec(line)?.[1])).toEqual([
       'the unknown option "subsample"',
       "257",
     ]);
   });
 
   it("reports form errors together with content errors, each once", async () => {
-    const told = await refused(
+    const lines = await errorsOf(
       "seed=x",
       "lora=3",
       "config.seed=7",
@@ -288,7 +290,7 @@ phases:
       "phases.1.config.batchSize=0",
       "loggers.json={}",
     );
-    expect(told.map((line) => / got (.+?), expected/.exec(line)?.[1])).toEqual([
+    expect(lines.map((line) => / got (.+?), expected/.exec(line)?.[1])).toEqual([
       '"x"',
       "3",
       "3",

@@ -192,13 +192,13 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
         if (text.includes("coupling step 2")) process.emit("SIGINT");
       },
     };
-    const args = ["train", config, "resume=never", `run_dir=${join(folder, "runs/anew")}`];
+    const args = ["train", config, "resume=never", `run_dir=${join(folder, "runs/restarted")}`];
     expect(await runCli(args, interrupting)).toBe(1);
     expect(terminal.errors.join("\n")).toContain("Run the same command with resume=auto to resume");
   });
 
   it("fails when train.yaml cannot be written", async () => {
-    const runDir = join(folder, "runs/anew");
+    const runDir = join(folder, "runs/restarted");
     const kept = join(runDir, "train.yaml");
     const [begun, trained] = [readFileSync(kept), await readdir(join(runDir, "checkpoints/coupling"))];
     const terminal = recordingTerminal();
@@ -220,7 +220,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
   });
 
   it("resumed with another configuration, keeps the new and the previous one", async () => {
-    const runDir = join(folder, "runs/anew");
+    const runDir = join(folder, "runs/restarted");
     const kept = (name = "train.yaml") => readFileSync(join(runDir, name), "utf8");
     const begun = kept();
     const refused = await run("train", config, `run_dir=${runDir}`, "config.batchSize=3");
