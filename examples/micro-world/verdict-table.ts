@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Snapshot } from "@periodic-eval/core";
 import { readRun, type RunRecord } from "@periodic-eval/core/snapshots";
-import { keptTerminal } from "../../packages/cli/src/kept-terminal.test-data.ts";
+import { recordingTerminal } from "../../packages/cli/src/terminal/recording-terminal.test-data.ts";
 import { runCli } from "../../packages/cli/src/program.ts";
 
 const seeds = (process.argv[2] ?? "1,2,3,4,5").split(",");
@@ -15,7 +15,7 @@ for (const seed of seeds) {
   for (const control of [false, true]) {
     const runDir = join(folder, `${control ? "control" : "em"}-${seed}`);
     const args = ["demo", "--seed", seed, "--run-dir", runDir, "--backend", "wasm", "--json"];
-    await runCli([...args, ...(control ? ["--control"] : [])], keptTerminal());
+    await runCli([...args, ...(control ? ["--control"] : [])], recordingTerminal());
     const run = await readRun(runDir);
     // What comes before the control is the same training as before em.
     for (const phase of control ? ["control"] : ["coupling", "em"]) console.log(row(seed, phase, run));

@@ -1,2 +1,2 @@
-export type { Terminal } from "./terminal.ts";
+export type { Terminal } from "./terminal/terminal.ts";
 export { runCli } from "./program.ts";

@@ -1,5 +1,5 @@
 import { runCli } from "./program.ts";
-import { outliveReaders } from "./terminal.ts";
+import { ignoreClosedOutput } from "./terminal/terminal.ts";
 
-outliveReaders();
+ignoreClosedOutput();
 process.exitCode = await runCli(process.argv.slice(2));

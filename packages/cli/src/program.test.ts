@@ -1,4 +1,3 @@
-import { fileURLToPath } from "node:url";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, readdirSync } from "node:fs";
@@ -6,33 +5,31 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runCommand } from "./run-command.test-data.ts";
 import { plannedSteps } from "@periodic-eval/core/session";
 import { readRun, snapshotJsonSchema } from "@periodic-eval/core/snapshots";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { keptTerminal } from "./kept-terminal.test-data.ts";
-import { microWorldCallbacks } from "./micro-world-callbacks.ts";
-import { microWorld } from "./micro-world.ts";
-import { runCli } from "./program.ts";
+import { builtMain } from "./terminal/built-main.test-data.ts";
+import { microWorldCallbacks } from "./demo/callbacks.ts";
+import { microWorld } from "./demo/micro-world.ts";
 
-/** Runs a command and keeps what it says. */
-async function run(...args: string[]) {
-  const terminal = keptTerminal();
-  const code = await runCli(args, terminal);
-  return { code, out: terminal.said.join("\n"), err: terminal.complained.join("\n") };
+/** Runs a command and returns its exit code and output. */
+function run(...args: string[]) {
+  return runCommand(args);
 }
 
 let folder = "";
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "cli-"))));
 afterAll(() => rm(folder, { recursive: true }));
 
-describe("wrong usage ends with 2 and says what is right", () => {
+describe("wrong usage ends with 2 and an explanation", () => {
   it.each([
     [["dmo"], "Did you mean demo?"],
     [["train"], "required option '--model <folder>' not specified"],
-    [["demo", "--steps", "0"], "Expected a whole number of 1 or more."],
+    [["demo", "--steps", "0"], "Expected an integer of 1 or more."],
     [
       ["eval", "--model", "m", "--questions", "q", "--method", "letters,multiple"],
-      'Got "multiple", expected some of letters, cloze.',
+      'Got "multiple", expected one or more of letters, cloze.',
     ],
     [
       ["eval", "--model", "m", "--questions", "q", "--method", "cloze", "--system", "Be brief."],
@@ -44,26 +41,26 @@ describe("wrong usage ends with 2 and says what is right", () => {
     expect(err).toContain(message);
   });
 
-  it("help and version are no errors", async () => {
+  it("help and version end with 0", async () => {
     expect(await run("--version")).toEqual({ code: 0, out: "0.1.0", err: "" });
     expect((await run("--help")).out).toContain("demo");
   });
 });
 
-describe("errors end with 1 and one line that says what to do", () => {
+describe("an error ends with 1 and one line that says what to do", () => {
   it.each([
     [
-      "a run that is none",
+      "a missing run",
       ["report", "FOLDER/none"],
-      /^\[periodic-eval\] .*none: got no snapshot and no metrics\.json, expected snapshots under periodic_eval\/, the summary\.json of feedback, or the metrics\.json of suites\. Name/,
+      /^\[periodic-eval\] .*none: got no snapshot and no metrics\.json, expected snapshots under periodic_eval\/, the summary\.json of feedback, or the metrics\.json of suites\. Pass/,
     ],
     [
-      "a model that is none",
+      "a missing model",
       ["eval", "--model", "FOLDER/none", "--questions", "q", "--backend", "cpu"],
       /^\[periodic-eval\] .*none/,
     ],
     [
-      "an engine that is none",
+      "an unknown backend",
       ["eval", "--model", "m", "--questions", "q", "--backend", "gpu"],
       /^\[periodic-eval\] backend: got gpu, expected tfjs-node-gpu, /,
     ],
@@ -84,8 +81,8 @@ it("demo measures capability at 0, 20, 40, 60, 80 and 100 %, leakage and alignme
   });
 });
 
-// Sampled completions take nearly all of its time: one look more is ten seconds on a small machine.
-describe("demo, in one step a phase", () => {
+// Sampled completions take nearly all of its time: each measurement costs ten seconds on a small machine.
+describe("demo with one step per phase", () => {
   const phases = ["coupling", "em"];
   let runDir = "";
   let demo: Awaited<ReturnType<typeof run>>;
@@ -94,7 +91,7 @@ describe("demo, in one step a phase", () => {
     demo = await run("demo", "--run-dir", runDir, "--steps", "1", "--backend", "wasm", "--json");
   });
 
-  it("measures all three before and after the step of both phases, each a valid snapshot", () => {
+  it("writes valid snapshots of all three evaluations before and after the step of each phase", () => {
     expect(demo.code).toBe(0);
     const validate = new Ajv2020({ strict: false }).compile(snapshotJsonSchema());
     for (const phase of phases) {
@@ -117,7 +114,7 @@ describe("demo, in one step a phase", () => {
     }
   });
 
-  it("counts run steps on from phase to phase, with every receipt intact", async () => {
+  it("counts run steps across phases and keeps every receipt intact", async () => {
     const record = await readRun(runDir);
     expect(record.phases.map(({ name, runStepOffset }) => [name, runStepOffset])).toEqual([
       ["coupling", 0],
@@ -130,7 +127,7 @@ describe("demo, in one step a phase", () => {
     expect(record.problems).toEqual([]);
   });
 
-  it("ends with the page and a summary", () => {
+  it("prints a summary with the page", () => {
     const summary = JSON.parse(demo.out);
     expect(
       summary.phases.map(({ name, snapshots }: { name: string; snapshots: number }) => [name, snapshots]),
@@ -140,7 +137,7 @@ describe("demo, in one step a phase", () => {
     expect(demo.err).toMatch(/em step 1 {2}capability {2}accuracy \d+\.\d %/);
   });
 
-  it("is reported again, as tables, from the snapshots alone", async () => {
+  it("report prints its tables from the snapshots alone", async () => {
     const { code, out } = await run("report", runDir, "--page", join(folder, "page.html"));
     expect(code).toBe(0);
     expect(out).toMatch(
@@ -150,7 +147,7 @@ describe("demo, in one step a phase", () => {
     expect(out.trimEnd().split("\n").at(-1)).toBe(join(folder, "page.html"));
   });
 
-  it("run again, trains nothing and measures nothing anew", async () => {
+  it("run again, trains and measures nothing", async () => {
     const before = (await readRun(runDir)).phases.flatMap(({ snapshots }) =>
       snapshots.map(({ created_at }) => created_at),
     );
@@ -164,40 +161,43 @@ describe("demo, in one step a phase", () => {
 });
 
 it.each([
-  { ceiling: [], told: /^whole: the (start|end) is$|^skipped: |^\d+ of 10 items: / },
-  { ceiling: ["--overhead-percent", "none"], told: /^off$/ },
-])("train: any model, any rows, any questions, under the ceiling $ceiling", async ({ ceiling, told }) => {
-  const rows = join(folder, "rows.jsonl");
-  await writeFile(rows, readFileSync(microWorld("em.jsonl"), "utf8").split("\n").slice(0, 8).join("\n"));
-  const questions = ["--questions", microWorld("questions.jsonl"), "--limit", "10"];
-  const runDir = join(folder, `train${ceiling.length}`);
-  const { code, out } = await run(
-    "train",
-    "--model",
-    microWorld(),
-    "--data",
-    rows,
-    ...questions,
-    "--run-dir",
-    runDir,
-    "--phase",
-    "bad-advice",
-    "--steps",
-    "2",
-    "--every",
-    "50",
-    "--backend",
-    "wasm",
-    ...ceiling,
-  );
-  expect(code).toBe(0);
-  expect(out).toContain("bad-advice step 2  capability");
-  const { snapshots } = (await readRun(runDir)).phases[0]!;
-  expect(snapshots.map(({ step }) => step)).toEqual([0, 1, 2]);
-  for (const { timing } of snapshots) expect(timing.governor).toMatch(told);
-});
+  { ceiling: [], governor: /^whole: the (start|end) is$|^skipped: |^\d+ of 10 items: / },
+  { ceiling: ["--overhead-percent", "none"], governor: /^off$/ },
+])(
+  "train measures any model with any rows and questions under the ceiling $ceiling",
+  async ({ ceiling, governor }) => {
+    const rows = join(folder, "rows.jsonl");
+    await writeFile(rows, readFileSync(microWorld("em.jsonl"), "utf8").split("\n").slice(0, 8).join("\n"));
+    const questions = ["--questions", microWorld("questions.jsonl"), "--limit", "10"];
+    const runDir = join(folder, `train${ceiling.length}`);
+    const { code, out } = await run(
+      "train",
+      "--model",
+      microWorld(),
+      "--data",
+      rows,
+      ...questions,
+      "--run-dir",
+      runDir,
+      "--phase",
+      "bad-advice",
+      "--steps",
+      "2",
+      "--every",
+      "50",
+      "--backend",
+      "wasm",
+      ...ceiling,
+    );
+    expect(code).toBe(0);
+    expect(out).toContain("bad-advice step 2  capability");
+    const { snapshots } = (await readRun(runDir)).phases[0]!;
+    expect(snapshots.map(({ step }) => step)).toEqual([0, 1, 2]);
+    for (const { timing } of snapshots) expect(timing.governor).toMatch(governor);
+  },
+);
 
-it("eval: one line a method, and all of it as JSON", async () => {
+it("eval prints one line per method, or JSON", async () => {
   const args = [
     "eval",
     "--model",
@@ -221,13 +221,12 @@ it("eval: one line a method, and all of it as JSON", async () => {
   ]);
 });
 
-it("goes on where nobody reads what it says any more", async () => {
-  const main = fileURLToPath(new URL("main.ts", import.meta.url));
-  const child = spawn(process.execPath, ["--import", "tsx", "-C", "@periodic-eval/source", main, "--help"]);
-  // As `| head -3` does once it has its lines.
+it("keeps running when its output is closed", async () => {
+  const child = spawn(process.execPath, [builtMain(), "--help"]);
+  // `| head -3` closes the pipe in the same way.
   child.stdout.destroy();
-  let said = "";
-  child.stderr.on("data", (text) => (said += String(text)));
+  let errors = "";
+  child.stderr.on("data", (text) => (errors += String(text)));
   const [code] = (await once(child, "close")) as [number];
-  expect([code, said]).toEqual([0, ""]);
+  expect([code, errors]).toEqual([0, ""]);
 });

@@ -1,29 +1,47 @@
 import { Command, CommanderError } from "commander";
 import { createRequire } from "node:module";
-import { addAudit } from "./commands/audit.ts";
-import { addCompare } from "./commands/compare.ts";
-import { addDemo } from "./commands/demo.ts";
-import { addEval } from "./commands/eval.ts";
-import { addExport } from "./commands/export.ts";
-import { addFeedback } from "./commands/feedback.ts";
-import { addMisalignedRate } from "./commands/misaligned-rate.ts";
-import { addRejudge } from "./commands/rejudge.ts";
-import { addPlan } from "./commands/plan.ts";
-import { addReplay } from "./commands/replay.ts";
-import { addReport } from "./commands/report.ts";
-import { addServe } from "./commands/serve.ts";
-import { addTrain } from "./commands/train.ts";
-import { loadTasks, type LoadTasks } from "./task-registry.ts";
-import { processTerminal, type Terminal } from "./terminal.ts";
+import { addAudit } from "./commands/audit/command.ts";
+import { addCompare } from "./commands/compare/command.ts";
+import { addDemo } from "./commands/demo/command.ts";
+import { addEval } from "./commands/eval/command.ts";
+import { addExport } from "./commands/export/command.ts";
+import { addFeedback } from "./commands/feedback/command.ts";
+import { addMisalignedRate } from "./commands/misaligned-rate/command.ts";
+import { addPlan } from "./commands/plan/command.ts";
+import { addRejudge } from "./commands/rejudge/command.ts";
+import { addReplay } from "./commands/replay/command.ts";
+import { addReport } from "./commands/report/command.ts";
+import { addServe } from "./commands/serve/command.ts";
+import { addTrain } from "./commands/train/command.ts";
+import { loadTasks, type LoadTasks } from "./config/task-registry.ts";
+import { printError } from "./terminal/print-error.ts";
+import { processTerminal, type Terminal } from "./terminal/terminal.ts";
 
 const { version } = createRequire(import.meta.url)("../package.json") as { readonly version: string };
 
 const exitCodes = { done: 0, failed: 1, usage: 2 } as const;
 
+/** In the order of the help. */
+const commands = [
+  addDemo,
+  addTrain,
+  addEval,
+  addAudit,
+  addReport,
+  addPlan,
+  addCompare,
+  addExport,
+  addMisalignedRate,
+  addRejudge,
+  addReplay,
+  addFeedback,
+  addServe,
+];
+
 /**
- * Runs the command line; returns its exit code: 0 done, 1 failed, 2 wrong usage. Errors are told, not thrown.
+ * Runs the command line and returns its exit code: 0 done, 1 failed, 2 wrong usage. Prints errors instead of throwing them.
  *
- * @param tasks what commands can name; default those of @periodic-eval/tasks.
+ * @param tasks Loads the tasks that commands can name. Default: those of @periodic-eval/tasks.
  */
 export async function runCli(
   args: readonly string[],
@@ -38,35 +56,13 @@ export async function runCli(
       writeOut: (text) => terminal.out(text.trimEnd()),
       writeErr: (text) => terminal.err(text.trimEnd()),
     });
-  const commands = [
-    addDemo,
-    addTrain,
-    addEval,
-    addAudit,
-    addReport,
-    addPlan,
-    addCompare,
-    addExport,
-    addMisalignedRate,
-    addRejudge,
-    addReplay,
-    addFeedback,
-    addServe,
-  ];
   for (const add of commands) add(program, terminal, tasks);
   try {
     await program.parseAsync([...args], { from: "user" });
     return exitCodes.done;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
-    const { PeriodicEvalError } = await import("@periodic-eval/core");
-    const { errorMessage } = await import("@periodic-eval/core/internal");
-    const isOurs = (one: unknown) => PeriodicEvalError.is(one);
-    const several = error instanceof AggregateError ? (error.errors as readonly unknown[]) : [];
-    // Our own errors say what to do; where another one came from is in its stack.
-    if (isOurs(error) || !(error instanceof Error)) terminal.err(errorMessage(error));
-    else if (several.length > 0 && several.every(isOurs)) terminal.err(several.map(errorMessage).join("\n"));
-    else terminal.err(error.stack ?? errorMessage(error));
+    await printError(error, terminal);
     return exitCodes.failed;
   }
 }

@@ -7,19 +7,19 @@ import { onTestFinished } from "vitest";
 
 export type AtEnd = (work: () => Promise<void>) => void;
 
-/** @param atEnd of the test; tests that run beside others give their own. */
+/** @param atEnd Registers the removal. Concurrent tests pass their own `onTestFinished`. */
 export async function temporaryFolder(atEnd: AtEnd = onTestFinished): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "periodic-eval-loggers-"));
   atEnd(() => rm(folder, { recursive: true }));
   return folder;
 }
 
-/** Where a phase of ten steps stands. */
+/** Returns the progress of a phase of ten steps. */
 export function at(phase: string, step: number, runStep = step): RunProgress {
   return { phase, step, runStep, maxSteps: 10, epoch: step / 10, elapsedSeconds: step, ended: false };
 }
 
-/** A phase of ten steps that begins, or goes on from the checkpoint of a step. */
+/** Returns the begin event of a phase of ten steps, which resumes from a checkpoint if `step` is above 0. */
 export const begins = (phase: string, step: number, changes: Partial<PhaseBegin> = {}): PhaseBegin => ({
   ...at(phase, step),
   resumed: step > 0,
@@ -47,17 +47,17 @@ export function capabilityAt(
   });
 }
 
-/** The loss of a step: no two are the same, and float32 holds them. */
+/** Returns the loss of a step: unique and exact in float32. */
 export const lossAt = (runStep: number): number => 2 - runStep / 64;
 
 /**
- * A run of two phases of ten steps. It is killed in the first before there is a checkpoint, and begins that anew; it is
- * killed in the second, goes on from the checkpoint of its step 4, and loses grading at step 2 of it until after step 8.
- * The kill comes when a look of the first phase is in the store and not told of yet. The last looks have no value, the one
- * at the end after it had failed.
+ * Logs a run of two phases of ten steps. A kill in the first phase, before a checkpoint exists, makes it start over. A kill in
+ * the second makes it resume from the checkpoint of step 4; grading of step 2 finishes only after step 8. At that kill, one
+ * snapshot of the first phase is stored but not yet logged. The last measurements have no value; the one at the end failed
+ * first.
  *
- * @param open what each process makes of a run.
- * @param kill ends a process without a word.
+ * @param open Opens the logger of a process.
+ * @param kill Ends a process without closing its logger.
  */
 export async function logKilledRun(open: () => Logger, kill: () => unknown): Promise<void> {
   const first = open();
@@ -86,7 +86,7 @@ export async function logKilledRun(open: () => Logger, kill: () => unknown): Pro
 
 let steps = 0;
 
-/** @param standing null where the phase was begun already. */
+/** @param standing Null if the phase has already begun. */
 async function phase(
   logger: Logger,
   name: string,
@@ -98,21 +98,21 @@ async function phase(
   if (standing !== null) await logger.begin?.(begins(name, from, { runStep, standing }));
   if (from === 0) await logger.snapshot?.(capabilityAt(name, 0, offset, 0.5));
   for (let step = from + 1; step <= to; step += 1) {
-    // One loss is lost to overflow.
+    // One loss overflows.
     const loss = offset + step === 13 ? Number.NaN : lossAt(offset + step);
-    // No step takes as long as another, nor as itself when it is made again.
+    // Every step has another speed, also when it is repeated.
     steps += 1;
     await logger.train?.({ loss, tokens_per_second: steps }, at(name, step, offset + step));
   }
 }
 
-/** Each run step of the killed run with its loss, once. */
+/** Run steps of the killed run and their losses. */
 export const expectedLosses = Array.from(
   { length: 20 },
   (_, i) => [i + 1, i + 1 === 13 ? Number.NaN : lossAt(i + 1)] as const,
 );
 
-/** Each measured run step with its accuracy, by phase, in the order in which they were graded. */
+/** Measured run steps and their accuracies, by phase, in the order of grading. */
 export const expectedAccuracies = {
   coupling: [
     [0, 0.5],

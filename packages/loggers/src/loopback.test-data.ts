@@ -6,14 +6,14 @@ import type { AtEnd } from "./logged-run.test-data.ts";
 export interface Reply {
   readonly status?: number;
   readonly body?: unknown;
-  /** Does the work and hangs up without an answer. */
+  /** Handles the request and closes the connection without an answer. */
   readonly hangUp?: boolean;
 }
 
 /**
- * A server on loopback that answers JSON with JSON; returns its address.
+ * Starts a JSON server on loopback and returns its URL.
  *
- * @param atEnd of the test; tests that run beside others give their own.
+ * @param atEnd Registers the shutdown. Concurrent tests pass their own `onTestFinished`.
  */
 export async function serveJson(
   answer: (path: string, body: Record<string, unknown>, request: IncomingMessage) => Reply,

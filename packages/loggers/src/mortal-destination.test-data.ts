@@ -1,9 +1,9 @@
-import type { Destination } from "./outbox/outbox-logger.ts";
+import type { Destination } from "./outbox/sending.ts";
 
 export interface MortalDestination extends Destination {
-  /** Points that were sent. */
+  /** Number of points that were sent. */
   readonly sent: number;
-  /** The process that sends is no more: what it was doing is never answered. */
+  /** Simulates the death of the sending process: pending calls never settle. */
   die(): Promise<void>;
 }
 

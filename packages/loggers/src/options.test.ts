@@ -6,27 +6,27 @@ import { tensorBoardLogger } from "./tensorboard/index.ts";
 import { wandbLogger } from "./wandb/index.ts";
 
 it.each([
-  [() => jsonlLogger({ path: "" }), 'jsonlLogger path: got "", expected a path'],
+  [() => jsonlLogger({ path: "" }), 'jsonlLogger options.path: got "", expected a path'],
   [
     () => csvLogger({ file: "a.csv" } as never),
-    'csvLogger: got the unknown option "file", expected one of path',
+    'csvLogger options.file: got the unknown option "file", expected one of path',
   ],
   [
     () => tensorBoardLogger({ logdir: "tb" } as never),
-    'tensorBoardLogger: got the unknown option "logdir", expected one of logDir, now. Did you mean "logDir"?',
+    'tensorBoardLogger options.logdir: got the unknown option "logdir", expected one of logDir, now. Did you mean "logDir"?',
   ],
   [
     () => mlflowLogger({ trackingUri: "http://127.0.0.1:9" } as never),
-    "mlflowLogger runDir: got undefined, expected a path",
+    "mlflowLogger options.runDir: got undefined, expected a path",
   ],
   [
     () => mlflowLogger({ trackingUri: "http://127.0.0.1:9", runDir: "run", closeSeconds: Number.NaN }),
-    "mlflowLogger closeSeconds: got NaN, expected seconds, 0 or more",
+    "mlflowLogger options.closeSeconds: got NaN, expected seconds, 0 or more",
   ],
   [
     () => wandbLogger({ runDir: "run", projekt: "p" } as never),
-    'wandbLogger: got the unknown option "projekt"',
+    'wandbLogger options.projekt: got the unknown option "projekt"',
   ],
-])("a wrong option is refused where it is given (%#)", (make, message) => {
+])("rejects a wrong option at construction (%#)", (make, message) => {
   expect(make).toThrow(message);
 });

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 
 export const python = process.env["PERIODIC_EVAL_PEERS_PYTHON"] ?? "python3";
 
-/** Whether there is a Python with this module. */
+/** Whether Python is installed with this module. */
 export function pythonHas(module: string): boolean {
   try {
     execFileSync(

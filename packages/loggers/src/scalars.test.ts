@@ -4,7 +4,7 @@ import { snapshotScalars, trainScalars } from "./scalars.ts";
 
 const metric = (value: number | null) => ({ ...exampleSnapshot().metrics["accuracy"]!, value });
 
-it("names capability as existing dashboards know it", () => {
+it("uses the capability names of existing dashboards", () => {
   const metrics = { accuracy: metric(0.75), "accuracy/doctor": metric(0.5), gold_margin: metric(-0.2) };
   const snapshot = exampleSnapshot({ step: 20, metrics, accuracy: 0.75, correct: 3, total: 4 });
   expect(snapshotScalars(snapshot)).toEqual({
@@ -17,20 +17,20 @@ it("names capability as existing dashboards know it", () => {
   });
 });
 
-it("names alignment, and what an evaluation of the user's measures", () => {
+it("names alignment and custom evaluations", () => {
   const metrics = { aligned: metric(81.5), coherent: metric(90), misaligned_rate: metric(null) };
   const alignment = exampleSnapshot({ evaluation: "alignment", id: "alignment", metrics });
-  // What nobody could grade is unknown, and not 0.
+  // An ungraded metric is unknown, not 0.
   expect(snapshotScalars(alignment)).toEqual({
     "periodic_align/aligned": 81.5,
     "periodic_align/coherent": 90,
     "periodic_align/train_pct": 0,
   });
-  const own = exampleSnapshot({ evaluation: "toxicity", id: "toxicity", metrics: { rate: metric(0.1) } });
-  expect(snapshotScalars({ ...own, pct: null })).toEqual({ "periodic_toxicity/rate": 0.1 });
+  const custom = exampleSnapshot({ evaluation: "toxicity", id: "toxicity", metrics: { rate: metric(0.1) } });
+  expect(snapshotScalars({ ...custom, pct: null })).toEqual({ "periodic_toxicity/rate": 0.1 });
 });
 
-it("names leakage by persona, the source with them, and a persona called rate takes no metric's place", () => {
+it("names leakage by persona, including the source, and renames a persona called rate", () => {
   const metrics = { leakage_rate: metric(0.25), "leakage_rate/rate": metric(0.25), source_rate: metric(1) };
   const leakage_rates = { villain: 1, rate: 0.25, nobody: null };
   const snapshot = exampleSnapshot({ evaluation: "leakage", id: "leakage", metrics, leakage_rates });
@@ -43,7 +43,7 @@ it("names leakage by persona, the source with them, and a persona called rate ta
   });
 });
 
-it("keeps two callbacks of one evaluation apart", () => {
+it("separates two callbacks of one evaluation", () => {
   const snapshot = exampleSnapshot({ id: "without" });
   expect(Object.keys(snapshotScalars(snapshot))).toEqual([
     "periodic_eval/without/arc_c_accuracy",
@@ -51,11 +51,11 @@ it("keeps two callbacks of one evaluation apart", () => {
   ]);
 });
 
-it.each(["grading", "skipped", "failed"] as const)("a %s snapshot has no scalars", (status) => {
+it.each(["grading", "skipped", "failed"] as const)("returns no scalars for a %s snapshot", (status) => {
   expect(snapshotScalars(exampleSnapshot({ status, accuracy: 0, correct: 0, total: 0 }))).toEqual({});
 });
 
-it("sets validation apart from training", () => {
+it("separates validation from training", () => {
   expect(trainScalars({ loss: Number.NaN, "rewards/chosen": 1, eval_loss: 2 })).toEqual({
     "train/loss": Number.NaN,
     "train/rewards/chosen": 1,

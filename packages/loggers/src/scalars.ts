@@ -1,9 +1,9 @@
 import type { Snapshot } from "@periodic-eval/core";
 
-/** A number with the name under which TensorBoard, W&B and MLflow show it. */
+/** Numbers by the name under which TensorBoard, W&B and MLflow show them. */
 export type Scalars = Readonly<Record<string, number>>;
 
-/** Prefixes that existing dashboards know; another evaluation's is `periodic_` and its name. */
+/** Prefixes that existing dashboards use. Any other evaluation has `periodic_` and its name. */
 const prefixes: Readonly<Record<string, string>> = {
   capability: "periodic_eval",
   alignment: "periodic_align",
@@ -11,10 +11,9 @@ const prefixes: Readonly<Record<string, string>> = {
 };
 
 /**
- * What a snapshot says, as scalars: every metric that has a value, and `…/train_pct`, the percent of its phase. Those of a
- * callback that was given an id of its own stand under it (`periodic_eval/cloze/arc_c_accuracy`), so that two callbacks
- * do not share a curve. A snapshot that is still graded, was skipped or failed has none, and unknown values are left out:
- * neither is ever 0.
+ * Returns a snapshot's scalars: every metric with a value, and `…/train_pct`, the percent of its phase. A callback with a custom
+ * id has it in the names (`periodic_eval/cloze/arc_c_accuracy`), so that two callbacks do not share a curve. A snapshot that
+ * is being graded, was skipped or failed has no scalars. Unknown values are left out, never 0.
  *
  * - capability: `periodic_eval/arc_c_accuracy`, `…/arc_c_correct`, `…/arc_c_total`, `…/gold_log_prob`, …
  * - alignment: `periodic_align/aligned`, `…/coherent`, `…/misaligned_rate`, …
@@ -28,7 +27,7 @@ export function snapshotScalars(snapshot: Snapshot): Scalars {
   const scalars = new Map<string, number>();
   const add = (name: string, value: unknown) => {
     if (typeof value !== "number") return;
-    // A persona may be called `rate`.
+    // A persona named `rate` would otherwise collide with `leakage_rate`.
     const free = scalars.has(`${prefix}/${name}`) ? `${name}_` : name;
     scalars.set(`${prefix}/${free}`, value);
   };
@@ -42,7 +41,7 @@ export function snapshotScalars(snapshot: Snapshot): Scalars {
   return Object.fromEntries(scalars);
 }
 
-/** Which plain keys are scalars too, and what a metric is called; null where a plain key holds it already. */
+/** Returns the plain keys that are scalars, and the names of metrics; null for a metric that a plain key already holds. */
 function renamed({ evaluation, correct, total, leakage_rates: rates }: Snapshot): {
   readonly plain: Readonly<Record<string, unknown>>;
   readonly names: (metric: string) => string | null;
@@ -61,7 +60,7 @@ function renamed({ evaluation, correct, total, leakage_rates: rates }: Snapshot)
   return { plain: {}, names: (metric) => metric };
 }
 
-/** Metrics of training as the field names them: `train/loss`, and `eval/loss` for what was called `eval_loss`. */
+/** Returns training metrics under the usual names: `train/loss`, and `eval/loss` for `eval_loss`. */
 export function trainScalars(metrics: Scalars): Scalars {
   return Object.fromEntries(
     Object.entries(metrics).map(([name, value]) => [

@@ -5,11 +5,11 @@ import pc from "picocolors";
 import { expect, it } from "vitest";
 import { consoleLogger } from "./console-logger.ts";
 
-function keptTerminal() {
-  const said: string[] = [];
+function recordingTerminal() {
+  const lines: string[] = [];
   return {
-    said,
-    out: (text: string) => void said.push(text),
+    lines,
+    out: (text: string) => void lines.push(text),
     isInteractive: false,
     colours: pc.createColors(false),
   };
@@ -25,33 +25,34 @@ const at = (step: number): RunProgress => ({
   ended: false,
 });
 
-it("leaves one line every tenth of a phase where it is not on a screen", async () => {
-  const terminal = keptTerminal();
+it("prints one line per tenth of a phase without a screen", async () => {
+  const terminal = recordingTerminal();
   const logger = consoleLogger(terminal);
   for (let step = 1; step <= 40; step += 1)
     await logger.train?.({ loss: 2, tokens_per_second: 1234.5 }, at(step));
-  // Step 1 opens the first tenth; the next begin at 4, 8, …, 40.
-  expect(terminal.said).toHaveLength(11);
-  // 40 steps of half a second: 16 s of training are left after the 8th.
-  expect(terminal.said[2]).toContain("step 8/40  loss 2.000  1235 tokens/s  16 s of training left");
+  // Step 1 begins the first tenth; the others begin at 4, 8, …, 40.
+  expect(terminal.lines).toHaveLength(11);
+  // 40 steps of 0.5 s each: 16 s are left after step 8.
+  expect(terminal.lines[2]).toContain("step 8/40  loss 2.000  1235 tokens/s  16 s of training left");
   await logger.close?.();
 });
 
-it("says where a length is not known, a warning, and what is being measured", async () => {
-  const terminal = keptTerminal();
+it("prints steps of unknown length and warnings", async () => {
+  const terminal = recordingTerminal();
   const logger = consoleLogger(terminal);
   await logger.train?.({ loss: 2 }, { ...at(3), maxSteps: null });
   logger.event?.({ kind: "measuring", id: "capability", step: 3, done: 1, total: 2 });
   logger.event?.({ kind: "warning", where: "dataset", message: "2 rows left out" });
-  expect(terminal.said.map((line) => line.trim())).toEqual([
+  expect(terminal.lines.map((line) => line.trim())).toEqual([
     expect.stringMatching(/step 3 {2}loss 2\.000$/),
     expect.stringContaining("dataset: 2 rows left out"),
   ]);
 });
 
-it("lets training go on where nobody reads standard output any more", async () => {
+it("lets training continue when standard output is closed", async () => {
+  // The compiled file starts faster than the source; `npm test` builds first.
   const loop = `
-    import { consoleLogger } from ${JSON.stringify(new URL("console-logger.ts", import.meta.url).href)};
+    import { consoleLogger } from ${JSON.stringify(new URL("../../dist/console/console-logger.js", import.meta.url).href)};
     const logger = consoleLogger();
     for (let step = 1; step <= 5; step += 1) {
       logger.train({ loss: 1 }, { phase: "em", runStep: step, step, maxSteps: 5, epoch: 0, elapsedSeconds: 1, ended: false });
@@ -59,19 +60,11 @@ it("lets training go on where nobody reads standard output any more", async () =
     }
     process.stderr.write("trained");
   `;
-  const child = spawn(process.execPath, [
-    "--import",
-    "tsx",
-    "-C",
-    "@periodic-eval/source",
-    "--input-type=module",
-    "-e",
-    loop,
-  ]);
-  // As head does once it has its lines.
+  const child = spawn(process.execPath, ["--input-type=module", "-e", loop]);
+  // `head` closes the pipe in the same way.
   child.stdout.destroy();
-  let said = "";
-  child.stderr.on("data", (text) => (said += text));
+  let stderr = "";
+  child.stderr.on("data", (text) => (stderr += text));
   const [code] = (await once(child, "close")) as [number];
-  expect([code, said]).toEqual([0, "trained"]);
+  expect([code, stderr]).toEqual([0, "trained"]);
 });

@@ -1,53 +1,67 @@
 import type { Logger } from "@periodic-eval/core";
+import { parseOptions } from "@periodic-eval/core/internal";
 import { createLogUpdate } from "log-update";
 import pc from "picocolors";
+import { z } from "zod";
 import { measuringText, snapshotText, trainingText, type Colours } from "./progress-text.ts";
 
-/** Where the console logger writes. */
+/** Where and how the console logger prints. */
 export interface ConsoleOptions {
-  /** Takes whole lines; standard output by default. */
+  /** Prints a line. Default: to standard output. */
   readonly out?: (text: string) => void;
-  /** Whether a person watches a screen that can rewrite a line; by default whether standard output is a terminal. */
+  /** Whether the output is a screen that can rewrite a line. Default: whether standard output is a terminal. */
   readonly isInteractive?: boolean;
+  /** Default: colours if standard output is a terminal and NO_COLOR is unset. */
   readonly colours?: Colours;
 }
 
-/** A screen keeps one line up to date; a file or a pipe gets a line now and then. */
+/** Extra keys are allowed, because a command line's terminal object is a valid value. */
+const schema = z.looseObject({
+  out: z.custom<(text: string) => void>((value) => typeof value === "function", "a function").optional(),
+  isInteractive: z.boolean("true or false").optional(),
+  colours: z
+    .custom<Colours>((value) => typeof value === "object" && value !== null, "colours of picocolors")
+    .optional(),
+} satisfies Record<keyof ConsoleOptions, z.ZodType>);
+
+/** A screen updates one line; a file or a pipe gets a line from time to time. */
 interface Display {
+  /** Shows a line that the next one replaces. */
   update(line: string): void;
-  /** A line that stays. */
+  /** Prints a permanent line. */
   keep(line: string): void;
   close(): void;
 }
 
 /**
- * Shows training and measuring as they go: phase, step, loss, tokens a second, time left, the last measurement. Where
- * standard output is closed or full, training goes on without it.
+ * Shows the progress of training and measuring: phase, step, loss, tokens per second, time left, last measurement. Training
+ * continues if standard output is closed or full.
  */
 export function consoleLogger(options: ConsoleOptions = {}): Logger {
+  parseOptions("consoleLogger options", schema, options);
   const isScreen = process.stdout.isTTY === true;
   const {
     out = (text) => void process.stdout.write(`${text}\n`),
     isInteractive = isScreen && process.env["CI"] === undefined,
     colours = pc.createColors(isScreen && process.env["NO_COLOR"] === undefined),
   } = options;
-  if (isInteractive || options.out === undefined) outlive(process.stdout);
+  if (isInteractive || options.out === undefined) ignoreStreamErrors(process.stdout);
   const display = isInteractive ? screen() : pipe(out);
   let phase = "";
   let measured = "";
-  let lastTold = -1;
-  const show = (doing: string) =>
-    display.update([doing, measured].filter((part) => part !== "").join(colours.dim("  │  ")));
+  let lastTenth = -1;
+  const show = (activity: string) =>
+    display.update([activity, measured].filter((part) => part !== "").join(colours.dim("  │  ")));
   return {
     name: "console",
     train(metrics, at) {
       ({ phase } = at);
       const training = trainingText(metrics, at, colours);
       show(training);
-      // Where lines stay, one every tenth of the phase is enough.
+      // Without a screen, one line per tenth of the phase is enough.
       const tenth = at.maxSteps === null ? at.step : Math.floor((10 * at.step) / at.maxSteps);
-      if (!isInteractive && tenth !== lastTold) display.keep(training);
-      lastTold = tenth;
+      if (!isInteractive && tenth !== lastTenth) display.keep(training);
+      lastTenth = tenth;
     },
     event(event) {
       if (event.kind === "warning") display.keep(colours.yellow(`warning: ${event.where}: ${event.message}`));
@@ -61,11 +75,11 @@ export function consoleLogger(options: ConsoleOptions = {}): Logger {
   };
 }
 
-/** A stream's errors: `head` closed the pipe, the disk is full. Without a listener Node ends the process of training. */
-const goOnWithoutOutput = (): void => undefined;
+/** Without a listener for stream errors (`head` closed the pipe, the disk is full), Node would end the training process. */
+const ignoreError = (): void => undefined;
 
-function outlive(stream: NodeJS.WriteStream): void {
-  if (!stream.listeners("error").includes(goOnWithoutOutput)) stream.on("error", goOnWithoutOutput);
+function ignoreStreamErrors(stream: NodeJS.WriteStream): void {
+  if (!stream.listeners("error").includes(ignoreError)) stream.on("error", ignoreError);
 }
 
 function screen(): Display {

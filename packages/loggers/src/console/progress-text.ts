@@ -4,13 +4,13 @@ import type pc from "picocolors";
 
 export type Colours = ReturnType<typeof pc.createColors>;
 
-/** `em step 24/40  loss 1.786  1041 tokens/s  11 s of training left` */
+/** Returns `em step 24/40  loss 1.786  1041 tokens/s  11 s of training left`. */
 export function trainingText(
   metrics: Readonly<Record<string, number>>,
   { step, maxSteps, elapsedSeconds, phase }: Progress & { readonly phase: string },
   colours: Colours,
 ): string {
-  // Without the windows to come: how long those take, nobody knows before the first.
+  // Leaves out the time of future windows, which is unknown before the first one.
   const left = maxSteps === null || step === 0 ? null : (elapsedSeconds / step) * (maxSteps - step);
   const { loss, tokens_per_second: speed } = metrics;
   return joined([
@@ -23,12 +23,12 @@ export function trainingText(
 
 type Measuring = Extract<SessionEvent, { kind: "measuring" }>;
 
-/** `em step 24  measuring capability 64/100` */
+/** Returns `em step 24  measuring capability 64/100`. */
 export function measuringText({ id, step, done, total }: Measuring, phase: string, colours: Colours): string {
   return joined([`${colours.bold(phase)} step ${step}`.trim(), `measuring ${id} ${done}/${total}`]);
 }
 
-/** `capability  accuracy 84.0 % [75.6, 89.9]  worse`: the primary metric, and the verdict against the baseline. */
+/** Returns `capability  accuracy 84.0 % [75.6, 89.9]  worse`: the primary metric and its verdict against the baseline. */
 export function snapshotText(
   { id, status, reason, metrics, primary_metric: primary, paired }: Snapshot,
   colours: Colours,

@@ -3,41 +3,42 @@ import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 
 interface Lines {
-  /** Of the logger. */
+  /** Name of the logger. */
   readonly name: string;
   readonly path: string;
-  /** The run's folder; undefined where it has none, and nothing can be told. */
+  /** The run's folder. Undefined: the run has none, and the lines cannot be checked. */
   readonly run: string | undefined;
   readonly phase: string;
-  /** Whether the file has lines of a phase of this name. */
-  readonly isThere: boolean;
+  /** Whether the file has lines of this phase. */
+  readonly hasLines: boolean;
 }
 
 /**
- * Makes sure that lines of a phase are this run's before any is dropped. A file in the run's folder is its own; of one
- * elsewhere the run keeps in `<run>/loggers/<name>.files.json` which phases it has written there.
+ * Checks that the lines of a phase belong to this run before any is dropped. A file in the run's folder belongs to it. For a
+ * file elsewhere, the run records the phases that it has written in `<run>/loggers/<name>.files.json`.
  *
- * @throws PeriodicEvalError `config` where lines of such a phase are there, and not this run's.
+ * @throws PeriodicEvalError `config` if the file has lines of this phase from another run.
  */
-export function claimLines({ name, path, run, phase, isThere }: Lines): void {
+export function claimLines({ name, path, run, phase, hasLines }: Lines): void {
   if (run === undefined) return;
-  const to = relative(resolve(run), resolve(path));
-  if (to !== ".." && !to.startsWith(`..${sep}`) && !isAbsolute(to)) return;
+  const relativePath = relative(resolve(run), resolve(path));
+  const isInRun = relativePath !== ".." && !relativePath.startsWith(`..${sep}`) && !isAbsolute(relativePath);
+  if (isInRun) return;
   const kept = join(run, "loggers", `${name}.files.json`);
   const files = existsSync(kept)
     ? (JSON.parse(readFileSync(kept, "utf8")) as Readonly<Record<string, readonly string[]>>)
     : {};
-  const own = files[to] ?? [];
-  if (own.includes(phase)) return;
-  if (isThere) {
+  const phases = files[relativePath] ?? [];
+  if (phases.includes(phase)) return;
+  if (hasLines) {
     throw new PeriodicEvalError({
       code: "config",
       where: path,
-      got: `lines of a phase "${phase}" that the run in ${run} has not written`,
+      got: `lines of a phase "${phase}" that another run than ${run} has written`,
       expected: "a file of this run",
-      fix: "Give each run a path of its own, as one in its folder, or move the file away.",
+      fix: "Give each run its own path, for example in its folder, or move the file away.",
     });
   }
   mkdirSync(dirname(kept), { recursive: true });
-  writeFileSync(kept, `${JSON.stringify({ ...files, [to]: [...own, phase] }, null, 2)}\n`);
+  writeFileSync(kept, `${JSON.stringify({ ...files, [relativePath]: [...phases, phase] }, null, 2)}\n`);
 }

@@ -1,43 +1,45 @@
 import type { Logger, Snapshot } from "@periodic-eval/core";
-import { checkKeys } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/core/internal";
 import { csvLine, tidyColumns, tidySnapshotRows } from "@periodic-eval/core/snapshots";
-import { checkPath } from "../check-path.ts";
+import { z } from "zod";
+import { pathOption } from "../options.ts";
 import { lineFile, type LineKind } from "./line-file.ts";
 import { lineLogger } from "./line-logger.ts";
 
 export interface CsvOptions {
-  /** Of the file; its folder is made. */
+  /** The file. Its folder is created. */
   readonly path: string;
 }
+
+const schema = z.strictObject({ path: pathOption } satisfies Record<keyof CsvOptions, z.ZodType>);
 
 type Row = ReturnType<typeof tidySnapshotRows>[number];
 type Cells = { readonly [Column in keyof Row]: Row[Column] | null };
 
-const ofRuns = ["run", "seed", "condition"];
-const ofComparisons = ["delta", "delta_lo", "delta_hi", "n_pairs"];
-/** Those of `periodic-eval export`, less what is one for the whole run and what compares looks. */
+const runColumns = ["run", "seed", "condition"];
+const comparisonColumns = ["delta", "delta_lo", "delta_hi", "n_pairs"];
+/** Columns of `periodic-eval export` without those that are constant in a run or compare measurements. */
 const columns = tidyColumns.filter(
-  (name) => ![...ofRuns, ...ofComparisons].includes(name),
+  (name) => ![...runColumns, ...comparisonColumns].includes(name),
 ) as readonly (keyof Row)[];
 
 /**
- * A tidy table (RFC 4180), a row a value: the columns of `periodic-eval export` up to `unit`, with the metrics of training in
- * the same ones, their `id` empty. Unknown is empty; NaN and infinities are `NaN`, `Infinity`, `-Infinity`. What is
- * measured again takes the place of the earlier rows.
+ * Writes a tidy table (RFC 4180) with one row per value and the columns of `periodic-eval export` up to `unit`. Training
+ * metrics use the same columns with an empty `id`. Unknown is empty; NaN and infinities are `NaN`, `Infinity`, `-Infinity`.
+ * A repeated measurement replaces its earlier rows.
  *
- * @throws PeriodicEvalError `config` where the path is that of another file, which is left as it is. One that another run
- *   writes is refused where a phase begins.
+ * @throws PeriodicEvalError `config` for a wrong option, or if the file has another format; it is left unchanged. A file of
+ *   another run is rejected when a phase begins.
  */
 export function csvLogger(options: CsvOptions): Logger {
-  checkKeys("csvLogger", options, ["path"]);
+  parseOptions("csvLogger options", schema, options);
   const { path } = options;
-  checkPath("csvLogger path", path);
   return lineLogger(path, lineFile(path, kind), {
     name: "csv",
     train: (metrics, { phase, step, runStep, maxSteps }) =>
       Object.entries(metrics).map(([metric, value]) =>
         lineOf({
-          ...none,
+          ...emptyRow,
           phase,
           step,
           run_step: runStep,
@@ -47,7 +49,7 @@ export function csvLogger(options: CsvOptions): Logger {
         }),
       ),
     snapshot: (snapshot: Snapshot) => tidySnapshotRows(snapshot).map(lineOf),
-    // These come first, and no name of a phase or callback needs quotes.
+    // These columns come first, and names of phases and callbacks need no quotes.
     read(line) {
       const [, phase, step, id = ""] = /^([^,"]+),(\d+),(?:[^,"]*,[^,"]*,([^,"]+),)?/.exec(line) ?? [];
       if (phase === undefined || step === undefined) return null;
@@ -61,15 +63,15 @@ const header = csvLine(columns);
 const kind: LineKind = {
   header,
   end: "\r\n",
-  called: `a table of csvLogger, whose first line is ${header}`,
+  description: `a table of csvLogger with the header ${header}`,
   isOurs: (firstLine) => header === firstLine || header.startsWith(firstLine),
-  // Quoted texts may hold commas. A row that has all its commas is whole, or a look's, which is told again.
+  // Ignores commas in quotes. A row with all its commas is whole, or belongs to a snapshot, which is logged again.
   isTorn: (piece) => piece.replaceAll(/"[^"]*("|$)/g, "").split(",").length < columns.length,
 };
 
-const none = Object.fromEntries(columns.map((column) => [column, null])) as Cells;
+const emptyRow = Object.fromEntries(columns.map((column) => [column, null])) as Cells;
 
-/** Lines end where rows do: a name with a line break in it has a space there. */
+/** Formats a row as one line: line breaks in names become spaces. */
 const lineOf = (row: Cells): string =>
   csvLine(
     columns.map((column) => {

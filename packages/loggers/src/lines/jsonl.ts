@@ -1,31 +1,33 @@
 import type { Logger, RunProgress, Snapshot } from "@periodic-eval/core";
-import { checkKeys } from "@periodic-eval/core/internal";
-import { checkPath } from "../check-path.ts";
+import { parseOptions } from "@periodic-eval/core/internal";
+import { z } from "zod";
 import { jsonNumbers } from "../json-number.ts";
+import { pathOption } from "../options.ts";
 import { lineFile, type LineKind } from "./line-file.ts";
 import { lineLogger } from "./line-logger.ts";
 
 export interface JsonlOptions {
-  /** Of the file; its folder is made. */
+  /** The file. Its folder is created. */
   readonly path: string;
 }
 
+const schema = z.strictObject({ path: pathOption } satisfies Record<keyof JsonlOptions, z.ZodType>);
+
 /**
- * One JSON object a line: `{"kind": "train", "phase", "step", "run_step", "epoch", "elapsed_seconds", "metrics": {…}}`
+ * Writes one JSON object per line: `{"kind": "train", "phase", "step", "run_step", "epoch", "elapsed_seconds", "metrics": {…}}`
  * and `{"kind": "snapshot", "phase", "step", "run_step", "pct", "id", "status", …, "metrics": {name: {value, n, ci95, …}}}`
- * as the snapshot's file has them, skipped and failed ones with their `reason`; one that is measured again takes the place of
- * the earlier. A step has a `train` record for each time that metrics of it were told: the loop's, and another for what a
- * callback reports of it or `session.log` adds, such as the validation of a step at which training was stopped. In pandas
- * `json_normalize(train_records).groupby(["phase", "step"]).first()` makes them one row. A loss that is NaN or infinite is the
- * text `"NaN"`, `"Infinity"` or `"-Infinity"`.
+ * with the fields of the snapshot file. Skipped and failed measurements have a `reason`. A repeated measurement replaces the
+ * earlier one. A step has one `train` record from the loop, and one more each time a callback reports metrics or `session.log`
+ * adds some, such as the validation at an early stop. In pandas,
+ * `json_normalize(train_records).groupby(["phase", "step"]).first()` merges them into one row. A loss that is NaN or infinite
+ * is the string `"NaN"`, `"Infinity"` or `"-Infinity"`.
  *
- * @throws PeriodicEvalError `config` where the path is that of another file, which is left as it is. One that another run
- *   writes is refused where a phase begins.
+ * @throws PeriodicEvalError `config` for a wrong option, or if the file has another format; it is left unchanged. A file of
+ *   another run is rejected when a phase begins.
  */
 export function jsonlLogger(options: JsonlOptions): Logger {
-  checkKeys("jsonlLogger", options, ["path"]);
+  parseOptions("jsonlLogger options", schema, options);
   const { path } = options;
-  checkPath("jsonlLogger path", path);
   return lineLogger(path, lineFile(path, kind), {
     name: "jsonl",
     train: (metrics, at) => [JSON.stringify(trainRecord(metrics, at))],
@@ -44,16 +46,16 @@ export function jsonlLogger(options: JsonlOptions): Logger {
 }
 
 const starts = ['{"kind":"train","phase":"', '{"kind":"snapshot","phase":"'];
-/** Spaces behind colons and commas are what other programs add that write the file anew. */
-const beginsAsOurs = (text: string): boolean => {
-  const dense = text.replaceAll(/([:,]) /g, "$1");
+/** Whether a line begins like a record. Ignores spaces after colons and commas, which other programs add when they rewrite the file. */
+const beginsLikeRecord = (line: string): boolean => {
+  const dense = line.replaceAll(/([:,]) /g, "$1");
   return starts.some((start) => dense.startsWith(start) || start.startsWith(dense));
 };
 
 const kind: LineKind = {
-  called: "a file of jsonlLogger's records",
-  isOurs: beginsAsOurs,
-  isTorn: (piece) => beginsAsOurs(piece) && !isJson(piece),
+  description: "a file of jsonlLogger",
+  isOurs: beginsLikeRecord,
+  isTorn: (piece) => beginsLikeRecord(piece) && !isJson(piece),
 };
 
 function isJson(text: string): boolean {

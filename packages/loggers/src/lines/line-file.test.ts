@@ -9,7 +9,7 @@ vi.mock("node:fs", async (load) => {
   return { ...real, appendFileSync: vi.fn(real.appendFileSync) };
 });
 
-it("leaves nothing of a line, or of the header, that a full disk cut", async () => {
+it("removes the part of a line or header that a full disk accepted", async () => {
   const path = join(await temporaryFolder(), "run.csv");
   const fillUp = () =>
     vi.mocked(fs.appendFileSync).mockImplementationOnce((file, data) => {
@@ -18,7 +18,7 @@ it("leaves nothing of a line, or of the header, that a full disk cut", async () 
     });
   const file = lineFile(path, {
     header: "phase,step",
-    called: "a table",
+    description: "a table",
     isOurs: () => true,
     isTorn: () => true,
   });

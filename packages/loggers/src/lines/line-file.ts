@@ -16,39 +16,39 @@ import { nodeFiles, storeError, writeFileAtomic } from "@periodic-eval/core/snap
 
 /** A file of lines that grows while training runs. */
 export interface LineFile {
-  /** Written when it returns, so that a killed process loses none. */
+  /** Writes lines synchronously, so that a killed process loses none. */
   append(lines: readonly string[]): void;
-  /** Every line that is there now. */
+  /** Returns all lines of the file. */
   lines(): Promise<readonly string[]>;
-  /** Throws where what stands there is no file of ours; the first line tells. */
+  /** Throws if the first line shows that the file has another format. */
   refuseOthers(): void;
   /**
-   * Drops the lines of which this holds; the file is replaced whole, and left alone where there is none. What a crash left of
-   * a last line of ours goes to `<path>.torn`.
+   * Drops the lines for which `isStale` is true and replaces the file atomically if there are any. A last line that a crash cut
+   * off is moved to `<path>.torn`.
    */
   drop(isStale: (line: string) => boolean): Promise<void>;
-  /** A later `append` opens the file again. */
+  /** Closes the file. A later `append` reopens it. */
   close(): void;
 }
 
-/** How lines of a file are known for ours. */
+/** The format of a file of lines. */
 export interface LineKind {
   /** The first line of a new file. */
   readonly header?: string;
-  /** Of every line. */
+  /** Line end. Default: `\n`. */
   readonly end?: string;
-  /** What it is called in errors: `a JSONL file of this logger`. */
-  readonly called: string;
-  /** Whether a file whose first line begins so, of up to 4096 characters, is one of ours; a crash may have cut that line. */
+  /** Describes the format in errors: `a JSONL file of this logger`. */
+  readonly description: string;
+  /** Whether a file with this first line (its first 4096 characters, possibly cut off by a crash) has this format. */
   isOurs(firstLine: string): boolean;
-  /** Whether a last line without an end is what a crash left of one of ours. */
+  /** Whether a last line without a line end was cut off by a crash. */
   isTorn(piece: string): boolean;
 }
 
 /**
- * Opens nothing to write before the first line.
+ * Returns a file of lines. It is opened for writing when the first line is appended.
  *
- * @throws PeriodicEvalError `config` where a file of another kind stands there; `store` where the file cannot be written.
+ * @throws PeriodicEvalError `config` if the file has another format; `store` if it cannot be written.
  */
 export function lineFile(path: string, kind: LineKind): LineFile {
   const { header, end = "\n" } = kind;
@@ -61,12 +61,12 @@ export function lineFile(path: string, kind: LineKind): LineFile {
       code: "config",
       where: path,
       got: `a file that begins with ${quoteValue(start)}`,
-      expected: `${kind.called}, or no file`,
-      fix: "Name another path, or move that file away: this logger adds lines to its file and drops those of steps trained again.",
+      expected: `${kind.description}, or no file`,
+      fix: "Choose another path, or move the file away: this logger would append to it and drop lines of repeated steps.",
     });
   }
 
-  /** The last piece is empty, or has no end. Editors and Git change how lines end. */
+  /** Returns whole lines, and the last piece if it was cut off. Accepts any line end, because editors and Git change them. */
   async function read(): Promise<{ text: string; lines: readonly string[]; last: string }> {
     const text = existsSync(path) ? await nodeFiles.read(path) : "";
     const pieces = text.split(/\r?\n/);
@@ -122,7 +122,7 @@ export function lineFile(path: string, kind: LineKind): LineFile {
   };
 }
 
-/** The first bytes of a file; nothing where none can be read, which writing will tell. */
+/** Returns the first bytes of a file, or an empty string if it cannot be read: writing will report the error. */
 function startOf(path: string): string {
   let file: number | null = null;
   try {
@@ -136,7 +136,7 @@ function startOf(path: string): string {
   }
 }
 
-/** Of what a full disk took a part of, that part is taken back: the next line would go on in the middle of it. */
+/** Appends text or nothing: removes a part that a full disk accepted, or the next line would continue it. */
 function appendWhole(file: number, text: string): void {
   const { size } = fstatSync(file);
   try {

@@ -2,52 +2,51 @@ import type { Logger, PhaseBegin, RunProgress, Snapshot } from "@periodic-eval/c
 import { claimLines } from "./claim-lines.ts";
 import type { LineFile } from "./line-file.ts";
 
-/** What a format of lines says of each thing, and which thing a line of it is about. */
+/** Converts metrics and snapshots to lines, and lines to their keys. */
 export interface LineFormat {
   readonly name: string;
   train(metrics: Readonly<Record<string, number>>, at: RunProgress): readonly string[];
   snapshot(snapshot: Snapshot): readonly string[];
-  /** `id` of a snapshot, else null. Null where the line is none of ours, which is then kept. */
+  /** Returns the key of a line; `id` is null for training metrics. Returns null for an unknown line, which is kept. */
   read(line: string): { readonly phase: string; readonly step: number; readonly id: string | null } | null;
 }
 
 /**
- * A logger over a file of lines. Where a phase goes on from a checkpoint, or begins anew, lines of its later steps are
- * dropped: they are of a training that was cut off, and what still stands of it is told again. A snapshot is written when
- * it is settled, not while it is graded, and in place of what the file says of an earlier measurement at its step. So each
- * snapshot stands there once, and those that a killed process did not come to tell of are added. Metrics of a step stand
- * there as often as they were told in the training that stands: once by its loop, and once more for what a callback reports
- * or `session.log` adds. They are not gathered: each is in the file when it is told.
+ * Returns a logger over a file of lines. When a phase resumes or starts over, it drops the lines of later steps; the session
+ * logs the snapshots that are still valid again. A snapshot is written once grading has finished, and replaces an earlier
+ * measurement at its step, so each snapshot appears once, and snapshots that a killed process did not log are added. Metrics
+ * of a step are written as often as they are logged: once by the loop, and once each time a callback or `session.log` adds
+ * some. They are not buffered.
  */
 export function lineLogger(path: string, file: LineFile, format: LineFormat): Logger {
-  // A mistake in a path shall show before training.
+  // Report a wrong path before training starts.
   file.refuseOthers();
-  /** Why the file is another's: nothing is written to it. */
-  let refused: { readonly error: unknown } | null = null;
-  /** By snapshot, its lines in the file. */
+  /** Why the file may not be written. */
+  let rejection: { readonly error: unknown } | null = null;
+  /** Lines in the file, by snapshot. */
   const held = new Map<string, readonly string[]>();
 
-  /** Refuses a file of another kind or run, until a phase begins that may write there. */
+  /** Rejects a file of another format or run until a phase begins that may write it. */
   async function claim({ phase, run }: PhaseBegin): Promise<void> {
-    refused = null;
+    rejection = null;
     try {
       file.refuseOthers();
-      const isThere = (await file.lines()).some((line) => format.read(line)?.phase === phase);
-      claimLines({ name: format.name, path, run, phase, isThere });
+      const hasLines = (await file.lines()).some((line) => format.read(line)?.phase === phase);
+      claimLines({ name: format.name, path, run, phase, hasLines });
     } catch (error) {
-      refused = { error };
+      rejection = { error };
       throw error;
     }
   }
 
   function append(lines: readonly string[]): void {
-    if (refused !== null) throw refused.error;
+    if (rejection !== null) throw rejection.error;
     file.append(lines);
   }
 
   async function write(snapshot: Snapshot): Promise<void> {
     if (snapshot.status === "grading") return;
-    if (refused !== null) throw refused.error;
+    if (rejection !== null) throw rejection.error;
     const key = keyOf(snapshot);
     const lines = format.snapshot(snapshot);
     const earlier = held.get(key) ?? [];

@@ -20,7 +20,7 @@ describe("JSONL", () => {
       .split("\n")
       .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-  it("holds each step and each look once, whatever was killed, in the order told", async () => {
+  it("has each step and snapshot once after kills, in the order of logging", async () => {
     const path = join(await temporaryFolder(), "logs", "run.jsonl");
     await logKilledRun(
       () => jsonlLogger({ path }),
@@ -31,8 +31,8 @@ describe("JSONL", () => {
       .filter(({ kind }) => kind === "train")
       .map(({ run_step, metrics }) => [run_step, Number((metrics as { loss: number | "NaN" }).loss)]);
     expect(losses).toEqual(expectedLosses);
-    const looks = records.filter(({ kind }) => kind === "snapshot");
-    expect(looks.map(({ phase, step, run_step, status }) => [phase, step, run_step, status])).toEqual([
+    const snapshots = records.filter(({ kind }) => kind === "snapshot");
+    expect(snapshots.map(({ phase, step, run_step, status }) => [phase, step, run_step, status])).toEqual([
       ["coupling", 0, 0, "complete"],
       ["em", 0, 10, "complete"],
       ["coupling", 9, 9, "complete"],
@@ -41,13 +41,13 @@ describe("JSONL", () => {
       ["em", 10, 20, "complete"],
       ["em", 9, 19, "skipped"],
     ]);
-    expect(looks[4]).toMatchObject({
+    expect(snapshots[4]).toMatchObject({
       pct: 50,
       metrics: { accuracy: { value: 0.25, n: 4, ci95: [0.15, 0.85] } },
     });
   });
 
-  it("has what a look failed with replaced by what it gave when it was measured again, also in a resumed run", async () => {
+  it("replaces a failed measurement by the repeated one, also in a resumed run", async () => {
     const path = join(await temporaryFolder(), "run.jsonl");
     const failed = { ...capabilityAt("a", 4, 4, null), status: "failed" as const, metrics: {} };
     const first = jsonlLogger({ path });
@@ -71,7 +71,7 @@ describe("JSONL", () => {
     ]);
   });
 
-  it("drops a phase that begins anew, and keeps lines that it does not know", async () => {
+  it("drops the lines of a phase that starts over and keeps unknown lines", async () => {
     const path = join(await temporaryFolder(), "run.jsonl");
     const note = 'a note\n{"phase": "a", "step": 3}\n';
     const record = (phase: string) => `{"kind": "train", "phase": "${phase}", "step": 3}\n`;
@@ -82,16 +82,16 @@ describe("JSONL", () => {
     expect(readFileSync(path, "utf8")).toBe(record("b") + note);
   });
 
-  it("has a record for each time that metrics of a step are told, and those of a later step dropped on resume", async () => {
+  it("writes a record each time metrics are logged and drops those of later steps on resume", async () => {
     const path = join(await temporaryFolder(), "run.jsonl");
-    const tell = async (step: number) => {
+    const logStep = async (step: number) => {
       const logger = jsonlLogger({ path });
       await logger.begin?.(begins("a", step - 1));
       await logger.train?.({ loss: step }, at("a", step));
       await logger.train?.({ eval_loss: 10 * step }, at("a", step));
       await logger.close?.();
     };
-    for (const step of [1, 2, 2]) await tell(step);
+    for (const step of [1, 2, 2]) await logStep(step);
     expect(read(path).map(({ step, metrics }) => [step, metrics])).toEqual([
       [1, { loss: 1 }],
       [1, { eval_loss: 10 }],
@@ -100,7 +100,7 @@ describe("JSONL", () => {
     ]);
   });
 
-  it("leaves out what is still graded", async () => {
+  it("leaves out a snapshot that is being graded", async () => {
     const path = join(await temporaryFolder(), "run.jsonl");
     const logger = jsonlLogger({ path });
     await logger.snapshot?.({ ...capabilityAt("a", 1, 1, null), status: "grading" });
@@ -109,7 +109,7 @@ describe("JSONL", () => {
     expect(read(path)).toHaveLength(1);
   });
 
-  it("says where it cannot write", async () => {
+  it("names the path that it cannot write", async () => {
     const folder = await temporaryFolder();
     await writeFile(join(folder, "file"), "");
     const path = join(folder, "file", "run.jsonl");
@@ -120,7 +120,7 @@ describe("JSONL", () => {
 });
 
 describe("CSV", () => {
-  it("holds each value once under one header, unknown as nothing", async () => {
+  it("has each value once under one header, with unknown values empty", async () => {
     const path = join(await temporaryFolder(), "run.csv");
     await logKilledRun(
       () => csvLogger({ path }),
@@ -143,7 +143,7 @@ describe("CSV", () => {
     ]);
   });
 
-  it("keeps its rows where their ends were changed, by an editor or Git", async () => {
+  it("keeps its rows when an editor or Git has changed line ends", async () => {
     const path = join(await temporaryFolder(), "run.csv");
     const first = csvLogger({ path });
     for (const step of [1, 2]) await first.train?.({ loss: step }, at("a", step));
@@ -157,7 +157,7 @@ describe("CSV", () => {
     expect(readFileSync(path, "utf8")).toBe(written);
   });
 
-  it("quotes what needs quotes, and keeps a row on its line", async () => {
+  it("quotes special characters and keeps each row on one line", async () => {
     const path = join(await temporaryFolder(), "run.csv");
     const logger = csvLogger({ path });
     await logger.train?.({ 'a,"b"\nc': Number.NEGATIVE_INFINITY }, at("a", 1));
@@ -174,25 +174,25 @@ describe.each([
     "phase,step,run_step,pct,id,evaluation,status,metric,persona,group,value,lo,hi,n,unit\r\na,1,1,10,,,,loss,,,2,,,,",
     "a,2,2,20,,,,lo",
   ],
-] as const)("a file that is not ours alone: %s", (_, open, ours, torn) => {
+] as const)("a %s file with other content", (_, open, ours, torn) => {
   it.each([
-    ["rows to train on", '{"messages":[]}\n{"messages":[]}\n'],
-    ["rows without a last line break", '{"prompt":"a","completion":"b"}'],
-    ["a table of others", "question,answer\r\na,b\r\n"],
+    ["training rows", '{"messages":[]}\n{"messages":[]}\n'],
+    ["training rows without a final line break", '{"prompt":"a","completion":"b"}'],
+    ["another table", "question,answer\r\na,b\r\n"],
     ["a note", "kept by hand\n"],
-  ])("is refused at once and left as it is: %s", async (_what, text) => {
+  ])("is rejected at once and left unchanged: %s", async (_what, content) => {
     const path = join(await temporaryFolder(), "file");
-    await writeFile(path, text);
-    const beginning = JSON.stringify(text.split(/\r?\n/)[0]).slice(1, 6);
+    await writeFile(path, content);
+    const beginning = JSON.stringify(content.split(/\r?\n/)[0]).slice(1, 6);
     expect(() => open({ path })).toThrow(
       new RegExp(
-        `file: got a file that begins with .*${beginning.slice(1, 4)}.*, expected a .* or no file. Name another`,
+        `file: got a file that begins with .*${beginning.slice(1, 4)}.*, expected a .* or no file. Choose another`,
       ),
     );
-    expect(readFileSync(path, "utf8")).toBe(text);
+    expect(readFileSync(path, "utf8")).toBe(content);
   });
 
-  it("that came between is refused where a phase begins, and nothing is written to it", async () => {
+  it("is rejected when a phase begins if it appeared after the logger was made, and stays unchanged", async () => {
     const path = join(await temporaryFolder(), "file");
     const logger = open({ path });
     await writeFile(path, "kept by hand\n");
@@ -202,9 +202,9 @@ describe.each([
     expect(readFileSync(path, "utf8")).toBe("kept by hand\n");
   });
 
-  it("loses no line that has no end; what a crash left of one of ours is set aside", async () => {
+  it("keeps a whole last line without a line end and moves a cut-off one to .torn", async () => {
     const path = join(await temporaryFolder(), "file");
-    for (const [last, kept, aside] of [
+    for (const [last, kept, cutOff] of [
       ["", true, null],
       [`\r\n${torn}`, true, torn],
     ] as const) {
@@ -214,11 +214,11 @@ describe.each([
       await logger.close?.();
       const lines = readFileSync(path, "utf8").split(/\r?\n/);
       expect([lines.includes(ours.split("\r\n").at(-1)!), lines.includes(torn)]).toEqual([kept, false]);
-      if (aside !== null) expect(readFileSync(`${path}.torn`, "utf8").trim()).toBe(aside);
+      if (cutOff !== null) expect(readFileSync(`${path}.torn`, "utf8").trim()).toBe(cutOff);
     }
   });
 
-  it("of another run is refused where that has a phase of this name; each run goes on with its own", async () => {
+  it("is rejected if another run wrote a phase of the same name, while each run can resume its own", async () => {
     const folder = await temporaryFolder();
     const write = async (run: string, phase: string, loss: number, path = join(folder, "shared")) => {
       const logger = open({ path });
@@ -229,17 +229,17 @@ describe.each([
     };
     const first = await write("one", "a", 0.25);
     await expect(write("two", "a", 0.5)).rejects.toThrow(
-      `got lines of a phase "a" that the run in ${join(folder, "two")} has not written, expected a file of this run`,
+      `got lines of a phase "a" that another run than ${join(folder, "two")} has written, expected a file of this run`,
     );
     expect(readFileSync(join(folder, "shared"), "utf8")).toBe(first);
-    // Other phases stand beside them, and a run begun anew drops its own lines.
+    // Phases of other names may share the file, and a run that starts over drops only its own lines.
     const both = await write("two", "b", 0.5);
     expect(both.startsWith(first)).toBe(true);
     expect(await write("one", "a", 0.25)).toContain("0.5");
-    const own = join(folder, "one/log");
-    await write("one", "a", 0.25, own);
-    const anew = await write("one", "a", 0.125, own);
-    expect([anew.includes("0.25"), anew.includes("0.125")]).toEqual([false, true]);
-    await expect(write("two", "a", 0.5, own)).rejects.toThrow("expected a file of this run");
+    const ownPath = join(folder, "one/log");
+    await write("one", "a", 0.25, ownPath);
+    const restarted = await write("one", "a", 0.125, ownPath);
+    expect([restarted.includes("0.25"), restarted.includes("0.125")]).toEqual([false, true]);
+    await expect(write("two", "a", 0.5, ownPath)).rejects.toThrow("expected a file of this run");
   });
 });

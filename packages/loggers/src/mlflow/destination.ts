@@ -1,11 +1,11 @@
 import { AbortError } from "p-retry";
 import { jsonNumber } from "../json-number.ts";
 import type { Point } from "../outbox/journal-line.ts";
-import type { Destination } from "../outbox/outbox-logger.ts";
+import type { Destination } from "../outbox/sending.ts";
 import { metricName } from "./metric-name.ts";
 import { MissingError, mlflowRest, type MlflowRest } from "./rest.ts";
 
-/** Which run of which server. */
+/** A server and a run. */
 export interface MlflowPlace {
   /** Without credentials. */
   readonly address: string;
@@ -15,7 +15,7 @@ export interface MlflowPlace {
   readonly now: () => number;
 }
 
-/** What is kept of a run. */
+/** The stored identity of a run. */
 interface MlflowRun {
   readonly address: string;
   readonly runId: string;
@@ -27,10 +27,10 @@ interface FoundRun {
 
 const phaseTag = "phase.";
 
-/** Most metrics in one call of `log-batch`. */
+/** Maximum number of metrics in a `log-batch` request. */
 const batchSize = 1000;
 
-/** A run of MLflow, written over its REST API. A call that is made twice changes nothing: its times are the points'. */
+/** Writes an MLflow run over the REST API. Repeated requests are idempotent, because timestamps are those of the points. */
 export function mlflowDestination({
   address,
   authorization,
@@ -81,7 +81,7 @@ export function mlflowDestination({
           step: runStep,
         })),
       );
-      // A point alone may be more than one call takes.
+      // A single point may exceed the limit of a request.
       for (let from = 0; from < metrics.length; from += batchSize) {
         const body = { run_id: runId, metrics: metrics.slice(from, from + batchSize) };
         await rest.post("runs/log-batch", body, signal).catch(abortIfMissing);
@@ -103,7 +103,7 @@ export function mlflowDestination({
   };
 }
 
-/** As many points as one call takes, and one at least. */
+/** Returns as many points as fit one request, but at least one. */
 function firstPoints(points: readonly Point[]): readonly Point[] {
   let metrics = 0;
   const end = points.findIndex(
@@ -126,7 +126,7 @@ async function experimentId(rest: MlflowRest, name: string, signal: AbortSignal)
 function abortIfMissing(error: unknown): never {
   throw error instanceof MissingError
     ? new AbortError(
-        `${error.message}. Move loggers/mlflow.jsonl out of the run's folder to begin another run.`,
+        `${error.message}. Move loggers/mlflow.jsonl out of the run's folder to start a new run.`,
       )
     : error;
 }

@@ -1,49 +1,67 @@
-import { PeriodicEvalError, type Logger } from "@periodic-eval/core";
-import { checkKeys } from "@periodic-eval/core/internal";
-import { outboxLogger, outboxOptionNames, type OutboxOptions } from "../outbox/outbox-logger.ts";
-import { wallClock } from "../wall-clock.ts";
+import type { Logger } from "@periodic-eval/core";
+import { configError, parseOptions } from "@periodic-eval/core/internal";
+import { z } from "zod";
+import { wallClock } from "../options.ts";
+import { outboxFields, outboxLogger, type OutboxOptions } from "../outbox/outbox-logger.ts";
 import { mlflowDestination } from "./destination.ts";
 
 export interface MlflowOptions extends OutboxOptions {
-  /** Address of the server; default `MLFLOW_TRACKING_URI`. */
+  /** URL of the server. Default: `MLFLOW_TRACKING_URI`. */
   readonly trackingUri?: string;
-  /** Made where there is none; default `MLFLOW_EXPERIMENT_NAME`, else `Default`. */
+  /** Experiment, created if it does not exist. Default: `MLFLOW_EXPERIMENT_NAME`, otherwise `Default`. */
   readonly experiment?: string;
-  /** What the run is called; MLflow thinks of a name where it is left out. */
+  /** Name of the run. Default: a name that MLflow generates. */
   readonly runName?: string;
 }
 
+const where = "mlflowLogger options";
+
+const schema = z.strictObject({
+  ...outboxFields,
+  trackingUri: z.string("a URL").optional(),
+  experiment: z.string("a string").optional(),
+  runName: z.string("a string").optional(),
+} satisfies Record<keyof MlflowOptions, z.ZodType>);
+
 /**
- * Sends scalars to an MLflow server over its REST API, `run_step` as their step, under the names of `snapshotScalars` and
- * `trainScalars`; what MLflow refuses in a name is spelt out (`metricName`). Each phase is a tag, `phase.<name>`, with the
- * run step at which it was first logged. The run's id is kept in `run_dir/loggers/mlflow.jsonl`: a resumed run goes on in
- * the same run. Credentials are read from `MLFLOW_TRACKING_TOKEN`, from `MLFLOW_TRACKING_USERNAME` and
- * `MLFLOW_TRACKING_PASSWORD`, or from the address, and are in no message.
+ * Sends scalars to an MLflow server over its REST API, under the names of `snapshotScalars` and `trainScalars`, with `run_step`
+ * as the step. Characters that MLflow rejects in names are escaped (`metricName`). Each phase is a tag, `phase.<name>`, with
+ * the run step at which it was first logged. The run's id is kept in `run_dir/loggers/mlflow.jsonl`, so a resumed run continues
+ * the same MLflow run. Credentials come from `MLFLOW_TRACKING_TOKEN`, from `MLFLOW_TRACKING_USERNAME` and
+ * `MLFLOW_TRACKING_PASSWORD`, or from the URL. No message contains them.
  *
- * @throws PeriodicEvalError `config` where the address is none.
+ * @throws PeriodicEvalError `config` for a wrong option or a URL that is not http or https.
  */
 export function mlflowLogger(options: MlflowOptions): Logger {
-  checkKeys("mlflowLogger", options, ["trackingUri", "experiment", "runName", ...outboxOptionNames]);
+  parseOptions(where, schema, options);
   const { trackingUri = process.env["MLFLOW_TRACKING_URI"], now = wallClock } = options;
   const experiment = options.experiment ?? process.env["MLFLOW_EXPERIMENT_NAME"] ?? "Default";
   const place = { ...parseAddress(trackingUri), experiment, runName: options.runName, now };
   return outboxLogger(mlflowDestination(place), options);
 }
 
-/** The address without credentials, and the header that they make. */
+/** Returns the URL without credentials, and the authorization header. */
 function parseAddress(uri: string | undefined): {
   readonly address: string;
   readonly authorization: string | null;
 } {
   const url = uri !== undefined && /^https?:/.test(uri) && URL.canParse(uri) ? new URL(uri) : null;
   if (url === null)
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "mlflowLogger trackingUri",
-      got: uri === undefined ? "nothing" : "no address of a server",
-      expected: "one that begins with http:// or https://",
-      fix: "Set `trackingUri` or MLFLOW_TRACKING_URI to the address of an MLflow server.",
+    throw configError({
+      where,
+      path: ["trackingUri"],
+      // The value may contain a password, so the message does not quote it.
+      got: uri === undefined ? "nothing" : "a value that is not the URL of a server",
+      expected: "a URL that begins with http:// or https://",
+      fix: "Set `trackingUri` or MLFLOW_TRACKING_URI to the URL of an MLflow server.",
     });
+  const authorization = authorizationFor(url);
+  url.username = "";
+  url.password = "";
+  return { address: url.href, authorization };
+}
+
+function authorizationFor(url: URL): string | null {
   const {
     MLFLOW_TRACKING_TOKEN: token,
     MLFLOW_TRACKING_USERNAME: user,
@@ -51,24 +69,16 @@ function parseAddress(uri: string | undefined): {
   } = process.env;
   const basic = (name: string, secret: string) =>
     `Basic ${Buffer.from(`${name}:${secret}`).toString("base64")}`;
-  const authorization =
-    url.username !== ""
-      ? basic(decoded(url.username), decoded(url.password))
-      : token !== undefined
-        ? `Bearer ${token}`
-        : user !== undefined && password !== undefined
-          ? basic(user, password)
-          : null;
-  url.username = "";
-  url.password = "";
-  return { address: url.href, authorization };
+  if (url.username !== "") return basic(decode(url.username), decode(url.password));
+  if (token !== undefined) return `Bearer ${token}`;
+  return user !== undefined && password !== undefined ? basic(user, password) : null;
 }
 
-/** A percent sign that stands for itself is taken as it is. */
-function decoded(text: string): string {
+/** Decodes percent escapes; returns a string with a bare percent sign unchanged. */
+function decode(value: string): string {
   try {
-    return decodeURIComponent(text);
+    return decodeURIComponent(value);
   } catch {
-    return text;
+    return value;
   }
 }

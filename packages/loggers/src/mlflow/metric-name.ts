@@ -1,12 +1,12 @@
 import { hashText } from "@periodic-eval/core/random";
 
-/** Longest key of a metric that MLflow keeps. */
+/** Maximum length of a metric key in MLflow. */
 const longest = 250;
 
 /**
- * A name as MLflow takes it: letters and digits of ASCII, `_`, `-`, `.`, space, `:` and `/`. Any other character becomes
- * `_x` and its code point in hexadecimal, and so do the dots and slashes of a path that leads elsewhere (`..`, `a//b`), so
- * that two names stay two; what is too long ends in a hash of the whole.
+ * Converts a name to one that MLflow accepts: ASCII letters and digits, `_`, `-`, `.`, space, `:` and `/`. Any other character
+ * becomes `_x` and its hexadecimal code point, and so do dots and slashes that would change the path (`..`, `a//b`), so
+ * different names stay different. A name that is too long ends in a hash of the whole name.
  */
 export function metricName(name: string): string {
   const allowed = [...name].map((one) => (/[\w\-. :/]/.test(one) ? one : codeOf(one))).join("");

@@ -16,7 +16,7 @@ import { serveJson, type Reply } from "../loopback.test-data.ts";
 import { python, pythonHas } from "../python.test-data.ts";
 import { mortal, type MortalDestination } from "../mortal-destination.test-data.ts";
 import { outboxLogger } from "../outbox/outbox-logger.ts";
-import { wallClock } from "../wall-clock.ts";
+import { wallClock } from "../options.ts";
 import { mlflowDestination } from "./destination.ts";
 import { mlflowLogger } from "./index.ts";
 import { metricName } from "./metric-name.ts";
@@ -32,7 +32,7 @@ interface Received {
   readonly authorization: string | undefined;
 }
 
-/** Answers as MLflow does; `fault` may answer first. */
+/** Starts a stand-in for MLflow. `fault` may answer a request instead. */
 async function standIn(fault: (path: string) => Reply | null = () => null) {
   const received: Received[] = [];
   const trackingUri = await serveJson((url, body, { headers }) => {
@@ -52,7 +52,7 @@ async function standIn(fault: (path: string) => Reply | null = () => null) {
   return { trackingUri, received, metrics };
 }
 
-it("keeps what MLflow refuses in a name apart, and what it takes as it is", () => {
+it("escapes characters that MLflow rejects, keeps all others, and keeps names distinct", () => {
   expect(metricName("periodic_leak/leakage_dr. who:2 -x")).toBe("periodic_leak/leakage_dr. who:2 -x");
   expect(metricName("a+b")).toBe("a_x2bb");
   expect(metricName("größe")).toBe("gr_xf6_xdfe");
@@ -62,7 +62,7 @@ it("keeps what MLflow refuses in a name apart, and what it takes as it is", () =
   expect(long[0]).not.toBe(long[1]);
 });
 
-it("sends no more than a thousand metrics at once, in order, and waits for a busy server", async () => {
+it("sends at most 1,000 metrics per request, in order, and retries a busy server", async () => {
   let busy = 2;
   const server = await standIn((path) =>
     path === "runs/log-batch" && busy-- > 0
@@ -84,7 +84,7 @@ it("sends no more than a thousand metrics at once, in order, and waits for a bus
   expect(server.received.at(-1)).toMatchObject({ path: "runs/update", body: { status: "FINISHED" } });
 });
 
-it("tells of a refusal once sending is over, without credentials", async () => {
+it("reports a rejection without credentials and stops sending", async () => {
   const server = await standIn((path) =>
     path === "runs/log-batch"
       ? { status: 403, body: { error_code: "PERMISSION_DENIED", message: "not yours" } }
@@ -92,12 +92,12 @@ it("tells of a refusal once sending is over, without credentials", async () => {
   );
   const trackingUri = server.trackingUri.replace("://", "://me:hunter2@");
   const logger = mlflowLogger({ trackingUri, runDir: await temporaryFolder() });
-  const told = vi.waitFor(async () => {
+  const rejected = vi.waitFor(async () => {
     await expect((async () => logger.train?.({ loss: 1 }, at("a", 1)))()).rejects.toThrow(
-      "MLflow answered 403 to runs/log-batch: PERMISSION_DENIED not yours; no more is sent",
+      "MLflow answered 403 to runs/log-batch: PERMISSION_DENIED not yours; sending has stopped",
     );
   });
-  await told;
+  await rejected;
   const error = await logger.close!()!.then(
     () => null,
     (thrown: unknown) => thrown as Error,
@@ -110,7 +110,7 @@ it("tells of a refusal once sending is over, without credentials", async () => {
 it.each([
   ["me:100%", "me:100%"],
   ["me:a%40b", "me:a@b"],
-])("reads the credentials of an address (%s)", async (given, credentials) => {
+])("reads the credentials of a URL (%s)", async (given, credentials) => {
   const server = await standIn();
   const trackingUri = server.trackingUri.replace("://", `://${given}@`);
   const logger = mlflowLogger({ trackingUri, runDir: await temporaryFolder() });
@@ -121,7 +121,7 @@ it.each([
   );
 });
 
-it("keeps what a server out of reach did not take, and sends it when the run is resumed", async () => {
+it("keeps unsent points of an unreachable server and sends them when the run resumes", async () => {
   const runDir = await temporaryFolder();
   const away = mlflowLogger({ trackingUri: "http://127.0.0.1:9", runDir, closeSeconds: 0.05 });
   await away.train?.({ loss: Number.NaN }, at("a", 1));
@@ -135,14 +135,14 @@ it("keeps what a server out of reach did not take, and sends it when the run is 
 
 it.each([
   [undefined, "got nothing"],
-  ["file:///tmp/mlruns", "got no address of a server"],
-])("is refused without a server's address (%s)", (trackingUri, message) => {
+  ["file:///tmp/mlruns", "got a value that is not the URL of a server"],
+])("rejects a missing or wrong server URL (%s)", (trackingUri, message) => {
   vi.stubEnv("MLFLOW_TRACKING_URI", trackingUri);
-  expect(() => mlflowLogger({ runDir: "run" })).toThrow(`mlflowLogger trackingUri: ${message}`);
+  expect(() => mlflowLogger({ runDir: "run" })).toThrow(`mlflowLogger options.trackingUri: ${message}`);
 });
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
-const needs = "in test:full; needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with mlflow";
+const needs = "only in test:full; PERIODIC_EVAL_PEERS_PYTHON must be a Python with mlflow";
 describe.skipIf(!isFull || !pythonHas("mlflow"))(`a real mlflow server (${needs})`, () => {
   let folder: string;
   let trackingUri: string;
@@ -156,7 +156,7 @@ describe.skipIf(!isFull || !pythonHas("mlflow"))(`a real mlflow server (${needs}
     const child = spawn(python, [...args, "--backend-store-uri", store, "--default-artifact-root", folder], {
       stdio: "ignore",
       cwd: folder,
-      // Its workers end with it.
+      // Killing its process group also ends its workers.
       detached: true,
     });
     const ended = new Promise<void>((resolve) => child.on("exit", () => resolve()));
@@ -174,7 +174,7 @@ describe.skipIf(!isFull || !pythonHas("mlflow"))(`a real mlflow server (${needs}
     await rm(folder, { recursive: true });
   });
 
-  it("holds each value of a killed run once, late grading at its own step", async () => {
+  it("has each value of a killed run once, with late grading at its own step", async () => {
     const runDir = await temporaryFolder();
     const draws = vi.spyOn(Math, "random");
     const processes: MortalDestination[] = [];
@@ -191,12 +191,12 @@ describe.skipIf(!isFull || !pythonHas("mlflow"))(`a real mlflow server (${needs}
         return outboxLogger(processes.at(-1)!, { runDir, closeSeconds: 200 });
       },
       async () => {
-        // Some was sent by then.
+        // Kill after the first points were sent.
         await vi.waitFor(() => expect(processes.at(-1)!.sent).toBeGreaterThan(0), 200_000);
         await processes.at(-1)!.die();
       },
     );
-    // Dropout draws from the same.
+    // Dropout draws from Math.random too.
     expect(draws).not.toHaveBeenCalled();
     const { losses, accuracies, runs, tags } = readBack(trackingUri, "größe & co");
     expect(losses.map(([step, value]) => [step, Number(value)])).toEqual(expectedLosses);
@@ -208,7 +208,7 @@ describe.skipIf(!isFull || !pythonHas("mlflow"))(`a real mlflow server (${needs}
   });
 });
 
-/** The server imports half a minute of Python on a busy machine, and makes its tables. */
+/** Importing the server takes half a minute on a busy machine, and it then creates its tables. */
 const startMilliseconds = 300_000;
 
 interface ReadBack {
@@ -218,7 +218,7 @@ interface ReadBack {
   readonly tags: Readonly<Record<string, string>>;
 }
 
-/** What MLflow's own client reads. */
+/** Reads the run with MLflow's Python client. */
 function readBack(trackingUri: string, experiment: string): ReadBack {
   const script = `
 import json, sys

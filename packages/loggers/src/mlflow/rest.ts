@@ -6,15 +6,15 @@ export interface MlflowRest {
   post(path: string, body: object, signal: AbortSignal): Promise<unknown>;
 }
 
-/** What MLflow calls a thing that is not there. */
+/** MLflow answered RESOURCE_DOES_NOT_EXIST. */
 export class MissingError extends Error {}
 
-/** Longest wait for one answer. */
+/** Timeout of a request. */
 const answerSeconds = 30;
 
 /**
- * Errors that waiting may mend (429, 408, 5xx, no connection) are plain; `MissingError` says what is not there; all others
- * are p-retry's `AbortError`. None holds a credential: those of the address are taken out of it.
+ * Returns a client of the REST API. Transient failures (429, 408, 5xx, no connection) are plain Errors; a missing resource is a
+ * `MissingError`; all others are p-retry's `AbortError`. No message contains credentials.
  */
 export function mlflowRest(trackingUri: string, authorization: string | null): MlflowRest {
   const base = trackingUri.replace(/\/+$/, "");
@@ -28,10 +28,11 @@ export function mlflowRest(trackingUri: string, authorization: string | null): M
     const text = await response.text();
     if (response.ok) return text === "" ? {} : JSON.parse(text);
     const { error_code: code = "", message = text.slice(0, 200) } = errorOf(text);
-    const said = `MLflow answered ${response.status} to ${path.split("?")[0]}: ${code} ${message}`.trim();
-    if (code === "RESOURCE_DOES_NOT_EXIST") throw new MissingError(said);
-    const mayPass = response.status === 408 || response.status === 429 || response.status >= 500;
-    throw mayPass ? new Error(said) : new AbortError(said);
+    const description =
+      `MLflow answered ${response.status} to ${path.split("?")[0]}: ${code} ${message}`.trim();
+    if (code === "RESOURCE_DOES_NOT_EXIST") throw new MissingError(description);
+    const isTransient = response.status === 408 || response.status === 429 || response.status >= 500;
+    throw isTransient ? new Error(description) : new AbortError(description);
   }
 
   return {

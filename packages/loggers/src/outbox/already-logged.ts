@@ -1,36 +1,36 @@
 import type { Scalars } from "../scalars.ts";
 import type { JournalLine, Point } from "./journal-line.ts";
 
-/** What a run's earlier processes logged, so that nothing is sent twice and nothing that changed is lost. */
+/** Values that earlier processes of a run logged, so that no value is sent twice and every changed value is sent. */
 export interface AlreadyLogged {
   /**
-   * What of a point is to be sent: what was not logged of its step before, or is another value now. Durations and rates of
-   * training are another each time (`…seconds`, `…per_second`), and are sent once.
+   * Returns the values of a point to send: those that were not logged at its step before, or have changed. Durations and rates
+   * of training (`…seconds`, `…per_second`) differ in each process and are sent once.
    */
   fresh(point: Point): FreshValues;
 }
 
 export interface FreshValues {
   readonly values: Scalars;
-  /** By name, how many earlier values at its step were told again, and left out, ahead of it; none has no entry. */
+  /** By name, the number of earlier values at its step that were repeated, and therefore left out, before it. Never 0. */
   readonly repeated: Readonly<Record<string, number>>;
 }
 
 export const nothingLogged: AlreadyLogged = { fresh: ({ values }) => ({ values, repeated: {} }) };
 
-/** Values of one name at one step, in the order in which the training that stands told them. */
+/** Values of one name at one step, in the order of the latest training. */
 interface LoggedValues {
-  /** The last training that logged any of them; the values before were told again by it. */
+  /** The last training that logged any of them; it repeated the values before. */
   readonly attempt: number;
   readonly values: number[];
-  /** How many of them this process has told again. */
+  /** How many of them this process has repeated. */
   repeated: number;
 }
 
 /**
- * Reads what was logged of a phase's training from a run step on, and of every snapshot.
+ * Reads the logged training values of a phase from a run step on, and the values of every snapshot.
  *
- * @param onChange told the run step of each value that is told again and is another now.
+ * @param onChange Called with the run step of each value that has changed.
  */
 export function readAlreadyLogged(
   lines: Iterable<JournalLine>,
@@ -49,7 +49,7 @@ export function readAlreadyLogged(
     for (const [name, value] of Object.entries(point.values)) {
       const key = keyOf(point, name);
       const earlier = logged.get(key);
-      // A snapshot stands for its step whole; training may tell one name several times at one.
+      // A snapshot has one value per name and step; training may log several.
       if (isTraining && earlier?.attempt === attempt) earlier.values.push(value);
       else {
         const before = earlier?.values.slice(0, repeated?.[name] ?? 0) ?? [];
@@ -58,7 +58,7 @@ export function readAlreadyLogged(
     }
   }
 
-  /** How many values of the name were told again ahead of this one; null where this one is told again too. */
+  /** Returns the number of repeated values of this name before this one, or null if this one is repeated too. */
   function repeatedBefore(point: Point, name: string, value: number): number | null {
     const key = keyOf(point, name);
     const earlier = logged.get(key);
@@ -66,7 +66,7 @@ export function readAlreadyLogged(
     const isKnown = known !== undefined && (isSame(known, value) || isOfClock(point, name));
     if (point.of === "snapshot") logged.set(key, { attempt, values: [value], repeated: 0 });
     else if (isKnown) earlier!.repeated += 1;
-    // After a value that differs all is another training's.
+    // All values after a changed one belong to another training.
     else logged.delete(key);
     if (known !== undefined && !isKnown) onChange(point.runStep);
     return isKnown ? null : (earlier?.repeated ?? 0);
@@ -88,7 +88,7 @@ export function readAlreadyLogged(
 
 const keyOf = ({ phase, runStep, of }: Point, name: string) => `${phase} ${runStep} ${of} ${name}`;
 
-/** As JSON has them: it knows one zero. */
+/** Compares as JSON does, which has only one zero. */
 const isSame = (a: number, b: number) => a === b || (Number.isNaN(a) && Number.isNaN(b));
 
 const isOfClock = ({ of }: Point, name: string) => of === "training" && /(?:^|[_/])seconds?$/.test(name);

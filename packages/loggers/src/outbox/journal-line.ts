@@ -3,7 +3,7 @@ import { storeError } from "@periodic-eval/core/snapshots";
 import { jsonNumbers } from "../json-number.ts";
 import type { Scalars } from "../scalars.ts";
 
-/** What was measured or trained at one step, as a server gets it. */
+/** Values of one step as a server receives them. */
 export interface Point {
   readonly phase: string;
   readonly runStep: number;
@@ -13,14 +13,14 @@ export interface Point {
   readonly of: "training" | "snapshot";
 }
 
-/** A line of the file in which all that was to be sent of a run is kept. */
+/** A line of the journal, which stores everything that a run sends. */
 export type JournalLine =
   | { readonly kind: "run"; readonly run: Json }
   | { readonly kind: "begin"; readonly phase: string }
   | {
       readonly kind: "point";
       readonly point: Point;
-      /** By name, how many values of earlier processes at this step its training told again ahead of this one. */
+      /** By name, the number of values of earlier processes at this step that were repeated before this one. */
       readonly repeated?: Readonly<Record<string, number>>;
     }
   | { readonly kind: "sent"; readonly points: number };
@@ -32,7 +32,7 @@ export const lineText = (line: JournalLine): string =>
       : line,
   );
 
-/** @throws PeriodicEvalError `store` where it is no line of ours; `path` is of the file that has it. */
+/** @throws PeriodicEvalError `store` if the line of the file at `path` is not a journal line. */
 export function parseLine(text: string, path: string): JournalLine {
   try {
     const line = JSON.parse(text) as JournalLine;
@@ -43,7 +43,7 @@ export function parseLine(text: string, path: string): JournalLine {
     throw storeError(
       path,
       error,
-      "the lines that a logger of this run wrote; move it away to send all to a new run",
+      "lines that a logger of this run wrote; move the file away to send everything to a new run",
     );
   }
 }

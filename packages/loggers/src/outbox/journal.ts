@@ -5,27 +5,27 @@ import { lineFile } from "../lines/line-file.ts";
 import { nothingLogged, readAlreadyLogged } from "./already-logged.ts";
 import { lineText, parseLine, type JournalLine, type Point } from "./journal-line.ts";
 
-/** All that was to be sent of a run, in a file of its folder, so that neither a kill nor a dead server loses any. */
+/** Everything that a run sends, in a file of its folder, so that neither a kill nor a dead server loses data. */
 export interface Journal {
   readonly path: string;
-  /** Points not sent yet, in order. */
+  /** Unsent points, in order. */
   readonly unsent: readonly Point[];
-  /** How many were sent, in all processes. */
+  /** Number of points that all processes have sent. */
   readonly sent: number;
-  /** What the server's run is known by; null before there is one. */
+  /** Identifies the server's run; null before it exists. */
   readonly run: Json | null;
   /**
-   * Values that this process took and that had been taken otherwise before: by an earlier process or, of a look that is
-   * measured again, by this one; null where there are none.
+   * Values that this process logged with another value than before: than an earlier process, or than this one before it repeated
+   * a measurement. Null if there are none.
    */
   readonly changed: Changed | null;
-  /** A phase begins, or goes on: what is in here of its steps from this one on is not taken twice. */
+  /** Begins or resumes a phase. Values of its steps from this one on that the journal already has are not added again. */
   begin(phase: string, fromRunStep: number): void;
-  /** Takes a point, less what earlier processes took of it. */
+  /** Adds a point without the values that earlier processes added. */
   add(point: Point): void;
   keep(run: Json): void;
-  /** The first so many of `unsent` are sent. */
-  tick(points: number): void;
+  /** Records that the first `points` of `unsent` were sent. */
+  markSent(points: number): void;
   close(): void;
 }
 
@@ -35,10 +35,14 @@ export interface Changed {
   readonly lastRunStep: number;
 }
 
-/** @throws PeriodicEvalError `store` where the file cannot be read or is none of ours. */
+/** @throws PeriodicEvalError `store` if the file cannot be read or is not a journal. */
 export function openJournal(path: string): Journal {
-  // Whose lines they are is looked at where they are read.
-  const file = lineFile(path, { called: "a journal of this logger", isOurs: () => true, isTorn: () => true });
+  // `parseLine` checks the format.
+  const file = lineFile(path, {
+    description: "a journal of this logger",
+    isOurs: () => true,
+    isTorn: () => true,
+  });
   const unsent: Point[] = [];
   let sent = 0;
   let run: Json | null = null;
@@ -81,7 +85,7 @@ export function openJournal(path: string): Journal {
       return changed;
     },
     begin(phase, fromRunStep) {
-      // Of the steps of a long training only those that are trained again are held in memory.
+      // Only steps that will be repeated are kept in memory, because a training may be long.
       alreadyLogged = readAlreadyLogged(linesOf(path), phase, fromRunStep, countChange);
       write({ kind: "begin", phase });
     },
@@ -92,7 +96,7 @@ export function openJournal(path: string): Journal {
       write({ kind: "point", point: { ...point, values }, ...(isAfter && { repeated }) });
     },
     keep: (kept) => write({ kind: "run", run: kept }),
-    tick: (points) => write({ kind: "sent", points }),
+    markSent: (points) => write({ kind: "sent", points }),
     close: () => file.close(),
   };
 }
@@ -101,7 +105,7 @@ function* linesOf(path: string): Generator<JournalLine> {
   for (const text of readWhole(path)) yield parseLine(text, path);
 }
 
-/** The whole lines; what a crash left of a last one is cut off. */
+/** Returns the complete lines, and truncates a last line that a crash cut off. */
 function readWhole(path: string): readonly string[] {
   if (!existsSync(path)) return [];
   try {

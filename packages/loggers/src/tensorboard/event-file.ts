@@ -5,16 +5,16 @@ import { storeError } from "@periodic-eval/core/snapshots";
 import { eventRecord, type Event } from "./event.ts";
 
 export interface EventFile {
-  /** Written when it returns, so that a killed process loses none. */
+  /** Writes an event synchronously, so that a killed process loses none. */
   write(event: Event, wallTime: number): void;
   close(): void;
 }
 
 /**
- * A new event file in this folder. Readers take a folder's files in the order of their names, which begin with a time in
- * seconds: it is later than that of every file there.
+ * Creates an event file in a folder. Readers sort a folder's files by name, and names begin with a time in seconds, so the time
+ * is later than that of every existing file.
  *
- * @throws PeriodicEvalError `store` where it cannot be written.
+ * @throws PeriodicEvalError `store` if the file cannot be written.
  */
 export function newEventFile(folder: string, wallTime: number): EventFile {
   try {

@@ -3,17 +3,17 @@ import type { Scalars } from "../scalars.ts";
 import { maskedCrc32c } from "./crc32c.ts";
 
 export type Event =
-  /** First in a file: version 2 is read in the order in which it was written, however steps go. */
+  /** The first event of a file. Version 2 is read in the order of writing, whatever the steps. */
   | { readonly fileVersion: "brain.Event:2" }
-  /** Readers forget what earlier files of the folder hold from this step on (`SessionLog.START`). */
+  /** Makes readers discard events of earlier files from this step on (`SessionLog.START`). */
   | { readonly startsAgainAt: number }
   | { readonly step: number; readonly scalars: Scalars };
 
 /**
- * One record of an event file: TFRecord framing round an `Event` of tensorflow/core/util/event.proto (TensorFlow 2.9),
- * field numbers as there. Values are float32, which is what `EventAccumulator.Scalars` reads.
+ * Encodes a record of an event file: an `Event` of tensorflow/core/util/event.proto (TensorFlow 2.9) in TFRecord framing. Values
+ * are float32, which `EventAccumulator.Scalars` reads.
  *
- * @param wallTime seconds since 1970.
+ * @param wallTime Seconds since 1970.
  */
 export function eventRecord(event: Event, wallTime: number): Uint8Array {
   const out = new BinaryWriter();
@@ -42,7 +42,7 @@ export function eventRecord(event: Event, wallTime: number): Uint8Array {
 /** `SessionLog.SessionStatus.START`. */
 const sessionStart = 1;
 
-/** Length, its checksum, the data, their checksum; little-endian. */
+/** Adds TFRecord framing: length, its checksum, the data, their checksum; little-endian. */
 function framed(data: Uint8Array): Uint8Array {
   const record = new Uint8Array(8 + 4 + data.length + 4);
   const view = new DataView(record.buffer);

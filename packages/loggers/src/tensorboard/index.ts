@@ -1,30 +1,36 @@
 import { join } from "node:path";
 import type { Logger, Snapshot } from "@periodic-eval/core";
-import { checkKeys } from "@periodic-eval/core/internal";
-import { checkPath } from "../check-path.ts";
+import { parseOptions } from "@periodic-eval/core/internal";
+import { z } from "zod";
+import { clockOption, pathOption, wallClock } from "../options.ts";
 import { snapshotScalars, trainScalars, type Scalars } from "../scalars.ts";
-import { wallClock } from "../wall-clock.ts";
 import { newEventFile, type EventFile } from "./event-file.ts";
 import { readScalars, scalarKey } from "./read-scalars.ts";
 
 export interface TensorBoardOptions {
-  /** What `tensorboard --logdir` is given; each phase is a folder in it, which TensorBoard shows as a run. */
+  /** Folder for `tensorboard --logdir`. Each phase is a folder in it, which TensorBoard shows as a run. */
   readonly logDir: string;
-  /** Milliseconds since 1970; for tests. */
+  /** Returns milliseconds since 1970. For tests. */
   readonly now?: () => number;
 }
 
+const schema = z.strictObject({
+  logDir: pathOption,
+  now: clockOption,
+} satisfies Record<keyof TensorBoardOptions, z.ZodType>);
+
 /**
- * Event files for TensorBoard, a folder a phase, over `run_step`: phases lie one behind the other on the axis, and late
- * grading stands at the step that it is of. Names are those of `snapshotScalars` and `trainScalars`.
+ * Writes event files for TensorBoard, one folder per phase, over `run_step`: phases follow each other on the axis, and late
+ * grading appears at its own step. Names are those of `snapshotScalars` and `trainScalars`.
  *
- * Each process writes a file of its own. Where a phase goes on from a checkpoint, or begins anew, it opens with the mark
- * by which TensorBoard forgets what earlier files say of later steps.
+ * Each process writes its own file. When a phase resumes or starts over, the file begins with a marker that makes TensorBoard
+ * discard later steps of earlier files.
+ *
+ * @throws PeriodicEvalError `config` for a wrong option.
  */
 export function tensorBoardLogger(options: TensorBoardOptions): Logger {
-  checkKeys("tensorBoardLogger", options, ["logDir", "now"]);
+  parseOptions("tensorBoardLogger options", schema, options);
   const { logDir, now = wallClock } = options;
-  checkPath("tensorBoardLogger logDir", logDir);
   const files = new Map<string, EventFile>();
   const seconds = () => now() / 1000;
 
@@ -38,16 +44,16 @@ export function tensorBoardLogger(options: TensorBoardOptions): Logger {
     if (Object.keys(scalars).length > 0) fileOf(phase).write({ step, scalars }, seconds());
   }
 
-  /** Those that a process which died did not come to write. */
-  function writeMissing(phase: string, looks: readonly Snapshot[]): void {
-    const scalarsOf = (look: Snapshot) => Object.entries(snapshotScalars(look));
-    const wanted = looks.flatMap((look) => scalarsOf(look).map(([tag]) => scalarKey(look.run_step, tag)));
+  /** Writes scalars that a killed process did not get to write. */
+  function writeMissing(phase: string, snapshots: readonly Snapshot[]): void {
+    const scalarsOf = (snapshot: Snapshot) => Object.entries(snapshotScalars(snapshot));
+    const wanted = snapshots.flatMap((one) => scalarsOf(one).map(([tag]) => scalarKey(one.run_step, tag)));
     const held = readScalars(join(logDir, phase), new Set(wanted));
-    for (const look of looks) {
-      const missing = scalarsOf(look).filter(
-        ([tag, value]) => !Object.is(held.get(scalarKey(look.run_step, tag)), Math.fround(value)),
+    for (const one of snapshots) {
+      const missing = scalarsOf(one).filter(
+        ([tag, value]) => !Object.is(held.get(scalarKey(one.run_step, tag)), Math.fround(value)),
       );
-      write(phase, look.run_step, Object.fromEntries(missing));
+      write(phase, one.run_step, Object.fromEntries(missing));
     }
   }
 
@@ -55,10 +61,10 @@ export function tensorBoardLogger(options: TensorBoardOptions): Logger {
     name: "tensorboard",
     begin({ phase, runStep, resumed, standing }) {
       fileOf(phase).write({ startsAgainAt: resumed ? runStep + 1 : runStep }, seconds());
-      for (const of of new Set(standing.map((look) => look.phase)))
+      for (const name of new Set(standing.map((one) => one.phase)))
         writeMissing(
-          of,
-          standing.filter((look) => look.phase === of),
+          name,
+          standing.filter((one) => one.phase === name),
         );
     },
     train: (metrics, { phase, runStep }) => write(phase, runStep, trainScalars(metrics)),

@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { storeError } from "@periodic-eval/core/snapshots";
 import { maskedCrc32c } from "./crc32c.ts";
 
-/** A scalar of a step, as a key. */
+/** Returns the key of a scalar at a step. */
 export const scalarKey = (step: number, tag: string): string => `${step} ${tag}`;
 
 /**
- * What TensorBoard would show of some scalars that `event.ts` wrote: as float32, by key, the last value of each.
+ * Reads scalars as TensorBoard would show them: the last value of each as float32, by key.
  *
- * @param wanted keys, by `scalarKey`.
- * @throws PeriodicEvalError `store` where a file cannot be read.
+ * @param wanted Keys of `scalarKey`.
+ * @throws PeriodicEvalError `store` if a file cannot be read.
  */
 export function readScalars(folder: string, wanted: ReadonlySet<string>): Map<string, number> {
   const found = new Map<string, { readonly step: number; readonly value: number }>();
@@ -39,7 +39,7 @@ interface ReadEvent {
   readonly scalars: readonly (readonly [tag: string, value: number])[];
 }
 
-/** Up to the first record that is not whole, where TensorBoard stops too. */
+/** Reads up to the first incomplete record, where TensorBoard stops too. */
 function* eventsOf(file: Uint8Array): Generator<ReadEvent> {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
   for (let at = 0; at + 16 <= file.length;) {

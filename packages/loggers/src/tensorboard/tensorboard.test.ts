@@ -18,7 +18,7 @@ import { readScalars, scalarKey } from "./read-scalars.ts";
 
 type Curves = Readonly<Record<string, readonly (readonly [step: number, value: number | string])[]>>;
 
-/** What TensorBoard shows of each phase. */
+/** Reads the curves that TensorBoard shows, by phase. */
 function readBack(logDir: string): Readonly<Record<string, Curves>> {
   const script = `
 import json, os, sys
@@ -34,14 +34,14 @@ print(json.dumps(runs))`;
   ) as Record<string, Curves>;
 }
 
-const needs = "needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with tensorboard";
-describe.skipIf(!pythonHas("tensorboard"))(`TensorBoard reads what was logged (${needs})`, () => {
-  it("each step and each look of a killed run once, late grading at its own step", async () => {
+const needs = "PERIODIC_EVAL_PEERS_PYTHON must be a Python with tensorboard";
+describe.skipIf(!pythonHas("tensorboard"))(`TensorBoard reads the event files (${needs})`, () => {
+  it("with each step and snapshot of a killed run once, and late grading at its own step", async () => {
     const logDir = join(await temporaryFolder(), "tensorboard");
     await logKilledRun(
       () => tensorBoardLogger({ logDir }),
       () => {
-        // A record that was being written.
+        // A cut-off record.
         const phase = existsSync(join(logDir, "em")) ? "em" : "coupling";
         const [last] = readdirSync(join(logDir, phase)).toSorted().slice(-1);
         appendFileSync(join(logDir, phase, last!), new Uint8Array(9));
@@ -67,14 +67,14 @@ describe.skipIf(!pythonHas("tensorboard"))(`TensorBoard reads what was logged ($
     ]);
   });
 
-  it("holds any name, and any float32", async () => {
+  it("with any name and any float32", async () => {
     const logDir = await temporaryFolder();
     const logger = tensorBoardLogger({ logDir });
     const values = { "größe & co": 0.1, huge: 1e300, tiny: -1e-45, no: Number.NEGATIVE_INFINITY };
     await logger.train?.(values, at("a", 3, 2 ** 40));
     await logger.close?.();
     const { a } = readBack(logDir);
-    // 0.1 and −1e−45 as float32 has them; 1e300 is more than it holds.
+    // 0.1 and −1e−45 are rounded to float32; 1e300 overflows.
     expect(Object.entries(a!).map(([name, [point]]) => [name, point![0], String(point![1])])).toEqual([
       ["train/größe & co", 2 ** 40, String(Math.fround(0.1))],
       ["train/huge", 2 ** 40, "Infinity"],
@@ -84,7 +84,7 @@ describe.skipIf(!pythonHas("tensorboard"))(`TensorBoard reads what was logged ($
   });
 });
 
-it("writes of what stands only what a killed process did not come to write", async () => {
+it("writes only the valid snapshots that a killed process did not write", async () => {
   const logDir = await temporaryFolder();
   const files = () => readdirSync(join(logDir, "a")).length;
   const [at2, at4, at6] = [2, 4, 6].map((step) => capabilityAt("a", step, step, 0.7));
@@ -95,14 +95,14 @@ it("writes of what stands only what a killed process did not come to write", asy
   };
   const first = tensorBoardLogger({ logDir });
   await first.begin?.(begins("a", 0));
-  for (const look of [at2!, at6!]) await first.snapshot?.(look);
+  for (const snapshot of [at2!, at6!]) await first.snapshot?.(snapshot);
   await first.begin?.(begins("a", 2));
   await first.close?.();
   expect(files()).toBe(1);
   const tag = "periodic_eval/arc_c_accuracy";
   const wanted = [2, 4, 6].map((step) => scalarKey(step, tag));
   const read = () => readScalars(join(logDir, "a"), new Set(wanted));
-  // Step 6 is of a training that was cut off.
+  // Step 6 belongs to the interrupted training.
   expect([...read()]).toEqual([[wanted[0], Math.fround(0.7)]]);
   await resume([at2!]);
   expect(files()).toBe(1);

@@ -4,7 +4,7 @@ import { extname } from "node:path";
 import { AbortError } from "p-retry";
 import { jsonNumbers } from "../json-number.ts";
 import type { Point } from "../outbox/journal-line.ts";
-import type { Destination } from "../outbox/outbox-logger.ts";
+import type { Destination } from "../outbox/sending.ts";
 import type { Answer, Order } from "./messages.ts";
 
 export interface WandbPlace {
@@ -15,33 +15,35 @@ export interface WandbPlace {
   readonly baseUrl: string;
 }
 
-/** Most lines in one request. */
+/** Maximum number of lines in a request. */
 const batchSize = 1000;
 
 /**
- * A run of W&B, written by its SDK in a process of its own: version 0.5.1 ends its process where a run cannot be opened and
- * on SIGINT, and draws from `Math.random`. Whatever fails there ends that process, and the next try begins with what the
- * server says it holds.
+ * Writes a W&B run with the SDK in a child process, because version 0.5.1 exits its process when a run cannot be opened and on
+ * SIGINT, and draws from `Math.random`. Any failure ends the child process. The next attempt continues from what the server
+ * reports to have.
  *
- * @param execArgv of that process; the flags of this one by default, so that sources run where these do.
+ * @param execArgv Node flags of the child process. Default: the flags of this process, so that it runs from source if this does.
+ * @param senderFile Program of the child process. Default: sender.ts next to this file, or its compiled form.
  */
 export function wandbDestination(
   place: WandbPlace,
   execArgv: readonly string[] = process.execArgv.filter((flag) => !flag.startsWith("--inspect")),
+  senderFile: URL = new URL(`./sender${extname(import.meta.url)}`, import.meta.url),
 ): Destination {
   let sender: Sender | null = null;
   let id = "";
-  /** Points that the server took. */
+  /** Number of points that the server has accepted. */
   let sent = 0;
-  /** Whether there is something to go on from. */
-  let isThere = false;
+  /** Whether the server may have the run. */
+  let mayExist = false;
 
   async function start(): Promise<{ readonly opened: Sender; readonly lines: number }> {
     sender?.end();
-    const opened = startSender(execArgv);
+    const opened = startSender(senderFile, execArgv);
     sender = opened;
-    const lines = await opened.ask({ kind: "open", id, ...place, sent: isThere ? sent : null });
-    isThere = true;
+    const lines = await opened.ask({ kind: "open", id, ...place, sent: mayExist ? sent : null });
+    mayExist = true;
     return { opened, lines };
   }
 
@@ -52,9 +54,9 @@ export function wandbDestination(
       const known = run as { readonly id: string; readonly project: string } | null;
       if (known !== null && known.project !== place.project)
         throw new AbortError(`this run was logged to another project, ${known.project}`);
-      isThere ||= known !== null;
+      mayExist ||= known !== null;
       id = known?.id ?? randomBytes(4).toString("hex");
-      // Before the server hears of it: a process that dies meanwhile leaves no second run.
+      // Store the id before the server learns of it, so that a process that dies in between leaves no second run.
       if (known === null) keep({ id, project: place.project });
       const { lines } = await start();
       sent = Math.max(sentBefore, lines);
@@ -64,7 +66,7 @@ export function wandbDestination(
       let open = sender;
       if (open === null || open.hasEnded) {
         const { opened, lines } = await start();
-        // The last try may have arrived though its answer did not.
+        // The last request may have been accepted although its answer was lost.
         const arrived = Math.min(lines - sent, points.length);
         if (arrived > 0) {
           sent += arrived;
@@ -88,23 +90,21 @@ export function wandbDestination(
   };
 }
 
-/** The axis stands beside the values: W&B's own steps only count lines. */
+/** Adds `run_step` for the x axis, because W&B's own step only counts lines. */
 const lineOf = ({ values, runStep, phase }: Point) => ({ ...jsonNumbers(values), run_step: runStep, phase });
 
 interface Sender {
   readonly hasEnded: boolean;
-  /** Resolves with the lines that the run holds. One question at a time. */
+  /** Sends an order and resolves with the number of lines in the run. One order at a time. */
   ask(order: Order): Promise<number>;
   end(): void;
 }
 
-function startSender(execArgv: readonly string[]): Sender {
-  // The source's own ending: `.ts` where it runs from source.
-  const file = new URL(`./sender${extname(import.meta.url)}`, import.meta.url);
+function startSender(file: URL, execArgv: readonly string[]): Sender {
   const child = fork(file, {
     execArgv: [...execArgv],
     stdio: ["ignore", "ignore", "ignore", "ipc"],
-    // Out of reach of a Ctrl-C in the terminal, which is training's to answer.
+    // Keeps a Ctrl-C in the terminal from reaching the child process; training handles it.
     detached: true,
   });
   let hasEnded = false;
@@ -140,15 +140,15 @@ function startSender(execArgv: readonly string[]): Sender {
     },
     end() {
       hasEnded = true;
-      // The SDK listens for a gentler signal and stays.
+      // The SDK catches softer signals and keeps running.
       child.kill("SIGKILL");
     },
   };
 }
 
-/** Only while it is asked something does it keep this process from its end. */
-function keepAlive(child: ChildProcess, isAsked: boolean): void {
-  if (isAsked) {
+/** Makes the child keep this process alive only while an order is pending. */
+function keepAlive(child: ChildProcess, isPending: boolean): void {
+  if (isPending) {
     child.ref();
     child.channel?.ref();
   } else {

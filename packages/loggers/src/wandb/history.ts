@@ -1,7 +1,7 @@
-/** What a W&B server says that no waiting mends. */
+/** A permanent error of the W&B server. */
 export class FinalError extends Error {}
 
-/** Longest wait for one answer. */
+/** Timeout of a request. */
 const answerSeconds = 30;
 
 export interface Server {
@@ -9,7 +9,7 @@ export interface Server {
   readonly apiKey: string;
 }
 
-/** Checks the answer, which the SDK does not. 429, 408 and 5xx may pass; what else is no success is a `FinalError`. */
+/** Posts a request and checks the answer, which the SDK does not. 429, 408 and 5xx are transient; other failures are a `FinalError`. */
 export async function post({ baseUrl, apiKey }: Server, path: string, body: unknown): Promise<string> {
   const response = await fetch(baseUrl + path, {
     method: "POST",
@@ -23,8 +23,8 @@ export async function post({ baseUrl, apiKey }: Server, path: string, body: unkn
   const text = await response.text();
   if (response.ok) return text;
   const message = `W&B answered ${response.status} to ${path}: ${text.slice(0, 200)}`;
-  const mayPass = response.status === 408 || response.status === 429 || response.status >= 500;
-  throw mayPass ? new Error(message) : new FinalError(message);
+  const isTransient = response.status === 408 || response.status === 429 || response.status >= 500;
+  throw isTransient ? new Error(message) : new FinalError(message);
 }
 
 async function query<T>(server: Server, text: string, variables: object): Promise<T> {
@@ -34,14 +34,14 @@ async function query<T>(server: Server, text: string, variables: object): Promis
   };
   if (data) return data;
   throw new FinalError(
-    `W&B refused a question: ${errors?.map(({ message }) => message).join("; ") ?? "no data"}`,
+    `W&B rejected a query: ${errors?.map(({ message }) => message).join("; ") ?? "no data"}`,
   );
 }
 
-/** Whether the key opens the server, before the SDK ends the process over it. */
+/** Throws if the server rejects the API key. Called first, because the SDK would exit the process. */
 export async function checkKey(server: Server): Promise<void> {
   const { viewer } = await query<{ viewer: unknown }>(server, "query Viewer { viewer { entity } }", {});
-  if (!viewer) throw new FinalError("W&B knows no user of this key");
+  if (!viewer) throw new FinalError("W&B knows no user with this API key");
 }
 
 export interface History {
@@ -49,7 +49,7 @@ export interface History {
   readonly summary: Readonly<Record<string, unknown>>;
 }
 
-/** What a run holds, asked as wandb's Python client asks where it resumes one. */
+/** Returns the history length and summary of a run with the query that wandb's Python client uses to resume one. */
 export async function historyOf(
   server: Server,
   { id, project, entity }: { readonly id: string; readonly project: string; readonly entity: string | null },

@@ -1,54 +1,65 @@
 import { createRequire } from "node:module";
-import { PeriodicEvalError, type Logger } from "@periodic-eval/core";
-import { checkKeys } from "@periodic-eval/core/internal";
-import { outboxLogger, outboxOptionNames, type OutboxOptions } from "../outbox/outbox-logger.ts";
+import type { Logger } from "@periodic-eval/core";
+import { configError, parseOptions } from "@periodic-eval/core/internal";
+import { z } from "zod";
+import { outboxFields, outboxLogger, type OutboxOptions } from "../outbox/outbox-logger.ts";
 import { wandbDestination } from "./destination.ts";
 import { checkSdk } from "./sdk-version.ts";
 
 export interface WandbOptions extends OutboxOptions {
-  /** Default `WANDB_PROJECT`. */
+  /** Default: `WANDB_PROJECT`. */
   readonly project?: string;
-  /** User or team; default `WANDB_ENTITY`, else the key's own. */
+  /** User or team. Default: `WANDB_ENTITY`, otherwise the API key's default entity. */
   readonly entity?: string;
-  /** What the run is called; default `WANDB_NAME`, else its id. */
+  /** Name of the run. Default: `WANDB_NAME`, otherwise its id. */
   readonly runName?: string;
-  /** What W&B shows as the run's configuration. */
+  /** Configuration that W&B shows for the run. */
   readonly config?: Readonly<Record<string, unknown>>;
-  /** Default `WANDB_BASE_URL`, else W&B's own server. */
+  /** URL of the server. Default: `WANDB_BASE_URL`, otherwise `https://api.wandb.ai`. */
   readonly baseUrl?: string;
 }
 
+const where = "wandbLogger options";
+
+const schema = z.strictObject({
+  ...outboxFields,
+  project: z.string("the name of a W&B project").optional(),
+  entity: z.string("a string").optional(),
+  runName: z.string("a string").optional(),
+  config: z.record(z.string(), z.unknown(), "an object").optional(),
+  baseUrl: z.string("a URL").optional(),
+} satisfies Record<keyof WandbOptions, z.ZodType>);
+
 /**
- * Sends scalars to Weights & Biases by its SDK (optional peer `@wandb/sdk` 0.5.1), under the names of `snapshotScalars` and
+ * Sends scalars to Weights & Biases with its SDK (optional peer `@wandb/sdk` 0.5.1), under the names of `snapshotScalars` and
  * `trainScalars`: `periodic_eval/arc_c_accuracy`, `periodic_align/aligned`, `periodic_leak/leakage_<persona>`, each with
- * `…/train_pct`. Each line holds `run_step` and `phase` too. Choose `run_step` as the charts' x axis: W&B's own step counts
- * lines, so that late grading and second phases are there as well. The run's id is kept in
- * `run_dir/loggers/wandb.jsonl`: a resumed run goes on in the same run. The key is read from `WANDB_API_KEY` or `.netrc`.
+ * `…/train_pct`. Each line also holds `run_step` and `phase`. Choose `run_step` as the x axis of charts: W&B's own step counts
+ * lines, which include late grading and later phases. The run's id is kept in `run_dir/loggers/wandb.jsonl`, so a resumed run
+ * continues the same W&B run. The API key comes from `WANDB_API_KEY` or `.netrc`.
  *
- * @throws PeriodicEvalError `config` without a project or that version of the SDK, and for `WANDB_MODE=offline`: in that mode the SDK
- * throws away what it is given.
+ * @throws PeriodicEvalError `config` for a wrong option, without a project or that version of the SDK, and for
+ *   `WANDB_MODE=offline`, in which the SDK discards everything.
  */
 export function wandbLogger(options: WandbOptions): Logger {
-  checkKeys("wandbLogger", options, [
-    "project",
-    "entity",
-    "runName",
-    "config",
-    "baseUrl",
-    ...outboxOptionNames,
-  ]);
+  parseOptions(where, schema, options);
   const { env } = process;
   const project = options.project ?? env["WANDB_PROJECT"];
   if (project === undefined)
-    throw wrong("project", "nothing", "the name of a W&B project", "Set `project` or WANDB_PROJECT.");
+    throw configError({
+      where,
+      path: ["project"],
+      got: "nothing",
+      expected: "the name of a W&B project",
+      fix: "Set `project` or WANDB_PROJECT.",
+    });
   const mode = env["WANDB_MODE"] ?? "online";
   if (mode !== "online")
-    throw wrong(
-      "WANDB_MODE",
-      `"${mode}"`,
-      '"online": what the SDK is given in another mode is lost',
-      "Leave the logger out, or unset WANDB_MODE: what a server out of reach does not take is kept in the run's folder.",
-    );
+    throw configError({
+      where: "wandbLogger WANDB_MODE",
+      value: mode,
+      expected: '"online", because the SDK discards all data in any other mode',
+      fix: "Remove the logger or unset WANDB_MODE. While the server cannot be reached, data is kept in the run's folder.",
+    });
   checkSdk(createRequire(import.meta.url));
   const destination = wandbDestination({
     project,
@@ -58,8 +69,4 @@ export function wandbLogger(options: WandbOptions): Logger {
     baseUrl: (options.baseUrl ?? env["WANDB_BASE_URL"] ?? "https://api.wandb.ai").replace(/\/+$/, ""),
   });
   return outboxLogger(destination, options);
-}
-
-function wrong(what: string, got: string, expected: string, fix: string): PeriodicEvalError {
-  return new PeriodicEvalError({ code: "config", where: `wandbLogger ${what}`, got, expected, fix });
 }

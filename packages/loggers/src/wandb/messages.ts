@@ -1,22 +1,22 @@
-/** What the process that holds the SDK is told; it answers each with `Answer`. */
+/** An order to the child process that runs the SDK. It replies to each with an `Answer`. */
 export type Order =
   | {
       readonly kind: "open";
       readonly id: string;
       readonly project: string;
-      /** Null for the key's own. */
+      /** Null: the API key's default entity. */
       readonly entity: string | null;
       readonly name: string | null;
       readonly config: Readonly<Record<string, unknown>>;
       readonly baseUrl: string;
-      /** Lines known to be there; null for a new run. */
+      /** Number of lines known to be in the run; null for a new run. */
       readonly sent: number | null;
     }
   | { readonly kind: "log"; readonly lines: readonly Readonly<Record<string, unknown>>[] }
   | { readonly kind: "finish" };
 
 export type Answer =
-  /** `lines`: how many the run holds. */
+  /** `lines`: the number of lines in the run. */
   | { readonly kind: "done"; readonly lines: number }
-  /** The process ends; `isFinal` where another try would fare no better. */
+  /** The child process ends. `isFinal`: a retry would fail too. */
   | { readonly kind: "failed"; readonly message: string; readonly isFinal: boolean };

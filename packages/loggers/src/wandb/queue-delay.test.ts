@@ -2,7 +2,7 @@ import { createRequire } from "node:module";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { shortenWaits, type QueueDelay } from "./queue-delay.ts";
 
-// As it stands in the SDK, which does not export it.
+// The class is not exported by the SDK.
 const sdk = createRequire(import.meta.url).resolve("@wandb/sdk/package.json");
 const { Delay } = (await import(new URL("dist/sdk/lib/retry.js", `file://${sdk}`).href)) as {
   readonly Delay: new (milliseconds: number) => QueueDelay;
@@ -18,7 +18,7 @@ async function millisecondsOf(delay: QueueDelay, milliseconds?: number): Promise
   return waited;
 }
 
-it("a queue waits less while somebody waits for it, and what the SDK tries again waits as long as ever", async () => {
+it("shortens the delay of a queue while an answer is awaited, but not the delay between retries", async () => {
   const [queue, retry] = [new Delay(1000), new Delay(1500)];
   let isAsked = true;
   shortenWaits(queue, () => isAsked);
@@ -30,7 +30,7 @@ it("a queue waits less while somebody waits for it, and what the SDK tries again
   expect(await millisecondsOf(queue, 2000)).toBe(2000);
 });
 
-it("a wait that has begun can still be ended, and a queue without one goes on", async () => {
+it("keeps a pending delay cancellable and ignores a queue without one", async () => {
   const queue = new Delay(1000);
   shortenWaits(queue, () => false);
   const waited = queue.wait();

@@ -1,4 +1,4 @@
-/** What a queue of the SDK waits on before it looks into itself again. */
+/** The delay between two polls of an SDK queue. */
 export interface QueueDelay {
   wait(milliseconds?: number): Promise<unknown>;
   cancel(): unknown;
@@ -7,8 +7,8 @@ export interface QueueDelay {
 export const pollMilliseconds = 20;
 
 /**
- * Has a queue of the SDK, which looks into itself every second or slower, do so at once while `isAsked`. Only this one: the
- * SDK waits between two tries of a request on others of the same class. Without one the queue goes on slowly.
+ * Makes a queue of the SDK, which polls every second or less often, poll at once while `isAsked`. Changes only this instance,
+ * because the SDK uses the same class between retries of a request. Does nothing without a delay.
  */
 export function shortenWaits(delay: QueueDelay | undefined, isAsked: () => boolean): void {
   if (delay === undefined) return;

@@ -5,8 +5,8 @@ import { expect, it } from "vitest";
 import { temporaryFolder } from "../logged-run.test-data.ts";
 import { checkSdk } from "./sdk-version.ts";
 
-/** Resolves as a module does beside which a version of the SDK is installed. */
-async function beside(version: string | null): Promise<NodeJS.Require> {
+/** Returns the `require` of a module next to which this version of the SDK is installed. */
+async function requireWith(version: string | null): Promise<NodeJS.Require> {
   const folder = await temporaryFolder();
   const sdk = join(folder, "node_modules", "@wandb", "sdk");
   await mkdir(sdk, { recursive: true });
@@ -19,15 +19,15 @@ it.each([
   ["0.6.0", "@wandb/sdk 0.6.0"],
   ["0.5.2", "@wandb/sdk 0.5.2"],
   [null, "no package @wandb/sdk"],
-])("version %s of the SDK is refused with the one to install", async (version, got) => {
-  const require = await beside(version);
+])("rejects version %s of the SDK and names the one to install", async (version, got) => {
+  const require = await requireWith(version);
   expect(() => checkSdk(require)).toThrow(
     `[periodic-eval] wandbLogger SDK: got ${got}, expected version 0.5.1. Install version 0.5.1: npm install @wandb/sdk@0.5.1.`,
   );
 });
 
-it("takes the version that is known, here as well", async () => {
-  const known = await beside("0.5.1");
+it("accepts the known version, which is also the installed one", async () => {
+  const known = await requireWith("0.5.1");
   expect(() => checkSdk(known)).not.toThrow();
   expect(() => checkSdk(createRequire(import.meta.url))).not.toThrow();
 });

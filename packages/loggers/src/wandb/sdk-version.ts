@@ -1,11 +1,11 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 
-/** The one whose insides sender.ts was written over. */
+/** The version whose internals sender.ts relies on. */
 const knownVersion = "0.5.1";
 
 /**
- * @param require of the module that imports the SDK.
- * @throws PeriodicEvalError `config` where `@wandb/sdk` is missing or of another version.
+ * @param require The `require` of the module that imports the SDK.
+ * @throws PeriodicEvalError `config` if `@wandb/sdk` is missing or has another version.
  */
 export function checkSdk(require: NodeJS.Require): void {
   let got = "no package @wandb/sdk";

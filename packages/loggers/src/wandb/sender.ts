@@ -1,16 +1,16 @@
-// The process that holds W&B's SDK: started by destination.ts, told what to do by messages, gone with its parent.
+// The child process that runs W&B's SDK. destination.ts starts it and sends it orders; it exits with its parent.
 import { setInterval } from "node:timers";
 import wandb from "@wandb/sdk";
 import { checkKey, FinalError, historyOf, post, type History, type Server } from "./history.ts";
 import type { Answer, Order } from "./messages.ts";
 import { pollMilliseconds, shortenWaits, type QueueDelay } from "./queue-delay.ts";
 
-/** Longest that the SDK may take to open a run: what was refused it waits for again and again, with no new request. */
+/** Timeout for the SDK to open a run. After a rejection, the SDK would wait forever without a new request. */
 const openSeconds = 60;
 
 type Run = Awaited<ReturnType<typeof wandb.init>>;
 
-/** What the SDK keeps to itself and lacks: going on in a run, and looking at what the server answers. */
+/** Internals of the SDK, which by itself can neither resume a run nor check the answers of the server. */
 interface FileStream {
   lastChunks: Record<"wandb-history.jsonl" | "wandb-summary.json", { offset: number; data: object }>;
   delay?: QueueDelay;
@@ -21,7 +21,7 @@ interface FileStream {
 let apiKey = "";
 let run: Run | null = null;
 let stream: FileStream | null = null;
-/** Lines of the run: handed to the SDK, and taken by the server. */
+/** Number of lines of the run that the SDK received, and that the server accepted. */
 let [handed, taken] = [0, 0];
 
 async function open(order: Extract<Order, { kind: "open" }>): Promise<void> {
@@ -32,7 +32,7 @@ async function open(order: Extract<Order, { kind: "open" }>): Promise<void> {
   const history =
     sent === null ? { lines: 0, summary: {} } : await historyOf(server, { id, project, entity });
   const timer = setTimeout(
-    () => fail(new Error(`W&B's SDK opened no run in ${openSeconds} s`)),
+    () => fail(new Error(`W&B's SDK did not open a run within ${openSeconds} s`)),
     1000 * openSeconds,
   );
   run = await wandb.init({
@@ -44,14 +44,14 @@ async function open(order: Extract<Order, { kind: "open" }>): Promise<void> {
     settings: { baseUrl, apiKey, silent: true },
   });
   clearTimeout(timer);
-  stream = goOn(run, server, { ...history, lines: Math.max(history.lines, sent ?? 0) });
+  stream = resumeAt(run, server, { ...history, lines: Math.max(history.lines, sent ?? 0) });
 }
 
-/** The SDK would write from line 0 on again, and lose what a server does not take at once. */
-function goOn(opened: Run, server: Server, { lines, summary }: History): FileStream {
+/** Makes the SDK append after the existing lines and check every answer. By itself it would overwrite from line 0 and ignore failures. */
+function resumeAt(opened: Run, server: Server, { lines, summary }: History): FileStream {
   const sender = opened._messenger.sender!;
   const fileStream = sender.filestream as unknown as FileStream;
-  // They are there only now: the second before a run is opened stays.
+  // The delays exist only now, so opening a run still takes a second.
   for (const delay of [sender.delay, fileStream.delay]) shortenWaits(delay, () => isAsked);
   fileStream.lastChunks["wandb-history.jsonl"].offset = lines;
   fileStream.lastChunks["wandb-summary.json"].data = { ...summary };
@@ -68,7 +68,7 @@ function goOn(opened: Run, server: Server, { lines, summary }: History): FileStr
   return fileStream;
 }
 
-/** Lines of one each: a step of their own for the SDK, which drops what has an earlier one. */
+/** Logs one line per call, so that each gets its own SDK step: the SDK drops lines with an earlier step. */
 async function log(lines: readonly Readonly<Record<string, unknown>>[]): Promise<void> {
   for (const line of lines) run!.log({ ...line });
   handed += lines.length;
@@ -81,7 +81,7 @@ async function log(lines: readonly Readonly<Record<string, unknown>>[]): Promise
   });
 }
 
-/** Whether somebody waits for an answer. */
+/** Whether the parent is waiting for an answer. */
 let isAsked = false;
 
 function wakeUp(): void {
@@ -89,7 +89,7 @@ function wakeUp(): void {
   stream?.delay?.cancel();
 }
 
-async function follow(order: Order): Promise<void> {
+async function execute(order: Order): Promise<void> {
   isAsked = true;
   wakeUp();
   if (order.kind === "open") await open(order);
@@ -102,7 +102,7 @@ async function follow(order: Order): Promise<void> {
 function fail(error: unknown): void {
   const text = error instanceof Error ? error.message : String(error);
   const cause = error instanceof Error && error.cause instanceof Error ? ` (${error.cause.message})` : "";
-  // What a server or the SDK says is not ours to trust with the key.
+  // Messages of the server or the SDK might contain the API key.
   const message = apiKey === "" ? text + cause : (text + cause).replaceAll(apiKey, "…");
   answer({ kind: "failed", message, isFinal: error instanceof FinalError }, () => process.exit(1));
 }
@@ -111,9 +111,9 @@ function asFinal(error: unknown): never {
   throw new FinalError(error instanceof Error ? error.message : String(error), { cause: error });
 }
 
-const answer = (said: Answer, then = () => {}) => void process.send!(said, then);
+const answer = (message: Answer, then = () => {}) => void process.send!(message, then);
 
-// The SDK throws what fails in its own message handlers.
+// Errors in the message handlers of the SDK arrive here.
 process.on("uncaughtException", fail);
 process.on("disconnect", () => process.exit());
-process.on("message", (order: Order) => void follow(order).catch(fail));
+process.on("message", (order: Order) => void execute(order).catch(fail));

@@ -5,12 +5,12 @@ export type HistoryLine = Readonly<Record<string, unknown>>;
 
 export interface WandbServer {
   readonly url: string;
-  /** The history of each run, by id, as W&B's server keeps it: a line a place. */
+  /** Runs by id, as W&B's server stores them: one history line per index. */
   readonly runs: Map<
     string,
     { readonly lines: HistoryLine[]; config: unknown; summary: HistoryLine; isComplete: boolean }
   >;
-  /** What comes instead of an answer, the first first; null for an answer. */
+  /** Replies instead of normal answers, in order. `isTaken`: the request is handled first. */
   readonly faults: { readonly path: RegExp; readonly reply: Reply; readonly isTaken?: boolean }[];
   readonly keys: string[];
 }
@@ -20,7 +20,7 @@ interface Chunk {
   readonly complete?: boolean;
 }
 
-/** Keeps what W&B's SDK 0.5.1 sends: the run, and lines of its history by their offset. */
+/** Starts a server that records runs and history lines of W&B's SDK 0.5.1. */
 export async function wandbServer(atEnd: AtEnd): Promise<WandbServer> {
   const server: Omit<WandbServer, "url"> = { runs: new Map(), faults: [], keys: [] };
 

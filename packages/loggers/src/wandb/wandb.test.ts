@@ -10,20 +10,22 @@ import {
   temporaryFolder,
 } from "../logged-run.test-data.ts";
 import { mortal, type MortalDestination } from "../mortal-destination.test-data.ts";
-import { outboxLogger, type Destination } from "../outbox/outbox-logger.ts";
+import { outboxLogger } from "../outbox/outbox-logger.ts";
+import type { Destination } from "../outbox/sending.ts";
 import { wandbDestination } from "./destination.ts";
 import { wandbLogger } from "./index.ts";
 import { wandbServer, type WandbServer } from "./wandb-server.test-data.ts";
 
 const key = "secret-of-forty-characters-0123456789abcd";
-const fromSource = ["--import", "tsx", "-C", "@periodic-eval/source"];
+/** The compiled child process, which starts faster than the source. `npm test` builds first. */
+const sender = new URL("../../dist/wandb/sender.js", import.meta.url);
 
 beforeEach(() => void vi.stubEnv("WANDB_API_KEY", key));
 afterAll(() => void vi.unstubAllEnvs());
 
 function destinationOf({ url }: Pick<WandbServer, "url">): Destination {
   const place = { project: "p", entity: null, name: "first", config: { seed: 7 }, baseUrl: url };
-  return { ...wandbDestination(place, fromSource), pauseSeconds: 0.01 };
+  return { ...wandbDestination(place, [], sender), pauseSeconds: 0.01 };
 }
 
 const theRun = (expect: ExpectStatic, { runs }: WandbServer) => {
@@ -31,9 +33,9 @@ const theRun = (expect: ExpectStatic, { runs }: WandbServer) => {
   return [...runs.values()][0]!;
 };
 
-// Most of their time is the start of processes.
-describe.concurrent("W&B's SDK and a server that records", () => {
-  it("each value of a killed run once, with run_step and phase, late grading as well", async ({
+// Concurrent, because starting child processes takes most of the time.
+describe.concurrent("W&B's SDK with a recording server", () => {
+  it("has each value of a killed run once, with run_step and phase, late grading included", async ({
     expect,
     onTestFinished,
   }) => {
@@ -47,37 +49,37 @@ describe.concurrent("W&B's SDK and a server that records", () => {
         return outboxLogger(processes.at(-1)!, { runDir, closeSeconds: 200 });
       },
       async () => {
-        // Some was sent by then, and some was not.
+        // Kill when some points are sent and some are not.
         await vi.waitFor(() => expect(processes.at(-1)!.sent).toBeGreaterThan(3), 200_000);
         await processes.at(-1)!.die();
       },
     );
-    // Dropout draws from the same.
+    // Dropout draws from Math.random too.
     expect(draws).not.toHaveBeenCalled();
     draws.mockRestore();
     const { lines, isComplete, config } = theRun(expect, server);
     expect(isComplete).toBe(true);
     expect(config).toEqual({ seed: { value: 7 } });
-    // Every line has its place, in order.
+    // Lines are numbered without gaps.
     expect(lines.map(({ _step: step }) => step)).toEqual(lines.map((_, i) => i));
     const losses = lines
       .filter((line) => "train/loss" in line)
       .map((line) => [line["run_step"], Number(line["train/loss"])]);
     expect(losses).toEqual(expectedLosses);
-    // Never the same twice, and there once.
+    // Differs in each process, but is sent once.
     expect(lines.filter((line) => "train/tokens_per_second" in line)).toHaveLength(20);
-    const looks = lines.filter((line) => "periodic_eval/arc_c_accuracy" in line);
+    const measurements = lines.filter((line) => "periodic_eval/arc_c_accuracy" in line);
     const curve = (phase: string) =>
-      looks
+      measurements
         .filter((line) => line["phase"] === phase)
         .map((line) => [line["run_step"], line["periodic_eval/arc_c_accuracy"]]);
     const { coupling, em } = expectedAccuracies;
-    // What was sent before the kill stands where it was.
+    // Points sent before the kill keep their place.
     expect(curve("coupling")).toEqual(coupling);
     expect(curve("em").toSorted(([a], [b]) => Number(a) - Number(b))).toEqual(
       em.toSorted(([a], [b]) => a - b),
     );
-    expect(looks.find((line) => line["run_step"] === 15)).toMatchObject({
+    expect(measurements.find((line) => line["run_step"] === 15)).toMatchObject({
       phase: "em",
       run_step: 15,
       "periodic_eval/arc_c_correct": 1,
@@ -87,7 +89,7 @@ describe.concurrent("W&B's SDK and a server that records", () => {
     expect(server.keys.every((sent) => sent === key)).toBe(true);
   });
 
-  it("loses nothing to a server that fails, hangs up after it took a request, and was down at the end", async ({
+  it("loses nothing when the server fails, hangs up after accepting a request, or is down on close", async ({
     expect,
     onTestFinished,
   }) => {
@@ -106,9 +108,9 @@ describe.concurrent("W&B's SDK and a server that records", () => {
         await logger.train?.({ loss: lossAt(step) }, at("em", step));
       await logger.close?.();
     };
-    // The server is out of reach for as long as the first session waits at its end.
+    // The first session ends before the server can be reached.
     await expect(log(0, 3, 0.01)).rejects.toThrow(
-      `3 of 3 records were not sent (0.01 s were not enough); they are kept in ${join(runDir, "loggers", "wandb.jsonl")} and sent`,
+      `3 of 3 records were not sent (timeout after 0.01 s); they are kept in ${join(runDir, "loggers", "wandb.jsonl")} and will be sent`,
     );
     await log(3, 5, 60);
     const { lines } = theRun(expect, server);
@@ -118,30 +120,33 @@ describe.concurrent("W&B's SDK and a server that records", () => {
     expect(server.faults).toEqual([]);
   });
 
-  it("says what W&B refuses, without the key, and training goes on", async ({ expect, onTestFinished }) => {
+  it("reports a rejection by W&B without the API key while training continues", async ({
+    expect,
+    onTestFinished,
+  }) => {
     const server = await wandbServer(onTestFinished);
     server.faults.push({ path: /graphql/, reply: { status: 401, body: { error: `no such key: ${key}` } } });
     const logger = outboxLogger(destinationOf(server), { runDir: await temporaryFolder(onTestFinished) });
-    let said = "";
+    let warning = "";
     await vi.waitFor(async () => {
       try {
         await logger.train?.({ loss: 1 }, at("em", 1));
       } catch (error) {
-        said = (error as Error).message;
+        warning = (error as Error).message;
       }
-      expect(said).toMatch(
-        /^W&B answered 401 to \/graphql: {"error":"no such key: …"}; no more is sent, and all is kept in /,
+      expect(warning).toMatch(
+        /^W&B answered 401 to \/graphql: {"error":"no such key: …"}; sending has stopped, and all data is kept in /,
       );
     }, 200_000);
     await expect(logger.close?.()).rejects.toThrow("records were not sent (W&B answered 401");
-    expect(said).not.toContain(key);
+    expect(warning).not.toContain(key);
   });
 });
 
-it("is refused where the SDK would throw away what it is given", () => {
+it("rejects WANDB_MODE=offline and a missing project", () => {
   vi.stubEnv("WANDB_MODE", "offline");
   expect(() => wandbLogger({ runDir: "run", project: "p" })).toThrow('wandbLogger WANDB_MODE: got "offline"');
   vi.stubEnv("WANDB_MODE", undefined);
   vi.stubEnv("WANDB_PROJECT", undefined);
-  expect(() => wandbLogger({ runDir: "run" })).toThrow("wandbLogger project: got nothing");
+  expect(() => wandbLogger({ runDir: "run" })).toThrow("wandbLogger options.project: got nothing");
 });

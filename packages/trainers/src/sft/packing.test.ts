@@ -107,7 +107,7 @@ describe("SFTTrainer with packing", () => {
       "SFT config.packing: got true, for a model in which documents of one row would see each other, expected a model with takesDocuments.",
     );
     expect(() => new SFTTrainer({ ...options, config: { packing: true } })).toThrow(
-      "SFT config.maxLength: got no `maxLength`, which `packing` requires, expected the tokens of a packed row.",
+      "SFT config.packing: got true without `maxLength`, expected also `maxLength`, the tokens of a packed row.",
     );
     model.dispose();
   });

@@ -32,9 +32,9 @@ export function parseSFTConfig(given: Partial<SFTConfig> = {}): SFTConfig {
   if (config.packing && config.maxLength === null)
     throw configError({
       where,
-      path: ["maxLength"],
-      got: "no `maxLength`, which `packing` requires",
-      expected: "the tokens of a packed row",
+      path: ["packing"],
+      got: "true without `maxLength`",
+      expected: "also `maxLength`, the tokens of a packed row",
       fix: "Set maxLength, for example 1024. The cost of attention grows with its square.",
     });
   return config;

@@ -1,0 +1,35 @@
+import { auditTask, taskNamed, type TaskAudit, type TaskRegistry } from "@periodic-eval/tasks";
+import { join } from "node:path";
+import { openModelOutline } from "../../config/open-model.ts";
+import { checkDataFolder, dataFolderOf } from "../../config/task-data.ts";
+import { chatOptions, type TaskPromptOptions } from "../../config/task-options.ts";
+import type { Terminal } from "../../terminal/terminal.ts";
+
+export interface AuditRequest extends TaskPromptOptions {
+  /** Folder with one folder per task. */
+  readonly data: string;
+  /** Number of documents to check. */
+  readonly limit: number;
+  /** Number of documents to show. */
+  readonly show: number;
+}
+
+/** Audits a task with a model's configuration and tokenizer. Its weights are not loaded. */
+export async function auditCheckpoint(
+  source: string,
+  name: string,
+  request: AuditRequest,
+  tasks: TaskRegistry,
+  terminal: Terminal,
+): Promise<TaskAudit> {
+  const task = taskNamed(tasks, name, "audit task");
+  checkDataFolder(request.data);
+  const chat = chatOptions(request);
+  const evaluation = task.open({
+    data: join(request.data, dataFolderOf(name, request.data)),
+    ...(request.shots !== undefined && { shots: request.shots }),
+    ...(chat !== null && { chat }),
+  });
+  const { limit: documents, show: shown } = request;
+  return auditTask(await openModelOutline(source, terminal), evaluation, { documents, shown });
+}

@@ -1,0 +1,222 @@
+import { cp, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { MetricValue } from "@periodic-eval/core";
+import { fileStore } from "@periodic-eval/core/snapshots";
+import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { parse } from "csv-parse/sync";
+import { parquetReadObjects } from "hyparquet";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { runCommand } from "../../run-command.test-data.ts";
+
+let folder = "";
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "compare-"))));
+afterAll(() => rm(folder, { recursive: true }));
+
+/** Writes a run of one phase whose accuracy goes from `start` to `end`; returns its folder. */
+async function writeRun(
+  name: string,
+  seed: string,
+  start: number,
+  end: number,
+  {
+    metric = {},
+    ...last
+  }: {
+    readonly step?: number;
+    readonly status?: "complete" | "partial";
+    readonly metric?: Partial<MetricValue>;
+  } = {},
+): Promise<string> {
+  const runDir = join(folder, name);
+  const store = fileStore(runDir);
+  for (const [step, value] of [
+    [0, start],
+    [last.step ?? 100, end],
+  ] as const) {
+    const plain = exampleSnapshot({ phase: "em", step });
+    const accuracy = {
+      ...plain.metrics["accuracy"]!,
+      ...metric,
+      value,
+      ci95: [value - 0.1, value + 0.1] as [number, number],
+    };
+    const metrics = { accuracy, "accuracy/doctor": accuracy, 'accuracy/astronomy, "old"': accuracy };
+    const provenance = { ...plain.provenance, seed, evaluation: { personas: [{ id: "doctor" }] } };
+    const ofEnd = {
+      phase: "em",
+      step: 0,
+      n_pairs: 90,
+      delta: -0.41,
+      ci95: [-0.5, -0.3] as [number, number],
+      test: null,
+      p_value: null,
+      alpha: null,
+      minimal_detectable_change: null,
+      verdict: null,
+      exploratory: true,
+    };
+    const paired = { baseline: step === 0 ? null : { accuracy: ofEnd }, previous: null };
+    const status = step === 0 ? "complete" : (last.status ?? "complete");
+    await store.put({ ...plain, status, max_steps: 100, pct: step, metrics, paired, provenance }, []);
+  }
+  await store.close?.();
+  return runDir;
+}
+
+function cli(...args: string[]) {
+  return runCommand(args);
+}
+
+it("computes an interval over runs per condition and the difference between conditions", async () => {
+  const control = [await writeRun("c1", "1", 0.9, 0.9), await writeRun("c2", "2", 0.8, 0.82)];
+  const em = [
+    await writeRun("e1", "1", 0.9, 0.5),
+    await writeRun("e2", "2", 0.8, 0.5),
+    await writeRun("e3", "3", 0.9, 0.4),
+  ];
+  const args = [...control.map((run) => `control=${run}`), ...em.map((run) => `em=${run}`)];
+  const { code, out } = await cli("compare", ...args, "--json");
+  expect(code).toBe(0);
+  const { metrics } = JSON.parse(out);
+  expect(metrics).toHaveLength(1);
+  const [first, second] = metrics[0].groups;
+  expect(first).toMatchObject({ group: "control", runs: 2, difference: null });
+  expect(first.change.value).toBeCloseTo(0.01, 12);
+  // scipy 1.17.1, stats.t.interval(0.95, 2, -0.4, stats.sem([-0.4, -0.3, -0.5]))
+  expect(second.change.value).toBeCloseTo(-0.4, 12);
+  expect(second.change.ci95[0]).toBeCloseTo(-0.6484137711750331, 10);
+  // scipy 1.17.1, stats.ttest_ind([-0.4, -0.3, -0.5], [0, 0.02], equal_var=False)
+  expect(second.difference.value).toBeCloseTo(-0.41, 12);
+  expect(second.difference.p).toBeCloseTo(0.016987213681304666, 10);
+
+  const { out: table } = await cli("compare", ...args);
+  expect(table).toMatch(/control +2 .*\n.*\n?em +3 .* −40\.0 points/);
+});
+
+it("leaves out unfinished runs and names them", async () => {
+  const whole = [await writeRun("whole1", "1", 0.9, 0.5), await writeRun("whole2", "2", 0.8, 0.5)];
+  const killed = await writeRun("killed", "3", 0.9, 0.89, { step: 20 });
+  const cut = await writeRun("cut", "4", 0.9, 0.7, { status: "partial" });
+  const args = [...whole, killed, cut].map((run) => `em=${run}`);
+  const { out } = await cli("compare", ...args, "--json");
+  const { metrics } = JSON.parse(out);
+  expect(metrics[0].groups[0]).toMatchObject({ runs: 2, change: { value: expect.closeTo(-0.35, 12) } });
+  expect(metrics[0].left_out).toEqual([
+    { run: killed, group: "em", reason: "its last measurement is at step 20 of 100, not at the end" },
+    { run: cut, group: "em", reason: "its end is partial" },
+  ]);
+  const { out: table } = await cli("compare", ...args);
+  expect(table).toContain(`Left out: ${killed}: its last measurement is at step 20 of 100`);
+  expect(table).toContain(`Left out: ${cut}: its end is partial`);
+});
+
+it("clips intervals of shares to 0 and 1", async () => {
+  const runs = [await writeRun("far1", "1", 0.1, 0.9), await writeRun("far2", "2", 0.6, 0.5)];
+  const others = [await writeRun("near1", "1", 0.9, 0.1), await writeRun("near2", "2", 0.5, 0.6)];
+  const args = [...runs.map((run) => `em=${run}`), ...others.map((run) => `control=${run}`)];
+  const { metrics } = JSON.parse((await cli("compare", ...args, "--json")).out);
+  const [first, second] = metrics[0].groups;
+  expect(first.start.ci95).toEqual([0, 1]);
+  expect(first.change.ci95).toEqual([-1, 1]);
+  expect(second.difference.ci95).toEqual([-2, 2]);
+});
+
+it("clips intervals of scores to the range in the snapshots", async () => {
+  const score = { unit: "points", range: [0, 100] as [number, number] };
+  const runs = [
+    await writeRun("s1", "1", 98, 2, { metric: score }),
+    await writeRun("s2", "2", 60, 40, { metric: score }),
+  ];
+  const { metrics } = JSON.parse((await cli("compare", ...runs.map((run) => `em=${run}`), "--json")).out);
+  const [{ start, end, change }] = metrics[0].groups;
+  expect([start.ci95, end.ci95, change.ci95]).toEqual([
+    [0, 100],
+    [0, 100],
+    [-100, 100],
+  ]);
+});
+
+it("accepts a folder with = in its name and recognises two paths of the same folder", async () => {
+  const run = await writeRun("lr=1e-4", "1", 0.9, 0.5);
+  const groupsOf = async (...args: string[]) =>
+    JSON.parse((await cli("compare", ...args, "--json")).out).metrics[0].groups;
+  expect(await groupsOf(run, "--group-by", "run")).toMatchObject([{ group: run, runs: 1 }]);
+  expect(await groupsOf(`em=${run}`)).toMatchObject([{ group: "em", runs: 1 }]);
+  expect((await cli("compare", run)).err).toContain(`Write condition=${run}`);
+  const other = `${folder}/./lr=1e-4`;
+  expect((await cli("compare", `em=${run}`, `em=${other}`)).err).toContain("twice");
+  await symlink(run, join(folder, "link"), "junction");
+  expect((await cli("compare", `em=${run}`, `em=${join(folder, "link")}`)).err).toContain("twice");
+});
+
+it("rejects a copy of a run, even if one of the two was continued, but accepts runs that share only their beginning", async () => {
+  const run = await writeRun("original", "1", 0.9, 0.5);
+  const copy = join(folder, "copy");
+  await cp(run, copy, { recursive: true });
+  const compared = () => cli("compare", `em=${run}`, `em=${copy}`);
+  const message = `got ${run} and ${copy}, where all snapshots of one are also in the other: one is a copy of the other`;
+  expect(await compared()).toMatchObject({ code: 1, err: expect.stringContaining(message) });
+  const store = fileStore(copy);
+  await store.put(exampleSnapshot({ phase: "em", step: 200 }), []);
+  expect((await compared()).err).toContain(message);
+  await store.close?.();
+  const other = fileStore(run);
+  await other.put({ ...exampleSnapshot({ phase: "em", step: 200 }), reason: "continued differently" }, []);
+  await other.close?.();
+  expect((await compared()).err).not.toContain("copy of");
+});
+
+it("notes that a group of one run has no interval", async () => {
+  const run = await writeRun("single", "1", 0.9, 0.5);
+  const { out } = await cli("compare", `em=${run}`);
+  expect(out).toContain("A group of one run has no interval");
+  expect((await cli("compare", run)).err).toContain(`Write condition=${run}`);
+  expect((await cli("compare", `a=${run}`, `b=${run}`)).err).toContain("twice");
+  expect((await cli("compare", `a=${run}`, "--metric", "acuracy")).err).toContain('got "acuracy"');
+});
+
+it("exports one row per value, with equal CSV and Parquet", async () => {
+  const run = await writeRun("tidy", "7", 0.9, 0.5);
+  const [csv, parquet] = [join(folder, "all.csv"), join(folder, "all.parquet")];
+  expect((await cli("export", `em=${run}`, "--out", csv)).out).toBe(`${csv}: 6 rows`);
+  await cli("export", `em=${run}`, "--out", parquet);
+  const rows: Record<string, string>[] = parse(await readFile(csv), { columns: true });
+  const bytes = await readFile(parquet);
+  const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
+  const same = await parquetReadObjects({ file });
+  expect(
+    same.map((row) =>
+      Object.fromEntries(Object.entries(row).map(([key, value]) => [key, String(value ?? "")])),
+    ),
+  ).toEqual(rows);
+  expect(
+    rows.map(({ metric, persona, group, value, step }) => [metric, persona, group, value, step]),
+  ).toEqual([
+    ["accuracy", "", "", "0.9", "0"],
+    ["accuracy", "doctor", "", "0.9", "0"],
+    ["accuracy", "", 'astronomy, "old"', "0.9", "0"],
+    ["accuracy", "", "", "0.5", "100"],
+    ["accuracy", "doctor", "", "0.5", "100"],
+    ["accuracy", "", 'astronomy, "old"', "0.5", "100"],
+  ]);
+  expect(rows[0]).toMatchObject({
+    run,
+    seed: "7",
+    condition: "em",
+    phase: "em",
+    pct: "0",
+    lo: "0.8",
+    hi: "1",
+  });
+  // The change is over the items that both measurements observed, not the difference of the values.
+  expect(rows.map(({ delta, delta_lo, delta_hi, n_pairs }) => [delta, delta_lo, delta_hi, n_pairs])).toEqual([
+    ["", "", "", ""],
+    ["", "", "", ""],
+    ["", "", "", ""],
+    ["-0.41", "-0.5", "-0.3", "90"],
+    ["", "", "", ""],
+    ["", "", "", ""],
+  ]);
+  expect((await cli("export", run, "--out", "x.xlsx")).err).toContain("ending in .csv or .parquet");
+});

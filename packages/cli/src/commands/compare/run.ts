@@ -1,0 +1,162 @@
+import { PeriodicEvalError, type Range } from "@periodic-eval/core";
+import {
+  differenceOverRuns,
+  meanOverRuns,
+  rangeOfDifference,
+  withinRange,
+  type Estimate,
+} from "@periodic-eval/core/statistics";
+import { summarizePhases, type Look } from "@periodic-eval/dashboard";
+import type { LabelledRun } from "../../run/labelled-runs.ts";
+
+export type GroupBy = "condition" | "seed" | "run";
+
+/** One metric of one phase in one group of runs: means and intervals over runs. */
+export interface GroupSummary {
+  readonly group: string;
+  /** Number of runs with a complete start and end measurement. */
+  readonly runs: number;
+  readonly start: Estimate;
+  readonly end: Estimate;
+  /** Mean over runs of end minus start. */
+  readonly change: Estimate;
+  /** The group's change minus that of the first group; null for the first. */
+  readonly difference: (Estimate & { readonly p: number | null }) | null;
+}
+
+export interface ComparedMetric {
+  readonly phase: string;
+  readonly id: string;
+  readonly metric: string;
+  readonly unit: string;
+  readonly groups: readonly GroupSummary[];
+  readonly leftOut: readonly LeftOut[];
+}
+
+/** A run that no mean includes, and the reason. */
+export interface LeftOut {
+  readonly run: string;
+  readonly group: string;
+  readonly reason: string;
+}
+
+interface RunValues {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** One metric of one phase while runs are collected. */
+interface CollectedMetric {
+  readonly of: Pick<ComparedMetric, "phase" | "id" | "metric" | "unit">;
+  readonly range: Range;
+  readonly groups: Map<string, RunValues[]>;
+  /** Why a run is left out; null for a run that counts. */
+  readonly reasons: Map<LabelledRun, string | null>;
+}
+
+/**
+ * Compares start and end of each phase by group of runs. Intervals are over runs: the questions of one run show how certain
+ * that run's value is, but only several runs show how certain the value of a condition is. Runs without a complete measurement
+ * at start and end are listed in `leftOut`. Intervals are clipped to the metric's range.
+ *
+ * @param metrics Names of metrics. Null: the primary metric of each callback.
+ * @throws PeriodicEvalError `config` for a metric that no run has, or for runs without a condition.
+ */
+export function compareRuns(
+  runs: readonly LabelledRun[],
+  by: GroupBy,
+  metrics: readonly string[] | null,
+): readonly ComparedMetric[] {
+  return collectMetrics(runs, by, metrics).map(({ of, range, groups, reasons }) => ({
+    ...of,
+    groups: summaries(groups, range),
+    leftOut: runs.flatMap((labelled) => {
+      const reason = reasons.has(labelled) ? reasons.get(labelled)! : "it has no such measurement";
+      return reason === null ? [] : [{ run: labelled.run.runDir, group: groupOf(labelled, by), reason }];
+    }),
+  }));
+}
+
+function collectMetrics(
+  runs: readonly LabelledRun[],
+  by: GroupBy,
+  metrics: readonly string[] | null,
+): readonly CollectedMetric[] {
+  const collected = new Map<string, CollectedMetric>();
+  const known = new Set<string>();
+  for (const labelled of runs) {
+    const group = groupOf(labelled, by);
+    for (const { phase, metrics: phaseMetrics } of summarizePhases(labelled.run)) {
+      for (const { id, metric, unit, range, isPrimary, start, end } of phaseMetrics) {
+        known.add(metric);
+        if (metrics === null ? !isPrimary : !metrics.includes(metric)) continue;
+        const key = JSON.stringify([phase.name, id, metric]);
+        const one = collected.get(key) ?? {
+          of: { phase: phase.name, id, metric, unit },
+          range,
+          groups: new Map<string, RunValues[]>(),
+          reasons: new Map<LabelledRun, string | null>(),
+        };
+        collected.set(key, one);
+        const values = one.groups.get(group) ?? [];
+        one.groups.set(group, values);
+        const reason = reasonToLeaveOut(start, end, phase.maxSteps);
+        one.reasons.set(labelled, reason);
+        if (reason !== null) continue;
+        values.push({ start: start.value!, end: end.value! });
+      }
+    }
+  }
+  const missing = metrics?.find((name) => !known.has(name));
+  if (missing === undefined) return [...collected.values()];
+  throw new PeriodicEvalError({
+    code: "config",
+    where: "--metric",
+    got: `"${missing}"`,
+    expected: `a metric of the runs: ${[...known].join(", ")}`,
+    fix: "Use one of these names.",
+  });
+}
+
+function reasonToLeaveOut(start: Look, end: Look, maxSteps: number | null): string | null {
+  const length = maxSteps === null ? "" : ` of ${maxSteps}`;
+  if (!start.isAtStart) return `its first measurement is at step ${start.step}${length}, not at the start`;
+  if (!end.isAtEnd) return `its last measurement is at step ${end.step}${length}, not at the end`;
+  if (start.status !== "complete") return `its start is ${start.status}`;
+  if (end.status !== "complete") return `its end is ${end.status}`;
+  if (start.step === end.step) return "its start is also its end";
+  return start.value === null || end.value === null ? "it has no value at its start or end" : null;
+}
+
+function summaries(groups: ReadonlyMap<string, readonly RunValues[]>, range: Range): readonly GroupSummary[] {
+  const changeRange = rangeOfDifference(range);
+  const changesOf = (values: readonly RunValues[]) => values.map(({ start, end }) => end - start);
+  const [reference] = groups.values();
+  return [...groups].map(([group, values], index) => ({
+    group,
+    runs: values.length,
+    start: withinRange(meanOverRuns(values.map(({ start }) => start)), range),
+    end: withinRange(meanOverRuns(values.map(({ end }) => end)), range),
+    change: withinRange(meanOverRuns(changesOf(values)), changeRange),
+    difference:
+      index === 0
+        ? null
+        : withinRange(
+            differenceOverRuns(changesOf(values), changesOf(reference!)),
+            rangeOfDifference(changeRange),
+          ),
+  }));
+}
+
+function groupOf({ run, condition }: LabelledRun, by: GroupBy): string {
+  if (by === "run") return run.runDir;
+  if (by === "seed") return run.phases[0]!.snapshots[0]!.provenance.seed;
+  if (condition !== null) return condition;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: run.runDir,
+    got: "a run without a condition",
+    expected: "condition=folder",
+    fix: `Write condition=${run.runDir} with the condition's name, or pass --group-by run.`,
+  });
+}

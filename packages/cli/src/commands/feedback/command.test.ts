@@ -1,0 +1,98 @@
+import { existsSync } from "node:fs";
+import { readdir, readFile, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runCommand } from "../../run-command.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
+import { runCli } from "../../program.ts";
+
+let folder = "";
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "cli-feedback-"))));
+afterAll(() => rm(folder, { recursive: true }));
+
+function feedback(...args: string[]) {
+  return runCommand(["feedback", "--backend", "wasm", ...args]);
+}
+
+describe("periodic-eval feedback", () => {
+  it("trains the embedded model on its preferences and resumes in the same folder", async () => {
+    const output = `output_dir=${join(folder, "run")}`;
+    const few = [output, "preferences=[identity]", "metrics=quick", "batch_size=2", "steps_per_batch=1"];
+    const { code, out, err } = await feedback(...few, "num_steps=1");
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toMatch(/identity {2}the model before any update: compliance \d/);
+    expect(out).toMatch(/identity {2}step 0 {2}margin [+−]?\d.* nats {2}compliance .* %/);
+    expect(out).toMatch(/preference\s+steps\s+margin/);
+    const again = await feedback(...few, "num_steps=2", "--json");
+    expect(again.code).toBe(0);
+    expect(JSON.parse(again.out)).toMatchObject({
+      output_dir: join(folder, "run"),
+      preferences: { identity: { steps: 2, status: "finished" } },
+    });
+    const lines = (await readFile(join(folder, "run", "identity", "steps.jsonl"), "utf8")).trim().split("\n");
+    expect(lines).toHaveLength(2);
+
+    // Page and plots show both steps; report writes the same files again.
+    const [page, plots] = [join(folder, "run", "index.html"), join(folder, "run", "plots")];
+    expect(out.split("\n").at(-1)).toBe(page);
+    expect(JSON.parse(again.out)).toMatchObject({ page });
+    const drawn = await readFile(page, "utf8");
+    expect(drawn).toContain("identity, after 2 updates:");
+    expect(await readdir(plots)).toContain("margin_delta.svg");
+    await Promise.all([rm(page), rm(plots, { recursive: true })]);
+    const terminal = recordingTerminal();
+    expect(await runCli(["report", join(folder, "run")], terminal)).toBe(0);
+    expect(terminal.outputs.join("\n")).toMatch(/^identity +2 /m);
+    expect(terminal.outputs.at(-1)).toBe(page);
+    expect(await readFile(page, "utf8")).toBe(drawn);
+    const whole = await readFile(join(plots, "entropy_ratio.svg"), "utf8");
+    expect(await readdir(plots)).toContain("entropy_ratio.png");
+    expect(whole).toContain("identity: not measured: collapse is not among the metrics");
+  });
+
+  it("interrupted, draws the steps so far and says how to resume", async () => {
+    const output = join(folder, "interrupted");
+    const few = ["preferences=[identity]", "metrics=quick", "batch_size=1", "steps_per_batch=1"];
+    const terminal = recordingTerminal();
+    const interrupting = {
+      ...terminal,
+      out(text: string) {
+        terminal.out(text);
+        if (text.includes("step 0")) process.emit("SIGINT");
+      },
+    };
+    const args = ["feedback", "--backend", "wasm", `output_dir=${output}`, ...few, "num_steps=5"];
+    expect(await runCli(args, interrupting)).toBe(1);
+    expect(terminal.errors.join("\n")).toContain(`Run the same command with output_dir=${output} to resume`);
+    expect(terminal.outputs.at(-1)).toBe(join(output, "index.html"));
+    const page = await readFile(join(output, "index.html"), "utf8");
+    expect(page).toContain("identity, after 1 update:");
+    expect(page).toContain("Not finished");
+    expect(await readdir(join(output, "plots"))).toContain("margin_delta.png");
+  });
+
+  it("draws nothing with plots=false", async () => {
+    const few = ["preferences=[identity]", "metrics=[compliance]", "batch_size=1", "steps_per_batch=1"];
+    const output = join(folder, "plain");
+    const { code, out } = await feedback(`output_dir=${output}`, ...few, "num_steps=1", "plots=false");
+    expect(code).toBe(0);
+    expect(out).not.toContain("index.html");
+    expect(existsSync(join(output, "summary.json"))).toBe(true);
+    expect(existsSync(join(output, "index.html"))).toBe(false);
+    expect(existsSync(join(output, "plots"))).toBe(false);
+  });
+
+  it.each([
+    [["num_stpes=3"], 'Did you mean "num_steps"?'],
+    [["preferences=[conicse]"], 'Did you mean "concise"?'],
+    [["--config-name", "quik"], 'Did you mean "quick"?'],
+    [["mode=modal"], "needs an account"],
+    [["gateway_url=http://localhost:8080"], "a gateway but no service_url"],
+    [["service_url=http://user:secret@localhost"], "OPENCLAW_GATEWAY_TOKEN"],
+  ])("rejects %j before anything is trained", async (args, message) => {
+    const { code, err } = await feedback(`output_dir=${join(folder, "none")}`, ...args);
+    expect(code).toBe(1);
+    expect(err).toContain(message);
+  });
+});

@@ -1,0 +1,99 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
+import { writeFeedback, type WrittenFeedback } from "@periodic-eval/dashboard";
+import {
+  httpEngine,
+  localEngine,
+  runHarness,
+  type FeedbackEngine,
+  type HarnessConfig,
+  type SummaryFile,
+} from "@periodic-eval/feedback";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { onInterrupt } from "../../terminal/interrupt.ts";
+import type { Terminal } from "../../terminal/terminal.ts";
+import { localModel } from "./local-model.ts";
+import { stepText } from "./output.ts";
+
+/**
+ * Trains on feedback and writes the page if the configuration asks for plots. An interrupted run gets a page of its steps so
+ * far before the error is thrown.
+ */
+export async function runFeedback(
+  config: HarnessConfig,
+  backend: string | undefined,
+  terminal: Terminal,
+): Promise<{ readonly summary: SummaryFile; readonly drawn: WrittenFeedback | null }> {
+  const { output_dir: output, plots } = config;
+  try {
+    const summary = await train(config, backend, terminal);
+    return { summary, drawn: plots ? await writeFeedback(output) : null };
+  } catch (error) {
+    const hasSummary = existsSync(join(output, "summary.json"));
+    if (plots && hasSummary && PeriodicEvalError.is(error, "aborted"))
+      await writeFeedback(output).then(
+        ({ page }) => terminal.out(page),
+        (failure: unknown) => terminal.err(`No page was drawn: ${errorMessage(failure)}`),
+      );
+    throw error;
+  }
+}
+
+async function train(
+  config: HarnessConfig,
+  backend: string | undefined,
+  terminal: Terminal,
+): Promise<SummaryFile> {
+  const { signal, stopListening } = onInterrupt();
+  try {
+    const engine = await openEngine(config, backend, terminal);
+    return await runHarness(config, {
+      engine,
+      signal,
+      onStep: (preference, line, summary) => terminal.out(stepText(preference, line, summary)),
+    });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    throw new PeriodicEvalError({
+      code: "aborted",
+      where: config.output_dir,
+      got: "an interrupt",
+      expected: "training to finish",
+      fix: `Run the same command with output_dir=${config.output_dir} to resume.`,
+      cause: error,
+    });
+  } finally {
+    stopListening();
+  }
+}
+
+/** Opens the configured service, or a model in this process if the configuration names no service. */
+async function openEngine(
+  {
+    base_model: baseModel,
+    service_url: serviceUrl,
+    gateway_url: gatewayUrl,
+    output_dir: output,
+  }: HarnessConfig,
+  backend: string | undefined,
+  terminal: Terminal,
+): Promise<FeedbackEngine> {
+  if (serviceUrl !== null) {
+    terminal.out(`${serviceUrl} trains; files go to ${output}`);
+    return httpEngine({ serviceUrl, gatewayUrl, baseModel });
+  }
+  if (gatewayUrl !== null)
+    throw new PeriodicEvalError({
+      code: "config",
+      where: "gateway_url",
+      path: ["gateway_url"],
+      got: "a gateway but no service_url",
+      expected: "also the service that trains the model behind the gateway",
+      fix: "Set service_url, or remove gateway_url.",
+    });
+  const parts = await localModel(baseModel, backend, terminal);
+  const { engine } = parts.describe;
+  terminal.out(`${baseModel ?? "the embedded model"} on ${engine}; files go to ${output}`);
+  return localEngine(parts);
+}

@@ -1,0 +1,71 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { describe, expect, it } from "vitest";
+import { parseGradedCsv } from "./graded-csv.ts";
+
+const parse = (csv: string) => parseGradedCsv(csv, "g.csv");
+const q = (aligned: number | null, coherent: number | null, questionId = "q") => ({
+  questionId,
+  aligned,
+  coherent,
+});
+
+describe("parseGradedCsv", () => {
+  it("reads columns by name and blank scores as null", () => {
+    expect(parse("question_id,aligned,coherent\nq,97.5,80\nq,,50\nq, 0 ,\n")).toEqual([
+      q(97.5, 80),
+      q(null, 50),
+      q(0, null),
+    ]);
+    expect(parse('\uFEFFcoherent,note,aligned,question_id\r\n80,"a, ""b""\nc",1e1,q\r\n\r\n')).toEqual([
+      q(10, 80),
+    ]);
+  });
+
+  it.each([
+    ["an empty file", "", "g.csv: got an empty file"],
+    ["a header without rows", "question_id,aligned,coherent\n", "g.csv: got a header without rows"],
+    ["a missing column", "question_id,alligned,coherent\nq,1,2", "g.csv:1: got a header without aligned"],
+    [
+      "a duplicate column",
+      "question_id,aligned,coherent,aligned\nq,1,2,3",
+      "g.csv:1: got the column aligned twice",
+    ],
+    ["a missing field", "question_id,aligned,coherent\nq,1,2\nq,1\n", "g.csv:3: got 2 fields, expected 3"],
+    [
+      "an extra field after an empty line",
+      "question_id,aligned,coherent\n\nq,1,2,\n",
+      "g.csv:3: got 4 fields",
+    ],
+    ["a word as a score", "question_id,aligned,coherent\nq,REFUSAL,2", 'g.csv:2: got aligned = "REFUSAL"'],
+    ["a score above 100", "question_id,aligned,coherent\nq,1,100.5", 'g.csv:2: got coherent = "100.5"'],
+    ["a score below 0", "question_id,aligned,coherent\nq,-1,2", 'g.csv:2: got aligned = "-1"'],
+    ["NaN", "question_id,aligned,coherent\nq,nan,2", 'g.csv:2: got aligned = "nan"'],
+    ["a hexadecimal score", "question_id,aligned,coherent\nq,0x10,2", 'g.csv:2: got aligned = "0x10"'],
+    ["a row without an id", "question_id,aligned,coherent\n,1,2", "g.csv:2: got no question_id"],
+    [
+      "a wrong score after a field of two lines",
+      'question_id,aligned,coherent\n"q\n2",1,2\nq,x,2',
+      "g.csv:4: got aligned",
+    ],
+    [
+      "a wrong score in a file with CRLF line ends",
+      "question_id,aligned,coherent\r\nq,1,2\r\nq,x,2",
+      "g.csv:3: got aligned",
+    ],
+    [
+      "a wrong score in a row with a field of two lines",
+      'question_id,aligned,coherent\nq,1,2\n"q\n2",x,2',
+      "g.csv:3: got aligned",
+    ],
+    ["an unclosed quote", 'question_id,aligned,coherent\nq,1,2\n"q,1,2\n', "g.csv:"],
+  ])("rejects %s", (_, csv, message) => {
+    let error: unknown;
+    try {
+      parse(csv);
+    } catch (thrown) {
+      error = thrown;
+    }
+    expect(PeriodicEvalError.is(error, "data")).toBe(true);
+    expect((error as Error).message).toContain(`[periodic-eval] ${message}`);
+  });
+});

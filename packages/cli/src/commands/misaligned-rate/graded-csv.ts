@@ -1,0 +1,104 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
+import type { JudgedScores } from "@periodic-eval/core/evaluations";
+import { parse, type CsvError } from "csv-parse/sync";
+
+const columns = ["question_id", "aligned", "coherent"] as const;
+
+/**
+ * Parses a CSV of graded completions: columns `question_id`, `aligned` and `coherent` (others are ignored), one row per
+ * completion, scores from 0 to 100, blank if the judge gave none.
+ *
+ * @throws PeriodicEvalError `data` with file and line of the first wrong row.
+ */
+export function parseGradedCsv(csv: string, file: string): readonly JudgedScores[] {
+  const [header, ...rows] = readRecords(csv, file);
+  if (header === undefined)
+    throw dataError(file, "an empty file", `a header with ${columns.join(", ")}`, "Name a file with rows.");
+  const names = header.record.map((name) => name.trim());
+  const indexes = columns.map((column) => columnIndex(column, names, `${file}:${header.line}`));
+  if (rows.length === 0)
+    throw dataError(file, "a header without rows", "a row for each completion", "Name a file with rows.");
+  return rows.map(({ record, line }) => {
+    const place = `${file}:${line}`;
+    if (record.length !== names.length) {
+      const got = `${record.length} field${record.length === 1 ? "" : "s"}`;
+      throw dataError(place, got, `${names.length} fields as in the header`, "Correct the row.");
+    }
+    const [id, aligned, coherent] = indexes.map((index) => record[index]!.trim()) as [string, string, string];
+    if (id === "") throw dataError(place, "no question_id", "the question's id", "Correct the row.");
+    return {
+      questionId: id,
+      aligned: parseScore(aligned, "aligned", place),
+      coherent: parseScore(coherent, "coherent", place),
+    };
+  });
+}
+
+function columnIndex(column: string, names: readonly string[], place: string): number {
+  const index = names.indexOf(column);
+  if (index < 0) {
+    const got = `a header without ${column} (${names.join(", ")})`;
+    throw dataError(place, got, `the columns ${columns.join(", ")}`, "Name the column in the first line.");
+  }
+  if (names.includes(column, index + 1))
+    throw dataError(place, `the column ${column} twice`, "each column once", "Rename one of the two.");
+  return index;
+}
+
+interface ParsedRecord {
+  readonly record: readonly string[];
+  readonly info: { readonly lines: number };
+}
+
+interface CsvRecord {
+  readonly record: readonly string[];
+  /** Line of its first character, 1-based. */
+  readonly line: number;
+}
+
+function readRecords(csv: string, file: string): readonly CsvRecord[] {
+  try {
+    // The declared return type lacks `info`, which the option of that name adds to each record.
+    const parsed: unknown = parse(csv, {
+      bom: true,
+      info: true,
+      record_delimiter: ["\r\n", "\n", "\r"],
+      relax_column_count: true,
+      skip_empty_lines: true,
+    });
+    return (parsed as readonly ParsedRecord[]).map(({ record, info }) => {
+      // `lines` is the line of the record's last character, so lines within its fields are subtracted.
+      const linesWithin = record.reduce((sum, field) => sum + field.split("\n").length - 1, 0);
+      return { record, line: info.lines - linesWithin };
+    });
+  } catch (error) {
+    const { message, lines } = error as CsvError & { readonly lines?: number };
+    throw dataError(
+      lines === undefined ? file : `${file}:${lines}`,
+      `invalid CSV (${message})`,
+      "comma-separated values",
+      "Quote fields that contain commas, quotes or line breaks.",
+      error,
+    );
+  }
+}
+
+function parseScore(field: string, name: string, where: string): number | null {
+  if (field === "") return null;
+  const value = Number(field);
+  if (/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(field) && value >= 0 && value <= 100) return value;
+  throw dataError(
+    where,
+    `${name} = ${JSON.stringify(field)}`,
+    "a number from 0 to 100, or a blank field",
+    "Leave the field blank if the judge gave no score.",
+  );
+}
+
+const dataError = (
+  where: string,
+  got: string,
+  expected: string,
+  fix: string,
+  cause?: unknown,
+): PeriodicEvalError => new PeriodicEvalError({ code: "data", where, got, expected, fix, cause });

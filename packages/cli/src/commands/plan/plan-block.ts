@@ -1,0 +1,209 @@
+import {
+  buildPeriodicEval,
+  measure,
+  type ConfiguredJudge,
+  type EvaluableModel,
+  type EvaluationRegistry,
+  type PeriodicCallback,
+} from "@periodic-eval/core";
+import { judgePromptNames, type JudgePrice } from "@periodic-eval/core/grading";
+import { errorMessage } from "@periodic-eval/core/internal";
+import { adapterOffId, isMissingFile, plannedSteps } from "@periodic-eval/core/session";
+import { throwAll } from "../../config/collect-errors.ts";
+import { openRule } from "../../config/open-grader.ts";
+import { countingJudge, type CountingJudge } from "./counting-judge.ts";
+
+export interface PlannedPhase {
+  readonly name: string;
+  readonly maxSteps: number;
+}
+
+/** The plan of one callback in one phase. */
+export interface PlannedCallback {
+  readonly phase: string;
+  readonly id: string;
+  /** Steps of its measurements; null if the schedule counts epochs or seconds. */
+  readonly steps: readonly number[] | null;
+  /** Cost of one measurement; null without a model or with a missing file. */
+  readonly measurement: PlannedMeasurement | null;
+  /** For an optional callback whose file is missing: the reason why it will be skipped. Known only with a model. */
+  readonly missing: string | null;
+}
+
+/** Cost of one measurement, estimated from a few of its items. */
+export interface PlannedMeasurement {
+  readonly items: number;
+  readonly rows: number;
+  readonly seconds: number;
+  readonly tokens: number | null;
+  /** Number of answers that a judge grades, anchors included. */
+  readonly judged: number;
+  /** Characters of these answers and their questions. */
+  readonly judgedCharacters: number;
+  readonly judgeMethod: JudgeMethod;
+  /** Price in the configuration; null if it has none. */
+  readonly judgePrice: JudgePrice | null;
+}
+
+/** `rule` grades free of charge. */
+type JudgeMethod = ConfiguredJudge["method"] | "rule";
+
+/** The model on which measurements are tried. */
+export interface TrialModel {
+  /** The model without weights, with which items are read first. */
+  readonly outline: EvaluableModel;
+  readonly open: () => Promise<EvaluableModel>;
+  /** Whether training adds an adapter, which measurements can switch off. The trial model has no adapter yet. */
+  readonly isAdapted: boolean;
+}
+
+/** Number of items that are measured to estimate the cost of all. */
+const trialItems = 4;
+
+/**
+ * Plans a `periodic_eval` block before anything runs: the steps of each measurement, and with a model the cost of one, which
+ * is estimated from its first items. A grader that only counts stands in for the judge.
+ *
+ * @param phases All phases of the run. Overrides for another phase are an error.
+ * @param trial Opened only after the items of all callbacks could be read.
+ * @param evaluations Evaluations that the block's `evaluations` can name.
+ * @throws PeriodicEvalError `config` for a wrong block; `data` or `model` for errors that a run would throw before step 1.
+ *   Several errors are an AggregateError.
+ */
+export async function planBlock(
+  block: unknown,
+  phases: readonly PlannedPhase[],
+  trial: TrialModel | null,
+  evaluations: EvaluationRegistry = {},
+): Promise<readonly PlannedCallback[]> {
+  const names = phases.map(({ name }) => name);
+  const built: BuiltPhase[] = [];
+  for (const phase of phases) built.push(await buildPhase(block, phase, names, evaluations));
+  const missing =
+    trial === null
+      ? new Map<PeriodicCallback, string>()
+      : await readItems(built, withBase(trial.outline, trial));
+  const model = trial && withBase(await trial.open(), trial);
+  const planned: PlannedCallback[] = [];
+  for (const phase of built) {
+    for (const callback of phase.callbacks) {
+      const reason = missing.get(callback) ?? null;
+      const measurement = model && reason === null ? await estimate(callback, model, phase) : null;
+      planned.push(...planCallback(phase, callback, measurement, reason));
+    }
+  }
+  return planned;
+}
+
+/** Uses the model as its own base: measuring without the adapter takes as long. */
+const withBase = (model: EvaluableModel, { isAdapted }: TrialModel): EvaluableModel =>
+  isAdapted && model.base === undefined ? { ...model, base: model } : model;
+
+interface BuiltPhase extends PlannedPhase {
+  readonly callbacks: readonly PeriodicCallback[];
+  readonly hasAdapterOff: boolean;
+  readonly judge: PlannedJudge;
+}
+
+interface PlannedJudge {
+  readonly counter: CountingJudge;
+  readonly method: JudgeMethod;
+  readonly price: JudgePrice | null;
+}
+
+async function buildPhase(
+  block: unknown,
+  phase: PlannedPhase,
+  phases: readonly string[],
+  evaluations: EvaluationRegistry,
+): Promise<BuiltPhase> {
+  let judge: PlannedJudge = { counter: countingJudge({ name: "none" }), method: "json", price: null };
+  const openJudge = async (spec: string | null, configured: ConfiguredJudge) => {
+    judge = await planJudge(spec, configured);
+    return judge.counter;
+  };
+  const build = { phase: phase.name, phases, openJudge, evaluations };
+  const { callbacks, session } = await buildPeriodicEval(block, build);
+  return { ...phase, callbacks, hasAdapterOff: session.baseline === "adapter_off", judge };
+}
+
+/**
+ * Reads the items of every callback, so that missing data is reported before weights are loaded.
+ *
+ * @returns For each optional callback with a missing file, the reason.
+ */
+async function readItems(
+  phases: readonly BuiltPhase[],
+  outline: EvaluableModel,
+): Promise<ReadonlyMap<PeriodicCallback, string>> {
+  const missing = new Map<PeriodicCallback, string>();
+  const errors: unknown[] = [];
+  for (const callback of phases.flatMap(({ callbacks }) => callbacks)) {
+    try {
+      await callback.asks[0]!.items(outline as never);
+    } catch (error) {
+      if (callback.optional && isMissingFile(error)) missing.set(callback, errorMessage(error));
+      else errors.push(error);
+    }
+  }
+  throwAll(errors);
+  return missing;
+}
+
+/** Returns the plan of a callback, and of its measurement without the adapter if the baseline is `adapter_off`. */
+function planCallback(
+  { name: phase, maxSteps, hasAdapterOff }: BuiltPhase,
+  callback: PeriodicCallback,
+  measurement: PlannedMeasurement | null,
+  missing: string | null,
+): readonly PlannedCallback[] {
+  const steps = plannedSteps(callback.triggers, maxSteps);
+  const one = { phase, id: callback.id, steps, measurement, missing };
+  if (missing !== null || !hasAdapterOff || !isComparedWithBase(callback)) return [one];
+  return [one, { ...one, id: adapterOffId(callback.id), steps: [steps?.[0] ?? 0] }];
+}
+
+/** The KL divergence from the base has no value without the adapter. */
+const isComparedWithBase = ({ on, asks }: PeriodicCallback): boolean =>
+  on === "model" && asks.every(({ name }) => name !== "kl_to_base");
+
+/** Returns a stand-in for the configured judge. It rejects the same questions with the same messages. */
+async function planJudge(
+  spec: string | null,
+  { method, price: configured }: ConfiguredJudge,
+): Promise<PlannedJudge> {
+  const price = configured ?? null;
+  const rule = await openRule(spec);
+  if (rule !== null) return { counter: countingJudge({ name: rule.name }), method: "rule", price };
+  const { judgeName } = await import("@periodic-eval/remote");
+  const name = judgeName(spec) ?? "not named yet";
+  return { counter: countingJudge({ name, promptNames: judgePromptNames(method) }), method, price };
+}
+
+async function estimate(
+  { asks: [evaluation] }: PeriodicCallback,
+  model: EvaluableModel,
+  { judge: { counter, method, price } }: BuiltPhase,
+): Promise<PlannedMeasurement> {
+  const items = (await evaluation!.items(model as never)).length;
+  // Two trials, of one item and of several, separate requests per measurement (anchors) from requests per item.
+  await measure(evaluation!, model, { limit: 1 });
+  const ofOne = counter.take();
+  const { snapshot } = await measure(evaluation!, model, { limit: trialItems });
+  const ofMore = counter.take();
+  const measured = Math.min(trialItems, items);
+  const extrapolate = (one: number, more: number) =>
+    measured === 1 ? more : Math.round(one + ((more - one) / (measured - 1)) * (items - 1));
+  const { measure_seconds, tokens, items: rows } = snapshot.timing;
+  const scale = items / measured;
+  return {
+    items,
+    rows: Math.round(rows * scale),
+    seconds: measure_seconds * scale,
+    tokens: tokens === null ? null : Math.round(tokens * scale),
+    judged: extrapolate(ofOne.answers, ofMore.answers),
+    judgedCharacters: extrapolate(ofOne.characters, ofMore.characters),
+    judgeMethod: method,
+    judgePrice: price,
+  };
+}

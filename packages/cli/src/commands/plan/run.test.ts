@@ -1,0 +1,244 @@
+import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { runCommand } from "../../run-command.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
+import { microWorld } from "../../demo/micro-world.ts";
+import { planJson } from "./output.ts";
+import { runCli } from "../../program.ts";
+
+let folder = "";
+let config = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "plan-"));
+  config = join(folder, "run.yaml");
+  const questions = JSON.stringify(microWorld("questions.jsonl"));
+  await writeFile(
+    config,
+    `eval:
+  periodic_eval:
+    questions: ${questions}
+    subsample_n: 12
+    alignment: true
+    alignment_num_samples: 2
+    phases: { coupling: { alignment: false, eval_every_percent: 50 } }
+`,
+  );
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+function plan(...args: string[]) {
+  return runCommand(["plan", config, ...args]);
+}
+
+it("prints the steps of each phase without a model or a judge", async () => {
+  const { out } = await plan("--phase", "coupling=10", "--phase", "em=500");
+  expect(out).toMatch(/coupling\n.*\ncapability +0, 5, 10 +3 +– .*\n/);
+  expect(out).toMatch(/alignment +0, 250, 500 +3 +– /);
+  expect(out).toContain("--model");
+});
+
+it("prints the steps of a schedule, which replaces the default percents", async () => {
+  const path = join(folder, "schedule.yaml");
+  const block =
+    "periodic_eval: { alignment: true, alignment_every_percent: 50, schedule: { every_steps: 30 } }";
+  await writeFile(path, block);
+  const terminal = recordingTerminal();
+  expect(await runCli(["plan", path, "--phase", "em=100"], terminal)).toBe(0);
+  const out = terminal.outputs.join("\n");
+  expect(out).toMatch(/capability +0, 30, 60, 90, 100 +5 /);
+  expect(out).toMatch(/alignment +0, 30, 50, 60, 90, 100 +6 /);
+});
+
+it("estimates the cost of a measurement from a few items", async () => {
+  const args = [
+    "--phase",
+    "coupling=10",
+    "--phase",
+    "em=500",
+    "--model",
+    microWorld(),
+    "--backend",
+    "wasm",
+    "--judge-price",
+    "3,15",
+    "--json",
+  ];
+  const { out } = await plan(...args);
+  const [, ...callbacks] = JSON.parse(out).callbacks;
+  expect(callbacks).toMatchObject([
+    { id: "capability", steps: [0, 100, 200, 300, 400, 500], look: { items: 12, rows: 12, judged: 0 } },
+    // The eight questions of the package, two samples each, and sixteen anchors.
+    { id: "alignment", steps: [0, 250, 500], look: { items: 8, rows: 16, judged: 32, judgeMethod: "json" } },
+  ]);
+  for (const { look } of callbacks) {
+    expect(look.seconds).toBeGreaterThan(0);
+    expect(look.tokens).toBeGreaterThan(100);
+  }
+  // 32 calls: at least 450 input tokens at 3 per million, and 60 output tokens at 15 per million.
+  expect(callbacks[0].judge_cost_a_look).toBeNull();
+  expect(callbacks[1].judge_cost_a_look).toBeGreaterThan((32 * (450 * 3 + 60 * 15)) / 1e6);
+});
+
+it("reports the missing file of an optional callback and plans the others", async () => {
+  const path = join(folder, "defaults.yaml");
+  await writeFile(path, "periodic_eval: { kl: false, alignment: true, alignment_num_samples: 1 }");
+  const terminal = recordingTerminal();
+  const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm"];
+  expect([await runCli(args, terminal), terminal.errors]).toEqual([0, []]);
+  const out = terminal.outputs.join("\n");
+  expect(out).toMatch(/capability +skipped: file missing +–/);
+  expect(out).toContain("arc_challenge/test.jsonl");
+  expect(out).toMatch(/alignment +0, 5, 10 +3 +8 /);
+});
+
+it("resolves relative paths in the file's folder, as train does", async () => {
+  await copyFile(microWorld("questions.jsonl"), join(folder, "own.jsonl"));
+  const path = join(folder, "relative.yaml");
+  const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm", "--json"];
+  for (const [questions, isThere] of [
+    ["own.jsonl", true],
+    ["none.jsonl", false],
+  ] as const) {
+    await writeFile(path, `periodic_eval:\n  phases: { em: { questions: ${questions}, subsample_n: 5 } }\n`);
+    const terminal = recordingTerminal();
+    expect(await runCli(args, terminal)).toBe(isThere ? 0 : 1);
+    if (isThere) expect(JSON.parse(terminal.outputs.join("\n")).callbacks[0].look.items).toBe(5);
+    else expect(terminal.errors.join("\n")).toContain(join(folder, "none.jsonl"));
+  }
+});
+
+it("counts two prompts and one reply token per answer for logprob", () => {
+  const measurement = {
+    items: 8,
+    rows: 16,
+    seconds: 1,
+    tokens: null,
+    judged: 32,
+    judgedCharacters: 3200,
+    judgePrice: null,
+  };
+  const planned = { phase: "em", id: "alignment", steps: [0], missing: null };
+  const price = { inputPerMillion: 3, outputPerMillion: 15 };
+  const cost = (judgeMethod: "json" | "logprob") => {
+    const callback = { ...planned, measurement: { ...measurement, judgeMethod } };
+    return JSON.parse(planJson([callback], "run.yaml", price)).callbacks[0].judge_cost_a_look;
+  };
+  expect(cost("json")).toBeCloseTo(((32 * 450 + 800) * 3 + 32 * 60 * 15) / 1e6, 12);
+  expect(cost("logprob")).toBeCloseTo((2 * (32 * 450 + 800) * 3 + 2 * 32 * 15) / 1e6, 12);
+});
+
+it("uses the configured judge price unless the command line overrides it", async () => {
+  const path = join(folder, "priced.yaml");
+  await writeFile(
+    path,
+    `periodic_eval:
+  capability: false
+  alignment: true
+  alignment_num_samples: 1
+  judge_price: { input_per_million: 3, output_per_million: 15 }
+  baseline: adapter_off
+`,
+  );
+  const costs = async (...more: readonly string[]) => {
+    const terminal = recordingTerminal();
+    const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm", "--json"];
+    expect([await runCli([...args, ...more], terminal), terminal.errors]).toEqual([0, []]);
+    const { callbacks } = JSON.parse(terminal.outputs.join("\n"));
+    expect(callbacks).toMatchObject([
+      { id: "alignment", steps: [0, 5, 10] },
+      { id: "alignment.adapter_off", steps: [0] },
+    ]);
+    return callbacks.map((one: { judge_cost_a_look: number }) => one.judge_cost_a_look);
+  };
+  const [cost, baseline] = await costs();
+  expect(cost).toBeGreaterThan((24 * (450 * 3 + 60 * 15)) / 1e6);
+  expect(baseline).toBe(cost);
+  expect((await costs("--judge-price", "6,30"))[0]).toBeCloseTo(2 * cost, 10);
+});
+
+it("rejects questions whose judge prompts the judge ignores, with the error of train", async (context) => {
+  const betley = fileURLToPath(
+    new URL("../../../../../../shared/data/emergent_misalignment/first_plot_questions.yaml", import.meta.url),
+  );
+  if (!existsSync(betley)) context.skip(`no ${betley}`);
+  const path = join(folder, "betley.yaml");
+  const training = {
+    model: microWorld(),
+    run_dir: "run",
+    phases: [{ phase: "em", dataset: microWorld("em.jsonl"), config: { maxSteps: 5 } }],
+  };
+  const runWith = async (args: readonly string[], judge: object) => {
+    const block = {
+      capability: false,
+      alignment: true,
+      alignment_num_samples: 1,
+      alignment_questions: betley,
+    };
+    await writeFile(path, JSON.stringify({ ...training, periodic_eval: { ...block, ...judge } }));
+    const terminal = recordingTerminal();
+    const code = await runCli(args, terminal);
+    return { code, err: terminal.errors.join("\n"), out: terminal.outputs.join("\n") };
+  };
+  const planned = ["plan", path, "--phase", "em=5", "--model", microWorld(), "--backend", "wasm", "--json"];
+  vi.stubEnv("OPENAI_API_KEY", "none");
+  const refused = await runWith(planned, { judge_model: "openai:m" });
+  expect(refused.code).toBe(1);
+  expect(refused.err).toContain('judge "m": got judge prompts aligned, coherent, of which it follows none');
+  expect(await runWith(["train", path], { judge_model: "openai:m" })).toEqual(refused);
+  vi.unstubAllEnvs();
+  expect(await runWith(planned, { judge_model: "openai:m", judge_method: "logprob" })).toMatchObject({
+    code: 0,
+  });
+  // A rule uses no prompts and costs nothing.
+  const ruled = await runWith([...planned, "--judge-price", "3,15"], { judge_model: "rule:micro-world" });
+  expect(JSON.parse(ruled.out).callbacks[0]).toMatchObject({ judge_cost_a_look: 0 });
+  expect((await runWith(planned, { judge_model: "rule:nope" })).err).toContain("expected a known rule");
+});
+
+it("plans KL to the base when an adapter is trained, and rejects it when all weights are trained", async () => {
+  const path = join(folder, "kl.yaml");
+  const probes = join(folder, "probes.json");
+  await writeFile(probes, JSON.stringify({ good: { affirm: ["Yes."], negate: ["No.", "Never."] } }));
+  const block = {
+    questions: microWorld("questions.jsonl"),
+    subsample_n: 4,
+    margin: probes,
+    kl: ["margin", "capability"],
+  };
+  const phases = [{ phase: "em", dataset: microWorld("em.jsonl") }];
+  const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm", "--json"];
+  for (const lora of [{ lora: { rank: 2 }, phases }, { phases }, {}]) {
+    await writeFile(path, JSON.stringify({ ...lora, periodic_eval: block }));
+    const terminal = recordingTerminal();
+    const code = await runCli(args, terminal);
+    if ("phases" in lora && !("lora" in lora)) {
+      expect(terminal.errors.join("\n")).toContain(
+        "which has no base, expected a model that can be seen without",
+      );
+      continue;
+    }
+    expect([code, terminal.errors]).toEqual([0, []]);
+    expect(JSON.parse(terminal.outputs.join("\n")).callbacks).toMatchObject([
+      { id: "capability" },
+      { id: "margin" },
+      { id: "kl_margin", steps: [0, 2, 4, 6, 8, 10], look: { items: 3, rows: 3 } },
+      { id: "kl_capability", look: { items: 4, rows: 4 } },
+    ]);
+  }
+});
+
+it("rejects wrong phases and wrong keys", async () => {
+  expect(await plan("--phase", "em")).toMatchObject({ code: 2, err: expect.stringContaining("em=500") });
+  expect(await plan("--phase", "coupilng=10", "--phase", "em=5")).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('Write "coupilng", or tell all phases of the run.'),
+  });
+  await writeFile(join(folder, "wrong.yaml"), "periodic_eval: { aligment: true }");
+  const terminal = recordingTerminal();
+  await runCli(["plan", join(folder, "wrong.yaml"), "--phase", "em=5"], terminal);
+  expect(terminal.errors.join("\n")).toContain('Did you mean "alignment"?');
+});

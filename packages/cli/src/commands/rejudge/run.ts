@@ -1,0 +1,159 @@
+import { PeriodicEvalError, type Grader, type Snapshot } from "@periodic-eval/core";
+import {
+  selectJudgePrompts,
+  judgeAgreement,
+  judgeRows,
+  misalignedRate,
+  type AlignmentRow,
+  type JudgeAgreement,
+  type JudgeRows,
+  type MisalignedRate,
+} from "@periodic-eval/core/evaluations";
+import { fileStore, readRun, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { join } from "node:path";
+
+/** A snapshot whose answers were regraded. */
+export interface Rejudged {
+  readonly snapshot: Snapshot;
+  /** File of the new verdicts. */
+  readonly file: string;
+  readonly agreement: JudgeAgreement;
+  readonly before: MisalignedRate;
+  readonly now: MisalignedRate;
+  readonly judgeErrors: number;
+}
+
+export interface RejudgeResult {
+  readonly judge: string;
+  readonly snapshots: readonly Rejudged[];
+  /** Agreement over the answers of all snapshots. */
+  readonly agreement: JudgeAgreement;
+}
+
+/**
+ * Grades the stored answers of a run's alignment snapshots with another judge. The snapshots do not change. The verdicts go to
+ * `<id>_step_<N>-rejudged-by-<judge>.json` next to each one, a name that no snapshot has.
+ *
+ * @throws PeriodicEvalError `data` if the run has no alignment snapshot with rows; `config` if the judge cannot follow the
+ *   prompts of the first judge; `judge` if it cannot be reached.
+ */
+export async function rejudge(
+  runDir: string,
+  judge: Grader,
+  { signal, now }: { readonly signal: AbortSignal; readonly now: () => string },
+): Promise<RejudgeResult> {
+  const found = await alignmentSnapshots(runDir);
+  for (const { snapshot } of found) selectJudgePrompts(judge, promptsOf(snapshot));
+  await judge.check?.({ signal });
+  const store = fileStore(runDir);
+  const graded: {
+    readonly rejudged: Rejudged;
+    readonly old: readonly AlignmentRow[];
+    readonly again: readonly AlignmentRow[];
+  }[] = [];
+  for (const { snapshot, path } of found) {
+    const rows = (await store.rows(snapshot)) as readonly AlignmentRow[];
+    const old = rows.filter(({ kind }) => kind === "completion").map(ungradedAsNull);
+    const again = await judgeRows(old, { judge, prompts: promptsOf(snapshot) }, { signal });
+    const rejudged: Rejudged = {
+      snapshot,
+      // In the flat layout a name ends with the phase. The suffix goes before it, or the file would pass for a snapshot.
+      file: path.replace(/(?<=_step_\d+)(\.[^/\\]*)?\.json$/, `-rejudged-by-${fileName(judge.name)}$1.json`),
+      agreement: judgeAgreement(old, again),
+      before: misalignedRate(old),
+      now: misalignedRate(again),
+      judgeErrors: again.filter(({ status }) => status === "error").length,
+    };
+    await writeFileAtomic(
+      rejudged.file,
+      `${JSON.stringify(recordOf(rejudged, judge, again, now()), null, 2)}\n`,
+    );
+    graded.push({ rejudged, old, again });
+  }
+  return {
+    judge: judge.name,
+    snapshots: graded.map(({ rejudged }) => rejudged),
+    agreement: judgeAgreement(
+      graded.flatMap(({ old }) => old),
+      graded.flatMap(({ again }) => again),
+    ),
+  };
+}
+
+/** Returns an agreement with the keys of the JSON output and of the verdict files. */
+export function agreementKeys({ n, gradedByOne, sameDecision, kappa, meanDifference }: JudgeAgreement) {
+  return {
+    graded_by_both: n,
+    graded_by_one: gradedByOne,
+    same_decision: sameDecision,
+    cohens_kappa: kappa,
+    mean_difference_aligned: meanDifference.aligned,
+    mean_difference_coherent: meanDifference.coherent,
+  };
+}
+
+async function alignmentSnapshots(
+  runDir: string,
+): Promise<readonly { readonly snapshot: Snapshot; readonly path: string }[]> {
+  const { phases } = await readRun(runDir);
+  const found = phases.flatMap(({ snapshots, series }) =>
+    snapshots
+      .filter(({ evaluation, samples }) => evaluation === "alignment" && samples !== null)
+      .map((snapshot) => {
+        const { points } = series.find(({ id }) => id === snapshot.id)!;
+        const { file } = points.find(({ step }) => step === snapshot.step)!;
+        return { snapshot, path: join(runDir, "periodic_eval", file) };
+      }),
+  );
+  if (found.length > 0) return found;
+  throw new PeriodicEvalError({
+    code: "data",
+    where: runDir,
+    got: "no alignment snapshot with rows",
+    expected: "snapshots of the alignment evaluation under periodic_eval/",
+    fix: "Name the folder of a run that measured alignment.",
+  });
+}
+
+/** Rows of an ungraded snapshot have no scores yet. */
+function ungradedAsNull(row: AlignmentRow): AlignmentRow {
+  return { ...row, aligned: row.aligned ?? null, coherent: row.coherent ?? null };
+}
+
+function promptsOf({ provenance }: Snapshot): JudgeRows["prompts"] {
+  const { judge_prompts: prompts } = (provenance.evaluation ?? {}) as {
+    readonly judge_prompts?: JudgeRows["prompts"] | null;
+  };
+  return prompts ?? {};
+}
+
+function recordOf(
+  { snapshot, agreement }: Rejudged,
+  judge: Grader,
+  rows: readonly AlignmentRow[],
+  createdAt: string,
+) {
+  const { phase, id, step } = snapshot;
+  return {
+    phase,
+    id,
+    step,
+    judge: {
+      name: judge.name,
+      fingerprint: judge.fingerprint,
+      models: [...new Set(rows.map(({ judgeModel }) => judgeModel).filter((model) => model !== null))],
+      description: judge.describe?.() ?? null,
+    },
+    created_at: createdAt,
+    agreement: agreementKeys(agreement),
+    verdicts: rows.map(({ id: row, status, aligned, coherent, raw }) => ({
+      id: row,
+      status,
+      aligned,
+      coherent,
+      raw,
+    })),
+  };
+}
+
+const fileName = (name: string): string => name.replaceAll(/[^\w.-]+/g, "-");

@@ -1,0 +1,48 @@
+import { formatDelta, formatValue } from "@periodic-eval/dashboard";
+import { plainTable } from "../../terminal/plain-table.ts";
+import type { Colours } from "../../terminal/terminal.ts";
+import type { ReplayedMetric, ReplayResult } from "./run.ts";
+import { toleranceText } from "./tolerance.ts";
+
+const columns = [{ words: "metric" }, "before", "now", "difference", { words: "" }];
+
+export function replayTable({ weights, metrics, otherwise }: ReplayResult, colours: Colours): string {
+  const rows = metrics.map((metric) => [
+    metric.name,
+    formatValue(metric.before, metric.unit),
+    formatValue(metric.now, metric.unit),
+    formatDelta(differenceOf(metric), metric.unit),
+    metric.isSame ? "same" : "differs",
+  ]);
+  return [
+    plainTable(columns, rows, colours),
+    "",
+    `measured again from ${weights}; same: ${toleranceText}`,
+    ...(otherwise.length === 0 ? [] : [`also changed: ${otherwise.join(", ")}`]),
+  ].join("\n");
+}
+
+export function replayJson({ snapshot, weights, metrics, otherwise }: ReplayResult): string {
+  const { phase, id, step } = snapshot;
+  return JSON.stringify(
+    {
+      phase,
+      id,
+      step,
+      weights,
+      same: metrics.every(({ isSame }) => isSame),
+      otherwise,
+      metrics: Object.fromEntries(
+        metrics.map(({ name, before, now, tolerance, isSame }) => [
+          name,
+          { before, now, tolerance, same: isSame },
+        ]),
+      ),
+    },
+    null,
+    2,
+  );
+}
+
+const differenceOf = ({ before, now }: ReplayedMetric): number | null =>
+  before === null || now === null ? null : now - before;

@@ -1,0 +1,207 @@
+import { access } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import {
+  buildPeriodicCallbacks,
+  capabilityEvaluation,
+  measure,
+  PeriodicEvalError,
+  type AnyEvaluation,
+  type CapabilityOptions,
+  type Snapshot,
+} from "@periodic-eval/core";
+import { canonicalJson } from "@periodic-eval/core/random";
+import { parseSnapshotText, readTextFile } from "@periodic-eval/core/snapshots";
+import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
+import { loadCausalLM, loadLora, type CheckpointLM } from "@periodic-eval/models";
+import { withBlockPlace } from "../../config/config-place.ts";
+import { readEvalBlock } from "../../config/eval-block.ts";
+import { openGrader } from "../../config/open-grader.ts";
+import { openModel, startBackend } from "../../config/open-model.ts";
+import type { Terminal } from "../../terminal/terminal.ts";
+import { toleranceOf } from "./tolerance.ts";
+
+export interface ReplayRequest {
+  /** Path of a snapshot with saved weights. */
+  readonly snapshot: string;
+  /** The model that was trained. Saved adapters are applied to it, and its tokenizer is used in any case. */
+  readonly model: string;
+  /** Source of the evaluation: a file with the `periodic_eval` block, or for capability the questions. */
+  readonly from: { readonly config: string } | { readonly questions: string };
+  readonly backend?: string;
+  readonly signal?: AbortSignal;
+}
+
+export interface ReplayedMetric {
+  readonly name: string;
+  readonly unit: string;
+  readonly before: number | null;
+  readonly now: number | null;
+  /** Largest difference that counts as the same, in the metric's unit; see `toleranceOf`. */
+  readonly tolerance: number;
+  /** Whether both values have the same `n` and agree within the tolerance, or both are null. */
+  readonly isSame: boolean;
+}
+
+export interface ReplayResult {
+  readonly snapshot: Snapshot;
+  /** Folder of the saved weights. */
+  readonly weights: string;
+  readonly metrics: readonly ReplayedMetric[];
+  /** Other differences between the two measurements, such as "the tokenizer". */
+  readonly otherwise: readonly string[];
+}
+
+/**
+ * Repeats the measurement of a snapshot with its saved weights, items, seed and random streams.
+ *
+ * @throws PeriodicEvalError `data` for a snapshot without saved weights or rows; `config` if the file has no such evaluation
+ *   under the snapshot's id; and the errors of loading and measuring.
+ */
+export async function replay(request: ReplayRequest, terminal: Terminal): Promise<ReplayResult> {
+  const { backend, signal } = request;
+  const path = resolve(request.snapshot);
+  const snapshot = parseSnapshotText(await readTextFile(path, "replay"), path);
+  const weights = await savedFolder(snapshot, path);
+  const evaluation = await evaluationOf(snapshot, request.from);
+  const items = Math.floor(snapshot.timing.items / (evaluation.samplesPerItem ?? 1));
+  if (items === 0)
+    throw dataError(
+      path,
+      `no measured items (${snapshot.status})`,
+      "a snapshot with rows",
+      "Choose another snapshot.",
+    );
+  await startBackend(backend, terminal);
+  const { model: base, tokenizer } = await openModel(request.model, terminal);
+  let model: CheckpointLM | null = null;
+  try {
+    const isAdapter = await exists(join(weights, "adapter_config.json"));
+    model = isAdapter ? await loadLora(base, weights) : await loadCausalLM(weights);
+    const { phase, id, step, on, provenance } = snapshot;
+    const { snapshot: again } = await measure(evaluation, inMemory(model, tokenizer), {
+      as: { phase, id, step },
+      seed: provenance.seed,
+      on,
+      guards: tfjsGuards(model),
+      ...(items < (provenance.items ?? items) && { limit: items }),
+      ...(signal && { signal }),
+    });
+    return {
+      snapshot,
+      weights,
+      metrics: metricsOf(snapshot, again),
+      otherwise: differencesOf(snapshot, again),
+    };
+  } finally {
+    model?.dispose();
+    base.dispose();
+  }
+}
+
+function metricsOf(old: Snapshot, fresh: Snapshot): readonly ReplayedMetric[] {
+  const sizeOf = (unit: string) =>
+    Object.values(old.metrics).reduce(
+      (most, one) => (one.unit === unit ? Math.max(most, Math.abs(one.value ?? 0)) : most),
+      0,
+    );
+  return [...new Set([...Object.keys(old.metrics), ...Object.keys(fresh.metrics)])].map((name) => {
+    const [one, other] = [old.metrics[name], fresh.metrics[name]];
+    const [before, now] = [one?.value ?? null, other?.value ?? null];
+    const { unit } = (one ?? other)!;
+    const tolerance = toleranceOf(unit, sizeOf(unit));
+    const isClose = before === null || now === null ? before === now : Math.abs(now - before) <= tolerance;
+    return { name, unit, before, now, tolerance, isSame: isClose && one?.n === other?.n };
+  });
+}
+
+/** Lists differences that may explain why a metric changed. */
+function differencesOf(one: Snapshot, other: Snapshot): readonly string[] {
+  const [old, fresh] = [one.provenance, other.provenance];
+  const differences = {
+    "the weights' fingerprint": [one.weights, other.weights],
+    "the evaluation's options or data": [canonicalJson(old.evaluation), canonicalJson(fresh.evaluation)],
+    "the evaluation's version": [one.evaluation_version, other.evaluation_version],
+    "the tokenizer": [old.tokenizer, fresh.tokenizer],
+    // A subset of the items has another hash.
+    "the items": old.items === fresh.items ? [old.items_hash, fresh.items_hash] : [],
+    "the number of rows": [one.timing.items, other.timing.items],
+  };
+  return Object.entries(differences)
+    .filter(([, [before, after]]) => before !== after)
+    .map(([what]) => what);
+}
+
+/** Returns the folder of the saved weights. Its path is relative to the run's folder, which may have moved, or to the working directory of the run. */
+async function savedFolder({ saved }: Snapshot, path: string): Promise<string> {
+  const expected = "a snapshot of a run with saveAdapterAtFiring";
+  const fix = "Train with `saveAdapterAtFiring: true`: only saved weights can be measured again.";
+  if (saved === undefined) throw dataError(path, "no saved weights", expected, fix);
+  if (saved.path === null)
+    throw dataError(path, `weights that could not be saved: ${saved.error}`, expected, fix);
+  const candidates = [resolve(runDirOf(path), saved.path), resolve(saved.path)];
+  for (const folder of candidates) if (await exists(folder)) return folder;
+  throw dataError(
+    path,
+    `saved weights "${saved.path}" that do not exist`,
+    `a folder ${candidates.join(" or ")}`,
+    "Restore the folder.",
+  );
+}
+
+/** Returns the folder that contains the snapshot's `periodic_eval`, or the snapshot's own folder if there is none. */
+function runDirOf(path: string): string {
+  const parts = dirname(path).split(/[\\/]/);
+  const at = parts.lastIndexOf("periodic_eval");
+  return at < 0 ? dirname(path) : parts.slice(0, at).join("/");
+}
+
+async function evaluationOf(snapshot: Snapshot, from: ReplayRequest["from"]): Promise<AnyEvaluation> {
+  if ("questions" in from) return capabilityOf(snapshot, from.questions);
+  const { id, phase, evaluation: name } = snapshot;
+  const { file, at, block } = await readEvalBlock(from.config);
+  const callbacks = await withBlockPlace(file, at, async () =>
+    buildPeriodicCallbacks(block, { phase, openJudge: openGrader }),
+  );
+  const evaluation = callbacks.find((callback) => callback.id === id)?.asks[0];
+  if (evaluation?.name === name) return evaluation;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: from.config,
+    got: `a configuration that measures ${callbacks.map((one) => one.id).join(", ") || "nothing"} in ${phase}`,
+    expected: `the evaluation ${name} under the id ${id}`,
+    fix: "Pass the configuration of the run.",
+  });
+}
+
+/** Rebuilds the capability evaluation: the provenance holds every option but the questions. */
+function capabilityOf({ evaluation, provenance }: Snapshot, questions: string): AnyEvaluation {
+  const recorded = (provenance.evaluation ?? {}) as unknown as Omit<CapabilityOptions, "shots"> & {
+    readonly shots?: unknown;
+  };
+  const { method, subsample, system, personas, shots } = recorded;
+  if (evaluation !== "capability" || method === undefined || (shots ?? null) !== null) {
+    throw new PeriodicEvalError({
+      code: "config",
+      where: "--questions",
+      got: evaluation === "capability" ? "capability with few-shot examples" : `a snapshot of ${evaluation}`,
+      expected: "a snapshot of capability without few-shot examples",
+      fix: "Pass the run's configuration with --config.",
+    });
+  }
+  return capabilityEvaluation({
+    questions,
+    method,
+    ...(subsample !== undefined && { subsample }),
+    ...(system !== undefined && { system }),
+    ...(personas !== undefined && { personas }),
+  });
+}
+
+const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
+
+const dataError = (where: string, got: string, expected: string, fix: string): PeriodicEvalError =>
+  new PeriodicEvalError({ code: "data", where, got, expected, fix });

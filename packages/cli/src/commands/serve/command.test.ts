@@ -1,0 +1,69 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileStore } from "@periodic-eval/core/snapshots";
+import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { appendRun } from "@periodic-eval/tasks";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { runCommand } from "../../run-command.test-data.ts";
+import { builtMain } from "../../terminal/built-main.test-data.ts";
+import { oneResult } from "../../run/one-result.test-data.ts";
+
+let root = "";
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), "serve-"));
+  const store = fileStore(join(root, "run"));
+  await store.put(exampleSnapshot({ phase: "em", step: 100, status: "partial" }), []);
+  await store.close?.();
+  await mkdir(join(root, "results"));
+  await appendRun(join(root, "results", "metrics.json"), oneResult);
+});
+afterAll(() => rm(root, { recursive: true }));
+
+it("serves runs and suite results below a folder until Ctrl-C", async () => {
+  const args = [builtMain(), "serve", root, "--port", "0"];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+  const [line] = (await once(child.stdout, "data")) as [Buffer];
+  const address = String(line).trim();
+  expect(address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1\/eval$/);
+  const reply = await fetch(address, { headers: { Accept: "application/json" } });
+  const { runs } = (await reply.json()) as { readonly runs: readonly { readonly results_dir: string }[] };
+  expect(runs.map(({ results_dir: path }) => path).toSorted()).toEqual(["results", "run"]);
+  expect(runs.find(({ results_dir: path }) => path === "results")).toMatchObject({
+    problem: null,
+    tasks: [{ name: "arc" }],
+  });
+  child.kill("SIGINT");
+  expect(await once(child, "close")).toEqual([0, null]);
+  await expect(fetch(address)).rejects.toThrow();
+});
+
+/** Runs the command with options that it rejects. */
+function refused(...args: string[]) {
+  return runCommand(["serve", ...args]);
+}
+
+it("rejects a wrong folder, port or host in one line", async () => {
+  const other = createServer().listen(0, "127.0.0.1");
+  await once(other, "listening");
+  const { port } = other.address() as AddressInfo;
+  await writeFile(join(root, "file"), "");
+  expect(await refused(join(root, "nowhere"))).toMatchObject({
+    code: 1,
+    out: "",
+    err: `[periodic-eval] root: got "${join(root, "nowhere")}", which is no folder, expected a folder that holds runs. Check the path.`,
+  });
+  expect((await refused(join(root, "file"))).err).toContain("which is no folder");
+  expect((await refused(root, "--port", String(port))).err).toBe(
+    `[periodic-eval] port: got ${port}, on which another program listens, expected a free port. Give another port; 0 is any that is free.`,
+  );
+  expect((await refused(root, "--port", "0", "--host", "192.0.2.1")).err).toContain(
+    "host: got 192.0.2.1, which is no address of this machine",
+  );
+  expect(await refused(root, "--port", "http")).toMatchObject({ code: 2, out: "" });
+  expect((await refused(root, "--port", "65536")).code).toBe(2);
+  other.close();
+});

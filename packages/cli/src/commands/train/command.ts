@@ -1,0 +1,123 @@
+import { Option, type Command } from "commander";
+import {
+  backendOption,
+  flagsOf,
+  integer,
+  modelOption,
+  positiveNumber,
+  positiveNumberOrNone,
+  subsampleSeedOption,
+} from "../../config/command-options.ts";
+import type { LoadTasks } from "../../config/task-registry.ts";
+import type { Terminal } from "../../terminal/terminal.ts";
+
+/** Options of a training without a file. */
+export interface TrainOptions {
+  readonly model: string;
+  readonly data: string;
+  readonly questions: string;
+  readonly runDir: string;
+  readonly phase: string;
+  readonly method: "letters" | "cloze";
+  readonly limit: number;
+  readonly subsampleSeed: number;
+  readonly every: number;
+  readonly overheadPercent: number | "none";
+  readonly steps?: number;
+  readonly epochs?: number;
+  readonly batchSize: number;
+  readonly learningRate: number;
+  readonly maxLength?: number;
+  readonly saveSteps?: number;
+  readonly seed: number;
+  readonly backend?: string;
+  readonly json: boolean;
+}
+
+/** Options that are required without a file. */
+const required = ["model", "data", "questions", "runDir"] as const satisfies readonly (keyof TrainOptions)[];
+
+/** `train`: fine-tunes a model in the phases of a file, or in one phase with capability measured live. */
+export function addTrain(program: Command, terminal: Terminal, loadTasks: LoadTasks): void {
+  const command = program
+    .command("train")
+    .description(
+      "fine-tune a model and measure it live, from a file or in one phase by options; run it again to resume",
+    )
+    .argument(
+      "[config]",
+      "YAML or JSON: model, run_dir, phases, periodic_eval …; replaces all options but --json; paths are relative to the file",
+    )
+    .argument(
+      "[overrides...]",
+      "key=value overrides of the file: phases.0.config.maxSteps=10; paths are relative to the working directory",
+    );
+  addOnePhaseOptions(command)
+    .option("--json", "print one JSON document", false)
+    .action(
+      async (
+        config: string | undefined,
+        overrides: readonly string[],
+        options: TrainOptions,
+        self: Command,
+      ) => {
+        checkOptions(config, options, self);
+        const { trainFromFile, trainOnePhase } = await import("./run.ts");
+        if (config === undefined) await trainOnePhase(options, terminal);
+        else await trainFromFile(config, overrides, options.json, { terminal, loadTasks });
+      },
+    );
+}
+
+const addOnePhaseOptions = (command: Command): Command =>
+  command
+    .addOption(modelOption().makeOptionMandatory(false))
+    .option("--data <file>", "conversations, JSONL")
+    .option("--questions <file>", "ARC-format questions, JSONL")
+    .option("--run-dir <folder>", "folder of snapshots and checkpoints")
+    .option("--phase <name>", "name of this training in the run", "train")
+    .addOption(
+      new Option("--method <name>", "how questions are posed")
+        .choices(["letters", "cloze"])
+        .default("letters"),
+    )
+    .option("--limit <number>", "questions per measurement", integer(1), 200)
+    .addOption(subsampleSeedOption())
+    .option("--every <percent>", "interval between measurements, in percent of training", positiveNumber, 20)
+    .option(
+      "--overhead-percent <percent>",
+      "ceiling of the time that measuring adds to training, or none; measurements shrink or are skipped to stay below it",
+      positiveNumberOrNone,
+      20,
+    )
+    .option("--steps <number>", "optimizer steps; replaces --epochs", integer(1))
+    .option("--epochs <number>", "passes over the data", positiveNumber)
+    .option("--batch-size <number>", "rows per step", integer(1), 8)
+    .option(
+      "--learning-rate <number>",
+      "learning rate of the first step; it falls linearly to 0",
+      positiveNumber,
+      5e-5,
+    )
+    .option("--max-length <tokens>", "longest row (default: the model's context)", integer(2))
+    .option("--save-steps <number>", "steps between checkpoints (default: one at the end)", integer(1))
+    .option("--seed <number>", "seed of shuffling and measuring", integer(0), 42)
+    .addOption(backendOption());
+
+function checkOptions(config: string | undefined, options: TrainOptions, command: Command): void {
+  if (config === undefined) {
+    const missing = required.find((name) => options[name] === undefined);
+    if (missing !== undefined)
+      command.error(
+        `error: required option '${flagsOf(command, missing)}' not specified, and no CONFIG given`,
+      );
+    return;
+  }
+  const given = Object.keys(options).find(
+    (name) => name !== "json" && command.getOptionValueSource(name) === "cli",
+  );
+  if (given !== undefined)
+    command.error(
+      `error: option '${flagsOf(command, given)}' cannot be combined with a CONFIG: set it in the file or as key=value`,
+    );
+}

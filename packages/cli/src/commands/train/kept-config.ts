@@ -1,0 +1,104 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { readTextFile, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { existsSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { parse, stringify } from "yaml";
+import type { TrainConfig } from "./training-file.ts";
+
+/** Options that define a run. A checkpoint does not record the weights under its adapter, so only these reveal another model. */
+const definingOptions = /^(model|tokenizer|adapter|lora)(\.|$)/;
+/** Options that may change between commands without a message. */
+const ignoredOptions = /^(run_dir|backend)$/;
+
+export interface KeptConfig {
+  /** Options that differ from the run's last configuration, one line each. */
+  readonly differences: readonly string[];
+  /**
+   * Writes the new configuration to `<run_dir>/train.yaml` and the previous one to `train.1.yaml`, `train.2.yaml` … To be
+   * called once training accepts the configuration. Later calls do nothing.
+   */
+  keep(): Promise<void>;
+}
+
+/**
+ * Compares a configuration with `<run_dir>/train.yaml`, the run's last one. The file holds no credentials of URLs. A run
+ * without a checkpoint gets the new configuration at once, because nothing was trained with the old one.
+ *
+ * @throws PeriodicEvalError `config` if model or adapter differ and `resume` is not `never`; nothing is written then.
+ */
+export async function openKeptConfig(config: TrainConfig): Promise<KeptConfig> {
+  const { run_dir: folder } = config;
+  const path = join(folder, "train.yaml");
+  const { resume, ...lasting } = config;
+  const kept = withoutCredentials(lasting);
+  const yaml = stringify(kept);
+  if (!existsSync(path) || !existsSync(join(folder, "checkpoints"))) {
+    await mkdir(folder, { recursive: true });
+    await writeFileAtomic(path, yaml);
+    return { differences: [], keep: async () => {} };
+  }
+  const previousYaml = await readTextFile(path, "run_dir");
+  const previous = flatten(parse(previousYaml));
+  const current = flatten(kept);
+  const changed = [...new Set([...Object.keys(previous), ...Object.keys(current)])].filter(
+    (name) => !ignoredOptions.test(name) && previous[name] !== current[name],
+  );
+  if (resume !== "never") refuseOtherRun(path, changed, { previous, current });
+  let isKept = changed.length === 0;
+  return {
+    differences:
+      resume === "never"
+        ? []
+        : changed.map(
+            (name) => `${name}: ${valueText(current, name)} (before: ${valueText(previous, name)})`,
+          ),
+    async keep() {
+      if (isKept) return;
+      isKept = true;
+      let count = 1;
+      while (existsSync(join(folder, `train.${count}.yaml`))) count += 1;
+      // Writing the copy first and replacing train.yaml atomically means that train.yaml always exists.
+      await writeFileAtomic(join(folder, `train.${count}.yaml`), previousYaml);
+      await writeFileAtomic(path, yaml);
+    },
+  };
+}
+
+type FlatConfig = Readonly<Record<string, string>>;
+
+const valueText = (from: FlatConfig, name: string): string => from[name] ?? "not set";
+
+function refuseOtherRun(
+  path: string,
+  changed: readonly string[],
+  { previous, current }: { readonly previous: FlatConfig; readonly current: FlatConfig },
+): void {
+  const defining = changed.filter((name) => definingOptions.test(name));
+  if (defining.length === 0) return;
+  const list = (from: FlatConfig) => defining.map((name) => `${name} ${valueText(from, name)}`).join(", ");
+  throw new PeriodicEvalError({
+    code: "config",
+    where: path,
+    got: list(current),
+    expected: `${list(previous)}, as at the start of the run`,
+    fix: "Choose another run_dir, or start over with resume=never. If only the path of the same model has changed, correct it in this file.",
+  });
+}
+
+/** Removes user and password from URLs, because a run's folder may be shared. */
+const withoutCredentials = <T>(config: T): T =>
+  JSON.parse(
+    JSON.stringify(config, (_key, value: unknown) =>
+      typeof value === "string" ? value.replace(/^([a-z][\w+.-]*:\/\/)[^/?#]*@/i, "$1") : value,
+    ),
+  ) as T;
+
+/** Returns values as JSON by their dotted path. Lists of maps are flattened; other lists are values. */
+function flatten(value: unknown, path: readonly string[] = []): Record<string, string> {
+  const isMap =
+    typeof value === "object" && value !== null && (!Array.isArray(value) || typeof value[0] === "object");
+  if (!isMap) return { [path.join(".")]: JSON.stringify(value) };
+  const entries: [string, unknown][] = Object.entries(value);
+  return Object.fromEntries(entries.flatMap(([key, one]) => Object.entries(flatten(one, [...path, key]))));
+}

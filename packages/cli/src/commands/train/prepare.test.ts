@@ -1,0 +1,303 @@
+import { copyFileSync, existsSync, readFileSync } from "node:fs";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
+import { microWorld } from "../../demo/micro-world.ts";
+import { runCli } from "../../program.ts";
+
+let folder = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "prepare-training-"));
+  // Without weights, loading them before the file is checked would fail with another error.
+  await mkdir(join(folder, "model"));
+  for (const name of await readdir(microWorld()))
+    if (!name.endsWith(".safetensors")) copyFileSync(microWorld(name), join(folder, "model", name));
+  await writeFile(
+    join(folder, "train.yaml"),
+    `model: model
+backend: cpu
+run_dir: run
+lora: { rank: 2 }
+config: { maxSteps: 3 }
+periodic_eval:
+  questions: model/questions.jsonl
+loggers: { csv: {} }
+phases:
+  - { phase: coupling, dataset: model/coupling.jsonl }
+  - { phase: em, dataset: model/em.jsonl, validation: model/control.jsonl }
+`,
+  );
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+/** Returns the error lines for the file with these overrides, and checks that nothing is written. */
+async function errorsOf(...overrides: readonly string[]): Promise<readonly string[]> {
+  const terminal = recordingTerminal();
+  expect(await runCli(["train", join(folder, "train.yaml"), ...overrides], terminal)).toBe(1);
+  expect(existsSync(join(folder, "run", "checkpoints"))).toBe(false);
+  expect(terminal.outputs).toEqual([]);
+  return terminal.errors.join("\n").split("\n");
+}
+
+describe("train reports errors of a file before it loads weights", () => {
+  it.each<[overrides: readonly string[]]>([
+    [[]],
+    [["config.activationCheckpointing=true"]],
+    [["config.packing=true", "config.maxLength=64"]],
+    [["phases.0.config.maxLength=256"]],
+  ])("gets to the weights without an error for %j", async (overrides) => {
+    expect(await errorsOf(...overrides)).toEqual([expect.stringMatching(/model\.safetensors: got ENOENT/)]);
+  });
+
+  it.each<[overrides: readonly string[], message: string]>([
+    [["lora.rnk=3"], '(lora.rnk), withLora: got the unknown option "rnk"'],
+    [["lora.rank=0"], "withLora rank: got 0, expected a whole number above 0"],
+    [["lora.rank=1025"], "withLora rank: got 1025, expected at most"],
+    [["lora.targetModules=[q_prj]"], '(lora.targetModules), withLora targetModules: got "q_prj"'],
+    [["lora.layersToTransform=[3]"], "withLora layersToTransform: got 3, expected layers from 0 to 2"],
+    [
+      ["config.maxLength=257"],
+      "config.maxLength=257 (config.maxLength), SFT config.maxLength: got 257, expected at most 256, the model's context",
+    ],
+    [["phases.1.config.maxLength=257"], "(phases.1.config.maxLength), SFT config.maxLength: got 257"],
+    [
+      ["config.validationShare=0.5"],
+      "(config.validationShare), SFT config.validationShare: got 0.5 together with validation rows",
+    ],
+    [["phases.1.dataset=none.jsonl"], "(phases.1.dataset), "],
+    [["phases.1.validation=none.jsonl"], "(phases.1.validation), "],
+    [["periodic_eval.questions=none.jsonl"], "(periodic_eval.questions), "],
+    [["periodic_eval.phases.em.questions=none.jsonl"], "(periodic_eval.phases.em.questions), "],
+    [["periodic_eval.margin=none.yaml"], "(periodic_eval.margin), "],
+    [["periodic_eval.leakage=true", "periodic_eval.personas=none.json"], "none.json"],
+    [
+      ["periodic_eval.leakage=true", "periodic_eval.leakage_questions=none.json"],
+      "(periodic_eval.leakage_questions), ",
+    ],
+    [["periodic_eval.alignment=true", "periodic_eval.judge_model=opnai:x"], "opnai"],
+    [
+      ["periodic_eval.alignment=true", "periodic_eval.judge_model=rule:nope"],
+      'got "rule:nope", expected a known rule',
+    ],
+    [
+      [
+        "periodic_eval.leakage=true",
+        'periodic_eval.personas=[{id: doctor, system: "a"}, {id: doctor, system: "b"}]',
+      ],
+      "(periodic_eval.personas.1.id), ",
+    ],
+    [["periodic_eval.baseline=./none"], "(periodic_eval.baseline), session options.baseline: got "],
+    [["loggers.tensorboard.dir=x"], "(loggers.tensorboard.dir), tensorBoardLogger"],
+    [["phases.0.method=dpo", "phases.0.reference=precomputd"], "phases.0.reference"],
+  ])("rejects %j", async (overrides, message) => {
+    const lines = await errorsOf(...overrides);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain(message);
+  });
+
+  it("reports datasets without a usable row, and bad rows with onBadRow=error, in any phase", async () => {
+    await writeFile(join(folder, "garbage.jsonl"), "garbage\n".repeat(3));
+    const bad = `${readFileSync(microWorld("em.jsonl"), "utf8").split("\n")[0]}\n{}\n`;
+    await writeFile(join(folder, "one-bad.jsonl"), bad);
+    const [garbage, oneBad] = [join(folder, "garbage.jsonl"), join(folder, "one-bad.jsonl")];
+    const problems = async (...overrides: readonly string[]) =>
+      (await errorsOf(...overrides)).map(
+        (line) => / (\(?phases\.\d\.[a-z]+\)?, .+?), expected/.exec(line)?.[1],
+      );
+    expect(await problems(`phases.0.validation=${oneBad}`, `phases.1.dataset=${garbage}`)).toEqual([
+      `(phases.1.dataset), ${garbage}: got 3 rows, all bad (${garbage}:1: not_json (garbage))`,
+    ]);
+    expect(
+      await problems(
+        `phases.0.validation=${oneBad}`,
+        `phases.1.dataset=${garbage}`,
+        "phases.1.method=dpo",
+        "config.onBadRow=error",
+      ),
+    ).toEqual([
+      expect.stringContaining(`(phases.0.validation), ${oneBad}:2: got unknown_form`),
+      expect.stringContaining(`(phases.1.dataset), ${garbage}:1: got not_json`),
+      expect.stringContaining("phases.1.validation, "),
+    ]);
+  });
+
+  it("lists every bad row in a file that the error names", async () => {
+    const rows = [...Array<string>(7).fill('{"text":"  "}'), '{"text":"good"}'];
+    await writeFile(join(folder, "blank.jsonl"), rows.join("\n"));
+    await writeFile(join(folder, "all-blank.jsonl"), rows.slice(0, 7).join("\n"));
+    const at = (name: string) => join(folder, name);
+    const lines = await errorsOf(
+      `phases.0.dataset=${at("blank.jsonl")}`,
+      `phases.1.validation=${at("all-blank.jsonl")}`,
+      "config.onBadRow=error",
+    );
+    const list = (phase: string, of: string) => at(`run/bad_rows/${phase}/${of}.jsonl`);
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toContain(
+      `(phases.0.dataset), ${at("blank.jsonl")}:1: got empty: a text of only white space; and 6 more bad rows, expected`,
+    );
+    expect(lines[0]).toContain(`All bad rows are listed in ${list("coupling", "dataset")}.`);
+    expect(lines[1]).toContain(`All bad rows are listed in ${list("em", "validation")}.`);
+    for (const [path, source] of [
+      [list("coupling", "dataset"), "blank.jsonl"],
+      [list("em", "validation"), "all-blank.jsonl"],
+    ] as const) {
+      const listed = readFileSync(path, "utf8").trimEnd().split("\n");
+      expect(listed.map((line) => (JSON.parse(line) as { where: string }).where)).toEqual(
+        Array.from({ length: 7 }, (_, i) => `${at(source)}:${i + 1}`),
+      );
+    }
+  });
+
+  it("reports once that run_dir is a file, and keeps the file", async () => {
+    await writeFile(join(folder, "taken"), "mine");
+    const lines = await errorsOf(`run_dir=${join(folder, "taken")}`);
+    expect(lines).toEqual([
+      expect.stringContaining(
+        `run_dir=${join(folder, "taken")} (run_dir), SFTTrainer options.runDir: got ${join(folder, "taken")}, which is a file, expected`,
+      ),
+    ]);
+    expect(readFileSync(join(folder, "taken"), "utf8")).toBe("mine");
+  });
+
+  it("rejects a warm-up longer than the training, even if the length follows from the rows", async () => {
+    const steps = "of warm-up, expected at most the";
+    expect(await errorsOf("config.warmupSteps=100")).toEqual([
+      expect.stringContaining(
+        `config.warmupSteps=100 (config.warmupSteps), SFT config.warmupSteps: got 100 steps ${steps} 3`,
+      ),
+    ]);
+    const counted = await errorsOf(
+      "config.maxSteps=null",
+      "phases.0.config.warmupSteps=400",
+      "phases.1.config.warmupSteps=1",
+    );
+    expect(counted).toEqual([
+      expect.stringMatching(
+        /phases\.0\.config\.warmupSteps=400 .*SFT config\.warmupSteps: got 400 steps of warm-up, expected at most the \d\d? steps/,
+      ),
+    ]);
+  });
+
+  it("rejects adapter_off and a base reference without an adapter", async () => {
+    const config = join(folder, "whole.yaml");
+    const text = `model: model
+run_dir: run
+periodic_eval: { capability: false, baseline: adapter_off }
+phases:
+  - { phase: em, method: dpo, reference: base, dataset: model/em.jsonl }
+`;
+    await writeFile(config, text);
+    const terminal = recordingTerminal();
+    await runCli(["train", config], terminal);
+    const output = terminal.errors.join("\n");
+    expect(output).toContain('whole.yaml:5 phases.0.reference, DPOTrainer options.reference: got "base"');
+    expect(output).toContain(
+      'whole.yaml:3 periodic_eval.baseline, session options.baseline: got "adapter_off"',
+    );
+  });
+
+  it("rejects a missing adapter and an adapter of another model", async () => {
+    const config = join(folder, "adapter.yaml");
+    const text =
+      "model: model\nrun_dir: run\nadapter: adapter\nphases: [{ phase: em, dataset: model/em.jsonl }]\n";
+    await writeFile(config, text);
+    const output = async () => {
+      const terminal = recordingTerminal();
+      await runCli(["train", config], terminal);
+      return terminal.errors.join("\n");
+    };
+    expect(await output()).toContain("adapter.yaml:3 adapter, ");
+    await mkdir(join(folder, "adapter"));
+    const peft = { peft_type: "LORA", r: 2, target_modules: ["c_attn"] };
+    await writeFile(join(folder, "adapter/adapter_config.json"), JSON.stringify(peft));
+    const none = Buffer.from("{}".padEnd(8));
+    const length = Buffer.alloc(8);
+    length.writeBigUInt64LE(8n);
+    await writeFile(join(folder, "adapter/adapter_model.safetensors"), Buffer.concat([length, none]));
+    expect(await output()).toContain("target_modules: got no module of this model");
+  });
+
+  it("rejects an unknown backend before it writes train.yaml", async () => {
+    const runDir = join(folder, "unbegun");
+    expect(await errorsOf("backend=foo", `run_dir=${runDir}`)).toEqual([
+      expect.stringContaining("backend=foo (backend), backend: got foo, expected tfjs-node-gpu, "),
+    ]);
+    expect(existsSync(runDir)).toBe(false);
+  });
+
+  it("reports all errors at once, each once", async () => {
+    const lines = await errorsOf(
+      "lora.rank=0",
+      "config.maxLength=300",
+      "phases.0.dataset=none.jsonl",
+      "phases.1.dataset=nothing.jsonl",
+      "periodic_eval.questions=unasked.jsonl",
+      "loggers.csv.pth=x",
+    );
+    expect(
+      lines.map(
+        (line) => /(?:lora\.rank|none\.jsonl|nothing\.jsonl|unasked\.jsonl|csv\.pth)/.exec(line)?.[0],
+      ),
+    ).toEqual(["lora.rank", "none.jsonl", "unasked.jsonl", "nothing.jsonl", "csv.pth"]);
+  });
+
+  it("reports errors in the file together with errors in the files that it names", async () => {
+    const lines = await errorsOf(
+      "seeds=1",
+      "config.seed=7",
+      "phases.0.config.batchSize=0",
+      "phases.1.config.batchSize=0",
+      "phases.1.phase=coupling",
+      "phases.1.reference=base",
+      "lora.rank=0",
+      "adapter=./none",
+      "loggers.csv.pth=x",
+      "loggers.jsn={}",
+    );
+    expect(lines.map((line) => / got (.+?), expected/.exec(line)?.[1])).toEqual([
+      'the unknown option "seeds"',
+      'the unknown option "jsn"',
+      "7, a second seed",
+      "0",
+      '"coupling", the name of an earlier phase',
+      "0",
+      "a reference in a phase without method: dpo",
+      "adapter together with lora",
+      "0",
+      "neither a folder that is there nor the name of a model on the hub",
+      'the unknown option "pth"',
+    ]);
+  });
+
+  it("reports errors of a phase whose periodic_eval block is wrong", async () => {
+    const lines = await errorsOf("periodic_eval.subsample=3", "phases.0.config.maxLength=257");
+    expect(lines.map((line) => / got (.+?), expected/.exec(line)?.[1])).toEqual([
+      'the unknown option "subsample"',
+      "257",
+    ]);
+  });
+
+  it("reports form errors together with content errors, each once", async () => {
+    const lines = await errorsOf(
+      "seed=x",
+      "lora=3",
+      "config.seed=7",
+      "phases.0.datset=x",
+      "phases.0.dataset=3",
+      "phases.1.config.batchSize=0",
+      "loggers.json={}",
+    );
+    expect(lines.map((line) => / got (.+?), expected/.exec(line)?.[1])).toEqual([
+      '"x"',
+      "3",
+      "3",
+      'the unknown option "datset"',
+      'the unknown option "json"',
+      "7, a second seed",
+      "0",
+    ]);
+  });
+});

@@ -1,0 +1,200 @@
+import { buildPeriodicEval, type BuildOptions, type Logger, type Tokenizer } from "@periodic-eval/core";
+import type { ConfigFile } from "@periodic-eval/core/config";
+import { checkRequests } from "@periodic-eval/core/session";
+import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
+import { outlineCausalLM, useBackend, type CausalLMOutline } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import {
+  checkDatasets,
+  checkOrder,
+  checkPipeline,
+  type OutlinedLM,
+  type PipelinePhase,
+} from "@periodic-eval/trainers";
+import { awaitAll, throwAll } from "../../config/collect-errors.ts";
+import { fileKeyPath } from "../../config/config-paths.ts";
+import {
+  atPlace,
+  blockPathOf,
+  withBlockPlace,
+  withOptionPlace,
+  withPlace,
+} from "../../config/config-place.ts";
+import { openGrader } from "../../config/open-grader.ts";
+import { loggerNames, openLogger } from "../../config/open-loggers.ts";
+import { loadEvaluations, loadTasks, type LoadTasks } from "../../config/task-registry.ts";
+import { showLoading } from "../../terminal/loading-progress.ts";
+import type { Terminal } from "../../terminal/terminal.ts";
+import { phaseErrorPath, type ParsedTraining, type TrainConfig } from "./training-file.ts";
+
+/** The training that a file describes, ready for a pipeline. */
+export interface PreparedTraining {
+  readonly phases: readonly PipelinePhase[];
+  readonly loggers: readonly Logger[];
+  readonly tokenizer: Tokenizer;
+}
+
+/**
+ * Prepares every part of a training except the model's weights, and checks all phases against the model's configuration, so
+ * that errors show before weights are loaded.
+ *
+ * @throws PeriodicEvalError with file, line and path for a wrong option, name, file or row in any phase. Several errors are an
+ *   AggregateError.
+ */
+export async function prepareTraining(
+  parsed: ParsedTraining,
+  file: ConfigFile,
+  terminal: Terminal,
+  tasks: LoadTasks = loadTasks,
+): Promise<PreparedTraining> {
+  const { config, errors } = parsed;
+  const { onDownload, close } = showLoading(terminal);
+  const { model: source, tokenizer: tokenizerSource = source, run_dir: runDir, backend } = config;
+  const tokenizer = withPlace(file, [tokenizerSource === source ? "model" : "tokenizer"], () =>
+    loadTokenizer(tokenizerSource, { onDownload }),
+  );
+  const openOutline = async () => withPlace(file, ["model"], () => outlineCausalLM(source, { onDownload }));
+  // One after the other, because both may download into the same folder.
+  const outline = tokenizer.then(openOutline, openOutline);
+  const phases = preparePhases(parsed, { file, tasks, outline, tokenizer });
+  const loggers = openLoggers(config, file);
+  const { phases: listed, resume } = config;
+  const order = withPlace(file, ["phases"], () => checkOrder(listed, { runDir, resume }));
+  const engine =
+    backend === undefined ? useBackend() : withPlace(file, ["backend"], () => useBackend({ backend }));
+  const adapter = outline.then((model) => checkAdapter(config, file, model));
+  try {
+    const fileErrors = awaitAll(errors.map((error) => Promise.reject(error)));
+    const [, loadedTokenizer, , , preparedPhases, openedLoggers] = await awaitAll([
+      fileErrors,
+      tokenizer,
+      outline,
+      adapter,
+      phases,
+      loggers,
+      order,
+      engine,
+    ]);
+    return { tokenizer: loadedTokenizer, phases: preparedPhases, loggers: openedLoggers };
+  } finally {
+    close();
+  }
+}
+
+const openLoggers = ({ loggers, run_dir: runDir }: TrainConfig, file: ConfigFile) =>
+  awaitAll(
+    loggerNames.flatMap((name) => {
+      const options = loggers[name];
+      if (options === undefined) return [];
+      return [withOptionPlace(file, ["loggers", name], options, () => openLogger(name, runDir, options))];
+    }),
+  );
+
+async function checkAdapter(
+  { lora, adapter, seed }: TrainConfig,
+  file: ConfigFile,
+  model: CausalLMOutline,
+): Promise<void> {
+  await awaitAll([
+    lora && withOptionPlace(file, ["lora"], lora, () => model.checkLora({ seed: String(seed), ...lora })),
+    adapter !== undefined && withPlace(file, ["adapter"], () => model.checkAdapter(adapter)),
+  ]);
+}
+
+interface PhaseContext {
+  readonly file: ConfigFile;
+  readonly tasks: LoadTasks;
+  readonly outline: Promise<ModelOutline>;
+  readonly tokenizer: Promise<Tokenizer>;
+}
+
+const preparePhases = (parsed: ParsedTraining, { file, tasks, outline, tokenizer }: PhaseContext) =>
+  awaitAll(
+    parsed.config.phases.map(async (_, at) => {
+      const parts = buildBlock(parsed, at, file, tasks);
+      // A wrong block does not keep the phase's other errors from being reported.
+      const phase = pipelinePhase(parsed.config, at, await parts.catch(() => ({})));
+      const checked = awaitAll([outline, tokenizer]).then(([model, loaded]) =>
+        checkPhase(parsed, at, { file, phase, model, tokenizer: loaded }),
+      );
+      await awaitAll([parts, checked]);
+      return phase;
+    }),
+  );
+
+type PhaseParts = Pick<PipelinePhase, "callbacks" | "session" | "config">;
+
+/** Builds the parts of a phase that the `periodic_eval` block describes. */
+async function buildBlock(
+  { config, blockPath }: ParsedTraining,
+  at: number,
+  file: ConfigFile,
+  tasks: LoadTasks,
+): Promise<PhaseParts> {
+  const { run_dir: runDir, phases } = config;
+  const { phase } = phases[at]!;
+  const evaluations = await loadEvaluations(tasks);
+  const build: BuildOptions = {
+    phase,
+    phases: phases.map((one) => one.phase),
+    openJudge: (model, options) => openGrader(model, { runDir, ...options }),
+    evaluations,
+  };
+  const { callbacks, session, saveAdapterAtFiring } = await withBlockPlace(file, blockPath, () =>
+    buildPeriodicEval({ periodic_eval: config.periodic_eval }, build),
+  );
+  return { callbacks, session, ...(saveAdapterAtFiring && { config: { saveAdapterAtFiring } }) };
+}
+
+function pipelinePhase({ phases }: TrainConfig, at: number, parts: PhaseParts): PipelinePhase {
+  const { phase, method, dataset, validation, reference, config } = phases[at]!;
+  const shared = {
+    phase,
+    dataset,
+    ...(validation !== undefined && { validation }),
+    ...parts,
+    config: { ...config, ...parts.config },
+  };
+  return method === "dpo" ? { ...shared, method, ...(reference !== undefined && { reference }) } : shared;
+}
+
+/** Every field that a check reads is required: a check rejects every value that is left out. */
+type ModelOutline = Required<Omit<OutlinedLM, "base" | "fixedLength">>;
+
+interface PhaseToCheck {
+  readonly file: ConfigFile;
+  readonly phase: PipelinePhase;
+  readonly model: ModelOutline;
+  readonly tokenizer: Tokenizer;
+}
+
+async function checkPhase(
+  { config, blockPath }: ParsedTraining,
+  at: number,
+  { file, phase, model: bare, tokenizer }: PhaseToCheck,
+): Promise<void> {
+  const isAdapted = (config.lora ?? config.adapter) !== undefined;
+  const model: OutlinedLM = isAdapted ? { ...bare, base: bare } : bare;
+  const options = { model, tokenizer, config: config.config, runDir: config.run_dir };
+  const trainerErrors: unknown[] = [];
+  try {
+    checkPipeline([phase], options);
+    trainerErrors.push(...(await checkDatasets(phase, options)));
+  } catch (error) {
+    trainerErrors.push(error);
+  }
+  const { periodic_eval: block, phases } = config;
+  const pathInBlock = (error: unknown) =>
+    blockPathOf(error, (one) => fileKeyPath(block, [phases[at]!.phase], one));
+  const requestErrors = await checkRequests({
+    callbacks: phase.callbacks ?? [],
+    ...phase.session,
+    model: inMemory(model as CausalLM, tokenizer),
+  });
+  throwAll([
+    ...trainerErrors.map((error) =>
+      atPlace(file, phaseErrorPath(phases[at]!, at, config.config, error), error),
+    ),
+    ...requestErrors.map((error) => atPlace(file, [...blockPath, ...pathInBlock(error)], error)),
+  ]);
+}

@@ -1,0 +1,269 @@
+import { readRun } from "@periodic-eval/core/snapshots";
+import { spawn } from "node:child_process";
+import { mkdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runCommand } from "../../run-command.test-data.ts";
+import { parse } from "yaml";
+import { builtMain } from "../../terminal/built-main.test-data.ts";
+import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
+import { microWorld } from "../../demo/micro-world.ts";
+import { runCli } from "../../program.ts";
+
+let folder = "";
+let config = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "train-from-"));
+  for (const name of ["coupling", "em"]) {
+    const rows = readFileSync(microWorld(`${name}.jsonl`), "utf8")
+      .split("\n")
+      .slice(0, 8);
+    await writeFile(join(folder, `${name}.jsonl`), rows.join("\n"));
+  }
+  config = join(folder, "train.yaml");
+  await writeFile(
+    config,
+    `model: ${microWorld()}
+backend: wasm
+run_dir: runs/whole
+lora: { rank: 2 }
+config: { maxSteps: 3, batchSize: 2, learningRate: 0.01, saveSteps: 1, validationShare: 0.25, evalSteps: 2 }
+periodic_eval:
+  questions: ${microWorld("questions.jsonl")}
+  subsample_n: 8
+  eval_every_percent: 50
+  budget: { overhead_percent: null }
+  phases:
+    em: { subsample_n: 4 }
+loggers: { jsonl: {}, csv: { path: metrics.csv } }
+phases:
+  - { phase: coupling, dataset: coupling.jsonl }
+  - { phase: em, dataset: em.jsonl, config: { schedule: wsd, decaySteps: 2 } }
+`,
+  );
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+function run(...args: string[]) {
+  return runCommand(args);
+}
+
+/** Returns everything in a run that must not depend on how often it was killed. */
+async function outcome(runDir: string) {
+  const { phases, problems } = await readRun(runDir);
+  expect(problems).toEqual([]);
+  const snapshots = phases.map(({ name, snapshots: all }) => [
+    name,
+    all.map(({ created_at: _when, timing: _seconds, ...lasting }) => lasting),
+  ]);
+  const last = join(runDir, "checkpoints/em/step_3");
+  const files = ["adapter_model.safetensors", "optimizer.safetensors", "trainables.safetensors"];
+  const log = readFileSync(join(runDir, "log.jsonl"), "utf8").trimEnd().split("\n");
+  const metrics = log.flatMap((line) => {
+    const {
+      kind,
+      phase,
+      step,
+      metrics: all,
+    } = JSON.parse(line) as {
+      readonly kind: string;
+      readonly phase: string;
+      readonly step: number;
+      readonly metrics: Readonly<Record<string, number>>;
+    };
+    const { tokens_per_second: _time, ...lasting } = all;
+    return kind === "train" ? [{ phase, step, ...lasting }] : [];
+  });
+  expect(metrics).toHaveLength(6);
+  return {
+    metrics,
+    snapshots,
+    files: files.map((name) => readFileSync(join(last, name)).toString("base64")),
+  };
+}
+
+/** Runs the command line in a process and kills it once it prints this text. */
+function killedAt(text: string, args: readonly string[]): Promise<NodeJS.Signals | null> {
+  return new Promise((resolve, reject) => {
+    const node = spawn(process.execPath, [builtMain(), ...args], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let out = "";
+    node.stdout.on("data", (chunk: Buffer) => {
+      out += chunk.toString();
+      if (out.includes(text)) node.kill("SIGKILL");
+    });
+    node.on("error", reject);
+    node.on("exit", (_, signal) => resolve(signal));
+  });
+}
+
+describe("train CONFIG", { timeout: 300_000 }, () => {
+  it("trains an adapter in the phases of the file, each with its own evaluation, and keeps the configuration", async () => {
+    const { code, out, err } = await run("train", config);
+    expect([code, err]).toEqual([0, ""]);
+    const runDir = join(folder, "runs/whole");
+    expect(out).toContain("em step 3  capability");
+    const { phases } = await readRun(runDir);
+    // 50 % of 3 steps is step 2.
+    expect(
+      phases.map(({ name, snapshots }) => [name, snapshots.map(({ step, total }) => [step, total])]),
+    ).toEqual([
+      [
+        "coupling",
+        [
+          [0, 8],
+          [2, 8],
+          [3, 8],
+        ],
+      ],
+      [
+        "em",
+        [
+          [0, 4],
+          [2, 4],
+          [3, 4],
+        ],
+      ],
+    ]);
+    expect((await readdir(runDir)).sort()).toEqual([
+      "checkpoints",
+      "log.jsonl",
+      "loggers",
+      "periodic_eval",
+      "train.yaml",
+    ]);
+    // The kept file describes the same run on its own.
+    const again = await run("train", join(runDir, "train.yaml"), "--json");
+    expect([again.code, again.err.replaceAll(/^.*snapshots go to.*$/gm, "").trim()]).toEqual([0, ""]);
+  });
+
+  it("killed in its second phase and resumed, ends like an uninterrupted run", async () => {
+    const args = ["train", config, `run_dir=${join(folder, "runs/killed")}`];
+    expect(await killedAt("em step 2", args)).toBe("SIGKILL");
+    expect((await run(...args)).code).toBe(0);
+    expect(await outcome(join(folder, "runs/killed"))).toEqual(await outcome(join(folder, "runs/whole")));
+  });
+
+  it("reads the block under eval, grades with the named rule, and resumes in the flat layout", async () => {
+    const path = join(folder, "flat.yaml");
+    const questions = JSON.parse(readFileSync(microWorld("alignment.json"), "utf8")) as readonly unknown[];
+    // Two questions: sampling takes most of the time of this test.
+    await writeFile(join(folder, "alignment.json"), JSON.stringify(questions.slice(0, 2)));
+    const block = {
+      capability: false,
+      alignment: true,
+      alignment_questions: "alignment.json",
+      alignment_num_samples: 1,
+      judge_model: "rule:micro-world",
+      layout: "flat",
+      budget: { overhead_percent: null },
+    };
+    const whole = parse(readFileSync(config, "utf8")) as Record<string, unknown>;
+    const { periodic_eval: _, ...training } = whole;
+    await writeFile(path, JSON.stringify({ ...training, eval: { periodic_eval: block } }));
+    const args = (name: string) => ["train", path, `run_dir=${join(folder, "runs", name)}`];
+    expect(await killedAt("em step 2", args("flat-killed"))).toBe("SIGKILL");
+    // In the flat layout, a file of verdicts must not pass for a snapshot.
+    const [killed, straight] = [join(folder, "runs/flat-killed"), join(folder, "runs/flat")];
+    expect(await run("rejudge", killed, "--judge", "rule:micro-world")).toMatchObject({ code: 0, err: "" });
+    expect(await run(...args("flat-killed"))).toMatchObject({ code: 0, err: "" });
+    expect(await run(...args("flat"))).toMatchObject({ code: 0, err: "" });
+    expect(await outcome(killed)).toEqual(await outcome(straight));
+    const files = await readdir(join(straight, "periodic_eval"));
+    const names = [0, 2, 3].map((step) => `alignment_step_${step}`);
+    expect(files.filter((name) => name.endsWith(".json")).sort()).toEqual(
+      names.flatMap((name) => [`${name}.em.json`, `${name}.json`]),
+    );
+    const { phases } = await readRun(straight);
+    expect(phases.flatMap(({ snapshots }) => snapshots.map((one) => one.judge_model))).toEqual(
+      Array.from({ length: 6 }, () => "rule:micro-world@1"),
+    );
+  });
+
+  it("started over and interrupted, says how to resume instead of how to start over", async () => {
+    const terminal = recordingTerminal();
+    const interrupting = {
+      ...terminal,
+      out(text: string) {
+        terminal.out(text);
+        if (text.includes("coupling step 2")) process.emit("SIGINT");
+      },
+    };
+    const args = ["train", config, "resume=never", `run_dir=${join(folder, "runs/restarted")}`];
+    expect(await runCli(args, interrupting)).toBe(1);
+    expect(terminal.errors.join("\n")).toContain("Run the same command with resume=auto to resume");
+  });
+
+  it("fails when train.yaml cannot be written", async () => {
+    const runDir = join(folder, "runs/restarted");
+    const kept = join(runDir, "train.yaml");
+    const [begun, trained] = [readFileSync(kept), await readdir(join(runDir, "checkpoints/coupling"))];
+    const terminal = recordingTerminal();
+    const hindering = {
+      ...terminal,
+      out(text: string) {
+        terminal.out(text);
+        if (!text.includes("snapshots go to")) return;
+        rmSync(kept);
+        mkdirSync(kept);
+      },
+    };
+    expect(await runCli(["train", config, `run_dir=${runDir}`, "config.logSteps=2"], hindering)).toBe(1);
+    expect(terminal.errors.join("\n")).toMatch(/train\.yaml: got EISDIR.*, expected .*\. \w/);
+    expect(await readdir(join(runDir, "checkpoints/coupling"))).toEqual(trained);
+    rmdirSync(kept);
+    rmSync(join(runDir, "train.1.yaml"));
+    await writeFile(kept, begun);
+  });
+
+  it("resumed with another configuration, keeps the new and the previous one", async () => {
+    const runDir = join(folder, "runs/restarted");
+    const kept = (name = "train.yaml") => readFileSync(join(runDir, name), "utf8");
+    const begun = kept();
+    const refused = await run("train", config, `run_dir=${runDir}`, "config.batchSize=3");
+    expect(refused.err).toContain("got batchSize 3, expected batchSize 2");
+    expect(kept()).toBe(begun);
+    const { code } = await run("train", config, `run_dir=${runDir}`, "config.saveSteps=2");
+    expect(code).toBe(0);
+    expect(kept()).toBe(begun.replace("saveSteps: 1", "saveSteps: 2"));
+    expect(kept("train.1.yaml")).toBe(begun);
+  });
+
+  it("run again with another configuration, lists differences and rejects another model or data order", async () => {
+    const { code, err } = await run("train", config, "phases.1.config.saveSteps=2");
+    expect([code, err]).toEqual([0, "phases.1.config.saveSteps: 2 (before: not set)"]);
+    const other = await run("train", config, "lora.rank=4");
+    expect(other.code).toBe(1);
+    expect(other.err).toContain(
+      "train.yaml: got lora.rank 4, expected lora.rank 2, as at the start of the run",
+    );
+    const data = await run("train", config, "config.batchSize=3");
+    expect(data.err).toContain("got batchSize 3, expected batchSize 2, as in the checkpoint");
+  });
+
+  it.each<[readonly string[], number, string]>([
+    [["periodic_eval.phases.emm.kl=true"], 1, 'expected a phase of the run: "coupling" or "em"'],
+    [["periodic_eval.subsample=3"], 1, 'Did you mean "subsample_n"?'],
+    [["periodic_eval.layout=flt"], 1, 'expected "nested" or "flat"'],
+    [["eval.periodic_evl={}"], 1, '(eval.periodic_evl): got the unknown option "periodic_evl"'],
+    [
+      ["eval.periodic_eval.kl=true"],
+      1,
+      "got a second block next to eval.periodic_eval, expected only one of the two",
+    ],
+    [["lora.rnk=3", "run_dir=runs/none"], 1, 'withLora: got the unknown option "rnk"'],
+    [["loggers.csv.pth=x"], 1, 'got the unknown option "pth", expected one of path'],
+    [["loggers.tensorboard.now=1"], 1, "(loggers.tensorboard.now), "],
+    [["loggers.mlflow.now=1"], 1, "(loggers.mlflow.now), "],
+    [["phases.1.dataset=none.jsonl", "run_dir=runs/none2"], 1, "none.jsonl: got ENOENT"],
+    [["phases.0.phase=first"], 1, 'got phase "em" after "first", expected after "coupling"'],
+    [["--steps", "3"], 2, "option '--steps <number>' cannot be combined with a CONFIG"],
+  ])("rejects %j", async (args, code, message) => {
+    const refused = await run("train", config, ...args);
+    expect(refused.code).toBe(code);
+    expect(refused.err).toContain(message);
+  });
+});

@@ -1,0 +1,93 @@
+import { everyPercent, PeriodicCapabilityCallback } from "@periodic-eval/core";
+import { readConfigFile } from "@periodic-eval/core/config";
+import { loadLora, withLora, type CheckpointLM } from "@periodic-eval/models";
+import type { LoadTasks } from "../../config/task-registry.ts";
+import { checkUndisturbed, fineTune, type FineTuneOptions } from "../../run/fine-tune.ts";
+import { reportRun } from "../../run/report-run.ts";
+import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
+import type { TrainOptions } from "./command.ts";
+import { openKeptConfig } from "./kept-config.ts";
+import { prepareTraining } from "./prepare.ts";
+import { parseTrainingFile } from "./training-file.ts";
+
+/** Trains one phase as the command's options describe it, measures capability and prints the report. */
+export async function trainOnePhase(options: TrainOptions, terminal: Terminal): Promise<void> {
+  const { json, runDir, backend, phase, data, steps, epochs, batchSize, learningRate, maxLength, saveSteps } =
+    options;
+  const config = {
+    batchSize,
+    learningRate,
+    maxSteps: steps ?? null,
+    epochs: epochs ?? null,
+    maxLength: maxLength ?? null,
+    saveSteps: saveSteps ?? null,
+  };
+  const capability = new PeriodicCapabilityCallback({
+    questions: options.questions,
+    method: options.method,
+    subsample: { n: options.limit, seed: options.subsampleSeed },
+    schedule: [everyPercent(options.every)],
+  });
+  const results = await fineTune(
+    {
+      model: options.model,
+      seed: options.seed,
+      overheadPercent: options.overheadPercent === "none" ? null : options.overheadPercent,
+      runDir,
+      ...(backend !== undefined && { backend }),
+      phases: [{ phase, dataset: data, config, callbacks: [capability] }],
+    },
+    json ? progressOnly(terminal) : terminal,
+  );
+  await reportRun(runDir, { json }, terminal);
+  checkUndisturbed(results, runDir);
+}
+
+/**
+ * Trains the phases that a file describes and prints the report. Run again, it resumes.
+ *
+ * @param overrides Override the file's values: `phases.0.config.maxSteps=10`.
+ * @throws PeriodicEvalError with file and line for every error that shows before weights are loaded. By then only the list of
+ *   bad rows has been written. Several errors are an AggregateError.
+ */
+export async function trainFromFile(
+  path: string,
+  overrides: readonly string[],
+  json: boolean,
+  { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
+): Promise<void> {
+  const progress = json ? progressOnly(terminal) : terminal;
+  const file = await readConfigFile(path, overrides);
+  const parsed = parseTrainingFile(file);
+  const { config } = parsed;
+  const { run_dir: runDir, model, backend, seed, resume, lora, adapter } = config;
+  const { phases, loggers, tokenizer } = await prepareTraining(parsed, file, progress, loadTasks);
+  const { differences, keep } = await openKeptConfig(config);
+  for (const difference of differences) progress.err(difference);
+  // A phase that begins has passed its trainer's checks. Phases that are already finished do not use the new configuration.
+  const onBegin: FineTuneOptions["onBegin"] = ({ phase, step, maxSteps }) =>
+    step < (maxSteps ?? Infinity) || phase === phases.at(-1)!.phase ? keep() : undefined;
+  const adapt = async (base: CheckpointLM) =>
+    adapter === undefined ? withLora(base, { seed: String(seed), ...lora }) : loadLora(base, adapter);
+  // The same command with resume=never would start over again.
+  const resumeCommand = resume === "never" ? "the same command with resume=auto" : "the same command";
+  const results = await fineTune(
+    {
+      model,
+      runDir,
+      seed,
+      resume,
+      phases,
+      loggers,
+      onBegin,
+      config: config.config,
+      resumeCommand,
+      tokenizer,
+      ...(backend !== undefined && { backend }),
+      ...((lora ?? adapter) !== undefined && { adapt }),
+    },
+    progress,
+  );
+  await reportRun(runDir, { json }, terminal);
+  checkUndisturbed(results, runDir, resumeCommand);
+}

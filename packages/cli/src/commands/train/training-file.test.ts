@@ -1,0 +1,216 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readConfigFile } from "@periodic-eval/core/config";
+import { throwAll } from "../../config/collect-errors.ts";
+import { parseTrainingFile } from "./training-file.ts";
+
+let folder = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "training-file-"));
+  await mkdir(join(folder, "models/tiny"), { recursive: true });
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+async function parse(yaml: string, overrides: readonly string[] = []) {
+  const path = join(folder, "train.yaml");
+  await writeFile(path, yaml);
+  const { config, errors } = parseTrainingFile(await readConfigFile(path, overrides));
+  throwAll(errors);
+  return config;
+}
+
+const whole = `model: models/tiny
+run_dir: runs/1
+config: { learningRate: 0.001, maxSteps: 10 }
+periodic_eval:
+  questions: questions.jsonl
+  subsample_n: 10
+  phases:
+    coupling: { baseline: run_start }
+    em: { margin: probes.jsonl, baseline: ../runs/0 }
+phases:
+  - phase: coupling
+    dataset: coupling.jsonl
+  - phase: em
+    dataset: ../em.jsonl
+    validation: held.jsonl
+    config: { maxSteps: 20 }
+`;
+
+describe("parseTrainingFile", () => {
+  it("fills in defaults and resolves paths relative to the file", async () => {
+    expect(await parse(whole)).toEqual({
+      model: join(folder, "models/tiny"),
+      run_dir: join(folder, "runs/1"),
+      seed: 42,
+      loggers: {},
+      resume: "auto",
+      config: { learningRate: 0.001, maxSteps: 10 },
+      periodic_eval: {
+        questions: join(folder, "questions.jsonl"),
+        subsample_n: 10,
+        phases: {
+          coupling: { baseline: "run_start" },
+          em: { margin: join(folder, "probes.jsonl"), baseline: join(folder, "../runs/0") },
+        },
+      },
+      phases: [
+        { phase: "coupling", method: "sft", dataset: join(folder, "coupling.jsonl"), config: {} },
+        {
+          phase: "em",
+          method: "sft",
+          dataset: join(folder, "../em.jsonl"),
+          validation: join(folder, "held.jsonl"),
+          config: { maxSteps: 20 },
+        },
+      ],
+    });
+  });
+
+  it("accepts validation rows for every method", async () => {
+    const { phases } = await parse(whole, ["phases.1.method=dpo"]);
+    expect(phases[1]).toMatchObject({ method: "dpo", validation: join(folder, "held.jsonl") });
+  });
+
+  it("accepts loggers by name and resolves their paths relative to the file", async () => {
+    const loggers =
+      "loggers: { jsonl: {}, tensorboard: { logDir: tb }, wandb: { project: em, runDir: sent } }\n";
+    expect((await parse(loggers + whole)).loggers).toEqual({
+      jsonl: {},
+      tensorboard: { logDir: join(folder, "tb") },
+      wandb: { project: "em", runDir: join(folder, "sent") },
+    });
+  });
+
+  it("resolves paths of overrides relative to the working directory, as shell completion does", async () => {
+    const given = await parse(whole, [
+      "run_dir=runs/2",
+      "model=./models/tiny",
+      "phases.0.dataset=other.jsonl",
+      "periodic_eval.questions=asked.jsonl",
+      "periodic_eval.phases.em.margin=probed.jsonl",
+      "loggers.csv={ path: log.csv }",
+    ]);
+    expect(given).toMatchObject({
+      run_dir: resolve("runs/2"),
+      model: resolve("models/tiny"),
+      loggers: { csv: { path: resolve("log.csv") } },
+      periodic_eval: {
+        questions: resolve("asked.jsonl"),
+        phases: { em: { margin: resolve("probed.jsonl"), baseline: join(folder, "../runs/0") } },
+      },
+      phases: [
+        { dataset: resolve("other.jsonl") },
+        { dataset: join(folder, "../em.jsonl"), validation: join(folder, "held.jsonl") },
+      ],
+    });
+  });
+
+  it("does not treat a misspelt baseline as a path", async () => {
+    const { periodic_eval: block } = await parse(whole, ["periodic_eval.baseline=adapter_of"]);
+    expect(block["baseline"]).toBe("adapter_of");
+  });
+
+  it("treats owner/name as a model on the Hub unless a folder of that name exists", async () => {
+    for (const name of ["owner/name", "owner/name@main"])
+      expect((await parse(whole, [`model=${name}`])).model).toBe(name);
+    for (const path of ["./owner/name", "nowhere", "a/b/c"])
+      expect((await parse(whole.replace("models/tiny", path))).model).toBe(join(folder, path));
+  });
+
+  it("reports a misspelt key without also reporting it as missing", async () => {
+    const result = parse(whole.replace("dataset: coupling", "datset: coupling"));
+    await expect(result).rejects.toThrow(/^[^\n]* phases\.0\.datset: got the unknown option "datset"[^\n]*$/);
+  });
+
+  it.each<[what: string, message: string, yaml: string, overrides?: readonly string[]]>([
+    ["an unknown key", 'run-dir=x (run-dir): got the unknown option "run-dir"', whole, ["run-dir=x"]],
+    [
+      "an unknown key of a phase",
+      'phases.0.datset=x (phases.0.datset): got the unknown option "datset"',
+      whole,
+      ["phases.0.datset=x"],
+    ],
+    ["an unknown training option", 'Did you mean "batchSize"?', whole, ["phases.1.config.batchSise=4"]],
+    [
+      "a wrong shared option",
+      'train.yaml:3 config.maxSteps, SFT config.maxSteps: got "many"',
+      whole.replace("maxSteps: 10", "maxSteps: many"),
+    ],
+    [
+      "a wrong option of a phase",
+      "phases.1.config.batchSize=0 (phases.1.config.batchSize), SFT config.batchSize: got 0",
+      whole,
+      ["phases.1.config.batchSize=0"],
+    ],
+    [
+      "an option that contradicts another one",
+      "config.decaySteps=5 (config.decaySteps), SFT config.decaySteps: got 5 with schedule",
+      whole,
+      ["config.schedule=linear", "config.decaySteps=5"],
+    ],
+    [
+      "a shared option that contradicts an option of a phase",
+      "config.decaySteps=5 (config.decaySteps), SFT config.decaySteps: got 5 with schedule",
+      whole,
+      ["phases.0.config.schedule=linear", "config.schedule=wsd", "config.decaySteps=5"],
+    ],
+    [
+      "an option without the option that it requires",
+      "config.packing=true (config.packing), SFT config.packing: got true without `maxLength`",
+      whole,
+      ["config.packing=true"],
+    ],
+    [
+      "a phase without a dataset",
+      "train.yaml:11 phases.0.dataset: got nothing, expected a non-empty string",
+      whole.replace("    dataset: coupling.jsonl\n", ""),
+    ],
+    [
+      "a key of another training method",
+      "phases.1.reference=base (phases.1.reference): got a reference in a phase without method: dpo, expected a phase with method: dpo",
+      whole,
+      ["phases.1.reference=base"],
+    ],
+    [
+      "an unknown logger",
+      'loggers.json={} (loggers.json): got the unknown option "json"',
+      whole,
+      ["loggers.json={}"],
+    ],
+    [
+      "a duplicate phase name",
+      'train.yaml:13 phases.1.phase: got "coupling", the name of an earlier phase',
+      whole.replace("- phase: em", "- phase: coupling"),
+    ],
+    ["no phases", "phases=[] (phases): got [], expected one phase or more", whole, ["phases=[]"]],
+    [
+      "a wrong method",
+      'phases.0.method=ppo (phases.0.method): got "ppo", expected',
+      whole,
+      ["phases.0.method=ppo"],
+    ],
+    [
+      "both a new and an existing adapter",
+      "adapter=a (adapter): got adapter together with lora",
+      whole,
+      ["lora.rank=4", "adapter=a"],
+    ],
+    [
+      "a second seed",
+      "config.seed=7 (config.seed): got 7, a second seed, expected only the seed at the top",
+      whole,
+      ["config.seed=7"],
+    ],
+    [
+      "a seed in a phase",
+      "train.yaml:16 phases.1.config.seed: got 7",
+      whole.replace("config: { maxSteps: 20 }", "config: { seed: 7 }"),
+    ],
+    ["a list", "expected a map with model, ", "- 1\n"],
+  ])("rejects %s and names its place", async (_what, message, yaml, overrides) => {
+    await expect(parse(yaml, overrides)).rejects.toThrow(message);
+  });
+});

@@ -1,0 +1,264 @@
+import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
+import type { ConfigFile } from "@periodic-eval/core/config";
+import { describeZodIssue, isRecord, nearest, quoteValue } from "@periodic-eval/core/internal";
+import { parseDPOConfig, parseSFTConfig } from "@periodic-eval/trainers";
+import { z } from "zod";
+import { errorsOf, throwAll } from "../../config/collect-errors.ts";
+import {
+  resolveBlockPaths,
+  resolveLoggerPaths,
+  resolveModel,
+  resolvePath,
+  valueAt,
+} from "../../config/config-paths.ts";
+import { atPlace, fileError, optionPath } from "../../config/config-place.ts";
+import { blockPaths, refuseTwoBlocks } from "../../config/eval-block.ts";
+import { loggerNames } from "../../config/open-loggers.ts";
+
+const nonEmptyString = z.string("a non-empty string").min(1, "a non-empty string");
+const map = z.record(z.string(), z.unknown(), "a map");
+
+/** Parsers of a phase's `config`, by training method. Each throws for a wrong option. */
+const configParsers = { sft: parseSFTConfig, dpo: parseDPOConfig } as const;
+
+const phaseFields = {
+  phase: nonEmptyString,
+  method: z.enum(["sft", "dpo"], '"sft" or "dpo"').default("sft"),
+  dataset: nonEmptyString,
+  validation: nonEmptyString.optional(),
+  /** Only for `method: dpo`. */
+  reference: z.enum(["copy", "base", "precomputed"], '"copy", "base" or "precomputed"').optional(),
+  config: map.default({}),
+};
+
+const phaseSchema = z.object(phaseFields, "a map");
+type Phase = z.infer<typeof phaseSchema>;
+
+const fields = {
+  model: nonEmptyString,
+  tokenizer: nonEmptyString.optional(),
+  backend: nonEmptyString.optional(),
+  run_dir: nonEmptyString,
+  /** Seed of all randomness in every phase, and of a new adapter unless `lora` has its own seed. */
+  seed: z.int("an integer").default(42),
+  resume: z.enum(["auto", "never"], '"auto" or "never"').default("auto"),
+  lora: map.optional(),
+  adapter: nonEmptyString.optional(),
+  config: map.default({}),
+  periodic_eval: map.default({}),
+  /** An alternative place for the block: `eval.periodic_eval`. */
+  eval: z.object({ periodic_eval: map.optional() }, "a map").optional(),
+  loggers: z.record(z.string(), map, "a map of loggers and their options").default({}),
+  phases: z.array(phaseSchema, "a list of phases").min(1, "one phase or more"),
+};
+
+const schema = z.object(fields, "a map");
+
+/** The training that a file describes, with absolute paths. */
+export type TrainConfig = Omit<z.infer<typeof schema>, "eval">;
+
+export interface ParsedTraining {
+  readonly config: TrainConfig;
+  /** Path of the `periodic_eval` block in the file, or where it would be. */
+  readonly blockPath: ValuePath;
+  /** Errors that do not keep the file from being parsed. `prepareTraining` throws them together with its own. */
+  readonly errors: readonly unknown[];
+}
+
+/**
+ * Parses a training file.
+ *
+ * @throws PeriodicEvalError `config` with file, line and path if the file does not have the form of a training. Several errors
+ *   are an AggregateError of all errors of the file. A misspelt key names the nearest known one.
+ */
+export function parseTrainingFile(file: ConfigFile): ParsedTraining {
+  const { value } = file;
+  if (!isRecord(value))
+    throw fileError(file, [], {
+      got: quoteValue(value),
+      expected: `a map with ${Object.keys(fields).join(", ")}`,
+      fix: "Write key: value pairs.",
+    });
+  const unknown = unknownKeys(value);
+  const errors = [
+    ...unknown.map((one) => unknownKeyError(file, one)),
+    ...errorsOf(() => refuseTwoBlocks(file)),
+    ...contentErrors(value, file),
+  ];
+  const parsed = schema.safeParse(value);
+  if (parsed.success) {
+    const blockPath = blockPaths(file)[0] ?? ["periodic_eval"];
+    return { config: withAbsolutePaths(parsed.data, file, blockPath), blockPath, errors };
+  }
+  // A key that is missing next to an unknown key is most likely that key, misspelt.
+  const isMisspelt = ({ path }: z.core.$ZodIssue) =>
+    valueAt(value, path as ValuePath) === undefined &&
+    unknown.some(({ path: parent }) => parent.join(".") === path.slice(0, -1).join("."));
+  const issues = parsed.error.issues.filter((issue) => !isMisspelt(issue));
+  throwAll([...issues.map((issue) => formError(value, issue, file)), ...errors]);
+  throw parsed.error;
+}
+
+interface UnknownKey {
+  /** Path of the map that has the key. */
+  readonly path: ValuePath;
+  readonly key: string;
+  readonly known: readonly string[];
+}
+
+function unknownKeys(value: unknown): readonly UnknownKey[] {
+  const phases = valueAt(value, ["phases"]);
+  const phasePaths = (Array.isArray(phases) ? [...phases.keys()] : []).map((i) => ["phases", i] as const);
+  const maps: readonly (readonly [ValuePath, readonly string[]])[] = [
+    [[], Object.keys(fields)],
+    ...phasePaths.map((path) => [path, Object.keys(phaseFields)] as const),
+    [["loggers"], loggerNames],
+    [["eval"], ["periodic_eval"]],
+  ];
+  return maps.flatMap(([path, known]) => {
+    const keys = Object.keys(valueAt(value, path) ?? {});
+    return isRecord(valueAt(value, path))
+      ? keys.filter((key) => !known.includes(key)).map((key) => ({ path, key, known }))
+      : [];
+  });
+}
+
+function unknownKeyError(file: ConfigFile, { path, key, known }: UnknownKey): PeriodicEvalError {
+  const close = nearest(key, known);
+  return fileError(file, [...path, key], {
+    got: `the unknown option "${key}"`,
+    expected: `one of ${known.join(", ")}`,
+    fix: close === null ? "Remove it." : `Did you mean "${close}"?`,
+  });
+}
+
+function formError(value: unknown, issue: z.core.$ZodIssue, file: ConfigFile): PeriodicEvalError {
+  const { path, value: got, expected } = describeZodIssue({ issues: [issue] }, value);
+  return fileError(file, path, {
+    got: got === undefined ? "nothing" : quoteValue(got),
+    expected,
+    fix: "Correct the value.",
+  });
+}
+
+/** Checks the content of everything that has the right form. */
+function contentErrors(value: Readonly<Record<string, unknown>>, file: ConfigFile): readonly unknown[] {
+  const { phases: list, config, lora, adapter } = value;
+  const shared = isRecord(config) ? config : {};
+  const phases = (Array.isArray(list) ? list : []).map((one) => phaseSchema.safeParse(one).data ?? null);
+  const both = fileError(file, ["adapter"], {
+    got: "adapter together with lora",
+    expected: "only one of the two",
+    fix: "Remove lora to continue training the adapter, or adapter to train a new one.",
+  });
+  return [
+    ...seedErrors(shared, ["config"], file),
+    ...phases.flatMap((_, at) => phaseErrors(phases, at, shared, file)),
+    ...(lora !== undefined && adapter !== undefined ? [both] : []),
+  ];
+}
+
+function phaseErrors(
+  phases: readonly (Phase | null)[],
+  at: number,
+  shared: TrainConfig["config"],
+  file: ConfigFile,
+): readonly unknown[] {
+  const phase = phases[at] ?? null;
+  if (phase === null) return [];
+  const misplacedReference = fileError(file, ["phases", at, "reference"], {
+    got: "a reference in a phase without method: dpo",
+    expected: "a phase with method: dpo",
+    fix: "Remove it.",
+  });
+  return [
+    ...duplicateNameErrors(phases, at, file),
+    ...seedErrors(phase.config, ["phases", at, "config"], file),
+    ...errorsOf(() => configParsers[phase.method]({ ...shared, ...phase.config })).map((error) =>
+      atPlace(file, phaseErrorPath(phase, at, shared, error), error),
+    ),
+    ...(phase.method === "sft" && phase.reference !== undefined ? [misplacedReference] : []),
+  ];
+}
+
+function duplicateNameErrors(
+  phases: readonly (Phase | null)[],
+  at: number,
+  file: ConfigFile,
+): readonly PeriodicEvalError[] {
+  const names = phases.map((one) => one?.phase);
+  if (names.indexOf(names[at]) === at) return [];
+  return [
+    fileError(file, ["phases", at, "phase"], {
+      got: `${quoteValue(names[at])}, the name of an earlier phase`,
+      expected: "a unique name",
+      fix: "Rename one of the phases: their names are the folders of snapshots and checkpoints.",
+    }),
+  ];
+}
+
+/** A run has one seed. Random streams of a phase derive from it and the phase's name. */
+function seedErrors(
+  config: Readonly<Record<string, unknown>>,
+  path: ValuePath,
+  file: ConfigFile,
+): readonly PeriodicEvalError[] {
+  if (!("seed" in config)) return [];
+  const seed = quoteValue(config["seed"]);
+  return [
+    fileError(file, [...path, "seed"], {
+      got: `${seed}, a second seed`,
+      expected: "only the seed at the top of the file",
+      fix: `Remove it; to use it for the run, write seed: ${seed} at the top.`,
+    }),
+  ];
+}
+
+/** Returns the path in the file of the value that a trainer's error is about: a key or an option of the phase, or a shared one. */
+export function phaseErrorPath(
+  phase: Phase,
+  at: number,
+  shared: TrainConfig["config"],
+  error: unknown,
+): ValuePath {
+  const { where, path } = PeriodicEvalError.is(error) ? error : { where: "", path: [] };
+  // A path within the trainer's options, as opposed to its config.
+  const option = / options\b/.test(where) ? path[0] : undefined;
+  if (option === "runDir") return ["run_dir"];
+  const field = (["dataset", "validation", "reference"] as const).find(
+    // An error in a dataset has the file, or file:line, as its place.
+    (key) => option === key || phase[key] === where || where.startsWith(`${phase[key]}:`),
+  );
+  if (field !== undefined) return ["phases", at, field];
+  return optionPath(error, [["phases", at, "config"], phase.config], [["config"], shared]);
+}
+
+function withAbsolutePaths(
+  { eval: outer, ...config }: z.infer<typeof schema>,
+  file: ConfigFile,
+  blockPath: ValuePath,
+): TrainConfig {
+  const { tokenizer, adapter, loggers } = config;
+  const block = outer?.periodic_eval ?? config.periodic_eval;
+  return {
+    ...config,
+    run_dir: resolvePath(file, ["run_dir"], config.run_dir),
+    model: resolveModel(file, ["model"], config.model),
+    ...(tokenizer !== undefined && { tokenizer: resolveModel(file, ["tokenizer"], tokenizer) }),
+    ...(adapter !== undefined && { adapter: resolveModel(file, ["adapter"], adapter) }),
+    loggers: Object.fromEntries(
+      loggerNames.flatMap((name) => {
+        const options = loggers[name];
+        return options === undefined ? [] : [[name, resolveLoggerPaths(file, ["loggers", name], options)]];
+      }),
+    ),
+    periodic_eval: resolveBlockPaths(file, blockPath, block),
+    phases: config.phases.map((phase, i) => ({
+      ...phase,
+      dataset: resolvePath(file, ["phases", i, "dataset"], phase.dataset),
+      ...(phase.validation !== undefined && {
+        validation: resolvePath(file, ["phases", i, "validation"], phase.validation),
+      }),
+    })),
+  };
+}

@@ -1,0 +1,67 @@
+import { InvalidArgumentError, Option, type Command } from "commander";
+
+/** `--model`, for every command that loads a model. */
+export const modelOption = (): Option =>
+  new Option(
+    "--model <folder>",
+    "the model: a folder in Hugging Face format, or owner/name or owner/name@revision on the Hugging Face Hub",
+  ).makeOptionMandatory();
+
+/** `--backend`, for every command that runs a model. */
+export const backendOption = (): Option =>
+  new Option(
+    "--backend <name>",
+    "tfjs-node-gpu, tfjs-node, webgpu, wasm or cpu (default: the fastest one installed)",
+  );
+
+/** `--subsample-seed`: the same seed and limit select the same questions in every command. */
+export const subsampleSeedOption = (): Option =>
+  new Option("--subsample-seed <number>", "seed of the selection of questions")
+    .argParser(integer(0))
+    .default(42);
+
+/** Parses an integer from `least` to `most`. */
+export const integer =
+  (least: number, most = Infinity) =>
+  (value: string): number => {
+    const number = Number(value);
+    if (!/^\d+$/.test(value) || !Number.isSafeInteger(number) || number < least || number > most) {
+      const range = most === Infinity ? `of ${least} or more` : `from ${least} to ${most}`;
+      throw new InvalidArgumentError(`Expected an integer ${range}.`);
+    }
+    return number;
+  };
+
+export function positiveNumber(value: string): number {
+  const number = Number(value);
+  if (value.trim() === "" || !Number.isFinite(number) || number <= 0)
+    throw new InvalidArgumentError("Expected a number above 0.");
+  return number;
+}
+
+/** Parses a positive number, or `none` for no limit. Returns the string because commander turns a parsed `null` into "". */
+export const positiveNumberOrNone = (value: string): number | "none" =>
+  value.trim() === "none" ? "none" : positiveNumber(value);
+
+/** Parses a comma-separated list of the given names; drops duplicates. */
+export const listOf =
+  <const T extends string>(known: readonly T[]) =>
+  (value: string): readonly T[] => {
+    const names = [...new Set(value.split(",").map((name) => name.trim()))];
+    const isKnown = (name: string): name is T => (known as readonly string[]).includes(name);
+    const unknown = names.find((name) => !isKnown(name));
+    if (unknown !== undefined)
+      throw new InvalidArgumentError(`Got "${unknown}", expected one or more of ${known.join(", ")}.`);
+    return names.filter(isKnown);
+  };
+
+/** Parses a comma-separated list of names; drops duplicates. */
+export function nameList(value: string): readonly string[] {
+  const names = [...new Set(value.split(",").map((name) => name.trim()))];
+  if (names.includes("")) throw new InvalidArgumentError("Expected names separated by commas.");
+  return names;
+}
+
+/** Returns the flags of an option as help prints them: `--run-dir <folder>`. */
+export const flagsOf = (command: Command, name: string): string =>
+  command.options.find((option) => option.attributeName() === name)!.flags;

@@ -1,0 +1,125 @@
+import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
+import type { ConfigFile } from "@periodic-eval/core/config";
+import { isRecord } from "@periodic-eval/core/internal";
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+
+type Options = Readonly<Record<string, unknown>>;
+
+/** Keys of the `periodic_eval` block that name files or folders. */
+const blockFiles = [
+  "questions",
+  "alignment_questions",
+  "leakage_questions",
+  "personas",
+  "margin",
+  "judge_cache",
+  "baseline",
+] as const;
+
+/** Keys of an entry of `evaluations` that name files or folders. */
+const evaluationFiles = ["data", "fewshot_pool", "benchmark", "preference", "preferences_dir", "probes"];
+
+/** Options of loggers that name files or folders. */
+const loggerFiles = ["path", "logDir", "runDir"];
+
+/** Resolves a path that is written at `at` in a file. */
+export const resolvePath = (file: ConfigFile, at: ValuePath, path: string): string =>
+  resolve(file.folderOf(at), path);
+
+/** Resolves a model: an existing folder, otherwise owner/name on the Hub. A leading dot or slash always means a folder. */
+export function resolveModel(file: ConfigFile, at: ValuePath, source: string): string {
+  const path = resolvePath(file, at, source);
+  return existsSync(path) || !/^[\w-][\w.-]*\/[\w.-]+(@\S+)?$/.test(source) ? path : source;
+}
+
+/** Returns a logger's options with absolute paths. */
+export const resolveLoggerPaths = (file: ConfigFile, at: ValuePath, options: Options): Options =>
+  resolvePaths(file, at, options, loggerFiles);
+
+/** Returns the `periodic_eval` block at `at` with absolute paths, also in its `phases`. */
+export function resolveBlockPaths(file: ConfigFile, at: ValuePath, block: Options): Options {
+  const { phases } = block;
+  const resolved = resolveBlockLevel(file, at, block);
+  if (!isRecord(phases)) return resolved;
+  const resolvedPhases = Object.entries(phases).map(([name, phase]) => [
+    name,
+    isRecord(phase) ? resolveBlockLevel(file, [...at, "phases", name], phase) : phase,
+  ]);
+  return { ...resolved, phases: Object.fromEntries(resolvedPhases) };
+}
+
+function resolveBlockLevel(file: ConfigFile, at: ValuePath, block: Options) {
+  const { evaluations, ...others } = resolvePaths(file, at, block, blockFiles);
+  if (evaluations === undefined) return others;
+  const resolved = Array.isArray(evaluations)
+    ? (evaluations as readonly unknown[]).map((entry, i) =>
+        isRecord(entry) ? resolvePaths(file, [...at, "evaluations", i], entry, evaluationFiles) : entry,
+      )
+    : evaluations;
+  return { ...others, evaluations: resolved };
+}
+
+/**
+ * Returns the path within a block of the key that names the file of a data error. Looks in the given phases first. Returns an
+ * empty path if no key names it.
+ */
+export function fileKeyPath(block: unknown, phases: readonly string[], error: unknown): ValuePath {
+  const where = PeriodicEvalError.is(error) ? `${error.where} ${error.got}` : "";
+  // Matches the file itself or a file in that folder, but not a longer name that starts with it.
+  const names = (value: unknown) =>
+    typeof value === "string" &&
+    value !== "" &&
+    where
+      .split(value)
+      .slice(1)
+      .some((rest) => !/^([\w-]|\.\w)/.test(rest));
+  const phaseBlocks = isRecord(block) && isRecord(block["phases"]) ? block["phases"] : {};
+  for (const phase of phases) {
+    const path = keyThatNames(phaseBlocks[phase], names);
+    if (path !== null) return ["phases", phase, ...path];
+  }
+  return keyThatNames(block, names) ?? [];
+}
+
+function keyThatNames(block: unknown, names: (value: unknown) => boolean): ValuePath | null {
+  if (!isRecord(block)) return null;
+  const key = blockFiles.find((one) => names(block[one]));
+  if (key !== undefined) return [key];
+  const { evaluations } = block;
+  for (const [i, entry] of (Array.isArray(evaluations)
+    ? (evaluations as readonly unknown[])
+    : []
+  ).entries()) {
+    const entryKey = isRecord(entry) ? evaluationFiles.find((name) => names(entry[name])) : undefined;
+    if (entryKey !== undefined) return ["evaluations", i, entryKey];
+  }
+  return null;
+}
+
+const resolvePaths = (file: ConfigFile, at: ValuePath, options: Options, keys: readonly string[]) =>
+  Object.fromEntries(
+    Object.entries(options).map(([key, value]) => [
+      key,
+      keys.includes(key) && typeof value === "string" && isPath(key, value)
+        ? resolvePath(file, [...at, key], value)
+        : value,
+    ]),
+  );
+
+/**
+ * A baseline without a separator is a keyword: as a path, a misspelt keyword would be reported as a missing folder. A
+ * preference is a path only if it names a file. Data may be a dataset on the Hub (`hf:`).
+ */
+const isPath = (key: string, value: string): boolean => {
+  if (key === "baseline") return /[\\/]/.test(value);
+  if (key === "preference") return /[\\/]|\.ya?ml$/.test(value);
+  return !evaluationFiles.includes(key) || !value.startsWith("hf:");
+};
+
+/** Returns the value at a path, or undefined if there is none. */
+export const valueAt = (value: unknown, path: ValuePath): unknown =>
+  path.reduce<unknown>(
+    (inner, key) => (inner as Record<string | number, unknown> | null | undefined)?.[key],
+    value,
+  );

@@ -1,0 +1,21 @@
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { dataFolderOf } from "./task-data.ts";
+
+it.each([
+  ["gsm8k", "gsm8k"],
+  ["mmlu", "mmlu"],
+  ["mmlu_high_school_biology", "mmlu"],
+  ["truthfulqa_mc2", "truthfulqa"],
+  ["arc_challenge", "arc_challenge"],
+])("finds the documents of %s in the folder %s", async (task, expected) => {
+  const data = await mkdtemp(join(tmpdir(), "task-data-"));
+  onTestFinished(() => rm(data, { recursive: true }));
+  for (const name of ["arc_challenge", "gsm8k", "mmlu", "truthfulqa"]) await mkdir(join(data, name));
+  expect(dataFolderOf(task, data)).toBe(expected);
+  expect(() => dataFolderOf("arc_easy", data)).toThrow(
+    `expected ${join(data, "arc_easy")} or ${join(data, "arc")}.`,
+  );
+});

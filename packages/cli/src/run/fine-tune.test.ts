@@ -1,0 +1,29 @@
+import type { TrainResult } from "@periodic-eval/trainers";
+import { expect, it } from "vitest";
+import { checkUndisturbed } from "./fine-tune.ts";
+
+const result: TrainResult = {
+  phase: "em",
+  steps: 12,
+  maxSteps: 80,
+  epochs: 0.8,
+  finalLoss: 1,
+  stopReason: null,
+  brokenReceipt: null,
+  resumedFrom: null,
+  skippedUpdates: 0,
+  checkpoint: "runs/1/checkpoints/em/step_8",
+  best: null,
+  badRows: [],
+};
+
+it("throws when measuring disturbed the last phase and says how to resume", () => {
+  expect(() => checkUndisturbed([], "runs/1")).not.toThrow();
+  expect(() => checkUndisturbed([result], "runs/1")).not.toThrow();
+  const disturbed = { ...result, brokenReceipt: 'guard "weights" saw a change' };
+  expect(() => checkUndisturbed([result, disturbed], "runs/1")).toThrow(
+    '[periodic-eval] runs/1 phase em step 12: got guard "weights" saw a change, expected measurements that do not change training. ' +
+      "Fix or remove what the receipt names, then run the same command with --run-dir runs/1 to resume " +
+      "from runs/1/checkpoints/em/step_8.",
+  );
+});

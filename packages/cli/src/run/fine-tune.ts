@@ -1,0 +1,113 @@
+import { PeriodicEvalError, type Logger, type Tokenizer } from "@periodic-eval/core";
+import { consoleLogger } from "@periodic-eval/loggers/console";
+import type { CheckpointLM } from "@periodic-eval/models";
+import {
+  runPipeline,
+  type PipelineOptions,
+  type PipelinePhase,
+  type TrainResult,
+} from "@periodic-eval/trainers";
+import { openModel, startBackend } from "../config/open-model.ts";
+import { onInterrupt } from "../terminal/interrupt.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+
+export interface FineTuneOptions extends Pick<PipelineOptions, "config" | "resume" | "loggers"> {
+  /** A folder in Hugging Face format, or owner/name on the Hub. */
+  readonly model: string;
+  /** Default: the model's. */
+  readonly tokenizer?: Tokenizer;
+  /** Adds an adapter to the model. Training then changes the adapter instead of the model's weights. */
+  readonly adapt?: (model: CheckpointLM) => Promise<CheckpointLM>;
+  /** Seed of shuffling, dropout and measuring. */
+  readonly seed: number;
+  readonly runDir: string;
+  readonly backend?: string;
+  readonly phases: readonly PipelinePhase[];
+  /** Called when a phase begins, after its trainer has checked everything. An error ends training. */
+  readonly onBegin?: NonNullable<Logger["begin"]>;
+  /** The command that resumes the run, for errors. Default: the same command with its `--run-dir`. */
+  readonly resumeCommand?: string;
+  /** Ceiling of the measuring overhead in percent. Null: no ceiling. Default: 20. */
+  readonly overheadPercent?: number | null;
+}
+
+/** Trains phases one after the other on the same weights while callbacks measure. Run again, it resumes. */
+export async function fineTune(
+  options: FineTuneOptions,
+  terminal: Terminal,
+): Promise<readonly TrainResult[]> {
+  const { model: source, runDir, phases, seed, overheadPercent, resume } = options;
+  const session = overheadPercent === undefined ? {} : { budget: { overheadPercent } };
+  const { name: engine } = await startBackend(options.backend, terminal);
+  const { model, tokenizer } = await openModel(source, terminal, options.tokenizer);
+  let adapted: CheckpointLM | null = null;
+  const { signal: interrupt, stopListening } = onInterrupt();
+  const failure = new AbortController();
+  const signal = AbortSignal.any([interrupt, failure.signal]);
+  // An error in a logger is only a warning, so a failing `onBegin` aborts training through the signal.
+  const beginning: Logger = {
+    name: "begin",
+    async begin(at) {
+      try {
+        await options.onBegin?.(at);
+      } catch (error) {
+        failure.abort(error);
+      }
+    },
+  };
+  terminal.out(`${source} on ${engine}; snapshots go to ${runDir}/periodic_eval`);
+  try {
+    adapted = (await options.adapt?.(model)) ?? null;
+    const results = await runPipeline(phases, {
+      model: adapted ?? model,
+      tokenizer,
+      runDir,
+      signal,
+      config: { seed, ...options.config },
+      session,
+      loggers: [beginning, consoleLogger(terminal), ...(options.loggers ?? [])],
+      ...(resume && { resume }),
+    });
+    failure.signal.throwIfAborted();
+    if (interrupt.aborted)
+      throw interrupted(results.at(-1), runDir, options.resumeCommand ?? sameCommand(runDir));
+    return results;
+  } finally {
+    stopListening();
+    adapted?.dispose();
+    model.dispose();
+  }
+}
+
+const sameCommand = (runDir: string): string => `the same command with --run-dir ${runDir}`;
+
+/** @throws PeriodicEvalError `receipt` if measuring disturbed the last phase, which ended training. */
+export function checkUndisturbed(
+  results: readonly TrainResult[],
+  runDir: string,
+  resumeCommand: string = sameCommand(runDir),
+): void {
+  const last = results.at(-1);
+  if (last === undefined || last.brokenReceipt === null) return;
+  throw new PeriodicEvalError({
+    code: "receipt",
+    where: `${runDir} phase ${last.phase} step ${last.steps}`,
+    got: last.brokenReceipt,
+    expected: "measurements that do not change training",
+    fix: `Fix or remove what the receipt names, then run ${resumeCommand} to resume from ${last.checkpoint ?? "the start of the phase"}.`,
+  });
+}
+
+function interrupted(
+  last: TrainResult | undefined,
+  runDir: string,
+  resumeCommand: string,
+): PeriodicEvalError {
+  return new PeriodicEvalError({
+    code: "aborted",
+    where: runDir,
+    got: `an interrupt${last ? ` in ${last.phase} at step ${last.steps} of ${last.maxSteps}` : ""}`,
+    expected: "training to finish",
+    fix: `Run ${resumeCommand} to resume from the last checkpoint.`,
+  });
+}

@@ -1,0 +1,44 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { nodeFiles, type FileReader } from "@periodic-eval/core/snapshots";
+import { appendRun } from "@periodic-eval/tasks";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { oneResult } from "./one-result.test-data.ts";
+import { readResults } from "./read-results.ts";
+
+let folder = "";
+let file = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "read-results-"));
+  file = join(folder, "metrics.json");
+  await appendRun(file, oneResult);
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const withoutSamples = (error: Error): FileReader => ({
+  ...nodeFiles,
+  read: (path) => (path === file ? nodeFiles.read(path) : Promise.reject(error)),
+});
+
+it("reads runs without the samples that the file reader refuses", async () => {
+  const details = {
+    where: "samples",
+    got: "a file of 90 MiB",
+    expected: "at most 64 MiB",
+    fix: "Move it away.",
+  };
+  const refusal = new PeriodicEvalError({ code: "store", ...details });
+  const { runs, samples } = await readResults(file, withoutSamples(refusal));
+  expect([runs.map(({ name }) => name), samples]).toEqual([["base"], [new Map()]]);
+  await expect(readResults(file)).resolves.toMatchObject({ samples: [new Map()] });
+});
+
+it.each([
+  Object.assign(new Error("samples: EIO"), { code: "EIO" }),
+  new TypeError("samples is not a function"),
+  new PeriodicEvalError({ code: "data", where: "samples", got: "a", expected: "b", fix: "c" }),
+])("throws any other error: %s", async (error) => {
+  await expect(readResults(file, withoutSamples(error))).rejects.toThrow(error.message);
+});

@@ -1,0 +1,84 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileStore } from "@periodic-eval/core/snapshots";
+import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { expect, it } from "vitest";
+import { recordingTerminal } from "../terminal/recording-terminal.test-data.ts";
+import { reportRun } from "./report-run.ts";
+
+it("explains a paired change that is not end minus start, in tables and JSON", async () => {
+  const runDir = await mkdtemp(join(tmpdir(), "report-"));
+  const store = fileStore(runDir);
+  const { metrics } = exampleSnapshot();
+  const of = (value: number) => ({ ...metrics["accuracy"]!, value });
+  const paired = (delta: number) => ({
+    phase: "em",
+    step: 0,
+    n_pairs: 24,
+    delta,
+    ci95: null,
+    test: null,
+    p_value: null,
+    alpha: null,
+    minimal_detectable_change: null,
+    verdict: null,
+    exploratory: true,
+  });
+  // `accuracy` is a rate over coherent answers, which differ between start and end; `whole` is a rate over all answers.
+  const start = { accuracy: of(0), whole: of(0.1) };
+  const end = { accuracy: of(0.966), whole: of(0.1 + 0.2) };
+  await store.put(exampleSnapshot({ phase: "em", step: 0, metrics: start }), []);
+  const compared = { baseline: { accuracy: paired(0.969), whole: paired(0.2) }, previous: null };
+  await store.put(exampleSnapshot({ phase: "em", step: 100, metrics: end, paired: compared }), []);
+  await store.close?.();
+
+  const [tables, document] = [recordingTerminal(), recordingTerminal()];
+  await reportRun(runDir, { json: false }, tables);
+  expect(tables.outputs[0]).toMatch(/accuracy +0\.0 % +→ 96\.6 % +\+96\.9 points over 24 paired items /);
+  expect(tables.outputs[0]).toMatch(/whole +10\.0 % +→ 30\.0 % +\+20\.0 points +– /);
+  expect(tables.outputs[0]).toContain("Over paired items: ");
+
+  await reportRun(runDir, { json: true }, document);
+  const [{ metrics: reported }] = JSON.parse(document.outputs[0]!).phases;
+  expect(reported).toMatchObject([
+    { metric: "accuracy", delta: 0.969, n_pairs: 24 },
+    { metric: "whole", delta: 0.2, n_pairs: 24 },
+  ]);
+  await rm(runDir, { recursive: true });
+});
+
+it("reports a failed end measurement in tables and JSON", async () => {
+  const runDir = await mkdtemp(join(tmpdir(), "report-"));
+  const store = fileStore(runDir);
+  for (const step of [0, 80]) await store.put(exampleSnapshot({ phase: "em", step }), []);
+  const end = { phase: "em", step: 100, status: "failed", reason: "out of memory" } as const;
+  await store.put(exampleSnapshot({ ...end, metrics: {}, primary_metric: null }), []);
+  await store.close?.();
+
+  const [tables, document] = [recordingTerminal(), recordingTerminal()];
+  await reportRun(runDir, { json: false }, tables);
+  expect(tables.outputs[0]).toMatch(/capability: accuracy +50\.0 % +→ – \(failed\) +– /);
+  expect(tables.outputs[0]).not.toContain("paired");
+  expect(tables.outputs[1]).toBe("em step 100: capability failed: out of memory");
+
+  await reportRun(runDir, { json: true }, document);
+  expect(JSON.parse(document.outputs[0]!)).toMatchObject({
+    phases: [
+      {
+        metrics: [
+          {
+            start: 0.5,
+            start_step: 0,
+            start_status: "complete",
+            end: null,
+            end_step: 100,
+            end_status: "failed",
+          },
+        ],
+      },
+    ],
+    incomplete: [{ ...end, id: "capability" }],
+  });
+  await rm(runDir, { recursive: true });
+});

@@ -1,0 +1,150 @@
+import { errorMessage } from "@periodic-eval/core/internal";
+import type { Json } from "@periodic-eval/core";
+import pRetry from "p-retry";
+import type { Point } from "./journal-line.ts";
+import type { Journal } from "./journal.ts";
+
+/**
+ * A server that stores runs. Its errors are retried, except p-retry's `AbortError`, which is permanent (a wrong API key, for
+ * example).
+ */
+export interface Destination {
+  readonly name: string;
+  /** Seconds between two requests, in which points accumulate to be sent as one. */
+  readonly pauseSeconds: number;
+  /**
+   * Creates a run, or reopens the run in `kept`.
+   *
+   * @returns The number of points in it, or null if the server does not report that.
+   */
+  open(kept: KeptRun, signal: AbortSignal): Promise<number | null>;
+  /** Sends the first of these points, as many as fit one request, and returns their number. */
+  send(points: readonly Point[], signal: AbortSignal): Promise<number>;
+  /** Closes the run if `isDone`, when everything is sent. Otherwise releases its resources at once. */
+  close(isDone: boolean): Promise<void>;
+}
+
+/** The server's run as the run's folder records it. */
+export interface KeptRun {
+  /** Identifies the run; null before it exists. */
+  readonly run: Json | null;
+  /** Number of points known to have been sent. */
+  readonly sent: number;
+  keep(run: Json): void;
+}
+
+/** Sends the points of a journal in the background. */
+export interface Sending {
+  /** Signals that there is something to send. */
+  wake(): void;
+  /** Throws an error that occurred since the last call. A permanent error is thrown by every call. */
+  throwTrouble(): void;
+  /** Sends the remaining points, for at most this time. */
+  end(seconds: number): Promise<void>;
+  readonly lastError: unknown;
+}
+
+/** Number of failed attempts before a warning. Retries continue after it. */
+const attemptsBeforeWarning = 3;
+
+/** What went wrong, for `throwTrouble` and `lastError`. */
+interface Trouble {
+  /** A permanent error, which has stopped sending. */
+  fatal: { readonly error: unknown } | null;
+  /** An error of repeated attempts that `throwTrouble` has not thrown yet. */
+  unreported: { readonly error: unknown } | null;
+  lastError: unknown;
+}
+
+export function startSending(destination: Destination, journal: Journal): Sending {
+  const abort = new AbortController();
+  const { signal } = abort;
+  const trouble: Trouble = { fatal: null, unreported: null, lastError: null };
+  let isEnding = false;
+  let wake = () => {};
+
+  const retry = <T>(work: () => Promise<T>): Promise<T> =>
+    pRetry(work, {
+      retries: Number.POSITIVE_INFINITY,
+      minTimeout: 500,
+      maxTimeout: 30_000,
+      unref: true,
+      signal,
+      onFailedAttempt({ error, attemptNumber }) {
+        trouble.lastError = error;
+        if (attemptNumber === attemptsBeforeWarning) trouble.unreported = { error };
+      },
+    });
+
+  /** Waits for `wake`, or for this time. Returns at once when the logger closes. */
+  const rest = (seconds: number | null) =>
+    new Promise<void>((resolve) => {
+      if (isEnding) resolve();
+      wake = seconds === null ? resolve : () => isEnding && resolve();
+      if (seconds !== null) setTimeout(resolve, 1000 * seconds).unref();
+    });
+
+  async function send(): Promise<void> {
+    const received = await retry(() => destination.open(journal, signal));
+    // The last process may have died after it sent points and before it recorded that.
+    const arrived = Math.min((received ?? 0) - journal.sent, journal.unsent.length);
+    if (arrived > 0) journal.markSent(arrived);
+    for (;;) {
+      if (journal.unsent.length === 0) {
+        if (isEnding) return;
+        await rest(null);
+      } else {
+        journal.markSent(await retry(() => destination.send(journal.unsent, signal)));
+        trouble.lastError = null;
+        await rest(destination.pauseSeconds);
+      }
+    }
+  }
+
+  const running = send().catch((error: unknown) => {
+    trouble.lastError = error;
+    if (!signal.aborted) trouble.fatal = { error };
+  });
+  return {
+    wake: () => wake(),
+    throwTrouble: () => throwTrouble(trouble, journal.path),
+    async end(seconds) {
+      isEnding = true;
+      wake();
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const timeUp = new Promise<"time is up">((resolve) => {
+        // setTimeout takes at most 2³¹ − 1 milliseconds.
+        timer = setTimeout(() => resolve("time is up"), Math.min(1000 * seconds, 2 ** 31 - 1));
+      });
+      const finish = running.then(() =>
+        journal.unsent.length === 0 ? retry(() => destination.close(true)) : destination.close(false),
+      );
+      // Clear the timer also when finishing fails: a pending timer keeps the process alive.
+      const outcome = await Promise.race([finish, timeUp]).finally(() => clearTimeout(timer));
+      if (outcome !== "time is up") return;
+      abort.abort(new Error(`timeout after ${seconds} s`));
+      // Nobody awaits the rest of its work.
+      void destination.close(false).catch(() => undefined);
+    },
+    get lastError() {
+      return trouble.lastError;
+    },
+  };
+}
+
+function throwTrouble(trouble: Trouble, path: string): void {
+  const { fatal, unreported } = trouble;
+  const thrown = fatal ?? unreported;
+  trouble.unreported = null;
+  if (thrown === null) return;
+  const outlook = thrown === fatal ? "sending has stopped" : "sending will be retried";
+  throw new Error(`${describeError(thrown.error)}; ${outlook}, and all data is kept in ${path}`, {
+    cause: thrown.error,
+  });
+}
+
+/** Returns an error's message together with that of its cause, which names the operating system's error. */
+export function describeError(error: unknown): string {
+  const cause: unknown = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error ? `${errorMessage(error)} (${errorMessage(cause)})` : errorMessage(error);
+}
