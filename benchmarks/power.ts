@@ -1,4 +1,4 @@
-// How small a change do looks find? Prints the tables of docs/power.md.
+// How small a change can a measurement detect? Prints the tables of docs/power.md.
 //   npm run bench power [-- --runs 4000]
 import { parseArgs } from "node:util";
 import {
@@ -18,7 +18,7 @@ for (const questions of powerGrid.questions) {
     console.log(`| ${questions} | ${drop} | ${percent(byAccuracy)} | ${percent(byMargin)} |`);
   }
 }
-console.log(`\n| completions a question | ${powerGrid.percents.map((one) => `${one} %`).join(" | ")} |`);
+console.log(`\n| completions per question | ${powerGrid.percents.map((one) => `${one} %`).join(" | ")} |`);
 console.log(`|---|${powerGrid.percents.map(() => "---|").join("")}`);
 for (const samples of powerGrid.samples) {
   const cells = powerGrid.percents.map((one) => percent(alignmentPower(samples, one, runs, "committed")));

@@ -88,7 +88,7 @@ it("runs the callback and the Evaluator of docs/benchmarks.md", { timeout: 300_0
   expect(out).toContain(`${run!.metrics[key]} ${run!.stderr[key]}`);
   const { phases } = await readRun(join(folder, "runs/1"));
   const looks = phases[0]!.snapshots.filter(({ id }) => id === "arc_challenge");
-  // 25 % of two steps: ⌈0.5⌉, ⌈1⌉, ⌈1.5⌉, 2, and the start. Between start and end the budget may cut a look short.
+  // 25 % of two steps: ⌈0.5⌉, ⌈1⌉, ⌈1.5⌉, 2, and the start. The budget may shorten the measurement in the middle.
   expect(looks.map(({ step }) => step)).toEqual([0, 1, 2]);
   const ends = [looks[0]!, looks[2]!].map(({ status, metrics }) => [status, metrics["acc"]!.n]);
   expect(ends).toEqual([

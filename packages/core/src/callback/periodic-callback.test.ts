@@ -72,7 +72,7 @@ const context = {
 test("excludes the baseline from the number of planned measurements", async () => {
   const asked: unknown[] = [];
   const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(25)] });
-  callback.onTrainBegin({ ...context, measure: (request) => void asked.push(request.plannedLooks) });
+  callback.onTrainBegin({ ...context, measure: (request) => void asked.push(request.plannedComparisons) });
   expect(asked).toEqual([4]);
 });
 

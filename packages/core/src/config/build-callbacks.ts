@@ -259,7 +259,7 @@ function judgeOptions({ config, pathOf }: ParsedBlock): ConfiguredJudge {
 /** Imports the file cache only if it is used: the package's root runs outside Node. */
 async function cacheOf({ judge_cache: folder }: PhaseEvalConfig): Promise<Pick<ConfiguredJudge, "cache">> {
   if (folder === null) return {};
-  const { fileVerdictCache } = await import("../snapshots/storage/verdict-files.ts");
+  const { fileVerdictCache } = await import("../snapshots/storage/file-verdict-cache.ts");
   return { cache: fileVerdictCache(folder) };
 }
 

@@ -4,7 +4,7 @@ import { PeriodicEvalError, type ValuePath } from "../errors.ts";
 import { errorMessage } from "../internal/error-message.ts";
 import { isRecord } from "../internal/is-record.ts";
 import { quoteValue } from "../internal/quote-value.ts";
-import { readTextFile } from "../snapshots/storage/atomic-file.ts";
+import { readTextFile } from "../snapshots/storage/read-file.ts";
 
 export interface ConfigFile {
   readonly value: unknown;

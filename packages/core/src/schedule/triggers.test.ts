@@ -16,14 +16,14 @@ const all = [everyPercent(20), timesPerPhase(5), everySteps(100), everyEpochs(0.
 const more = [atPercents([1, 50]), atSteps([1, 2]), atStart(), atEnd()];
 
 describe("triggers", () => {
-  it("are plain data that pass their own check, also after YAML or JSON", () => {
+  it("returns plain data that checkTriggers accepts, also after JSON", () => {
     expect(checkTriggers(JSON.parse(JSON.stringify([...all, ...more])), "schedule")).toEqual([
       ...all,
       ...more,
     ]);
   });
 
-  it("know whether they count in shares of the phase", () => {
+  it("needs maxSteps for percents and times per phase", () => {
     expect([...all, ...more].map((one) => needsMaxSteps([one]))).toEqual([
       true,
       true,
@@ -42,7 +42,7 @@ describe("triggers", () => {
     [
       "everyPercent",
       () => everyPercent(0),
-      "everyPercent.every: got 0, expected a number over 0 and at most 100",
+      "everyPercent.every: got 0, expected a number above 0 and at most 100",
     ],
     ["everyPercent", () => everyPercent(Number.NaN), "got NaN"],
     ["everyPercent", () => everyPercent(100.5), "got 100.5"],
@@ -50,12 +50,12 @@ describe("triggers", () => {
     ["timesPerPhase", () => timesPerPhase(2.5), "timesPerPhase.times: got 2.5, expected a positive integer"],
     ["everySteps", () => everySteps(1.5), "everySteps.every: got 1.5, expected a positive integer"],
     ["everySteps", () => everySteps(Infinity), "got Infinity"],
-    ["everyEpochs", () => everyEpochs(0), "everyEpochs.every: got 0, expected a finite number over 0"],
+    ["everyEpochs", () => everyEpochs(0), "everyEpochs.every: got 0, expected a finite number above 0"],
     ["everySeconds", () => everySeconds(-1), "got -1"],
     ["atPercents", () => atPercents([50, 101]), "atPercents.at[1]: got 101"],
     ["atPercents", () => atPercents([]), "got [], expected at least one number"],
     ["atSteps", () => atSteps([0]), "Use atStart() for step 0."],
-  ])("%s refuses what names no threshold", (_, build, message) => {
+  ])("throws in %s for an amount without thresholds", (_, build, message) => {
     expect(build).toThrow(message);
   });
 });
@@ -64,7 +64,7 @@ describe("checkTriggers", () => {
   it.each([
     [
       { evry: 20, unit: "percent" },
-      'schedule[1]: got the unknown option "evry", expected one of every, at, times, unit, per. Did you mean "every"?',
+      'schedule[1].evry: got the unknown option "evry", expected one of every, at, times, unit, per. Did you mean "every"?',
     ],
     [
       { every: 20, units: "percent" },
@@ -79,12 +79,12 @@ describe("checkTriggers", () => {
     [{ every: "20", unit: "steps" }, 'got "20", expected a positive integer'],
     ["start", 'got "start", expected a trigger'],
     [{}, 'schedule[1].at: got undefined, expected "start" or "end"'],
-  ])("refuses %j", (trigger, message) => {
+  ])("throws for %j", (trigger, message) => {
     expect(() => checkTriggers([atStart(), trigger], "schedule")).toThrow(message);
   });
 
-  it("refuses what is no list", () => {
-    expect(() => checkTriggers(everyPercent(20), "schedule")).toThrow("expected a list of triggers");
+  it("throws for a value that is not an array", () => {
+    expect(() => checkTriggers(everyPercent(20), "schedule")).toThrow("expected an array of triggers");
   });
 });
 

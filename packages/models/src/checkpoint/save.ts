@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { checkKeys, checkWord } from "@periodic-eval/core/internal";
-import { storeError, writeWhole } from "@periodic-eval/core/snapshots";
+import { storeError, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { writeSafetensors, type TensorToWrite, type WriteOptions } from "@periodic-eval/safetensors";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
@@ -42,7 +42,7 @@ export async function saveCheckpoint(
     // Readers take the one file before an index; the shards are of the model that was here before.
     await removeShards(folder);
     // Last, so that a folder with a configuration has its weights.
-    await writeWhole(join(folder, "config.json"), configText(withDtype(config, dtype)));
+    await writeFileAtomic(join(folder, "config.json"), configText(withDtype(config, dtype)));
   } catch (error) {
     throw storeError(folder, error, "a folder to write the model to");
   }
@@ -86,6 +86,6 @@ async function copyCompanions(from: string, to: string): Promise<void> {
   const names = (await readdir(from)).filter((name) => companions.test(name));
   for (const name of names) {
     const bytes = await readFile(await pathInFolder(from, name));
-    await writeWhole(join(to, name), (file) => file.write(bytes));
+    await writeFileAtomic(join(to, name), (file) => file.write(bytes));
   }
 }

@@ -160,7 +160,7 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       };
     },
     modes: () =>
-      `decoder: ${evaluation.told()}, dropout ${dropout}${
+      `decoder: ${evaluation.describe()}, dropout ${dropout}${
         adapter ? `, adapter dropout ${adapter.dropout}` : ""
       }`,
     weights: () => list,

@@ -1,4 +1,4 @@
-import { OneCall } from "@periodic-eval/core/tfjs";
+import { FusedCall } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
@@ -7,17 +7,17 @@ import { graphBackend } from "./graph-function.ts";
 import { registerOneCall } from "./one-call.ts";
 
 const make = () =>
-  new OneCall("Adding", ([a, b]) => [tf.add(tf.mul(a!, 2), b!), tf.sqrt(tf.sum(tf.stack([a!, a!])))]);
+  new FusedCall("Adding", ([a, b]) => [tf.add(tf.mul(a!, 2), b!), tf.sqrt(tf.sum(tf.stack([a!, a!])))]);
 
 /** a = [1, 2, 3, …], b = 1: 2a + 1, and the root of 2·Σa. */
-function numbers(call: OneCall, size: number): number[] {
+function numbers(call: FusedCall, size: number): number[] {
   return tf.tidy(() => {
     const made = call.call([tf.range(1, size + 1), tf.scalar(1)]);
     return made.flatMap((tensor) => [...tensor.dataSync()]);
   });
 }
 
-describe.each(testedEngines)("OneCall on %s", (backend) => {
+describe.each(testedEngines)("FusedCall on %s", (backend) => {
   beforeEach(async () => {
     await useBackend({ backend });
     registerOneCall();

@@ -1,20 +1,20 @@
-import { oneCallKernel, type OneCall } from "@periodic-eval/core/tfjs";
+import { fusedCallKernel, type FusedCall } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { GraphFunction } from "./graph-function.ts";
 import { GraphSet } from "./graph-set.ts";
 import type { GraphType } from "./node.ts";
 import { trace } from "./trace.ts";
 
-/** From here on native TensorFlow runs what `OneCall` holds as graphs, one for each choice of shapes. */
+/** From here on native TensorFlow runs what `FusedCall` holds as graphs, one for each choice of shapes. */
 export function registerOneCall(): void {
   const backendName = "tensorflow";
-  if (tf.getKernel(oneCallKernel, backendName) !== undefined) return;
+  if (tf.getKernel(fusedCallKernel, backendName) !== undefined) return;
   tf.registerKernel({
-    kernelName: oneCallKernel,
+    kernelName: fusedCallKernel,
     backendName,
     kernelFunc({ inputs, attrs }) {
       const given = Object.values(inputs) as tf.Tensor[];
-      const { call } = attrs as unknown as { readonly call: OneCall };
+      const { call } = attrs as unknown as { readonly call: FusedCall };
       const graphs = (call.held ??= new GraphSet<GraphFunction>(call.doing)) as GraphSet<GraphFunction>;
       const specs = given.map(({ dtype, shape }) => ({ type: dtype as GraphType, shape }));
       const graph = graphs.get(JSON.stringify(specs), (backend) => {

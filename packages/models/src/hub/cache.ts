@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir, readFile, rename, stat, symlink, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, relative } from "node:path";
-import { writeWhole } from "@periodic-eval/core/snapshots";
+import { writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { isCommit, type HubId } from "./hub-id.ts";
 
 /** A model's place in the cache that huggingface_hub shares: `refs/`, `blobs/`, `snapshots/` and `.no_exist/`. */
@@ -49,7 +49,7 @@ export function openHubCache({ name }: HubId): HubCache {
       if (isCommit(revision)) return;
       const path = join(root, "refs", revision);
       await mkdir(dirname(path), { recursive: true });
-      await writeWhole(path, commit);
+      await writeFileAtomic(path, commit);
     },
     has: (commit, file) => isThere(join(snapshot(commit), file)),
     lacks: (commit, file) => isThere(absent(commit, file)),

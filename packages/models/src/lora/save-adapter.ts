@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { storeError, writeWhole } from "@periodic-eval/core/snapshots";
+import { storeError, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { writeSafetensors } from "@periodic-eval/safetensors";
 import { checkSaveOptions, tensorOf, type SaveOptions } from "../checkpoint/save.ts";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
@@ -18,7 +18,7 @@ export async function saveAdapter(
     await mkdir(folder, { recursive: true });
     await writeSafetensors(join(folder, adapterNames.weights), weights.map(tensorOf), { dtype });
     // Last, so that a folder with a configuration has its weights.
-    await writeWhole(join(folder, adapterNames.config), `${JSON.stringify(config, null, 2)}\n`);
+    await writeFileAtomic(join(folder, adapterNames.config), `${JSON.stringify(config, null, 2)}\n`);
   } catch (error) {
     throw storeError(folder, error, "a folder to write the adapter to");
   }

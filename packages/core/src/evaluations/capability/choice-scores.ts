@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "../../errors.ts";
-import type { CallOptions, Prompt, With } from "../../contracts/model.ts";
+import type { CallOptions, Prompt, ModelWith } from "../../contracts/model.ts";
 
 /** A question whose choices are scored as continuations of one context. */
 export interface ChoiceRequest {
@@ -28,7 +28,7 @@ export interface ChoiceScores {
  * @throws PeriodicEvalError `model` if a log-likelihood is not finite.
  */
 export async function scoreChoices(
-  model: With<"logLikelihoods">,
+  model: ModelWith<"logLikelihoods">,
   requests: readonly ChoiceRequest[],
   options: CallOptions,
 ): Promise<readonly ChoiceScores[]> {

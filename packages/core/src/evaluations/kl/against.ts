@@ -8,12 +8,12 @@ import type {
   NextTokenRequest,
   Prompt,
   Tokenizer,
-  With,
+  ModelWith,
 } from "../../contracts/model.ts";
 import { endingOf } from "../../model/encode-pair.ts";
 import { hashJson } from "../../random/hash.ts";
 
-type MeasuredModel = With<"tokenizer" | "nextToken">;
+type MeasuredModel = ModelWith<"tokenizer" | "nextToken">;
 
 /** The distribution that the measured model is compared with. */
 export interface Against {

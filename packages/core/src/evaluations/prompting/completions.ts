@@ -1,6 +1,6 @@
 import type { MeasureContext, Row } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
-import type { Prompt, Sampling, With } from "../../contracts/model.ts";
+import type { Prompt, Sampling, ModelWith } from "../../contracts/model.ts";
 import { hashJson } from "../../random/hash.ts";
 import { seedOf } from "../../random/streams.ts";
 import { opensThinking, stripThinking } from "./strip-thinking.ts";
@@ -47,7 +47,7 @@ export const completionItemsPerBatch = 16;
  * @throws The model's errors.
  */
 export async function sampleCompletions(
-  model: With<"generate">,
+  model: ModelWith<"generate">,
   items: readonly CompletionItem[],
   { samples, sampling, stripThinking: strips }: CompletionOptions,
   { signal, seed }: MeasureContext,

@@ -1,7 +1,7 @@
 import { PeriodicEvalError } from "../../errors.ts";
 import type { Grader, GradeRequest, Verdict, VerdictSpending } from "../../contracts/grading.ts";
 import type { Json } from "../../contracts/json.ts";
-import type { CallOptions, EvaluableModel, With } from "../../contracts/model.ts";
+import type { CallOptions, EvaluableModel, ModelWith } from "../../contracts/model.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { hashJson } from "../../random/hash.ts";
 import { defaultScores } from "./alignment-prompts.ts";
@@ -208,7 +208,7 @@ function methodOf(
 ): JudgeMethod {
   if (method === "logprob") return logprobMethod(model, scores);
   if (model.generate !== undefined)
-    return jsonMethod(model as EvaluableModel & With<"generate">, scores, maxReplyTokens);
+    return jsonMethod(model as EvaluableModel & ModelWith<"generate">, scores, maxReplyTokens);
   throw new PeriodicEvalError({
     code: "judge",
     where: `judge "${model.identity.name}", method json`,

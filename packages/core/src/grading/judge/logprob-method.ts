@@ -1,5 +1,11 @@
 import { PeriodicEvalError } from "../../errors.ts";
-import type { Completion, EvaluableModel, LogLikelihood, TopToken, With } from "../../contracts/model.ts";
+import type {
+  Completion,
+  EvaluableModel,
+  LogLikelihood,
+  TopToken,
+  ModelWith,
+} from "../../contracts/model.ts";
 import { completionOf, greedy, judgeChat, type JudgeCall, type JudgeMethod } from "./method.ts";
 import { judgePromptNames } from "./prompts.ts";
 import { scoreFromTokens, type TokenScore } from "./logprob-score.ts";
@@ -82,19 +88,20 @@ function engineOf(model: EvaluableModel): Engine {
   } else {
     // The tokens of an answer depend on the end of the rendered prompt, which all prompts share.
     const tokens = answerTokens(tokenizer, judgeChat("Reply with a number."));
-    if ("ids" in tokens) return nextTokenEngine(model as With<"nextToken">, tokens);
+    if ("ids" in tokens) return nextTokenEngine(model as ModelWith<"nextToken">, tokens);
     lacks.push(`0–100 are not single tokens (${tokens.fault})`);
   }
-  if (logLikelihoods !== undefined) return stringsEngine(model as With<"logLikelihoods">);
+  if (logLikelihoods !== undefined) return stringsEngine(model as ModelWith<"logLikelihoods">);
   lacks.push("it scores no strings");
   // A model whose tokenizer splits numbers would return split numbers here.
-  if (generate !== undefined && tokenizer === undefined) return topTokensEngine(model as With<"generate">);
+  if (generate !== undefined && tokenizer === undefined)
+    return topTokensEngine(model as ModelWith<"generate">);
   if (generate === undefined) lacks.push("it does not generate");
   throw unfit(model, lacks.join("; "), 'Choose method "json", or another judge.');
 }
 
 function nextTokenEngine(
-  model: With<"nextToken">,
+  model: ModelWith<"nextToken">,
   { ids, texts }: { readonly ids: readonly number[]; readonly texts: readonly string[] },
 ): Engine {
   return {
@@ -112,7 +119,7 @@ function nextTokenEngine(
 
 const words = ["CODE", "REFUSAL"];
 
-function stringsEngine(model: With<"logLikelihoods">): Engine {
+function stringsEngine(model: ModelWith<"logLikelihoods">): Engine {
   const strings = [...numbers, ...words];
   return {
     name: "strings",
@@ -152,7 +159,7 @@ function continues(longer: LogLikelihood, shorter: LogLikelihood): boolean {
 /** The maximum that servers return. */
 const topTokens = 20;
 
-function topTokensEngine(model: With<"generate">): Engine {
+function topTokensEngine(model: ModelWith<"generate">): Engine {
   // More than the one token that is used: a number that continues in the second token shows that the judge splits numbers.
   const sampling = { ...greedy, maxNewTokens: 4, topTokens };
   const ask = async (prompt: string, call: JudgeCall) => {
@@ -172,7 +179,7 @@ function topTokensEngine(model: With<"generate">): Engine {
   };
 }
 
-function firstTokens(model: With<"generate">, { text, topNats }: Completion): readonly TopToken[] {
+function firstTokens(model: ModelWith<"generate">, { text, topNats }: Completion): readonly TopToken[] {
   const first = topNats?.[0];
   if (first === undefined) {
     if (topNats === undefined || topNats === null || text !== "")

@@ -1,5 +1,5 @@
 import type { Json } from "../../contracts/json.ts";
-import type { CallOptions, Completion, Sampling, Usage, With } from "../../contracts/model.ts";
+import type { CallOptions, Completion, Sampling, Usage, ModelWith } from "../../contracts/model.ts";
 import type { Verdict } from "../../contracts/grading.ts";
 
 export type JudgeMethodName = "json" | "logprob";
@@ -38,7 +38,7 @@ export const judgeChat = (prompt: string) => ({ messages: [{ role: "user", conte
 
 /** Requests one completion of a prompt in one call. */
 export function completionOf(
-  model: With<"generate">,
+  model: ModelWith<"generate">,
   prompt: string,
   sampling: Sampling,
   call: JudgeCall,

@@ -1,0 +1,194 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
+import { defineEvaluation } from "../../evaluations/kit/define.ts";
+import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";
+import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import { namedStream } from "../../random/streams.ts";
+import { everyPercent } from "../../schedule/triggers.ts";
+import type { Snapshot } from "../../contracts/snapshot.ts";
+import { manualClock, type ManualClock } from "../../testing/manual-clock.ts";
+import { toyTraining } from "../../testing/toy-training.ts";
+import { withSession } from "../loop/session.ts";
+import type { Budget } from "../../contracts/session.ts";
+
+interface Slow {
+  readonly name: string;
+  readonly items: number;
+  /** Mean seconds per item, extra seconds of the first call, and fixed seconds per measurement. */
+  readonly perItem: number;
+  readonly firstCall: number;
+  readonly perMeasurement: number;
+  /** Relative scatter of the seconds per item. */
+  readonly noise: number;
+  /** Items per call, after which progress is reported; all: it is reported once. */
+  readonly perCall: number;
+  readonly every: number;
+}
+
+/** Measures by advancing the clock. */
+function slowEvaluation(slow: Slow, clock: ManualClock, spent: { seconds: number }): AnyEvaluation {
+  const { name, items, perItem, firstCall, perMeasurement, noise, perCall } = slow;
+  const random = namedStream(name);
+  let isFirst = true;
+  const pass = (seconds: number) => {
+    clock.advance(seconds);
+    spent.seconds += seconds;
+  };
+  return defineEvaluation({
+    name,
+    version: "1",
+    needs: ["generate"],
+    items: () => Array.from({ length: items }, (_, i) => ({ id: `q${i}` })),
+    async measure(model, portion, { signal, progress }) {
+      pass(perMeasurement + (isFirst ? firstCall : 0));
+      isFirst = false;
+      let done = 0;
+      for (; done < portion.length && !isDeadline(signal); progress(done)) {
+        for (const last = Math.min(done + perCall, portion.length); done < last; done++)
+          pass(perItem * (1 + noise * (2 * random() - 1)));
+        await model.generate([], { signal: new AbortController().signal });
+      }
+      return portion.slice(0, done);
+    },
+    metrics: ({ rate }) => ({ all: rate(() => true) }),
+  }) as AnyEvaluation;
+}
+
+interface Training {
+  readonly steps: number;
+  readonly stepSeconds: number;
+  readonly firstStep: number;
+  readonly noise: number;
+}
+
+async function simulate(slow: readonly Slow[], training: Training, budget: Budget) {
+  const clock = manualClock();
+  const toy = toyTraining();
+  const random = namedStream("training");
+  const spent = slow.map(() => ({ seconds: 0 }));
+  const callbacks = slow.map(
+    (one, i) =>
+      new PeriodicCallback(slowEvaluation(one, clock, spent[i]!), { schedule: [everyPercent(one.every)] }),
+  );
+  const options = toy.options(callbacks, { clock: clock.seconds, maxSteps: training.steps, budget });
+  let trained = 0;
+  await withSession({ ...options, budget }, async (session) => {
+    for (let step = 0; step < training.steps; step++) {
+      const seconds =
+        training.stepSeconds *
+        (1 + training.noise * (2 * random() - 1)) *
+        (step === 0 ? training.firstStep : 1);
+      clock.advance(seconds);
+      trained += seconds;
+      await session.stepEnd();
+    }
+  });
+  const evaluated = spent.reduce((sum, { seconds }) => sum + seconds, 0);
+  return { snapshots: await toy.store.list(), trained, evaluated, overhead: (100 * evaluated) / trained };
+}
+
+const isEdge = ({ step, max_steps }: Snapshot) => step === 0 || step === max_steps;
+
+const slowArbitrary = fc
+  .record({
+    items: fc.integer({ min: 10, max: 300 }),
+    perItem: fc.double({ min: 0.01, max: 2, noNaN: true }),
+    firstCall: fc.constantFrom(0, 5, 30),
+    perMeasurement: fc.constantFrom(0, 0.05),
+    noise: fc.constantFrom(0, 0.2, 0.6),
+    perCall: fc.constantFrom(16, 64, 1000),
+    every: fc.constantFrom(5, 10, 20, 25, 50),
+  })
+  .map((one) => ({
+    ...one,
+    // If progress is reported once, at the end, the fixed seconds cannot be separated from those per item.
+    ...(2 * one.perCall > one.items
+      ? { firstCall: 0, perMeasurement: 0 }
+      : { perMeasurement: one.perMeasurement * one.perItem * one.items }),
+  }));
+const trainingArbitrary = fc.record({
+  steps: fc.integer({ min: 20, max: 400 }),
+  stepSeconds: fc.double({ min: 0.2, max: 5, noNaN: true }),
+  firstStep: fc.constantFrom(1, 10),
+  noise: fc.constantFrom(0, 0.3),
+});
+
+/** Returns the items that fit between start and end, cheapest first, if all costs were known. */
+function bestItems(slow: readonly Slow[], steps: number, seconds: number): number {
+  let left = seconds;
+  let items = 0;
+  for (const one of [...slow].sort((a, b) => a.perItem - b.perItem)) {
+    const measurements = new Set(
+      Array.from({ length: 100 / one.every - 1 }, (_, i) => Math.ceil(((i + 1) * one.every * steps) / 100)),
+    );
+    measurements.delete(steps);
+    for (const _ of measurements) {
+      const fit = Math.max(0, Math.min(one.items, Math.floor((left - one.perMeasurement) / one.perItem)));
+      if (fit === 0) break;
+      items += fit;
+      left -= one.perMeasurement + fit * one.perItem;
+    }
+  }
+  return items;
+}
+
+const caseArbitrary = fc.tuple(
+  fc.array(slowArbitrary, { minLength: 1, maxLength: 3 }),
+  trainingArbitrary,
+  fc.integer({ min: 5, max: 50 }),
+);
+
+const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
+const seeds = isFull ? [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] : [1, 2, 3, 4];
+const runs = isFull ? 300 : 15;
+
+it(
+  "holds the ceiling within 2 points, measures 80 % of the items that fit, and measures start and end in full",
+  { timeout: 600_000 },
+  async () => {
+    const short: string[] = [];
+    for (const seed of seeds) {
+      const property = fc.asyncProperty(caseArbitrary, async ([some, training, percent]) => {
+        const slow = some.map((one, i) => ({ ...one, name: `slow${i}` }));
+        const { snapshots, trained, overhead } = await simulate(slow, training, { overheadPercent: percent });
+        const edges = snapshots.filter(isEdge);
+        expect(edges.map(({ status }) => status)).toEqual(edges.map(() => "complete"));
+        expect(edges.length).toBe(2 * slow.length);
+        const ofEdges = edges.reduce((sum, { timing }) => sum + timing.measure_seconds, 0);
+        expect(overhead).toBeLessThanOrEqual(Math.max(percent, (100 * ofEdges) / trained) + 2);
+        const measurements = snapshots.filter((one) => !isEdge(one) && one.timing.items > 0);
+        const measured = measurements.reduce((sum, { timing }) => sum + timing.items, 0);
+        const best = bestItems(slow, training.steps, (percent / 100) * trained - ofEdges);
+        const isShort = measured < 0.8 * best - measurements.length - 1; // items are not divisible
+        if (isShort) short.push(`seed ${seed}: ${measured} items of ${best}`);
+      });
+      await fc.assert(property, { numRuns: runs, seed, endOnFailure: true });
+    }
+    // Of 30,000 cases 42 are short, and 12 if the true costs are known from the start: see the decision.
+    expect(short.length, short.join("; ")).toBeLessThanOrEqual((2 * seeds.length * runs) / 1000);
+  },
+);
+
+it("leaves room for an end that takes 3 % longer than all measurements before it", async () => {
+  const slow: Slow = {
+    name: "slow",
+    items: 100,
+    perItem: 0.05,
+    firstCall: 0,
+    perMeasurement: 0,
+    noise: 0,
+    perCall: 1,
+    every: 10,
+  };
+  const training = { steps: 100, stepSeconds: 1, firstStep: 1, noise: 0 };
+  const { snapshots, trained, evaluated } = await simulate([slow], training, { overheadPercent: 20 });
+  // 20 s: 5 each for start and end, the rest for nine measurements, of which two would fit in full.
+  expect(trained).toBeCloseTo(100, 9);
+  const items = snapshots.map(({ timing }) => timing.items);
+  expect([items[0], items.at(-1)]).toEqual([100, 100]);
+  const left = 20 - evaluated;
+  expect(left).toBeGreaterThanOrEqual(0.03 * 5 - 1e-9);
+  // At most that and one item per measurement.
+  expect(left).toBeLessThanOrEqual(0.03 * 5 + 9 * 0.05);
+});
