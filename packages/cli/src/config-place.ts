@@ -8,7 +8,9 @@ export function placed(where: string, error: unknown): unknown {
   if (!PeriodicEvalError.is(error)) return error;
   const { code, got, expected, fix } = error;
   const [first, ...own] = error.where.split(", ");
-  const place = where.endsWith(first!) ? [where, ...own].join(", ") : `${where}, ${error.where}`;
+  const place = where.endsWith(first!.replaceAll(/\[(\d+)\]/g, ".$1"))
+    ? [where, ...own].join(", ")
+    : `${where}, ${error.where}`;
   return new PeriodicEvalError({ code, where: place, got, expected, fix, cause: error });
 }
 

@@ -186,7 +186,7 @@ it("refuses questions whose judge prompts the judge would pass over, in train's 
   vi.stubEnv("OPENAI_API_KEY", "none");
   const refused = await tell(planned, { judge_model: "openai:m" });
   expect(refused.code).toBe(1);
-  expect(refused.err).toContain('judge "m": got judge prompts aligned, coherent, of which it follows none');
+  expect(refused.err).toContain('judge "m": got judge prompts aligned, coherent, of which it supports none');
   expect(await tell(["train", path], { judge_model: "openai:m" })).toEqual(refused);
   vi.unstubAllEnvs();
   expect(await tell(planned, { judge_model: "openai:m", judge_method: "logprob" })).toMatchObject({
@@ -216,7 +216,7 @@ it("plans KL to the base, which the adapter that is to be trained will have; not
     const code = await runCli(args, terminal);
     if ("phases" in lora && !("lora" in lora)) {
       expect(terminal.complained.join("\n")).toContain(
-        "which has no base, expected a model that can be seen without",
+        "which has no base, expected a model that can run without",
       );
       continue;
     }
@@ -234,7 +234,7 @@ it("refuses what it cannot plan", async () => {
   expect(await plan("--phase", "em")).toMatchObject({ code: 2, err: expect.stringContaining("em=500") });
   expect(await plan("--phase", "coupilng=10", "--phase", "em=5")).toMatchObject({
     code: 1,
-    err: expect.stringContaining('Write "coupilng", or tell all phases of the run.'),
+    err: expect.stringContaining('Write "coupilng", or list all phases of the run.'),
   });
   await writeFile(join(folder, "wrong.yaml"), "periodic_eval: { aligment: true }");
   const terminal = keptTerminal();
