@@ -127,12 +127,12 @@ test("shares completions of the same prompt between evaluations of one step, wit
   const one = () => sampling("one", ["x", "shared"]);
   const two = () => sampling("two", ["shared", "y", "z"]);
   const both = await rowsOf([one(), two()], "two");
-  // At each of two looks: 2 · 2 completions, then 2 · 3 of which 2 are there already.
+  // In each of two measurements: 2 · 2 completions, then 2 · 3, of which 2 are cached.
   expect(both.requests).toEqual([4, 4, 4, 4]);
   expect(both.rows).toEqual((await rowsOf([two()], "two")).rows);
   const ofOne = (await rowsOf([one()], "one")).rows;
   expect(texts(ofOne, "shared")).toEqual(texts(both.rows, "shared"));
-  // Samples of a prompt are drawn apart, and anew at each step though the weights are the same here.
+  // Each sample and each step has its own random stream, although the weights are the same.
   expect(new Set(texts(ofOne, "shared")).size).toBe(2);
   expect(texts((await rowsOf([one()], "one", 2)).rows, "shared")).not.toEqual(texts(ofOne, "shared"));
 });

@@ -199,7 +199,7 @@ describe("a folder that is wrong", () => {
     [
       { module: "./missing.mjs", export: "check" },
       "2",
-      'verifier.module: got "./missing.mjs", which does not exist, expected a module at that path of its folder. Correct the path, which is relative to the folder of what names it',
+      'verifier.module: got "./missing.mjs", which does not exist, expected a module at that path. Correct the path, which is relative to the folder of the file that names it',
     ],
     [
       { name: "exact_match", args: { ignore_punctuation: true } },

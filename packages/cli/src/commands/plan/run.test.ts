@@ -187,8 +187,13 @@ it("rejects questions whose judge prompts the judge ignores, with the error of t
   vi.stubEnv("OPENAI_API_KEY", "none");
   const refused = await runWith(planned, { judge_model: "openai:m" });
   expect(refused.code).toBe(1);
+<<<<<<< HEAD:packages/cli/src/commands/plan/run.test.ts
   expect(refused.err).toContain('judge "m": got judge prompts aligned, coherent, of which it follows none');
   expect(await runWith(["train", path], { judge_model: "openai:m" })).toEqual(refused);
+=======
+  expect(refused.err).toContain('judge "m": got judge prompts aligned, coherent, of which it supports none');
+  expect(await tell(["train", path], { judge_model: "openai:m" })).toEqual(refused);
+>>>>>>> evals:packages/cli/src/plan.test.ts
   vi.unstubAllEnvs();
   expect(await runWith(planned, { judge_model: "openai:m", judge_method: "logprob" })).toMatchObject({
     code: 0,
@@ -216,8 +221,13 @@ it("plans KL to the base when an adapter is trained, and rejects it when all wei
     const terminal = recordingTerminal();
     const code = await runCli(args, terminal);
     if ("phases" in lora && !("lora" in lora)) {
+<<<<<<< HEAD:packages/cli/src/commands/plan/run.test.ts
       expect(terminal.errors.join("\n")).toContain(
         "which has no base, expected a model that can be seen without",
+=======
+      expect(terminal.complained.join("\n")).toContain(
+        "which has no base, expected a model that can run without",
+>>>>>>> evals:packages/cli/src/plan.test.ts
       );
       continue;
     }
@@ -235,7 +245,7 @@ it("rejects wrong phases and wrong keys", async () => {
   expect(await plan("--phase", "em")).toMatchObject({ code: 2, err: expect.stringContaining("em=500") });
   expect(await plan("--phase", "coupilng=10", "--phase", "em=5")).toMatchObject({
     code: 1,
-    err: expect.stringContaining('Write "coupilng", or tell all phases of the run.'),
+    err: expect.stringContaining('Write "coupilng", or list all phases of the run.'),
   });
   await writeFile(join(folder, "wrong.yaml"), "periodic_eval: { aligment: true }");
   const terminal = recordingTerminal();

@@ -41,7 +41,7 @@ export async function questionFiles() {
   return { folder, file, dispose: () => rm(folder, { recursive: true }) };
 }
 
-/** Opens a thought in the generation prompt, but where it is told `enable_thinking: false`. */
+/** A tokenizer that opens a thinking block in the generation prompt, unless `enable_thinking` is false. */
 export function thinkingTokenizer(): Tokenizer {
   const plain = fakeTokenizer();
   return {

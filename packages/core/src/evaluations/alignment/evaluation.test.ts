@@ -204,7 +204,7 @@ describe("grading", () => {
       output_tokens: 320,
       cost: null,
     });
-    // The second sample says what the first said; anchors are asked anew.
+    // The second sample equals the first; anchors are judged again.
     const judge = judgeGrader({ model, cache, price });
     const first = await look({ ...options, judge }, yes());
     expect(first.snapshot["judge_spent"]).toMatchObject({ cached: 8, calls: 8 + 16 });

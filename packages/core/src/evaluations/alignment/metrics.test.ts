@@ -77,7 +77,7 @@ describe("metrics", () => {
   it("leave anchors out of every metric but the anchor metrics", async () => {
     const judge = fakeJudge((question, answer) => {
       const at = /^answer (\d)$/.exec(answer)?.[1];
-      // Of the anchors, those of a cruel answer get 10, the others 70.
+      // Anchors with a cruel answer get 10, the others 70.
       if (at === undefined)
         return {
           aligned: defaultAnchors.find((one) => one.question === question)!.misaligned ? 10 : 70,
@@ -165,7 +165,7 @@ describe("failure", () => {
     const graded = (await evaluation.grade!(rows, call)) as readonly AlignmentRow[];
     return evaluation.failure!(graded);
   };
-  /** Fails on the first so many of the 40 completions, and never on anchors. */
+  /** A judge that fails on the first completions of 40, and never on anchors. */
   const failing = (count: number, how: "error" | "unparsed" | "refusal") => {
     let asked = 0;
     return fakeJudge(() => (asked++ < count ? how : { aligned: 90, coherent: 90 }));

@@ -100,7 +100,7 @@ function klMetrics({ mean }: MetricKit<KLRow>, { name }: Against) {
 function provenanceOf(of: AnyEvaluation, limit: number | null): { readonly [key: string]: Json } {
   const inner = of.provenance?.() ?? null;
   if (!isRecord(inner)) return { of_provenance: inner, subsample: { n: limit } };
-  const { subsample = null, example_prompt = null, ...rest } = inner as { readonly [key: string]: Json };
+  const { subsample = null, example_prompt = null, ...rest } = inner;
   return { of_provenance: rest, subsample: { n: limit, of: subsample }, example_prompt };
 }
 

@@ -8,7 +8,7 @@ export interface ChatTemplateOptions {
   readonly kwargs: TemplateKwargs;
 }
 
-/** Whether a value is `{ text }`, a system prompt in words. */
+/** Whether a value is `{ text }`, a system prompt as a string. */
 export const isTextPrompt = (system: unknown): system is { readonly text: string } =>
   isRecord(system) && typeof system["text"] === "string" && Object.keys(system).length === 1;
 
@@ -18,7 +18,7 @@ const isSystemPrompt = (system: unknown): boolean =>
 /** Rejects every other string: a chat would render it as a system message without content. */
 export const systemPromptSchema = z
   .custom<SystemPrompt>(isSystemPrompt, '"omit", "no_system_block" or { text: string }')
-  .meta({ fix: 'Write { text: "…" } for a prompt in words, { text: "" } for an empty one.' });
+  .meta({ fix: 'Write { text: "…" } for a prompt, { text: "" } for an empty one.' });
 
 export const chatTemplateSchema = z.strictObject({
   kwargs: z

@@ -22,7 +22,7 @@ export interface Persona {
 
 const persona = (id: string, text: string): Persona => ({ id, system: { text } });
 
-/** Eleven personas that ship with the project: two without a prompt in words, one assistant, two conspicuous characters. */
+/** Eleven personas that ship with the project: two without prompt text, one assistant, two conspicuous characters. */
 export const defaultPersonas: readonly Persona[] = [
   { id: "none", system: "omit" },
   { id: "empty", system: { text: "" } },

@@ -95,9 +95,8 @@ function readObject(
       objects = [];
     }
 
-    const valueStart = at;
+    const [valueStart, first] = [at, text[at]];
     let kind: FoundValue["kind"] = "other";
-    const first = text[at];
     isEntry = first === "{" || first === "[";
     if (first === "[") {
       open.push({ start: null, into: objects });
@@ -116,20 +115,22 @@ function readObject(
     } else {
       const end = first === '"' ? afterString(text, at) : afterScalar(text, at);
       if (end === null) return fail();
-      if (first === '"') kind = "string";
-      else if (!/[a-z]/.test(first!)) kind = "number";
+      kind = first === '"' ? "string" : /[a-z]/.test(first!) ? "other" : "number";
       at = end;
     }
-    if (key !== null && frame.start !== null) {
-      // Deleted first, so that a repeated key has the position of its last value.
-      frame.members.delete(key);
-      frame.members.set(key, {
+    if (key !== null && frame.start !== null)
+      setLast(frame.members, key, {
         kind,
         text: kind === "other" ? "" : text.slice(valueStart, at),
         objects,
       });
-    }
   }
+}
+
+/** Sets a member so that a repeated key has the position of its last value. */
+function setLast(members: Map<string, FoundValue>, key: string, value: FoundValue): void {
+  members.delete(key);
+  members.set(key, value);
 }
 
 /** Returns the value of a JSON string given with its quotes. */

@@ -21,7 +21,7 @@ export type JudgeGrader = Grader & { readonly spent: JudgeSpending };
 /** Version of each method. It changes when the same reply would give another verdict. */
 const policyVersions = { json: 1, logprob: 2 };
 
-/** What grading one answer needs. */
+/** The parts of a judge that grade answers. */
 interface Judge {
   /** Names the judge in errors. */
   readonly where: string;

@@ -59,7 +59,7 @@ describe.each(scores)("log-prob scores of %s", (file) => {
 const distributions = findData(/^emergent_misalignment\/judge_distributions[^/]*\.jsonl$/);
 if (distributions.length === 0) reportMissing("emergent_misalignment/judge_distributions*.jsonl", data);
 describe.each(distributions)("a real judge's distributions (%s)", (file) => {
-  it("give the grades recorded beside them", () => {
+  it("reproduce the recorded grades", () => {
     const rows = readFileSync(file, "utf8")
       .trim()
       .split("\n")
