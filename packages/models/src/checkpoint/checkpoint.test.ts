@@ -12,8 +12,8 @@ import {
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
-import { createCausalLM } from "./create.ts";
-import { loadCausalLM } from "./load.ts";
+import { createCausalLM } from "./create-causal-lm.ts";
+import { loadCausalLM } from "./load-causal-lm.ts";
 
 /** Of `tinyConfig`: twice 32 · 8; twice 8² · 2 + 4 · 8 · 2 + 3 · 8 · 12 + 2 · 8; 8. */
 const weightCount = 2 * 256 + 2 * (128 + 64 + 288 + 16) + 8;

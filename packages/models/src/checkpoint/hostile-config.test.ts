@@ -5,11 +5,11 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { dataOf, headerOf, safetensorsOf, watchFilesAndMemory, watchTensors } from "../testing/hostile.ts";
 import { refusalOf } from "../testing/refusal.ts";
-import { ConfigReader } from "../families/config.ts";
+import { ConfigReader } from "../families/config/config-reader.ts";
 import { familyOf } from "../families/registry.ts";
 import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
-import { createCausalLM } from "./create.ts";
-import { loadCausalLM } from "./load.ts";
+import { createCausalLM } from "./create-causal-lm.ts";
+import { loadCausalLM } from "./load-causal-lm.ts";
 
 vi.mock("node:fs/promises", async (original) => {
   const { recorded } = await import("../testing/opened-files.ts");

@@ -17,8 +17,8 @@ import {
 } from "../testing/hostile.ts";
 import { refusalOf } from "../testing/refusal.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
-import { createCausalLM } from "./create.ts";
-import { loadCausalLM } from "./load.ts";
+import { createCausalLM } from "./create-causal-lm.ts";
+import { loadCausalLM } from "./load-causal-lm.ts";
 
 vi.mock("node:fs/promises", async (original) => {
   const { recorded } = await import("../testing/opened-files.ts");

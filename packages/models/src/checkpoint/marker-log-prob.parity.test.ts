@@ -9,8 +9,8 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { fixtures } from "../testing/fixtures.ts";
 import { logProbsOf } from "../testing/log-probs.ts";
-import { loadTokenizer } from "../tokenizer/load.ts";
-import { loadCausalLM } from "./load.ts";
+import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";
+import { loadCausalLM } from "./load-causal-lm.ts";
 
 const llama = join(fixtures, "llama-gqa-untied");
 const world = "packages/cli/assets/micro-world";

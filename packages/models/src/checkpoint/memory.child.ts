@@ -4,8 +4,8 @@ import * as tf from "@tensorflow/tfjs-core";
 import { capabilityEvaluation, measure } from "@periodic-eval/core";
 import { inMemory } from "@periodic-eval/core/tfjs";
 import { useBackend } from "../backend/use-backend.ts";
-import { loadTokenizer } from "../tokenizer/load.ts";
-import { loadCausalLM } from "./load.ts";
+import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";
+import { loadCausalLM } from "./load-causal-lm.ts";
 
 const [backend, folder, questions] = process.argv.slice(2) as [string, string, string?];
 const peak = () => process.resourceUsage().maxRSS * 1024;

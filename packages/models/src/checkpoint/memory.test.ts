@@ -11,7 +11,7 @@ import { listWeights, weightSpecs } from "../decoder/weights.ts";
 import { llama } from "../families/llama.ts";
 import { testedEngines } from "../testing/engines.ts";
 import { fixtures, smollm2 } from "../testing/fixtures.ts";
-import { ConfigReader } from "../families/config.ts";
+import { ConfigReader } from "../families/config/config-reader.ts";
 
 interface Peaks {
   /** Bytes, each the most up to then. */

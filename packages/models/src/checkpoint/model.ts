@@ -1,7 +1,7 @@
 import { basename, resolve } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { createDecoder, type DecoderParts, type LiveDecoder } from "../decoder/causal-lm.ts";
-import type { HuggingFaceConfig } from "../families/config.ts";
+import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { hubNameOf } from "../hub/cache.ts";
 import { listWeights } from "../decoder/weights.ts";
 import { saveCheckpoint, tensorOf, type SaveOptions } from "./save.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
-import { createCausalLM } from "./create.ts";
+import { createCausalLM } from "./create-causal-lm.ts";
 
 let root = "";
 beforeAll(async () => {

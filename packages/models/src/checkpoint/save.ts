@@ -5,7 +5,7 @@ import { storeError, writeWhole } from "@periodic-eval/core/snapshots";
 import { writeSafetensors, type TensorToWrite, type WriteOptions } from "@periodic-eval/safetensors";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
-import type { HuggingFaceConfig } from "../families/config.ts";
+import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { companions } from "../folder/companions.ts";
 import { pathInFolder } from "../folder/read-file.ts";
 import { removeShards, singleName } from "../folder/shard-index.ts";

@@ -10,8 +10,8 @@ import { useBackend } from "../backend/use-backend.ts";
 import { testedEngines } from "../testing/engines.ts";
 import { fixtures, smollm2 } from "../testing/fixtures.ts";
 import { largestDifference } from "../testing/largest-difference.ts";
-import { loadTokenizer } from "../tokenizer/load.ts";
-import { loadCausalLM } from "./load.ts";
+import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";
+import { loadCausalLM } from "./load-causal-lm.ts";
 import type { CheckpointLM } from "./model.ts";
 
 const references = join(fixtures, "smollm2");

@@ -4,13 +4,13 @@ import { join, resolve } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import type { HuggingFaceConfig } from "../families/config.ts";
+import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { fixtures } from "../testing/fixtures.ts";
 import { askPython, pythonHas } from "../testing/python.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
-import { createCausalLM } from "./create.ts";
-import { loadCausalLM } from "./load.ts";
+import { createCausalLM } from "./create-causal-lm.ts";
+import { loadCausalLM } from "./load-causal-lm.ts";
 
 /** What `from_pretrained` makes of a folder that we saved, beside the one that it was loaded from. */
 interface Comparison {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as tf from "@tensorflow/tfjs-core";
 import { blockOf, type TokenBlock } from "@periodic-eval/core/tfjs";
 import { useBackend } from "../backend/use-backend.ts";
-import { createCausalLM } from "../checkpoint/create.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { graphBackend } from "../graph/graph-function.ts";
 import { testedEngines } from "../testing/engines.ts";

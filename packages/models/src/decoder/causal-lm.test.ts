@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { createCausalLM } from "../checkpoint/create.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { drop } from "../testing/drop.ts";
 import { meanLoss } from "../testing/mean-loss.ts";

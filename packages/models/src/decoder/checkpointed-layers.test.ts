@@ -3,7 +3,7 @@ import { namedStream } from "@periodic-eval/core/random";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { createCausalLM } from "../checkpoint/create.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { expectNearGraph } from "../testing/expect-near-graph.ts";
 import { testedEngines } from "../testing/engines.ts";

@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { createCausalLM } from "../checkpoint/create.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { crossEntropy } from "../testing/mean-loss.ts";
 import { testedEngines } from "../testing/engines.ts";

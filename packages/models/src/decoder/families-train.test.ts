@@ -1,9 +1,9 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { createCausalLM } from "../checkpoint/create.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
-import type { HuggingFaceConfig } from "../families/config.ts";
+import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { meanLoss, twoRows } from "../testing/mean-loss.ts";
 import { tinyConfigs } from "../testing/tiny-config.ts";
 

@@ -5,7 +5,7 @@ import { familyOf } from "../families/registry.ts";
 import { tinyConfigs } from "../testing/tiny-config.ts";
 import type { RotaryDescription } from "./description.ts";
 import { attentionTables, rotaryAngles, swapOfHalves } from "./tables.ts";
-import { ConfigReader } from "../families/config.ts";
+import { ConfigReader } from "../families/config/config-reader.ts";
 
 const rotary: RotaryDescription = {
   frequencies: [0.5],

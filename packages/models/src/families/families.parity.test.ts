@@ -5,13 +5,13 @@ import * as tf from "@tensorflow/tfjs-core";
 import { openSafetensors, type SafetensorsFile } from "@periodic-eval/safetensors";
 import { describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { loadCausalLM } from "../checkpoint/load.ts";
+import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { openTensors } from "../checkpoint/tensors.ts";
 import { testedEngines } from "../testing/engines.ts";
 import { largestDifference } from "../testing/largest-difference.ts";
-import { withoutWebGPU } from "../testing/webgpu.ts";
-import { ConfigReader, type HuggingFaceConfig } from "./config.ts";
+import { withoutWebGPU } from "../testing/without-webgpu.ts";
+import { ConfigReader, type HuggingFaceConfig } from "./config/config-reader.ts";
 import { familyOf } from "./registry.ts";
 import { fixtures } from "../testing/fixtures.ts";
 

@@ -1,6 +1,6 @@
 import type { DecoderDescription } from "../decoder/description.ts";
 import type { WeightNames } from "../decoder/weights.ts";
-import type { ConfigReader } from "./config.ts";
+import type { ConfigReader } from "./config/config-reader.ts";
 
 /** One kind of checkpoint: its configuration and the names of its weights. */
 export interface Family {

@@ -1,10 +1,10 @@
-import { activation } from "./activation.ts";
-import { harmlessKeys } from "./config.ts";
-import { dimensions } from "./dimensions.ts";
+import { activation } from "./config/activation-name.ts";
+import { harmlessKeys } from "./config/config-reader.ts";
+import { dimensions } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { alike, llamaLike } from "./llama-like.ts";
-import { llamaNames } from "./names.ts";
-import { rotary } from "./rope.ts";
+import { alike, llamaLike } from "./config/llama-like.ts";
+import { llamaNames } from "./config/weight-names.ts";
+import { rotary } from "./config/rope.ts";
 
 /**
  * Llama with scaled embeddings, norms whose weights are stored around 0, and a tanh gelu. Defaults are those of

@@ -1,10 +1,10 @@
-import { harmlessKeys } from "./config.ts";
-import { dimensions } from "./dimensions.ts";
+import { harmlessKeys } from "./config/config-reader.ts";
+import { dimensions } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { llamaLike } from "./llama-like.ts";
-import { llamaNames } from "./names.ts";
-import { rotary } from "./rope.ts";
-import { layerTypes, windows } from "./windows.ts";
+import { llamaLike } from "./config/llama-like.ts";
+import { llamaNames } from "./config/weight-names.ts";
+import { rotary } from "./config/rope.ts";
+import { layerTypes, windows } from "./config/windows.ts";
 
 /**
  * Gemma with norms also behind attention and MLP, a window in every other layer, and soft caps. Defaults are those of

@@ -1,11 +1,11 @@
 import type { RotaryDescription } from "../decoder/description.ts";
-import { harmlessKeys, type ConfigReader } from "./config.ts";
-import { dimensions, type Dimensions } from "./dimensions.ts";
+import { harmlessKeys, type ConfigReader } from "./config/config-reader.ts";
+import { dimensions, type Dimensions } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { llamaLike } from "./llama-like.ts";
-import { llamaNames } from "./names.ts";
-import { rotaryOf } from "./rope.ts";
-import { layerTypes, windows } from "./windows.ts";
+import { llamaLike } from "./config/llama-like.ts";
+import { llamaNames } from "./config/weight-names.ts";
+import { rotaryOf } from "./config/rope.ts";
+import { layerTypes, windows } from "./config/windows.ts";
 
 /**
  * Gemma 2 with norms of each head's queries and keys, and rotations of their own for layers with a window. Defaults are

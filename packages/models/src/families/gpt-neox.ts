@@ -1,9 +1,9 @@
-import { activation } from "./activation.ts";
-import { harmlessKeys } from "./config.ts";
-import { dimensions } from "./dimensions.ts";
+import { activation } from "./config/activation-name.ts";
+import { harmlessKeys } from "./config/config-reader.ts";
+import { dimensions } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { alike } from "./llama-like.ts";
-import { rotary } from "./rope.ts";
+import { alike } from "./config/llama-like.ts";
+import { rotary } from "./config/rope.ts";
 
 /** GPT-NeoX and Pythia. Defaults are those of transformers 5.23 `GPTNeoXConfig`. */
 export const gptNeoX: Family = {

@@ -1,5 +1,5 @@
-import { activation } from "./activation.ts";
-import { harmlessKeys } from "./config.ts";
+import { activation } from "./config/activation-name.ts";
+import { harmlessKeys } from "./config/config-reader.ts";
 import type { Family } from "./family.ts";
 
 /**

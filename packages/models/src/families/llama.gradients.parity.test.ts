@@ -4,7 +4,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { loadCausalLM } from "../checkpoint/load.ts";
+import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
 import { testedEngines } from "../testing/engines.ts";
 import { fixtures } from "../testing/fixtures.ts";

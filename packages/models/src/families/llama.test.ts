@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ConfigReader, type HuggingFaceConfig } from "./config.ts";
+import { ConfigReader, type HuggingFaceConfig } from "./config/config-reader.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
 import { llama } from "./llama.ts";
 

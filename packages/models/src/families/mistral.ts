@@ -1,9 +1,9 @@
-import { harmlessKeys } from "./config.ts";
-import { dimensions } from "./dimensions.ts";
+import { harmlessKeys } from "./config/config-reader.ts";
+import { dimensions } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { alike, llamaLike } from "./llama-like.ts";
-import { llamaNames } from "./names.ts";
-import { rotary } from "./rope.ts";
+import { alike, llamaLike } from "./config/llama-like.ts";
+import { llamaNames } from "./config/weight-names.ts";
+import { rotary } from "./config/rope.ts";
 
 /** Llama with a window in every layer. Defaults are those of transformers 5.23 `MistralConfig`. */
 export const mistral: Family = {

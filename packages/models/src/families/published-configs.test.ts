@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { DecoderDescription } from "../decoder/description.ts";
-import { ConfigReader, type HuggingFaceConfig } from "./config.ts";
+import { ConfigReader, type HuggingFaceConfig } from "./config/config-reader.ts";
 import { familyOf } from "./registry.ts";
 
 /**

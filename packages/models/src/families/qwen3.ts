@@ -1,10 +1,10 @@
-import { harmlessKeys } from "./config.ts";
-import { dimensions } from "./dimensions.ts";
+import { harmlessKeys } from "./config/config-reader.ts";
+import { dimensions } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { llamaLike } from "./llama-like.ts";
-import { llamaNames } from "./names.ts";
-import { rotary } from "./rope.ts";
-import { qwenWindows } from "./windows.ts";
+import { llamaLike } from "./config/llama-like.ts";
+import { llamaNames } from "./config/weight-names.ts";
+import { rotary } from "./config/rope.ts";
+import { qwenWindows } from "./config/windows.ts";
 
 /** Llama with norms of each head's queries and keys. Defaults are those of transformers 5.23 `Qwen3Config`. */
 export const qwen3: Family = {

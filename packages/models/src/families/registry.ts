@@ -1,5 +1,5 @@
 import { failure, shown } from "../folder/failure.ts";
-import type { HuggingFaceConfig } from "./config.ts";
+import type { HuggingFaceConfig } from "./config/config-reader.ts";
 import type { Family } from "./family.ts";
 import { gemma } from "./gemma.ts";
 import { gemma2 } from "./gemma2.ts";

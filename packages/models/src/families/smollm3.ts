@@ -1,10 +1,10 @@
-import { harmlessKeys, type ConfigReader } from "./config.ts";
-import { dimensions } from "./dimensions.ts";
+import { harmlessKeys, type ConfigReader } from "./config/config-reader.ts";
+import { dimensions } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
-import { llamaLike } from "./llama-like.ts";
-import { llamaNames } from "./names.ts";
-import { rotary } from "./rope.ts";
-import { layerTypes, windows } from "./windows.ts";
+import { llamaLike } from "./config/llama-like.ts";
+import { llamaNames } from "./config/weight-names.ts";
+import { rotary } from "./config/rope.ts";
+import { layerTypes, windows } from "./config/windows.ts";
 
 /** Llama with layers that do not rotate. Defaults are those of transformers 5.23 `SmolLM3Config`. */
 export const smollm3: Family = {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { loadCausalLM } from "../checkpoint/load.ts";
+import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { loadLora } from "../lora/load-lora.ts";
 import { withLora } from "../lora/with-lora.ts";

@@ -6,9 +6,9 @@ import { fileURLToPath } from "node:url";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { loadCausalLM } from "../checkpoint/load.ts";
-import { outlineCausalLM } from "../checkpoint/outline.ts";
-import { loadTokenizer } from "../tokenizer/load.ts";
+import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
+import { outlineCausalLM } from "../outline/outline.ts";
+import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";
 import type { DownloadProgress } from "./fetch-model.ts";
 import { filesOf, sha256, startHub, type HubServer } from "./hub-server.test-data.ts";
 

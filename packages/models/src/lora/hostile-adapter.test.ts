@@ -6,7 +6,7 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { createCausalLM } from "../checkpoint/create.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { dataOf, headerOf, safetensorsOf, watchFilesAndMemory, watchTensors } from "../testing/hostile.ts";
 import { refusalOf } from "../testing/refusal.ts";

@@ -8,7 +8,7 @@ import { inMemory } from "@periodic-eval/core/tfjs";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { createCausalLM } from "../checkpoint/create.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { logProbsOf } from "../testing/log-probs.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";

@@ -1,4 +1,4 @@
-import { ConfigReader, type HuggingFaceConfig } from "../families/config.ts";
+import { ConfigReader, type HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { failure, shown } from "../folder/failure.ts";
 import { maxPatternSteps, modulePattern, type PatternLimits } from "./module-pattern.ts";
 

@@ -1,6 +1,6 @@
 import type { DecoderDescription } from "../decoder/description.ts";
 import { linearsOf, type Decoder, type Linear } from "../decoder/weights.ts";
-import type { HuggingFaceConfig } from "../families/config.ts";
+import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
 import type { Family } from "../families/family.ts";
 
 /** A linear map that an adapter can be put on. */

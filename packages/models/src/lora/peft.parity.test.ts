@@ -5,7 +5,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { loadCausalLM } from "../checkpoint/load.ts";
+import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { openTensors } from "../checkpoint/tensors.ts";
 import { fixtures } from "../testing/fixtures.ts";

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { watchFilesAndMemory } from "../testing/hostile.ts";
 import { refusalOf } from "../testing/refusal.ts";
-import { loadTokenizer } from "./load.ts";
+import { loadTokenizer } from "./load-tokenizer.ts";
 
 vi.mock("node:fs/promises", async (original) => {
   const { recorded } = await import("../testing/opened-files.ts");

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { PeriodicEvalError, type Message } from "@periodic-eval/core";
 import { describe, expect, test } from "vitest";
 import { fixtures, smollm2 } from "../testing/fixtures.ts";
-import { loadTokenizer } from "./load.ts";
+import { loadTokenizer } from "./load-tokenizer.ts";
 
 interface Encoded {
   readonly ids: number[];

@@ -1,5 +1,5 @@
 import type { PeriodicEvalError } from "@periodic-eval/core";
-import { failure, shown } from "../folder/failure.ts";
+import { failure, shown } from "../../folder/failure.ts";
 
 /** A Hugging Face `config.json`. */
 export type HuggingFaceConfig = Readonly<Record<string, unknown>>;

@@ -1,4 +1,4 @@
-import type { LayerNames, WeightNames } from "../decoder/weights.ts";
+import type { LayerNames, WeightNames } from "../../decoder/weights.ts";
 
 /** The names that Llama gave its weights, and most families after it; `changed` says where a layer's differ. */
 export function llamaNames(changed: (layer: string) => Partial<LayerNames> = () => ({})): WeightNames {

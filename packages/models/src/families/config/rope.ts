@@ -1,5 +1,5 @@
-import type { RotaryDescription } from "../decoder/description.ts";
-import { ConfigReader } from "./config.ts";
+import type { RotaryDescription } from "../../decoder/description.ts";
+import { ConfigReader } from "./config-reader.ts";
 
 export interface RopeOptions {
   readonly headDim: number;

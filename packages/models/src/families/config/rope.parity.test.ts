@@ -4,10 +4,10 @@ import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { useBackend } from "../backend/use-backend.ts";
-import { loadCausalLM } from "../checkpoint/load.ts";
-import { largestDifference } from "../testing/largest-difference.ts";
-import { askPython, pythonHas } from "../testing/python.ts";
+import { useBackend } from "../../backend/use-backend.ts";
+import { loadCausalLM } from "../../checkpoint/load-causal-lm.ts";
+import { largestDifference } from "../../testing/largest-difference.ts";
+import { askPython, pythonHas } from "../../testing/python.ts";
 
 const tolerance = 2e-4;
 const [oldContext, context] = [64, 256];

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import type { RotaryDescription } from "../decoder/description.ts";
-import { tinyConfig } from "../testing/tiny-config.ts";
-import { ConfigReader } from "./config.ts";
-import { llama } from "./llama.ts";
+import type { RotaryDescription } from "../../decoder/description.ts";
+import { tinyConfig } from "../../testing/tiny-config.ts";
+import { ConfigReader } from "./config-reader.ts";
+import { llama } from "../llama.ts";
 
 const [theta, dimensions, oldContext, stretch] = [100, 32, 64, 4];
 const pairs = Array.from({ length: dimensions / 2 }, (_, i) => i);

@@ -1,4 +1,4 @@
-import type { ConfigReader } from "./config.ts";
+import type { ConfigReader } from "./config-reader.ts";
 
 export interface Dimensions {
   readonly vocabSize: number;

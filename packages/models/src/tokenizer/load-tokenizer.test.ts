@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { loadTokenizer } from "./load.ts";
+import { loadTokenizer } from "./load-tokenizer.ts";
 
 // Two letters, one merge, three special tokens: small enough to encode by hand.
 const tokenizer = {

@@ -1,5 +1,5 @@
-import type { Activation } from "../decoder/description.ts";
-import type { ConfigReader } from "./config.ts";
+import type { Activation } from "../../decoder/description.ts";
+import type { ConfigReader } from "./config-reader.ts";
 
 type Name = keyof typeof activations;
 

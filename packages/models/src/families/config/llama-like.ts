@@ -1,7 +1,7 @@
-import type { DecoderDescription, LayerDescription } from "../decoder/description.ts";
-import { activation } from "./activation.ts";
-import type { ConfigReader } from "./config.ts";
-import { paddingRow, type Dimensions } from "./dimensions.ts";
+import type { DecoderDescription, LayerDescription } from "../../decoder/description.ts";
+import { activation } from "./activation-name.ts";
+import type { ConfigReader } from "./config-reader.ts";
+import { paddingRow, type Dimensions } from "./sizes.ts";
 
 export interface LlamaLikeDefaults {
   readonly epsilon: number;

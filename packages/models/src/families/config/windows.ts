@@ -1,4 +1,4 @@
-import type { ConfigReader } from "./config.ts";
+import type { ConfigReader } from "./config-reader.ts";
 
 type LayerType = "full_attention" | "sliding_attention";
 

@@ -1,14 +1,14 @@
 import { join } from "node:path";
 import { mapWeights, weightSpecs } from "../decoder/weights.ts";
-import { ConfigReader } from "../families/config.ts";
+import { ConfigReader } from "../families/config/config-reader.ts";
 import { familyOf } from "../families/registry.ts";
 import type { DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";
 import { openAdapter } from "../lora/load-lora.ts";
 import type { ModelShape } from "../lora/modules.ts";
 import { planLora, type LoraOptions } from "../lora/with-lora.ts";
-import { readConfig } from "./load.ts";
-import { nameOf } from "./model.ts";
+import { readConfig } from "../checkpoint/load-causal-lm.ts";
+import { nameOf } from "../checkpoint/model.ts";
 
 /** What `config.json` tells of a model, of which no weight was read. */
 export interface CausalLMOutline {

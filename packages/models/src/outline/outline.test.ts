@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { withLora, type LoraOptions } from "../lora/with-lora.ts";
 import { tinyConfigs } from "../testing/tiny-config.ts";
-import { createCausalLM } from "./create.ts";
+import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { outlineCausalLM } from "./outline.ts";
 
 let folder = "";

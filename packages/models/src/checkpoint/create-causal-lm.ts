@@ -4,7 +4,7 @@ import { checkKeys, quoteValue } from "@periodic-eval/core/internal";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { createWeight, sizeOf } from "../decoder/variables.ts";
 import { mapWeights, weightSpecs, type WeightSpec } from "../decoder/weights.ts";
-import { ConfigReader, type HuggingFaceConfig } from "../families/config.ts";
+import { ConfigReader, type HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { familyOf } from "../families/registry.ts";
 import { fastRandom } from "../ops/fast-random.ts";
 import { checkDropout, createModel, type CheckpointLM } from "./model.ts";

@@ -9,9 +9,9 @@ import {
   type WeightNames,
   type WeightSpec,
 } from "../decoder/weights.ts";
-import { ConfigReader, type HuggingFaceConfig, type SizeLimits } from "../families/config.ts";
+import { ConfigReader, type HuggingFaceConfig, type SizeLimits } from "../families/config/config-reader.ts";
 import type { Family } from "../families/family.ts";
-import { withoutPrefix } from "../families/names.ts";
+import { withoutPrefix } from "../families/config/weight-names.ts";
 import type { DecoderDescription } from "../decoder/description.ts";
 import { familyOf } from "../families/registry.ts";
 import { failure } from "../folder/failure.ts";
