@@ -2,7 +2,7 @@ export type { LiveWeight } from "./decoder/causal-lm.ts";
 export { useBackend, type Backend, type BackendOptions } from "./backend/use-backend.ts";
 export { createCausalLM, type CreateOptions } from "./checkpoint/create-causal-lm.ts";
 export { loadCausalLM, type LoadOptions, type LoadProgress } from "./checkpoint/load-causal-lm.ts";
-export { outlineCausalLM, type CausalLMOutline } from "./outline/outline.ts";
+export { outlineCausalLM, type CausalLMOutline, type OutlineOptions } from "./outline/outline.ts";
 export type { CheckpointLM } from "./checkpoint/model.ts";
 export type { SaveOptions } from "./checkpoint/save.ts";
 export type { HuggingFaceConfig } from "./families/config/config-reader.ts";

@@ -82,7 +82,7 @@ const usual =
 describe.each(Object.entries(tinyConfigs))("a size beyond all weights, in %s", (family, json) => {
   it.each((sizesOf[family] ?? usual).split(" "))("%s", async (key) => {
     const description = () =>
-      familyOf(json, "x").describe(new ConfigReader({ ...json, [key]: 4e8 }, "x", { size: 32, layers: 20 }));
+      familyOf(json, "x").describe(new ConfigReader({ ...json, [key]: 4e8 }, "x", { limits: { size: 32, layers: 20 } }));
     const most = /layer/.test(key) ? "20, the number of its tensors" : "32, the largest size of its tensors";
     expect(description).toThrow(`x, ${key}: got 400000000, expected at most ${most}.`);
   });

@@ -1,5 +1,5 @@
 import { harmlessKeys } from "./config/config-reader.ts";
-import { dimensions } from "./config/sizes.ts";
+import { modelSizes } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
 import { llamaLike } from "./config/llama-like.ts";
 import { llamaNames } from "./config/weight-names.ts";
@@ -7,14 +7,14 @@ import { rotary } from "./config/rope.ts";
 import { layerTypes, windows } from "./config/windows.ts";
 
 /**
- * Gemma with norms also behind attention and MLP, a window in every other layer, and soft caps. Defaults are those of
+ * Gemma 2: Gemma with further norms after attention and MLP, a window in every other layer, and soft caps. Defaults from
  * transformers 5.23 `Gemma2Config`.
  */
 export const gemma2: Family = {
   modelType: "gemma2",
 
   describe(config) {
-    const sizes = dimensions(config, {
+    const sizes = modelSizes(config, {
       vocabSize: 256_000,
       contextLength: 8192,
       hiddenSize: 2304,
@@ -38,9 +38,9 @@ export const gemma2: Family = {
     );
     const window = config.positiveIntegerOrNull("sliding_window", 4096);
     const seen = windows(config, types, window);
-    // The name that the class had for it at first; the larger models carry both.
+    // The first name of this option; configurations of the larger models have both names.
     config.only("sliding_window_size", window);
-    // Published configurations carry it beside hidden_activation, which is the one that counts.
+    // Published configurations also have this key; transformers uses hidden_activation.
     config.only("hidden_act", "gelu_pytorch_tanh", "gelu");
     config.only("use_bidirectional_attention", false);
     const description = {

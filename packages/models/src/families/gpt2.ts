@@ -3,9 +3,8 @@ import { harmlessKeys } from "./config/config-reader.ts";
 import type { Family } from "./family.ts";
 
 /**
- * GPT-2: learned positions, LayerNorm, linear maps stored as [in, out]. Defaults are those of transformers 5.23
- * `GPT2Config`. Its rates of dropout (`embd_pdrop`, `resid_pdrop`, `attn_pdrop`) are not taken over: whoever trains says
- * what is dropped.
+ * GPT-2: learned positions, LayerNorm, linear maps stored as [in, out]. Defaults from transformers 5.23 `GPT2Config`. The
+ * dropout rates of the configuration (`embd_pdrop`, `resid_pdrop`, `attn_pdrop`) are ignored: the caller sets `dropout`.
  */
 export const gpt2: Family = {
   modelType: "gpt2",
@@ -72,8 +71,8 @@ export const gpt2: Family = {
 };
 
 /**
- * Heads of other tasks, dropout, the context once more, an order of multiplication that float32 does not need, and what
- * the first versions of transformers asked for.
+ * Keys without effect here: heads of other tasks, dropout, a second key for the context, an order of multiplication that
+ * matters only below float32, and options of the first versions of transformers.
  */
 const unused: readonly RegExp[] = [
   /^summary_\w+$/,

@@ -35,8 +35,8 @@ afterEach(async () => {
   await rm(cache, { recursive: true });
 });
 
-describe("an adapter of the hub", () => {
-  it("is fetched without what lies beside it, and then asks for nothing", async () => {
+describe("loading a hub adapter", () => {
+  it("downloads only the adapter's files, once", async () => {
     const made = withLora(model, { rank: 2 });
     const folder = join(cache, "made");
     await made.save(folder);
@@ -52,13 +52,13 @@ describe("an adapter of the hub", () => {
     expect(hub.requests).toEqual([]);
   });
 
-  it("that is pickled is refused", async () => {
+  it("throws for a pickled adapter", async () => {
     host("owner/pickled", new Map([["adapter_model.bin", Buffer.from("x")]]));
     const { message } = await refusalOf(() => loadLora(model, "owner/pickled"));
     expect(message).toMatch(/owner\/pickled on the hub: got only adapter_model\.bin, a pickled/);
   });
 
-  it("is no model of the hub", async () => {
+  it("throws for the name of a whole model", async () => {
     host("owner/world", filesOf(world));
     const { message } = await refusalOf(() => loadLora(model, "owner/world"));
     expect(message).toMatch(/owner\/world on the hub: got no weights, expected adapter_model\.safetensors/);

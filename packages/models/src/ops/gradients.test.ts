@@ -1,11 +1,11 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import type { Activation, DecoderDescription, LayerDescription } from "../decoder/description.ts";
+import type { DecoderDescription, LayerDescription } from "../decoder/description.ts";
 import { attentionTables } from "../decoder/tables.ts";
 import { testedEngines } from "../testing/engines.ts";
 import { crossEntropy } from "../testing/mean-loss.ts";
-import { activate, activateGated } from "./activation.ts";
+import { activate, activateGated, type Activation } from "./activation.ts";
 import { scaled, sum } from "./arithmetic.ts";
 import { attention } from "./attention.ts";
 import { crossEntropy as rowLosses } from "./cross-entropy.ts";
