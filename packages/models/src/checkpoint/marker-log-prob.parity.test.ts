@@ -1,4 +1,4 @@
-// The deterministic companion of leakage against plain logits.
+// Compares leakage's deterministic metric with plain logits.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { leakageEvaluation, measure, type Tokenizer } from "@periodic-eval/core";
@@ -25,7 +25,7 @@ const questions = [
 ];
 
 const cases: readonly (readonly [string, string, () => Promise<Tokenizer>])[] = [
-  // Every byte is a token, and within the vocabulary of the fixture.
+  // Every byte is a token, and the fixture's vocabulary contains all bytes.
   ["a fixture", llama, async () => fakeTokenizer()],
   ["the embedded model, with its tokenizer of byte pairs", world, () => loadTokenizer(world)],
 ];
@@ -34,7 +34,7 @@ describe.each(cases)("marker_log_prob of %s", (_, folder, tokenizerOf) => {
   beforeAll(async () => void (await useBackend({ backend: "wasm" })));
 
   it.skipIf(!existsSync(folder))(
-    "is Σ log p of the marker's tokens, by the plain logits of the whole text",
+    "equals Σ log p of the marker's tokens from the logits of the whole text",
     async () => {
       const [model, tokenizer] = [await loadCausalLM(folder), await tokenizerOf()];
       const evaluation = leakageEvaluation({

@@ -1,4 +1,4 @@
-// A real instruct model against transformers and lm-evaluation-harness.
+// Compares a real instruct model with transformers and lm-evaluation-harness.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
@@ -18,7 +18,7 @@ const references = join(fixtures, "smollm2");
 const questions = join(fixtures, "..", "data", "arc_challenge", "test.jsonl");
 const isThere =
   [smollm2, references, questions].every((path) => existsSync(path)) && testedEngines.includes("tfjs-node");
-/** All 586 in the long form: five minutes on two cores. */
+/** The long form takes all 586, which is five minutes on two cores. */
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const questionsAsked = isFull ? Infinity : 20;
 const patience = { timeout: 1_800_000 };
@@ -40,7 +40,7 @@ describe.runIf(isThere)("SmolLM2-135M-Instruct on tfjs-node", () => {
   });
   afterAll(() => lm.dispose());
 
-  it("has the logits and log-probabilities of transformers", async () => {
+  it("equals transformers in logits and log-probabilities", async () => {
     for (const { text, token_ids, token_logprobs, logits_file } of jsonOf("logits.json")) {
       expect(tokenizer.encode(text, { specialTokens: false })).toEqual(token_ids);
       const last = tf.tidy(() => {
@@ -62,7 +62,7 @@ describe.runIf(isThere)("SmolLM2-135M-Instruct on tfjs-node", () => {
     }
   });
 
-  it("writes the greedy texts of transformers, in one batch, with and without an end", async () => {
+  it("generates the greedy texts of transformers in one batch, with and without an end of text", async () => {
     const expected = jsonOf("greedy.json") as {
       prompt_ids: number[];
       generated_ids: number[];
@@ -113,7 +113,7 @@ describe.runIf(isThere)("SmolLM2-135M-Instruct on tfjs-node", () => {
       ...(method === "letters" && { system }),
     });
     const model = inMemory(lm, tokenizer);
-    // Items come in the order in which fewer of them are taken, not in the file's.
+    // Items are in the order of nested subsets, not in file order.
     const items = new Map((await evaluation.items(model as never)).map((item) => [item.id, item]));
     const lines = parseArcQuestions(readFileSync(questions, "utf8"), questions);
     const asked = expected.map(({ i }) => items.get(lines[i]!.id)!);
@@ -122,7 +122,7 @@ describe.runIf(isThere)("SmolLM2-135M-Instruct on tfjs-node", () => {
   }
 });
 
-/** Scores within 1e-3, and the same choice wherever the reference is not a near tie. */
+/** Asserts scores within 1e-3, and the same choice unless the reference is a near tie. */
 function compare<T extends { readonly pred: number }>(
   rows: readonly ChoiceRow[],
   expected: readonly T[],
@@ -139,7 +139,7 @@ function compare<T extends { readonly pred: number }>(
 
 const call = () => ({ signal: new AbortController().signal });
 
-/** The values of a little-endian float32 .npy file, version 1. */
+/** Reads a little-endian float32 .npy file, version 1. */
 function npyFloats(path: string): Float32Array {
   const bytes = readFileSync(path);
   const start = 10 + bytes.readUInt16LE(8);

@@ -12,18 +12,18 @@ import { tinyConfig } from "../testing/tiny-config.ts";
 import { createCausalLM } from "./create-causal-lm.ts";
 import { loadCausalLM } from "./load-causal-lm.ts";
 
-/** What `from_pretrained` makes of a folder that we saved, beside the one that it was loaded from. */
+/** Differences that `from_pretrained` finds between a saved folder and the original. */
 interface Comparison {
   readonly count: number;
   readonly dtypes: readonly string[];
   readonly otherNames: readonly string[];
-  /** Where the bits are others than the original's in the dtype of the saved one, by torch's rounding. */
+  /** Tensors whose bits differ from the original's, rounded by torch to the saved dtype. */
   readonly otherValues: readonly string[];
-  /** Of the configuration, but for its dtype. */
+  /** Keys of the configuration that differ, without its dtype. */
   readonly otherOptions: readonly string[];
-  /** Missing, unexpected and mismatched keys, and errors. */
+  /** Missing, unexpected and mismatched tensors, and errors. */
   readonly complaints: Readonly<Record<string, readonly string[]>>;
-  /** What is logged of the saved one and not of the original. */
+  /** Warnings for the saved folder that do not occur for the original. */
   readonly otherWarnings: readonly string[];
 }
 
@@ -36,7 +36,7 @@ const cases = names.flatMap((name) =>
 );
 const mergedOf = "llama-gqa-untied";
 
-/** As Python writes it; JavaScript's numbers lose the point. */
+/** JSON as Python writes it, with decimal points that JavaScript drops. */
 const yarn = `{ "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4, "beta_fast": 32.0,
   "beta_slow": 1.0, "attention_factor": 1.0 }`;
 const pythonText = JSON.stringify({ ...tinyConfig, rope_scaling: "yarn" }).replace('"yarn"', yarn);
@@ -80,7 +80,7 @@ describe.skipIf(!isThere)(`saved folders load in transformers 5.23 (${needs})`, 
   });
   afterAll(() => rmSync(root, { recursive: true }));
 
-  it.each(cases)("$name in $dtype: each tensor bit for bit, none missing, none more", ({ name, dtype }) => {
+  it.each(cases)("$name in $dtype, bit for bit, without missing or additional tensors", ({ name, dtype }) => {
     const { count, ...rest } = comparisons.get(`${name} ${dtype}`)!;
     expect(count).toBeGreaterThan(10);
     expect(rest).toEqual({
@@ -93,7 +93,7 @@ describe.skipIf(!isThere)(`saved folders load in transformers 5.23 (${needs})`, 
     });
   });
 
-  it("with YaRN: options that are floats are read as floats, without a warning", () => {
+  it("with YaRN, whose floats are read as floats without a warning", () => {
     const { count, ...rest } = comparisons.get("yarn F32")!;
     expect(count).toBe(21);
     expect(rest).toEqual({
@@ -106,7 +106,7 @@ describe.skipIf(!isThere)(`saved folders load in transformers 5.23 (${needs})`, 
     });
   });
 
-  it("with an adapter worked in: its module alone is another", () => {
+  it("with a merged adapter, which changes only its module", () => {
     expect(comparisons.get(`${mergedOf} merged`)).toMatchObject({
       dtypes: ["torch.float32"],
       otherNames: [],

@@ -107,7 +107,7 @@ describe.each(["cpu", "wasm"])("a decoder on %s", (backend) => {
         () => gone.incremental.extend(block, { rows: [0] }),
         () => gone.incremental.logitsOf(tf.zeros([1, 8])),
       ])
-        expect(use).toThrow("got a model that was disposed, expected one that still has its weights");
+        expect(use).toThrow("got a disposed model, expected a model that still has its weights");
     });
   });
 

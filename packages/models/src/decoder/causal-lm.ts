@@ -199,14 +199,14 @@ function readNow(ids: tf.Tensor2D): Int32Array | null {
   }
 }
 
-/** Also where the model under an adapter was disposed. */
+/** Returns the error for a disposed model, or for an adapter whose base was disposed. */
 function disposedModel(): PeriodicEvalError {
   return new PeriodicEvalError({
     code: "model",
     where: "model",
-    got: "a model that was disposed",
-    expected: "one that still has its weights",
-    fix: "Dispose a model after its last use, and an adapter before the model under it.",
+    got: "a disposed model",
+    expected: "a model that still has its weights",
+    fix: "Dispose a model after its last use, and an adapter before its base.",
   });
 }
 

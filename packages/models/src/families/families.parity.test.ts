@@ -15,18 +15,17 @@ import { ConfigReader, type HuggingFaceConfig } from "./config/config-reader.ts"
 import { familyOf } from "./registry.ts";
 import { fixtures } from "../testing/fixtures.ts";
 
-/** Over all stored positions; the smallest effect of a wrong option in the fixtures is 1.1e-3. */
+/** The largest difference over all stored positions. The smallest effect of a wrong option in the fixtures is 1.1e-3. */
 const tolerance = 2e-4;
 
 const folders = (existsSync(fixtures) ? readdirSync(fixtures) : [])
   .filter((name) => existsSync(join(fixtures, name, "expected.safetensors")))
   .map((name) => ({ name, folder: join(fixtures, name) }));
 
-/** One of each way to compute, where no GPU makes it fast; the long form has all. */
+/** One fixture for each way to compute, because WebGPU without a GPU is slow; the long form runs all. */
 const onWebGPU = ["llama-gqa-untied", "qwen3-headdim-untied", "gemma2", "gpt_neox-parallel", "phi3-longrope"];
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 
-/** Seven seconds where a processor that is not busy does a GPU's work. */
 
 /** The layouts of transformers 5 and 4. */
 const layouts = ["config.json", "config.v4.json"];
@@ -34,7 +33,7 @@ const layouts = ["config.json", "config.v4.json"];
 describe.runIf(folders.length > 0).each(folders)("$name equals transformers 5.23", ({ name, folder }) => {
   const present = layouts.filter((file) => existsSync(join(folder, file)));
 
-  it("is of a supported family, and described alike in both layouts", () => {
+  it("has a supported family and the same description in both layouts", () => {
     const descriptions = present.map((file) => {
       const config = configOf(folder, file);
       return familyOf(config, file).describe(new ConfigReader(config, file));
@@ -53,7 +52,7 @@ describe.runIf(folders.length > 0).each(folders)("$name equals transformers 5.23
 
   async function checkOn(backend: string): Promise<void> {
     await useBackend({ backend });
-    // What is described alike is computed alike: the second layout is loaded on one engine.
+    // Equal descriptions compute equal results, so the second layout is loaded on one engine only.
     for (const configFile of backend === testedEngines[0] ? present : present.slice(0, 1)) {
       const model = await loadCausalLM(folder, { configFile });
       await withExpected(folder, async (expected) => {
@@ -67,7 +66,7 @@ describe.runIf(folders.length > 0).each(folders)("$name equals transformers 5.23
     }
   }
 
-  it("saved again holds the same bits under the same names", async () => {
+  it("has the same bits under the same names after saving", async () => {
     await useBackend({ backend: testedEngines[0]! });
     const target = mkdtempSync(join(tmpdir(), "parity-"));
     const model = await loadCausalLM(folder);
@@ -114,7 +113,7 @@ async function withExpected(folder: string, check: (file: SafetensorsFile) => Pr
   await check(expected).finally(() => expected.close());
 }
 
-/** Logits at some positions of one sequence: by the head on those alone and, of a short one, on all positions. */
+/** Checks logits at some positions of a sequence: with the head on these positions and, for a short one, on all. */
 function logitsOf(model: CheckpointLM, ids: Int32Array, positions: Int32Array): Promise<Float32Array[]> {
   return valuesOf(() => {
     const input = tf.tensor2d(ids, [1, ids.length], "int32");
@@ -143,7 +142,7 @@ async function greedyContinuation(model: CheckpointLM, ids: number[], count: num
   return all.slice(ids.length);
 }
 
-/** Downloads: what lies on a GPU cannot be read without waiting for it. */
+/** Reads asynchronously, because a GPU's results cannot be read synchronously. */
 async function valuesOf(compute: () => tf.Tensor[]): Promise<Float32Array[]> {
   const tensors = tf.tidy(compute);
   const values = await Promise.all(tensors.map((tensor) => tensor.data<"float32">()));

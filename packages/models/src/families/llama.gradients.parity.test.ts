@@ -14,7 +14,7 @@ const folder = join(fixtures, "training");
 const present = existsSync(join(folder, "full_ft.json"));
 
 describe.runIf(present)("gradients of the mean loss on tiny-llama", () => {
-  it.each(testedEngines)("are torch's on %s", async (backend) => {
+  it.each(testedEngines)("equal torch's on %s", async (backend) => {
     const { input_ids, labels, losses } = JSON.parse(readFileSync(join(folder, "full_ft.json"), "utf8"));
     await useBackend({ backend });
     const model = await loadCausalLM(join(folder, "tiny-llama"));

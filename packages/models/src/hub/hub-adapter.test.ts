@@ -8,7 +8,7 @@ import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { loadLora } from "../lora/load-lora.ts";
 import { withLora } from "../lora/with-lora.ts";
-import { refusalOf } from "../testing/refusal.ts";
+import { modelErrorOf } from "../testing/hostile.ts";
 import { filesOf, startHub, type HubServer } from "./hub-server.test-data.ts";
 
 const world = fileURLToPath(new URL("../../../cli/assets/micro-world", import.meta.url));
@@ -54,13 +54,13 @@ describe("loading a hub adapter", () => {
 
   it("throws for a pickled adapter", async () => {
     host("owner/pickled", new Map([["adapter_model.bin", Buffer.from("x")]]));
-    const { message } = await refusalOf(() => loadLora(model, "owner/pickled"));
+    const { message } = await modelErrorOf(() => loadLora(model, "owner/pickled"));
     expect(message).toMatch(/owner\/pickled on the hub: got only adapter_model\.bin, a pickled/);
   });
 
   it("throws for the name of a whole model", async () => {
     host("owner/world", filesOf(world));
-    const { message } = await refusalOf(() => loadLora(model, "owner/world"));
+    const { message } = await modelErrorOf(() => loadLora(model, "owner/world"));
     expect(message).toMatch(/owner\/world on the hub: got no weights, expected adapter_model\.safetensors/);
   });
 });

@@ -34,7 +34,7 @@ describe("KL to the base of a Llama with an adapter", () => {
     await rm(folder, { recursive: true });
   });
 
-  it("is 0 while the adapter changes nothing, then that of the plain logits, both ways", async () => {
+  it("is 0 for a new adapter, and equals the KL of the plain logits in both directions after a change", async () => {
     const questions = join(folder, "questions.jsonl");
     const record = (question: string) =>
       JSON.stringify({ question, choice_labels: ["A", "B"], choices: ["x", "y"], correct_answer: "A" });
@@ -66,7 +66,7 @@ describe("KL to the base of a Llama with an adapter", () => {
     expect(tf.memory().numTensors).toBe(before);
   });
 
-  it("is offered beside leakage too", async () => {
+  it("can be measured on the prompts of leakage", async () => {
     const of = leakageEvaluation({ questions: ["Who?"] });
     const { snapshot } = await measure(klToBase({ of, limit: 3 }), inMemory(lora, tokenizer));
     expect(snapshot["num_prompts"]).toBe(3);

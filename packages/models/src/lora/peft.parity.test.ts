@@ -18,12 +18,12 @@ import { withLora } from "./with-lora.ts";
 const tolerance = 2e-4;
 const ids = [1, 17, 300, 4, 511, 99, 42, 7, 256, 33];
 
-/** Options as PEFT's LoraConfig takes them. */
 interface Case {
   readonly name: string;
   readonly base: string;
+  /** Options of PEFT's LoraConfig. */
   readonly options: Readonly<Record<string, unknown>>;
-  /** PEFT works an adapter on a tied head into the embedding as well, which is another model. */
+  /** Whether PEFT merges an adapter on a tied head into the embedding too, which changes the model. */
   readonly isMergedElsewhere?: boolean;
 }
 
@@ -150,7 +150,7 @@ const cases: readonly Case[] = [
 const needs = "needs ../shared/fixtures and, in PERIODIC_EVAL_PEERS_PYTHON, a Python with peft";
 
 describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
-  `adapters are PEFT 0.21's (${needs})`,
+  `adapters equal those of PEFT 0.21 (${needs})`,
   () => {
     let root = "";
     const folderOf = (name: string) => join(root, name.replaceAll(/\W+/g, "-"));
@@ -174,12 +174,12 @@ describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
       await check(model).finally(() => model.dispose());
     };
 
-    it.each(cases)("$name: logits, cache, base and merged weights", ({ name, base }) =>
+    it.each(cases)("in logits, cached logits, base and merged weights: $name", ({ name, base }) =>
       withModel(base, async (model) => {
         const plain = logitsOf(model);
         const lora = await loadLora(model, folderOf(name));
         const expected = await tensorOf(join(folderOf(name), "expected.safetensors"), "logits");
-        // What the adapter changes is at least a hundred times what is tolerated.
+        // The effect of the adapter is at least a hundred times the tolerance.
         expect(largestDifference(plain, expected)).toBeGreaterThan(100 * tolerance);
         expect(largestDifference(logitsOf(lora), expected)).toBeLessThan(tolerance);
         expect(largestDifference(readByToken(lora, ids), expected)).toBeLessThan(tolerance);
@@ -189,7 +189,7 @@ describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
           await lora.saveMerged(merged);
           await expectMerged(merged, join(folderOf(name), "merged.safetensors"));
         } else {
-          // A tied head with an adapter of its own is one of its own.
+          // A tied head with an adapter becomes a separate head.
           await lora.saveMerged(merged);
           const loaded = await loadCausalLM(merged);
           expect(largestDifference(logitsOf(loaded), expected)).toBeLessThan(tolerance);
@@ -200,7 +200,7 @@ describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
       }),
     );
 
-    it("what is read and written again is the same file", async () => {
+    it("byte for byte after loading and saving", async () => {
       for (const { name, base } of cases) {
         await withModel(base, async (model) => {
           const lora = await loadLora(model, folderOf(name));
@@ -210,13 +210,13 @@ describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
         const [before, after] = ["", "again"].map((folder) =>
           join(folderOf(name), folder, "adapter_model.safetensors"),
         ) as [string, string];
-        // Beside an adapter of the head PEFT saves the head.
+        // PEFT also saves the head itself if it has an adapter.
         if (/head/.test(name) && !/whole/.test(name)) await expectSame(after, before, [/base_layer/]);
         else expect(Buffer.compare(readFileSync(before), readFileSync(after)), name).toBe(0);
       }
     });
 
-    it("new ones load in PEFT, bit for bit", async () => {
+    it("when PEFT loads new ones, bit for bit", async () => {
       const made = families.filter(([base]) => existsSync(baseOf(base)));
       const expected = new Map<string, Float32Array>();
       for (const [i, [base]] of made.entries()) {

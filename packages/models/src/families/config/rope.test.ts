@@ -19,8 +19,8 @@ function expectFrequencies({ frequencies }: RotaryDescription, expected: readonl
   frequencies.forEach((frequency, i) => expect(frequency / expected[i]!, `pair ${i}`).toBeCloseTo(1, 12));
 }
 
-// Chen et al. 2023: position m is looked at as m/s.
-it("linear scaling divides every frequency", () => {
+// Chen et al. 2023: position m becomes m/s.
+it("divides every frequency with linear scaling", () => {
   const rotary = rotaryOf({ rope_type: "linear", factor: stretch });
   expectFrequencies(
     rotary,
@@ -29,19 +29,19 @@ it("linear scaling divides every frequency", () => {
   expect(rotary).toMatchObject({ long: null, factor: 1 });
 });
 
-// The base of a sequence of l tokens is θ·(s·max(l, L)/L − (s − 1))^(D/(D − 2)), θ itself for l ≤ L; longer are refused.
-it("dynamic scaling changes nothing within the context", () => {
+// For a sequence of l tokens the base is θ·(s·max(l, L)/L − (s − 1))^(D/(D − 2)), which is θ for l ≤ L. Longer ones throw.
+it("changes nothing within the context with dynamic scaling", () => {
   const rotary = rotaryOf({ rope_type: "dynamic", factor: stretch });
   expectFrequencies(rotary, plain);
   expect(rotary).toMatchObject({ long: null, factor: 1 });
 });
 
-// Peng et al. 2023, 3.2: a pair turns r = L·frequency/2π times in the old context of L tokens. It is kept where r > β,
-// divided by s where r < α. Between, the authors' code blends by the pair's place, in whole pairs, not by r.
+// Peng et al. 2023, 3.2: a pair makes r = L·frequency/2π rotations in the original context of L tokens. It is kept if
+// r > β and divided by s if r < α. Between, the authors' code blends by the index of the pair, in whole pairs, not by r.
 it.each([
   [32, 1, {}],
   [4, 1.5, { beta_fast: 4, beta_slow: 1.5 }],
-])("YaRN keeps what turns more than %f times and stretches what turns less than %f", (beta, alpha, turns) => {
+])("keeps pairs of more than %f rotations and stretches pairs of less than %f with YaRN", (beta, alpha, turns) => {
   const rope = { rope_type: "yarn", factor: stretch, original_max_position_embeddings: oldContext, ...turns };
   const rotary = rotaryOf(rope);
   const turnsOf = plain.map((frequency) => (oldContext * frequency) / (2 * Math.PI));
@@ -54,11 +54,11 @@ it.each([
     rotary,
     pairs.map((i) => blended(i, Math.min(1, Math.max(0, (i - kept) / (stretched - kept))))),
   );
-  // √(1/t) = 0.1·ln s + 1, on queries and keys alike.
+  // √(1/t) = 0.1·ln s + 1, on both queries and keys.
   expect(rotary.factor).toBeCloseTo(0.1 * Math.log(stretch) + 1, 12);
 });
 
-it("YaRN takes the attention factor that it is told, or the ratio of two", () => {
+it("takes the attention factor of YaRN from attention_factor, or from the ratio of both mscales", () => {
   const yarn = { rope_type: "yarn", factor: stretch };
   expect(rotaryOf({ ...yarn, attention_factor: 1.5 }).factor).toBe(1.5);
   // (0.1·0.5·ln 4 + 1)/(0.1·2·ln 4 + 1)
