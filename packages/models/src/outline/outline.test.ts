@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-const saidOf = (check: () => { dispose(): void } | void): string => {
+const errorFrom = (check: () => { dispose(): void } | void): string => {
   try {
     check()?.dispose();
     return "nothing";

@@ -99,7 +99,7 @@ describe("endings", () => {
   });
 
   it("throw with the template's error as the cause", async () => {
-    const chat = await render(refusesSystem);
+    const chat = await render(rejectsSystem);
     const thrown = caught(() => chat(ask, { text: "x" }, "generation"));
     expect(PeriodicEvalError.is(thrown, "model")).toBe(true);
     expect((thrown as PeriodicEvalError).cause).toMatchObject({ message: "no system here" });
