@@ -5,7 +5,7 @@ import { GraphSet } from "./graph-set.ts";
 import type { GraphType } from "./node.ts";
 import { trace } from "./trace.ts";
 
-/** From here on native TensorFlow runs what `OneCall` holds as graphs, one for each choice of shapes. */
+/** Registers a kernel with which native TensorFlow runs each `OneCall` as a graph, one for each combination of shapes. */
 export function registerOneCall(): void {
   const backendName = "tensorflow";
   if (tf.getKernel(oneCallKernel, backendName) !== undefined) return;

@@ -6,21 +6,21 @@ import { rotate, rotateBack, type RotaryTables } from "./rotary.ts";
 import { tanh, tanhSlope } from "./soft-cap.ts";
 
 export interface AttentionTables {
-  /** `query`: that of the keys with cosines and sines times the scale of the scores, so that scaling costs nothing. */
+  /** The cosines and sines of `query` include the scale of the scores, so that scaling costs nothing. Null: no rotation. */
   readonly rotary: { readonly query: RotaryTables; readonly key: RotaryTables } | null;
-  /** What scores are multiplied by. */
+  /** Multiplies the scores. */
   readonly scale: number;
-  /** Scores s become cap · tanh(s / cap). */
+  /** Scores s become cap · tanh(s / cap). Null: no cap. */
   readonly softCap: number | null;
-  /** float32 [T, T] or [B·H, T, T], added to the scores: 0 where row may see column, very negative where not. */
+  /** float32 [T, T] or [B·H, T, T], added to the scores: 0 if the row's token attends to the column's, else very negative. */
   readonly mask: tf.Tensor;
 }
 
 /**
- * Causal attention with rotary positions. query [B·T, H·D], key and value [B·T, G·D] → [B·T, H·D].
+ * Computes causal attention with rotary positions. query [B·T, H·D], key and value [B·T, G·D] → [B·T, H·D].
  *
- * Grouped queries are folded into rows: query head h reads key-value head ⌊h / (H/G)⌋, so the H/G heads of a group lie
- * side by side and one product [H/G·T, D]·[D, T] serves them all, forward and backward, with no repeated keys.
+ * Folds grouped queries into rows: query head h uses key-value head ⌊h / (H/G)⌋, so the H/G heads of a group are adjacent,
+ * and one product [H/G·T, D]·[D, T] serves them all, forward and backward, without repeated keys.
  */
 export function attention(
   [query, key, value]: readonly [tf.Tensor2D, tf.Tensor2D, tf.Tensor2D],
@@ -72,7 +72,7 @@ interface Kept {
   readonly weights: tf.Tensor3D;
 }
 
-/** The gradients of the values and, in groups, of the scores before the soft cap. */
+/** Returns the gradients of the values and, in groups, of the scores before the soft cap. */
 function scoreGradient(
   gradient: tf.Tensor2D,
   { v, weights }: Kept,
