@@ -16,6 +16,7 @@ import { finalStates, forward, logitsOf, lossesOf, type Dropout, type ForwardOpt
 import { TrainingGraphs } from "./training-graphs.ts";
 import { listWeights, mapWeights, type Decoder } from "./weights.ts";
 
+/** A weight of a model, as a variable. */
 export interface LiveWeight extends NamedWeight {
   readonly variable: tf.Variable;
   /** Whether the variable is the checkpoint's tensor transposed. */
@@ -25,22 +26,22 @@ export interface LiveWeight extends NamedWeight {
 export interface DecoderParts {
   readonly description: DecoderDescription;
   readonly weights: Decoder<LiveWeight>;
-  /** Probability in [0, 1) of dropping what enters the residual stream, in training. */
+  /** Probability in [0, 1) of dropping an addition to the residual stream in training. */
   readonly dropout: number;
-  /** What alone is trained, and is the decoder's to dispose; all weights where it is left out. */
+  /** The weights that are trained and that the decoder disposes. Default: all weights. */
   readonly adapter?: { readonly weights: readonly LiveWeight[]; readonly dropout: number };
 }
 
-/** What a checkpoint adds `save` to. */
+/** A decoder, to which a checkpoint adds `save`. */
 export interface LiveDecoder extends Required<
   Omit<TrainableLM, "save" | "name" | "fixedLength" | "base" | "adapter" | "weights">
 > {
   weights(): readonly LiveWeight[];
-  /** What Hugging Face calls `output_hidden_states`: [B·T, hidden] before each layer and after the final norm. */
+  /** Returns Hugging Face's `output_hidden_states`: [B·T, hidden] before each layer and after the final norm. */
   hiddenStates(ids: tf.Tensor2D): tf.Tensor2D[];
 }
 
-/** A decoder over live variables. */
+/** Creates a decoder on existing variables. */
 export function createDecoder({ description, weights, dropout, adapter }: DecoderParts): LiveDecoder {
   const list = listWeights(weights);
   const own = adapter?.weights ?? list;
@@ -64,7 +65,7 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   };
   const graphs = new TrainingGraphs(description, variables, trainables);
   const droppingBy = (random: NamedRandom): Dropout => {
-    // The mode may be another one when layers are run again.
+    // The mode may have changed when checkpointed layers run again.
     const isTraining = !evaluation.isOn();
     const rateAt = (place: string) => {
       if (!isTraining) return 0;
@@ -75,7 +76,7 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       mask: (place, shape) => dropoutMask(shape, rateAt(place), random(place)),
     };
   };
-  /** What `head` makes of the states of these rows, differentiable in the trainables. */
+  /** Applies `head` to the states of these rows, differentiable in the trainables. */
   const inTraining = <T extends tf.Tensor>(
     { ids, rows, documentStarts }: TrainedRows,
     dropout: Dropout,
@@ -86,9 +87,9 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
         const sizes = sizesOf(ids.shape);
         const sequences = sequencesOf(description, ids, documentStarts);
         const tokens = wholeSequences(description, sequences, sizes);
-        // A graph gives all that its backward pass wants: a pass without one goes by the operations, which keep nothing.
-        const isByGraphs = isDifferentiated() && !checkpointing;
-        const states = isByGraphs ? graphs.states(sequences, rows, sizes, dropout) : null;
+        // A graph outputs all tensors that its backward pass needs, so passes without gradients use operations instead.
+        const usesGraphs = isDifferentiated() && !checkpointing;
+        const states = usesGraphs ? graphs.states(sequences, rows, sizes, dropout) : null;
         const through = checkpointing && {
           through: checkpointedLayers(description, variables, { ...sequences, ...sizes, rows }),
         };
@@ -179,7 +180,7 @@ interface TrainedRows {
   readonly documentStarts: Int32Array | undefined;
 }
 
-/** An id outside the vocabulary reads memory that is not the model's on some engines, and its result looks like one. */
+/** Rejects ids outside the vocabulary, for which some engines read unrelated memory and return plausible results. */
 function checkIds(ids: tf.Tensor2D, { contextLength, vocabSize }: DecoderDescription): void {
   const [batch, length] = ids.shape;
   if (batch === 0 || length === 0 || length > contextLength) {
@@ -189,7 +190,7 @@ function checkIds(ids: tf.Tensor2D, { contextLength, vocabSize }: DecoderDescrip
   if (outside !== undefined) throw wrongIds(`id ${outside}`, `ids from 0 to ${vocabSize - 1}`);
 }
 
-/** Null where ids were computed on a GPU, which cannot be read without waiting for it; it reads rows outside as zeros. */
+/** Returns null for ids on a GPU, which cannot be read synchronously; WebGPU reads rows outside the table as zeros. */
 function readNow(ids: tf.Tensor2D): Int32Array | null {
   try {
     return ids.dataSync<"int32">();
@@ -211,6 +212,6 @@ function disposedModel(): PeriodicEvalError {
 }
 
 function wrongIds(got: string, expected: string): PeriodicEvalError {
-  const fix = "Use the tokenizer of this model, and cut sequences to its context.";
+  const fix = "Use this model's tokenizer, and truncate sequences to its context.";
   return new PeriodicEvalError({ code: "model", where: "token ids", got, expected, fix });
 }
