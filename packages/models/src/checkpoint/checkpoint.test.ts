@@ -287,7 +287,9 @@ describe("loading a damaged folder", () => {
   it("throws for a missing, an unknown, a wrongly shaped or an integer tensor", async () => {
     const name = "model.layers.1.mlp.up_proj.weight";
     await write((tensors) => tensors.filter((tensor) => tensor.name !== name));
-    await expectError(/tensor model\.layers\.1\.mlp\.up_proj\.weight: got no such tensor, expected \[12, 8\]/);
+    await expectError(
+      /tensor model\.layers\.1\.mlp\.up_proj\.weight: got no such tensor, expected \[12, 8\]/,
+    );
     await write((tensors) => [
       ...tensors,
       { name: "model.layers.2.x", shape: [0], values: () => new Float32Array(0) },

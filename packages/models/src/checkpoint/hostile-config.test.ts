@@ -86,14 +86,21 @@ const sizesOf: Readonly<Record<string, string>> = {
 const usual =
   "vocab_size hidden_size num_hidden_layers num_attention_heads num_key_value_heads head_dim intermediate_size";
 
-describe.each(Object.entries(tinyConfigs))("rejects a size above those of all weights in %s", (family, json) => {
-  it.each((sizesOf[family] ?? usual).split(" "))("%s", async (key) => {
-    const description = () =>
-      familyOf(json, "x").describe(new ConfigReader({ ...json, [key]: 4e8 }, "x", { limits: { size: 32, layers: 20 } }));
-    const most = /layer/.test(key) ? "20, the number of its tensors" : "32, the largest size of its tensors";
-    expect(description).toThrow(`x, ${key}: got 400000000, expected at most ${most}.`);
-  });
-});
+describe.each(Object.entries(tinyConfigs))(
+  "rejects a size above those of all weights in %s",
+  (family, json) => {
+    it.each((sizesOf[family] ?? usual).split(" "))("%s", async (key) => {
+      const description = () =>
+        familyOf(json, "x").describe(
+          new ConfigReader({ ...json, [key]: 4e8 }, "x", { limits: { size: 32, layers: 20 } }),
+        );
+      const most = /layer/.test(key)
+        ? "20, the number of its tensors"
+        : "32, the largest size of its tensors";
+      expect(description).toThrow(`x, ${key}: got 400000000, expected at most ${most}.`);
+    });
+  },
+);
 
 it("rejects a size that only an empty tensor has", async () => {
   const path = join(folder, "model.safetensors");
@@ -173,7 +180,6 @@ describe("loading rejects a config.json with", () => {
       expect((await loadError()).got).toBe(`"${"x".repeat(119)}…`);
     },
   );
-
 
   it.each(["vocab_size", "hidden_size", "num_hidden_layers", "intermediate_size"])(
     "no key %s, because the default size does not fit the weights",

@@ -122,10 +122,7 @@ describe("loading rejects safetensors with", () => {
       () => file(JSON.stringify(headerOf(good)).replace('{"dtype"', '{"dtype":"F32","dtype"')),
     ],
     ["an array as metadata", () => withHeader((header) => ({ ...header, __metadata__: [] }))],
-    [
-      "a number in the metadata",
-      () => withHeader((header) => ({ ...header, __metadata__: { format: 1 } })),
-    ],
+    ["a number in the metadata", () => withHeader((header) => ({ ...header, __metadata__: { format: 1 } }))],
     [
       "a tensor named __proto__",
       () =>

@@ -87,7 +87,6 @@ export interface RotaryDescription {
   readonly factor: number;
 }
 
-
 export interface MlpDescription {
   /**
    * `"gated"`: down(activation(gate(x)) · up(x)). `"gatedFused"`: the same, with one map whose output is [gate, up].

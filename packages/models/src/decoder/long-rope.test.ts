@@ -10,7 +10,7 @@ const call = { signal: new AbortController().signal };
 const tokens = (count: number, first: number) =>
   Array.from({ length: count }, (_, at) => (first + at * 5) % 32);
 
-/** Sequences of more than 10 tokens are turned by other frequencies, from their first token on. */
+/** Sequences of more than 10 tokens use other rotary frequencies from their first token on. */
 describe("a Phi-3 with LongRoPE", () => {
   let lm: CheckpointLM;
   beforeAll(async () => {
@@ -28,7 +28,7 @@ describe("a Phi-3 with LongRoPE", () => {
   afterAll(() => lm.dispose());
 
   it.each(["packed", "plain"] as const)(
-    "scores as alone what stands beside longer ones, %s",
+    "scores a sequence next to longer ones as it does alone, %s",
     async (scoring) => {
       const model = inMemory(lm, fakeTokenizer(), { scoring });
       const asked = [6, 20, 10, 11, 3].map((length) => ({
@@ -43,7 +43,7 @@ describe("a Phi-3 with LongRoPE", () => {
     },
   );
 
-  it("writes as alone, and as scoring says, what stands beside longer ones", async () => {
+  it("generates next to longer sequences what it generates alone, in agreement with scoring", async () => {
     const model = inMemory(lm, { ...fakeTokenizer(), stopIds: [] });
     const sampling = { maxNewTokens: 10, temperature: 0, seed: "s" };
     const asked = [6, 20, 10, 2].map((length) => ({ prompt: { ids: tokens(length, length) }, sampling }));
@@ -58,7 +58,7 @@ describe("a Phi-3 with LongRoPE", () => {
     }
   });
 
-  it("passes the check of itself, though its reach is shorter than the questions asked of others", async () => {
+  it("passes the model's self-check although its reach is shorter than the check's default prompts", async () => {
     await inMemory(lm, fakeTokenizer()).check!(call);
   });
 });

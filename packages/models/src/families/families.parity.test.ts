@@ -26,7 +26,6 @@ const folders = (existsSync(fixtures) ? readdirSync(fixtures) : [])
 const onWebGPU = ["llama-gqa-untied", "qwen3-headdim-untied", "gemma2", "gpt_neox-parallel", "phi3-longrope"];
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 
-
 /** The layouts of transformers 5 and 4. */
 const layouts = ["config.json", "config.v4.json"];
 

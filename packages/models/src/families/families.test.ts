@@ -171,7 +171,11 @@ it('reads "gelu" in a Gemma configuration as the tanh approximation', () => {
 it.each<[ModelType, object, RegExp]>([
   ["mistral", { layer_types: ["full_attention"] }, /layer_types: got/],
   ["qwen2", { use_mrope: true }, /use_mrope: got true, expected false or absent/],
-  ["qwen3", { layer_types: ["full_attention"] }, /layer_types: got \["full_attention"\], expected an array of 2 entries/],
+  [
+    "qwen3",
+    { layer_types: ["full_attention"] },
+    /layer_types: got \["full_attention"\], expected an array of 2 entries/,
+  ],
   ["gpt2", { add_cross_attention: true }, /add_cross_attention: got true/],
   ["gpt2", { n_head: 3 }, /n_head: got 3, expected a divisor of n_embd, 8/],
   ["llama", { hidden_size: 9 }, /num_attention_heads: got 4, expected a divisor of hidden_size, 9/],
@@ -184,7 +188,11 @@ it.each<[ModelType, object, RegExp]>([
   ["gemma3_text", { rope_parameters: { rope_type: "default" } }, /rope_parameters, rope_type: got "default"/],
   ["phi3", { resid_pdrop: 0.1 }, /resid_pdrop: got 0.1/],
   ["olmo2", { partial_rotary_factor: 0.5 }, /partial_rotary_factor: got 0.5, expected 1 or absent/],
-  ["smollm3", { no_rope_layers: [1, 2] }, /no_rope_layers: got \[1,2\], expected an array of 2 entries, each 0 or 1/],
+  [
+    "smollm3",
+    { no_rope_layers: [1, 2] },
+    /no_rope_layers: got \[1,2\], expected an array of 2 entries, each 0 or 1/,
+  ],
 ])("rejects in %s the option %j by name", (type, change, message) => {
   expect(() => described(type, change)).toThrow(message);
 });

@@ -76,7 +76,12 @@ function readAccess(): { hubUrl?: string; accessToken?: string } {
   const endpoint = process.env["HF_ENDPOINT"]?.replace(/\/+$/, "");
   const token = process.env["HF_TOKEN"]?.trim();
   if (endpoint && !/^https?:\/\/[^/]/.test(endpoint))
-    throw configError({ where: "HF_ENDPOINT", value: endpoint, expected: "the URL of a hub", fix: fixVariable });
+    throw configError({
+      where: "HF_ENDPOINT",
+      value: endpoint,
+      expected: "the URL of a hub",
+      fix: fixVariable,
+    });
   if (token && !token.startsWith("hf_"))
     throw configError({
       where: "HF_TOKEN",

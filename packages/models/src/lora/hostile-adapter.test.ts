@@ -124,7 +124,10 @@ describe("loading rejects an adapter", () => {
     ["a name with a zero byte", () => renamed(`${name}\0`)],
     ["the name __proto__", () => file(JSON.stringify(headerOf(good)).replace(name, "__proto__"))],
     ["a name of a megabyte", () => renamed("x".repeat(1_000_000))],
-    ["the model's own weight of a module", () => renamed("base_model.model.model.layers.0.self_attn.q_proj.weight")],
+    [
+      "the model's own weight of a module",
+      () => renamed("base_model.model.model.layers.0.self_attn.q_proj.weight"),
+    ],
     ["another head", () => renamed("base_model.model.lm_head.weight")],
     [
       "an additional tensor",
@@ -289,7 +292,6 @@ describe("loading an adapter rejects an adapter_config.json", () => {
         expect(isInWeights && key !== "lora_bias").toBe(false);
     },
   );
-
 });
 
 describe("loading an adapter", () => {

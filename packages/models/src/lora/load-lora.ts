@@ -100,8 +100,7 @@ export async function openAdapter(
 async function readConfig(folder: string, path: string): Promise<AdapterConfig> {
   const fix = "Pass a folder with an adapter that PEFT saved.";
   const config = await readJsonObject(folder, adapterNames.config, fix);
-  if (config === null)
-    throw modelError({ where: path, got: "no such file", expected: "a JSON object", fix });
+  if (config === null) throw modelError({ where: path, got: "no such file", expected: "a JSON object", fix });
   const key = "base_model_name_or_path";
   const base = config[key] ?? null;
   if (base === null || typeof base === "string") return config;

@@ -99,23 +99,26 @@ describe.each(["cpu", "wasm"])("LoRA on %s", (backend) => {
     },
   );
 
-  it.each(Object.entries(tinyConfigs))("gives the logits of %s token by token that it gives for the whole sequence", (_, config) => {
-    const model = createCausalLM(config, { seed: "a", initStd: 0.3 });
-    const lora = withLora(model, {
-      rank: 2,
-      targetModules: ".*(_proj|c_attn|c_fc|query_key_value|dense\\w*)|lm_head",
-    });
-    disturb(lora, 0.1);
-    const sequence = [3, 1, 4, 1, 5, 9, 2, 6];
-    const before = tf.memory().numTensors;
-    const whole = tf.tidy(() => lora.logits(tf.tensor2d([sequence], [1, 8], "int32")).dataSync());
-    const read = readByToken(lora, sequence);
-    expect(read.length).toBe(whole.length);
-    read.forEach((value, i) => expect(Math.abs(value - whole[i]!)).toBeLessThan(5e-5));
-    expect(tf.memory().numTensors).toBe(before);
-    lora.dispose();
-    model.dispose();
-  });
+  it.each(Object.entries(tinyConfigs))(
+    "gives the logits of %s token by token that it gives for the whole sequence",
+    (_, config) => {
+      const model = createCausalLM(config, { seed: "a", initStd: 0.3 });
+      const lora = withLora(model, {
+        rank: 2,
+        targetModules: ".*(_proj|c_attn|c_fc|query_key_value|dense\\w*)|lm_head",
+      });
+      disturb(lora, 0.1);
+      const sequence = [3, 1, 4, 1, 5, 9, 2, 6];
+      const before = tf.memory().numTensors;
+      const whole = tf.tidy(() => lora.logits(tf.tensor2d([sequence], [1, 8], "int32")).dataSync());
+      const read = readByToken(lora, sequence);
+      expect(read.length).toBe(whole.length);
+      read.forEach((value, i) => expect(Math.abs(value - whole[i]!)).toBeLessThan(5e-5));
+      expect(tf.memory().numTensors).toBe(before);
+      lora.dispose();
+      model.dispose();
+    },
+  );
 
   it("trains only the adapter, leaves the base unchanged bit for bit, and shares its variables", () => {
     const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
@@ -293,11 +296,7 @@ describe("withLora", () => {
     [{ targetModules: ["q_proj", "v_prj"] }, ["targetModules", 1], /got "v_prj".*Write "v_proj"\./],
     [{ targetModules: "q_proj" }, ["targetModules"], "got no module of this model"],
     [{ targetModules: "(" }, ["targetModules"], /got an incomplete pattern|got a "\("/],
-    [
-      { targetModules: ".*" },
-      ["targetModules"],
-      "got model.embed_tokens, expected linear maps: q_proj, ",
-    ],
+    [{ targetModules: ".*" }, ["targetModules"], "got model.embed_tokens, expected linear maps: q_proj, "],
     [{ layersToTransform: [2] }, ["layersToTransform", 0], "got 2, expected layers from 0 to 1"],
     [{ layersToTransform: [] }, ["layersToTransform"], "got []"],
     [

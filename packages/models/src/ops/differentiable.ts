@@ -7,7 +7,7 @@ export interface Differentiable<Out extends tf.Tensor> {
   readonly value: Out;
   /**
    * Returns one gradient per input from the gradient of the output and the kept tensors, in order. May return null instead
-   * of an expensive gradient that is not wanted.
+   * of an expensive gradient that nobody requested.
    */
   readonly backward: (gradient: Out, kept: tf.Tensor[]) => (tf.Tensor | null)[];
 }

@@ -113,7 +113,11 @@ function productsOf(
 }
 
 /** Returns the losses of some rows, and the gradient of their sum in the logits before the cap. */
-function lossesOfRows(x: tf.Tensor2D, { logits: through, softCap }: Products, targets: tf.Tensor1D): TargetLosses {
+function lossesOfRows(
+  x: tf.Tensor2D,
+  { logits: through, softCap }: Products,
+  targets: tf.Tensor1D,
+): TargetLosses {
   const products = through(x);
   const bent = softCap === null ? null : tanh(tf.div<tf.Tensor2D>(products, softCap));
   const { losses, gradient } = targetLosses(bent === null ? products : tf.mul(bent, softCap!), targets);

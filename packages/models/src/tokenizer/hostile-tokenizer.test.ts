@@ -52,16 +52,7 @@ const useError = () => modelErrorOf(use);
 const named = <T>(cases: readonly T[]) =>
   cases.map((value) => [JSON.stringify(value).slice(0, 70), value] as const);
 
-const notObjects = [
-  "",
-  "{",
-  "null",
-  "[]",
-  "7",
-  '"text"',
-  "NaN",
-  deep("[", "]", 500_000),
-];
+const notObjects = ["", "{", "null", "[]", "7", '"text"', "NaN", deep("[", "]", 500_000)];
 
 describe.each([
   "tokenizer.json",
@@ -69,10 +60,13 @@ describe.each([
   "special_tokens_map.json",
   "generation_config.json",
 ])("loading rejects a %s", (name) => {
-  it.each(notObjects.map((text) => [text.slice(0, 20), text] as const))("with the content %j", async (_, text) => {
-    await write(name, text);
-    expect((await useError()).where).toBe(join(folder, name));
-  });
+  it.each(notObjects.map((text) => [text.slice(0, 20), text] as const))(
+    "with the content %j",
+    async (_, text) => {
+      await write(name, text);
+      expect((await useError()).where).toBe(join(folder, name));
+    },
+  );
 
   it("that is a link out of the folder", async () => {
     const outside = `${folder}-outside.json`;
@@ -176,7 +170,6 @@ describe("loading rejects a tokenizer.json", () => {
     await write("tokenizer.json", { ...good, ...change });
     expect((await useError()).where).toContain(join(folder, "tokenizer.json"));
   });
-
 });
 
 describe("loading a tokenizer.json", () => {
@@ -231,10 +224,13 @@ it.each(
   await useError();
 });
 
-it.each(named<unknown>(["2", -1, 1.5, 1e15, [1, "2"], {}, [[1]], true]))("rejects the eos_token_id %s", async (_, id) => {
-  await write("generation_config.json", { eos_token_id: id });
-  expect((await useError()).where).toContain("generation_config.json, eos_token_id");
-});
+it.each(named<unknown>(["2", -1, 1.5, 1e15, [1, "2"], {}, [[1]], true]))(
+  "rejects the eos_token_id %s",
+  async (_, id) => {
+    await write("generation_config.json", { eos_token_id: id });
+    expect((await useError()).where).toContain("generation_config.json, eos_token_id");
+  },
+);
 
 describe("rendering throws for a chat template that", () => {
   const cases: readonly (readonly [string, string, RegExp])[] = [
@@ -286,7 +282,11 @@ describe("rendering throws for a chat template that", () => {
       "{% macro f(a) %}{{ f(a + a) }}{% endmacro %}{{ f([1]) }}",
       /a list of more than/,
     ],
-    ["writes a long text", "{% set x = 'x' | indent(9000000, true) %}{{ x }}{{ x }}", /a string of more than/],
+    [
+      "writes a long text",
+      "{% set x = 'x' | indent(9000000, true) %}{{ x }}{{ x }}",
+      /a string of more than/,
+    ],
     ["calls an array", "{{ messages() }}", /./],
   ];
   it.each(cases)("%s", async (_, template, message) => {
@@ -298,7 +298,6 @@ describe("rendering throws for a chat template that", () => {
     expect(error.message).toMatch(message);
     expect(error.where).toContain(folder);
   });
-
 });
 
 describe("rendering a chat template", () => {

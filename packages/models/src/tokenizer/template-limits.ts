@@ -62,7 +62,8 @@ export function limitFunctions(): Readonly<Record<string, unknown>> {
     [rangeName]: (first: number, second?: number, step = 1) => {
       const [start, stop] = second === undefined ? [0, first] : [first, second];
       const count = Math.ceil((stop - start) / step);
-      if (step === 0 || !(count <= maxRange)) throw new Error(`range() returns more than ${maxRange} numbers`);
+      if (step === 0 || !(count <= maxRange))
+        throw new Error(`range() returns more than ${maxRange} numbers`);
       take(Math.max(0, count));
       return Array.from({ length: Math.max(0, count) }, (_, i) => start + i * step);
     },

@@ -52,7 +52,8 @@ describe.each(folders)("%s", (name) => {
   describe.each(pipelines)("pipeline %s", (pipeline) => {
     const opened = loadTokenizer(folder, { pipeline });
 
-    it("has the reference's vocabulary size", async () => expect((await opened).vocabSize).toBe(expected.vocab_size));
+    it("has the reference's vocabulary size", async () =>
+      expect((await opened).vocabSize).toBe(expected.vocab_size));
 
     it.each(expected.strings.map((string) => [JSON.stringify(string.text), string] as const))(
       "encodes and decodes %s",

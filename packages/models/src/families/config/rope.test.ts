@@ -41,22 +41,30 @@ it("changes nothing within the context with dynamic scaling", () => {
 it.each([
   [32, 1, {}],
   [4, 1.5, { beta_fast: 4, beta_slow: 1.5 }],
-])("keeps pairs of more than %f rotations and stretches pairs of less than %f with YaRN", (beta, alpha, turns) => {
-  const rope = { rope_type: "yarn", factor: stretch, original_max_position_embeddings: oldContext, ...turns };
-  const rotary = rotaryOf(rope);
-  const turnsOf = plain.map((frequency) => (oldContext * frequency) / (2 * Math.PI));
-  const kept = pairs.filter((i) => turnsOf[i]! > beta).at(-1) ?? 0;
-  const stretched = pairs.find((i) => turnsOf[i]! < alpha)!;
-  const between = pairs.filter((i) => i > kept && i < stretched);
-  expect(between.length).toBeGreaterThan(2);
-  const blended = (i: number, share: number) => plain[i]! * (1 - share) + (plain[i]! / stretch) * share;
-  expectFrequencies(
-    rotary,
-    pairs.map((i) => blended(i, Math.min(1, Math.max(0, (i - kept) / (stretched - kept))))),
-  );
-  // √(1/t) = 0.1·ln s + 1, on both queries and keys.
-  expect(rotary.factor).toBeCloseTo(0.1 * Math.log(stretch) + 1, 12);
-});
+])(
+  "keeps pairs of more than %f rotations and stretches pairs of less than %f with YaRN",
+  (beta, alpha, turns) => {
+    const rope = {
+      rope_type: "yarn",
+      factor: stretch,
+      original_max_position_embeddings: oldContext,
+      ...turns,
+    };
+    const rotary = rotaryOf(rope);
+    const turnsOf = plain.map((frequency) => (oldContext * frequency) / (2 * Math.PI));
+    const kept = pairs.filter((i) => turnsOf[i]! > beta).at(-1) ?? 0;
+    const stretched = pairs.find((i) => turnsOf[i]! < alpha)!;
+    const between = pairs.filter((i) => i > kept && i < stretched);
+    expect(between.length).toBeGreaterThan(2);
+    const blended = (i: number, share: number) => plain[i]! * (1 - share) + (plain[i]! / stretch) * share;
+    expectFrequencies(
+      rotary,
+      pairs.map((i) => blended(i, Math.min(1, Math.max(0, (i - kept) / (stretched - kept))))),
+    );
+    // √(1/t) = 0.1·ln s + 1, on both queries and keys.
+    expect(rotary.factor).toBeCloseTo(0.1 * Math.log(stretch) + 1, 12);
+  },
+);
 
 it("takes the attention factor of YaRN from attention_factor, or from the ratio of both mscales", () => {
   const yarn = { rope_type: "yarn", factor: stretch };
