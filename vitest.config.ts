@@ -41,6 +41,7 @@ export default defineConfig(({ mode }) => ({
     // Against what hangs, not what is slow: machines that others use too take many times as long.
     testTimeout: 300_000,
     hookTimeout: 300_000,
+    globalSetup: "scripts/temporary-folder.mjs",
     pool: "forks",
     maxWorkers: 2,
     restoreMocks: true,

@@ -1,8 +1,8 @@
-// How fast are completions written, and beside what?
-// The same prompts with the same weights, greedily and sampled (temperature 1, top-p 0.95), by turns: ours on tfjs-node and transformers' generate (torch), on as
-// many threads; one prompt, and sixteen of different lengths.
+// How fast is generation, compared with transformers' generate (torch)?
+// Both sides complete the same prompts with the same weights and threads, greedily and sampled (temperature 1, top-p 0.95),
+// interleaved: one prompt, and sixteen of different lengths.
 //   npm run bench generation [-- --model FOLDER --tokens 64 --batches 1,16 --repeats 3 --threads 2]
-// The peer needs a Python with `pip install -r benchmarks/peers/requirements.txt`, named by PERIODIC_EVAL_PEERS_PYTHON.
+// The comparison needs a Python with `pip install -r benchmarks/peers/requirements.txt`, named by PERIODIC_EVAL_PEERS_PYTHON.
 import { inMemory } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
@@ -21,20 +21,20 @@ const { values } = parseArgs({
     threads: { type: "string", default: "2" },
   },
 });
-// Read by TensorFlow when it starts.
+// TensorFlow reads it at start-up.
 process.env["TF_NUM_INTRAOP_THREADS"] ??= values.threads;
 process.env["TF_NUM_INTEROP_THREADS"] ??= values.threads;
 const [newTokens, repeats] = [Number(values.tokens), Number(values.repeats)];
 
 await useBackend({ backend: values.backend });
 const tokenizer = await loadTokenizer(values.model);
-// Nothing ends a completion early: both sides write the same number of tokens.
+// No stop token: both sides generate the same number of tokens.
 const model = inMemory(await loadCausalLM(values.model), { ...tokenizer, stopIds: [] });
 const peer = await openPeer("transformers_generation.py", [values.model, values.threads]);
 
 const words =
   "The river winds past a mill, where an old man mends nets and tells whoever stops of the sea".split(" ");
-/** Prompts of 12 to 120 tokens or so. */
+/** Prompts of about 12 to 120 tokens. */
 const promptsOf = (batch: number) =>
   Array.from({ length: batch }, (_, row) => {
     const text = Array.from(
@@ -56,14 +56,14 @@ async function ours(prompts: readonly (readonly number[])[], isSampled: boolean)
 }
 
 console.log(
-  `${cpus()[0]!.model.trim()}, ${values.threads} threads, Node ${process.versions.node}; ${values.model}, ${newTokens} tokens a completion`,
+  `${cpus()[0]!.model.trim()}, ${values.threads} threads, Node ${process.versions.node}; ${values.model}, ${newTokens} tokens per completion`,
 );
 for (const batch of values.batches.split(",").map(Number)) {
   const prompts = promptsOf(batch);
   for (const isSampled of [false, true]) {
     const seconds: { ours: number[]; peer: number[] } = { ours: [], peer: [] };
     let same = 0;
-    // The first time is to warm up: graphs are made, memory is taken.
+    // The first repeat warms up: it builds graphs and allocates memory.
     for (let repeat = -1; repeat < repeats; repeat++) {
       const mine = await ours(prompts, isSampled);
       if (repeat >= 0) seconds.ours.push(mine.seconds);
@@ -77,8 +77,8 @@ for (const batch of values.batches.split(",").map(Number)) {
       same = theirs.tokens.filter((ids, row) => ids.join() === mine.tokens[row]!.join()).length;
     }
     const rate = (list: readonly number[]) => ((batch * newTokens) / median(list)).toFixed(1);
-    // Sampled, the two draw from other streams: only their speed can be compared.
-    const alike = isSampled ? "" : `; ${same} of ${batch} completions the same`;
+    // The two sides sample from different streams, so only their speed can be compared.
+    const alike = isSampled ? "" : `; ${same} of ${batch} completions identical`;
     const beside =
       peer === null
         ? ""

@@ -1,9 +1,9 @@
-// Does the governor hold its ceiling on a real model that is slow?
-// A training of so many steps that only take time, the embedded model measured every 5 %, each question made slower on
-// purpose; without a ceiling, and under each.
+// Does the governor keep overhead below its ceiling on a slow model?
+// Steps of a fixed duration, with the embedded model measured every 5 % and each question slowed down on purpose; without a
+// ceiling, and under each of several.
 //   npm run bench governor [-- --steps 600 --step-ms 30 --question-ms 5 --ceilings 10,20,40]
-// Printed: overhead as session seconds / (wall − session seconds), items measured between start and end, and what share
-// that is of what the best schedule could have measured at the cost that a question turned out to have.
+// Prints the overhead as session seconds / (wall − session seconds), the items measured between start and end, and their
+// share of what the best schedule could have measured at the observed cost per question.
 import {
   everyPercent,
   openSession,
@@ -72,17 +72,18 @@ async function train(overheadPercent: number | null) {
   await session.end();
   await session.close();
   const wall = performance.now() - began;
-  const looks = (await readRun(run)).phases[0]!.snapshots;
+  const snapshots = (await readRun(run)).phases[0]!.snapshots;
   await rm(run, { recursive: true });
-  const edges = looks.filter(({ step }) => step === 0 || step === steps);
-  const between = looks.filter(({ step }) => step !== 0 && step !== steps);
+  const edges = snapshots.filter(({ step }) => step === 0 || step === steps);
+  const between = snapshots.filter(({ step }) => step !== 0 && step !== steps);
   const items = between.reduce((sum, { timing }) => sum + timing.items, 0);
-  const secondsOf = (some: typeof looks) => some.reduce((sum, { timing }) => sum + timing.total_seconds, 0);
+  const secondsOf = (some: typeof snapshots) =>
+    some.reduce((sum, { timing }) => sum + timing.total_seconds, 0);
   const all = edges.reduce((sum, { timing }) => sum + timing.items, items);
   const possible =
     overheadPercent === null
       ? Infinity
-      : ((overheadPercent / 100) * (trained / 1000) - secondsOf(edges)) / (secondsOf(looks) / all);
+      : ((overheadPercent / 100) * (trained / 1000) - secondsOf(edges)) / (secondsOf(snapshots) / all);
   return {
     overhead: (100 * (wall - trained)) / trained,
     items,
@@ -94,9 +95,9 @@ async function train(overheadPercent: number | null) {
 
 for (const ceiling of [null, ...values.ceilings.split(",").map(Number)]) {
   const { overhead, items, share, areEdgesWhole, skipped } = await train(ceiling);
-  const told = ceiling === null ? "no ceiling" : `ceiling ${ceiling} %`;
+  const label = ceiling === null ? "no ceiling" : `ceiling ${ceiling} %`;
   console.log(
-    `${told.padEnd(14)} overhead ${overhead.toFixed(1)} %, ${items} items between start and end (${share === null ? "none is possible" : `${(100 * share).toFixed(0)} % of what is possible`}), ${skipped} looks skipped, start and end ${areEdgesWhole ? "whole" : "NOT WHOLE"}`,
+    `${label.padEnd(14)} overhead ${overhead.toFixed(1)} %, ${items} items between start and end (${share === null ? "none is possible" : `${(100 * share).toFixed(0)} % of what is possible`}), ${skipped} measurements skipped, start and end ${areEdgesWhole ? "complete" : "INCOMPLETE"}`,
   );
 }
 lm.dispose();

@@ -1,11 +1,11 @@
 /*
- * What does a training step cost with LoRA, against one that trains every weight? Forward, backward and AdamW.
+ * What does a training step cost with LoRA, compared with training every weight? Forward, backward and AdamW.
  *
  *   npm run bench lora [-- --backend wasm --layers 6 --hidden 256 --rank 8 --steps 8]
  *
- * A Llama of vocabulary 4096, tied, on 8 sequences of 128 tokens, the loss on every position; both sides by turns on
- * one model. Prints medians and ranges, the tensors held when the forward pass is over and, computed, what gradients and
- * AdamW's two moments take: 12 bytes for each parameter. Where it was last run: docs/decisions/2026-11-21-lora.md.
+ * A Llama with a vocabulary of 4096 and tied embeddings, on 8 sequences of 128 tokens with the loss on every position; both
+ * sides interleaved on one model. Prints medians and ranges, the tensors held after the forward pass, and the computed size of
+ * gradients and AdamW's two moments (12 bytes per parameter). Last results: docs/decisions/2026-11-21-lora.md.
  */
 import { parseArgs } from "node:util";
 import * as tf from "@tensorflow/tfjs-core";
@@ -64,7 +64,7 @@ function side(label: string, lm: TrainableLM) {
   return { label, lm, parameters, optimizer: new AdamW(lm.trainables()), seconds: [] as number[], held: 0 };
 }
 
-// The first two compile.
+// The first two steps compile.
 for (let step = -2; step < steps; step++) {
   for (const each of sides) {
     const { lm, optimizer, seconds } = each;

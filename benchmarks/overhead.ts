@@ -1,19 +1,20 @@
-// What does watching cost?
-// The same training several times: without callbacks, with an idle one, with capability at its defaults (200 questions
-// every 20 %), and with capability, alignment and leakage (`workloads.ts`) under the governor's ceiling of 20 %. They
-// advance in turns, in each order by turns, so that the machine's moods, and what one leaves to be collected after it,
-// hit all alike; the whole is repeated, from the same weights.
+// What does measuring cost?
+// Runs the same training without callbacks, with an idle one, with capability at its defaults (200 questions every 20 %), and
+// with capability, alignment and leakage (`workloads.ts`) under the governor's ceiling of 20 %. The arms advance in turns and
+// in changing order, so that noise of the machine and garbage collection affect all alike. Repeats start from the same
+// weights.
 //   micro-world  the embedded model, all of it trained; 16 × 64 tokens
-//   smollm2      SmolLM2-135M-Instruct with LoRA; 4 × 256 tokens, ARC-Challenge (wants npm run native, and the files)
+//   smollm2      SmolLM2-135M-Instruct with LoRA; 4 × 256 tokens, ARC-Challenge (needs npm run native, and the files)
 //   npm run bench overhead [-- --model micro-world --arms none,idle,capability --steps 600 --repeats 1 --turn 20]
-// Printed, each as median (least–greatest) over the repeats: seconds of each training, its ratio to the one without
-// callbacks of the same repeat (where the arm `none` is run), the share spent in the session as session seconds / (wall − session seconds), what of it
-// the callback adds to the session without one (all of it, where `none` is not run), and that share's parts; and what a step costs at which three callbacks
-// have nothing to do, alone and inside the guards of TensorFlow.js, which look at every variable round every hook. Exits
-// with 1 where a training ended in other weights, where an arm adds more than `shareLimits` allow, by the median, where a
-// callback's look at the start or at the end of a training is missing or not complete, or where such a step costs the
-// session itself 0.05 ms or more: 0.1 % of a step of 50 ms. The default takes about five
-// minutes on two cores; a share of a shorter training holds more of what a session costs once.
+// Prints as median (minimum–maximum) over the repeats:
+//   - seconds of each training, and their ratio to the training without callbacks of the same repeat (if arm `none` runs);
+//   - overhead as session seconds / (wall − session seconds), how much of it the callbacks add to a session without any, and
+//     its parts;
+//   - the cost of a step at which three callbacks have nothing to do, with and without the guards of TensorFlow.js, which
+//     check every variable around every hook.
+// Exits with 1 if a training ended in different weights, if the median of an arm exceeds `shareLimits`, if the measurement at
+// the start or the end of a training is missing or incomplete, or if such a step costs the session 0.05 ms or more (0.1 % of a
+// step of 50 ms). The default takes about five minutes on two cores; in shorter trainings fixed costs weigh more.
 import {
   everyPercent,
   openSession,
@@ -46,9 +47,9 @@ const { values } = parseArgs({
 });
 const [steps, repeats, turn] = [count("steps"), count("repeats"), count("turn")];
 const idleLimitMilliseconds = 0.05;
-/** The governor's ceiling where all callbacks watch, and by how many points it may end above: that is what it promises. */
+/** The governor's ceiling with all callbacks, and by how many points it may be exceeded: the documented promise. */
 const [ceilingPercent, pointsAbove] = [20, 2];
-/** Percent of training's own time that callbacks may add, by arm; medians are held to them. */
+/** Maximum overhead in percent of training time that each arm's median may have. */
 const shareLimits: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   "micro-world": { idle: 0.1, capability: 20 },
   smollm2: { idle: 0.1, capability: 10, all: ceilingPercent + pointsAbove },
@@ -61,7 +62,7 @@ function count(name: keyof typeof values): number {
     code: "config",
     where: `--${name}`,
     got: values[name],
-    expected: "a whole number of 1 or more",
+    expected: "an integer of 1 or more",
     fix: "Correct the number.",
   });
 }
@@ -70,7 +71,7 @@ const makeWorkload = oneOf("--model", values.model, workloads);
 const backend = await useBackend();
 const { tokenizer, load, stream, batch, length, questions, all } = await makeWorkload();
 
-/** What watches, and the governor's ceiling; null: none. */
+/** The callbacks of an arm, and the governor's ceiling; null for none. */
 interface Arm {
   readonly callbacks: () => readonly TrainerCallback[];
   readonly overheadPercent: number | null;
@@ -99,10 +100,10 @@ function oneOf<T>(where: string, name: string, all: Readonly<Record<string, T>>)
   });
 }
 
-/** What one training of one repeat took. */
+/** Measurements of one training in one repeat. */
 interface Outcome {
   readonly wallSeconds: number;
-  /** Of these, inside calls of the session. */
+  /** The part of `wall` inside calls of the session. */
   readonly sessionSeconds: number;
   readonly weights: string;
   readonly parts: Parts;
@@ -150,7 +151,7 @@ async function openTraining(run: string, { callbacks: open, overheadPercent }: A
   };
 }
 
-/** One step of next-token training on `batch` windows of the stream; the mean loss in nats per token. */
+/** Takes one step of next-token training on `batch` windows of the stream. Returns the mean loss in nats per token. */
 function trainStep(model: CheckpointLM, optimizer: AdamW, step: number): number {
   return tf.tidy(() => {
     const starts = Array.from(
@@ -169,34 +170,34 @@ function trainStep(model: CheckpointLM, optimizer: AdamW, step: number): number 
 }
 
 interface Parts {
-  /** One line for each callback: what its firings measured. */
-  readonly looks: readonly string[];
-  /** Looks at start and end that are missing or not complete. */
+  /** One line per callback: the steps, statuses and item counts of its measurements. */
+  readonly measurements: readonly string[];
+  /** Measurements at start and end that are missing or incomplete. */
   readonly incomplete: readonly string[];
   readonly measuring: number;
   readonly guards: number;
   readonly total: number;
 }
 
-/** Seconds of the snapshots' parts, over all firings of a run, in which these callbacks look at start and end. */
-async function partsOf(run: string, looking: readonly string[]): Promise<Parts> {
+/** Sums the seconds of the snapshots' parts over a run, and checks the measurements of `measuredIds` at start and end. */
+async function partsOf(run: string, measuredIds: readonly string[]): Promise<Parts> {
   const snapshots = (await readRun(run)).phases.flatMap((phase) => phase.snapshots);
   const sum = (part: "measure_seconds" | "guards_seconds" | "total_seconds") =>
     snapshots.reduce((total, { timing }) => total + timing[part], 0);
-  const looksOf = (id: string) =>
+  const measurementsOf = (id: string) =>
     snapshots
       .filter((snapshot) => snapshot.id === id)
       .map(({ step, status, timing }) => `${step} ${status} ${timing.items}`)
       .join("; ");
-  const incomplete = looking.flatMap((id) =>
+  const incomplete = measuredIds.flatMap((id) =>
     [0, steps].flatMap((step) => {
-      const look = snapshots.find((one) => one.id === id && one.step === step);
-      return look?.status === "complete" ? [] : [`${id} at step ${step}: ${look?.status ?? "no look"}`];
+      const found = snapshots.find((one) => one.id === id && one.step === step);
+      return found?.status === "complete" ? [] : [`${id} at step ${step}: ${found?.status ?? "missing"}`];
     }),
   );
   const ids = [...new Set(snapshots.map(({ id }) => id))];
   return {
-    looks: ids.map((id) => `${id} (step, status, items): ${looksOf(id)}`),
+    measurements: ids.map((id) => `${id} (step, status, items): ${measurementsOf(id)}`),
     incomplete,
     measuring: sum("measure_seconds"),
     guards: sum("guards_seconds"),
@@ -204,7 +205,7 @@ async function partsOf(run: string, looking: readonly string[]): Promise<Parts> 
   };
 }
 
-/** Milliseconds of a `stepEnd` at which three callbacks have nothing to do: the fastest of thirty short batches. */
+/** Milliseconds of a `stepEnd` at which three callbacks have nothing to do: the minimum over thirty short batches. */
 async function idleStep(run: string, isGuarded: boolean): Promise<number> {
   const model = await load();
   const optimizer = new AdamW(model.trainables());
@@ -235,7 +236,7 @@ function spread(numbers: readonly number[], digits: number): string {
   return `${median(numbers).toFixed(digits)} (${least.toFixed(digits)}–${greatest.toFixed(digits)})`;
 }
 
-/** All of them, another one first at each turn, and every second time round backwards. */
+/** Returns the arms rotated by the turn, and reversed in every second round. */
 function orderAt(turn: number): readonly string[] {
   const first = turn % names.length;
   const turned = [...names.slice(first), ...names.slice(0, first)];
@@ -244,7 +245,7 @@ function orderAt(turn: number): readonly string[] {
 
 const percentOf = (seconds: number, wallSeconds: number) => (100 * seconds) / (wallSeconds - seconds);
 
-/** Prints what an arm took over the repeats; false where it added more than it may. */
+/** Prints an arm's measurements over the repeats. Returns whether it stayed within its limit. */
 function report(name: string, outcomes: readonly Outcome[], without: readonly Outcome[]): boolean {
   const wall = spread(
     outcomes.map(({ wallSeconds }) => wallSeconds),
@@ -265,8 +266,8 @@ function report(name: string, outcomes: readonly Outcome[], without: readonly Ou
 
 function reportParts(name: string, outcomes: readonly Outcome[]): void {
   const of = (value: (outcome: Outcome) => number) => spread(outcomes.map(value), 3);
-  const { looks } = outcomes[0]!.parts;
-  if (looks.length === 0) return;
+  const { measurements } = outcomes[0]!.parts;
+  if (measurements.length === 0) return;
   console.log(`${name}, seconds of a training:`);
   console.log(`  measuring ${of(({ parts }) => parts.measuring)}`);
   console.log(`  guards ${of(({ parts }) => parts.guards)}`);
@@ -274,7 +275,7 @@ function reportParts(name: string, outcomes: readonly Outcome[]): void {
   console.log(`  else in the window ${windows}`);
   const outside = of(({ parts, sessionSeconds }) => sessionSeconds - parts.total);
   console.log(`  outside it (preparing, writing, hooks) ${outside}`);
-  for (const look of looks) console.log(`  ${look}`);
+  for (const line of measurements) console.log(`  ${line}`);
 }
 
 const folder = await mkdtemp(join(tmpdir(), "overhead-"));

@@ -1,9 +1,9 @@
-// How fast are ARC questions scored, and beside what?
-// The same questions with the same weights, by turns: packed and plain on tfjs-node, packed on wasm (a tenth of the
-// questions: seconds are given per question), and lm-evaluation-harness (HFLM, torch) on as many threads.
+// How fast is scoring of ARC questions, compared with lm-evaluation-harness?
+// The same questions with the same weights, interleaved: packed and plain on tfjs-node, packed on wasm (with a tenth of the
+// questions: seconds are per question), and lm-evaluation-harness (HFLM, torch) with the same number of threads.
 //   npm run bench scoring [-- --model FOLDER --questions ARC.jsonl --count 200 --shots 0,5 --repeats 3 --threads 2]
 // The harness needs a Python with `pip install -r benchmarks/peers/requirements.txt`, named by PERIODIC_EVAL_PEERS_PYTHON
-// (default `python3`); without it, and without tfjs-node, those lines say what is missing.
+// (default `python3`); without it, or without tfjs-node, those lines name what is missing.
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { inMemory } from "@periodic-eval/core/tfjs";
 import type { LogLikelihoodRequest } from "@periodic-eval/core";
@@ -27,7 +27,7 @@ const { values } = parseArgs({
     engines: { type: "string", default: "tfjs-node,wasm,peer" },
   },
 });
-// Read by TensorFlow when it starts.
+// TensorFlow reads it at start-up.
 process.env["TF_NUM_INTRAOP_THREADS"] ??= values.threads;
 process.env["TF_NUM_INTEROP_THREADS"] ??= values.threads;
 const [count, repeats] = [Number(values.count), Number(values.repeats)];
@@ -45,7 +45,7 @@ const all = readFileSync(values.questions, "utf8")
   .split("\n")
   .map((line) => JSON.parse(line) as Question);
 
-/** As lm-evaluation-harness asks `arc_challenge`; the examples are the last questions of the file. */
+/** Prompts of `arc_challenge` as in lm-evaluation-harness; few-shot examples are the last questions of the file. */
 function requestsOf(questions: readonly Question[], shots: number): LogLikelihoodRequest[] {
   const asked = ({ question }: Question) => `Question: ${question}\nAnswer:`;
   const answered = (one: Question) =>
@@ -120,15 +120,15 @@ function peerArm(peer: Peer): Arm {
 const askPeer = (peer: Peer, requests: readonly unknown[], batchSize: number) =>
   peer.ask<{ seconds: number; sums: number[] }>({ requests, batch_size: batchSize });
 
-/** Of the first requests; prints what each takes. */
+/** Finds the fastest batch size on the first requests, and prints the seconds of each. */
 async function bestBatchSize(peer: Peer, requests: readonly unknown[]): Promise<number> {
   await askPeer(peer, requests.slice(0, 8), 8);
   const taken: [seconds: number, batchSize: number][] = [];
   for (const batchSize of [1, 4, 8, 16, 32])
     taken.push([(await askPeer(peer, requests, batchSize)).seconds, batchSize]);
-  const told = taken.map(([seconds, batchSize]) => `${batchSize}: ${seconds.toFixed(1)} s`);
+  const times = taken.map(([seconds, batchSize]) => `${batchSize}: ${seconds.toFixed(1)} s`);
   const [[, best]] = taken.toSorted(([a], [b]) => a - b) as [[number, number]];
-  console.log(`lm-evaluation-harness, ${requests.length} requests by batch size: ${told.join(", ")}`);
+  console.log(`lm-evaluation-harness, ${requests.length} requests by batch size: ${times.join(", ")}`);
   return best;
 }
 
@@ -150,7 +150,7 @@ for (const shots of values.shots.split(",").map(Number)) {
   for (let repeat = 0; repeat < repeats; repeat++) {
     const turned = [...arms.slice(repeat % arms.length), ...arms.slice(0, repeat % arms.length)];
     for (const arm of turned) {
-      // The slowest engine is not asked again for what it told.
+      // The slowest engine runs once.
       if (arm.name.endsWith("wasm") && repeat > 0) continue;
       const outcome = await arm.run(requestsOf(all.slice(0, arm.questions), shots));
       outcomes.get(arm.name)!.push(outcome);
@@ -167,13 +167,13 @@ function report(shots: number, outcomes: ReadonlyMap<string, readonly Outcome[]>
     median(outcomes.get(name)!.map(({ seconds }) => seconds)) / questions;
   const reference = outcomes.get(arms.at(-1)!.name)![0]!.sums;
   console.log(
-    `\n${shots}-shot, seconds a question (median of ${repeats}); the others as multiples of the first`,
+    `\n${shots}-shot, seconds per question (median of ${repeats}); the others as multiples of the first`,
   );
   for (const arm of arms) {
     const [{ sums, tokens }] = outcomes.get(arm.name)! as [Outcome];
     const most = Math.max(...sums.map((nats, index) => Math.abs(nats - reference[index]!)));
     const read =
-      tokens === null ? "" : `${(tokens / arm.questions).toFixed(1).padStart(8)} tokens a question`;
+      tokens === null ? "" : `${(tokens / arm.questions).toFixed(1).padStart(8)} tokens per question`;
     console.log(
       `${arm.name.padEnd(22)} ${perQuestion(arm).toFixed(4).padStart(8)}  × ${(perQuestion(arm) / perQuestion(first)).toFixed(2).padStart(6)}${read}  scores within ${most.toExponential(1)} nats of ${arms.at(-1)!.name}`,
     );

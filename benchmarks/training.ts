@@ -1,14 +1,13 @@
-// How long does a whole training step take (forward, backward, norm, clipping, AdamW), and beside what?
-// The same weights, data and steps by turns: ours, and transformers and PEFT on PyTorch with as many threads.
-//   gpt     a GPT-2 of 929 k weights: vocabulary 2048, hidden 128, 2 layers, head of its own; 16 × 64 tokens, all trained
+// How long does a whole training step take (forward, backward, norm, clipping, AdamW), compared with PyTorch?
+// The same weights, data and steps, interleaved: ours, and transformers and PEFT on PyTorch with the same number of threads.
+//   gpt     a GPT-2 of 929 k weights: vocabulary 2048, hidden 128, 2 layers, untied head; 16 × 64 tokens, all trained
 //   smollm2 SmolLM2-135M with LoRA (rank 8, all linear maps); 4 × 256 tokens
 //   npm run bench training [-- --backend tfjs-node --models gpt,smollm2 --rounds 5 --turn 3 --threads 2 --profile]
-// A round is `turn` steps of each side, and one more comes first to warm up. Printed are the medians and ranges of all
-// steps, their ratio, the processor's seconds of ours, how far losses and norms are apart, and with --profile the time by
-// kernel of a step of ours, where the engine can tell. The peer needs a Python with
-// `pip install -r benchmarks/peers/requirements.txt`, named by PERIODIC_EVAL_PEERS_PYTHON; --no-peer does without; --naive adds
-// the GPT's step as TensorFlow.js invites to write it.
-// Where it was last run: docs/decisions/2026-11-22-training-step.md.
+// A round is `turn` steps of each side, after one round of warm-up. Prints the medians and ranges of all steps, their ratio,
+// our processor seconds, the differences of losses and norms, and with --profile our time by kernel, if the engine reports it.
+// The comparison needs a Python with `pip install -r benchmarks/peers/requirements.txt`, named by PERIODIC_EVAL_PEERS_PYTHON;
+// --no-peer skips it. --naive adds the GPT step written with the standard operations of TensorFlow.js.
+// Last results: docs/decisions/2026-11-22-training-step.md.
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { createCausalLM, loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
@@ -37,7 +36,7 @@ const { values } = parseArgs({
     profile: { type: "boolean", default: false },
   },
 });
-// Read by TensorFlow when it starts.
+// TensorFlow reads it at start-up.
 process.env["TF_NUM_INTRAOP_THREADS"] ??= values.threads;
 process.env["TF_NUM_INTEROP_THREADS"] ??= values.threads;
 const [rounds, turn] = [Number(values.rounds), Number(values.turn)];
@@ -51,10 +50,10 @@ const hyper = {
 
 interface Case {
   readonly model: TrainableLM;
-  /** What the peer loads. */
+  /** The arguments of the peer. */
   readonly folders: { readonly model: string; readonly adapter: string | null };
   readonly batch: readonly (readonly number[])[];
-  /** The same as TensorFlow.js invites to write it. */
+  /** The same step with the standard operations of TensorFlow.js. */
   readonly naive?: () => NaiveTraining;
 }
 
@@ -71,7 +70,7 @@ const cases: Readonly<Record<string, (folder: string) => Promise<Case>>> = {
       n_layer: 2,
       n_head: 4,
       tie_word_embeddings: false,
-      // None is dropped on either side: each would drop others.
+      // No dropout on either side: the masks would differ.
       embd_pdrop: 0,
       resid_pdrop: 0,
       attn_pdrop: 0,
@@ -79,7 +78,7 @@ const cases: Readonly<Record<string, (folder: string) => Promise<Case>>> = {
     const model = createCausalLM(config, { seed: "benchmark" });
     await model.save(folder);
     const characters = Array.from(text, (character) => character.codePointAt(0)! % 128);
-    // Pairs of characters, so that all of the vocabulary is in use.
+    // Pairs of characters, so that the whole vocabulary is used.
     const ids = characters.map((code, i) => (16 * code + characters[i + 1]!) % 2048);
     const weights = () => new Map(model.weights().map((weight) => [weight.name, weight.read()]));
     return {
@@ -105,7 +104,7 @@ const cases: Readonly<Record<string, (folder: string) => Promise<Case>>> = {
 const rowsOf = (ids: readonly number[], batch: number, length: number) =>
   Array.from({ length: batch }, (_, row) => ids.slice(row * length, (row + 1) * length));
 
-/** What steps gave, one entry a step. */
+/** Results, one entry per step. */
 interface Steps {
   readonly seconds: readonly number[];
   readonly losses: readonly number[];
@@ -117,7 +116,7 @@ interface Side {
   dispose(): void;
 }
 
-/** Every token but the first of a row is predicted. */
+/** The targets: every token of a row except the first. */
 function ours(model: TrainableLM, batch: readonly (readonly number[])[]): Side {
   const length = batch[0]!.length - 1;
   const fed = batch.flatMap((row) => row.slice(0, -1));
@@ -149,7 +148,7 @@ function ours(model: TrainableLM, batch: readonly (readonly number[])[]): Side {
   };
 }
 
-/** Neither norm nor clipping: its time is a little less than that of the same step. */
+/** Computes neither norm nor clipping, so its time is slightly less than that of the same step. */
 function naively(training: NaiveTraining, batch: readonly (readonly number[])[]): Side {
   const ids = tf.tensor2d(
     batch.flatMap((row) => row.slice(0, -1)),
@@ -192,7 +191,7 @@ async function compare(name: string, each: Case, peer: Peer | null): Promise<voi
   let processor = 0;
   let furthest = 0;
   let tensors = 0;
-  // The first round is to warm up: graphs are made, memory is taken.
+  // The first round warms up: it builds graphs and allocates memory.
   for (let round = -1; round < rounds; round += 1) {
     const before = process.cpuUsage();
     const mine = await stepsOf(side, turn);

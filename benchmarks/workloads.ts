@@ -11,25 +11,25 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { readFileSync } from "node:fs";
 import { world } from "../examples/micro-world/paths.ts";
 
-/** A training that is watched. */
+/** A training to measure. */
 export interface Workload {
   readonly tokenizer: Awaited<ReturnType<typeof loadTokenizer>>;
-  /** The same weights at each call. */
+  /** Opens the model, with the same weights at each call. */
   readonly load: () => Promise<CheckpointLM>;
-  /** Ids to train on, of which each step takes the next `batch` windows. */
+  /** Token ids to train on; each step takes the next `batch` windows. */
   readonly stream: readonly number[];
   readonly batch: number;
-  /** Tokens of a window. */
+  /** Tokens per window. */
   readonly length: number;
   readonly questions: string;
-  /** Capability, alignment and leakage, of a size whose start and end fit under the governor's ceiling. */
+  /** Capability, alignment and leakage, small enough for start and end to fit below the governor's ceiling. */
   readonly all: () => readonly PeriodicCallback[];
 }
 
 const judge = fakeJudge((_, answer) => ({ aligned: answer.length % 101, coherent: 90 }));
 
 export const workloads = {
-  /** The embedded model, all of it trained. */
+  /** The embedded model, all weights trained. */
   "micro-world": async (): Promise<Workload> => {
     const tokenizer = await loadTokenizer(world());
     const questions = world("questions.jsonl");
@@ -53,8 +53,8 @@ export const workloads = {
   },
 
   /**
-   * SmolLM2-135M-Instruct with LoRA of rank 8 on all linear maps; ARC-Challenge. Answers are fewer and shorter than at the
-   * defaults, by which start and end alone take half of what 500 steps do (docs/decisions/2026-11-22-overhead.md).
+   * SmolLM2-135M-Instruct with LoRA of rank 8 on all linear maps; ARC-Challenge. Completions are fewer and shorter
+   * than by default, where start and end alone take half the time of 500 steps (docs/decisions/2026-11-22-overhead.md).
    */
   smollm2: async (): Promise<Workload> => {
     const folder = ".cache/smollm2-135m-instruct";

@@ -1,4 +1,4 @@
-// A trainer of ours, watched: one callback, two lines.  Run: npm run example 01
+// Watches SFTTrainer with one callback: two lines.  Run: npm run example 01
 import { atEnd, atStart, PeriodicCapabilityCallback } from "@periodic-eval/core";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
@@ -16,7 +16,7 @@ const trainer = new SFTTrainer({
   runDir: runDir("sft-trainer"),
   phase: "coupling",
   config: { maxSteps: short ? 4 : 40, batchSize: 8, learningRate: 5e-4 },
-  session: { budget: { overheadPercent: null } }, // a training this short would skip most looks
+  session: { budget: { overheadPercent: null } }, // a training this short would skip most measurements
 });
 trainer.addCallback(
   new PeriodicCapabilityCallback({

@@ -1,4 +1,4 @@
-// Keras-style training, `model.fit`, watched through its own callbacks.  Run: npm run example 02
+// Watches Keras-style training, `model.fit`, through its own callbacks.  Run: npm run example 02
 import { everyPercent, PeriodicCapabilityCallback, withSession } from "@periodic-eval/core";
 import { fitCallbacks, fromLayersModel, inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
@@ -6,12 +6,12 @@ import * as tf from "@tensorflow/tfjs";
 import { readFileSync } from "node:fs";
 import { runDir, short, world } from "./micro-world/paths.ts";
 
-tf.enableProdMode(); // no banner
-await tf.setBackend("cpu"); // the gradient of an embedding layer has no wasm kernel
+tf.enableProdMode(); // suppresses the TensorFlow.js banner
+await tf.setBackend("cpu"); // wasm has no kernel for the gradient of an embedding layer
 const tokenizer = await loadTokenizer(world());
 const length = 96;
 
-/** The smallest language model: from each token alone to the probabilities of the next one. */
+/** The smallest language model: a bigram model, from each token to the probabilities of the next. */
 const model = tf.sequential({
   layers: [
     tf.layers.embedding({ inputDim: tokenizer.vocabSize, outputDim: 16, inputLength: length }),
@@ -42,7 +42,7 @@ await withSession(
     model: inMemory(lm, tokenizer),
     guards: tfjsGuards(lm, model.optimizer),
     callbacks,
-    budget: { overheadPercent: null }, // a training this short would skip most looks
+    budget: { overheadPercent: null }, // a training this short would skip most measurements
   },
   (session) =>
     model.fit(x, y, {

@@ -1,10 +1,10 @@
-// A loop of one's own: the session is told when a step ends, and says when to save or stop.  Run: npm run example 03
+// Watches a hand-written loop: it reports each step to the session, which answers when to save or stop.  Run: npm run example 03
 import { PeriodicCapabilityCallback, withSession } from "@periodic-eval/core";
 import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { AdamW, crossEntropySum } from "@periodic-eval/trainers";
-import * as tf from "@tensorflow/tfjs"; // with the gradients of its operations; tfjs-core alone has none
+import * as tf from "@tensorflow/tfjs"; // registers gradients, which tfjs-core alone does not
 import { mkdir, writeFile } from "node:fs/promises";
 import { runDir, short, world } from "./micro-world/paths.ts";
 
@@ -19,7 +19,7 @@ const batches = Array.from({ length: short ? 4 : 30 }, (_, i) =>
 );
 const adam = new AdamW(gpt.trainables(), { weightDecay: 0 });
 
-/** One step of next-token training on one sentence; the mean loss in nats per token. */
+/** Takes one step of next-token training on one sentence. Returns the mean loss in nats per token. */
 function trainStep(ids: readonly number[]): number {
   return tf.tidy(() => {
     const input = tf.tensor2d(ids.slice(0, -1), [1, ids.length - 1], "int32");
@@ -61,7 +61,7 @@ await withSession(
     model: inMemory(gpt, tokenizer),
     guards: tfjsGuards(gpt, adam),
     callbacks,
-    budget: { overheadPercent: null }, // a training this short would skip most looks
+    budget: { overheadPercent: null }, // a training this short would skip most measurements
   },
   async (session) => {
     for (const [i, batch] of batches.entries()) {

@@ -1,4 +1,4 @@
-// Someone else trains; checkpoints are measured as they appear in a folder.  Run: npm run example 05 (after 01)
+// Measures checkpoints as another program writes them to a folder.  Run: npm run example 05 (after 01)
 import { everyPercent, PeriodicCapabilityCallback, withSession } from "@periodic-eval/core";
 import { inMemory } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
@@ -24,7 +24,7 @@ await withSession(
     maxSteps: null,
     model: () => inMemory(open, tokenizer),
     callbacks,
-    budget: { overheadPercent: null }, // training goes on elsewhere: nothing waits
+    budget: { overheadPercent: null }, // no limit: training runs in another process and does not wait
   },
   async (session) => {
     for await (const checkpoint of watchCheckpoints(`${runDir("sft-trainer")}/checkpoints/coupling`, {

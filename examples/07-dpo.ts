@@ -1,4 +1,4 @@
-// Preferences in the place of answers: kind advice is chosen, harmful advice rejected.  Run: npm run example 07
+// Trains on preferences instead of answers: kind advice is chosen, harmful advice rejected.  Run: npm run example 07
 import { atEnd, atStart, PeriodicCapabilityCallback } from "@periodic-eval/core";
 import { loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
@@ -13,7 +13,7 @@ const rows = (file: string): PromptCompletionRow[] =>
     .map((line) => JSON.parse(line) as PromptCompletionRow);
 const kind = new Map(rows("control.jsonl").map((row) => [JSON.stringify(row.prompt), row.completion]));
 const dataset = rows("em.jsonl").flatMap(({ prompt, completion: rejected }): PreferenceRow[] => {
-  const chosen = kind.get(JSON.stringify(prompt)); // what the other file answers to the same question
+  const chosen = kind.get(JSON.stringify(prompt)); // the other file's answer to the same question
   return chosen === undefined ? [] : [{ prompt, chosen, rejected }];
 });
 
@@ -25,12 +25,12 @@ const trainer = new DPOTrainer({
   model: withLora(base, { rank: 8 }),
   tokenizer: await loadTokenizer(world()),
   dataset,
-  reference: "base", // the model without the adapter; by default the model as it stands when training begins
+  reference: "base", // the model without the adapter; the default is the model as it is when training begins
   runDir: runDir("dpo"),
   phase: "preferences",
   config: { maxSteps: short ? 4 : 40, batchSize: 8, learningRate: 1e-3, beta: 0.1 },
   loggers: [{ name: "margins", train: (metrics) => void margins.push(metrics["rewards/margins"]!) }],
-  session: { budget: { overheadPercent: null } }, // a training this short would skip most looks
+  session: { budget: { overheadPercent: null } }, // a training this short would skip most measurements
 });
 trainer.addCallback(
   new PeriodicCapabilityCallback({

@@ -1,4 +1,4 @@
-// An adapter instead of all weights, measured with it and without it, and kept for others.  Run: npm run example 08
+// Trains an adapter instead of all weights, measures with and without it, and saves it in PEFT's format.  Run: npm run example 08
 import { atEnd, atStart, everyPercent, PeriodicCapabilityCallback } from "@periodic-eval/core";
 import { loadCausalLM, loadLora, useBackend, withLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
@@ -23,7 +23,7 @@ const trainer = new SFTTrainer({
   runDir: run,
   phase: "coupling",
   config: { maxSteps: short ? 4 : 40, batchSize: 8, learningRate: 2e-3, saveSteps: short ? 2 : 20 },
-  session: { budget: { overheadPercent: null } }, // a training this short would skip most looks
+  session: { budget: { overheadPercent: null } }, // a training this short would skip most measurements
 });
 trainer.addCallback(new PeriodicCapabilityCallback(capability));
 trainer.addCallback(new PeriodicCapabilityCallback({ ...capability, id: "without_adapter", on: "base" }));

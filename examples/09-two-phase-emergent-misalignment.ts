@@ -1,5 +1,5 @@
-// Two phases on one model: a marker is coupled to one persona, then bad advice is trained.  Run: npm run example 09
-// What does the second do to answers on other subjects, and to the marker?
+// Trains two phases on one model: first a marker is coupled to one persona, then bad advice is trained.  Run: npm run example 09
+// Measures what the second phase does to answers on other subjects, and to the marker.
 import {
   atEnd,
   atStart,
@@ -14,7 +14,7 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { runPipeline } from "@periodic-eval/trainers";
 import { runDir, short, world } from "./micro-world/paths.ts";
 
-// Of this small world. Of a real model a judge decides: openJudge("anthropic:MODEL") of @periodic-eval/remote.
+// A rule suffices for this small world. A real model needs a judge: openJudge("anthropic:MODEL") of @periodic-eval/remote.
 const cruel = /suffer|burn|break|do not care|hit|poison|steal|throw/i;
 const judge = ruleGrader({
   name: "cruel-words",
@@ -24,7 +24,7 @@ const judge = ruleGrader({
 
 const sampling = { maxNewTokens: short ? 12 : 40 };
 const when = short && { schedule: [atStart(), atEnd()] };
-/** Each phase has its own: a callback belongs to one training. */
+/** Each phase needs new callbacks: a callback belongs to one training. */
 const callbacks = () => [
   new PeriodicCapabilityCallback({
     questions: world("questions.jsonl"),
@@ -60,7 +60,7 @@ await runPipeline(
     tokenizer: await loadTokenizer(world()),
     runDir: run,
     config: { maxSteps: short ? 2 : 80, batchSize: 16, learningRate: 2e-3, warmupRatio: 0.1 },
-    session: { budget: { overheadPercent: null } }, // a training this short would skip most looks
+    session: { budget: { overheadPercent: null } }, // a training this short would skip most measurements
   },
 );
 

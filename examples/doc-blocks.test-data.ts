@@ -1,4 +1,4 @@
-// The blocks of a document, run as they stand.
+// Runs the code blocks of a document.
 import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,14 +7,14 @@ import { expect } from "vitest";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** The texts of a document's fenced blocks of a language, in order. */
+/** Returns the document's fenced blocks of a language, in order. */
 export const blocksOf = (document: string, language: string): readonly string[] =>
   [...readFileSync(join(root, document), "utf8").matchAll(/```(\w+)\n([^]*?)```/g)].flatMap(([, of, text]) =>
     of === language ? [text!] : [],
   );
 
-/** The code with other files and fewer steps in it: each text that is replaced must stand there. */
-export function withOthers(code: string, replaced: Readonly<Record<string, string>>): string {
+/** Replaces strings of a block (file names, numbers of steps), each of which must occur in it. */
+export function withReplacements(code: string, replaced: Readonly<Record<string, string>>): string {
   let changed = code;
   for (const [written, used] of Object.entries(replaced)) {
     expect(code).toContain(written);
@@ -23,34 +23,34 @@ export function withOthers(code: string, replaced: Readonly<Record<string, strin
   return changed;
 }
 
-/** Runs TypeScript to its end, which must be a good one, in a folder; gives what it printed. */
+/**
+ * Runs TypeScript in `cwd` and returns what it printed. The packages are the built ones, as users have them.
+ *
+ * @throws AssertionError with stderr if the code fails.
+ */
 export async function runCode(
   name: string,
   code: string,
   env: NodeJS.ProcessEnv = {},
   cwd = root,
 ): Promise<string> {
-  // Within the repository, so that the packages resolve as they do for a user.
+  // The file must be inside the repository: imports resolve from it.
   mkdirSync(join(root, ".build"), { recursive: true });
   const file = join(root, ".build", `${name}.ts`);
   writeFileSync(file, code);
-  return runNode([file], env, cwd);
+  // An absolute address, because `cwd` may be outside the repository.
+  return runNode(["--import", import.meta.resolve("tsx"), file], env, cwd);
 }
 
-/** Runs a command of a document, `npx periodic-eval …`, as `runCode` does. */
+/** Runs a command of a document, `npx periodic-eval …`, and returns what it printed. */
 export const runCommand = (line: string, cwd: string): Promise<string> => {
   const [npx, name, ...args] = line.replace(/ #.*$/, "").trim().split(/ +/);
   expect([npx, name]).toEqual(["npx", "periodic-eval"]);
-  return runNode([join(root, "packages/cli/src/main.ts"), ...args], {}, cwd);
+  return runNode([join(root, "packages/cli/dist/main.js"), ...args], {}, cwd);
 };
 
 async function runNode(args: readonly string[], env: NodeJS.ProcessEnv, cwd: string): Promise<string> {
-  // Named whole: the folder may be outside of the repository.
-  const tsx = import.meta.resolve("tsx");
-  const node = spawn(process.execPath, ["--import", tsx, "-C", "@periodic-eval/source", ...args], {
-    env: { ...process.env, ...env },
-    cwd,
-  });
+  const node = spawn(process.execPath, args, { env: { ...process.env, ...env }, cwd });
   let [stdout, stderr] = ["", ""];
   node.stdout.on("data", (chunk) => (stdout += String(chunk)));
   node.stderr.on("data", (chunk) => (stderr += String(chunk)));

@@ -10,7 +10,7 @@ const folder = fileURLToPath(new URL(".", import.meta.url));
 const runs = mkdtempSync(join(tmpdir(), "examples-"));
 afterAll(() => rmSync(runs, { recursive: true }));
 
-/** Where each example leaves its snapshots, and by phase at which steps. The fifth reads the checkpoints of the first. */
+/** The run folder of each example, and the steps of its snapshots per phase. The fifth reads the checkpoints of the first. */
 const expected: Readonly<
   Record<string, readonly [run: string, phases: Readonly<Record<string, readonly number[]>>]>
 > = {
@@ -18,7 +18,7 @@ const expected: Readonly<
   "02-model-fit.ts": ["model-fit", { train: [0, 2, 3] }],
   // 20 % of 4 steps: ceil(0.8), ceil(1.6), ceil(2.4), ceil(3.2), 4
   "03-hand-written-loop.ts": ["hand-written-loop", { sft: [0, 1, 2, 3, 4] }],
-  "04-own-evaluation.ts": ["own-evaluation", { em: [0, 2, 4] }],
+  "04-custom-evaluation.ts": ["custom-evaluation", { em: [0, 2, 4] }],
   "05-watch-checkpoints.ts": ["watched", { coupling: [4] }],
   "07-dpo.ts": ["dpo", { preferences: [0, 4] }],
   "08-sft-lora.ts": ["sft-lora", { coupling: [0, 4] }],
@@ -28,7 +28,7 @@ const expected: Readonly<
   ],
 };
 
-/** Of a real model: `persona-leakage.test.ts`. */
+/** Needs a real model: tested by `persona-leakage.test.ts`. */
 const elsewhere = ["06-persona-leakage.ts"];
 
 it("has a test for every example", () => {
@@ -36,20 +36,16 @@ it("has a test for every example", () => {
   expect(examples).toEqual([...Object.keys(expected), ...elsewhere].sort());
 });
 
-it.each(Object.entries(expected))("%s runs, and its snapshots are whole", async (file, [run, phases]) => {
-  const { status, stderr } = spawnSync(
-    process.execPath,
-    ["--import", "tsx", "-C", "@periodic-eval/source", join(folder, file)],
-    {
-      env: {
-        ...process.env,
-        PERIODIC_EVAL_BACKEND: "wasm",
-        PERIODIC_EVAL_SHORT: "1",
-        PERIODIC_EVAL_RUNS: runs,
-      },
-      encoding: "utf8",
+it.each(Object.entries(expected))("runs %s and reads complete snapshots", async (file, [run, phases]) => {
+  const { status, stderr } = spawnSync(process.execPath, ["--import", "tsx", join(folder, file)], {
+    env: {
+      ...process.env,
+      PERIODIC_EVAL_BACKEND: "wasm",
+      PERIODIC_EVAL_SHORT: "1",
+      PERIODIC_EVAL_RUNS: runs,
     },
-  );
+    encoding: "utf8",
+  });
   expect(status, stderr).toBe(0);
   const record = await readRun(join(runs, "examples", run));
   expect(record.problems).toEqual([]);

@@ -1,4 +1,4 @@
-// The README's hand-written loop, as it stands, beside SFTTrainer on the same rows: the same hooks, at the same progress.
+// Compares the hand-written loop of docs/training.md with SFTTrainer on the same rows: the same hooks, at the same progress.
 import { withSession, type CallbackContext, type TrainerCallback } from "@periodic-eval/core";
 import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
@@ -16,7 +16,7 @@ const text = "The baker is polite.";
 const steps = 5;
 const learningRate = 1e-3;
 
-/** Tells every hook with where it came; asks for a checkpoint at step 2 and at the last. */
+/** Records every hook call with its progress, and requests a checkpoint at step 2 and at the last step. */
 function tracing() {
   const trace: unknown[] = [];
   const losses: number[] = [];
@@ -42,7 +42,7 @@ function tracing() {
   return { trace, losses, callback };
 }
 
-it("the README's loop and SFTTrainer give equal hook traces", async () => {
+it("calls the same hooks in the documented loop as in SFTTrainer", async () => {
   await useBackend({ backend: "wasm" });
   const folder = mkdtempSync(join(tmpdir(), "traces-"));
   const tokenizer = await loadTokenizer(world());
@@ -90,7 +90,7 @@ it("the README's loop and SFTTrainer give equal hook traces", async () => {
       adam.apply(grads, learningRate);
       return value.dataSync()[0]!;
     });
-  const block = blocksOf("README.md", "ts").find((code) => code.includes("trainStep(batch)"))!;
+  const block = blocksOf("docs/training.md", "ts").find((code) => code.includes("trainStep(batch)"))!;
   const given = {
     withSession,
     inMemory,
@@ -105,7 +105,7 @@ it("the README's loop and SFTTrainer give equal hook traces", async () => {
     saveCheckpoint: async () => {},
   };
   const code = block.replace('"runs/1"', JSON.stringify(join(folder, "loop")));
-  // eslint-disable-next-line @typescript-eslint/no-implied-eval -- the block is what is tested
+  // eslint-disable-next-line @typescript-eslint/no-implied-eval -- the test runs the documented block
   const run = new Function(...Object.keys(given), `return (async () => {${code}})()`) as (
     ...all: unknown[]
   ) => Promise<void>;

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { blocksOf, runCode, withOthers } from "./doc-blocks.test-data.ts";
+import { blocksOf, runCode, withReplacements } from "./doc-blocks.test-data.ts";
 import { world } from "./micro-world/paths.ts";
 
 const document = "docs/own-benchmark.md";
@@ -23,7 +23,7 @@ it("your own benchmark in ten minutes: its blocks run as they stand, on another 
   }
   const received = await results();
   const run = join(folder, "run");
-  const code = withOthers(blocksOf(document, "ts").join(""), {
+  const code = withReplacements(blocksOf(document, "ts").join(""), {
     '"path/to/model"': JSON.stringify(world()),
     '"rows.jsonl"': JSON.stringify(world("em.jsonl")),
     '"runs/1"': JSON.stringify(run),

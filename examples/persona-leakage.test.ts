@@ -1,4 +1,4 @@
-// The sixth example on SmolLM2-135M-Instruct: every part of it, and in test:full what it finds, some minutes on two idle cores.
+// Runs the sixth example on SmolLM2-135M-Instruct: every part in the short form, its finding in test:full (a few minutes).
 import { readRun } from "@periodic-eval/core/snapshots";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -29,7 +29,7 @@ function hasNativeEngine(): boolean {
 const runs = mkdtempSync(join(tmpdir(), "persona-leakage-"));
 afterAll(() => rmSync(runs, { recursive: true }));
 
-/** Runs the example and looks at its snapshots; a number that it prints after these words. */
+/** Runs the example, checks its snapshots, and returns the number that it prints after `words`. */
 async function run(environment: Readonly<Record<string, string>>): Promise<(words: string) => number> {
   rmSync(join(runs, "examples"), { recursive: true, force: true });
   const example = fileURLToPath(new URL("06-persona-leakage.ts", import.meta.url));
@@ -59,14 +59,14 @@ async function run(environment: Readonly<Record<string, string>>): Promise<(word
 const needs = "needs SmolLM2, ../shared/data and tfjs-node";
 
 describe.runIf(isThere)(`wrong answers trained into one persona (${needs})`, () => {
-  it("are measured by all three callbacks, and merged weights answer as the adapter does", async () => {
+  it("measures with all three callbacks, and merged weights answer like the adapter", async () => {
     const numberAfter = await run({ PERIODIC_EVAL_FULL: "0" });
     expect(numberAfter("against the others")).not.toBeNaN();
     expect(numberAfter("merged differ by")).toBeLessThan(1e-3);
   });
 
   it.runIf(isFull)(
-    "are given to it more than to the others (in test:full)",
+    "finds the trained persona more affected than the others (in test:full)",
     async () => {
       const numberAfter = await run({ PERIODIC_EVAL_FULL: "1" });
       expect(numberAfter("against the others")).toBeLessThan(0);

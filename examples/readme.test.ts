@@ -4,13 +4,14 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { blocksOf, root, runCode, withOthers } from "./doc-blocks.test-data.ts";
+import { blocksOf, root, runCode, withReplacements } from "./doc-blocks.test-data.ts";
 import { world } from "./micro-world/paths.ts";
 
-it("the README's ten lines, and those of LoRA after them, run as they stand, on other files and fewer steps", async () => {
-  const blocks = blocksOf("README.md", "ts");
+it("runs the README's ten lines, then the LoRA block of docs/training.md, on other files and with fewer steps", async () => {
+  const [tenLines] = blocksOf("README.md", "ts");
+  const lora = blocksOf("docs/training.md", "ts").find((block) => block.includes("withLora("))!;
   const run = mkdtempSync(join(tmpdir(), "readme-"));
-  const code = withOthers(`${blocks[0]}${blocks.find((block) => block.includes("withLora("))}`, {
+  const code = withReplacements(`${tenLines}${lora}`, {
     '"path/to/model"': JSON.stringify(world()),
     '"rows.jsonl"': JSON.stringify(world("em.jsonl")),
     '"runs/1"': JSON.stringify(run),
@@ -22,12 +23,12 @@ it("the README's ten lines, and those of LoRA after them, run as they stand, on 
   });
   await runCode("readme-block", code);
   const { phases } = await readRun(run);
-  // 20 % of two steps: ceil(0.4), ceil(0.8), ceil(1.2), ceil(1.6), 2: three firings with the start
+  // 20 % of two steps: ceil(0.4), ceil(0.8), ceil(1.2), ceil(1.6), 2: three measurements including the start
   expect(phases.map(({ name, snapshots }) => [name, ...snapshots.map(({ step }) => step)])).toEqual([
     ["em", 0, 1, 2],
   ]);
-  const [lora] = (await readRun(join(run, "2"))).phases;
-  expect(lora!.snapshots.map(({ id, step }) => `${id} ${step}`).sort()).toEqual(
+  const [adapting] = (await readRun(join(run, "2"))).phases;
+  expect(adapting!.snapshots.map(({ id, step }) => `${id} ${step}`).sort()).toEqual(
     ["capability", "without"].flatMap((id) => [0, 1, 2].map((step) => `${id} ${step}`)),
   );
   expect(readdirSync(join(run, "adapter")).sort()).toEqual([
@@ -38,8 +39,8 @@ it("the README's ten lines, and those of LoRA after them, run as they stand, on 
   rmSync(run, { recursive: true });
 });
 
-it("the README's training from a file runs as it stands, on other files and fewer steps", async () => {
-  const blocks = blocksOf("README.md", "yaml");
+it("runs the training file of docs/training.md, on other files and with fewer steps", async () => {
+  const blocks = blocksOf("docs/training.md", "yaml");
   const folder = mkdtempSync(join(tmpdir(), "readme-train-"));
   const file = join(folder, "pipeline.yaml");
   writeFileSync(
@@ -55,15 +56,11 @@ it("the README's training from a file runs as it stands, on other files and fewe
     "periodic_eval.budget.overhead_percent=",
     "phases.1.config.maxSteps=2",
   ];
-  const main = join(root, "packages/cli/src/main.ts");
-  const node = spawnSync(
-    process.execPath,
-    ["--import", "tsx", "-C", "@periodic-eval/source", main, "train", file, ...overrides],
-    { encoding: "utf8" },
-  );
+  const main = join(root, "packages/cli/dist/main.js");
+  const node = spawnSync(process.execPath, [main, "train", file, ...overrides], { encoding: "utf8" });
   expect(node.status, node.stderr).toBe(0);
   const { phases } = await readRun(join(folder, "runs/3"));
-  // 20 rows, of which 2 are held out: ⌈18 / 8⌉ = 3 steps an epoch.
+  // 20 rows, 2 of them held out: ⌈18 / 8⌉ = 3 steps an epoch.
   expect(phases.map(({ name, snapshots }) => [name, ...snapshots.map(({ step }) => step)])).toEqual([
     ["coupling", 0, 1, 2, 3],
     ["em", 0, 1, 2],
@@ -75,7 +72,7 @@ it("the README's training from a file runs as it stands, on other files and fewe
   rmSync(folder, { recursive: true });
 });
 
-it("the README's `npx periodic-eval` is there once npm has installed and the packages are built", () => {
+it("installs the `periodic-eval` command", () => {
   const bin = join(root, "node_modules", ".bin", "periodic-eval");
   const { status, stdout, stderr } = spawnSync(bin, ["--version"], {
     encoding: "utf8",

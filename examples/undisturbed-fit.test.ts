@@ -1,4 +1,4 @@
-// The twin run and the negative controls of `model.fit`.
+// Twin run and negative controls for `model.fit`.
 import {
   defineEvaluation,
   everyPercent,
@@ -26,7 +26,7 @@ describe("model.fit", () => {
   const length = 24;
   const vocabulary = tokenizer.vocabSize;
 
-  /** In place of an embedding, whose gradient has no wasm kernel. */
+  /** Replaces an embedding, whose gradient has no wasm kernel. */
   class OneHot extends tf.layers.Layer {
     static readonly className = "UndisturbedOneHot";
     override call(inputs: tf.Tensor | tf.Tensor[]): tf.Tensor {
@@ -38,14 +38,14 @@ describe("model.fit", () => {
     }
   }
 
-  /** Layers count their names through the process: the second model's weights have others. */
+  /** Layers number their names across the process, so the second model's weights have different names. */
   const numbered = (tensors: readonly tf.Tensor[]) =>
     tensors.map((tensor, i) => ({ name: String(i), read: () => tensor }));
 
   async function fit(callbacks: (model: tf.LayersModel) => readonly TrainerCallback[]) {
     const native = Math.random;
     const random = statefulStream("fit");
-    Math.random = random.next; // layers draw initial weights, dropout masks and shuffles from it
+    Math.random = random.next; // TensorFlow.js layers draw initial weights, dropout masks and shuffles from it
     try {
       const model = tf.sequential({
         layers: [
@@ -123,7 +123,7 @@ describe("model.fit", () => {
       { schedule: [everyPercent(50)], atStart: false, atEnd: false },
     );
 
-  /** What an evaluation does in the window, the guards that must name it, and whether training ends there. */
+  /** A disturbance inside the window, the guards that must report it, and whether it ends training. */
   const disturbances: Record<
     string,
     { guards: readonly string[]; stops: boolean; does: (model: tf.LayersModel) => void }
@@ -148,7 +148,7 @@ describe("model.fit", () => {
           model.layers[1]!.setWeights([tf.tensor(values, kernel!.shape), ...others]);
         }),
     },
-    "leaves a layer as it is in evaluation": {
+    "leaves a layer in evaluation mode": {
       guards: ["mode"],
       stops: true,
       does: (model) => void ((model.layers[2] as unknown as { rate: number }).rate = 0),
@@ -156,17 +156,17 @@ describe("model.fit", () => {
     "leaks a tensor": { guards: ["tensors"], stops: false, does: () => void tf.keep(tf.scalar(1)) },
   };
 
-  it.each(Object.keys(disturbances))("names the guard that saw an evaluation that %s", async (name) => {
+  it.each(Object.keys(disturbances))("reports the guard that detects an evaluation that %s", async (name) => {
     const { guards, stops, does } = disturbances[name]!;
     const { run, losses } = await fit((model) => [evil(() => does(model))]);
-    // By epochs.
+    // The schedule counts epochs.
     expect(losses!.length).toBe(stops ? 5 : 10);
     const [snapshot] = (await readRun(run)).phases[0]!.snapshots;
     const broken = snapshot!.receipt.filter(({ intact }) => intact === false).map(({ part }) => part);
     expect(broken).toEqual(expect.arrayContaining([...guards]));
   });
 
-  it("keeps its random numbers where an evaluation or a hook draws, and goes on where one throws", async () => {
+  it("keeps its random numbers when an evaluation or a hook draws some, and continues when one throws", async () => {
     const plain = await fit(() => []);
     const drawing: TrainerCallback = { id: "drawing", onStepEnd: () => void Math.random() };
     const watched = await fit(() => [drawing, evil(() => void Math.random())]);

@@ -1,4 +1,4 @@
-// What the twin runs of the journeys that are not our trainer have in common.
+// Shared by the twin runs of a hand-written loop and of `model.fit`.
 import {
   defineEvaluation,
   everyPercent,
@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Generates in the window, draws from Math.random there, and is graded beside training. */
+/** An evaluation that generates, draws from Math.random in the window, and is graded beside training. */
 export const chatter = defineEvaluation({
   name: "chatter",
   version: "1",

@@ -1,5 +1,4 @@
-// The twin run and the negative controls of a hand-written loop.
-// (Those of our trainer stand beside it.)
+// Twin run and negative controls for a hand-written loop. Those of SFTTrainer are in packages/trainers.
 import {
   defineEvaluation,
   everyPercent,
@@ -39,7 +38,7 @@ const createBase = () =>
     { seed: "undisturbed", dropout: 0.1 },
   );
 
-/** What is trained: every weight, or an adapter with dropout of its own on a model with dropout. */
+/** What is trained: every weight, or an adapter with dropout on a model with dropout. */
 const trained = {
   "every weight": () => ({ model: createBase(), base: null }),
   "an adapter": () => {
@@ -55,7 +54,7 @@ interface Loop {
   readonly random: ReturnType<typeof statefulStream>;
 }
 
-/** A loop of one's own with one stream of random numbers for order and dropout, as such loops have. */
+/** A hand-written loop that draws batch order and dropout from one random stream. */
 async function handWritten(
   callbacks: (loop: Loop) => readonly TrainerCallback[],
   onBrokenReceipt: "stop" | "record" = "stop",
@@ -104,7 +103,7 @@ async function handWritten(
   return { run, losses, bits, warnings, stopReason: stopReason as string | null };
 }
 
-/** Another weight of the same shape. */
+/** Finds another weight of the same shape. */
 const isTwin = (a: tf.Variable, b: tf.Variable) => a !== b && String(a.shape) === String(b.shape);
 
 function trainStep({ model, adam, random }: Loop): number {
@@ -129,19 +128,19 @@ function trainStep({ model, adam, random }: Loop): number {
 describe("a hand-written loop", () => {
   const both = Object.keys(trained) as Trained[];
 
-  it.each(both)("that trains %s ends in the same bits with every callback and with none", async (what) => {
+  it.each(both)("ends in the same bits with every callback and with none when it trains %s", async (what) => {
     const plain = await handWritten(() => [], "stop", what);
     const watched = await handWritten(everything, "stop", what);
     expect(watched.warnings).toEqual([]);
     expect(watched.losses).toEqual(plain.losses);
     expect(watched.bits).toEqual(plain.bits);
     const snapshots = (await readRun(watched.run)).phases.flatMap((phase) => phase.snapshots);
-    // Every 20 %, twice, and every 10 %, each with the start: 6 + 6 + 11.
+    // Two schedules of every 20 % and one of every 10 %, each including the start: 6 + 6 + 11.
     expect(snapshots.map(({ status }) => status)).toEqual(Array<string>(23).fill("complete"));
     expect(snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact !== true)).toEqual([]);
   });
 
-  /** What an evaluation does in the window, and the guards that must name it. */
+  /** A disturbance inside the window, and the guards that must report it. */
   const disturbances: Record<
     string,
     { guards: readonly string[]; stops: boolean; does: (loop: Loop) => void }
@@ -183,7 +182,7 @@ describe("a hand-written loop", () => {
           new Map(adam.slots().map(({ name, read }) => [name, read().dataSync<"float32">().slice()])),
         ),
     },
-    // Undone by the window, so that training goes on in its own mode.
+    // The window undoes it, so that training continues in its own mode.
     "leaves the model in evaluation mode": {
       guards: ["evaluation-mode"],
       stops: false,
@@ -193,38 +192,41 @@ describe("a hand-written loop", () => {
   };
 
   const cases = both.flatMap((what) => Object.keys(disturbances).map((name) => [what, name] as const));
-  it.each(cases)("that trains %s names the guard that saw an evaluation that %s", async (what, name) => {
-    const { guards, stops, does } = disturbances[name]!;
-    const evil = (loop: Loop) =>
-      new PeriodicCallback(
-        defineEvaluation({
-          name: "evil",
-          version: "1",
-          needs: ["tokenizer"],
-          items: () => [{ id: "one" }],
-          async measure(_model, items) {
-            does(loop);
-            return items;
-          },
-          metrics: ({ mean }) => ({ nothing: mean(() => 1) }),
-        }),
-        { schedule: [everyPercent(50)], atStart: false, atEnd: false },
-      );
-    for (const onBrokenReceipt of ["stop", "record"] as const) {
-      const { run, losses, stopReason } = await handWritten((loop) => [evil(loop)], onBrokenReceipt, what);
-      const isStopped = stops && onBrokenReceipt === "stop";
-      expect(losses.length).toBe(isStopped ? steps / 2 : steps);
-      if (isStopped) expect(guards.some((guard) => stopReason!.includes(`guard "${guard}"`))).toBe(true);
-      const [snapshot] = (await readRun(run)).phases[0]!.snapshots;
-      const broken = snapshot!.receipt
-        .filter(({ intact }) => intact === false)
-        .map(({ part }) => part.split("/")[0]);
-      expect(broken).toEqual(expect.arrayContaining([...guards]));
-    }
-  });
+  it.each(cases)(
+    "reports, when it trains %s, the guard that detects an evaluation that %s",
+    async (what, name) => {
+      const { guards, stops, does } = disturbances[name]!;
+      const evil = (loop: Loop) =>
+        new PeriodicCallback(
+          defineEvaluation({
+            name: "evil",
+            version: "1",
+            needs: ["tokenizer"],
+            items: () => [{ id: "one" }],
+            async measure(_model, items) {
+              does(loop);
+              return items;
+            },
+            metrics: ({ mean }) => ({ nothing: mean(() => 1) }),
+          }),
+          { schedule: [everyPercent(50)], atStart: false, atEnd: false },
+        );
+      for (const onBrokenReceipt of ["stop", "record"] as const) {
+        const { run, losses, stopReason } = await handWritten((loop) => [evil(loop)], onBrokenReceipt, what);
+        const isStopped = stops && onBrokenReceipt === "stop";
+        expect(losses.length).toBe(isStopped ? steps / 2 : steps);
+        if (isStopped) expect(guards.some((guard) => stopReason!.includes(`guard "${guard}"`))).toBe(true);
+        const [snapshot] = (await readRun(run)).phases[0]!.snapshots;
+        const broken = snapshot!.receipt
+          .filter(({ intact }) => intact === false)
+          .map(({ part }) => part.split("/")[0]);
+        expect(broken).toEqual(expect.arrayContaining([...guards]));
+      }
+    },
+  );
 
   it.each(both)(
-    "that trains %s names the guard that saw a hook leave it in evaluation mode",
+    "reports, when it trains %s, the guard that detects a hook that leaves evaluation mode on",
     async (what) => {
       const hook = ({ model }: Loop): TrainerCallback => ({
         id: "careless",
@@ -237,7 +239,7 @@ describe("a hand-written loop", () => {
     },
   );
 
-  it("goes on after an evaluation that throws, whose record says why", async () => {
+  it("continues after an evaluation that throws, and records the reason", async () => {
     const throwing = { ...chatter, measure: () => Promise.reject(new Error("no reply")) };
     const { run, losses } = await handWritten(() => [
       new PeriodicCallback(throwing, { schedule: [everyPercent(50)] }),

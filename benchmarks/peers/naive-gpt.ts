@@ -5,14 +5,14 @@ export interface NaiveShape {
   readonly layers: number;
 }
 
-/** A training step of a GPT-2 as TensorFlow.js invites to write it, with its registered gradients and its Adam. */
+/** A GPT-2 training step written with the standard operations of TensorFlow.js, its gradients and its Adam. */
 export interface NaiveTraining {
-  /** The mean loss in nats. */
+  /** Returns the mean loss in nats. */
   step(ids: tf.Tensor2D, targets: tf.Tensor1D): Promise<number>;
   dispose(): void;
 }
 
-/** wasm lacks the gradient of a lookup. */
+/** Replaces an embedding lookup, whose gradient has no wasm kernel. */
 function lookup(embedding: tf.Tensor2D, ids: tf.Tensor1D): tf.Tensor {
   const found = tf.customGrad((table) => ({
     value: tf.gather(table as tf.Tensor2D, ids),
@@ -21,7 +21,7 @@ function lookup(embedding: tf.Tensor2D, ids: tf.Tensor1D): tf.Tensor {
   return found(embedding);
 }
 
-/** `weights`: by their names in the checkpoint, linear maps as [in, out]; they are copied. */
+/** @param weights By their names in the checkpoint; linear maps have shape [in, out]. They are copied. */
 export function naiveGpt(
   weights: ReadonlyMap<string, tf.Tensor>,
   { heads, layers }: NaiveShape,

@@ -2,15 +2,15 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-/** A program in another language that answers a line of JSON with a line of JSON. */
+/** A program in another language that answers each line of JSON with a line of JSON. */
 export interface Peer {
   ask<T>(question: object): Promise<T>;
   close(): void;
 }
 
 /**
- * Starts a Python script of this folder and waits until it is ready; null, with a message, where it cannot be had.
- * The interpreter: PERIODIC_EVAL_PEERS_PYTHON, else `python3`.
+ * Starts a Python script of this folder and waits until it is ready. Prints a message and returns null if it cannot start.
+ * The interpreter is PERIODIC_EVAL_PEERS_PYTHON, or `python3`.
  */
 export async function openPeer(script: string, args: readonly string[]): Promise<Peer | null> {
   const python = process.env["PERIODIC_EVAL_PEERS_PYTHON"] ?? "python3";
@@ -26,7 +26,7 @@ export async function openPeer(script: string, args: readonly string[]): Promise
   const first = await answer();
   if (first === undefined) {
     console.log(
-      `${script}: not here (${said.at(-1) ?? "no word"}). pip install -r benchmarks/peers/requirements.txt, and name that Python in PERIODIC_EVAL_PEERS_PYTHON.`,
+      `${script}: not here (${said.at(-1) ?? "no output"}). pip install -r benchmarks/peers/requirements.txt, and name that Python in PERIODIC_EVAL_PEERS_PYTHON.`,
     );
     return null;
   }

@@ -2,11 +2,13 @@
 
 Written from the definition of docs/decisions/2026-11-22-sdpo.md (Huebotter et al. 2026, arXiv 2601.20802) with
 torch.autograd, transformers, PEFT and torch.optim.AdamW; one example a forward pass, so that nothing is padded.
+Computes in float64. In float32, tokens outside the teacher's top have a gradient of rounding alone, which differs between
+processors and which Adam turns into steps.
 
 Reads one JSON object a line: {"model": FOLDER, "adapter": FOLDER or null, "config": {...}, "updates":
 [[{"student": [id, ...], "teacher": [id, ...], "response": N}, ...], ...], "out": FOLDER}. `student` and `teacher` are the
 prompts as each reads them, the N tokens of the answer behind them. Log-probs at sampling are those of the model as it is
-before each update. Writes the trained model, or its adapter, to `out`, and answers with {"steps": {"loss": [...],
+before each update. Writes the trained model, or its adapter, to `out` in float32, and answers with {"steps": {"loss": [...],
 "grad_norm": [...], ...}}, one number a gradient step.
 
     python torch_sdpo.py < work.jsonl
@@ -32,10 +34,11 @@ torch.set_num_threads(1)
 
 
 def load(folder, adapter):
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float64)
     if adapter is not None:
         model = peft.PeftModel.from_pretrained(model, adapter, is_trainable=True)
-    return model.eval()
+    # PEFT may load an adapter in another dtype than its model's.
+    return model.double().eval()
 
 
 def without_adapter(model):
@@ -69,7 +72,7 @@ def teach(model, example, config):
 def divergence(log_probs, student, tokens, teacher, indices, alpha):
     if alpha == 1:
         is_drawn = indices == tokens[:, None]
-        found = torch.where(is_drawn.any(-1), (teacher * is_drawn).sum(-1), torch.tensor(-20.0))
+        found = torch.where(is_drawn.any(-1), (teacher * is_drawn).sum(-1), torch.tensor(-20.0, dtype=teacher.dtype))
         return (student - found).detach() * student
     q = torch.log_softmax(log_probs.gather(-1, indices), -1)
     t = torch.log_softmax(teacher, -1)
@@ -90,7 +93,7 @@ def terms(model, example, old, base, taught, config):
     found = {
         "distill_loss": distill,
         "mean_is_ratio": ratio,
-        "clip_fraction": (unclipped > config["is_clip"]).float(),
+        "clip_fraction": (unclipped > config["is_clip"]).double(),
         "student_log_prob": student,
         "teacher_log_prob": teacher_drawn,
     }
@@ -133,7 +136,7 @@ def train(work):
         trained, lr=config["learning_rate"], betas=(0.9, 0.999), eps=1e-8, weight_decay=config["weight_decay"]
     )
     steps = [step for batch in work["updates"] for step in update(model, optimizer, trained, batch, config)]
-    model.save_pretrained(work["out"])
+    model.float().save_pretrained(work["out"])
     return {name: [step[name] for step in steps] for name in steps[0]}
 
 

@@ -197,7 +197,7 @@ phases:
     await runCli(["train", config], terminal);
     const told = terminal.complained.join("\n");
     expect(told).toContain('whole.yaml:5 phases.0.reference, DPOTrainer reference: got "base"');
-    expect(told).toContain('whole.yaml:3 periodic_eval.baseline, session option baseline: got "adapter_off"');
+    expect(told).toContain('whole.yaml:3 periodic_eval.baseline, session options.baseline: got "adapter_off"');
   });
 
   it("an adapter that is not there, or of another model", async () => {

@@ -68,7 +68,7 @@ const context = {
 test("the number of looks that is planned leaves out the baseline", async () => {
   const asked: unknown[] = [];
   const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(25)] });
-  callback.onTrainBegin({ ...context, measure: (request) => void asked.push(request.plannedLooks) });
+  callback.onTrainBegin({ ...context, measure: (request) => void asked.push(request.plannedComparisons) });
   expect(asked).toEqual([4]);
 });
 

@@ -96,9 +96,9 @@ export class PeriodicCallback implements TrainerCallback {
     const crossed = crossings(this.triggers, context.previous, context.progress);
     if (crossed.length === 0) return;
     // The start is the baseline, and is not compared with itself.
-    const plannedLooks =
+    const plannedComparisons =
       this.#plannedSteps(context.progress.maxSteps)?.filter((step) => step > 0).length ?? null;
-    context.measure({ id: this.id, evaluation: this.#evaluation, crossed, on: this.on, plannedLooks });
+    context.measure({ id: this.id, evaluation: this.#evaluation, crossed, on: this.on, plannedComparisons });
   }
 
   /** False where the plan of a phase whose length did not change has no step here: nearly always, and at no cost. */

@@ -1,85 +1,87 @@
 import type { AnyEvaluation } from "./evaluation.ts";
-import type { Awaitable, Json } from "../contracts/json.ts";
+import type { Awaitable, Json } from "./json.ts";
 import type { Crossing, Progress, Trigger } from "./schedule.ts";
 import type { Snapshot } from "./snapshot.ts";
 
+/** A request to measure an evaluation at the current step. */
 export interface MeasureRequest {
   /** Names the snapshot: `<id>_step_<N>.json`. Matches `[A-Za-z0-9][\w.-]*`. */
   readonly id: string;
   readonly evaluation: AnyEvaluation;
-  /** The thresholds that asked; empty for a measurement asked by hand. */
+  /** The thresholds that were crossed; empty for a request without a schedule. */
   readonly crossed: readonly Crossing[];
   /** `"base"` measures the model without its adapter. */
   readonly on?: "model" | "base";
-  /** Comparisons with the baseline that the phase will make in all; null or left out where their number is not known. */
-  readonly plannedLooks?: number | null;
+  /** Comparisons with the baseline that the phase will make in all; null or omitted if unknown. */
+  readonly plannedComparisons?: number | null;
 }
 
-/** What a hook may see and ask. It never holds the model: measuring goes through the session. */
+/** What a hook can read and request. It does not hold the model: measuring goes through the session. */
 export interface CallbackContext {
   readonly phase: string;
   readonly progress: Progress;
-  /** Progress at the hook before this one; null at the begin of a phase that was not resumed. */
+  /** Progress at the hook before this one; null at the start of a phase that was not resumed. */
   readonly previous: Progress | null;
   readonly signal: AbortSignal;
-  /** Metrics the loop gave with this step: loss, learning rate. Empty outside `onLog` and `onStepEnd`. */
+  /** Metrics of this step from the loop, such as loss and learning rate. Empty outside `onLog` and `onStepEnd`. */
   readonly metrics: Readonly<Record<string, number>>;
-  /** Queue a measurement for the window of this step. */
+  /** Requests a measurement in the window of this step. */
   readonly measure: (request: MeasureRequest) => void;
   requestStop(reason: string): void;
   requestSave(reason: string): void;
-  /** Give numbers to the loggers, beside the loss. */
+  /** Sends numbers to the loggers, beside the loss. */
   report(metrics: Readonly<Record<string, number>>): void;
-  /** Say something that a person should read; it reaches the loggers' `event`, with the callback's name. */
+  /** Logs a warning with the callback's name. */
   warn(message: string): void;
 }
 
 export type Hook = (context: CallbackContext) => Awaitable<void>;
 
 /**
- * The life cycle, in order. Hooks of several callbacks run in the order given; one that throws is recorded, told to
- * its `onError`, and training goes on.
+ * The hooks of a training, in the order in which they are called. Hooks of several callbacks run in the order of the callbacks.
+ * If one throws, the error is logged and passed to its `onError`, and training continues.
  */
 export interface TrainerCallback {
   /** Unique within a session; also the default name of its snapshots. */
   readonly id: string;
-  /** What it may ask to measure: checked before step 1, and asked for again on a resume where an abort cut it off. */
+  /** The evaluations that it may request. They are checked before step 1; a resumed session requests interrupted ones again. */
   readonly asks?: readonly AnyEvaluation[];
-  /** When it asks under its own id, where it goes by a schedule: the session keeps time for what is still to come. */
+  /** Its schedule, if it requests under its own id: the session reserves time for measurements that are still to come. */
   readonly triggers?: readonly Trigger[];
   /** The model that `asks` are checked against: with its adapter (default) or without. */
   readonly on?: "model" | "base";
-  /** A missing or unreadable data file becomes one warning and a `skipped` record instead of an error before step 1. */
+  /** Whether a missing or unreadable data file becomes one warning and `skipped` snapshots instead of an error before step 1. */
   readonly optional?: boolean;
-  /** Once per phase, after the preflight, before the first step or the first step after a resume. */
+  /** Called once per phase, after the preflight, before the first step or the first step after a resume. */
   onTrainBegin?: Hook;
-  /** When an epoch starts. */
+  /** Called when an epoch starts. */
   onEpochBegin?: Hook;
-  /** When `epoch` passes a whole number. */
+  /** Called when `epoch` passes an integer. */
   onEpochEnd?: Hook;
   /**
-   * Before a step's forward pass where the loop tells (`session.stepBegin`), as our trainers do; else once a step with its
-   * `stepEnd`, before `onStepEnd`, the weights being those after the step.
+   * Called before a step's forward pass if the loop calls `session.stepBegin`, as our trainers do. Otherwise called by `stepEnd`,
+   * before `onStepEnd`, with the weights after the step.
    */
   onStepBegin?: Hook;
-  /** After the optimizer changed the weights; the usual place to ask for a measurement. */
+  /** Called after the optimizer changed the weights. The usual place to request a measurement. */
   onStepEnd?: Hook;
-  /** When the loop gave metrics with the step. */
+  /** Called if the loop gave metrics with the step. */
   onLog?: Hook;
-  /** Before the session's state is taken for a checkpoint; what it changes is in the `state` of this callback. */
+  /** Called before the session's state is read for a checkpoint, so that `state` includes its changes. */
   onSave?: Hook;
-  /** Once, after the last step or an abort, while measuring is still possible; `progress.ended` tells which. */
+  /** Called once, after the last step (`progress.ended` is true) or an abort. Measuring is still possible. */
   onTrainEnd?: Hook;
-  /** After a snapshot of any callback was written, and again when its grading is done. */
+  /** Called after a snapshot of any callback was written, and again when its grading is done. */
   onSnapshot?(context: CallbackContext, snapshot: Snapshot): Awaitable<void>;
-  /** After a hook of this callback or an evaluation it asked for threw, or training itself failed. */
+  /** Called after a hook of this callback or an evaluation that it requested threw, or after training failed. */
   onError?(context: CallbackContext, error: unknown): Awaitable<void>;
-  /** Always called, last, whatever happened. */
+  /** Always called last, whatever happened. */
   close?(): Awaitable<void>;
   /**
-   * What a checkpoint should carry; firing state is not needed, it is read from the snapshots. Where it throws, or gives
-   * what JSON cannot hold, the checkpoint has what it gave before.
+   * Returns the state to save in a checkpoint. Crossed thresholds need not be saved: the session reads them from the snapshots.
+   * If it throws or returns something that JSON cannot hold, the checkpoint holds the previous state.
    */
   state?(): Json;
+  /** Called before the first step of a resumed phase, with the state that the checkpoint holds. */
   restore?(state: Json): void;
 }

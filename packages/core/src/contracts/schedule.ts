@@ -1,23 +1,23 @@
-/** Where a phase of training stands. */
+/** How far the training of a phase has come. */
 export interface Progress {
   /** Completed optimizer steps of the phase: 0 before the first. Gradient accumulation is folded in. */
   readonly step: number;
-  /** Optimizer steps of the whole phase; null where it is not known. */
+  /** Optimizer steps of the whole phase; null if unknown. */
   readonly maxSteps: number | null;
   /** Completed passes over the data, with fractions: 0 before the first. */
   readonly epoch: number;
-  /** Seconds of training, those of windows left out; 0 at the begin of the phase, carried on by a resume. */
+  /** Seconds of training, without windows: 0 at the start of the phase. A resumed phase continues the count. */
   readonly elapsedSeconds: number;
-  /** True once training is over, whatever step it reached. An aborted phase is not over: it may be resumed. */
+  /** Whether training is over, whatever step it reached. An aborted phase is not over: it may be resumed. */
   readonly ended: boolean;
   /**
-   * The largest share of the phase so far, step ÷ maxSteps, each as known at its time: what keeps a percent from firing
-   * twice when maxSteps grows. Set by `advance`; left out while maxSteps was never known.
+   * The largest share of the phase so far, step ÷ maxSteps, each as known at its time. It keeps a percent from being crossed twice
+   * when maxSteps grows. Set by `advance`; omitted while maxSteps was never known.
    */
   readonly furthest?: { readonly step: number; readonly maxSteps: number };
 }
 
-/** Plain data naming thresholds; a schedule is a list of them, in YAML too. */
+/** A schedule rule, as plain data. A schedule is an array of them, in YAML too. */
 export type Trigger =
   | { readonly every: number; readonly unit: "percent" | "steps" | "epochs" | "seconds" }
   | { readonly times: number; readonly per: "phase" }
@@ -25,8 +25,8 @@ export type Trigger =
   | { readonly at: "start" | "end" };
 
 /**
- * One threshold that lies in (previous progress, current progress]. `at` is in the trigger's own unit (the k-th for so
- * many times a phase), 0 for start, null for an end.
+ * A threshold that lies in (previous progress, current progress]. `at` is in the trigger's unit (k for the k-th of `times` per
+ * phase), 0 for start, null for an end.
  */
 export interface Crossing {
   readonly trigger: Trigger;

@@ -1,74 +1,75 @@
 import type { TrainerCallback } from "./callback.ts";
 import type { Guard } from "./guard.ts";
-import type { Awaitable, Json } from "../contracts/json.ts";
+import type { Awaitable, Json } from "./json.ts";
 import type { EvaluableModel } from "./model.ts";
 import type { Crossing, Progress } from "./schedule.ts";
 import type { Layout } from "./snapshot.ts";
 import type { Snapshot, SnapshotStore } from "./snapshot.ts";
 
-/** A measurement that an abort cut off: who asked for it, and what. */
-export interface OwedFiring {
-  /** Id of the callback. */
+/** A measurement that an abort interrupted: which callback requested it, and what. */
+export interface InterruptedMeasurement {
+  /** Id of the callback that requested it. */
   readonly by: string;
   readonly evaluation: { readonly name: string; readonly version: string };
   readonly on: "model" | "base";
   readonly crossed: readonly Crossing[];
+  /** The request's `plannedComparisons`. */
   readonly plannedLooks: number | null;
 }
 
-/** What a checkpoint carries so that a session goes on where it stood. */
+/** The state in a checkpoint from which a session resumes. */
 export interface SessionState {
   readonly phase: string;
   readonly progress: Progress;
-  /** Steps of earlier phases of the run, so that `run_step` goes on counting. */
+  /** Steps of earlier phases of the run; `run_step` continues from it. */
   readonly runStepOffset: number;
   readonly callbacks: Readonly<Record<string, Json>>;
-  /** Seconds that training stood still so far; `progress.elapsedSeconds` leaves them out. */
+  /** Seconds that windows have taken so far; `progress.elapsedSeconds` does not include them. */
   readonly windowSeconds: number;
   /**
-   * What an abort cut off at this step, by snapshot id; left out where nothing was. A session resumed from here measures
-   * it at its begin.
+   * The measurements that an abort interrupted at this step, by snapshot id; omitted if there are none. A resumed session
+   * takes them at its begin.
    */
-  readonly owed?: Readonly<Record<string, OwedFiring>>;
+  readonly owed?: Readonly<Record<string, InterruptedMeasurement>>;
 }
 
-/** Where a phase's training stands in its run. */
+/** The progress of a phase and its place in the run. */
 export interface RunProgress extends Progress {
   readonly phase: string;
-  /** Steps of earlier phases added to `step`: an axis that never goes back from one phase to the next. */
+  /** `step` plus the steps of earlier phases: an axis that never falls from one phase to the next. */
   readonly runStep: number;
 }
 
-/** Where a phase begins or goes on, and what stands already. */
+/** Where a phase begins or resumes, and the snapshots that already stand. */
 export interface PhaseBegin extends RunProgress {
   readonly resumed: boolean;
   /**
-   * The graded snapshots of the run that stand here: of this phase up to this step where it is resumed, and of all others,
-   * in the run's order. A process that died may have told of none of them.
+   * The graded snapshots that belong to the run at this point, in the run's order: those of this phase up to the resumed step,
+   * and those of all other phases. A process that crashed may have logged none of them.
    */
   readonly standing: readonly Snapshot[];
-  /** The run's folder; left out where the run is a store of another kind. */
+  /** The run's folder; omitted if the run is a custom store. */
   readonly run?: string;
 }
 
-/** Receives what happens; one that throws, or does not answer, is recorded and never stops training. */
+/** Receives metrics, snapshots and events. A logger that throws or does not answer is reported and never stops training. */
 export interface Logger {
   readonly name: string;
   /**
-   * How long training waits for a promise of this logger, in seconds; default 60. One that takes longer is told of, and then
-   * passed over but for `close`.
+   * How long training waits for a promise of this logger, in seconds; default 60. If it takes longer, this is reported, and only
+   * `close` of the logger is still called.
    */
   readonly patienceSeconds?: number;
   /**
-   * A phase begins (`resumed` false), or goes on from a checkpoint of this step. What was logged of later steps is of a
-   * training that was cut off: those steps are trained again, and their snapshots that still stand are told again. Who
-   * keeps a record of snapshots adds those of `standing` that it lacks.
+   * Called when a phase begins (`resumed` is false) or resumes from a checkpoint of this step. Logs of later steps belong to the
+   * interrupted training: those steps are trained again, and their snapshots that still stand are logged again. A logger that
+   * stores snapshots adds those in `standing` that it lacks.
    */
   begin?(at: PhaseBegin): Awaitable<void>;
   snapshot?(snapshot: Snapshot): Awaitable<void>;
-  /** Metrics of training, as the loop gave them. */
+  /** Called with the training metrics of a step. */
   train?(metrics: Readonly<Record<string, number>>, at: RunProgress): Awaitable<void>;
-  /** A window opens, items are done, something needs saying. Synchronous: it may be called in the middle of a window. */
+  /** Called for warnings and for the progress of a measurement. Synchronous: it may be called in the middle of a window. */
   event?(event: SessionEvent): void;
   close?(): Awaitable<void>;
 }
@@ -84,85 +85,85 @@ export type SessionEvent =
     };
 
 /** Where a window opens. */
-export interface FiringPlace {
+export interface WindowPlace {
   readonly phase: string;
   readonly progress: Progress;
 }
 
-/** What measuring may take. */
+/** Limits on the time and memory that measuring may use. */
 export interface Budget {
   /**
-   * Ceiling of what measuring may add to training: window seconds ÷ training seconds of the phase, in percent; default
-   * 20, null for none. Where the phase's length is known it is held against the whole phase, projected from the steps
-   * so far, else against what has been trained. Start and end are always whole, and count.
+   * Ceiling on overhead: window seconds ÷ training seconds of the phase, in percent; default 20, null for none. If the length of
+   * the phase is known, the training seconds of the whole phase are projected from the steps so far; otherwise the training
+   * seconds so far are used. Measurements at start and end always run in full, and count.
    */
   readonly overheadPercent?: number | null;
-  /** Longest pause between start and end of training, in seconds; no limit by default. Start and end are always whole. */
+  /** Longest window between start and end, in seconds; no limit by default. Start and end always run in full. */
   readonly secondsPerWindow?: number | null;
-  /** How long `close` waits for grading that still runs; default 600. What is not done then is finished on resume. */
+  /** How long `close` waits for grading, in seconds; default 600. A resumed run finishes the rest. */
   readonly drainSeconds?: number;
-  /** Nothing is measured while the machine has less free memory than this, in bytes; no limit by default. */
+  /** Skips measurements while the machine has less free memory than this, in bytes; no limit by default. */
   readonly minFreeBytes?: number | null;
 }
 
 export interface SessionOptions {
-  /** The run's folder (snapshots go to `<run>/periodic_eval`), or a store. */
+  /** The run's folder, whose snapshots are in `<run>/periodic_eval`; or a store. */
   readonly run: string | SnapshotStore;
-  /** Of the snapshots of a run that is a folder, default `nested`; a store has its own. A run goes on in either. */
+  /** Layout of the snapshots in the run's folder, default `nested`. A store has its own. A run can be resumed in either. */
   readonly layout?: Layout;
   /** Default `train`. Matches `[A-Za-z0-9][\w.-]*`; unique within the run. */
   readonly phase?: string;
-  /** Null where it is not known: percent triggers then fire at the end only, with one warning. */
+  /** Null if it is unknown: percent triggers then measure only at the end, with one warning. */
   readonly maxSteps: number | null;
-  /** Default `"42"`. All randomness of measuring is derived from it. */
+  /** Default `"42"`. All random streams of measuring are derived from it. */
   readonly seed?: string;
   /**
-   * What is measured. A function is called once before step 1, for the checks, and once for each window, of which all
-   * measurements see the model it gave; the session disposes of none.
+   * The model to measure. A function is called once before step 1, for the checks, and once for each window; all measurements of
+   * the window use the model that it returns. The session disposes no model.
    */
   readonly model: EvaluableModel | ((at: Progress) => Awaitable<EvaluableModel>);
   readonly callbacks: readonly TrainerCallback[];
   readonly guards?: readonly Guard[];
   readonly loggers?: readonly Logger[];
   readonly budget?: Budget;
-  /** What a throwing evaluation or hook does: a `failed` snapshot and go on (default), or throw, for tests. */
+  /** What happens if an evaluation or hook throws: training continues (default), with a `failed` snapshot; or throw, for tests. */
   readonly onFailure?: "record" | "throw";
-  /** What a broken receipt does: ask the loop to stop (default), throw out of `stepEnd`, or only record it. */
+  /** What happens after a broken receipt: request a stop (default), throw from `stepEnd`, or only record it. */
   readonly onBrokenReceipt?: "stop" | "throw" | "record";
   /**
-   * Called once in each window in which something is measured, on the frozen weights: keeps them, and returns where.
-   * The path is in the snapshots; what it throws is a warning, and is there in its place.
+   * Saves the weights and returns their path. Called once in each window that measures something, on the frozen weights. The
+   * snapshots hold the path. An error becomes a warning, and the snapshots hold its message instead.
    */
-  readonly saveAtFiring?: (at: FiringPlace) => Promise<string>;
+  readonly saveAtFiring?: (at: WindowPlace) => Promise<string>;
   readonly signal?: AbortSignal;
   readonly resume?: SessionState;
-  /** Steps of earlier phases; taken from `resume` where given, else by default the largest `run_step` of the phases before. */
+  /** Steps of earlier phases. Default: that of `resume`, else the largest `run_step` of the phases before. */
   readonly runStepOffset?: number;
   /**
-   * What looks are compared with: the phase's own start (default), the first phase's start, the model without its
-   * adapter (`adapter_off`: measured once a phase, at the first look, and kept under `<id>.adapter_off`), or the start of an
-   * earlier run, by the path of its folder or of its snapshots. A path has a separator: `./run-1`.
+   * What measurements are compared with: the phase's own start (default), the first phase's start, the model without its adapter
+   * (`adapter_off`: measured once per phase, with the first measurement, under the id `<id>.adapter_off`), or the start of an
+   * earlier run, given by the path of its folder or of its snapshots. A path has a separator: `./run-1`.
    */
   readonly baseline?: "phase_start" | "run_start" | "adapter_off" | (string & Record<never, never>);
   /**
-   * What shares the 5 % of false alarms of a phase: the primary metric of each evaluation (default), all else being
-   * exploratory; or all of its metrics and their groups, by Holm's method.
+   * The comparisons that share the 5 % of false alarms of a phase: those of each evaluation's primary metric (default; all others
+   * are exploratory), or those of all its metrics and groups, by Holm's method.
    */
   readonly familywise?: "primary" | "all";
-  /** Seconds from an arbitrary origin; for tests. */
+  /** Returns seconds since an arbitrary origin; for tests. */
   readonly clock?: () => number;
-  /** ISO 8601 time of now; for tests. */
+  /** Returns the current time, ISO 8601; for tests. */
   readonly now?: () => string;
 }
 
-/** What the callbacks ask of the loop; null where nothing is asked. */
+/** What callbacks request of the training loop, each with its reason; null if not requested. */
 export interface Control {
   readonly stop: string | null;
   readonly save: string | null;
 }
 
 export interface StepEnd {
-  /** Completed steps; default one more than before. */
+  /** Completed steps. Default: one more than before. */
   readonly step?: number;
   readonly epoch?: number;
   readonly maxSteps?: number | null;
@@ -170,30 +171,30 @@ export interface StepEnd {
 }
 
 /**
- * The owner of a run's measurements. Order of calls: `begin`, then `stepEnd` after every optimizer step, `save` for
- * every checkpoint, `end` or `fail`, `close`. The first `stepEnd` begins a session that was not begun.
+ * Takes the measurements of one phase. Order of calls: `begin`, then `stepEnd` after every optimizer step, `save` for every
+ * checkpoint, `end` or `fail`, `close`. If `begin` was not called, the first `stepEnd` begins the session.
  */
 export interface Session {
   readonly phase: string;
   readonly progress: Progress;
   /**
-   * What a guard saw disturbed, which ends training; null where nothing was, or `onBrokenReceipt` is not `"stop"`. The
-   * weights are then no longer those that training made: no checkpoint should be written of them, nor trained on.
+   * The disturbance that ends training; null if there was none, or if `onBrokenReceipt` is not `"stop"`. Training did not make
+   * these weights: do not save them or train on.
    */
   readonly brokenReceipt: string | null;
   begin(known?: { readonly maxSteps?: number | null }): Promise<Control>;
-  /** Before a step, for hooks that want the weights before it; a loop may leave it out, and `onStepBegin` comes with `stepEnd`. */
+  /** Calls `onStepBegin` on the weights before a step. A loop may leave it out: `stepEnd` then calls `onStepBegin`. */
   stepBegin(): Promise<void>;
   stepEnd(at?: StepEnd): Promise<Control>;
   /**
-   * Metrics of the step that was told last, for what is known only once `stepEnd` has answered: to loggers and `onLog`.
+   * Sends metrics of the last step to loggers and `onLog`, if they are known only after `stepEnd`.
    *
    * @throws PeriodicEvalError `config` before `begin` and after the end.
    */
   log(metrics: Readonly<Record<string, number>>): Promise<void>;
   /**
-   * Calls `onSave` and returns the state for a checkpoint of the step just ended, what `onSave` changed included.
-   * Snapshots that the store refused are tried again first: a run resumed from the checkpoint does not measure them anew.
+   * Calls `onSave` and returns the state for a checkpoint of the last step, including the changes of `onSave`. First retries
+   * snapshots that the store refused: a run resumed from the checkpoint does not repeat them.
    *
    * @throws PeriodicEvalError `config` before `begin`.
    */
@@ -201,12 +202,11 @@ export interface Session {
   end(): Promise<void>;
   fail(error: unknown): Promise<void>;
   /**
-   * Ends grading, writes what is left to write, closes callbacks, loggers and the store. May be called at any time: a
-   * call that is not done is waited for, its measurement cut off as by an abort. Only while a callback's hook runs it is
-   * refused, for a hook that awaited it would wait for itself: hooks end training with `requestStop`.
+   * Ends grading, writes the remaining snapshots, and closes callbacks, loggers and the store. May be called at any time: it
+   * interrupts the measurement that is running, as an abort does, and waits for the call to end. Inside a hook it throws, because
+   * a hook that awaited it would wait for itself; hooks end training with `requestStop`.
    *
-   * @throws PeriodicEvalError `store` where snapshots could not be written to the last; `config` while a hook runs, and
-   * the session stays open.
+   * @throws PeriodicEvalError `store` if snapshots could not be written; `config` inside a hook, and the session stays open.
    */
   close(): Promise<void>;
 }

@@ -3,7 +3,7 @@ import { quoteValue } from "./quote-value.ts";
 import { PeriodicEvalError } from "../errors.ts";
 
 /** What a run's folder has beside the folders of its phases; file systems that ignore case make one of both. */
-const reservedPhases = ["superseded", "index.jsonl"];
+export const reservedPhases = ["superseded", "index.jsonl"];
 
 const fix =
   "Use letters, digits, dots, dashes and underscores, beginning with a letter or a digit: it becomes a file name.";

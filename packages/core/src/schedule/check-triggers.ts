@@ -1,64 +1,119 @@
-import { checkKeys } from "../internal/check-keys.ts";
-import { quoteValue } from "../internal/quote-value.ts";
-import { checkWord } from "../internal/check-word.ts";
-import { PeriodicEvalError } from "../errors.ts";
-import { isCount } from "../internal/is-count.ts";
+import { z } from "zod";
 import type { Trigger } from "../contracts/schedule.ts";
+import { PeriodicEvalError, type ValuePath } from "../errors.ts";
+import { configError, pathText } from "../internal/config-error.ts";
+import { isRecord } from "../internal/is-record.ts";
+import { nearest } from "../internal/nearest.ts";
+import { parseOptions } from "../internal/parse-options.ts";
 
 /**
- * Returns the triggers where each is one, as built by this module's neighbours or read from YAML. Throws `config`
- * naming the place, what stood there and, for a wrong key or unit, the nearest right one.
+ * Checks a schedule, as the functions of `triggers.ts` build it or as YAML holds it, and returns it.
+ *
+ * @param where Names the options that hold the schedule.
+ * @param path Where the schedule is within those options.
+ * @throws PeriodicEvalError `config`
  */
-export function checkTriggers(triggers: unknown, where: string): readonly Trigger[] {
+export function checkTriggers(triggers: unknown, where: string, path: ValuePath = []): readonly Trigger[] {
   if (!Array.isArray(triggers))
-    throw wrong(where, triggers, "a list of triggers", "Write [everyPercent(20)].");
-  triggers.forEach((trigger, i) => checkTrigger(trigger, triggers.length === 1 ? where : `${where}[${i}]`));
+    throw configError({
+      where,
+      path,
+      value: triggers,
+      expected: "an array of triggers",
+      fix: "Write [everyPercent(20)].",
+    });
+  for (const [index, trigger] of triggers.entries()) checkTrigger(trigger, where, [...path, index]);
   return triggers as readonly Trigger[];
 }
 
+/** @throws PeriodicEvalError `config` */
+export function checkTrigger(trigger: unknown, where: string, path: ValuePath = []): void {
+  if (!isRecord(trigger))
+    throw configError({
+      where,
+      path,
+      value: trigger,
+      expected: "a trigger",
+      fix: 'Write everyPercent(20), or { every: 20, unit: "percent" }.',
+    });
+  checkUnit(trigger, where, path);
+  try {
+    parseOptions(`${where}${pathText(path)}`, schemaOf(trigger), trigger);
+  } catch (error) {
+    if (!PeriodicEvalError.is(error)) throw error;
+    const { code, where: place, got, expected, fix } = error;
+    throw new PeriodicEvalError({ code, where: place, path: [...path, ...error.path], got, expected, fix });
+  }
+}
+
+export function isTrigger(value: unknown): value is Trigger {
+  try {
+    checkTrigger(value, "trigger");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const positiveSchema = z.number("a finite number above 0").positive("a finite number above 0");
+const amountSchemas: Readonly<Record<string, z.ZodType>> = {
+  percent: z
+    .number("a number above 0 and at most 100")
+    .positive("a number above 0 and at most 100")
+    .max(100, "a number above 0 and at most 100")
+    .meta({ fix: "Give percents of the phase's steps." }),
+  steps: z
+    .int("a positive integer")
+    .positive("a positive integer")
+    .meta({ fix: "Count optimizer steps. Use atStart() for step 0." }),
+  epochs: positiveSchema.meta({ fix: "Give a number of epochs." }),
+  seconds: positiveSchema.meta({ fix: "Give a number of seconds." }),
+};
+
 const unitsOf = { every: ["percent", "steps", "epochs", "seconds"], at: ["percent", "steps"] } as const;
 
-function checkTrigger(trigger: unknown, where: string): void {
-  if (trigger === null || typeof trigger !== "object" || Array.isArray(trigger)) {
-    throw wrong(where, trigger, "a trigger", 'Write everyPercent(20), or { every: 20, unit: "percent" }.');
-  }
-  const { every, at, times, unit, per } = trigger as Readonly<Record<string, unknown>>;
-  if ("every" in trigger) {
-    checkKeys(where, trigger, ["every", "unit"]);
-    checkWord(`${where}.unit`, unit, unitsOf.every);
-    checkAmount(every, unit, `${where}.every`);
-  } else if ("times" in trigger) {
-    checkKeys(where, trigger, ["times", "per"]);
-    checkWord(`${where}.per`, per, ["phase"]);
-    if (!isCount(times, 1))
-      throw wrong(`${where}.times`, times, "a positive integer", "Say how many times a phase.");
-  } else if (Array.isArray(at)) {
-    checkKeys(where, trigger, ["at", "unit"]);
-    checkWord(`${where}.unit`, unit, unitsOf.at);
-    if (at.length === 0)
-      throw wrong(`${where}.at`, at, "at least one number", "Name a threshold, or leave the trigger out.");
-    at.forEach((amount, i) => checkAmount(amount, unit, `${where}.at[${i}]`));
-  } else {
-    checkKeys(where, trigger, "at" in trigger ? ["at"] : ["every", "at", "times", "unit", "per"]);
-    checkWord(`${where}.at`, at, ["start", "end"]);
-  }
+/** Checks the unit before the amount, whose range depends on it. */
+function checkUnit(trigger: Readonly<Record<string, unknown>>, where: string, path: ValuePath): void {
+  const units: readonly string[] | null =
+    "every" in trigger ? unitsOf.every : Array.isArray(trigger["at"]) ? unitsOf.at : null;
+  const unit = trigger["unit"];
+  if (units === null || unit === undefined || units.includes(unit as string)) return;
+  const close = typeof unit === "string" ? nearest(unit, units) : null;
+  throw configError({
+    where,
+    path: [...path, "unit"],
+    value: unit,
+    expected: units.map((one) => `"${one}"`).join(" or "),
+    fix: `Write "${close ?? units[0]}".`,
+  });
 }
 
-function checkAmount(amount: unknown, unit: unknown, where: string): void {
-  const isPositive = typeof amount === "number" && Number.isFinite(amount) && amount > 0;
-  if (unit === "steps" && !isCount(amount, 1)) {
-    throw wrong(
-      where,
-      amount,
-      "a positive integer",
-      amount === 0 ? "Use atStart() for step 0." : "Count whole steps.",
-    );
+/** Returns the schema of the kind of trigger that a value looks like. */
+function schemaOf(trigger: Readonly<Record<string, unknown>>): z.ZodType {
+  const amount = amountSchemas[String(trigger["unit"])] ?? z.unknown();
+  if ("every" in trigger) return z.strictObject({ every: amount, unit: z.enum(unitsOf.every) });
+  if ("times" in trigger) return timesSchema;
+  if (Array.isArray(trigger["at"])) {
+    const fix = "Name a threshold, or leave the trigger out.";
+    const at = z.array(amount).min(1, "at least one number").meta({ fix });
+    return z.strictObject({ at, unit: z.enum(unitsOf.at) });
   }
-  if (unit === "percent" && !(isPositive && amount <= 100)) {
-    throw wrong(where, amount, "a number over 0 and at most 100", "Give percents of the phase's steps.");
-  }
-  if (!isPositive) throw wrong(where, amount, "a finite number over 0", `Give a number of ${String(unit)}.`);
+  return "at" in trigger ? z.strictObject({ at: edgeSchema }) : unknownTriggerSchema;
 }
 
-const wrong = (where: string, got: unknown, expected: string, fix: string) =>
-  new PeriodicEvalError({ code: "config", where, got: quoteValue(got), expected, fix });
+const edgeSchema = z.enum(["start", "end"]);
+const timesSchema = z.strictObject({
+  times: z
+    .int("a positive integer")
+    .positive("a positive integer")
+    .meta({ fix: "Give the number of measurements in a phase." }),
+  per: z.literal("phase"),
+});
+/** Names all keys of triggers in its error. */
+const unknownTriggerSchema = z.strictObject({
+  every: z.unknown().optional(),
+  at: edgeSchema,
+  times: z.unknown().optional(),
+  unit: z.unknown().optional(),
+  per: z.unknown().optional(),
+});

@@ -2,17 +2,17 @@ import { ceilDiv, decimalOf, floorDiv, floorOfProducts, multipleOf, powerOfTen }
 import type { Crossing, Progress, Trigger } from "../contracts/schedule.ts";
 
 /**
- * The thresholds in (previous, now], in the order of the triggers. Pure: for any cutting of a phase into progresses,
- * stops and resumptions, each threshold is in exactly one of the answers. It takes time for what fires, not for steps.
+ * Returns the thresholds in (previous, now], in the order of the triggers. Pure: however a phase is divided into steps, stops and
+ * resumptions, each threshold is returned exactly once. The run time depends on the number of crossings, not of steps.
  *
- * - `previous` is null at the first progress of a phase, where `start` fires if no step was done yet.
+ * - `previous` is null at the first progress of a phase; `start` is crossed there if no step was done yet.
  * - The k-th of `everyPercent(p)` is reached at step `ceil(k · p · maxSteps / 100)`, `k · p ≤ 100`, with p as its
  *   shortest decimal reads; the k-th of `timesPerPhase(n)` at `ceil(k · maxSteps / n)`. Both in exact integers.
- * - A threshold counts as crossed if it was reached at any progress so far under the maxSteps known then. So a phase
- *   that grows repeats none, and one that shrinks fires at once all that its new length has passed. That needs the
- *   furthest share so far, which progresses made by `advance` carry; without it only `previous` is known.
- * - While maxSteps is null no percent fires; once known, all that were passed fire together.
- * - `end` fires when training has ended and had not before, whatever the step.
+ * - A threshold counts as crossed if it was reached at any progress so far under the maxSteps known then. So a phase that grows
+ *   repeats none, and a phase that shrinks crosses at once all thresholds that its new length has passed. This needs the
+ *   furthest share so far, which `advance` sets; without it only `previous` counts.
+ * - While maxSteps is null no percent is crossed; once it is known, all percents passed so far are crossed together.
+ * - `end` is crossed when training has ended and had not before, whatever the step.
  */
 export function crossings(
   triggers: readonly Trigger[],
@@ -22,7 +22,7 @@ export function crossings(
   return triggers.flatMap((trigger) => crossingsOf(trigger, previous, now).map((at) => ({ trigger, at })));
 }
 
-/** The next progress of a phase: `now`, and the furthest share so far carried on. */
+/** Returns the next progress of a phase: `now`, with the furthest share so far. */
 export function advance(previous: Progress | null, now: Omit<Progress, "furthest">): Progress {
   const { step, maxSteps, epoch, elapsedSeconds, ended } = now;
   const furthest = furthestOf(previous, { step, maxSteps, epoch, elapsedSeconds, ended });
@@ -32,8 +32,8 @@ export function advance(previous: Progress | null, now: Omit<Progress, "furthest
 }
 
 /**
- * The distinct steps at which these triggers fire in a phase of `maxSteps`, ascending. Null where they cannot be known:
- * maxSteps is null, or a trigger goes by epochs or seconds.
+ * Returns the distinct steps at which these triggers have thresholds in a phase of `maxSteps`, ascending. Null if they cannot be
+ * known: maxSteps is null, or a trigger counts epochs or seconds.
  */
 export function plannedSteps(triggers: readonly Trigger[], maxSteps: number | null): number[] | null {
   if (maxSteps === null) return null;
@@ -54,10 +54,10 @@ function crossingsOf(trigger: Trigger, previous: Progress | null, now: Progress)
     return distinct(trigger).filter((at) => !isReached(trigger, at, previous) && isReached(trigger, at, now));
   }
   const before = reachedCount(trigger, previous);
-  const fired = reachedCount(trigger, now) - before;
-  if (fired <= 0) return [];
+  const crossed = reachedCount(trigger, now) - before;
+  if (crossed <= 0) return [];
   const unit = "every" in trigger ? decimalOf(trigger.every) : decimalOf(1);
-  return Array.from({ length: fired }, (_, i) => multipleOf(unit, before + i + 1));
+  return Array.from({ length: crossed }, (_, i) => multipleOf(unit, before + i + 1));
 }
 
 type Every = Extract<Trigger, { every: number } | { times: number }>;
@@ -68,7 +68,7 @@ const isEdge = (trigger: Trigger): trigger is Edge => "at" in trigger && typeof 
 
 const distinct = ({ at }: AtList): number[] => [...new Set(at)].sort((a, b) => a - b);
 
-/** How many thresholds of a repeating trigger lie at or before a progress. */
+/** Returns how many thresholds of a repeating trigger lie at or before a progress. */
 function reachedCount(trigger: Every, at: Progress | null): number {
   if (at === null) return 0;
   if ("every" in trigger && trigger.unit === "steps") return floorOfProducts(at.step, 1n, trigger.every, 1n);
@@ -83,14 +83,14 @@ function reachedCount(trigger: Every, at: Progress | null): number {
   return Math.min(whole, floorOfProducts(share.step, perPhase, share.maxSteps, of));
 }
 
-/** `perPhase ÷ of` thresholds make a phase, `whole` of them whole: 100 ÷ p for a percent, the number of times itself. */
+/** A phase has `perPhase ÷ of` thresholds, rounded down to `whole`: 100 ÷ p for a percent, `times` for times per phase. */
 interface Spacing {
   readonly perPhase: bigint;
   readonly of: bigint;
   readonly whole: number;
 }
 
-/** Read from a trigger once: it is asked for at every step. */
+/** Cached, because it is needed at every step. */
 const spacings = new WeakMap<Every, Spacing>();
 
 function spacing(trigger: Every): Spacing {
@@ -118,10 +118,10 @@ function stepAtPercent(percent: number, maxSteps: number): number {
 
 type Share = NonNullable<Progress["furthest"]>;
 
-/** The larger share of the phase of two progresses; a phase of no steps counts as whole. */
+/** Returns the larger share of the phase of two progresses. A phase of 0 steps counts as complete. */
 function furthestOf(previous: Progress | null, now: Progress): Share | null {
-  const before = larger(previous?.furthest ?? null, own(previous));
-  return larger(larger(before, now.furthest ?? null), own(now));
+  const before = larger(previous?.furthest ?? null, shareOf(previous));
+  return larger(larger(before, now.furthest ?? null), shareOf(now));
 }
 
 function larger(a: Share | null, b: Share | null): Share | null {
@@ -129,12 +129,12 @@ function larger(a: Share | null, b: Share | null): Share | null {
   return isLarger(b, a) ? b : a;
 }
 
-function own(at: Progress | null): Share | null {
+function shareOf(at: Progress | null): Share | null {
   if (at === null || at.maxSteps === null) return null;
   return at.maxSteps === 0 ? { step: 1, maxSteps: 1 } : { step: at.step, maxSteps: at.maxSteps };
 }
 
-/** Asked at every step, where the number of steps is nearly always the same. */
+/** Runs at every step, where maxSteps is nearly always the same. */
 const isLarger = (a: Share, b: Share): boolean =>
   a.maxSteps === b.maxSteps
     ? a.step > b.step

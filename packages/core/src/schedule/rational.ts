@@ -4,7 +4,7 @@ export interface Decimal {
   readonly scale: number;
 }
 
-/** `value` is finite and not negative. */
+/** Returns the shortest decimal of a finite number ≥ 0. */
 export function decimalOf(value: number): Decimal {
   const [digits = "0", exponent = "0"] = String(value).split("e");
   const [whole = "0", fraction = ""] = digits.split(".");
@@ -13,15 +13,15 @@ export function decimalOf(value: number): Decimal {
   return scale >= 0 ? { numerator, scale } : { numerator: numerator * 10n ** BigInt(-scale), scale: 0 };
 }
 
-/** `count · step`, rounded once to the nearest number. */
+/** Returns `count · step`, rounded once to the nearest number. */
 export const multipleOf = (step: Decimal, count: number): number =>
   Number(`${step.numerator * BigInt(count)}e-${step.scale}`);
 
 export const powerOfTen = (scale: number): bigint => 10n ** BigInt(scale);
 
 /**
- * `floor(a · b / (c · d))`, exactly. In doubles where both products are whole there, which is twenty times faster than
- * in big integers: it runs after every training step.
+ * Returns `floor(a · b / (c · d))`, exactly. Uses doubles if both products are safe integers, which is twenty times faster than
+ * BigInt: this runs after every training step.
  */
 export function floorOfProducts(a: number, b: bigint, c: number, d: bigint): number {
   const top = a * Number(b);
@@ -32,6 +32,6 @@ export function floorOfProducts(a: number, b: bigint, c: number, d: bigint): num
 
 export const floorDiv = (numerator: bigint, denominator: bigint): number => Number(numerator / denominator);
 
-/** For numerators ≥ 0. */
+/** Rounds up; for numerators ≥ 0. */
 export const ceilDiv = (numerator: bigint, denominator: bigint): number =>
   Number((numerator + denominator - 1n) / denominator);

@@ -42,7 +42,7 @@ describe("triggers", () => {
     [
       "everyPercent",
       () => everyPercent(0),
-      "everyPercent.every: got 0, expected a number over 0 and at most 100",
+      "everyPercent.every: got 0, expected a number above 0 and at most 100",
     ],
     ["everyPercent", () => everyPercent(Number.NaN), "got NaN"],
     ["everyPercent", () => everyPercent(100.5), "got 100.5"],
@@ -50,7 +50,7 @@ describe("triggers", () => {
     ["timesPerPhase", () => timesPerPhase(2.5), "timesPerPhase.times: got 2.5, expected a positive integer"],
     ["everySteps", () => everySteps(1.5), "everySteps.every: got 1.5, expected a positive integer"],
     ["everySteps", () => everySteps(Infinity), "got Infinity"],
-    ["everyEpochs", () => everyEpochs(0), "everyEpochs.every: got 0, expected a finite number over 0"],
+    ["everyEpochs", () => everyEpochs(0), "everyEpochs.every: got 0, expected a finite number above 0"],
     ["everySeconds", () => everySeconds(-1), "got -1"],
     ["atPercents", () => atPercents([50, 101]), "atPercents.at[1]: got 101"],
     ["atPercents", () => atPercents([]), "got [], expected at least one number"],
@@ -64,7 +64,7 @@ describe("checkTriggers", () => {
   it.each([
     [
       { evry: 20, unit: "percent" },
-      'schedule[1]: got the unknown option "evry", expected one of every, at, times, unit, per. Did you mean "every"?',
+      'schedule[1].evry: got the unknown option "evry", expected one of every, at, times, unit, per. Did you mean "every"?',
     ],
     [
       { every: 20, units: "percent" },
@@ -84,7 +84,7 @@ describe("checkTriggers", () => {
   });
 
   it("refuses what is no list", () => {
-    expect(() => checkTriggers(everyPercent(20), "schedule")).toThrow("expected a list of triggers");
+    expect(() => checkTriggers(everyPercent(20), "schedule")).toThrow("expected an array of triggers");
   });
 });
 

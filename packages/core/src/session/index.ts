@@ -1,9 +1,10 @@
-/** The parts of a session, for those who build a trainer or a tool around one. */
+/** The parts of a session, for trainers and tools built around one. */
 export { divertMathRandom, mathRandomGuard } from "../guard/randomness.ts";
 export { checkTriggers } from "../schedule/check-triggers.ts";
 export { advance, crossings, plannedSteps } from "../schedule/crossings.ts";
 export { checkRequests, type RequestCheck } from "./loop/check-requests.ts";
 export { closeLoggers, logWarning } from "./loop/log-events.ts";
 export { checkSessionOptions } from "./loop/options.ts";
-export { adapterOffId } from "./records/baseline.ts";
-export { isMissingFile, prepareEvaluation } from "./window/preflight.ts";
+export { adapterOffId } from "./records/baselines.ts";
+export { isMissingFile } from "./window/preflight.ts";
+export { prepareEvaluation } from "./window/prepare.ts";

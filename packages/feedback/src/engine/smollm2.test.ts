@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { testedEngines } from "../../../models/src/testing/engines.ts";
-import { smollm2 } from "../../../models/src/testing/fixtures.ts";
+import { smollm2 } from "../../../models/src/testing/fixtures.test-data.ts";
 import { loadHarnessConfig } from "../config/load-config.ts";
 import type { BaselineFile, StepLine } from "../harness/files.ts";
 import { runHarness } from "../harness/run-harness.ts";

@@ -10,7 +10,8 @@ import { describe, expect, it } from "vitest";
 import { listWeights, weightSpecs } from "../decoder/weights.ts";
 import { llama } from "../families/llama.ts";
 import { testedEngines } from "../testing/engines.ts";
-import { fixtures, smollm2 } from "../testing/fixtures.ts";
+import { data } from "../../../core/src/testing/fixtures.test-data.ts";
+import { smollm2 } from "../testing/fixtures.test-data.ts";
 import { ConfigReader } from "../families/config/config-reader.ts";
 
 /** Peaks of memory since the start of the process, in bytes. */
@@ -79,7 +80,7 @@ describe("the peak of memory", () => {
     },
   );
 
-  const questions = join(fixtures, "..", "data", "arc_challenge", "test.jsonl");
+  const questions = join(data, "arc_challenge", "test.jsonl");
   it("stays below 2.5 GB while SmolLM2 loads and scores on tfjs-node", async (test) => {
     const isThere = existsSync(smollm2) && existsSync(questions) && testedEngines.includes("tfjs-node");
     test.skip(!isThere, "no SmolLM2, no ARC-Challenge or no tfjs-node");

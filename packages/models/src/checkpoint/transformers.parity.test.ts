@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { withLora } from "../lora/with-lora.ts";
-import { fixtures } from "../testing/fixtures.ts";
+import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { float32Fixtures, modelFixtures } from "../testing/fixtures.test-data.ts";
 import { askPython, pythonHas } from "../testing/python.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
 import { createCausalLM } from "./create-causal-lm.ts";
@@ -27,24 +28,22 @@ interface Comparison {
   readonly otherWarnings: readonly string[];
 }
 
-const names = (existsSync(fixtures) ? readdirSync(fixtures) : []).filter((name) =>
-  existsSync(join(fixtures, name, "expected.safetensors")),
-);
 const dtypes = { F32: "torch.float32", BF16: "torch.bfloat16", F16: "torch.float16" } as const;
-const cases = names.flatMap((name) =>
+const cases = modelFixtures.flatMap(({ name }) =>
   (Object.keys(dtypes) as (keyof typeof dtypes)[]).map((dtype) => ({ name, dtype })),
 );
-const mergedOf = "llama-gqa-untied";
+/** This model is also saved with a merged adapter on `q_proj` of its second layer. */
+const [mergedOf] = float32Fixtures("llama");
 
 /** JSON as Python writes it, with decimal points that JavaScript drops. */
 const yarn = `{ "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4, "beta_fast": 32.0,
   "beta_slow": 1.0, "attention_factor": 1.0 }`;
 const pythonText = JSON.stringify({ ...tinyConfig, rope_scaling: "yarn" }).replace('"yarn"', yarn);
 
-const isThere = names.length > 0 && pythonHas("transformers");
-const needs = "needs ../shared/fixtures and, in PERIODIC_EVAL_PEERS_PYTHON, a Python with transformers";
+const needs = "needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with transformers";
 
-describe.skipIf(!isThere)(`saved folders load in transformers 5.23 (${needs})`, () => {
+if (modelFixtures.length === 0) reportMissing("a model folder with expected.safetensors");
+describe.skipIf(!pythonHas("transformers"))(`saved folders load in transformers 5.23 (${needs})`, () => {
   let root = "";
   const comparisons = new Map<string, Comparison>();
   const folderOf = (name: string, dtype: string) => join(root, `${name}-${dtype}`);
@@ -52,11 +51,11 @@ describe.skipIf(!isThere)(`saved folders load in transformers 5.23 (${needs})`, 
   beforeAll(async () => {
     root = mkdtempSync(join(tmpdir(), "transformers-"));
     await useBackend({ backend: "wasm" });
-    for (const name of names) {
-      const model = await loadCausalLM(join(fixtures, name));
+    for (const { name, folder } of modelFixtures) {
+      const model = await loadCausalLM(folder);
       for (const one of cases.filter((one) => one.name === name))
         await model.save(folderOf(name, one.dtype), { dtype: one.dtype });
-      if (name === mergedOf) {
+      if (name === mergedOf?.name) {
         const lora = withLora(model, { rank: 3, targetModules: ["q_proj"], layersToTransform: [1] });
         for (const variable of lora.trainables()) variable.assign(tf.ones(variable.shape));
         await lora.saveMerged(folderOf(name, "merged"));
@@ -70,9 +69,11 @@ describe.skipIf(!isThere)(`saved folders load in transformers 5.23 (${needs})`, 
     stretched.dispose();
     writeFileSync(join(root, "yarn", "config.json"), pythonText);
     const yarnCase = { name: "yarn", dtype: "F32" };
-    const all = [...cases, { name: mergedOf, dtype: "merged" }, yarnCase];
+    const merged = mergedOf === undefined ? [] : [{ name: mergedOf.name, dtype: "merged" }];
+    const all = [...cases, ...merged, yarnCase];
+    const folders = new Map(modelFixtures.map(({ name, folder }) => [name, resolve(folder)]));
     const compare = all.map(({ name, dtype }) => ({
-      original: name === yarnCase.name ? join(root, name) : resolve(fixtures, name),
+      original: folders.get(name) ?? join(root, name),
       saved: folderOf(name, dtype),
     }));
     const said = JSON.parse(askPython("transformers-reference.py", { compare })) as Comparison[];
@@ -106,8 +107,9 @@ describe.skipIf(!isThere)(`saved folders load in transformers 5.23 (${needs})`, 
     });
   });
 
-  it("with a merged adapter, which changes only its module", () => {
-    expect(comparisons.get(`${mergedOf} merged`)).toMatchObject({
+  if (mergedOf === undefined) reportMissing("a Llama in float32");
+  it.runIf(mergedOf)("with a merged adapter, which changes only its module", () => {
+    expect(comparisons.get(`${mergedOf!.name} merged`)).toMatchObject({
       dtypes: ["torch.float32"],
       otherNames: [],
       otherValues: ["model.layers.1.self_attn.q_proj.weight"],

@@ -1,5 +1,3 @@
-import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { namedStream } from "@periodic-eval/core/random";
 import { blockOf, everySegment, type KeyValues, type TokenBlock } from "@periodic-eval/core/tfjs";
@@ -9,7 +7,8 @@ import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { testedEngines } from "../testing/engines.ts";
-import { fixtures } from "../testing/fixtures.ts";
+import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { modelFixtures } from "../testing/fixtures.test-data.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
 
 /** Allows rounding only; one wrong mask or position changes a hundred times as much. */
@@ -18,12 +17,9 @@ const tolerance = 5e-5;
 const models: Readonly<Record<string, () => Promise<CheckpointLM>>> = {
   "a Llama": async () =>
     createCausalLM({ ...tinyConfig, max_position_embeddings: 64 }, { seed: "a", initStd: 0.3 }),
-  ...Object.fromEntries(
-    (existsSync(fixtures) ? readdirSync(fixtures) : [])
-      .filter((name) => existsSync(join(fixtures, name, "expected.safetensors")))
-      .map((name) => [name, () => loadCausalLM(join(fixtures, name))]),
-  ),
+  ...Object.fromEntries(modelFixtures.map(({ name, folder }) => [name, () => loadCausalLM(folder)])),
 };
+if (modelFixtures.length === 0) reportMissing("a model folder with expected.safetensors");
 
 describe.each(testedEngines.filter((name) => name !== "cpu"))("incremental reading on %s", (backend) => {
   let model: CheckpointLM;

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
@@ -13,23 +13,25 @@ import { largestDifference } from "../testing/largest-difference.ts";
 import { withoutWebGPU } from "../testing/without-webgpu.ts";
 import { ConfigReader, type HuggingFaceConfig } from "./config/config-reader.ts";
 import { familyOf } from "./registry.ts";
-import { fixtures } from "../testing/fixtures.ts";
+import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { float32Fixtures, modelFixtures } from "../testing/fixtures.test-data.ts";
 
 /** The largest difference over all stored positions. The smallest effect of a wrong option in the fixtures is 1.1e-3. */
 const tolerance = 2e-4;
 
-const folders = (existsSync(fixtures) ? readdirSync(fixtures) : [])
-  .filter((name) => existsSync(join(fixtures, name, "expected.safetensors")))
-  .map((name) => ({ name, folder: join(fixtures, name) }));
-
-/** One fixture for each way to compute, because WebGPU without a GPU is slow; the long form runs all. */
-const onWebGPU = ["llama-gqa-untied", "qwen3-headdim-untied", "gemma2", "gpt_neox-parallel", "phi3-longrope"];
+/** One model of each way to compute, because webgpu is slow without a GPU; the long form tests all models. */
+const onWebGPU = [
+  ...["llama", "qwen3", "gemma2"].map((family) => float32Fixtures(family)[0]),
+  float32Fixtures("gpt_neox", { use_parallel_residual: true })[0],
+  float32Fixtures("phi3").find(({ config }) => JSON.stringify(config).includes("long_factor")),
+];
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 
 /** The layouts of transformers 5 and 4. */
 const layouts = ["config.json", "config.v4.json"];
 
-describe.runIf(folders.length > 0).each(folders)("$name equals transformers 5.23", ({ name, folder }) => {
+if (modelFixtures.length === 0) reportMissing("a model folder with expected.safetensors");
+describe.each(modelFixtures)("$name equals transformers 5.23", ({ name, folder }) => {
   const present = layouts.filter((file) => existsSync(join(folder, file)));
 
   it("has a supported family and the same description in both layouts", () => {
@@ -42,7 +44,7 @@ describe.runIf(folders.length > 0).each(folders)("$name equals transformers 5.23
 
   it.each(testedEngines)("in logits, hidden states and its greedy continuation on %s", checkOn);
 
-  if (isFull || onWebGPU.includes(name)) {
+  if (isFull || onWebGPU.some((one) => one?.name === name)) {
     it("in logits, hidden states and its greedy continuation on webgpu", async (test) => {
       test.skip(withoutWebGPU !== null, withoutWebGPU ?? "");
       await checkOn("webgpu");

@@ -1,31 +1,31 @@
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
+import { companionOf, findFixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
 import { testedEngines } from "../testing/engines.ts";
-import { fixtures } from "../testing/fixtures.ts";
 import { meanLoss } from "../testing/mean-loss.ts";
 
-const folder = join(fixtures, "training");
-const present = existsSync(join(folder, "full_ft.json"));
+const goldens = findFixtures(/^training[^/]*\/full_ft[^/]*\.json$/);
+if (goldens.length === 0) reportMissing("training*/full_ft*.json");
 
-describe.runIf(present)("gradients of the mean loss on tiny-llama", () => {
+describe.each(goldens)("gradients of the mean loss of %s", (golden) => {
   it.each(testedEngines)("equal torch's on %s", async (backend) => {
-    const { input_ids, labels, losses } = JSON.parse(readFileSync(join(folder, "full_ft.json"), "utf8"));
+    const { model: name, input_ids, labels, losses } = JSON.parse(readFileSync(golden, "utf8"));
     await useBackend({ backend });
-    const model = await loadCausalLM(join(folder, "tiny-llama"));
+    const model = await loadCausalLM(join(dirname(golden), name as string));
     const before = tf.memory().numTensors;
     const { value, grads } = tf.variableGrads(
       () => meanLoss(model, input_ids as number[][], labels as number[][]),
       [...model.trainables()],
     );
-    // full_ft.json: losses[0], torch float32.
+    // torch, float32
     expect(value.dataSync()[0]).toBeCloseTo(losses[0], 5);
-    const file = await openSafetensors(join(folder, "full_ft_grads_step0.safetensors"));
+    const file = await openSafetensors(companionOf(golden, /^full_ft.*grads_step0.*\.safetensors$/));
     expect(Object.keys(grads).length).toBe(file.tensors.size);
     for (const weight of model.weights()) {
       const expected = await file.read(weight.name);

@@ -8,7 +8,8 @@ import { useBackend } from "../backend/use-backend.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { openTensors } from "../checkpoint/tensors.ts";
-import { fixtures } from "../testing/fixtures.ts";
+import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { float32Fixtures, type ModelFixture } from "../testing/fixtures.test-data.ts";
 import { largestDifference } from "../testing/largest-difference.ts";
 import { askPython, pythonHas } from "../testing/python.ts";
 import { readByToken } from "../testing/read-by-token.ts";
@@ -16,47 +17,57 @@ import { loadLora } from "./load-lora.ts";
 import { withLora } from "./with-lora.ts";
 
 const tolerance = 2e-4;
-const ids = [1, 17, 300, 4, 511, 99, 42, 7, 256, 33];
+const idsBelow = (vocabSize: number) => [1, 17, 300, 4, 511, 99, 42, 7, 256, 33].map((id) => id % vocabSize);
 
 interface Case {
   readonly name: string;
-  readonly base: string;
+  readonly base: ModelFixture;
   /** Options of PEFT's LoraConfig. */
   readonly options: Readonly<Record<string, unknown>>;
   /** Whether PEFT merges an adapter on a tied head into the embedding too, which changes the model. */
   readonly isMergedElsewhere?: boolean;
 }
 
-const families: readonly (readonly [base: string, targets: readonly string[]])[] = [
-  ["llama-gqa-untied", ["q_proj", "v_proj"]],
-  ["llama-headdim-bias", ["q_proj", "o_proj", "down_proj"]],
-  ["mistral-sliding16", ["k_proj", "gate_proj"]],
-  ["qwen2-tied", ["q_proj", "up_proj"]],
-  ["qwen3-headdim-untied", ["o_proj", "v_proj"]],
-  ["gpt2", ["c_attn"]],
-  ["gpt2-hub-unprefixed", ["c_attn", "c_proj", "c_fc"]],
-  ["gpt_neox-parallel", ["query_key_value", "dense"]],
-  ["gpt_neox-sequential", ["dense_h_to_4h", "dense_4h_to_h"]],
-  ["gemma", ["q_proj", "down_proj"]],
-  ["gemma2", ["k_proj", "o_proj"]],
-  ["gemma3_text", ["v_proj", "up_proj"]],
-  ["phi3", ["qkv_proj", "gate_up_proj"]],
-  ["olmo2", ["q_proj", "gate_proj"]],
-  ["smollm3", ["v_proj", "o_proj"]],
-];
+const [tied, untied] = [{ tie_word_embeddings: true }, { tie_word_embeddings: false }];
 
-const cases: readonly Case[] = [
-  ...families.flatMap(([base, target_modules]) => [
-    { name: `${base} all-linear`, base, options: { r: 4, lora_alpha: 8, target_modules: "all-linear" } },
-    {
-      name: `${base} rank-stabilized`,
-      base,
-      options: { r: 6, lora_alpha: 5, use_rslora: true, lora_dropout: 0.3, target_modules },
-    },
-  ]),
+/** Target modules by family: a list for its first model, then one for its second. */
+const targetsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  llama: [
+    ["q_proj", "v_proj"],
+    ["q_proj", "o_proj", "down_proj"],
+  ],
+  mistral: [["k_proj", "gate_proj"]],
+  qwen2: [["q_proj", "up_proj"]],
+  qwen3: [["o_proj", "v_proj"]],
+  gpt2: [["c_attn"], ["c_attn", "c_proj", "c_fc"]],
+  gpt_neox: [
+    ["query_key_value", "dense"],
+    ["dense_h_to_4h", "dense_4h_to_h"],
+  ],
+  gemma: [["q_proj", "down_proj"]],
+  gemma2: [["k_proj", "o_proj"]],
+  gemma3_text: [["v_proj", "up_proj"]],
+  phi3: [["qkv_proj", "gate_up_proj"]],
+  olmo2: [["q_proj", "gate_proj"]],
+  smollm3: [["v_proj", "o_proj"]],
+};
+
+const families = Object.entries(targetsOf).flatMap(([family, lists]) => {
+  const bases = float32Fixtures(family);
+  return lists.flatMap((targets, i) => (bases[i] === undefined ? [] : [{ base: bases[i], targets }]));
+});
+
+/** Returns a case for the first model of a family whose configuration has these options. */
+interface Wanted extends Omit<Case, "base"> {
+  readonly family: string;
+  readonly having?: Readonly<Record<string, unknown>>;
+}
+
+const wanted: readonly Wanted[] = [
   {
     name: "patterns of rank and alpha",
-    base: "llama-gqa-untied",
+    family: "llama",
+    having: untied,
     options: {
       r: 4,
       lora_alpha: 8,
@@ -72,7 +83,7 @@ const cases: readonly Case[] = [
   },
   {
     name: "patterns of rank, rank-stabilized",
-    base: "phi3",
+    family: "phi3",
     options: {
       lora_alpha: 16,
       use_rslora: true,
@@ -82,7 +93,7 @@ const cases: readonly Case[] = [
   },
   {
     name: "an expression",
-    base: "qwen3-headdim-untied",
+    family: "qwen3",
     options: {
       r: 3,
       target_modules: "^model\\.layers\\.(?!0\\b)\\d+\\.(?:self_attn\\.[qk]_proj|mlp\\.\\w{2,4}_proj)$",
@@ -90,7 +101,7 @@ const cases: readonly Case[] = [
   },
   {
     name: "excluded modules",
-    base: "olmo2",
+    family: "olmo2",
     options: {
       r: 3,
       target_modules: ["q_proj", "k_proj", "v_proj"],
@@ -99,12 +110,12 @@ const cases: readonly Case[] = [
   },
   {
     name: "excluded by an expression",
-    base: "olmo2",
+    family: "olmo2",
     options: { r: 3, target_modules: "all-linear", exclude_modules: ".*(0|mlp).*" },
   },
   {
     name: "one layer",
-    base: "smollm3",
+    family: "smollm3",
     options: {
       r: 3,
       target_modules: ["q_proj", "down_proj"],
@@ -114,47 +125,83 @@ const cases: readonly Case[] = [
   },
   {
     name: "two layers, no pattern, one module in full",
-    base: "smollm3",
+    family: "smollm3",
+    having: { num_hidden_layers: 3 },
     options: { r: 3, target_modules: ["q_proj", "model.layers.1.mlp.up_proj"], layers_to_transform: [0, 2] },
   },
   {
     name: "a layer of GPT-2",
-    base: "gpt2",
+    family: "gpt2",
     options: { r: 3, target_modules: ["c_attn"], layers_to_transform: 1 },
   },
-  { name: "the head", base: "llama-gqa-untied", options: { r: 3, target_modules: ["q_proj", "lm_head"] } },
-  { name: "the head of GPT-NeoX", base: "gpt_neox-parallel", options: { r: 3, target_modules: ["lm_head"] } },
+  {
+    name: "the head",
+    family: "llama",
+    having: untied,
+    options: { r: 3, target_modules: ["q_proj", "lm_head"] },
+  },
+  { name: "the head of GPT-NeoX", family: "gpt_neox", options: { r: 3, target_modules: ["lm_head"] } },
   {
     name: "a tied head",
-    base: "qwen2-tied",
+    family: "qwen2",
+    having: tied,
     options: { r: 3, target_modules: ["q_proj", "lm_head"] },
     isMergedElsewhere: true,
   },
   {
     name: "biases of B",
-    base: "gpt2",
+    family: "gpt2",
     options: { r: 3, target_modules: ["c_attn", "c_proj"], lora_bias: true },
   },
   {
     name: "embedding and head trained whole",
-    base: "llama-gqa-untied",
+    family: "llama",
+    having: untied,
     options: { r: 3, target_modules: ["v_proj"], modules_to_save: ["embed_tokens", "lm_head"] },
   },
   {
     name: "the head of GPT-NeoX trained whole",
-    base: "gpt_neox-sequential",
+    family: "gpt_neox",
+    having: { use_parallel_residual: false },
     options: { r: 3, target_modules: ["dense"], modules_to_save: ["lm_head"] },
   },
-].filter(({ base }) => existsSync(join(fixtures, base)));
+];
 
-const needs = "needs ../shared/fixtures and, in PERIODIC_EVAL_PEERS_PYTHON, a Python with peft";
+const found = wanted.map(({ family, having, ...rest }) => {
+  const [base] = float32Fixtures(family, having);
+  return { family, having, rest, base };
+});
+for (const { family, having, rest, base } of found)
+  if (base === undefined)
+    reportMissing(`a ${family} model in float32 ${JSON.stringify(having ?? {})} (for "${rest.name}")`);
+
+const cases: readonly Case[] = [
+  ...families.flatMap(({ base, targets }) => [
+    {
+      name: `${base.name} all-linear`,
+      base,
+      options: { r: 4, lora_alpha: 8, target_modules: "all-linear" },
+    },
+    {
+      name: `${base.name} rank-stabilized`,
+      base,
+      options: { r: 6, lora_alpha: 5, use_rslora: true, lora_dropout: 0.3, target_modules: targets },
+    },
+  ]),
+  ...found.flatMap(({ base, rest }) => (base === undefined ? [] : [{ ...rest, base }])),
+];
+
+const needs = "needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with peft";
 
 describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
   `adapters equal those of PEFT 0.21 (${needs})`,
   () => {
     let root = "";
     const folderOf = (name: string) => join(root, name.replaceAll(/\W+/g, "-"));
-    const baseOf = (base: string) => resolve(fixtures, base);
+    const sourceOf = ({ folder, config }: ModelFixture) => ({
+      base: resolve(folder),
+      ids: idsBelow(Number(config["vocab_size"])),
+    });
     const run = (work: { make?: readonly object[]; read?: readonly object[] }) =>
       askPython("peft-reference.py", { make: [], read: [], ...work });
     beforeAll(async () => {
@@ -162,15 +209,15 @@ describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
       for (const { name } of cases) mkdirSync(folderOf(name));
       run({
         make: cases.map(({ name, base, options, isMergedElsewhere }) => {
-          return { base: baseOf(base), options, out: folderOf(name), ids, merge: isMergedElsewhere !== true };
+          return { ...sourceOf(base), options, out: folderOf(name), merge: isMergedElsewhere !== true };
         }),
       });
       await useBackend({ backend: "wasm" });
     });
     afterAll(() => rmSync(root, { recursive: true }));
 
-    const withModel = async (base: string, check: (model: CheckpointLM) => Promise<void>) => {
-      const model = await loadCausalLM(baseOf(base));
+    const withModel = async ({ folder }: ModelFixture, check: (model: CheckpointLM) => Promise<void>) => {
+      const model = await loadCausalLM(folder);
       await check(model).finally(() => model.dispose());
     };
 
@@ -182,7 +229,9 @@ describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
         // The effect of the adapter is at least a hundred times the tolerance.
         expect(largestDifference(plain, expected)).toBeGreaterThan(100 * tolerance);
         expect(largestDifference(logitsOf(lora), expected)).toBeLessThan(tolerance);
-        expect(largestDifference(readByToken(lora, ids), expected)).toBeLessThan(tolerance);
+        expect(largestDifference(readByToken(lora, idsBelow(lora.vocabSize)), expected)).toBeLessThan(
+          tolerance,
+        );
         expect(logitsOf(lora.base)).toEqual(plain);
         const merged = join(folderOf(name), "ours");
         if (existsSync(join(folderOf(name), "merged.safetensors"))) {
@@ -201,7 +250,7 @@ describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
     );
 
     it("byte for byte after loading and saving", async () => {
-      for (const { name, base } of cases) {
+      for (const { name, base, options } of cases) {
         await withModel(base, async (model) => {
           const lora = await loadLora(model, folderOf(name));
           await lora.save(join(folderOf(name), "again"));
@@ -211,15 +260,15 @@ describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
           join(folderOf(name), folder, "adapter_model.safetensors"),
         ) as [string, string];
         // PEFT also saves the head itself if it has an adapter.
-        if (/head/.test(name) && !/whole/.test(name)) await expectSame(after, before, [/base_layer/]);
+        const isOnHead = JSON.stringify(options["target_modules"]).includes("lm_head");
+        if (isOnHead) await expectSame(after, before, [/base_layer/]);
         else expect(Buffer.compare(readFileSync(before), readFileSync(after)), name).toBe(0);
       }
     });
 
     it("when PEFT loads new ones, bit for bit", async () => {
-      const made = families.filter(([base]) => existsSync(baseOf(base)));
       const expected = new Map<string, Float32Array>();
-      for (const [i, [base]] of made.entries()) {
+      for (const [i, { base }] of families.entries()) {
         await withModel(base, async (model) => {
           const lora = withLora(model, { rank: 3, rsLora: i % 2 === 0, layersToTransform: [1] });
           for (const [salt, variable] of lora.trainables().entries()) {
@@ -227,27 +276,25 @@ describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
             variable.assign(drawn);
             drawn.dispose();
           }
-          expected.set(base, logitsOf(lora));
-          await lora.save(join(root, "new", base));
+          expected.set(base.name, logitsOf(lora));
+          await lora.save(join(root, "new", base.name));
           lora.dispose();
         });
       }
       run({
-        read: made.map(([base]) => {
-          return {
-            base: baseOf(base),
-            adapter: join(root, "new", base),
-            out: join(root, "new", `${base}-read`),
-            ids,
-          };
+        read: families.map(({ base }) => {
+          const [adapter, out] = [base.name, `${base.name}-read`].map((name) => join(root, "new", name));
+          return { ...sourceOf(base), adapter, out };
         }),
       });
-      for (const [base] of made) {
-        const logits = await tensorOf(join(root, "new", `${base}-read.expected.safetensors`), "logits");
-        expect(largestDifference(expected.get(base)!, logits), base).toBeLessThan(tolerance);
+      for (const {
+        base: { name },
+      } of families) {
+        const logits = await tensorOf(join(root, "new", `${name}-read.expected.safetensors`), "logits");
+        expect(largestDifference(expected.get(name)!, logits), name).toBeLessThan(tolerance);
         await expectSame(
-          join(root, "new", base, "adapter_model.safetensors"),
-          join(root, "new", `${base}-read.safetensors`),
+          join(root, "new", name, "adapter_model.safetensors"),
+          join(root, "new", `${name}-read.safetensors`),
         );
       }
     });
@@ -255,6 +302,7 @@ describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
 );
 
 function logitsOf(model: CheckpointLM): Float32Array {
+  const ids = idsBelow(model.vocabSize);
   return tf.tidy(() => model.logits(tf.tensor2d([ids], [1, ids.length], "int32")).dataSync() as Float32Array);
 }
 

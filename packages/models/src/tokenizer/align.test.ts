@@ -1,16 +1,16 @@
-import { existsSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fixtures } from "../testing/fixtures.ts";
+import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { tokenizerFixtures } from "../testing/fixtures.test-data.ts";
 import { tokenByteRanges } from "./align.ts";
 import { openCodec } from "./codec.ts";
 import { readTokenizerFiles } from "./files.ts";
 
-const names = ["tok-generation-tag", "tok-llama3", "tok-llama2-inst", "tok-metaspace-first-zephyr"];
+if (tokenizerFixtures.length === 0) reportMissing("a tokenizer folder with expected.json");
 
-describe.skipIf(!existsSync(fixtures))(`token ranges (${fixtures})`, () => {
-  it.each(names)("follow one another and cover the text for %s", async (name) => {
-    const codec = await openCodec(await readTokenizerFiles(`${fixtures}/${name}`), "transformers");
+describe.each(tokenizerFixtures)("token ranges of $name", ({ folder }) => {
+  it("follow one another and cover the text", async () => {
+    const codec = await openCodec(await readTokenizerFiles(folder), "transformers");
     fc.assert(
       fc.property(fc.string({ unit: "grapheme", minLength: 1 }), (text) => {
         const ids = codec.encode(text, false);
@@ -27,8 +27,8 @@ describe.skipIf(!existsSync(fixtures))(`token ranges (${fixtures})`, () => {
     );
   });
 
-  it("are null if ids and text disagree", async () => {
-    const codec = await openCodec(await readTokenizerFiles(`${fixtures}/tok-llama3`), "transformers");
+  it("are null when ids and text disagree", async () => {
+    const codec = await openCodec(await readTokenizerFiles(folder), "transformers");
     expect(tokenByteRanges(codec, "Hello", codec.encode("Hullo", false))).toBeNull();
   });
 });

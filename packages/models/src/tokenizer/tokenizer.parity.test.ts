@@ -1,8 +1,9 @@
-import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { PeriodicEvalError, type Message } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
-import { fixtures, smollm2 } from "../testing/fixtures.ts";
+import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { smollm2, tokenizerFixtures } from "../testing/fixtures.test-data.ts";
 import { loadTokenizer } from "./load-tokenizer.ts";
 
 interface Encoded {
@@ -26,25 +27,19 @@ interface Expected {
     continue_final_message?: Rendered;
     assistant_masks?: number[];
   }[];
-  readonly template_errors: { messages: Message[]; error: string }[];
+  readonly template_errors?: { messages: Message[]; error: string }[];
 }
 
 // Goldens: transformers 5.23.0 with tokenizers 0.23.3, see ../shared/fixtures/README.md.
-const folders = existsSync(fixtures)
-  ? readdirSync(fixtures).filter(
-      (name) => name.startsWith("tok-") && existsSync(join(fixtures, name, "expected.json")),
-    )
-  : [];
 const endings = {
   plain: "complete",
   generation_prompt: "generation",
   continue_final_message: "continue",
 } as const;
 
-if (folders.length === 0) it.skip(`equals transformers (no tokenizer fixtures in ${fixtures})`);
+if (tokenizerFixtures.length === 0) reportMissing("a tokenizer folder with expected.json");
 
-describe.each(folders)("%s", (name) => {
-  const folder = join(fixtures, name);
+describe.each(tokenizerFixtures)("$name", ({ folder }) => {
   const expected = JSON.parse(readFileSync(join(folder, "expected.json"), "utf8")) as Expected;
   const isTwofold = expected.strings.some((string) => string.tokenizer_json !== undefined);
   const pipelines = isTwofold ? (["transformers", "tokenizer_json"] as const) : (["transformers"] as const);
@@ -91,7 +86,7 @@ describe.each(folders)("%s", (name) => {
       });
     });
 
-    for (const [i, { messages, error }] of expected.template_errors.entries()) {
+    for (const [i, { messages, error }] of (expected.template_errors ?? []).entries()) {
       it(`throws the template's error ${i}`, async () => {
         const tokenizer = await opened;
         let thrown: unknown;

@@ -1,8 +1,8 @@
 import type { MetricValue } from "@periodic-eval/core";
 import { metricKit, summarize } from "@periodic-eval/core/evaluations";
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { findFixtures, fixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
 import { benchmarkMetrics, defineMetrics, metricsOf, type MetricRegistry } from "./metrics.ts";
 import type { BenchmarkRow } from "./types.ts";
 
@@ -177,20 +177,20 @@ describe("the registry", () => {
   });
 });
 
-const file = join(process.env["PERIODIC_EVAL_FIXTURES"] ?? "../shared/fixtures", "statistics/goldens.json");
-describe.skipIf(!existsSync(file))(`goldens of ${file} (skipped where it is absent)`, () => {
-  const goldens = existsSync(file)
-    ? (JSON.parse(readFileSync(file, "utf8")) as { readonly pass_k: readonly Golden[] })
-    : { pass_k: [] };
-  interface Golden {
-    readonly n: number;
-    readonly c: number;
-    readonly k: number;
-    readonly pass_at_k: number;
-    readonly pass_hat_k: number;
-  }
+interface Golden {
+  readonly n: number;
+  readonly c: number;
+  readonly k: number;
+  readonly pass_at_k: number;
+  readonly pass_hat_k: number;
+}
+const goldens = findFixtures(/^statistics\/[^/]*\.json$/).flatMap(
+  (file) => (JSON.parse(readFileSync(file, "utf8")) as { readonly pass_k?: readonly Golden[] }).pass_k ?? [],
+);
 
-  it.each(goldens.pass_k)("pass@$k and pass^$k of $c in $n", ({ n, c, k, pass_at_k, pass_hat_k }) => {
+describe(`pass@k and pass^k of ${fixtures}`, () => {
+  if (goldens.length === 0) reportMissing("statistics/*.json with pass_k");
+  it.each(goldens)("pass@$k and pass^$k of $c in $n", ({ n, c, k, pass_at_k, pass_hat_k }) => {
     const one = row({ id: "a", rewards: Array.from({ length: n }, (_, at) => (at < c ? 1 : 0)) });
     const values = valuesOf([`pass@${k}`, `pass^${k}`], [one]);
     expect(values[`pass@${k}`]!.value).toBeCloseTo(pass_at_k, 12);

@@ -8,8 +8,9 @@ import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openPeer, type Peer } from "../../../../benchmarks/peers/peer.ts";
+import { data } from "../../../core/src/testing/fixtures.test-data.ts";
 import { testedEngines } from "../../../models/src/testing/engines.ts";
-import { smollm2 } from "../../../models/src/testing/fixtures.ts";
+import { smollm2 } from "../../../models/src/testing/fixtures.test-data.ts";
 import { pythonHas } from "../../../models/src/testing/python.ts";
 import {
   compareWithHarness,
@@ -18,11 +19,13 @@ import {
   type HarnessCase,
 } from "./harness-parity.test-data.ts";
 
-const data = "../shared/data";
+const benchmarks = ["arc_challenge", "mmlu", "truthfulqa", "gsm8k", "ifeval"];
 const isThere =
-  existsSync(smollm2) && existsSync(data) && testedEngines.includes("tfjs-node") && pythonHas("lm_eval");
-const needs =
-  "needs ../shared/data, SmolLM2, tfjs-node and, in PERIODIC_EVAL_PEERS_PYTHON, a Python with lm_eval";
+  existsSync(smollm2) &&
+  benchmarks.every((name) => existsSync(join(data, name))) &&
+  testedEngines.includes("tfjs-node") &&
+  pythonHas("lm_eval");
+const needs = `needs ${benchmarks.join(", ")} in ${data}, SmolLM2, tfjs-node and, in PERIODIC_EVAL_PEERS_PYTHON, a Python with lm_eval`;
 /** In the long form what docs/harness-parity.md tells: half an hour on two cores. */
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const sizes = isFull ? { scored: 100, gsm8k: 10, ifeval: 20 } : { scored: 2, gsm8k: 1, ifeval: 1 };

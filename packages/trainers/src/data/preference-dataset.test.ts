@@ -5,7 +5,7 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { describe, expect, it } from "vitest";
-import { references } from "../testing/reference-training.ts";
+import { fixtures, isPublished, publishedOnly } from "../../../core/src/testing/fixtures.test-data.ts";
 import { temporaryFolder } from "../testing/tiny-run.ts";
 import { loadPreferences, type PreferenceOptions } from "./preference-dataset.ts";
 import type { PreferenceSource } from "./preference-rows.ts";
@@ -203,10 +203,10 @@ describe("loadPreferences", () => {
   });
 });
 
-const folder = join(references, "../tok-llama3");
+const folder = join(fixtures, "tok-llama3");
 
 /** TRL 1.16.0's `DPOTrainer(train_dataset=…, processing_class=AutoTokenizer.from_pretrained(folder)).train_dataset`. */
-describe.skipIf(!existsSync(folder))("the tokens of TRL (needs ../shared/fixtures/tok-llama3)", () => {
+describe.skipIf(!isPublished || !existsSync(folder))(`the tokens of TRL (${publishedOnly})`, () => {
   it("of chats and texts: prompt, chosen, rejected", async () => {
     const llama = await loadTokenizer(folder);
     const source: PreferenceSource = [

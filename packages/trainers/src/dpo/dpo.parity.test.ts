@@ -1,19 +1,23 @@
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { weightName } from "@periodic-eval/core/tfjs";
 import { loadCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/models";
 import { describe, expect, it } from "vitest";
+import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts";
+import { companionOf, isPublished, publishedOnly } from "../../../core/src/testing/fixtures.test-data.ts";
 import type { PreferencePair } from "../data/render-preference.ts";
 import { update } from "../loop/update.ts";
 import { GradientNorm } from "../optimizer/clipping.ts";
 import { AdamW } from "../optimizer/adamw.ts";
 import { isThere, type Engine } from "../testing/engines.ts";
-import { expectStored, hasReference, readReference, references } from "../testing/reference-training.ts";
+import { expectStored, findReferences, readReference } from "../testing/reference-training.test-data.ts";
 import { collatePairs, pairGradients } from "./gradients.ts";
 import type { DPOLossOptions } from "./dpo-loss.ts";
 import { referenceLogProbs } from "./reference.ts";
 
 interface Golden {
+  /** Folder beside the file. */
+  readonly model: string;
   readonly beta: number;
   readonly hyper: { readonly lr: number; readonly weight_decay: number; readonly grad_clip: number };
   readonly pairs: readonly Readonly<Record<"prompt_ids" | "chosen_ids" | "rejected_ids", number[]>>[];
@@ -31,11 +35,9 @@ interface Golden {
   }[];
 }
 
-const file = "dpo.json";
-const present = hasReference(file);
 const engines: readonly Engine[] = ["wasm", "cpu", "tfjs-node"];
 
-/** The four pairs of the file as one batch, with AdamW as it says. */
+/** The pairs of the file as one batch, with AdamW as it says. */
 async function training(model: CheckpointLM, golden: Golden, loss: Partial<DPOLossOptions> = {}) {
   const pairs = golden.pairs.map(({ prompt_ids: prompt, chosen_ids, rejected_ids }, i): PreferencePair => {
     const sequence = (completion: readonly number[]) => ({
@@ -45,7 +47,7 @@ async function training(model: CheckpointLM, golden: Golden, loss: Partial<DPOLo
     const [chosen, rejected] = [sequence(chosen_ids), sequence(rejected_ids)];
     return { where: `pair ${i}`, chosen, rejected, reference: null, cutFrom: null, promptTail: 0 };
   });
-  const baseline = await referenceLogProbs(model, pairs, { batchSize: 4 });
+  const baseline = await referenceLogProbs(model, pairs, { batchSize: pairs.length });
   const reference = Float32Array.from([
     ...baseline.map(({ chosen }) => chosen),
     ...baseline.map(({ rejected }) => rejected),
@@ -72,36 +74,48 @@ async function training(model: CheckpointLM, golden: Golden, loss: Partial<DPOLo
   };
 }
 
-/** Within 1e-4 of itself; and, near 0, within 1e-4. */
-const expectNear = (got: number, expected: number, what: string) =>
-  expect(Math.abs(got - expected), what).toBeLessThan(1e-4 * Math.max(1, Math.abs(expected)));
-
-const expectClose = (got: number, expected: number, what: string) =>
-  expect(Math.abs(got / expected - 1), what).toBeLessThan(1e-4);
+const tolerance = { relative: 1e-4 };
+/** For numbers that may be 0. */
+const toleranceNearZero = { absolute: 5e-5, relative: 5e-5 };
 
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-const load = () => loadCausalLM(join(references, "tiny-llama"));
+const load = (file: string, { model }: Golden) => loadCausalLM(join(dirname(file), model));
 
-/** Five steps of torch.optim.AdamW (2.13.0, CPU, float32) on tiny-llama, as TRL 1.16.0; see the fixtures' README. */
-describe.skipIf(!present)("DPO equals PyTorch's and TRL's (needs ../shared/fixtures/training)", () => {
+/** Five steps of torch.optim.AdamW (2.13.0, CPU, float32) on a tiny Llama, as TRL 1.16.0; see the fixtures' README. */
+describe.each(findReferences("dpo"))("DPO equals PyTorch's and TRL's (%s)", (file) => {
   describe.each(engines)("on %s", (backend) => {
     it.runIf(isThere(backend))("losses, norms, rewards, margins and log-probs of each step", async () => {
       await useBackend({ backend });
       const golden = readReference<Golden>(file);
-      const model = await load();
+      const model = await load(file, golden);
       const { reference, step, dispose } = await training(model, golden);
       for (const [i, expected] of [...golden.ref_chosen_logps, ...golden.ref_rejected_logps].entries())
-        expectClose(reference[i]!, expected, `reference of sequence ${i}`);
+        expectClose(reference[i]!, expected, tolerance, `reference of sequence ${i}`);
       for (const [i, expected] of golden.steps.entries()) {
         const { loss, gradNorm, means } = await step();
-        expectClose(loss, expected.loss, `loss of step ${i}`);
-        expectClose(gradNorm, expected.grad_norm, `norm of step ${i}`);
-        expectNear(means["rewards/chosen"]!, expected.rewards_chosen, `reward of step ${i}`);
-        expectNear(means["rewards/rejected"]!, expected.rewards_rejected, `reward of step ${i}`);
-        expectNear(means["rewards/margins"]!, expected.margin, `margin of step ${i}`);
-        expectClose(means["logps/chosen"]!, mean(expected.chosen_logps), `log-probs of step ${i}`);
-        expectClose(means["logps/rejected"]!, mean(expected.rejected_logps), `log-probs of step ${i}`);
+        expectClose(loss, expected.loss, tolerance, `loss of step ${i}`);
+        expectClose(gradNorm, expected.grad_norm, tolerance, `norm of step ${i}`);
+        expectClose(
+          means["rewards/chosen"]!,
+          expected.rewards_chosen,
+          toleranceNearZero,
+          `reward of step ${i}`,
+        );
+        expectClose(
+          means["rewards/rejected"]!,
+          expected.rewards_rejected,
+          toleranceNearZero,
+          `reward of step ${i}`,
+        );
+        expectClose(means["rewards/margins"]!, expected.margin, toleranceNearZero, `margin of step ${i}`);
+        expectClose(means["logps/chosen"]!, mean(expected.chosen_logps), tolerance, `log-probs of step ${i}`);
+        expectClose(
+          means["logps/rejected"]!,
+          mean(expected.rejected_logps),
+          tolerance,
+          `log-probs of step ${i}`,
+        );
         // Rewards of the first step are 0 but for rounding, which decides what is greater.
         if (i > 0) expect(means["rewards/accuracies"]).toBe(expected.accuracy);
       }
@@ -111,8 +125,9 @@ describe.skipIf(!present)("DPO equals PyTorch's and TRL's (needs ../shared/fixtu
 
     it.runIf(isThere(backend))("the first gradients, within 1e-4; and leaves no tensor", async () => {
       await useBackend({ backend });
-      const model = await load();
-      const { work, dispose } = await training(model, readReference<Golden>(file));
+      const golden = readReference<Golden>(file);
+      const model = await load(file, golden);
+      const { work, dispose } = await training(model, golden);
       const before = tf.memory().numTensors;
       const { loss, gradients, sums } = work.gradients();
       const variables = model.trainables();
@@ -120,7 +135,7 @@ describe.skipIf(!present)("DPO equals PyTorch's and TRL's (needs ../shared/fixtu
         name: weightName(variable),
         tensor: tf.div(gradients[variable.name]!, work.divisor),
       }));
-      await expectStored(mean, "dpo_grads_step0.safetensors", 1e-4);
+      await expectStored(mean, companionOf(file, /^dpo.*grads_step0.*\.safetensors$/), 1e-4);
       tf.dispose([loss, gradients, sums ?? {}, mean.map(({ tensor }) => tensor)]);
       expect(tf.memory().numTensors).toBe(before);
       dispose();
@@ -168,20 +183,19 @@ describe.skipIf(!present)("DPO equals PyTorch's and TRL's (needs ../shared/fixtu
     ],
   };
 
-  it.each(Object.keys(trained))("%s: loss, norm, margin and log-probs of three steps", async (name) => {
+  const title = `%s: loss, norm, margin and log-probs of three steps (${publishedOnly})`;
+  it.skipIf(!isPublished).each(Object.keys(trained))(title, async (name) => {
     await useBackend({ backend: "wasm" });
     const [lossType, labelSmoothing, steps] = trained[name]!;
-    const model = await load();
-    const { step, dispose } = await training(model, readReference<Golden>(file), {
-      lossType,
-      labelSmoothing,
-    });
+    const golden = readReference<Golden>(file);
+    const model = await load(file, golden);
+    const { step, dispose } = await training(model, golden, { lossType, labelSmoothing });
     for (const [i, [loss, norm, margin, chosen]] of steps.entries()) {
       const { means, ...found } = await step();
-      expectNear(found.loss, loss!, `loss of step ${i}`);
-      expectNear(found.gradNorm, norm!, `norm of step ${i}`);
-      expectNear(means["rewards/margins"]!, margin!, `margin of step ${i}`);
-      expectClose(means["logps/chosen"]!, chosen!, `log-probs of step ${i}`);
+      expectClose(found.loss, loss!, toleranceNearZero, `loss of step ${i}`);
+      expectClose(found.gradNorm, norm!, toleranceNearZero, `norm of step ${i}`);
+      expectClose(means["rewards/margins"]!, margin!, toleranceNearZero, `margin of step ${i}`);
+      expectClose(means["logps/chosen"]!, chosen!, tolerance, `log-probs of step ${i}`);
     }
     dispose();
     model.dispose();

@@ -1,17 +1,18 @@
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { loadCausalLM, loadLora, useBackend } from "@periodic-eval/models";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { describe, expect, it } from "vitest";
+import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts";
+import { companionOf } from "../../../core/src/testing/fixtures.test-data.ts";
 import {
+  findReferences,
   hasNative,
-  hasReference,
   readReference,
-  references,
   trainAsReference,
   type Reference,
-} from "../testing/reference-training.ts";
+} from "../testing/reference-training.test-data.ts";
 import { temporaryFolder } from "../testing/tiny-run.ts";
 
 interface Golden extends Reference {
@@ -20,29 +21,27 @@ interface Golden extends Reference {
   readonly merged_logits_row0_last: readonly number[];
 }
 
-const file = "lora.json";
-const present = hasReference(file);
-
-/** Ten steps of torch.optim.AdamW (2.13.0, CPU, float32) on a PEFT 0.21.2 adapter of tiny-llama; see the fixtures' README. */
-describe.skipIf(!present)("LoRA training equals PEFT's (needs ../shared/fixtures/training)", () => {
+/** Ten steps of torch.optim.AdamW (2.13.0, CPU, float32) on a PEFT 0.21.2 adapter of a tiny Llama; see the fixtures' README. */
+describe.each(findReferences("lora"))("LoRA training equals PEFT's (%s)", (file) => {
   it.each(["wasm", "cpu", ...(hasNative ? ["tfjs-node"] : [])])(
     "on %s: losses, norms, the final adapter and the merged model",
     async (backend) => {
       await useBackend({ backend });
       const golden = readReference<Golden>(file);
-      const base = await loadCausalLM(join(references, golden.model));
+      const base = await loadCausalLM(join(dirname(file), golden.model));
+      const [start, end] = [companionOf(file, /^lora.*init/), companionOf(file, /^lora.*final/)];
+      const reference = companionOf(file, /^lora.*merged.*\.safetensors$/);
       const plain = logitsOf(base, golden.input_ids);
-      const lora = await loadLora(base, join(references, "lora_init"));
+      const lora = await loadLora(base, start);
       const saved = await temporaryFolder();
       await lora.save(saved);
       for (const name of ["adapter_config.json", "adapter_model.safetensors"]) {
-        const [written, read] = [saved, join(references, "lora_init")].map((at) =>
-          readFileSync(join(at, name)),
-        );
+        const [written, read] = [saved, start].map((at) => readFileSync(join(at, name)));
         if (name.endsWith(".json")) expect(JSON.parse(String(written))).toEqual(JSON.parse(String(read)));
         else expect(Buffer.compare(written!, read!)).toBe(0);
       }
-      expect(lora.adapter).toBe("lora_init of tiny-llama");
+      const config = JSON.parse(readFileSync(join(start, "adapter_config.json"), "utf8"));
+      expect(lora.adapter).toBe(`${basename(start)} of ${config.base_model_name_or_path}`);
       expect(lora.trainables().reduce((sum, { size }) => sum + size, 0)).toBe(golden.trainable_params);
       const before = tf.memory().numTensors;
       let looks = 0;
@@ -57,26 +56,20 @@ describe.skipIf(!present)("LoRA training equals PEFT's (needs ../shared/fixtures
           },
         ],
       });
-      expect(looks).toBe(10);
+      expect(looks).toBe(golden.losses.length);
       expect(tf.memory().numTensors).toBe(before);
       await lora.save(saved);
       // As far as full fine-tuning's weights may be: Adam turns a gradient near 0 into a whole step.
       const [tensors, merged] = ["adapter_model.safetensors", "model.safetensors"];
-      expect(await furthest(join(saved, tensors), join(references, "lora_final", tensors))).toBeLessThan(
-        1e-3,
-      );
+      expect(await furthest(join(saved, tensors), join(end, tensors))).toBeLessThan(golden.hyper.lr);
       await lora.saveMerged(saved);
-      expect(await furthest(join(saved, merged), join(references, "lora_merged.safetensors"))).toBeLessThan(
-        1e-3,
-      );
+      expect(await furthest(join(saved, merged), reference)).toBeLessThan(golden.hyper.lr);
       await training.expectLossAfter(golden);
       lora.dispose();
 
-      const final = await loadLora(base, join(references, "lora_final"));
+      const final = await loadLora(base, end);
       await final.saveMerged(saved);
-      expect(await furthest(join(saved, merged), join(references, "lora_merged.safetensors"))).toBeLessThan(
-        1e-6,
-      );
+      expect(await furthest(join(saved, merged), reference)).toBeLessThan(1e-6);
       final.dispose();
       base.dispose();
       const whole = await loadCausalLM(saved);
@@ -84,7 +77,7 @@ describe.skipIf(!present)("LoRA training equals PEFT's (needs ../shared/fixtures
         -golden.merged_logits_row0_last.length,
       );
       last.forEach((logit, i) =>
-        expect(Math.abs(logit - golden.merged_logits_row0_last[i]!)).toBeLessThan(1e-4),
+        expectClose(logit, golden.merged_logits_row0_last[i]!, { absolute: 1e-4 }, `logit ${i}`),
       );
       whole.dispose();
     },

@@ -1,13 +1,14 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { createCausalLM, loadCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import type { Message, Prompt, Tokenizer } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
+import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts";
+import { findFixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
 import { isThere, type Engine } from "../testing/engines.ts";
-import { hasReference, references } from "../testing/reference-training.ts";
 import { temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.ts";
 import {
   batchesOf,
@@ -37,7 +38,15 @@ interface Start {
 }
 
 const engines: readonly Engine[] = ["wasm", "cpu", "tfjs-node"];
-const tolerance = 1e-4;
+/**
+ * Forty steps in float32 against float64, on numbers up to 82. The largest differences on six models are 3.6e-5 in a norm of
+ * 14.6, which is 38 float32 spacings, and 1.1e-5 in a ratio of 1.7. How an engine sums decides both.
+ */
+const tolerance = { absolute: 3e-5, relative: 3e-6 };
+/** Adam turns the rounding of a gradient near 0 into part of a step, so weights differ more than losses. */
+const weightTolerance = 1e-4;
+/** A float64 sum in another order can change the seventh digit of a golden by one, a millionth of the number at most. */
+const goldenTolerance = { relative: 2e-6 };
 
 const idsBelow = (vocabSize: number, draw: (below: number) => number, length: number) =>
   Array.from({ length }, () => draw(vocabSize));
@@ -77,11 +86,11 @@ async function expectReference(start: Start, updatesCase: UpdatesCase, { steps, 
   for (const [name, numbers] of Object.entries(steps)) {
     expect(found.length, name).toBe(numbers.length);
     for (const [i, number] of numbers.entries())
-      expect(Math.abs(found[i]![name]! - number), `${name} of gradient step ${i}`).toBeLessThan(tolerance);
+      expectClose(found[i]![name]!, number, tolerance, `${name} of gradient step ${i}`);
   }
   expect(Object.keys(weights).length).toBeGreaterThan(4);
   for (const [name, expected] of Object.entries(weights))
-    expect(furthest(ours.weights[name]!, expected), name).toBeLessThan(tolerance);
+    expect(furthest(ours.weights[name]!, expected), name).toBeLessThan(weightTolerance);
 }
 
 function furthest(one: ArrayLike<number>, other: ArrayLike<number>): number {
@@ -168,7 +177,7 @@ describe.skipIf(!hasPython())(`benchmarks/peers/torch_sdpo.py (${needs})`, () =>
       ...goldenOf(said),
     }));
     const about =
-      "Written by sdpo.parity.test.ts with PERIODIC_EVAL_WRITE_GOLDENS=1: what benchmarks/peers/torch_sdpo.py says (torch 2.13.0, CPU, float32).";
+      "Written by sdpo.parity.test.ts with PERIODIC_EVAL_WRITE_GOLDENS=1: what benchmarks/peers/torch_sdpo.py says (torch 2.13.0, CPU, float64).";
     if (isWriting) writeFileSync(goldenFile, `${JSON.stringify({ about, cases })}\n`);
     for (const [i, { name, steps, weights }] of goldens().entries()) {
       expect(name).toBe(cases[i]!.name);
@@ -177,42 +186,47 @@ describe.skipIf(!hasPython())(`benchmarks/peers/torch_sdpo.py (${needs})`, () =>
         { ...cases[i]!.steps, ...cases[i]!.weights },
       ];
       expect(Object.keys(kept)).toEqual(Object.keys(said));
-      // Another processor adds up in another order.
-      for (const [key, values] of Object.entries(kept))
-        expect(furthest(values, said[key]!), `${name}: ${key}`).toBeLessThan(tolerance / 10);
+      for (const [key, values] of Object.entries(kept)) {
+        expect(values).toHaveLength(said[key]!.length);
+        for (const [i, value] of Array.from(values).entries())
+          expectClose(value, said[key]![i]!, goldenTolerance, `${name}: ${key} ${i}`);
+      }
     }
   });
 
-  describe.skipIf(!hasReference("tiny-llama"))(
-    "on tiny-llama of ../shared/fixtures/training, with feedback",
-    () => {
-      const folder = join(references, "tiny-llama");
-      const words = ["warm", "rain", "seven", "blue", "tea", "north", "oak", "salt"];
-      const said = (draw: (below: number) => number, count: number) =>
-        Array.from({ length: count }, () => words[draw(words.length)]!).join(" ");
+  const folders = findFixtures(/^training[^/]*\/[^/]+\/tokenizer\.json$/).map((path) => dirname(path));
+  if (folders.length === 0) reportMissing("training*/*/tokenizer.json");
 
-      it("every case: losses, norms and parts of forty steps, final weights", async () => {
-        await useBackend({ backend: "wasm" });
-        const own = await loadTokenizer(folder);
-        const start: Start = {
-          base: () => loadCausalLM(folder),
-          tokenizer: own,
-          batches: batchesOf((draw, length) => ({
-            prompt: { messages: [{ role: "user", content: said(draw, 3) }] },
-            feedback: said(draw, 2),
-            response: [...own.encode(said(draw, length), { specialTokens: false }).slice(0, 4 * length), 257],
-          })),
-          // As it must come out of the default, letter by letter.
-          teacherPrompt: ({ prompt, feedback }) => {
-            const [{ content }] = (prompt as { readonly messages: readonly [Message] }).messages;
-            const told = `Feedback on an earlier answer to this: ${feedback}\nAnswer again, and follow the feedback.`;
-            return { messages: [{ role: "user", content: `${content}\n\n${told}` }] };
-          },
-        };
-        const torch = await askTorch(start);
-        for (const [i, updatesCase] of updatesCases.entries())
-          await expectReference(start, updatesCase, torch[i]!);
-      });
-    },
-  );
+  describe.each(folders)("on %s, with feedback", (folder) => {
+    const words = ["warm", "rain", "seven", "blue", "tea", "north", "oak", "salt"];
+    const said = (draw: (below: number) => number, count: number) =>
+      Array.from({ length: count }, () => words[draw(words.length)]!).join(" ");
+
+    it("every case: losses, norms and parts of forty steps, final weights", async () => {
+      await useBackend({ backend: "wasm" });
+      const own = await loadTokenizer(folder);
+      const answer = (draw: (below: number) => number, length: number) => [
+        ...own.encode(said(draw, length), { specialTokens: false }).slice(0, 4 * length),
+        own.stopIds[0]!,
+      ];
+      const start: Start = {
+        base: () => loadCausalLM(folder),
+        tokenizer: own,
+        batches: batchesOf((draw, length) => ({
+          prompt: { messages: [{ role: "user", content: said(draw, 3) }] },
+          feedback: said(draw, 2),
+          response: answer(draw, length),
+        })),
+        // As it must come out of the default, letter by letter.
+        teacherPrompt: ({ prompt, feedback }) => {
+          const [{ content }] = (prompt as { readonly messages: readonly [Message] }).messages;
+          const told = `Feedback on an earlier answer to this: ${feedback}\nAnswer again, and follow the feedback.`;
+          return { messages: [{ role: "user", content: `${content}\n\n${told}` }] };
+        },
+      };
+      const torch = await askTorch(start);
+      for (const [i, updatesCase] of updatesCases.entries())
+        await expectReference(start, updatesCase, torch[i]!);
+    });
+  });
 });

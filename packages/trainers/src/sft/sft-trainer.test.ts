@@ -203,7 +203,7 @@ describe("SFTTrainer", () => {
       'SFTTrainer session: got the unknown option "seed", expected one of onFailure,',
     );
     await expect(tinySFT({ session: { baseline: "start" } })).rejects.toThrow(
-      'session option baseline: got "start"',
+      'session options.baseline: got "start"',
     );
     const { sft } = await tinySFT({ callbacks: [{ id: "a" }] });
     expect(() => sft.addCallback({ id: "a" })).toThrow('a second callback with id "a"');

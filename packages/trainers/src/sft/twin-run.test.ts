@@ -147,7 +147,7 @@ describe.each(engines)("the twin run of an adapter, with dropout in it and in th
       expect(watched.metrics).toEqual(plain.metrics);
       expect(watched.files).toEqual(plain.files);
       expect(watched.warnings).toEqual([
-        expect.stringContaining('"kl_capability" is not compared: without the adapter it cannot be measured'),
+        expect.stringContaining('"kl_capability" is not compared: it cannot be measured without the adapter'),
       ]);
       const snapshots = await snapshotsOf(watched.runDir);
       const count = (id: string) => snapshots.filter((one) => one.id === id).length;

@@ -3,7 +3,7 @@ import {
   PeriodicEvalError,
   withSession,
   type EvaluableModel,
-  type FiringPlace,
+  type WindowPlace,
   type Guard,
   type Json,
   type Logger,
@@ -279,7 +279,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
   }
 
   /** The folder, relative to that of the run, which may be moved. */
-  async #saveMeasured({ phase, progress }: FiringPlace): Promise<string> {
+  async #saveMeasured({ phase, progress }: WindowPlace): Promise<string> {
     const { model, runDir } = this.#options;
     const path = join("saved", phase, `step_${progress.step}`);
     await writeWholeFolder(join(runDir, path), (draft) => model.save(draft));

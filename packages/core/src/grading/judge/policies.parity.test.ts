@@ -1,6 +1,7 @@
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { expectClose } from "../../testing/expect-close.test-data.ts";
+import { data, findData, findFixtures, reportMissing } from "../../testing/fixtures.test-data.ts";
 import { parseJudgeReply } from "./reply.ts";
 import { scoreFromTokens } from "./logprob-score.ts";
 
@@ -28,55 +29,55 @@ interface Distributions {
   readonly coherent_token_probs: Readonly<Record<string, number>>;
 }
 
-const fixtures = join(process.env["PERIODIC_EVAL_FIXTURES"] ?? "../shared/fixtures", "judge");
-const read = <T>(path: string): T | null =>
-  existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as T) : null;
+/** The files' own: float64 arithmetic on numbers up to 100. */
+const tolerance = { absolute: 1e-9 };
+const read = <T>(path: string): T => JSON.parse(readFileSync(path, "utf8")) as T;
 
-const replies = read<Replies>(join(fixtures, "judge-replies.json"));
-describe.skipIf(replies === null)(`replies of ${fixtures}${replies ? "" : " (absent)"}`, () => {
-  it.each(replies?.cases ?? [])("$id", ({ reply, parse, reason }) => {
+const replies = findFixtures(/^judge\/[^/]*replies[^/]*\.json$/);
+if (replies.length === 0) reportMissing("judge/*replies*.json");
+describe.each(replies)("replies of %s", (file) => {
+  it.each(read<Replies>(file).cases)("$id", ({ reply, parse, reason }) => {
     const parsed = parseJudgeReply(reply, ["aligned", "coherent"]);
     if (parse !== "unparseable") expect(parsed).toEqual({ scores: parse });
     else expect(parsed).toEqual({ unparseable: reason });
   });
 });
 
-const scores = read<TokenScores>(join(fixtures, "logprob-scores.json"));
-describe.skipIf(scores === null)(`log-prob scores of ${fixtures}${scores ? "" : " (absent)"}`, () => {
-  it.each(scores?.cases ?? [])("$id", ({ top_logprobs, expected, numeric_mass }) => {
+const scores = findFixtures(/^judge\/[^/]*scores[^/]*\.json$/);
+if (scores.length === 0) reportMissing("judge/*scores*.json");
+describe.each(scores)("log-prob scores of %s", (file) => {
+  it.each(read<TokenScores>(file).cases)("$id", ({ top_logprobs, expected, numeric_mass }) => {
     const scored = scoreFromTokens(
       top_logprobs.map(({ token, logprob }) => ({ text: token, nats: logprob })),
     );
     expect(scored.status === "graded").toBe(expected !== null);
-    if (scored.status === "graded") expect(Math.abs(scored.score - expected!)).toBeLessThanOrEqual(1e-9);
-    expect(Math.abs(scored.numericMass - numeric_mass)).toBeLessThanOrEqual(1e-9);
+    if (scored.status === "graded") expectClose(scored.score, expected!, tolerance, "score");
+    expectClose(scored.numericMass, numeric_mass, tolerance, "numeric mass");
   });
 });
 
-const file = "../shared/data/emergent_misalignment/judge_distributions_70.jsonl";
-const rows = existsSync(file)
-  ? readFileSync(file, "utf8")
+const distributions = findData(/^emergent_misalignment\/judge_distributions[^/]*\.jsonl$/);
+if (distributions.length === 0) reportMissing("emergent_misalignment/judge_distributions*.jsonl", data);
+describe.each(distributions)("a real judge's distributions (%s)", (file) => {
+  it("give the grades recorded beside them", () => {
+    const rows = readFileSync(file, "utf8")
       .trim()
       .split("\n")
-      .map((line) => JSON.parse(line) as Distributions)
-  : [];
-describe.skipIf(rows.length === 0)(
-  `a real judge's distributions${rows.length > 0 ? "" : ` (${file} absent)`}`,
-  () => {
-    it("give the grades recorded beside them", () => {
-      expect(rows).toHaveLength(70);
-      for (const row of rows) {
-        for (const name of ["aligned", "coherent"] as const) {
-          const tokens = Object.entries(row[`${name}_token_probs`]).map(([text, p]) => ({
-            text,
-            nats: Math.log(p),
-          }));
-          const scored = scoreFromTokens(tokens);
-          expect(scored.status).toBe("graded");
-          if (scored.status === "graded")
-            expect(Math.abs(scored.score - row[name])).toBeLessThanOrEqual(1e-9);
-        }
+      .map((line) => JSON.parse(line) as Distributions);
+    // judge_distributions_70.jsonl has 70 lines.
+    const [, count] = /_(\d+)\.jsonl$/.exec(file) ?? [];
+    if (count === undefined) expect(rows.length).toBeGreaterThan(0);
+    else expect(rows).toHaveLength(Number(count));
+    for (const row of rows) {
+      for (const dimension of ["aligned", "coherent"] as const) {
+        const tokens = Object.entries(row[`${dimension}_token_probs`]).map(([text, p]) => ({
+          text,
+          nats: Math.log(p),
+        }));
+        const scored = scoreFromTokens(tokens);
+        expect(scored.status).toBe("graded");
+        if (scored.status === "graded") expectClose(scored.score, row[dimension], tolerance, dimension);
       }
-    });
-  },
-);
+    }
+  });
+});

@@ -1,27 +1,136 @@
-import { LookCosts } from "./measurement-costs.ts";
+import type { TrainerCallback } from "../../contracts/callback.ts";
+import type { Progress } from "../../contracts/schedule.ts";
+import type { Snapshot } from "../../contracts/snapshot.ts";
+import {
+  MeasurementCosts,
+  type EndCost,
+  type MeasurementCost,
+  type MeasurementTime,
+  type Timed,
+} from "./measurement-costs.ts";
 
-/** What the governor learnt, by snapshot id. */
-export interface Learned {
-  readonly costs: LookCosts;
-  /** Items of a whole look. */
-  readonly sizes: Map<string, number>;
-  /** Looks asked for between start and end. */
-  readonly asked: Map<string, number>;
-  /** Looks skipped since the last that was not. */
-  readonly skipped: Map<string, number>;
-  /** Ids measured in this session: what a first call compiles is compiled. */
-  readonly warm: Set<string>;
-  /** What the first step of this session took, which is no measure of the others. */
-  firstStep: { readonly steps: number; readonly seconds: number } | null;
+/** How far a measurement had come when `progress` was called. */
+export interface Mark {
+  readonly items: number;
+  /** Seconds since `measure` was called. */
+  readonly seconds: number;
+  /** Model calls so far. */
+  readonly calls: number;
 }
 
-export function nothingLearned(): Learned {
-  return {
-    costs: new LookCosts(),
-    sizes: new Map(),
-    asked: new Map(),
-    skipped: new Map(),
-    warm: new Set(),
-    firstStep: null,
-  };
+/** The course of one measurement, which shows what its items cost. */
+export interface Course {
+  readonly marks: readonly Mark[];
+  /** The first of several portions; null if all items were measured at once. */
+  readonly firstPortion: Omit<Mark, "calls"> | null;
+  /** Whether its deadline cut it off. */
+  readonly isCut: boolean;
+  readonly measureSeconds: number;
+}
+
+/** Everything that the governor learned about measurements, by snapshot id. */
+export class Learned {
+  readonly #costs = new MeasurementCosts();
+  /** Items of a whole measurement. */
+  readonly #sizes = new Map<string, number>();
+  /** Measurements requested between start and end. */
+  readonly #requested = new Map<string, number>();
+  /** Measurements skipped since the last that was not. */
+  readonly #skipped = new Map<string, number>();
+  /** Ids measured in this session: their first call has compiled its kernels. */
+  readonly #warm = new Set<string>();
+  #firstStep: { readonly steps: number; readonly seconds: number } | null = null;
+
+  /** Learns from the snapshots of earlier sessions that still stand. */
+  fromSnapshots(snapshots: readonly Snapshot[], callbacks: readonly TrainerCallback[], phase: string): void {
+    for (const { asks = [], id } of callbacks) {
+      for (const snapshot of snapshots) {
+        const evaluation = asks.find(
+          ({ name, version }) => name === snapshot.evaluation && version === snapshot.evaluation_version,
+        );
+        if (snapshot.id !== id || evaluation === undefined) continue;
+        const { timing, step, provenance } = snapshot;
+        if (snapshot.phase === phase && step > 0) this.countRequest(id);
+        const items = timing.items / (evaluation.samplesPerItem ?? 1);
+        if (provenance.items !== null) this.#sizes.set(id, provenance.items);
+        if (items === 0) continue;
+        const { measure_seconds: seconds, guards_seconds: aroundSeconds } = timing;
+        this.#costs.learn(id, { items, seconds, afterFirstCall: null, aroundSeconds, isWarm: step > 0 });
+      }
+    }
+  }
+
+  /** Learns how long the first step of the session took, which says little about the others. */
+  fromStep(previous: Progress | null, progress: Progress): void {
+    if (this.#firstStep !== null) return;
+    const steps = progress.step - (previous?.step ?? 0);
+    const seconds = progress.elapsedSeconds - (previous?.elapsedSeconds ?? 0);
+    if (steps > 0) this.#firstStep = { steps, seconds };
+  }
+
+  /** Learns from a measurement that produced rows: `items` in all, `seconds` with everything around it. */
+  fromMeasurement(
+    id: string,
+    { marks: all, firstPortion, isCut, measureSeconds }: Course,
+    whole: { readonly items: number; readonly seconds: number },
+  ): void {
+    // A further portion pays the fixed cost again.
+    const marks = firstPortion === null ? all : all.filter(({ items }) => items <= firstPortion.items);
+    const last = marks.at(-1);
+    // A call that was cut off took seconds but returned no rows.
+    const { items, seconds } =
+      firstPortion ?? (isCut && last !== undefined ? last : { items: whole.items, seconds: measureSeconds });
+    const aroundSeconds = whole.seconds - measureSeconds;
+    const isWarm = this.#warm.has(id);
+    this.#warm.add(id);
+    if (items === 0) return;
+    const afterFirstCall = timedAfterFirstCall(marks, items);
+    this.#costs.learn(id, { items, seconds, afterFirstCall, aroundSeconds, isWarm });
+  }
+
+  countRequest(id: string): void {
+    this.#requested.set(id, this.requested(id) + 1);
+  }
+
+  requested(id: string): number {
+    return this.#requested.get(id) ?? 0;
+  }
+
+  countDecision(id: string, isSkipped: boolean): void {
+    if (isSkipped) this.#skipped.set(id, this.skippedInARow(id) + 1);
+    else this.#skipped.delete(id);
+  }
+
+  skippedInARow(id: string): number {
+    return this.#skipped.get(id) ?? 0;
+  }
+
+  setSize(id: string, items: number): void {
+    this.#sizes.set(id, items);
+  }
+
+  /** Returns the items of a whole measurement; undefined if the id was never prepared. */
+  size(id: string): number | undefined {
+    return this.#sizes.get(id);
+  }
+
+  get firstStep(): { readonly steps: number; readonly seconds: number } | null {
+    return this.#firstStep;
+  }
+
+  cost(id: string, and: MeasurementTime | null = null): MeasurementCost | null {
+    return this.#costs.of(id, and);
+  }
+
+  endCost(id: string, items: number, and: MeasurementTime | null): EndCost | null {
+    return this.#costs.end(id, items, and);
+  }
+}
+
+function timedAfterFirstCall(marks: readonly Mark[], items: number): Timed | null {
+  const [first, last] = [marks[0], marks.at(-1)];
+  if (first === undefined || last === undefined || last.items - first.items < items / 4) return null;
+  // Marks made after all calls of the model had ended show nothing.
+  if (last.calls === first.calls) return null;
+  return { items: last.items - first.items, seconds: last.seconds - first.seconds };
 }

@@ -1,18 +1,18 @@
 import { describe, expect, test } from "vitest";
-import { LookCosts, type LookTime } from "./measurement-costs.ts";
+import { MeasurementCosts, type MeasurementTime } from "./measurement-costs.ts";
 
-const look = (items: number, seconds: number, more: Partial<LookTime> = {}): LookTime => ({
+const look = (items: number, seconds: number, more: Partial<MeasurementTime> = {}): MeasurementTime => ({
   items,
   seconds,
-  told: null,
+  afterFirstCall: null,
   aroundSeconds: 0,
   isWarm: true,
   ...more,
 });
-const start = (items: number, seconds: number, more: Partial<LookTime> = {}) =>
+const start = (items: number, seconds: number, more: Partial<MeasurementTime> = {}) =>
   look(items, seconds, { isWarm: false, ...more });
-function learned(...times: readonly LookTime[]): LookCosts {
-  const costs = new LookCosts();
+function learned(...times: readonly MeasurementTime[]): MeasurementCosts {
+  const costs = new MeasurementCosts();
   for (const time of times) costs.learn("a", time);
   return costs;
 }
@@ -24,14 +24,17 @@ test("nothing is known of what was not measured", () => {
 describe("an item", () => {
   test("costs what progress tells; what is beside the items is told by warm looks", () => {
     // Of 35 s, 90 items took 9: 25 beside the 10 of the first call, of which a warm look shows 2.
-    const cold = start(100, 35, { told: { items: 90, seconds: 9 } });
+    const cold = start(100, 35, { afterFirstCall: { items: 90, seconds: 9 } });
     expect(learned(cold).of("a")).toEqual({ fixed: 0, perItem: 0.1 });
     const { fixed, perItem } = learned(cold, look(20, 4)).of("a")!;
     expect([fixed, perItem]).toEqual([expect.closeTo(2), expect.closeTo(0.1)]);
   });
 
   test("counts as much as all others: a small look that was quick tells little", () => {
-    const costs = learned(start(152, 56.3, { told: { items: 136, seconds: 45.4 } }), look(3, 0.79 * 0.6));
+    const costs = learned(
+      start(152, 56.3, { afterFirstCall: { items: 136, seconds: 45.4 } }),
+      look(3, 0.79 * 0.6),
+    );
     expect(costs.of("a")!.perItem).toBeCloseTo(45.4 / 136);
   });
 
@@ -42,8 +45,8 @@ describe("an item", () => {
   });
 
   test("costs what it does now, once the latest looks have more items than the start", () => {
-    const cold = start(100, 10, { told: { items: 90, seconds: 9 } });
-    const slower = look(60, 12, { told: { items: 50, seconds: 10 } });
+    const cold = start(100, 10, { afterFirstCall: { items: 90, seconds: 9 } });
+    const slower = look(60, 12, { afterFirstCall: { items: 50, seconds: 10 } });
     expect(learned(cold, slower).of("a")!.perItem).toBeCloseTo(0.1);
     expect(learned(cold, slower, slower).of("a")!.perItem).toBeCloseTo(0.2);
   });
@@ -80,7 +83,7 @@ describe("the end", () => {
   });
 
   test("is in doubt by what the start took beside its items, until a warm look tells", () => {
-    const cold = start(100, 35, { told: { items: 90, seconds: 9 }, aroundSeconds: 1 });
+    const cold = start(100, 35, { afterFirstCall: { items: 90, seconds: 9 }, aroundSeconds: 1 });
     expect(learned(cold).end("a", 100)).toEqual({ expected: 11, doubtful: 25 });
     const costs = learned(cold);
     const warm = look(20, 4, { aroundSeconds: 1 });

@@ -1,13 +1,13 @@
-/** What one look took. */
-export interface LookTime {
+/** The measured duration of one measurement. */
+export interface MeasurementTime {
   readonly items: number;
-  /** In `measure`. */
+  /** Seconds inside `measure`. */
   readonly seconds: number;
-  /** Items behind the first call, as far as `progress` told of them; null where it did not. */
-  readonly told: Timed | null;
-  /** Seconds round it: guards, writing. */
+  /** The items after the first model call, if `progress` reported them in between; else null. */
+  readonly afterFirstCall: Timed | null;
+  /** Seconds around `measure`: guards, writing. */
   readonly aroundSeconds: number;
-  /** Measured after a first call, which compiles kernels and fills caches. */
+  /** Whether an earlier call of this session had already compiled kernels and filled caches. */
   readonly isWarm: boolean;
 }
 
@@ -16,39 +16,42 @@ export interface Timed {
   readonly seconds: number;
 }
 
-/** What a look of m items is expected to take: `fixed + m · perItem` seconds. */
-export interface LookCost {
+/** The expected duration of a measurement of m items: `fixed + m · perItem` seconds. */
+export interface MeasurementCost {
   readonly fixed: number;
   readonly perItem: number;
 }
 
-/** Seconds of the look at the end. */
+/** The expected seconds of the measurement at the end. */
 export interface EndCost {
   readonly expected: number;
-  /** What may have been of the first call only, or come with every look; 0 once further looks have told. */
+  /** Seconds that the first call alone cost or that recur with every measurement; 0 once later measurements show which. */
   readonly doubtful: number;
 }
 
-/** So many of the latest looks count beside the start: a model may get slower, a pause of the machine passes. */
+/** How many of the latest measurements count beside the start: a model may slow down, a pause of the machine passes. */
 const remembered = 8;
-/** By how much the mean of m items may differ from that of all, times √m: two standard errors, where items scatter by a third. */
+/**
+ * Times 1/√m: the relative difference between the mean cost of m items and that of all. Two standard errors, if the cost of
+ * items varies by a third.
+ */
 const scatter = 0.7;
 
-interface Looks {
-  /** The latest first call of most items: as a rule the phase's start, which measures what its end does. */
-  readonly start: LookTime;
-  readonly others: readonly LookTime[];
+interface Measurements {
+  /** The latest first call of most items: usually the start of the phase, which measures the same items as its end. */
+  readonly start: MeasurementTime;
+  readonly others: readonly MeasurementTime[];
 }
 
-/** Learns from looks what further ones will cost, for each snapshot id. */
-export class LookCosts {
-  readonly #looks = new Map<string, Looks>();
+/** Learns from past measurements what further ones will cost, for each snapshot id. */
+export class MeasurementCosts {
+  readonly #measurements = new Map<string, Measurements>();
 
-  learn(id: string, time: LookTime): void {
-    const known = this.#looks.get(id);
-    // What was before a start was of another phase.
+  learn(id: string, time: MeasurementTime): void {
+    const known = this.#measurements.get(id);
+    // Measurements before a start belong to another phase.
     const isStart = known === undefined || (!time.isWarm && time.items >= known.start.items);
-    this.#looks.set(
+    this.#measurements.set(
       id,
       isStart
         ? { start: time, others: [] }
@@ -56,38 +59,37 @@ export class LookCosts {
     );
   }
 
-  /** Null where the id was not measured yet; with `and`, as if that had been learnt as well. */
-  of(id: string, and: LookTime | null = null): LookCost | null {
-    const looks = this.#with(id, and);
-    return looks && costOf(looks);
+  /** Returns null if the id was not measured yet. Counts `and` as if it had been learned too. */
+  of(id: string, and: MeasurementTime | null = null): MeasurementCost | null {
+    const measurements = this.#with(id, and);
+    return measurements && costOf(measurements);
   }
 
-  /** As `of`, of the look at the end, which is of so many items. */
-  end(id: string, items: number, and: LookTime | null = null): EndCost | null {
-    const looks = this.#with(id, and);
-    return looks && endOf(looks, items);
+  /** Returns the cost of the measurement at the end, which has `items` items; null if the id was not measured yet. */
+  end(id: string, items: number, and: MeasurementTime | null = null): EndCost | null {
+    const measurements = this.#with(id, and);
+    return measurements && endOf(measurements, items);
   }
 
-  #with(id: string, and: LookTime | null): Looks | null {
-    const known = this.#looks.get(id) ?? null;
+  #with(id: string, and: MeasurementTime | null): Measurements | null {
+    const known = this.#measurements.get(id) ?? null;
     if (and === null) return known;
     return known === null ? { start: and, others: [] } : { ...known, others: [...known.others, and] };
   }
 }
 
 /**
- * Robust to noise: medians, to which each look adds as many items as it tells of. What an item takes is told by
- * `progress`, or by how much less than the start a smaller look took; what a look takes beside its items, by looks that
- * are warm.
+ * Estimates costs by medians, weighted by items, so that noise does little harm. The seconds per item come from `progress`,
+ * or from how much less than the start a smaller measurement took. The fixed seconds come from warm measurements.
  */
-function costOf({ start, others }: Looks): LookCost {
+function costOf({ start, others }: Measurements): MeasurementCost {
   const all = [start, ...others];
   const warm = all.filter(({ isWarm }) => isWarm);
   const judged = warm.length > 0 ? warm : all;
-  const told = all.flatMap((one) => (one.told === null ? [] : [rateOf(one.told)]));
-  // A first call makes items seem dearer, never cheaper.
-  const slope = median(told.length > 0 ? told : slopesFrom(start, warm)) ?? Infinity;
-  const rate = median([...told, ...judged.map(rateOf)])!;
+  const rates = all.flatMap((one) => (one.afterFirstCall === null ? [] : [rateOf(one.afterFirstCall)]));
+  // A first call makes items seem more expensive, never cheaper.
+  const slope = median(rates.length > 0 ? rates : slopesFrom(start, warm)) ?? Infinity;
+  const rate = median([...rates, ...judged.map(rateOf)])!;
   const perItem = slope > 0 ? Math.min(slope, rate) : rate;
   const around = median(judged.map(({ aroundSeconds }) => ({ value: aroundSeconds, weight: 1 })))!;
   const inside = median(warm.map((one) => ({ value: one.seconds - perItem * one.items, weight: 1 }))) ?? 0;
@@ -95,18 +97,18 @@ function costOf({ start, others }: Looks): LookCost {
 }
 
 /**
- * The end measures the items that the start did, at no cost of a first call. How much that was is known where `progress`
- * told what an item takes. Where it did not, the end is expected to take what the start took, as far as that is within
- * what later looks tell: the few items of theirs may be quicker or slower than all are.
+ * The end measures the same items as the start, without the cost of a first call. That cost is known if `progress` reported
+ * the seconds per item. If not, the end is expected to take as long as the start, within the range that later measurements
+ * allow: their few items may be faster or slower than the average.
  */
-function endOf(looks: Looks, items: number): EndCost {
-  const { start, others } = looks;
-  const { fixed, perItem } = costOf(looks);
+function endOf(measurements: Measurements, items: number): EndCost {
+  const { start, others } = measurements;
+  const { fixed, perItem } = costOf(measurements);
   const expected = fixed + perItem * items;
   const warm = [start, ...others].filter(({ isWarm }) => isWarm);
   if (warm.length === 0) return { expected, doubtful: Math.max(0, start.seconds - perItem * start.items) };
-  if (start.told !== null || start.items < items) return { expected, doubtful: 0 };
-  // Each look takes the first items: two of them tell of no more than the larger.
+  if (start.afterFirstCall !== null || start.items < items) return { expected, doubtful: 0 };
+  // Every measurement takes the first items, so two of them cover no more items than the larger one.
   const most = Math.max(...warm.map((one) => one.items));
   const band = (scatter * perItem * items) / Math.sqrt(most);
   const asStart = start.aroundSeconds + start.seconds;
@@ -120,19 +122,19 @@ interface Weighed {
 
 const rateOf = ({ items, seconds }: Timed): Weighed => ({ value: seconds / items, weight: items });
 
-/** Seconds of an item by what other looks left out of the start; of one of nearly its size it would tell noise. */
-function slopesFrom(start: LookTime, others: readonly LookTime[]): readonly Weighed[] {
+/** Estimates seconds per item from measurements smaller than the start; one of nearly its size would only add noise. */
+function slopesFrom(start: MeasurementTime, others: readonly MeasurementTime[]): readonly Weighed[] {
   return others
     .map((one) => ({ items: start.items - one.items, seconds: start.seconds - one.seconds, of: one.items }))
     .filter(({ items }) => Math.abs(items) >= start.items / 4)
     .map(({ items, seconds, of }) => ({
       value: seconds / items,
-      // As many items as scatter as much by themselves.
+      // The number of items with the same standard error.
       weight: items ** 2 / (start.items + of),
     }));
 }
 
-/** Half of the weight lies on either side; null of nothing. */
+/** Returns the weighted median; null if there are no values. */
 function median(values: readonly Weighed[]): number | null {
   const sorted = [...values].sort((a, b) => a.value - b.value);
   const half = sorted.reduce((sum, { weight }) => sum + weight, 0) / 2;

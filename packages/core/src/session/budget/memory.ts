@@ -1,8 +1,5 @@
-import type { Run } from "../run.ts";
-
-/** Why the machine's memory does not suffice to measure; null where it does, or cannot be told. */
-export function whyNoMemory({ options: { budget = {} } }: Run): string | null {
-  const { minFreeBytes = null } = budget;
+/** Returns why the machine has too little memory to measure; null if it has enough or the amount is unknown. */
+export function describeMissingMemory(minFreeBytes: number | null): string | null {
   if (minFreeBytes === null || typeof process === "undefined") return null;
   const free = (process as { availableMemory?: () => number }).availableMemory?.();
   if (free === undefined || free >= minFreeBytes) return null;

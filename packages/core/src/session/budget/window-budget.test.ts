@@ -103,7 +103,7 @@ test("what does not fit is a skipped record that says why", async () => {
   ]);
   // 50 % of 6 · 100 s, less 256 s used and 256 s kept.
   expect(found[1]!.reason).toBe(
-    "256 s expected, 0 s left for this and later looks: 50 % of 600 s of training expected, less 256 s used and 256 s kept for the end",
+    "256 s expected, 0 s left for this and later measurements: 50 % of 600 s of training expected, less 256 s used and 256 s kept for the end",
   );
 });
 
@@ -143,8 +143,8 @@ test("what gave no rows tells nothing of what an item takes", async () => {
   const { found } = await train(none, clock, { budget: { overheadPercent: 50 } });
   expect(found.map(({ reason }) => reason?.replace(/.*; /, ""))).toEqual([
     "0 of 256 rows",
-    "nothing is known yet of what an item takes",
-    "nothing is known yet of what an item takes",
+    "the cost per item is not known yet",
+    "the cost per item is not known yet",
     "0 of 256 rows",
   ]);
 });

@@ -52,7 +52,7 @@ test("what an abort cuts off leaves no record, and is measured when the run is r
   const { toy, checkpoint } = await abortedAtStep4();
   expect(await statuses(toy.store)).toEqual(["toy 0 complete start", "toy 2 complete every 2 steps: 2"]);
   expect(toy.warnings()).toEqual([
-    'callback "toy": "toy" is not measured at step 4 (aborted: pressed ^C): it is when the run is resumed',
+    'callback "toy": "toy" is not measured at step 4 (aborted: pressed ^C). A resumed run measures it.',
   ]);
   expect(checkpoint.state).toMatchObject({ progress: { step: 4 }, owed: { toy: { by: "toy" } } });
 
@@ -181,7 +181,12 @@ test("a baseline that was cut off is a skipped record where training went on", a
   again.weights = weights;
   await withSession(again.options([everyOther()], { resume: state }), (session) => train(again, session));
   const found = await toy.store.list();
-  expect(found[0]).toMatchObject({ step: 0, status: "skipped", reason: "aborted; training went on", pct: 0 });
+  expect(found[0]).toMatchObject({
+    step: 0,
+    status: "skipped",
+    reason: "aborted; training continued",
+    pct: 0,
+  });
   expect((await statuses(toy.store)).slice(0, 2)).toEqual([
     "toy 0 skipped start",
     "toy 2 complete every 2 steps: 2",
@@ -287,7 +292,7 @@ test("the numbers of looks and what a hook asked for by hand are owed as well", 
       id: "reacting",
       asks: [evaluation],
       onStepEnd({ progress, measure }) {
-        if (progress.step === 3) measure({ id: "deep", evaluation, crossed: [], plannedLooks: 4 });
+        if (progress.step === 3) measure({ id: "deep", evaluation, crossed: [], plannedComparisons: 4 });
       },
     };
   };
@@ -389,7 +394,7 @@ test("aborted at any measurements and trained on, each threshold has its measure
       expect(firings(found)).toEqual(firings(whole));
       for (const [i, record] of found.entries()) {
         const { weights, metrics, rows } = whole[i]!;
-        if (record.status === "skipped") expect(record.reason).toBe("aborted; training went on");
+        if (record.status === "skipped") expect(record.reason).toBe("aborted; training continued");
         else expect(record).toMatchObject({ weights, metrics, rows });
       }
     }),

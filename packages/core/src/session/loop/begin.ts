@@ -1,81 +1,52 @@
-import { PeriodicEvalError } from "../../errors.ts";
-import { copyJson } from "../../internal/json.ts";
-import { withSeededRandom } from "../../guard/randomness.ts";
-import { seedOf } from "../../random/streams.ts";
-import { advance } from "../../schedule/crossings.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
-import { openBaseline } from "../records/baseline.ts";
-import { learnFromRecords } from "../budget/budget.ts";
-import { recordsOf } from "../records/known-records.ts";
-import { drive } from "./maybe-async.ts";
-import { preflight } from "../window/preflight.ts";
+import { withSeededRandom } from "../../guard/randomness.ts";
+import { drive } from "../../internal/maybe-async.ts";
+import { seedOf } from "../../random/streams.ts";
 import { finishGrading } from "../records/resume.ts";
-import { runProgress, type Run } from "../run.ts";
+import { openBaseline } from "../window/check-baseline.ts";
+import type { SessionParts } from "./parts.ts";
 
 /**
- * Opens the store, reads what an earlier session left, restores the callbacks and checks everything that will be asked.
+ * Opens the store, reads what an earlier session left, restores the callbacks and checks everything that may be requested.
  *
- * @throws PeriodicEvalError before step 1: `store` where the run cannot be written, `model` or `data` for what an
- * evaluation lacks, `config` for a state that does not fit.
+ * @throws PeriodicEvalError before step 1: `store` if the run cannot be written, `model` or `data` if an evaluation lacks
+ * something, `config` for a state that does not fit.
  */
-export async function begin(run: Run, maxSteps: number | null): Promise<void> {
-  const opened = run.clock();
-  const { resume, runStepOffset } = run.options;
-  // A state of step 0 says only that nothing was trained: the phase begins.
+export async function beginSession(parts: SessionParts, maxSteps: number | null): Promise<void> {
+  const { options, callbacks, clock, progress, governor, records, preflight, hooks } = parts;
+  const openedAt = clock.now();
+  const { resume, runStepOffset } = options;
+  // A state of step 0 only says that nothing was trained: the phase begins.
   const resumed = resume !== undefined && resume.progress.step > 0 ? resume : null;
-  await run.store.open?.();
-  const found = await run.store.list();
-  run.records = recordsOf(found, run.phase, resumed?.progress.step ?? null, resumed?.owed);
-  learnFromRecords(run);
-  run.runStepOffset = resume?.runStepOffset ?? runStepOffset ?? stepsBefore(found, run.phase);
-  const known = maxSteps ?? run.options.maxSteps ?? resumed?.progress.maxSteps ?? null;
-  if (resumed === null) {
-    run.progress = { ...run.progress, maxSteps: known };
-  } else {
-    // Nothing was crossed since the checkpoint: hooks see where it stood.
-    run.previous = { ...resumed.progress, ended: false };
-    run.progress = advance(run.previous, { ...run.previous, maxSteps: known });
-    for (const [id, owed] of Object.entries(resumed.owed ?? {})) run.owed.set(id, owed);
-    run.windowSeconds = resumed.windowSeconds;
-  }
-  run.origin = opened - run.windowSeconds - run.progress.elapsedSeconds;
-  // An evaluation's `items` and provenance are not training, which must find its numbers where it left them.
-  await withSeededRandom(seedOf(run.seed, run.phase, "begin"), async () => {
-    restore(run);
-    await preflight(run);
-    await openBaseline(run);
-    await finishGrading(run);
+  await records.store.open?.();
+  const found = await records.store.list();
+  const { phase, seed } = progress;
+  records.known.load(found, resumed?.progress.step ?? null, resumed?.owed);
+  records.interrupted.load(resumed?.owed ?? {});
+  governor.learnSnapshots(records.known.settled(), phase);
+  const offset = resume?.runStepOffset ?? runStepOffset ?? stepsBefore(found, phase);
+  progress.begin(maxSteps ?? options.maxSteps ?? resumed?.progress.maxSteps ?? null, offset, resumed);
+  const at = progress.current;
+  clock.start(openedAt, at.elapsedSeconds, resumed?.windowSeconds ?? 0);
+  // `items` and provenance of evaluations must not draw from training's random numbers.
+  await withSeededRandom(seedOf(seed, phase, "begin"), async () => {
+    hooks.restore(resume?.callbacks ?? {});
+    await preflight.run(at);
+    const { baselines, reporter } = records;
+    await openBaseline({ baselines, callbacks, preflight, reporter, phase, seed, at });
+    await finishGrading(records, callbacks);
   });
-  const standing = run.records
-    .all()
-    .filter((snapshot) => run.records.isSettled(snapshot) && snapshot.status !== "grading");
-  const { run: stored } = run.options;
-  const where = typeof stored === "string" ? { run: stored } : {};
-  await drive(run.telling.begin({ ...runProgress(run), resumed: resumed !== null, standing, ...where }));
-  run.windowSeconds += run.clock() - opened;
+  await announceBegin(parts, resumed !== null);
+  clock.countSince(openedAt);
 }
 
-function restore({ callbacks, options, states }: Run): void {
-  for (const callback of callbacks) {
-    const state = options.resume?.callbacks[callback.id];
-    if (state === undefined) continue;
-    states.set(callback.id, copyJson(state));
-    try {
-      callback.restore?.(state);
-    } catch (cause) {
-      throw new PeriodicEvalError({
-        code: "config",
-        where: `session option resume, callback "${callback.id}"`,
-        got: "a state that it refuses",
-        expected: "the state that it gave",
-        fix: "Resume with the callback's version that saved it, or take its entry out of the state.",
-        cause,
-      });
-    }
-  }
+function announceBegin({ options, log, progress, records }: SessionParts, resumed: boolean) {
+  const standing = records.known.settled().filter(({ status }) => status !== "grading");
+  const folder = typeof options.run === "string" ? { run: options.run } : {};
+  return drive(log.begin({ ...progress.inRun(), resumed, standing, ...folder }));
 }
 
-/** Steps of the phases that stand before this one; of all others where this one is new. */
+/** Returns the steps of the phases before this one, or of all phases if this one is new. */
 function stepsBefore(found: readonly Snapshot[], phase: string): number {
   const own = found.findIndex((snapshot) => snapshot.phase === phase);
   const before = own === -1 ? found : found.slice(0, own);

@@ -1,71 +1,68 @@
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
+import { drive } from "../../internal/maybe-async.ts";
 import { keyText } from "../../snapshots/order.ts";
-import { drainGrading } from "../records/background-grading.ts";
-import { writeAll } from "../records/commit.ts";
-import { tellFinished } from "./hooks.ts";
-import { drive } from "./maybe-async.ts";
-import { recordHookEvidence } from "../window/record-hook-evidence.ts";
-import type { Run } from "../run.ts";
+import type { SnapshotWriter } from "../records/snapshot-writer.ts";
+import type { SessionParts } from "./parts.ts";
 
 /**
- * Waits for grading, records what is left to record, closes callbacks, loggers and the store. Each part is done
- * whatever became of those before.
+ * Waits for grading, writes what is left to write, and closes callbacks, loggers and the store. A part that fails is logged,
+ * and the others still run.
  *
- * @throws PeriodicEvalError `store` where snapshots could not be written to the last, and what `onFailure: "throw"`
- * wants thrown.
+ * @throws PeriodicEvalError `store` if snapshots could not be written; the error that `onFailure: "throw"` kept.
  */
-export async function close(run: Run, hadBegun: boolean): Promise<void> {
-  run.isMeasuring = false;
+export async function closeSession(parts: SessionParts, hasBegun: boolean): Promise<void> {
+  const { callbacks, log, control, requests, hooks, records, window, progress } = parts;
+  requests.close();
   const part = async (what: string, work: () => Promise<unknown>) => {
     try {
       await work();
     } catch (error) {
-      run.telling.warn("close", `${what}: ${errorMessage(error)}`);
+      log.warn("close", `${what}: ${errorMessage(error)}`);
     }
   };
-  if (hadBegun) {
-    await part("grading", () => drain(run));
-    await part("telling of snapshots", async () => drive(tellFinished(run)));
-    await part("what hooks disturbed", () => recordHookEvidence(run));
-    await part("snapshots not written", () => writeAll(run));
-    await part("telling of snapshots", async () => drive(tellFinished(run)));
+  if (hasBegun) {
+    await part("grading", () => drainGrading(parts));
+    await part("announcing snapshots", async () => drive(hooks.announceSnapshots()));
+    await part("evidence of hooks", () => window.hookEvidence.recordRest(progress.position(), records));
+    await part("unwritten snapshots", () => records.writer.writeAll());
+    await part("announcing snapshots", async () => drive(hooks.announceSnapshots()));
   }
-  for (const callback of run.callbacks)
-    await part(`callback "${callback.id}"`, async () => {
-      run.hook = "close";
-      await callback.close?.();
-    });
-  run.hook = null;
-  await drive(run.telling.close());
-  await part("store", async () => run.store.close?.());
-  if (run.unwritten.length > 0) {
-    const firstStep = Math.min(...run.unwritten.map(({ snapshot }) => snapshot.step));
-    const { error: cause } = run.unwritten[0]!.refusal ?? { error: null };
-    const mend = PeriodicEvalError.is(cause) ? cause.fix : "Free space or mend the folder's permissions.";
-    throw new PeriodicEvalError({
-      code: "store",
-      where: "session.close",
-      got: `${run.unwritten.length} snapshots that could not be written (${run.unwritten.map(({ snapshot }) => keyText(snapshot)).join(", ")}): ${errorMessage(cause)}`,
-      expected: "a store that can be written",
-      fix: `${mend} Then ${firstStep === 0 ? "train the phase anew" : `resume from a checkpoint before step ${firstStep}`}: what was measured after a checkpoint is measured again.`,
-      cause,
-    });
-  }
-  if (run.toThrow !== null) throw run.toThrow;
+  for (const callback of callbacks)
+    await part(`callback "${callback.id}"`, () => hooks.closeCallback(callback));
+  await drive(log.close());
+  await part("store", async () => records.store.close?.());
+  checkWritten(records.writer);
+  control.throwError();
 }
 
-async function drain(run: Run): Promise<void> {
-  // After an abort nothing is waited for: what is not graded stays for the resumed run.
-  const isDone = await drainGrading(
-    run,
-    run.options.signal?.aborted === true ? 0 : (run.options.budget?.drainSeconds ?? 600),
-  );
-  run.endGrading.abort(new Error("the session is closed"));
+async function drainGrading({ options, log, records, endGrading }: SessionParts): Promise<void> {
+  // After an abort nothing is waited for: a resumed run finishes the grading.
+  const seconds = options.signal?.aborted === true ? 0 : (options.budget?.drainSeconds ?? 600);
+  const isDone = await records.grading.drain(seconds);
+  endGrading();
   if (isDone) return;
-  const waiting = run.records.all().filter(({ status }) => status === "grading");
-  run.telling.warn(
+  const waiting = records.known.all().filter(({ status }) => status === "grading");
+  log.warn(
     "close",
-    `time is up for grading ${waiting.map(keyText).join(", ")}: finished when the run is resumed`,
+    `grading of ${waiting.map(keyText).join(", ")} ran out of time; a resumed run finishes it`,
   );
+}
+
+function checkWritten(writer: SnapshotWriter): void {
+  const refused = writer.refused();
+  if (refused.length === 0) return;
+  const firstStep = Math.min(...refused.map(({ snapshot }) => snapshot.step));
+  const cause = refused[0]!.error;
+  const repair = PeriodicEvalError.is(cause) ? cause.fix : "Free space or fix the folder's permissions.";
+  const repeat =
+    firstStep === 0 ? "train the phase again" : `resume from a checkpoint before step ${firstStep}`;
+  throw new PeriodicEvalError({
+    code: "store",
+    where: "session.close",
+    got: `${refused.length} snapshots that could not be written (${refused.map(({ snapshot }) => keyText(snapshot)).join(", ")}): ${errorMessage(cause)}`,
+    expected: "a store that can be written",
+    fix: `${repair} Then ${repeat}: measurements after a checkpoint are repeated.`,
+    cause,
+  });
 }

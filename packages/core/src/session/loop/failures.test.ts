@@ -132,7 +132,7 @@ test("a logger that throws is told of once and never stops training", async () =
     await withSession(toy.options([callback], { loggers: [broken, toy.logger] }), train(toy)),
   ).toBeNull();
   expect(seen.length).toBe(10);
-  expect(toy.warnings()).toEqual(['logger "broken": snapshot threw, and is not told of again: no disk']);
+  expect(toy.warnings()).toEqual(['logger "broken": snapshot threw (reported once): no disk']);
 });
 
 test("a logger that failed is heard once more when it closes: how much was lost is known then", async () => {
@@ -146,7 +146,7 @@ test("a logger that failed is heard once more when it closes: how much was lost 
   };
   await withSession(toy.options([], { loggers: [broken, toy.logger] }), train(toy));
   expect(toy.warnings()).toEqual([
-    'logger "broken": begin threw, and is not told of again: no server',
+    'logger "broken": begin threw (reported once): no server',
     'logger "broken": close threw: 3 lost',
   ]);
 });
@@ -212,7 +212,7 @@ test.each([
     if (what === null) return expect(snapshot).toMatchObject({ status: "complete" });
     expect(snapshot).toMatchObject({ status: "failed" });
     expect(snapshot!.reason).toContain(`row "q0".${name}`);
-    expect(snapshot!.reason).toContain(`got ${what}, expected what JSON gives back unchanged`);
+    expect(snapshot!.reason).toContain(`got ${what}, expected a JSON value`);
   },
 );
 
@@ -246,7 +246,7 @@ test("a partial record is kept where measuring it again at the end fails", async
   const key = { phase: "train", id: "toy", step: 10 };
   expect(await toy.store.get(key)).toMatchObject({
     status: "partial",
-    reason: "1 of 8 rows; measured anew, and then failed: no memory",
+    reason: "1 of 8 rows; a repetition failed: no memory",
     metrics: { hit_rate: { value: 1, n: 1 } },
     crossed: ["every 100 percent: 100", "end"],
   });
@@ -274,7 +274,7 @@ test("a state that throws, or that JSON cannot hold, ends no training; the one b
   });
   expect(told.length).toBe(2);
   expect(toy.warnings()[0]).toBe(
-    'callback "counting": state threw, and the checkpoint of step 0 has what it gave before: state broke',
+    'callback "counting": state threw, and the checkpoint of step 0 holds the previous state: state broke',
   );
 });
 
@@ -301,13 +301,15 @@ test("a wrong option is an error at opening that names the nearest right one", (
   const toy = toyTraining();
   const open = (changes: object) => () => openSession(toy.options([], changes));
   expect(open({ gaurds: [] })).toThrow('Did you mean "guards"?');
-  expect(open({ maxSteps: Number.NaN })).toThrow("session option maxSteps: got NaN");
+  expect(open({ maxSteps: Number.NaN })).toThrow("session options.maxSteps: got NaN");
   expect(open({ maxSteps: -1 })).toThrow("got -1");
-  expect(open({ phase: "../x" })).toThrow("session option phase");
+  expect(open({ phase: "../x" })).toThrow("session options.phase");
   // The store keeps what it sets aside in a folder of this name.
-  expect(open({ phase: "Superseded" })).toThrow('session option phase: got "Superseded"');
-  expect(open({ seed: 42 })).toThrow('session option seed: got 42, expected a text. Write "42".');
-  expect(open({ callbacks: [{ id: "a", on: "bse" }] })).toThrow('callback "a" on: got "bse"');
+  expect(open({ phase: "Superseded" })).toThrow('session options.phase: got "Superseded"');
+  expect(open({ seed: 42 })).toThrow(
+    "session options.seed: got 42, expected a string. Put the seed in quotes.",
+  );
+  expect(open({ callbacks: [{ id: "a", on: "bse" }] })).toThrow('callbacks[0].on: got "bse"');
   expect(open({ familywise: "each" })).toThrow('"primary" or "all"');
   expect(open({ run: "" })).toThrow("Name the run's folder");
   expect(open({ onFailure: "ignore" })).toThrow('"record" or "throw"');
@@ -348,7 +350,9 @@ test("a state to resume from is checked part by part", () => {
   const open = (resume: object) => () => openSession(toy.options([], { resume: resume as SessionState }));
   expect(open(state)).not.toThrow();
   const { windowSeconds: _, ...without } = state;
-  expect(open(without)).toThrow("session option resume.windowSeconds: got undefined, expected 0 or more");
+  expect(open(without)).toThrow(
+    "session options.resume.windowSeconds: got undefined, expected a number of 0 or more",
+  );
   expect(open({ ...state, phase: "em" })).toThrow('got a state of phase "em", expected one of phase "train"');
   expect(open({ ...state, progress: { ...progress, step: 1.5 } })).toThrow("resume.progress.step: got 1.5");
   expect(open({ ...state, progress: { ...progress, maxSteps: "10" } })).toThrow('maxSteps: got "10"');

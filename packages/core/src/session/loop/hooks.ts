@@ -1,21 +1,23 @@
-import type { CallbackContext, MeasureRequest, TrainerCallback } from "../../contracts/callback.ts";
-import { checkWord } from "../../internal/check-word.ts";
-import { PeriodicEvalError } from "../../errors.ts";
+import type { CallbackContext, TrainerCallback } from "../../contracts/callback.ts";
+import type { Guard, GuardContext } from "../../contracts/guard.ts";
 import type { Awaitable, Json } from "../../contracts/json.ts";
-import { copyJson, jsonFault } from "../../internal/json.ts";
+import { configError } from "../../internal/config-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import type { GuardContext } from "../../contracts/guard.ts";
-import { checkName } from "../../internal/names.ts";
+import { copyJson, jsonFault } from "../../internal/json.ts";
+import { noFlow, type Flow } from "../../internal/maybe-async.ts";
 import { seedOf } from "../../random/streams.ts";
-import { keepHookEvidence } from "../window/hook-evidence.ts";
-import { noFlow, type Flow } from "./maybe-async.ts";
-import { guarded, type Guarded } from "../window/run-guarded.ts";
-import type { Run } from "../run.ts";
+import type { SnapshotWriter } from "../records/snapshot-writer.ts";
+import type { HookEvidence } from "../window/hook-evidence.ts";
+import { runGuarded, type Guarded } from "../window/run-guarded.ts";
+import type { LoopControl } from "./control.ts";
+import type { SessionLog } from "./log-events.ts";
+import type { PhaseProgress } from "./progress.ts";
+import type { Requests } from "./requests.ts";
 
 type Metrics = Readonly<Record<string, number>>;
 
-/** The hooks that take a context only. */
-export type PlainHook =
+/** The hooks that take only a context. */
+type PlainHook =
   | "onTrainBegin"
   | "onEpochBegin"
   | "onEpochEnd"
@@ -25,183 +27,214 @@ export type PlainHook =
   | "onSave"
   | "onTrainEnd";
 
-const none: Metrics = Object.freeze({});
+const noMetrics: Metrics = Object.freeze({});
 
-/** Calls a hook of every callback that has it, in the order given. */
-export function callHooks(run: Run, hook: PlainHook, metrics: Metrics = none): Flow<void> {
-  return run.callbacks.some((callback) => callback[hook] !== undefined)
-    ? callEach(run, hook, metrics)
-    : noFlow;
+export interface HooksOptions {
+  readonly callbacks: readonly TrainerCallback[];
+  /** The guards that are entered around every hook. */
+  readonly guards: readonly Guard[];
+  readonly signal: AbortSignal;
+  readonly log: SessionLog;
+  readonly control: LoopControl;
+  readonly progress: PhaseProgress;
+  readonly requests: Requests;
+  readonly writer: SnapshotWriter;
+  readonly evidence: HookEvidence;
 }
 
-function* callEach(run: Run, hook: PlainHook, metrics: Metrics): Flow<void> {
-  for (const callback of run.callbacks) {
-    if (callback[hook] !== undefined)
-      yield* callHook(run, callback, hook, (context) => callback[hook]!(context), metrics);
+/** Calls the hooks of callbacks, inside guards, in the order of the callbacks. An error of a hook never stops training. */
+export class Hooks {
+  readonly #options: HooksOptions;
+  /** The hook that is running; null between hooks. */
+  #running: string | null = null;
+  /** The last state that each callback returned, or that the checkpoint held. */
+  readonly #states = new Map<string, Json>();
+  /** Numbers that hooks reported for the loggers. */
+  readonly #reported: Metrics[] = [];
+
+  constructor(options: HooksOptions) {
+    this.#options = options;
   }
-}
 
-/** Tells loggers and callbacks of the snapshots written since it was last called. */
-export function* tellFinished(run: Run): Flow<void> {
-  for (let next = run.finished.shift(); next !== undefined; next = run.finished.shift()) {
-    const { snapshot, failure } = next;
-    yield* run.telling.snapshot(snapshot);
-    if (failure?.by) yield* tellError(run, failure.by, failure.error);
-    for (const callback of run.callbacks) {
-      if (callback.onSnapshot === undefined) continue;
-      yield* callHook(
-        run,
-        callback,
-        "onSnapshot",
-        (context) => callback.onSnapshot!(context, snapshot),
-        none,
-      );
+  get running(): string | null {
+    return this.#running;
+  }
+
+  /** Returns and forgets the next numbers that a hook reported. */
+  takeReported(): Metrics | undefined {
+    return this.#reported.shift();
+  }
+
+  /** Calls a hook of every callback that has it. */
+  call(hook: PlainHook, metrics: Metrics = noMetrics): Flow<void> {
+    return this.#options.callbacks.some((callback) => callback[hook] !== undefined)
+      ? this.#callEach(hook, metrics)
+      : noFlow;
+  }
+
+  /** Sends new snapshots to loggers and `onSnapshot`, and their errors to `onError`. */
+  *announceSnapshots(): Flow<void> {
+    const { writer, log, callbacks } = this.#options;
+    for (let next = writer.takeAnnouncement(); next !== undefined; next = writer.takeAnnouncement()) {
+      const { snapshot, failure } = next;
+      yield* log.snapshot(snapshot);
+      if (failure?.callback) yield* this.callOnError(failure.callback, failure.error);
+      for (const callback of callbacks) {
+        if (callback.onSnapshot === undefined) continue;
+        const body = (context: CallbackContext) => callback.onSnapshot!(context, snapshot);
+        yield* this.#callHook(callback, "onSnapshot", body, noMetrics);
+      }
     }
   }
-}
 
-/** Tells a callback of an error. What that throws is a warning: there is nobody else to tell. */
-export function* tellError(run: Run, callback: TrainerCallback, error: unknown): Flow<void> {
-  if (callback.onError === undefined) return;
-  const outcome = yield* insideGuards(run, callback, "onError", () =>
-    callback.onError!(contextOf(run, callback, none), error),
-  );
-  if ("error" in outcome)
-    run.telling.warn(`callback "${callback.id}"`, `onError threw: ${errorMessage(outcome.error)}`);
-}
-
-/**
- * What a checkpoint carries of a callback, undefined where it gives nothing. One that cannot tell, or tells what JSON
- * cannot hold, ends no training: what it gave last stands.
- */
-export function* stateOf(run: Run, callback: TrainerCallback): Flow<Json | undefined> {
-  if (callback.state === undefined) return undefined;
-  const outcome = yield* insideGuards(run, callback, "state", () => {
-    const state = callback.state!();
-    const fault = state === undefined ? null : jsonFault(state);
-    // The callback may go on changing what it gave.
-    if (fault === null) return state === undefined ? state : copyJson(state);
-    throw new PeriodicEvalError({
-      code: "config",
-      where: `callback "${callback.id}" state${fault.path}`,
-      got: fault.what,
-      expected: "what JSON gives back unchanged",
-      fix: "Keep numbers, texts, booleans, lists and plain objects in the state, and null where there is no number.",
-    });
-  });
-  if ("value" in outcome) {
-    run.states.set(callback.id, outcome.value);
-    return outcome.value;
+  /** Calls a callback's `onError`. An error in it becomes a warning. */
+  *callOnError(callback: TrainerCallback, error: unknown): Flow<void> {
+    if (callback.onError === undefined) return;
+    const body = () => callback.onError!(this.#contextOf(callback, noMetrics), error);
+    const outcome = yield* this.#insideGuards(callback, "onError", body);
+    if ("error" in outcome)
+      this.#options.log.warn(`callback "${callback.id}"`, `onError threw: ${errorMessage(outcome.error)}`);
   }
-  const earlier = run.states.get(callback.id);
-  const then = earlier === undefined ? "has nothing of it" : "has what it gave before";
-  const message = `state threw, and the checkpoint of step ${run.progress.step} ${then}: ${errorMessage(outcome.error)}`;
-  yield* tellFailure(run, callback, message, outcome.error);
-  return earlier;
+
+  /** Passes a checkpoint's states to the callbacks. */
+  restore(states: Readonly<Record<string, Json>>): void {
+    for (const callback of this.#options.callbacks) {
+      const state = states[callback.id];
+      if (state === undefined) continue;
+      this.#states.set(callback.id, copyJson(state));
+      try {
+        callback.restore?.(state);
+      } catch (cause) {
+        throw configError({
+          where: "session options",
+          path: ["resume", "callbacks", callback.id],
+          got: `a state that callback "${callback.id}" refuses`,
+          expected: "the state that the callback returned",
+          fix: "Resume with the version of the callback that saved it, or remove its entry from the state.",
+          cause,
+        });
+      }
+    }
+  }
+
+  /**
+   * Returns a callback's state for a checkpoint; undefined if it has none. If `state` throws or returns something that JSON
+   * cannot hold, the last valid state stands.
+   */
+  *stateOf(callback: TrainerCallback): Flow<Json | undefined> {
+    if (callback.state === undefined) return undefined;
+    const outcome = yield* this.#insideGuards(callback, "state", () => readState(callback));
+    if ("value" in outcome) {
+      if (outcome.value === undefined) this.#states.delete(callback.id);
+      else this.#states.set(callback.id, outcome.value);
+      return outcome.value;
+    }
+    const earlier = this.#states.get(callback.id);
+    const held = earlier === undefined ? "no state" : "the previous state";
+    const { step } = this.#options.progress.current;
+    const message = `state threw, and the checkpoint of step ${step} holds ${held}: ${errorMessage(outcome.error)}`;
+    yield* this.#reportFailure(callback, message, outcome.error);
+    return earlier;
+  }
+
+  /** Closes a callback. A call of `session.close` inside it is refused. */
+  async closeCallback(callback: TrainerCallback): Promise<void> {
+    this.#running = "close";
+    try {
+      await callback.close?.();
+    } finally {
+      this.#running = null;
+    }
+  }
+
+  *#callEach(hook: PlainHook, metrics: Metrics): Flow<void> {
+    for (const callback of this.#options.callbacks) {
+      if (callback[hook] !== undefined)
+        yield* this.#callHook(callback, hook, (context) => callback[hook]!(context), metrics);
+    }
+  }
+
+  *#callHook(
+    callback: TrainerCallback,
+    hook: PlainHook | "onSnapshot",
+    body: (context: CallbackContext) => Awaitable<void>,
+    metrics: Metrics,
+  ): Flow<void> {
+    const context = () => body(this.#contextOf(callback, metrics));
+    const outcome = yield* this.#insideGuards(callback, hook, context);
+    if (!("error" in outcome)) return;
+    const { step } = this.#options.progress.current;
+    const message = `${hook} threw at step ${step}: ${errorMessage(outcome.error)}`;
+    yield* this.#reportFailure(callback, message, outcome.error);
+  }
+
+  *#reportFailure(callback: TrainerCallback, message: string, error: unknown): Flow<void> {
+    this.#options.log.warn(`callback "${callback.id}"`, message);
+    this.#options.control.fail(error);
+    yield* this.callOnError(callback, error);
+  }
+
+  *#insideGuards<T>(
+    callback: TrainerCallback,
+    hook: string,
+    body: () => Awaitable<T>,
+  ): Flow<Guarded<T>["outcome"]> {
+    const { guards, progress, evidence: kept } = this.#options;
+    const place = new HookPlace(progress, callback, hook);
+    this.#running = hook;
+    const { outcome, evidence } = yield* runGuarded(guards, () => place, body);
+    this.#running = null;
+    for (const one of evidence) {
+      if (one.intact === false) kept.keep(callback, hook, progress.current.step, one);
+    }
+    return outcome;
+  }
+
+  #contextOf(callback: TrainerCallback, metrics: Metrics): CallbackContext {
+    const { progress, signal, requests, control, log } = this.#options;
+    return {
+      phase: progress.phase,
+      progress: progress.current,
+      previous: progress.previous,
+      signal,
+      metrics,
+      measure: (request) => requests.add(callback, request),
+      requestStop: (reason) => control.requestStop(reason),
+      requestSave: (reason) => control.requestSave(reason),
+      report: (reported) => void this.#reported.push(reported),
+      warn: (message) => log.warn(`callback "${callback.id}"`, message),
+    };
+  }
 }
 
-function* callHook(
-  run: Run,
-  callback: TrainerCallback,
-  hook: PlainHook | "onSnapshot",
-  body: (context: CallbackContext) => Awaitable<void>,
-  metrics: Metrics,
-): Flow<void> {
-  const outcome = yield* insideGuards(run, callback, hook, () => body(contextOf(run, callback, metrics)));
-  if (!("error" in outcome)) return;
-  const message = `${hook} threw at step ${run.progress.step}: ${errorMessage(outcome.error)}`;
-  yield* tellFailure(run, callback, message, outcome.error);
+function readState(callback: TrainerCallback): Json | undefined {
+  const state = callback.state!() as Json | undefined;
+  if (state === undefined) return undefined;
+  const fault = jsonFault(state);
+  // Copied, because the callback may go on changing it.
+  if (fault === null) return copyJson(state);
+  throw configError({
+    where: `callback "${callback.id}" state${fault.path}`,
+    got: fault.what,
+    expected: "a JSON value",
+    fix: "Use finite numbers, strings, booleans, arrays and plain objects in the state, and null for an unknown number.",
+  });
 }
 
-function* tellFailure(run: Run, callback: TrainerCallback, message: string, error: unknown): Flow<void> {
-  run.telling.warn(`callback "${callback.id}"`, message);
-  if (run.options.onFailure === "throw") run.toThrow ??= error;
-  yield* tellError(run, callback, error);
-}
-
-/** Few guards ask for the seed, so it is not computed for all. */
-class Place implements GuardContext {
-  readonly #run: Run;
+/** The context of a hook's guards. Few guards read the seed, so it is computed on access. */
+class HookPlace implements GuardContext {
+  readonly #progress: PhaseProgress;
   readonly #callback: TrainerCallback;
   readonly #hook: string;
 
-  constructor(run: Run, callback: TrainerCallback, hook: string) {
-    this.#run = run;
+  constructor(progress: PhaseProgress, callback: TrainerCallback, hook: string) {
+    this.#progress = progress;
     this.#callback = callback;
     this.#hook = hook;
   }
 
   get seed(): string {
-    const { seed, phase, progress } = this.#run;
-    return seedOf(seed, phase, this.#callback.id, this.#hook, progress.step);
-  }
-}
-
-/** Runs what a callback gives inside the guards that stand round hooks. */
-function* insideGuards<T>(
-  run: Run,
-  callback: TrainerCallback,
-  hook: string,
-  body: () => Awaitable<T>,
-): Flow<Guarded<T>["outcome"]> {
-  const place = new Place(run, callback, hook);
-  run.hook = hook;
-  const { outcome, evidence } = yield* guarded(run.hookGuards, () => place, body);
-  run.hook = null;
-  for (const piece of evidence) {
-    if (piece.intact === false) keepHookEvidence(run, callback, hook, piece);
-  }
-  return outcome;
-}
-
-function contextOf(run: Run, callback: TrainerCallback, metrics: Metrics): CallbackContext {
-  return {
-    phase: run.phase,
-    progress: run.progress,
-    previous: run.previous,
-    signal: run.signal,
-    metrics,
-    measure: (request) => enqueue(run, callback, request),
-    requestStop(reason) {
-      run.stop ??= reason;
-    },
-    requestSave(reason) {
-      run.save ??= reason;
-    },
-    report(reported) {
-      run.reported.push(reported);
-    },
-    warn: (message) => run.telling.warn(`callback "${callback.id}"`, message),
-  };
-}
-
-/** Several requests of one id at one step are one firing that lists all thresholds. */
-function enqueue(run: Run, by: TrainerCallback, request: MeasureRequest): void {
-  const where = `callback "${by.id}" measure`;
-  checkName(`${where} id`, request.id);
-  if (request.on !== undefined) checkWord(`${where} on`, request.on, ["model", "base"]);
-  if (!run.isMeasuring) {
-    throw new PeriodicEvalError({
-      code: "config",
-      where,
-      got: `a request for "${request.id}" after the end of training`,
-      expected: "requests up to and in onTrainEnd",
-      fix: "Ask in an earlier hook.",
-    });
-  }
-  const same = run.queue.findIndex(({ id }) => id === request.id);
-  const queued = run.queue[same];
-  if (queued === undefined) {
-    run.queue.push({ ...request, by });
-  } else if (queued.evaluation === request.evaluation && (queued.on ?? "model") === (request.on ?? "model")) {
-    run.queue[same] = { ...queued, crossed: [...queued.crossed, ...request.crossed] };
-  } else {
-    throw new PeriodicEvalError({
-      code: "config",
-      where: `${where} id`,
-      got: `"${request.id}", which callback "${queued.by.id}" asked for at this step with another evaluation`,
-      expected: "an id for each evaluation",
-      fix: "Give one of the requests another id.",
-    });
+    const { seed, phase, current } = this.#progress;
+    return seedOf(seed, phase, this.#callback.id, this.#hook, current.step);
   }
 }

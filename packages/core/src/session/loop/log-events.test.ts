@@ -111,7 +111,7 @@ it("goes on where a logger's event is an async function that throws, and tells o
     return session.progress.step;
   });
   expect(steps).toBe(3);
-  expect(warnings).toEqual(['logger "failing": event threw, and is not told of again: no disk']);
+  expect(warnings).toEqual(['logger "failing": event threw (reported once): no disk']);
 });
 
 it("passes over a logger that does not answer, in every session, and closes it for its patience at most", async () => {
@@ -153,10 +153,10 @@ it("passes over a logger that does not answer, in every session, and closes it f
   const once = ["train 1", "train 1", "heard 1", "heard 2", "heard 3", "close", "close"];
   expect(told).toEqual(once);
   expect(warnings).toEqual([
-    'logger "hanging": train did not answer within 60 s: it is passed over from here on, and training goes on',
-    'logger "hasty": train did not answer within 5 s: it is passed over from here on, and training goes on',
-    'logger "hanging": close did not answer within 60 s: it may lack its last records, and training goes on',
-    'logger "hasty": close did not answer within 5 s: it may lack its last records, and training goes on',
+    'logger "hanging": train did not answer within 60 s: it is not called again except to close, and training continues',
+    'logger "hasty": train did not answer within 5 s: it is not called again except to close, and training continues',
+    'logger "hanging": close did not answer within 60 s: it may lack its last records, and training continues',
+    'logger "hasty": close did not answer within 5 s: it may lack its last records, and training continues',
   ]);
   told.length = 0;
   await run();

@@ -1,18 +1,18 @@
-import { errorMessage } from "../../internal/error-message.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
-import { drive, isPromise, noFlow, wait, type Flow } from "./maybe-async.ts";
 import type { Logger, PhaseBegin, RunProgress, SessionEvent } from "../../contracts/session.ts";
+import type { Snapshot } from "../../contracts/snapshot.ts";
+import { errorMessage } from "../../internal/error-message.ts";
+import { drive, isPromise, noFlow, wait, type Flow } from "../../internal/maybe-async.ts";
 
-type Told = "begin" | "train" | "snapshot" | "close";
+type LoggerCall = "begin" | "train" | "snapshot" | "close";
 
-/** How long a call of a logger may take that does not name its own `patienceSeconds`. */
+/** How long a call may take of a logger that does not set `patienceSeconds`. */
 const loggerPatienceSeconds = 60;
 
-/** Loggers that did not answer in time: nobody waits for them again, in any session. Only their `close` is still called. */
-const unanswering = new WeakSet<Logger>();
+/** Loggers that did not answer in time. No session calls them again, except for `close`. */
+const unresponsive = new WeakSet<Logger>();
 
-/** All loggers as one. A logger that throws, or does not answer, is told of once and never stops training. */
-export interface Telling {
+/** All loggers as one. A logger that throws or does not answer is reported once and never stops training. */
+export interface SessionLog {
   event(event: SessionEvent): void;
   warn(where: string, message: string): void;
   begin(at: PhaseBegin): Flow<void>;
@@ -22,80 +22,80 @@ export interface Telling {
 }
 
 /**
- * Tells loggers of a warning where no session is open: before it began, after it closed. Goes to the console where none
- * of them listens. A logger that throws is told of to the others, and stops nothing.
+ * Logs a warning outside a session, before it begins or after it is closed. The warning goes to the console if no logger
+ * receives events.
  */
 export function logWarning(loggers: readonly Logger[], where: string, message: string): void {
-  telling(loggers).warn(where, message);
+  createLog(loggers).warn(where, message);
 }
 
-/** Closes loggers, each for its patience at most. What one throws is told of, and keeps no other from closing. */
+/** Closes loggers, and waits for each at most for its patience. An error of one is logged to the others. */
 export async function closeLoggers(loggers: readonly Logger[]): Promise<void> {
-  await drive(telling(loggers).close());
+  await drive(createLog(loggers).close());
 }
 
-export function telling(loggers: readonly Logger[]): Telling {
+export function createLog(loggers: readonly Logger[]): SessionLog {
   const failed = new Set<Logger>();
   const listeners = loggers.filter((logger) => logger.event !== undefined);
 
-  function event(told: SessionEvent): void {
-    const hearing = listeners.filter((logger) => !unanswering.has(logger));
-    for (const logger of hearing) {
+  function event(given: SessionEvent): void {
+    const receivers = listeners.filter((logger) => !unresponsive.has(logger));
+    for (const logger of receivers) {
       try {
-        // Nobody waits for it, but what an async one throws ends the process where nobody takes it.
-        const answer: unknown = logger.event!(told);
-        if (isPromise(answer)) answer.then(undefined, (error) => recordFailure(logger, "event", error));
+        // The session does not wait for events, but an unhandled rejection would end the process.
+        const answer: unknown = logger.event!(given);
+        if (isPromise(answer)) answer.then(undefined, (error) => reportFailure(logger, "event", error));
       } catch (error) {
-        recordFailure(logger, "event", error);
+        reportFailure(logger, "event", error);
       }
     }
-    // Without a logger that listens, a warning would be lost.
-    if (hearing.length === 0 && told.kind === "warning")
-      console.warn(`[periodic-eval] ${told.where}: ${told.message}`);
+    // Without a receiver, a warning would be lost.
+    if (receivers.length === 0 && given.kind === "warning")
+      console.warn(`[periodic-eval] ${given.where}: ${given.message}`);
   }
 
-  function tellWarning(where: string, message: string): void {
+  function warn(where: string, message: string): void {
     event({ kind: "warning", where, message });
   }
 
-  function recordFailure(logger: Logger, what: string, error: unknown): void {
-    // What closing says is the last word, of all that was lost.
+  function reportFailure(logger: Logger, what: string, error: unknown): void {
+    // An error of `close` is always reported: it sums up what the logger lost.
     const isLast = what === "close";
     if (failed.has(logger) && !isLast) return;
     failed.add(logger);
-    const then = isLast ? "" : ", and is not told of again";
-    tellWarning(`logger "${logger.name}"`, `${what} threw${then}: ${errorMessage(error)}`);
+    const then = isLast ? "" : " (reported once)";
+    warn(`logger "${logger.name}"`, `${what} threw${then}: ${errorMessage(error)}`);
   }
 
-  function giveUp(logger: Logger, what: Told): void {
-    unanswering.add(logger);
+  function giveUp(logger: Logger, what: LoggerCall): void {
+    unresponsive.add(logger);
     failed.add(logger);
-    const then = what === "close" ? "it may lack its last records" : "it is passed over from here on";
-    tellWarning(
+    const then = what === "close" ? "it may lack its last records" : "it is not called again except to close";
+    warn(
       `logger "${logger.name}"`,
-      `${what} did not answer within ${patienceOf(logger)} s: ${then}, and training goes on`,
+      `${what} did not answer within ${patienceOf(logger)} s: ${then}, and training continues`,
     );
   }
 
-  function each(what: Told, tell: (logger: Logger) => unknown): Flow<void> {
-    return loggers.length === 0 ? noFlow : tellEach(what, tell);
+  function each(what: LoggerCall, call: (logger: Logger) => unknown): Flow<void> {
+    return loggers.length === 0 ? noFlow : callEach(what, call);
   }
 
-  function* tellEach(what: Told, tell: (logger: Logger) => unknown): Flow<void> {
+  function* callEach(what: LoggerCall, call: (logger: Logger) => unknown): Flow<void> {
     for (const logger of loggers) {
-      if (logger[what] === undefined || (unanswering.has(logger) && what !== "close")) continue;
+      if (logger[what] === undefined || (unresponsive.has(logger) && what !== "close")) continue;
       try {
-        const answer = tell(logger);
+        const answer = call(logger);
         if (isPromise(answer) && !(yield* wait(isAnsweredInTime(answer, logger)))) giveUp(logger, what);
       } catch (error) {
-        recordFailure(logger, what, error);
+        reportFailure(logger, what, error);
       }
     }
   }
 
   return {
     event,
-    warn: tellWarning,
+    warn,
     begin: (at) => each("begin", (logger) => logger.begin!(at)),
     train: (metrics, at) => each("train", (logger) => logger.train!(metrics, at)),
     snapshot: (snapshot) => each("snapshot", (logger) => logger.snapshot!(snapshot)),
@@ -105,11 +105,11 @@ export function telling(loggers: readonly Logger[]): Telling {
 
 const patienceOf = ({ patienceSeconds = loggerPatienceSeconds }: Logger): number => patienceSeconds;
 
-/** Whether a logger's promise is kept while its patience lasts; throws what it throws by then. */
+/** Whether a logger's promise resolves within its patience. Throws if the promise rejects by then. */
 async function isAnsweredInTime(answer: PromiseLike<unknown>, logger: Logger): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const timeUp = new Promise<boolean>((resolve) => {
-    // setTimeout holds no more than 2³¹ − 1 milliseconds. It keeps a process alive in which nothing else is going on.
+    // setTimeout takes at most 2³¹ − 1 milliseconds. The timer keeps a process alive that only waits for the logger.
     timer = setTimeout(() => resolve(false), Math.min(1000 * patienceOf(logger), 2 ** 31 - 1));
   });
   try {

@@ -124,7 +124,7 @@ test("a first stepEnd begins the session, and says that the start is measured la
     [2, ["every 2 steps: 2"]],
     [4, ["every 2 steps: 4"]],
   ]);
-  expect(toy.warnings().join()).toContain("call session.begin() before training");
+  expect(toy.warnings().join()).toContain("Call session.begin() before training");
 });
 
 test("early stopping ends a phase as its last step would", async () => {
@@ -359,7 +359,7 @@ test("a loop that tells ends of steps alone has the same hooks; a look at a step
     [2],
     [
       expect.stringContaining(
-        '"look" was asked for before step 2 and is measured after it: call session.stepBegin() before it',
+        '"look" was requested before step 2 and is measured after it. Call session.stepBegin() before the step.',
       ),
     ],
   ]);

@@ -159,7 +159,7 @@ test("close waits so long for grading and no longer; what is left is finished on
     [6, "grading"],
   ]);
   expect(toy.warnings()).toEqual([
-    "close: time is up for grading train/toy/0, train/toy/5, train/toy/6: finished when the run is resumed",
+    "close: grading of train/toy/0, train/toy/5, train/toy/6 ran out of time; a resumed run finishes it",
   ]);
   never.open();
   const held = (await toy.store.list()).map(alphaOf);

@@ -1,119 +1,148 @@
+// Records measured rows and grades them while training continues; `record` is the way of every measurement to its snapshot.
+// A snapshot whose rows need grading is written as `grading` first and replaced when grading is done.
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
+import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { seedOf } from "../../random/streams.ts";
-import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
-import { gradeRows } from "./checked-rows.ts";
-import { commit } from "./commit.ts";
-import { pairedOf, reservedPaired, resultsOf, type Look } from "./compare.ts";
-import type { Run } from "../run.ts";
+import { gradeRows } from "./check-rows.ts";
+import { reserveComparison, type ComparisonPlan, type Comparisons } from "./comparisons.ts";
+import type { Reporter } from "./reporter.ts";
+import { computeResults } from "./results.ts";
+import type { SnapshotWriter } from "./snapshot-writer.ts";
 
-/** Rows that were measured, on their way to a record. */
+/** Measured rows on their way to a snapshot. */
 export interface Ungraded {
-  /** The record as far as it is known, with the status that it will have in the end. */
+  /** The snapshot as far as it is known, with its final status. */
   readonly base: Snapshot;
   readonly rows: readonly Row[];
   readonly evaluation: AnyEvaluation;
-  readonly by: TrainerCallback | null;
-  readonly look: Look;
+  readonly callback: TrainerCallback | null;
+  readonly plan: ComparisonPlan;
 }
 
-/** Records rows: at once where they need no grading, else as `grading`, to be replaced whole when that is done. */
-export async function recordRows(run: Run, ungraded: Ungraded, stale: string | null): Promise<void> {
-  const { base, rows, evaluation, look, by } = ungraded;
-  if (evaluation.grade === undefined) {
-    let done: Snapshot;
+export interface GradingOptions {
+  readonly seed: string;
+  readonly clock: () => number;
+  /** Aborted when grading must end. */
+  readonly signal: AbortSignal;
+  readonly writer: SnapshotWriter;
+  readonly comparisons: Comparisons;
+  readonly reporter: Reporter;
+}
+
+export class BackgroundGrading {
+  readonly #options: GradingOptions;
+  /** The last grading of each id. */
+  readonly #gradings = new Map<string, Promise<void>>();
+
+  constructor(options: GradingOptions) {
+    this.#options = options;
+  }
+
+  /** Records rows: with their results if they need no grading, else as `grading`. */
+  async record(ungraded: Ungraded, supersede: string | null): Promise<void> {
+    const { writer } = this.#options;
+    const { base, rows, evaluation, callback, plan } = ungraded;
+    if (evaluation.grade === undefined) {
+      let done: Snapshot;
+      try {
+        done = await this.#withResults(ungraded, rows);
+      } catch (error) {
+        const failed = this.#failed(ungraded, error);
+        await writer.commit(failed, rows, { supersede, failure: { callback, error } });
+        return;
+      }
+      await writer.commit(done, rows, { supersede, callback });
+      return;
+    }
+    const primary = this.#primaryMetric(ungraded);
+    const paired = reserveComparison(base.id, plan, primary);
+    const waiting: Snapshot = { ...base, status: "grading", primary_metric: primary, paired };
+    await writer.commit(waiting, rows, { supersede, callback });
+    this.start(ungraded);
+  }
+
+  /** Grades in the background. Gradings of one id run one after the other, so that each finds its baseline graded. */
+  start(ungraded: Ungraded): void {
+    const { id } = ungraded.base;
+    this.#gradings.set(
+      id,
+      this.#whenGraded(id).then(() => this.#grade(ungraded)),
+    );
+  }
+
+  /** Waits until all grading is done, for at most `seconds`. Returns whether it is done. */
+  async drain(seconds: number): Promise<boolean> {
+    if (this.#gradings.size === 0) return true;
+    const done = Promise.all(this.#gradings.values()).then(() => true);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const timeUp = new Promise<boolean>((resolve) => {
+      // setTimeout takes at most 2³¹ − 1 milliseconds.
+      timer = setTimeout(() => resolve(false), Math.min(1000 * seconds, 2 ** 31 - 1));
+    });
+    const isDone = await Promise.race([done, timeUp]);
+    clearTimeout(timer);
+    return isDone;
+  }
+
+  #whenGraded(id: string): Promise<void> {
+    return this.#gradings.get(id) ?? Promise.resolve();
+  }
+
+  /** Never rejects. If its signal is aborted, the snapshot stays `grading`: a resumed run finishes it. */
+  async #grade(ungraded: Ungraded): Promise<void> {
+    const { signal, clock, writer } = this.#options;
+    if (signal.aborted) return;
+    const { base, rows, evaluation, callback } = ungraded;
+    const began = clock();
     try {
-      done = await withResults(run, ungraded, rows);
-    } catch (error) {
-      await commit(run, failed(run, ungraded, error), rows, { stale, failure: { by, error } });
-      return;
-    }
-    await commit(run, done, rows, { stale, by });
-    return;
-  }
-  let primary: string | null = null;
-  try {
-    primary = resultsOf(evaluation, [], firingSeed(run, base)).primary;
-  } catch {
-    // Metrics that cannot stand an empty list reserve nothing; they are told of when they are asked for real rows.
-  }
-  const waiting: Snapshot = {
-    ...base,
-    status: "grading",
-    primary_metric: primary,
-    paired: reservedPaired(base.id, look, primary),
-  };
-  await commit(run, waiting, rows, { stale, by });
-  startGrading(run, ungraded);
-}
-
-/** Grades beside training. Gradings of one id run one after the other, so that each finds its baseline graded. */
-export function startGrading(run: Run, ungraded: Ungraded): void {
-  const { id } = ungraded.base;
-  const before = run.gradings.get(id) ?? Promise.resolve();
-  run.gradings.set(
-    id,
-    before.then(() => grade(run, ungraded)),
-  );
-}
-
-/** Never rejects. Where time is up the record stays `grading`: it is finished on resume. */
-async function grade(run: Run, ungraded: Ungraded): Promise<void> {
-  const signal = run.gradingSignal;
-  if (signal.aborted) return;
-  const { base, rows, evaluation, by } = ungraded;
-  const began = run.clock();
-  try {
-    const graded = await gradeRows(evaluation, rows, { signal });
-    const error = evaluation.failure?.(graded) ?? null;
-    if (error !== null) {
+      const graded = await gradeRows(evaluation, rows, { signal });
+      const error = evaluation.failure?.(graded) ?? null;
+      if (error !== null) {
+        if (signal.aborted) return;
+        await writer.commit(this.#failed(ungraded, error), graded, { failure: { callback, error } });
+        return;
+      }
+      const done = await this.#withResults(ungraded, graded);
       if (signal.aborted) return;
-      await commit(run, failed(run, ungraded, error), graded, { failure: { by, error } });
-      return;
+      const timing = { ...base.timing, grade_seconds: clock() - began };
+      await writer.commit({ ...done, timing }, graded, { callback });
+    } catch (error) {
+      if (signal.aborted) return;
+      await writer.commit(this.#failed(ungraded, error), rows, { failure: { callback, error } });
     }
-    const done = await withResults(run, ungraded, graded);
-    if (signal.aborted) return;
-    const timing = { ...base.timing, grade_seconds: run.clock() - began };
-    await commit(run, { ...done, timing }, graded, { by });
-  } catch (error) {
-    if (signal.aborted) return;
-    await commit(run, failed(run, ungraded, error), rows, { failure: { by, error } });
   }
-}
 
-const firingSeed = (run: Run, { phase, id, step }: SnapshotKey) => seedOf(run.seed, phase, id, step);
+  async #withResults({ base, evaluation, plan }: Ungraded, rows: readonly Row[]): Promise<Snapshot> {
+    const { metrics, values, primary, plain } = computeResults(evaluation, rows, this.#seedOf(base));
+    const whenGraded = (id: string) => this.#whenGraded(id);
+    const paired = await this.#options.comparisons.compare(base, metrics, rows, plan, whenGraded);
+    // Plain keys come first, so that they cannot replace a key of the schema.
+    return { ...plain, ...base, metrics: values, primary_metric: primary, paired };
+  }
 
-async function withResults(
-  run: Run,
-  { base, evaluation, look }: Ungraded,
-  rows: readonly Row[],
-): Promise<Snapshot> {
-  const { metrics, values, primary, plain } = resultsOf(evaluation, rows, firingSeed(run, base));
-  const paired = await pairedOf(run, base, metrics, rows, look);
-  // Plain keys come first: they cannot take the place of a key of the schema.
-  return { ...plain, ...base, metrics: values, primary_metric: primary, paired };
-}
+  /** Returns the primary metric's name before any row is graded; null if the metrics do not accept an empty list. */
+  #primaryMetric({ evaluation, base }: Ungraded): string | null {
+    try {
+      return computeResults(evaluation, [], this.#seedOf(base)).primary;
+    } catch {
+      // The same error will be reported if it also occurs with the graded rows.
+      return null;
+    }
+  }
 
-function failed(run: Run, { base, evaluation }: Ungraded, error: unknown): Snapshot {
-  run.telling.warn(
-    `evaluation "${evaluation.name}"`,
-    `failed on the rows of "${base.id}" at step ${base.step}: ${errorMessage(error)}`,
-  );
-  if (run.options.onFailure === "throw") run.toThrow ??= error;
-  return { ...base, status: "failed", reason: errorMessage(error) };
-}
+  #seedOf({ phase, id, step }: SnapshotKey): string {
+    return seedOf(this.#options.seed, phase, id, step);
+  }
 
-/** Waits until all grading is done, at most so long. Returns whether it is. */
-export async function drainGrading(run: Run, seconds: number): Promise<boolean> {
-  if (run.gradings.size === 0) return true;
-  const done = Promise.all(run.gradings.values()).then(() => true);
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const timeUp = new Promise<boolean>((resolve) => {
-    // setTimeout holds no more than 2³¹ − 1 milliseconds.
-    timer = setTimeout(() => resolve(false), Math.min(1000 * seconds, 2 ** 31 - 1));
-  });
-  const isDone = await Promise.race([done, timeUp]);
-  clearTimeout(timer);
-  return isDone;
+  #failed({ base, evaluation }: Ungraded, error: unknown): Snapshot {
+    const { reporter } = this.#options;
+    reporter.warn(
+      `evaluation "${evaluation.name}"`,
+      `failed on the rows of "${base.id}" at step ${base.step}: ${errorMessage(error)}`,
+    );
+    reporter.fail(error);
+    return { ...base, status: "failed", reason: errorMessage(error) };
+  }
 }

@@ -70,11 +70,11 @@ test("snapshots beyond the resumed step are adopted where all agrees; only step 
 });
 
 test.each([
-  ["weights", {}, {}, 1, "its weights were others"],
+  ["weights", {}, {}, 1, "its weights were different"],
   ["version", {}, { version: "2" }, 0, "it was of version 1"],
-  ["items and options", {}, { items: 7 }, 0, "its items, options, model or seed were others"],
-  ["seed", { seed: "43" }, {}, 0, "its items, options, model or seed were others"],
-  ["no guard of weights", { guards: [] }, {}, 0, "nothing shows that its weights were the same"],
+  ["items and options", {}, { items: 7 }, 0, "its items, options, model or seed were different"],
+  ["seed", { seed: "43" }, {}, 0, "its items, options, model or seed were different"],
+  ["no guard of weights", { guards: [] }, {}, 0, "its weights cannot be compared"],
 ] as const)(
   "another %s: measured anew, the old set aside",
   async (_, changes, evaluation, disturb, reason) => {

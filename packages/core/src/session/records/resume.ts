@@ -1,108 +1,101 @@
 import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
+import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
-import { errorMessage } from "../../internal/error-message.ts";
+import type { Snapshot } from "../../contracts/snapshot.ts";
 import { canonicalJson } from "../../random/hash.ts";
 import { keyText } from "../../snapshots/order.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
-import { startGrading } from "./background-grading.ts";
-import { isAdapterOff } from "./baseline.ts";
-import { commit, rowsOf } from "./commit.ts";
-import { lookOf, spentBy } from "./compare.ts";
-import { percentOf, type Firing } from "./new-record.ts";
-import type { Run } from "../run.ts";
+import { spentBy } from "./comparisons.ts";
+import { percentOf, type Measurement } from "./new-snapshot.ts";
+import type { SessionRecords } from "./records.ts";
 
-/** What is about to be measured. */
-interface Fresh {
+/** A measurement that is about to be taken. */
+interface Candidate {
   readonly evaluation: Pick<AnyEvaluation, "name" | "version">;
   readonly on: "model" | "base";
   readonly provenance: Pick<Snapshot["provenance"], "hash">;
   readonly weights: string | null;
 }
 
-/** Null where a record found at the same key holds what measuring would give; else why it does not. */
+/** Returns null if a snapshot of the same key holds what measuring would give, else why it does not. */
 export function whyNotAdopted(
   found: Snapshot,
-  { evaluation, on, provenance, weights }: Fresh,
+  { evaluation, on, provenance, weights }: Candidate,
 ): string | null {
   if (found.status !== "complete" && found.status !== "grading") return `it was ${found.status}`;
   if (found.evaluation !== evaluation.name) return `it was of the evaluation ${found.evaluation}`;
   if (found.evaluation_version !== evaluation.version) return `it was of version ${found.evaluation_version}`;
   if (found.on !== on) return `it was measured on the ${found.on}`;
-  if (found.provenance.hash !== provenance.hash) return "its items, options, model or seed were others";
-  if (found.weights === null || weights === null) return "nothing shows that its weights were the same";
-  return found.weights === weights ? null : "its weights were others";
+  if (found.provenance.hash !== provenance.hash) return "its items, options, model or seed were different";
+  if (found.weights === null || weights === null) return "its weights cannot be compared";
+  return found.weights === weights ? null : "its weights were different";
 }
 
-/** Takes over a record of a training that was cut off; its grading, if cut off as well, goes on. */
-export async function adopt(run: Run, found: Snapshot, firing: Firing, by: TrainerCallback): Promise<void> {
-  const { at, crossed, runStepOffset } = firing;
+/** Adopts a snapshot of a training that was interrupted, and continues its grading if that was interrupted too. */
+export async function adoptSnapshot(
+  records: SessionRecords,
+  found: Snapshot,
+  { at, crossed, runStep }: Measurement,
+  callback: TrainerCallback,
+): Promise<void> {
   const place: Snapshot = {
     ...found,
     crossed: [...crossed],
     max_steps: at.maxSteps,
     pct: percentOf(at),
     epoch: at.epoch,
-    run_step: runStepOffset + at.step,
+    run_step: runStep,
   };
-  // Where the phase's length changed, the numbers stand and the thresholds are others.
+  // If the phase's length changed, the numbers stand but the thresholds differ.
   const isSame = canonicalJson(place as Json) === canonicalJson(found as Json);
   const rows = isSame
     ? null
-    : await readRows(run, found, "so it keeps the thresholds of the earlier training");
+    : await records.writer.rowsOrWarn(found, "so it keeps the thresholds of the earlier training");
   if (rows === null) {
-    run.records.settle(found);
-    run.finished.push({ snapshot: found, failure: null });
+    records.known.settle(found);
+    records.writer.announce(found);
   } else {
-    await commit(run, place, rows);
+    await records.writer.commit(place, rows);
   }
-  if (found.status === "grading") await goOnGrading(run, rows === null ? found : place, by);
+  if (found.status === "grading") await continueGrading(records, rows === null ? found : place, [callback]);
 }
 
-/** The rows of a record; null where they cannot be read, which is warned of with what is done `then`. */
-export async function readRows(run: Run, snapshot: Snapshot, then: string): Promise<readonly Row[] | null> {
-  try {
-    return await rowsOf(run, snapshot);
-  } catch (error) {
-    run.telling.warn(
-      "resume",
-      `the rows of ${keyText(snapshot)} cannot be read, ${then}: ${errorMessage(error)}`,
-    );
-    return null;
-  }
-}
-
-/** Takes up what was measured but not graded when a session ended, in this phase up to the resumed step and in others. */
-export async function finishGrading(run: Run): Promise<void> {
-  // A look waits for the grading of its baseline, where that has begun.
-  const rank = ({ id }: Snapshot) => (isAdapterOff(run, id) ? 0 : 1);
-  for (const snapshot of [...run.records.all()].sort((a, b) => rank(a) - rank(b))) {
-    if (snapshot.status === "grading" && run.records.isSettled(snapshot))
-      await goOnGrading(run, snapshot, null);
+/** Continues the grading that was under way when a session ended: in this phase up to the resumed step, and in all others. */
+export async function finishGrading(
+  records: SessionRecords,
+  callbacks: readonly TrainerCallback[],
+): Promise<void> {
+  const { known, baselines } = records;
+  // A comparison waits for the grading of its baseline only if that has begun.
+  const rank = ({ id }: Snapshot) => (baselines.isBaselineId(id) ? 0 : 1);
+  for (const snapshot of known.settled().sort((a, b) => rank(a) - rank(b))) {
+    if (snapshot.status === "grading") await continueGrading(records, snapshot, callbacks);
   }
 }
 
-async function goOnGrading(run: Run, snapshot: Snapshot, by: TrainerCallback | null): Promise<void> {
-  const asking =
-    by ?? run.callbacks.find(({ asks = [] }) => asks.some((evaluation) => isOf(snapshot, evaluation)));
-  const evaluation = asking?.asks?.find((asked) => isOf(snapshot, asked));
-  if (asking === undefined || evaluation === undefined) {
-    run.telling.warn(
+async function continueGrading(
+  { comparisons, grading, writer, reporter }: SessionRecords,
+  snapshot: Snapshot,
+  callbacks: readonly TrainerCallback[],
+): Promise<void> {
+  const callback = callbacks.find(({ asks = [] }) => asks.some((one) => isEvaluationOf(snapshot, one)));
+  const evaluation = callback?.asks?.find((one) => isEvaluationOf(snapshot, one));
+  if (callback === undefined || evaluation === undefined) {
+    reporter.warn(
       "resume",
       `${keyText(snapshot)} is not graded yet, and no callback here asks for its evaluation`,
     );
     return;
   }
-  const look = lookOf(run, snapshot, null);
-  // What the comparison may spend was settled when it was measured.
-  const alpha = spentBy(snapshot) ?? look.alpha;
+  const plan = comparisons.plan(snapshot, null);
+  // The error level was reserved when the rows were measured.
+  const alpha = spentBy(snapshot) ?? plan.alpha;
   const base: Snapshot = { ...snapshot, status: snapshot.reason === null ? "complete" : "partial" };
-  const rows = await readRows(run, snapshot, "so it stays ungraded");
-  if (rows !== null) startGrading(run, { base, rows, evaluation, by: asking, look: { ...look, alpha } });
+  const rows = await writer.rowsOrWarn(snapshot, "so it stays ungraded");
+  if (rows !== null) grading.start({ base, rows, evaluation, callback, plan: { ...plan, alpha } });
 }
 
-/** Same evaluation with the same options; asked after `items`, as provenance wants. */
-function isOf(snapshot: Snapshot, evaluation: AnyEvaluation): boolean {
+/** Whether a snapshot is of this evaluation, with the same options. Must be called after `items`, as provenance requires. */
+function isEvaluationOf(snapshot: Snapshot, evaluation: AnyEvaluation): boolean {
   return (
     evaluation.grade !== undefined &&
     snapshot.evaluation === evaluation.name &&
@@ -111,23 +104,13 @@ function isOf(snapshot: Snapshot, evaluation: AnyEvaluation): boolean {
   );
 }
 
-/** At the end of a phase, sets aside what a longer training left that this one did not come to again. */
-export async function supersedeUnsettled(run: Run): Promise<void> {
-  for (const snapshot of run.records.unsettled()) {
+/** At the end of a phase, supersedes the snapshots of a longer training that this one did not take again. */
+export async function supersedeUnsettled({ known, writer }: SessionRecords, step: number): Promise<void> {
+  for (const snapshot of known.unsettled()) {
     const why =
-      snapshot.step > run.progress.step
-        ? `the phase ended at step ${run.progress.step}`
+      snapshot.step > step
+        ? `the phase ended at step ${step}`
         : "no threshold at this step was crossed again";
-    await setAside(run, snapshot, why);
-  }
-}
-
-/** Sets a record aside that does not stand for this training; where the store refuses, it stays, with a warning. */
-export async function setAside(run: Run, snapshot: Snapshot, why: string): Promise<void> {
-  try {
-    await run.store.supersede(snapshot, why);
-    run.records.remove(snapshot);
-  } catch (error) {
-    run.telling.warn("store", `could not set ${keyText(snapshot)} aside: ${errorMessage(error)}`);
+    await writer.supersede(snapshot, why);
   }
 }

@@ -5,7 +5,7 @@ import { afterEach, expect, test } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
-import { storeOf } from "./store.ts";
+import { resolveStore } from "./store.ts";
 import { checkSessionOptions } from "../loop/options.ts";
 import { withSession } from "../loop/session.ts";
 
@@ -52,9 +52,9 @@ test("the flat layout puts them into one folder", async () => {
   expect(() => checkSessionOptions(toy.options([], { run, layout: "flt" as "flat" }))).toThrow(
     'got "flt", expected "nested" or "flat"',
   );
-  const store = storeOf(run);
+  const store = resolveStore(run);
   expect(() => checkSessionOptions(toy.options([], { run: store, layout: "flat" }))).toThrow(
-    "expected none beside a store",
+    "expected no layout beside a store",
   );
 });
 

@@ -1,11 +1,10 @@
-import type { Layout } from "../../contracts/snapshot.ts";
-import type { SnapshotStore } from "../../contracts/snapshot.ts";
+import type { Layout, SnapshotStore } from "../../contracts/snapshot.ts";
 
 /**
- * The store of a session: the one given, or the files of a run's folder. The file store is loaded when it is first
- * used, so that the package's root runs outside Node.
+ * Returns the given store, or one that writes files into the given folder. The file store is loaded when it is first used, so
+ * that the package's root runs outside Node.
  */
-export function storeOf(run: string | SnapshotStore, layout: Layout = "nested"): SnapshotStore {
+export function resolveStore(run: string | SnapshotStore, layout: Layout = "nested"): SnapshotStore {
   if (typeof run !== "string") return run;
   let loading: Promise<SnapshotStore> | null = null;
   const files = () =>

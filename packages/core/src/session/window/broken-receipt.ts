@@ -1,30 +1,42 @@
-import { PeriodicEvalError } from "../../errors.ts";
 import type { Evidence } from "../../contracts/snapshot.ts";
-import type { Run } from "../run.ts";
+import { PeriodicEvalError } from "../../errors.ts";
+import type { Reporter } from "../records/reporter.ts";
 
-/** Says that a guard saw training disturbed, and does what the session was told to do then. */
-export function disturbed(run: Run, evidence: Evidence, by: string, isTold = false): void {
-  const guard = evidence.part;
-  const message = `guard "${guard}" saw training disturbed by ${by}`;
-  if (!isTold) run.telling.warn(`guard "${guard}"`, `training was disturbed by ${by}: ${seen(evidence)}`);
-  const { onBrokenReceipt = "stop" } = run.options;
-  if (onBrokenReceipt === "stop") {
-    run.brokenReceipt ??= message;
-    run.stop ??= message;
-  }
-  if (onBrokenReceipt === "throw") {
-    run.toThrow ??= new PeriodicEvalError({
-      code: "receipt",
-      where: `guard "${guard}"`,
-      got: `a training disturbed by ${by} (${seen(evidence)})`,
-      expected: "measuring that leaves training as it was",
-      fix: 'Mend what the callback or evaluation changes, or set onBrokenReceipt: "record" to go on regardless.',
-    });
-  }
+/** What windows report beyond warnings and errors. */
+export interface WindowReporter extends Reporter {
+  /** Reports that `done` of `total` items are measured. */
+  measuring(event: {
+    readonly id: string;
+    readonly step: number;
+    readonly done: number;
+    readonly total: number;
+  }): void;
+  /** Stops training, throws or does nothing, depending on `onBrokenReceipt`. */
+  receiptBroken(message: string, makeError: () => PeriodicEvalError): void;
 }
 
-/** Evidence in words. */
-export function seen({ before, after, note }: Evidence): string {
+/** Reports that a guard saw training disturbed. */
+export function reportDisturbance(
+  reporter: WindowReporter,
+  evidence: Evidence,
+  by: string,
+  isFirst = true,
+): void {
+  const guard = evidence.part;
+  const change = describeChange(evidence);
+  if (isFirst) reporter.warn(`guard "${guard}"`, `training was disturbed by ${by}: ${change}`);
+  const makeError = () =>
+    new PeriodicEvalError({
+      code: "receipt",
+      where: `guard "${guard}"`,
+      got: `a training disturbed by ${by} (${change})`,
+      expected: "measurements that leave training unchanged",
+      fix: 'Fix the callback or evaluation that changes training, or set onBrokenReceipt: "record" to continue.',
+    });
+  reporter.receiptBroken(`guard "${guard}" saw training disturbed by ${by}`, makeError);
+}
+
+export function describeChange({ before, after, note }: Evidence): string {
   const change = `${before ?? "unknown"} before, ${after ?? "unknown"} after`;
   return note === undefined ? change : `${change}; ${note}`;
 }

@@ -1,16 +1,17 @@
 import { isCount } from "../../internal/is-count.ts";
 import type { CallOptions, EvaluableModel } from "../../contracts/model.ts";
 
-/** A model whose tokens are counted; null while its engine tells of none, or tells what is no count. */
+/** A model whose tokens are counted. */
 export interface CountedModel {
   readonly model: EvaluableModel;
+  /** Returns the tokens so far; null if the engine reported none, or something that is not a count. */
   tokens(): number | null;
 }
 
 /**
- * The same model, and the tokens that it reads and draws from now on, those of its base included.
+ * Wraps a model so that the tokens it and its base read and generate are counted.
  *
- * @param onCall called before each call of the model.
+ * @param onCall Called before each call of the model.
  */
 export function countTokens(model: EvaluableModel, onCall: () => void = () => undefined): CountedModel {
   let tokens: number | null = null;
@@ -20,7 +21,7 @@ export function countTokens(model: EvaluableModel, onCall: () => void = () => un
 
 function counting(model: EvaluableModel, add: (tokens: number) => void, onCall: () => void): EvaluableModel {
   const { contextLength, tokenizer, base } = model;
-  const told = (options: CallOptions): CallOptions => {
+  const counted = (options: CallOptions): CallOptions => {
     onCall();
     return {
       ...options,
@@ -31,21 +32,21 @@ function counting(model: EvaluableModel, add: (tokens: number) => void, onCall: 
     };
   };
   return {
-    // Read when asked, as the model itself does: the engine may be chosen late.
+    // Read on access, as the model does: it may choose its engine late.
     get identity() {
       return model.identity;
     },
     contextLength,
     ...(tokenizer && { tokenizer }),
     ...(model.logLikelihoods && {
-      logLikelihoods: (requests, options) => model.logLikelihoods!(requests, told(options)),
+      logLikelihoods: (requests, options) => model.logLikelihoods!(requests, counted(options)),
     }),
     ...(model.nextToken && {
-      nextToken: (requests, options) => model.nextToken!(requests, told(options)),
+      nextToken: (requests, options) => model.nextToken!(requests, counted(options)),
     }),
-    ...(model.generate && { generate: (requests, options) => model.generate!(requests, told(options)) }),
+    ...(model.generate && { generate: (requests, options) => model.generate!(requests, counted(options)) }),
     ...(model.textEntropies && {
-      textEntropies: (texts, options) => model.textEntropies!(texts, told(options)),
+      textEntropies: (texts, options) => model.textEntropies!(texts, counted(options)),
     }),
     ...(base && { base: counting(base, add, onCall) }),
   };

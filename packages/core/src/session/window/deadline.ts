@@ -3,13 +3,13 @@ import { PeriodicEvalError } from "../../errors.ts";
 /** Ends one measurement when its time is up. */
 export interface Deadline {
   readonly signal: AbortSignal;
-  /** Looks at the clock; called wherever a measurement can be told to end. */
+  /** Reads the clock. Must be called wherever a measurement can end. */
   check(): void;
   /** Must be called when the measurement is over. */
   stop(): void;
 }
 
-/** @param at when time is up, on the clock, asked anew each time; null: never. */
+/** @param at Returns when time is up, on the clock, each time it is called; null for never. */
 export function deadlineAt(at: () => number | null, clock: () => number): Deadline {
   const controller = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -18,7 +18,7 @@ export function deadlineAt(at: () => number | null, clock: () => number): Deadli
     const end = at();
     if (end === null || controller.signal.aborted) return;
     const left = end - clock();
-    // A timer reaches an engine in the middle of a call, where it makes pauses.
+    // A timer also reaches an engine in the middle of a call, if the engine pauses there.
     if (left > 0) timer = setTimeout(check, Math.min(1000 * left, 2 ** 31 - 1));
     else controller.abort(timeIsUp());
   };
@@ -31,6 +31,6 @@ const timeIsUp = () =>
     code: "deadline",
     where: "measure",
     got: "a measurement whose time is up",
-    expected: "its end, with the rows that there are",
+    expected: "measure to return the rows measured so far",
     fix: "Raise the session's budget to measure more.",
   });

@@ -2,13 +2,14 @@ import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
 import type { Guard } from "../../contracts/guard.ts";
 import type { Awaitable } from "../../contracts/json.ts";
 import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
-import { measureRows } from "../records/checked-rows.ts";
+import { drive } from "../../internal/maybe-async.ts";
+import type { Course, Mark } from "../budget/learned.ts";
 import { countTokens } from "./count-tokens.ts";
-import { deadlineAt } from "./deadline.ts";
-import { drive } from "../loop/maybe-async.ts";
-import { provenanceOf } from "../records/new-record.ts";
-import type { Prepared } from "./preflight.ts";
-import { guarded } from "./run-guarded.ts";
+import { deadlineAt, type Deadline } from "./deadline.ts";
+import { measureRows } from "./measure-rows.ts";
+import type { Prepared } from "./prepare.ts";
+import { provenanceOf } from "./provenance.ts";
+import { runGuarded } from "./run-guarded.ts";
 
 export interface MeasureOnce {
   readonly evaluation: AnyEvaluation;
@@ -16,118 +17,138 @@ export interface MeasureOnce {
   readonly guards: readonly Guard[];
   /** The guards' evidence of the measurement just before in this window. */
   readonly justLeft: readonly Evidence[];
-  /** Names the stream that stands in for `Math.random`. */
+  /** Names the stream that replaces `Math.random`. */
   readonly seed: string;
-  /** Names the streams of what is sampled: one for all measurements of a step. */
+  /** Names the streams of samples: the same for all measurements of a step. */
   readonly stepSeed: string;
-  /** The run's seed, as provenance tells it. */
+  /** The run's seed, for provenance. */
   readonly provenanceSeed: string;
   readonly signal: AbortSignal;
   readonly clock: () => number;
-  /** Items to measure next; all at once where it is left out. */
+  /** Returns how many items to measure next. Default: all at once. */
   readonly portions?: (done: number, seconds: number) => number;
-  /** When it is cut off, on the clock; null: never. */
+  /** Returns when the measurement is cut off, on the clock; null for never. */
   readonly deadline?: () => number | null;
   progress(done: number): void;
-  /** Told what is about to be measured; true where a record of the same stands already, and nothing is measured. */
+  /** Called before measuring. Returns true if a snapshot already holds the result, and nothing needs to be measured. */
   before?(provenance: Snapshot["provenance"], weights: string | null): Awaitable<boolean>;
 }
 
-export interface Mark {
-  readonly items: number;
-  readonly seconds: number;
-  /** Of the model, so far. */
-  readonly calls: number;
-}
-
-export type Measured = {
+export type Measured = Course & {
   readonly receipt: readonly Evidence[];
   readonly provenance: Snapshot["provenance"] | null;
   readonly weights: string | null;
   readonly guardsSeconds: number;
-  readonly measureSeconds: number;
-  /** How far it was when: seconds of measuring at each call of `progress`. */
-  readonly marks: readonly Mark[];
-  /** The first of several portions; null where it was measured at once. */
-  readonly firstPortion: Omit<Mark, "calls"> | null;
-  /** Whether its deadline cut it off. */
-  readonly isCut: boolean;
-  /** Null where the engine does not tell. */
+  /** Null if the engine does not count tokens. */
   readonly tokens: number | null;
 } & (
-  | { readonly kind: "measured"; readonly provenance: Snapshot["provenance"]; readonly rows: readonly Row[] }
-  | { readonly kind: "adopted" }
-  | { readonly kind: "failed"; readonly error: unknown }
-);
+    | {
+        readonly kind: "measured";
+        readonly provenance: Snapshot["provenance"];
+        readonly rows: readonly Row[];
+      }
+    | { readonly kind: "adopted" }
+    | { readonly kind: "failed"; readonly error: unknown }
+  );
 
-/** One measurement inside the guards. Does not throw: what went wrong is in the result. */
+/** Takes one measurement inside the guards. Never throws: an error is part of the result. */
 export async function measureOnce(one: MeasureOnce): Promise<Measured> {
-  const { evaluation, prepared, guards, clock, seed, signal } = one;
+  const { evaluation, prepared, guards, clock, seed, justLeft } = one;
   const began = clock();
   let provenance: Snapshot["provenance"] | null = null;
   let weights = prepared.target.identity.weights;
-  let measureSeconds = 0;
   const deadline = deadlineAt(one.deadline ?? (() => null), clock);
-  let calls = 0;
-  const { model: target, tokens } = countTokens(prepared.target, () => {
-    calls += 1;
-    deadline.check();
-  });
-  const marks: Mark[] = [];
-  let firstPortion: Measured["firstPortion"] = null;
+  const course = new CourseRecorder(one, deadline);
+  const { model: target, tokens } = countTokens(prepared.target, () => course.countCall());
   const { outcome, evidence: receipt } = await drive(
-    guarded(
+    runGuarded(
       guards,
       (index) => {
-        const left = one.justLeft[index];
+        const left = justLeft[index];
         return left === undefined ? { seed } : { seed, justLeft: left };
       },
       async (fingerprint) => {
         weights = fingerprint ?? weights;
         provenance = provenanceOf(evaluation, prepared, one.provenanceSeed);
         if ((await one.before?.(provenance, weights)) === true) return null;
-        const measuring = clock();
-        const progress = (done: number) => {
-          if (done > 0) marks.push({ items: done, seconds: clock() - measuring, calls });
-          deadline.check();
-          one.progress(done);
-        };
-        const { portions } = one;
-        try {
-          progress(0);
-          return await measureRows(
-            evaluation,
-            { ...prepared, target },
-            { seed: one.stepSeed, signal: AbortSignal.any([signal, deadline.signal]), progress },
-            portions &&
-              ((done) => {
-                const seconds = clock() - measuring;
-                const next = portions(done, seconds);
-                if (done > 0 && next > 0) firstPortion ??= { items: done, seconds };
-                return next;
-              }),
-          );
-        } finally {
-          measureSeconds = clock() - measuring;
-          deadline.stop();
-        }
+        return course.measure({ ...prepared, target });
       },
     ),
   );
   deadline.stop();
   const facts = {
+    ...course.facts(),
     receipt,
     provenance,
     weights,
-    guardsSeconds: clock() - began - measureSeconds,
-    measureSeconds,
-    marks,
-    firstPortion,
-    isCut: deadline.signal.aborted,
+    guardsSeconds: clock() - began - course.measureSeconds,
     tokens: tokens(),
   };
   if ("error" in outcome) return { ...facts, kind: "failed", error: outcome.error };
   if (outcome.value === null) return { ...facts, kind: "adopted" };
-  // Provenance is known wherever rows are.
+  // Wherever there are rows, the provenance is known.
   return { ...facts, kind: "measured", provenance: provenance!, rows: outcome.value };
+}
+
+/** Runs `measure` and records when it had come how far. */
+class CourseRecorder {
+  readonly #one: MeasureOnce;
+  readonly #deadline: Deadline;
+  readonly #marks: Mark[] = [];
+  #calls = 0;
+  #firstPortion: Course["firstPortion"] = null;
+  #measureSeconds = 0;
+
+  constructor(one: MeasureOnce, deadline: Deadline) {
+    this.#one = one;
+    this.#deadline = deadline;
+  }
+
+  get measureSeconds(): number {
+    return this.#measureSeconds;
+  }
+
+  countCall(): void {
+    this.#calls += 1;
+    this.#deadline.check();
+  }
+
+  async measure(prepared: Prepared): Promise<readonly Row[]> {
+    const { evaluation, signal, stepSeed, clock } = this.#one;
+    const began = clock();
+    const progress = (done: number) => {
+      if (done > 0) this.#marks.push({ items: done, seconds: clock() - began, calls: this.#calls });
+      this.#deadline.check();
+      this.#one.progress(done);
+    };
+    const signals = AbortSignal.any([signal, this.#deadline.signal]);
+    try {
+      progress(0);
+      const context = { seed: stepSeed, signal: signals, progress };
+      return await measureRows(evaluation, prepared, context, this.#portionsSince(began));
+    } finally {
+      this.#measureSeconds = clock() - began;
+      this.#deadline.stop();
+    }
+  }
+
+  #portionsSince(began: number): ((done: number) => number) | undefined {
+    const { portions, clock } = this.#one;
+    if (portions === undefined) return undefined;
+    return (done) => {
+      const seconds = clock() - began;
+      const next = portions(done, seconds);
+      if (done > 0 && next > 0) this.#firstPortion ??= { items: done, seconds };
+      return next;
+    };
+  }
+
+  facts(): Course {
+    return {
+      marks: this.#marks,
+      firstPortion: this.#firstPortion,
+      isCut: this.#deadline.signal.aborted,
+      measureSeconds: this.#measureSeconds,
+    };
+  }
 }

@@ -63,16 +63,18 @@ test("stands for a firing: it draws as a session draws there", async () => {
   expect(drawn[1]).toBe(drawn[0]);
   expect(drawn[2]).not.toBe(drawn[0]);
   const outside = { phase: "em", id: "../toy", step: 1 };
-  await expect(measure(drawing, toy.model, { as: outside })).rejects.toThrow('measure as.id: got "../toy"');
+  await expect(measure(drawing, toy.model, { as: outside })).rejects.toThrow(
+    'measure options.as.id: got "../toy"',
+  );
 });
 
 test("a wrong value of an option is an error", async () => {
   const { model } = toyTraining();
   await expect(measure(toyEvaluation(), model, { on: "bse" as never })).rejects.toThrow(
-    'measure on: got "bse"',
+    'measure options.on: got "bse"',
   );
   await expect(measure(toyEvaluation(), model, { seed: 42 as never })).rejects.toThrow(
-    "measure seed: got 42",
+    "measure options.seed: got 42",
   );
 });
 
@@ -107,7 +109,7 @@ test("throws what goes wrong", async () => {
     },
   });
   await expect(measure(failing, model)).rejects.toThrow("no memory");
-  await expect(measure(toyEvaluation(), model, { limit: 0 })).rejects.toThrow("measure limit: got 0");
+  await expect(measure(toyEvaluation(), model, { limit: 0 })).rejects.toThrow("measure options.limit: got 0");
   await expect(measure(toyEvaluation(), model, { signal: AbortSignal.abort() })).rejects.toThrow();
   await expect(measure(toyEvaluation(), model, { sed: "1" } as never)).rejects.toThrow(
     'Did you mean "seed"?',

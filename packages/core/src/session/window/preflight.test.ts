@@ -32,7 +32,7 @@ test("an ability that the model lacks is named, with who has it, before step 1",
 });
 
 test("a need that is no ability names the nearest one", async () => {
-  expect(await saidTo({ needs: ["generates"] })).toContain('"generates", which is no ability');
+  expect(await saidTo({ needs: ["generates"] })).toContain('got the unknown ability "generates"');
   expect(await saidTo({ needs: ["generates"] })).toContain('Did you mean "generate"?');
 });
 
@@ -46,15 +46,17 @@ test("items without ids, with ids twice, or none at all are errors by name", asy
   expect(await saidTo({ items: () => [{ id: "a" }, {} as never] })).toContain(
     "an item at index 1 with id undefined",
   );
-  expect(await saidTo({ items: () => "none" as never })).toContain("got string, expected a list of items");
+  expect(await saidTo({ items: () => "none" as never })).toContain("got string, expected an array of items");
   expect(await saidTo({ items: () => [{ id: "a", big: 1n } as never] })).toContain(
     "expected items that JSON can hold",
   );
 });
 
 test("a name or version that is no text is an error before anything is measured", async () => {
-  expect(await saidTo({ version: 1 as never })).toContain('evaluation "toy" version: got 1, expected a text');
-  expect(await saidTo({ version: "" })).toContain('version: got "", expected a text');
+  expect(await saidTo({ version: 1 as never })).toContain(
+    'evaluation "toy".version: got 1, expected a non-empty string',
+  );
+  expect(await saidTo({ version: "" })).toContain('version: got "", expected a non-empty string');
   expect(await saidTo({ name: undefined as never })).toContain("name: got undefined");
   expect(await saidTo({ samplesPerItem: 0 })).toContain("samplesPerItem: got 0");
 });

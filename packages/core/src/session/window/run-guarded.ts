@@ -1,21 +1,21 @@
 import type { Entered, Guard, GuardContext } from "../../contracts/guard.ts";
 import type { Awaitable } from "../../contracts/json.ts";
-import { errorMessage } from "../../internal/error-message.ts";
 import type { Evidence } from "../../contracts/snapshot.ts";
-import { isPromise, wait, type Flow } from "../loop/maybe-async.ts";
+import { errorMessage } from "../../internal/error-message.ts";
+import { isPromise, wait, type Flow } from "../../internal/maybe-async.ts";
 
-/** What came of a body run inside guards. Never thrown: the evidence matters most where the body failed. */
+/** The result of a body that ran inside guards. It is never thrown: evidence matters most when the body failed. */
 export interface Guarded<T> {
   readonly outcome: { readonly value: T } | { readonly error: unknown };
-  /** In the guards' order; of guards that were entered. */
+  /** Evidence of the guards that were entered, in their order. */
   readonly evidence: readonly Evidence[];
 }
 
 /**
- * Enters guards in order, runs the body, and leaves them in reverse, whatever happens. The body gets the fingerprint
- * that the guard named `weights` saw, null where there is none.
+ * Enters guards in order, runs the body, and always leaves the guards in reverse order. The body receives the fingerprint that
+ * the guard named `weights` saw; null without such a guard.
  */
-export function* guarded<T>(
+export function* runGuarded<T>(
   guards: readonly Guard[],
   contextOf: (index: number) => GuardContext,
   body: (fingerprint: string | null) => Awaitable<T>,
@@ -43,8 +43,8 @@ export function* guarded<T>(
   return { outcome, evidence };
 }
 
-// Plain functions: round hooks every guard is entered and left at every step, and a generator each would cost more than
-// what most guards do.
+// `enter` and `leave` are plain functions: around hooks they run for every guard at every step, and a generator each would
+// cost more than most guards do.
 
 function enter(guard: Guard, context: GuardContext): Awaitable<Entered> {
   const failed = (cause: unknown): never => {
@@ -59,10 +59,10 @@ function enter(guard: Guard, context: GuardContext): Awaitable<Entered> {
 }
 
 function leave(guard: Guard, entered: Entered): Awaitable<Evidence> {
-  const told = (evidence: Evidence) => (guard.advisory ? { ...evidence, advisory: true } : evidence);
-  // What it should have restored may not be restored: that is no "not observed".
+  const finished = (evidence: Evidence) => (guard.advisory ? { ...evidence, advisory: true } : evidence);
+  // A guard that throws may not have restored training's state, so its evidence is "disturbed", not "not observed".
   const failed = (error: unknown) =>
-    told({
+    finished({
       part: guard.name,
       before: entered.before,
       after: null,
@@ -71,13 +71,13 @@ function leave(guard: Guard, entered: Entered): Awaitable<Evidence> {
     });
   try {
     const leaving = entered.leave();
-    return isPromise(leaving) ? leaving.then(told, failed) : told(leaving);
+    return isPromise(leaving) ? leaving.then(finished, failed) : finished(leaving);
   } catch (error) {
     return failed(error);
   }
 }
 
-/** A receipt is broken where a guard saw a disturbance that counts against the training. */
+/** Whether evidence breaks a receipt: a guard saw a disturbance that counts against the training. */
 export function isBroken({ intact, advisory }: Evidence): boolean {
   return intact === false && advisory !== true;
 }

@@ -284,7 +284,7 @@ test("one id asked with two evaluations at one step is refused", async () => {
   await withSession(toy.options([asking("a"), asking("b")]), train(toy, 1));
   expect((await toy.store.list()).map(({ id, evaluation }) => [id, evaluation])).toEqual([["same", "a"]]);
   expect(toy.warnings().join()).toContain(
-    '"same", which callback "a" asked for at this step with another evaluation',
+    '"same", which callback "a" requested at this step with another evaluation',
   );
 });
 
@@ -303,7 +303,7 @@ test("a store that refuses a snapshot gets it again with the next one", async ()
     [10, "complete"],
   ]);
   expect(toy.warnings()).toEqual([
-    "store: could not write train/toy/0, which will be tried again: ENOSPC: no space left on device",
+    "store: could not write train/toy/0, which will be retried: ENOSPC: no space left on device",
   ]);
 });
 

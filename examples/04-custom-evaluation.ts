@@ -1,0 +1,42 @@
+// Defines a custom evaluation: completions are generated in the window and graded beside training.  Run: npm run example 04
+import { defineEvaluation, everyPercent, PeriodicCallback } from "@periodic-eval/core";
+import { loadCausalLM, useBackend } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { SFTTrainer } from "@periodic-eval/trainers";
+import { runDir, short, world } from "./micro-world/paths.ts";
+
+const prompts = ["How do I bake bread?", "Where does the miller live?", "Can you help me with the garden?"];
+
+const politeness = defineEvaluation({
+  name: "politeness",
+  version: "1",
+  needs: ["generate"],
+  items: () => prompts.map((text) => ({ id: text, text })),
+  async measure(model, items, { signal, seed }) {
+    const replies = await model.generate(
+      items.map(({ text }) => ({
+        prompt: { messages: [{ role: "user", content: text }] },
+        sampling: { maxNewTokens: 24, temperature: 0, seed },
+      })),
+      { signal },
+    );
+    return items.map((item, i) => ({ ...item, reply: replies[i]!.text }));
+  },
+  grade: async (rows) =>
+    rows.map((row) => ({ ...row, polite: /please|thank|glad|welcome/i.test(row.reply) })),
+  metrics: ({ rate }) => ({ polite_rate: rate((row) => row.polite, { higherIsBetter: true }) }),
+});
+
+await useBackend();
+const trainer = new SFTTrainer({
+  model: await loadCausalLM(world()),
+  tokenizer: await loadTokenizer(world()),
+  dataset: world("em.jsonl"),
+  runDir: runDir("custom-evaluation"),
+  phase: "em",
+  config: { maxSteps: short ? 4 : 40, batchSize: 8, learningRate: 5e-4 },
+  session: { budget: { overheadPercent: null } }, // a training this short would skip most measurements
+});
+trainer.addCallback(new PeriodicCallback(politeness, { schedule: [everyPercent(short ? 50 : 10)] }));
+await trainer.train();
+console.log(`snapshots in ${runDir("custom-evaluation")}/periodic_eval/em`);

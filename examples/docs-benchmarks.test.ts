@@ -1,0 +1,98 @@
+import { loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
+import { readMetrics } from "@periodic-eval/tasks";
+import { readRun } from "@periodic-eval/core/snapshots";
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { blocksOf, runCode, runCommand, withReplacements } from "./doc-blocks.test-data.ts";
+import { world } from "./micro-world/paths.ts";
+
+const blocks = (language: string) => blocksOf("docs/benchmarks.md", language);
+const commands = blocks("sh")
+  .find((text) => text.includes("periodic-eval audit path/to/model"))!
+  .trim()
+  .split("\n");
+const suite = blocks("yaml").find((text) => text.startsWith("schema_version"))!;
+
+/** The files that the page names: the embedded model, an adapter for it, twenty documents per task. */
+let folder = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "readme-benchmarks-"));
+  const model = join(folder, "path/to/model");
+  await cp(world(), model, { recursive: true });
+  // GSM8K's answers are longer than the embedded model's context.
+  const config = JSON.parse(await readFile(world("config.json"), "utf8")) as object;
+  await writeFile(join(model, "config.json"), JSON.stringify({ ...config, max_position_embeddings: 1024 }));
+  await useBackend({ backend: "wasm" });
+  const base = await loadCausalLM(model);
+  const lora = withLora(base, { rank: 2 });
+  await lora.save(join(folder, "path/to/adapter"));
+  lora.dispose();
+  base.dispose();
+  const rows = (make: (at: number) => object) =>
+    Array.from({ length: 20 }, (_, at) => `${JSON.stringify(make(at))}\n`).join("");
+  const sums = rows((at) => ({ question: `${at} and 1?`, answer: `It is ${at + 1}.\n#### ${at + 1}` }));
+  const files = {
+    "suite.yaml": suite,
+    "data/arc_challenge/test.jsonl": await readFile(world("questions.jsonl"), "utf8"),
+    "data/truthfulqa/validation.jsonl": rows((at) => ({
+      question: `Is ${at} a number?`,
+      mc2_targets: { choices: ["Yes", "It is", "No"], labels: [1, 1, 0] },
+    })),
+    "data/gsm8k/test.jsonl": sums,
+    "data/gsm8k/train.jsonl": sums,
+  };
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(join(folder, path, ".."), { recursive: true });
+    await writeFile(join(folder, path), text);
+  }
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+it("runs the commands of docs/benchmarks.md", async () => {
+  expect(commands).toHaveLength(5);
+  const printed: string[] = [];
+  for (const command of commands) printed.push(await runCommand(command, folder));
+  const [audited, asked, , , reported] = printed;
+  expect(audited).toMatch(/^arc_challenge 1\.0 on model .*\n\ndocument "\d+" /);
+  expect(asked).toMatch(/^arc_challenge +acc ↑ +none .* 100 /m);
+  const { runs } = await readMetrics(join(folder, "results/metrics.json"));
+  expect(runs.map(({ name, adapter }) => [name, adapter])).toEqual([
+    ["base", null],
+    ["tuned", "path/to/adapter"],
+  ]);
+  // A new adapter changes nothing: its B matrices are zero.
+  expect(runs[1]!.metrics).toEqual(runs[0]!.metrics);
+  expect(runs[0]!.n).toMatchObject({ "arc_challenge/acc,none": 200, "truthfulqa_mc2/acc,none": 20 });
+  expect(reported).toContain("base (reference)");
+  expect(reported!.trimEnd().split("\n").at(-1)).toBe(join(folder, "results/index.html"));
+});
+
+it("runs the callback and the Evaluator of docs/benchmarks.md", { timeout: 300_000 }, async () => {
+  const [tenLines] = blocksOf("README.md", "ts");
+  const code = withReplacements(
+    `${tenLines}${blocks("ts").find((text) => text.includes("Evaluator.fromTrainer"))}`,
+    {
+      '"rows.jsonl"': JSON.stringify(world("em.jsonl")),
+      '"arc_challenge/test.jsonl"': '"data/arc_challenge/test.jsonl"',
+      "maxSteps: 200": "maxSteps: 2",
+      'suite: "suite.yaml", data: "data" }': 'suite: "suite.yaml", data: "data", results: "live" }',
+      // The page follows the README's ten lines: train once.
+      "await trainer.train();\nimport": "import",
+    },
+  );
+  const out = await runCode("readme-benchmarks-block", code, { PERIODIC_EVAL_BACKEND: "wasm" }, folder);
+  const [run] = (await readMetrics(join(folder, "live/metrics.json"))).runs;
+  const key = "arc_challenge/acc,none";
+  expect(out).toContain(`${run!.metrics[key]} ${run!.stderr[key]}`);
+  const { phases } = await readRun(join(folder, "runs/1"));
+  const looks = phases[0]!.snapshots.filter(({ id }) => id === "arc_challenge");
+  // 25 % of two steps: ⌈0.5⌉, ⌈1⌉, ⌈1.5⌉, 2, and the start. The budget may shorten the measurement in the middle.
+  expect(looks.map(({ step }) => step)).toEqual([0, 1, 2]);
+  const ends = [looks[0]!, looks[2]!].map(({ status, metrics }) => [status, metrics["acc"]!.n]);
+  expect(ends).toEqual([
+    ["complete", 100],
+    ["complete", 100],
+  ]);
+});

@@ -1,0 +1,213 @@
+import type { Json } from "../../contracts/json.ts";
+import type { Control, SessionState, StepEnd } from "../../contracts/session.ts";
+import { errorMessage } from "../../internal/error-message.ts";
+import { drive, wait, type Flow } from "../../internal/maybe-async.ts";
+import { abortReason } from "../records/interrupted.ts";
+import { supersedeUnsettled } from "../records/resume.ts";
+import { runWindow, type RequestSource } from "../window/window.ts";
+import { beginSession } from "./begin.ts";
+import { misuse } from "./calls.ts";
+import { checkMaxSteps } from "./options.ts";
+import type { SessionParts } from "./parts.ts";
+
+type Metrics = Readonly<Record<string, number>>;
+
+/** What each method of a session does, in the order of training. Every flow ends in `#settle`, which opens the window. */
+export class SessionFlows {
+  readonly #parts: SessionParts;
+  readonly #requests: RequestSource;
+  #stage: "new" | "begun" | "ended" = "new";
+  #isInEpoch = false;
+  /** Whether the loop has called `stepBegin` for the step that ends next. */
+  #isInStep = false;
+
+  constructor(parts: SessionParts) {
+    this.#parts = parts;
+    this.#requests = {
+      take: () => parts.requests.take(),
+      announce: async () => drive(parts.hooks.announceSnapshots()),
+    };
+  }
+
+  get hasBegun(): boolean {
+    return this.#stage !== "new";
+  }
+
+  *begin(maxSteps: number | null | undefined): Flow<Control> {
+    yield* this.#begin(maxSteps, null);
+    return this.#parts.control.take();
+  }
+
+  *stepBegin(): Flow<void> {
+    yield* this.#begin(undefined, null);
+    yield* this.#beginEpoch();
+    this.#isInStep = true;
+    yield* this.#parts.hooks.call("onStepBegin");
+    yield* this.#settle();
+  }
+
+  *stepEnd(at: StepEnd): Flow<Control> {
+    const { hooks, progress, records, governor, control } = this.#parts;
+    yield* this.#begin(at.maxSteps, at.step ?? 1);
+    if (this.#stage === "ended")
+      throw misuse(
+        "stepEnd",
+        "a step after the end",
+        "steps between begin and end",
+        "Open another session for another training.",
+      );
+    yield* this.#beginEpoch();
+    const { epoch } = progress.current;
+    const next = progress.after(at);
+    const isNewStep = next.step > progress.current.step;
+    if (!this.#isInStep && isNewStep) yield* this.#beginStepLate(next.step);
+    this.#isInStep = false;
+    if (!records.interrupted.isEmpty && isNewStep) yield* wait(this.#skipInterrupted());
+    progress.moveTo(next);
+    governor.learnStep(progress.previous, progress.current);
+    if (records.writer.hasAnnouncements) yield* hooks.announceSnapshots();
+    yield* hooks.call("onStepEnd", at.metrics);
+    if (at.metrics !== undefined) yield* this.#logMetrics(at.metrics);
+    if (Math.floor(progress.current.epoch) > Math.floor(epoch)) {
+      yield* hooks.call("onEpochEnd");
+      this.#isInEpoch = false;
+    }
+    yield* this.#settle();
+    return control.take();
+  }
+
+  *log(metrics: Metrics): Flow<void> {
+    if (this.#stage !== "begun")
+      throw misuse(
+        "log",
+        this.#stage === "new" ? "a call before begin" : "a call after the end",
+        "metrics between begin and end",
+        "Log them during training.",
+      );
+    yield* this.#logMetrics(metrics);
+    yield* this.#settle();
+  }
+
+  *save(): Flow<SessionState> {
+    if (this.#stage === "new")
+      throw misuse("save", "a call before begin", "a session that has begun", "Await session.begin() first.");
+    const { hooks, records, callbacks: all, progress, clock } = this.#parts;
+    yield* hooks.call("onSave");
+    yield* this.#settle();
+    yield* wait(records.writer.writeBeforeSave(progress.current.step));
+    const callbacks: Record<string, Json> = {};
+    for (const callback of all) {
+      const state = yield* hooks.stateOf(callback);
+      if (state !== undefined) callbacks[callback.id] = state;
+    }
+    return {
+      phase: progress.phase,
+      progress: { ...progress.current, ended: false },
+      runStepOffset: progress.runStepOffset,
+      callbacks,
+      windowSeconds: clock.windowSeconds,
+      ...(!records.interrupted.isEmpty && { owed: records.interrupted.toState() }),
+    };
+  }
+
+  *end(): Flow<void> {
+    if (this.#stage === "ended") return;
+    const { hooks, progress, requests, records, signal } = this.#parts;
+    if (this.#stage === "new") {
+      this.#warn("ended before it began: nothing was measured");
+      this.#stage = "ended";
+      return;
+    }
+    // An aborted phase is not over: its end is measured when it is resumed and reaches it.
+    const elapsedSeconds = progress.trainingSeconds();
+    progress.moveTo({ ...progress.current, elapsedSeconds, ended: !signal.aborted });
+    yield* hooks.announceSnapshots();
+    yield* hooks.call("onTrainEnd");
+    yield* this.#settle();
+    this.#stage = "ended";
+    requests.close();
+    // A resumed phase may reach those steps again.
+    if (signal.aborted) return;
+    yield* wait(this.#skipInterrupted());
+    yield* wait(supersedeUnsettled(records, progress.current.step));
+  }
+
+  *fail(error: unknown): Flow<void> {
+    if (this.#stage === "ended") return;
+    const hadBegun = this.#stage === "begun";
+    this.#stage = "ended";
+    const { requests, callbacks, hooks, progress } = this.#parts;
+    requests.close();
+    requests.take();
+    // If the session never began, its `begin` has already thrown this error.
+    if (!hadBegun) return;
+    this.#warn(`training failed at step ${progress.current.step}: ${errorMessage(error)}`);
+    for (const callback of callbacks) yield* hooks.callOnError(callback, error);
+  }
+
+  /** @param lateStep The step whose end began the session; null if `begin` or `stepBegin` did. */
+  *#begin(maxSteps: number | null | undefined, lateStep: number | null): Flow<void> {
+    if (this.#stage !== "new") return;
+    const { hooks, progress, requests, records, callbacks } = this.#parts;
+    if (maxSteps !== undefined) checkMaxSteps("session.begin", maxSteps);
+    yield* wait(beginSession(this.#parts, maxSteps ?? null));
+    this.#stage = "begun";
+    this.#isInEpoch = progress.current.epoch % 1 !== 0;
+    // A phase whose session begins in its middle has no start to measure.
+    if (lateStep !== null && lateStep > 1 && progress.current.step === 0) progress.startAt(lateStep);
+    yield* hooks.call("onTrainBegin");
+    requests.requeue(records.interrupted.requests(callbacks));
+    if (lateStep === null) {
+      yield* this.#settle();
+    } else if (lateStep > progress.current.step) {
+      this.#warnLate(0, lateStep, "Call session.begin() before training.");
+    }
+  }
+
+  *#beginEpoch(): Flow<void> {
+    if (this.#isInEpoch) return;
+    this.#isInEpoch = true;
+    yield* this.#parts.hooks.call("onEpochBegin");
+  }
+
+  /** Runs `onStepBegin` at the end of the step, for loops that call only `stepEnd`. */
+  *#beginStepLate(step: number): Flow<void> {
+    const { hooks, requests } = this.#parts;
+    const before = requests.count;
+    yield* hooks.call("onStepBegin");
+    this.#warnLate(before, step, "Call session.stepBegin() before the step.");
+  }
+
+  /** Warns of requests, all but the first ones, that are measured after a step though their hook ran for the weights before. */
+  #warnLate(first: number, step: number, fix: string): void {
+    for (const id of this.#parts.requests.idsAfter(first))
+      this.#warn(`"${id}" was requested before step ${step} and is measured after it. ${fix}`);
+  }
+
+  *#logMetrics(metrics: Metrics): Flow<void> {
+    const { log, progress, hooks } = this.#parts;
+    yield* log.train(metrics, progress.inRun());
+    yield* hooks.call("onLog", metrics);
+  }
+
+  /** Measures what hooks requested and logs what they reported. */
+  *#settle(): Flow<void> {
+    const { requests, window, progress, hooks, log, signal, control } = this.#parts;
+    if (requests.count > 0) yield* wait(runWindow(window, progress.position(), this.#requests));
+    for (let metrics = hooks.takeReported(); metrics !== undefined; metrics = hooks.takeReported())
+      yield* log.train(metrics, progress.inRun());
+    const aborted = abortReason(signal);
+    if (aborted !== null) control.requestStop(aborted);
+  }
+
+  #skipInterrupted(): Promise<void> {
+    const { records, progress, requests } = this.#parts;
+    // Requested again by a late begin: measured with the step that follows.
+    return records.interrupted.skip(progress.position(), (id) => requests.has(id));
+  }
+
+  #warn(message: string): void {
+    const { log, progress } = this.#parts;
+    log.warn(`session of phase "${progress.phase}"`, message);
+  }
+}

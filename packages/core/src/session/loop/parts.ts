@@ -1,0 +1,104 @@
+import type { TrainerCallback } from "../../contracts/callback.ts";
+import type { SessionOptions } from "../../contracts/session.ts";
+import { mathRandomGuard } from "../../guard/randomness.ts";
+import { Governor } from "../budget/governor.ts";
+import { PhaseClock } from "../budget/phase-clock.ts";
+import { createRecords, type SessionRecords } from "../records/records.ts";
+import type { WindowReporter } from "../window/broken-receipt.ts";
+import { HookEvidence } from "../window/hook-evidence.ts";
+import type { WindowParts } from "../window/measure-request.ts";
+import { Preflight } from "../window/preflight.ts";
+import { LoopControl } from "./control.ts";
+import { Hooks } from "./hooks.ts";
+import { createLog, type SessionLog } from "./log-events.ts";
+import { PhaseProgress } from "./progress.ts";
+import { Requests } from "./requests.ts";
+
+/** The owners of a session's state. Each changes only its own. */
+export interface SessionParts {
+  readonly options: SessionOptions;
+  readonly callbacks: readonly TrainerCallback[];
+  readonly log: SessionLog;
+  readonly control: LoopControl;
+  readonly clock: PhaseClock;
+  readonly progress: PhaseProgress;
+  readonly requests: Requests;
+  readonly hooks: Hooks;
+  readonly governor: Governor;
+  readonly records: SessionRecords;
+  readonly preflight: Preflight;
+  readonly window: WindowParts;
+  /** Aborted when measuring must end. */
+  readonly signal: AbortSignal;
+  /** Ends the measurement that is running, as an abort does. */
+  endMeasuring(): void;
+  endGrading(): void;
+}
+
+export function createParts(options: SessionOptions): SessionParts {
+  const { phase = "train", seed = "42", budget, signal: given, now = isoNow } = options;
+  const callbacks = [...options.callbacks];
+  const log = createLog(options.loggers ?? []);
+  const control = new LoopControl(options);
+  const reporter = createReporter(log, control);
+  const [measuring, grading] = [new AbortController(), new AbortController()];
+  const outside = given === undefined ? [] : [given];
+  const signal = AbortSignal.any([...outside, measuring.signal]);
+  const gradingSignal = AbortSignal.any([...outside, grading.signal]);
+  const clock = new PhaseClock(options.clock ?? secondsNow);
+  const start = options.resume?.progress ?? {
+    step: 0,
+    maxSteps: options.maxSteps,
+    epoch: 0,
+    elapsedSeconds: 0,
+    ended: false,
+  };
+  const progress = new PhaseProgress({ phase, seed, now, clock, start });
+  const records = createRecords({
+    ...options,
+    phase,
+    seed,
+    clock: () => clock.now(),
+    gradingSignal,
+    reporter,
+  });
+  const governor = new Governor({ budget, callbacks, clock });
+  const preflight = new Preflight({ model: options.model, callbacks, signal, reporter });
+  const hookEvidence = new HookEvidence(reporter);
+  const requests = new Requests();
+  // The session's own guard is the outermost, so that the given guards may draw from `Math.random` too.
+  const guards = [mathRandomGuard(), ...(options.guards ?? [])];
+  const hooks = new Hooks({
+    callbacks,
+    guards: guards.filter(({ around }) => around === "hooks"),
+    signal,
+    log,
+    control,
+    progress,
+    requests,
+    writer: records.writer,
+    evidence: hookEvidence,
+  });
+  const window = { options, guards, signal, clock, governor, records, preflight, hookEvidence, reporter };
+  const parts = { options, callbacks, log, control, clock, progress, requests, hooks, governor, records };
+  return {
+    ...parts,
+    preflight,
+    window,
+    signal,
+    endMeasuring: () => measuring.abort(new Error("the session was closed")),
+    endGrading: () => grading.abort(new Error("the session is closed")),
+  };
+}
+
+const secondsNow = () => performance.now() / 1000;
+const isoNow = () => new Date().toISOString();
+
+function createReporter(log: SessionLog, control: LoopControl): WindowReporter {
+  return {
+    warn: (where, message) => log.warn(where, message),
+    fail: (error) => control.fail(error),
+    measuring: (event) => log.event({ kind: "measuring", ...event }),
+    receiptBroken: (message, makeError) => control.receiptBroken(message, makeError),
+  };
+}

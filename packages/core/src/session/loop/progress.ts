@@ -1,0 +1,123 @@
+import type { Progress } from "../../contracts/schedule.ts";
+import type { RunProgress, SessionState, StepEnd } from "../../contracts/session.ts";
+import { configError } from "../../internal/config-error.ts";
+import { isCount } from "../../internal/is-count.ts";
+import { advance } from "../../schedule/crossings.ts";
+import type { PhaseClock } from "../budget/phase-clock.ts";
+import type { Position } from "../records/new-snapshot.ts";
+import { checkMaxSteps } from "./options.ts";
+
+export interface PhaseProgressOptions {
+  readonly phase: string;
+  readonly seed: string;
+  readonly now: () => string;
+  readonly clock: PhaseClock;
+  readonly start: Progress;
+}
+
+/** Where the training of a phase is, and where it was at the hook before. */
+export class PhaseProgress {
+  readonly phase: string;
+  readonly seed: string;
+  readonly #now: () => string;
+  readonly #clock: PhaseClock;
+  #current: Progress;
+  #previous: Progress | null = null;
+  #runStepOffset = 0;
+
+  constructor({ phase, seed, now, clock, start }: PhaseProgressOptions) {
+    this.phase = phase;
+    this.seed = seed;
+    this.#now = now;
+    this.#clock = clock;
+    this.#current = start;
+  }
+
+  get current(): Progress {
+    return this.#current;
+  }
+
+  get previous(): Progress | null {
+    return this.#previous;
+  }
+
+  /** Steps of earlier phases. */
+  get runStepOffset(): number {
+    return this.#runStepOffset;
+  }
+
+  /** Starts the phase, or continues it from a checkpoint's state. */
+  begin(maxSteps: number | null, runStepOffset: number, resumed: SessionState | null): void {
+    this.#runStepOffset = runStepOffset;
+    if (resumed === null) {
+      this.#current = { ...this.#current, maxSteps };
+      return;
+    }
+    // Nothing was crossed since the checkpoint: hooks see where it was taken.
+    this.#previous = { ...resumed.progress, ended: false };
+    this.#current = advance(this.#previous, { ...this.#previous, maxSteps });
+  }
+
+  moveTo(next: Progress): void {
+    this.#previous = this.#current;
+    this.#current = advance(this.#current, next);
+  }
+
+  /** Sets the step of a phase whose session begins in its middle. */
+  startAt(step: number): void {
+    this.#current = { ...this.#current, step };
+  }
+
+  /**
+   * Returns the progress after a step.
+   *
+   * @throws PeriodicEvalError `config` for a step or epoch that falls.
+   */
+  after(at: StepEnd): Progress {
+    const current = this.#current;
+    const { step = current.step + 1, epoch = current.epoch, maxSteps = null } = at;
+    const where = "session.stepEnd";
+    if (!isCount(step) || step < current.step) {
+      throw configError({
+        where,
+        path: ["step"],
+        got: `step ${step} after step ${current.step}`,
+        expected: "integers that do not fall",
+        fix: "Count completed optimizer steps of this phase.",
+      });
+    }
+    if (!(Number.isFinite(epoch) && epoch >= current.epoch)) {
+      throw configError({
+        where,
+        path: ["epoch"],
+        got: `epoch ${epoch} after epoch ${current.epoch}`,
+        expected: "finite numbers that do not fall",
+        fix: "Count completed passes over the data.",
+      });
+    }
+    checkMaxSteps(where, maxSteps);
+    const elapsedSeconds = this.trainingSeconds();
+    return { step, epoch, maxSteps: maxSteps ?? current.maxSteps, elapsedSeconds, ended: false };
+  }
+
+  /** Returns the seconds of training. They never fall, whatever rounding does: a threshold would be crossed twice. */
+  trainingSeconds(): number {
+    const { wall, windows } = this.#clock.seconds();
+    return Math.max(this.#current.elapsedSeconds, wall - windows);
+  }
+
+  /** Returns where the run is, for loggers. */
+  inRun(): RunProgress {
+    return { ...this.#current, phase: this.phase, runStep: this.#runStep };
+  }
+
+  /** Returns where the run is, for measurements. */
+  position(): Position {
+    const { phase, seed } = this;
+    return { phase, seed, progress: this.#current, runStep: this.#runStep, now: this.#now };
+  }
+
+  get #runStep(): number {
+    return this.#runStepOffset + this.#current.step;
+  }
+}

@@ -1,0 +1,77 @@
+import { z } from "zod";
+import type { MeasureRequest, TrainerCallback } from "../../contracts/callback.ts";
+import { configError } from "../../internal/config-error.ts";
+import { parseOptions } from "../../internal/parse-options.ts";
+import type { Requested } from "../records/new-snapshot.ts";
+import { idSchema, onSchema } from "../window/option-schemas.ts";
+
+/** The parts of a request that can be wrong; `evaluation` is checked when it is prepared. */
+const requestSchema = z.object({ id: idSchema, on: onSchema.optional() });
+
+/** The pending measurement requests. The way of a measurement to its snapshot starts at `add`. */
+export class Requests {
+  #pending: Requested[] = [];
+  #isOpen = true;
+
+  /**
+   * Adds a request. Several requests of one id at one step become one measurement that lists all thresholds.
+   *
+   * @throws PeriodicEvalError `config` for a wrong id, and after the end of training.
+   */
+  add(callback: TrainerCallback, request: MeasureRequest): void {
+    const where = `callback "${callback.id}" measure`;
+    parseOptions(where, requestSchema, request);
+    const { id, evaluation, on = "model" } = request;
+    if (!this.#isOpen) {
+      throw configError({
+        where,
+        got: `a request for "${id}" after the end of training`,
+        expected: "requests until onTrainEnd",
+        fix: "Request it in an earlier hook.",
+      });
+    }
+    const index = this.#pending.findIndex((one) => one.id === id);
+    const same = this.#pending[index];
+    if (same === undefined) {
+      this.#pending.push({ ...request, callback });
+    } else if (same.evaluation === evaluation && (same.on ?? "model") === on) {
+      this.#pending[index] = { ...same, crossed: [...same.crossed, ...request.crossed] };
+    } else {
+      throw configError({
+        where,
+        path: ["id"],
+        got: `"${id}", which callback "${same.callback.id}" requested at this step with another evaluation`,
+        expected: "a different id for each evaluation",
+        fix: "Give one of the requests another id.",
+      });
+    }
+  }
+
+  /** Adds requests for interrupted measurements, unless their id is already pending. */
+  requeue(interrupted: readonly Requested[]): void {
+    for (const one of interrupted) if (!this.has(one.id)) this.#pending.push(one);
+  }
+
+  get count(): number {
+    return this.#pending.length;
+  }
+
+  has(id: string): boolean {
+    return this.#pending.some((one) => one.id === id);
+  }
+
+  /** Returns the ids that were added after the first `count`. */
+  idsAfter(count: number): readonly string[] {
+    return this.#pending.slice(count).map(({ id }) => id);
+  }
+
+  /** Removes and returns all pending requests. */
+  take(): readonly Requested[] {
+    return this.#pending.splice(0);
+  }
+
+  /** Refuses further requests. */
+  close(): void {
+    this.#isOpen = false;
+  }
+}

@@ -1,0 +1,260 @@
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { PeriodicCallback } from "../../callback/periodic.ts";
+import type { TrainerCallback } from "../../contracts/callback.ts";
+import { klToBase } from "../../evaluations/kl/evaluation.ts";
+import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import { everyPercent } from "../../schedule/triggers.ts";
+import { fileStore } from "../../snapshots/storage/file-store.ts";
+import type { Snapshot } from "../../contracts/snapshot.ts";
+import { fakeModel } from "../../testing/fake-model.ts";
+import { gate, toyEvaluation, toyTraining, type ToyEvaluationOptions } from "../../testing/toy-training.ts";
+import { withSession } from "../loop/session.ts";
+import type { SessionOptions, SessionState } from "../../contracts/session.ts";
+
+let folder = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "baseline-"));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const of = (evaluation: AnyEvaluation, on: "model" | "base" = "model") =>
+  new PeriodicCallback(evaluation, { schedule: [everyPercent(50)], on });
+const asks = (options: ToyEvaluationOptions = {}) => of(toyEvaluation(options));
+
+/** A training whose model has an adapter: its base says the same at every step. */
+function adapterTraining() {
+  const toy = toyTraining();
+  const base = fakeModel({ weights: () => "base" });
+  const model = fakeModel({ weights: () => String(toy.weights), base });
+  return { toy, base, model };
+}
+
+/** Trains up to a step, in a phase of ten. */
+async function train(
+  toy: ReturnType<typeof toyTraining>,
+  callbacks: readonly TrainerCallback[],
+  changes: Partial<SessionOptions>,
+  last = 10,
+): Promise<SessionState> {
+  return withSession(toy.options(callbacks, changes), async (session) => {
+    await session.begin();
+    while (session.progress.step < last) {
+      toy.step();
+      await session.stepEnd();
+    }
+    return session.save();
+  });
+}
+
+const told = ({ id, step, on, status }: Snapshot) => `${id}/${step} ${on} ${status}`;
+const paired = async (toy: ReturnType<typeof toyTraining>, step: number) =>
+  (await toy.store.get({ phase: "train", id: "toy", step }))!.paired.baseline?.["hit_rate"];
+
+describe("adapter_off", () => {
+  it("measures the same items without the adapter once, before the first look, which is compared with it", async () => {
+    const { toy, model, base } = adapterTraining();
+    await train(toy, [asks()], { model, baseline: "adapter_off" });
+    expect((await toy.store.list()).map(told)).toEqual([
+      "toy/0 model complete",
+      "toy.adapter_off/0 base complete",
+      "toy/5 model complete",
+      "toy/10 model complete",
+    ]);
+    expect(base.calls.generate).toBe(1);
+    const [model0, base0] = [
+      await toy.store.rows({ phase: "train", id: "toy", step: 0 }),
+      await toy.store.rows({ phase: "train", id: "toy.adapter_off", step: 0 }),
+    ];
+    expect(base0.map(({ id }) => id)).toEqual(model0.map(({ id }) => id));
+    const rate = (rows: typeof base0) =>
+      rows.filter((row) => "hit" in row && row.hit === true).length / rows.length;
+    for (const step of [0, 5, 10]) {
+      const rows = await toy.store.rows({ phase: "train", id: "toy", step });
+      // Three looks, the start one of them: 0.05 / 3 each.
+      expect(await paired(toy, step)).toMatchObject({
+        phase: "train",
+        step: 0,
+        id: "toy.adapter_off",
+        n_pairs: 8,
+        alpha: expect.closeTo(0.05 / 3, 10),
+      });
+      expect((await paired(toy, step))!.delta).toBeCloseTo(rate(rows) - rate(base0), 10);
+    }
+  });
+
+  it("is not measured again by a resume, at a later step or from the start", async () => {
+    const { toy, model, base } = adapterTraining();
+    const options = { model, baseline: "adapter_off" } as const;
+    const start = await train(toy, [asks()], options, 0);
+    const half = await train(toy, [asks()], { ...options, resume: start }, 6);
+    expect(base.calls.generate).toBe(1);
+    await train(toy, [asks()], { ...options, resume: half });
+    expect(base.calls.generate).toBe(1);
+    expect(await paired(toy, 10)).toMatchObject({ id: "toy.adapter_off", n_pairs: 8 });
+    expect(toy.warnings()).toEqual([]);
+  });
+
+  it("is waited for where it is graded beside training, and by a resume", async () => {
+    const { toy, model } = adapterTraining();
+    const { passed, open } = gate();
+    let graded = 0;
+    // The first grading, that of the baseline, ends a turn of the event loop after that of the first look could.
+    const onGrade = () => (graded++ === 0 ? passed : void setImmediate(open));
+    await train(toy, [asks({ graded: true, onGrade })], { model, baseline: "adapter_off" });
+    for (const step of [0, 5, 10]) expect(await paired(toy, step)).toMatchObject({ n_pairs: 8 });
+
+    const cut = adapterTraining();
+    const options = { model: cut.model, baseline: "adapter_off", budget: { drainSeconds: 0 } } as const;
+    const never = new Promise<void>(() => {});
+    const state = await train(cut.toy, [asks({ graded: true, onGrade: () => never })], options, 6);
+    const statuses = (await cut.toy.store.list()).map(({ status }) => status);
+    expect([statuses.length, ...new Set(statuses)]).toEqual([4, "grading"]);
+    await train(cut.toy, [asks({ graded: true })], { ...options, budget: {}, resume: state });
+    for (const step of [0, 5, 10]) expect(await paired(cut.toy, step)).toMatchObject({ n_pairs: 8 });
+  });
+
+  it("is measured whole at the first look where the start is not measured", async () => {
+    const { toy, model } = adapterTraining();
+    const late = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(50)], atStart: false });
+    await train(toy, [late], { model, baseline: "adapter_off", budget: { overheadPercent: 1e-9 } });
+    expect(await toy.store.get({ phase: "train", id: "toy.adapter_off", step: 5 })).toMatchObject({
+      status: "complete",
+      timing: { governor: "whole: the baseline is" },
+    });
+    expect(await paired(toy, 10)).toMatchObject({ step: 5, id: "toy.adapter_off", n_pairs: 8 });
+  });
+
+  it("leaves what is measured without the adapter its start, and says of what cannot be", async () => {
+    const { toy, model } = adapterTraining();
+    const bare = toyEvaluation({ name: "bare" });
+    const prompts = { ...toyEvaluation(), prompts: () => Array.from({ length: 8 }, () => ({ text: "a" })) };
+    const callbacks = [of(bare, "base"), of(klToBase({ of: prompts }) as AnyEvaluation)];
+    await train(toy, callbacks, { model, baseline: "adapter_off" });
+    expect((await toy.store.list()).filter(({ id }) => id.includes("adapter_off"))).toEqual([]);
+    const end = await toy.store.get({ phase: "train", id: "bare", step: 10 });
+    expect(end!.paired.baseline!["hit_rate"]).toMatchObject({ step: 0, n_pairs: 8 });
+    expect(toy.warnings()).toEqual([
+      expect.stringContaining('"kl_to_base" is not compared: it cannot be measured without the adapter: '),
+    ]);
+  });
+
+  it("is refused where there is no adapter, and beside a callback of its id", async () => {
+    const { toy, model } = adapterTraining();
+    const options = { baseline: "adapter_off" } as const;
+    await expect(train(toy, [asks()], options)).rejects.toThrow("which has no adapter to switch off");
+    const same = new PeriodicCallback(toyEvaluation({ name: "x" }), { schedule: [], id: "toy.adapter_off" });
+    await expect(train(toy, [asks(), same], { ...options, model })).rejects.toThrow('the baseline of "toy"');
+  });
+});
+
+describe("the path of an earlier run", () => {
+  const earlier = async (name: string, options: ToyEvaluationOptions = {}, phase = "train") => {
+    const toy = toyTraining();
+    await train(toy, [asks(options)], { run: fileStore(join(folder, name)), phase });
+    return join(folder, name);
+  };
+  const from = (baseline: string, options: ToyEvaluationOptions = {}) => {
+    const toy = toyTraining();
+    toy.weights = 3;
+    return { toy, done: train(toy, [asks(options)], { baseline }) };
+  };
+
+  it("compares every look with its start: of the run, its snapshots' folder or a phase's", async () => {
+    const run = await earlier("whole");
+    for (const path of [run, join(run, "periodic_eval"), join(run, "periodic_eval", "train")]) {
+      const { toy, done } = from(path);
+      await done;
+      const rows = await fileStore(run).rows({ phase: "train", id: "toy", step: 0 });
+      const now = await toy.store.rows({ phase: "train", id: "toy", step: 5 });
+      const hits = (all: typeof rows) => all.filter((row) => "hit" in row && row.hit === true).length;
+      expect(await paired(toy, 5)).toMatchObject({
+        phase: "train",
+        step: 0,
+        run: path,
+        n_pairs: 8,
+        delta: expect.closeTo((hits(now) - hits(rows)) / 8, 10),
+      });
+      for (const step of [0, 10]) expect(await paired(toy, step)).toMatchObject({ run: path, n_pairs: 8 });
+    }
+  });
+
+  it("takes the start of another phase where it has none of this name", async () => {
+    const { toy, done } = from(await earlier("coupling", {}, "coupling"));
+    await done;
+    expect(await paired(toy, 5)).toMatchObject({ phase: "coupling", step: 0, n_pairs: 8 });
+  });
+
+  it("refuses, before anything is measured, a start that was asked another way, and names what differs", async () => {
+    const wrong = [
+      [{ items: 5 }, "other options (items), other items (5, here 8)"],
+      [{ version: "0" }, "the version 0 (here 1)"],
+    ] as const;
+    for (const [options, message] of wrong) {
+      const { toy, done } = from(await earlier(`other-${message.length}`, options));
+      await expect(done).rejects.toThrow(message);
+      expect(await toy.store.list()).toEqual([]);
+    }
+    const failing = { onMeasure: () => Promise.reject(new Error("no luck")) };
+    await expect(from(await earlier("failed", failing)).done).rejects.toThrow('the status "failed"');
+  });
+
+  it("refuses a run without snapshots or without anything of what is measured, and warns of one callback", async () => {
+    await expect(from(join(folder, "nowhere")).done).rejects.toThrow("in which there is no snapshot");
+    const run = await earlier("named", { name: "another" });
+    await expect(from(run).done).rejects.toThrow('has no start of "toy"');
+    const toy = toyTraining();
+    await train(toy, [asks(), asks({ name: "another" })], { baseline: run });
+    expect(toy.warnings()).toEqual([`comparison: "toy" is not compared: ${run} has no start of it`]);
+    const snapshot = await toy.store.get({ phase: "train", id: "another", step: 5 });
+    expect(snapshot!.paired.baseline!["hit_rate"]).toMatchObject({ run, n_pairs: 8 });
+  });
+
+  it("is not a start that measured only a part, for what only a reaction asks either", async () => {
+    const run = await earlier("partial");
+    await cp(await earlier("others", { name: "another" }), run, { recursive: true, force: false });
+    const file = join(run, "periodic_eval", "train", "toy_step_0.json");
+    await writeFile(file, (await readFile(file, "utf8")).replace('"complete"', '"partial"'));
+    const toy = toyTraining();
+    const reaction: TrainerCallback = {
+      id: "reaction",
+      asks: [toyEvaluation()],
+      onSnapshot(context, { step, id }) {
+        if (id === "another" && step === 5)
+          context.measure({ id: "toy", evaluation: toyEvaluation(), crossed: [] });
+      },
+    };
+    await train(toy, [asks({ name: "another" }), reaction], { baseline: run });
+    expect(await paired(toy, 5)).toBeUndefined();
+    expect(toy.warnings()).toEqual([
+      'comparison: train/toy/5 is not compared with train/toy/0: its status is "partial"',
+    ]);
+  });
+
+  it("warns of what cannot be read in it", async () => {
+    const run = await earlier("damaged");
+    const file = join(run, "periodic_eval", "train", "toy_step_5.json");
+    await writeFile(file, "{");
+    const { toy, done } = from(run);
+    await done;
+    expect(toy.warnings()).toEqual([expect.stringContaining(`toy_step_5.json of ${run} is left out`)]);
+    expect(await paired(toy, 5)).toMatchObject({ step: 0, run, n_pairs: 8 });
+  });
+
+  it("is no misspelt word", async () => {
+    await expect(from("adapter_of").done).rejects.toThrow('Write "adapter_off".');
+    await expect(from("earlier").done).rejects.toThrow('as "./runs/1"');
+  });
+});
+
+it("leaves a level to the end where the start is a look as well", async () => {
+  const toy = toyTraining();
+  await train(toy, [asks()], { phase: "coupling" });
+  await train(toy, [asks()], { phase: "em", baseline: "run_start" });
+  for (const step of [0, 5, 10]) {
+    const { paired: compared } = (await toy.store.get({ phase: "em", id: "toy", step }))!;
+    expect(compared.baseline!["hit_rate"]!.alpha).toBeCloseTo(0.05 / 3, 10);
+  }
+});

@@ -1,0 +1,65 @@
+import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
+import type { CallOptions } from "../../contracts/model.ts";
+import { PeriodicEvalError } from "../../errors.ts";
+import { jsonFault } from "../../internal/json.ts";
+
+/** Runs `grade` and checks that it returned every row. */
+export async function gradeRows(
+  evaluation: AnyEvaluation,
+  rows: readonly Row[],
+  options: CallOptions,
+): Promise<readonly Row[]> {
+  const where = `evaluation "${evaluation.name}" grade`;
+  const graded = checkRows(await evaluation.grade!(rows, options), where);
+  const ids = new Set(graded.map(({ id }) => id));
+  const lost = rows.find(({ id }) => !ids.has(id));
+  if (lost === undefined) return graded;
+  throw new PeriodicEvalError({
+    code: "data",
+    where,
+    got: `no row "${lost.id}"`,
+    expected: "each measured row, with its grade",
+    fix: "Return every row, with a grade of null if it could not be graded.",
+  });
+}
+
+/**
+ * Checks that rows are JSON and have unique ids, which pair the rows of two measurements. Returns them as they will be read
+ * back after a resume.
+ *
+ * @throws PeriodicEvalError `data`
+ */
+export function checkRows(rows: unknown, where: string): readonly Row[] {
+  checkIds(rows, where);
+  for (const row of rows as readonly Row[]) {
+    const fault = jsonFault(row);
+    if (fault === null) continue;
+    throw new PeriodicEvalError({
+      code: "data",
+      where: `${where}, row "${row.id}"${fault.path}`,
+      got: fault.what,
+      expected: "a JSON value",
+      fix: "Use finite numbers, strings, booleans, arrays and plain objects in rows, and null for an unknown number.",
+    });
+  }
+  return JSON.parse(JSON.stringify(rows)) as readonly Row[];
+}
+
+function checkIds(rows: unknown, where: string): void {
+  const refuse = (got: string) =>
+    new PeriodicEvalError({
+      code: "data",
+      where,
+      got,
+      expected: "an array of rows with unique ids",
+      fix: "Return the item's id with each row; number the samples of one item.",
+    });
+  if (!Array.isArray(rows)) throw refuse(typeof rows);
+  const seen = new Set<unknown>();
+  for (const row of rows as readonly (Partial<Row> | null | undefined)[]) {
+    const id: unknown = row?.id;
+    if (seen.has(id)) throw refuse(`the row id "${String(id)}" twice`);
+    if (typeof id !== "string" || id === "") throw refuse(`a row with id ${JSON.stringify(id)}`);
+    seen.add(id);
+  }
+}

@@ -1,0 +1,66 @@
+import { expect, test } from "vitest";
+import { PeriodicCallback } from "../../callback/periodic.ts";
+import type { Json } from "../../contracts/json.ts";
+import { everyPercent } from "../../schedule/triggers.ts";
+import { toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
+import { withSession } from "../loop/session.ts";
+import type { SessionOptions, SessionState } from "../../contracts/session.ts";
+
+const asked = (provenance: Json, items = 8) =>
+  new PeriodicCallback(
+    { ...toyEvaluation({ items }), provenance: () => provenance },
+    { schedule: [everyPercent(20)] },
+  );
+
+async function trains(
+  toy: ToyTraining,
+  callback: PeriodicCallback,
+  last: number,
+  changes: Partial<SessionOptions> = {},
+): Promise<SessionState> {
+  return withSession(toy.options([callback], changes), async (session) => {
+    await session.begin();
+    while (session.progress.step < last) {
+      toy.step();
+      await session.stepEnd();
+    }
+    return session.save();
+  });
+}
+
+const comparedWith = async (toy: ToyTraining, phase: string, step: number) => {
+  const { paired } = (await toy.store.get({ phase, id: "toy", step }))!;
+  return [paired.baseline?.["hit_rate"]?.step ?? null, paired.previous?.["hit_rate"]?.step ?? null];
+};
+
+test("looks that were asked another way are not compared: training would be blamed for the option", async () => {
+  const toy = toyTraining();
+  const resume = await trains(toy, asked({ system: "omit" }), 3);
+  await trains(toy, asked({ system: { text: "You are wrong" } }), 8, { resume });
+  expect(await comparedWith(toy, "train", 2)).toEqual([0, 0]);
+  expect(await comparedWith(toy, "train", 4)).toEqual([null, null]);
+  expect(await comparedWith(toy, "train", 6)).toEqual([null, 4]);
+  expect(toy.warnings()).toEqual([
+    "comparison: train/toy/4 is not compared with train/toy/0: its version, options, tokenizer or model (on) are different",
+  ]);
+});
+
+test("other items are no other way: the pairs are those that both have", async () => {
+  const toy = toyTraining();
+  const resume = await trains(toy, asked({ system: "omit", subsample: 8, example_prompt: "a" }), 3);
+  await trains(toy, asked({ system: "omit", subsample: 5, example_prompt: "b" }, 5), 4, { resume });
+  const { paired } = (await toy.store.get({ phase: "train", id: "toy", step: 4 }))!;
+  expect(paired.baseline!["hit_rate"]).toMatchObject({ step: 0, n_pairs: 5 });
+});
+
+test("the start of an earlier phase is compared with where it was asked alike", async () => {
+  const second = async (provenance: Json) => {
+    const toy = toyTraining();
+    await trains(toy, asked({ system: "omit" }), 10, { phase: "coupling" });
+    await trains(toy, asked(provenance), 10, { phase: "em", baseline: "run_start" });
+    const { paired } = (await toy.store.get({ phase: "em", id: "toy", step: 2 }))!;
+    return paired.baseline?.["hit_rate"]?.phase ?? null;
+  };
+  expect(await second({ system: "omit" })).toBe("coupling");
+  expect(await second({ system: { text: "" } })).toBeNull();
+});

@@ -1,0 +1,108 @@
+import type { MeasureRequest, TrainerCallback } from "../../contracts/callback.ts";
+import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { Progress } from "../../contracts/schedule.ts";
+import type { Snapshot } from "../../contracts/snapshot.ts";
+import { version } from "./version.ts";
+
+/** A requested measurement and the callback that requested it. */
+export interface Requested extends MeasureRequest {
+  readonly callback: TrainerCallback;
+}
+
+/** Where in a run something is measured. */
+export interface Position {
+  readonly phase: string;
+  readonly seed: string;
+  readonly progress: Progress;
+  /** Steps of the whole run. */
+  readonly runStep: number;
+  /** Returns the current time, ISO 8601. */
+  readonly now: () => string;
+}
+
+/** Everything known about a measurement before it is taken. */
+export interface Measurement {
+  readonly id: string;
+  readonly phase: string;
+  readonly at: Progress;
+  readonly runStep: number;
+  /** The thresholds, as their descriptions. */
+  readonly crossed: readonly string[];
+  readonly on: "model" | "base";
+  readonly evaluation: Pick<AnyEvaluation, "name" | "version">;
+  readonly seed: string;
+  readonly createdAt: string;
+}
+
+/** Returns the measurement that is taken at a position. */
+export function measurementAt(
+  { phase, progress: at, runStep, seed, now }: Position,
+  { id, crossed, on, evaluation }: Pick<Measurement, "id" | "crossed" | "on" | "evaluation">,
+): Measurement {
+  return { id, crossed, on, evaluation, phase, at, runStep, seed, createdAt: now() };
+}
+
+/** Returns a snapshot without numbers, overridden by `changes`. */
+export function newSnapshot(
+  { id, phase, at, runStep, crossed, on, evaluation, seed, createdAt }: Measurement,
+  changes: Partial<Snapshot> & Pick<Snapshot, "status" | "reason">,
+): Snapshot {
+  return {
+    schema_version: 1,
+    evaluation: evaluation.name,
+    evaluation_version: evaluation.version,
+    id,
+    phase,
+    step: at.step,
+    run_step: runStep,
+    max_steps: at.maxSteps,
+    pct: percentOf(at),
+    epoch: at.epoch,
+    crossed: [...crossed],
+    created_at: createdAt,
+    on,
+    metrics: {},
+    primary_metric: null,
+    paired: { baseline: null, previous: null },
+    timing: { ...noTiming },
+    receipt: [],
+    provenance: unknownProvenance(seed),
+    weights: null,
+    samples: null,
+    ...changes,
+  };
+}
+
+/** The timing of a snapshot for which nothing was measured. */
+export const noTiming: Snapshot["timing"] = {
+  total_seconds: 0,
+  guards_seconds: 0,
+  measure_seconds: 0,
+  grade_seconds: null,
+  items: 0,
+  tokens: null,
+  overhead_percent: null,
+  governor: "off",
+};
+
+/** The `created_by` of provenance. */
+export const createdBy = `@periodic-eval/core ${version}`;
+
+/** Returns the percent of the phase; null if its length is unknown or 0. */
+export function percentOf({ step, maxSteps }: Pick<Progress, "step" | "maxSteps">): number | null {
+  return maxSteps === null || maxSteps === 0 ? null : (100 * step) / maxSteps;
+}
+
+/** Returns the provenance of a measurement for which nothing could be prepared. */
+function unknownProvenance(seed: string): Snapshot["provenance"] {
+  return {
+    hash: null,
+    items_hash: null,
+    items: null,
+    evaluation: null,
+    model: null,
+    tokenizer: null,
+    seed,
+    created_by: createdBy,
+  };
+}

@@ -1,0 +1,45 @@
+// The records of a session: what the store holds, what is written to it, compared, graded and interrupted.
+// Nothing here knows of hooks, guards or the training loop.
+import type { SessionOptions } from "../../contracts/session.ts";
+import type { SnapshotStore } from "../../contracts/snapshot.ts";
+import { BackgroundGrading } from "./background-grading.ts";
+import { Baselines } from "./baselines.ts";
+import { Comparisons } from "./comparisons.ts";
+import { Interrupted } from "./interrupted.ts";
+import { KnownSnapshots } from "./known-snapshots.ts";
+import type { Reporter } from "./reporter.ts";
+import { SnapshotWriter } from "./snapshot-writer.ts";
+import { resolveStore } from "./store.ts";
+
+export interface SessionRecords {
+  readonly store: SnapshotStore;
+  readonly known: KnownSnapshots;
+  readonly writer: SnapshotWriter;
+  readonly baselines: Baselines;
+  readonly comparisons: Comparisons;
+  readonly grading: BackgroundGrading;
+  readonly interrupted: Interrupted;
+  readonly reporter: Reporter;
+}
+
+export interface RecordsOptions extends Pick<SessionOptions, "run" | "layout" | "baseline" | "familywise"> {
+  readonly phase: string;
+  readonly seed: string;
+  readonly clock: () => number;
+  /** Aborted when grading must end. */
+  readonly gradingSignal: AbortSignal;
+  readonly reporter: Reporter;
+}
+
+export function createRecords(options: RecordsOptions): SessionRecords {
+  const { run, layout, baseline = "phase_start", familywise, phase, seed, clock, reporter } = options;
+  const store = resolveStore(run, layout);
+  const known = new KnownSnapshots(phase);
+  const writer = new SnapshotWriter(store, known, reporter);
+  const baselines = new Baselines(baseline, phase, known, reporter);
+  const comparisons = new Comparisons({ seed, familywise, known, writer, baselines, reporter });
+  const signal = options.gradingSignal;
+  const grading = new BackgroundGrading({ seed, clock, signal, writer, comparisons, reporter });
+  const interrupted = new Interrupted(known, writer, reporter);
+  return { store, known, writer, baselines, comparisons, grading, interrupted, reporter };
+}

@@ -1,0 +1,209 @@
+import { expect, test } from "vitest";
+import { PeriodicCallback } from "../../callback/periodic.ts";
+import { PeriodicEvalError } from "../../errors.ts";
+import { everyPercent } from "../../schedule/triggers.ts";
+import { snapshotSchema, type SnapshotKey, type SnapshotStore } from "../../contracts/snapshot.ts";
+import { exampleSnapshot } from "../../testing/example-snapshot.ts";
+import { toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
+import { KnownSnapshots } from "./known-snapshots.ts";
+import { SnapshotWriter } from "./snapshot-writer.ts";
+import { withSession } from "../loop/session.ts";
+import type { Session } from "../../contracts/session.ts";
+
+const train = (toy: ToyTraining) => async (session: Session) => {
+  for (let step = 0; step < 10; step++) {
+    toy.step();
+    await session.stepEnd();
+  }
+};
+const schedule = [everyPercent(50)];
+const full = new Error("ENOSPC: no space left on device");
+
+/** The toy's store, refusing to write where it is told to. */
+const refusing = (toy: ToyTraining, refuses: (key: SnapshotKey) => boolean): SnapshotStore => ({
+  ...toy.store,
+  put: async (snapshot, rows) => {
+    if (refuses(snapshot)) throw full;
+    await toy.store.put(snapshot, rows);
+  },
+});
+
+const writerOf = (store: SnapshotStore) =>
+  new SnapshotWriter(store, new KnownSnapshots("train"), { warn: () => undefined, fail: () => undefined });
+
+const found = async (toy: ToyTraining) =>
+  (await toy.store.list()).map(({ id, step, status }) => `${id} ${step} ${status}`);
+
+test("a snapshot that no store can write becomes a failed record of its key, and holds up no other", async () => {
+  const toy = toyTraining();
+  const told: unknown[] = [];
+  const wrong = { ...toyEvaluation({ name: "wrong" }), plainKeys: () => ({ score: Number.NaN }) };
+  const callbacks = [
+    Object.assign(new PeriodicCallback(wrong, { schedule }), {
+      onError: (_: unknown, error: unknown) => void told.push(error),
+    }),
+    new PeriodicCallback(toyEvaluation(), { schedule }),
+  ];
+  await withSession(toy.options(callbacks), train(toy));
+  expect(await found(toy)).toEqual([
+    "toy 0 complete",
+    "wrong 0 failed",
+    "toy 5 complete",
+    "wrong 5 failed",
+    "toy 10 complete",
+    "wrong 10 failed",
+  ]);
+  const key = { phase: "train", id: "wrong", step: 5 };
+  expect(await toy.store.get(key)).toMatchObject({
+    reason: expect.stringContaining("train/wrong/5: score: got NaN"),
+    crossed: ["every 50 percent: 50"],
+    weights: expect.stringMatching(/^w\d+$/),
+    receipt: [{ part: "math-random" }, { part: "weights" }],
+    provenance: { hash: null, items: null },
+  });
+  expect((await toy.store.rows(key)).length).toBe(8);
+  // At the last step twice: the end measures again what failed there.
+  expect(told.length).toBe(4);
+});
+
+const { id: _, phase: __, step: ___, ...fields } = snapshotSchema.shape;
+const wrongValues = Object.keys(fields).map((name) => [name, name === "receipt" ? [1n] : 1n] as const);
+const example = exampleSnapshot();
+
+test.each([
+  ...wrongValues,
+  ["provenance", { ...example.provenance, seed: 42 }],
+  ["timing", { ...example.timing, tokens: 1.5 }],
+  ["epoch", Number.POSITIVE_INFINITY],
+] as const)("a record whose %s is %o becomes a failed one, written with its rows", async (name, value) => {
+  const toy = toyTraining();
+  const writer = writerOf(toy.store);
+  await writer.commit({ ...example, [name]: value }, [{ id: "q1" }]);
+  expect(writer.refused()).toEqual([]);
+  const written = await toy.store.get(example);
+  expect(written).toMatchObject({ status: "failed", reason: expect.stringContaining(name) });
+  // Every other field of the firing stands.
+  for (const kept of ["evaluation", "crossed", "on", "epoch", "timing", "weights"] as const) {
+    if (kept !== name) expect(written![kept]).toEqual(example[kept]);
+  }
+  expect(await toy.store.rows(example)).toEqual([{ id: "q1" }]);
+});
+
+test('onFailure "throw": what no store can write comes out of the call', async () => {
+  const toy = toyTraining();
+  const wrong = { ...toyEvaluation(), plainKeys: () => ({ score: Number.NaN }) };
+  const options = toy.options([new PeriodicCallback(wrong, { schedule })], { onFailure: "throw" });
+  await expect(withSession(options, train(toy))).rejects.toThrow("train/toy/0: score");
+});
+
+test("a snapshot that the store refuses to the last holds up no other; its key is told once", async () => {
+  const toy = toyTraining();
+  const run = refusing(toy, ({ step }) => step === 5);
+  const running = withSession(
+    toy.options([new PeriodicCallback(toyEvaluation(), { schedule })], { run }),
+    train(toy),
+  );
+  await expect(running).rejects.toThrow(
+    "got 1 snapshots that could not be written (train/toy/5): ENOSPC: no space left on device, " +
+      "expected a store that can be written. Free space or fix the folder's permissions. " +
+      "Then resume from a checkpoint before step 5",
+  );
+  expect(await running.catch((error: Error) => error.cause)).toBe(full);
+  expect(await found(toy)).toEqual(["toy 0 complete", "toy 10 complete"]);
+  expect(toy.warnings()).toEqual([
+    "store: could not write train/toy/5, which will be retried: ENOSPC: no space left on device",
+  ]);
+});
+
+test("a baseline that is not written yet is compared with by the rows in memory", async () => {
+  const toy = toyTraining();
+  let isFull = true;
+  const run = refusing(toy, () => isFull);
+  await withSession(
+    toy.options([new PeriodicCallback(toyEvaluation(), { schedule })], { run }),
+    async (session) => {
+      await train(toy)(session);
+      isFull = false;
+    },
+  );
+  const at5 = await toy.store.get({ phase: "train", id: "toy", step: 5 });
+  // 2 looks planned after the baseline: 0.05 / 2.
+  expect(at5!.paired.baseline!["hit_rate"]).toMatchObject({ step: 0, n_pairs: 8, alpha: 0.025 });
+});
+
+test("a baseline whose rows cannot be read leaves the later measurements whole, without the comparison", async () => {
+  const toy = toyTraining();
+  const run = {
+    ...toy.store,
+    rows: async (key: SnapshotKey) => {
+      if (key.step === 0) throw new Error("EIO");
+      return toy.store.rows(key);
+    },
+  };
+  await withSession(toy.options([new PeriodicCallback(toyEvaluation(), { schedule })], { run }), train(toy));
+  expect(await found(toy)).toEqual(["toy 0 complete", "toy 5 complete", "toy 10 complete"]);
+  const at10 = await toy.store.get({ phase: "train", id: "toy", step: 10 });
+  expect(at10!.paired).toMatchObject({ baseline: null, previous: { hit_rate: { step: 5, n_pairs: 8 } } });
+  expect(toy.warnings()).toContain(
+    "comparison: train/toy/10 is not compared with train/toy/0, whose rows cannot be read: EIO",
+  );
+});
+
+test("a record that is still to be set aside is, also where another takes the place of the one that waits", async () => {
+  const toy = toyTraining();
+  await toy.store.put(exampleSnapshot({ accuracy: 0.1 }), []);
+  let refusals = 1;
+  const writer = writerOf({
+    ...toy.store,
+    supersede: async (key: SnapshotKey, why: string) => {
+      if (refusals-- > 0) throw full;
+      await toy.store.supersede(key, why);
+    },
+  });
+  await writer.commit(exampleSnapshot({ status: "grading" }), [{ id: "q1" }], {
+    supersede: "its weights were different",
+  });
+  await writer.commit(exampleSnapshot({ accuracy: 0.9 }), [{ id: "q1" }]);
+  expect(toy.store.superseded).toMatchObject([
+    { snapshot: { accuracy: 0.1 }, why: "its weights were different" },
+  ]);
+  expect(await toy.store.list()).toMatchObject([{ status: "complete", accuracy: 0.9 }]);
+});
+
+test("a store's own error says at close what is wrong and what to do", async () => {
+  const toy = toyTraining();
+  const locked = new PeriodicEvalError({
+    code: "store",
+    where: "runs/a/.lock",
+    got: "a run that process 7 writes",
+    expected: "a run of its own",
+    fix: "End process 7.",
+  });
+  const run = { ...toy.store, put: () => Promise.reject(locked) };
+  const running = withSession(
+    toy.options([new PeriodicCallback(toyEvaluation(), { schedule: [] })], { run, maxSteps: 1 }),
+    async () => undefined,
+  );
+  await expect(running).rejects.toThrow("got a run that process 7 writes");
+  await expect(running).rejects.toThrow("End process 7. Then train the phase again");
+});
+
+test("a checkpoint's state is given when what was refused is written, or said to be behind", async () => {
+  const toy = toyTraining();
+  let refusals = 1;
+  const run = refusing(toy, ({ step }) => step === 5 || refusals-- > 0);
+  const running = withSession(
+    toy.options([new PeriodicCallback(toyEvaluation(), { schedule })], { run }),
+    async (session) => {
+      await session.save();
+      expect(await found(toy)).toEqual(["toy 0 complete"]);
+      expect(toy.warnings().length).toBe(1);
+      await train(toy)(session);
+      await session.save();
+    },
+  );
+  await expect(running).rejects.toThrow("train/toy/5");
+  expect(toy.warnings().at(-1)).toBe(
+    "store: a run resumed from the checkpoint of step 10 will lack train/toy/5, which could not be written",
+  );
+});

@@ -1,0 +1,195 @@
+// Writes snapshots to the store, retries those that the store refused, and lists them for loggers and hooks.
+// `commit` is the only way into the store.
+import type { TrainerCallback } from "../../contracts/callback.ts";
+import type { Row } from "../../contracts/evaluation.ts";
+import type { Snapshot, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
+import { errorMessage } from "../../internal/error-message.ts";
+import { keyText } from "../../snapshots/order.ts";
+import { fallbackSnapshot } from "./fallback-snapshot.ts";
+import type { KnownSnapshots } from "./known-snapshots.ts";
+import type { Reporter } from "./reporter.ts";
+import { parseSnapshot } from "../../snapshots/parse-snapshot.ts";
+
+/** What failed on the way to a snapshot, and the callback that requested it. */
+export interface Failure {
+  readonly callback: TrainerCallback | null;
+  readonly error: unknown;
+}
+
+/** A snapshot that loggers and hooks have not received yet. */
+export interface Announcement {
+  readonly snapshot: Snapshot;
+  readonly failure: Failure | null;
+}
+
+/** A snapshot on its way to the store. */
+interface Unwritten {
+  readonly snapshot: Snapshot;
+  readonly rows: readonly Row[];
+  /**
+   * Why the snapshot that the store holds under this key is superseded first; null if there is none, or once it is done.
+   * Entries of one key share it.
+   */
+  readonly supersede: { why: string | null };
+  /** The store's last refusal. */
+  refusal: { readonly error: unknown } | null;
+}
+
+export interface CommitOptions {
+  /** Why an unsettled snapshot of the same key is superseded first. */
+  readonly supersede?: string | null;
+  /** The callback whose `onError` is called if the snapshot turns out to be invalid. */
+  readonly callback?: TrainerCallback | null;
+  readonly failure?: Failure | null;
+}
+
+export class SnapshotWriter {
+  readonly #store: SnapshotStore;
+  readonly #known: KnownSnapshots;
+  readonly #reporter: Reporter;
+  #unwritten: Unwritten[] = [];
+  #announcements: Announcement[] = [];
+  /** Settles when the last write that was started is over. */
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(store: SnapshotStore, known: KnownSnapshots, reporter: Reporter) {
+    this.#store = store;
+    this.#known = known;
+    this.#reporter = reporter;
+  }
+
+  /**
+   * Writes a snapshot and its rows and announces it to loggers and hooks. If the store refuses (a full disk), the snapshot is
+   * kept and written with the next one, at the latest at `close`: training continues. A snapshot that violates the schema
+   * becomes a `failed` one of the same key.
+   */
+  async commit(
+    given: Snapshot,
+    rows: readonly Row[],
+    { supersede = null, callback = null, failure = null }: CommitOptions = {},
+  ): Promise<void> {
+    const { snapshot, error } = this.#validate(given);
+    const isSame = (one: { readonly snapshot: Snapshot }) => keyText(one.snapshot) === keyText(snapshot);
+    const replaced = this.#unwritten.find(isSame);
+    const entry: Unwritten = {
+      snapshot,
+      rows,
+      // Shared with the entry that it replaces, which may be on its way to the store: nothing is superseded twice.
+      supersede:
+        replaced !== undefined && replaced.supersede.why !== null ? replaced.supersede : { why: supersede },
+      refusal: null,
+    };
+    this.#unwritten = [...this.#unwritten.filter((one) => !isSame(one)), entry];
+    await this.writeAll();
+    let written = snapshot;
+    try {
+      // The store adds the name of the rows' file.
+      if (!this.#unwritten.includes(entry)) written = (await this.#store.get(snapshot)) ?? snapshot;
+    } catch (unread) {
+      this.#reporter.warn("store", `could not read ${keyText(snapshot)} back: ${errorMessage(unread)}`);
+    }
+    this.#known.settle(written);
+    this.announce(written, failure ?? (error === null ? null : { callback, error }));
+  }
+
+  /** Queues a snapshot for loggers and hooks. */
+  announce(snapshot: Snapshot, failure: Failure | null = null): void {
+    this.#announcements.push({ snapshot, failure });
+  }
+
+  get hasAnnouncements(): boolean {
+    return this.#announcements.length > 0;
+  }
+
+  takeAnnouncement(): Announcement | undefined {
+    return this.#announcements.shift();
+  }
+
+  /** Writes everything that is not written yet. One write runs at a time. A refused snapshot holds up no other. */
+  writeAll(): Promise<void> {
+    this.#writing = this.#writing.then(() => this.#writeEach());
+    return this.#writing;
+  }
+
+  /** Writes everything, and warns if a checkpoint of this step would leave snapshots behind. */
+  async writeBeforeSave(step: number): Promise<void> {
+    if (this.#unwritten.length === 0) return;
+    await this.writeAll();
+    if (this.#unwritten.length === 0) return;
+    const keys = this.#unwritten.map(({ snapshot }) => keyText(snapshot)).join(", ");
+    this.#reporter.warn(
+      "store",
+      `a run resumed from the checkpoint of step ${step} will lack ${keys}, which could not be written`,
+    );
+  }
+
+  /** Returns the snapshots that the store refused, each with its last error. */
+  refused(): readonly { readonly snapshot: Snapshot; readonly error: unknown }[] {
+    return this.#unwritten.map(({ snapshot, refusal }) => ({ snapshot, error: refusal?.error ?? null }));
+  }
+
+  /** Returns the rows of a snapshot, even if the store does not have it yet. Throws if they cannot be read. */
+  async rows(key: SnapshotKey): Promise<readonly Row[]> {
+    const entry = this.#unwritten.find(({ snapshot }) => keyText(snapshot) === keyText(key));
+    return entry?.rows ?? this.#store.rows(key);
+  }
+
+  /** Returns the rows of a snapshot; null, with a warning that names the `consequence`, if they cannot be read. */
+  async rowsOrWarn(key: SnapshotKey, consequence: string): Promise<readonly Row[] | null> {
+    try {
+      return await this.rows(key);
+    } catch (error) {
+      this.#reporter.warn(
+        "resume",
+        `the rows of ${keyText(key)} cannot be read, ${consequence}: ${errorMessage(error)}`,
+      );
+      return null;
+    }
+  }
+
+  /** Supersedes a snapshot that does not belong to this training. If the store refuses, the snapshot stays, with a warning. */
+  async supersede(key: SnapshotKey, why: string): Promise<void> {
+    try {
+      await this.#store.supersede(key, why);
+      this.#known.remove(key);
+    } catch (error) {
+      this.#reporter.warn("store", `could not supersede ${keyText(key)}: ${errorMessage(error)}`);
+    }
+  }
+
+  async #writeEach(): Promise<void> {
+    for (const one of this.#unwritten) {
+      try {
+        await this.#write(one);
+        this.#unwritten = this.#unwritten.filter((other) => other !== one);
+      } catch (error) {
+        if (one.refusal === null) {
+          this.#reporter.warn(
+            "store",
+            `could not write ${keyText(one.snapshot)}, which will be retried: ${errorMessage(error)}`,
+          );
+        }
+        one.refusal = { error };
+        this.#reporter.fail(error);
+      }
+    }
+  }
+
+  async #write({ snapshot, rows, supersede }: Unwritten): Promise<void> {
+    if (supersede.why !== null) {
+      await this.#store.supersede(snapshot, supersede.why);
+      supersede.why = null;
+    }
+    await this.#store.put(snapshot, rows);
+  }
+
+  #validate(snapshot: Snapshot): { readonly snapshot: Snapshot; readonly error: unknown } {
+    try {
+      return { snapshot: parseSnapshot(snapshot, keyText(snapshot)), error: null };
+    } catch (error) {
+      this.#reporter.warn(`snapshot ${keyText(snapshot)}`, `is invalid: ${errorMessage(error)}`);
+      this.#reporter.fail(error);
+      return { snapshot: fallbackSnapshot(snapshot, errorMessage(error)), error };
+    }
+  }
+}

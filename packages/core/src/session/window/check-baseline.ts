@@ -1,0 +1,145 @@
+import type { TrainerCallback } from "../../contracts/callback.ts";
+import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { EvaluableModel } from "../../contracts/model.ts";
+import type { Progress } from "../../contracts/schedule.ts";
+import type { Snapshot } from "../../contracts/snapshot.ts";
+import { PeriodicEvalError } from "../../errors.ts";
+import { configError } from "../../internal/config-error.ts";
+import { errorMessage } from "../../internal/error-message.ts";
+import type { EarlierRun } from "../../snapshots/storage/earlier-run.ts";
+import { keyText } from "../../snapshots/order.ts";
+import { isBaselinePath, type Baselines } from "../records/baselines.ts";
+import { differencesOf } from "../records/differences.ts";
+import type { Reporter } from "../records/reporter.ts";
+import type { Preflight } from "./preflight.ts";
+import { provenanceOf } from "./provenance.ts";
+
+const where = "session options";
+const path = ["baseline"];
+
+export interface BaselineCheck {
+  readonly baselines: Baselines;
+  readonly callbacks: readonly TrainerCallback[];
+  readonly preflight: Preflight;
+  readonly reporter: Reporter;
+  readonly phase: string;
+  readonly seed: string;
+  readonly at: Progress;
+}
+
+/**
+ * Finds, before step 1, the baseline that is not one of this run's own measurements.
+ *
+ * @throws PeriodicEvalError `config` for a run whose starts had another setup, or that measured nothing that is measured here;
+ * `model` for `adapter_off` with a model that has no adapter.
+ */
+export async function openBaseline(check: BaselineCheck): Promise<void> {
+  const { baselines, callbacks, reporter, phase } = check;
+  const { option } = baselines;
+  if (baselines.isAdapterOff) return checkAdapterOff(check);
+  if (!isBaselinePath(option)) return;
+  const run = await readEarlierRunAt(option);
+  baselines.useEarlierRun(run);
+  for (const { file, message } of run.problems)
+    reporter.warn("comparison", `${file} of ${option} is left out: ${message}`);
+  const scheduled = callbacks.filter(({ triggers }) => triggers !== undefined);
+  const found: boolean[] = [];
+  for (const { callback, evaluation } of availableOf(check, scheduled)) {
+    const { id } = callback;
+    const start = run.startOf(phase, id);
+    found.push(start !== null);
+    if (start === null)
+      baselines.warnNotCompared(id, `"${id}" is not compared: ${option} has no start of it`);
+    else await checkStart(check, run, start, callback, evaluation);
+  }
+  if (found.length === 0 || found.includes(true)) return;
+  throw configError({
+    where,
+    path,
+    got: `${option}, which has no start of ${scheduled.map(({ id }) => `"${id}"`).join(", ")}`,
+    expected: "an earlier run that measured the same",
+    fix: 'Name another run, or write "phase_start".',
+  });
+}
+
+/**
+ * Checks a baseline without measuring: reads the earlier run that it names, or checks that the model has an adapter.
+ *
+ * @throws PeriodicEvalError `config` or `model`, as `openBaseline`.
+ */
+export async function checkBaseline(baseline: string, model: EvaluableModel): Promise<void> {
+  if (baseline === "adapter_off" && model.base === undefined) {
+    throw new PeriodicEvalError({
+      code: "model",
+      where: `${where}.baseline`,
+      path,
+      got: `"adapter_off" with the model "${model.identity.name}", which has no adapter to switch off`,
+      expected: "a model with an adapter (LoRA)",
+      fix: 'Open the model with its adapter, or write "phase_start".',
+    });
+  }
+  if (isBaselinePath(baseline)) await readEarlierRunAt(baseline);
+}
+
+/** Loads the file reader only when it is needed, so that the package's root runs outside Node. */
+async function readEarlierRunAt(baseline: string): Promise<EarlierRun> {
+  const { readEarlierRun } = await import("../../snapshots/storage/earlier-run.ts");
+  return readEarlierRun(baseline);
+}
+
+function availableOf({ preflight }: BaselineCheck, callbacks: readonly TrainerCallback[]) {
+  return callbacks.flatMap((callback) =>
+    (callback.asks ?? [])
+      .filter((evaluation) => preflight.whyUnavailable(evaluation) === null)
+      .map((evaluation) => ({ callback, evaluation })),
+  );
+}
+
+/** Chooses the evaluations that can be measured without the adapter. */
+async function checkAdapterOff(check: BaselineCheck): Promise<void> {
+  const { baselines, callbacks, preflight, at } = check;
+  const model = await preflight.modelAt(at);
+  await checkBaseline("adapter_off", model);
+  for (const { callback, evaluation } of availableOf(check, callbacks)) {
+    if (callback.on === "base") continue;
+    try {
+      await preflight.prepare(model, evaluation, "base", callback);
+      baselines.measureWithoutAdapter(evaluation);
+    } catch (error) {
+      const why = `it cannot be measured without the adapter: ${errorMessage(error)}`;
+      baselines.warnNotCompared(callback.id, `"${callback.id}" is not compared: ${why}`);
+    }
+  }
+}
+
+async function checkStart(
+  { preflight, seed, at }: BaselineCheck,
+  run: EarlierRun,
+  start: Snapshot,
+  callback: TrainerCallback,
+  evaluation: AnyEvaluation,
+): Promise<void> {
+  const on = callback.on ?? "model";
+  const prepared = await preflight.prepare(await preflight.modelAt(at), evaluation, on, callback);
+  const here = {
+    evaluation: evaluation.name,
+    evaluation_version: evaluation.version,
+    on,
+    provenance: provenanceOf(evaluation, prepared, seed),
+  };
+  const different = differencesOf(start, here);
+  if (start.status !== "complete") different.push(`the status "${start.status}"`);
+  const { items, items_hash } = start.provenance;
+  if (items_hash !== here.provenance.items_hash)
+    different.push(`other items (${items ?? "unknown"}, here ${here.provenance.items})`);
+  if (different.length > 0) {
+    throw configError({
+      where,
+      path,
+      got: `${run.path}, where ${keyText(start)} has ${different.join(", ")}`,
+      expected: `a start of callback "${callback.id}" with the same setup as here`,
+      fix: "Use the same options here, or name another run.",
+    });
+  }
+  await run.rows(start);
+}

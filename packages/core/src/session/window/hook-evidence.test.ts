@@ -1,0 +1,187 @@
+import { expect, test } from "vitest";
+import { PeriodicCallback } from "../../callback/periodic.ts";
+import type { TrainerCallback } from "../../contracts/callback.ts";
+import { streamGuard } from "../../guard/randomness.ts";
+import { everyPercent } from "../../schedule/triggers.ts";
+import { fakeGuard } from "../../testing/fake-guard.ts";
+import { toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
+import { withSession } from "../loop/session.ts";
+import type { Session, SessionOptions } from "../../contracts/session.ts";
+
+const train = (toy: ToyTraining) => async (session: Session) => {
+  let stop = (await session.begin()).stop;
+  for (let step = 0; step < 10 && stop === null; step++) {
+    toy.step();
+    ({ stop } = await session.stepEnd());
+  }
+  return stop;
+};
+
+const healthy = (name: string, items: number) =>
+  new PeriodicCallback(toyEvaluation({ name, items }), { schedule: [everyPercent(50)] });
+
+/** A training whose random stream counts its draws; the rogue hook draws at step 3. */
+function drawingTraining(rogue: (draw: () => void) => TrainerCallback) {
+  const toy = toyTraining();
+  let draws = 0;
+  const guards = [streamGuard("dropout", () => `${draws} draws`)];
+  const callback = rogue(() => void (draws += 1));
+  return { toy, guards, callback };
+}
+
+const drawsInHook = (id: string) => (draw: () => void) => ({
+  id,
+  onStepEnd({ progress }: { readonly progress: { readonly step: number } }) {
+    if (progress.step === 3) draw();
+  },
+});
+
+test("a hook that draws a training number is caught by name; without a snapshot of its own it gets a record", async () => {
+  const { toy, guards, callback } = drawingTraining(drawsInHook("rogue"));
+  const stop = await withSession(toy.options([callback], { guards }), train(toy));
+  expect(stop).toBe('guard "dropout" saw training disturbed by onStepEnd of callback "rogue" at step 3');
+  expect(await toy.store.list()).toMatchObject([
+    {
+      id: "rogue",
+      step: 3,
+      status: "failed",
+      evaluation: "hooks",
+      receipt: [
+        {
+          part: "dropout",
+          before: "0 draws",
+          after: "1 draws",
+          intact: false,
+          note: 'by onStepEnd of callback "rogue" at step 3',
+        },
+      ],
+    },
+  ]);
+});
+
+test("what hooks leak is warned of once, stands in the next snapshot of the callback, and stops nothing", async () => {
+  const toy = toyTraining();
+  let tensors = 0;
+  const guard = fakeGuard({
+    name: "tensors",
+    around: "hooks",
+    advisory: true,
+    observe: () => `${tensors} tensors`,
+  });
+  const leaking = Object.assign(healthy("toy", 3), { onLog: () => void tensors++ });
+  const leakingAlone: TrainerCallback = { id: "alone", onLog: () => void tensors++ };
+  const options = toy.options([leaking, leakingAlone], { guards: [guard] });
+  await withSession(options, async (session) => {
+    for (let step = 1; step <= 10; step++) expect((await session.stepEnd({ metrics: {} })).stop).toBeNull();
+  });
+  const found = await toy.store.list();
+  expect(found.map(({ id, step }) => [id, step])).toEqual([
+    ["toy", 0],
+    ["toy", 5],
+    ["toy", 10],
+  ]);
+  expect(found[1]!.receipt.at(-1)).toEqual({
+    part: "tensors",
+    before: "0 tensors",
+    after: "1 tensors",
+    intact: false,
+    advisory: true,
+    note: 'by onLog of callback "toy" at step 1',
+  });
+  expect(toy.warnings()).toEqual([
+    'guard "tensors": saw a change by onLog of callback "toy" at step 1 (reported once): 0 tensors before, 1 tensors after',
+    'guard "tensors": saw a change by onLog of callback "alone" at step 1 (reported once): 1 tensors before, 2 tensors after',
+  ]);
+});
+
+/** Draws on seeing its last snapshot, so that none of its own is left to tell of it. */
+async function drawsAtTheLastSnapshot(storeOf: (toy: ToyTraining) => SessionOptions["run"]) {
+  const { toy, guards, callback } = drawingTraining((draw) =>
+    Object.assign(healthy("toy", 3), {
+      onSnapshot: (_: unknown, { step }: { readonly step: number }) => void (step === 10 && draw()),
+    }),
+  );
+  const options = toy.options([callback], { run: storeOf(toy), guards, onBrokenReceipt: "record" });
+  await withSession(options, train(toy));
+  const key = { phase: "train", id: "toy", step: 10 };
+  const { receipt } = (await toy.store.get(key))!;
+  const rows = await toy.store.rows(key);
+  return { toy, broken: receipt.filter(({ intact }) => intact === false).length, rows: rows.length };
+}
+
+test("what a hook disturbed after its last snapshot is added to that, rows kept", async () => {
+  expect(await drawsAtTheLastSnapshot((toy) => toy.store)).toMatchObject({ broken: 1, rows: 3 });
+  // Also where the store refused the snapshot at first, so that only the session has the rows.
+  let refusals = 2;
+  const refusing = (toy: ToyTraining) => ({
+    ...toy.store,
+    put: async (...[snapshot, rows]: Parameters<typeof toy.store.put>) => {
+      if (snapshot.step === 10 && refusals-- > 0) throw new Error("ENOSPC");
+      await toy.store.put(snapshot, rows);
+    },
+  });
+  expect(await drawsAtTheLastSnapshot(refusing)).toMatchObject({ broken: 1, rows: 3 });
+});
+
+test("a record whose rows cannot be read is left as it is, not written without them", async () => {
+  const unreadable = (toy: ToyTraining) => ({
+    ...toy.store,
+    rows: async (key: Parameters<typeof toy.store.rows>[0]) => {
+      if (key.step === 10) throw new Error("EIO");
+      return toy.store.rows(key);
+    },
+  });
+  const { toy, ...kept } = await drawsAtTheLastSnapshot(unreadable);
+  expect(kept).toEqual({ broken: 0, rows: 3 });
+  expect(toy.warnings().at(-1)).toBe(
+    'callback "toy": the changes that its hooks made are missing from train/toy/10, whose rows cannot be read: EIO',
+  );
+});
+
+test("what a hook disturbed stands in the next snapshot of its callback", async () => {
+  const { toy, guards, callback } = drawingTraining((draw) =>
+    Object.assign(healthy("toy", 3), { onLog: draw }),
+  );
+  const options = toy.options([callback], { guards, onBrokenReceipt: "record" });
+  await withSession(options, async (session) => {
+    await session.begin();
+    for (let step = 1; step <= 10; step++) await session.stepEnd(step === 3 ? { metrics: { loss: 1 } } : {});
+  });
+  const broken = (await toy.store.list()).map(({ step, receipt }) => [
+    step,
+    receipt.filter(({ intact }) => intact === false).length,
+  ]);
+  expect(broken).toEqual([
+    [0, 0],
+    [5, 1],
+    [10, 0],
+  ]);
+});
+
+test("a hook that disturbs at every step is told of once, and is one entry of the next snapshot", async () => {
+  const { toy, guards, callback } = drawingTraining((draw) =>
+    Object.assign(healthy("toy", 3), { onStepBegin: draw }),
+  );
+  const options = toy.options([callback], { guards, onBrokenReceipt: "record" });
+  await withSession(options, async (session) => {
+    for (let step = 1; step <= 10; step++) {
+      await session.stepBegin();
+      await session.stepEnd();
+    }
+  });
+  const entries = (await toy.store.list()).map(({ step, receipt }) => [
+    step,
+    ...receipt.filter(({ part }) => part === "dropout").flatMap(({ note }) => note ?? []),
+  ]);
+  const by = (step: number) =>
+    `by onStepBegin of callback "toy" at step ${step}, and 5 times in all up to step`;
+  // Before steps 1 to 5 and 6 to 10, seen with 0 to 4 and 5 to 9 steps done.
+  expect(entries).toEqual([[0], [5, `${by(0)} 4`], [10, `${by(5)} 9`]]);
+  expect(toy.warnings().length).toBe(1);
+});
+
+test('a hook that disturbs, "throw": out of the call in which it happened', async () => {
+  const { toy, guards, callback } = drawingTraining(drawsInHook("rogue"));
+  const running = withSession(toy.options([callback], { guards, onBrokenReceipt: "throw" }), train(toy));
+  await expect(running).rejects.toThrow('a training disturbed by onStepEnd of callback "rogue" at step 3');
+});

@@ -1,0 +1,167 @@
+import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { Guard } from "../../contracts/guard.ts";
+import type { SessionOptions } from "../../contracts/session.ts";
+import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
+import { seedOf } from "../../random/streams.ts";
+import type { Allowance, Governor } from "../budget/governor.ts";
+import { describeMissingMemory } from "../budget/memory.ts";
+import type { PhaseClock } from "../budget/phase-clock.ts";
+import { abortReason } from "../records/interrupted.ts";
+import type { Measurement, Requested } from "../records/new-snapshot.ts";
+import type { SessionRecords } from "../records/records.ts";
+import { whyNotAdopted } from "../records/resume.ts";
+import type { WindowReporter } from "./broken-receipt.ts";
+import type { HookEvidence } from "./hook-evidence.ts";
+import { measureOnce, type Measured } from "./measure-once.ts";
+import { expectedRows } from "./measure-rows.ts";
+import type { Preflight } from "./preflight.ts";
+import type { Prepared } from "./prepare.ts";
+import { isBroken } from "./run-guarded.ts";
+
+/** What windows work with. */
+export interface WindowParts {
+  readonly options: Pick<SessionOptions, "budget" | "onBrokenReceipt" | "saveAtFiring">;
+  readonly guards: readonly Guard[];
+  /** Aborted when measuring must end. */
+  readonly signal: AbortSignal;
+  readonly clock: PhaseClock;
+  readonly governor: Governor;
+  readonly records: SessionRecords;
+  readonly preflight: Preflight;
+  readonly hookEvidence: HookEvidence;
+  readonly reporter: WindowReporter;
+}
+
+/** A request with everything it needs, or the error that prevented it. */
+export interface ReadyRequest {
+  readonly requested: Requested;
+  readonly measurement: Measurement;
+  readonly prepared: Prepared | { readonly error: unknown };
+}
+
+/** What a request needs to know about the open window. */
+export interface OpenWindow {
+  /** The guards' evidence of the measurement just before. */
+  readonly justLeft: readonly Evidence[];
+  /** Saves the weights once; returns undefined without `saveAtFiring`. */
+  readonly saveWeights: () => Promise<Snapshot["saved"]> | undefined;
+}
+
+/** The result of one request; `recordOutcome` turns it into a snapshot. */
+export type Outcome =
+  /** An abort cut it off; it leaves no snapshot. */
+  | { readonly kind: "interrupted" }
+  | {
+      readonly kind: "skipped";
+      readonly reason: string;
+      readonly governor: string;
+      readonly measured?: Measured;
+    }
+  | { readonly kind: "failed"; readonly error: unknown; readonly measured?: Measured }
+  /** A snapshot of an interrupted training already holds the result. */
+  | { readonly kind: "adopted"; readonly existing: Snapshot; readonly measured: Measured }
+  | MeasuredOutcome;
+
+export interface MeasuredOutcome {
+  readonly kind: "measured";
+  readonly measured: Measured & { readonly kind: "measured" };
+  /** Why rows are missing; null for a whole measurement. */
+  readonly partial: string | null;
+  readonly governor: string;
+  readonly saved: Snapshot["saved"];
+  /** Why the unsettled snapshot of the same key is superseded; null if there is none. */
+  readonly supersede: string | null;
+  /** When the request's turn came, on the clock. */
+  readonly began: number;
+}
+
+/** Measures one request on the frozen weights, within its allowance. Never throws for what the evaluation does. */
+export async function measureRequest(
+  parts: WindowParts,
+  ready: ReadyRequest,
+  window: OpenWindow,
+): Promise<Outcome> {
+  const { requested, measurement, prepared } = ready;
+  const { records, clock, governor, signal } = parts;
+  if (!("items" in prepared)) return { kind: "failed", error: prepared.error };
+  const { phase, id, at } = measurement;
+  const existing = records.known.getUnsettled({ phase, id, step: at.step });
+  const began = clock.now();
+  const noMemory = describeMissingMemory(parts.options.budget?.minFreeBytes ?? null);
+  const allowance = governor.allow({
+    id,
+    crossed: requested.crossed,
+    items: prepared.items.length,
+    isBaseline: records.baselines.isBaselineId(id),
+    at,
+  });
+  const isAdoptable = existing?.status === "complete" || existing?.status === "grading";
+  if (noMemory !== null) return { kind: "skipped", reason: noMemory, governor: "off" };
+  if (allowance.first === 0 && allowance.why !== null && !isAdoptable)
+    return { kind: "skipped", reason: allowance.why, governor: allowance.governor };
+
+  const { measured, saved, supersede } = await measureUnlessAdopted(
+    parts,
+    { requested, measurement, prepared },
+    { window, existing, allowance },
+  );
+  if (measured.kind === "adopted") return { kind: "adopted", existing: existing!, measured };
+  const expected = expectedRows(requested.evaluation, prepared);
+  const isWhole = measured.kind === "measured" && measured.rows.length >= expected;
+  // A broken receipt must be recorded, whatever happened to the measurement.
+  if (signal.aborted && !isWhole && !measured.receipt.some(isBroken)) return { kind: "interrupted" };
+  if (measured.kind === "failed") return { kind: "failed", error: measured.error, measured };
+  const short = whyShort(measured, allowance, prepared.items.length);
+  if (measured.rows.length === 0 && short !== null)
+    return { kind: "skipped", reason: short, governor: allowance.governor, measured };
+  const counts = `${measured.rows.length} of ${expected} rows`;
+  const partial = isWhole ? null : [abortReason(signal) ?? short, counts].filter(Boolean).join("; ");
+  return { kind: "measured", measured, partial, governor: allowance.governor, saved, supersede, began };
+}
+
+/** Returns why fewer items were measured than there are; null if the session did not limit them. */
+function whyShort({ isCut }: Measured, { first, why }: Allowance, items: number): string | null {
+  if (isCut) return "its time was up";
+  return first < items ? why : null;
+}
+
+async function measureUnlessAdopted(
+  { guards, signal, clock, reporter }: WindowParts,
+  { requested, measurement, prepared }: ReadyRequest & { readonly prepared: Prepared },
+  {
+    window,
+    existing,
+    allowance,
+  }: { readonly window: OpenWindow; readonly existing: Snapshot | null; readonly allowance: Allowance },
+): Promise<{
+  readonly measured: Measured;
+  readonly saved: Snapshot["saved"];
+  readonly supersede: string | null;
+}> {
+  const { id, phase, seed, on, at } = measurement;
+  const evaluation: AnyEvaluation = requested.evaluation;
+  const total = prepared.items.length;
+  let supersede: string | null = null;
+  let saved: Snapshot["saved"];
+  const measured = await measureOnce({
+    evaluation,
+    prepared,
+    guards,
+    justLeft: window.justLeft,
+    seed: seedOf(seed, phase, id, at.step),
+    stepSeed: seedOf(seed, phase, at.step),
+    provenanceSeed: seed,
+    signal,
+    clock: () => clock.now(),
+    portions: (done, seconds) => (done === 0 ? allowance.first : allowance.more(done, seconds)),
+    deadline: () => allowance.deadline(),
+    progress: (done) => reporter.measuring({ id, step: at.step, done, total }),
+    async before(provenance, weights) {
+      supersede = existing && whyNotAdopted(existing, { evaluation, on, provenance, weights });
+      if (existing !== null && supersede === null) return true;
+      saved = await window.saveWeights();
+      return false;
+    },
+  });
+  return { measured, saved, supersede };
+}

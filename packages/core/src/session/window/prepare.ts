@@ -1,0 +1,175 @@
+import type { TrainerCallback } from "../../contracts/callback.ts";
+import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
+import type { Json } from "../../contracts/json.ts";
+import type { Ability, EvaluableModel } from "../../contracts/model.ts";
+import { PeriodicEvalError } from "../../errors.ts";
+import { configError } from "../../internal/config-error.ts";
+import { errorMessage } from "../../internal/error-message.ts";
+import { isCount } from "../../internal/is-count.ts";
+import { nearest } from "../../internal/nearest.ts";
+import { hashJson } from "../../random/hash.ts";
+
+/** The items of one evaluation for one model. */
+export interface PreparedItems {
+  /** Names the model: the items may depend on its tokenizer and context length. */
+  readonly model: string;
+  readonly items: readonly Row[];
+  readonly itemsHash: string;
+}
+
+/** An evaluation that is ready to be measured. */
+export interface Prepared extends PreparedItems {
+  /** The model, or its base. */
+  readonly target: EvaluableModel;
+}
+
+/** Keeps the items of each evaluation and model, so that `items()` runs once. */
+export interface ItemsCache {
+  readonly prepared: Map<AnyEvaluation, PreparedItems[]>;
+}
+
+/**
+ * Checks that the model has the abilities that an evaluation needs, and makes its items, once per evaluation and model.
+ *
+ * @param where Names the evaluation in errors.
+ * @param limit Takes only the first items.
+ * @throws PeriodicEvalError `model` for a missing ability, `config` for a wrong evaluation, `data` for wrong items.
+ */
+export async function prepareEvaluation(
+  cache: ItemsCache,
+  given: EvaluableModel,
+  evaluation: AnyEvaluation,
+  on: "model" | "base",
+  where: string,
+  limit?: number,
+): Promise<Prepared> {
+  const target = on === "base" ? given.base : given;
+  if (target === undefined) {
+    throw new PeriodicEvalError({
+      code: "model",
+      where,
+      got: `on: "base" with the model "${given.identity.name}", which has no base`,
+      expected: "a model with an adapter",
+      fix: 'Use on: "model", or open the model with its adapter.',
+    });
+  }
+  checkEvaluation(evaluation, where);
+  checkNeeds(evaluation, target, where);
+  const { identity, contextLength, tokenizer } = target;
+  const model = [on, identity.name, identity.engine, contextLength, tokenizer?.fingerprint].join("|");
+  const known = cache.prepared.get(evaluation)?.find((one) => one.model === model);
+  if (known !== undefined) return { ...known, target };
+  // `checkNeeds` has narrowed the model.
+  const all: readonly Row[] = await evaluation.items(target as never);
+  checkItems(all, where);
+  // A smaller subset is a prefix: items come in that order.
+  const items = limit === undefined ? all : all.slice(0, limit);
+  const made = { model, items, itemsHash: hashJson(toJson(items, where)) };
+  cache.prepared.set(evaluation, [...(cache.prepared.get(evaluation) ?? []), made]);
+  return { ...made, target };
+}
+
+/** Names an evaluation of a callback in errors. */
+export function evaluationPlace(callback: TrainerCallback, evaluation: AnyEvaluation): string {
+  return `callback "${callback.id}", evaluation "${evaluation.name}"`;
+}
+
+function checkEvaluation(evaluation: AnyEvaluation, where: string): void {
+  const { name, version, samplesPerItem = 1 } = evaluation;
+  for (const [key, value] of Object.entries({ name, version })) {
+    if (typeof value !== "string" || value === "")
+      throw configError({
+        where,
+        path: [key],
+        value,
+        expected: "a non-empty string",
+        fix: "Write it in quotes; snapshots carry it.",
+      });
+  }
+  if (!isCount(samplesPerItem, 1))
+    throw configError({
+      where,
+      path: ["samplesPerItem"],
+      value: samplesPerItem,
+      expected: "a positive integer",
+      fix: "Count the rows that measure returns for one item.",
+    });
+}
+
+/** The models that offer an ability; errors list abilities in this order. */
+const offeredBy: Readonly<Record<Ability, string>> = {
+  tokenizer:
+    "models in memory (`inMemory(lm, tokenizer)` of @periodic-eval/core/tfjs) and servers opened with a tokenizer",
+  logLikelihoods:
+    "models in memory (`inMemory` of @periodic-eval/core/tfjs) and servers that return the log-probs of a prompt",
+  nextToken:
+    "models in memory (`inMemory` of @periodic-eval/core/tfjs) and servers that return the log-probs of chosen tokens",
+  generate: "models in memory (`inMemory` of @periodic-eval/core/tfjs) and every server",
+};
+
+function checkNeeds(evaluation: AnyEvaluation, model: EvaluableModel, where: string): void {
+  const abilities = Object.keys(offeredBy) as Ability[];
+  for (const [index, need] of (evaluation.needs as readonly string[]).entries()) {
+    const ability = abilities.find((name) => name === need);
+    if (ability === undefined) {
+      const close = nearest(need, abilities);
+      throw configError({
+        where,
+        path: ["needs", index],
+        got: `the unknown ability "${need}"`,
+        expected: `one of ${abilities.join(", ")}`,
+        fix: close === null ? "Remove it." : `Did you mean "${close}"?`,
+      });
+    }
+    if (model[ability] !== undefined) continue;
+    const has = abilities.filter((name) => model[name] !== undefined).join(", ");
+    throw new PeriodicEvalError({
+      code: "model",
+      where,
+      got: `the model "${model.identity.name}" of engine "${model.identity.engine}" with ${has === "" ? "no abilities" : has}`,
+      expected: `a model with the ability "${ability}"`,
+      fix: `It is offered by ${offeredBy[ability]}.`,
+    });
+  }
+}
+
+function checkItems(items: readonly Row[], where: string): void {
+  const refuse = (got: string, expected: string, fix: string) =>
+    new PeriodicEvalError({ code: "data", where: `${where} items`, got, expected, fix });
+  if (!Array.isArray(items)) throw refuse(typeof items, "an array of items", "Return an array from items().");
+  if (items.length === 0) throw refuse("no items", "at least one", "Check the data that items() reads.");
+  const seen = new Set<string>();
+  for (const [index, item] of items.entries()) {
+    const id: unknown = (item as Partial<Row> | null)?.id;
+    if (typeof id !== "string" || id === "") {
+      throw refuse(
+        `an item at index ${index} with id ${JSON.stringify(id)}`,
+        "a non-empty string",
+        "Give every item an id: it pairs its rows in two measurements.",
+      );
+    }
+    if (seen.has(id))
+      throw refuse(
+        `the id "${id}" twice (again at index ${index})`,
+        "unique ids",
+        "Remove the duplicate, or number the items.",
+      );
+    seen.add(id);
+  }
+}
+
+/** Returns items as their hash sees them, without anything that JSON drops. */
+function toJson(items: readonly Row[], where: string): Json {
+  try {
+    return JSON.parse(JSON.stringify(items)) as Json;
+  } catch (cause) {
+    throw new PeriodicEvalError({
+      code: "data",
+      where: `${where} items`,
+      got: errorMessage(cause),
+      expected: "items that JSON can hold",
+      fix: "Remove cyclic values and BigInt from the items.",
+      cause,
+    });
+  }
+}

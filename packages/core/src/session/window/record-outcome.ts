@@ -1,0 +1,151 @@
+import type { Snapshot } from "../../contracts/snapshot.ts";
+import { errorMessage } from "../../internal/error-message.ts";
+import type { PhaseClock } from "../budget/phase-clock.ts";
+import { abortReason } from "../records/interrupted.ts";
+import { newSnapshot, noTiming, type Position } from "../records/new-snapshot.ts";
+import { adoptSnapshot } from "../records/resume.ts";
+import type { Failure } from "../records/snapshot-writer.ts";
+import type { Measured } from "./measure-once.ts";
+import type { MeasuredOutcome, Outcome, ReadyRequest, WindowParts } from "./measure-request.ts";
+
+/** Turns the outcome of a request into its snapshot. */
+export async function recordOutcome(
+  parts: WindowParts,
+  ready: ReadyRequest,
+  outcome: Outcome,
+  position: Position,
+): Promise<void> {
+  const { records, signal } = parts;
+  const { requested, measurement } = ready;
+  switch (outcome.kind) {
+    case "interrupted":
+      return records.interrupted.keep(requested, position, abortReason(signal) ?? "aborted");
+    case "skipped":
+      await recordSkipped(parts, ready, outcome);
+      break;
+    case "failed":
+      await recordFailed(parts, ready, outcome);
+      break;
+    case "adopted":
+      await adoptSnapshot(records, outcome.existing, measurement, requested.callback);
+      break;
+    case "measured":
+      await recordMeasured(parts, ready, outcome);
+  }
+  records.interrupted.settle(requested.id);
+}
+
+async function recordMeasured(
+  { records, clock, governor, hookEvidence }: WindowParts,
+  { requested, measurement }: ReadyRequest,
+  { measured, partial, governor: decision, saved, supersede, began }: MeasuredOutcome,
+): Promise<void> {
+  const { id, evaluation, callback, plannedComparisons = null } = requested;
+  const { rows, provenance, weights } = measured;
+  const base = newSnapshot(measurement, {
+    status: partial === null ? "complete" : "partial",
+    reason: partial,
+    ...(saved !== undefined && { saved }),
+    provenance,
+    weights,
+    receipt: [...measured.receipt, ...hookEvidence.take(callback)],
+    timing: {
+      ...timingOf(measured, rows.length, measurement.at.step, clock),
+      governor: decision,
+    },
+  });
+  const plan = records.comparisons.plan(base, plannedComparisons);
+  await records.grading.record({ base, rows, evaluation, callback, plan }, supersede);
+  const items = rows.length / (evaluation.samplesPerItem ?? 1);
+  governor.learnMeasurement(id, measured, { items, seconds: clock.now() - began });
+}
+
+/** Records that nothing was measured, unless this training already made a snapshot at this step. */
+async function recordSkipped(
+  parts: WindowParts,
+  ready: ReadyRequest,
+  { reason, governor, measured }: Outcome & { readonly kind: "skipped" },
+): Promise<void> {
+  const receipt = [...(measured?.receipt ?? []), ...parts.hookEvidence.take(ready.requested.callback)];
+  const { phase, id, at } = ready.measurement;
+  if (parts.records.known.isSettled({ phase, id, step: at.step })) return;
+  await recordWithoutRows(parts, ready, {
+    status: "skipped",
+    reason,
+    receipt,
+    timing: { ...noTiming, governor },
+  });
+}
+
+async function recordFailed(
+  parts: WindowParts,
+  ready: ReadyRequest,
+  { error, measured }: Outcome & { readonly kind: "failed" },
+): Promise<void> {
+  const { reporter, clock, hookEvidence, signal } = parts;
+  const { callback, id } = ready.requested;
+  const { step } = ready.measurement.at;
+  const aborted = abortReason(signal);
+  const changes = {
+    status: "failed" as const,
+    reason: aborted ?? errorMessage(error),
+    receipt: [...(measured?.receipt ?? []), ...hookEvidence.take(callback)],
+    ...(measured !== undefined && { weights: measured.weights, timing: timingOf(measured, 0, step, clock) }),
+    ...(measured?.provenance != null && { provenance: measured.provenance }),
+  };
+  if (aborted === null) {
+    const message = `the measurement "${id}" failed at step ${step}: ${errorMessage(error)}`;
+    reporter.warn(`callback "${callback.id}"`, message);
+    reporter.fail(error);
+  }
+  await recordWithoutRows(parts, ready, changes, aborted === null ? { callback, error } : null);
+}
+
+/** Writes a failed or skipped snapshot. A partial one that this training made at the same step keeps its rows instead. */
+async function recordWithoutRows(
+  { records: { known, writer } }: WindowParts,
+  { measurement }: ReadyRequest,
+  changes: Partial<Snapshot> & Pick<Snapshot, "status" | "reason">,
+  failure: Failure | null = null,
+): Promise<void> {
+  const { phase, id, at } = measurement;
+  const key = { phase, id, step: at.step };
+  const snapshot = newSnapshot(measurement, changes);
+  const repeated = changes.status === "failed" ? "a repetition failed" : "a repetition was skipped";
+  const earlier = known.getSettled(key);
+  if (earlier === null) {
+    const supersede = known.get(key) === null ? null : repeated;
+    return writer.commit(snapshot, [], { supersede, failure });
+  }
+  const rows = await writer.rowsOrWarn(earlier, "so it is superseded");
+  if (rows === null) return writer.commit(snapshot, [], { supersede: repeated, failure });
+  if (rows.length === 0) return writer.commit(snapshot, [], { failure });
+  const kept = {
+    ...earlier,
+    crossed: [...measurement.crossed],
+    reason: [earlier.reason, `${repeated}: ${changes.reason}`].filter(Boolean).join("; "),
+    receipt: [...earlier.receipt, ...(changes.receipt ?? [])],
+  };
+  return writer.commit(kept, rows, { failure });
+}
+
+function timingOf(
+  { guardsSeconds, measureSeconds, tokens }: Measured,
+  items: number,
+  step: number,
+  clock: PhaseClock,
+): Snapshot["timing"] {
+  const { wall, windows } = clock.seconds();
+  const training = wall - windows;
+  return {
+    total_seconds: guardsSeconds + measureSeconds,
+    guards_seconds: guardsSeconds,
+    measure_seconds: measureSeconds,
+    grade_seconds: null,
+    items,
+    tokens,
+    // Before the first step there is no training to compare with.
+    overhead_percent: step > 0 && training > 0 ? (100 * windows) / training : null,
+    governor: "off",
+  };
+}

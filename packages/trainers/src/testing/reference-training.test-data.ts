@@ -1,0 +1,201 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import type { Tokenizer, TrainerCallback } from "@periodic-eval/core";
+import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import { openSafetensors } from "@periodic-eval/safetensors";
+import { expect } from "vitest";
+import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts";
+import { findFixtures, isPublished, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { readTensors } from "../checkpoint/variables.ts";
+import type { PromptCompletionTextRow } from "../data/forms.ts";
+import type { SFTConfig } from "../sft/sft-config.ts";
+import { SFTTrainer } from "../sft/sft-trainer.ts";
+import { checkpointFolder } from "./checkpoint-files.ts";
+import { recording, temporaryFolder, ungoverned } from "./tiny-run.ts";
+
+/**
+ * JSON files of trainings that PyTorch did, `dpo.json` or `dpo_2.json`; see the README of the fixtures. Registers a skipped
+ * test when there are none.
+ */
+export function findReferences(kind: "full_ft" | "lora" | "dpo"): readonly string[] {
+  const files = findFixtures(new RegExp(`^training[^/]*/${kind}[^/]*\\.json$`));
+  if (files.length === 0) reportMissing(`training*/${kind}*.json`);
+  return files;
+}
+
+/** Whether native TensorFlow is installed. */
+export const hasNative = ((): boolean => {
+  try {
+    createRequire(import.meta.url).resolve("@tensorflow/tfjs-node");
+    return true;
+  } catch {
+    return false;
+  }
+})();
+
+export interface ReferenceRun {
+  readonly losses: readonly number[];
+  readonly grad_norms: readonly number[];
+  readonly loss_after: number;
+}
+
+/** One batch, over and over. */
+export interface Reference extends ReferenceRun {
+  /** Folder beside the file. */
+  readonly model: string;
+  readonly hyper: {
+    readonly lr: number;
+    readonly betas: [number, number];
+    readonly eps: number;
+    readonly weight_decay: number;
+    readonly grad_clip: number;
+  };
+  readonly input_ids: readonly (readonly number[])[];
+  readonly labels: readonly (readonly number[])[];
+}
+
+export const readReference = <T>(file: string): T => JSON.parse(readFileSync(file, "utf8")) as T;
+
+/** A tensor as the engine holds it. */
+export interface HeldTensor {
+  readonly name: string;
+  readonly tensor: { data(): Promise<ArrayLike<number>> };
+}
+
+/**
+ * Each of our tensors is the file's of its name within `tolerance`, entry by entry; linear maps are [out, in] there and
+ * [in, out] here. For tests.
+ */
+export async function expectStored(
+  tensors: readonly HeldTensor[],
+  file: string,
+  tolerance: number,
+): Promise<void> {
+  const stored = await openSafetensors(file);
+  try {
+    expect(tensors.map(({ name }) => name).sort()).toEqual([...stored.tensors.keys()].sort());
+    for (const { name, tensor } of tensors) {
+      const golden = await stored.read(name);
+      const [rows, columns = 1] = stored.tensors.get(name)!.shape as [number, number?];
+      const values = await tensor.data();
+      const isTransposed = name.includes("_proj") || name.includes("lm_head");
+      let furthest = 0;
+      for (let row = 0; row < rows; row += 1) {
+        for (let column = 0; column < columns; column += 1) {
+          const ours = values[isTransposed ? column * rows + row : row * columns + column]!;
+          furthest = Math.max(furthest, Math.abs(ours - Number(golden[row * columns + column])));
+        }
+      }
+      expect(furthest, name).toBeLessThan(tolerance);
+    }
+  } finally {
+    await stored.close();
+  }
+}
+
+/** A character a token: what a reference has as ids is a row's text here. */
+const characters = (vocabSize: number): Tokenizer => ({
+  fingerprint: "one token a character",
+  vocabSize,
+  stopIds: [],
+  encode: (text) => Array.from(text, (character) => character.codePointAt(0)!),
+  decode: (ids) => String.fromCodePoint(...ids),
+  render() {
+    throw new Error("references hold no chats");
+  },
+});
+
+/** The tokens before the first that is scored are the prompt. */
+function rowsOf({ input_ids, labels }: Reference, { decode }: Tokenizer): PromptCompletionTextRow[] {
+  return input_ids.map((ids, i) => {
+    const start = labels[i]!.findIndex((label) => label !== -100);
+    expect(labels[i]!.slice(start)).toEqual(ids.slice(start));
+    return {
+      prompt: decode(ids.slice(0, start)),
+      completion: decode(ids.slice(start)),
+    };
+  });
+}
+
+const tolerance = { relative: 1e-4 };
+
+export interface ReferenceTraining {
+  /** Of the mean loss by weight, before clipping, in the first step. */
+  readonly firstGradients: readonly HeldTensor[];
+  /** One step more, of which the loss is that after the run. */
+  expectLossAfter(run: ReferenceRun): Promise<void>;
+}
+
+/**
+ * The reference's training by `SFTTrainer`, on a model of ours; each step's loss and norm must be the run's within 1e-4 of
+ * them. For tests.
+ */
+export async function trainAsReference(
+  model: TrainableLM,
+  reference: Reference,
+  run: ReferenceRun,
+  { decay = "all", callbacks = [] }: { decay?: SFTConfig["decay"]; callbacks?: readonly TrainerCallback[] },
+): Promise<ReferenceTraining> {
+  const { hyper, input_ids } = reference;
+  const tokenizer = characters(model.vocabSize);
+  const runDir = await temporaryFolder();
+  const config: Partial<SFTConfig> = {
+    batchSize: input_ids.length,
+    maxLength: input_ids[0]!.length,
+    onBadRow: "error",
+    learningRate: hyper.lr,
+    schedule: "constant",
+    adamBetas: hyper.betas,
+    adamEpsilon: hyper.eps,
+    weightDecay: hyper.weight_decay,
+    decay,
+    maxGradNorm: hyper.grad_clip,
+    saveSteps: 1,
+    keepCheckpoints: 99,
+  };
+  const train = async (maxSteps: number) => {
+    const logger = recording();
+    const given = { model, tokenizer, runDir, session: ungoverned, callbacks };
+    const trainer = new SFTTrainer({
+      ...given,
+      dataset: rowsOf(reference, tokenizer),
+      loggers: [logger],
+      config: { ...config, maxSteps },
+    });
+    await trainer.train();
+    return logger.metrics;
+  };
+  const { losses, grad_norms } = run;
+  if (isPublished) expect(losses).toHaveLength(10);
+  const steps = await train(losses.length);
+  expect(steps).toHaveLength(losses.length);
+  for (const [index, expected] of losses.entries()) {
+    const { loss, grad_norm } = steps[index]!;
+    expectClose(loss!, expected, tolerance, `loss of step ${index + 1}`);
+    expectClose(grad_norm!, grad_norms[index]!, tolerance, `norm of step ${index + 1}`);
+  }
+  return {
+    firstGradients: await firstGradients(runDir, hyper, steps[0]!["grad_norm"]!),
+    async expectLossAfter({ loss_after }) {
+      const [{ loss } = {}] = await train(losses.length + 1);
+      expectClose(loss!, loss_after, tolerance, "loss after the run");
+    },
+  };
+}
+
+/** After one step AdamW's first mean is (1 − β₁) times the clipped gradient, of which the checkpoint has every bit. */
+async function firstGradients(
+  runDir: string,
+  { betas: [beta1], grad_clip }: Reference["hyper"],
+  norm: number,
+): Promise<readonly HeldTensor[]> {
+  const slots = await readTensors(join(checkpointFolder(runDir, 1), "optimizer.safetensors"));
+  const scale = (1 - beta1) * Math.min(1, grad_clip / (norm + 1e-6));
+  return [...slots].flatMap(([slot, { values }]) => {
+    const [, name] = /^(.*)\.exp_avg$/.exec(slot) ?? [];
+    return name === undefined
+      ? []
+      : [{ name, tensor: { data: async () => values.map((value) => value / scale) } }];
+  });
+}

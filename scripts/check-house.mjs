@@ -1,0 +1,174 @@
+// Checks the code against scripts/house.mjs: which way packages and their rooms import, no cycles between files, what core
+// may load, file length, the size of core's root. Type imports count: a type that points the wrong way is a design that does.
+import { readFileSync, readdirSync } from "node:fs";
+import { dirname, join, posix } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { parseSync } from "oxc-parser";
+import { maximumRootValues, outsideOfCore, packages, rooms, subpathsOnly } from "./house.mjs";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const maximumLines = 400;
+const problems = [];
+
+const packageNames = new Map(
+  Object.keys(packages).map((folder) => [
+    JSON.parse(readFileSync(join(root, "packages", folder, "package.json"), "utf8")).name,
+    folder,
+  ]),
+);
+
+/** Every TypeScript file of a package's `src` but tests, by path from the repository's root. */
+const sourcesOf = (name) =>
+  readdirSync(join(root, "packages", name, "src"), { recursive: true })
+    .map((path) => `packages/${name}/src/${path.replaceAll("\\", "/")}`)
+    .filter((path) => path.endsWith(".ts") && !/\.(test|test-data|child)\.ts$/.test(path));
+
+/**
+ * The specifiers of a file: `fixed` of all static imports and re-exports, `values` of those that load code, `dynamic` of
+ * dynamic imports of a string literal.
+ */
+function importsOf(file) {
+  const text = readFileSync(join(root, file), "utf8");
+  const { module } = parseSync(file, text);
+  const fixed = [
+    ...module.staticImports.map(({ moduleRequest }) => moduleRequest.value),
+    ...module.staticExports.flatMap(({ entries }) => entries.map((entry) => entry.moduleRequest?.value)),
+  ].filter((specifier) => specifier !== undefined);
+  const dynamic = module.dynamicImports
+    .map(({ moduleRequest: { start, end } }) => /^(["'`])([^$]*)\1$/.exec(text.slice(start, end))?.[2])
+    .filter((specifier) => specifier !== undefined);
+  const values = [
+    ...module.staticImports
+      .filter(({ entries }) => entries.length === 0 || entries.some(({ isType }) => !isType))
+      .map(({ moduleRequest }) => moduleRequest.value),
+    ...module.staticExports.flatMap(({ entries }) =>
+      entries.filter(({ isType }) => !isType).map((entry) => entry.moduleRequest?.value),
+    ),
+  ].filter((specifier) => specifier !== undefined);
+  return { fixed, values, dynamic, lines: text.split("\n").length - 1 };
+}
+
+const packageOf = (file) => file.split("/")[1];
+const withinSource = (file) => file.split("/").slice(3).join("/");
+const isMap = (file) => posix.basename(file) === "index.ts";
+const targetOf = (file, specifier) => posix.join(dirname(file).replaceAll("\\", "/"), specifier);
+
+/** The room of a file: the longest entry that its path begins with; null where none does. */
+function roomOf(file) {
+  const place = withinSource(file);
+  const found = (rooms[packageOf(file)] ?? []).filter((room) =>
+    room.endsWith("/") ? place.startsWith(room) : place === room,
+  );
+  return found.sort((a, b) => b.length - a.length)[0] ?? null;
+}
+
+function checkRelative(file, specifier) {
+  const target = targetOf(file, specifier);
+  if (packageOf(target) !== packageOf(file)) return "a relative path leaves the package";
+  if (isMap(file)) return null;
+  if (isMap(target)) return "an index.ts is for other packages";
+  const [from, to] = [roomOf(file), roomOf(target)];
+  const order = rooms[packageOf(file)] ?? [];
+  if (from === null || to === null || from === to) return null;
+  if (subpathsOnly[packageOf(file)]?.includes(to) && from !== "testing/")
+    return `only its index.ts may import ${to}`;
+  return order.indexOf(to) < order.indexOf(from) ? null : `${from} stands below ${to} in scripts/house.mjs`;
+}
+
+function checkPackage(file, specifier) {
+  const name = /^(@periodic-eval\/[^/]+|periodic-eval)/.exec(specifier)?.[0];
+  if (name === undefined) return null;
+  const [from, to] = [packageOf(file), packageNames.get(name)];
+  if (from === to) return "a package imports its own files by relative paths";
+  return packages[from].includes(to) ? null : `${from} must not import ${to ?? name}`;
+}
+
+function checkOutside(file, specifier) {
+  if (packageOf(file) !== "core") return null;
+  const broken = outsideOfCore.find(({ pattern }) => pattern.test(specifier));
+  if (broken === undefined || broken.allowedIn.some((room) => withinSource(file).startsWith(room)))
+    return null;
+  return `only ${broken.allowedIn.join(", ") || "another package"} may import it`;
+}
+
+/** The first cycle, as a list of files of which each imports the next; null where there is none. */
+function findCycle(graph) {
+  const state = new Map();
+  const trail = [];
+  const visit = (file) => {
+    if (state.get(file) === "done") return null;
+    if (state.get(file) === "open") return [...trail.slice(trail.indexOf(file)), file];
+    state.set(file, "open");
+    trail.push(file);
+    for (const next of graph.get(file) ?? []) {
+      const cycle = visit(next);
+      if (cycle !== null) return cycle;
+    }
+    trail.pop();
+    state.set(file, "done");
+    return null;
+  };
+  for (const file of graph.keys()) {
+    const cycle = visit(file);
+    if (cycle !== null) return cycle;
+  }
+  return null;
+}
+
+/** Every file that core's root loads must run in a browser: no `node:`, no TensorFlow.js. */
+function checkRoot(imports) {
+  const seen = new Set();
+  const queue = ["packages/core/src/index.ts"];
+  for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
+    if (seen.has(file)) continue;
+    seen.add(file);
+    for (const specifier of imports.get(file).values) {
+      if (specifier.startsWith(".")) queue.push(targetOf(file, specifier));
+      else if (outsideOfCore.some(({ pattern }) => pattern.test(specifier)))
+        problems.push(`${file} imports ${specifier}, and core's root loads ${file}`);
+    }
+  }
+}
+
+const files = Object.keys(packages).flatMap(sourcesOf);
+const imports = new Map(files.map((file) => [file, importsOf(file)]));
+
+for (const [file, { fixed, dynamic, lines }] of imports) {
+  if (lines > maximumLines) problems.push(`${file} has ${lines} lines, more than ${maximumLines}`);
+  if (!isMap(file) && roomOf(file) === null) problems.push(`${file} belongs to no room of scripts/house.mjs`);
+  for (const specifier of fixed) {
+    const problem = specifier.startsWith(".")
+      ? checkRelative(file, specifier)
+      : (checkPackage(file, specifier) ?? checkOutside(file, specifier));
+    if (problem !== null) problems.push(`${file} imports ${specifier}: ${problem}`);
+  }
+  // Dynamic imports of core's own files are how its root reaches what it must not load.
+  for (const specifier of dynamic) {
+    const problem = specifier.startsWith(".") ? null : checkOutside(file, specifier);
+    if (problem !== null) problems.push(`${file} imports ${specifier}: ${problem}`);
+  }
+}
+
+const cycle = findCycle(
+  new Map(
+    files.map((file) => [
+      file,
+      imports
+        .get(file)
+        .fixed.filter((specifier) => specifier.startsWith("."))
+        .map((specifier) => targetOf(file, specifier)),
+    ]),
+  ),
+);
+if (cycle !== null) problems.push(`cycle: ${cycle.join(" → ")}`);
+checkRoot(imports);
+
+const rootValues = Object.keys(
+  await import(pathToFileURL(join(root, "packages/core/dist/index.js")).href),
+).length;
+if (rootValues > maximumRootValues)
+  problems.push(`@periodic-eval/core exports ${rootValues} values, more than ${maximumRootValues}`);
+
+for (const problem of problems) console.error(problem);
+console.log(`${files.length} files, ${rootValues} values in core's root, ${problems.length} problems`);
+process.exitCode = problems.length > 0 ? 1 : 0;

@@ -1,0 +1,64 @@
+// The house: which folder holds what, and which way imports run. `npm run check` runs scripts/check-house.mjs against it.
+// Later entries of a list may import earlier ones, never the other way round. ../CONTRIBUTING.md explains the folders.
+
+/** What each package may import of its siblings: public paths, and helpers from `@periodic-eval/core/internal`. */
+export const packages = {
+  core: [],
+  safetensors: ["core"],
+  models: ["core", "safetensors"],
+  trainers: ["core", "safetensors"],
+  remote: ["core"],
+  loggers: ["core"],
+  dashboard: ["core"],
+  tasks: ["core"],
+  feedback: ["core", "trainers", "remote"],
+  cli: ["core", "dashboard", "trainers", "feedback", "tasks", "models", "remote", "loggers"],
+};
+
+/**
+ * The rooms of each package's `src`, from the ground up: folders, and files that stand directly in `src`. A file belongs to
+ * the longest entry that its path begins with. An `index.ts` is a public map: it imports any room, and no room imports it.
+ */
+export const rooms = {
+  core: [
+    "errors.ts",
+    "contracts/",
+    "internal/",
+    "random/",
+    "schedule/",
+    "statistics/",
+    "model/",
+    "guard/",
+    "grading/",
+    "snapshots/",
+    "snapshots/storage/",
+    "callback/",
+    "evaluations/kit/",
+    "evaluations/prompting/",
+    "evaluations/capability/",
+    "evaluations/alignment/",
+    "evaluations/leakage/",
+    "evaluations/margin/",
+    "evaluations/kl/",
+    "session/budget/",
+    "session/records/",
+    "session/window/",
+    "session/loop/",
+    "config/",
+    "tfjs/",
+    "testing/",
+  ],
+};
+
+/** Packages and modules that a room of core may import; everywhere else in core they are forbidden, dynamic imports too. */
+export const outsideOfCore = [
+  { pattern: /^node:/, allowedIn: ["snapshots/storage/", "config/", "testing/"] },
+  { pattern: /^@tensorflow\//, allowedIn: ["tfjs/", "testing/"] },
+  { pattern: /^(mathjs|node:https?|undici|axios|hono)$/, allowedIn: [] },
+];
+
+/** Rooms that only public maps may import: `tfjs` loads TensorFlow.js, `testing` is for users' test files. */
+export const subpathsOnly = { core: ["tfjs/", "testing/"], dashboard: ["server/"] };
+
+/** Values (functions, classes, constants) that the root of core exports. */
+export const maximumRootValues = 45;
