@@ -52,11 +52,14 @@ describe("what a file has wrong is told before weights are loaded", () => {
   });
 
   it.each<[overrides: readonly string[], message: string]>([
-    [["lora.rnk=3"], '(lora.rnk), withLora: got the unknown option "rnk"'],
-    [["lora.rank=0"], "withLora rank: got 0, expected a whole number above 0"],
-    [["lora.rank=1025"], "withLora rank: got 1025, expected at most"],
-    [["lora.targetModules=[q_prj]"], '(lora.targetModules), withLora targetModules: got "q_prj"'],
-    [["lora.layersToTransform=[3]"], "withLora layersToTransform: got 3, expected layers from 0 to 2"],
+    [["lora.rnk=3"], '(lora.rnk), withLora options.rnk: got the unknown option "rnk"'],
+    [["lora.rank=0"], "withLora options.rank: got 0, expected a positive integer"],
+    [["lora.rank=1025"], "withLora options.rank: got 1025, expected at most"],
+    [["lora.targetModules=[q_prj]"], '(lora.targetModules), withLora options.targetModules[0]: got "q_prj"'],
+    [
+      ["lora.layersToTransform=[3]"],
+      "withLora options.layersToTransform[0]: got 3, expected layers from 0 to 2",
+    ],
     [
       ["config.maxLength=257"],
       "config.maxLength=257 (config.maxLength), SFT config maxLength: got 257, expected at most 256, the model's context",
@@ -197,7 +200,9 @@ phases:
     await runCli(["train", config], terminal);
     const told = terminal.complained.join("\n");
     expect(told).toContain('whole.yaml:5 phases.0.reference, DPOTrainer reference: got "base"');
-    expect(told).toContain('whole.yaml:3 periodic_eval.baseline, session options.baseline: got "adapter_off"');
+    expect(told).toContain(
+      'whole.yaml:3 periodic_eval.baseline, session options.baseline: got "adapter_off"',
+    );
   });
 
   it("an adapter that is not there, or of another model", async () => {
@@ -224,7 +229,9 @@ phases:
   it("an engine that there is none of, before the run's train.yaml is written", async () => {
     const runDir = join(folder, "unbegun");
     expect(await refused("backend=foo", `run_dir=${runDir}`)).toEqual([
-      expect.stringContaining("backend=foo (backend), backend: got foo, expected tfjs-node-gpu, "),
+      expect.stringContaining(
+        'backend=foo (backend), useBackend options.backend: got "foo", expected "tfjs-',
+      ),
     ]);
     expect(existsSync(runDir)).toBe(false);
   });
@@ -266,7 +273,7 @@ phases:
       "it in a phase of another method",
       "adapter beside lora",
       "0",
-      "neither a folder that is there nor the name of a model on the hub",
+      "neither an existing folder nor the name of a model on the hub",
       'the unknown option "pth"',
     ]);
   });

@@ -253,7 +253,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
       1,
       "got a block beside that of eval.periodic_eval, expected one of the two",
     ],
-    [["lora.rnk=3", "run_dir=runs/none"], 1, 'withLora: got the unknown option "rnk"'],
+    [["lora.rnk=3", "run_dir=runs/none"], 1, 'withLora options.rnk: got the unknown option "rnk"'],
     [["loggers.csv.pth=x"], 1, 'loggers.csv: got the unknown option "pth", expected one of path'],
     [["loggers.tensorboard.now=1"], 1, 'got the unknown option "now", expected one of logDir'],
     [["loggers.mlflow.now=1"], 1, 'got the unknown option "now", expected one of trackingUri'],
