@@ -35,7 +35,7 @@ export const gemma: Family = {
     const meant = base.mlp.activation === "gelu" ? "geluTanh" : base.mlp.activation;
     if (config.get("hidden_activation") !== null) {
       const named = activation(config, "hidden_activation", "gelu_pytorch_tanh");
-      if (named !== meant) throw config.wrong("hidden_activation", "the activation of hidden_act");
+      if (named !== meant) throw config.valueError("hidden_activation", "the activation of hidden_act");
     }
     config.only("use_bidirectional_attention", false);
     const description = {

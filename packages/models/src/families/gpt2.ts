@@ -13,7 +13,7 @@ export const gpt2: Family = {
     const hiddenSize = config.size("n_embd", 768);
     const heads = config.size("n_head", 12);
     const headDim = hiddenSize / heads;
-    if (!Number.isInteger(headDim)) throw config.wrong("n_head", `a divisor of n_embd, ${hiddenSize}`);
+    if (!Number.isInteger(headDim)) throw config.valueError("n_head", `a divisor of n_embd, ${hiddenSize}`);
     const scale = config.boolean("scale_attn_weights", true) ? headDim ** -0.5 : 1;
     const byLayer = config.boolean("scale_attn_by_inverse_layer_idx", false);
     config.only("add_cross_attention", false);

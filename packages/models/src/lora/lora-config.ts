@@ -75,29 +75,29 @@ const initializations = [true, false, "gaussian", "orthogonal", "eva"];
 export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig {
   const config = new ConfigReader(json, where);
   const limitsOf = (key: string): PatternLimits => limits(where, key);
-  if (config.get("peft_type") !== "LORA") throw config.unsupported("peft_type", '"LORA"');
+  if (config.get("peft_type") !== "LORA") throw config.unsupportedError("peft_type", '"LORA"');
   config.only("task_type", "CAUSAL_LM");
   config.only("bias", "none");
   config.only("init_lora_weights", ...initializations);
   for (const key of unsupported)
-    if (!isEmpty(config.get(key))) throw config.unsupported(key, "null, false or an empty value");
+    if (!isEmpty(config.get(key))) throw config.unsupportedError(key, "null, false or an empty value");
   // PEFT applies its defaults to absent keys only, and throws for null.
   const rank = config.positiveIntegerOrNull("r", 8);
-  if (rank === null) throw config.wrong("r", "a positive integer");
+  if (rank === null) throw config.valueError("r", "a positive integer");
   const alpha = config.positiveNumberOrNull("lora_alpha", 8);
-  if (alpha === null) throw config.wrong("lora_alpha", "a number above 0");
+  if (alpha === null) throw config.valueError("lora_alpha", "a number above 0");
   const dropout = config.given("lora_dropout", 0);
   if (typeof dropout !== "number" || !(dropout >= 0 && dropout < 1))
-    throw config.wrong("lora_dropout", "a number in [0, 1)");
+    throw config.valueError("lora_dropout", "a number in [0, 1)");
   const isStabilized = config.boolean("use_rslora", false);
   const hasBias = config.boolean("lora_bias", false);
   const modulesToSave = names(config, "modules_to_save") ?? [];
   const targets = moduleTest(config, "target_modules", limitsOf("target_modules"));
-  if (targets === null) throw config.wrong("target_modules", targetsExpected);
+  if (targets === null) throw config.valueError("target_modules", targetsExpected);
   const isExcluded = moduleTest(config, "exclude_modules", limitsOf("exclude_modules")) ?? nothing;
   const inLayer = layerTest(config, limitsOf("layers_pattern"));
   if (inLayer !== null && targets.isPattern)
-    throw config.unsupported("layers_to_transform", "target_modules as an array of names");
+    throw config.unsupportedError("layers_to_transform", "target_modules as an array of names");
   const isWholeRank = (value: unknown) => Number.isSafeInteger(value) && (value as number) > 0;
   const isPositive = (value: unknown) => typeof value === "number" && value > 0 && value < Infinity;
   const ranks = numbersByModule(config, "rank_pattern", isWholeRank, limitsOf("rank_pattern"));
@@ -190,7 +190,7 @@ function names(config: ConfigReader, key: string): readonly string[] | null {
   const value = config.get(key);
   if (value === null) return null;
   if (!Array.isArray(value) || !value.every((name) => typeof name === "string" && name !== ""))
-    throw config.wrong(key, key === "modules_to_save" ? "an array of names" : targetsExpected);
+    throw config.valueError(key, key === "modules_to_save" ? "an array of names" : targetsExpected);
   return value as readonly string[];
 }
 
@@ -199,12 +199,12 @@ function layerTest(config: ConfigReader, pattern: PatternLimits): ((module: stri
   const given = config.get("layers_to_transform");
   const list = typeof given === "number" ? [given] : (given ?? []);
   if (!Array.isArray(list) || !list.every((layer) => Number.isSafeInteger(layer) && (layer as number) >= 0))
-    throw config.wrong("layers_to_transform", "the index of a layer from 0, or an array of them");
+    throw config.valueError("layers_to_transform", "the index of a layer from 0, or an array of them");
   const stack = config.get("layers_pattern");
   const stacks = typeof stack === "string" ? [stack] : (names(config, "layers_pattern") ?? []);
   if (list.length === 0) {
     if (stacks.some((one) => one !== ""))
-      throw config.wrong("layers_pattern", "no layers_pattern without layers_to_transform");
+      throw config.valueError("layers_pattern", "no layers_pattern without layers_to_transform");
     return null;
   }
   const layers = new Set(list as readonly number[]);
@@ -241,8 +241,8 @@ function numbersByModule(
   if (entries === null || wrong !== undefined) {
     const kind = key === "rank_pattern" ? "positive integers" : "numbers above 0";
     if (wrong !== undefined)
-      throw config.wrong(key, `${kind}, not ${quoteShort(wrong[1])} for ${quoteShort(wrong[0])}`);
-    throw config.wrong(key, `an object of ${kind} by module`);
+      throw config.valueError(key, `${kind}, not ${quoteShort(wrong[1])} for ${quoteShort(wrong[0])}`);
+    throw config.valueError(key, `an object of ${kind} by module`);
   }
   const plain = new Map<string, number>();
   const expressions: { readonly index: number; readonly matches: (module: string) => boolean }[] = [];

@@ -38,34 +38,35 @@ type Fields = Readonly<Record<string, unknown>>;
  */
 export function checkTokenizer(json: Fields, file: string): TokenizerJson {
   const { model, added_tokens: added = [] } = json;
-  if (!isRecord(model)) throw wrong(file, ["model"], model, "an object");
-  if (!Array.isArray(added)) throw wrong(file, ["added_tokens"], added, "an array");
+  if (!isRecord(model)) throw fileError(file, ["model"], model, "an object");
+  if (!Array.isArray(added)) throw fileError(file, ["added_tokens"], added, "an array");
   for (const [i, token] of (added as readonly unknown[]).entries()) {
     const at = ["added_tokens", i];
-    if (!isRecord(token)) throw wrong(file, at, token, "an object");
-    if (!isId(token["id"])) throw wrong(file, [...at, "id"], token["id"], `an integer from 0 below ${maxId}`);
+    if (!isRecord(token)) throw fileError(file, at, token, "an object");
+    if (!isId(token["id"]))
+      throw fileError(file, [...at, "id"], token["id"], `an integer from 0 below ${maxId}`);
     if (typeof token["content"] !== "string" || token["content"] === "")
-      throw wrong(file, [...at, "content"], token["content"], "a non-empty string");
+      throw fileError(file, [...at, "content"], token["content"], "a non-empty string");
   }
   const { type, vocab, merges, unk_id: unknownId } = model;
   if (type !== undefined && !modelTypes.includes(type as string))
-    throw wrong(file, ["model", "type"], type, modelTypes.join(", "));
+    throw fileError(file, ["model", "type"], type, modelTypes.join(", "));
   checkVocabulary(vocab, file);
   if (type === "BPE" || merges !== undefined) checkMerges(merges, file);
   if (unknownId != null && !(isId(unknownId) && Array.isArray(vocab) && unknownId < vocab.length))
-    throw wrong(file, ["model", "unk_id"], unknownId, "an id of the vocabulary");
+    throw fileError(file, ["model", "unk_id"], unknownId, "an id of the vocabulary");
   return { ...json, added_tokens: added } as unknown as TokenizerJson;
 }
 
 /** Checks pairs of tokens, written as `"a b"` or `["a", "b"]`. */
 function checkMerges(merges: unknown, file: string): void {
   const path = ["model", "merges"];
-  if (!Array.isArray(merges)) throw wrong(file, path, merges, "an array");
+  if (!Array.isArray(merges)) throw fileError(file, path, merges, "an array");
   for (const [i, merge] of (merges as readonly unknown[]).entries()) {
     const parts: readonly unknown[] =
       typeof merge === "string" ? merge.split(" ") : Array.isArray(merge) ? merge : [];
     if (parts.length !== 2 || !parts.every((part) => typeof part === "string"))
-      throw wrong(file, [...path, i], merge, "two tokens");
+      throw fileError(file, [...path, i], merge, "two tokens");
   }
 }
 
@@ -76,12 +77,12 @@ function checkVocabulary(vocab: unknown, file: string): void {
     for (const [i, entry] of (vocab as readonly unknown[]).entries()) {
       const [token, score] = Array.isArray(entry) ? (entry as readonly unknown[]) : [];
       if (typeof token !== "string" || typeof score !== "number")
-        throw wrong(file, [...path, i], entry, "a token and its score");
+        throw fileError(file, [...path, i], entry, "a token and its score");
     }
   } else if (isRecord(vocab)) {
     for (const [token, id] of Object.entries(vocab))
-      if (!isId(id)) throw wrong(file, [...path, token], id, `an integer from 0 below ${maxId}`);
-  } else throw wrong(file, path, vocab, "ids by token, or an array of tokens with scores");
+      if (!isId(id)) throw fileError(file, [...path, token], id, `an integer from 0 below ${maxId}`);
+  } else throw fileError(file, path, vocab, "ids by token, or an array of tokens with scores");
 }
 
 /** Checks a `tokenizer_config.json`. */
@@ -92,8 +93,8 @@ export function checkConfig(json: Fields, file: string): TokenizerConfig {
   const isTemplate =
     template == null || typeof template === "string" || (Array.isArray(template) && template.every(isNamed));
   if (!isTemplate)
-    throw wrong(file, ["chat_template"], template, "a string, or an array of { name, template }");
-  if (kind != null && typeof kind !== "string") throw wrong(file, ["tokenizer_class"], kind, "a string");
+    throw fileError(file, ["chat_template"], template, "a string, or an array of { name, template }");
+  if (kind != null && typeof kind !== "string") throw fileError(file, ["tokenizer_class"], kind, "a string");
   return {
     ...json,
     ...("chat_template" in json && { chat_template: template ?? undefined }),
@@ -103,14 +104,14 @@ export function checkConfig(json: Fields, file: string): TokenizerConfig {
 /** Checks `eos_token_id` of a `generation_config.json`: an id, an array of ids, or null. */
 export function checkEosIds(value: unknown, file: string): readonly number[] {
   const ids: readonly unknown[] = Array.isArray(value) ? value : value == null ? [] : [value];
-  if (!ids.every(isId)) throw wrong(file, ["eos_token_id"], value, `integers from 0 below ${maxId}`);
+  if (!ids.every(isId)) throw fileError(file, ["eos_token_id"], value, `integers from 0 below ${maxId}`);
   return ids;
 }
 
 const isId = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) < maxId;
 
-function wrong(file: string, path: ValuePath, got: unknown, expected: string): PeriodicEvalError {
+function fileError(file: string, path: ValuePath, got: unknown, expected: string): PeriodicEvalError {
   return modelError({
     where: `${file}, ${pathText(path).slice(1)}`,
     path,

@@ -78,21 +78,22 @@ export class ConfigReader {
   /** Returns a positive integer that sizes no allocation, such as a context, window or period. For weights use `size`. */
   positiveInteger(key: string, fallback?: number): number {
     const value = this.get(key) ?? fallback;
-    if (!Number.isSafeInteger(value) || (value as number) < 1) throw this.wrong(key, "a positive integer");
+    if (!Number.isSafeInteger(value) || (value as number) < 1)
+      throw this.valueError(key, "a positive integer");
     return value as number;
   }
 
   nonNegativeInteger(key: string, fallback: number): number {
     const value = this.get(key) ?? fallback;
     if (!Number.isSafeInteger(value) || (value as number) < 0)
-      throw this.wrong(key, "an integer of 0 or more");
+      throw this.valueError(key, "an integer of 0 or more");
     return value as number;
   }
 
   positiveNumber(key: string, fallback?: number): number {
     const value = this.get(key) ?? fallback;
     if (typeof value !== "number" || !(value > 0 && value < Infinity))
-      throw this.wrong(key, "a number above 0");
+      throw this.valueError(key, "a number above 0");
     return value;
   }
 
@@ -116,20 +117,20 @@ export class ConfigReader {
     const value = this.get(key);
     if (value === null) return null;
     if (!Array.isArray(value) || value.length !== length || !value.every(isRight))
-      throw this.wrong(key, `an array of ${length} entries, each ${entries}`);
+      throw this.valueError(key, `an array of ${length} entries, each ${entries}`);
     return value;
   }
 
   boolean(key: string, fallback: boolean): boolean {
     const value = this.get(key) ?? fallback;
-    if (typeof value !== "boolean") throw this.wrong(key, "true or false");
+    if (typeof value !== "boolean") throw this.valueError(key, "true or false");
     return value;
   }
 
   oneOf<T extends string>(key: string, supported: readonly T[], fallback: T): T {
     const value = (this.get(key) ?? fallback) as T;
     if (!supported.includes(value))
-      throw this.unsupported(key, supported.map((word) => `"${word}"`).join(" or "));
+      throw this.unsupportedError(key, supported.map((word) => `"${word}"`).join(" or "));
     return value;
   }
 
@@ -137,7 +138,7 @@ export class ConfigReader {
   only(key: string, ...supported: readonly unknown[]): void {
     const value = this.get(key);
     if (value !== null && !supported.includes(value)) {
-      throw this.unsupported(
+      throw this.unsupportedError(
         key,
         [...supported.map((option) => JSON.stringify(option)), "absent"].join(" or "),
       );
@@ -148,7 +149,7 @@ export class ConfigReader {
   nested(key: string): ConfigReader | null {
     const value = this.get(key);
     if (value === null) return null;
-    if (!isRecord(value)) throw this.wrong(key, "an object");
+    if (!isRecord(value)) throw this.valueError(key, "an object");
     return new ConfigReader(value, this.at(key), { limits: this.#limits, path: [...this.#path, key] });
   }
 
@@ -160,17 +161,17 @@ export class ConfigReader {
   ): void {
     for (const [key, value] of Object.entries(this.#config)) {
       if (this.#read.has(key) || isOff(value) || harmless.some((pattern) => pattern.test(key))) continue;
-      throw this.unsupported(key, known);
+      throw this.unsupportedError(key, known);
     }
   }
 
   /** Returns the error for a value that no model could have. */
-  wrong(key: string, expected: string): PeriodicEvalError {
+  valueError(key: string, expected: string): PeriodicEvalError {
     return this.#error(key, expected, "Correct the configuration.");
   }
 
   /** Returns the error for a value that this package does not support. */
-  unsupported(key: string, supported: string): PeriodicEvalError {
+  unsupportedError(key: string, supported: string): PeriodicEvalError {
     const fix =
       "This option is not supported: use a checkpoint without it, or remove the key if it changes nothing.";
     return this.#error(key, supported, fix);

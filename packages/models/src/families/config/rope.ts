@@ -41,7 +41,7 @@ export function rotaryOf(
   const oldTheta = config.get(thetaKey) === null ? null : config.positiveNumber(thetaKey);
   const theta = parameters.positiveNumber("rope_theta", oldTheta ?? options.theta.fallback);
   if (oldTheta !== null && oldTheta !== theta)
-    throw config.wrong(thetaKey, `${theta}, as in rope_parameters`);
+    throw config.valueError(thetaKey, `${theta}, as in rope_parameters`);
   const dimensions = rotatedDimensions(config, parameters, options);
   const names = [...kinds, ...Object.keys(options.aliases ?? {})];
   const named = parameters.oneOf("rope_type", names, parameters.oneOf("type", names, "default"));
@@ -70,7 +70,7 @@ function rotatedDimensions(
 ): number {
   if (partial === undefined) {
     for (const reader of [config, parameters]) reader.only("partial_rotary_factor", 1);
-    if (headDim % 2 !== 0) throw config.wrong("head_dim", "an even number");
+    if (headDim % 2 !== 0) throw config.valueError("head_dim", "an even number");
     return headDim;
   }
   const old = config.positiveNumber(partial.key, partial.fallback);
@@ -79,7 +79,10 @@ function rotatedDimensions(
   if (part > 1 || dimensions < 2 || dimensions % 2 !== 0) {
     const place = parameters.get("partial_rotary_factor") === null ? [config, partial.key] : null;
     const [reader, key] = (place ?? [parameters, "partial_rotary_factor"]) as [ConfigReader, string];
-    throw reader.wrong(key, `a fraction of the ${headDim} head dimensions that gives an even number of them`);
+    throw reader.valueError(
+      key,
+      `a fraction of the ${headDim} head dimensions that gives an even number of them`,
+    );
   }
   return dimensions;
 }
@@ -119,7 +122,8 @@ const scalings: Readonly<Record<Kind, Scaling>> = {
     const low = parameters.positiveNumber("low_freq_factor");
     const high = parameters.positiveNumber("high_freq_factor");
     const oldContext = originalContext();
-    if (high <= low) throw parameters.wrong("high_freq_factor", `a number above low_freq_factor, ${low}`);
+    if (high <= low)
+      throw parameters.valueError("high_freq_factor", `a number above low_freq_factor, ${low}`);
     const frequencies = base.map((frequency) => {
       const wavelength = (2 * Math.PI) / frequency;
       if (wavelength < oldContext / high) return frequency;
@@ -136,7 +140,7 @@ const scalings: Readonly<Record<Kind, Scaling>> = {
     const divided = (key: string) => {
       const isDivisor = (entry: unknown): entry is number => typeof entry === "number" && entry > 0;
       const divisors = parameters.list(key, base.length, isDivisor, "a number above 0");
-      if (divisors === null) throw parameters.wrong(key, `${base.length} numbers`);
+      if (divisors === null) throw parameters.valueError(key, `${base.length} numbers`);
       return base.map((frequency, i) => frequency / divisors[i]!);
     };
     const stretch = parameters.positiveNumber("factor", contextLength / beyond);

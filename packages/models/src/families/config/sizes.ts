@@ -27,10 +27,11 @@ export function modelSizes(config: ConfigReader, defaults: SizeDefaults): ModelS
   const hiddenSize = config.size("hidden_size", defaults.hiddenSize);
   const heads = config.size("num_attention_heads", defaults.heads);
   const keyValueHeads = config.sizeOrNull("num_key_value_heads", defaults.keyValueHeads) ?? heads;
-  if (heads % keyValueHeads !== 0) throw config.wrong("num_key_value_heads", `a divisor of ${heads} heads`);
+  if (heads % keyValueHeads !== 0)
+    throw config.valueError("num_key_value_heads", `a divisor of ${heads} heads`);
   const headDim = config.get("head_dim") === null ? defaults.headDim : config.size("head_dim");
   if (headDim === null && hiddenSize % heads !== 0)
-    throw config.wrong("num_attention_heads", `a divisor of hidden_size, ${hiddenSize}`);
+    throw config.valueError("num_attention_heads", `a divisor of hidden_size, ${hiddenSize}`);
   return {
     vocabSize: config.size("vocab_size", defaults.vocabSize),
     contextLength: config.positiveInteger("max_position_embeddings", defaults.contextLength),
@@ -49,7 +50,7 @@ export function modelSizes(config: ConfigReader, defaults: SizeDefaults): ModelS
 export function paddingRow(config: ConfigReader, vocabSize: number, fallback: number | null): number | null {
   const id = config.given("pad_token_id", fallback);
   if (id === null) return null;
-  if (!Number.isSafeInteger(id)) throw config.wrong("pad_token_id", "an integer or null");
+  if (!Number.isSafeInteger(id)) throw config.valueError("pad_token_id", "an integer or null");
   const row = (id as number) < 0 ? vocabSize + (id as number) : (id as number);
   return row >= 0 && row < vocabSize ? row : null;
 }

@@ -21,7 +21,10 @@ export function windows(
   window: number | null,
 ): readonly (number | null)[] {
   if (window === null && types.includes("sliding_attention"))
-    throw config.wrong("sliding_window", "a number of tokens, because some layers use sliding attention");
+    throw config.valueError(
+      "sliding_window",
+      "a number of tokens, because some layers use sliding attention",
+    );
   return types.map((type) => (type === "sliding_attention" ? window : null));
 }
 
