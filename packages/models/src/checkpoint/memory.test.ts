@@ -82,8 +82,8 @@ describe("the peak of memory", () => {
 
   const questions = join(data, "arc_challenge", "test.jsonl");
   it("stays below 2.5 GB while SmolLM2 loads and scores on tfjs-node", async (test) => {
-    const isThere = existsSync(smollm2) && existsSync(questions) && testedEngines.includes("tfjs-node");
-    test.skip(!isThere, "no SmolLM2, no ARC-Challenge or no tfjs-node");
+    const isAvailable = existsSync(smollm2) && existsSync(questions) && testedEngines.includes("tfjs-node");
+    test.skip(!isAvailable, "no SmolLM2, no ARC-Challenge or no tfjs-node");
     const { before, loading, weights, scoring } = await peaksOf("tfjs-node", smollm2, questions);
     expect(loading - before).toBeLessThan(1.3 * weights);
     expect(scoring).toBeLessThan(2.5e9);

@@ -16,7 +16,7 @@ import { loadCausalLM } from "./load-causal-lm.ts";
 import type { CheckpointLM } from "./model.ts";
 
 const questions = join(data, "arc_challenge", "test.jsonl");
-const isThere = existsSync(smollm2) && testedEngines.includes("tfjs-node");
+const isAvailable = existsSync(smollm2) && testedEngines.includes("tfjs-node");
 const needs = `needs ${smollm2} and tfjs-node`;
 /** The reference files of each kind; their names may have any suffix. */
 const logits = findFixtures(/^smollm2[^/]*\/logits[^/]*\.json$/);
@@ -26,7 +26,7 @@ const letters = findFixtures(/^smollm2[^/]*\/arc_letters_(default|emptysys)[^/]*
 /** The long form takes all 586, which is five minutes on two cores. */
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const questionsAsked = isFull ? Infinity : 20;
-const patience = { timeout: 1_800_000 };
+const longTimeout = { timeout: 1_800_000 };
 
 const jsonOf = (file: string) => JSON.parse(readFileSync(file, "utf8"));
 const linesOf = (file: string) =>
@@ -36,7 +36,7 @@ const linesOf = (file: string) =>
     .map((line) => JSON.parse(line))
     .slice(0, questionsAsked);
 
-describe.skipIf(!isThere)(`SmolLM2-135M-Instruct on tfjs-node (${needs})`, () => {
+describe.skipIf(!isAvailable)(`SmolLM2-135M-Instruct on tfjs-node (${needs})`, () => {
   let lm: CheckpointLM;
   let tokenizer: Awaited<ReturnType<typeof loadTokenizer>>;
   beforeAll(async () => {
@@ -94,7 +94,7 @@ describe.skipIf(!isThere)(`SmolLM2-135M-Instruct on tfjs-node (${needs})`, () =>
   if (cloze.length === 0) reportMissing("smollm2*/arc_cloze*.jsonl");
   it.runIf(hasQuestions).each(cloze)(
     "scores ARC-Challenge by cloze as lm-evaluation-harness does, question by question (%s)",
-    patience,
+    longTimeout,
     async (file) => {
       const expected = linesOf(file) as { i: number; ll: number[]; pred: number }[];
       const rows = await rowsOf("cloze", expected);
@@ -103,7 +103,7 @@ describe.skipIf(!isThere)(`SmolLM2-135M-Instruct on tfjs-node (${needs})`, () =>
   );
 
   if (letters.length === 0) reportMissing("smollm2*/arc_letters_{default,emptysys}*.jsonl");
-  it.runIf(hasQuestions).each(letters)("scores ARC-Challenge by letters (%s)", patience, async (file) => {
+  it.runIf(hasQuestions).each(letters)("scores ARC-Challenge by letters (%s)", longTimeout, async (file) => {
     const expected = linesOf(file) as { i: number; logp: number[]; pred: number }[];
     // "default" keeps the system prompt of the template.
     const system = basename(file).startsWith("arc_letters_default") ? "omit" : { text: "" };
@@ -126,9 +126,9 @@ describe.skipIf(!isThere)(`SmolLM2-135M-Instruct on tfjs-node (${needs})`, () =>
     // Items are in the order of nested subsets, not in file order.
     const items = new Map((await evaluation.items(model as never)).map((item) => [item.id, item]));
     const lines = parseArcQuestions(readFileSync(questions, "utf8"), questions);
-    const asked = expected.map(({ i }) => items.get(lines[i]!.id)!);
+    const sampled = expected.map(({ i }) => items.get(lines[i]!.id)!);
     const context = { ...call(), seed: "0", progress: () => {} };
-    return (await evaluation.measure(model as never, asked as never, context)) as readonly ChoiceRow[];
+    return (await evaluation.measure(model as never, sampled as never, context)) as readonly ChoiceRow[];
   }
 });
 

@@ -76,8 +76,8 @@ describe.skipIf(!pythonHas("transformers"))(`saved folders load in transformers 
       original: folders.get(name) ?? join(root, name),
       saved: folderOf(name, dtype),
     }));
-    const said = JSON.parse(askPython("transformers-reference.py", { compare })) as Comparison[];
-    for (const [i, { name, dtype }] of all.entries()) comparisons.set(`${name} ${dtype}`, said[i]!);
+    const found = JSON.parse(askPython("transformers-reference.py", { compare })) as Comparison[];
+    for (const [i, { name, dtype }] of all.entries()) comparisons.set(`${name} ${dtype}`, found[i]!);
   });
   afterAll(() => rmSync(root, { recursive: true }));
 

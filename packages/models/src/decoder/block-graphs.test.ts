@@ -83,12 +83,12 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("blocks as graphs", () => 
     const load = vi.spyOn(graphBackend()!, "loadSavedModelMetaGraph").mockImplementation(() => {
       throw new Error("the disk is full");
     });
-    const told = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    const warnings = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     expect(farFromWhole(2, 5)).toBeLessThan(1e-5);
     // A block of another kind.
     expect(farFromWhole(3, 1)).toBeLessThan(1e-5);
     expect(load).toHaveBeenCalledTimes(1);
-    expect(told.mock.calls).toEqual([
+    expect(warnings.mock.calls).toEqual([
       [expect.stringContaining("the disk is full"), { code: "PERIODIC_EVAL_GRAPH" }],
     ]);
   });

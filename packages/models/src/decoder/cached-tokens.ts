@@ -102,14 +102,14 @@ export class CachedTokens implements KeyValues {
 
   /** Makes new layers; if one fails for lack of memory, disposes the others. */
   #mapLayers(make: (layer: LayerCache, index: number) => LayerCache): readonly LayerCache[] {
-    const made: LayerCache[] = [];
+    const created: LayerCache[] = [];
     try {
-      this.#layers.forEach((layer, index) => made.push(tf.tidy(() => make(layer, index))));
+      this.#layers.forEach((layer, index) => created.push(tf.tidy(() => make(layer, index))));
     } catch (error) {
-      tf.dispose(made);
+      tf.dispose(created);
       throw error;
     }
-    return made;
+    return created;
   }
 
   dispose(): void {

@@ -141,9 +141,9 @@ describe("createCausalLM", () => {
     const before = tf.memory().numTensors;
     const engine = tf.engine();
     const make = engine.makeVariable.bind(engine);
-    let made = 0;
+    let created = 0;
     const variable = vi.spyOn(engine, "makeVariable").mockImplementation((...given) => {
-      if (++made === 5) throw new Error("out of memory");
+      if (++created === 5) throw new Error("out of memory");
       return make(...given);
     });
     expect(() => createCausalLM(tinyConfig, { seed: "a" })).toThrow("out of memory");

@@ -2,18 +2,16 @@ import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import {
   evaluationMode,
+  type Incremental,
   type NamedRandom,
   type NamedWeight,
   type TrainableLM,
 } from "@periodic-eval/core/tfjs";
-import { gradientsOf, isDifferentiated } from "../ops/differentiable.ts";
-import { dropoutMask } from "../ops/dropout.ts";
-import { checkpointedLayers } from "./checkpointed-layers.ts";
 import { sequencesOf, wholeSequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
 import { incremental } from "./incremental.ts";
-import { finalStates, forward, logitsOf, lossesOf, type Dropout, type ForwardOptions } from "./forward.ts";
-import { TrainingGraphs } from "./training-graphs.ts";
+import { forward, logitsOf, lossesOf, type ForwardOptions } from "./forward.ts";
+import { trainingPass } from "./training-pass.ts";
 import { listWeights, mapWeights, type Decoder } from "./weights.ts";
 
 /** A weight of a model, as a variable. */
@@ -49,63 +47,35 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   const variables = mapWeights(weights, ({ variable }) => variable);
   const reading = incremental(description, variables);
   const evaluation = evaluationMode();
-  let checkpointing = false;
-  const all = [...list, ...own];
+  const rates = `dropout ${dropout}${adapter ? `, adapter dropout ${adapter.dropout}` : ""}`;
   const checkAlive = () => {
-    if (all.some(({ variable }) => variable.isDisposed)) throw disposedModel();
+    if ([...list, ...own].some(({ variable }) => variable.isDisposed)) throw disposedModel();
   };
   const check = (ids: tf.Tensor2D) => {
     checkAlive();
     checkIds(ids, description);
   };
-  const sizesOf = ([batch, length]: [number, number]) => ({ batch, length });
   const run = (ids: tf.Tensor2D, options?: ForwardOptions) => {
-    const tokens = wholeSequences(description, sequencesOf(description, ids), sizesOf(ids.shape));
+    const [batch, length] = ids.shape;
+    const tokens = wholeSequences(description, sequencesOf(description, ids), { batch, length });
     return forward(description, variables, tokens, options);
   };
-  const graphs = new TrainingGraphs(description, variables, trainables);
-  const droppingBy = (random: NamedRandom): Dropout => {
-    // The mode may have changed when checkpointed layers run again.
-    const isTraining = !evaluation.isOn();
-    const rateAt = (place: string) => {
-      if (!isTraining) return 0;
-      return place.endsWith(".lora_dropout") ? (adapter?.dropout ?? 0) : dropout;
-    };
-    return {
-      isAt: (place) => rateAt(place) > 0,
-      mask: (place, shape) => dropoutMask(shape, rateAt(place), random(place)),
-    };
-  };
-  /** Applies `head` to the states of these rows, differentiable in the trainables. */
-  const inTraining = <T extends tf.Tensor>(
-    { ids, rows, documentStarts }: TrainedRows,
-    dropout: Dropout,
-    head: (states: tf.Tensor2D) => T,
-  ) =>
-    gradientsOf(trainables, () =>
-      tf.tidy(() => {
-        const sizes = sizesOf(ids.shape);
-        const sequences = sequencesOf(description, ids, documentStarts);
-        const tokens = wholeSequences(description, sequences, sizes);
-        // A graph outputs all tensors that its backward pass needs, so passes without gradients use operations instead.
-        const usesGraphs = isDifferentiated() && !checkpointing;
-        const states = usesGraphs ? graphs.states(sequences, rows, sizes, dropout) : null;
-        const through = checkpointing && {
-          through: checkpointedLayers(description, variables, { ...sequences, ...sizes, rows }),
-        };
-        return head(states ?? finalStates(description, variables, tokens, { rows, dropout, ...through }));
-      }),
-    );
+  const training = trainingPass({
+    description,
+    weights: variables,
+    trainables,
+    isTraining: () => !evaluation.isOn(),
+    dropout,
+    adapterDropout: adapter?.dropout ?? 0,
+  });
   return {
     vocabSize: description.vocabSize,
     contextLength: description.contextLength,
+    takesDocuments: true,
 
     logits(ids) {
       check(ids);
-      return tf.tidy(() => {
-        const [batch, length] = ids.shape;
-        return tf.reshape(run(ids), [batch, length, description.vocabSize]);
-      });
+      return tf.tidy(() => tf.reshape(run(ids), [...ids.shape, description.vocabSize]));
     },
 
     logitsAt(ids, rows) {
@@ -113,21 +83,17 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       return tf.tidy(() => run(ids, { rows }));
     },
 
-    takesDocuments: true,
-
     trainingLogits(ids, rows, random: NamedRandom, documentStarts) {
       check(ids);
-      const dropping = droppingBy(random);
-      return inTraining({ ids, rows, documentStarts }, dropping, (states) => {
-        return logitsOf(description, variables, states, dropping);
-      });
+      return training.run({ ids, rows, documentStarts }, random, (states, dropout) =>
+        logitsOf(description, variables, states, dropout),
+      );
     },
 
     trainingLosses(ids, rows, targets, random: NamedRandom, documentStarts) {
       check(ids);
-      const dropping = droppingBy(random);
-      return inTraining({ ids, rows, documentStarts }, dropping, (states) => {
-        return lossesOf(description, variables, states, targets, dropping);
+      return training.run({ ids, rows, documentStarts }, random, (states, dropout) => {
+        return lossesOf(description, variables, states, targets, dropout);
       });
     },
 
@@ -140,45 +106,33 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
       });
     },
 
-    incremental: {
-      ...reading,
-      extend(block, extending) {
-        checkAlive();
-        return reading.extend(block, extending);
-      },
-      logitsOf(states) {
-        checkAlive();
-        return reading.logitsOf(states);
-      },
-    },
+    incremental: checkedBefore(reading, checkAlive),
 
     enterEval: () => evaluation.enter(),
-    enterActivationCheckpointing() {
-      const before = checkpointing;
-      checkpointing = true;
-      return () => {
-        checkpointing = before;
-      };
-    },
-    modes: () =>
-      `decoder: ${evaluation.told()}, dropout ${dropout}${
-        adapter ? `, adapter dropout ${adapter.dropout}` : ""
-      }`,
+    enterActivationCheckpointing: () => training.enterActivationCheckpointing(),
+    modes: () => `decoder: ${evaluation.told()}, ${rates}`,
     weights: () => list,
     trainables: () => trainables,
     dispose() {
       reading.dispose();
-      graphs.dispose();
+      training.dispose();
       for (const variable of trainables) variable.dispose();
     },
   };
 }
 
-interface TrainedRows {
-  readonly ids: tf.Tensor2D;
-  readonly rows: tf.Tensor1D;
-  readonly documentStarts: Int32Array | undefined;
-}
+/** Runs `check` before each use of incremental reading. */
+const checkedBefore = (reading: Incremental, check: () => void): Incremental => ({
+  ...reading,
+  extend(block, options) {
+    check();
+    return reading.extend(block, options);
+  },
+  logitsOf(states) {
+    check();
+    return reading.logitsOf(states);
+  },
+});
 
 /** Rejects ids outside the vocabulary, for which some engines read unrelated memory and return plausible results. */
 function checkIds(ids: tf.Tensor2D, { contextLength, vocabSize }: DecoderDescription): void {

@@ -126,7 +126,7 @@ describe.each(testedEngines)("documents in one row on %s", (backend) => {
 
 it("throws for impossible starts and names the token", () => {
   const model = createCausalLM(tinyConfigs.llama, { seed: "a", initStd: 0.4 });
-  const refused = (...starts: number[]) =>
+  const expectStarts = (...starts: number[]) =>
     expect(() =>
       tf.tidy(() =>
         model.trainingLogits(
@@ -137,9 +137,9 @@ it("throws for impossible starts and names the token", () => {
         ),
       ),
     );
-  refused(0, 0, 0).toThrow("documentStarts: got 3 starts, expected 4");
-  refused(0, 1, 1, 1).toThrow("documentStarts: got 1 at token 0 of row 1, expected its own place");
-  refused(0, 0, 0, -1).toThrow("got -1 at token 1 of row 1");
-  refused(0, 0, 0, 1).not.toThrow();
+  expectStarts(0, 0, 0).toThrow("documentStarts: got 3 starts, expected 4");
+  expectStarts(0, 1, 1, 1).toThrow("documentStarts: got 1 at token 0 of row 1, expected its own place");
+  expectStarts(0, 0, 0, -1).toThrow("got -1 at token 1 of row 1");
+  expectStarts(0, 0, 0, 1).not.toThrow();
   model.dispose();
 });

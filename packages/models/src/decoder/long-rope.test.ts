@@ -31,12 +31,12 @@ describe("a Phi-3 with LongRoPE", () => {
     "scores a sequence next to longer ones as it does alone, %s",
     async (scoring) => {
       const model = inMemory(lm, fakeTokenizer(), { scoring });
-      const asked = [6, 20, 10, 11, 3].map((length) => ({
+      const requests = [6, 20, 10, 11, 3].map((length) => ({
         prompt: { ids: tokens(length, length) },
         candidates: [1, 2, 3],
       }));
-      const together = await model.nextToken(asked, call);
-      for (const [i, one] of asked.entries()) {
+      const together = await model.nextToken(requests, call);
+      for (const [i, one] of requests.entries()) {
         const [alone] = await model.nextToken([one], call);
         alone!.nats.forEach((nats, at) => expect(together[i]!.nats[at]).toBeCloseTo(nats, 5));
       }
@@ -46,9 +46,9 @@ describe("a Phi-3 with LongRoPE", () => {
   it("generates next to longer sequences what it generates alone, in agreement with scoring", async () => {
     const model = inMemory(lm, { ...fakeTokenizer(), stopIds: [] });
     const sampling = { maxNewTokens: 10, temperature: 0, seed: "s" };
-    const asked = [6, 20, 10, 2].map((length) => ({ prompt: { ids: tokens(length, length) }, sampling }));
-    const together = await model.generate(asked, call);
-    for (const [i, { prompt }] of asked.entries()) {
+    const requests = [6, 20, 10, 2].map((length) => ({ prompt: { ids: tokens(length, length) }, sampling }));
+    const together = await model.generate(requests, call);
+    for (const [i, { prompt }] of requests.entries()) {
       const ids = [...prompt.ids];
       for (const [at, token] of together[i]!.ids!.entries()) {
         const [next] = await model.nextToken([{ prompt: { ids: [...ids] }, candidates: [token] }], call);

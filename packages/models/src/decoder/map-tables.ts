@@ -3,7 +3,7 @@ import type { Sizes } from "../graph/dimensions.ts";
 import type { AttentionTables } from "../ops/attention.ts";
 import type { RotaryTables } from "../ops/rotary.ts";
 import type { DecoderDescription } from "./description.ts";
-import { once } from "./tables.ts";
+import { memoized } from "./tables.ts";
 
 export interface TracedSizes extends Sizes {
   readonly batch: number;
@@ -20,13 +20,13 @@ export function mapTables(
   // Rows of several documents have separate tables for each head of each row.
   const first = (table: tf.Tensor, { batch }: TracedSizes, count: number) =>
     table.rank === 3 ? [batch * count] : [];
-  const ofSwap = once((table: tf.Tensor) => convert(table, () => table.shape) as tf.Tensor2D);
+  const ofSwap = memoized((table: tf.Tensor) => convert(table, () => table.shape) as tf.Tensor2D);
   const ofAngles = (count: number) =>
-    once((table: tf.Tensor) =>
+    memoized((table: tf.Tensor) =>
       convert(table, (sizes) => [...first(table, sizes, count), sizes.length, table.shape.at(-1)!]),
     );
   const [ofQueries, ofKeys] = [ofAngles(heads), ofAngles(keyValueHeads)];
-  const ofMask = once((table: tf.Tensor) =>
+  const ofMask = memoized((table: tf.Tensor) =>
     convert(table, (sizes) => [...first(table, sizes, heads), sizes.length, sizes.length]),
   );
   const ofRotary = ({ cosines, sines, swap }: RotaryTables, angles: typeof ofQueries): RotaryTables => ({

@@ -6,7 +6,7 @@ import type { BlockPlan, BlockRotary, BlockInputs } from "./block.ts";
 import type { LayerCache } from "./cached-tokens.ts";
 import type { DecoderDescription, RotaryDescription } from "./description.ts";
 import { finalStates, type Attend } from "./forward.ts";
-import { once } from "./tables.ts";
+import { memoized } from "./tables.ts";
 import type { Decoder } from "./weights.ts";
 
 /** The result of reading a block. */
@@ -60,11 +60,11 @@ function attention(
   kept: LayerCache[] | null,
 ): Attend {
   const { heads, keyValueHeads, softCap } = description.attention;
-  const turnOf = once((rotary: RotaryDescription) => {
+  const rotationOf = memoized((rotary: RotaryDescription) => {
     const angles = inputs.rotaries[plan.rotaries.indexOf(rotary)]!;
     return {
       key: rotation(angles, keyValueHeads, 1),
-      query: once((scale: number) => rotation(angles, heads, scale)),
+      query: memoized((scale: number) => rotation(angles, heads, scale)),
     };
   });
   // Created before the first layer, because each layer disposes its own tensors.
@@ -72,7 +72,7 @@ function attention(
     if (rotary === null) {
       return { query: (x: tf.Tensor2D) => tf.mul<tf.Tensor2D>(x, scoreScale), key: (x: tf.Tensor2D) => x };
     }
-    const { query, key } = turnOf(rotary);
+    const { query, key } = rotationOf(rotary);
     return { query: query(scoreScale), key };
   });
   return (layer, query, key, value) => {

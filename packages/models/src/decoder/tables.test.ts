@@ -50,10 +50,10 @@ it("shares tables between equal layers, and ignores a window that no sequence ex
     expect(second!.mask).not.toBe(first!.mask);
     expect(second!.mask).toBe(fourth!.mask);
     expect(second!.rotary!.key.cosines).toBe(first!.rotary!.key.cosines);
-    const seen = (mask: tf.Tensor) =>
+    const attended = (mask: tf.Tensor) =>
       (mask as tf.Tensor2D).arraySync().map((row) => row.map((x) => (x === 0 ? 1 : 0)).join(""));
-    expect(seen(first!.mask)).toEqual(["1000", "1100", "1110", "0111"]);
-    expect(seen(second!.mask)).toEqual(["1000", "1100", "1110", "1111"]);
+    expect(attended(first!.mask)).toEqual(["1000", "1100", "1110", "0111"]);
+    expect(attended(second!.mask)).toEqual(["1000", "1100", "1110", "1111"]);
     const short = attentionTables(description, 3);
     expect(short[0]!.mask).toBe(short[1]!.mask);
   });

@@ -35,10 +35,10 @@ export interface Layout {
 /** Returns the tables of each layer as new tensors; equal layers share one. */
 export function tablesOf(description: DecoderDescription, layout: Layout): AttentionTables[] {
   const { heads, keyValueHeads, headDim, softCap } = description.attention;
-  const mask = once(layout.mask);
-  const angles = once(layout.angles);
-  const swap = once((pairs: number) => swapOfHalves(headDim, pairs));
-  const rotaryOf = once((rotary: RotaryDescription) => {
+  const mask = memoized(layout.mask);
+  const angles = memoized(layout.angles);
+  const swap = memoized((pairs: number) => swapOfHalves(headDim, pairs));
+  const rotaryOf = memoized((rotary: RotaryDescription) => {
     const tables = (scale: number, heads: number): RotaryTables => {
       const { cosines, sines } = angles(rotary);
       const table = (values: Float32Array) =>
@@ -49,8 +49,8 @@ export function tablesOf(description: DecoderDescription, layout: Layout): Atten
       return { cosines: table(cosines), sines: table(sines), swap: swap(rotary.frequencies.length) };
     };
     return {
-      query: once((scale: number) => tables(scale, heads)),
-      key: once(() => tables(1, keyValueHeads)),
+      query: memoized((scale: number) => tables(scale, heads)),
+      key: memoized(() => tables(1, keyValueHeads)),
     };
   });
   return description.layers.map(({ window, rotary, scoreScale }) => ({
@@ -112,10 +112,10 @@ function causalMask(length: number, window: number | null): tf.Tensor2D {
 }
 
 /** Caches the results of a function by its argument. */
-export function once<K, V>(make: (key: K) => V): (key: K) => V {
-  const made = new Map<K, V>();
+export function memoized<K, V>(make: (key: K) => V): (key: K) => V {
+  const results = new Map<K, V>();
   return (key) => {
-    if (!made.has(key)) made.set(key, make(key));
-    return made.get(key)!;
+    if (!results.has(key)) results.set(key, make(key));
+    return results.get(key)!;
   };
 }

@@ -57,16 +57,16 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
     const load = vi.spyOn(graphBackend()!, "loadSavedModelMetaGraph").mockImplementation(() => {
       throw new Error("the disk is full");
     });
-    const told = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    const warnings = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     try {
       return run();
     } finally {
       expect(load).toHaveBeenCalledTimes(1);
-      expect(told.mock.calls).toEqual([
+      expect(warnings.mock.calls).toEqual([
         [expect.stringContaining("the disk is full"), { code: "PERIODIC_EVAL_GRAPH" }],
       ]);
       load.mockRestore();
-      told.mockRestore();
+      warnings.mockRestore();
     }
   };
 
@@ -119,10 +119,10 @@ describe.skipIf(!testedEngines.includes("tfjs-node"))("training by graphs", () =
     const base = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
     const make = () => withLora(base, { rank: 2, targetModules: ["lm_head"] });
     const [model, other] = [make(), make()];
-    const told = vi.spyOn(process, "emitWarning");
+    const warnings = vi.spyOn(process, "emitWarning");
     const found = train(model);
-    expect(told).not.toHaveBeenCalled();
-    told.mockRestore();
+    expect(warnings).not.toHaveBeenCalled();
+    warnings.mockRestore();
     expectNearGraph(
       found,
       withoutGraphs(() => train(other)),

@@ -98,23 +98,23 @@ export class TrainingGraphs {
     const before = [tokens, tokens, { type: "int32", shape: [rows] } as const, ...ofTables];
     const of = weights.flatMap((weight, i) => (this.#trainables.has(weight) ? [before.length + i] : []));
     return tracePass(
-      (given, askFor) => {
+      (given, requestInput) => {
         const left = given.values();
         const next = () => left.next().value!;
         const [ids, positions, wanted] = [next(), next(), next()] as tf.Tensor1D[];
         const traced = mapTables(this.#description.attention, tables, next);
         const read = mapWeights(this.#weights, next);
         const sequences = { ids: ids!, positions: positions!, tables: traced };
-        const asked: Dropout = {
+        const requested: Dropout = {
           isAt: (place) => dropout.isAt(place),
-          mask: (place, shape) => askFor(place, shape) as tf.Tensor2D,
+          mask: (place, shape) => requestInput(place, shape) as tf.Tensor2D,
         };
         return gradientsOf(
           of.map((at) => given[at]!),
           () =>
             finalStates(this.#description, read, wholeSequences(this.#description, sequences, sizes), {
               rows: wanted!,
-              dropout: asked,
+              dropout: requested,
             }),
         );
       },

@@ -37,7 +37,7 @@ export const gemma2: Family = {
       index % 2 === 0 ? "sliding_attention" : "full_attention",
     );
     const window = config.positiveIntegerOrNull("sliding_window", 4096);
-    const seen = windows(config, types, window);
+    const layerWindows = windows(config, types, window);
     // The first name of this option; configurations of the larger models have both names.
     config.only("sliding_window_size", window);
     // Published configurations also have this key; transformers uses hidden_activation.
@@ -53,7 +53,7 @@ export const gemma2: Family = {
         bias: { queryKeyValue: bias, output: bias },
         softCap: config.positiveNumberOrNull("attn_logit_softcapping", 50),
       },
-      layers: seen.map((window) => ({ window, rotary: rotation, scoreScale })),
+      layers: layerWindows.map((window) => ({ window, rotary: rotation, scoreScale })),
       head: { ...base.head, softCap: config.positiveNumberOrNull("final_logit_softcapping", 30) },
     };
     config.finish(harmlessKeys);

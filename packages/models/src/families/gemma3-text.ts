@@ -38,7 +38,7 @@ export const gemma3Text: Family = {
     const types = layerTypes(config, sizes.layers, (index) =>
       (index + 1) % period !== 0 ? "sliding_attention" : "full_attention",
     );
-    const seen = windows(config, types, config.positiveIntegerOrNull("sliding_window", 4096));
+    const layerWindows = windows(config, types, config.positiveIntegerOrNull("sliding_window", 4096));
     // The reference reads this key but does not cap scores.
     config.positiveNumberOrNull("attn_logit_softcapping", null);
     config.only("hidden_act", "gelu_pytorch_tanh", "gelu");
@@ -54,7 +54,7 @@ export const gemma3Text: Family = {
         queryKeyNorm: "head" as const,
       },
       layers: types.map((type, index) => {
-        return { window: seen[index]!, rotary: rotations[type], scoreScale };
+        return { window: layerWindows[index]!, rotary: rotations[type], scoreScale };
       }),
       head: { ...base.head, softCap: config.positiveNumberOrNull("final_logit_softcapping", null) },
     };

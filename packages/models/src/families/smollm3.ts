@@ -29,13 +29,13 @@ export const smollm3: Family = {
     const types = layerTypes(config, sizes.layers, (index) =>
       slides && window !== null && !rotates[index] ? "sliding_attention" : "full_attention",
     );
-    const seen = windows(config, types, window);
+    const layerWindows = windows(config, types, window);
     const description = {
       ...base,
       attention: { ...base.attention, bias: { queryKeyValue: bias, output: bias } },
       mlp: { ...base.mlp, bias: config.boolean("mlp_bias", false) },
       layers: rotates.map((rotating, index) => ({
-        window: seen[index]!,
+        window: layerWindows[index]!,
         rotary: rotating ? rotation : null,
         scoreScale: sizes.headDim ** -0.5,
       })),

@@ -12,8 +12,8 @@ const make = () =>
 /** Computes 2a + 1 and the root of 2·Σa for a = [1, 2, 3, …], b = 1. */
 function numbers(call: OneCall, size: number): number[] {
   return tf.tidy(() => {
-    const made = call.call([tf.range(1, size + 1), tf.scalar(1)]);
-    return made.flatMap((tensor) => [...tensor.dataSync()]);
+    const results = call.call([tf.range(1, size + 1), tf.scalar(1)]);
+    return results.flatMap((tensor) => [...tensor.dataSync()]);
   });
 }
 
@@ -51,10 +51,10 @@ describe.each(testedEngines)("OneCall on %s", (backend) => {
     vi.spyOn(graphBackend()!, "loadSavedModelMetaGraph").mockImplementation(() => {
       throw new Error("the disk is full");
     });
-    const told = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    const warnings = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     const call = make();
     for (const size of [2, 3]) expect(numbers(call, size)[0]).toBe(3);
-    expect(told.mock.calls).toEqual([
+    expect(warnings.mock.calls).toEqual([
       [expect.stringContaining("Adding runs without a TensorFlow graph"), { code: "PERIODIC_EVAL_GRAPH" }],
     ]);
   });

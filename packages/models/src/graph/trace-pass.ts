@@ -23,14 +23,14 @@ export interface ExtraInput {
 }
 
 /** Returns a tensor of this shape; each run supplies the one with this name. */
-export type AskFor = (name: string, shape: readonly number[]) => tf.Tensor;
+export type RequestInput = (name: string, shape: readonly number[]) => tf.Tensor;
 
 /**
  * Traces a differentiable function like `trace`. Traces it together with the gradients of its value (of shape `shape`) in
  * the inputs at `of`, and cuts the graph where the function has its value. Tensors used after the cut are kept.
  */
 export function tracePass(
-  run: (inputs: readonly tf.Tensor[], askFor: AskFor) => tf.Tensor,
+  run: (inputs: readonly tf.Tensor[], requestInput: RequestInput) => tf.Tensor,
   inputs: readonly TensorSpec[],
   of: readonly number[],
   shape: readonly number[],
@@ -41,7 +41,7 @@ export function tracePass(
     const gradient = tracer.input("float32", shape);
     const given = values.map(tensors.of);
     const extra: ExtraInput[] = [];
-    const askFor: AskFor = (name, wanted) => {
+    const requestInput: RequestInput = (name, wanted) => {
       const value = tracer.input("float32", wanted);
       values.push(value);
       extra.push({ name, shape: wanted.map((size) => tracer.dimension(size)) });
@@ -50,9 +50,9 @@ export function tracePass(
     let cut = 0;
     const { value, grads } = tf.engine().gradients(
       () => {
-        const made = run(given, askFor);
+        const value = run(given, requestInput);
         cut = tracer.nodes.length;
-        return made;
+        return value;
       },
       of.map((at) => given[at]!),
       tensors.of(gradient),
@@ -75,13 +75,17 @@ export function tracePass(
     // the sigmoid is also an output.
     const results = kept.map((each) => tracer.node("Identity", [each], { T: { type: each.type } }, each));
     const outputs = [tracer.output(tensors.valueOf(value)).name, ...results.map(({ name }) => name)];
-    const graph = (nodes: readonly GraphNode[], taken: readonly string[], made: readonly string[]): Trace => {
+    const graph = (
+      nodes: readonly GraphNode[],
+      inputs: readonly string[],
+      outputs: readonly string[],
+    ): Trace => {
       const present = new Set(nodes.map(({ name }) => name));
       return {
         nodes,
-        inputs: taken,
+        inputs,
         shapes: tracer.shapeInputs.filter(({ name }) => present.has(name)),
-        outputs: made,
+        outputs,
       };
     };
     const ahead = reachedFrom(tracer, [...outputs, ...names], () => false);

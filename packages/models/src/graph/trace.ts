@@ -33,10 +33,10 @@ export function trace(
 ): Trace {
   return whileTracing(sizes, (tracer, tensors) => {
     const values = inputs.map(({ type, shape }) => tracer.input(type, shape));
-    const made = run(values.map(tensors.of));
-    const outputs = made.map((tensor) => tracer.output(tensors.valueOf(tensor)).name);
+    const results = run(values.map(tensors.of));
+    const outputs = results.map((tensor) => tracer.output(tensors.valueOf(tensor)).name);
     // The function may have kept some of them.
-    tf.dispose([...made]);
+    tf.dispose([...results]);
     return {
       nodes: tracer.nodes,
       inputs: values.map(({ name }) => name),
@@ -93,9 +93,11 @@ function tracingBackend(): TracingBackend {
       kernelName,
       backendName: tracingName,
       kernelFunc({ inputs, attrs }) {
-        const given = (Object.values(inputs) as tf.TensorInfo[]).map(({ dataId }) => backend.held(dataId));
-        const made = kernel(backend.tracer, given, attrs ?? {});
-        return Array.isArray(made) ? made.map((value) => backend.infoOf(value)) : backend.infoOf(made);
+        const values = (Object.values(inputs) as tf.TensorInfo[]).map(({ dataId }) => backend.held(dataId));
+        const results = kernel(backend.tracer, values, attrs ?? {});
+        return Array.isArray(results)
+          ? results.map((value) => backend.infoOf(value))
+          : backend.infoOf(results);
       },
     });
   }

@@ -37,10 +37,10 @@ afterEach(async () => {
 
 describe("loading a hub adapter", () => {
   it("downloads only the adapter's files, once", async () => {
-    const made = withLora(model, { rank: 2 });
-    const folder = join(cache, "made");
-    await made.save(folder);
-    made.dispose();
+    const created = withLora(model, { rank: 2 });
+    const folder = join(cache, "created");
+    await created.save(folder);
+    created.dispose();
     host("owner/adapter", new Map([...filesOf(world), ...filesOf(folder)]));
     const lora = await loadLora(model, "owner/adapter");
     expect(lora.adapter).toBe(`owner/adapter of ${world}`);

@@ -95,7 +95,7 @@ describe("loading rejects an adapter", () => {
   );
 
   const other = name.replace("layers.0", "layers.1");
-  const made: readonly (readonly [string, () => Buffer])[] = [
+  const changedWeights: readonly (readonly [string, () => Buffer])[] = [
     ["an empty file", () => Buffer.alloc(0)],
     ["a header of 10 GB", () => file("{}", Buffer.alloc(0), 10_000_000_000n)],
     ["a header of 2^64 − 1 bytes", () => file("{}", Buffer.alloc(0), 2n ** 64n - 1n)],
@@ -139,7 +139,7 @@ describe("loading rejects an adapter", () => {
       },
     ],
   ];
-  it.each(made)("with %s", async (_, content) => {
+  it.each(changedWeights)("with %s", async (_, content) => {
     await writeWeights(content());
     expect((await loadError()).where).toContain(weightsName);
   });

@@ -40,9 +40,9 @@ describe("KL to the base of a Llama with an adapter", () => {
       JSON.stringify({ question, choice_labels: ["A", "B"], choices: ["x", "y"], correct_answer: "A" });
     await writeFile(questions, ["One?", "Two and more?", "Three?"].map(record).join("\n"));
     const of = capabilityEvaluation({ questions });
-    const seen = inMemory(lora, tokenizer);
+    const evaluable = inMemory(lora, tokenizer);
     const before = tf.memory().numTensors;
-    const zero = await measure(klToBase({ of }), seen);
+    const zero = await measure(klToBase({ of }), evaluable);
     expect(zero.snapshot.metrics["kl_to_base"]!.value).toBeLessThanOrEqual(1e-6);
     expect(zero.snapshot.metrics["kl_to_base"]!.n).toBe(3);
 
@@ -51,9 +51,9 @@ describe("KL to the base of a Llama with an adapter", () => {
       variable.assign(drawn);
       drawn.dispose();
     }
-    const { rows } = await measure(klToBase({ of }), seen);
-    const items = (await of.items(seen)) as readonly { readonly id: string }[];
-    const prompts = of.prompts!(seen, items);
+    const { rows } = await measure(klToBase({ of }), evaluable);
+    const items = (await of.items(evaluable)) as readonly { readonly id: string }[];
+    const prompts = of.prompts!(evaluable, items);
     for (const [at, row] of (rows as readonly KLRow[]).entries()) {
       const { ids } = tokenizer.render(prompts[at]!);
       const [now, then] = [lora, model].map((one) => logProbsOf(one, ids).at(-1)!);

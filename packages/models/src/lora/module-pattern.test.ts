@@ -4,7 +4,7 @@ import { maxPatternSteps, modulePattern } from "./module-pattern.ts";
 
 const errorFor = (got: string) => new Error(`invalid: ${got}`);
 /** A matcher that backtracks would take hours. */
-const patience = { timeout: 60_000 };
+const longTimeout = { timeout: 60_000 };
 const compiled = (pattern: string) => modulePattern(pattern, { steps: maxPatternSteps, errorFor });
 
 /** Patterns with the same meaning in Python and JavaScript, so that JavaScript's engine is the oracle. */
@@ -123,14 +123,14 @@ describe("modulePattern", () => {
     ["(.*)(.*)(.*)(.*)(.*)(.*)(.*)(.*)x", "a".repeat(200)],
     ["(a?){200}a{200}", "a".repeat(199)],
     ["(?:(?:a{0,900}){0,900}){0,900}b", "a".repeat(60)],
-  ])("matches %s, on which other engines backtrack forever, at once", patience, (text, module) => {
+  ])("matches %s, on which other engines backtrack forever, at once", longTimeout, (text, module) => {
     expect(compiled(text)(module)).toBe(false);
   });
 
   it.each([
     ["(a?){2000000000}b", "aaa"],
     [`${"(.*)".repeat(900)}x`, "a".repeat(300)],
-  ])("throws for %.20s, which takes too many steps", patience, (text, module) => {
+  ])("throws for %.20s, which takes too many steps", longTimeout, (text, module) => {
     expect(() => compiled(text)(module)).toThrow("invalid: a pattern that takes too long to match");
   });
 });

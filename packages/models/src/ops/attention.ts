@@ -34,17 +34,17 @@ export function attention(
     const k = rotary === null ? keys : rotate(keys, rotary.key);
     const v = byHead(value, shape, shape.keyValueHeads);
     const scores = outOfGroups(batchMatMulTransposedB(q, k), shape);
-    const bent = softCap === null ? null : tanh(tf.div<tf.Tensor3D>(scores, softCap));
-    const capped = bent === null ? scores : tf.mul(bent, softCap!);
+    const bounded = softCap === null ? null : tanh(tf.div<tf.Tensor3D>(scores, softCap));
+    const capped = bounded === null ? scores : tf.mul(bounded, softCap!);
     const weights = inGroups(tf.softmax(tf.add<tf.Tensor3D>(capped, mask)), shape);
     const tables = rotary === null ? [] : [...listOf(rotary.query), ...listOf(rotary.key)];
-    keep([q, k, v, weights, ...tables, ...(bent === null ? [] : [bent])]);
+    keep([q, k, v, weights, ...tables, ...(bounded === null ? [] : [bounded])]);
     return {
       value: byToken(outOfGroups(batchMatMul(weights, v), shape), shape, shape.heads),
       backward(gradient, [q, k, v, weights, ...rest]) {
         const kept = { q, k, v, weights } as Kept;
-        const bent = softCap === null ? null : (rest.pop() as tf.Tensor3D);
-        const ofScores = scoreGradient(gradient, kept, bent, shape);
+        const bounded = softCap === null ? null : (rest.pop() as tf.Tensor3D);
+        const ofScores = scoreGradient(gradient, kept, bounded, shape);
         const ofQuery = outOfGroups(batchMatMul(ofScores.scores, kept.k), shape);
         const ofKey = batchMatMulTransposedA(ofScores.scores, kept.q);
         return [
@@ -76,7 +76,7 @@ interface Kept {
 function scoreGradient(
   gradient: tf.Tensor2D,
   { v, weights }: Kept,
-  bent: tf.Tensor3D | null,
+  bounded: tf.Tensor3D | null,
   shape: AttentionShape,
 ): { value: tf.Tensor3D; scores: tf.Tensor3D } {
   const ofOutput = inGroups(byHead(gradient, shape, shape.heads), shape);
@@ -86,7 +86,7 @@ function scoreGradient(
   const scores = tf.mul<tf.Tensor3D>(weights, tf.sub(ofWeights, along));
   return {
     value: batchMatMulTransposedA(weights, ofOutput),
-    scores: bent === null ? scores : tf.mul(scores, inGroups(tanhSlope(bent), shape)),
+    scores: bounded === null ? scores : tf.mul(scores, inGroups(tanhSlope(bounded), shape)),
   };
 }
 

@@ -33,15 +33,16 @@ export function headLoss(
   return differentiable([x, head.weight], (keep) => {
     const isSingle = chunks.length === 1;
     const through = productsOf(head, { logits: true, states: isXWanted && !isTrained });
-    const seen = chunks.map(([from, size]) =>
+    const chunkResults = chunks.map(([from, size]) =>
       tf.tidy((): tf.Tensor[] => {
         const { losses, gradient } = lossesOfRows(part(x, from, size), through, part(targets, from, size));
         if (isTrained) return isSingle ? [losses, gradient()] : [losses];
         return isXWanted ? [losses, through.states(gradient())] : [losses];
       }),
     );
-    const together = (at: number) => (isSingle ? seen[0]![at]! : tf.concat(seen.map((each) => each[at]!)));
-    const hasMore = seen[0]!.length > 1;
+    const together = (at: number) =>
+      isSingle ? chunkResults[0]![at]! : tf.concat(chunkResults.map((each) => each[at]!));
+    const hasMore = chunkResults[0]!.length > 1;
     keep([head.weight, targets, ...(isTrained ? [x] : []), ...(hasMore ? [together(1)] : [])]);
     return {
       value: together(0) as tf.Tensor1D,
@@ -105,10 +106,10 @@ interface Products extends Pick<LossHead, "softCap"> {
 /** Returns the products; transposes the weight only if a requested product needs it. */
 function productsOf(
   { weight, isTied, softCap }: LossHead,
-  asked: { readonly logits: boolean; readonly states: boolean },
+  requested: { readonly logits: boolean; readonly states: boolean },
 ): Products {
   const along = (a: tf.Tensor2D): tf.Tensor2D => tf.matMul(a, weight);
-  const across = asked[isTied ? "logits" : "states"] ? timesTransposed(weight) : along;
+  const across = requested[isTied ? "logits" : "states"] ? timesTransposed(weight) : along;
   return { logits: isTied ? across : along, states: isTied ? along : across, softCap };
 }
 
@@ -119,10 +120,10 @@ function lossesOfRows(
   targets: tf.Tensor1D,
 ): TargetLosses {
   const products = through(x);
-  const bent = softCap === null ? null : tanh(tf.div<tf.Tensor2D>(products, softCap));
-  const { losses, gradient } = targetLosses(bent === null ? products : tf.mul(bent, softCap!), targets);
+  const bounded = softCap === null ? null : tanh(tf.div<tf.Tensor2D>(products, softCap));
+  const { losses, gradient } = targetLosses(bounded === null ? products : tf.mul(bounded, softCap!), targets);
   return {
     losses,
-    gradient: () => (bent === null ? gradient() : tf.mul(gradient(), tanhSlope(bent))),
+    gradient: () => (bounded === null ? gradient() : tf.mul(gradient(), tanhSlope(bounded))),
   };
 }

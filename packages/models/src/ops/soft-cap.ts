@@ -4,10 +4,10 @@ import { differentiable } from "./differentiable.ts";
 /** Computes cap · tanh(x / cap), which limits values to ±cap and barely changes small ones (Gemma 2). x [N, D] → [N, D]. */
 export function softCap(x: tf.Tensor2D, cap: number): tf.Tensor2D {
   return differentiable([x], (keep) => {
-    const bent = tanh(tf.div(x, cap));
-    keep([bent]);
+    const bounded = tanh(tf.div(x, cap));
+    keep([bounded]);
     return {
-      value: tf.mul<tf.Tensor2D>(bent, cap),
+      value: tf.mul<tf.Tensor2D>(bounded, cap),
       backward: (gradient, kept) => [tf.mul(gradient, tanhSlope(kept[0]!))],
     };
   });

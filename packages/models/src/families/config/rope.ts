@@ -165,15 +165,15 @@ const scalings: Readonly<Record<Kind, Scaling>> = {
     const natural =
       numerator !== null && denominator !== null ? growth(numerator) / growth(denominator) : growth(1);
     const dimensions = 2 * base.length;
-    const pairThatTurns = (times: number) =>
+    const pairWithRotations = (times: number) =>
       (dimensions * Math.log(oldContext / (times * 2 * Math.PI))) / (2 * Math.log(theta));
-    const whole = parameters.boolean("truncate", true);
+    const isTruncated = parameters.boolean("truncate", true);
     const [first, last] = [
-      pairThatTurns(parameters.positiveNumber("beta_fast", 32)),
-      pairThatTurns(parameters.positiveNumber("beta_slow", 1)),
+      pairWithRotations(parameters.positiveNumber("beta_fast", 32)),
+      pairWithRotations(parameters.positiveNumber("beta_slow", 1)),
     ];
-    const start = Math.max(whole ? Math.floor(first) : first, 0);
-    const end = Math.min(whole ? Math.ceil(last) : last, dimensions - 1);
+    const start = Math.max(isTruncated ? Math.floor(first) : first, 0);
+    const end = Math.min(isTruncated ? Math.ceil(last) : last, dimensions - 1);
     const width = start === end ? 0.001 : end - start;
     const frequencies = base.map((frequency, i) => {
       const stretched = Math.min(1, Math.max(0, (i - start) / width));
