@@ -7,6 +7,7 @@ import {
   type NamedWeight,
   type TrainableLM,
 } from "@periodic-eval/core/tfjs";
+import { readIntegersNow } from "../ops/engine-memory.ts";
 import { sequencesOf, wholeSequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
 import { incremental } from "./incremental.ts";
@@ -140,18 +141,9 @@ function checkIds(ids: tf.Tensor2D, { contextLength, vocabSize }: DecoderDescrip
   if (batch === 0 || length === 0 || length > contextLength) {
     throw wrongIds(`[${batch}, ${length}]`, `at least one sequence of 1 to ${contextLength} tokens`);
   }
-  const outside = readNow(ids)?.find((id) => !(id >= 0 && id < vocabSize));
+  // The webgpu engine reads rows outside the table as zeros, so ids on it need no check.
+  const outside = readIntegersNow(ids)?.find((id) => !(id >= 0 && id < vocabSize));
   if (outside !== undefined) throw wrongIds(`id ${outside}`, `ids from 0 to ${vocabSize - 1}`);
-}
-
-/** Returns null for ids on a GPU, which cannot be read synchronously; WebGPU reads rows outside the table as zeros. */
-function readNow(ids: tf.Tensor2D): Int32Array | null {
-  try {
-    return ids.dataSync<"int32">();
-  } catch (error) {
-    if (tf.getBackend() === "webgpu") return null;
-    throw error;
-  }
 }
 
 /** Returns the error for a disposed model, or for an adapter whose base was disposed. */

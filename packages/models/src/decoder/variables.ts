@@ -1,5 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { variableName } from "@periodic-eval/core/tfjs";
+import { isNative, moveToEngine } from "../ops/engine-memory.ts";
 import type { LiveWeight } from "./causal-lm.ts";
 import type { WeightSpec } from "./weights.ts";
 
@@ -60,23 +61,6 @@ function transposedTensor(x: tf.Tensor2D): tf.Tensor2D {
   const result = tf.transpose(x);
   x.dispose();
   return result;
-}
-
-const isNative = () => tf.getBackend() === "tensorflow";
-
-/**
- * Computes with a tensor so that TensorFlow copies it now. JavaScript holds the values until the first operation, so that a
- * loaded model would otherwise be in memory twice when it first runs.
- */
-function moveToEngine(tensor: tf.Tensor): void {
-  if (!isNative() || tensor.size === 0) return;
-  const { shape } = tensor;
-  const first = tf.slice(
-    tensor,
-    shape.map(() => 0),
-    shape.map(() => 1),
-  );
-  first.dispose();
 }
 
 /** Returns the values of a weight, row-major in the checkpoint's shape. */
