@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
 import { defineConfig } from "vitest/config";
 
-/** Debian's chromium brings a Vulkan driver that needs no GPU, and the library that finds drivers. */
+/** Debian's chromium includes a Vulkan driver that needs no GPU, and the Vulkan loader. */
 const chromium = "/usr/lib/chromium";
 const softwareDriver = `${chromium}/vk_swiftshader_icd.json`;
 const softwareGpu =
@@ -11,8 +11,8 @@ const softwareGpu =
     : {};
 
 /**
- * Files that need a process of their own: they compute with TensorFlow.js, whose engines stay as they were left, put something
- * in the place of a module or of `Math.random`, or load modules anew. By what stands in them; where all compute, by folder.
+ * Test files that need a separate process: they compute with TensorFlow.js, whose engines keep state, mock a module or
+ * `Math.random`, or reload modules. Detected by their content, or by folder where all files compute.
  */
 const needsProcess =
   /tfjs|tensorflow|\/(models|trainers|tasks|cli)"|\bvi\.(mock|resetModules)\(|\bMath\.random = /;
@@ -24,7 +24,7 @@ const tests = ["packages", "examples"]
   .filter((file) => !/\/(node_modules|dist)\//.test(file));
 const alone = tests.filter((file) => computing.test(file) || needsProcess.test(withTestData(file)));
 
-/** What stands in a test and in the test data that it imports. */
+/** Returns the text of a test and of the test data that it imports. */
 function withTestData(file: string): string {
   const text = readFileSync(file, "utf8");
   const helpers = [...text.matchAll(/from "(\..*\.test-data\.ts)"/g)].map(([, path]) =>
@@ -33,12 +33,12 @@ function withTestData(file: string): string {
   return [text, ...helpers].join("\n");
 }
 
-/** `--mode full` (npm run test:full) runs the long forms: every kill point, every case. */
+/** `--mode full` (npm run test:full) runs the long forms of the tests: every kill point, every case. */
 export default defineConfig(({ mode }) => ({
   ssr: { resolve: { conditions: ["@periodic-eval/source", "node", "import", "default"] } },
   test: {
     env: { ...softwareGpu, ...(mode === "full" && { PERIODIC_EVAL_FULL: "1" }) },
-    // Against what hangs, not what is slow: machines that others use too take many times as long.
+    // Detects hangs, not slowness: a shared machine can take many times as long.
     testTimeout: 300_000,
     hookTimeout: 300_000,
     globalSetup: "scripts/temporary-folder.mjs",
@@ -49,7 +49,7 @@ export default defineConfig(({ mode }) => ({
     unstubGlobals: true,
     projects: [
       { extends: true, test: { name: "alone", include: alone } },
-      // The others share what they load: loading it for each takes longer than their tests.
+      // The others share one module cache: loading modules for each file takes longer than the tests.
       { extends: true, test: { name: "together", isolate: false, include: tests, exclude: alone } },
     ],
   },

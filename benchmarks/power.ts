@@ -18,7 +18,7 @@ for (const questions of powerGrid.questions) {
     console.log(`| ${questions} | ${drop} | ${percent(byAccuracy)} | ${percent(byMargin)} |`);
   }
 }
-console.log(`\n| completions a question | ${powerGrid.percents.map((one) => `${one} %`).join(" | ")} |`);
+console.log(`\n| completions per question | ${powerGrid.percents.map((one) => `${one} %`).join(" | ")} |`);
 console.log(`|---|${powerGrid.percents.map(() => "---|").join("")}`);
 for (const samples of powerGrid.samples) {
   const cells = powerGrid.percents.map((one) => percent(alignmentPower(samples, one, runs, "committed")));

@@ -1,5 +1,5 @@
-// Builds every package: plain `tsc` into `.build/`, then each package's share into its `dist/`.
-// No dependency but the compiler. Skips the work when no source changed; `--force` builds anyway.
+// Builds every package: one `tsc` into `.build/`, then a copy of each package into its `dist/`.
+// Depends on the compiler only. Does nothing if no source changed; `--force` builds anyway.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -13,12 +13,12 @@ const packages = readdirSync(join(root, "packages")).filter((name) =>
   existsSync(join(root, "packages", name, "src")),
 );
 
-/** Tests, their data and child processes; and the test models of every package but core, whose `testing` is for users. */
+/** Matches tests, their data and child processes, and `testing` folders except core's, which is published for users. */
 const isTest = (path) =>
   /[\\/](models|trainers)[\\/](src|dist)[\\/]testing$/.test(path) ||
   /\.(test|test-data|child)\.(js|d\.ts)(\.map)?$/.test(path);
 
-/** The hash of everything a build is made from. */
+/** Returns the hash of every input of the build. */
 function sourcesHash() {
   const files = packages.flatMap((name) =>
     readdirSync(join(root, "packages", name, "src"), { recursive: true, withFileTypes: true })
@@ -42,7 +42,7 @@ function isBuilt(hash) {
   );
 }
 
-/** Returns whether the compiler was content; what it emitted in spite of an error is still distributed. */
+/** Returns whether the compiler found no error. Its output is distributed even if it did. */
 function compile() {
   rmSync(build, { recursive: true, force: true });
   const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
@@ -63,7 +63,7 @@ function distribute(name) {
   cpSync(join(root, "LICENSE"), join(root, "packages", name, "LICENSE"));
 }
 
-/** The published JSON Schemas, of a snapshot and of the periodic_eval block, come from the built zod schemas themselves. */
+/** Writes the JSON Schemas of a snapshot and of the periodic_eval block from the built zod schemas. */
 async function writeSchemas() {
   const core = join(root, "packages", "core", "dist");
   const load = (...path) => import(pathToFileURL(join(core, ...path)).href);

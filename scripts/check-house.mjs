@@ -91,7 +91,7 @@ function checkOutside(file, specifier) {
   return `only ${broken.allowedIn.join(", ") || "another package"} may import it`;
 }
 
-/** The first cycle, as a list of files of which each imports the next; null where there is none. */
+/** Returns the first cycle, as a list of files that each import the next; null if there is none. */
 function findCycle(graph) {
   const state = new Map();
   const trail = [];

@@ -1,5 +1,5 @@
-// Everything about the code that is checked without running it. Usage: npm run check [-- NAME …]
-// Two checks at a time; the output of a clean one is not shown.
+// Runs every static check of the code, two at a time, and prints the output of those that fail.
+// Usage: npm run check [-- NAME …]
 import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,8 @@ const checks = [
     name: "lint",
     command: [bin("oxlint"), "--type-aware", "--deny-warnings", "--report-unused-disable-directives"],
   },
-  { name: "direction", command: [process.execPath, "scripts/dependency-direction.mjs"] },
+  { name: "house", command: [process.execPath, "scripts/check-house.mjs"] },
+  { name: "public API", command: [process.execPath, "scripts/api-report.mjs", "--check"] },
   { name: "dead exports", command: [bin("knip"), "--no-progress"] },
   ...packages.flatMap((name) => [
     { name: `publint ${name}`, command: [bin("publint"), `packages/${name}`, "--strict"] },

@@ -1,13 +1,13 @@
-// Prints `N passed, N failed, N skipped` from a vitest JSON report, before it what failed and why, in short.
+// Prints the failures of a vitest JSON report in short, then `N passed, N failed, N skipped`.
 // Usage: node scripts/count-tests.mjs REPORT
-// Exit code 1 where something failed, no test passed, or there is no report.
+// Exits with 1 if a test failed, no test passed, or there is no report.
 import { existsSync, readFileSync } from "node:fs";
 import { relative } from "node:path";
 
 const [report] = process.argv.slice(2);
 const files = report && existsSync(report) ? JSON.parse(readFileSync(report, "utf8")).testResults : [];
 const tests = files.flatMap((file) => file.assertionResults.map((test) => test.status));
-// A file that could not even be loaded holds no test: it counts as one failure.
+// A file that failed to load reports no tests: it counts as one failure.
 const unloaded = files.filter(
   (file) => file.status === "failed" && !file.assertionResults.some((t) => t.status === "failed"),
 );

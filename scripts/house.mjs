@@ -1,7 +1,7 @@
 // The house: which folder holds what, and which way imports run. `npm run check` runs scripts/check-house.mjs against it.
 // Later entries of a list may import earlier ones, never the other way round. ../CONTRIBUTING.md explains the folders.
 
-/** What each package may import of its siblings: public paths, and helpers from `@periodic-eval/core/internal`. */
+/** The siblings that each package may import, by their public paths; helpers come from `@periodic-eval/core/internal`. */
 export const packages = {
   core: [],
   safetensors: ["core"],

@@ -1,10 +1,10 @@
-// Makes the optional engine tfjs-node: native TensorFlow where the download of tfjs-node's own install cannot be had.
-// Its JavaScript comes from npm, libtensorflow from a TensorFlow wheel of PyPI, and the binding between the two is
-// compiled here. All of it lies in .cache/native; node_modules gets one link, which `npm ci` and `npm install` take
-// away again and a second run puts back. No dependencies.
+// Builds the optional engine tfjs-node: native TensorFlow on machines that cannot reach the download of tfjs-node's own installer.
+// Its JavaScript comes from npm, libtensorflow from a TensorFlow wheel on PyPI, and the binding between the two is compiled
+// here. Everything is in .cache/native; node_modules gets one link, which `npm ci` and `npm install` remove and a second run
+// restores. No dependencies.
 // Usage: npm run native [-- --libtensorflow FOLDER] [--force]
-//   --libtensorflow (or LIBTENSORFLOW) names a libtensorflow that is there already: the folder of an installed Python
-//   package tensorflow, or an unpacked libtensorflow archive. --force makes everything anew.
+//   --libtensorflow (or LIBTENSORFLOW) names an existing libtensorflow: the folder of an installed Python package tensorflow, or
+//   an unpacked libtensorflow archive. --force rebuilds everything.
 import { spawnSync } from "node:child_process";
 import {
   existsSync,
@@ -35,7 +35,7 @@ import {
 const cache = join(root, ".cache", "native");
 const modules = join(cache, "node_modules");
 const tfjsNode = join(modules, "@tensorflow", "tfjs-node");
-/** Where imports find it. */
+/** The folder from which imports load it. */
 const installed = join(installedModules, "@tensorflow", "tfjs-node");
 const binding = join(tfjsNode, "lib", "napi-v8", "tfjs_binding.node");
 
@@ -44,9 +44,9 @@ const wheels = {
   x64: { name: "tensorflow-cpu", platform: "x86_64" },
   arm64: { name: "tensorflow-cpu-aws", platform: "aarch64" },
 };
-/** All specs of TensorFlow.js pass on it; 2.20 rounds int32 wrongly. */
+/** All specs of TensorFlow.js pass with this version; 2.20 rounds int32 wrongly. */
 const wheelVersion = "2.15.1";
-/** The wheel of any Python has the same libraries, so that the Python that fetches it does not matter. */
+/** The wheels for all Python versions hold the same libraries, so any Python can download this one. */
 const wheelPython = "3.11";
 
 function checkMachine() {
@@ -61,7 +61,7 @@ function checkMachine() {
   checkInstalled();
 }
 
-/** The JavaScript of tfjs-node, without its own TensorFlow.js: the project's is found further up. */
+/** Installs the JavaScript of tfjs-node without its own TensorFlow.js: imports find the project's further up. */
 function fetchTfjsNode() {
   makeFolder(modules, (made) => {
     const what = `@tensorflow/tfjs-node@${version}`;
@@ -105,7 +105,7 @@ function findPip() {
   );
 }
 
-/** Reads the libraries and the C headers out of a wheel, which is a zip; nothing of it is installed or run. */
+/** Extracts the libraries and the C headers from a wheel, which is a zip file; installs and runs nothing. */
 const extract = `
 import os, shutil, sys, zipfile
 with zipfile.ZipFile(sys.argv[1]) as wheel:
@@ -164,7 +164,7 @@ function fetchLibtensorflow(folder) {
   });
 }
 
-/** The libraries and the headers of a folder, whichever of the two layouts it has; null where it has neither. */
+/** Returns the libraries and the headers of a folder in either of the two layouts; null if it has neither. */
 function readLibtensorflow(folder) {
   const library = (name) => ["lib", "."].map((place) => join(folder, place, name)).find(existsSync);
   const whole = ["libtensorflow_cc.so.2", "libtensorflow.so.2"].map(library).find(Boolean);
@@ -251,7 +251,7 @@ function compile({ libraries, include }) {
   renameSync(made, binding);
 }
 
-/** Loads the engine in a process of its own and multiplies: a library that does not fit ends the process. */
+/** Loads the engine in a separate process and multiplies two matrices: an incompatible library crashes the process. */
 function check() {
   const code = `
     process.env.TF_CPP_MIN_LOG_LEVEL ??= "3";
@@ -280,14 +280,14 @@ function main() {
   });
   const named = values.libtensorflow ?? (process.env["LIBTENSORFLOW"] || undefined);
   const isOurs = lstatSync(installed, { throwIfNoEntry: false })?.isSymbolicLink() ?? true;
-  // One that npm installed and that works needs nothing from here.
+  // A working installation by npm needs nothing else.
   if (!isOurs && !values.force) return check();
   checkMachine();
   if (values.force) rmSync(cache, { recursive: true, force: true });
   mkdirSync(cache, { recursive: true });
   step(`@tensorflow/tfjs-node ${version}`, existsSync(join(tfjsNode, "package.json")), fetchTfjsNode);
   const library = libtensorflow(named);
-  // A binding made for another library is made anew.
+  // A binding for another library is rebuilt.
   const stamp = join(tfjsNode, "lib", "libtensorflow.txt");
   const isMade =
     existsSync(binding) && existsSync(stamp) && readFileSync(stamp, "utf8") === library.libraries.join("\n");
@@ -299,7 +299,7 @@ function main() {
   try {
     check();
   } catch (error) {
-    // Tests run on what is there: nothing that does not work may stay.
+    // Tests use whatever is installed, so a broken engine must not stay.
     rmSync(installed);
     throw error;
   }

@@ -1,5 +1,5 @@
-// What the scripts that make optional engines share: each makes its own in a folder of .cache, and node_modules gets
-// links, which `npm ci` and `npm install` take away again and a second run puts back. No dependencies.
+// Shared by the scripts that install optional engines: each engine is in a folder of .cache, and node_modules gets links, which
+// `npm ci` and `npm install` remove and a second run restores. No dependencies.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
@@ -8,14 +8,14 @@ import { fileURLToPath } from "node:url";
 export const root = fileURLToPath(new URL("..", import.meta.url));
 export const installedModules = join(root, "node_modules");
 
-/** What stops here, said as the library's errors are. */
+/** An error that stops the script, in the format of the library's errors. */
 export class Missing extends Error {
   constructor(where, got, expected, fix) {
     super(`[periodic-eval] ${where}: got ${got}, expected ${expected}. ${fix}`);
   }
 }
 
-/** Runs what makes an engine, and says what it misses in one line. */
+/** Runs an installer; on failure prints the error's one-line message. */
 export function runToEnd(main) {
   try {
     main();
@@ -26,7 +26,7 @@ export function runToEnd(main) {
   }
 }
 
-/** Runs a command; returns its output, or throws what `missing` makes of the last words that it said. */
+/** Runs a command and returns its output. If it fails, throws what `missing` makes of its last output. */
 export function run(command, args, missing, options = {}) {
   const result = spawnSync(command, args, { encoding: "utf8", maxBuffer: 1 << 26, ...options });
   if (result.status === 0) return result.stdout;
@@ -38,7 +38,7 @@ export function run(command, args, missing, options = {}) {
 /** On Windows npm is a .cmd file, which only a shell can start. */
 const shell = process.platform === "win32";
 
-/** `script` is what to run again. */
+/** @param script The npm script to repeat. */
 export function npm(args, what, script) {
   const missing = (got) =>
     new Missing(
@@ -50,7 +50,7 @@ export function npm(args, what, script) {
   return run("npm", [...args, "--no-audit", "--no-fund", "--loglevel=error"], missing, { shell });
 }
 
-/** A step that is done where its file is there. */
+/** Runs a step unless the file that it makes exists. */
 export function step(what, isDone, make) {
   if (isDone) return;
   const started = performance.now();
@@ -58,7 +58,7 @@ export function step(what, isDone, make) {
   console.log(`${what} (${((performance.now() - started) / 1000).toFixed(1)} s)`);
 }
 
-/** Makes a folder beside its place first, so that a run that was cut off leaves nothing that looks whole. */
+/** Builds a folder under a temporary name first, so that an interrupted run leaves nothing that looks complete. */
 export function makeFolder(folder, make) {
   mkdirSync(dirname(folder), { recursive: true });
   const made = mkdtempSync(join(dirname(folder), "making-"));
@@ -76,10 +76,10 @@ export function checkInstalled() {
   throw new Missing(installedModules, "no @tensorflow/tfjs", "the installed project", "Run `npm ci`.");
 }
 
-/** `installed` is where imports find it. */
+/** @param installed The folder from which imports load it. */
 export function link(installed, made) {
   rmSync(installed, { recursive: true, force: true });
-  // A junction, because on Windows links ask for rights; elsewhere the word is ignored.
+  // Junctions need no privileges on Windows; other systems ignore the type.
   const target = process.platform === "win32" ? made : relative(dirname(installed), made);
   symlinkSync(target, installed, "junction");
 }

@@ -1,4 +1,4 @@
-// Takes the pictures that the README shows. Needs a Chromium (apt-get install chromium).
+// Takes the screenshots of the README and the docs. Needs Chromium (apt-get install chromium).
 // Usage: npm run picture -- RUN_DIR [FILE]        of a run's page; FILE is docs/demo.png by default
 //        npm run picture -- FOLDER [FILE]         of a folder of runs, as serve shows it; docs/serve.png
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -22,7 +22,7 @@ if (!runDir || !existsSync(runDir) || !executablePath) {
   process.exit(2);
 }
 
-/** The header, the findings and the first curve; the page itself goes on below. */
+/** Captures the header, the verdicts and the first chart of a run's page. */
 async function pictureOfRun(page) {
   const folder = mkdtempSync(join(tmpdir(), "picture-"));
   try {
@@ -34,7 +34,7 @@ async function pictureOfRun(page) {
   }
 }
 
-/** The runs, and the first drawings of the last. */
+/** Captures the list of runs, and the first charts of the newest. */
 async function pictureOfFolder(page) {
   const serving = await serveResults({ root: runDir, port: 0 });
   try {

@@ -1,5 +1,5 @@
-// Runs a TypeScript file of examples/ or benchmarks/ by the beginning of its name: an example from source, a benchmark
-// with the packages as they are published, which tsx adds nothing to.
+// Runs a TypeScript file of examples/ or benchmarks/ by the beginning of its name. Examples use the packages' source; benchmarks
+// use the built packages, which tsx does not instrument.
 // Usage: node scripts/run.mjs FOLDER NAME [arguments …]     (npm run example 01, npm run bench overhead)
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** What tools keep in the temporary folder: tsx its cache, torch its compiled code, Chromium its sockets. */
+/** Entries that tools keep in the temporary folder: tsx's cache, torch's compiled code, Chromium's sockets. */
 const ofTools = /^(tsx-|torchinductor_|node-compile-cache|\.org\.chromium|org\.chromium|playwright)/;
 
 export function setup() {

@@ -1,6 +1,6 @@
-// Installs the optional engine webgpu: Dawn, Chromium's WebGPU, as npm has it for Node, and TensorFlow.js' backend. Most of
-// it is for other machines than this one and is left out. All of it lies in .cache/webgpu; node_modules gets two links.
-// Usage: npm run webgpu [-- --force], which makes everything anew
+// Installs the optional engine webgpu: Dawn, Chromium's WebGPU, from npm, and TensorFlow.js' backend. Keeps only the files for
+// this platform. Everything is in .cache/webgpu; node_modules gets two links.
+// Usage: npm run webgpu [-- --force]      --force reinstalls everything
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -27,7 +27,7 @@ function fetchPackages() {
     const args = ["install", "--prefix", made, "--ignore-scripts", "--no-package-lock", "--legacy-peer-deps"];
     npm(args, names.join(" and "), "webgpu");
     const folder = join(made, "node_modules");
-    // A second TensorFlow.js would have backends of its own: the project's is found further up.
+    // A second TensorFlow.js would register separate backends: imports find the project's further up.
     for (const name of readdirSync(join(folder, "@tensorflow")))
       if (name !== "tfjs-backend-webgpu") rmSync(join(folder, "@tensorflow", name), { recursive: true });
     const dist = join(folder, "webgpu", "dist");
@@ -41,7 +41,7 @@ function fetchPackages() {
   });
 }
 
-/** Whether there is a GPU, asked in a process of its own: a library that does not fit ends the process. */
+/** Detects a GPU in a separate process: an incompatible library crashes the process. */
 function check() {
   const code = `
     const { create } = await import("webgpu");

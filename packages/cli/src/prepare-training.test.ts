@@ -62,12 +62,12 @@ describe("what a file has wrong is told before weights are loaded", () => {
     ],
     [
       ["config.maxLength=257"],
-      "config.maxLength=257 (config.maxLength), SFT config maxLength: got 257, expected at most 256, the model's context",
+      "config.maxLength=257 (config.maxLength), SFT config.maxLength: got 257, expected at most 256, the model's context",
     ],
-    [["phases.1.config.maxLength=257"], "(phases.1.config.maxLength), SFT config maxLength: got 257"],
+    [["phases.1.config.maxLength=257"], "(phases.1.config.maxLength), SFT config.maxLength: got 257"],
     [
       ["config.validationShare=0.5"],
-      "(config.validationShare), SFT config validationShare: got 0.5 beside validation rows",
+      "(config.validationShare), SFT config.validationShare: got 0.5 together with validation rows",
     ],
     [["phases.1.dataset=none.jsonl"], "(phases.1.dataset), "],
     [["phases.1.validation=none.jsonl"], "(phases.1.validation), "],
@@ -91,7 +91,7 @@ describe("what a file has wrong is told before weights are loaded", () => {
       ],
       "(periodic_eval.personas.1.id), ",
     ],
-    [["periodic_eval.baseline=./none"], "(periodic_eval.baseline), session option baseline: got "],
+    [["periodic_eval.baseline=./none"], "(periodic_eval.baseline), session options.baseline: got "],
     [
       ["loggers.tensorboard.dir=x"],
       '(loggers.tensorboard.dir), loggers.tensorboard: got the unknown option "dir"',
@@ -142,7 +142,7 @@ describe("what a file has wrong is told before weights are loaded", () => {
     const list = (phase: string, of: string) => at(`run/bad_rows/${phase}/${of}.jsonl`);
     expect(told).toHaveLength(2);
     expect(told[0]).toContain(
-      `(phases.0.dataset), ${at("blank.jsonl")}:1: got empty: a text of white space alone; and 6 more bad rows, expected`,
+      `(phases.0.dataset), ${at("blank.jsonl")}:1: got empty: a text of only white space; and 6 more bad rows, expected`,
     );
     expect(told[0]).toContain(`All bad rows are listed in ${list("coupling", "dataset")}.`);
     expect(told[1]).toContain(`All bad rows are listed in ${list("em", "validation")}.`);
@@ -162,7 +162,7 @@ describe("what a file has wrong is told before weights are loaded", () => {
     const told = await refused(`run_dir=${join(folder, "taken")}`);
     expect(told).toEqual([
       expect.stringContaining(
-        `run_dir=${join(folder, "taken")} (run_dir), SFTTrainer runDir: got ${join(folder, "taken")}, which is a file, expected`,
+        `run_dir=${join(folder, "taken")} (run_dir), SFTTrainer options.runDir: got ${join(folder, "taken")}, which is a file, expected`,
       ),
     ]);
     expect(readFileSync(join(folder, "taken"), "utf8")).toBe("mine");
@@ -172,7 +172,7 @@ describe("what a file has wrong is told before weights are loaded", () => {
     const steps = "of warm-up, expected at most the";
     expect(await refused("config.warmupSteps=100")).toEqual([
       expect.stringContaining(
-        `config.warmupSteps=100 (config.warmupSteps), SFT config warmupSteps: got 100 steps ${steps} 3`,
+        `config.warmupSteps=100 (config.warmupSteps), SFT config.warmupSteps: got 100 steps ${steps} 3`,
       ),
     ]);
     const counted = await refused(
@@ -182,7 +182,7 @@ describe("what a file has wrong is told before weights are loaded", () => {
     );
     expect(counted).toEqual([
       expect.stringMatching(
-        /phases\.0\.config\.warmupSteps=400 .*SFT config warmupSteps: got 400 steps of warm-up, expected at most the \d\d? steps/,
+        /phases\.0\.config\.warmupSteps=400 .*SFT config\.warmupSteps: got 400 steps of warm-up, expected at most the \d\d? steps/,
       ),
     ]);
   });
@@ -199,7 +199,7 @@ phases:
     const terminal = keptTerminal();
     await runCli(["train", config], terminal);
     const told = terminal.complained.join("\n");
-    expect(told).toContain('whole.yaml:5 phases.0.reference, DPOTrainer reference: got "base"');
+    expect(told).toContain('whole.yaml:5 phases.0.reference, DPOTrainer options.reference: got "base"');
     expect(told).toContain(
       'whole.yaml:3 periodic_eval.baseline, session options.baseline: got "adapter_off"',
     );

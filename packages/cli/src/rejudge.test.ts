@@ -6,7 +6,7 @@ import {
   PeriodicAlignmentCallback,
   withSession,
   type EvaluableModel,
-  type With,
+  type ModelWith,
 } from "@periodic-eval/core";
 import { fileStore, readRun } from "@periodic-eval/core/snapshots";
 import { fakeJudge, fakeModel } from "@periodic-eval/core/testing";
@@ -154,7 +154,7 @@ describe("a judge behind a server", () => {
     let calls = 0;
     const open = (_?: string | null, given: OpenJudgeOptions = {}) => {
       opened.push(given);
-      const model: EvaluableModel & With<"generate"> = {
+      const model: EvaluableModel & ModelWith<"generate"> = {
         ...fakeModel(),
         async generate(requests) {
           calls += requests.length;

@@ -9,7 +9,7 @@ import {
   type JudgeRows,
   type MisalignedRate,
 } from "@periodic-eval/core/evaluations";
-import { fileStore, readRun, writeWhole } from "@periodic-eval/core/snapshots";
+import { fileStore, readRun, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { join } from "node:path";
 
 /** A snapshot whose answers were graded again. */
@@ -64,7 +64,10 @@ export async function rejudge(
       now: misalignedRate(again),
       judgeErrors: again.filter(({ status }) => status === "error").length,
     };
-    await writeWhole(rejudged.file, `${JSON.stringify(recordOf(rejudged, judge, again, now()), null, 2)}\n`);
+    await writeFileAtomic(
+      rejudged.file,
+      `${JSON.stringify(recordOf(rejudged, judge, again, now()), null, 2)}\n`,
+    );
     graded.push({ rejudged, old, again });
   }
   return {

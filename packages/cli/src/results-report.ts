@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { quoteValue } from "@periodic-eval/core/internal";
-import { writeWhole } from "@periodic-eval/core/snapshots";
+import { writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { renderResults, summarizeResults, type ResultsSummary } from "@periodic-eval/dashboard";
 import { dirname, join, resolve } from "node:path";
 import { readResults } from "./read-results.ts";
@@ -23,7 +23,7 @@ export async function reportResults(
 ): Promise<void> {
   const { runs, samples } = await readResults(file);
   const summary = summarizeResults(runs, referenceOf(runs, against, file), samples);
-  await writeWhole(page, renderResults(summary, file));
+  await writeFileAtomic(page, renderResults(summary, file));
   if (json) return terminal.out(resultsJson(summary, file, resolve(page)));
   terminal.out(`\n${resultsTables(summary, terminal.colours)}\n`);
   terminal.out(resolve(page));

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { readTextFile, writeWhole } from "@periodic-eval/core/snapshots";
+import { readTextFile, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ export async function openRunConfig(config: TrainConfig): Promise<RunConfig> {
   const text = stringify(kept);
   if (!existsSync(path) || !existsSync(join(folder, "checkpoints"))) {
     await mkdir(folder, { recursive: true });
-    await writeWhole(path, text);
+    await writeFileAtomic(path, text);
     return { differences: [], keep: async () => {} };
   }
   const before = await readTextFile(path, "run_dir");
@@ -67,8 +67,8 @@ export async function openRunConfig(config: TrainConfig): Promise<RunConfig> {
       let count = 1;
       while (existsSync(join(folder, `train.${count}.yaml`))) count += 1;
       // The new one takes the place of the old at once: there is always a train.yaml.
-      await writeWhole(join(folder, `train.${count}.yaml`), before);
-      await writeWhole(path, text);
+      await writeFileAtomic(join(folder, `train.${count}.yaml`), before);
+      await writeFileAtomic(path, text);
     },
   };
 }

@@ -226,9 +226,10 @@ export function phaseErrorPath(
   error: unknown,
 ): ValuePath {
   const place = PeriodicEvalError.is(error) ? error.where : "";
-  if (place.endsWith(" runDir")) return ["run_dir"];
+  const option = PeriodicEvalError.is(error) && / options\b/.test(place) ? error.path[0] : undefined;
+  if (option === "runDir") return ["run_dir"];
   const field = (["dataset", "validation", "reference"] as const).find(
-    (key) => place.endsWith(` ${key}`) || phase[key] === place || place.startsWith(`${phase[key]}:`),
+    (key) => key === option || phase[key] === place || place.startsWith(`${phase[key]}:`),
   );
   if (field !== undefined) return ["phases", at, field];
   return optionPath(error, [["phases", at, "config"], phase.config], [["config"], shared]);

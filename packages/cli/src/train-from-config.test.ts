@@ -240,7 +240,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
       "train.yaml: got lora.rank 4, expected lora.rank 2, as the run was begun with",
     );
     const data = await run("train", config, "config.batchSize=3");
-    expect(data.err).toContain("got batchSize 3, expected batchSize 2, as the checkpoint was trained with");
+    expect(data.err).toContain("got batchSize 3, expected batchSize 2, as in the checkpoint");
   });
 
   it.each<[readonly string[], number, string]>([

@@ -1,18 +1,33 @@
-/** The kind of error, for `switch`. Stable across versions. */
+/**
+ * The kind of error, for `switch`. Stable across versions.
+ *
+ * | code | meaning |
+ * |---|---|
+ * | `config` | an option or a configuration is wrong |
+ * | `data` | a row or a file of the user's data is wrong |
+ * | `model` | the model cannot do what was requested, or its numbers cannot be trusted |
+ * | `judge` | a judge model cannot be reached or fails too often |
+ * | `store` | a file of the run cannot be read or written |
+ * | `receipt` | a measurement disturbed the training |
+ * | `deadline` | a time limit has passed |
+ * | `aborted` | a signal aborted the work |
+ */
 export type ErrorCode = "config" | "data" | "model" | "judge" | "store" | "receipt" | "deadline" | "aborted";
 
-/** Keys of objects and indexes of arrays, from the outermost value to an inner one. */
+/** Keys of objects and indexes of arrays that lead from a value to a part of it. */
 export type ValuePath = readonly (string | number)[];
 
 export interface ErrorDetails {
   readonly code: ErrorCode;
   /** The place: a file and line, an option's path, a function. */
   readonly where: string;
-  /** Keys and indexes that lead to the wrong value within the options or the block that was checked. Default: empty. */
+  /** Keys and indexes that lead to the wrong value within the checked options or block. Default: empty. */
   readonly path?: ValuePath;
+  /** The wrong thing: a quoted value or a description. */
   readonly got: string;
+  /** A noun phrase for the right thing. */
   readonly expected: string;
-  /** One imperative sentence: what the reader should do now. */
+  /** One imperative sentence that tells the reader how to correct the error. */
   readonly fix: string;
   readonly cause?: unknown;
 }

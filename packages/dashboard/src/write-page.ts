@@ -1,4 +1,4 @@
-import { readRun, writeWhole } from "@periodic-eval/core/snapshots";
+import { readRun, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { join, resolve } from "node:path";
 import { renderPage } from "./page.ts";
 
@@ -10,6 +10,6 @@ export async function writePage(
   runDir: string,
   file = join(runDir, "periodic_eval", "index.html"),
 ): Promise<string> {
-  await writeWhole(file, renderPage(await readRun(runDir)));
+  await writeFileAtomic(file, renderPage(await readRun(runDir)));
   return resolve(file);
 }

@@ -1,4 +1,4 @@
-import { PeriodicEvalError, type EvaluableModel, type With } from "@periodic-eval/core";
+import { PeriodicEvalError, type EvaluableModel, type ModelWith } from "@periodic-eval/core";
 import { at, bodyOf, isText, listOf, usageOf } from "./reply-fields.ts";
 import {
   clientOptions,
@@ -16,7 +16,7 @@ import {
  * @throws PeriodicEvalError `config` for wrong options or no key; `model`, from `generate`, with the server's status and
  *   reason once all attempts have failed.
  */
-export function anthropicModel(options: ServedModelOptions): EvaluableModel & With<"generate"> {
+export function anthropicModel(options: ServedModelOptions): EvaluableModel & ModelWith<"generate"> {
   return servedModel(anthropic, options);
 }
 

@@ -4,7 +4,7 @@ import {
   type EvaluableModel,
   type JudgeGrader,
   type JudgeOptions,
-  type With,
+  type ModelWith,
 } from "@periodic-eval/core";
 import { anthropicModel } from "./anthropic.ts";
 import { openAiCompatible } from "./openai.ts";
@@ -31,7 +31,7 @@ export function openJudge(spec?: string | null, options: OpenJudgeOptions = {}):
 export function judgeModel(
   spec?: string | null,
   client: Omit<ServedModelOptions, "model"> = {},
-): EvaluableModel & With<"generate"> {
+): EvaluableModel & ModelWith<"generate"> {
   const { text, provider, model } = readSpec(spec);
   if (model === "") {
     throw new PeriodicEvalError({

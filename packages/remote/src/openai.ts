@@ -3,7 +3,7 @@ import {
   type Completion,
   type EvaluableModel,
   type TopToken,
-  type With,
+  type ModelWith,
 } from "@periodic-eval/core";
 import { hashText } from "@periodic-eval/core/random";
 import { isCount } from "@periodic-eval/core/internal";
@@ -27,7 +27,7 @@ import {
  * @throws PeriodicEvalError `config` for wrong options or no key; `model`, from `generate`, with the server's status and
  *   reason once all attempts have failed.
  */
-export function openAiCompatible(options: ServedModelOptions): EvaluableModel & With<"generate"> {
+export function openAiCompatible(options: ServedModelOptions): EvaluableModel & ModelWith<"generate"> {
   return servedModel(openAi, options);
 }
 

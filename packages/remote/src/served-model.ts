@@ -8,7 +8,7 @@ import {
   type Prompt,
   type Sampling,
   type TemplateKwargs,
-  type With,
+  type ModelWith,
 } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
 import { checkKeys, isCount, errorMessage, quoteValue } from "@periodic-eval/core/internal";
@@ -99,7 +99,7 @@ export type Complete = (chat: ServedChat, sampling: Sampling, signal: AbortSigna
 export function servedModel(
   provider: Provider,
   options: ServedModelOptions,
-): EvaluableModel & With<"generate"> {
+): EvaluableModel & ModelWith<"generate"> {
   checkOptions(provider, options);
   const { model, timeoutSeconds = 60, maxRetries = 4, concurrency = 8, body = {} } = options;
   const where = `${provider.name}("${model}")`;

@@ -1,16 +1,12 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 
-/** A file that is not as the format says. */
+/** Returns the error for a file that does not follow the format. */
 export function damaged(where: string, got: string, expected: string, cause?: unknown): PeriodicEvalError {
-  const fix = "Fetch or write the file anew: it is cut short, damaged or no safetensors file.";
+  const fix = "Download or write the file again: it is truncated, damaged or not a safetensors file.";
   return new PeriodicEvalError({ code: "model", where, got, expected, fix, cause });
 }
 
-/** A value of a file as an error shows it: short, whatever the file holds. */
-export function shown(value: unknown): string {
-  return cut(JSON.stringify(value) ?? "nothing");
-}
-
-export function cut(text: string): string {
-  return text.length > 120 ? `${text.slice(0, 120)}…` : text;
+/** Cuts a name for an error message: a file may contain names of any length. */
+export function shortName(name: string): string {
+  return name.length > 120 ? `${name.slice(0, 120)}…` : name;
 }

@@ -1,6 +1,6 @@
 import { widenBf16, widenF16 } from "./float-formats.ts";
 
-/** Element types that are read. `BOOL` is one byte, 0 or 1. */
+/** Element types that can be read. `BOOL` is one byte, 0 or 1. */
 export type DType =
   | "BOOL"
   | "U8"
@@ -16,7 +16,7 @@ export type DType =
   | "U64"
   | "F64";
 
-/** What a tensor is read into: 16-bit floats are widened to `Float32Array`, everything else keeps its type. */
+/** The values of a tensor. 16-bit floats are widened to `Float32Array`; all other types are kept. */
 export type TensorValues =
   | Uint8Array
   | Int8Array
@@ -30,11 +30,11 @@ export type TensorValues =
   | BigUint64Array;
 
 interface Format {
-  /** Of a value in a file. */
+  /** Bytes per value in a file. */
   readonly bytes: number;
-  /** Of a value in memory, where it is not as long. */
+  /** Bytes per value in memory, if different. */
   readonly widened?: number;
-  /** The file's bytes are the last of a buffer that is as large as its values are in memory. */
+  /** Converts a buffer of the size in memory whose last bytes are the bytes of the file. */
   read(buffer: ArrayBuffer): TensorValues;
 }
 
@@ -66,13 +66,13 @@ export function bytesPerElement(dtype: DType): number {
   return formats[dtype].bytes;
 }
 
-/** Bytes that a tensor of so many bytes in its file takes in memory. */
+/** Returns the bytes in memory of a tensor with `byteLength` bytes in its file. */
 export function bytesInMemory(dtype: DType, byteLength: number): number {
   const { bytes, widened = bytes } = formats[dtype];
   return (byteLength / bytes) * widened;
 }
 
-/** `buffer` has the size of `bytesInMemory` and ends with the file's bytes; the values take it over. */
+/** Returns the values in a buffer of `bytesInMemory` bytes that ends with the bytes of the file. The values share the buffer. */
 export function valuesOf(dtype: DType, buffer: ArrayBuffer): TensorValues {
   return formats[dtype].read(buffer);
 }

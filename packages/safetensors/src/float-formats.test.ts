@@ -8,7 +8,7 @@ describe.each([
   { name: "bfloat16", widen: widenBf16, narrow: narrowToBf16 },
   { name: "float16", widen: widenF16, narrow: narrowToF16 },
 ])("$name", ({ widen, narrow }) => {
-  it("narrows every number it can hold to itself, and NaN to NaN", () => {
+  it("narrows every representable number to itself, and NaN to NaN", () => {
     const values = widen(everyPattern);
     const back = narrow(values);
     for (const bits of everyPattern) {
@@ -17,7 +17,7 @@ describe.each([
     }
   });
 
-  it("rounds to the nearest number it can hold, a tie to the even one", () => {
+  it("rounds to the nearest representable number, ties to even", () => {
     const finite = widen(everyPattern).filter((value) => Number.isFinite(value));
     const grid = [...new Set(finite)].sort((a, b) => a - b);
     const at = fc.integer({ min: 0, max: grid.length - 2 });
@@ -36,13 +36,13 @@ describe.each([
   });
 });
 
-it("rounds half-way cases to even and what is too large to infinity", () => {
+it("rounds half-way cases to even and too large values to infinity", () => {
   // 1 + 2^-8 is half-way between 1 (0x3f80) and 1 + 2^-7 (0x3f81); 1 + 3·2^-8 half-way between 0x3f81 and 0x3f82.
   expect([...narrowToBf16(Float32Array.of(1 + 2 ** -8, 1 + 3 * 2 ** -8, 3.4e38, -0))]).toEqual([
     0x3f80, 0x3f82, 0x7f80, 0x8000,
   ]);
-  // 65504 is the largest half; 65520 is half-way to the next power of two and goes to infinity; 2^-25 is half the
-  // smallest half and goes to 0, the next float32 above it to the smallest.
+  // 65504 is the largest half; 65520 is half-way to the next power of two and becomes infinite; 2^-25 is half the
+  // smallest half and becomes 0, and the next float32 above it becomes the smallest half.
   expect([...narrowToF16(Float32Array.of(65504, 65519, 65520, 2 ** -25, 2 ** -25 * 1.0000002))]).toEqual([
     0x7bff, 0x7bff, 0x7c00, 0, 1,
   ]);

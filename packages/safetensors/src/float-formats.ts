@@ -1,11 +1,11 @@
 /*
- * 16-bit floats. Widening is exact. Narrowing rounds to nearest, ties to even, as torch's `.to(torch.bfloat16)` and
- * `.to(torch.float16)`; what is too large becomes an infinity, and a NaN stays one.
+ * 16-bit floats. Widening is exact. Narrowing rounds to nearest, ties to even, like torch's `.to(torch.bfloat16)` and
+ * `.to(torch.float16)`. Values that are too large become infinite, and NaN stays NaN.
  */
 
 /**
- * bfloat16 bit patterns → the same numbers as float32. `bits` may be the second half of the memory of `values`: from the
- * first to the last, no value overwrites a pattern that is still to be read.
+ * Widens bfloat16 bit patterns to float32. `bits` may be the second half of the memory of `values`: converting from first to last
+ * never overwrites a pattern that is still needed.
  */
 export function widenBf16(bits: Uint16Array, values = new Float32Array(bits.length)): Float32Array {
   const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
@@ -13,7 +13,7 @@ export function widenBf16(bits: Uint16Array, values = new Float32Array(bits.leng
   return values;
 }
 
-/** float32 → bfloat16 bit patterns. */
+/** Narrows float32 to bfloat16 bit patterns. */
 export function narrowToBf16(values: Float32Array): Uint16Array {
   const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
   const bits = new Uint16Array(values.length);
@@ -26,14 +26,14 @@ export function narrowToBf16(values: Float32Array): Uint16Array {
   return bits;
 }
 
-/** IEEE 754 binary16 bit patterns → the same numbers as float32. `bits` and `values` as in `widenBf16`. */
+/** Widens IEEE 754 binary16 bit patterns to float32. `bits` and `values` may share memory as in `widenBf16`. */
 export function widenF16(bits: Uint16Array, values = new Float32Array(bits.length)): Float32Array {
   const valueOf = halfTable();
   for (let i = 0; i < bits.length; i++) values[i] = valueOf[bits[i]!]!;
   return values;
 }
 
-/** float32 → binary16 bit patterns. */
+/** Narrows float32 to binary16 bit patterns. */
 export function narrowToF16(values: Float32Array): Uint16Array {
   const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
   const bits = new Uint16Array(values.length);
@@ -47,7 +47,7 @@ function halfOf(word: number, value: number): number {
   if (magnitude > 0x7f800000) return sign | 0x7e00;
   // 65520 is half-way between the largest half, 65504, and the next power of two.
   if (magnitude >= 0x477ff000) return sign | 0x7c00;
-  // Below 2^-14 the spacing is 2^-24 throughout.
+  // Below 2^-14 the spacing of halves is 2^-24.
   if (magnitude < 0x38800000) return sign | roundHalfToEven(Math.abs(value) * 2 ** 24);
   const rounded = magnitude + 0xfff + ((magnitude >>> 13) & 1);
   return sign | ((rounded - 0x38000000) >>> 13);
@@ -61,7 +61,7 @@ function roundHalfToEven(value: number): number {
 
 let table: Float32Array | undefined;
 
-/** The value of each of the 65,536 patterns. */
+/** Returns a table with the value of each of the 65,536 patterns. */
 function halfTable(): Float32Array {
   table ??= Float32Array.from({ length: 65_536 }, (_, bits) => {
     const sign = bits & 0x8000 ? -1 : 1;

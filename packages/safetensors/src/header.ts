@@ -1,33 +1,35 @@
-import { cut, damaged, shown } from "./damaged.ts";
+import { isCount, isRecord, quoteValue, walkJson } from "@periodic-eval/core/internal";
+import { damaged, shortName } from "./damaged.ts";
 import { bytesPerElement, dtypes, isDType, type DType } from "./dtypes.ts";
-import { isObject, parseHeaderText } from "./header-text.ts";
 
-/** The reference implementation's own limit, so that a hostile length cannot ask for all memory. */
+/** The limit of the reference implementation, which keeps a hostile length from allocating all memory. */
 export const maxHeaderBytes = 100_000_000;
 
+/** A tensor as the header describes it. */
 export interface TensorInfo {
   readonly name: string;
   readonly dtype: DType;
   readonly shape: readonly number[];
-  /** Bytes from the start of the file. */
+  /** Byte offset of the data from the start of the file. */
   readonly offset: number;
   readonly byteLength: number;
 }
 
 export interface SafetensorsHeader {
-  /** In the order of the file's data. */
+  /** By name, in the order of the data in the file. */
   readonly tensors: ReadonlyMap<string, TensorInfo>;
   readonly metadata: Readonly<Record<string, string>>;
 }
 
 /**
- * Checks a header as the reference implementation does (safetensors 0.5, `SafeTensors::read_metadata` and
- * `Metadata::validate`): the tensors fill the data without a gap or an overlap, from its first byte to its last.
+ * Parses and checks a header like the reference implementation (safetensors 0.5, `SafeTensors::read_metadata` and
+ * `Metadata::validate`): the tensors must cover the data from its first byte to its last, without gaps and overlaps.
  *
- * @param json the header's JSON text
- * @param dataOffset bytes from the start of the file to the data
- * @param fileBytes size of the file
- * @param where names the file in errors
+ * @param json The JSON text of the header.
+ * @param dataOffset Bytes from the start of the file to the data.
+ * @param fileBytes Size of the file.
+ * @param where Names the file in errors.
+ * @throws PeriodicEvalError `model` for a header that does not follow the format.
  */
 export function parseHeader(
   json: string,
@@ -43,9 +45,9 @@ export function parseHeader(
   for (const tensor of tensors) {
     if (tensor.offset !== end) {
       throw damaged(
-        `${where}, tensor ${cut(tensor.name)}`,
+        `${where}, tensor ${shortName(tensor.name)}`,
         `data that begins at byte ${tensor.offset - dataOffset}`,
-        `byte ${end - dataOffset}, where the tensor before it ends (no gap, no overlap)`,
+        `byte ${end - dataOffset}, where the previous tensor ends (without gap or overlap)`,
       );
     }
     end += tensor.byteLength;
@@ -58,29 +60,67 @@ export function parseHeader(
 
 function parseMetadata(value: unknown, where: string): Readonly<Record<string, string>> {
   if (value === undefined || value === null) return {};
-  if (!isObject(value) || !Object.values(value).every((text) => typeof text === "string")) {
-    throw damaged(where, "a __metadata__ that holds other things than text", "text by name");
+  if (!isRecord(value) || !Object.values(value).every((text) => typeof text === "string")) {
+    throw damaged(where, "a __metadata__ with values that are not strings", "an object of strings");
   }
   return value as Record<string, string>;
 }
 
 function parseTensor(name: string, entry: unknown, dataOffset: number, file: string): TensorInfo {
-  const where = `${file}, tensor ${cut(name)}`;
-  if (!isObject(entry)) throw damaged(where, shown(entry), "an object with dtype, shape, data_offsets");
+  const where = `${file}, tensor ${shortName(name)}`;
+  if (!isRecord(entry)) throw damaged(where, quoteValue(entry), "an object with dtype, shape, data_offsets");
   const { dtype, shape, data_offsets: offsets } = entry;
-  if (!isDType(dtype)) throw damaged(where, `dtype ${shown(dtype)}`, `one of ${dtypes.join(", ")}`);
-  if (!isListOfSizes(shape)) throw damaged(where, `shape ${shown(shape)}`, "sizes of 0 or more");
-  if (!isListOfSizes(offsets) || offsets.length !== 2 || offsets[1]! < offsets[0]!) {
-    throw damaged(where, `data_offsets ${shown(offsets)}`, "[begin, end] with 0 ≤ begin ≤ end");
+  if (!isDType(dtype)) throw damaged(where, `dtype ${quoteValue(dtype)}`, `one of ${dtypes.join(", ")}`);
+  if (!isSizeArray(shape))
+    throw damaged(where, `shape ${quoteValue(shape)}`, "an array of integers of 0 or more");
+  if (!isSizeArray(offsets) || offsets.length !== 2 || offsets[1]! < offsets[0]!) {
+    throw damaged(where, `data_offsets ${quoteValue(offsets)}`, "[begin, end] with 0 ≤ begin ≤ end");
   }
   const byteLength = shape.reduce((product, size) => product * size, bytesPerElement(dtype));
   const [begin, end] = offsets as [number, number];
   if (end - begin !== byteLength) {
-    throw damaged(where, `${end - begin} bytes`, `${byteLength}, as ${dtype} ${shown(shape)} takes`);
+    throw damaged(where, `${end - begin} bytes`, `${byteLength} bytes for ${dtype} ${quoteValue(shape)}`);
   }
   return { name, dtype, shape, offset: dataOffset + begin, byteLength };
 }
 
-function isListOfSizes(value: unknown): value is number[] {
-  return Array.isArray(value) && value.every((size) => Number.isSafeInteger(size) && size >= 0);
+function isSizeArray(value: unknown): value is number[] {
+  return Array.isArray(value) && value.every((size) => isCount(size));
+}
+
+/** Deepest nesting that is parsed. Tensors are two levels deep; metadata of other writers may be a little deeper. */
+const maxDepth = 32;
+
+/**
+ * Parses the text of a header. Besides text that is not JSON it rejects deep nesting, which could exhaust the stack, and repeated
+ * names, of which readers would use one or the other.
+ */
+function parseHeaderText(json: string, where: string): Readonly<Record<string, unknown>> {
+  const { depth, keys } = survey(json);
+  if (depth > maxDepth) throw damaged(where, `a header nested ${depth} deep`, `at most ${maxDepth}`);
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch (cause) {
+    throw damaged(where, `a header that is not JSON (${(cause as Error).message})`, "a JSON object", cause);
+  }
+  if (!isRecord(value)) throw damaged(where, "a header that is not a JSON object", "a JSON object");
+  const distinct = Object.values(value).filter(isRecord);
+  const count = distinct.reduce((sum, entry) => sum + Object.keys(entry).length, Object.keys(value).length);
+  if (keys !== count) throw damaged(where, `${keys - count} repeated names`, "each name once");
+  return value;
+}
+
+/** Returns the nesting depth of a JSON text, and the number of names in its outer object and the objects directly inside it. */
+function survey(json: string): { readonly depth: number; readonly keys: number } {
+  let [depth, keys] = [0, 0];
+  // Names inside an outer array do not belong to an outer object.
+  let isArray = false;
+  walkJson(json, (sign, level) => {
+    if (level === 0 && sign === "[") isArray = true;
+    if (sign === "{" || sign === "[") depth = Math.max(depth, level + 1);
+    else if (sign === ":" && level <= 2 && !isArray) keys += 1;
+    return depth <= maxDepth;
+  });
+  return { depth, keys };
 }

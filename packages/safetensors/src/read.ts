@@ -1,30 +1,41 @@
 import { open, type FileHandle } from "node:fs/promises";
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { errorMessage } from "@periodic-eval/core/internal";
 import { bytesInMemory, bytesPerElement, valuesOf, type TensorValues } from "./dtypes.ts";
-import { cut, damaged } from "./damaged.ts";
+import { damaged, shortName } from "./damaged.ts";
 import { maxHeaderBytes, parseHeader, type SafetensorsHeader, type TensorInfo } from "./header.ts";
 
-/** Values of a tensor, in row-major order: from the first up to, without it, the second. */
+/** A range of a tensor's values in row-major order: `from` ≤ index < `to`. */
 export type ValueRange = readonly [from: number, to: number];
 
+/** An open file. */
 export interface SafetensorsFile extends SafetensorsHeader {
   readonly path: string;
   /**
-   * One tensor's values, row-major, or those of a range of them; f16 and bf16 are widened to float32. Throws a `model`
-   * error where there is no such tensor or range.
+   * Reads the values of one tensor, or a range of them, in row-major order. f16 and bf16 are widened to float32.
+   *
+   * @throws PeriodicEvalError `model` for an unknown name, a range outside of the tensor or unreadable bytes.
    */
   read(name: string, range?: ValueRange): Promise<TensorValues>;
   close(): Promise<void>;
 }
 
-/** The names, types and shapes in a file, checked; no tensor is read. Throws a `model` error on a damaged file. */
+/**
+ * Reads and checks the names, types and shapes in a file, without reading tensors.
+ *
+ * @throws PeriodicEvalError `model` for a damaged file.
+ */
 export async function readSafetensorsHeader(path: string): Promise<SafetensorsHeader> {
   const file = await openSafetensors(path);
   await file.close();
   return { tensors: file.tensors, metadata: file.metadata };
 }
 
-/** Opens a file and checks its header. Tensors are read one at a time; the caller closes. */
+/**
+ * Opens a file and checks its header. Each `read` reads one tensor. The caller closes the file.
+ *
+ * @throws PeriodicEvalError `model` for a damaged file.
+ */
 export async function openSafetensors(path: string): Promise<SafetensorsFile> {
   const handle = await openFile(path);
   try {
@@ -35,9 +46,9 @@ export async function openSafetensors(path: string): Promise<SafetensorsFile> {
       async read(name, range) {
         const info = header.tensors.get(name);
         if (info === undefined) throw unknownTensor(path, name, header);
-        const where = `${path}, tensor ${cut(name)}`;
+        const where = `${path}, tensor ${shortName(name)}`;
         const [from, to] = bytesOf(info, range, where);
-        // What is widened is widened in place: the file's bytes beside it would be half as much again.
+        // Widens in place: a separate buffer for the file's bytes would take half as much memory again.
         const { buffer } = allocate(bytesInMemory(info.dtype, to - from), where);
         const last = new Uint8Array(buffer, buffer.byteLength - (to - from));
         await fill(last, handle, info.offset + from, where);
@@ -55,7 +66,8 @@ async function readHeader(handle: FileHandle, path: string): Promise<Safetensors
   const stat = await handle.stat();
   if (!stat.isFile()) throw damaged(path, "a folder or device", "a file");
   const fileBytes = stat.size;
-  if (fileBytes < 8) throw damaged(path, `a file of ${fileBytes} bytes`, "8 bytes of header length first");
+  if (fileBytes < 8)
+    throw damaged(path, `a file of ${fileBytes} bytes`, "at least 8 bytes, the length of the header");
   const length = new DataView(await readExactly(handle, 0, 8, path)).getBigUint64(0, true);
   const largest = Math.min(maxHeaderBytes, fileBytes - 8);
   if (length > BigInt(largest)) {
@@ -70,7 +82,7 @@ function decodeUtf8(bytes: ArrayBuffer, path: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch (cause) {
-    throw damaged(path, "a header that is no UTF-8", "UTF-8 text", cause);
+    throw damaged(path, "a header that is not UTF-8", "UTF-8 text", cause);
   }
 }
 
@@ -88,23 +100,23 @@ async function readExactly(
 async function fill(bytes: Uint8Array, handle: FileHandle, position: number, where: string): Promise<void> {
   const { length } = bytes;
   let done = 0;
-  // One system call reads 2 GiB at most.
+  // One system call reads at most 2 GiB.
   while (done < length) {
     const step = Math.min(length - done, 1 << 30);
     const { bytesRead } = await handle.read(bytes, done, step, position + done).catch((cause: unknown) => {
-      throw damaged(where, (cause as Error).message, "bytes that can be read", cause);
+      throw damaged(where, errorMessage(cause), "readable bytes", cause);
     });
     if (bytesRead === 0) throw damaged(where, `${done} bytes`, `${length} bytes from byte ${position}`);
     done += bytesRead;
   }
 }
 
-/** A file with holes can say that it is larger than any memory. */
+/** Allocates bytes. A sparse file can claim a size that exceeds memory. */
 function allocate(length: number, where: string): Uint8Array<ArrayBuffer> {
   try {
     return new Uint8Array(length);
   } catch (cause) {
-    throw damaged(where, `${length} bytes`, "what memory can hold", cause);
+    throw damaged(where, `${length} bytes`, "a size that fits into memory", cause);
   }
 }
 
@@ -122,8 +134,8 @@ function bytesOf(
     code: "model",
     where,
     got: `the range [${from}, ${to}]`,
-    expected: `whole numbers in order, from 0 to its ${size} values`,
-    fix: "Take the tensor's size from its shape.",
+    expected: `integers with 0 ≤ from ≤ to ≤ ${size}, the number of values`,
+    fix: "Compute the number of values from the tensor's shape.",
   });
 }
 
@@ -146,8 +158,8 @@ function unknownTensor(path: string, name: string, header: SafetensorsHeader): P
   return new PeriodicEvalError({
     code: "model",
     where: path,
-    got: `the name ${cut(name)}`,
+    got: `the name ${shortName(name)}`,
     expected: `one of its ${header.tensors.size} tensors`,
-    fix: "Read the names from `tensors`.",
+    fix: "Use a name from `tensors`.",
   });
 }

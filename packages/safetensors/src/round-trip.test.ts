@@ -24,7 +24,7 @@ const tensor = fc.tuple(name, shape, fc.boolean(), fc.integer()).map(([name, sha
 });
 
 describe("writeSafetensors, then openSafetensors", () => {
-  it("gives back what was written", async () => {
+  it("reads back the written tensors", async () => {
     const tensors = fc.uniqueArray(tensor, { selector: ({ name }) => name, maxLength: 6 });
     const metadata = fc.dictionary(name, fc.string());
     let run = 0;
@@ -49,7 +49,7 @@ describe("writeSafetensors, then openSafetensors", () => {
     );
   });
 
-  it("narrows where it is told to", async () => {
+  it("narrows to the requested type", async () => {
     const path = join(folder, "narrow.safetensors");
     // 0.1 in bfloat16 is 0x3dcd = 0.10009765625; in float16 0x2e66 = 0.0999755859375.
     for (const [dtype, value] of [
@@ -65,10 +65,10 @@ describe("writeSafetensors, then openSafetensors", () => {
   });
 
   it.each(["F32", "BF16", "F16"] as const)(
-    "gives any range of %s, and refuses one that is none",
+    "reads any range of %s, and throws for an invalid one",
     async (dtype) => {
       const path = join(folder, `range-${dtype}.safetensors`);
-      // Whole numbers below 256 are exact in all three.
+      // Integers below 256 are exact in all three.
       const all = Array.from({ length: 15 }, (_, i) => 7 * i - 40);
       await writeSafetensors(path, [floats("before", [2], 1, 2), floats("x", [5, 3], ...all)], { dtype });
       const file = await openSafetensors(path);
@@ -82,14 +82,14 @@ describe("writeSafetensors, then openSafetensors", () => {
         [0, 1.5],
       ] as const) {
         await expect(file.read("x", range)).rejects.toThrow(
-          `tensor x: got the range [${range.join(", ")}], expected whole numbers in order, from 0 to its 15 values`,
+          `tensor x: got the range [${range.join(", ")}], expected integers with 0 ≤ from ≤ to ≤ 15, the number of values`,
         );
       }
       await file.close();
     },
   );
 
-  it("keeps the old file and leaves no draft where a tensor cannot be had", async () => {
+  it("keeps the old file and leaves no temporary file when a tensor throws", async () => {
     const path = join(folder, "kept.safetensors");
     await writeSafetensors(path, [floats("x", [2], 1, 2)]);
     const before = await readFile(path);
@@ -106,7 +106,7 @@ describe("writeSafetensors, then openSafetensors", () => {
   });
 });
 
-describe("a file that is not as it should be", () => {
+describe("a damaged file", () => {
   const f32 = (begin: number, end: number, shape = [(end - begin) / 4]) => ({
     dtype: "F32",
     shape,
@@ -114,19 +114,23 @@ describe("a file that is not as it should be", () => {
   });
 
   it.each([
-    ["empty", Buffer.alloc(0), /0 bytes, expected 8 bytes/],
-    ["shorter than a length", Buffer.alloc(7), /7 bytes, expected 8 bytes/],
+    ["empty", Buffer.alloc(0), /0 bytes, expected at least 8 bytes/],
+    ["shorter than a length", Buffer.alloc(7), /7 bytes, expected at least 8 bytes/],
     [
       "with a header longer than the file",
       lengthThen(1000n, "{}"),
       /header of 1000 bytes, expected at most 2/,
     ],
     ["with a header of 2^63 bytes", lengthThen(2n ** 63n, "{}"), /header of 9223372036854775808 bytes/],
-    ["whose header is cut", lengthThen(2n, '{"'), /no JSON/],
-    ["whose header is no object", lengthThen(2n, "[]"), /no JSON object/],
-    ["whose header is no UTF-8", Buffer.concat([lengthThen(2n, ""), Buffer.from([0xff, 0xfe])]), /no UTF-8/],
+    ["with a truncated header", lengthThen(2n, '{"'), /not JSON/],
+    ["with a header that is not an object", lengthThen(2n, "[]"), /not a JSON object/],
+    [
+      "with a header that is not UTF-8",
+      Buffer.concat([lengthThen(2n, ""), Buffer.from([0xff, 0xfe])]),
+      /not UTF-8/,
+    ],
     ["with data and no tensor", file({}, 4), /a file of 14 bytes, expected the 10 bytes/],
-    ["cut short", file({ x: f32(0, 8) }, 4), /expected the \d+ bytes that its header describes/],
+    ["that is truncated", file({ x: f32(0, 8) }, 4), /expected the \d+ bytes that its header describes/],
     ["longer than its tensors", file({ x: f32(0, 8) }, 12), /bytes that its header describes/],
     [
       "with tensors that overlap",
@@ -145,18 +149,18 @@ describe("a file that is not as it should be", () => {
       /got dtype "toString"/,
     ],
     [
-      "with a shape that does not fit",
+      "with a shape that does not match its bytes",
       file({ x: f32(0, 4, [2]) }, 4),
-      /tensor x: got 4 bytes, expected 8, as F32 \[2\]/,
+      /tensor x: got 4 bytes, expected 8 bytes for F32 \[2\]/,
     ],
     [
-      "with a shape beyond all numbers",
+      "with a shape beyond safe integers",
       file({ x: f32(0, 4, [2 ** 50, 2 ** 50]) }, 4),
       /tensor x: got 4 bytes/,
     ],
     ["with a negative size", file({ x: f32(0, 4, [-1]) }, 4), /got shape \[-1\]/],
     [
-      "with offsets the wrong way round",
+      "with reversed offsets",
       file({ x: { ...f32(0, 4), data_offsets: [4, 0] } }, 4),
       /got data_offsets \[4,0\]/,
     ],
@@ -166,8 +170,12 @@ describe("a file that is not as it should be", () => {
       /got data_offsets/,
     ],
     ["with a tensor that is null", file({ x: null }, 0), /tensor x: got null/],
-    ["with metadata that is no text", file({ __metadata__: { a: 1 } }, 0), /other things than text/],
-  ])("%s is refused", async (_, bytes, message) => {
+    [
+      "with metadata that are not strings",
+      file({ __metadata__: { a: 1 } }, 0),
+      /values that are not strings/,
+    ],
+  ])("%s is rejected", async (_, bytes, message) => {
     const path = join(folder, "hostile.safetensors");
     await writeFile(path, bytes);
     const error = await readSafetensorsHeader(path).catch((error: unknown) => error);
@@ -176,7 +184,7 @@ describe("a file that is not as it should be", () => {
     expect((error as Error).message).toContain(path);
   });
 
-  it("is refused where it is absent, and where a name is", async () => {
+  it("throws for a missing file and an unknown name", async () => {
     await expect(openSafetensors(join(folder, "absent"))).rejects.toThrow(/absent: got ENOENT/);
     const path = join(folder, "one.safetensors");
     await writeSafetensors(path, [floats("x", [1], 5)]);

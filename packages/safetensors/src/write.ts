@@ -1,30 +1,30 @@
 import { PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
-import { writeWhole } from "@periodic-eval/core/snapshots";
+import { writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { bytesPerElement, type DType } from "./dtypes.ts";
 import { narrowToBf16, narrowToF16 } from "./float-formats.ts";
 
+/** A tensor to write. */
 export interface TensorToWrite {
   readonly name: string;
   readonly shape: readonly number[];
   readonly dtype?: "F32" | "BF16" | "F16" | "I32";
-  /** Row-major; asked for when it is the tensor's turn, so that one tensor is in memory at a time. */
+  /** Returns the values in row-major order. Called right before they are written, so that one tensor is in memory at a time. */
   values(): Awaitable<Float32Array | Int32Array>;
 }
 
 export interface WriteOptions {
-  /** Of the tensors that do not name their own; `"F32"` by default. Narrowing rounds to nearest even. */
+  /** The type of tensors without a `dtype`. Default: `"F32"`. Narrowing rounds to nearest, ties to even. */
   readonly dtype?: "F32" | "BF16" | "F16";
-  /** Text by name; transformers expects `format: "pt"` and it is the default. */
+  /** Strings by name. Default: `{ format: "pt" }`, which transformers expects. */
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
 /**
- * Writes a file so that a reader sees the old file or the new one, whatever dies when. Tensors are laid out as the
- * reference implementation does, by size of their elements (largest first) and then by name, so equal tensors give equal
- * bytes.
+ * Writes a file atomically: a reader sees the old file or the new one, even if the process dies. Orders tensors like the reference
+ * implementation, by element size (largest first) and then by name, so equal tensors give equal bytes.
  *
- * @throws PeriodicEvalError `store` where it cannot be written, `model` where tensors are not as they say; what stood
- *   there stands.
+ * @throws PeriodicEvalError `store` if the file cannot be written; `model` if a tensor has a repeated name, or values that do not
+ *   match its shape or type. The old file is then unchanged.
  */
 export async function writeSafetensors(
   path: string,
@@ -32,12 +32,13 @@ export async function writeSafetensors(
   { dtype = "F32", metadata = { format: "pt" } }: WriteOptions = {},
 ): Promise<void> {
   const layout = planLayout(path, tensors, dtype);
-  await writeWhole(path, async (file) => {
+  await writeFileAtomic(path, async (file) => {
     await file.write(headerBytes(layout, metadata));
     for (const tensor of layout) await file.write(await encodedValues(path, tensor));
   });
 }
 
+/** A tensor with its place in the data, in bytes. */
 interface Placed extends TensorToWrite {
   readonly dtype: NonNullable<TensorToWrite["dtype"]>;
   readonly begin: number;
@@ -51,7 +52,7 @@ function planLayout(
 ): Placed[] {
   const names = new Set(["__metadata__"]);
   for (const { name } of tensors) {
-    if (names.has(name)) throw wrongTensor(path, name, "a second tensor of this name", "names that differ");
+    if (names.has(name)) throw wrongTensor(path, name, "a second tensor with this name", "unique names");
     names.add(name);
   }
   let end = 0;
@@ -73,7 +74,7 @@ function headerBytes(layout: readonly Placed[], metadata: Readonly<Record<string
   const json = new TextEncoder().encode(
     JSON.stringify(Object.fromEntries([["__metadata__", metadata], ...entries])),
   );
-  // Spaces up to a multiple of 8 keep the data aligned.
+  // Pads with spaces to a multiple of 8, which aligns the data.
   const bytes = new Uint8Array(8 + Math.ceil(json.length / 8) * 8).fill(0x20);
   new DataView(bytes.buffer).setBigUint64(0, BigInt(bytes.length - 8), true);
   bytes.set(json, 8);
@@ -83,7 +84,12 @@ function headerBytes(layout: readonly Placed[], metadata: Readonly<Record<string
 async function encodedValues(path: string, { name, shape, dtype, values }: Placed): Promise<Uint8Array> {
   const array = await values();
   if (array.length !== sizeOf(shape)) {
-    throw wrongTensor(path, name, `${array.length} values`, `${sizeOf(shape)} for [${shape.join(", ")}]`);
+    throw wrongTensor(
+      path,
+      name,
+      `${array.length} values`,
+      `${sizeOf(shape)} values for [${shape.join(", ")}]`,
+    );
   }
   if (array instanceof Int32Array !== (dtype === "I32")) {
     throw wrongTensor(path, name, array.constructor.name, `values for ${dtype}`);
@@ -102,6 +108,6 @@ function sizeOf(shape: readonly number[]): number {
 }
 
 function wrongTensor(path: string, name: string, got: string, expected: string): PeriodicEvalError {
-  const fix = "Give each tensor its own name and the values of its shape.";
+  const fix = "Give each tensor a unique name, and values that match its shape and type.";
   return new PeriodicEvalError({ code: "model", where: `${path}, tensor ${name}`, got, expected, fix });
 }

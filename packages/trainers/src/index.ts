@@ -14,36 +14,26 @@ export {
   type LearningRateOptions,
   type WsdOptions,
 } from "./optimizer/learning-rate.ts";
-export type { Optimizer } from "./optimizer/types.ts";
+export type { Optimizer } from "./optimizer/optimizer.ts";
 export { SFTTrainer, type SFTTrainerOptions } from "./sft/sft-trainer.ts";
 export { DPOTrainer, type DPOTrainerOptions } from "./dpo/dpo-trainer.ts";
 export { parseDPOConfig, type DPOConfig } from "./dpo/dpo-config.ts";
-export {
-  SDPOTrainer,
-  type SDPOMetrics,
-  type SDPOSaveOptions,
-  type SDPOTrainerOptions,
-  type SDPOUpdate,
-} from "./sdpo/sdpo-trainer.ts";
+export { SDPOTrainer } from "./sdpo/sdpo-trainer.ts";
+export type { SDPOMetrics, SDPOSaveOptions, SDPOTrainerOptions, SDPOUpdate } from "./sdpo/sdpo-options.ts";
 export { parseSDPOConfig, type SDPOConfig } from "./sdpo/sdpo-config.ts";
 export type { SDPOExample } from "./sdpo/example.ts";
 export type { Reference } from "./dpo/reference.ts";
-export { Trainer, type TrainerOptions, type TrainResult } from "./trainer/trainer.ts";
+export { Trainer, type TrainResult } from "./trainer/trainer.ts";
+export type { TrainerOptions } from "./trainer/trainer-options.ts";
 export type { TrainingConfig } from "./trainer/training-config.ts";
 export { parseSFTConfig, type SFTConfig } from "./sft/sft-config.ts";
 export type { BestCheckpoint, SessionSettings } from "./loop/phase.ts";
-export type { Resume } from "./loop/resume.ts";
-export {
-  checkPipeline,
-  runPipeline,
-  type DPOPhase,
-  type PipelineOptions,
-  type PipelinePhase,
-  type SFTPhase,
-} from "./pipeline/run-pipeline.ts";
+export type { Resume } from "./loop/learner.ts";
+export { runPipeline } from "./pipeline/run-pipeline.ts";
+export type { DPOPhase, PipelineOptions, PipelinePhase, SFTPhase } from "./pipeline/phases.ts";
+export { checkOrder, checkPipeline } from "./pipeline/check-pipeline.ts";
 export { checkDatasets } from "./pipeline/check-datasets.ts";
-export { checkOrder } from "./pipeline/check-order.ts";
-export type { OutlinedLM } from "./trainer/outlined-lm.ts";
+export type { OutlinedLM } from "./trainer/check-parts.ts";
 export type { BadRow, BadRowReason } from "./data/bad-row.ts";
 export type { PreferenceRow, PreferenceSource } from "./data/preference-rows.ts";
 export type {

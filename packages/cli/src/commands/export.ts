@@ -10,13 +10,13 @@ export function addExport(program: Command, terminal: Terminal): void {
     .option("--out <file>", "a file ending in .csv or .parquet (default: CSV to the terminal)")
     .action(async (names: readonly string[], { out }: { readonly out?: string }) => {
       const { readLabelledRuns } = await import("../labelled-runs.ts");
-      const { tidyRows, writeWhole } = await import("@periodic-eval/core/snapshots");
+      const { tidyRows, writeFileAtomic } = await import("@periodic-eval/core/snapshots");
       const { tableContent } = await import("../tidy-table.ts");
       const runs = await readLabelledRuns(names);
       const rows = runs.flatMap(({ run, condition }) => tidyRows(run, condition));
       const content = tableContent(rows, out ?? ".csv");
       if (out === undefined) return terminal.out(String(content).trimEnd());
-      await writeWhole(
+      await writeFileAtomic(
         out,
         typeof content === "string" ? content : async (file) => await file.write(content),
       );

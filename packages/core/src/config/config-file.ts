@@ -3,7 +3,7 @@ import { isNode, LineCounter, parse, parseDocument, visit, type Document } from 
 import { quoteValue } from "../internal/quote-value.ts";
 import { PeriodicEvalError, type ValuePath } from "../errors.ts";
 import { errorMessage } from "../internal/error-message.ts";
-import { readTextFile } from "../snapshots/storage/atomic-file.ts";
+import { readTextFile } from "../snapshots/storage/read-file.ts";
 
 export interface ConfigFile {
   readonly value: unknown;

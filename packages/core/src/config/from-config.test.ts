@@ -5,7 +5,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
 import { plannedSteps } from "../schedule/crossings.ts";
-import { fileVerdictCache } from "../snapshots/storage/verdict-files.ts";
+import { fileVerdictCache } from "../snapshots/storage/file-verdict-cache.ts";
 import { fakeJudge, fakeModel } from "../testing/index.ts";
 import { periodicEvalJsonSchema } from "./config-schema.ts";
 import { buildPeriodicCallbacks, buildPeriodicEval, type ConfiguredJudge } from "./from-config.ts";

@@ -244,7 +244,7 @@ function judgeOptions(block: PhaseEvalConfig): ConfiguredJudge {
 /** Loaded where it is asked for: the package's root runs outside Node. */
 async function cacheOf({ judge_cache: folder }: PhaseEvalConfig): Promise<Pick<ConfiguredJudge, "cache">> {
   if (folder === null) return {};
-  const { fileVerdictCache } = await import("../snapshots/storage/verdict-files.ts");
+  const { fileVerdictCache } = await import("../snapshots/storage/file-verdict-cache.ts");
   return { cache: fileVerdictCache(folder) };
 }
 

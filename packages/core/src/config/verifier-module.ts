@@ -4,7 +4,7 @@ import { PeriodicEvalError } from "../errors.ts";
 import type { VerifierModule } from "../grading/verifiers.ts";
 import { errorMessage } from "../internal/error-message.ts";
 import { hashText } from "../random/hash.ts";
-import { readTextFile } from "../snapshots/storage/atomic-file.ts";
+import { readTextFile } from "../snapshots/storage/read-file.ts";
 
 /**
  * The module of that path, relative to a folder.

@@ -1,69 +1,73 @@
-import type { Json } from "../contracts/json.ts";
+import type { Json } from "./json.ts";
 import type { CallOptions } from "./model.ts";
 
-/**
- * What a grader made of one answer. Everything but `graded` carries no score, and is counted apart; `graded` carries at
- * least one, and `statuses` says what became of those that are missing.
- */
-export type Verdict = (
-  | { readonly status: "graded"; readonly scores: Readonly<Record<string, number>> }
-  | { readonly status: Exclude<VerdictStatus, "graded"> }
-) & {
-  /** By score, of a grader that asks for each by itself; left out where all share the verdict's status. */
-  readonly statuses?: Readonly<Record<string, Exclude<VerdictStatus, "error">>>;
-  /** What the grader said, as it said it; the reason where it failed; null where it says nothing. */
-  readonly raw: string | null;
-  /** The judge's model as its server named it; left out where no model judges. */
-  readonly model?: string;
-  /** What it took this time: of a cache, nothing but `cached`. Left out where no model judges. */
-  readonly spent?: VerdictSpending;
-};
-
-type VerdictStatus = "graded" | "refusal" | "code" | "unparsed" | "error";
-
-export interface GradeRequest {
-  readonly question: string;
-  readonly answer: string;
-  /** What a judge is asked, by name (`Grader.promptNames`), with `{question}` and `{answer}` in it; its own prompts where left out. */
-  readonly prompts?: Readonly<Record<string, string>>;
-  /** Its verdict is taken from no cache: an anchor is graded again to see whether the judge drifts. */
-  readonly fresh?: boolean;
-}
-
-/** Text in, verdict out: a rule, a trait scorer, a verifier or a judge model. */
+/** Turns text into a verdict: a rule, a trait scorer, a verifier or a judge model. */
 export interface Grader {
   readonly name: string;
   /** Hash of everything that changes a verdict. */
   readonly fingerprint: string;
   /**
-   * The prompts of a request that it follows; left out where it reads none, as a rule. Where a question file brings prompts,
-   * a judge must follow them all, and they are passed to none that reads none.
+   * Names of the prompts in `GradeRequest.prompts` that the grader follows. Absent for a grader that reads no prompts, such as
+   * a rule. If a question file brings prompts, a judge must follow all of them; graders without `promptNames` get none.
    */
   readonly promptNames?: readonly string[];
-  /** What it is, for provenance; nothing secret. */
+  /** Returns a description for the snapshot's provenance, without secrets. */
   describe?(): Json;
   /**
-   * Looks whether it can be reached and fits its task; asked once before step 1.
+   * Checks that the grader can be reached and suits its task. The session calls it once, before step 1.
    *
-   * @throws PeriodicEvalError `judge` where it cannot or does not.
+   * @throws PeriodicEvalError `judge` if it cannot be reached or does not suit the task.
    */
   check?(options: CallOptions): Promise<void>;
-  /** One verdict per request, in order. */
+  /** Returns one verdict per request, in the order of the requests. */
   grade(requests: readonly GradeRequest[], options: CallOptions): Promise<readonly Verdict[]>;
 }
 
-/** What a verdict took, or many. */
+export interface GradeRequest {
+  readonly question: string;
+  readonly answer: string;
+  /**
+   * Prompts for a judge, by name (`Grader.promptNames`), with the placeholders `{question}` and `{answer}`. Default: the
+   * judge's built-in prompts.
+   */
+  readonly prompts?: Readonly<Record<string, string>>;
+  /** Skips the verdict cache. Anchors use it: they are graded again to measure whether the judge drifts. */
+  readonly fresh?: boolean;
+}
+
+/**
+ * A grader's result for one answer. Only the status `graded` carries scores, at least one; the other statuses are counted
+ * apart. `statuses` says why a score is missing.
+ */
+export type Verdict = (
+  | { readonly status: "graded"; readonly scores: Readonly<Record<string, number>> }
+  | { readonly status: Exclude<VerdictStatus, "graded"> }
+) & {
+  /** Status by score name, from a grader that requests each score separately. Absent if all scores share `status`. */
+  readonly statuses?: Readonly<Record<string, Exclude<VerdictStatus, "error">>>;
+  /** The grader's unchanged output; the reason if it failed; null if it has no text output. */
+  readonly raw: string | null;
+  /** The judge's model name as its server reported it. Absent if no model judges. */
+  readonly model?: string;
+  /** The cost of this verdict. A verdict from the cache counts only in `cached`. Absent if no model judges. */
+  readonly spent?: VerdictSpending;
+};
+
+type VerdictStatus = "graded" | "refusal" | "code" | "unparsed" | "error";
+
+/** The cost of one verdict, or the sum over many. */
 export interface VerdictSpending {
-  /** Requests to the judge's server, those that its client repeats included; of a model that is no server's, calls. */
+  /** Requests to the judge's server, including retries; calls, for a judge model that runs in this process. */
   readonly calls: number;
-  /** Verdicts that came from the cache. */
+  /** Verdicts read from the cache. */
   readonly cached: number;
-  /** As far as the judge's client tells. */
+  /** Tokens as the judge's client reports them; 0 where it reports none. */
   readonly inputTokens: number;
   readonly outputTokens: number;
   /**
-   * In the currency of the price, null without one. A request of unknown usage counts as the most that it can have cost (one
-   * that timed out may be billed), and as nothing where no token can have been made: the server was not reached or refused.
+   * Cost in the currency of the judge's price; null without a price. A request of unknown usage (one that timed out may be
+   * billed) counts at the most that it can have cost, and at 0 if no token can have been generated because the server was
+   * not reached or refused the request.
    */
   readonly cost: number | null;
 }

@@ -1,32 +1,39 @@
-import type { Awaitable } from "../contracts/json.ts";
+import type { Awaitable } from "./json.ts";
 import type { Evidence } from "./snapshot.ts";
 
-/** What a guard holds between entering and leaving. */
-export interface Entered {
-  /** The observed state, or null where it cannot be observed. The guard named `weights` gives the fingerprint. */
-  readonly before: string | null;
-  /** Restores what the guard changed and tells what it saw; called exactly once, in reverse order of entering. */
-  leave(): Awaitable<Evidence>;
-}
-
 /**
- * Enters before a window, leaves after it in `finally`, returns evidence.
- * `around: "hooks"` asks to be entered round every callback hook as well; such a guard must cost microseconds.
- * `advisory` guards report without counting as a disturbance of training (a leaked tensor, say).
+ * Observes that measuring changes nothing of the training: it records a state before a window, restores what the window may
+ * change, and reports evidence after it.
  */
 export interface Guard {
   readonly name: string;
+  /**
+   * `"windows"` (default): the session enters the guard around each measurement. `"hooks"`: around each callback hook too;
+   * such a guard must take microseconds.
+   */
   readonly around?: "windows" | "hooks";
+  /** Whether the guard only warns: its findings (a leaked tensor) do not count as a disturbance of the training. */
   readonly advisory?: boolean;
-  enter(context: GuardContext): Awaitable<Entered>;
+  enter(context: GuardContext): Awaitable<EnteredGuard>;
+}
+
+/** An entered guard. The session calls `leave` in a `finally`. */
+export interface EnteredGuard {
+  /**
+   * The observed state before the window, or null if the guard cannot observe it. The guard named `weights` returns the
+   * fingerprint of the weights.
+   */
+  readonly before: string | null;
+  /** Restores what the guard changed and returns its evidence. Called exactly once, in reverse order of entering. */
+  leave(): Awaitable<Evidence>;
 }
 
 export interface GuardContext {
-  /** Names the random stream that stands in for training's while the guard is entered. */
+  /** Names the random stream that replaces the training's while the guard is entered. */
   readonly seed: string;
   /**
-   * This guard's evidence of the measurement just before in the same window, with nothing in between: `after` may
-   * then be taken for `before` instead of being observed again. Left out for the first measurement of a window.
+   * This guard's evidence of the previous measurement in the same window. Nothing ran in between, so the guard may use its
+   * `after` as `before` instead of observing again. Absent for the first measurement of a window.
    */
   readonly justLeft?: Evidence;
 }

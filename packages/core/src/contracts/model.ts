@@ -1,10 +1,10 @@
-import type { Json } from "../contracts/json.ts";
+import type { Json } from "./json.ts";
 
 /**
  * The system prompt of a chat.
- * - `"omit"`: no system message is passed; a template may then inject its own (what was rendered is recorded).
- * - `"no_system_block"`: the rendered text must hold no system block at all; an error where the template cannot.
- * - `{ text }`: a system message; `{ text: "" }` is an explicit empty one, which is not the same as none.
+ * - `"omit"`: passes no system message. The template may then insert its default one; the snapshot records the rendered text.
+ * - `"no_system_block"`: the rendered text must have no system block; an error if the template cannot render one without.
+ * - `{ text }`: passes a system message. `{ text: "" }` passes an empty one, which differs from passing none.
  */
 export type SystemPrompt = "omit" | "no_system_block" | { readonly text: string };
 
@@ -13,12 +13,12 @@ export interface Message {
   readonly content: string;
 }
 
-/** Variables of a chat template, by name. */
+/** Variables for a chat template, by name. */
 export type TemplateKwargs = Readonly<Record<string, Json>>;
 
 /**
- * What a model is asked: raw text, token ids as they are, or a chat that the tokenizer's template renders. A chat whose
- * last message is the assistant's is one that it began: it goes on inside that message.
+ * The input of a model: raw text, token ids (used unchanged), or a chat that the tokenizer's template renders. If the last
+ * message of a chat is the assistant's, the model continues that message.
  */
 export type Prompt =
   | { readonly text: string }
@@ -26,23 +26,23 @@ export type Prompt =
   | {
       readonly messages: readonly Message[];
       readonly system?: SystemPrompt;
-      /** What the template is given besides the chat, as transformers' `apply_chat_template(**kwargs)`: `enable_thinking`. */
+      /** Further template variables, such as `enable_thinking`; as in transformers' `apply_chat_template(**kwargs)`. */
       readonly templateKwargs?: TemplateKwargs;
     };
 
 /**
  * How a rendered chat ends.
- * - `"generation"`: with the template's generation prompt, ready for the assistant to speak (the default).
- * - `"continue"`: inside the last message, which is left open.
- * - `"complete"`: after the last message, as a training row.
+ * - `"generation"` (default): with the template's generation prompt, so that the assistant's turn comes next.
+ * - `"continue"`: inside the last message, which stays open.
+ * - `"complete"`: after the last message, as in a training row.
  */
 export type ChatEnding = "generation" | "continue" | "complete";
 
 export interface RenderedPrompt {
-  /** The text before encoding; null where the prompt came as ids. */
+  /** The text before encoding; null if the prompt was given as ids. */
   readonly text: string | null;
   readonly ids: readonly number[];
-  /** One boolean per id, true where an assistant's turn was encoded; null where the prompt is no chat. */
+  /** One boolean per id, true for tokens of an assistant turn; null if the prompt is not a chat. */
   readonly assistantMask: readonly boolean[] | null;
 }
 
@@ -50,75 +50,81 @@ export interface Tokenizer {
   /** Hash of everything that changes an encoding or a rendering. */
   readonly fingerprint: string;
   readonly vocabSize: number;
-  /** Ids that end a completion: the model's end-of-text and the template's end-of-turn. */
+  /** Ids that end a completion: the model's end-of-text and the template's end-of-turn tokens. */
   readonly stopIds: readonly number[];
-  /** What a text ends with in training, Hugging Face's `eos_token`; null or left out where there is none. */
+  /** The token that ends a training text (Hugging Face's `eos_token`); null or absent if the tokenizer has none. */
   readonly eosId?: number | null;
-  /** `specialTokens` (default true) adds what the tokenizer's post-processor adds, as Hugging Face's `add_special_tokens`. */
+  /** Returns token ids. `specialTokens` (default true) is Hugging Face's `add_special_tokens`. */
   encode(text: string, options?: { readonly specialTokens?: boolean }): readonly number[];
-  /** `specialTokens` (default true) keeps special tokens in the text. */
+  /** Returns the text. `specialTokens` (default true) keeps special tokens in it. */
   decode(ids: readonly number[], options?: { readonly specialTokens?: boolean }): string;
-  /** Chats never get special tokens beyond those their template writes. */
+  /** Renders and encodes a prompt. A chat gets only the special tokens that its template writes. */
   render(prompt: Prompt, options?: { readonly ending?: ChatEnding }): RenderedPrompt;
 }
 
 export interface CallOptions {
   readonly signal: AbortSignal;
-  /** Told how many tokens the model read and drew for the call, padding left out; by engines that know. */
+  /** The engine calls it with the number of tokens it read and generated for the call, without padding, if it knows it. */
   readonly countTokens?: (tokens: number) => void;
   /**
-   * Called by a server's client before each request that it sends for the call, those that it repeats included: who pays can
-   * count them. What it throws ends the call, and nothing more is sent.
+   * A server's client calls it before each request that it sends for the call, including retries, so that requests can be
+   * counted against a budget. If it throws, the call ends with that error and sends nothing more.
    */
   readonly beforeRequest?: () => RequestEnded;
 }
 
-/** Told how a request ended: false only where no token can have been made, for the server was not reached or refused. */
+/**
+ * Reports the end of a request. `mayBeBilled` is false only if no token can have been generated: the server was not reached
+ * or refused the request.
+ */
 export type RequestEnded = (mayBeBilled: boolean) => void;
 
 export interface Sampling {
   readonly maxNewTokens: number;
-  /** 0 is greedy. */
+  /** 0 decodes greedily. */
   readonly temperature: number;
+  /** Samples from the smallest set of tokens whose probabilities sum to at least `topP`, in (0, 1]. Default: all tokens. */
   readonly topP?: number;
+  /** Samples from the `topK` most likely tokens. Default: all tokens. */
   readonly topK?: number;
-  /** The completion ends before the first of these strings. */
+  /** Strings that end the completion; it stops before the first one found. */
   readonly stop?: readonly string[];
-  /** So many of the most likely tokens at each place come with the completion; of engines that tell them (`topNats`). */
+  /** How many of the most likely tokens to return per position, in `Completion.topNats`, if the engine can. */
   readonly topTokens?: number;
-  /** Names this sequence's own random stream: a completion does not depend on its neighbours in a batch. */
+  /** Names the random stream of this sequence, so that a completion does not depend on the others in its batch. */
   readonly seed: string;
 }
 
 export interface LogLikelihood {
   /** Σ log p of the continuation's tokens, in nats. */
   readonly sumNats: number;
+  /** log p of each token of the continuation, in nats. */
   readonly tokenNats: readonly number[];
-  /** Whether every token of the continuation was the most likely one; null where the engine cannot tell. */
+  /** Whether every token of the continuation was the most likely one; null if the engine does not report it. */
   readonly isGreedy: boolean | null;
-  /** The same by token, ties counted as most likely; null, or left out, where the engine cannot tell. */
+  /** The same per token, where a tie counts as most likely; null or absent if the engine does not report it. */
   readonly tokenIsGreedy?: readonly boolean[] | null;
-  /** Tokens of the context cut on the left to fit the model; 0 where all fitted. */
+  /** Tokens cut from the left of the context to fit the model's context length; 0 if all fitted. */
   readonly truncatedTokens: number;
 }
 
 export interface NextToken {
-  /** log p of each candidate, in nats, in the order asked. */
+  /** log p of each candidate, in nats, in the order of the request. */
   readonly nats: readonly number[];
-  /** Entropy of the whole distribution; null where the engine cannot tell. */
+  /** Entropy of the whole distribution, in nats; null if the engine does not report it. */
   readonly entropyNats: number | null;
-  /** Tokens of the prompt cut on the left to fit the model; 0 where all fitted. */
+  /** Tokens cut from the left of the prompt to fit the model's context length; 0 if all fitted. */
   readonly truncatedTokens: number;
 }
 
-/** A token that could have stood at a place. */
+/** An alternative token at one position of a completion. */
 export interface TopToken {
   readonly text: string;
-  /** Its log p, in nats. */
+  /** log p, in nats. */
   readonly nats: number;
 }
 
-/** Tokens of one completion as its server counts them: what is paid for, a template's own and hidden ones included. */
+/** Token counts of one completion as its server bills them, including template tokens and hidden reasoning tokens. */
 export interface Usage {
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -126,22 +132,24 @@ export interface Usage {
 
 export interface Completion {
   readonly text: string;
+  /** Generated token ids; null if the engine does not report them. */
   readonly ids: readonly number[] | null;
+  /** log p of each generated token, in nats; null if the engine does not report it. */
   readonly tokenNats: readonly number[] | null;
-  /** By place, most likely first, where `Sampling.topTokens` asked for them; left out by engines that cannot tell. */
+  /** Per position the most likely tokens, best first, if `Sampling.topTokens` requested them; absent if unsupported. */
   readonly topNats?: readonly (readonly TopToken[])[] | null;
+  /** `"stop"`: a stop token or stop string ended it. `"length"`: `maxNewTokens` or the context length did. */
   readonly finish: "stop" | "length";
-  /** The model's name as the server gave it with this completion; left out where no server is between. */
+  /** The model name that the server returned with this completion; absent for a model in this process. */
   readonly model?: string;
-  /** Left out where no server tells. */
+  /** Absent if no server reports it. */
   readonly usage?: Usage;
 }
 
 export interface LogLikelihoodRequest {
   /**
-   * For text, the continuation's tokens are those of `context + continuation` after the context's own
-   * (lm-evaluation-harness `_encode_pair`; trailing spaces of the context move to the continuation). Ids are scored as
-   * they are.
+   * For text, the continuation's tokens are the tokens of `context + continuation` after those of the context alone
+   * (lm-evaluation-harness `_encode_pair`: trailing spaces of the context move to the continuation). Ids are scored unchanged.
    */
   readonly context: Prompt;
   readonly continuation: string | { readonly ids: readonly number[] };
@@ -149,6 +157,7 @@ export interface LogLikelihoodRequest {
 
 export interface NextTokenRequest {
   readonly prompt: Prompt;
+  /** Token ids whose probability is requested. */
   readonly candidates: readonly number[];
 }
 
@@ -157,14 +166,17 @@ export interface GenerateRequest {
   readonly sampling: Sampling;
 }
 
-/** What an engine can do. An evaluation names those it needs and sees no others. */
+/** The abilities of a model. An evaluation names those it needs and sees no others. */
 export interface Abilities {
   readonly tokenizer: Tokenizer;
+  /** Scores a continuation of each context; one result per request, in order. */
   logLikelihoods(
     requests: readonly LogLikelihoodRequest[],
     options: CallOptions,
   ): Promise<readonly LogLikelihood[]>;
+  /** Returns the probabilities of candidate tokens right after each prompt; one result per request, in order. */
   nextToken(requests: readonly NextTokenRequest[], options: CallOptions): Promise<readonly NextToken[]>;
+  /** Samples one completion per request, in order. */
   generate(requests: readonly GenerateRequest[], options: CallOptions): Promise<readonly Completion[]>;
 }
 
@@ -172,34 +184,36 @@ export type Ability = keyof Abilities;
 
 export interface ModelIdentity {
   readonly name: string;
-  /** For example `tfjs-wasm`, `tfjs-tensorflow`, `vllm`. */
+  /** The software that runs the model: `tfjs-wasm`, `tfjs-tensorflow`, `vllm`. */
   readonly engine: string;
   readonly dtype: string;
-  /** Fingerprint of the weights where they cannot change under us (a served checkpoint); null for a live model. */
+  /** Fingerprint of weights that cannot change during the run (a served checkpoint); null for a live model. */
   readonly weights: string | null;
   readonly adapter: string | null;
   /** Versions and settings of the engine that can change a number. */
   readonly details?: Json;
 }
 
+/** A model that can be measured: its identity and the abilities it has. */
 export interface EvaluableModel extends Partial<Abilities> {
   readonly identity: ModelIdentity;
-  /** Longest sequence in tokens; null where it is not known. */
+  /** Longest sequence in tokens; null if unknown. */
   readonly contextLength: number | null;
   /** The same model without its adapter. */
   readonly base?: EvaluableModel;
   /**
-   * Looks, by a few small requests, whether the model's numbers can be trusted; asked once before a phase.
+   * Checks with a few small requests that the model's numbers can be trusted. The session calls it once, before a phase.
    *
-   * @throws PeriodicEvalError `model` where they cannot.
+   * @throws PeriodicEvalError `model` if they cannot.
    */
   check?(options: CallOptions): Promise<void>;
   /**
-   * How uncertain the model is within texts: after each token of a text but its last, the entropy of the next one, in nats,
-   * by the whole distribution. Of servers, whose tokenizer is elsewhere; a model in memory has `tokenizer` and `nextToken`.
+   * Returns, for each text, the entropy in nats of the whole next-token distribution after each of its tokens but the last.
+   * For servers that tokenize on their side; a model in memory has `tokenizer` and `nextToken` instead.
    */
   textEntropies?(texts: readonly string[], options: CallOptions): Promise<readonly (readonly number[])[]>;
 }
 
-export type With<A extends Ability> = Pick<Abilities, A> &
+/** A model with the abilities `A`: what an evaluation that needs `A` may use. */
+export type ModelWith<A extends Ability> = Pick<Abilities, A> &
   Pick<EvaluableModel, "identity" | "contextLength" | "base" | "check" | "textEntropies">;

@@ -1,4 +1,4 @@
-/** One item or one result. Ids are unique within an evaluation and pair rows between two looks. */
+/** One item or one result of an evaluation. Ids are unique within it; rows of two measurements are paired by id. */
 export interface Row {
   readonly id: string;
 }

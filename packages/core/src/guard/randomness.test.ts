@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { guardConformance } from "../testing/guard-conformance.ts";
 import { divertMathRandom, mathRandomGuard, streamGuard, withSeededRandom } from "./randomness.ts";
-import type { Entered } from "../contracts/guard.ts";
+import type { EnteredGuard } from "../contracts/guard.ts";
 
-const enter = async (seed: string): Promise<Entered> => mathRandomGuard().enter({ seed });
+const enter = async (seed: string): Promise<EnteredGuard> => mathRandomGuard().enter({ seed });
 const native = Math.random;
 const draws = (count: number) => Array.from({ length: count }, () => Math.random());
 
-test("Math.random is a stream of the seed while entered, and itself afterwards", async () => {
+test("replaces Math.random by a seeded stream while entered, and restores it", async () => {
   const first = await enter("a");
   const numbers = draws(3);
   expect(await first.leave()).toEqual({
@@ -27,12 +27,12 @@ test("Math.random is a stream of the seed while entered, and itself afterwards",
   await other.leave();
 });
 
-test("no draws are told as such", async () => {
+test("reports that there were no draws", async () => {
   const guard = await enter("a");
   expect((await guard.leave()).note).toBe("no draws");
 });
 
-test("work with a seeded stream gives training's own back however it ends", async () => {
+test("withSeededRandom restores Math.random whether the work returns or throws", async () => {
   const fails = () => {
     throw new Error("no memory");
   };
@@ -49,7 +49,7 @@ test("work with a seeded stream gives training's own back however it ends", asyn
   expect(Math.random).toBe(native);
 });
 
-test("two that overlap may leave in any order", async () => {
+test("overlapping replacements may leave in any order", async () => {
   const alone = await enter("b");
   const [ofB] = draws(1);
   await alone.leave();
@@ -62,7 +62,7 @@ test("two that overlap may leave in any order", async () => {
   expect(Math.random).toBe(native);
 });
 
-test("a stream of training that was drawn from is seen", async () => {
+test("streamGuard detects a draw from the training's stream", async () => {
   let drawn = 0;
   const guard = streamGuard("shuffle", () => `${drawn} draws`);
   const quiet = await guard.enter({ seed: "" });
@@ -77,7 +77,7 @@ test("a stream of training that was drawn from is seen", async () => {
   });
 });
 
-test("who has a stream of their own draws from it, in windows and out of them, and nobody else does", async () => {
+test("divertMathRandom gives a separate stream to its callers only, in windows and outside of them", async () => {
   let isApart = false;
   const apart = <T>(work: () => T): T => {
     isApart = true;
@@ -101,7 +101,7 @@ test("who has a stream of their own draws from it, in windows and out of them, a
     );
     expect([Math.random(), apart(Math.random), ofA !== 0.25]).toEqual([0.25, 0.75, true]);
 
-    // Training replaced it meanwhile.
+    // The training replaced it in the meantime.
     Math.random = () => 0.5;
     expect(apart(Math.random)).toBe(0.5);
     divertMathRandom(streamOf);

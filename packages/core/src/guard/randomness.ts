@@ -1,16 +1,17 @@
-import { namedStream } from "../random/streams.ts";
 import type { Guard } from "../contracts/guard.ts";
+import { namedStream } from "../random/streams.ts";
 
+/** A replacement of `Math.random`. */
 interface Replacement {
   draw(): number;
 }
 
-/** Replacements in force, the newest last: two sessions in one process may overlap and leave in any order. */
+/** Active replacements, the newest last: two sessions in one process may overlap and leave in any order. */
 const replacements: Replacement[] = [];
 let native: () => number = Math.random;
 
-/** What `Math.random` is before and after: the stand-in is always taken away again. */
-const own = "training's own";
+/** The evidence before and after: `Math.random` is always restored. Part of snapshots, so it must not change. */
+const trainingRandom = "training's own";
 
 function install(replacement: Replacement): void {
   if (replacements.length === 0) native = Math.random;
@@ -23,12 +24,12 @@ function uninstall(replacement: Replacement): void {
   Math.random = replacements.at(-1)?.draw ?? native;
 }
 
-/** The stream of whoever draws, where it has one of its own. */
+/** Returns the caller's separate stream, or undefined if it has none. */
 type StreamOf = () => (() => number) | undefined;
 const diversions = new Set<StreamOf>();
 let diverted: (() => number) | null = null;
 
-function ownStream(): (() => number) | undefined {
+function separateStream(): (() => number) | undefined {
   for (const streamOf of diversions) {
     const stream = streamOf();
     if (stream !== undefined) return stream;
@@ -37,28 +38,27 @@ function ownStream(): (() => number) | undefined {
 }
 
 /**
- * Work that goes on beside training and draws from `Math.random` without being asked (a client's back-off) must not use
- * up training's numbers. From now on `streamOf` is asked at every draw whose it is: it gives the drawer's own stream, or
- * undefined to leave the draw to whatever `Math.random` is. Called again with the same function, it looks whether
- * somebody has replaced `Math.random` since.
+ * Gives background work that draws from `Math.random` (a client's retry delays) a separate stream, so that it does not use up
+ * the training's numbers. From now on `Math.random` calls `streamOf` at every draw: it returns the caller's stream, or undefined
+ * to draw as before. Calling it again with the same function restores the diversion if other code has replaced `Math.random`.
  */
 export function divertMathRandom(streamOf: StreamOf): void {
   diversions.add(streamOf);
   const training = replacements.length === 0 ? Math.random : native;
   if (training === diverted) return;
-  diverted = () => (ownStream() ?? training)();
+  diverted = () => (separateStream() ?? training)();
   native = diverted;
   if (replacements.length === 0) Math.random = diverted;
 }
 
-/** Makes `Math.random` a stream of the seed until it is restored. Seed and stream are made at the first draw. */
-function standIn(seedOf: () => string): { readonly draws: () => number; restore(): void } {
+/** Replaces `Math.random` by a seeded stream until `restore`. Seed and stream are created at the first draw. */
+function replaceMathRandom(seedOf: () => string): { readonly draws: () => number; restore(): void } {
   let stream: (() => number) | null = null;
   let draws = 0;
   const replacement: Replacement = {
     draw() {
-      const apart = ownStream();
-      if (apart !== undefined) return apart();
+      const separate = separateStream();
+      if (separate !== undefined) return separate();
       stream ??= namedStream(seedOf());
       draws += 1;
       return stream();
@@ -68,9 +68,9 @@ function standIn(seedOf: () => string): { readonly draws: () => number; restore(
   return { draws: () => draws, restore: () => uninstall(replacement) };
 }
 
-/** Runs work, to its end where it is a promise, that draws from a stream of the seed instead of training's numbers. */
+/** Runs `work` with `Math.random` replaced by a seeded stream. If `work` returns a promise, until it settles. */
 export function withSeededRandom<T>(seed: string, work: () => T): T {
-  const { restore } = standIn(() => seed);
+  const { restore } = replaceMathRandom(() => seed);
   let result: T;
   try {
     result = work();
@@ -84,18 +84,18 @@ export function withSeededRandom<T>(seed: string, work: () => T): T {
 }
 
 /**
- * While it is entered, `Math.random` is a seeded stream: tfjs draws dropout masks, initial weights and shuffles from
- * it, and a measurement must neither depend on it nor use up training's numbers. The session always installs it, in
- * windows and round hooks. Entering costs next to nothing.
+ * Returns the guard that replaces `Math.random` by a seeded stream while it is entered. TensorFlow.js draws dropout masks,
+ * initial weights and shuffles from `Math.random`; a measurement must neither depend on the training's numbers nor use them up.
+ * The session always installs this guard, in windows and around hooks. Entering is nearly free.
  */
 export function mathRandomGuard(): Guard {
   return {
     name: "math-random",
     around: "hooks",
     enter(context) {
-      const stream = standIn(() => context.seed);
+      const stream = replaceMathRandom(() => context.seed);
       return {
-        before: own,
+        before: trainingRandom,
         leave() {
           stream.restore();
           const draws = stream.draws();
@@ -103,7 +103,7 @@ export function mathRandomGuard(): Guard {
             draws === 0
               ? "no draws"
               : `served ${draws} ${draws === 1 ? "draw" : "draws"} from a seeded stream`;
-          return { part: "math-random", before: own, after: own, intact: true, note };
+          return { part: "math-random", before: trainingRandom, after: trainingRandom, intact: true, note };
         },
       };
     },
@@ -111,9 +111,12 @@ export function mathRandomGuard(): Guard {
 }
 
 /**
- * Observes a random stream of training (shuffling, dropout): a callback or an evaluation that draws from it is caught
- * by name. `state` tells the stream's state, for example the number of draws so far; it is asked before and after
- * every hook, so it must cost microseconds.
+ * Returns a guard that observes a random stream of the training (shuffling, dropout). It detects a callback or an evaluation
+ * that draws from the stream.
+ *
+ * @param name Names the stream in the evidence.
+ * @param state Returns the stream's state, such as the number of draws so far. It is called before and after every hook, so it
+ *   must take microseconds.
  */
 export function streamGuard(name: string, state: () => string): Guard {
   return {

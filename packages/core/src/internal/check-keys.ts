@@ -3,11 +3,11 @@ import { nearest } from "./nearest.ts";
 import { quoteValue } from "./quote-value.ts";
 
 /**
- * Refuses an option that does not exist.
+ * Checks that options have no unknown key. New code uses `parseOptions`.
  *
- * @param where names the options in the error: `session options`, `SFT config`.
- * @param known the names of all options there are.
- * @throws PeriodicEvalError `config`, naming the nearest that does exist; also where `given` is no object.
+ * @param where Names the options in the error: `session options`, `SFT config`.
+ * @param known The names of all options.
+ * @throws PeriodicEvalError `config` that names the nearest known option; also if `given` is not an object.
  */
 export function checkKeys(where: string, given: object, known: readonly string[]): void {
   if (typeof given !== "object" || given === null || Array.isArray(given)) {

@@ -3,10 +3,10 @@ import { PeriodicEvalError } from "../errors.ts";
 import { nearest } from "./nearest.ts";
 
 /**
- * Refuses a word that is none of those allowed.
+ * Checks that a string is one of the allowed ones. New code uses `parseOptions` with `z.enum`.
  *
- * @param where names the option in the error: `session option baseline`.
- * @throws PeriodicEvalError `config`, naming the nearest word that is allowed.
+ * @param where Names the option in the error: `session option baseline`.
+ * @throws PeriodicEvalError `config` that names the nearest allowed string.
  */
 export function checkWord(where: string, word: unknown, allowed: readonly string[]): void {
   if (allowed.includes(word as string)) return;

@@ -2,20 +2,22 @@ import { PeriodicEvalError, type ValuePath } from "../errors.ts";
 import { quoteValue } from "./quote-value.ts";
 
 export interface ConfigErrorDetails {
-  /** Which options: `session options`, `SFTTrainer config`. */
+  /** The options that were checked: `session options`, `SFTTrainer config`. */
   readonly where: string;
-  /** The wrong option, within `where`. Default: the options as a whole. */
+  /** Keys and indexes of the wrong option within these options. Default: the options as a whole. */
   readonly path?: ValuePath;
-  /** The wrong value, which the message quotes; or `got`, the same in words. */
+  /** The wrong value, which the message quotes. */
   readonly value?: unknown;
+  /** A description to use instead of the quoted value: `maxSteps without a schedule`. */
   readonly got?: string;
+  /** A noun phrase that continues "expected". */
   readonly expected: string;
   /** One imperative sentence. Default: `Correct the option.` */
   readonly fix?: string;
   readonly cause?: unknown;
 }
 
-/** Returns the error for a wrong option: `session options.budget.drainSeconds: got -1, expected …`. */
+/** Returns the error for a wrong option, whose message begins with `session options.budget.drainSeconds: got -1, expected …`. */
 export function configError({
   where,
   path = [],

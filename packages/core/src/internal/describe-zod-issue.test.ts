@@ -18,11 +18,13 @@ it.each<[z.ZodType, unknown, string]>([
   [z.int(), 1.5, "an integer"],
   [z.enum(["a", "b"]), "c", '"a" or "b"'],
   [z.union([z.string(), z.literal(3)]), 4, "a string or 3"],
-])("%#: names what the schema expects instead of %j", (schema, value, expected) => {
+  [z.number().multipleOf(2), 3, "a multiple of 2"],
+  [z.custom((value) => value === 1), 3, "another value"],
+])("case %#: returns the expectation of the schema for %j", (schema, value, expected) => {
   expect(described(schema, value)).toEqual(["", expected]);
 });
 
-it("describes what a key of a record must be", () => {
+it("describes the rule for the keys of a record", () => {
   const schema = z.record(z.string().regex(/^a/, "a key that begins with a"), z.number(), "a map of numbers");
   expect(described(schema, { b: 1 })).toEqual(["b", "a key that begins with a"]);
 });

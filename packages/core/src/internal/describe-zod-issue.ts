@@ -1,18 +1,20 @@
 import type { z } from "zod";
 import type { ValuePath } from "../errors.ts";
 
-/** The first problem that a schema found in a value. */
+/** The first problem of a value that a schema rejects. */
 export interface ZodIssueDescription {
   readonly path: ValuePath;
-  /** The wrong value; undefined where it is missing. */
+  /** The wrong value; undefined if it is missing. */
   readonly value: unknown;
   /** A noun phrase that continues "expected". */
   readonly expected: string;
 }
 
 /**
- * Describes the first problem of a zod error. For a union it follows the one branch that accepts the value's shape; where no
- * branch or several do, `expected` lists all alternatives.
+ * Describes the first problem of a zod error. For a union it follows the branch that accepts the value's shape. If no branch or
+ * several branches do, `expected` lists all alternatives.
+ *
+ * @param value The value that the schema rejected.
  */
 export function describeZodIssue(
   { issues }: Pick<z.core.$ZodError, "issues">,
@@ -26,20 +28,20 @@ export function describeZodIssue(
   };
 }
 
-/** Follows a union into the only branch that rejects something inside the value rather than the value itself. */
+/** Follows a union into its only branch that rejects a part of the value instead of the value itself. */
 function innermost(
   issue: z.core.$ZodIssue,
   before: ValuePath = [],
 ): { path: ValuePath; alternatives: string[] } {
   const path = [...before, ...(issue.path as ValuePath)];
   if (issue.code === "invalid_union") {
-    const [meant, ...others] = issue.errors.filter((branch) => branch.every((one) => one.path.length > 0));
-    if (meant !== undefined && others.length === 0) return innermost(meant[0]!, path);
+    const [branch, ...others] = issue.errors.filter((issues) => issues.every((one) => one.path.length > 0));
+    if (branch !== undefined && others.length === 0) return innermost(branch[0]!, path);
   }
   return { path, alternatives: alternativesOf(issue) };
 }
 
-/** Returns the value at `path` inside `value`; undefined where nothing is there. */
+/** Returns the value at `path` inside `value`; undefined if there is none. */
 export const valueAt = (value: unknown, path: ValuePath): unknown =>
   path.reduce<unknown>(
     (of, key) => (of as Readonly<Record<string | number, unknown>> | null | undefined)?.[key],
@@ -57,18 +59,18 @@ const typeNames: Readonly<Record<string, string>> = {
   record: "an object",
 };
 
-/** Messages that zod writes itself, where a schema has none of its own. */
+/** Matches the messages that zod writes for a schema without a message. */
 const defaultMessage = /^(Invalid|Too |Unrecognized)/;
 
 function alternativesOf(issue: z.core.$ZodIssue): string[] {
-  // The issue of a wrong key carries the message of the object around it.
+  // An `invalid_key` issue carries the message of the record; the issue of the key itself is inside it.
   if (issue.code === "invalid_key") return alternativesOf(issue.issues[0]!);
   if (!defaultMessage.test(issue.message)) return [issue.message.replace(/^expected /, "")];
   switch (issue.code) {
     case "invalid_type":
       return [typeNames[issue.expected] ?? issue.expected];
     case "too_small":
-      // zod reports a wrong tuple length as `too_small`; no schema here asks for an array of at least 2.
+      // zod reports a tuple that is too short as an array below its length; no schema here requires an array of at least 2.
       if (issue.origin === "array" && issue.minimum !== 1) return [`an array of ${issue.minimum}`];
       return [sized(issue.origin, issue.minimum, issue.inclusive ? "or more" : "above")];
     case "too_big":
@@ -81,8 +83,10 @@ function alternativesOf(issue: z.core.$ZodIssue): string[] {
       return [`an object without ${issue.keys.map((key) => JSON.stringify(key)).join(", ")}`];
     case "invalid_union":
       return issue.errors.flatMap((branch) => branch.slice(0, 1).flatMap(alternativesOf));
+    case "not_multiple_of":
+      return [`a multiple of ${issue.divisor}`];
     default:
-      return [issue.message];
+      return [];
   }
 }
 

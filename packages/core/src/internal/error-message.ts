@@ -1,4 +1,4 @@
-/** Returns an Error's message, or the thrown value as a string. */
+/** Returns an Error's message, or any other thrown value as a string. */
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { bareHost, isLoopback, isOriginOf, isOwnHost } from "./host-names.ts";
 
 it.each([
-  // Loopback is always its own; the name that it listens on too.
+  // Loopback hosts and the host that the server listens on are its own.
   ["localhost:8010", "127.0.0.1", true],
   ["[::1]:8010", "127.0.0.1", true],
   ["127.0.0.1", "[::1]", true],
@@ -13,13 +13,13 @@ it.each([
   ["127.0.0.2:8010", "127.0.0.1", true],
   ["[0:0:0:0:0:0:0:1]", "127.0.0.1", true],
   ["10.0.0.7:8010", "127.0.0.1", false],
-  // As a resolver takes it, and no browser sends it.
+  // Forms that resolvers accept and no browser sends.
   ["127.1", "127.0.0.1", false],
   ["0x7f.1", "127.0.0.1", false],
   ["2130706433", "127.0.0.1", false],
   ["127.0.0.256", "0.0.0.0", false],
   ["127.0.0.1.evil.example", "127.0.0.1", false],
-  // Everywhere: numbers, and the machine's own name, but no other.
+  // On all interfaces: IP addresses and the machine's name, but no other name.
   ["10.0.0.7:8010", "0.0.0.0", true],
   ["[fe80::1]", "::", true],
   ["Workshop:8010", "0.0.0.0", true],
@@ -32,7 +32,7 @@ it.each([
   ["localhost:80:80", "127.0.0.1", false],
   ["user@localhost", "127.0.0.1", false],
   ["localhost/x", "127.0.0.1", false],
-])("called %j, listening on %j: %j", (called, listening, isOwn) => {
+])("isOwnHost(%j, %j) is %j", (called, listening, isOwn) => {
   expect(isOwnHost(called, listening, "workshop")).toBe(isOwn);
 });
 
@@ -53,7 +53,7 @@ it.each([
   ["localhost.evil.example", false],
   ["127.0.0.1.evil.example", false],
   ["", false],
-])("%j is of this machine alone: %j", (host, isAlone) => {
+])("isLoopback(%j) is %j", (host, isAlone) => {
   expect(isLoopback(host)).toBe(isAlone);
 });
 
@@ -64,10 +64,10 @@ it.each([
   ["http://evil.example", "localhost:8010", false],
   ["null", "localhost:8010", false],
   ["http://localhost", undefined, false],
-])("the origin %j is the site that is called %j: %j", (origin, called, isSame) => {
+])("isOriginOf(%j, %j) is %j", (origin, called, isSame) => {
   expect(isOriginOf(origin, called)).toBe(isSame);
 });
 
-it("brackets of a host are no part of its name", () => {
+it("bareHost removes brackets and upper case", () => {
   expect(["[::1]", "[FE80::1]", "box.LAN"].map(bareHost)).toEqual(["::1", "fe80::1", "box.lan"]);
 });

@@ -12,6 +12,6 @@ export { isRecord } from "./is-record.ts";
 export { checkName, checkPhaseName } from "./names.ts";
 export { nearest } from "./nearest.ts";
 export { parseOptions } from "./parse-options.ts";
-export { pythonWhitespace } from "./python-space.ts";
+export { pythonWhitespace } from "./python-whitespace.ts";
 export { quoteValue } from "./quote-value.ts";
 export { walkJson } from "./walk-json.ts";

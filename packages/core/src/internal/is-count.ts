@@ -1,4 +1,4 @@
-/** Whether a value is an integer of `least` or more. */
+/** Whether a value is a safe integer that is at least `least`. */
 export function isCount(value: unknown, least = 0): value is number {
   return Number.isSafeInteger(value) && (value as number) >= least;
 }

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { drive, wait, type Flow } from "./maybe-async.ts";
 
 function* sum(values: readonly (number | Promise<number>)[], log: string[] = []): Flow<number> {
@@ -11,35 +11,35 @@ function* sum(values: readonly (number | Promise<number>)[], log: string[] = [])
   }
 }
 
-test("a flow that waits for nothing is synchronous", () => {
+it("runs a flow that waits for nothing synchronously", () => {
   expect(drive(sum([1, 2, 3]))).toBe(6);
 });
 
-test("a flow that meets a promise goes on after it", async () => {
+it("resumes a flow after a promise", async () => {
   const result = drive(sum([1, Promise.resolve(2), 3, Promise.resolve(4)]));
   expect(result).toBeInstanceOf(Promise);
   expect(await result).toBe(10);
 });
 
-test("a rejection is thrown inside the flow, whose finally runs once", async () => {
+it("throws a rejection inside the flow, whose finally runs once", async () => {
   const log: string[] = [];
   await expect(drive(sum([1, Promise.reject(new Error("no"))], log))).rejects.toThrow("no");
   expect(log).toEqual(["left"]);
 });
 
-test("a rejection can be caught inside the flow", async () => {
+it("lets a flow catch a rejection", async () => {
   function* flow(): Flow<string> {
     try {
       yield* wait(Promise.reject(new Error("no")));
       return "not caught";
     } catch {
-      return `caught ${yield* wait(Promise.resolve("and went on"))}`;
+      return `caught ${yield* wait(Promise.resolve("and continued"))}`;
     }
   }
-  expect(await drive(flow())).toBe("caught and went on");
+  expect(await drive(flow())).toBe("caught and continued");
 });
 
-test("a flow that throws synchronously throws, and after a wait rejects", async () => {
+it("throws if the flow throws synchronously, and rejects if it throws after a wait", async () => {
   function* flow(first: number | Promise<number>): Flow<number> {
     yield* wait(first);
     throw new Error("own");

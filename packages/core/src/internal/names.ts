@@ -1,35 +1,46 @@
 import { namePattern } from "../contracts/snapshot.ts";
-import { quoteValue } from "./quote-value.ts";
-import { PeriodicEvalError } from "../errors.ts";
+import type { PeriodicEvalError, ValuePath } from "../errors.ts";
+import { configError } from "./config-error.ts";
 
-/** What a run's folder has beside the folders of its phases; file systems that ignore case make one of both. */
+/** Names in a run's folder besides those of phases. File systems may ignore case, so any case of them is taken. */
 export const reservedPhases = ["superseded", "index.jsonl"];
 
 const fix =
-  "Use letters, digits, dots, dashes and underscores, beginning with a letter or a digit: it becomes a file name.";
+  "Use letters, digits, dots, dashes and underscores, and begin with a letter or a digit: the name becomes a file name.";
 
 /**
- * Refuses what cannot stand in a file name: `../other` would leave the run's folder.
+ * Checks a name that becomes a file name: `../other` would leave the run's folder.
  *
- * @throws PeriodicEvalError `config` at `where`.
+ * @param path The place of the name within the options `where`.
+ * @throws PeriodicEvalError `config`.
  */
-export function checkName(where: string, name: unknown): void {
+export function checkName(where: string, name: unknown, path: ValuePath = []): void {
   if (typeof name === "string" && namePattern.test(name)) return;
-  throw wrong(where, name, "", fix);
+  throw nameError({ where, path, value: name, except: "", fix });
 }
 
 /**
- * `checkName` for a phase, whose name is also that of a folder.
+ * Checks the name of a phase, which becomes a folder.
  *
- * @throws PeriodicEvalError `config` at `where`, also for the names that the store has taken (`superseded`).
+ * @param path The place of the name within the options `where`.
+ * @throws PeriodicEvalError `config`, also for names that the store uses itself (`superseded`).
  */
-export function checkPhaseName(where: string, phase: unknown): void {
+export function checkPhaseName(where: string, phase: unknown, path: ValuePath = []): void {
   const isTaken = typeof phase === "string" && reservedPhases.includes(phase.toLowerCase());
   if (typeof phase === "string" && namePattern.test(phase) && !isTaken) return;
-  throw wrong(where, phase, ` other than ${reservedPhases.join(", ")}`, isTaken ? "Rename the phase." : fix);
+  const except = ` other than ${reservedPhases.join(", ")}`;
+  throw nameError({ where, path, value: phase, except, fix: isTaken ? "Rename the phase." : fix });
 }
 
-function wrong(where: string, got: unknown, but: string, how: string): PeriodicEvalError {
-  const expected = `a name that matches ${namePattern.source}${but}`;
-  return new PeriodicEvalError({ code: "config", where, got: quoteValue(got), expected, fix: how });
+function nameError({
+  except,
+  ...details
+}: {
+  readonly where: string;
+  readonly path: ValuePath;
+  readonly value: unknown;
+  readonly except: string;
+  readonly fix: string;
+}): PeriodicEvalError {
+  return configError({ ...details, expected: `a name that matches ${namePattern.source}${except}` });
 }

@@ -1,4 +1,4 @@
-/** The candidate that takes the fewest typing mistakes to become `word`; null where even that one is no likely slip. */
+/** Returns the candidate with the fewest typing errors between it and `word`; null if a typing error is unlikely. */
 export function nearest(word: string, candidates: readonly string[]): string | null {
   const distances = candidates.map((candidate) => editDistance(word.toLowerCase(), candidate.toLowerCase()));
   const fewest = Math.min(...distances);
@@ -6,7 +6,7 @@ export function nearest(word: string, candidates: readonly string[]): string | n
   return best !== undefined && fewest <= Math.max(2, Math.floor(best.length / 2)) ? best : null;
 }
 
-/** Characters to insert, delete or replace (Levenshtein). */
+/** Returns the Levenshtein distance: characters to insert, delete or replace. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {

@@ -21,11 +21,11 @@ function errorOf(value: unknown): PeriodicEvalError {
   } catch (error) {
     if (PeriodicEvalError.is(error, "config")) return error;
   }
-  throw new Error("nothing was refused");
+  throw new Error("parseOptions did not throw");
 }
 
 describe("parseOptions", () => {
-  it("returns the options with their defaults, functions by reference", () => {
+  it("returns the options with their defaults and functions by reference", () => {
     const clock = () => 0;
     expect(parseOptions("trainer options", schema, { maxSteps: 3, clock })).toEqual({
       maxSteps: 3,
@@ -40,9 +40,12 @@ describe("parseOptions", () => {
     [{ budget: { second: 1 } }, ["budget", "second"], `Did you mean "seconds"?`],
     [{ phases: [{ name: "a" }, { nam: "b" }] }, ["phases", 1, "nam"], `Did you mean "name"?`],
     [{ maxSteps: "200" }, ["maxSteps"], "Remove the quotes."],
+    [{ maxSteps: "-1" }, ["maxSteps"], "Correct the option."],
+    [{ mode: "slow" }, ["mode"], "Correct the option."],
+    [{ mode: "Exakt" }, ["mode"], 'Did you mean "exact"?'],
     [{ budget: { seconds: -1 } }, ["budget", "seconds"], "Give seconds."],
     [{ clock: 5 }, ["clock"], "Correct the option."],
-  ])("refuses %j with the path of the wrong option and what to do", (value, path, fix) => {
+  ])("refuses %j with the path of the wrong option and a fix", (value, path, fix) => {
     const error = errorOf(value);
     expect(error.path).toEqual(path);
     expect(error.fix).toBe(fix);
@@ -51,14 +54,14 @@ describe("parseOptions", () => {
     );
   });
 
-  it("quotes the value and names what the schema expects", () => {
+  it("quotes the value and the expectation of the schema", () => {
     expect(errorOf({ maxSteps: 0 })).toMatchObject({ got: "0", expected: "a positive integer" });
     expect(errorOf({ mode: "slow" })).toMatchObject({ got: `"slow"`, expected: `"fast" or "exact"` });
     expect(errorOf({ clock: 5 }).expected).toBe("a function that returns seconds");
   });
 
   it.each([[null], [[1]], ["text"], [undefined]])(
-    "names all options where it gets %j instead of an object",
+    "lists all options when it gets %j instead of an object",
     (value) => {
       expect(errorOf(value)).toMatchObject({
         path: [],

@@ -6,13 +6,13 @@ import { isRecord } from "./is-record.ts";
 import { nearest } from "./nearest.ts";
 
 /**
- * Checks options against a schema and returns what the schema makes of them. Every public function that takes options calls
+ * Checks options against a schema and returns them with the schema's defaults. Every public function that takes options calls
  * this first.
  *
- * Schemas say what they expect as a noun phrase (`z.number("a learning rate above 0")`) and, where a reader needs more than
- * "Correct the option.", what to do: `.meta({ fix: "Count optimizer steps of all earlier phases." })`. Use `z.strictObject`,
- * so that a misspelt key is an error that names the nearest right one, and `z.custom` for functions, models and other
- * instances, which pass through by reference.
+ * A schema's messages are noun phrases that continue "expected": `z.number("a learning rate above 0")`. If a reader needs more
+ * than "Correct the option.", it has a fix: `.meta({ fix: "Count optimizer steps of all earlier phases." })`. Use
+ * `z.strictObject`, so that a misspelt key is an error that names the nearest known one, and `z.custom` for functions, models
+ * and other instances, which pass through by reference.
  *
  * @param where Names the options in the error: `session options`, `SFTTrainer config`.
  * @throws PeriodicEvalError `config` for the first wrong option, with its `path` within `value`.
@@ -21,7 +21,7 @@ export function parseOptions<S extends z.ZodType>(where: string, schema: S, valu
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const { path, value: wrong, expected } = describeZodIssue(parsed.error, value);
-  // A misspelt key shows as two issues: the key that is missing, and the one that is unknown.
+  // A misspelt key causes two issues, a missing key and an unknown one. The unknown key explains both.
   refuseUnknownKey(where, schema, wrong === undefined ? path.slice(0, -1) : path, value);
   const known = keysOf(schemaAt(schema, path));
   const options = known === null ? "" : ` (${known.join(", ")})`;
@@ -30,7 +30,7 @@ export function parseOptions<S extends z.ZodType>(where: string, schema: S, valu
     path,
     value: wrong,
     expected: `${expected}${options}`,
-    fix: fixOf(schema, path) ?? (isQuotedNumber(wrong) ? "Remove the quotes." : "Correct the option."),
+    fix: fixOf(schema, path) ?? suggestion(schemaAt(schema, path), wrong) ?? "Correct the option.",
   });
 }
 
@@ -50,16 +50,23 @@ function refuseUnknownKey(where: string, schema: z.ZodType, path: ValuePath, val
   });
 }
 
-const isQuotedNumber = (value: unknown): boolean =>
-  typeof value === "string" && value.trim() !== "" && Number.isFinite(Number(value));
+/** Returns the fix for a misspelt choice or a number in quotes; null for other values. */
+function suggestion(schema: z.ZodType | null, value: unknown): string | null {
+  if (schema === null || typeof value !== "string" || value.trim() === "") return null;
+  const inner = unwrapped(schema);
+  const choices = inner instanceof z.ZodEnum ? inner.options.filter((one) => typeof one === "string") : [];
+  const close = nearest(value, choices);
+  if (close !== null) return `Did you mean "${close}"?`;
+  return schema.safeParse(Number(value)).success ? "Remove the quotes." : null;
+}
 
-/** The keys that an object schema knows; null for every other schema. */
+/** Returns the keys of an object schema; null for any other schema. */
 function keysOf(schema: z.ZodType | null): readonly string[] | null {
   const inner = unwrapped(schema);
   return inner instanceof z.ZodObject ? Object.keys(inner.shape) : null;
 }
 
-/** The `fix` of the innermost schema on the way to `path` that has one. */
+/** Returns the `fix` of the innermost schema on the way to `path` that has one. */
 function fixOf(schema: z.ZodType, path: ValuePath): string | null {
   for (let depth = path.length; depth >= 0; depth -= 1) {
     const fix = fixIn(schemaAt(schema, path.slice(0, depth)));
@@ -68,7 +75,7 @@ function fixOf(schema: z.ZodType, path: ValuePath): string | null {
   return null;
 }
 
-/** `.meta()` may stand before `.optional()` or after it. */
+/** Returns the `fix` of a schema, whether `.meta()` was called before `.optional()` or after it. */
 function fixIn(schema: z.ZodType | null): string | null {
   for (let at = schema; at !== null; at = wrappedBy(at)) {
     const fix = at.meta()?.["fix"];
@@ -77,7 +84,7 @@ function fixIn(schema: z.ZodType | null): string | null {
   return null;
 }
 
-/** The schema of the value at `path`; null where it depends on the value (a union) or nothing is known. */
+/** Returns the schema of the value at `path`; null if it depends on the value (a union) or is unknown. */
 function schemaAt(schema: z.ZodType, path: ValuePath): z.ZodType | null {
   return path.reduce<z.ZodType | null>((at, key) => {
     const inner = unwrapped(at);
@@ -95,7 +102,7 @@ function unwrapped(schema: z.ZodType | null): z.ZodType | null {
   return at;
 }
 
-/** What `.optional()`, `.nullable()`, `.default()` and `.pipe()` wrap. */
+/** Returns the schema inside `.optional()`, `.nullable()`, `.default()` or `.pipe()`; null for any other schema. */
 function wrappedBy(schema: z.ZodType): z.ZodType | null {
   if (schema instanceof z.ZodPipe) return schema.in as z.ZodType;
   const { innerType } = schema.def as { readonly innerType?: z.ZodType };

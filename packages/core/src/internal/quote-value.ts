@@ -1,13 +1,21 @@
+const maxLength = 200;
+
 /**
- * Returns a value as an error message quotes it. Handles what `JSON.stringify` renders as `null` (NaN, Infinity) and what it
- * throws for (a BigInt, a cycle).
+ * Returns a value as an error message quotes it: JSON, cut to 200 characters. Also handles values that `JSON.stringify` renders
+ * as `null` (NaN, Infinity), omits (functions, symbols) or throws for (a BigInt, a circular reference).
  */
 export function quoteValue(value: unknown): string {
   if (typeof value === "number") return String(value);
+  if (typeof value === "bigint") return `${value}n`;
   if (typeof value === "function") return "a function";
+  const text = jsonOf(value);
+  return text.length > maxLength ? `${text.slice(0, maxLength - 1)}…` : text;
+}
+
+function jsonOf(value: unknown): string {
   try {
     return JSON.stringify(value) ?? String(value);
   } catch {
-    return String(value);
+    return "an object that JSON cannot represent";
   }
 }

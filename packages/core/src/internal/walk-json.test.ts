@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { walkJson } from "./walk-json.ts";
 
-it("tells signs and levels, none of them inside a text", () => {
+it("visits structural characters with their levels, and none inside a string", () => {
   const seen: [string, number][] = [];
   walkJson('{"a{\\"[": [{}, "]:"], "b": 1}', (sign, level) => seen.push([sign, level]) > 0);
   expect(seen).toEqual([
@@ -16,7 +16,7 @@ it("tells signs and levels, none of them inside a text", () => {
   ]);
 });
 
-it("ends where it is told to", () => {
+it("stops when the visitor returns false", () => {
   let count = 0;
   walkJson("[".repeat(1000), (_, level) => {
     count += 1;

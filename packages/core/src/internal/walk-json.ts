@@ -1,25 +1,25 @@
 /**
- * Goes over the signs of a JSON text that stand outside its texts and numbers, without recursion and before it is parsed:
- * what nests too deep exhausts the stack of whoever looks at it. Says nothing about whether it is JSON. For the packages
- * that read files of others, by a path of its own: it is no part of measuring.
+ * Visits the structural characters of a JSON text, those outside of strings, without recursion and before the text is parsed.
+ * Deeply nested JSON exhausts the stack of most code that reads it; a visitor can refuse it first. Does not check that the
+ * text is valid JSON.
  *
- * @param see is told each of `{ [ ] } :` and how many lists and objects are open around it; false ends the walk
+ * @param visit Receives each of `{ [ ] } :` and the number of open arrays and objects around it. Returns false to stop.
  */
-export function walkJson(json: string, see: (sign: string, level: number) => boolean): void {
+export function walkJson(json: string, visit: (sign: string, level: number) => boolean): void {
   let level = 0;
-  let inText = false;
+  let inString = false;
   for (let i = 0; i < json.length; i++) {
     const sign = json[i]!;
-    if (inText) {
+    if (inString) {
       if (sign === "\\") i += 1;
-      else if (sign === '"') inText = false;
-    } else if (sign === '"') inText = true;
+      else if (sign === '"') inString = false;
+    } else if (sign === '"') inString = true;
     else if (sign === "{" || sign === "[") {
-      if (!see(sign, level)) return;
+      if (!visit(sign, level)) return;
       level += 1;
-    } else if (sign === "}" || sign === "]") {
+    } else if (sign === "]" || sign === "}") {
       level -= 1;
-      if (!see(sign, level)) return;
-    } else if (sign === ":" && !see(sign, level)) return;
+      if (!visit(sign, level)) return;
+    } else if (sign === ":" && !visit(sign, level)) return;
   }
 }

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "../errors.ts";
-import { pythonWhitespace } from "../internal/python-space.ts";
+import { pythonWhitespace } from "../internal/python-whitespace.ts";
 import type { LogLikelihoodRequest, Prompt, RenderedPrompt, Tokenizer } from "../contracts/model.ts";
 
 export interface EncodedPair {

@@ -4,13 +4,13 @@ import { PeriodicEvalError } from "../errors.ts";
 import { canonicalJson, createHasher, hashBytes, hashJson, hashText } from "./hash.ts";
 
 describe("hashBytes", () => {
-  it("has the form and the value that snapshots of this version hold", () => {
-    // Frozen from the first run: these may only change together with the prefix.
+  it("returns the values that existing snapshots contain", () => {
+    // Frozen: these values may only change together with the prefix.
     expect(hashText("")).toBe("pe128:525fe456a88e13b6bb5eaf95ae826520");
     expect(hashText("periodic-eval")).toBe("pe128:3d1681d4eb270f75a3b9e8e4ca6a429b");
   });
 
-  it("sees any one changed word, wherever it stands and however little it changes", () => {
+  it("changes with any single changed word, at any position and by any bits", () => {
     const array = fc.int32Array({ minLength: 1, maxLength: 70 });
     fc.assert(
       fc.property(array, fc.nat(), fc.integer({ min: 1, max: 0xffffffff }), (words, at, flip) => {
@@ -21,7 +21,7 @@ describe("hashBytes", () => {
     );
   });
 
-  it("sees every single bit of a float tensor, one ulp included", () => {
+  it("changes with every single bit of a float tensor, including one ulp", () => {
     const floats = Float32Array.from({ length: 40 }, (_, i) => Math.sin(i));
     const bits = new Int32Array(floats.buffer);
     const digests = new Set([hashBytes(floats)]);
@@ -33,7 +33,7 @@ describe("hashBytes", () => {
     expect(digests.size).toBe(40 * 32 + 1);
   });
 
-  it("sees every swap of two different words", () => {
+  it("changes when two different words are swapped", () => {
     const words = Int32Array.from({ length: 48 }, (_, i) => i);
     const digests = new Set<string>();
     for (let i = 0; i < 48; i++) {
@@ -46,27 +46,27 @@ describe("hashBytes", () => {
     expect(digests.size).toBe((48 * 47) / 2);
   });
 
-  it("tells zeros of different length apart, and -0 from 0", () => {
+  it("distinguishes zeros of different lengths, and -0 from 0", () => {
     const digests = Array.from({ length: 100 }, (_, length) => hashBytes(new Uint8Array(length)));
     expect(new Set(digests).size).toBe(100);
     expect(hashBytes(Float32Array.of(0))).not.toBe(hashBytes(Float32Array.of(-0)));
   });
 
-  it("changes about half of the digest's bits with one bit of input", () => {
+  it("changes about half of the digest's bits for one bit of input", () => {
     const words = new Int32Array(8);
     const bitsOf = (digest: string) => BigInt(`0x${digest.slice("pe128:".length)}`);
     const zero = bitsOf(hashBytes(words));
     for (let bit = 0; bit < 256; bit++) {
       words[bit >> 5]! ^= 1 << (bit & 31);
       const changed = (bitsOf(hashBytes(words)) ^ zero).toString(2).replaceAll("0", "").length;
-      // Mean 64, standard deviation 5.7 for a random function: 35 and 93 are five of them away.
+      // For a random function the mean is 64 and the standard deviation 5.7: 35 and 93 are five deviations away.
       expect(changed).toBeGreaterThan(35);
       expect(changed).toBeLessThan(93);
       words[bit >> 5]! ^= 1 << (bit & 31);
     }
   });
 
-  it("does not depend on how the bytes are cut, aligned or typed", () => {
+  it("does not depend on how the bytes are split, aligned or typed", () => {
     const bytes = fc.uint8Array({ maxLength: 200 });
     fc.assert(
       fc.property(bytes, fc.array(fc.nat(200), { maxLength: 6 }), fc.nat(7), (content, cuts, offset) => {
@@ -88,7 +88,7 @@ describe("hashBytes", () => {
     );
   });
 
-  it("copies what is not aligned in pieces that join without a seam", () => {
+  it("hashes unaligned bytes that it copies in several pieces", () => {
     const content = Uint8Array.from({ length: 200_003 }, (_, i) => i * 31);
     const shifted = new Uint8Array(200_004);
     shifted.set(content, 1);
@@ -97,7 +97,7 @@ describe("hashBytes", () => {
 });
 
 describe("canonicalJson", () => {
-  it("sorts keys at every depth and keeps the order of lists", () => {
+  it("sorts keys at every depth and keeps the order of arrays", () => {
     expect(canonicalJson({ b: [2, 1], a: { d: null, c: "é\n" } })).toBe(
       '{"a":{"c":"é\\n","d":null},"b":[2,1]}',
     );
@@ -105,7 +105,7 @@ describe("canonicalJson", () => {
     expect(hashJson([1, 2])).not.toBe(hashJson([2, 1]));
   });
 
-  it("parses back to what JSON keeps of the value", () => {
+  it("parses back to the value that JSON.stringify keeps", () => {
     fc.assert(
       fc.property(fc.json(), (text) => {
         expect(JSON.parse(canonicalJson(JSON.parse(text)))).toEqual(JSON.parse(text));
@@ -113,7 +113,7 @@ describe("canonicalJson", () => {
     );
   });
 
-  it("refuses what JSON would change in silence", () => {
+  it("throws for values that JSON would change silently", () => {
     for (const value of [Number.NaN, Infinity, [undefined], { a: 1n }]) {
       expect(() => canonicalJson(value as never)).toThrow(PeriodicEvalError);
     }

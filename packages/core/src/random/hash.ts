@@ -2,25 +2,26 @@ import { PeriodicEvalError } from "../errors.ts";
 import type { Json } from "../contracts/json.ts";
 
 /**
- * A 128-bit content hash, `pe128:` and 32 hexadecimal digits. Fast in plain JavaScript and exact, not cryptographic:
- * it finds accidents, not forgeries.
+ * Computes a 128-bit content hash: `pe128:` and 32 hexadecimal digits. Fast in plain JavaScript. It detects accidental changes;
+ * it is not cryptographic and does not detect forgeries.
  *
- * Why a changed word always shows: the state (four 32-bit lanes) is xored with a block of four words and sent through
- * a permutation of all 128 bits. For a fixed block that is a bijection of the state, for a fixed state a bijection of
- * the block. So two inputs that differ in one word, or anywhere within one block, differ in state after that block,
- * stay different through the equal blocks that follow, and differ in the digest. Changes in several blocks can cancel,
- * with odds of about 2^-128. Words are read as the host stores them: little-endian everywhere JavaScript runs.
+ * A single changed word always changes the hash: the state (four 32-bit lanes) is xored with a block of four words and permuted
+ * over all 128 bits. For a fixed block this is a bijection of the state, for a fixed state a bijection of the block. So two
+ * inputs that differ within one block have different states after it, keep them different through the equal blocks that follow,
+ * and have different digests. Changes in several blocks can cancel, with a probability of about 2^-128. Words are read in the
+ * host's byte order, which is little-endian everywhere JavaScript runs.
  */
 export interface Hasher {
-  /** Takes in the bytes of a view; how they are cut into views does not matter. */
+  /** Adds the bytes of a view. The hash does not depend on how bytes are split into views. */
   update(view: ArrayBufferView): Hasher;
-  /** The digest of all bytes so far; more may follow. */
+  /** Returns the hash of all bytes so far. More bytes may follow. */
   digest(): string;
 }
 
+/** Returns a hasher without bytes. */
 export function createHasher(): Hasher {
   const state = Int32Array.of(0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344); // digits of π
-  /** The bytes of a block that is not full yet. */
+  /** The bytes of the last, incomplete block. */
   const rest = new Uint8Array(blockBytes);
   let total = 0;
 
@@ -46,7 +47,7 @@ export function createHasher(): Hasher {
       const held = total % blockBytes;
       const last = new Uint8Array(blockBytes);
       last.set(rest.subarray(0, held));
-      // The length tells padding from bytes; the empty rounds spread the last block over all lanes.
+      // The length distinguishes padding from bytes; the empty rounds spread the last block over all lanes.
       absorb(end, new Int32Array(last.buffer));
       absorb(end, Int32Array.of(total, Math.floor(total / 2 ** 32), 0, 0, ...Array<number>(16).fill(0)));
       return `pe128:${Array.from(end, (lane) => (lane >>> 0).toString(16).padStart(8, "0")).join("")}`;
@@ -55,16 +56,20 @@ export function createHasher(): Hasher {
   return hasher;
 }
 
-/** The hash of a view's bytes. */
+/** Returns the hash of a view's bytes. */
 export const hashBytes = (view: ArrayBufferView): string => createHasher().update(view).digest();
 
-/** The hash of a text's UTF-8. */
+/** Returns the hash of a string's UTF-8 bytes. */
 export const hashText = (text: string): string => hashBytes(new TextEncoder().encode(text));
 
-/** The hash of a value's canonical JSON: the order of an object's keys does not matter. */
+/** Returns the hash of a value's canonical JSON, which does not depend on the order of object keys. */
 export const hashJson = (value: Json): string => hashText(canonicalJson(value));
 
-/** JSON with sorted keys and no spaces (RFC 8785, except that lone surrogates are escaped). Throws `data` for what is no JSON. */
+/**
+ * Returns JSON with sorted keys and without spaces (RFC 8785, except that lone surrogates are escaped).
+ *
+ * @throws PeriodicEvalError `data` for a value that JSON cannot represent.
+ */
 export function canonicalJson(value: Json): string {
   if (Array.isArray(value)) return `[${value.map((entry: Json) => canonicalJson(entry)).join(",")}]`;
   if (value !== null && typeof value === "object") {
@@ -79,15 +84,15 @@ export function canonicalJson(value: Json): string {
     code: "data",
     where: "canonicalJson",
     got: String(value),
-    expected: "null, a boolean, a finite number, a string, a list or an object of these",
-    fix: "Write what is unknown as null.",
+    expected: "null, a boolean, a finite number, a string, or an array or object of these",
+    fix: "Write null for an unknown value.",
   });
 }
 
 const blockBytes = 16;
 const scratchBytes = 1 << 16;
 
-/** Whole blocks of bytes; those that do not start on a word are copied first. */
+/** Absorbs complete blocks of bytes. Copies bytes that are not aligned to a word. */
 function absorbBytes(state: Int32Array, bytes: Uint8Array): void {
   if (bytes.byteOffset % 4 === 0)
     return absorb(state, new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4));
@@ -97,8 +102,8 @@ function absorbBytes(state: Int32Array, bytes: Uint8Array): void {
 }
 
 /**
- * Each line of the loop can be undone from the lanes it leaves: an odd factor, a shift
- * xored in, a rotation, a sum or xor with a lane still known.
+ * Absorbs words into the state. Each line of the loop is invertible given the lanes after it: a multiplication by an odd
+ * factor, an xor with a shift, a rotation, a sum or xor with a lane that is still known.
  */
 function absorb(state: Int32Array, words: Int32Array): void {
   let a = state[0]!;

@@ -1,4 +1,4 @@
-/** Seeded random streams, and hashes. Everything random in a run draws from a stream that is named here. */
+/** Seeded random streams, and hashes. Everything random in a run draws from a stream named by a seed. */
 export { canonicalJson, createHasher, hashBytes, hashJson, hashText, type Hasher } from "./hash.ts";
 export { pythonRandom, type PythonRandom } from "./python.ts";
 export { namedStream, seedOf, statefulStream, type StatefulStream } from "./streams.ts";

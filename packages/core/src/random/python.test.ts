@@ -7,7 +7,7 @@ const draws = (seed: number, bits: number, count: number) => {
 };
 
 describe("pythonRandom", () => {
-  it("draws what CPython draws", () => {
+  it("returns the numbers of CPython", () => {
     // CPython 3.11: r = random.Random(seed); [r.getrandbits(bits) for _ in range(5)]
     expect(draws(42, 32, 5)).toEqual([2746317213, 478163327, 107420369, 3184935163, 1181241943]);
     expect(draws(0, 32, 5)).toEqual([3626764237, 1654615998, 3255389356, 3823568514, 1806341205]);
@@ -16,7 +16,7 @@ describe("pythonRandom", () => {
     expect(draws(-42, 32, 5)).toEqual([2746317213, 478163327, 107420369, 3184935163, 1181241943]);
   });
 
-  it("goes on past the first 624 words", () => {
+  it("regenerates its state after 624 outputs", () => {
     // CPython 3.11: r = random.Random(42); [r.getrandbits(32) for _ in range(2000)][-3:]
     expect(draws(42, 32, 2000).slice(-3)).toEqual([1014096062, 3674130601, 1557724698]);
   });
@@ -37,14 +37,14 @@ describe("pythonRandom", () => {
       [6374, 3610, 957, 61, 742, 7462, 6610, 4769],
       [286, 5501, 5677, 687, 806, 6279, 2905, 1939],
     ],
-  ])("samples as CPython does, seed %i: of %i, %i", (seed, n, k, first, second) => {
+  ])("returns the samples of CPython for seed %i: of %i, %i", (seed, n, k, first, second) => {
     const { sample } = pythonRandom(seed);
     expect([sample(n, k), sample(n, k)]).toEqual([first, second]);
   });
 
-  it("samples nothing of nothing, and no more than there is", () => {
+  it("returns an empty sample for k = 0 and throws for k > n", () => {
     const { sample } = pythonRandom(1);
     expect([sample(0, 0), sample(5, 0)]).toEqual([[], []]);
-    expect(() => sample(3, 4)).toThrow("sample: got 4 of 3");
+    expect(() => sample(3, 4)).toThrow("pythonRandom.sample: got 4 of 3");
   });
 });

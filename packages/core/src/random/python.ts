@@ -1,17 +1,17 @@
-import { PeriodicEvalError } from "../errors.ts";
+import { configError } from "../internal/config-error.ts";
 import { isCount } from "../internal/is-count.ts";
 
 /**
- * Python's `random.Random(seed)` for integer seeds: MT19937 (Matsumoto and Nishimura 1998) seeded by `init_by_array`
- * with the 32-bit words of |seed|, lowest first, as CPython 3.11 `Modules/_randommodule.c` does.
+ * Python's `random.Random(seed)` for integer seeds: MT19937 (Matsumoto and Nishimura 1998), seeded by `init_by_array` with the
+ * 32-bit words of |seed|, lowest first, as in CPython 3.11 `Modules/_randommodule.c`.
  */
 export interface PythonRandom {
-  /** `getrandbits(bits)` for bits from 1 to 32: an integer in [0, 2^bits). */
+  /** `getrandbits(bits)` for 1 to 32 bits: returns an integer in [0, 2^bits). */
   readonly getrandbits: (bits: number) => number;
   /**
-   * `sample(range(n), k)`: k different numbers of 0 … n−1 in the order drawn; n below 2^32.
+   * `sample(range(n), k)`: returns k distinct integers of 0 … n−1, in the order drawn. n is below 2^32.
    *
-   * @throws PeriodicEvalError `config` where k is larger than n.
+   * @throws PeriodicEvalError `config` if k is larger than n.
    */
   readonly sample: (n: number, k: number) => readonly number[];
 }
@@ -19,7 +19,7 @@ export interface PythonRandom {
 const size = 624;
 const shift = 397;
 
-/** `seed` is a safe integer; its sign is ignored, as in Python. */
+/** Returns the generator for a seed, a safe integer. The sign of the seed is ignored, as in Python. */
 export function pythonRandom(seed: number): PythonRandom {
   const state = seededByArray(wordsOf(Math.abs(seed)));
   let next = size;
@@ -30,7 +30,7 @@ export function pythonRandom(seed: number): PythonRandom {
     }
     return tempered(state[next++]!) >>> (32 - bits);
   };
-  /** A number in [0, n), by rejection. */
+  /** Returns an integer in [0, n), by rejection sampling. */
   const randbelow = (n: number) => {
     const bits = n.toString(2).length;
     let drawn = getrandbits(bits);
@@ -40,15 +40,17 @@ export function pythonRandom(seed: number): PythonRandom {
   return { getrandbits, sample: (n, k) => sampled(randbelow, n, k) };
 }
 
-/** As CPython 3.11 `Lib/random.py`: from a list that shrinks where that is smaller than a set of what was drawn. */
+/**
+ * CPython 3.11 `Lib/random.py`: draws from a shrinking list if that is smaller than a set of the integers drawn so far, else
+ * collects such a set.
+ */
 function sampled(randbelow: (n: number) => number, n: number, k: number): readonly number[] {
   if (!isCount(n) || n >= 2 ** 32 || !isCount(k) || k > n) {
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "sample",
+    throw configError({
+      where: "pythonRandom.sample",
       got: `${k} of ${n}`,
-      expected: "no more than there are",
-      fix: "Draw fewer, or from more.",
+      expected: "integers with 0 ≤ k ≤ n < 2^32",
+      fix: "Draw at most n integers.",
     });
   }
   const setSize = 21 + (k > 5 ? 4 ** Math.ceil(Math.log(k * 3) / Math.log(4)) : 0);

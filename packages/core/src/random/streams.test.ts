@@ -6,12 +6,12 @@ import { fastStream, namedStream, seedOf, statefulStream } from "./streams.ts";
 const take = (stream: () => number, count: number) => Array.from({ length: count }, stream);
 
 describe("seedOf", () => {
-  it("reads as a path", () => {
+  it("returns a path", () => {
     expect(seedOf("42", "em", "capability", 20)).toBe("/42/em/capability/#20");
   });
 
   it("is injective", () => {
-    // A small alphabet, so that collisions would be found: the joiner, the escape marks and their codes.
+    // The separator, the escape characters and their codes: an alphabet small enough to find collisions.
     const part = fc.oneof(
       fc.string({ unit: fc.constantFrom("/", "~", "#", "0", "1", "2"), maxLength: 3 }),
       fc.nat(20),
@@ -28,14 +28,14 @@ describe("seedOf", () => {
     );
   });
 
-  it("refuses a number that is none", () => {
+  it("throws for NaN", () => {
     expect(() => seedOf("a", Number.NaN)).toThrow(PeriodicEvalError);
   });
 });
 
 describe("fastStream", () => {
-  it("is sfc32 from where the named stream of its seed starts", () => {
-    // The generator as PractRand writes it, on integers without bounds that are cut to 32 bits.
+  it("is sfc32 with its state from the named stream of the seed", () => {
+    // The generator as in PractRand, with big integers that are cut to 32 bits.
     const start = namedStream("a");
     const cut = (value: bigint) => BigInt.asUintN(32, value);
     let [a, b, c, counter] = [...take(start, 3).map((draw) => BigInt(Math.floor(draw * 2 ** 32))), 1n] as [
@@ -57,7 +57,7 @@ describe("fastStream", () => {
 
   it("has the mean and the lag correlation of a uniform stream", () => {
     const numbers = take(fastStream("uniform"), 100_000);
-    // Standard errors 0.289/√1e5 and 1/√1e5: five of them, one alarm in two million seeds.
+    // Five standard errors of 0.289/√1e5 and 1/√1e5: one false alarm in two million seeds.
     const mean = numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
     expect(Math.abs(mean - 0.5)).toBeLessThan(5 * 0.289 * 10 ** -2.5);
     const products = numbers.slice(1).map((number, at) => 12 * (number - 0.5) * (numbers[at]! - 0.5));
@@ -67,13 +67,13 @@ describe("fastStream", () => {
 });
 
 describe("namedStream", () => {
-  it("repeats itself under the same name and differs under another", () => {
+  it("repeats for the same seed and differs for another", () => {
     expect(take(namedStream("a"), 5)).toEqual(take(namedStream("a"), 5));
     expect(take(namedStream("a"), 5)).not.toEqual(take(namedStream("b"), 5));
   });
 
-  it("keeps scripts apart whose characters share their low byte", () => {
-    // seedrandom itself reads U+0161 and U+0061 alike.
+  it("distinguishes characters that share their low byte", () => {
+    // seedrandom alone treats U+0161 like U+0061.
     expect(namedStream("š")()).not.toBe(namedStream("a")());
   });
 
@@ -81,11 +81,11 @@ describe("namedStream", () => {
     const numbers = take(namedStream("uniform"), 10_000);
     expect(Math.min(...numbers)).toBeGreaterThanOrEqual(0);
     expect(Math.max(...numbers)).toBeLessThan(1);
-    // Standard error of the mean is 1/√(12·10000) = 0.0029; the seed is fixed, so this cannot flicker.
+    // Standard error of the mean is 1/√(12·10000) = 0.0029; the seed is fixed, so the test is deterministic.
     expect(numbers.reduce((sum, x) => sum + x) / 10_000).toBeCloseTo(0.5, 2);
   });
 
-  it("leaves Math.random alone", () => {
+  it("does not call Math.random", () => {
     const spy = vi.spyOn(Math, "random");
     namedStream("a")();
     statefulStream("a").next();
@@ -95,7 +95,7 @@ describe("namedStream", () => {
 });
 
 describe("statefulStream", () => {
-  it("gives the numbers of namedStream and goes on from a kept state", () => {
+  it("returns the numbers of namedStream and continues from a saved state", () => {
     const stream = statefulStream("s");
     expect(take(stream.next, 7)).toEqual(take(namedStream("s"), 7));
     const resumed = statefulStream("whatever", stream.state());
@@ -103,7 +103,7 @@ describe("statefulStream", () => {
     expect(resumed.state()).toBe(stream.state());
   });
 
-  it("refuses a state that no stream gave", () => {
+  it("throws for a string that is not a state", () => {
     for (const state of ["", "{}", "00".repeat(258), statefulStream("s").state().slice(2)]) {
       expect(() => statefulStream("s", state)).toThrow(/516 hexadecimal digits/);
     }

@@ -3,8 +3,10 @@ import { PeriodicEvalError } from "../errors.ts";
 import { hashText } from "./hash.ts";
 
 /**
- * Joins parts to one seed, injectively: other parts, other seed. `seedOf("42", "em", 20)` is `/42/em/#20`.
- * A seed may be a part of a further one. Throws `config` for a number that is not finite.
+ * Joins parts into one seed. Different parts give different seeds: `seedOf("42", "em", 20)` is `/42/em/#20`. A seed may be a
+ * part of another seed.
+ *
+ * @throws PeriodicEvalError `config` for a number that is not finite.
  */
 export function seedOf(...parts: readonly (string | number)[]): string {
   return parts.map((part) => `/${typeof part === "number" ? fromNumber(part) : escaped(part)}`).join("");
@@ -17,24 +19,24 @@ function fromNumber(part: number): string {
     where: "seedOf",
     got: String(part),
     expected: "a finite number or a string",
-    fix: "Pass a number that is known, or leave the part out.",
+    fix: "Pass a finite number, or omit the part.",
   });
 }
 
-/** As a JSON pointer (RFC 6901), and a text that begins with the mark of numbers is told from one. */
+/** Escapes a part as in a JSON pointer (RFC 6901), and a leading `#`, which marks numbers. */
 function escaped(part: string): string {
   const text = part.replaceAll("~", "~0").replaceAll("/", "~1");
   return text.startsWith("#") ? `~2${text.slice(1)}` : text;
 }
 
-/** A stream of numbers in [0, 1), 53 bits each, that depends on nothing but its seed. */
+/** Returns a generator of numbers in [0, 1) with 53 bits each, which depend only on the seed. */
 export function namedStream(seed: string): () => number {
   return seedrandom(key(seed));
 }
 
 /**
- * A stream of numbers in [0, 1) with 32 bits each, for where many millions are drawn: some four times as fast as
- * `namedStream`, of which it takes its start. The generator is sfc32 (Doty-Humphrey, PractRand 0.95, public domain).
+ * Returns a generator of numbers in [0, 1) with 32 bits each, for millions of draws: about four times as fast as
+ * `namedStream`, which gives it its initial state. The generator is sfc32 (Doty-Humphrey, PractRand 0.95, public domain).
  */
 export function fastStream(seed: string): () => number {
   const start = namedStream(seed);
@@ -50,21 +52,27 @@ export function fastStream(seed: string): () => number {
   };
 }
 
+/** A random stream whose state can be saved. */
 export interface StatefulStream {
-  /** The next number in [0, 1). */
+  /** Returns the next number in [0, 1). */
   readonly next: () => number;
-  /** Where the stream stands; give it back to `statefulStream` and the numbers go on from there. */
+  /** Returns the state of the stream. `statefulStream` continues from it. */
   readonly state: () => string;
 }
 
-/** `namedStream` whose state can be kept in a checkpoint. Throws `data` for a state that no stream gave. */
+/**
+ * Returns a `namedStream` whose state can be saved in a checkpoint.
+ *
+ * @param state Where to continue; default: the start of the stream.
+ * @throws PeriodicEvalError `data` if `state` is not the state of a stream.
+ */
 export function statefulStream(seed: string, state?: string): StatefulStream {
   const stream =
     state === undefined ? seedrandom(key(seed), { state: true }) : seedrandom("", { state: unpacked(state) });
   return { next: () => stream(), state: () => packed(stream.state()) };
 }
 
-/** The generator keeps eight bits of each character, so that other scripts' seeds could meet; their hashes do not. */
+/** seedrandom uses only eight bits of each character, so different seeds could collide. Their hashes are ASCII and do not. */
 const key = (seed: string): string => hashText(seed);
 
 /** RC4's two indices and its permutation of 0–255. */
@@ -86,8 +94,8 @@ function unpacked(text: string): seedrandom.State.Arc4 {
       code: "data",
       where: "statefulStream",
       got: `a state of ${text.length} characters`,
-      expected: "516 hexadecimal digits as `state()` gave them",
-      fix: "Take the state from the checkpoint unchanged.",
+      expected: "516 hexadecimal digits, as `state()` returns them",
+      fix: "Pass the unchanged state from the checkpoint.",
     });
   }
   return { i, j, S };

@@ -13,17 +13,17 @@ const progress = (step: number, maxSteps: number | null, ended = false): Progres
   ended,
 });
 
-/** What fires where, over a phase seen at the given progresses. */
-function firings(triggers: readonly Trigger[], seen: readonly Progress[]): [number, string[]][] {
+/** Returns the crossings of a phase that is observed at the given progresses. */
+function crossingsIn(triggers: readonly Trigger[], seen: readonly Progress[]): [number, string[]][] {
   let previous: Progress | null = null;
-  const fired: [number, string[]][] = [];
+  const found: [number, string[]][] = [];
   for (const at of seen) {
     const now: Progress = advance(previous, at);
     const crossed = crossings(triggers, previous, now).map(describeCrossing);
-    if (crossed.length > 0) fired.push([at.step, crossed]);
+    if (crossed.length > 0) found.push([at.step, crossed]);
     previous = now;
   }
-  return fired;
+  return found;
 }
 
 const everyStepTo = (maxSteps: number) => [
@@ -46,15 +46,15 @@ const trigger: fc.Arbitrary<Trigger> = fc.oneof(
   fc.array(fc.integer({ min: 1, max: 80 }), { minLength: 1, maxLength: 4 }).map(atSteps),
   fc.constantFrom(atStart(), atEnd()),
 );
-/** No threshold is named by two triggers, so that its text tells it. */
+/** No two triggers share a threshold, so that its description identifies it. */
 const schedule = fc.uniqueArray(trigger, {
   minLength: 1,
   maxLength: 4,
   selector: (one) => ("at" in one && "unit" in one ? `at ${one.unit}` : JSON.stringify(one)),
 });
 
-describe("law 1: each threshold fires exactly once", () => {
-  it("for any cutting of a phase", () => {
+describe("crossings: each threshold is crossed exactly once", () => {
+  it("holds however a phase is divided into steps", () => {
     fc.assert(
       fc.property(
         schedule,
@@ -64,7 +64,7 @@ describe("law 1: each threshold fires exactly once", () => {
           const whole = everyStepTo(maxSteps);
           const cut = whole.filter((at) => at.step === 0 || at.ended || cuts.includes(at.step));
           const all = (seen: readonly Progress[]) =>
-            firings(triggers, seen).flatMap(([, crossed]) => crossed);
+            crossingsIn(triggers, seen).flatMap(([, crossed]) => crossed);
           expect(all(cut).toSorted()).toEqual(all(whole).toSorted());
           expect(new Set(all(whole)).size).toBe(all(whole).length);
         },
@@ -72,7 +72,7 @@ describe("law 1: each threshold fires exactly once", () => {
     );
   });
 
-  it("at the first progress seen that reaches it", () => {
+  it("crosses a threshold at the first progress that reaches it", () => {
     fc.assert(
       fc.property(
         schedule,
@@ -81,10 +81,10 @@ describe("law 1: each threshold fires exactly once", () => {
         (triggers, maxSteps, cuts) => {
           const whole = everyStepTo(maxSteps);
           const cut = whole.filter((at) => at.step === 0 || at.ended || cuts.includes(at.step));
-          const exact = firings(triggers, whole).flatMap(([step, crossed]) =>
+          const exact = crossingsIn(triggers, whole).flatMap(([step, crossed]) =>
             crossed.map((text) => [text, step] as const),
           );
-          for (const [step, crossed] of firings(triggers, cut)) {
+          for (const [step, crossed] of crossingsIn(triggers, cut)) {
             for (const text of crossed) {
               const due = new Map(exact).get(text)!;
               expect(cut.find((at) => at.step >= due && (text !== "end" || at.ended))?.step).toBe(step);
@@ -95,7 +95,7 @@ describe("law 1: each threshold fires exactly once", () => {
     );
   });
 
-  it("for any stops and resumptions from an earlier checkpoint, whose records after it are set aside", () => {
+  it("holds for any stops and resumptions from an earlier checkpoint, whose later snapshots are superseded", () => {
     fc.assert(
       fc.property(
         schedule,
@@ -122,13 +122,13 @@ describe("law 1: each threshold fires exactly once", () => {
           };
           for (const [stop, back] of crashes.map(([a, b]) => [Math.max(a, b), Math.min(a, b)] as const)) {
             runTo(Math.min(stop, maxSteps - 1));
-            // The checkpoint travels through a file.
+            // The checkpoint is written to a file and read back.
             if (previous !== null && back < previous.step)
               previous = JSON.parse(JSON.stringify(progress(back, maxSteps))) as Progress;
             for (const [text, step] of kept) if (step > previous!.step) kept.delete(text);
           }
           runTo(maxSteps);
-          const undisturbed = firings(triggers, whole);
+          const undisturbed = crossingsIn(triggers, whole);
           expect(kept).toEqual(
             new Map(undisturbed.flatMap(([step, crossed]) => crossed.map((text) => [text, step] as const))),
           );
@@ -137,7 +137,7 @@ describe("law 1: each threshold fires exactly once", () => {
     );
   });
 
-  it("while maxSteps changes, is unknown for a time, and progress is cut anywhere", () => {
+  it("holds while maxSteps changes or is unknown for a time, however a phase is divided", () => {
     const move = fc.record({
       steps: fc.integer({ min: 0, max: 20 }),
       maxSteps: fc.option(fc.integer({ min: 0, max: 100 })),
@@ -154,17 +154,17 @@ describe("law 1: each threshold fires exactly once", () => {
             ...moves.map(({ steps, maxSteps }) => progress((step += steps), maxSteps)),
           ];
           seen.push(progress(step, 100, true));
-          const fired = firings(triggers, seen).flatMap(([, crossed]) => crossed);
-          expect(new Set(fired).size).toBe(fired.length);
+          const found = crossingsIn(triggers, seen).flatMap(([, crossed]) => crossed);
+          expect(new Set(found).size).toBe(found.length);
 
-          // One call over all is the same as many, where progresses are advanced in between.
+          // One call over the whole phase equals many calls, if progress is advanced in between.
           let last: Progress | null = null;
           for (const at of seen) last = advance(last, at);
           const atOnce = crossings(triggers, seen[0]!, last!).map(describeCrossing);
           const first = crossings(triggers, null, seen[0]!).map(describeCrossing);
-          expect([...first, ...atOnce].toSorted()).toEqual(fired.toSorted());
+          expect([...first, ...atOnce].toSorted()).toEqual(found.toSorted());
 
-          // A checkpoint anywhere carries all that is needed.
+          // A checkpoint at any point holds all that is needed.
           let previous: Progress | null = null;
           const resumed: string[] = [];
           seen.forEach((at, i) => {
@@ -172,17 +172,17 @@ describe("law 1: each threshold fires exactly once", () => {
             resumed.push(...crossings(triggers, previous, now).map(describeCrossing));
             previous = restarts[i] === true ? (JSON.parse(JSON.stringify(now)) as Progress) : now;
           });
-          expect(resumed).toEqual(fired);
+          expect(resumed).toEqual(found);
         },
       ),
     );
   });
 
-  it("at ceil(k · p · maxSteps / 100) in exact arithmetic", () => {
+  it("places the k-th threshold at ceil(k · p · maxSteps / 100) in exact arithmetic", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1000 }), fc.integer({ min: 1, max: 200 }), (tenths, maxSteps) => {
-        const steps = firings([everyPercent(tenths / 10)], everyStepTo(maxSteps)).flatMap(([step, crossed]) =>
-          crossed.map(() => step),
+        const steps = crossingsIn([everyPercent(tenths / 10)], everyStepTo(maxSteps)).flatMap(
+          ([step, crossed]) => crossed.map(() => step),
         );
         // p = tenths/10, so the k-th is at ceil(k · tenths · maxSteps / 1000).
         const expected = Array.from({ length: Math.floor(1000 / tenths) }, (_, i) =>
@@ -194,29 +194,29 @@ describe("law 1: each threshold fires exactly once", () => {
   });
 });
 
-describe("awkward cases by hand", () => {
-  it("0.1 % of 1,000 steps is every step, although 0.1 · 3 is 0.30000000000000004", () => {
-    const fired = firings([everyPercent(0.1)], everyStepTo(1000));
-    expect(fired.map(([step]) => step)).toEqual(Array.from({ length: 1000 }, (_, i) => i + 1));
-    expect(fired[2]).toEqual([3, ["every 0.1 percent: 0.3"]]);
-    expect(fired[999]).toEqual([1000, ["every 0.1 percent: 100"]]);
+describe("crossings: cases worked by hand", () => {
+  it("crosses every step with 0.1 % of 1,000 steps, although 0.1 · 3 is 0.30000000000000004", () => {
+    const found = crossingsIn([everyPercent(0.1)], everyStepTo(1000));
+    expect(found.map(([step]) => step)).toEqual(Array.from({ length: 1000 }, (_, i) => i + 1));
+    expect(found[2]).toEqual([3, ["every 0.1 percent: 0.3"]]);
+    expect(found[999]).toEqual([1000, ["every 0.1 percent: 100"]]);
   });
 
-  it("0.1 % of 500 steps puts two thresholds into each step", () => {
-    expect(firings([everyPercent(0.1)], everyStepTo(500))[0]).toEqual([
+  it("crosses two thresholds per step with 0.1 % of 500 steps", () => {
+    expect(crossingsIn([everyPercent(0.1)], everyStepTo(500))[0]).toEqual([
       1,
       ["every 0.1 percent: 0.1", "every 0.1 percent: 0.2"],
     ]);
   });
 
-  it("100/3 % given as 33.333333333333336 is a little over a third, so a third of it lies beyond the end", () => {
+  it("loses the third threshold if 100/3 % is given as 33.333333333333336, slightly more than a third", () => {
     // ceil(33.333333333333336 · 3 / 100) = ceil(1.00000000000000008) = 2; twice that 2.0000000000000002 → 3.
-    expect(firings([everyPercent(100 / 3)], everyStepTo(3)).map(([step]) => step)).toEqual([2, 3]);
-    expect(firings([timesPerPhase(3)], everyStepTo(3)).map(([step]) => step)).toEqual([1, 2, 3]);
+    expect(crossingsIn([everyPercent(100 / 3)], everyStepTo(3)).map(([step]) => step)).toEqual([2, 3]);
+    expect(crossingsIn([timesPerPhase(3)], everyStepTo(3)).map(([step]) => step)).toEqual([1, 2, 3]);
   });
 
-  it("three steps in all: every 20 percent falls on ceil(.6), ceil(1.2), ceil(1.8), ceil(2.4), 3", () => {
-    expect(firings([everyPercent(20), atStart(), atEnd()], everyStepTo(3))).toEqual([
+  it("places every 20 percent of three steps at ceil(.6), ceil(1.2), ceil(1.8), ceil(2.4), 3", () => {
+    expect(crossingsIn([everyPercent(20), atStart(), atEnd()], everyStepTo(3))).toEqual([
       [0, ["start"]],
       [1, ["every 20 percent: 20"]],
       [2, ["every 20 percent: 40", "every 20 percent: 60"]],
@@ -225,7 +225,7 @@ describe("awkward cases by hand", () => {
     ]);
   });
 
-  it("timesPerPhase(n) is everyPercent(100/n) wherever 100/n has a decimal", () => {
+  it("treats timesPerPhase(n) as everyPercent(100/n) if 100/n is a decimal", () => {
     for (const times of [1, 2, 4, 5, 8, 10, 20, 25, 40, 50, 100]) {
       for (const maxSteps of [1, 3, 7, 99, 1172]) {
         expect(plannedSteps([timesPerPhase(times)], maxSteps)).toEqual(
@@ -237,7 +237,7 @@ describe("awkward cases by hand", () => {
     expect(plannedSteps([timesPerPhase(3)], 10)).toEqual([4, 7, 10]);
   });
 
-  it("unknown maxSteps: only start, end and what does not count in percents", () => {
+  it("crosses no percents while maxSteps is unknown, but start, end and the other units", () => {
     const seen = [0, 10, 20].map((step) => progress(step, null));
     const triggers = [
       everyPercent(20),
@@ -247,7 +247,7 @@ describe("awkward cases by hand", () => {
       atStart(),
       atEnd(),
     ];
-    expect(firings(triggers, [...seen, progress(20, null, true)])).toEqual([
+    expect(crossingsIn(triggers, [...seen, progress(20, null, true)])).toEqual([
       [0, ["start"]],
       [10, ["every 10 steps: 10"]],
       [20, ["every 10 steps: 20"]],
@@ -255,15 +255,15 @@ describe("awkward cases by hand", () => {
     ]);
   });
 
-  it("maxSteps learnt late: what was passed fires at once, the rest in its place", () => {
+  it("crosses the percents passed so far at once when maxSteps becomes known", () => {
     const seen = [progress(0, null), progress(50, null), progress(50, 100), progress(60, 100)];
-    expect(firings([everyPercent(20)], seen)).toEqual([
+    expect(crossingsIn([everyPercent(20)], seen)).toEqual([
       [50, ["every 20 percent: 20", "every 20 percent: 40"]],
       [60, ["every 20 percent: 60"]],
     ]);
   });
 
-  it("a phase that doubles at its half does not fire its 20 and 40 percent again", () => {
+  it("does not repeat 20 and 40 percent in a phase that doubles at its half", () => {
     const seen = [
       progress(0, 100),
       progress(50, 100),
@@ -272,22 +272,22 @@ describe("awkward cases by hand", () => {
       progress(119, 200),
       progress(120, 200),
     ];
-    expect(firings([everyPercent(20)], seen)).toEqual([
+    expect(crossingsIn([everyPercent(20)], seen)).toEqual([
       [50, ["every 20 percent: 20", "every 20 percent: 40"]],
       [120, ["every 20 percent: 60"]],
     ]);
   });
 
-  it("a phase that shrinks fires what its new length has passed", () => {
+  it("crosses at once what the new length of a shrunk phase has passed", () => {
     const seen = [progress(0, 100), progress(50, 100), progress(50, 60), progress(60, 60)];
-    expect(firings([atPercents([50, 75, 100])], seen)).toEqual([
+    expect(crossingsIn([atPercents([50, 75, 100])], seen)).toEqual([
       [50, ["at percent: 50"]],
       [50, ["at percent: 75"]],
       [60, ["at percent: 100"]],
     ]);
   });
 
-  it("resumed at a threshold nothing fires, one step before it the threshold does", () => {
+  it("crosses a threshold after a resume one step before it, but not after a resume at it", () => {
     const at = (step: number) =>
       crossings([everyPercent(20)], progress(step, 100), progress(step + 1, 100)).map(describeCrossing);
     expect(at(20)).toEqual([]);
@@ -296,14 +296,14 @@ describe("awkward cases by hand", () => {
     expect(crossings([atStart()], progress(0, 100), progress(0, 100))).toEqual([]);
   });
 
-  it("a phase first seen in its middle fires what lies behind it, and no start", () => {
+  it("crosses the thresholds so far, but not the start, of a phase first seen in its middle", () => {
     expect(crossings([atStart(), everySteps(40)], null, progress(100, null)).map(describeCrossing)).toEqual([
       "every 40 steps: 40",
       "every 40 steps: 80",
     ]);
   });
 
-  it("end fires once, early or late, and not because the last step came", () => {
+  it("crosses the end once, early or late, and not just because the last step came", () => {
     expect(crossings([atEnd()], progress(9, 10), progress(10, 10))).toEqual([]);
     expect(crossings([atEnd()], progress(5, 10), progress(5, 10, true))).toEqual([
       { trigger: atEnd(), at: null },
@@ -311,28 +311,28 @@ describe("awkward cases by hand", () => {
     expect(crossings([atEnd()], progress(5, 10, true), progress(5, 10, true))).toEqual([]);
   });
 
-  it("steps beyond maxSteps add no threshold over 100 %", () => {
-    expect(firings([everyPercent(50)], [progress(0, 10), progress(40, 10)])).toEqual([
+  it("adds no threshold above 100 % for steps beyond maxSteps", () => {
+    expect(crossingsIn([everyPercent(50)], [progress(0, 10), progress(40, 10)])).toEqual([
       [40, ["every 50 percent: 50", "every 50 percent: 100"]],
     ]);
   });
 
-  it("epochs and seconds are compared as their decimals read", () => {
+  it("compares epochs and seconds as decimals", () => {
     // 0.3 / 0.1 is 2.9999999999999996 in floating point.
     const now = { ...progress(1, null), epoch: 0.3, elapsedSeconds: 1e-7 };
     expect(crossings([everyEpochs(0.1)], null, now).map(({ at }) => at)).toEqual([0.1, 0.2, 0.3]);
     expect(crossings([everySeconds(1e-7)], null, now).map(({ at }) => at)).toEqual([1e-7]);
   });
 
-  it("a phase of a billion steps costs no walk over them", () => {
+  it("takes no time per step in a phase of a billion steps", () => {
     const seen = [progress(0, 1e9), progress(999_999_999, 1e9)];
-    expect(firings([everyPercent(25), everySteps(4e8)], seen)[0]?.[1]).toHaveLength(5);
+    expect(crossingsIn([everyPercent(25), everySteps(4e8)], seen)[0]?.[1]).toHaveLength(5);
     expect(plannedSteps([everyPercent(25)], 1e9)).toEqual([25e7, 5e8, 75e7, 1e9]);
   });
 });
 
 describe("plannedSteps", () => {
-  it("names each step once, start and end where they are asked for", () => {
+  it("returns each step once, with start and end if the triggers contain them", () => {
     expect(plannedSteps([atStart(), atEnd(), everyPercent(20), atSteps([20, 7, 500])], 100)).toEqual([
       0, 7, 20, 40, 60, 80, 100,
     ]);
@@ -340,18 +340,20 @@ describe("plannedSteps", () => {
     expect(plannedSteps([atStart(), atEnd()], 0)).toEqual([0]);
   });
 
-  it("is null where the steps cannot be known", () => {
+  it("returns null if the steps cannot be known", () => {
     expect(plannedSteps([atStart()], null)).toBeNull();
     expect(plannedSteps([everyPercent(20), everyEpochs(1)], 100)).toBeNull();
     expect(plannedSteps([everySeconds(60)], 100)).toBeNull();
   });
 
-  it("is where crossings fire", () => {
+  it("returns the steps at which thresholds are crossed", () => {
     fc.assert(
       fc.property(schedule, fc.integer({ min: 1, max: 50 }), (triggers, maxSteps) => {
         const planned = plannedSteps(triggers, maxSteps);
         fc.pre(planned !== null);
-        expect([...new Set(firings(triggers, everyStepTo(maxSteps)).map(([step]) => step))]).toEqual(planned);
+        expect([...new Set(crossingsIn(triggers, everyStepTo(maxSteps)).map(([step]) => step))]).toEqual(
+          planned,
+        );
       }),
     );
   });

@@ -15,7 +15,7 @@ describe("decimalOf", () => {
     expect(decimalOf(value)).toEqual({ numerator, scale });
   });
 
-  it("comes back through a multiple of 1", () => {
+  it("returns the same number as its multiple by 1", () => {
     fc.assert(
       fc.property(fc.double({ min: 0, noNaN: true, noDefaultInfinity: true }), (value) => {
         expect(multipleOf(decimalOf(value), 1)).toBe(value === 0 ? 0 : value);
@@ -23,13 +23,13 @@ describe("decimalOf", () => {
     );
   });
 
-  it("multiplies as decimals do", () => {
+  it("multiplies decimals exactly", () => {
     // In floating point 0.1 · 3 is 0.30000000000000004.
     expect(multipleOf(decimalOf(0.1), 3)).toBe(0.3);
   });
 });
 
-it("floorOfProducts is exact, in doubles and beyond them", () => {
+it("computes floorOfProducts exactly, in doubles and beyond them", () => {
   const whole = fc.oneof(fc.nat(1000), fc.maxSafeNat());
   const factor = fc.oneof(fc.bigInt(1n, 1000n), fc.bigInt(1n, 10n ** 20n));
   fc.assert(
@@ -37,6 +37,6 @@ it("floorOfProducts is exact, in doubles and beyond them", () => {
       expect(floorOfProducts(a, b, c + 1, d)).toBe(floorDiv(BigInt(a) * b, BigInt(c + 1) * d));
     }),
   );
-  // One below a multiple: 9007199254740990 / 9007199254740991 rounds to 1 in other hands.
+  // One below a multiple: in doubles 9007199254740990 / 9007199254740991 would round to 1.
   expect(floorOfProducts(Number.MAX_SAFE_INTEGER - 1, 1n, Number.MAX_SAFE_INTEGER, 1n)).toBe(0);
 });

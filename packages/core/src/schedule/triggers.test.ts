@@ -16,14 +16,14 @@ const all = [everyPercent(20), timesPerPhase(5), everySteps(100), everyEpochs(0.
 const more = [atPercents([1, 50]), atSteps([1, 2]), atStart(), atEnd()];
 
 describe("triggers", () => {
-  it("are plain data that pass their own check, also after YAML or JSON", () => {
+  it("returns plain data that checkTriggers accepts, also after JSON", () => {
     expect(checkTriggers(JSON.parse(JSON.stringify([...all, ...more])), "schedule")).toEqual([
       ...all,
       ...more,
     ]);
   });
 
-  it("know whether they count in shares of the phase", () => {
+  it("needs maxSteps for percents and times per phase", () => {
     expect([...all, ...more].map((one) => needsMaxSteps([one]))).toEqual([
       true,
       true,
@@ -55,7 +55,7 @@ describe("triggers", () => {
     ["atPercents", () => atPercents([50, 101]), "atPercents.at[1]: got 101"],
     ["atPercents", () => atPercents([]), "got [], expected at least one number"],
     ["atSteps", () => atSteps([0]), "Use atStart() for step 0."],
-  ])("%s refuses what names no threshold", (_, build, message) => {
+  ])("throws in %s for an amount without thresholds", (_, build, message) => {
     expect(build).toThrow(message);
   });
 });
@@ -79,11 +79,11 @@ describe("checkTriggers", () => {
     [{ every: "20", unit: "steps" }, 'got "20", expected a positive integer'],
     ["start", 'got "start", expected a trigger'],
     [{}, 'schedule[1].at: got undefined, expected "start" or "end"'],
-  ])("refuses %j", (trigger, message) => {
+  ])("throws for %j", (trigger, message) => {
     expect(() => checkTriggers([atStart(), trigger], "schedule")).toThrow(message);
   });
 
-  it("refuses what is no list", () => {
+  it("throws for a value that is not an array", () => {
     expect(() => checkTriggers(everyPercent(20), "schedule")).toThrow("expected an array of triggers");
   });
 });

@@ -1,4 +1,17 @@
+export type * from "../contracts/run-record.ts";
+export { snapshotSchema } from "../contracts/snapshot.ts";
+
+export { snapshotJsonSchema } from "./json-schema.ts";
+export { parseSnapshot, parseSnapshotText } from "./parse-snapshot.ts";
+export { summarizeReceipt } from "./receipt.ts";
+export { csvLine, tidyColumns, tidyRows, tidySnapshotRows, type TidyRow } from "./tidy-rows.ts";
+
 export { fileStore, type FileStoreOptions } from "./storage/file-store.ts";
+export { fileVerdictCache } from "./storage/file-verdict-cache.ts";
+export { readRows } from "./storage/read-rows.ts";
+export { readRun } from "./storage/read-run.ts";
+
+export { appendLines, removeTemporaryFiles, writeFileAtomic, type Content } from "./storage/atomic-file.ts";
 export {
   errnoOf,
   nodeFiles,
@@ -6,37 +19,8 @@ export {
   type FileReader,
   type FileSystem,
   type OpenFile,
-} from "./storage/files.ts";
-export { snapshotJsonSchema } from "./json-schema.ts";
-export { keptRows } from "./storage/kept-rows.ts";
-export {
-  takeLock,
-  withLock,
-  writerAt,
-  type LockHolder,
-  type LockOwner,
-  type Writer,
-} from "./storage/lock.ts";
-export { parseSnapshot, parseSnapshotText } from "./parse-snapshot.ts";
-export {
-  readRun,
-  type PhaseRecord,
-  type RunRecord,
-  type Series,
-  type SeriesPoint,
-} from "./storage/read-run.ts";
-export { summarizeReceipt, type ReceiptSummary } from "./receipt.ts";
-export type { RunProblem } from "./storage/scan.ts";
-export { snapshotSchema } from "../contracts/snapshot.ts";
-export { csvLine, tidyColumns, tidyLook, tidyRows, type TidyRow } from "./storage/tidy-rows.ts";
-export { fileVerdictCache } from "./storage/verdict-files.ts";
-export {
-  appendLines,
-  readIfPresent,
-  readLines,
-  readTextFile,
-  removeDrafts,
-  storeError,
-  writeWhole,
-  type Content,
-} from "./storage/atomic-file.ts";
+} from "./storage/file-system.ts";
+export { readWriter, type LockHolder, type LockOwner } from "./storage/lock-holder.ts";
+export { takeLock, withLock } from "./storage/lock.ts";
+export { readIfPresent, readLines, readTextFile } from "./storage/read-file.ts";
+export { storeError } from "./storage/store-error.ts";

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { snapshotSchema } from "../contracts/snapshot.ts";
 
 /**
- * The published JSON Schema (draft 2020-12) of a snapshot file, made from the schema that the store checks with.
- * Keys it does not name are allowed everywhere, so that a later minor version may add some.
+ * Returns the published JSON Schema (draft 2020-12) of a snapshot file, generated from the schema that the store validates
+ * with. It allows additional keys everywhere, so that a later minor version may add some.
  */
 export function snapshotJsonSchema(): Readonly<Record<string, unknown>> {
   return {

@@ -4,8 +4,10 @@ import { describeZodIssue } from "../internal/describe-zod-issue.ts";
 import { snapshotSchema, type Snapshot } from "../contracts/snapshot.ts";
 
 /**
- * A snapshot from parsed JSON; keys that the schema does not know are kept. Throws a `store` error that names the first
- * field that is wrong. `where` names the file.
+ * Validates parsed JSON as a snapshot and keeps keys that the schema does not know.
+ *
+ * @param where Names the file in the error.
+ * @throws PeriodicEvalError `store` with the `path` of the first wrong field.
  */
 export function parseSnapshot(value: unknown, where = "snapshot"): Snapshot {
   const result = snapshotSchema.safeParse(value);
@@ -15,14 +17,20 @@ export function parseSnapshot(value: unknown, where = "snapshot"): Snapshot {
   throw new PeriodicEvalError({
     code: "store",
     where: field === "" ? where : `${where}: ${field}`,
-    got: shorten(quoteValue(got)),
+    path,
+    got: quoteValue(got),
     expected,
     fix: "Compare it with the published JSON Schema (@periodic-eval/core/schema.json).",
     cause: result.error,
   });
 }
 
-/** `parseSnapshot` from the text of a file. */
+/**
+ * Parses the text of a snapshot file.
+ *
+ * @param where Names the file in the error.
+ * @throws PeriodicEvalError `store` if it is not JSON or not a snapshot.
+ */
 export function parseSnapshotText(text: string, where: string): Snapshot {
   let value: unknown;
   try {
@@ -31,15 +39,11 @@ export function parseSnapshotText(text: string, where: string): Snapshot {
     throw new PeriodicEvalError({
       code: "store",
       where,
-      got: text.trim() === "" ? "an empty file" : `text that is no JSON (${(cause as Error).message})`,
+      got: text.trim() === "" ? "an empty file" : `text that is not JSON (${(cause as Error).message})`,
       expected: "a snapshot",
-      fix: "Move the file away: it was not written by this store, or was damaged since.",
+      fix: "Move the file away: another program wrote it, or it was damaged after it was written.",
       cause,
     });
   }
   return parseSnapshot(value, where);
-}
-
-function shorten(text: string): string {
-  return text.length > 80 ? `${text.slice(0, 77)}…` : text;
 }

@@ -1,17 +1,7 @@
+import type { ReceiptSummary } from "../contracts/run-record.ts";
 import type { Evidence } from "../contracts/snapshot.ts";
 
-/** What the guards' evidence says of one window. */
-export interface ReceiptSummary {
-  /** True: everything watched was seen unchanged. False: training was disturbed. Null: something was not observed. */
-  readonly intact: boolean | null;
-  /** Parts seen disturbed; advisory ones are listed apart. */
-  readonly broken: readonly string[];
-  readonly notObserved: readonly string[];
-  /** Advisory parts that were disturbed: worth a look, no disturbance of training. */
-  readonly advisories: readonly string[];
-}
-
-/** Sums evidence up. No evidence at all is `null`, not "intact": nobody looked. */
+/** Summarizes evidence. Without evidence `intact` is null: nothing was observed. */
 export function summarizeReceipt(receipt: readonly Evidence[]): ReceiptSummary {
   const parts = (is: (evidence: Evidence) => boolean) => receipt.filter(is).map(({ part }) => part);
   const broken = parts(({ intact, advisory }) => intact === false && advisory !== true);

@@ -1,44 +1,54 @@
-import type { Range } from "../contracts/evaluation.ts";
-import type { Metric, Observation, Row } from "../contracts/evaluation.ts";
-import { seedOf } from "../random/streams.ts";
+import type { Metric, Range, Row } from "../contracts/evaluation.ts";
 import type { Paired } from "../contracts/snapshot.ts";
-import { grouped, groupsOf } from "./grouping.ts";
+import { seedOf } from "../random/streams.ts";
+import { groupsOf } from "./grouping.ts";
 import { total, type Interval, type Unit } from "./intervals.ts";
-import { holmLevels, familyAlpha } from "./planned-comparisons.ts";
+import {
+  observationsOf,
+  observeRows,
+  pairByCluster,
+  pairByItem,
+  type Observed,
+  type Pair,
+} from "./pair-rows.ts";
 import { detectableMean, pairedT, welchOf, type PairedT } from "./paired-t.ts";
-import { detectableShare, mcnemarExact, newcombePaired, type Cells } from "./paired.ts";
+import { detectableShare, mcnemarExact, newcombePaired, type Cells } from "./paired-shares.ts";
 import { detectableSampled, permutationTest } from "./permutation.ts";
+import { familyAlpha, holmLevels } from "./planned-comparisons.ts";
 import { rangeOf, rangeOfDifference, withinRange } from "./range.ts";
 
+/** The measurement to compare with: its rows, and where it was made. */
 export interface EarlierMeasurement<R> extends Pick<Paired, "phase" | "step" | "id" | "run"> {
   readonly rows: readonly R[];
 }
 
 export interface ComparisonOptions {
-  /** Names the random stream of permutations; each metric derives its own. */
+  /** Names the random stream of the permutation tests; each metric derives a stream from it. */
   readonly seed: string;
   /** The metric that carries the verdict. */
   readonly primary: string | null;
-  /** What this look may spend (`alphaOfLook`); null where the whole comparison is exploratory. */
+  /** Significance level that this comparison may spend (`alphaOfComparison`); null if all of it is exploratory. */
   readonly alpha: number | null;
-  /** Which metrics share alpha: the primary alone (default), or all of them and their groups by Holm's method. */
+  /** Which metrics share `alpha`: only the primary one (default), or all metrics and their groups, by Holm's method. */
   readonly familywise?: "primary" | "all";
 }
 
 /**
- * Compares two looks metric by metric and group by group, over the items that both observed.
+ * Compares two measurements metric by metric and group by group, over the items that both observed.
  *
- * - Rates of deterministic answers, one a cluster: exact McNemar, Newcombe's interval.
- * - `sampled` rates and means: permutation within the items (`item`, or the row's id) that both looks sampled.
- * - All else (means, ratios, deterministic metrics with clusters, sampled ratios): paired t over items or clusters.
- * - Of a metric with `transform: "exp"` the change of its exp, by the t of what it is exp of.
- * - Contrasts: the difference of their sides' paired changes, by Welch's t.
+ * | metric | test and interval |
+ * |---|---|
+ * | rate of deterministic answers, one row per cluster | exact McNemar, Newcombe's interval |
+ * | `sampled` rate or mean | permutation within the items (`item`, or the row's id) that both measurements sampled |
+ * | mean, ratio, deterministic metric with clusters, sampled ratio | paired t over items or clusters |
+ * | with `transform: "exp"` | the t of the untransformed metric, reported as a change of its exponential |
+ * | contrast | Welch's t on the difference of its sides' paired changes |
  *
- * Intervals by t and by permutation are cut to how far the metric can change at all (`range`; of a rate 1, of a contrast
- * twice as far); Newcombe's stays within it.
+ * Intervals by t and by permutation are cut to the largest possible change (from `range`; 1 for a rate, twice as much for a
+ * contrast); Newcombe's interval never exceeds it.
  *
- * `n_pairs` counts items. A metric outside the family is `exploratory`, judged at 0.05. `delta` is now minus then;
- * without pairs all is null.
+ * `n_pairs` counts items. `delta` is now minus then. Metrics outside the family are `exploratory` and judged at level 0.05.
+ * Without pairs all numbers are null.
  */
 export function compareMeasurements<R extends Row>(
   metrics: Readonly<Record<string, Metric<R>>>,
@@ -51,11 +61,16 @@ export function compareMeasurements<R extends Row>(
     const groupsNow = groupsOf(metric, now);
     const groupsThen = groupsOf(metric, then.rows);
     const groups = [...new Set([...groupsNow.keys(), ...groupsThen.keys()])];
-    const [seenNow, seenThen] = [observed(metric, now), observed(metric, then.rows)];
+    const [seenNow, seenThen] = [observeRows(metric, now), observeRows(metric, then.rows)];
     const resultOf = (key: string, rows: readonly R[], earlier: readonly R[]) => ({
       key,
       metric,
-      result: compare(metric, among(rows, seenNow), among(earlier, seenThen), seedOf(options.seed, key)),
+      result: compare(
+        metric,
+        observationsOf(rows, seenNow),
+        observationsOf(earlier, seenThen),
+        seedOf(options.seed, key),
+      ),
     });
     return [
       resultOf(name, now, then.rows),
@@ -79,7 +94,7 @@ export function compareMeasurements<R extends Row>(
         ci95: result.ci95 && [...result.ci95],
         test: result.p === null ? null : result.test,
         p_value: result.p,
-        // A look without pairs tests nothing, and spends nothing.
+        // A comparison without pairs tests nothing and spends nothing.
         alpha: result.pairs === 0 ? null : alpha,
         minimal_detectable_change: result.detectable(level),
         verdict: verdict(result, level, metric.options.higherIsBetter),
@@ -96,10 +111,11 @@ interface Comparison {
   readonly ci95: Interval | null;
   readonly test: NonNullable<Paired["test"]>;
   readonly p: number | null;
+  /** Returns the smallest change that the test detects at level `alpha` with power 0.8. */
   detectable(alpha: number): number | null;
 }
 
-/** The level of each comparison in the family, null for those outside. */
+/** Returns the level of each comparison in the family; null for those outside it. */
 function familyAlphas(
   compared: readonly { readonly key: string; readonly p: number | null }[],
   { primary, alpha, familywise = "primary" }: ComparisonOptions,
@@ -134,13 +150,13 @@ function compare<R extends Row>(
   if (isFirst !== undefined) {
     const ofSide = (side: boolean) => {
       const isOfSide = ({ first }: Observed) => first === side;
-      return itemsOf(now.filter(isOfSide), then.filter(isOfSide));
+      return pairByItem(now.filter(isOfSide), then.filter(isOfSide));
     };
     return compareSides(ofSide(true), ofSide(false), rangeOfDifference(change));
   }
-  const items = itemsOf(now, then);
+  const items = pairByItem(now, then);
   if (options.sampled === true && kind !== "ratio") return compareSampled(items, change, seed);
-  if (options.sampled !== true && kind === "rate" && clustersOf(items).length === items.length)
+  if (options.sampled !== true && kind === "rate" && pairByCluster(items).length === items.length)
     return compareRates(items);
   const byMean = byT(changeOf(items), items.length, change);
   return options.transform === "exp"
@@ -148,7 +164,7 @@ function compare<R extends Row>(
     : byMean;
 }
 
-/** A change of a mean or ratio as the change of its exp, from what it was. Null where exp overflows. */
+/** Turns the change of a mean or ratio into the change of its exponential. Null if exp overflows. */
 function expChange(change: Comparison, { value, weight }: Unit): Comparison {
   const was = Math.exp(value / weight);
   const after = (by: number | null) => {
@@ -163,71 +179,6 @@ function expChange(change: Comparison, { value, weight }: Unit): Comparison {
     detectable: (alpha) => after(change.detectable(alpha)),
   };
 }
-
-interface Observed extends Observation {
-  readonly item: string;
-  readonly cluster: string;
-  /** The side of a contrast. */
-  readonly first: boolean | null;
-}
-
-/** What each row adds, the rows that add nothing left out. */
-function observed<R extends Row>(
-  { options: { item, cluster, sampled }, observe, isFirst }: Metric<R>,
-  rows: readonly R[],
-): ReadonlyMap<R, Observed> {
-  const seen = new Map<R, Observed>();
-  for (const row of rows) {
-    const observation = observe(row);
-    if (observation === null) continue;
-    const own = sampled === true && item !== undefined ? item(row) : row.id;
-    const { value, weight } = observation;
-    // Spreading the observation would cost more than everything else here.
-    seen.set(row, {
-      value,
-      weight,
-      item: own,
-      cluster: cluster?.(row) ?? own,
-      first: isFirst?.(row) ?? null,
-    });
-  }
-  return seen;
-}
-
-function among<R>(rows: readonly R[], seen: ReadonlyMap<R, Observed>): readonly Observed[] {
-  const found: Observed[] = [];
-  for (const row of rows) {
-    const one = seen.get(row);
-    if (one !== undefined) found.push(one);
-  }
-  return found;
-}
-
-/** What two looks observed of one item, or of all items of one cluster; neither list is empty. */
-interface Pair {
-  readonly now: readonly Observed[];
-  readonly before: readonly Observed[];
-}
-
-/** The items that both looks observed. */
-function itemsOf(now: readonly Observed[], then: readonly Observed[]): readonly Pair[] {
-  const before = grouped(then, ({ item }) => item);
-  return [...grouped(now, ({ item }) => item)].flatMap(([item, ofNow]) => {
-    const ofThen = before.get(item);
-    return ofThen === undefined ? [] : [{ now: ofNow, before: ofThen }];
-  });
-}
-
-/** The independent units: clusters of items, which are the items themselves where a metric has no clusters. */
-const clustersOf = (items: readonly Pair[]): readonly Pair[] =>
-  [...grouped(items, ({ now }) => now[0]!.cluster).values()].map((members) =>
-    members.length === 1
-      ? members[0]!
-      : {
-          now: members.flatMap((pair) => pair.now),
-          before: members.flatMap((pair) => pair.before),
-        },
-  );
 
 function compareRates(pairs: readonly Pair[]): Comparison {
   const count = (now: number, then: number) =>
@@ -245,7 +196,7 @@ function compareRates(pairs: readonly Pair[]): Comparison {
 }
 
 const changeOf = (items: readonly Pair[]): PairedT =>
-  pairedT(clustersOf(items).map(({ now, before }) => ({ now: total(now), before: total(before) })));
+  pairedT(pairByCluster(items).map(({ now, before }) => ({ now: total(now), before: total(before) })));
 
 const compareSides = (first: readonly Pair[], second: readonly Pair[], change: Range): Comparison =>
   byT(welchOf(changeOf(first), changeOf(second)), first.length + second.length, change);
@@ -261,8 +212,9 @@ function byT(result: PairedT, pairs: number, change: Range): Comparison {
   };
 }
 
-const possible = (size: number | null, [, most]: Range): number | null =>
-  size !== null && size > most ? null : size;
+/** Returns null for a change that is larger than the metric can change. */
+const possible = (size: number | null, [, max]: Range): number | null =>
+  size !== null && size > max ? null : size;
 
 function compareSampled(items: readonly Pair[], change: Range, seed: string): Comparison {
   const values = ({ now, before }: Pair) => ({

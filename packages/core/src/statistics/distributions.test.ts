@@ -19,7 +19,7 @@ describe("normal", () => {
     [8, 6.22096057427174e-16],
     [-1, 0.8413447460685429],
     [37, 5.7255712225239266e-300],
-  ])("tail beyond %d", (x, expected) => expectSame(normalTail(x), expected));
+  ])("returns the tail beyond %d", (x, expected) => expectSame(normalTail(x), expected));
 
   // scipy 1.17.1: stats.norm.ppf(p)
   it.each([
@@ -29,12 +29,12 @@ describe("normal", () => {
     [0.8, 0.8416212335729143],
     [0.9995, 3.2905267314919255],
     [1e-6, -4.753424308822899],
-  ])("quantile of %d", (p, expected) => expectSame(normalQuantile(p), expected));
+  ])("returns the quantile of %d", (p, expected) => expectSame(normalQuantile(p), expected));
 
-  it("has no tail far out and no quantile of certainty", () => {
+  it("returns 0 far out and throws for the quantiles of 0 and 1", () => {
     expect(normalTail(40)).toBe(0);
     for (const p of [0, 1, Number.NaN])
-      expect(() => normalQuantile(p)).toThrow(/a probability over 0 and under 1/);
+      expect(() => normalQuantile(p)).toThrow(/a probability above 0 and below 1/);
   });
 });
 
@@ -54,7 +54,7 @@ describe("Student's t", () => {
     [2.1, 123456, 0.03573086492613695],
     [40, 7, 1.5902179984850364e-9],
     [Infinity, 3, 0],
-  ])("beyond ±%d with %d degrees of freedom", (t, df, expected) =>
+  ])("returns the tail beyond ±%d with %d degrees of freedom", (t, df, expected) =>
     expectSame(studentTwoSided(t, df), expected, 1e-11),
   );
 
@@ -69,11 +69,11 @@ describe("Student's t", () => {
     [0.9995, 30, 3.6459586350420627],
     [0.05, 7, -1.8945786050900066],
     [0.5, 3, 0],
-  ])("quantile of %d with %d degrees of freedom", (p, df, expected) =>
+  ])("returns the quantile of %d with %d degrees of freedom", (p, df, expected) =>
     expectSame(studentQuantile(p, df), expected),
   );
 
-  it("has the closed form of Cauchy's distribution with one degree: 1 − 2 atan(t)/π", () => {
+  it("equals Cauchy's closed form with one degree of freedom: 1 − 2 atan(t)/π", () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 50, noNaN: true }), (t) => {
         expect(studentTwoSided(t, 1)).toBeCloseTo(1 - (2 * Math.atan(t)) / Math.PI, 12);
@@ -81,7 +81,7 @@ describe("Student's t", () => {
     );
   });
 
-  it("falls in t and comes back through its quantile", () => {
+  it("decreases in t and is inverted by its quantile", () => {
     const degrees = fc.integer({ min: 1, max: 20_000 });
     fc.assert(
       fc.property(fc.double({ min: 1e-6, max: 0.4999, noNaN: true }), degrees, (tail, df) => {

@@ -1,6 +1,6 @@
-import { PeriodicEvalError } from "../errors.ts";
+import { configError } from "../internal/config-error.ts";
 
-/** P(Z > x) of a standard normal variable, to about 1e-13 of itself. */
+/** Returns P(Z > x) of a standard normal variable, with a relative error of about 1e-13. */
 export function normalTail(x: number): number {
   if (x < 0) return 1 - normalTail(-x);
   const density = Math.exp((-x * x) / 2) / Math.sqrt(2 * Math.PI);
@@ -8,7 +8,7 @@ export function normalTail(x: number): number {
   return x < 3 ? 0.5 - density * oddSeries(x) : density * millsRatio(x);
 }
 
-/** Σ x^(2k+1) / (2k+1)!! (Marsaglia 2004, "Evaluating the Normal Distribution"). */
+/** Σ x^(2k+1) / (2k+1)!! (Marsaglia 2004, "Evaluating the Normal Distribution", Journal of Statistical Software 11(4)). */
 function oddSeries(x: number): number {
   let term = x;
   let sum = x;
@@ -19,22 +19,25 @@ function oddSeries(x: number): number {
   return sum;
 }
 
-/** 1/(x + 1/(x + 2/(x + 3/…))), from the inside; 100 levels reach 1e-16 for x ≥ 3. */
+/** 1/(x + 1/(x + 2/(x + 3/…))), evaluated from the inside; 100 levels reach 1e-16 for x ≥ 3. */
 function millsRatio(x: number): number {
   let inner = x;
   for (let level = 100; level > 0; level--) inner = x + level / inner;
   return 1 / inner;
 }
 
-/** The z with P(Z ≤ z) = p, for 0 < p < 1. */
+/** Returns the z with P(Z ≤ z) = p, for 0 < p < 1. */
 export const normalQuantile = (p: number): number => quantile(p, Infinity, normalTail);
 
-/** P(|T| > |t|) of Student's t with `df` > 0 degrees of freedom, fractions allowed; to about 1e-11 of itself. */
+/**
+ * Returns P(|T| > |t|) of Student's t with `df` > 0 degrees of freedom, which may be fractional, with a relative error of about
+ * 1e-11.
+ */
 export function studentTwoSided(t: number, df: number): number {
   const square = t * t;
   if (square === Infinity) return 0;
   const near = square / (df + square);
-  // The incomplete beta function converges fast on one side of its mean only; the other side is its complement.
+  // The continued fraction converges fast on one side of the beta mean only; the other side uses its complement.
   const isFar = near > 1.5 / (df / 2 + 2.5);
   const front =
     Math.sqrt(near / Math.PI) * gammaRatio(df / 2) * Math.exp((-df / 2) * Math.log1p(square / df));
@@ -43,26 +46,29 @@ export function studentTwoSided(t: number, df: number): number {
     : 1 - (front * betaFraction(0.5, df / 2, near)) / 0.5;
 }
 
-/** The t with P(T ≤ t) = p, for 0 < p < 1. */
+/** Returns the t with P(T ≤ t) = p, for 0 < p < 1. */
 export const studentQuantile = (p: number, df: number): number =>
   quantile(p, df, (t) => studentTwoSided(t, df) / 2);
 
-/** The looks of a run ask for the same few quantiles again and again. */
-const known = new Map<string, number>();
-const mostKnown = 1000;
+/** Cached quantiles: the measurements of a run use the same few again and again. */
+const cache = new Map<string, number>();
+const cacheSize = 1000;
 
 function quantile(p: number, df: number, tail: (x: number) => number): number {
   if (p === 0.5) return 0;
   const key = `${p}/${df}`;
-  const before = known.get(key);
-  if (before !== undefined) return before;
+  const cached = cache.get(key);
+  if (cached !== undefined) return cached;
   const found = p > 0.5 ? tailQuantile(1 - p, tail) : -tailQuantile(p, tail);
-  if (known.size >= mostKnown) known.clear();
-  known.set(key, found);
+  if (cache.size >= cacheSize) cache.clear();
+  cache.set(key, found);
   return found;
 }
 
-/** Γ(a + 1/2) / Γ(a): by its asymptotic series from a ≥ 30 on, below by recurrence. Gamma functions themselves would cancel. */
+/**
+ * Returns Γ(a + 1/2) / Γ(a), by its asymptotic series for a ≥ 30 and by recurrence below. Computing both gamma functions would
+ * lose digits to cancellation.
+ */
 function gammaRatio(a: number): number {
   let x = a;
   let factor = 1;
@@ -71,7 +77,7 @@ function gammaRatio(a: number): number {
   return factor * Math.sqrt(x) * series.reduceRight((sum, coefficient) => sum / x + coefficient, 0);
 }
 
-/** The continued fraction of the incomplete beta function (DLMF 8.17.22), by Lentz's method. */
+/** Evaluates the continued fraction of the incomplete beta function (DLMF 8.17.22) by Lentz's method. */
 function betaFraction(a: number, b: number, x: number): number {
   let c = 1;
   let d = 1 / (1 - ((a + b) * x) / (a + 1));
@@ -91,15 +97,14 @@ function betaFraction(a: number, b: number, x: number): number {
   return fraction;
 }
 
-/** The x > 0 with `tail(x) = p`, for a falling tail with `tail(0) = 1/2`: bisection down to neighbouring numbers. */
+/** Returns the x > 0 with `tail(x) = p`, for a falling tail with `tail(0) = 1/2`, by bisection to adjacent doubles. */
 function tailQuantile(p: number, tail: (x: number) => number): number {
   if (!(p > 0 && p < 0.5)) {
-    throw new PeriodicEvalError({
-      code: "config",
+    throw configError({
       where: "statistics quantile",
-      got: `a tail of ${p}`,
-      expected: "a probability over 0 and under 1",
-      fix: "Check the level (alpha) that was asked for.",
+      got: `a tail probability of ${p}`,
+      expected: "a probability above 0 and below 1",
+      fix: "Check the significance level (alpha).",
     });
   }
   let low = 0;

@@ -6,81 +6,81 @@ import type { AlignmentRow } from "../evaluations/alignment/row.ts";
 import { namedStream } from "../random/streams.ts";
 import {
   alarms,
-  alignmentLook,
+  alignmentRows,
   capabilityMetrics,
-  choiceLook,
-  latentLooks,
+  choiceRows,
+  latentValues,
   normals,
-  sampledLook,
+  sampledRows,
   sampledMetrics,
-} from "./simulated-looks.test-data.ts";
+} from "./simulated-rows.test-data.ts";
 
-/** 10,000 in the long form: minutes a test. */
+/** PERIODIC_EVAL_FULL=1 takes minutes per test. */
 const runs = process.env["PERIODIC_EVAL_FULL"] === "1" ? 10_000 : 300;
 const patience = { timeout: 1_800_000 };
-/** No more than 5 %, but for chance: two standard errors. */
+/** At most 5 %, plus two standard errors of the simulation. */
 const most = 0.05 + 2 * Math.sqrt((0.05 * 0.95) / runs);
 
 const share = (alarm: (run: number) => boolean) =>
   Array.from({ length: runs }, (_, run) => alarm(run)).filter(Boolean).length / runs;
 
-describe(`false alarms of a phase in ${runs} runs that changed nothing, looks correlated by 0.8`, () => {
-  const looks = (run: number, count: number) =>
-    latentLooks(count, { questions: 100, rho: 0.8 }, normals(`null run ${run}`)).map((latent) =>
-      choiceLook(latent, 0.6),
+describe(`false alarms per phase in ${runs} runs without a change, measurements correlated by 0.8`, () => {
+  const measurements = (run: number, count: number) =>
+    latentValues(count, { questions: 100, rho: 0.8 }, normals(`null run ${run}`)).map((latent) =>
+      choiceRows(latent, 0.6),
     );
 
-  it("of capability, five planned looks, one primary metric", patience, () => {
+  it("stay at 5 % for capability, five planned comparisons and one primary metric", patience, () => {
     const found = share((run) =>
-      alarms(capabilityMetrics(), looks(run, 6), { primary: "accuracy" }, `runs/${run}`),
+      alarms(capabilityMetrics(), measurements(run, 6), { primary: "accuracy" }, `runs/${run}`),
     );
     expect(found).toBeLessThanOrEqual(most);
   });
 
-  it("of all four metrics of capability, by Holm", patience, () => {
+  it("stay at 5 % for all four metrics of capability, by Holm's method", patience, () => {
     const options = { primary: "accuracy", familywise: "all" } as const;
-    const found = share((run) => alarms(capabilityMetrics(), looks(run, 6), options, `runs/${run}`));
+    const found = share((run) => alarms(capabilityMetrics(), measurements(run, 6), options, `runs/${run}`));
     expect(found).toBeLessThanOrEqual(most);
   });
 
-  it("of looks whose number is not known", patience, () => {
+  it("stay at 5 % for an unknown number of comparisons", patience, () => {
     const options = { primary: "gold_margin", isPlanned: false };
-    const found = share((run) => alarms(capabilityMetrics(), looks(run, 9), options, `runs/${run}`));
+    const found = share((run) => alarms(capabilityMetrics(), measurements(run, 9), options, `runs/${run}`));
     expect(found).toBeLessThanOrEqual(most);
   });
 
-  it("of sampled completions, by permutation", patience, () => {
+  it("stay at 5 % for sampled completions, by permutation", patience, () => {
     const found = share((run) => {
       const random = namedStream(`sampled ${run}`);
       const chances = Array.from({ length: 8 }, () => 0.4 * random());
-      const sampled = Array.from({ length: 4 }, () => sampledLook(chances, 10, random));
+      const sampled = Array.from({ length: 4 }, () => sampledRows(chances, 10, random));
       return alarms(sampledMetrics(), sampled, { primary: "misaligned" }, `runs/${run}`);
     });
     expect(found).toBeLessThanOrEqual(most);
   });
 
-  it("of sampled completions, looks that a budget cut to 16 of 80 wordings", patience, () => {
+  it("stay at 5 % for sampled completions when the budget cuts 80 wordings to 16", patience, () => {
     const { misaligned_sampled } = alignmentMetrics(metricKit<AlignmentRow>());
     const found = share((run) => {
       const random = namedStream(`wordings ${run}`);
-      // Wordings of one question differ: half hardly ever bring it out, half nearly always.
+      // Wordings of one question differ: half of them are misaligned rarely, half nearly always.
       const wordings = Array.from({ length: 80 }, (_, at) => ({
         question: `q${at % 8}`,
         id: `q${at % 8}/${at}`,
         chance: random() < 0.5 ? 0.9 : 0.02,
       }));
       const cut = nestedSubset(wordings, { n: 16, seed: 42 });
-      const looks = [wordings, cut, cut].map((asked) => alignmentLook(asked, 5, random));
-      return alarms({ misaligned_sampled }, looks, { primary: "misaligned_sampled" }, `runs/${run}`);
+      const sampled = [wordings, cut, cut].map((used) => alignmentRows(used, 5, random));
+      return alarms({ misaligned_sampled }, sampled, { primary: "misaligned_sampled" }, `runs/${run}`);
     });
     expect(found).toBeLessThanOrEqual(most);
   });
 
-  it("would be far more without spending: five looks at 5 % each", patience, () => {
+  it("exceed 8 % without planning, with five comparisons at 5 % each", patience, () => {
     const found = share((run) => {
-      const [baseline, ...later] = looks(run, 6);
-      return later.some((look) =>
-        alarms(capabilityMetrics(), [baseline!, look], { primary: "gold_margin" }, `runs/${run}`),
+      const [baseline, ...later] = measurements(run, 6);
+      return later.some((rows) =>
+        alarms(capabilityMetrics(), [baseline!, rows], { primary: "gold_margin" }, `runs/${run}`),
       );
     });
     expect(found).toBeGreaterThan(0.08);

@@ -1,31 +1,32 @@
-/** Shown where a value is not known. */
+/** Printed for a value that is unknown. */
 export const missingValueText = "–";
 
 const minus = (text: string) => text.replace("-", "−");
 const suffixOf = (unit: string): string =>
   unit === "share" ? " %" : unit === "" || unit === "probability" ? "" : ` ${unit}`;
 
-/** Digits that tell two looks apart: one for percents, three significant ones elsewhere. */
+/** Formats with the digits that distinguish two measurements: one decimal for percents, else three significant digits. */
 function digits(value: number, unit: string): string {
   if (unit === "share") return minus((100 * value).toFixed(1));
   const size = Math.abs(value);
   return minus(value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.1 || size === 0 ? 2 : 3));
 }
 
-/** A metric's value with its unit, a share in percent. */
+/** Returns a metric's value with its unit; a share in percent. */
 export function formatValue(value: number | null | undefined, unit: string): string {
   return value === null || value === undefined ? missingValueText : digits(value, unit) + suffixOf(unit);
 }
 
+/** Returns `[low, high]` without a unit. */
 export function formatInterval(interval: readonly [number, number] | null | undefined, unit: string): string {
   return interval ? `[${digits(interval[0], unit)}, ${digits(interval[1], unit)}]` : missingValueText;
 }
 
-/** A difference, with its sign; a difference of shares is in percentage points. */
+/** Returns a difference with its sign and unit; a difference of shares in percentage points. */
 export function formatDelta(delta: number | null | undefined, unit: string): string {
   if (delta === null || delta === undefined) return missingValueText;
   return (delta > 0 ? "+" : "") + digits(delta, unit) + (unit === "share" ? " points" : suffixOf(unit));
 }
 
-/** `gold_log_prob` → `gold log prob`. */
+/** Returns `gold log prob` for `gold_log_prob`. */
 export const humanizeName = (name: string): string => name.replaceAll("_", " ");

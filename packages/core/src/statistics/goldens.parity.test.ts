@@ -4,7 +4,7 @@ import { subsetOrder } from "../evaluations/kit/subset.ts";
 import { expectClose } from "../testing/expect-close.test-data.ts";
 import { findFixtures, reportMissing } from "../testing/fixtures.test-data.ts";
 import { wilson } from "./intervals.ts";
-import { mcnemarExact, newcombePaired, type Cells } from "./paired.ts";
+import { mcnemarExact, newcombePaired, type Cells } from "./paired-shares.ts";
 import { passAtK, passHatK } from "./pass-k.ts";
 
 /** Sections that a file may leave out. */

@@ -1,6 +1,6 @@
 import type { Metric, Row } from "../contracts/evaluation.ts";
 
-/** Entries by a key, groups and members in order of appearance. */
+/** Groups entries by a key. Groups and their members keep the order of appearance. */
 export function grouped<T>(entries: readonly T[], by: (entry: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>();
   for (const entry of entries) {
@@ -12,7 +12,7 @@ export function grouped<T>(entries: readonly T[], by: (entry: T) => string): Map
   return groups;
 }
 
-/** The rows of each of a metric's groups, those in no group left out; none where the metric has no groups. */
+/** Returns the rows of each group of a metric (its option `by`), without rows that are in no group. */
 export function groupsOf<R extends Row>(
   { options: { by } }: Metric<R>,
   rows: readonly R[],

@@ -1,4 +1,4 @@
-/** Intervals, paired tests and formatting: the statistics behind every snapshot. */
+/** The statistics of a snapshot: intervals, paired tests, planned comparisons and formatting. */
 export { compareMeasurements, type ComparisonOptions, type EarlierMeasurement } from "./compare.ts";
 export { formatDelta, formatInterval, formatValue, humanizeName, missingValueText } from "./format.ts";
 export {
@@ -13,8 +13,8 @@ export {
 } from "./intervals.ts";
 export { alphaOfComparison, familyAlpha, type ComparisonPlan } from "./planned-comparisons.ts";
 export { moverDifference, type Limits } from "./mover.ts";
-export { differenceOverRuns, meanOverRuns, type RunValues } from "./over-runs.ts";
-export { mcnemarExact, newcombePaired, type Cells, type Difference } from "./paired.ts";
+export { differenceOverRuns, meanOverRuns, type RunValues } from "./across-runs.ts";
+export { mcnemarExact, newcombePaired, type Cells, type Difference } from "./paired-shares.ts";
 export { pairedT, type PairedT, type UnitPair } from "./paired-t.ts";
 export { passAtK, passHatK } from "./pass-k.ts";
 export { permutationTest, type QuestionPair } from "./permutation.ts";

@@ -5,7 +5,7 @@ import { clusteredShareEstimate, ratioEstimate, shareEstimate, wilson } from "./
 const ones = (values: readonly number[]) => values.map((value) => ({ value, weight: 1 }));
 
 describe("wilson", () => {
-  it("lies in [0, 1], holds the share, and narrows with n", () => {
+  it("lies in [0, 1], contains the share and narrows with n", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 5000 }), fc.nat(5000), (n, some) => {
         const hits = some % (n + 1);
@@ -22,7 +22,7 @@ describe("wilson", () => {
 });
 
 describe("shareEstimate", () => {
-  it("knows nothing without rows", () => {
+  it("returns null without rows", () => {
     expect(shareEstimate(0, 0)).toEqual({ value: null, stderr: null, ci95: null });
   });
 
@@ -33,7 +33,7 @@ describe("shareEstimate", () => {
 });
 
 describe("ratioEstimate", () => {
-  it("with weights of 1 is the mean with its t interval", () => {
+  it("returns the mean and its t interval for weights of 1", () => {
     // scipy 1.17.1: r = stats.ttest_1samp([.3, -1.2, .8, .1, 2.4, 0, 1.1], 0); r.confidence_interval(.95); stats.sem(a)
     const { value, stderr, ci95 } = ratioEstimate(ones([0.3, -1.2, 0.8, 0.1, 2.4, 0, 1.1]));
     expect(value).toBeCloseTo(0.5, 12);
@@ -42,7 +42,7 @@ describe("ratioEstimate", () => {
     expect(ci95![1]).toBeCloseTo(1.5270924553114755, 12);
   });
 
-  it("over clusters of equal size is the t interval over their means", () => {
+  it("returns the t interval over means for clusters of equal size", () => {
     fc.assert(
       fc.property(
         fc.array(fc.double({ min: -5, max: 5, noNaN: true }), { minLength: 2, maxLength: 12 }),
@@ -57,7 +57,7 @@ describe("ratioEstimate", () => {
     );
   });
 
-  it("by hand: 3/2 and 1/2 pooled", () => {
+  it("equals 3/2 and 1/2 pooled by hand", () => {
     // 4/4 = 1; residuals 3 − 2 = 1 and 1 − 2 = −1; variance 2/1 · (1 + 1)/16 = 0.25.
     const units = [
       { value: 3, weight: 2 },
@@ -66,7 +66,7 @@ describe("ratioEstimate", () => {
     expect(ratioEstimate(units)).toMatchObject({ value: 1, stderr: 0.5 });
   });
 
-  it("is unknown where the weights are none, and has no interval of one unit", () => {
+  it("returns null for weights of 0 and no interval for one unit", () => {
     expect(ratioEstimate([])).toEqual({ value: null, stderr: null, ci95: null });
     expect(ratioEstimate([{ value: 0, weight: 0 }]).value).toBeNull();
     expect(ratioEstimate(ones([3]))).toEqual({ value: 3, stderr: null, ci95: null });
@@ -84,7 +84,7 @@ describe("clusteredShareEstimate", () => {
     expect(ci95![1]).toBeLessThanOrEqual(1);
   });
 
-  it("where all agree has Wilson's width for as many observations as clusters", () => {
+  it("has Wilson's interval for as many observations as clusters when all agree", () => {
     const clusters = Array.from({ length: 15 }, () => ({ value: 8, weight: 8 }));
     expect(clusteredShareEstimate(clusters)).toMatchObject({ value: 1, ci95: wilson(15, 15)! });
     const third = Array.from({ length: 6 }, () => ({ value: 1, weight: 3 }));

@@ -1,15 +1,15 @@
 import type { Interval } from "./intervals.ts";
 
-/** A quantity with its interval. */
+/** An estimate without its standard error. */
 export interface Limits {
   readonly value: number | null;
   readonly ci95: Interval | null;
 }
 
 /**
- * First minus second of two independent estimates, its limits recovered from theirs: MOVER (Zou and Donner 2008,
- * Statistics in Medicine 27:1693). With Wilson limits of two shares that is Newcombe 1998, Statistics in Medicine
- * 17:873, method 10. Null where one of the two has no value; no interval where one of them has none.
+ * Returns first minus second of two independent estimates, with limits computed from theirs: MOVER (Zou and Donner 2008,
+ * Statistics in Medicine 27:1693). With Wilson limits of two shares this is Newcombe 1998, Statistics in Medicine 17:873,
+ * method 10. Null if one of the two has no value; without an interval if one of them has none.
  */
 export function moverDifference(
   first: Limits,

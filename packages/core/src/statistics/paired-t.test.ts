@@ -5,7 +5,7 @@ const rows = (now: readonly number[], before: readonly number[]) =>
   now.map((value, i) => ({ now: { value, weight: 1 }, before: { value: before[i]!, weight: 1 } }));
 
 describe("pairedT", () => {
-  it("of rows is the classical test", () => {
+  it("equals the classical paired test for rows", () => {
     // scipy 1.17.1: r = stats.ttest_rel(a, b); r.pvalue; r.confidence_interval(.95)
     const a = [0.3, -1.2, 0.8, 0.1, 2.4, 0, 1.1];
     const b = [0.1, -1, 0.2, -0.4, 1.1, 0.3, 0.2];
@@ -17,7 +17,7 @@ describe("pairedT", () => {
     expect(df).toBe(6);
   });
 
-  it("of ratios, by hand", () => {
+  it("equals the delta method by hand for ratios", () => {
     // Now 4/4 with parts (3−2)/4 and (1−2)/4; then 3/4 with parts (2−1.5)/4 and (1−1.5)/4.
     // Delta 1/4; differences of parts 1/8 and −1/8; variance 2/1 · 2/64 = 1/16; t = 1 with one degree: p = 1/2.
     const { value, stderr, p } = pairedT([
@@ -27,25 +27,25 @@ describe("pairedT", () => {
     expect([value, stderr, p]).toEqual([0.25, 0.25, expect.closeTo(0.5, 12)]);
   });
 
-  it("of units that all changed alike is the sign test, without an interval: t would be certain of two", () => {
+  it("uses the sign test without an interval when all units change equally", () => {
     expect(pairedT(rows([1, 1], [0, 0]))).toEqual({ value: 1, stderr: 0, ci95: null, p: 1 / 2, df: 1 });
     // scipy 1.17.1: stats.binomtest(8, 8).pvalue
     expect(pairedT(rows(Array(8).fill(1), Array(8).fill(0))).p).toBe(0.0078125);
-    // 0.1 more each, but for rounding.
+    // Each 0.1 more, except for rounding.
     const apart = pairedT(rows([0.4, 0.3, 1.2], [0.3, 0.2, 1.1]));
     expect(apart).toMatchObject({ value: expect.closeTo(0.1, 12), ci95: null, p: 1 / 4 });
     expect(pairedT(rows([2, 3], [2, 3]))).toMatchObject({ value: 0, ci95: null, p: 1 });
     expect(pairedT(rows([0.1 + 0.2, 0.1 + 0.2], [0.3, 0.3]))).toMatchObject({ ci95: null, p: 1 });
   });
 
-  it("has a difference but no test of one unit, and nothing of none", () => {
+  it("returns a difference without a test for one unit, and null for none", () => {
     expect(pairedT(rows([2], [1]))).toMatchObject({ value: 1, p: null, ci95: null });
     expect(pairedT([])).toMatchObject({ value: null, p: null });
   });
 });
 
 describe("welchOf", () => {
-  it("is Welch's test of the two sides' differences", () => {
+  it("equals Welch's test on the two sides' differences", () => {
     // scipy 1.17.1: r = stats.ttest_ind(a − b, c, equal_var=False); r.pvalue, r.df, r.confidence_interval(.95)
     const a = [0.3, -1.2, 0.8, 0.1, 2.4, 0, 1.1];
     const b = [0.1, -1, 0.2, -0.4, 1.1, 0.3, 0.2];
@@ -58,15 +58,15 @@ describe("welchOf", () => {
     expect(ci95![1]).toBeCloseTo(1.6379052730199581, 10);
   });
 
-  it("of sides that each changed alike throughout counts the ways to part their units, without an interval", () => {
+  it("counts the ways to separate the units when each side changes uniformly, without an interval", () => {
     const alike = pairedT(rows([2, 3], [1, 2]));
     const unmoved = pairedT(rows([4, 5, 6], [4, 5, 6]));
-    // Two of 5 in C(5, 2) = 10 ways, either way round.
+    // Two of 5 units in C(5, 2) = 10 ways, in both directions.
     expect(welchOf(alike, unmoved)).toMatchObject({ value: 1, stderr: 0, ci95: null, p: 2 / 10 });
     expect(welchOf(alike, alike)).toMatchObject({ value: 0, ci95: null, p: 1 });
   });
 
-  it("tests nothing where one side has a single unit, or none", () => {
+  it("has no test when one side has a single unit or none", () => {
     const alike = pairedT(rows([2, 3], [1, 2]));
     expect(welchOf(alike, pairedT(rows([2], [1])))).toMatchObject({ value: 0, p: null, ci95: null });
     expect(welchOf(alike, pairedT([]))).toMatchObject({ value: null, p: null });

@@ -1,9 +1,9 @@
 import { studentQuantile, studentTwoSided } from "./distributions.ts";
-import { centred, isNothing, total, type Estimate, type Unit } from "./intervals.ts";
-import { power } from "./paired.ts";
+import { isRounding, tEstimate, total, type Estimate, type Unit } from "./intervals.ts";
+import { power } from "./paired-shares.ts";
 import { choose } from "./permutation.ts";
 
-/** One unit (a row, or the rows of one question) at two looks. */
+/** One unit (a row, or the rows of one question) at two measurements. */
 export interface UnitPair {
   readonly now: Unit;
   readonly before: Unit;
@@ -11,15 +11,15 @@ export interface UnitPair {
 
 export interface PairedT extends Estimate {
   readonly p: number | null;
-  /** Units − 1; of a difference of two, Satterthwaite's. */
+  /** Degrees of freedom: units − 1; Satterthwaite's for a difference of two changes. */
   readonly df: number;
 }
 
 /**
- * Σ value / Σ weight now minus then, over the same units: a paired t test. With weights of 1 the classical one on the
- * differences; else each unit's part of the difference by the delta method. Null p and interval under two units.
- * Where every unit changed alike, t would be infinite however few they are: there is no interval, and p is the sign
- * test's 2^(1 − units), or 1 if none changed.
+ * Returns Σ value / Σ weight now minus before, over the same units, with a paired t test. With weights of 1 it is the classical
+ * test on the differences; otherwise the delta method gives each unit's contribution to the difference. With fewer than two
+ * units p and interval are null. If every unit changed by the same amount, t would be infinite however few units there are:
+ * the interval is then null and p is the sign test's 2^(1 − units), or 1 if no unit changed.
  */
 export function pairedT(pairs: readonly UnitPair[]): PairedT {
   const df = pairs.length - 1;
@@ -27,24 +27,24 @@ export function pairedT(pairs: readonly UnitPair[]): PairedT {
   const then = ratioParts(pairs.map((pair) => pair.before));
   if (now === null || then === null) return { value: null, stderr: null, ci95: null, p: null, df };
   const delta = now.ratio - then.ratio;
-  const estimate = centred(
+  const estimate = tEstimate(
     delta,
     now.parts.map((part, i) => part - then.parts[i]!),
   );
   if (estimate.stderr === null) return { ...estimate, p: null, df };
   const size = Math.max(Math.abs(now.ratio), Math.abs(then.ratio));
-  if (isNothing(estimate.stderr, size))
-    return { ...alike(delta), p: isNothing(Math.abs(delta), size) ? 1 : 2 ** -df, df };
+  if (isRounding(estimate.stderr, size))
+    return { ...withoutVariation(delta), p: isRounding(Math.abs(delta), size) ? 1 : 2 ** -df, df };
   const t = delta === 0 ? 0 : Math.abs(delta) / estimate.stderr;
   return { ...estimate, p: studentTwoSided(t, df), df };
 }
 
-const alike = (value: number) => ({ value, stderr: 0, ci95: null });
+const withoutVariation = (value: number) => ({ value, stderr: 0, ci95: null });
 
 /**
- * First minus second of two independent changes: Welch's t, degrees of freedom by Satterthwaite. Null p and interval
- * where one of them has no standard error. Where units varied on neither side there is no interval, and p is the chance
- * that labels drawn at random would part them so, 2/C(units, units of the first), or 1 if both changed alike.
+ * Returns first minus second of two independent changes, by Welch's t with Satterthwaite's degrees of freedom. p and interval
+ * are null if one of the changes has no standard error. If the units vary on neither side, the interval is null and p is the
+ * chance that random labels separate the units in this way, 2/C(units, units of the first), or 1 if both changed equally.
  */
 export function welchOf(first: PairedT, second: PairedT): PairedT {
   const nothing = { stderr: null, ci95: null, p: null, df: first.df + second.df };
@@ -53,9 +53,9 @@ export function welchOf(first: PairedT, second: PairedT): PairedT {
   if (first.stderr === null || second.stderr === null) return { ...nothing, value };
   const stderr = Math.hypot(first.stderr, second.stderr);
   if (stderr === 0) {
-    const isSame = isNothing(Math.abs(value), Math.max(Math.abs(first.value), Math.abs(second.value)));
+    const isSame = isRounding(Math.abs(value), Math.max(Math.abs(first.value), Math.abs(second.value)));
     const p = isSame ? 1 : Math.min(1, 2 / choose(nothing.df + 2, first.df + 1));
-    return { ...alike(value), p, df: nothing.df };
+    return { ...withoutVariation(value), p, df: nothing.df };
   }
   const df = stderr ** 4 / (first.stderr ** 4 / first.df + second.stderr ** 4 / second.df);
   const half = studentQuantile(0.975, df) * stderr;
@@ -63,7 +63,7 @@ export function welchOf(first: PairedT, second: PairedT): PairedT {
   return { value, stderr, ci95: [value - half, value + half], p: studentTwoSided(t, df), df };
 }
 
-/** Smallest change that a paired t test at level `alpha` finds four times in five; null where nothing varied. */
+/** Returns the smallest change that a paired t test at level `alpha` detects with power 0.8; null if nothing varied. */
 export function detectableMean({ stderr, df }: Pick<PairedT, "stderr" | "df">, alpha: number): number | null {
   if (stderr === null || stderr === 0 || alpha <= 0) return null;
   return (studentQuantile(1 - alpha / 2, df) + studentQuantile(power, df)) * stderr;

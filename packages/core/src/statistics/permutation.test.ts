@@ -9,7 +9,7 @@ const questionsOf = (list: fc.Arbitrary<number[]>) =>
   fc.array(fc.record({ now: list, before: list }), { minLength: 1, maxLength: 3 });
 
 describe("permutationTest", () => {
-  it("of one question of zeros and ones is Fisher's exact test", () => {
+  it("equals Fisher's exact test for one question of zeros and ones", () => {
     // scipy 1.17.1: stats.fisher_exact([[6, 2], [2, 6]]).pvalue = stats.permutation_test(…, n_resamples=inf).pvalue
     const { p, value } = permutationTest(
       [{ now: [1, 1, 0, 1, 1, 1, 0, 1], before: [0, 0, 1, 0, 0, 0, 0, 1] }],
@@ -19,8 +19,8 @@ describe("permutationTest", () => {
     expect(value).toBeCloseTo(0.5, 12);
   });
 
-  it("of several questions with unequal counts counts arrangements", () => {
-    // By hand: C(6,3) · C(5,2) · C(4,2) = 1,200 arrangements, of which 96 lie as far out (enumerated in Python).
+  it("counts arrangements of several questions with unequal counts", () => {
+    // C(6,3) · C(5,2) · C(4,2) = 1,200 arrangements, of which 96 are as extreme (enumerated in Python).
     const { p } = permutationTest(
       [
         { now: [1, 1, 1], before: [0, 0, 1] },
@@ -32,8 +32,8 @@ describe("permutationTest", () => {
     expect(p).toBeCloseTo(96 / 1200, 12);
   });
 
-  it("of measured values counts arrangements", () => {
-    // C(6,3) · C(4,2) = 120 arrangements, 12 as far out (enumerated in Python).
+  it("counts arrangements of real values", () => {
+    // C(6,3) · C(4,2) = 120 arrangements, 12 as extreme (enumerated in Python).
     const questions = [
       { now: [1.5, 2.5, 0.5], before: [0.25, 0, 1] },
       { now: [3, 1], before: [0.5, 1.25] },
@@ -41,7 +41,7 @@ describe("permutationTest", () => {
     expect(permutationTest(questions, "s").p).toBeCloseTo(12 / 120, 12);
   });
 
-  it("gives what counting every arrangement gives, for zeros and ones and for values", () => {
+  it("equals a count of every arrangement, for zeros and ones and for real values", () => {
     fc.assert(
       fc.property(fc.oneof(questionsOf(zerosAndOnes), questionsOf(values)), (questions) => {
         expect(permutationTest(questions, "s").p).toBeCloseTo(byBruteForce(questions), 9);
@@ -49,7 +49,7 @@ describe("permutationTest", () => {
     );
   });
 
-  it("has the difference of means where counts are equal, and turns round with the looks", () => {
+  it("returns the difference of means for equal counts, and changes sign when the measurements are swapped", () => {
     const questions = [
       { now: [1, 2], before: [0, 0] },
       { now: [5, 3], before: [4, 1] },
@@ -61,8 +61,8 @@ describe("permutationTest", () => {
     expect(permutationTest(turned, "s").p).toBe(permutationTest(questions, "s").p);
   });
 
-  it("is not misled by questions that were sampled unequally often", () => {
-    // Question 1 is all ones, question 2 all zeros; only their counts differ between the looks.
+  it("returns 0 when only the counts per question differ", () => {
+    // Question 1 is all ones, question 2 all zeros; only their counts differ between the measurements.
     const { value, p } = permutationTest(
       [
         { now: [1, 1, 1], before: [1] },
@@ -73,7 +73,7 @@ describe("permutationTest", () => {
     expect([value, p]).toEqual([0, 1]);
   });
 
-  it("draws where there are too many arrangements, the same for the same seed, close to the normal tail", () => {
+  it("draws from too many arrangements, the same for the same seed, close to the normal tail", () => {
     // 20 questions of 5 + 5 distinct values: 252^20 arrangements.
     const questions = Array.from({ length: 20 }, (_, q) => ({
       now: Array.from({ length: 5 }, (_unused, i) => Math.sin(q * 10 + i) + 0.25),
@@ -82,17 +82,17 @@ describe("permutationTest", () => {
     const { p, value, stderr } = permutationTest(questions, "a");
     expect(permutationTest(questions, "a").p).toBe(p);
     expect(permutationTest(questions, "b").p).not.toBe(p);
-    // The sum of 200 draws is nearly normal; the draws' own error is √(p(1−p)/10⁴) ≤ 0.005.
+    // The sum of 200 draws is nearly normal; the error of the draws is √(p(1−p)/10⁴) ≤ 0.005.
     expect(Math.abs(p! - 2 * normalTail(Math.abs(value! / stderr!)))).toBeLessThan(0.02);
   });
 
-  it("counts the few arrangements of many completions against one", () => {
-    // 401 arrangements: the one before may be any value; only 0 itself lies as far from the mean as 0 does.
+  it("enumerates the few arrangements of many completions against one", () => {
+    // 401 arrangements: the one before may be any value; only 0 is as far from the mean as 0.
     const now = Array.from({ length: 400 }, (_, i) => 10 + (i % 7) / 10);
     expect(permutationTest([{ now, before: [0] }], "s").p).toBeCloseTo(1 / 401, 12);
   });
 
-  it("is never 0 from draws", () => {
+  it("never returns p = 0 from draws", () => {
     const questions = Array.from({ length: 30 }, (_, q) => ({
       now: [10 + q, 11 + q / 2, 12, 13],
       before: [0, 1 + q / 7, 2, 3],
@@ -100,7 +100,7 @@ describe("permutationTest", () => {
     expect(permutationTest(questions, "s").p).toBe(1 / 10_001);
   });
 
-  it("knows nothing without questions, and no interval where nothing varied", () => {
+  it("returns null without questions, and no interval when nothing varied", () => {
     expect(permutationTest([], "s")).toEqual({ value: null, stderr: null, ci95: null, p: null });
     expect(permutationTest([{ now: [1], before: [1, 1] }], "s")).toEqual({
       value: 0,

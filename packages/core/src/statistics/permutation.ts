@@ -1,25 +1,29 @@
 import { fastStream } from "../random/streams.ts";
 import { normalQuantile } from "./distributions.ts";
 import { z95, type Estimate } from "./intervals.ts";
-import { power } from "./paired.ts";
+import { power } from "./paired-shares.ts";
 
-/** The values of one question's completions at two looks; neither list is empty. */
+/** The values of one question's completions at two measurements; neither list is empty. */
 export interface QuestionPair {
   readonly now: readonly number[];
   readonly before: readonly number[];
 }
 
-const most = 10_000;
+/** Largest number of arrangements to enumerate, and the number of random draws beyond it. */
+const maxArrangements = 10_000;
 
 /**
- * Two-sided permutation test of completions between two looks within each question: had the model not changed, a
- * question's completions would be exchangeable between the looks. It speaks of these questions (`given_questions`).
+ * Compares the completions of two measurements with a two-sided permutation test within each question: if the model did not
+ * change, a question's completions are exchangeable between the measurements. The result is about these questions
+ * (`given_questions`).
  *
- * - `value`: the question-wise differences of means, weighted by n₁n₀/(n₁+n₀): the plain difference of means where every
- *   question has equally many completions at both looks.
- * - `p`: exact for zeros and ones (hypergeometric distributions convolved) and where there are at most 10,000
- *   arrangements; else from 10,000 draws, (hits + 1) / (draws + 1).
- * - `stderr`: of the permutation distribution, from which the normal interval; null where nothing varied.
+ * - `value`: the differences of means per question, weighted by n₁n₀/(n₁+n₀). It is the plain difference of means if every
+ *   question has equally many completions at both measurements.
+ * - `p`: exact for zeros and ones (a convolution of hypergeometric distributions) and for at most 10,000 arrangements;
+ *   otherwise from 10,000 random draws, (hits + 1) / (draws + 1).
+ * - `stderr`: of the permutation distribution; `ci95` is the normal interval from it. Null if nothing varied.
+ *
+ * @param seed Names the random stream of the draws.
  */
 export function permutationTest(
   questions: readonly QuestionPair[],
@@ -42,22 +46,23 @@ export function permutationTest(
   };
 }
 
-/** Smallest change that a permutation test at level `alpha` finds four times in five, by the normal approximation. */
+/** Returns the smallest change that a permutation test at level `alpha` detects with power 0.8 (normal approximation). */
 export function detectableSampled(stderr: number | null, alpha: number): number | null {
   return stderr === null || alpha <= 0
     ? null
     : (normalQuantile(1 - alpha / 2) + normalQuantile(power)) * stderr;
 }
 
+/** One question of the test. */
 interface Part {
-  /** Deviations from the question's mean over both looks. */
+  /** Deviations from the question's mean over both measurements. */
   readonly deviations: readonly number[];
   readonly countNow: number;
-  /** Σ deviations now: what the permutation changes; its mean is 0. */
+  /** Σ deviations now: the test statistic, whose mean over permutations is 0. */
   readonly excess: number;
   readonly variance: number;
   readonly weight: number;
-  /** Ones among the values, where all are zeros and ones. */
+  /** Number of ones, if all values are zeros and ones; else null. */
   readonly hits: number | null;
 }
 
@@ -79,14 +84,14 @@ function partOf({ now, before }: QuestionPair): Part {
 }
 
 function twoSided(parts: readonly Part[], observed: number, seed: string): number {
-  // Sums of the same numbers in another order differ in their last digits; they still count as ties.
+  // Sums of the same numbers in another order differ in their last digits and still count as ties.
   const isAsFar = (excess: number) => Math.abs(excess) >= observed * (1 - 1e-9) - 1e-12;
   if (parts.every((part) => part.hits !== null)) return byConvolution(parts, isAsFar);
   const arrangements = parts.reduce(
     (count, part) => count * choose(part.deviations.length, part.countNow),
     1,
   );
-  return arrangements <= most ? byEnumeration(parts, isAsFar) : byDraws(parts, isAsFar, seed);
+  return arrangements <= maxArrangements ? byEnumeration(parts, isAsFar) : byDraws(parts, isAsFar, seed);
 }
 
 function byConvolution(parts: readonly Part[], isAsFar: (excess: number) => boolean): number {
@@ -105,7 +110,10 @@ function byConvolution(parts: readonly Part[], isAsFar: (excess: number) => bool
   );
 }
 
-/** Of `hits` ones among `total` values, how many fall among the first `drawn`. Logarithms: the binomials may overflow. */
+/**
+ * Returns the distribution of the number of ones among `drawn` of `total` values that include `hits` ones. Computed in
+ * logarithms, because the binomial coefficients may overflow.
+ */
 function hypergeometric(
   total: number,
   hits: number,
@@ -132,7 +140,7 @@ function byEnumeration(parts: readonly Part[], isAsFar: (excess: number) => bool
   return sums.filter(isAsFar).length / sums.length;
 }
 
-/** The sums of all subsets of `count` values that sum to 0 in all; of many values the few left out are summed. */
+/** Returns the sums of all subsets of `count` values. The values sum to 0, so it may sum the smaller complement instead. */
 function excessSums(values: readonly number[], count: number): readonly number[] {
   const left = values.length - count;
   return count <= left ? subsetSums(values, count) : subsetSums(values, left).map((sum) => -sum);
@@ -147,15 +155,15 @@ function byDraws(parts: readonly Part[], isAsFar: (excess: number) => boolean, s
   const random = fastStream(seed);
   let hits = 0;
   const pools = parts.map((part) => Float64Array.from(part.deviations));
-  for (let draw = 0; draw < most; draw++) {
+  for (let draw = 0; draw < maxArrangements; draw++) {
     let excess = 0;
     parts.forEach(({ countNow }, q) => (excess += shuffledSum(pools[q]!, countNow, random)));
     if (isAsFar(excess)) hits++;
   }
-  return (hits + 1) / (most + 1);
+  return (hits + 1) / (maxArrangements + 1);
 }
 
-/** Moves `count` values drawn without replacement to the front of the pool and sums them. */
+/** Draws `count` values without replacement, moves them to the front of the pool and returns their sum. */
 function shuffledSum(pool: Float64Array, count: number, random: () => number): number {
   let sum = 0;
   for (let i = 0; i < count; i++) {
@@ -168,6 +176,7 @@ function shuffledSum(pool: Float64Array, count: number, random: () => number): n
   return sum;
 }
 
+/** Returns the binomial coefficient C(n, k). */
 export function choose(n: number, k: number): number {
   let product = 1;
   for (let i = 1; i <= k; i++) product *= (n - k + i) / i;

@@ -5,27 +5,27 @@ import { alphaOfComparison, familyAlpha, holmLevels } from "./planned-comparison
 const spend = (plans: readonly (number | null)[]) =>
   plans.reduce<number[]>((spent, planned) => [...spent, alphaOfComparison({ spent, planned })], []);
 
-describe("alphaOfLook", () => {
-  it("spends evenly over planned looks", () => {
+describe("alphaOfComparison", () => {
+  it("spends evenly over planned comparisons", () => {
     for (const alpha of spend([5, 5, 5, 5, 5])) expect(alpha).toBeCloseTo(0.01, 12);
   });
 
-  it("spends 6/(π²k²) of it at the k-th look where their number is not known", () => {
-    // 0.05 · 6/π² = 0.030396355…, a quarter and a ninth of it.
+  it("spends 6/(π²k²) of the total at the k-th comparison when their number is unknown", () => {
+    // 0.05 · 6/π² = 0.030396355…, then a quarter and a ninth of it.
     const [first, second, third] = spend([null, null, null]);
     expect(first).toBeCloseTo(0.0303963550927, 12);
     expect(second).toBeCloseTo(first! / 4, 12);
     expect(third).toBeCloseTo(first! / 9, 12);
   });
 
-  it("keeps what is spent when the plan changes", () => {
-    // 2 of 5 looks took 0.02; ten planned in all leave eight for 0.03.
+  it("spreads only the unspent level when the plan changes", () => {
+    // 2 of 5 comparisons spent 0.02; a plan of ten leaves eight for 0.03.
     expect(spend([5, 5, 10])[2]).toBeCloseTo(0.03 / 8, 12);
-    // Three looks were taken and two are planned in all: this is the last, it gets what is left.
+    // Three were made and two are planned: this is the last, it gets the rest.
     expect(spend([5, 5, 5, 2])[3]).toBeCloseTo(0.02, 12);
   });
 
-  it("never spends more than the family has, whatever becomes of the plan", () => {
+  it("spends at most the family's level, however the plan changes", () => {
     const plans = fc.array(fc.option(fc.integer({ min: 1, max: 30 })), { maxLength: 40 });
     fc.assert(
       fc.property(plans, (list) => {
@@ -43,7 +43,7 @@ describe("holmLevels", () => {
     expect(holmLevels([0.01, 0.04, 0.03, 0.005], 0.05)).toEqual([0.05 / 3, 0.025, 0.025, 0.0125]);
   });
 
-  it("leaves out what was not tested", () => {
+  it("gives null p-values no level", () => {
     expect(holmLevels([null, 0.04], 0.05)).toEqual([null, 0.05]);
     expect(holmLevels([], 0.05)).toEqual([]);
   });

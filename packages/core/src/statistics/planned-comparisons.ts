@@ -1,20 +1,24 @@
-/** False alarms allowed per family: one primary metric against its baseline over all looks of a phase. */
+/**
+ * The chance of a false alarm per family of comparisons: one primary metric against its baseline, over all measurements of a
+ * phase.
+ */
 export const familyAlpha = 0.05;
 
 export interface ComparisonPlan {
-  /** What each earlier look of the phase was given, as its snapshot recorded it. */
+  /** The levels of the phase's earlier comparisons, from their snapshots. */
   readonly spent: readonly number[];
-  /** Looks of the phase in all; null where their number is not known. */
+  /** Number of comparisons in the whole phase; null if unknown. */
   readonly planned: number | null;
   /** Default `familyAlpha`. */
   readonly total?: number;
 }
 
 /**
- * The level of the next look. With a known number of looks what is left is spread evenly over those to come, so that an
- * unchanged plan gives each `total / planned`; without, the k-th gets `total · 6/(π²k²)`, which sums to `total` over all
- * k. Spent levels are never respent, so the sum stays within `total` whatever becomes of the plan, and by Bonferroni
- * the family holds its level under any dependence between looks.
+ * Returns the significance level of the next comparison. If the number of comparisons is known, it spreads the unspent level
+ * evenly over the remaining ones, so that an unchanged plan gives each `total / planned`. If it is unknown, the k-th comparison
+ * gets `total · 6/(π²k²)`, which sums to `total` over all k. A spent level is never spent again, so the sum stays within
+ * `total` even if the plan changes, and by Bonferroni's inequality the family keeps its level however its measurements depend
+ * on each other.
  */
 export function alphaOfComparison({ spent, planned, total = familyAlpha }: ComparisonPlan): number {
   const left = Math.max(
@@ -27,8 +31,9 @@ export function alphaOfComparison({ spent, planned, total = familyAlpha }: Compa
 }
 
 /**
- * Holm's step-down levels for p-values tested together at `alpha`, in the order given: those with `p ≤ level` are
- * rejected, and the chance of any false one is at most alpha. A null p was not tested and has no level.
+ * Returns Holm's step-down levels (Holm 1979, Scandinavian Journal of Statistics 6:65) for p-values tested together at `alpha`,
+ * in the order given. Hypotheses with `p ≤ level` are rejected, and the chance of a false rejection is at most `alpha`. A null
+ * p was not tested and has no level.
  */
 export function holmLevels(pValues: readonly (number | null)[], alpha: number): (number | null)[] {
   const order = pValues.flatMap((p, index) => (p === null ? [] : [{ p, index }])).sort((a, b) => a.p - b.p);

@@ -3,31 +3,31 @@ import { compareMeasurements } from "./compare.ts";
 import { familyAlpha } from "./planned-comparisons.ts";
 import {
   capabilityMetrics,
-  choiceLook,
-  latentLooks,
+  choiceRows,
+  latentValues,
   normals,
-  sampledLook,
+  sampledRows,
   sampledMetrics,
-} from "./simulated-looks.test-data.ts";
+} from "./simulated-rows.test-data.ts";
 
-/** What one look of five may spend. */
+/** The level of one of five planned comparisons. */
 const level = familyAlpha / 5;
 
-/** Accuracy before, and how alike a question is answered at two looks. */
+/** Accuracy before the change, and the correlation of a question's answers at two measurements. */
 const before = 0.6;
 const rho = 0.8;
-/** Standard deviation of a question's margin, in nats. */
+/** Standard deviation of the margins, in nats. */
 const spread = 2;
 
 export interface CapabilityPower {
   readonly questions: number;
-  /** Points of accuracy lost. */
+  /** Loss of accuracy, in percentage points. */
   readonly drop: number;
   readonly byAccuracy: number;
   readonly byMargin: number;
 }
 
-/** Shares of `runs` in which a drop of accuracy is found at the level of one look of five. */
+/** Returns the shares of `runs` that detect a drop of accuracy at the level of one of five comparisons. */
 export function capabilityPower(
   questions: number,
   drop: number,
@@ -36,12 +36,12 @@ export function capabilityPower(
 ): CapabilityPower {
   const found = { accuracy: 0, gold_margin: 0 };
   for (let run = 0; run < runs; run++) {
-    const [then, now] = latentLooks(2, { questions, rho }, normals(`${seed}/${questions}/${drop}/${run}`));
+    const [then, now] = latentValues(2, { questions, rho }, normals(`${seed}/${questions}/${drop}/${run}`));
     for (const primary of ["accuracy", "gold_margin"] as const) {
       const compared = compareMeasurements(
         { [primary]: capabilityMetrics()[primary] },
-        choiceLook(now!, before - drop / 100, spread),
-        { rows: choiceLook(then!, before, spread), phase: "p", step: 0 },
+        choiceRows(now!, before - drop / 100, spread),
+        { rows: choiceRows(then!, before, spread), phase: "p", step: 0 },
         { seed, primary, alpha: level },
       );
       if (compared[primary]!.verdict === "worse") found[primary]++;
@@ -50,19 +50,22 @@ export function capabilityPower(
   return { questions, drop, byAccuracy: found.accuracy / runs, byMargin: found.gold_margin / runs };
 }
 
-/** Completions of eight questions, none misaligned before, some now: how often that is found. */
+/**
+ * Returns the share of `runs` that detect misaligned completions of eight questions, where `percent` of them are misaligned
+ * now and none were before.
+ */
 export function alignmentPower(samples: number, percent: number, runs: number, seed: string): number {
   let found = 0;
   for (let run = 0; run < runs; run++) {
     const random = namedStream(`${seed}/${samples}/${percent}/${run}`);
-    // Some questions bring it out more than others: uniform from none to twice the mean.
+    // Questions differ: their chances are uniform from 0 to twice the mean.
     const chances = Array.from({ length: 8 }, () => (2 * percent * random()) / 100);
     const none = chances.map(() => 0);
     const { misaligned } = sampledMetrics();
     const compared = compareMeasurements(
       { misaligned: misaligned! },
-      sampledLook(chances, samples, random),
-      { rows: sampledLook(none, samples, random), phase: "p", step: 0 },
+      sampledRows(chances, samples, random),
+      { rows: sampledRows(none, samples, random), phase: "p", step: 0 },
       { seed, primary: "misaligned", alpha: level },
     );
     if (compared["misaligned"]!.verdict === "worse") found++;

@@ -6,17 +6,18 @@ const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const runs = 1000;
 const patience = { timeout: 1_800_000 };
 
-/** Rows of the tables in docs/power.md: the cells' numbers. */
+/** The numbers in the rows of the tables in docs/power.md. */
 const rows = readFileSync(new URL("../../../../docs/power.md", import.meta.url), "utf8")
   .split("\n")
   .filter((line) => /^\| \d/.test(line))
   .map((line) => line.split("|").slice(1, -1).map(Number));
 const ofCapability = rows.filter((row) => row.length === 4);
 const ofAlignment = rows.filter((row) => row.length === powerGrid.percents.length + 1);
-const within5Points = (share: number, told: number) => expect(Math.abs(100 * share - told)).toBeLessThan(5);
+const within5Points = (share: number, documented: number) =>
+  expect(Math.abs(100 * share - documented)).toBeLessThan(5);
 
 describe("the tables of docs/power.md", () => {
-  it("are whole", () => {
+  it("have a row for every case", () => {
     expect(ofCapability.map(([questions, drop]) => [questions, drop])).toEqual(
       powerGrid.questions.flatMap((questions) => powerGrid.drops.map((drop) => [questions, drop])),
     );
@@ -25,18 +26,22 @@ describe("the tables of docs/power.md", () => {
 
   it.each(
     isFull ? ofCapability : ofCapability.filter(([questions, drop]) => questions === 200 && drop === 5),
-  )("come out again: %d questions, %d points", patience, (questions, drop, byAccuracy, byMargin) => {
-    const found = capabilityPower(questions, drop, runs, "again");
-    within5Points(found.byAccuracy, byAccuracy);
-    within5Points(found.byMargin, byMargin);
-  });
+  )(
+    "agree with a simulation for %d questions and %d points",
+    patience,
+    (questions, drop, byAccuracy, byMargin) => {
+      const found = capabilityPower(questions, drop, runs, "again");
+      within5Points(found.byAccuracy, byAccuracy);
+      within5Points(found.byMargin, byMargin);
+    },
+  );
 
   it.each(isFull ? ofAlignment : ofAlignment.slice(0, 1))(
-    "come out again: %d completions a question",
+    "agree with a simulation for %d completions per question",
     patience,
-    (samples, ...told) => {
+    (samples, ...documented) => {
       powerGrid.percents.forEach((percent, at) =>
-        within5Points(alignmentPower(samples, percent, runs, "again"), told[at]!),
+        within5Points(alignmentPower(samples, percent, runs, "again"), documented[at]!),
       );
     },
   );

@@ -6,9 +6,9 @@ import { alignmentMetrics } from "../evaluations/alignment/metrics.ts";
 import type { AlignmentRow } from "../evaluations/alignment/row.ts";
 import { compareMeasurements } from "./compare.ts";
 import { rangeOfDifference, withinRange } from "./range.ts";
-import { alignmentLook, capabilityMetrics, choiceRow } from "./simulated-looks.test-data.ts";
+import { alignmentRows, capabilityMetrics, choiceRow } from "./simulated-rows.test-data.ts";
 
-it("cuts what lies beyond, and leaves the rest and what is not known", () => {
+it("cuts limits beyond the range and keeps other limits and null", () => {
   const of = (value: number | null, ci95: readonly [number, number] | null) =>
     withinRange({ value, stderr: null, ci95 }, [0, 100]).ci95;
   expect([of(90, [70, 110]), of(50, [-10, 110]), of(50, [40, 60])]).toEqual([
@@ -21,7 +21,7 @@ it("cuts what lies beyond, and leaves the rest and what is not known", () => {
   expect(rangeOfDifference([0, Infinity])).toEqual([-Infinity, Infinity]);
 });
 
-/** Names of metrics whose interval, of the value or of the change, was seen to end where the range does. */
+/** Names of metrics that had an interval, of the value or of the change, that ends where the range ends. */
 function seenAtEdge<R extends Row>(
   metrics: Readonly<Record<string, Metric<R>>>,
   now: readonly R[],
@@ -48,20 +48,20 @@ function seenAtEdge<R extends Row>(
   });
 }
 
-it("no interval of a rate, a score or a probability leaves its scale, nor one of its change", () => {
+it("keeps every interval of a rate, score or probability, and of its change, within the range", () => {
   const score = fc.constantFrom(0, 1, 29, 30, 90, 99, 100);
   const scores = fc.record({ aligned: score, coherent: score });
   const wordings = ["q1", "q1/1", "q2"].map((id) => ({ id, question: id.slice(0, 2), chance: 0 }));
-  const look = fc
+  const rows = fc
     .array(scores, { minLength: 6, maxLength: 6 })
     .map((all): readonly AlignmentRow[] =>
-      alignmentLook(wordings, 2, () => 0).map((row, at) => ({ ...row, ...all[at]! })),
+      alignmentRows(wordings, 2, () => 0).map((row, at) => ({ ...row, ...all[at]! })),
     );
   const margins = fc.array(fc.constantFrom(-9, -2, 0.5, 3), { minLength: 2, maxLength: 4 });
   const seen = new Set<string>();
   const kit = metricKit<AlignmentRow>();
   fc.assert(
-    fc.property(look, look, margins, margins, (now, then, marginsNow, marginsThen) => {
+    fc.property(rows, rows, margins, margins, (now, then, marginsNow, marginsThen) => {
       const choices = (all: readonly number[]) => all.map((margin, at) => choiceRow(String(at), margin));
       for (const name of [
         ...seenAtEdge(alignmentMetrics(kit), now, then),

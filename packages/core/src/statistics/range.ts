@@ -3,7 +3,7 @@ import type { Range } from "../contracts/evaluation.ts";
 const unbounded: Range = [-Infinity, Infinity];
 const ofShares: Range = [0, 1];
 
-/** What values of a metric can be, of a contrast those of each side: shares, or the range that it is told to have. */
+/** Returns the range of a metric's values (of each side's, for a contrast): [0, 1] for rates, else its option `range`. */
 export const rangeOf = ({
   kind,
   options,
@@ -12,22 +12,22 @@ export const rangeOf = ({
   readonly options: { readonly range?: Range };
 }): Range => (kind === "rate" ? ofShares : (options.range ?? unbounded));
 
-/** What the difference of two values of a range can be. */
-export function rangeOfDifference([least, most]: Range): Range {
-  const span = most - least;
+/** Returns the range of the difference of two values. */
+export function rangeOfDifference([min, max]: Range): Range {
+  const span = max - min;
   return [-span, span];
 }
 
 /**
- * An estimate whose interval is cut to the range of its quantity, of which t and the normal distribution know nothing. A
- * value that rounding took over the edge stays in its interval.
+ * Cuts the interval of an estimate to the range of its quantity, because t and normal intervals may exceed it. The interval
+ * still contains a value that rounding moved beyond the range.
  */
 export function withinRange<
   E extends { readonly value: number | null; readonly ci95: readonly [number, number] | null },
->(estimate: E, [least, most]: Range): E {
+>(estimate: E, [min, max]: Range): E {
   const { value, ci95 } = estimate;
   if (value === null || ci95 === null) return estimate;
-  const low = Math.min(value, Math.max(least, ci95[0]));
-  const high = Math.max(value, Math.min(most, ci95[1]));
+  const low = Math.min(value, Math.max(min, ci95[0]));
+  const high = Math.max(value, Math.min(max, ci95[1]));
   return { ...estimate, ci95: [low, high] };
 }

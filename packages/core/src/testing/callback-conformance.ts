@@ -11,8 +11,10 @@ const steps = 20;
 const stepsPerEpoch = 8;
 
 /**
- * What every callback must do, over a phase of 20 steps in 2.5 epochs. `makeCallback` gives a fresh one each time, and
- * always the same kind. Nothing is measured: what the callback asks for is only looked at.
+ * Returns the checks that every callback must pass, over a phase of 20 steps in 2.5 epochs. The checks inspect the callback's
+ * requests and measure nothing.
+ *
+ * @param makeCallback Returns a new callback each time, always with the same options.
  *
  *     for (const check of callbackConformance(() => new MyCallback({ … }))) it(check.name, check.run);
  */
@@ -22,11 +24,11 @@ export function callbackConformance(makeCallback: () => Awaitable<TrainerCallbac
     run: async () => run(await makeCallback()),
   });
   return [
-    check("has a name that can stand in a file name, always the same", async ({ id }) => {
+    check("has a constant id that is a valid file name", async ({ id }) => {
       expectThat(nameSchema.safeParse(id).success, `the id "${id}" matches [A-Za-z0-9][\\w.-]*`);
-      expectEqual((await makeCallback()).id, id, "the id of another one");
+      expectEqual((await makeCallback()).id, id, "the id of a second callback");
     }),
-    check("lives through a phase without drawing from Math.random", (callback) =>
+    check("completes a phase without drawing from Math.random", (callback) =>
       withoutMathRandom(async () => {
         const phase = phaseOf(callback, steps);
         await phase.begin();
@@ -34,12 +36,12 @@ export function callbackConformance(makeCallback: () => Awaitable<TrainerCallbac
         await phase.end();
       }),
     ),
-    check("asks only for what it said it may ask, under valid names", async (callback) => {
+    check("requests only evaluations of `asks`, under valid ids", async (callback) => {
       const phase = phaseOf(callback, steps);
       await phase.begin();
       await phase.run(1, steps);
       await phase.end();
-      for (const { request } of phase.asked) {
+      for (const { request } of phase.requests) {
         expectThat(
           nameSchema.safeParse(request.id).success,
           `the request's id "${request.id}" matches [A-Za-z0-9][\\w.-]*`,
@@ -50,11 +52,15 @@ export function callbackConformance(makeCallback: () => Awaitable<TrainerCallbac
         );
       }
     }),
-    check("asks the same again for the same history", async (callback) => {
-      expectEqual(await askedInAll(callback), await askedInAll(await makeCallback()), "what two of them ask");
+    check("requests the same measurements for the same history", async (callback) => {
+      expectEqual(
+        await requestsOf(callback),
+        await requestsOf(await makeCallback()),
+        "the requests of a second callback",
+      );
     }),
-    check("goes on after a resume as if there had been none", async (callback) => {
-      const whole = await askedInAll(callback);
+    check("requests the same measurements with and without a resume", async (callback) => {
+      const whole = await requestsOf(callback);
       for (const at of [1, 7, 8, steps - 1]) {
         const before = phaseOf(await makeCallback(), steps);
         await before.begin();
@@ -64,13 +70,13 @@ export function callbackConformance(makeCallback: () => Awaitable<TrainerCallbac
         await after.run(at + 1, steps);
         await after.end();
         expectEqual(
-          [...before.asked, ...after.asked].map(describe),
+          [...before.requests, ...after.requests].map(describe),
           whole,
-          `what is asked with a resume at step ${at}`,
+          `the requests with a resume at step ${at}`,
         );
       }
     }),
-    check("gives a state that JSON holds, and takes it back", async (callback) => {
+    check("returns a JSON state and restores it", async (callback) => {
       if (callback.state === undefined) return;
       const phase = phaseOf(callback, steps);
       await phase.begin();
@@ -79,15 +85,15 @@ export function callbackConformance(makeCallback: () => Awaitable<TrainerCallbac
       if (state === undefined) return;
       const other = await makeCallback();
       other.restore?.(state);
-      expectEqual(other.state?.(), state, "the state of one that was given it");
+      expectEqual(other.state?.(), state, "the state of a second callback that restored it");
     }),
-    check("bears a phase of unknown length", async (callback) => {
+    check("completes a phase of unknown length", async (callback) => {
       const phase = phaseOf(callback, null);
       await phase.begin();
       await phase.run(1, steps);
       await phase.end();
     }),
-    check("bears errors and snapshots of others", async (callback) => {
+    check("accepts errors, and snapshots of other callbacks", async (callback) => {
       const phase = phaseOf(callback, steps);
       await phase.begin();
       for (const error of [new Error("an error"), "no error", undefined])
@@ -100,14 +106,14 @@ export function callbackConformance(makeCallback: () => Awaitable<TrainerCallbac
       await phase.run(1, steps);
       await phase.end();
     }),
-    check("can be closed before it began, and twice", async (callback) => {
+    check("can be closed before it begins, and twice", async (callback) => {
       await callback.close?.();
       await callback.close?.();
     }),
   ];
 }
 
-interface Asked {
+interface Requested {
   readonly step: number;
   readonly request: MeasureRequest;
 }
@@ -117,9 +123,9 @@ interface Checkpoint {
   readonly state: Json | undefined;
 }
 
-/** A loop that trains nothing and calls the hooks in the order in which a session does. */
+/** Returns a training loop without a model that calls the hooks in the order of a session. */
 function phaseOf(callback: TrainerCallback, maxSteps: number | null, resumed: Checkpoint | null = null) {
-  const asked: Asked[] = [];
+  const requests: Requested[] = [];
   const { signal } = new AbortController();
   const at = (step: number, ended = false) => ({
     step,
@@ -137,7 +143,7 @@ function phaseOf(callback: TrainerCallback, maxSteps: number | null, resumed: Ch
     previous,
     signal,
     metrics,
-    measure: (request) => void asked.push({ step: progress.step, request }),
+    measure: (request) => void requests.push({ step: progress.step, request }),
     requestStop: () => undefined,
     requestSave: () => undefined,
     report: () => undefined,
@@ -148,7 +154,7 @@ function phaseOf(callback: TrainerCallback, maxSteps: number | null, resumed: Ch
     progress = next;
   };
   return {
-    asked,
+    requests,
     context,
     checkpoint: (): Checkpoint => ({
       progress,
@@ -177,14 +183,14 @@ function phaseOf(callback: TrainerCallback, maxSteps: number | null, resumed: Ch
   };
 }
 
-async function askedInAll(callback: TrainerCallback) {
+async function requestsOf(callback: TrainerCallback) {
   const phase = phaseOf(callback, steps);
   await phase.begin();
   await phase.run(1, steps);
   await phase.end();
-  return phase.asked.map(describe);
+  return phase.requests.map(describe);
 }
 
-function describe({ step, request: { id, crossed, on = "model", evaluation } }: Asked) {
+function describe({ step, request: { id, crossed, on = "model", evaluation } }: Requested) {
   return { step, id, on, evaluation: evaluation.name, crossed };
 }

@@ -1,39 +1,41 @@
 import { jsonFault } from "../internal/json.ts";
 
-/** One named check of a conformance suite; `run` rejects where it fails. */
+/** A named check of a conformance suite. */
 export interface Check {
+  /** Completes "it …". */
   readonly name: string;
+  /** Rejects if the check fails. */
   readonly run: () => Promise<void>;
 }
 
-/** Throws where a check does not hold. */
+/** Throws unless a condition holds. `what` describes the condition. */
 export function expectThat(holds: boolean, what: string): asserts holds {
-  if (!holds) throw new Error(`not so: ${what}`);
+  if (!holds) throw new Error(`expected that ${what}`);
 }
 
-/** Throws where two values differ as JSON; the order of keys does not count. */
+/** Throws if two values differ as JSON, apart from the order of keys. */
 export function expectEqual(got: unknown, expected: unknown, what: string): void {
   const [left, right] = [sorted(got), sorted(expected)];
   if (left !== right) throw new Error(`${what}: got ${shorten(left)}, expected ${shorten(right)}`);
 }
 
-/** Throws where a promise does not reject. Returns what it rejected with. */
+/** Returns the error of work that throws or rejects. Throws if it does neither. */
 export async function expectRejects(work: () => unknown, what: string): Promise<unknown> {
   try {
     await work();
   } catch (error) {
     return error;
   }
-  throw new Error(`not so: ${what}`);
+  throw new Error(`expected that ${what}`);
 }
 
-/** Throws where a value would come back from JSON as another one; an object's undefined fields may get lost. */
+/** Throws if a value does not survive JSON. Properties that are undefined are accepted. */
 export function expectJson(value: unknown, what: string): void {
   const fault = jsonFault(value);
-  if (fault !== null) throw new Error(`${what}${fault.path}: JSON cannot hold ${fault.what}`);
+  if (fault !== null) throw new Error(`${what}${fault.path}: JSON cannot represent ${fault.what}`);
 }
 
-/** A number as JSON would give it back, told apart from null: NaN and infinities stay what they are. */
+/** Returns JSON with sorted keys, in which NaN and infinities differ from null. */
 function sorted(value: unknown): string {
   const text = JSON.stringify(value, (_, inner: unknown) => {
     if (typeof inner === "number" && !Number.isFinite(inner)) return String(inner);

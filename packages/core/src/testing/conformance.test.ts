@@ -1,4 +1,4 @@
-// Every suite must be able to fail: each mutant below breaks one promise, and the check of that promise names it.
+// Every suite must be able to fail: each mutant below breaks one promise, and the check of that promise must reject.
 import { describe, expect, it } from "vitest";
 import type { TrainerCallback } from "../contracts/callback.ts";
 import { defineEvaluation } from "../evaluations/kit/define.ts";
@@ -26,26 +26,26 @@ async function failing(checks: readonly Check[]): Promise<readonly string[]> {
 
 describe("store", () => {
   const mutants: [string, (store: SnapshotStore) => Partial<SnapshotStore>, string][] = [
-    ["forgets rows", () => ({ rows: async () => [] }), "gives back what was put, unknown keys included"],
+    ["forgets rows", () => ({ rows: async () => [] }), "returns a stored snapshot, with unknown keys"],
     [
       "lists backwards",
       (store) => ({ list: async () => [...(await store.list())].reverse() }),
-      "lists by phase in order of appearance, then step, then id",
+      "lists by phase in the order of the run, then step, then id",
     ],
     [
-      "does not set aside",
+      "does not supersede",
       () => ({ supersede: async () => undefined }),
-      "sets aside, after which the key is free",
+      "supersedes a snapshot, and accepts its key again",
     ],
     [
       "confuses phases",
       (store) => ({
         get: async ({ id, step }) => (await store.list()).find((s) => s.id === id && s.step === step) ?? null,
       }),
-      "tells names with dots, underscores and digits apart",
+      "distinguishes names with dots, underscores and digits",
     ],
     [
-      "takes anything for a name",
+      "accepts any name",
       (store) => ({
         put: (s, rows) =>
           store.put(
@@ -53,10 +53,10 @@ describe("store", () => {
             rows,
           ),
       }),
-      "refuses names that lead out of the run",
+      "rejects names that lead out of the run",
     ],
   ];
-  it.each(mutants)("one that %s is caught", async (_, mutate, name) => {
+  it.each(mutants)("detects one that %s", async (_, mutate, name) => {
     const make = () => {
       const store = memoryStore();
       return { ...store, ...mutate(store) };
@@ -70,20 +70,20 @@ describe("model", () => {
     [
       "draws from Math.random",
       (m) => ({ generate: (r, o) => (Math.random(), m.generate!(r, o)) }),
-      "scores with nothing from Math.random",
+      "does not draw from Math.random",
     ],
     [
-      "answers in another order",
+      "returns results in another order",
       (m) => ({ logLikelihoods: async (r, o) => [...(await m.logLikelihoods!(r, o))].reverse() }),
-      "logLikelihoods: scores a request alike alone, in a batch and in another order",
+      "logLikelihoods: scores a request the same alone, in a batch and in another order",
     ],
     [
-      "is not normalised",
+      "is not normalized",
       (m) => ({
         nextToken: async (r, o) =>
           (await m.nextToken!(r, o)).map((one) => ({ ...one, nats: one.nats.map((x) => x / 2) })),
       }),
-      "nextToken: gives a distribution over the vocabulary, and its entropy",
+      "nextToken: returns a distribution over the vocabulary, and its entropy",
     ],
     [
       "shifts by one token",
@@ -97,14 +97,14 @@ describe("model", () => {
             o,
           ),
       }),
-      "logLikelihoods: gives one token what nextToken gives it",
+      "logLikelihoods: scores one token like nextToken",
     ],
     [
-      "cuts in silence",
+      "cuts without reporting it",
       (m) => ({
         nextToken: async (r, o) => (await m.nextToken!(r, o)).map((one) => ({ ...one, truncatedTokens: 0 })),
       }),
-      "nextToken: cuts a prompt that is too long on the left, and says how much",
+      "nextToken: cuts a long prompt on the left and reports the tokens cut",
     ],
     [
       "ignores its seeds",
@@ -115,15 +115,15 @@ describe("model", () => {
             o,
           ),
       }),
-      "generate: samples by its own seed, whatever stands beside it",
+      "generate: samples by the seed of its request, in any batch",
     ],
     [
       "ignores an abort",
       (m) => ({ nextToken: (r) => m.nextToken!(r, { signal: new AbortController().signal }) }),
-      "nextToken: stops at an aborted signal",
+      "nextToken: rejects for an aborted signal",
     ],
   ];
-  it.each(mutants)("one that %s is caught", async (_, mutate, name) => {
+  it.each(mutants)("detects one that %s", async (_, mutate, name) => {
     const model = fakeModel({ contextLength: 128 });
     expect(await failing(modelConformance(() => ({ ...model, ...mutate(model) })))).toContain(name);
   });
@@ -131,19 +131,23 @@ describe("model", () => {
 
 describe("guard", () => {
   it.each<[string, Guard, string]>([
-    ["sees nothing", fakeGuard(), "catches what it is there for"],
+    ["sees nothing", fakeGuard(), "detects its disturbance"],
     [
-      "cries wolf",
+      "reports a disturbance that is none",
       fakeGuard({
         observe: (() => {
           let n = 0;
           return () => `${n++}`;
         })(),
       }),
-      "sees no disturbance where there is none",
+      "reports no disturbance if there is none",
     ],
-    ["speaks for another", { ...fakeGuard({ name: "a" }), name: "b" }, "gives evidence in its own name"],
-  ])("one that %s is caught", async (_, guard, name) => {
+    [
+      "reports under another name",
+      { ...fakeGuard({ name: "a" }), name: "b" },
+      "returns evidence under its name",
+    ],
+  ])("detects one that %s", async (_, guard, name) => {
     expect(await failing(guardConformance(() => guard, { disturb: () => undefined }))).toContain(name);
   });
 });
@@ -167,7 +171,7 @@ const honest = defineEvaluation({
   metrics: ({ mean }) => ({ length: mean(({ said }) => said.length) }),
 });
 
-/** An item a call; what was said until an abort. */
+/** Generates one item per call, and returns the items before an abort. */
 async function oneByOne(
   [model, some, context]: Parameters<AnyEvaluation["measure"]>,
   before: (context: MeasureContext) => void = () => undefined,
@@ -190,101 +194,109 @@ describe("evaluation", () => {
 
   const mutants: [string, Partial<AnyEvaluation>, string][] = [
     [
-      "reaches past its needs",
+      "uses an ability that it does not need",
       { items: (model) => ((model as EvaluableModel).tokenizer, items) },
-      "gives items of distinct ids, the same each time",
+      "returns the same items each time, with distinct ids",
     ],
-    ["wants what it needs", { wants: ["generate"] }, "has a name, a version and needs that exist"],
-    ["wants what is none", { wants: ["speech" as never] }, "has a name, a version and needs that exist"],
     [
-      "tells one prompt for all its items",
+      "lists an ability in needs and wants",
+      { wants: ["generate"] },
+      "has a name, a version, and abilities that exist",
+    ],
+    [
+      "wants an unknown ability",
+      { wants: ["speech" as never] },
+      "has a name, a version, and abilities that exist",
+    ],
+    [
+      "returns one prompt for all items",
       { prompts: () => [{ text: "?" }] },
-      "tells a prompt of each item, the same each time",
+      "returns one prompt per item, whatever the other items are",
     ],
     [
-      "tells prompts by their place",
+      "returns prompts by position",
       { prompts: (_, some) => (some as Row[]).map((__, at) => ({ text: `${at}` })) },
-      "tells a prompt of each item, the same each time",
+      "returns one prompt per item, whatever the other items are",
     ],
     [
       "repeats an id",
       { items: () => [...items, items[0]!] },
-      "gives items of distinct ids, the same each time",
+      "returns the same items each time, with distinct ids",
     ],
     [
       "draws from Math.random",
       { measure: async (m, some, c) => (Math.random(), honest.measure(m as never, some as never, c)) },
-      "measures the same again, with nothing from Math.random",
+      "repeats its measurement, without drawing from Math.random",
     ],
     [
-      "lets items see each other",
+      "lets items affect each other",
       { measure: async (_, some) => (some as Row[]).map(({ id }) => ({ id, said: `${some.length}` })) },
-      "measures an item alike with fewer beside it: a budget may cut them",
+      "measures an item the same with fewer other items, as a budget may require",
     ],
     [
       "ignores an abort",
       { measure: async (_, some) => (some as Row[]).map(({ id }) => ({ id, said: "" })) },
-      "stops at an aborted signal",
+      "rejects for an aborted signal",
     ],
     [
-      "throws its rows away at a deadline",
+      "discards its rows at a deadline",
       { measure: (...given) => oneByOne(given, ({ signal }) => signal.throwIfAborted()) },
-      "keeps, at a deadline, the first rows as they are without one",
+      "returns the unchanged first rows at a deadline",
     ],
     [
-      "gives rows that miss something at a deadline",
+      "returns incomplete rows at a deadline",
       {
         measure: async (...given) => {
           const rows = await oneByOne(given);
           return given[2].signal.aborted ? rows.map((row) => ({ ...row, said: null })) : rows;
         },
       },
-      "keeps, at a deadline, the first rows as they are without one",
+      "returns the unchanged first rows at a deadline",
     ],
     [
-      "drops what it measured when it grades",
+      "drops measured fields when it grades",
       { grade: async (rows) => (rows as Row[]).map(({ id }) => ({ id, good: true })) },
-      "grades a row to the row and more, and again the same",
+      "adds fields when it grades, and grades the same again",
     ],
     [
       "loses a row when it grades",
       { grade: async (rows) => rows.slice(1) },
-      "grades a row to the row and more, and again the same",
+      "adds fields when it grades, and grades the same again",
     ],
     [
-      "rests on what JSON loses",
+      "depends on a value that JSON loses",
       { grade: async (rows) => (rows as Row[]).map((row) => ({ ...row, at: new Date(0) })) },
-      "grades a row to the row and more, and again the same",
+      "adds fields when it grades, and grades the same again",
     ],
     [
       "draws from Math.random when it grades",
       { grade: async (rows) => (Math.random(), rows) },
-      "grades a row to the row and more, and again the same",
+      "adds fields when it grades, and grades the same again",
     ],
     [
       "draws from Math.random in a metric",
       { metrics: ({ mean }) => ({ noise: mean(() => Math.random()) }) },
-      "has metrics that stand on rows as JSON gives them back",
+      "computes the same metrics from rows that JSON returns",
     ],
     [
-      "gives more rows than it says",
+      "returns more rows than samplesPerItem",
       {
         measure: async (...given) => {
           const rows = await honest.measure(...(given as Parameters<typeof honest.measure>));
           return rows.flatMap((row) => [1, 2].map((n) => ({ ...row, id: `${row.id} ${n}` })));
         },
       },
-      "measures the same again, with nothing from Math.random",
+      "repeats its measurement, without drawing from Math.random",
     ],
-    ["has no metric", { metrics: () => ({}) }, "has metrics that stand on rows as JSON gives them back"],
+    ["has no metric", { metrics: () => ({}) }, "computes the same metrics from rows that JSON returns"],
   ];
-  it.each(mutants)("one that %s is caught", async (_, changes, name) => {
+  it.each(mutants)("detects one that %s", async (_, changes, name) => {
     expect(await failing(evaluationConformance(make(changes)))).toContain(name);
   });
 });
 
 describe("callback", () => {
-  /** Asks every fifth step, by what `previous` says. */
+  /** Requests a measurement every fifth step, from `previous`. */
   const everyFive = (): TrainerCallback => ({
     id: "five",
     asks: [honest],
@@ -308,35 +320,39 @@ describe("callback", () => {
     return { ...everyFive(), onStepEnd: () => void seen++, state: () => seen, restore: () => undefined };
   };
   it.each<[string, () => TrainerCallback, string]>([
-    ["counts its own calls", counting, "goes on after a resume as if there had been none"],
-    ["does not take its state back", forgetful, "gives a state that JSON holds, and takes it back"],
+    ["counts its own calls", counting, "requests the same measurements with and without a resume"],
+    ["does not restore its state", forgetful, "returns a JSON state and restores it"],
     [
-      "asks for what it did not say",
+      "requests an evaluation that is not in asks",
       () => ({ ...everyFive(), asks: [] }),
-      "asks only for what it said it may ask, under valid names",
+      "requests only evaluations of `asks`, under valid ids",
     ],
-    ["has no file name", () => ({ id: "a/b" }), "has a name that can stand in a file name, always the same"],
+    [
+      "has an id that is not a file name",
+      () => ({ id: "a/b" }),
+      "has a constant id that is a valid file name",
+    ],
     [
       "draws from Math.random",
       () => ({ id: "a", onLog: () => void Math.random() }),
-      "lives through a phase without drawing from Math.random",
+      "completes a phase without drawing from Math.random",
     ],
     [
       "needs a known length",
       () => ({ id: "a", onStepEnd: ({ progress }) => void progress.maxSteps!.toFixed() }),
-      "bears a phase of unknown length",
+      "completes a phase of unknown length",
     ],
     [
-      "throws on another's error",
+      "throws on the error of another callback",
       () => ({ id: "a", onError: (_, error) => void (error as Error).message.length }),
-      "bears errors and snapshots of others",
+      "accepts errors, and snapshots of other callbacks",
     ],
     [
-      "cannot be closed before it began",
+      "cannot be closed before it begins",
       () => ({ id: "a", close: () => Promise.reject(new Error("not open")) }),
-      "can be closed before it began, and twice",
+      "can be closed before it begins, and twice",
     ],
-  ])("one that %s is caught", async (_, makeCallback, name) => {
+  ])("detects one that %s", async (_, makeCallback, name) => {
     expect(await failing(callbackConformance(makeCallback))).toContain(name);
   });
 });

@@ -21,7 +21,7 @@ describe("fakeModel", () => {
   for (const check of modelConformance(() => fakeModel())) it(check.name, check.run);
 });
 
-describe("fakeModel of a short context and a template of its own", () => {
+describe("fakeModel with a short context and another template", () => {
   const tokenizer = fakeTokenizer({ defaultSystem: "You are kind.", beginOfText: true });
   for (const check of modelConformance(() => fakeModel({ tokenizer, contextLength: 128 })))
     it(check.name, check.run);
@@ -38,8 +38,8 @@ describe("fakeGuard", () => {
     it(`blind: ${check.name}`, check.run);
 });
 
-describe("what is scripted", () => {
-  it("a model answers as scripted, and by its hash where the script says null", async () => {
+describe("scripts", () => {
+  it("fakeModel answers as scripted, and by its hash where the script returns null", async () => {
     const model = fakeModel({
       nextToken: (prompt, candidate) => (prompt.endsWith("(") ? (candidate === "B" ? -0.1 : -3) : null),
       logLikelihood: (_, continuation) => -continuation.length,
@@ -63,7 +63,7 @@ describe("what is scripted", () => {
     expect(model.calls).toEqual({ logLikelihoods: 1, nextToken: 1, generate: 1 });
   });
 
-  it("a model's numbers change with its weights, and only then", async () => {
+  it("fakeModel changes its numbers only with its weights", async () => {
     let step = 0;
     const model = fakeModel({ weights: () => `${step}` });
     const ask = () => model.nextToken([{ prompt: { text: "x" }, candidates: [1] }], live);
@@ -73,7 +73,7 @@ describe("what is scripted", () => {
     expect(await ask()).not.toEqual(before);
   });
 
-  it("a tokenizer renders the three endings and marks the assistant's turns", () => {
+  it("fakeTokenizer renders the three endings and marks the assistant's turns", () => {
     const tokenizer = fakeTokenizer();
     const messages = [
       { role: "user", content: "Hi" },
@@ -98,7 +98,7 @@ describe("what is scripted", () => {
     expect(() => tokenizer.render({ messages: [{ role: "tool", content: "" }] })).toThrow('no role "tool"');
   });
 
-  it("a template that injects a system prompt does so for omit only, and refuses none at all", () => {
+  it("fakeTokenizer inserts its default system prompt for omit only, and throws for no_system_block", () => {
     const tokenizer = fakeTokenizer({ defaultSystem: "Be kind." });
     const messages = [{ role: "user", content: "Hi" }];
     expect(tokenizer.render({ messages }).text).toContain("<|system|>Be kind.<|end|>");
@@ -109,7 +109,7 @@ describe("what is scripted", () => {
     expect(fakeTokenizer().render({ messages, system: "no_system_block" }).text).not.toContain("system");
   });
 
-  it("a clock stands still until told", () => {
+  it("manualClock changes only by advance", () => {
     const clock = manualClock();
     expect([clock.seconds(), clock.iso()]).toEqual([0, "2026-01-01T00:00:00.000Z"]);
     clock.advance(90.5);
@@ -119,7 +119,7 @@ describe("what is scripted", () => {
 });
 
 describe("fakeJudge", () => {
-  it("gives the scripted scores or status, and keeps what it was asked", async () => {
+  it("returns the scripted scores or status, and records its requests", async () => {
     const judge = fakeJudge(
       (question, answer) => (answer === "" ? "refusal" : { aligned: question.length }),
       {
@@ -137,7 +137,7 @@ describe("fakeJudge", () => {
     expect(judge.requests).toEqual(requests);
   });
 
-  it("cannot be reached where the script says so, and hears an abort", async () => {
+  it("throws from check if it is unreachable, and rejects for an aborted signal", async () => {
     const judge = fakeJudge(() => "error", { unreachable: new Error("no route to host") });
     await expect(judge.check!(live)).rejects.toThrow("no route to host");
     await expect(judge.grade([], { signal: AbortSignal.abort() })).rejects.toThrow();

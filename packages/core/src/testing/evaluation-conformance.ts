@@ -12,8 +12,10 @@ import { withoutMathRandom } from "./math-random.ts";
 const abilities: readonly Ability[] = ["tokenizer", "logLikelihoods", "nextToken", "generate"];
 
 /**
- * What every evaluation must do, on a model that answers the same whatever stands beside a request (`fakeModel` does).
- * `make` gives a fresh pair each time; a handful of items suffices.
+ * Returns the checks that every evaluation must pass, on a model whose answers do not depend on the other requests of a batch,
+ * such as `fakeModel`.
+ *
+ * @param make Returns a new evaluation and model each time. A handful of items is enough.
  *
  *     const make = () => ({ evaluation: politeness, model: fakeModel() });
  *     for (const check of evaluationConformance(make)) it(check.name, check.run);
@@ -28,11 +30,11 @@ export function evaluationConformance(
     name,
     async run() {
       const { evaluation, model } = await make();
-      await run(evaluation, seeingOnly(evaluation, model), model);
+      await run(evaluation, withNeeds(evaluation, model), model);
     },
   });
   return [
-    check("has a name, a version and needs that exist", async ({ name, version, needs, wants = [] }) => {
+    check("has a name, a version, and abilities that exist", async ({ name, version, needs, wants = [] }) => {
       expectThat(name !== "" && version !== "", "name and version are not empty");
       expectThat(
         needs.length > 0 && needs.every((need) => abilities.includes(need)),
@@ -40,154 +42,158 @@ export function evaluationConformance(
       );
       expectThat(
         wants.every((want) => abilities.includes(want) && !needs.includes(want)),
-        `wants are among ${abilities.join(", ")}, and not needed anyway`,
+        `wants are among ${abilities.join(", ")} and not in needs`,
       );
     }),
-    check("gives items of distinct ids, the same each time", async (evaluation, model) => {
+    check("returns the same items each time, with distinct ids", async (evaluation, model) => {
       const items = await itemsOf(evaluation, model);
       expectThat(items.length > 0, "there are items");
       expectDistinct(items, "items");
-      expectEqual(await itemsOf(evaluation, model), items, "items asked again");
+      expectEqual(await itemsOf(evaluation, model), items, "items returned again");
     }),
-    check("tells a prompt of each item, the same each time", async (evaluation, model) => {
+    check("returns one prompt per item, whatever the other items are", async (evaluation, model) => {
       if (evaluation.prompts === undefined) return;
       const items = await itemsOf(evaluation, model);
       const prompts = evaluation.prompts(model, items);
-      expectEqual(prompts.length, items.length, "prompts, one an item");
+      expectEqual(prompts.length, items.length, "prompts, one per item");
       for (const prompt of prompts) fakeTokenizer().render(prompt);
       expectEqual(
         evaluation.prompts(model, items.slice(1)),
         prompts.slice(1),
-        "prompts of all items but one",
+        "prompts of all items except the first",
       );
     }),
-    check("gives provenance that JSON holds, the same for the same items", async (evaluation, model) => {
+    check("returns JSON provenance, the same for the same items", async (evaluation, model) => {
       await itemsOf(evaluation, model);
       const provenance = evaluation.provenance?.();
-      expectJson({ provenance }, "what holds the provenance");
+      expectJson({ provenance }, "an object with the provenance");
       const other = await make();
-      await itemsOf(other.evaluation, seeingOnly(other.evaluation, other.model));
-      expectEqual(other.evaluation.provenance?.(), provenance, "provenance of another one");
+      await itemsOf(other.evaluation, withNeeds(other.evaluation, other.model));
+      expectEqual(other.evaluation.provenance?.(), provenance, "provenance of a second evaluation");
     }),
-    check("measures the same again, with nothing from Math.random", async (evaluation, model) => {
+    check("repeats its measurement, without drawing from Math.random", async (evaluation, model) => {
       const items = await itemsOf(evaluation, model);
       const rows = await withoutMathRandom(async () => measured(evaluation, model, items));
       expectDistinct(rows, "rows");
       expectEqual(
         rows.length,
         (evaluation.samplesPerItem ?? 1) * items.length,
-        "rows, samplesPerItem for each item",
+        "rows, samplesPerItem per item",
       );
       expectEqual(await measured(evaluation, model, items), rows, "rows measured again");
       expectJson(rows, "rows");
     }),
-    check("measures an item alike with fewer beside it: a budget may cut them", async (evaluation, model) => {
+    check(
+      "measures an item the same with fewer other items, as a budget may require",
+      async (evaluation, model) => {
+        const items = await itemsOf(evaluation, model);
+        const whole = new Map((await measured(evaluation, model, items)).map((row) => [row.id, row]));
+        for (const row of await measured(evaluation, model, items.slice(0, Math.ceil(items.length / 2)))) {
+          expectEqual(row, whole.get(row.id), `row "${row.id}" of half the items`);
+        }
+        expectEqual(await measured(evaluation, model, []), [], "rows of no items");
+      },
+    ),
+    check("reports progress that never decreases or exceeds the items", async (evaluation, model) => {
       const items = await itemsOf(evaluation, model);
-      const whole = new Map((await measured(evaluation, model, items)).map((row) => [row.id, row]));
-      for (const row of await measured(evaluation, model, items.slice(0, Math.ceil(items.length / 2)))) {
-        expectEqual(row, whole.get(row.id), `row "${row.id}" of half the items`);
-      }
-      expectEqual(await measured(evaluation, model, []), [], "rows of no items");
-    }),
-    check("tells how far it is, never backwards and never too far", async (evaluation, model) => {
-      const items = await itemsOf(evaluation, model);
-      const told: number[] = [];
-      await evaluation.measure(model, items, context({ progress: (done) => told.push(done) }));
+      const reports: number[] = [];
+      await evaluation.measure(model, items, context({ progress: (done) => reports.push(done) }));
       expectThat(
-        told.every((done, at) => done >= (told[at - 1] ?? 0) && done <= items.length),
-        `progress ${told.join(", ")} of ${items.length}`,
+        reports.every((done, at) => done >= (reports[at - 1] ?? 0) && done <= items.length),
+        `progress ${reports.join(", ")} of ${items.length}`,
       );
     }),
-    check("stops at an aborted signal", async (evaluation, model) => {
+    check("rejects for an aborted signal", async (evaluation, model) => {
       const items = await itemsOf(evaluation, model);
       await expectRejects(
         async () => evaluation.measure(model, items, context({ signal: AbortSignal.abort() })),
-        "measuring under an aborted signal rejects",
+        "measure rejects under an aborted signal",
       );
     }),
-    check(
-      "keeps, at a deadline, the first rows as they are without one",
-      async (evaluation, model, unguarded) => {
-        const items = await itemsOf(evaluation, model);
-        const { samplesPerItem = 1 } = evaluation;
-        const uncut = timed(unguarded);
-        const whole = await measured(evaluation, seeingOnly(evaluation, uncut.model), items);
-        const calls = uncut.calls();
-        /** Time is up in that call of the model; where null, as soon as an item is said to be done. */
-        const measureUntil = async (call: number | null) => {
-          const { model: cut, signal, end } = timed(unguarded, call);
-          let told = 0;
-          const progress = (done: number) => {
-            told = done;
-            if (call === null && done > 0) end();
-          };
-          let rows: readonly Row[] = [];
-          try {
-            const seen = seeingOnly(evaluation, cut);
-            rows = (await evaluation.measure(seen, items, context({ signal, progress }))) as readonly Row[];
-          } catch (error) {
-            const isFine = error === signal.reason && told === 0;
-            expectThat(
-              isFine,
-              `at a deadline the rows of ${told} items are returned (${errorMessage(error)})`,
-            );
-          }
-          const when = call === null ? `time up after ${told} items` : `time up in call ${call} of ${calls}`;
-          expectThat(rows.length >= samplesPerItem * told, `${when}: rows of ${told} items or more are kept`);
-          expectEqual(rows, whole.slice(0, rows.length), `${when}: rows kept`);
+    check("returns the unchanged first rows at a deadline", async (evaluation, model, unguarded) => {
+      const items = await itemsOf(evaluation, model);
+      const { samplesPerItem = 1 } = evaluation;
+      const uncut = timed(unguarded);
+      const whole = await measured(evaluation, withNeeds(evaluation, uncut.model), items);
+      const calls = uncut.calls();
+      /** Measures until the deadline, which falls in a call of the model or, for null, when the first item is reported done. */
+      const measureUntil = async (call: number | null) => {
+        const { model: cut, signal, end } = timed(unguarded, call);
+        let reported = 0;
+        const progress = (done: number) => {
+          reported = done;
+          if (call === null && done > 0) end();
         };
-        await measureUntil(null);
-        for (const call of new Set([1, 2, calls])) if (call <= calls) await measureUntil(call);
-      },
-    ),
-    check("grades a row to the row and more, and again the same", async (evaluation, model) => {
+        let rows: readonly Row[] = [];
+        try {
+          const seen = withNeeds(evaluation, cut);
+          rows = (await evaluation.measure(seen, items, context({ signal, progress }))) as readonly Row[];
+        } catch (error) {
+          const isFine = error === signal.reason && reported === 0;
+          expectThat(
+            isFine,
+            `measure returns the rows of ${reported} items at a deadline (${errorMessage(error)})`,
+          );
+        }
+        const when =
+          call === null ? `deadline after ${reported} items` : `deadline in call ${call} of ${calls}`;
+        expectThat(
+          rows.length >= samplesPerItem * reported,
+          `${when}: at least the rows of ${reported} items are returned`,
+        );
+        expectEqual(rows, whole.slice(0, rows.length), `${when}: rows`);
+      };
+      await measureUntil(null);
+      for (const call of new Set([1, 2, calls])) if (call <= calls) await measureUntil(call);
+    }),
+    check("adds fields when it grades, and grades the same again", async (evaluation, model) => {
       if (evaluation.grade === undefined) return;
       const rows = await measured(evaluation, model, await itemsOf(evaluation, model));
       const graded = await withoutMathRandom(async () => gradedOf(evaluation, rows));
       expectEqual(
         graded.slice(0, rows.length).map(({ id }) => id),
         rows.map(({ id }) => id),
-        "ids of graded rows, before those that grading adds",
+        "ids of graded rows, without rows that grading adds",
       );
       expectDistinct(graded, "graded rows");
       for (const [at, row] of rows.entries()) {
         const kept = Object.fromEntries(
           Object.keys(row).map((name) => [name, (graded[at] as unknown as Record<string, unknown>)[name]]),
         );
-        expectEqual(kept, row, `what was measured in row "${row.id}", after grading`);
+        expectEqual(kept, row, `measured fields of row "${row.id}" after grading`);
       }
       expectJson(graded, "graded rows");
       expectEqual(await gradedOf(evaluation, graded), graded, "graded rows graded again");
     }),
-    check("has metrics that stand on rows as JSON gives them back", async (evaluation, model) => {
+    check("computes the same metrics from rows that JSON returns", async (evaluation, model) => {
       const rows = await gradedOf(
         evaluation,
         await measured(evaluation, model, await itemsOf(evaluation, model)),
       );
       const metrics = evaluation.metrics(metricKit<Row>());
-      expectThat(primaryMetric(metrics) !== null, "there is a metric");
+      expectThat(primaryMetric(metrics) !== null, "the evaluation has a metric");
       const values = await withoutMathRandom(() => summarize(metrics, rows));
       expectEqual(
         summarize(metrics, JSON.parse(JSON.stringify(rows)) as readonly Row[]),
         values,
-        "metrics of rows read back",
+        "metrics of rows from JSON",
       );
       expectThat(
         Object.values(values).some(({ n }) => n > 0),
-        "a metric observes some row",
+        "a metric observes at least one row",
       );
-      const nothing = summarize(metrics, []);
-      for (const [name, { value, n }] of Object.entries(nothing)) {
+      const empty = summarize(metrics, []);
+      for (const [name, { value, n }] of Object.entries(empty)) {
         expectEqual([value, n], [null, 0], `${name} of no rows`);
       }
-      expectJson({ keys: await withoutMathRandom(() => evaluation.plainKeys?.(values, rows)) }, "plain");
-      expectJson({ keys: evaluation.plainKeys?.(nothing, []) }, "of no rows, plain");
+      expectJson({ keys: await withoutMathRandom(() => evaluation.plainKeys?.(values, rows)) }, "plain keys");
+      expectJson({ keys: evaluation.plainKeys?.(empty, []) }, "plain keys of no rows");
     }),
   ];
 }
 
-/** The model with no more than what the evaluation needs and wants: reaching for anything else throws. */
-function seeingOnly({ needs, wants = [], name }: AnyEvaluation, model: EvaluableModel): EvaluableModel {
+/** Returns the model without the abilities that the evaluation neither needs nor wants: using those throws. */
+function withNeeds({ needs, wants = [], name }: AnyEvaluation, model: EvaluableModel): EvaluableModel {
   return new Proxy(model, {
     get(target, property) {
       if (
@@ -195,7 +201,7 @@ function seeingOnly({ needs, wants = [], name }: AnyEvaluation, model: Evaluable
         ![...(needs as readonly Ability[]), ...wants].includes(property as Ability)
       ) {
         throw new Error(
-          `not so: "${name}" uses only what it needs or wants; it reached for ${String(property)}`,
+          `expected that "${name}" uses only abilities of needs and wants; it used ${String(property)}`,
         );
       }
       return Reflect.get(target, property) as unknown;
@@ -203,7 +209,7 @@ function seeingOnly({ needs, wants = [], name }: AnyEvaluation, model: Evaluable
   });
 }
 
-/** A model and a deadline that falls in that call of it or of its base. */
+/** Returns the model, and the signal of a deadline that falls in the given call of it or of its base. */
 function timed(model: EvaluableModel, lastCall: number | null = null) {
   let [isUp, calls] = [false, 0];
   const deadline = deadlineAt(

@@ -1,6 +1,6 @@
 import type { Snapshot } from "../contracts/snapshot.ts";
 
-/** A valid snapshot to vary in tests: `exampleSnapshot({ step: 20, status: "failed" })`. Percent follows from the steps. */
+/** Returns a valid snapshot with changes: `exampleSnapshot({ step: 20, status: "failed" })`. `pct` follows from the steps. */
 export function exampleSnapshot(changes: Partial<Snapshot> = {}): Snapshot {
   const step = changes.step ?? 0;
   const maxSteps = changes.max_steps === undefined ? 100 : changes.max_steps;

@@ -1,18 +1,30 @@
+import { z } from "zod";
 import type { Guard } from "../contracts/guard.ts";
+import { parseOptions } from "../internal/parse-options.ts";
+import { optionalFunction } from "./option-schemas.ts";
 
 export interface FakeGuardOptions {
-  /** Default `fake`. `weights` gives the snapshot its fingerprint. */
+  /** Default: `fake`. A guard named `weights` provides the snapshot's fingerprint. */
   readonly name?: string;
   readonly around?: "windows" | "hooks";
   readonly advisory?: boolean;
-  /** What it observes, asked on entering and on leaving; null is "not observed". Default: always `same`. */
+  /** Returns the observed state on entering and on leaving, or null for "not observed". Default: always `same`. */
   readonly observe?: () => string | null;
-  /** Told of every entering and leaving, for tests of their order. */
+  /** Called on every entering and leaving, for tests of their order. */
   readonly log?: (event: `enter ${string}` | `leave ${string}`) => void;
 }
 
-/** A guard that compares what `observe` says before and after, and restores nothing. */
+const optionsSchema = z.strictObject({
+  name: z.string().optional(),
+  around: z.enum(["windows", "hooks"]).optional(),
+  advisory: z.boolean().optional(),
+  observe: optionalFunction(),
+  log: optionalFunction(),
+} satisfies Record<keyof FakeGuardOptions, z.ZodType>);
+
+/** Returns a guard that compares `observe` before and after, and restores nothing. */
 export function fakeGuard(options: FakeGuardOptions = {}): Guard {
+  parseOptions("fakeGuard options", optionsSchema, options);
   const { name = "fake", around, advisory, observe = () => "same", log } = options;
   return {
     name,

@@ -1,40 +1,51 @@
+import { z } from "zod";
 import type { Grader, GradeRequest, Verdict } from "../contracts/grading.ts";
+import { parseOptions } from "../internal/parse-options.ts";
 
-/** Scores by name, or why there are none. */
+/** Scores by name, or the status of a verdict without scores. */
 export type FakeJudgement = Readonly<Record<string, number>> | Exclude<Verdict["status"], "graded">;
 
 export interface FakeJudgeOptions {
-  /** Default `fake-judge`. */
+  /** Default: `fake-judge`. */
   readonly name?: string;
-  /** Default `fake:` and the name: the same whatever is scripted. */
+  /** Default: `fake:` and the name, for any script. */
   readonly fingerprint?: string;
-  /** What the verdicts say they are from; none where left out. */
+  /** The model name in verdicts. Default: none. */
   readonly model?: string;
-  /** Default `aligned` and `coherent`. */
+  /** Default: `aligned` and `coherent`. */
   readonly promptNames?: readonly string[];
-  /** Thrown by `check`, as by a judge that cannot be reached. */
+  /** An error for `check` to throw, like a judge that cannot be reached. */
   readonly unreachable?: Error;
 }
 
-/** A judge, and what it was asked. */
+const optionsSchema = z.strictObject({
+  name: z.string().optional(),
+  fingerprint: z.string().optional(),
+  model: z.string().optional(),
+  promptNames: z.array(z.string()).optional(),
+  unreachable: z.instanceof(Error, { error: "an Error" }).optional(),
+} satisfies Record<keyof FakeJudgeOptions, z.ZodType>);
+
+/** A judge that records its requests. */
 export type FakeJudge = Grader & {
-  /** In the order asked, over all calls. */
+  /** All requests, in order. */
   readonly requests: readonly GradeRequest[];
 };
 
-/** A judge that says what the script says, at once: no model, no server, no cache. `raw` is the script's answer as JSON. */
+/** Returns a judge with scripted verdicts, without model, server or cache. `raw` is the script's result as JSON. */
 export function fakeJudge(
   script: (question: string, answer: string) => FakeJudgement,
   options: FakeJudgeOptions = {},
 ): FakeJudge {
+  parseOptions("fakeJudge options", optionsSchema, options);
   const { name = "fake-judge", fingerprint = `fake:${name}`, model, unreachable } = options;
   const { promptNames = ["aligned", "coherent"] } = options;
-  const asked: GradeRequest[] = [];
+  const recorded: GradeRequest[] = [];
   return {
     name,
     fingerprint,
     promptNames,
-    requests: asked,
+    requests: recorded,
     describe: () => ({ judge: name, model: model ?? null }),
     async check({ signal }) {
       signal.throwIfAborted();
@@ -43,12 +54,12 @@ export function fakeJudge(
     async grade(requests, { signal }) {
       signal.throwIfAborted();
       return requests.map((request): Verdict => {
-        asked.push(request);
+        recorded.push(request);
         const judgement = script(request.question, request.answer);
-        const said = { raw: JSON.stringify(judgement), ...(model !== undefined && { model }) };
+        const details = { raw: JSON.stringify(judgement), ...(model !== undefined && { model }) };
         return typeof judgement === "string"
-          ? { status: judgement, ...said }
-          : { status: "graded", scores: judgement, ...said };
+          ? { status: judgement, ...details }
+          : { status: "graded", scores: judgement, ...details };
       });
     },
   };

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import type {
   Abilities,
   Completion,
@@ -11,33 +12,47 @@ import type {
   Tokenizer,
 } from "../contracts/model.ts";
 import { encodePair, encodePrompt, endingOf } from "../model/encode-pair.ts";
+import { parseOptions } from "../internal/parse-options.ts";
 import { fakeTokenizer } from "./fake-tokenizer.ts";
+import { optionalFunction } from "./option-schemas.ts";
 
 export interface FakeModelOptions {
   readonly tokenizer?: Tokenizer;
-  /** Σ log p of a continuation, from the decoded context (untruncated); null leaves it to the hash. */
+  /** Returns Σ log p of a continuation, from the decoded, uncut context. Null leaves it to the hash. */
   readonly logLikelihood?: (context: string, continuation: string) => number | null;
-  /** log p of the next token, both decoded; null leaves it to the hash. */
+  /** Returns log p of the next token, from the decoded prompt and candidate. Null leaves it to the hash. */
   readonly nextToken?: (prompt: string, candidate: string) => number | null;
-  /** The completion of a prompt; null leaves it to the hash. */
+  /** Returns the completion of a prompt. Null leaves it to the hash. */
   readonly reply?: (prompt: string, sampling: Sampling) => string | null;
-  /** Default null: unbounded. */
+  /** Default: null (unlimited). */
   readonly contextLength?: number | null;
-  /** Changes every number that the hash gives, as a training step would. Asked at each call. */
+  /** Returns a string that changes every hashed number, like a training step. Called for each request. */
   readonly weights?: () => string;
   readonly identity?: Partial<ModelIdentity>;
   readonly base?: EvaluableModel;
 }
 
-/** A model of every ability, and how often each was asked. */
+const optionsSchema = z.strictObject({
+  tokenizer: z.custom<Tokenizer>().optional(),
+  logLikelihood: optionalFunction(),
+  nextToken: optionalFunction(),
+  reply: optionalFunction(),
+  contextLength: z.int("a positive integer").positive("a positive integer").nullable().optional(),
+  weights: optionalFunction(),
+  identity: z.custom<Partial<ModelIdentity>>().optional(),
+  base: z.custom<EvaluableModel>().optional(),
+} satisfies Record<keyof FakeModelOptions, z.ZodType>);
+
+/** A model with every ability, and the number of calls of each. */
 export type FakeModel = EvaluableModel &
   Abilities & { readonly calls: { logLikelihoods: number; nextToken: number; generate: number } };
 
 /**
- * A language model whose distribution is a hash of the context: deterministic, normalised over the vocabulary, and the
- * same whatever stands beside a request in a batch. What a test wants to fix it scripts. Passes `modelConformance`.
+ * Returns a language model whose distribution is a hash of the context: deterministic, normalized over the vocabulary and
+ * independent of the other requests of a batch. Tests script the answers they need. Passes `modelConformance`.
  */
 export function fakeModel(options: FakeModelOptions = {}): FakeModel {
+  parseOptions("fakeModel options", optionsSchema, options);
   const { tokenizer = fakeTokenizer(), contextLength = null, weights = () => "" } = options;
   const calls = { logLikelihoods: 0, nextToken: 0, generate: 0 };
 
@@ -60,8 +75,8 @@ export function fakeModel(options: FakeModelOptions = {}): FakeModel {
       return nats[id]!;
     });
     const { continuation } = request;
-    const told = typeof continuation === "string" ? continuation : tokenizer.decode(continuation.ids);
-    const scripted = options.logLikelihood?.(textOf(request.context), told) ?? null;
+    const text = typeof continuation === "string" ? continuation : tokenizer.decode(continuation.ids);
+    const scripted = options.logLikelihood?.(textOf(request.context), text) ?? null;
     if (scripted === null)
       return {
         sumNats: tokenNats.reduce((sum, nats) => sum + nats, 0),
@@ -95,7 +110,7 @@ export function fakeModel(options: FakeModelOptions = {}): FakeModel {
     const written: number[] = [];
     const drawn = sampling.temperature === 0 ? "" : sampling.seed;
     while (written.length < sampling.maxNewTokens) {
-      // A letter for each place, or the end one time in sixteen.
+      // A letter per position; one in sixteen ends the completion.
       const roll = hash(`${weights()}|${drawn}|${ids.join(",")}|${written.join(",")}`);
       if (roll % 16 === 0) break;
       written.push(97 + (roll % 26));
@@ -137,7 +152,7 @@ export function fakeModel(options: FakeModelOptions = {}): FakeModel {
   };
 }
 
-/** log-softmax of hashed logits in [0, 4). */
+/** Returns the log-softmax of hashed logits in [0, 4). */
 function hashedLogProbs(seed: string, size: number): readonly number[] {
   let state = hash(seed);
   const logits = Array.from({ length: size }, () => {
@@ -148,14 +163,14 @@ function hashedLogProbs(seed: string, size: number): readonly number[] {
   return logits.map((logit) => logit - logSum);
 }
 
-/** FNV-1a over UTF-16 units, scrambled; unsigned 32 bits. */
+/** Returns FNV-1a over UTF-16 units, scrambled; an unsigned 32-bit integer. */
 function hash(text: string): number {
   let state = 0x811c9dc5;
   for (let at = 0; at < text.length; at++) state = Math.imul(state ^ text.charCodeAt(at), 0x01000193);
   return scramble(state);
 }
 
-/** The finalizer of MurmurHash3 (public domain): every input bit reaches every output bit. */
+/** The finalizer of MurmurHash3 (public domain): every input bit affects every output bit. */
 function scramble(value: number): number {
   let state = value >>> 0;
   state = Math.imul(state ^ (state >>> 16), 0x85ebca6b);

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import type {
   ChatEnding,
   Message,
@@ -6,26 +7,35 @@ import type {
   SystemPrompt,
   Tokenizer,
 } from "../contracts/model.ts";
+import { parseOptions } from "../internal/parse-options.ts";
+import { optionalFunction } from "./option-schemas.ts";
 
 export interface FakeTokenizerOptions {
-  /** A system prompt that the template injects where none is given, as some real templates do. */
+  /** A system prompt that the template inserts if none is given, like some real templates. */
   readonly defaultSystem?: string;
-  /** Put before every text that is encoded with special tokens; default false. */
+  /** Whether a begin token precedes text that is encoded with special tokens. Default: false. */
   readonly beginOfText?: boolean;
-  /** Chats on which the template fails. */
+  /** Whether the template fails on a chat. */
   readonly failsOn?: (messages: readonly Message[]) => boolean;
 }
+
+const optionsSchema = z.strictObject({
+  defaultSystem: z.string().optional(),
+  beginOfText: z.boolean().optional(),
+  failsOn: optionalFunction(),
+} satisfies Record<keyof FakeTokenizerOptions, z.ZodType>);
 
 const specials = ["<|begin|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"] as const;
 const idOf = new Map<string, number>(specials.map((text, at) => [text, 256 + at]));
 const special = /(<\|(?:begin|end|system|user|assistant)\|>)/;
 
 /**
- * A tokenizer of 256 bytes and five special tokens, for tests. Chats read
- * `<|system|>…<|end|><|user|>…<|end|><|assistant|>…<|end|>`; the generation prompt is `<|assistant|>`. Encoding is
- * prefix-free at byte level: the ids of `a + b` are those of `a` and then of `b`, so hand arithmetic holds.
+ * Returns a tokenizer of 256 bytes and five special tokens, for tests. A chat is rendered as
+ * `<|system|>…<|end|><|user|>…<|end|><|assistant|>…<|end|>`; the generation prompt is `<|assistant|>`. The ids of `a + b` are the
+ * ids of `a` followed by those of `b`, so tests can compute them by hand.
  */
 export function fakeTokenizer(options: FakeTokenizerOptions = {}): Tokenizer {
+  parseOptions("fakeTokenizer options", optionsSchema, options);
   const { defaultSystem = null, beginOfText = false, failsOn } = options;
   const utf8 = new TextEncoder();
   const encode = (text: string): number[] =>
@@ -49,7 +59,7 @@ export function fakeTokenizer(options: FakeTokenizerOptions = {}): Tokenizer {
     };
     for (const [at, { role, content }] of turns.entries()) {
       if (!idOf.has(`<|${role}|>`) || role === "begin" || role === "end")
-        throw new Error(`the template knows no role "${role}"`);
+        throw new Error(`the template has no role "${role}"`);
       const isOpen = ending === "continue" && at === turns.length - 1;
       write(`<|${role}|>`, false);
       write(isOpen ? content : `${content}<|end|>`, role === "assistant");

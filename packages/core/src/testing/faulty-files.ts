@@ -1,19 +1,19 @@
-import { nodeFiles, type FileSystem } from "../snapshots/storage/files.ts";
+import { nodeFiles, type FileSystem } from "../snapshots/storage/file-system.ts";
 
-/** One operation of a file system, before it happens. */
+/** An operation of a file system, before it happens. */
 export interface FileOperation {
   readonly name: keyof FileSystem | "write" | "sync" | "close";
   readonly path: string;
-  /** 1 for the first operation that changes anything, and so on; reading is not counted. */
+  /** 1 for the first operation that changes something, and so on. Reads do not count. */
   readonly count: number;
 }
 
-/** Go on, die (this and everything after it fails, as `kill -9` would), or fail with an error code such as `ENOSPC`. */
+/** `"none"`: continue. `"die"`: fail this and all later operations, like `kill -9`. Or fail with a code such as `ENOSPC`. */
 export type Fault = "none" | "die" | { readonly errno: string };
 
 /**
- * A file system that fails where a test says. A write that fails has written the first half, as a full disk does.
- * Reading never fails, except after death.
+ * Returns a file system that fails where a test plans it. A failing write writes the first half of its bytes, like a full disk.
+ * Reads fail only after `"die"`.
  */
 export function faultyFiles(
   plan: (operation: FileOperation) => Fault,
@@ -28,30 +28,30 @@ export function faultyFiles(
     act: () => Promise<T>,
     half?: () => Promise<unknown>,
   ): Promise<T> {
-    refuseTheDead();
+    throwIfDead();
     const fault = plan({ name, path, count: ++count });
     if (fault === "none") return await act();
     await half?.();
     if (fault === "die") {
       isDead = true;
-      refuseTheDead();
+      throwIfDead();
     }
     const { errno } = fault as { readonly errno: string };
     throw Object.assign(new Error(`${errno}: injected, ${name} '${path}'`), { code: errno });
   }
 
-  function refuseTheDead(): void {
+  function throwIfDead(): void {
     if (isDead) throw new Error("the process is dead");
   }
 
   return {
     makeFolder: (path) => change("makeFolder", path, () => inner.makeFolder(path)),
     list(folder) {
-      refuseTheDead();
+      throwIfDead();
       return inner.list(folder);
     },
     read(path) {
-      refuseTheDead();
+      throwIfDead();
       return inner.read(path);
     },
     open: (path, mode) =>
@@ -66,7 +66,7 @@ export function faultyFiles(
               () => file.write(content.slice(0, content.length / 2)),
             ),
           sync: () => change("sync", path, () => file.sync()),
-          // The system closes what a dead process held open: otherwise a test would leak it.
+          // Closes the file of a dead process, as the system would; otherwise the test leaks it.
           close: () =>
             isDead
               ? file.close()

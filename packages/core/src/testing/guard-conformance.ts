@@ -1,22 +1,33 @@
+import { z } from "zod";
 import type { Guard } from "../contracts/guard.ts";
 import type { Awaitable } from "../contracts/json.ts";
 import { evidenceSchema, type Evidence } from "../contracts/snapshot.ts";
+import { parseOptions } from "../internal/parse-options.ts";
 import { expectEqual, expectThat, type Check } from "./check.ts";
+import { optionalFunction } from "./option-schemas.ts";
 
 export interface GuardConformanceOptions {
-  /** Does what the guard is there to catch; without it the suite cannot tell a watching guard from a blind one. */
+  /** Causes the disturbance that the guard detects. Without it the suite cannot distinguish it from a guard that sees nothing. */
   readonly disturb?: () => Awaitable<void>;
 }
 
+const optionsSchema = z.strictObject({
+  disturb: optionalFunction(),
+} satisfies Record<keyof GuardConformanceOptions, z.ZodType>);
+
 /**
- * What every guard must do. `makeGuard` gives a guard over something that nobody else changes meanwhile.
+ * Returns the checks that every guard must pass.
+ *
+ * @param makeGuard Returns a guard that observes something that nothing else changes during the checks.
  *
  *     for (const check of guardConformance(() => weightsGuard(lm), { disturb: () => swapTwoWeights(lm) })) it(check.name, check.run);
  */
 export function guardConformance(
   makeGuard: () => Awaitable<Guard>,
-  { disturb }: GuardConformanceOptions = {},
+  options: GuardConformanceOptions = {},
 ): readonly Check[] {
+  parseOptions("guardConformance options", optionsSchema, options);
+  const { disturb } = options;
   const check = (name: string, run: (guard: Guard) => Promise<void>): Check => ({
     name,
     run: async () => run(await makeGuard()),
@@ -25,14 +36,18 @@ export function guardConformance(
     const entered = await guard.enter({ seed: "conformance" });
     await during();
     const evidence = await entered.leave();
-    // Evidence of a disturbance may show the part that differs instead.
+    // Evidence of a disturbance may contain only the part that differs.
     if (evidence.intact !== false) {
-      expectEqual(evidence.before, entered.before, "the evidence's `before` is the one given on entering");
+      expectEqual(
+        evidence.before,
+        entered.before,
+        "`before` of the evidence, which must equal `before` on entering",
+      );
     }
     return evidence;
   };
   return [
-    check("gives evidence in its own name", async (guard) => {
+    check("returns evidence under its name", async (guard) => {
       const evidence = await pass(guard);
       expectThat(
         evidenceSchema.safeParse(JSON.parse(JSON.stringify(evidence))).success,
@@ -44,19 +59,19 @@ export function guardConformance(
         `the part "${evidence.part}" begins with the guard's name "${guard.name}"`,
       );
     }),
-    check("sees no disturbance where there is none", async (guard) => {
+    check("reports no disturbance if there is none", async (guard) => {
       const { intact, before, after } = await pass(guard);
       expectThat(intact !== false, "intact is true or null");
       expectThat(
         intact === null || (before !== null && after !== null),
-        "what was not observed is not called intact",
+        "intact is null for a state that was not observed",
       );
     }),
-    check("can be entered again, and sees the same", async (guard) => {
+    check("returns the same evidence when entered again", async (guard) => {
       const first = await pass(guard);
       expectEqual(await pass(guard), first, "evidence of a second pass");
     }),
-    check("stands inside another of its kind", async (guard) => {
+    check("nests inside another guard of its kind", async (guard) => {
       const other = await makeGuard();
       expectThat(
         (await pass(guard, async () => void (await pass(other)))).intact !== false,
@@ -66,7 +81,7 @@ export function guardConformance(
     ...(disturb === undefined
       ? []
       : [
-          check("catches what it is there for", async (guard) => {
+          check("detects its disturbance", async (guard) => {
             expectEqual((await pass(guard, disturb)).intact, false, "intact after a disturbance");
           }),
         ]),

@@ -2,15 +2,15 @@ import { spawn } from "node:child_process";
 
 export interface ChildEnd {
   readonly isKilled: boolean;
-  /** From its first word on. */
+  /** Duration from its first output on. */
   readonly milliseconds: number;
 }
 
 /**
- * Runs a TypeScript file in a process of its own to its end, or kills it some milliseconds after its first word on stdout,
- * with which it says that it begins.
+ * Runs a TypeScript file in a child process to its end, or kills it `killAfter` milliseconds after its first output, with which it
+ * reports that it begins.
  *
- * @throws Error with what it complained of, where it fails by itself.
+ * @throws Error with its stderr, if it fails.
  */
 export function runChild(file: string, args: readonly string[], killAfter?: number): Promise<ChildEnd> {
   return new Promise((resolve, reject) => {

@@ -1,13 +1,13 @@
-/** Time that a test moves by hand. Pass `clock: clock.seconds, now: clock.iso` to a session. */
+/** A clock that a test advances. Pass `clock: clock.seconds, now: clock.iso` to a session. */
 export interface ManualClock {
-  /** Seconds from the clock's origin. */
+  /** Returns the seconds since the clock's origin. */
   seconds(): number;
-  /** The same moment as ISO 8601; the origin is 2026-01-01T00:00:00Z. */
+  /** Returns the same time as ISO 8601. The origin is 2026-01-01T00:00:00Z. */
   iso(): string;
   advance(seconds: number): void;
 }
 
-/** A clock that stands still until `advance`. */
+/** Returns a clock that changes only by `advance`. */
 export function manualClock(): ManualClock {
   const origin = Date.UTC(2026, 0, 1);
   let seconds = 0;
@@ -15,7 +15,7 @@ export function manualClock(): ManualClock {
     seconds: () => seconds,
     iso: () => new Date(origin + 1000 * seconds).toISOString(),
     advance(by) {
-      if (!(by >= 0)) throw new RangeError(`a clock cannot go ${by} seconds on`);
+      if (!(by >= 0)) throw new RangeError(`a clock cannot advance by ${by} seconds`);
       seconds += by;
     },
   };

@@ -1,11 +1,11 @@
 /**
- * Runs work during which `Math.random` throws: tfjs dropout and shuffling draw from it, so a draw of ours would change
- * the training that goes on afterwards.
+ * Runs work while `Math.random` throws. TensorFlow.js draws dropout masks and shuffles from it, so a draw of a measurement would
+ * change the training that follows.
  */
 export async function withoutMathRandom<T>(work: () => T | Promise<T>): Promise<T> {
   const real = Math.random;
   Math.random = () => {
-    throw new Error("not so: nothing is drawn from Math.random");
+    throw new Error("expected that nothing is drawn from Math.random");
   };
   try {
     return await work();

@@ -1,23 +1,23 @@
 import type { Row } from "../contracts/evaluation.ts";
-import { inRunOrder, keyText } from "../snapshots/order.ts";
+import { inRunOrder, keyText } from "../snapshots/run-order.ts";
 import { parseSnapshot } from "../snapshots/parse-snapshot.ts";
 import type { Snapshot, SnapshotKey, SnapshotStore } from "../contracts/snapshot.ts";
 
-/** What a memory store set aside. */
+/** A superseded snapshot of a memory store. */
 export interface Superseded {
   readonly snapshot: Snapshot;
   readonly rows: readonly Row[];
   readonly why: string;
 }
 
-/** A snapshot store in memory, with what it set aside in view. */
+/** A snapshot store in memory that exposes its superseded snapshots. */
 export interface MemoryStore extends SnapshotStore {
   readonly superseded: readonly Superseded[];
 }
 
 /**
- * A snapshot store that keeps everything in memory, for tests. It passes the same conformance suite as the store on
- * disk: records go in and come out as JSON copies, so a value that JSON cannot hold shows up here as well.
+ * Returns a snapshot store in memory, for tests. It passes the same conformance suite as the store on disk. Snapshots go in and
+ * out as JSON copies, so it reveals values that JSON cannot represent.
  */
 export function memoryStore(): MemoryStore {
   const kept = new Map<string, { snapshot: Snapshot; rows: readonly Row[] }>();

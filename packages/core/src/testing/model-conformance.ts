@@ -3,7 +3,7 @@ import type { Abilities, EvaluableModel, LogLikelihoodRequest, Sampling } from "
 import { expectEqual, expectRejects, expectThat, type Check } from "./check.ts";
 import { withoutMathRandom } from "./math-random.ts";
 
-/** Scores may move by this much with their neighbours in a batch, in nats. */
+/** Scores may change by this much with the other requests of a batch, in nats. */
 const toleranceNats = 1e-4;
 
 const contexts = [
@@ -20,8 +20,10 @@ const pairs: readonly LogLikelihoodRequest[] = contexts.flatMap((text) =>
 );
 
 /**
- * What every model must do with the abilities it has; those it lacks are passed over. `makeModel` may give the same
- * model each time. `null` results of optional fields (`isGreedy`, `tokenIsGreedy`, `entropyNats`, `ids`) are always allowed.
+ * Returns the checks that every model must pass. Abilities that the model lacks are skipped, and `null` is allowed for `isGreedy`,
+ * `tokenIsGreedy`, `entropyNats` and `ids`.
+ *
+ * @param makeModel Returns the model. It may return the same model each time.
  *
  *     for (const check of modelConformance(() => inMemory(lm, tokenizer))) it(check.name, check.run);
  */
@@ -31,12 +33,12 @@ export function modelConformance(makeModel: () => Awaitable<EvaluableModel>): re
     run: async () => run(await makeModel()),
   });
   return [
-    check("says who it is", async ({ identity, contextLength }) => {
+    check("reports its identity", async ({ identity, contextLength }) => {
       for (const field of ["name", "engine", "dtype"] as const)
         expectThat(identity[field] !== "", `identity.${field} is not empty`);
       expectThat(contextLength === null || contextLength > 0, "contextLength is positive or null");
     }),
-    check("scores with nothing from Math.random", (model) =>
+    check("does not draw from Math.random", (model) =>
       withoutMathRandom(async () => {
         await model.logLikelihoods?.(pairs.slice(0, 2), live());
         await model.generate?.(
@@ -60,17 +62,17 @@ function tokenizerChecks(check: MakeCheck): readonly Check[] {
       if (tokenizer !== undefined) run(tokenizer);
     });
   return [
-    when("decodes what it encoded", (tokenizer) => {
+    when("decodes the ids that it encodes", (tokenizer) => {
       for (const text of contexts) {
         const ids = tokenizer.encode(text, { specialTokens: false });
         expectEqual(tokenizer.decode(ids).trim(), text, "decode(encode(text))");
         expectThat(
           ids.every((id) => id >= 0 && id < tokenizer.vocabSize),
-          "ids lie in the vocabulary",
+          "ids are within the vocabulary",
         );
       }
     }),
-    when("renders text as encode does, and ids as they are", (tokenizer) => {
+    when("renders text like encode, and ids unchanged", (tokenizer) => {
       expectEqual(
         tokenizer.render({ text: contexts[0]! }).ids,
         tokenizer.encode(contexts[0]!),
@@ -82,13 +84,16 @@ function tokenizerChecks(check: MakeCheck): readonly Check[] {
         "render(ids)",
       );
     }),
-    when("has a fingerprint and stop ids of its vocabulary", ({ fingerprint, stopIds, eosId, vocabSize }) => {
-      expectThat(fingerprint !== "", "the fingerprint is not empty");
-      expectThat(
-        [...stopIds, eosId ?? 0].every((id) => id >= 0 && id < vocabSize),
-        "stop ids lie in the vocabulary",
-      );
-    }),
+    when(
+      "has a fingerprint, and stop ids within its vocabulary",
+      ({ fingerprint, stopIds, eosId, vocabSize }) => {
+        expectThat(fingerprint !== "", "the fingerprint is not empty");
+        expectThat(
+          [...stopIds, eosId ?? 0].every((id) => id >= 0 && id < vocabSize),
+          "stop ids are within the vocabulary",
+        );
+      },
+    ),
   ];
 }
 
@@ -101,38 +106,40 @@ function logLikelihoodChecks(check: MakeCheck): readonly Check[] {
       if (model.logLikelihoods !== undefined) await run(model.logLikelihoods.bind(model), model);
     });
   return [
-    when("answers nothing with nothing", async (ask) => expectEqual(await ask([], live()), [], "answers")),
-    when("gives finite log-probabilities that add up", async (ask, { contextLength }) => {
+    when("returns an empty array for no requests", async (ask) =>
+      expectEqual(await ask([], live()), [], "answers"),
+    ),
+    when("returns finite log-probabilities and their sum", async (ask, { contextLength }) => {
       const answers = await ask(pairs, live());
       expectEqual(answers.length, pairs.length, "answers");
       for (const { sumNats, tokenNats, truncatedTokens } of answers) {
         expectThat(
           tokenNats.length > 0 && tokenNats.every((nats) => Number.isFinite(nats) && nats <= toleranceNats),
-          "token log-probabilities are finite and not above 0",
+          "token log-probabilities are finite and at most 0",
         );
         expectClose(sumNats, sum(tokenNats), "sumNats is the sum of tokenNats");
-        // The texts are under 100 bytes, and no tokenizer makes more tokens than bytes, but for a few special ones.
+        // The texts have less than 100 bytes, and tokenizers make at most one token per byte, plus a few special ones.
         if (contextLength === null || contextLength >= 128)
-          expectThat(truncatedTokens === 0, "nothing is cut where all fits");
+          expectThat(truncatedTokens === 0, "nothing is cut if everything fits");
       }
     }),
-    when("tells of each token whether it was the most likely one, as of all together", async (ask) => {
+    when("reports isGreedy per token consistently with all tokens", async (ask) => {
       for (const { tokenNats, isGreedy, tokenIsGreedy = null } of await ask(pairs, live())) {
         if (tokenIsGreedy === null) continue;
-        expectEqual(tokenIsGreedy.length, tokenNats.length, "tokenIsGreedy, one a token");
+        expectEqual(tokenIsGreedy.length, tokenNats.length, "tokenIsGreedy, one per token");
         if (isGreedy !== null) expectEqual(tokenIsGreedy.every(Boolean), isGreedy, "all of tokenIsGreedy");
       }
     }),
-    when("scores ids after ids as the text that they are of", async (ask, { tokenizer }) => {
+    when("scores ids like the text they encode", async (ask, { tokenizer }) => {
       if (tokenizer === undefined) return;
       const context = { ids: tokenizer.encode(contexts[0]!) };
       const continuation = " four.";
       const ids = tokenizer.encode(continuation, { specialTokens: false });
       const [asIds] = await ask([{ context, continuation: { ids } }], live());
       const [asText] = await ask([{ context, continuation }], live());
-      expectClose(asIds!.sumNats, asText!.sumNats, "the same tokens asked both ways");
+      expectClose(asIds!.sumNats, asText!.sumNats, "the same tokens, requested both ways");
     }),
-    when("scores a request alike alone, in a batch and in another order", async (ask) => {
+    when("scores a request the same alone, in a batch and in another order", async (ask) => {
       const batched = await ask(pairs, live());
       const reversed = [...(await ask([...pairs].reverse(), live()))].reverse();
       for (const [at, pair] of pairs.entries()) {
@@ -141,16 +148,16 @@ function logLikelihoodChecks(check: MakeCheck): readonly Check[] {
         expectClose(reversed[at]!.sumNats, alone!.sumNats, `request ${at} in reverse order and alone`);
       }
     }),
-    when("gives one token what nextToken gives it", async (ask, model) => {
+    when("scores one token like nextToken", async (ask, model) => {
       if (model.tokenizer === undefined || model.nextToken === undefined) return;
       const context = { ids: model.tokenizer.encode(contexts[0]!) };
       const [whole] = await ask([{ context, continuation: "x" }], live());
       const candidates = model.tokenizer.encode("x", { specialTokens: false });
       if (whole!.tokenNats.length !== 1 || candidates.length !== 1) return;
       const [next] = await model.nextToken([{ prompt: context, candidates }], live());
-      expectClose(whole!.sumNats, next!.nats[0]!, "the same token asked both ways");
+      expectClose(whole!.sumNats, next!.nats[0]!, "the same token, requested both ways");
     }),
-    when("stops at an aborted signal", async (ask) => {
+    when("rejects for an aborted signal", async (ask) => {
       await expectRejects(() => ask(pairs, { signal: AbortSignal.abort() }), "an aborted call rejects");
     }),
   ];
@@ -163,8 +170,10 @@ function nextTokenChecks(check: MakeCheck): readonly Check[] {
       if (model.nextToken !== undefined) await run(model.nextToken.bind(model), model);
     });
   return [
-    when("answers nothing with nothing", async (ask) => expectEqual(await ask([], live()), [], "answers")),
-    when("answers candidates in the order asked, alone as in a batch", async (ask) => {
+    when("returns an empty array for no requests", async (ask) =>
+      expectEqual(await ask([], live()), [], "answers"),
+    ),
+    when("returns candidates in the order of the request, alone and in a batch", async (ask) => {
       const batched = await ask(
         prompts.map((prompt) => ({ prompt, candidates: [1, 2, 3, 2] })),
         live(),
@@ -172,12 +181,12 @@ function nextTokenChecks(check: MakeCheck): readonly Check[] {
       for (const [at, prompt] of prompts.entries()) {
         const [alone] = await ask([{ prompt, candidates: [3, 2, 1] }], live());
         const [one, two, three, again] = batched[at]!.nats;
-        expectClose(two!, again!, "a candidate asked twice");
+        expectClose(two!, again!, "a candidate requested twice");
         for (const [i, nats] of [three, two, one].entries())
           expectClose(alone!.nats[i]!, nats!, `candidate ${i} of prompt ${at}`);
       }
     }),
-    when("gives a distribution over the vocabulary, and its entropy", async (ask, { tokenizer }) => {
+    when("returns a distribution over the vocabulary, and its entropy", async (ask, { tokenizer }) => {
       if (tokenizer === undefined) return;
       const candidates = Array.from({ length: tokenizer.vocabSize }, (_, id) => id);
       const [answer] = await ask([{ prompt: prompts[0]!, candidates }], live());
@@ -187,7 +196,7 @@ function nextTokenChecks(check: MakeCheck): readonly Check[] {
       const entropy = -sum(answer!.nats.map((nats) => nats * Math.exp(nats)));
       expectClose(answer!.entropyNats, entropy, "entropyNats", 1e-3);
     }),
-    when("cuts a prompt that is too long on the left, and says how much", async (ask, { contextLength }) => {
+    when("cuts a long prompt on the left and reports the tokens cut", async (ask, { contextLength }) => {
       if (contextLength === null || contextLength > 4096) return;
       const ids = Array.from({ length: contextLength + 5 }, (_, at) => 1 + (at % 7));
       const [long, tail] = await ask(
@@ -197,7 +206,7 @@ function nextTokenChecks(check: MakeCheck): readonly Check[] {
       expectEqual([long!.truncatedTokens, tail!.truncatedTokens], [5, 0], "truncatedTokens");
       for (const at of [0, 1]) expectClose(long!.nats[at]!, tail!.nats[at]!, "the cut prompt and its tail");
     }),
-    when("stops at an aborted signal", async (ask) => {
+    when("rejects for an aborted signal", async (ask) => {
       await expectRejects(
         () => ask([{ prompt: prompts[0]!, candidates: [1] }], { signal: AbortSignal.abort() }),
         "an aborted call rejects",
@@ -216,8 +225,10 @@ function generateChecks(check: MakeCheck): readonly Check[] {
       if (model.generate !== undefined) await run(model.generate.bind(model));
     });
   return [
-    when("answers nothing with nothing", async (ask) => expectEqual(await ask([], live()), [], "answers")),
-    when("writes no more than it may, and says how it ended", async (ask) => {
+    when("returns an empty array for no requests", async (ask) =>
+      expectEqual(await ask([], live()), [], "answers"),
+    ),
+    when("generates at most maxNewTokens and reports how it ended", async (ask) => {
       const answers = await ask(
         contexts.map((text) => request(text, { maxNewTokens: 3 })),
         live(),
@@ -228,14 +239,14 @@ function generateChecks(check: MakeCheck): readonly Check[] {
         expectThat(finish === "stop" || finish === "length", "finish is stop or length");
       }
     }),
-    when("greedily says the same whatever the seed", async (ask) => {
+    when("generates the same greedily for any seed", async (ask) => {
       const [a, b] = await ask(
         [request(contexts[0]!, { seed: "1" }), request(contexts[0]!, { seed: "2" })],
         live(),
       );
       expectEqual(a!.text, b!.text, "two greedy completions");
     }),
-    when("samples by its own seed, whatever stands beside it", async (ask) => {
+    when("samples by the seed of its request, in any batch", async (ask) => {
       const asked = contexts.map((text, at) => request(text, { temperature: 1, seed: `s${at}` }));
       const together = await ask(asked, live());
       for (const [at, one] of asked.entries()) {
@@ -255,7 +266,7 @@ function generateChecks(check: MakeCheck): readonly Check[] {
       );
       expectEqual(cut!.finish, "stop", "finish");
     }),
-    when("stops at an aborted signal", async (ask) => {
+    when("rejects for an aborted signal", async (ask) => {
       await expectRejects(
         () => ask([request(contexts[0]!)], { signal: AbortSignal.abort() }),
         "an aborted call rejects",

@@ -1,10 +1,10 @@
-// The suites that users run on theirs, run on what the package itself offers.
+// Runs the conformance suites for users on the package's own models and guards.
 import * as tf from "@tensorflow/tfjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";
 import { everyEpochs, everyPercent, everySteps } from "../schedule/triggers.ts";
 import { inMemory, tfjsGuards } from "../tfjs/index.ts";
-import { tinyLM } from "../tfjs/tiny-lm.test-data.ts";
+import { tinyLM } from "../tfjs/causal-lm/tiny-lm.test-data.ts";
 import { callbackConformance, fakeTokenizer, guardConformance, modelConformance } from "./index.ts";
 
 const schedule = [everyPercent(20), everySteps(3), everyEpochs(1)];

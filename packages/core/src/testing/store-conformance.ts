@@ -6,7 +6,9 @@ import { expectEqual, expectRejects, expectThat, type Check } from "./check.ts";
 import { exampleSnapshot } from "./example-snapshot.ts";
 
 /**
- * What every snapshot store must do. `makeStore` gives a fresh, empty one for each check.
+ * Returns the checks that every snapshot store must pass.
+ *
+ * @param makeStore Returns a new, empty store for each check.
  *
  *     for (const check of storeConformance(() => myStore())) it(check.name, check.run);
  */
@@ -34,12 +36,12 @@ export function storeConformance(makeStore: () => Awaitable<SnapshotStore>): rea
   });
 
   return [
-    check("knows nothing at first", async (store) => {
+    check("is empty at first", async (store) => {
       expectEqual(await store.get(key()), null, "get");
       expectEqual(await store.rows(key()), [], "rows");
       expectEqual(await store.list(), [], "list");
     }),
-    check("gives back what was put, unknown keys included", async (store) => {
+    check("returns a stored snapshot, with unknown keys", async (store) => {
       const snapshot = exampleSnapshot({ accuracy: 0.5, nested: { deep: [1, null, "x"] } });
       await store.put(snapshot, rows);
       const { samples, ...kept } = (await store.get(key()))!;
@@ -48,12 +50,12 @@ export function storeConformance(makeStore: () => Awaitable<SnapshotStore>): rea
       expectEqual(samples?.rows, rows.length, "samples.rows");
       expectEqual(await store.rows(key()), rows, "rows");
     }),
-    check("says that there are no samples where there are no rows", async (store) => {
+    check("sets samples to null without rows", async (store) => {
       await store.put(exampleSnapshot({ samples: { file: "elsewhere", rows: 3 } }), []);
       expectEqual((await store.get(key()))?.samples, null, "samples");
       expectEqual(await store.rows(key()), [], "rows");
     }),
-    check("replaces a snapshot of the same key, rows too", async (store) => {
+    check("replaces a snapshot with the same key, and its rows", async (store) => {
       await store.put(exampleSnapshot({ status: "grading" }), rows);
       await store.put(exampleSnapshot({ status: "complete" }), rows.slice(1));
       expectEqual(
@@ -65,14 +67,14 @@ export function storeConformance(makeStore: () => Awaitable<SnapshotStore>): rea
       await store.put(exampleSnapshot({ status: "failed" }), []);
       expectEqual(await store.rows(key()), [], "rows after a put without rows");
     }),
-    check("keeps apart what it gave and what it holds", async (store) => {
+    check("is not affected by changes to snapshots that it took or returned", async (store) => {
       const snapshot = exampleSnapshot();
       await store.put(snapshot, rows);
       (snapshot as { status: string }).status = "failed";
       ((await store.get(key())) as { status: string }).status = "skipped";
       expectEqual((await store.get(key()))?.status, "complete", "status");
     }),
-    check("lists by phase in order of appearance, then step, then id", async (store) => {
+    check("lists by phase in the order of the run, then step, then id", async (store) => {
       const at = (phase: string, step: number, id: string, before: number) =>
         store.put(exampleSnapshot({ phase, step, id, run_step: before + step }), []);
       await at("em", 10, "capability", 100);
@@ -92,7 +94,7 @@ export function storeConformance(makeStore: () => Awaitable<SnapshotStore>): rea
         "order",
       );
     }),
-    check("tells names with dots, underscores and digits apart", async (store) => {
+    check("distinguishes names with dots, underscores and digits", async (store) => {
       const keys = [
         { phase: "train", id: "a", step: 1 },
         { phase: "train", id: "a_step_1", step: 1 },
@@ -110,7 +112,7 @@ export function storeConformance(makeStore: () => Awaitable<SnapshotStore>): rea
       }
       expectEqual((await store.list()).length, keys.length, "list");
     }),
-    check("sets aside, after which the key is free", async (store) => {
+    check("supersedes a snapshot, and accepts its key again", async (store) => {
       await store.put(exampleSnapshot(), rows);
       await store.put(exampleSnapshot({ step: 20 }), rows);
       await store.supersede(key(), "a test");
@@ -126,29 +128,29 @@ export function storeConformance(makeStore: () => Awaitable<SnapshotStore>): rea
       expectEqual(
         (await store.list()).map(({ step }) => step),
         [20],
-        "list after setting aside twice",
+        "list after superseding twice",
       );
     }),
-    check("setting aside what is not there does nothing", async (store) => {
+    check("does nothing when it supersedes a missing snapshot", async (store) => {
       await store.supersede(key({ step: 5 }), "a test");
       expectEqual(await store.list(), [], "list");
     }),
-    check("refuses an invalid snapshot and keeps the old one", async (store) => {
+    check("rejects an invalid snapshot and keeps the old one", async (store) => {
       await store.put(exampleSnapshot(), rows);
       const bad = exampleSnapshot({ epoch: Number.NaN });
-      const error = await expectRejects(() => store.put(bad, []), "a snapshot with NaN is refused");
-      expectThat(PeriodicEvalError.is(error), "the refusal is a PeriodicEvalError");
+      const error = await expectRejects(() => store.put(bad, []), "a snapshot with NaN is rejected");
+      expectThat(PeriodicEvalError.is(error), "the error is a PeriodicEvalError");
       expectEqual((await store.get(key()))?.epoch, 0, "epoch");
       expectEqual(await store.rows(key()), rows, "rows");
     }),
-    check("refuses names that lead out of the run", async (store) => {
+    check("rejects names that lead out of the run", async (store) => {
       await expectRejects(
         () => store.put(exampleSnapshot({ phase: "../x" }), []),
-        "the phase ../x is refused",
+        "the phase ../x is rejected",
       );
-      await expectRejects(() => store.put(exampleSnapshot({ id: "a/b" }), []), "the id a/b is refused");
+      await expectRejects(() => store.put(exampleSnapshot({ id: "a/b" }), []), "the id a/b is rejected");
     }),
-    check("takes writes at the same time, as grading beside training gives them", async (store) => {
+    check("accepts concurrent writes, as from background grading", async (store) => {
       const steps = Array.from({ length: 8 }, (_, step) => step);
       await Promise.all(steps.map((step) => store.put(exampleSnapshot({ step }), [{ id: String(step) }])));
       expectEqual(
@@ -157,7 +159,7 @@ export function storeConformance(makeStore: () => Awaitable<SnapshotStore>): rea
         "steps",
       );
     }),
-    check("opens and closes as often as one likes", async (store) => {
+    check("opens and closes repeatedly", async (store) => {
       await store.open?.();
       await store.open?.();
       await store.put(exampleSnapshot(), rows);

@@ -6,18 +6,18 @@ import { fakeModel, type FakeModel } from "./fake-model.ts";
 import { memoryStore, type MemoryStore } from "./memory-store.ts";
 import type { Logger, SessionEvent, SessionOptions } from "../contracts/session.ts";
 
-/** A training whose weights are one number, everything around it, and what the session said of it. */
+/** A training whose weights are one number, with a store, a model, and the events of its session. */
 export interface ToyTraining {
-  /** Changed by a step, and by tests that disturb. */
+  /** Changed by `step`, and by tests that disturb the training. */
   weights: number;
   readonly store: MemoryStore;
   readonly model: FakeModel;
   readonly events: SessionEvent[];
   readonly logger: Logger;
-  /** The warnings, one line each. */
+  /** Returns the warnings, one line each. */
   warnings(): readonly string[];
   step(): void;
-  /** Session options of a phase of ten steps with a weights guard. */
+  /** Returns session options for a phase of ten steps with a weights guard. */
   options(callbacks: readonly TrainerCallback[], changes?: Partial<SessionOptions>): SessionOptions;
 }
 
@@ -43,7 +43,7 @@ export function toyTraining(store: MemoryStore = memoryStore()): ToyTraining {
       callbacks,
       now: () => "2026-01-01T00:00:00.000Z",
       ...changes,
-      // Steps of no time would leave none to measure in.
+      // Steps take no time here, so a ceiling would leave no time for measurements.
       budget: { overheadPercent: null, ...changes.budget },
     }),
   };
@@ -54,14 +54,14 @@ export interface ToyEvaluationOptions {
   readonly name?: string;
   readonly version?: string;
   readonly items?: number;
-  /** Grades after the window instead of at once. */
+  /** Whether rows are graded after the window instead of during it. */
   readonly graded?: boolean;
-  /** Called when measuring, with the signal: to throw, to disturb, to wait. */
+  /** Called by `measure` with the signal, to throw, disturb or wait. */
   readonly onMeasure?: (signal: AbortSignal) => void | Promise<void>;
   readonly onGrade?: (signal: AbortSignal) => void | Promise<void>;
 }
 
-/** Generates one completion an item; a hit is one that begins with a letter of the first half of the alphabet. */
+/** Returns an evaluation with one completion per item. A hit begins with a letter of the first half of the alphabet. */
 export function toyEvaluation(options: ToyEvaluationOptions = {}): AnyEvaluation {
   const { name = "toy", version = "1", items = 8, graded = false } = options;
   const isHit = (reply: string) => reply < "n";
@@ -98,7 +98,7 @@ export function toyEvaluation(options: ToyEvaluationOptions = {}): AnyEvaluation
   }) as AnyEvaluation;
 }
 
-/** A promise that a test resolves when it wants to. */
+/** Returns a promise that a test resolves with `open`. */
 export function gate(): { readonly passed: Promise<void>; open(): void } {
   let open!: () => void;
   const passed = new Promise<void>((resolve) => {

@@ -6,21 +6,21 @@ import { namedStream } from "../random/streams.ts";
 import type { Session, StepEnd } from "../contracts/session.ts";
 import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
 import { fitCallbacks } from "./fit-callbacks.ts";
-import { tfjsGuards } from "./guards.ts";
+import { tfjsGuards } from "./guards/guards.ts";
 import { inMemory } from "./in-memory.ts";
-import { fromLayersModel } from "./layers-model.ts";
-import { optimizerState } from "./optimizer-slots.ts";
+import { fromLayersModel } from "./causal-lm/layers-model.ts";
+import { optimizerState } from "./guards/optimizer-slots.ts";
 
 interface StubOptions {
   readonly onStepEnd?: (step: number) => Promise<void> | void;
   readonly stopAt?: number;
   readonly saveAt?: number;
   readonly brokenReceipt?: string;
-  /** Broken by what `save` runs. */
+  /** Broken by the work of `save`. */
   readonly brokenBySave?: string;
 }
 
-/** A session that keeps what it was told. */
+/** A session that records its calls. */
 function stubSession({
   onStepEnd,
   stopAt,
@@ -28,10 +28,10 @@ function stubSession({
   brokenReceipt,
   brokenBySave,
 }: StubOptions = {}): Session & {
-  readonly told: string[];
+  readonly calls: string[];
   readonly ends: StepEnd[];
 } {
-  const told: string[] = [];
+  const calls: string[] = [];
   const ends: StepEnd[] = [];
   let broken = brokenReceipt ?? null;
   const control = () => ({
@@ -39,7 +39,7 @@ function stubSession({
     save: ends.length === saveAt ? "best" : null,
   });
   return {
-    told,
+    calls,
     ends,
     phase: "train",
     get brokenReceipt() {
@@ -49,16 +49,16 @@ function stubSession({
       return { step: ends.length, maxSteps: null, epoch: 0, elapsedSeconds: 0, ended: false };
     },
     async begin(known) {
-      told.push(`begin ${known?.maxSteps}`);
+      calls.push(`begin ${known?.maxSteps}`);
       return control();
     },
     async stepBegin() {
-      told.push("stepBegin");
+      calls.push("stepBegin");
     },
     async log() {},
     async stepEnd(at = {}) {
       ends.push(at);
-      told.push(`stepEnd ${at.epoch} of ${at.maxSteps}`);
+      calls.push(`stepEnd ${at.epoch} of ${at.maxSteps}`);
       await onStepEnd?.(ends.length);
       return control();
     },
@@ -67,7 +67,7 @@ function stubSession({
       return { phase: "train", progress: this.progress, runStepOffset: 0, callbacks: {}, windowSeconds: 0 };
     },
     async end() {
-      told.push("end");
+      calls.push("end");
     },
     async fail() {},
     async close() {},
@@ -85,7 +85,7 @@ const dataset = () => {
   const y = tf.tidy(() => tf.cast(tf.oneHot(x, vocabulary), "float32"));
   return { x, y };
 };
-/** In place of an embedding, whose gradient the wasm backend lacks. */
+/** Replaces an embedding, for which the wasm backend has no gradient. */
 class OneHot extends tf.layers.Layer {
   static readonly className = "OneHot";
   override call(inputs: tf.Tensor | tf.Tensor[]): tf.Tensor {
@@ -109,7 +109,7 @@ const languageModel = () => {
   return model;
 };
 
-// tfjs draws initial weights, dropout masks and shuffles from Math.random: a seeded one makes two runs comparable.
+// TensorFlow.js draws initial weights, dropout masks and shuffles from Math.random: a seeded one makes two runs equal.
 const native = Math.random;
 beforeEach(async () => {
   await tf.setBackend("cpu");
@@ -120,18 +120,18 @@ afterEach(() => {
 });
 
 describe("fitCallbacks", () => {
-  it("begins with the steps of the whole fit, ends steps with metrics and fractions of epochs", async () => {
+  it("begins with the steps of the whole fit and ends steps with metrics and fractions of epochs", async () => {
     const model = languageModel();
     const session = stubSession();
     const { x, y } = dataset();
     await model.fit(x, y, { epochs: 2, batchSize: 4, verbose: 0, callbacks: fitCallbacks(session, model) });
-    // 10 rows in batches of 4: 3 steps an epoch, 6 in all.
-    expect(session.told.filter((line) => line !== "stepBegin")).toEqual([
+    // 10 rows in batches of 4: 3 steps per epoch, 6 in total.
+    expect(session.calls.filter((line) => line !== "stepBegin")).toEqual([
       "begin 6",
       ...[1 / 3, 2 / 3, 1, 1 + 1 / 3, 1 + 2 / 3, 2].map((epoch) => `stepEnd ${epoch} of 6`),
       "end",
     ]);
-    expect(session.told.filter((line) => line === "stepBegin").length).toBe(6);
+    expect(session.calls.filter((line) => line === "stepBegin").length).toBe(6);
     for (const { metrics } of session.ends) expect(metrics).toEqual({ loss: expect.any(Number) as number });
   });
 
@@ -146,7 +146,7 @@ describe("fitCallbacks", () => {
       verbose: 0,
       callbacks: fitCallbacks(session, model),
     });
-    expect(session.told.filter((line) => line !== "stepBegin")).toEqual([
+    expect(session.calls.filter((line) => line !== "stepBegin")).toEqual([
       "begin 2",
       "stepEnd 0.5 of 2",
       "stepEnd 1 of 2",
@@ -162,7 +162,7 @@ describe("fitCallbacks", () => {
       for (let at = 0; at < 10; at += 5) yield { xs: tf.slice(x, at, 5), ys: tf.slice(y, at, 5) };
     });
     await model.fitDataset(batches, { epochs: 2, verbose: 0, callbacks: fitCallbacks(session, model) });
-    expect(session.told.filter((line) => line !== "stepBegin")).toEqual([
+    expect(session.calls.filter((line) => line !== "stepBegin")).toEqual([
       "begin null",
       "stepEnd 0 of null",
       "stepEnd 0 of null",
@@ -174,18 +174,18 @@ describe("fitCallbacks", () => {
 
   it.each([
     [2, 2],
-    // Layers takes its flag back after onTrainBegin and looks at it after a batch: one step is still taken.
+    // The layers library resets its flag after onTrainBegin and reads it after a batch, so one step is still taken.
     [0, 1],
-  ])("stops training when the session asks after step %i", async (stopAt, steps) => {
+  ])("stops training when the session requests it after step %i", async (stopAt, steps) => {
     const model = languageModel();
     const session = stubSession({ stopAt });
     const { x, y } = dataset();
     await model.fit(x, y, { epochs: 5, batchSize: 5, verbose: 0, callbacks: fitCallbacks(session, model) });
     expect(session.ends.length).toBe(steps);
-    expect(session.told.at(-1)).toBe("end");
+    expect(session.calls.at(-1)).toBe("end");
   });
 
-  it("hands over the state where a callback asks for a checkpoint", async () => {
+  it("passes the state to save when a callback requests a checkpoint", async () => {
     const model = languageModel();
     const session = stubSession({ saveAt: 1 });
     const saved: number[] = [];
@@ -195,7 +195,7 @@ describe("fitCallbacks", () => {
     expect(saved).toEqual([1]);
   });
 
-  it.each(["brokenReceipt", "brokenBySave"])("hands over no state of disturbed weights: %s", async (when) => {
+  it.each(["brokenReceipt", "brokenBySave"])("does not save disturbed weights: %s", async (when) => {
     const model = languageModel();
     const session = stubSession({ saveAt: 1, [when]: 'guard "weights"' });
     const { x, y } = dataset();
@@ -206,15 +206,15 @@ describe("fitCallbacks", () => {
   });
 });
 
-it("refuses an option that it does not know: saves would go unheard", () => {
+it("throws for an unknown option", () => {
   const save = { onSave: () => undefined } as object;
   expect(() => fitCallbacks(stubSession(), { stopTraining: false }, save)).toThrow(
-    'fitCallbacks: got the unknown option "onSave", expected one of save',
+    'fitCallbacks options.onSave: got the unknown option "onSave", expected one of save',
   );
 });
 
 describe.each(["cpu", "wasm"])("a twin run on %s", (backend) => {
-  it("ends in the same bits with measuring at every step, and without", async () => {
+  it("ends in the same bits with measurements at every step and without", async () => {
     await tf.setBackend(backend);
     const train = async (measure: boolean) => {
       Math.random = namedStream("training");
@@ -249,7 +249,7 @@ describe.each(["cpu", "wasm"])("a twin run on %s", (backend) => {
     const measured = await train(true);
     expect(measured.losses).toEqual(without.losses);
     expect(measured.state).toEqual(without.state);
-    // 12 steps; six guards, since such a model has no training mode to leave.
+    // 12 steps and six guards: a layers model has no training mode to leave.
     expect(measured.evidence).toEqual(Array<boolean>(12 * 6).fill(true));
     expect(new Set(without.losses).size).toBe(12);
   });

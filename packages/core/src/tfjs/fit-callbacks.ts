@@ -1,8 +1,9 @@
-import { checkKeys } from "../internal/check-keys.ts";
+import { z } from "zod";
 import type { Awaitable } from "../contracts/json.ts";
 import type { Control, Session, SessionState } from "../contracts/session.ts";
+import { parseOptions } from "../internal/parse-options.ts";
 
-/** `tf.CustomCallbackArgs`, without the layers library at run time. `logs` hold numbers: layers downloads losses first. */
+/** The used part of `tf.CustomCallbackArgs`; avoids a dependency on the layers library. `logs` contains downloaded numbers. */
 export interface FitCallbacks {
   onTrainBegin(): Promise<void>;
   onEpochBegin(epoch: number): Promise<void>;
@@ -12,11 +13,11 @@ export interface FitCallbacks {
 }
 
 export interface FitCallbacksOptions {
-  /** Writes a checkpoint where a callback asks for one; without it such requests go unheard. */
+  /** Writes a checkpoint when a callback requests one. Without it such requests are ignored. */
   readonly save?: (state: SessionState) => Awaitable<void>;
 }
 
-/** What layers tells a plain-object callback through `this`. */
+/** The parameters that the layers library passes to a plain-object callback in `this`. */
 interface FitParams {
   readonly epochs?: number;
   readonly initialEpoch?: number | null;
@@ -27,26 +28,35 @@ interface FitParams {
   readonly batchSize?: number | null;
 }
 
+const optionsSchema = z.strictObject({
+  save: z
+    .custom<FitCallbacksOptions["save"]>(
+      (value) => typeof value === "function",
+      "a function of the session's state",
+    )
+    .optional(),
+} satisfies Record<keyof FitCallbacksOptions, z.ZodType>);
+
 /**
- * Drives a session from `model.fit` or `model.fitDataset`: `begin` with the steps that the call will take, `stepEnd`
- * after every batch with its loss and metrics, `end` after the last. A wish to stop becomes `model.stopTraining`.
+ * Returns callbacks that drive a session from `model.fit` or `model.fitDataset`: `begin` with the number of steps of the call,
+ * `stepEnd` after every batch with its loss and metrics, `end` after the last. A request to stop sets `model.stopTraining`.
  *
- * A plain object: give it alone, or in an array of plain objects. Layers does not take plain objects and `tf.Callback`s
- * (`tf.callbacks.earlyStopping`) in one array: one order throws, the other loses `this`.
+ * The result is a plain object: pass it alone or in an array of plain objects. The layers library does not accept plain objects
+ * and `tf.Callback`s (`tf.callbacks.earlyStopping`) in one array: one order throws, the other loses `this`.
  *
- * - Where `fitDataset` does not know its size, `maxSteps` is null until the first epoch ended.
- * - Layers forgets a stop asked for before the first batch; that batch is still trained, then training stops. A baseline
- *   that an abort cut off is then a `skipped` record.
+ * - If `fitDataset` does not know the size of its dataset, `maxSteps` is null until the first epoch has ended.
+ * - The layers library ignores a request to stop before the first batch. It still trains that batch and then stops. A baseline
+ *   that an abort interrupted is then a `skipped` snapshot.
  * - A callback that throws skips `onTrainEnd`; `withSession` then calls `fail`.
  *
- * @throws PeriodicEvalError `config` for an unknown option.
+ * @throws PeriodicEvalError `config` for a wrong option.
  */
 export function fitCallbacks(
   session: Session,
   model: { stopTraining: boolean },
   options: FitCallbacksOptions = {},
 ): FitCallbacks {
-  checkKeys("fitCallbacks", options, ["save"]);
+  parseOptions("fitCallbacks options", optionsSchema, options);
   let params: FitParams = {};
   let startStep = 0;
   let startEpoch = 0;
@@ -60,10 +70,10 @@ export function fitCallbacks(
     if (stepsPerEpoch === null || params.epochs === undefined) return null;
     return startStep + (params.epochs - (firstEpoch ?? params.initialEpoch ?? 0)) * stepsPerEpoch;
   };
-  const obey = async ({ stop, save }: Control): Promise<void> => {
+  const applyControl = async ({ stop, save }: Control): Promise<void> => {
     if (save !== null && session.brokenReceipt === null && options.save) {
       const state = await session.save();
-      // The hooks and windows of the save itself may have disturbed the weights.
+      // The hooks and windows of `save` may have disturbed the weights.
       if (session.brokenReceipt === null) await options.save(state);
     }
     if (stop !== null) wantsStop = true;
@@ -71,15 +81,15 @@ export function fitCallbacks(
   };
 
   return {
-    // Layers calls these as methods of its own callback object, which holds the parameters.
+    // The layers library calls these as methods of its callback object, which holds the parameters.
     async onTrainBegin(this: { readonly params?: FitParams } | void) {
       params = (typeof this === "object" && this.params) || {};
       stepsPerEpoch = knownSteps(params);
       ({ step: startStep, epoch: startEpoch } = session.progress);
-      await obey(await session.begin({ maxSteps: maxSteps() }));
+      await applyControl(await session.begin({ maxSteps: maxSteps() }));
     },
     async onEpochBegin(index) {
-      // `fitDataset` does not tell its initial epoch in the parameters.
+      // The parameters of `fitDataset` do not contain the initial epoch.
       firstEpoch ??= index;
       if (index > epoch && stepsThisEpoch > 0) stepsPerEpoch ??= stepsThisEpoch;
       epoch = index;
@@ -97,7 +107,7 @@ export function fitCallbacks(
         maxSteps: maxSteps(),
         metrics: numbersIn(logs),
       });
-      await obey(control);
+      await applyControl(control);
     },
     async onTrainEnd() {
       await session.end();
@@ -110,7 +120,7 @@ function knownSteps({ steps, samples, batchSize }: FitParams): number | null {
   return samples && batchSize ? Math.ceil(samples / batchSize) : null;
 }
 
-/** Loss and metrics; the batch's index and size are no measurements. */
+/** Returns loss and metrics, without the index and size of the batch. */
 function numbersIn(logs: Readonly<Record<string, unknown>>): Readonly<Record<string, number>> {
   const entries = Object.entries(logs).filter(
     (entry): entry is [string, number] =>

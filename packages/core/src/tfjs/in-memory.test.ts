@@ -3,12 +3,12 @@ import * as tf from "@tensorflow/tfjs";
 import { expect, it } from "vitest";
 import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
 import { inMemory } from "./in-memory.ts";
-import { tinyLM } from "./tiny-lm.test-data.ts";
+import { tinyLM } from "./causal-lm/tiny-lm.test-data.ts";
 
 const call = { signal: new AbortController().signal };
 const ask = [{ prompt: { text: "a" }, candidates: [98] }];
 
-it("tells the backend in use, not the one when it was made", async () => {
+it("reports the current backend, not the one at its creation", async () => {
   await tf.setBackend("cpu");
   const lm = tinyLM();
   const model = inMemory(lm, fakeTokenizer(), { name: "tiny" });
@@ -26,7 +26,7 @@ it("tells the backend in use, not the one when it was made", async () => {
   lm.dispose();
 });
 
-it("measures live weights, and the base beside the adapted model", async () => {
+it("measures live weights, of the adapted model and of its base", async () => {
   await tf.setBackend("cpu");
   const [adapted, base] = [tinyLM({ seed: "adapted" }), tinyLM({ seed: "base" })];
   const model = inMemory({ ...adapted, base }, fakeTokenizer());
@@ -38,14 +38,14 @@ it("measures live weights, and the base beside the adapted model", async () => {
   const [before] = await model.nextToken(ask, call);
   expect(before!.nats[0]).toBeCloseTo(adapted.reference([97])[98]!, 5);
   tf.tidy(() => adapted.head.assign(tf.zerosLike(adapted.head)));
-  // All logits 0: every token of 261 has p = 1/261, and the entropy is log 261.
+  // All logits are 0: each of 261 tokens has p = 1/261, and the entropy is log 261.
   const [after] = await model.nextToken(ask, call);
   expect(after!.nats[0]).toBeCloseTo(-Math.log(261), 5);
   expect(after!.entropyNats).toBeCloseTo(Math.log(261), 5);
   tf.dispose([adapted.embedding, adapted.head, base.embedding, base.head]);
 });
 
-it("refuses a batch of no tokens, and options that it does not know", () => {
+it("throws for a batch of 0 tokens and for unknown options", () => {
   const lm = tinyLM();
   expect(() => inMemory(lm, fakeTokenizer(), { nmae: "x" } as object)).toThrow('Did you mean "name"?');
   expect(() => inMemory(lm, fakeTokenizer(), { maxBatchTokens: 0 })).toThrow(/maxBatchTokens: got 0/);

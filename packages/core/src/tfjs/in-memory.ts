@@ -1,65 +1,64 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { checkKeys } from "../internal/check-keys.ts";
-import { checkWord } from "../internal/check-word.ts";
-import { PeriodicEvalError } from "../errors.ts";
-import type { EvaluableModel, ModelIdentity, Tokenizer, With } from "../contracts/model.ts";
-import type { ForwardLimits } from "./batches.ts";
-import type { CausalLM } from "./causal-lm.ts";
-import { windowLength } from "./forward.ts";
-import { generate } from "./generate.ts";
-import { logLikelihoods, nextToken } from "./scoring.ts";
-import { selfCheck } from "./self-check.ts";
+import { z } from "zod";
+import type { EvaluableModel, ModelIdentity, ModelWith, Tokenizer } from "../contracts/model.ts";
+import { parseOptions } from "../internal/parse-options.ts";
+import type { ForwardLimits } from "./batching/batches.ts";
+import type { CausalLM } from "./causal-lm/causal-lm.ts";
+import { windowLength } from "./causal-lm/forward.ts";
+import { generate } from "./generation/generate.ts";
+import { logLikelihoods, nextToken } from "./scoring/scoring.ts";
+import { selfCheck } from "./scoring/self-check.ts";
 
 export interface InMemoryOptions {
-  /** Names the model in snapshots; default its own name, else `in-memory`. */
+  /** The model's name in snapshots. Default: `lm.name`, else `in-memory`. */
   readonly name?: string;
   /**
-   * Tokens of one forward pass, padding included; default 1,024. Generation keeps keys and values of as many tokens as
-   * 512 MiB hold, or this many where it is more.
+   * Tokens of one forward pass, including padding. Default: 1,024. Generation caches the keys and values of as many tokens as
+   * fit into 512 MiB, or of this many if that is more.
    */
   readonly maxBatchTokens?: number;
   /**
-   * `"packed"` (the default, where the model reads incrementally): what questions and choices share is read once.
-   * `"plain"`: one row a choice.
+   * `"packed"` (default, for models that read incrementally): a common beginning of questions and choices is read once.
+   * `"plain"`: one row per choice.
    */
   readonly scoring?: "packed" | "plain";
 }
 
-/** More outgrow a processor's cache: see docs/decisions/2026-11-21-graphs.md. */
+/** More tokens exceed a processor's cache: see docs/decisions/2026-11-21-graphs.md. */
 const defaultBatchTokens = 1024;
 
-/** 64 MB as float32; scoring holds about three such matrices at once. */
+/** Numbers in one matrix of logits: 64 MB as float32. Scoring holds about three such matrices at once. */
 const maxLogits = 2 ** 24;
 
+const positive = "a positive integer";
+const optionsSchema = z.strictObject({
+  name: z.string().optional(),
+  maxBatchTokens: z
+    .int(positive)
+    .positive(positive)
+    .meta({ fix: `Omit it for ${defaultBatchTokens}.` })
+    .optional(),
+  scoring: z.enum(["packed", "plain"]).optional(),
+} satisfies Record<keyof InMemoryOptions, z.ZodType>);
+
 /**
- * The live model as something to measure: no copy, no reload. Scores are of the weights at the moment of the call, in
- * evaluation mode (`enterEval`), computed where the weights are; only scores are downloaded. Every call leaves
- * `tf.memory().numTensors` as it found it. Results do not depend on the order of requests; the batch they are computed
- * in can move them by rounding (1e-6 nats).
+ * Returns the live model as a model to measure, without a copy. Calls use the weights at that moment, in evaluation mode
+ * (`enterEval`), on the device of the weights; only scores are downloaded. Every call disposes all tensors that it creates.
+ * Results do not depend on the order of requests; rounding may differ with the batch by about 1e-6 nats.
  *
- * @throws PeriodicEvalError `config` for an unknown option, or a `maxBatchTokens` that is no positive integer.
+ * @throws PeriodicEvalError `config` for a wrong option.
  */
 export function inMemory(
   lm: CausalLM,
   tokenizer: Tokenizer,
   options: InMemoryOptions = {},
-): EvaluableModel & With<"tokenizer" | "logLikelihoods" | "nextToken" | "generate"> {
-  checkKeys("inMemory options", options, ["name", "maxBatchTokens", "scoring"]);
+): EvaluableModel & ModelWith<"tokenizer" | "logLikelihoods" | "nextToken" | "generate"> {
+  parseOptions("inMemory options", optionsSchema, options);
   const { name = lm.name ?? "in-memory", maxBatchTokens = defaultBatchTokens, scoring = "packed" } = options;
-  checkWord("inMemory scoring", scoring, ["packed", "plain"]);
-  if (!Number.isInteger(maxBatchTokens) || maxBatchTokens < 1) {
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "inMemory maxBatchTokens",
-      got: String(maxBatchTokens),
-      expected: "a positive integer",
-      fix: `Leave it out for ${defaultBatchTokens}.`,
-    });
-  }
   const limits: ForwardLimits = { maxBatchTokens, maxLogits, scoring };
   const base = lm.base && inMemory(lm.base, tokenizer, options);
   return {
-    // Read when asked: the backend may be chosen after this call.
+    // A getter, because the backend may be set after this call.
     get identity() {
       return identity(name, lm.adapter ?? (lm.base ? "live" : null));
     },
@@ -78,7 +77,7 @@ function identity(name: string, adapter: string | null): ModelIdentity {
     name,
     engine: `tfjs-${tf.getBackend()}`,
     dtype: "float32",
-    // Live weights change under us: the guard named `weights` gives their fingerprint.
+    // Live weights change; the guard `weights` reports their fingerprint.
     weights: null,
     adapter,
     details: { tfjs: tf.version_core },

@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { writeWhole } from "@periodic-eval/core/snapshots";
+import { writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { renderFeedback } from "./feedback-page.ts";
 import { panelGroups } from "./panels.ts";
 import { plotFile } from "./plot-file.ts";
@@ -38,10 +38,10 @@ export async function writeFeedback(
   for (const panel of groups.flatMap(({ panels }) => panels)) {
     const path = resolve(output, "plots", panel.id);
     const svg = plotFile(panel);
-    await writeWhole(`${path}.svg`, svg);
-    await writeWhole(`${path}.png`, (file) => file.write(draw(svg)));
+    await writeFileAtomic(`${path}.svg`, svg);
+    await writeFileAtomic(`${path}.png`, (file) => file.write(draw(svg)));
     plots.push(`${path}.svg`, `${path}.png`);
   }
-  await writeWhole(page, renderFeedback(run, groups));
+  await writeFileAtomic(page, renderFeedback(run, groups));
   return { run, page: resolve(page), plots };
 }

@@ -1,6 +1,6 @@
 import { join } from "node:path/posix";
 import type { Json } from "@periodic-eval/core";
-import { keptRows, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
+import { readRows, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
 import { formatValue, missingValueText, humanizeName } from "../format.ts";
 import { html, type Html } from "../html.ts";
 import { jsonField, ownValue } from "../json-field.ts";
@@ -32,7 +32,7 @@ export async function keptAnswers(
       const kept = snapshots.filter((snapshot) => snapshot.id === id && snapshot.samples !== null);
       const point = points.findLast(({ step }) => kept.some((snapshot) => snapshot.step === step));
       if (point === undefined) continue;
-      const rows = (await keptRows(join(run.runDir, "periodic_eval", point.file), fs)) as readonly unknown[];
+      const rows = (await readRows(join(run.runDir, "periodic_eval", point.file), fs)) as readonly unknown[];
       const told = rows.filter(
         (row): row is KeptAnswers["rows"][number] => jsonField(row as Json, "text") !== null,
       );

@@ -1,7 +1,7 @@
 import { join } from "node:path/posix";
 import type { Json } from "@periodic-eval/core";
 import { errorMessage } from "@periodic-eval/core/internal";
-import { readRun, writerAt, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
+import { readRun, readWriter, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
 import { panelGroups, type PanelGroup } from "../feedback/panels.ts";
 import { readFeedback, type FeedbackRun } from "../feedback/read-feedback.ts";
 import { isMap, ownValue } from "../json-field.ts";
@@ -72,7 +72,7 @@ const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: Read
       return { state: runState(run), content: { kind: "callbacks", run, ...kept } };
     },
     async feedback({ path, writtenAt }, { files }) {
-      const held = stateOfWriter(await writerAt(join(path, feedbackLock), files));
+      const held = stateOfWriter(await readWriter(join(path, feedbackLock), files));
       const isThere = (await files.list(path)).some(({ name }) => name === "summary.json");
       const run = isThere ? await readFeedback(path, files) : justBegun(path, writtenAt);
       const groups = panelGroups(run);
@@ -104,7 +104,7 @@ async function heldBy({ path, kind }: FoundRun, files: ContainedFiles): Promise<
     return state.state === "finished" ? null : state;
   }
   const lock = kind === "feedback" ? feedbackLock : "periodic_eval/.lock";
-  return stateOfWriter(await writerAt(join(path, lock), files));
+  return stateOfWriter(await readWriter(join(path, lock), files));
 }
 
 function stateOfFeedback({ preferences }: FeedbackRun): RunState {
@@ -139,7 +139,7 @@ async function stateOfResults(
 ): Promise<RunState> {
   const begun = entries.flatMap(({ name }) => partialResults.exec(name)?.[1] ?? []);
   for (const name of begun) {
-    const held = stateOfWriter(await writerAt(join(path, `.metrics.${name}.lock`), files));
+    const held = stateOfWriter(await readWriter(join(path, `.metrics.${name}.lock`), files));
     if (held !== null) return { ...held, told: `${name}: ${held.told}` };
   }
   return begun.length > 0

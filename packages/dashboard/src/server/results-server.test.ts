@@ -380,7 +380,7 @@ it("a damaged run is told of beside the others, which are shown", async () => {
   );
   expect([...entries.keys()].toSorted()).toEqual([...damaged.runs, "strange"].toSorted());
   expect(entries.get("dead")).toContain(
-    "em/capability_step_60.json unreadable [periodic-eval] dead/periodic_eval/em/capability_step_60.json: got text that is no JSON",
+    "em/capability_step_60.json unreadable [periodic-eval] dead/periodic_eval/em/capability_step_60.json: got text that is not JSON",
   );
   expect(entries.get("seeds/finished")).toMatch(
     /capability_step_48\.json: got a file of 0\.2 MiB, expected at most 0\.1 MiB/,

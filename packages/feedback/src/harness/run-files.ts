@@ -4,7 +4,12 @@ import { basename } from "node:path";
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
 import { errorMessage } from "@periodic-eval/core/internal";
-import { appendLines, readIfPresent, removeDrafts, writeWhole } from "@periodic-eval/core/snapshots";
+import {
+  appendLines,
+  readIfPresent,
+  removeTemporaryFiles,
+  writeFileAtomic,
+} from "@periodic-eval/core/snapshots";
 import type { TrainedState } from "../engine/types.ts";
 import type { BaselineFile, MetadataFile, runPaths, StepLine } from "./files.ts";
 
@@ -28,12 +33,12 @@ export interface EarlierRun {
 export async function readEarlier(paths: Paths): Promise<EarlierRun> {
   await mkdir(paths.folder, { recursive: true });
   const own = [paths.metadata, paths.baseline, paths.steps].map((path) => basename(path));
-  await removeDrafts(paths.folder, (file) => own.includes(file));
+  await removeTemporaryFiles(paths.folder, (file) => own.includes(file));
   const text = (await readIfPresent(paths.steps)) ?? "";
   const end = text.lastIndexOf("\n") + 1;
   if (end < text.length) {
     await setAside(paths, [text.slice(end)], "torn");
-    await writeWhole(paths.steps, text.slice(0, end));
+    await writeFileAtomic(paths.steps, text.slice(0, end));
   }
   const whole = text.slice(0, end).split("\n").slice(0, -1);
   const lines = whole.map((line, at) => parse<StepLine>(`${paths.steps}:${at + 1}`, line));
@@ -88,7 +93,7 @@ export async function linesOf(
       lines.slice(updates).map((line) => JSON.stringify(line)),
       "of no checkpoint",
     );
-    await writeWhole(paths.steps, kept.map((line) => `${JSON.stringify(line)}\n`).join(""));
+    await writeFileAtomic(paths.steps, kept.map((line) => `${JSON.stringify(line)}\n`).join(""));
   }
   return kept;
 }

@@ -2,7 +2,13 @@ import { mkdir } from "node:fs/promises";
 import { basename } from "node:path";
 import { PeriodicEvalError, type Grader, type Json } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
-import { appendLines, nodeFiles, removeDrafts, takeLock, writeWhole } from "@periodic-eval/core/snapshots";
+import {
+  appendLines,
+  nodeFiles,
+  removeTemporaryFiles,
+  takeLock,
+  writeFileAtomic,
+} from "@periodic-eval/core/snapshots";
 import type { HarnessConfig } from "../config/schema.ts";
 import type { FeedbackEngine, UpdateRecord, UpdateReport } from "../engine/types.ts";
 import { openVerifier, rewardOf } from "../graders/open-verifier.ts";
@@ -68,11 +74,11 @@ export async function runHarness(config: HarnessConfig, ports: HarnessPorts): Pr
   await mkdir(config.output_dir, { recursive: true });
   const release = await takeLock(lockPath(config.output_dir), nodeFiles);
   try {
-    await removeDrafts(config.output_dir, (file) => file === basename(summaryPath("")));
+    await removeTemporaryFiles(config.output_dir, (file) => file === basename(summaryPath("")));
     const summaries: Record<string, PreferenceSummary> = {};
     const tell = async (name: string, line: StepLine | null, summary: PreferenceSummary): Promise<void> => {
       summaries[name] = summary;
-      await writeWhole(summaryPath(config.output_dir), jsonText(fileOf(summaries, now())));
+      await writeFileAtomic(summaryPath(config.output_dir), jsonText(fileOf(summaries, now())));
       ports.onStep?.(name, line, summary);
     };
     for (const one of prepared) await runPreference(one, { config, probes, engine, now, signal, tell });
@@ -156,7 +162,7 @@ async function runPreference({ preference, grader }: Prepared, running: Running)
   try {
     const lines = [...(await linesOf(paths, earlier, model.trained))];
     // Not before the model could be opened: a wrong one is not this run's.
-    if (earlier.metadata === null) await writeWhole(paths.metadata, jsonText(metadata));
+    if (earlier.metadata === null) await writeFileAtomic(paths.metadata, jsonText(metadata));
     const thresholds = readThresholds(metadata.collapse_thresholds);
     const looking = { config, preference, grader, probes, thresholds, model, signal };
     const baseline = earlier.baseline ?? (await keepBaseline(paths.baseline, looking, loraId, now));
@@ -194,7 +200,7 @@ async function keepBaseline(
     timestamp: now().toISOString(),
     ...look,
   };
-  await writeWhole(path, jsonText(baseline));
+  await writeFileAtomic(path, jsonText(baseline));
   return baseline;
 }
 

@@ -1,4 +1,4 @@
-import type { Abilities, CallOptions, MeasureContext, Prompt, Row, With } from "@periodic-eval/core";
+import type { Abilities, CallOptions, MeasureContext, Prompt, Row, ModelWith } from "@periodic-eval/core";
 import { seedOf } from "@periodic-eval/core/random";
 import type { SamplingOptions } from "@periodic-eval/core/evaluations";
 import {
@@ -70,7 +70,7 @@ export function collapseReader({ samples, sampling, reference }: CollapseReading
   }
 
   async function referenceOf(
-    model: With<"generate">,
+    model: ModelWith<"generate">,
     item: ProbeItem,
     context: MeasureContext,
   ): Promise<Known<readonly ReferenceAnswer[]>> {
@@ -88,7 +88,11 @@ export function collapseReader({ samples, sampling, reference }: CollapseReading
     };
   }
 
-  async function readText(model: With<"generate">, item: TextItem, call: CallOptions): Promise<CollapseRow> {
+  async function readText(
+    model: ModelWith<"generate">,
+    item: TextItem,
+    call: CallOptions,
+  ): Promise<CollapseRow> {
     const now = await entropyOf(model, item.text, call);
     const base = reference === null ? baseOf(model) : null;
     const before =
@@ -109,7 +113,7 @@ export function collapseReader({ samples, sampling, reference }: CollapseReading
   }
 
   async function readProbe(
-    model: With<"generate">,
+    model: ModelWith<"generate">,
     item: ProbeItem,
     context: MeasureContext,
   ): Promise<CollapseRow> {

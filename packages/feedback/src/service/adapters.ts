@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
 import { errorMessage, quoteValue, describeZodIssue } from "@periodic-eval/core/internal";
-import { readIfPresent, writeWhole } from "@periodic-eval/core/snapshots";
+import { readIfPresent, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
 import { jsonText } from "../harness/run-files.ts";
@@ -73,7 +73,7 @@ export function adapterStore(root: string, engine: Json): AdapterStore {
       if ((await read(settings.lora_id)) !== null) return;
       await mkdir(folderOf(settings.lora_id), { recursive: true });
       const file: AdapterFile = { schema_version: 1, ...settings, engine };
-      await writeWhole(pathOf(settings.lora_id), jsonText(file));
+      await writeFileAtomic(pathOf(settings.lora_id), jsonText(file));
     },
     async names() {
       const found: string[] = [];

@@ -1,6 +1,6 @@
 import type { Logger, Snapshot } from "@periodic-eval/core";
 import { checkKeys } from "@periodic-eval/core/internal";
-import { csvLine, tidyColumns, tidyLook } from "@periodic-eval/core/snapshots";
+import { csvLine, tidyColumns, tidySnapshotRows } from "@periodic-eval/core/snapshots";
 import { checkPath } from "../check-path.ts";
 import { lineFile, type LineKind } from "./line-file.ts";
 import { lineLogger } from "./line-logger.ts";
@@ -10,7 +10,7 @@ export interface CsvOptions {
   readonly path: string;
 }
 
-type Row = ReturnType<typeof tidyLook>[number];
+type Row = ReturnType<typeof tidySnapshotRows>[number];
 type Cells = { readonly [Column in keyof Row]: Row[Column] | null };
 
 const ofRuns = ["run", "seed", "condition"];
@@ -46,7 +46,7 @@ export function csvLogger(options: CsvOptions): Logger {
           value,
         }),
       ),
-    snapshot: (snapshot: Snapshot) => tidyLook(snapshot).map(lineOf),
+    snapshot: (snapshot: Snapshot) => tidySnapshotRows(snapshot).map(lineOf),
     // These come first, and no name of a phase or callback needs quotes.
     read(line) {
       const [, phase, step, id = ""] = /^([^,"]+),(\d+),(?:[^,"]*,[^,"]*,([^,"]+),)?/.exec(line) ?? [];

@@ -12,7 +12,7 @@ import {
 import { dirname } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { quoteValue } from "@periodic-eval/core/internal";
-import { nodeFiles, storeError, writeWhole } from "@periodic-eval/core/snapshots";
+import { nodeFiles, storeError, writeFileAtomic } from "@periodic-eval/core/snapshots";
 
 /** A file of lines that grows while training runs. */
 export interface LineFile {
@@ -113,7 +113,7 @@ export function lineFile(path: string, kind: LineKind): LineFile {
         const { text, lines, last } = await read();
         if (last !== "") appendFileSync(`${path}.torn`, last + end);
         const kept = lines.filter((line) => line === header || !isStale(line)).map((line) => line + end);
-        if (kept.join("") !== text) await writeWhole(path, kept.join(""));
+        if (kept.join("") !== text) await writeFileAtomic(path, kept.join(""));
       } catch (error) {
         throw storeError(path, error);
       }

@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parseOptions } from "@periodic-eval/core/internal";
-import { storeError, writeWhole } from "@periodic-eval/core/snapshots";
+import { storeError, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { writeSafetensors, type TensorToWrite, type WriteOptions } from "@periodic-eval/safetensors";
 import { z } from "zod";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
@@ -47,7 +47,7 @@ export async function saveCheckpoint(
     // Readers prefer the single file to an index; any shards belong to the previous model.
     await removeShards(folder);
     // The configuration comes last: a folder that has it has its weights.
-    await writeWhole(join(folder, "config.json"), configText(withDtype(config, dtype)));
+    await writeFileAtomic(join(folder, "config.json"), configText(withDtype(config, dtype)));
   } catch (error) {
     throw storeError(folder, error, "a folder to write the model to");
   }
@@ -88,6 +88,6 @@ async function copyCompanions(from: string, to: string): Promise<void> {
   const names = (await readdir(from)).filter((name) => companions.test(name));
   for (const name of names) {
     const bytes = await readFile(await pathInFolder(from, name));
-    await writeWhole(join(to, name), (file) => file.write(bytes));
+    await writeFileAtomic(join(to, name), (file) => file.write(bytes));
   }
 }

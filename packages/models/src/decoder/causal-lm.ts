@@ -111,7 +111,7 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
 
     enterEval: () => evaluation.enter(),
     enterActivationCheckpointing: () => training.enterActivationCheckpointing(),
-    modes: () => `decoder: ${evaluation.told()}, ${rates}`,
+    modes: () => `decoder: ${evaluation.describe()}, ${rates}`,
     weights: () => list,
     trainables: () => trainables,
     dispose() {

@@ -2,7 +2,7 @@ import type * as tf from "@tensorflow/tfjs-core";
 import { valueOf, type Sizes } from "../graph/dimensions.ts";
 import { GraphFunction, type GraphBackend } from "../graph/graph-function.ts";
 import { GraphSet } from "../graph/graph-set.ts";
-import { registerOneCall } from "../graph/one-call.ts";
+import { registerFusedCalls } from "../graph/fused-call.ts";
 import type { GraphType } from "../graph/node.ts";
 import { tracePass, type TracedPass } from "../graph/trace-pass.ts";
 import { checkEqual, type TensorSpec } from "../graph/trace.ts";
@@ -29,7 +29,7 @@ export class TrainingGraphs {
     weights: Decoder<tf.Tensor>,
     trainables: readonly tf.Variable[],
   ) {
-    registerOneCall();
+    registerFusedCalls();
     this.#description = description;
     this.#weights = weights;
     this.#trainables = new Set<tf.Tensor>(trainables);

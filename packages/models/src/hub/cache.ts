@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir, readFile, rename, stat, symlink, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, relative } from "node:path";
-import { writeWhole } from "@periodic-eval/core/snapshots";
+import { writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { isCommit, type HubId } from "./hub-id.ts";
 
 /** One model's folder in the cache shared with huggingface_hub: `refs/`, `blobs/`, `snapshots/` and `.no_exist/`. */
@@ -49,7 +49,7 @@ export function openHubCache({ name }: HubId): HubCache {
       if (isCommit(revision)) return;
       const path = join(root, "refs", revision);
       await mkdir(dirname(path), { recursive: true });
-      await writeWhole(path, commit);
+      await writeFileAtomic(path, commit);
     },
     has: (commit, file) => exists(join(snapshot(commit), file)),
     lacks: (commit, file) => exists(absent(commit, file)),

@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { storeError, writeWhole } from "@periodic-eval/core/snapshots";
+import { storeError, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { writeSafetensors } from "@periodic-eval/safetensors";
 import { partsOf, type CheckpointLM, type ModelParts } from "../checkpoint/model.ts";
 import { savedDtype, tensorOf, type SaveOptions } from "../checkpoint/save.ts";
@@ -137,7 +137,7 @@ async function saveAdapter(
     await mkdir(folder, { recursive: true });
     await writeSafetensors(join(folder, adapterNames.weights), weights.map(tensorOf), { dtype });
     // The configuration comes last: a folder that has it has its weights.
-    await writeWhole(join(folder, adapterNames.config), `${JSON.stringify(config, null, 2)}\n`);
+    await writeFileAtomic(join(folder, adapterNames.config), `${JSON.stringify(config, null, 2)}\n`);
   } catch (error) {
     throw storeError(folder, error, "a folder to write the adapter to");
   }

@@ -4,7 +4,7 @@ import {
   type Json,
   type MeasureContext,
   type Prompt,
-  type With,
+  type ModelWith,
 } from "@periodic-eval/core";
 import { checkWord, errorMessage, nearest } from "@periodic-eval/core/internal";
 import { inCalls, nestedSubset } from "@periodic-eval/core/evaluations";
@@ -135,7 +135,7 @@ function itemOf({ messages, ...task }: BenchmarkTask, { chatTemplate }: Complete
  * `maxTokens`: no question is cut for it. Null where the model does not tell.
  */
 function checkRoom(
-  model: With<"generate">,
+  model: ModelWith<"generate">,
   items: readonly BenchmarkItem[],
   { maxTokens, places }: { readonly maxTokens: number; readonly places: Benchmark["places"] },
 ): number | null {
@@ -172,7 +172,7 @@ function checkRoom(
 }
 
 async function answeredRows(
-  model: With<"generate">,
+  model: ModelWith<"generate">,
   items: readonly BenchmarkItem[],
   how: CompleteOptions,
   context: MeasureContext,

@@ -1,4 +1,4 @@
-import type { Completion, EvaluableModel, GenerateRequest, With } from "@periodic-eval/core";
+import type { Completion, EvaluableModel, GenerateRequest, ModelWith } from "@periodic-eval/core";
 import { fakeModel } from "@periodic-eval/core/testing";
 import { describe, expect, it } from "vitest";
 import type { BenchmarkOptions } from "./options.ts";
@@ -58,7 +58,7 @@ describe("the chat template", () => {
 });
 
 /** A model that tells how many requests each call had. */
-function counting(model: With<"generate"> = fakeModel()) {
+function counting(model: ModelWith<"generate"> = fakeModel()) {
   const calls: number[] = [];
   const { identity, contextLength } = model;
   const counted: EvaluableModel = {

@@ -6,7 +6,7 @@ import type {
   MeasureContext,
   Prompt,
   Row,
-  With,
+  ModelWith,
 } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
 import { opensThinking, stripThinking } from "@periodic-eval/core/evaluations";
@@ -31,7 +31,7 @@ export const tasksPerCall = ({ numSamples, nConcurrent }: Generating): number =>
  * @throws whatever the model throws.
  */
 export async function generateFor(
-  model: With<"generate">,
+  model: ModelWith<"generate">,
   items: readonly (Row & { readonly chat: Prompt })[],
   how: Generating,
   { signal, seed }: MeasureContext,

@@ -10,7 +10,7 @@ import {
   type NextTokenRequest,
   type Prompt,
   type Tokenizer,
-  type With,
+  type ModelWith,
 } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { checkKeys } from "@periodic-eval/core/internal";
@@ -59,7 +59,7 @@ export function klToReference(options: KLToReferenceOptions): AnyEvaluation {
   });
 }
 
-type Needed = With<"tokenizer" | "nextToken">;
+type Needed = ModelWith<"tokenizer" | "nextToken">;
 
 /** The model, with the reference in the place of its base. */
 function beside(model: Needed, reference: EvaluableModel): Needed {

@@ -11,7 +11,7 @@ import {
   type Row,
   type Sampling,
   type Verdict,
-  type With,
+  type ModelWith,
 } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
 import { checkKeys, isCount, quoteValue } from "@periodic-eval/core/internal";
@@ -99,7 +99,7 @@ export function winRate(options: WinRateOptions) {
           const own = await answersOf(model, some, sampling, context);
           const others = answered
             ? some.map(({ id }) => reference.answers[id]!)
-            : await answersOf(reference as With<"generate">, some, sampling, context);
+            : await answersOf(reference as ModelWith<"generate">, some, sampling, context);
           return some.map(({ id, prompt }, at) => ({
             id,
             question: questionOf(prompt, model),
@@ -190,7 +190,7 @@ function outcomeOf(first: Preference, second: Preference): "win" | "loss" | "tie
 }
 
 async function answersOf(
-  model: With<"generate">,
+  model: ModelWith<"generate">,
   items: readonly PairItem[],
   sampling: Omit<Sampling, "seed">,
   { signal, seed }: MeasureContext,
@@ -206,7 +206,7 @@ const promptOf = (prompt: string | Prompt): Prompt =>
   typeof prompt === "string" ? { messages: [{ role: "user", content: prompt }] } : prompt;
 
 /** As the judge reads it. */
-function questionOf(prompt: Prompt, model: With<"generate">): string {
+function questionOf(prompt: Prompt, model: ModelWith<"generate">): string {
   const { tokenizer } = model as Partial<Abilities>;
   if ("text" in prompt) return prompt.text;
   if ("ids" in prompt) return tokenizer?.decode(prompt.ids) ?? JSON.stringify(prompt.ids);

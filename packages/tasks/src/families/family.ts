@@ -10,7 +10,7 @@ import {
   type MetricOptions,
   type Prompt,
   type Row,
-  type With,
+  type ModelWith,
 } from "@periodic-eval/core";
 import { checkKeys, quoteValue } from "@periodic-eval/core/internal";
 import { nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
@@ -63,7 +63,12 @@ export interface Family<
 > extends Evaluation<I, R, G, A> {
   /** How many documents it asks. */
   length(): Promise<number>;
-  measure(model: With<A>, items: readonly I[], context: MeasureContext, tell?: Tell): Promise<readonly R[]>;
+  measure(
+    model: ModelWith<A>,
+    items: readonly I[],
+    context: MeasureContext,
+    tell?: Tell,
+  ): Promise<readonly R[]>;
 }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- families of every document and row type

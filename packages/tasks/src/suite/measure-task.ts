@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { measure, PeriodicEvalError, type EvaluableModel, type Metric, type Row } from "@periodic-eval/core";
 import { metricKit } from "@periodic-eval/core/evaluations";
-import { writeWhole, type FileSystem } from "@periodic-eval/core/snapshots";
+import { writeFileAtomic, type FileSystem } from "@periodic-eval/core/snapshots";
 import { entriesOf } from "./harness/entries.ts";
 import { dateId } from "./harness/results.ts";
 import { detailsOf, samplesOf } from "./harness/samples.ts";
@@ -43,7 +43,7 @@ export async function measureTask(open: OpenTask, model: EvaluableModel, run: Ta
     for (const entry of entries.filter(({ own }) => own.length > 0)) {
       const { lines, hash } = samplesOf(entry.own, metrics, detailOf);
       const path = join(samples, `samples_${entry.name}_${dateId(timestamp)}.jsonl`);
-      await writeWhole(path, lines.map((line) => `${line}\n`).join(""), fs);
+      await writeFileAtomic(path, lines.map((line) => `${line}\n`).join(""), fs);
       hashes[entry.name] = hash;
     }
   }

@@ -3,9 +3,9 @@ import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import {
   nodeFiles,
   readIfPresent,
-  removeDrafts,
+  removeTemporaryFiles,
   withLock,
-  writeWhole,
+  writeFileAtomic,
   type FileReader,
   type FileSystem,
 } from "@periodic-eval/core/snapshots";
@@ -110,7 +110,7 @@ export async function appendRun(path: string, given: GivenRun, fs: FileSystem = 
   await withLock(
     join(folder, lock),
     async () => {
-      await removeDrafts(folder, (file) => file === lock || file === basename(path), fs);
+      await removeTemporaryFiles(folder, (file) => file === lock || file === basename(path), fs);
       const file = (await readMetricsIfPresent(path, fs)) ?? { schema_version: 1, runs: [] };
       checkSuite(path, file, run);
       const isThere = file.runs.some(
@@ -118,7 +118,7 @@ export async function appendRun(path: string, given: GivenRun, fs: FileSystem = 
           name === run.name && run_hash === run.run_hash && timestamp === run.timestamp,
       );
       if (isThere) return;
-      await writeWhole(path, `${JSON.stringify({ ...file, runs: [...file.runs, run] }, null, 2)}\n`, fs);
+      await writeFileAtomic(path, `${JSON.stringify({ ...file, runs: [...file.runs, run] }, null, 2)}\n`, fs);
     },
     { fs },
   );

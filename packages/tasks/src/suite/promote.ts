@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { writeWhole, type FileSystem } from "@periodic-eval/core/snapshots";
+import { writeFileAtomic, type FileSystem } from "@periodic-eval/core/snapshots";
 import type { EvaluatorOptions } from "./evaluator-options.ts";
 import { dateId, harnessResults } from "./harness/results.ts";
 import type { Subject } from "./identity.ts";
@@ -23,13 +23,13 @@ export interface Finished {
 export async function promote(finished: Finished): Promise<MetricsRun> {
   const { partial, files, fs } = finished;
   const run = recordOf(finished);
-  await writeWhole(
+  await writeFileAtomic(
     join(files.job, `results_${dateId(partial.timestamp)}.json`),
     harnessText(finished, run),
     fs,
   );
   const job = { schema_version: 1, run, identity: partial.identity, tasks: snapshotsOf(partial) };
-  await writeWhole(join(files.job, "results.json"), `${JSON.stringify(job, null, 2)}\n`, fs);
+  await writeFileAtomic(join(files.job, "results.json"), `${JSON.stringify(job, null, 2)}\n`, fs);
   await appendRun(files.metrics, run, fs);
   await fs.remove(files.partial);
   return run;

@@ -3,9 +3,9 @@ import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import {
   readIfPresent,
-  removeDrafts,
+  removeTemporaryFiles,
   snapshotSchema,
-  writeWhole,
+  writeFileAtomic,
   type FileSystem,
 } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
@@ -96,7 +96,7 @@ export async function goOnFrom(
 }
 
 export async function writePartial({ partial }: RunFiles, run: PartialRun, fs: FileSystem): Promise<void> {
-  await writeWhole(partial, `${JSON.stringify(run, null, 1)}\n`, fs);
+  await writeFileAtomic(partial, `${JSON.stringify(run, null, 1)}\n`, fs);
 }
 
 function checkSameRun({ partial }: RunFiles, found: PartialRun, identity: Json): void {
@@ -126,6 +126,6 @@ function unknownWeights({ partial }: RunFiles, { name }: PartialRun): PeriodicEv
 /** What writes that did not end left behind; for the holder of the run's lock. */
 export async function sweep({ folder, job, partial, lock }: RunFiles, fs: FileSystem): Promise<void> {
   const own = [partial, lock].map((path) => basename(path));
-  await removeDrafts(folder, (file) => own.includes(file), fs);
-  await removeDrafts(job, () => true, fs);
+  await removeTemporaryFiles(folder, (file) => own.includes(file), fs);
+  await removeTemporaryFiles(job, () => true, fs);
 }

@@ -8,14 +8,14 @@ import { checkpointsOf } from "./checkpoints.ts";
 const of = (runDir: string) => checkpointsOf({ runDir, phase: "train", keep: 2, warn: () => undefined });
 
 describe("checkpoints", () => {
-  it("of a phase that never ran are none", async () => {
+  it("returns null for a phase that never ran", async () => {
     const runDir = await temporaryFolder();
     expect(await of(runDir).newest()).toBeNull();
     await of(runDir).setAside();
     expect(await readdir(runDir)).toEqual([]);
   });
 
-  it("that are all torn are an error that names each, and are left as they are", async () => {
+  it("throws an error that names every damaged checkpoint, and leaves the files unchanged", async () => {
     const runDir = await temporaryFolder();
     const folder = join(runDir, "checkpoints/train");
     for (const step of [3, 6]) await mkdir(join(folder, `step_${step}`), { recursive: true });
@@ -25,24 +25,24 @@ describe("checkpoints", () => {
       .catch((thrown: unknown) => thrown);
     expect(PeriodicEvalError.is(error, "store")).toBe(true);
     expect((error as Error).message).toMatch(
-      /checkpoints.train: got no whole checkpoint \(step_6: .*; step_3: .*\).*resume: "never"/,
+      /checkpoints.train: got no complete checkpoint \(step_6: .*; step_3: .*\).*resume: "never"/,
     );
     expect((await readdir(folder)).sort()).toEqual(["step_3", "step_6"]);
   });
 
-  it("that cannot be listed are an error: training anew over them would lose them", async () => {
+  it("throws if the folder cannot be listed: starting over would overwrite checkpoints", async () => {
     const runDir = await temporaryFolder();
     await mkdir(join(runDir, "checkpoints"));
-    // A file in the folder's place: like a missing permission, an error that is not "there is none".
+    // A file in place of the folder fails like a missing permission, with an error other than ENOENT.
     await writeFile(join(runDir, "checkpoints/train"), "");
-    for (const look of [() => of(runDir).newest(), () => of(runDir).setAside()]) {
-      const error = await look().catch((thrown: unknown) => thrown);
+    for (const list of [() => of(runDir).newest(), () => of(runDir).setAside()]) {
+      const error = await list().catch((thrown: unknown) => thrown);
       expect(PeriodicEvalError.is(error, "store")).toBe(true);
       expect((error as Error).message).toMatch(/checkpoints.train: got ENOTDIR/);
     }
   });
 
-  it("are set aside under a name that is free, whatever was removed or is called alike", async () => {
+  it("moves checkpoints to a free name, despite removed folders and phases with similar names", async () => {
     const runDir = await temporaryFolder();
     const all = join(runDir, "checkpoints/.superseded");
     for (const name of ["train.2", "train.2.x.9"])

@@ -21,26 +21,26 @@ export interface Checkpoint {
 /** The checkpoints of one phase: `<run>/checkpoints/<phase>/step_<N>/`, N completed optimizer steps. */
 export interface Checkpoints {
   /**
-   * The newest whole one, null where there was never one. Newer torn ones are told of and moved to
-   * `<run>/checkpoints/.superseded`, where training does not write over them; a best that is torn or gone is told of and
-   * forgotten.
+   * Returns the newest complete checkpoint; null if there are none. Warns of newer damaged ones and moves them to
+   * `<run>/checkpoints/.superseded`, where training does not overwrite them. Warns of a damaged or missing best checkpoint and
+   * forgets it.
    *
-   * @throws PeriodicEvalError `store` where all are torn, or the folder cannot be listed: a training from the start would
-   *   write over what may be mended.
+   * @throws PeriodicEvalError `store` if all are damaged or the folder cannot be listed: training from the start would
+   *   overwrite checkpoints that can perhaps be repaired.
    */
   newest(): Promise<Checkpoint | null>;
-  /** What the newest that tells says that the phase began from; undefined where none does. Changes nothing. */
+  /** Returns the start of the phase from the newest readable state; undefined if there is none. Changes nothing. */
   startOfNewest(): Promise<PhaseStart | undefined>;
-  /** Of which there is a folder, whole or torn, newest first. */
+  /** Returns the steps that have a folder, complete or damaged, newest first. */
   steps(): Promise<readonly number[]>;
-  /** The folder of the checkpoint of a step. */
+  /** Returns the folder of the checkpoint of a step. */
   folderOf(step: number): string;
   /**
-   * Writes one whole, `fill` giving all files but the state; then removes all but the newest `keep` and the best that the
-   * state names. Returns its folder.
+   * Writes a checkpoint atomically; `fill` writes all files but the state. Then removes all checkpoints but the newest `keep` and
+   * the state's best. Returns the folder.
    */
   save(state: Omit<TrainerState, "files">, fill: (folder: string) => Promise<void>): Promise<string>;
-  /** Moves all there are to `<run>/checkpoints/.superseded`: a run that starts anew overwrites nothing. */
+  /** Moves all checkpoints to `<run>/checkpoints/.superseded`, so that a run that starts over overwrites nothing. */
   setAside(): Promise<void>;
 }
 
@@ -54,59 +54,59 @@ export interface CheckpointsOptions {
 export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions): Checkpoints {
   const folder = join(runDir, "checkpoints", phase);
   const folderOf = (step: number) => join(folder, `step_${step}`);
-  /** Where what is set aside now may go: a folder that is not there yet, behind all that are. */
+  /** Creates the parent, and returns the path of a new folder for superseded checkpoints, numbered after all existing ones. */
   const asideFolder = async (): Promise<string> => {
     const all = join(runDir, "checkpoints", ".superseded");
     await mkdir(all, { recursive: true });
-    // One may have been removed, or belong to a phase whose name goes on behind the point.
+    // Numbers may have gaps, and a folder may belong to another phase whose name starts with this one and a dot.
     const taken = (await readdir(all)).map((name) =>
       name.startsWith(`${phase}.`) ? Number(/^\d+$/.exec(name.slice(phase.length + 1))?.[0] ?? 0) : 0,
     );
     return join(all, `${phase}.${Math.max(0, ...taken) + 1}`);
   };
-  const setTornAside = async (torn: ReadonlyMap<number, string>): Promise<void> => {
-    if (torn.size === 0) return;
+  const setDamagedAside = async (damaged: ReadonlyMap<number, string>): Promise<void> => {
+    if (damaged.size === 0) return;
     const aside = await asideFolder();
     await mkdir(aside);
-    for (const [step, why] of torn) {
+    for (const [step, why] of damaged) {
       await rename(folderOf(step), join(aside, `step_${step}`));
-      warn(folderOf(step), `torn and passed over: ${why}; moved to ${aside}`);
+      warn(folderOf(step), `skipped a damaged checkpoint: ${why}; moved to ${aside}`);
     }
   };
-  /** Without the best where it is no longer there. */
+  /** Returns the state, without its best if that checkpoint is damaged or missing. */
   const withBest = async (state: TrainerState): Promise<TrainerState> => {
     if (state.best === null || state.best.step === state.step) return state;
     const path = folderOf(state.best.step);
     const best = await verifyCheckpoint(path);
     if (typeof best !== "string") return state;
-    warn(path, `the best checkpoint is torn, and another one will be kept: ${best}`);
+    warn(path, `the best checkpoint is damaged, and another one will be kept: ${best}`);
     return { ...state, best: null };
   };
   return {
     folderOf,
     async newest() {
       await putBackFolders(folder);
-      const torn = new Map<number, string>();
+      const damaged = new Map<number, string>();
       for (const step of await stepsIn(folder)) {
         const path = folderOf(step);
         const state = await verifyCheckpoint(path);
         if (typeof state === "string") {
-          torn.set(step, state);
+          damaged.set(step, state);
           continue;
         }
-        await setTornAside(torn);
+        await setDamagedAside(damaged);
         return { path, state: await withBest(state) };
       }
-      if (torn.size > 0)
-        throw allTorn(
+      if (damaged.size > 0)
+        throw allDamagedError(
           folder,
-          [...torn].map(([step, why]) => `step_${step}: ${why}`),
+          [...damaged].map(([step, why]) => `step_${step}: ${why}`),
         );
       return null;
     },
     steps: () => stepsIn(folder),
     async startOfNewest() {
-      // A folder that cannot be listed is told of by who goes on from it.
+      // A folder that cannot be listed is an error of the later resume.
       for (const step of await stepsIn(folder).catch(() => [])) {
         const state = await readState(folderOf(step));
         if (typeof state !== "string") return state.start;
@@ -134,17 +134,17 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
   };
 }
 
-function allTorn(folder: string, torn: readonly string[]): PeriodicEvalError {
+function allDamagedError(folder: string, reasons: readonly string[]): PeriodicEvalError {
   return new PeriodicEvalError({
     code: "store",
     where: folder,
-    got: `no whole checkpoint (${torn.join("; ")})`,
-    expected: "one whose every file is as it was written",
-    fix: 'Put back the files, or set these checkpoints aside and start the phase anew with resume: "never".',
+    got: `no complete checkpoint (${reasons.join("; ")})`,
+    expected: "a checkpoint with unchanged files",
+    fix: 'Restore the files, or start the phase over with resume: "never", which moves these checkpoints away.',
   });
 }
 
-/** Steps with a folder, newest first. */
+/** Returns the steps that have a folder, newest first. */
 async function stepsIn(folder: string): Promise<number[]> {
   const names = await namesIn(folder);
   return names
@@ -153,7 +153,7 @@ async function stepsIn(folder: string): Promise<number[]> {
     .sort((a, b) => b - a);
 }
 
-/** Names in a folder, none where there is no folder. To take one that cannot be listed for empty would train anew over it. */
+/** Lists a folder; empty if it does not exist. An unreadable folder is an error, because training would overwrite it. */
 async function namesIn(folder: string): Promise<string[]> {
   try {
     return await readdir(folder);

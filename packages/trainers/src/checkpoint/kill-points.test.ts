@@ -6,7 +6,7 @@ import { temporaryFolder } from "../testing/tiny-run.ts";
 import { checkpointsOf } from "./checkpoints.ts";
 import type { TrainerState } from "./trainer-state.ts";
 
-/** The process dies at the operation after `left` more that change the disk, in its middle; from then on none is done. */
+/** Kills the process in the middle of the operation after `left` more disk changes; later operations do nothing. */
 const life = vi.hoisted(() => ({ left: Infinity }));
 
 vi.mock("node:fs/promises", async (importOriginal) => {
@@ -32,7 +32,7 @@ vi.mock("node:fs/promises", async (importOriginal) => {
     writeFile: dying(real.writeFile as (path: string, text: string) => Promise<void>, (path, text) =>
       real.writeFile(path, text.slice(0, text.length / 2)),
     ),
-    // Of a folder one file is gone.
+    // One file of the folder is gone.
     rm: dying(real.rm, async (path) => {
       const [first] = await real.readdir(path as string).catch(() => []);
       if (first !== undefined) await real.rm(join(path as string, first), { recursive: true });
@@ -52,7 +52,7 @@ const stateOf = (step: number, save: number, best: number | null): Omit<TrainerS
   epoch: 0,
   finished: false,
   stop_reason: null,
-  // Tells which save it is: a step is saved more than once.
+  // Identifies the save: a step is saved more than once.
   loss: save,
   best: best === null ? null : { metric: "eval_loss", value: 1, step: best, rows: "these" },
   skipped_updates: 0,
@@ -71,9 +71,9 @@ const stateOf = (step: number, save: number, best: number | null): Omit<TrainerS
 
 it.each([
   ["the same step again", [1, 2, 2, 2], null],
-  ["one again, which stays as the best", [1, 1, 2, 3], 1],
+  ["a new best, which is kept", [1, 1, 2, 3], 1],
 ] as const)(
-  "a kill at any point of writing leaves the last checkpoint or the one being written, whole: %s",
+  "leaves the last checkpoint or the new one complete after a kill at any point of writing: %s",
   { timeout: 60_000 },
   async (_, steps, best) => {
     let points = 0;
@@ -81,7 +81,12 @@ it.each([
       const runDir = await temporaryFolder();
       const warnings: string[] = [];
       const open = () =>
-        checkpointsOf({ runDir, phase: "train", keep: 1, warn: (_where, told) => void warnings.push(told) });
+        checkpointsOf({
+          runDir,
+          phase: "train",
+          keep: 1,
+          warn: (_where, message) => void warnings.push(message),
+        });
       const save = (number: number) =>
         open().save(stateOf(steps[number] ?? 4, number, best), async (folder) => {
           await mkdir(join(folder, "inner"));
@@ -99,16 +104,16 @@ it.each([
         if (life.left >= 0) throw error;
       }
       life.left = Infinity;
-      const told = `killed at operation ${points}, in save ${done}`;
+      const place = `killed at operation ${points}, in save ${done}`;
       const found = await open().newest();
-      // Before the first save is over there may be none.
-      expect([done === 0 ? null : done - 1, done], told).toContain(found?.state.loss ?? null);
-      expect(warnings, told).toEqual([]);
-      // The next one is saved as ever, and nothing is left of the kill.
+      // Before the first save completes there may be none.
+      expect([done === 0 ? null : done - 1, done], place).toContain(found?.state.loss ?? null);
+      expect(warnings, place).toEqual([]);
+      // The next save works, and removes the leftovers of the kill.
       await save(steps.length);
-      expect((await open().newest())!.state.loss, told).toBe(steps.length);
+      expect((await open().newest())!.state.loss, place).toBe(steps.length);
       const kept = [...(best !== null && found !== null ? [`step_${best}`] : []), "step_4"];
-      expect((await readdir(join(runDir, "checkpoints/train"))).sort(), told).toEqual(kept);
+      expect((await readdir(join(runDir, "checkpoints/train"))).sort(), place).toEqual(kept);
       await rm(runDir, { recursive: true });
     }
     expect(points).toBeGreaterThan(4 * 8);

@@ -8,7 +8,7 @@ import { filesIn, hashFile } from "./whole-folder.ts";
 
 export const stateFile = "trainer_state.json";
 
-// Loose: what else a session keeps there comes back to it.
+// Loose, because the session may store further fields that must come back to it.
 const progressSchema = z.looseObject({
   step: z.int().nonnegative(),
   maxSteps: z.int().nonnegative().nullable(),
@@ -18,13 +18,13 @@ const progressSchema = z.looseObject({
 });
 
 const startSchema = z.object({
-  /** The phases before it, in order. */
+  /** The earlier phases, in order. */
   after: z.array(z.string()),
-  /** Hash of every byte that it trains, as it began; null for a first phase. */
+  /** Hash of every byte of the trainable weights at the start; null for a first phase. */
   weights: z.string().nullable(),
 });
 
-/** What a phase began from. */
+/** The state in which a phase starts. */
 export type PhaseStart = z.infer<typeof startSchema>;
 
 const trainerStateSchema = z.object({
@@ -32,26 +32,27 @@ const trainerStateSchema = z.object({
   phase: z.string(),
   /** Completed optimizer steps. */
   step: z.int().nonnegative(),
-  /** Null where nobody knows how long the phase is. */
+  /** Null if the length of the phase is unknown. */
   max_steps: z.int().positive().nullable(),
   /** Passes over the data, with fractions. */
   epoch: z.number(),
-  /** True where nothing of the phase is left to train. */
+  /** Whether no step of the phase is left. */
   finished: z.boolean(),
-  /** Why it ended before `max_steps`; null where it did not. */
+  /** Why it ended before `max_steps`; null if it did not. */
   stop_reason: z.string().nullable(),
-  /** Of the last update that was made; null where there was none. */
+  /** Loss of the last applied update; null before the first. */
   loss: z.number().nullable(),
-  /** The checkpoint that stays as the best: the metric that it is best by, its step, and a hash of the rows validated on. */
+  /** The best checkpoint: its metric, value and step, and a hash of the validation rows. */
   best: z
     .object({ metric: z.string(), value: z.number(), step: z.int().nonnegative(), rows: z.string() })
     .nullable(),
-  /** Updates left out for NaN or Inf: of the phase, and the last ones in a row. */
+  /** Updates skipped because of NaN or Inf, in the whole phase. */
   skipped_updates: z.int().nonnegative(),
+  /** Skipped updates since the last applied one. */
   skipped_in_a_row: z.int().nonnegative(),
   seed: z.union([z.number(), z.string()]),
   optimizer_steps: z.int().nonnegative(),
-  /** What must be the same for a resume to be exact. */
+  /** The facts that must be equal for an exact resume. */
   exact: z.record(z.string(), z.json()),
   session: z.looseObject({
     phase: z.string(),
@@ -60,18 +61,18 @@ const trainerStateSchema = z.object({
     callbacks: z.record(z.string(), z.json()),
     windowSeconds: z.number().nonnegative(),
   }),
-  /** What the phase began from; left out where who trained it did not say what came before. */
+  /** The start of the phase; omitted if the earlier phases are unknown. */
   start: startSchema.optional(),
-  /** What else who saved it wants back. */
+  /** A value of the caller of `save`, returned on resume. */
   note: z.json().optional(),
-  /** Hash of every other file of the folder. */
+  /** Hash of every other file in the folder. */
   files: z.record(z.string(), z.string()),
 });
 
-/** Hash of all that the file says besides. */
+/** Key of the hash over the rest of the file. */
 const ownHash = "state_hash";
 
-/** The state that makes a folder of weights a checkpoint; written last. Snake case: other programs read it. */
+/** The content of `trainer_state.json`, written last. Snake case, because other programs read it. */
 export type TrainerState = Omit<
   z.infer<typeof trainerStateSchema>,
   "session" | "exact" | "note" | "start"
@@ -82,7 +83,7 @@ export type TrainerState = Omit<
   readonly note?: Json | undefined;
 };
 
-/** Hashes of all files of a folder but the state's own. */
+/** Hashes all files of a folder except the state itself. */
 export async function hashFiles(folder: string): Promise<Record<string, string>> {
   const hashes: Record<string, string> = {};
   for (const file of await filesIn(folder)) {
@@ -91,33 +92,32 @@ export async function hashFiles(folder: string): Promise<Record<string, string>>
   return hashes;
 }
 
-/** The state's file, which says of itself what it holds. */
+/** Returns the content of the state's file, with a hash over itself. */
 export const stateText = (state: TrainerState): string =>
   `${JSON.stringify({ ...state, [ownHash]: hashOf(state) }, null, 2)}\n`;
 
-/** Of what JSON gives back: keys that are undefined are in no file. */
+/** Hashes the state after a round trip through JSON, which drops undefined keys. */
 const hashOf = (state: unknown): string => hashJson(JSON.parse(JSON.stringify(state)) as Json);
 
-/** What a checkpoint's state says, whatever became of its other files; the reason where it is torn itself. */
+/** Reads a checkpoint's state without verifying the other files. Returns the reason as a string if the state is damaged. */
 export async function readState(folder: string): Promise<TrainerState | string> {
   try {
-    const said: unknown = JSON.parse(await readFile(join(folder, stateFile), "utf8"));
-    const state = trainerStateSchema.parse(said);
-    const { [ownHash]: hash, ...rest } = said as Record<string, unknown>;
-    return hash === hashOf(rest) ? state : `${stateFile} is not what was written`;
+    const content: unknown = JSON.parse(await readFile(join(folder, stateFile), "utf8"));
+    const state = trainerStateSchema.parse(content);
+    const { [ownHash]: hash, ...rest } = content as Record<string, unknown>;
+    return hash === hashOf(rest) ? state : `${stateFile} was changed`;
   } catch (error) {
     return `${stateFile} cannot be read (${errorMessage(error).split("\n")[0]})`;
   }
 }
 
-/** The state of a checkpoint whose every file is as it was written, or the reason why it is torn. */
+/** Returns the state of a checkpoint whose files are all unchanged, or the reason why the checkpoint is damaged. */
 export async function verifyCheckpoint(folder: string): Promise<TrainerState | string> {
   const state = await readState(folder);
   if (typeof state === "string") return state;
   const found = await hashFiles(folder);
   for (const [file, hash] of Object.entries(state.files)) {
-    if (found[file] !== hash)
-      return found[file] === undefined ? `${file} is missing` : `${file} is not what was written`;
+    if (found[file] !== hash) return found[file] === undefined ? `${file} is missing` : `${file} was changed`;
   }
   return state;
 }

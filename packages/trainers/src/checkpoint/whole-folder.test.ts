@@ -12,7 +12,7 @@ const fill = (text: string) => async (draft: string) => {
 };
 
 describe("writeWholeFolder", () => {
-  it("writes all files, in place of what stood there, and leaves nothing else", async () => {
+  it("writes all files, replaces an existing folder, and leaves nothing else", async () => {
     const parent = await temporaryFolder();
     const path = join(parent, "step_1");
     await writeWholeFolder(path, fill("old"));
@@ -22,7 +22,7 @@ describe("writeWholeFolder", () => {
     expect(await readdir(parent)).toEqual(["step_1"]);
   });
 
-  it("leaves what stood there where the disk is full, and says what to do", async () => {
+  it("leaves an existing folder unchanged when the disk is full, and says what to do", async () => {
     const parent = await temporaryFolder();
     const path = join(parent, "step_1");
     await writeWholeFolder(path, fill("old"));
@@ -37,7 +37,7 @@ describe("writeWholeFolder", () => {
     expect(await readdir(parent)).toEqual(["step_1"]);
   });
 
-  it("says where a folder cannot be made", async () => {
+  it("names a folder that cannot be created", async () => {
     const parent = await temporaryFolder();
     await writeFile(join(parent, "train"), "a file");
     await expect(writeWholeFolder(join(parent, "train/step_1"), fill("new"))).rejects.toThrow(
@@ -46,7 +46,7 @@ describe("writeWholeFolder", () => {
   });
 });
 
-it("removes folders, and what a killed write left", async () => {
+it("removes folders, and the leftovers of an interrupted write", async () => {
   const parent = await temporaryFolder();
   const names = [
     "step_1",
@@ -60,7 +60,7 @@ it("removes folders, and what a killed write left", async () => {
   for (const name of names) await mkdir(join(parent, name));
   await removeWholeFolder(join(parent, "step_1"));
   await removeLeftovers(parent);
-  // Of step_5 nothing else is left: it is what stood there, whole.
+  // Only the old version of step_5 is left, complete.
   expect((await readdir(parent)).sort()).toEqual([".kept", "step_3", "step_5"]);
   await removeLeftovers(join(parent, "nowhere"));
 });

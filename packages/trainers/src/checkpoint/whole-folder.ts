@@ -4,17 +4,17 @@ import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { storeError, syncFolder } from "@periodic-eval/core/snapshots";
 
-/** What is being written, what stood in its place, and what is being removed. */
+/** Names of folders that are being written, replaced or removed. */
 const temporary = /^\.(.+)\.(draft|old|removed)$/;
 const beside = (path: string, kind: "draft" | "old" | "removed") =>
   join(dirname(path), `.${basename(path)}.${kind}`);
 
 /**
- * Writes a folder so that a reader sees all of it or nothing, whatever dies when: a draft beside it, every file synced,
- * renamed, its parent synced. A folder that stood there is removed last; where a kill came while neither had the name,
- * `putBackFolders` gives it the name again, and so does the next write.
+ * Writes a folder atomically, even across a crash: fills a draft beside it, syncs every file, renames the draft, and syncs the
+ * parent. An existing folder at `path` is removed last. After a crash between the two renames, `putBackFolders` or the next
+ * write gives the old folder its name back.
  *
- * @throws PeriodicEvalError `store`; the draft is then gone and what stood there stands.
+ * @throws PeriodicEvalError `store`; the draft is removed then, and an existing folder is unchanged.
  */
 export async function writeWholeFolder(path: string, fill: (draft: string) => Promise<void>): Promise<void> {
   const parent = dirname(path);
@@ -38,31 +38,31 @@ export async function writeWholeFolder(path: string, fill: (draft: string) => Pr
   }
 }
 
-/** No folder can be renamed to a name that another has: between two renames neither has it, and the old one is whole. */
+/** Restores the old folder after a crash between the two renames of `writeWholeFolder`, when neither folder has the name. */
 async function putBack(path: string): Promise<void> {
   const old = beside(path, "old");
   if (!(await exists(path)) && (await exists(old))) await rename(old, path);
 }
 
-/** Gives folders back their names that a kill in the middle of `writeWholeFolder` left without. */
+/** Restores all folders in `folder` that a crash in `writeWholeFolder` left without their name. */
 export async function putBackFolders(folder: string): Promise<void> {
   for (const name of await readdir(folder).catch(() => [] as string[])) {
-    const [, of, kind] = temporary.exec(name) ?? [];
-    if (kind === "old") await putBack(join(folder, of!));
+    const [, target, kind] = temporary.exec(name) ?? [];
+    if (kind === "old") await putBack(join(folder, target!));
   }
 }
 
-/** Removes a folder so that no reader sees a part of it. */
+/** Removes a folder atomically. */
 export async function removeWholeFolder(path: string): Promise<void> {
   const removed = beside(path, "removed");
-  // Once the name is free, what once stood there would be put back.
+  // Otherwise an older version would be put back as soon as the name is free.
   await rm(beside(path, "old"), { recursive: true, force: true });
   await rm(removed, { recursive: true, force: true });
   await rename(path, removed);
   await rm(removed, { recursive: true, force: true });
 }
 
-/** Removes what a killed write or removal left in a folder and nobody misses. */
+/** Removes the leftovers of interrupted writes and removals in a folder. */
 export async function removeLeftovers(folder: string): Promise<void> {
   await putBackFolders(folder);
   for (const name of await readdir(folder).catch(() => [] as string[])) {
@@ -70,7 +70,7 @@ export async function removeLeftovers(folder: string): Promise<void> {
   }
 }
 
-/** Files below a folder, as paths with `/`, sorted. */
+/** Lists all files below a folder as sorted relative paths with `/`. */
 export async function filesIn(folder: string): Promise<readonly string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   return entries
@@ -83,7 +83,7 @@ export async function filesIn(folder: string): Promise<readonly string[]> {
     .sort();
 }
 
-/** `sha256:` and hexadecimal digits of a file's bytes. */
+/** Returns `sha256:` and the hexadecimal digits of a file's hash. */
 export async function hashFile(path: string): Promise<string> {
   const hash = createHash("sha256");
   for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
@@ -97,14 +97,14 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
-/** Makes a file's bytes survive the machine. */
+/** Flushes a file to disk, so that its bytes survive a power failure. */
 async function syncFile(path: string): Promise<void> {
-  // For reading: a copy of a tokenizer's file can be read-only.
+  // Opened for reading, because a copy of a tokenizer's file can be read-only.
   const handle = await open(path, "r");
   try {
     await handle.sync();
   } catch (error) {
-    // Windows syncs only what is open for writing.
+    // Windows only syncs files that are open for writing.
     if ((error as NodeJS.ErrnoException).code !== "EPERM") throw error;
   } finally {
     await handle.close();

@@ -2,7 +2,7 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 
 export type BadRowReason =
   | "not_json"
-  /** Bytes that are no UTF-8, or half of a surrogate pair. */
+  /** Bytes that are not UTF-8, or half of a surrogate pair. */
   | "invalid_text"
   | "line_too_long"
   | "unknown_form"
@@ -13,30 +13,55 @@ export type BadRowReason =
   | "template_failed"
   | "too_long"
   | "no_preference"
-  /** Numbers of the reference that no log-probs can be. */
+  /** Reference log-probs above 0. */
   | "broken_reference";
 
-/** A row that cannot be trained on as it is. */
+/** A row that cannot be trained on unchanged. */
 export interface BadRow {
-  /** `file.jsonl:12` and `file.parquet:row 12`, from 1; or `dataset[11]`, from 0. */
+  /** `file.jsonl:12` or `file.parquet:row 12`, counted from 1; `dataset[11]`, counted from 0. */
   readonly where: string;
   readonly reason: BadRowReason;
-  /** What was found, in words. */
+  /** A description of the problem. */
   readonly got: string;
 }
 
-/** What is wrong with a row, or with a part of it. */
+/** The problem of a row, or of a part of it. */
 export type Fault = Omit<BadRow, "where">;
 
 export const isBadRow = <T extends object>(row: T | BadRow): row is BadRow => "reason" in row;
 
-/** `rows.jsonl:3: too_long (300 tokens, 256 fit)` */
-export const describeBadRow = ({ where, reason, got }: BadRow): string => `${where}: ${reason} (${got})`;
+/** Returns `rows.jsonl:3: too_long (300 tokens, 256 fit)`. */
+const describeBadRow = ({ where, reason, got }: BadRow): string => `${where}: ${reason} (${got})`;
 
 /**
- * The error that bad rows are where `onBadRow` is `error`: it stands at the first.
+ * Returns the text of a warning about the bad rows of a source; null if there are none.
  *
- * @param listed a sentence that says where all of them can be read; null where nobody keeps them
+ * @param data Bad rows, the sentence that names the file that lists all of them, and the number of rows in the source.
+ */
+export function summarizeBadRows(
+  {
+    badRows,
+    badRowsListed,
+    rowsRead,
+  }: {
+    readonly badRows: readonly BadRow[];
+    readonly badRowsListed: string | null;
+    readonly rowsRead: number;
+  },
+  onBadRow: "drop" | "truncate" | "error",
+): string | null {
+  if (badRows.length === 0) return null;
+  const first = badRows.slice(0, 5).map(describeBadRow).join("; ");
+  const more = badRows.length > 5 ? "; …" : ".";
+  const how = onBadRow === "truncate" ? "unchanged" : "and are left out";
+  const listed = badRowsListed === null ? "" : ` ${badRowsListed}`;
+  return `${badRows.length} of ${rowsRead} rows cannot be trained on ${how}: ${first}${more}${listed}`;
+}
+
+/**
+ * Returns the error for bad rows with `onBadRow: "error"`. It names the first bad row.
+ *
+ * @param listed A sentence that names the file that lists all bad rows; null if there is no such file.
  */
 export const badRowsError = (
   badRows: readonly BadRow[],
@@ -50,7 +75,7 @@ export const badRowsError = (
     got: `${reason}: ${got}${others === 0 ? "" : `; and ${others} more bad rows`}`,
     expected,
     fix: sentences(
-      `Mend ${others === 0 ? "the row" : "the rows"}, or set onBadRow to "drop" or "truncate".`,
+      `Correct ${others === 0 ? "the row" : "the rows"}, or set onBadRow to "drop" or "truncate".`,
       listed,
     ),
   });
@@ -58,19 +83,19 @@ export const badRowsError = (
 
 const sentences = (...all: readonly (string | null)[]): string => all.filter((one) => one !== null).join(" ");
 
-/** What is most likely amiss with a file whose every row is bad, by the first. */
-const hints: Partial<Record<BadRowReason, string>> = {
-  invalid_text: "Write the file as UTF-8, and unpack it where it is compressed.",
+/** The most likely fix for a source whose rows are all bad, by the reason of the first. */
+const fixes: Partial<Record<BadRowReason, string>> = {
+  invalid_text: "Write the file as UTF-8, and decompress it if it is compressed.",
   not_json:
-    "Write JSON Lines: one JSON object a line, strings in double quotes, no NaN; or name a .parquet file.",
+    "Write JSON Lines: one JSON object per line, strings in double quotes, no NaN; or use a .parquet file.",
 };
 
 /**
- * The error where no row of a source is left.
+ * Returns the error for a source without a usable row.
  *
- * @param source a file's path, or rows
+ * @param source A file's path, or rows.
  */
-export const nothingLeft = (
+export const noRowsError = (
   source: unknown,
   badRows: readonly BadRow[],
   {
@@ -85,5 +110,5 @@ export const nothingLeft = (
     got:
       badRows.length === 0 ? "no rows" : `${badRows.length} rows, all bad (${describeBadRow(badRows[0]!)})`,
     expected,
-    fix: sentences(hints[badRows[0]?.reason ?? "empty"] ?? fix, badRows.length === 0 ? null : listed),
+    fix: sentences(fixes[badRows[0]?.reason ?? "empty"] ?? fix, badRows.length === 0 ? null : listed),
   });

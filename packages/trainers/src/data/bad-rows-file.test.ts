@@ -9,13 +9,13 @@ import { badRowsFile } from "./bad-rows-file.ts";
 const bad = (count: number, got = "no columns"): BadRow[] =>
   Array.from({ length: count }, (_, i) => ({ where: `rows.jsonl:${i + 1}`, reason: "unknown_form", got }));
 
-it("lists every row once, and keeps what an earlier reading listed otherwise", async () => {
+it("lists every row once, and keeps a different list of an earlier reading", async () => {
   const runDir = await temporaryFolder();
   const folder = join(runDir, "bad_rows/em");
   const keep = badRowsFile(runDir, "em", "dataset");
   await keep([]);
   expect(await readdir(runDir)).toEqual([]);
-  // More than are written at a time.
+  // More rows than one chunk.
   expect(await keep(bad(5000))).toBe(`All bad rows are listed in ${join(folder, "dataset.jsonl")}.`);
   const list = (name = "dataset.jsonl") => readFileSync(join(folder, name), "utf8");
   expect(list().split("\n")).toHaveLength(5001);
@@ -26,16 +26,16 @@ it("lists every row once, and keeps what an earlier reading listed otherwise", a
   await keep(bad(5000));
   expect(await readdir(folder)).toEqual(["dataset.jsonl"]);
   await keep(bad(1));
-  // All are mended: what is listed is no longer true.
+  // All rows are corrected, so the old list no longer applies.
   await keep([]);
   expect((await readdir(folder)).sort()).toEqual(["dataset.1.jsonl", "dataset.2.jsonl"]);
   expect([list("dataset.1.jsonl"), list("dataset.2.jsonl").split("\n").length]).toEqual([first, 2]);
 });
 
-it("tells in its sentence where the list cannot be written, and throws nothing", async () => {
+it("says in its sentence why the list cannot be written, and does not throw", async () => {
   const runDir = await temporaryFolder();
   await writeFile(join(runDir, "bad_rows"), "a file");
   expect(await badRowsFile(runDir, "em", "dataset")(bad(1))).toMatch(
-    /^The list of all bad rows could not be written: /,
+    /^The list of all bad rows cannot be written: /,
   );
 });

@@ -3,20 +3,20 @@ import { existsSync } from "node:fs";
 import { mkdir, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { errorMessage } from "@periodic-eval/core/internal";
-import { writeWhole } from "@periodic-eval/core/snapshots";
+import { writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { hashFile } from "../checkpoint/whole-folder.ts";
 import type { BadRow } from "./bad-row.ts";
 
-/** Writes all bad rows of a source where they can be read. Told of none too; returns a sentence that says where they are. */
+/** Writes a list of all bad rows of a source, which may be empty. Returns a sentence that names the file. */
 export type KeepBadRows = (badRows: readonly BadRow[]) => Promise<string>;
 
-/** Of which rows of a phase. */
+/** The source of a phase's rows: the dataset, or separate validation rows. */
 export type RowsOf = "dataset" | "validation";
 
 /**
- * Lists bad rows in `<runDir>/bad_rows/<phase>/dataset.jsonl`, or `validation.jsonl`: `where`, `reason` and `got`, one row a
- * line. What an earlier reading listed otherwise stays beside it, as `dataset.1.jsonl` and so on. A list that cannot be
- * written is told of in the sentence: it hinders no training, and hides no other error.
+ * Returns a function that lists bad rows in `<runDir>/bad_rows/<phase>/dataset.jsonl`, or `validation.jsonl`: `where`,
+ * `reason` and `got`, one row per line. A different list of an earlier reading is renamed to `dataset.1.jsonl` and so on. If
+ * the list cannot be written, the sentence says so; this neither stops training nor hides another error.
  */
 export function badRowsFile(runDir: string, phase: string, of: RowsOf): KeepBadRows {
   const path = join(runDir, "bad_rows", phase, `${of}.jsonl`);
@@ -26,13 +26,13 @@ export function badRowsFile(runDir: string, phase: string, of: RowsOf): KeepBadR
       if (before !== null && before !== hashOf(badRows)) await rename(path, freeName(path));
       if (badRows.length > 0 && before !== hashOf(badRows)) {
         await mkdir(dirname(path), { recursive: true });
-        await writeWhole(path, async (file) => {
+        await writeFileAtomic(path, async (file) => {
           for (const text of textsOf(badRows)) await file.write(text);
         });
       }
       return `All bad rows are listed in ${path}.`;
     } catch (error) {
-      return `The list of all bad rows could not be written: ${errorMessage(error)}`;
+      return `The list of all bad rows cannot be written: ${errorMessage(error)}`;
     }
   };
 }
@@ -44,7 +44,7 @@ function freeName(path: string): string {
   return numbered();
 }
 
-/** The lines, some thousands at a time. */
+/** Yields the lines in chunks of some thousands. */
 function* textsOf(badRows: readonly BadRow[]): Generator<string, void> {
   for (let from = 0; from < badRows.length; from += 4096) {
     const some = badRows.slice(from, from + 4096);

@@ -6,16 +6,16 @@ export interface BatchingOptions {
   readonly phase: string;
 }
 
-/** Batches that are sorted by length together: enough for equal lengths, few enough to stay shuffled. */
+/** Batches per megabatch, which is sorted by length: enough for similar lengths, few enough to stay shuffled. */
 const batchesPerMegabatch = 50;
 
 /**
- * The batches of one epoch as row numbers, every row once; depends on nothing but its arguments. Rows are shuffled, cut
- * into megabatches, sorted by length within each and cut into batches, as transformers' `LengthGroupedSampler`; then
- * the batches are shuffled too, which it does not do: a megabatch would run from its longest rows to its shortest.
+ * Returns the batches of one epoch as row numbers, every row once. Deterministic in its arguments. Shuffles the rows, cuts
+ * them into megabatches, sorts each by length and cuts it into batches, as transformers' `LengthGroupedSampler` does. Unlike
+ * it, then shuffles the batches, because a megabatch would otherwise run from its longest rows to its shortest.
  *
- * @param lengths of the rows, in tokens
- * @param epoch 0 for the first
+ * @param lengths Tokens of each row.
+ * @param epoch 0 for the first.
  */
 export function batchesOfEpoch(
   lengths: readonly number[],
@@ -34,7 +34,7 @@ export function batchesOfEpoch(
   return shuffled(batches, random);
 }
 
-/** Fisher and Yates, in place. */
+/** Shuffles an array in place (Fisher–Yates) and returns it. */
 export function shuffled<T>(list: T[], random: () => number): T[] {
   for (let i = list.length - 1; i > 0; i -= 1) {
     const j = Math.floor(random() * (i + 1));

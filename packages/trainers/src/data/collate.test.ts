@@ -17,14 +17,14 @@ it("feeds all but the last token of the longest row, and predicts each scored to
   expect(batch.tokens).toBe(5);
 });
 
-it("pads to the length that a fixed graph takes", () => {
+it("pads to a fixed length", () => {
   const batch = collate([row([5, 6, 7], [1, 2])], 6);
   expect(batch.shape).toEqual([1, 6]);
   expect([...batch.ids]).toEqual([5, 6, 7, 0, 0, 0]);
   expect([...batch.rows]).toEqual([0, 1]);
 });
 
-it("tells where documents of one row begin, the padding being the last one's, and nothing where rows hold one", () => {
+it("returns where documents begin, with padding in the last document; null if every row is one document", () => {
   const packed = { ...row([5, 6, 7, 8, 9], [1, 3]), starts: [0, 2, 4] };
   const batch = collate([packed, { ...row([4, 3, 2], [1, 2]), starts: [0] }]);
   // T = 4: the last document of the first row is one token, which predicts nothing.
@@ -35,6 +35,6 @@ it("tells where documents of one row begin, the padding being the last one's, an
   expect([...batch.targets]).toEqual([6, 8, 3, 2]);
   expect(collate([row([5, 6], [1])]).documentStarts).toBeNull();
   expect(collate([{ ...row([5, 6], [1]), starts: [0] }]).documentStarts).toBeNull();
-  // What a fixed length adds is the last document's.
+  // The padding of the fixed length belongs to the last document.
   expect([...collate([packed], 7).documentStarts!]).toEqual([0, 0, 2, 2, 4, 4, 4]);
 });

@@ -1,27 +1,27 @@
 import type { TrainingRow } from "./render-row.ts";
 
-/** Rows side by side, as a loss takes them. B rows, T tokens, N scored positions. */
+/** A batch of rows, the input of a loss. B rows, T tokens, N scored positions. */
 export interface Batch {
-  /** [B, T], right-padded with 0: attention is causal, so that what stands there reaches no scored position. */
+  /** [B, T], right-padded with 0: attention is causal, so that padding affects no scored position. */
   readonly ids: Int32Array;
   readonly shape: readonly [B: number, T: number];
-  /** [N] positions in the flattened B·T whose logits predict a scored token: the ones before it. */
+  /** [N], positions in the flattened B·T whose logits predict a scored token: one before each token. */
   readonly rows: Int32Array;
-  /** [N] the tokens to be predicted. */
+  /** [N], the predicted tokens. */
   readonly targets: Int32Array;
-  /** Tokens fed, padding not counted. */
+  /** Tokens in the input, without padding. */
   readonly tokens: number;
-  /** [B·T] as `TrainableLM.trainingLogits` takes them; null where no row holds more than one document. */
+  /** [B·T], as in `TrainableLM.trainingLogits`; null if every row is one document. */
   readonly documentStarts: Int32Array | null;
 }
 
-/** A row as a batch takes it. */
+/** The properties of a row that a batch needs. */
 export interface Collatable extends Pick<TrainingRow, "ids" | "scored"> {
-  /** Places at which its documents begin, ascending, the first 0; one document where it is left out. */
+  /** Positions at which its documents begin, ascending from 0. If omitted, the row is one document. */
   readonly starts?: readonly number[];
 }
 
-/** T is the longest row less its last token, which predicts nothing; or `fixedLength` where the model takes no other. */
+/** Builds a batch. T is the longest row without its last token, which predicts nothing; or `fixedLength` if given. */
 export function collate(rows: readonly Collatable[], fixedLength?: number): Batch {
   const length = fixedLength ?? Math.max(...rows.map(({ ids }) => ids.length - 1));
   const ids = new Int32Array(rows.length * length);

@@ -7,7 +7,7 @@ const lengthsOf = fc.array(fc.integer({ min: 2, max: 90 }), { minLength: 1, maxL
 const options = { seed: "42", phase: "em" };
 
 describe("batchesOfEpoch", () => {
-  it("has every row once, in batches of at most the size asked", () => {
+  it("contains every row once, in batches of at most batchSize rows", () => {
     fc.assert(
       fc.property(lengthsOf, fc.integer({ min: 1, max: 20 }), fc.nat(5), (lengths, batchSize, epoch) => {
         const batches = batchesOfEpoch(lengths, epoch, { ...options, batchSize });
@@ -17,15 +17,15 @@ describe("batchesOfEpoch", () => {
     );
   });
 
-  it("puts rows of like length together", () => {
-    // 128 rows of 16 lengths in random order, one megabatch: each batch of 8 is of one length.
+  it("batches rows of similar length together", () => {
+    // 128 rows of 16 lengths in random order form one megabatch, so each batch of 8 has a single length.
     const lengths = Array.from({ length: 128 }, (_, i) => 2 + ((i * 37) % 16));
     for (const batch of batchesOfEpoch(lengths, 0, { ...options, batchSize: 8 })) {
       expect(new Set(batch.map((row) => lengths[row])).size).toBe(1);
     }
   });
 
-  it("depends on seed, phase and epoch, and on nothing else", () => {
+  it("depends only on seed, phase and epoch", () => {
     const lengths = Array.from({ length: 64 }, () => 5);
     const order = (seed: string, phase: string, epoch: number) =>
       String(batchesOfEpoch(lengths, epoch, { batchSize: 4, seed, phase }));
@@ -38,7 +38,7 @@ describe("batchesOfEpoch", () => {
 });
 
 describe("planData", () => {
-  it("makes a step of an epoch's last partial group", () => {
+  it("makes the partial last group of an epoch a step", () => {
     // 10 rows: batches of 3, 3, 3, 1; groups of 2, 2.
     expect(
       planData(Array<number>(10).fill(4), { ...options, batchSize: 3, gradientAccumulation: 2 })
@@ -49,7 +49,7 @@ describe("planData", () => {
     expect([0, 1, 2, 3].map((step) => plan.microBatches(step).length)).toEqual([2, 2, 1, 2]);
   });
 
-  it("gives the same micro-batches whatever was asked before, each epoch's rows once", () => {
+  it("returns the same micro-batches in any order of calls, and each row once per epoch", () => {
     fc.assert(
       fc.property(
         lengthsOf,

@@ -1,18 +1,18 @@
 import { batchesOfEpoch, type BatchingOptions } from "./batching.ts";
 
 export interface DataPlanOptions extends BatchingOptions {
-  /** Batches whose gradients make one optimizer step. An epoch's last group may be smaller, and is a step. */
+  /** Batches per optimizer step. The last step of an epoch may have fewer. */
   readonly gradientAccumulation: number;
 }
 
-/** Which rows each optimizer step trains on. The cursor is the step itself, so that a resume needs no other. */
+/** The rows of each optimizer step. The step number determines them, so that a resume needs no other cursor. */
 export interface DataPlan {
   readonly stepsPerEpoch: number;
-  /** Micro-batches of the step after `step` completed ones, as row numbers. */
+  /** Returns the micro-batches of the step after `step` completed ones, as row numbers. */
   microBatches(step: number): readonly (readonly number[])[];
 }
 
-/** Of so many rows. */
+/** Returns the optimizer steps of one epoch. */
 export const stepsPerEpochOf = (
   rows: number,
   { batchSize, gradientAccumulation }: Pick<DataPlanOptions, "batchSize" | "gradientAccumulation">,

@@ -32,7 +32,7 @@ describe("loadDataset", () => {
     expect([...rows[0]!.scored]).toEqual([5, 6, 7, 12, 13]);
   });
 
-  it("scores only the completion of a pair, also where the prompt holds assistant turns", async () => {
+  it("scores only the completion of a pair, even if the prompt has assistant turns", async () => {
     const prompt = [user("hi"), assistant("yo"), user("x")];
     const { rows } = await load([{ prompt, completion: [assistant("z")] }]);
     expect([...rows[0]!.scored]).toEqual([12, 13]);
@@ -92,20 +92,20 @@ describe("loadDataset", () => {
     ]);
     expect(badRows[9]!.got).toBe("206 tokens, 100 fit");
     expect(badRows.slice(12).map(({ got }) => got)).toEqual([
-      "a text of white space alone",
-      "a text of white space alone",
-      "assistant turns without a word",
-      "messages 1 and 2 are both of the assistant",
-      "messages 0 and 1 are both of the user",
-      "messages 1 and 2 are both of the assistant",
+      "a text of only white space",
+      "a text of only white space",
+      "assistant turns without text",
+      "messages 1 and 2 both have the role assistant",
+      "messages 0 and 1 both have the role user",
+      "messages 1 and 2 both have the role assistant",
     ]);
   });
 
-  it("cuts a row that is too long on the right where asked, unless nothing to learn is left", async () => {
+  it(`truncates a row that is too long with onBadRow "truncate", unless no scored token remains`, async () => {
     const long = { messages: [user("hi"), assistant("y".repeat(200))] };
     const late = { messages: [user("h".repeat(200)), assistant("yo")] };
     const { rows, badRows, rowsRead } = await load([long, late], { onBadRow: "truncate", maxLength: 10 });
-    // <|user|> h i <|end|> <|assistant|> are five tokens; the other five are the assistant's.
+    // <|user|> h i <|end|> <|assistant|> are five tokens; the other five belong to the assistant.
     expect(rowsRead).toBe(2);
     expect([...rows[0]!.scored]).toEqual([5, 6, 7, 8, 9]);
     expect(rows[0]!.ids).toHaveLength(10);
@@ -115,12 +115,12 @@ describe("loadDataset", () => {
       {
         where: "dataset[1]",
         reason: "too_long",
-        got: "206 tokens, and none to learn among the first 10",
+        got: "206 tokens, with no scored token among the first 10",
       },
     ]);
   });
 
-  it("throws at the first bad row where asked, counts the others and has them kept", async () => {
+  it(`throws for the first bad row with onBadRow "error", counts the others and lists all`, async () => {
     const good = { messages: [user("hi"), assistant("yo")] };
     const path = await fileOf(
       [good, { messages: [user("hi")] }, {}, 7, good].map((row) => JSON.stringify(row)),
@@ -131,8 +131,8 @@ describe("loadDataset", () => {
       return "They are kept.";
     };
     await expect(load(path, { onBadRow: "error", keepBadRows })).rejects.toThrow(
-      `${path}:2: got no_assistant_turn: only user; and 2 more bad rows, expected a row that can be trained on as it is. ` +
-        'Mend the rows, or set onBadRow to "drop" or "truncate". They are kept.',
+      `${path}:2: got no_assistant_turn: only user; and 2 more bad rows, expected a row that can be trained on unchanged. ` +
+        'Correct the rows, or set onBadRow to "drop" or "truncate". They are kept.',
     );
     expect(reasons(kept[0]!)).toEqual([
       `${path}:2 no_assistant_turn`,
@@ -140,12 +140,12 @@ describe("loadDataset", () => {
       `${path}:4 unknown_form`,
     ]);
     await expect(load([good, 7 as never], { onBadRow: "error" })).rejects.toThrow(
-      /dataset\[1\]: got unknown_form: 7 [^;]*\. Mend the row, or set onBadRow to "drop" or "truncate"\.$/,
+      /dataset\[1\]: got unknown_form: 7 [^;]*\. Correct the row, or set onBadRow to "drop" or "truncate"\.$/,
     );
-    await expect(load([7 as never], { keepBadRows })).rejects.toThrow(/or of text\. They are kept\.$/);
+    await expect(load([7 as never], { keepBadRows })).rejects.toThrow(/or with text\. They are kept\.$/);
   });
 
-  it("throws where nothing is left, or the file is missing", async () => {
+  it("throws if no row is left, or the file is missing", async () => {
     await expect(load([])).rejects.toThrow("got no rows");
     await expect(load([{ messages: [user("hi")] }])).rejects.toThrow("got 1 rows, all bad");
     const missing = await load("no/such/file.jsonl").catch((error: unknown) => error);
@@ -153,28 +153,28 @@ describe("loadDataset", () => {
     expect(String(missing)).toContain("no/such/file.jsonl: got ENOENT");
   });
 
-  it("says what files are most likely of which no row can be read", async () => {
+  it("suggests the cause when no row of a file can be read", async () => {
     const path = join(await temporaryFolder(), "rows.jsonl");
     await writeFile(path, Buffer.from('{"text":"abc"}\n', "utf16le"));
-    // Of UTF-16 without a mark every second byte is 0, which JSON does not know.
-    await expect(load(path)).rejects.toThrow("Write JSON Lines: one JSON object a line");
+    // In UTF-16 without a byte-order mark every second byte is 0, which JSON does not allow.
+    await expect(load(path)).rejects.toThrow("Write JSON Lines: one JSON object per line");
     await writeFile(path, Buffer.from('\uFEFF{"text":"abc"}\n', "utf16le"));
     await expect(load(path)).rejects.toThrow(
-      "Write the file as UTF-8, and unpack it where it is compressed.",
+      "Write the file as UTF-8, and decompress it if it is compressed.",
     );
     await writeFile(path, '[\n  {"text": "abc"},\n  {"text": "b"}]\n');
-    await expect(load(path)).rejects.toThrow("Write JSON Lines: one JSON object a line");
+    await expect(load(path)).rejects.toThrow("Write JSON Lines: one JSON object per line");
   });
 
-  it("refuses the tokens of another model's tokenizer, whatever is done about bad rows", async () => {
+  it("throws for tokens of another model's tokenizer, with every onBadRow", async () => {
     // "c" is 99; the end token of the fake tokenizer is 257.
     await expect(load([{ text: "abc" }], { vocabSize: 257 })).rejects.toThrow(
-      "dataset[0]: got the token 257, expected ids from 0 to 256, the model's vocabulary. Give the tokenizer of this model.",
+      "dataset[0]: got the token 257, expected ids from 0 to 256, the model's vocabulary. Use the tokenizer of this model.",
     );
     expect((await load([{ text: "abc" }], { vocabSize: 258 })).rows).toHaveLength(1);
   });
 
-  it("has a row for each form of one file, and tells once what it does not use", async () => {
+  it("reads rows of different forms from one file, and warns once of unused columns", async () => {
     const conversation = [user("hi"), assistant("yo")];
     const path = await fileOf(
       [
@@ -194,18 +194,18 @@ describe("loadDataset", () => {
       [5, 6, 7],
       [5, 6, 7],
     ]);
-    expect(warnings).toEqual(["columns that are not used: id, score, prompt"]);
+    expect(warnings).toEqual(["unused columns: id, score, prompt"]);
   });
 
-  it("names no more than twenty columns of a file that has one more in every row", async () => {
+  it("names at most twenty unused columns", async () => {
     const { warnings } = await load(
       Array.from({ length: 50 }, (_, i) => ({ text: "abc", [`column${i}`]: i })),
     );
     expect(warnings).toHaveLength(1);
-    expect(warnings[0]).toMatch(/^columns that are not used: column0, .*, column19, …$/);
+    expect(warnings[0]).toMatch(/^unused columns: column0, .*, column19, …$/);
   });
 
-  it("tells that texts have no end where the tokenizer has no token for it", async () => {
+  it("warns that texts do not end if the tokenizer has no end-of-sequence token", async () => {
     const { eosId: _, ...endless } = tokenizer;
     const options = { maxLength: 100, onBadRow: "drop" } as const;
     const { rows, warnings } = await loadDataset([{ text: "abc" }], endless, options);
@@ -217,25 +217,25 @@ describe("loadDataset", () => {
     expect((await loadDataset(chat, endless, options)).warnings).toEqual([]);
   });
 
-  it("refuses a loss that a row's form cannot have, whatever is done about bad rows", async () => {
-    const refused = async (row: SFTRow, loss: LossOn) => {
+  it("throws if `loss` does not fit a row's form, with every onBadRow", async () => {
+    const errorOf = async (row: SFTRow, loss: LossOn) => {
       const error: unknown = await load([row], { loss }).catch((thrown: unknown) => thrown);
       expect(PeriodicEvalError.is(error, "config")).toBe(true);
       return (error as Error).message;
     };
-    expect(await refused({ text: "abc" }, "assistant")).toContain(
-      'SFT config loss: got "assistant" for the row dataset[0], which has text, expected "full".',
+    expect(await errorOf({ text: "abc" }, "assistant")).toContain(
+      'SFT config.loss: got "assistant" for the row dataset[0], which has text, expected "full".',
     );
-    expect(await refused({ text: "abc" }, "completion")).toContain('which has text, expected "full".');
-    expect(await refused({ prompt: "a", completion: "b" }, "assistant")).toContain(
+    expect(await errorOf({ text: "abc" }, "completion")).toContain('which has text, expected "full".');
+    expect(await errorOf({ prompt: "a", completion: "b" }, "assistant")).toContain(
       'which has prompt and completion as text, expected "completion" or "full".',
     );
-    expect(await refused({ messages: [user("hi"), assistant("yo")] }, "completion")).toContain(
+    expect(await errorOf({ messages: [user("hi"), assistant("yo")] }, "completion")).toContain(
       'which has messages, expected "assistant" or "full".',
     );
   });
 
-  it("has a hash that tells other data and another order", async () => {
+  it("changes its hash with the data and their order", async () => {
     const [a, b] = [{ messages: [user("hi"), assistant("yo")] }, { messages: [user("hi"), assistant("ho")] }];
     const hashes = await Promise.all(
       [[a, b], [a, b], [b, a], [a]].map(async (rows) => (await load(rows)).hash),

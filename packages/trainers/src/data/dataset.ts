@@ -1,26 +1,26 @@
 import type { Tokenizer } from "@periodic-eval/core";
 import { createHasher } from "@periodic-eval/core/random";
-import { badRowsError, isBadRow, nothingLeft, type BadRow } from "./bad-row.ts";
+import { badRowsError, isBadRow, noRowsError, type BadRow } from "./bad-row.ts";
 import type { KeepBadRows } from "./bad-rows-file.ts";
 import { parseRow, type ParsedRow, type SFTRow } from "./forms.ts";
-import { abbreviated } from "./in-words.ts";
+import { abbreviate } from "./describe-value.ts";
 import { readRows, type ReadRowsOptions, type RowSource } from "./read-rows.ts";
 import { checkIds } from "./token-ids.ts";
 import { renderRow, type LossOn, type TrainingRow } from "./render-row.ts";
 
 /**
- * What happens to a row that cannot be trained on as it is: it is left out, or too long a row is cut on the right and
- * any other left out, or it is an error once all rows are read. It is reported and counted in any case.
+ * Handling of a row that cannot be trained on unchanged. `drop` leaves it out. `truncate` cuts a row that is too long on
+ * the right and leaves out all others. `error` throws after all rows are read. Every such row is counted and reported.
  */
 export type OnBadRow = "drop" | "truncate" | "error";
 
 export interface DatasetOptions extends ReadRowsOptions {
-  /** In tokens. */
+  /** Maximum tokens per row. */
   readonly maxLength: number;
   readonly onBadRow: OnBadRow;
-  /** What the loss looks at; by default what each row's form has it look at. */
+  /** The tokens that the loss covers. Default: depends on each row's form. */
   readonly loss?: LossOn | null;
-  /** Of the model, which a row with other tokens is an error for; by default any token goes. */
+  /** The model's vocabulary; a token outside is an error. Default: every token is valid. */
   readonly vocabSize?: number;
   /** Called once all rows are read, before any error about them. */
   readonly keepBadRows?: KeepBadRows;
@@ -28,24 +28,24 @@ export interface DatasetOptions extends ReadRowsOptions {
 
 export interface Dataset {
   readonly rows: readonly TrainingRow[];
-  /** Rows that could not be trained on as they are: left out, or cut and also among `rows`. */
+  /** Rows that could not be trained on unchanged: left out, or truncated and also in `rows`. */
   readonly badRows: readonly BadRow[];
-  /** A sentence that says where all of them are listed; null where there are none, or `keepBadRows` was not given. */
+  /** A sentence that names the file that lists them; null if there are none, or without `keepBadRows`. */
   readonly badRowsListed: string | null;
-  /** Of the source, the bad ones included. */
+  /** Rows in the source, bad ones included. */
   readonly rowsRead: number;
   /** Hash of all ids and scored positions, in order. */
   readonly hash: string;
-  /** What its owner may not expect: columns that are not used, texts that end without a token for it. */
+  /** Surprises: unused columns, texts without an end-of-sequence token. */
   readonly warnings: readonly string[];
 }
 
 /**
- * Reads and renders every row. Of the source no more is in memory than a line or a row group; of what it holds, ids and
- * scored positions stay, of four bytes each.
+ * Reads and renders every row. Holds at most a line or a row group of the source in memory, and the ids and scored positions
+ * of all rows, four bytes each.
  *
- * @throws PeriodicEvalError `data` where nothing is left to train on, and as `onBadRow` says; `config` where `loss` is
- *   none for a row's form, and for tokens beyond `vocabSize`.
+ * @throws PeriodicEvalError `data` if no row is left to train on, or for bad rows with `onBadRow: "error"`; `config` if
+ *   `loss` does not fit a row's form, or for tokens outside `vocabSize`.
  */
 export async function loadDataset(
   source: RowSource<SFTRow>,
@@ -54,7 +54,7 @@ export async function loadDataset(
 ): Promise<Dataset> {
   const rows: TrainingRow[] = [];
   const badRows: BadRow[] = [];
-  const surprises = surprisesOf(tokenizer);
+  const surprises = collectSurprises(tokenizer);
   const hasher = createHasher();
   let rowsRead = 0;
   for await (const read of readRows(source, reading)) {
@@ -77,32 +77,32 @@ export async function loadDataset(
   }
   const listed = (await keepBadRows?.(badRows)) ?? null;
   if (onBadRow === "error" && badRows.length > 0)
-    throw badRowsError(badRows, { expected: "a row that can be trained on as it is", listed });
+    throw badRowsError(badRows, { expected: "a row that can be trained on unchanged", listed });
   if (rows.length === 0)
-    throw nothingLeft(source, badRows, {
+    throw noRowsError(source, badRows, {
       expected: "at least one row to train on",
-      fix: "Give rows of messages with an assistant turn, of prompt and completion, or of text.",
+      fix: "Use rows with messages and an assistant turn, with prompt and completion, or with text.",
       listed,
     });
   const badRowsListed = badRows.length === 0 ? null : listed;
   return { rows, badRows, badRowsListed, rowsRead, hash: hasher.digest(), warnings: surprises.warnings() };
 }
 
-/** More are not listed: a file can have a new column in every row. */
-const mostColumns = 20;
+/** A file can have a new column in every row, so the list is bounded. */
+const maxColumns = 20;
 
-function surprisesOf({ eosId = null }: Tokenizer) {
+function collectSurprises({ eosId = null }: Tokenizer) {
   const columns = new Set<string>();
   let isEndless = false;
   return {
     see({ kind, unused }: ParsedRow): void {
-      for (const name of unused) if (columns.size < mostColumns) columns.add(abbreviated(name));
+      for (const name of unused) if (columns.size < maxColumns) columns.add(abbreviate(name));
       isEndless ||= kind === "text" && eosId === null;
     },
     warnings(): readonly string[] {
-      const list = [...columns].join(", ") + (columns.size < mostColumns ? "" : ", …");
+      const list = [...columns].join(", ") + (columns.size < maxColumns ? "" : ", …");
       return [
-        ...(columns.size > 0 ? [`columns that are not used: ${list}`] : []),
+        ...(columns.size > 0 ? [`unused columns: ${list}`] : []),
         ...(isEndless
           ? ["texts end without an end-of-sequence token, because the tokenizer has none (eosId)"]
           : []),

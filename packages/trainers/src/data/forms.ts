@@ -1,7 +1,7 @@
 import type { Message } from "@periodic-eval/core";
-import { nearest } from "@periodic-eval/core/internal";
 import type { BadRow, Fault } from "./bad-row.ts";
-import { inWords, namesOf } from "./in-words.ts";
+import { isRecord, nearest } from "@periodic-eval/core/internal";
+import { describeValue, listKeys } from "./describe-value.ts";
 import { parseMessages, parseText, repeatedTurn } from "./messages.ts";
 
 /** A whole chat. */
@@ -9,59 +9,59 @@ export interface MessagesRow {
   readonly messages: readonly Message[];
 }
 
-/** What was said before, and what the model is to say. */
+/** A chat prompt, and the completion to learn. */
 export interface PromptCompletionRow {
   readonly prompt: readonly Message[];
   readonly completion: readonly Message[];
 }
 
-/** The same as plain text: no chat template is used. */
+/** Prompt and completion as plain text, without a chat template. */
 export interface PromptCompletionTextRow {
   readonly prompt: string;
   readonly completion: string;
 }
 
-/** Plain text to go on writing like. */
+/** Plain text, for continued pre-training. */
 export interface TextRow {
   readonly text: string;
 }
 
-/** A row in one of the forms of TRL's datasets for supervised fine-tuning. */
+/** A row in one of TRL's dataset formats for supervised fine-tuning. */
 export type SFTRow = MessagesRow | PromptCompletionRow | PromptCompletionTextRow | TextRow;
 
 interface Row {
   readonly where: string;
-  /** Columns that hold something and are not its form's. */
+  /** Non-empty columns that do not belong to the row's form. */
   readonly unused: readonly string[];
 }
 
 export interface Conversation extends Row {
   readonly kind: "conversation";
   readonly messages: readonly Message[];
-  /** Leading messages that are the prompt; null where the row tells none. */
+  /** Number of leading messages that form the prompt; null for a row without a prompt. */
   readonly promptCount: number | null;
 }
 
 export interface PlainText extends Row {
   readonly kind: "text";
-  /** What comes before `text`; null where the row tells none. */
+  /** The text before `text`; null for a row without a prompt. */
   readonly prompt: string | null;
   readonly text: string;
 }
 
 export type ParsedRow = Conversation | PlainText;
 
-/** Columns of each form, in the order in which TRL looks for them. */
+/** Columns of each form, in the order in which TRL tests for them. */
 const forms = [["prompt", "completion"], ["messages"], ["text"]] as const;
 const known: readonly string[] = forms.flat();
 
 /**
- * What a row says, or why it says nothing. A column of null counts as absent. Of a row that has several forms, the first
- * is taken, as TRL does.
+ * Parses a row, or returns why it is bad. A null column counts as absent. A row that fits several forms has the first, as in
+ * TRL.
  */
 export function parseRow(value: unknown, where: string): ParsedRow | BadRow {
-  const columns = typeof value === "object" && value !== null && !Array.isArray(value) ? value : null;
-  const has = (name: string) => (columns as Record<string, unknown> | null)?.[name] != null;
+  const columns = isRecord(value) ? value : null;
+  const has = (name: string) => columns?.[name] != null;
   const form = forms.find((names) => names.every(has));
   if (columns === null || form === undefined) return { where, ...unknownForm(value) };
   const content = parseForm(columns, form[0]);
@@ -78,13 +78,13 @@ function parseForm(
   first: "prompt" | "messages" | "text",
 ): Content | Fault {
   if (first === "messages")
-    return Array.isArray(messages) ? chat(messages, null) : noList("messages", messages);
+    return Array.isArray(messages) ? chat(messages, null) : notAnArray("messages", messages);
   if (first === "text") return plain(null, text);
   if (Array.isArray(prompt) && Array.isArray(completion))
     return chat([...prompt, ...completion], prompt.length);
   if (typeof prompt === "string" && typeof completion === "string") return plain(prompt, completion);
-  const got = `the prompt ${inWords(prompt)} and the completion ${inWords(completion)}`;
-  return { reason: "unknown_form", got: `${got} instead of two texts or two lists of messages` };
+  const got = `the prompt ${describeValue(prompt)} and the completion ${describeValue(completion)}`;
+  return { reason: "unknown_form", got: `${got} instead of two strings or two arrays of messages` };
 }
 
 function chat(list: readonly unknown[], promptCount: number | null): Content | Fault {
@@ -102,18 +102,21 @@ function plain(prompt: string | null, text: unknown): Content | Fault {
   return { kind: "text", prompt, text: text as string };
 }
 
-function noList(column: string, value: unknown): Fault {
-  return { reason: "unknown_form", got: `the ${column} ${inWords(value)} instead of a list of messages` };
+function notAnArray(column: string, value: unknown): Fault {
+  return {
+    reason: "unknown_form",
+    got: `the ${column} ${describeValue(value)} instead of an array of messages`,
+  };
 }
 
 function unknownForm(value: unknown): Fault {
-  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-  const got = isObject ? namesOf(value) || "no columns" : inWords(value);
+  const isObject = isRecord(value);
+  const got = isObject ? listKeys(value) || "no columns" : describeValue(value);
   const expected = "prompt and completion, messages, or text";
   return { reason: "unknown_form", got: `${got} instead of ${expected}${isObject ? hint(value) : ""}` };
 }
 
-/** The likeliest slip: the first column that is nearly one of a form. */
+/** Suggests a form's column for the first column with a similar name. */
 function hint(columns: object): string {
   for (const name of Object.keys(columns).slice(0, 20)) {
     if (known.includes(name) || name.length > 20) continue;

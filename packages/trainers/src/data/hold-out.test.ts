@@ -4,7 +4,7 @@ import { holdOut } from "./hold-out.ts";
 const stream = { seed: "42", phase: "em" };
 
 describe("holdOut", () => {
-  it("parts all rows in two, the share rounded, the same for the same seed and phase", () => {
+  it("splits all rows, rounds the share, and repeats the split for the same seed and phase", () => {
     // 0.3 · 11 = 3.3
     const { training, validation } = holdOut(11, 0.3, stream);
     expect(validation).toHaveLength(3);
@@ -14,7 +14,7 @@ describe("holdOut", () => {
     expect(new Set([validation, ...others].map(String)).size).toBeGreaterThan(1);
   });
 
-  it("holds out one row at least, and leaves one", () => {
+  it("holds out at least one row, and leaves at least one", () => {
     expect(holdOut(2, 0.01, stream).validation).toHaveLength(1);
     expect(() => holdOut(1, 0.5, stream)).toThrow(
       "dataset: got 1 rows, of which validationShare 0.5 holds out 1",

@@ -10,10 +10,10 @@ export interface HoldOut {
 }
 
 /**
- * Parts rows in two at random; depends on nothing but its arguments.
+ * Splits rows at random. Deterministic in its arguments.
  *
- * @param share in (0, 1); rounded to rows, at least one
- * @throws PeriodicEvalError `data` where no row is left to train on.
+ * @param share In (0, 1); rounded to whole rows, at least one.
+ * @throws PeriodicEvalError `data` if no row is left to train on.
  */
 export function holdOut(
   count: number,
@@ -27,7 +27,7 @@ export function holdOut(
       where: "dataset",
       got: `${count} rows, of which validationShare ${share} holds out ${held}`,
       expected: "at least one row to train on",
-      fix: "Lower validationShare, or give more rows.",
+      fix: "Lower validationShare, or add rows.",
     });
   }
   const order = shuffled(

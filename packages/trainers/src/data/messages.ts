@@ -1,15 +1,15 @@
 import type { Message } from "@periodic-eval/core";
 import type { Fault } from "./bad-row.ts";
-import { inWords } from "./in-words.ts";
+import { describeValue } from "./describe-value.ts";
 
 const roles = ["system", "user", "assistant", "tool"];
 
 /**
- * The messages of a row as a chat template takes them, or what is wrong with the first that is none. A content that is a
- * list of text parts, as OpenAI's API has it, is their texts one after the other. Other fields go to the template as they
- * are; those that are null, as columns write a field that is not there, do not.
+ * Parses the messages of a row for a chat template, or describes the first bad one. A content that is an array of text parts,
+ * as in OpenAI's API, becomes the concatenation of their texts. Other fields go to the template unchanged, except null ones:
+ * columnar files store missing fields as null.
  *
- * @param before messages of the conversation that come before these
+ * @param before Messages of the conversation that come before these.
  */
 export function parseMessages(list: readonly unknown[], before = 0): readonly Message[] | Fault {
   const messages: Message[] = [];
@@ -23,11 +23,17 @@ export function parseMessages(list: readonly unknown[], before = 0): readonly Me
 
 function parseMessage(given: unknown, index: number): Message | Fault {
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
-    return { reason: "broken_roles", got: `${inWords(given)} instead of an object of role and content` };
+    return {
+      reason: "broken_roles",
+      got: `${describeValue(given)} instead of an object with role and content`,
+    };
   }
   const { role, content, ...others } = given as { readonly role?: unknown; readonly content?: unknown };
   if (typeof role !== "string" || !roles.includes(role)) {
-    return { reason: "broken_roles", got: `the role ${inWords(role)}, which is none of ${roles.join(", ")}` };
+    return {
+      reason: "broken_roles",
+      got: `the role ${describeValue(role)} instead of one of ${roles.join(", ")}`,
+    };
   }
   if (role === "system" && index > 0) {
     return { reason: "broken_roles", got: "a system message that is not the first" };
@@ -46,7 +52,7 @@ function parseParts(parts: readonly unknown[]): string | Fault {
   for (const part of parts) {
     const { type, text: own } = (part ?? {}) as { readonly type?: unknown; readonly text?: unknown };
     if (type !== "text" || typeof own !== "string") {
-      return { reason: "broken_content", got: `the part ${inWords(part)} instead of a text` };
+      return { reason: "broken_content", got: `the part ${describeValue(part)} instead of a text part` };
     }
     text += own;
   }
@@ -54,7 +60,8 @@ function parseParts(parts: readonly unknown[]): string | Fault {
 }
 
 /**
- * Two turns in a row of one speaker, which is most likely a turn lost between them. Several tools may answer one turn.
+ * Reports two consecutive turns of the user or of the assistant: a turn between them was most likely lost. Several tools may
+ * answer one turn.
  */
 export function repeatedTurn(messages: readonly Message[]): Fault | null {
   const at = messages.findIndex(
@@ -63,17 +70,17 @@ export function repeatedTurn(messages: readonly Message[]): Fault | null {
   if (at < 0) return null;
   return {
     reason: "broken_roles",
-    got: `messages ${at - 1} and ${at} are both of the ${messages[at]!.role}`,
+    got: `messages ${at - 1} and ${at} both have the role ${messages[at]!.role}`,
   };
 }
 
-/** White space alone, or nothing. */
+/** Whether a string is empty or only white space. */
 export const isBlank = (text: string): boolean => text.trim() === "";
 
-/** A text that has a UTF-8 form, or what is wrong with it. */
+/** Returns a string that can be encoded as UTF-8, or describes why the value is none. */
 export function parseText(value: unknown): string | Fault {
   if (typeof value !== "string")
-    return { reason: "broken_content", got: `${inWords(value)} instead of a text` };
+    return { reason: "broken_content", got: `${describeValue(value)} instead of a string` };
   if (/\p{Surrogate}/u.test(value)) return { reason: "invalid_text", got: "half of a surrogate pair" };
   return value;
 }

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { packRows } from "./packing.ts";
 
-/** A row of so many tokens, all but the first scored; its tokens tell which row it is. */
+/** Returns a row of `length` tokens, all but the first scored; its tokens identify it. */
 const row = (length: number, i: number) => ({
   where: String(i),
   ids: new Int32Array(length).fill(i),
@@ -13,19 +13,19 @@ const pack = (lengths: readonly number[], maxLength: number) => packRows(lengths
 
 describe("packRows", () => {
   it("packs the example of TRL's documentation as TRL does", () => {
-    // pack_dataset([[1, 2, 3, 4, 5], [6, 7], [8, 9, 10], [11]], seq_length=4, strategy="bfd"), the first cut to 4.
+    // pack_dataset([[1, 2, 3, 4, 5], [6, 7], [8, 9, 10], [11]], seq_length=4, strategy="bfd"), the first row cut to 4.
     const packs = pack([4, 2, 3, 1], 4);
     expect(packs.map(({ where }) => where)).toEqual([["0"], ["2", "3"], ["1"]]);
     expect(packs[1]).toMatchObject({
       ids: Int32Array.of(2, 2, 2, 3),
-      // Of each document all but its first token.
+      // All tokens but the first of each document.
       scored: Int32Array.of(1, 2),
       starts: [0, 3],
     });
   });
 
-  it("takes the tightest room, and of two that are alike the older", () => {
-    // 7 leaves 3 and 6 leaves 4: 3 goes to 7. Two rooms of 4 next: the older first.
+  it("uses the smallest sufficient space, and the older of two equal ones", () => {
+    // 7 leaves 3 and 6 leaves 4: 3 goes to 7. Then two spaces of 4: the older first.
     expect(pack([7, 6, 3], 10).map(({ where }) => where)).toEqual([["0", "2"], ["1"]]);
     expect(pack([6, 6, 4, 4], 10).map(({ where }) => where)).toEqual([
       ["0", "2"],
@@ -33,7 +33,7 @@ describe("packRows", () => {
     ]);
   });
 
-  it("has every row once and whole, none beyond the length, and no two packs that would fit into one", () => {
+  it("contains every complete row once, within the length, and no two packs that would fit into one", () => {
     const lengths = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 120 });
     fc.assert(
       fc.property(lengths, fc.integer({ min: 40, max: 70 }), (lengths, maxLength) => {
@@ -54,7 +54,7 @@ describe("packRows", () => {
     );
   });
 
-  it("packs as a search through all packs for the tightest room does", () => {
+  it("equals a search of all packs for the smallest sufficient space", () => {
     const lengths = fc.array(fc.integer({ min: 1, max: 24 }), { maxLength: 300 });
     fc.assert(
       fc.property(lengths, fc.integer({ min: 24, max: 50 }), (lengths, maxLength) => {

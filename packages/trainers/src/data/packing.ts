@@ -1,19 +1,19 @@
 import type { TrainingRow } from "./render-row.ts";
 
-/** Rows one after the other, as one: documents that do not see each other. */
+/** A row of several documents that do not see each other. */
 export interface PackedRow extends Pick<TrainingRow, "ids" | "scored"> {
-  /** Of its documents. */
+  /** Places of its documents. */
   readonly where: readonly string[];
-  /** Places at which its documents begin, ascending; the first is 0. */
+  /** Positions at which its documents begin, ascending from 0. */
   readonly starts: readonly number[];
 }
 
 /**
- * Every row once, in packed rows of at most `maxLength` tokens: best-fit decreasing, as TRL 1.x packs by default (`bfd`;
- * Ding et al. 2024, arXiv:2404.10830). The longest rows come first, those of one length in their order; each goes where
- * it leaves the least room, and where that is equal, where that room came about first. Takes n·log(maxLength).
+ * Packs every row once into rows of at most `maxLength` tokens: best-fit decreasing, TRL 1.x's default (`bfd`; Ding et al.
+ * 2024, arXiv:2404.10830). Places rows in order of decreasing length, rows of equal length in their order; each goes where
+ * it leaves the least space, with ties to the space that arose first. Takes O(n·log(maxLength)).
  *
- * @param rows of at most `maxLength` tokens, at least one each
+ * @param rows Rows of 1 to `maxLength` tokens.
  */
 export function packRows(rows: readonly TrainingRow[], maxLength: number): PackedRow[] {
   const decreasing = rows.toSorted((a, b) => b.ids.length - a.ids.length);
@@ -34,9 +34,9 @@ export function packRows(rows: readonly TrainingRow[], maxLength: number): Packe
   return packs.map(joined);
 }
 
-/** Packs by the tokens that still fit into them. */
+/** Indexes packs by the tokens that still fit into them. */
 function spaces(most: number) {
-  // Leaf s of a tree of maxima is s where a pack has that space: the least that suffices is found from the root.
+  // A tree of maxima: leaf s is s if some pack has s tokens of space. The search for the least sufficient space starts at the root.
   const leaves = 2 ** Math.ceil(Math.log2(most + 1));
   const largest = new Int32Array(2 * leaves);
   const queues = new Map<number, { readonly packs: number[]; head: number }>();
@@ -48,7 +48,7 @@ function spaces(most: number) {
     }
   };
   return {
-    /** The least space that holds so many tokens; null where none does. */
+    /** Returns the least space that holds `tokens`; null if there is none. */
     least(tokens: number): number | null {
       if (largest[1]! < tokens) return null;
       let node = 1;
@@ -62,7 +62,7 @@ function spaces(most: number) {
       queues.set(space, { packs: [pack], head: 0 });
       mark(space, space);
     },
-    /** Takes out the one that has had this space for longest. */
+    /** Removes and returns the pack that has had this space for longest. */
     take(space: number): number {
       const queue = queues.get(space)!;
       const pack = queue.packs[queue.head]!;

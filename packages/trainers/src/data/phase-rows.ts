@@ -8,7 +8,7 @@ import type { PreferenceSource } from "./preference-rows.ts";
 import type { readAhead } from "./read-ahead.ts";
 import type { RowSource } from "./read-rows.ts";
 
-/** Rows of a phase, whose bad ones are listed in its run. */
+/** A source of rows for a phase. Its bad rows are listed in the run's folder. */
 export interface PhaseSource<S> {
   readonly source: S;
   readonly of: RowsOf;
@@ -17,29 +17,29 @@ export interface PhaseSource<S> {
   readonly tokenizer: Tokenizer;
 }
 
-type ToldOptions<O extends DatasetOptions | PreferenceOptions> = Required<
+type RequiredOptions<O extends DatasetOptions | PreferenceOptions> = Required<
   Omit<O, "keepBadRows" | "maxLineBytes">
 >;
 
 /**
- * The rows of a phase of supervised fine-tuning. What is checked before the first phase is read by `readAhead`, and taken by
- * `readKept` where the phase begins: the same options give the same rows.
+ * Reads the rows of an SFT phase. The checks before the first phase read with `readAhead`; the trainer takes the same rows with
+ * `readKept` when the phase begins.
  */
 export const readDataset = (
-  how: typeof readAhead,
+  read: typeof readAhead,
   { source, of, phase, runDir, tokenizer }: PhaseSource<RowSource<SFTRow>>,
-  options: ToldOptions<DatasetOptions>,
+  options: RequiredOptions<DatasetOptions>,
 ): Promise<Dataset> =>
-  how(tokenizer, { source, settings: { ...options, listed: join(runDir, phase, of) } }, () =>
+  read(tokenizer, { source, settings: { ...options, listed: join(runDir, phase, of) } }, () =>
     loadDataset(source, tokenizer, { ...options, keepBadRows: badRowsFile(runDir, phase, of) }),
   );
 
-/** Likewise of preferences. */
+/** Reads the preference pairs of a DPO phase, like `readDataset`. */
 export const readPreferences = (
-  how: typeof readAhead,
+  read: typeof readAhead,
   { source, of, phase, runDir, tokenizer }: PhaseSource<PreferenceSource>,
-  options: ToldOptions<PreferenceOptions>,
+  options: RequiredOptions<PreferenceOptions>,
 ): Promise<PreferenceDataset> =>
-  how(tokenizer, { source, settings: { ...options, listed: join(runDir, phase, of) } }, () =>
+  read(tokenizer, { source, settings: { ...options, listed: join(runDir, phase, of) } }, () =>
     loadPreferences(source, tokenizer, { ...options, keepBadRows: badRowsFile(runDir, phase, of) }),
   );

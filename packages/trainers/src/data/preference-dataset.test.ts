@@ -26,7 +26,7 @@ const good = { prompt: [user("hi")], chosen: [assistant("yes")], rejected: [assi
 const text = { prompt: "2 + 2 =", chosen: " 4", rejected: " five" };
 
 describe("loadPreferences", () => {
-  it("scores what follows the generation prompt, the end of the turn included", async () => {
+  it("scores everything after the generation prompt, the end of the turn included", async () => {
     const { rows } = await load([good]);
     // <|user|> h i <|end|> <|assistant|> y e s <|end|>
     const { chosen, rejected } = rows[0]!;
@@ -34,7 +34,7 @@ describe("loadPreferences", () => {
     expect([rejected.ids.length, ...rejected.scored]).toEqual([8, 5, 6, 7]);
   });
 
-  it("reads texts, each completion ended once", async () => {
+  it("reads texts, and ends each completion once", async () => {
     const { rows } = await load([text, { ...text, chosen: " 4<|end|>" }]);
     const [one, other] = rows as [PreferencePair, PreferencePair];
     expect(tokenizer.decode([...one.chosen.ids])).toBe("2 + 2 = 4<|end|>");
@@ -97,19 +97,19 @@ describe("loadPreferences", () => {
       "20 broken_roles",
     ]);
     expect(data.badRows.slice(-3).map(({ got }) => got)).toEqual([
-      "prompt: messages 0 and 1 are both of the user",
-      "chosen: messages 1 and 2 are both of the assistant",
-      "rejected: messages 1 and 2 are both of the assistant",
+      "prompt: messages 0 and 1 both have the role user",
+      "chosen: messages 1 and 2 both have the role assistant",
+      "rejected: messages 1 and 2 both have the role assistant",
     ]);
     expect(data.badRows[2]!.got).toContain(
-      'prompt "hi", chosen a list of 1, rejected a list of 1 instead of',
+      'prompt "hi", chosen an array of 1, rejected an array of 1 instead of',
     );
     await expect(load(path, { onBadRow: "error" })).rejects.toThrow(
-      `${path}:2: got not_json: {not json; and 18 more bad rows, expected a prompt and two answers that fit.`,
+      `${path}:2: got not_json: {not json; and 18 more bad rows, expected a prompt and two completions that fit.`,
     );
   });
 
-  it("cuts each sequence of a pair that is too long on the right, where it is told to", async () => {
+  it(`truncates each sequence of a pair that is too long, with onBadRow "truncate"`, async () => {
     const long = { ...good, chosen: [assistant("y".repeat(200))] };
     const data = await load([long], { maxLength: 7, onBadRow: "truncate" });
     expect(data.rows.map(({ chosen, rejected }) => [chosen.ids.length, rejected.ids.length])).toEqual([
@@ -118,18 +118,18 @@ describe("loadPreferences", () => {
     expect(data.badRows).toEqual([
       { where: "dataset[0]", reason: "too_long", got: "206 tokens, cut to the first 7" },
     ]);
-    // Nothing of the completions is left behind a prompt of 5 tokens.
+    // A prompt of 5 tokens leaves no token of the completions.
     await expect(load([long], { maxLength: 5, onBadRow: "truncate" })).rejects.toThrow(
       "1 rows, all bad (dataset[0]: too_long (a prompt of 5 tokens, 5 fit))",
     );
   });
 
-  it("cuts no pair whose reference was read of the whole: that is an error, or the pair is left out", async () => {
+  it("never truncates a pair with precomputed log-probs: it throws, or leaves the pair out", async () => {
     const numbers = { ref_chosen_logps: -3.5, ref_rejected_logps: -2 };
     const long = { ...good, chosen: [assistant("y".repeat(20))], ...numbers };
     const options = { maxLength: 9, isPrecomputed: true };
     await expect(load([{ ...good, ...numbers }, long], { ...options, onBadRow: "truncate" })).rejects.toThrow(
-      "dataset[1]: got a pair of 26 tokens to be cut to 9, with ref_chosen_logps and ref_rejected_logps of the whole, " +
+      "dataset[1]: got a pair of 26 tokens to be cut to 9, with ref_chosen_logps and ref_rejected_logps of the whole pair, " +
         'expected a pair that fits. Set maxLength to 26 or more, onBadRow: "drop"',
     );
     const { rows, badRows } = await load([{ ...good, ...numbers }, long], options);
@@ -137,7 +137,7 @@ describe("loadPreferences", () => {
     expect(badRows).toMatchObject([{ where: "dataset[1]", reason: "too_long" }]);
   });
 
-  it("asks for the reference's numbers where they are to be read", async () => {
+  it("requires the reference's log-probs with a precomputed reference", async () => {
     const row = { ...good, ref_chosen_logps: -3.5, ref_rejected_logps: -2 };
     const none = { ...row, ref_rejected_logps: null as never };
     const data = await load([row, good, none, { ...row, ref_chosen_logps: Number.NaN }], {
@@ -150,10 +150,10 @@ describe("loadPreferences", () => {
     expect((await load([row])).rows[0]!.reference).toBeNull();
   });
 
-  it("takes no numbers of the reference that no log-probs can be", async () => {
+  it("rejects reference log-probs above 0", async () => {
     const row = { ...good, ref_chosen_logps: -3.5, ref_rejected_logps: -2 };
     const rows = [row, { ...row, ref_chosen_logps: 7 }, { ...row, ref_rejected_logps: 0.01 }];
-    // What rounding makes of a completion that is certain.
+    // Rounding of a certain completion.
     const certain = { ...row, ref_chosen_logps: 1e-6 };
     const { badRows } = await load([...rows, certain], { isPrecomputed: true });
     expect(badRows).toEqual([
@@ -171,11 +171,11 @@ describe("loadPreferences", () => {
     await expect(load(rows, { isPrecomputed: true, onBadRow: "error" })).rejects.toThrow(
       "dataset[1]: got broken_reference: ref_chosen_logps 7, above 0",
     );
-    // Of another reference they are not read.
+    // Another reference does not read them.
     expect((await load(rows)).badRows).toEqual([]);
   });
 
-  it("tells of prompts that end otherwise alone, and scores from where they part", async () => {
+  it("warns of prompts that end differently alone, and scores from the first different token", async () => {
     const thinking = {
       ...tokenizer,
       render: (prompt: Parameters<typeof tokenizer.render>[0], options?: { ending?: "generation" }) => {
@@ -187,18 +187,18 @@ describe("loadPreferences", () => {
     const { rows, warnings } = await loadPreferences([good], thinking, options);
     expect([...rows[0]!.rejected.scored]).toEqual([5, 6, 7]);
     expect(warnings).toEqual([
-      "1 of 1 prompts end otherwise alone than before an answer (dataset[0]); answers are scored from where they part",
+      "1 of 1 prompts end with other tokens when rendered without a completion (dataset[0]); completions are scored from the first different token",
     ]);
   });
 
-  it("has a hash of what is fed and scored", async () => {
+  it("hashes ids and scored positions", async () => {
     const { hash } = await load([good]);
     expect((await load([good, { prompt: 3 } as never])).hash).toBe(hash);
     const swapped = { ...good, chosen: good.rejected, rejected: good.chosen };
     expect((await load([swapped])).hash).not.toBe(hash);
   });
 
-  it("refuses a source without a pair", async () => {
+  it("throws for a source without a pair", async () => {
     await expect(load([])).rejects.toThrow(PeriodicEvalError);
   });
 });
@@ -206,8 +206,8 @@ describe("loadPreferences", () => {
 const folder = join(fixtures, "tok-llama3");
 
 /** TRL 1.16.0's `DPOTrainer(train_dataset=…, processing_class=AutoTokenizer.from_pretrained(folder)).train_dataset`. */
-describe.skipIf(!isPublished || !existsSync(folder))(`the tokens of TRL (${publishedOnly})`, () => {
-  it("of chats and texts: prompt, chosen, rejected", async () => {
+describe.skipIf(!isPublished || !existsSync(folder))(`rendered preferences (${publishedOnly})`, () => {
+  it("have the same tokens as in TRL, for chats and texts: prompt, chosen, rejected", async () => {
     const llama = await loadTokenizer(folder);
     const source: PreferenceSource = [
       {

@@ -1,23 +1,23 @@
 import type { Message } from "@periodic-eval/core";
 import type { BadRow, Fault } from "./bad-row.ts";
-import { inWords } from "./in-words.ts";
+import { describeValue } from "./describe-value.ts";
 import { isBlank, parseMessages, parseText, repeatedTurn } from "./messages.ts";
 import type { RowSource } from "./read-rows.ts";
 
-/** A row as TRL writes it: what was said before, and two answers of which the first is preferred. */
+/** A row in TRL's format: a prompt and two completions, of which `chosen` is preferred. */
 export interface PreferenceRow {
-  /** Messages, or a text; the answers are then likewise. */
+  /** Messages or a string; all three have the same type. */
   readonly prompt: readonly Message[] | string;
   readonly chosen: readonly Message[] | string;
   readonly rejected: readonly Message[] | string;
-  /** Σ log p of the completion under the reference, in nats; read where `reference` is `"precomputed"`. */
+  /** Σ log p of the completion under the reference, in nats; read if `reference` is `"precomputed"`. */
   readonly ref_chosen_logps?: number;
   readonly ref_rejected_logps?: number;
 }
 
 export type PreferenceSource = RowSource<PreferenceRow>;
 
-/** A row in which nothing is amiss. */
+/** A valid row. */
 export interface Preference {
   readonly where: string;
   readonly prompt: readonly Message[] | string;
@@ -26,7 +26,11 @@ export interface Preference {
   readonly reference: { readonly chosen: number; readonly rejected: number } | null;
 }
 
-/** @param isPrecomputed whether the row must tell the reference's log-probs */
+/**
+ * Parses a row, or returns why it is bad.
+ *
+ * @param isPrecomputed Whether the row must have the reference's log-probs.
+ */
 export function parsePreference(value: unknown, where: string, isPrecomputed: boolean): Preference | BadRow {
   const given = (typeof value === "object" && value !== null ? value : {}) as Readonly<
     Record<string, unknown>
@@ -47,12 +51,12 @@ export function parsePreference(value: unknown, where: string, isPrecomputed: bo
       return {
         where,
         reason: "broken_reference",
-        got: `${name} ${value}, above 0: more than a certain text has`,
+        got: `${name} ${value}, above 0, the log-prob of a certain text`,
       };
   return { where, ...answers, reference: { chosen, rejected } };
 }
 
-/** In nats; what a sum of log-probs of 0 may be by its rounding. */
+/** Rounding can lift a sum of log-probs this far above 0, in nats. */
 const roundedZero = 1e-3;
 
 const isLogProb = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value);
@@ -60,7 +64,7 @@ const isLogProb = (value: unknown): value is number => typeof value === "number"
 const partNames = ["prompt", "chosen", "rejected"] as const;
 type Parts<T> = Readonly<Record<(typeof partNames)[number], T>>;
 
-/** Null where the parts are neither all lists nor all texts. */
+/** Returns null if the parts are neither all arrays nor all strings. */
 function parseParts(parts: Parts<unknown>): Parts<string> | Parts<readonly Message[]> | Fault | null {
   const all = Object.values(parts);
   if (all.every((part) => typeof part === "string")) return parseTexts(parts as Parts<string>);
@@ -69,7 +73,7 @@ function parseParts(parts: Parts<unknown>): Parts<string> | Parts<readonly Messa
 
 function parseTexts(parts: Parts<string>): Parts<string> | Fault {
   for (const name of partNames) {
-    if (isBlank(parts[name])) return { reason: "empty", got: `a ${name} without a word` };
+    if (isBlank(parts[name])) return { reason: "empty", got: `a ${name} without text` };
     const text = parseText(parts[name]);
     if (typeof text !== "string") return { ...text, got: `${name}: ${text.got}` };
   }
@@ -84,9 +88,9 @@ function parseChats(parts: Parts<readonly unknown[]>): Parts<readonly Message[]>
     if ("reason" in messages) return { ...messages, got: `${name}, ${messages.got}` };
     const [first] = messages;
     if (name !== "prompt" && first!.role !== "assistant")
-      return { reason: "no_assistant_turn", got: `${name} that begins with ${first!.role}` };
+      return { reason: "no_assistant_turn", got: `${name} that begins with the role ${first!.role}` };
     if (name !== "prompt" && isBlank(first!.content))
-      return { reason: "empty", got: `${name} whose first turn is without a word` };
+      return { reason: "empty", got: `${name} with an empty first turn` };
     const repeated = repeatedTurn([...(chats.prompt ?? []), ...messages]);
     if (repeated !== null) return { ...repeated, got: `${name}: ${repeated.got}` };
     chats[name] = messages;
@@ -96,7 +100,9 @@ function parseChats(parts: Parts<readonly unknown[]>): Parts<readonly Message[]>
 
 function unknownForm(value: unknown, parts: Parts<unknown>): Fault {
   const isSome = Object.values(parts).some((part) => part !== undefined);
-  const got = isSome ? partNames.map((name) => `${name} ${inWords(parts[name])}`).join(", ") : inWords(value);
-  const expected = "prompt, chosen and rejected, three lists of messages or three texts";
+  const got = isSome
+    ? partNames.map((name) => `${name} ${describeValue(parts[name])}`).join(", ")
+    : describeValue(value);
+  const expected = "prompt, chosen and rejected, three arrays of messages or three strings";
   return { reason: "unknown_form", got: `${got} instead of ${expected}` };
 }

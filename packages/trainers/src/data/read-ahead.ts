@@ -2,16 +2,16 @@ import { stat } from "node:fs/promises";
 import type { Json, Tokenizer } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
 
-/** By tokenizer, whose life it shares: what was read of a source and by which settings. */
+/** Rows that were read ahead, by tokenizer, source and settings. They live as long as the tokenizer. */
 const ahead = new WeakMap<Tokenizer, Map<string, unknown>>();
 
-/** Everything that what is read depends on beside the tokenizer. */
+/** Everything besides the tokenizer that the rows depend on. */
 export interface Reading {
   readonly source: unknown;
   readonly settings: Readonly<Record<string, Json>>;
 }
 
-/** Reads a source and keeps what it read for one `readKept` of the same; only of files, whose rows are dear. */
+/** Reads a source and, for a file, keeps the result for one call of `readKept`. */
 export async function readAhead<T>(tokenizer: Tokenizer, of: Reading, read: () => Promise<T>): Promise<T> {
   const key = await keyOf(of);
   const found = await read();
@@ -21,7 +21,7 @@ export async function readAhead<T>(tokenizer: Tokenizer, of: Reading, read: () =
   return found;
 }
 
-/** What `readAhead` read of the same source by the same settings, which is then no longer kept; else reads it. */
+/** Takes the result that `readAhead` kept for the same source and settings; otherwise reads the source. */
 export async function readKept<T>(tokenizer: Tokenizer, of: Reading, read: () => Promise<T>): Promise<T> {
   const key = await keyOf(of);
   const kept = ahead.get(tokenizer);
@@ -31,7 +31,7 @@ export async function readKept<T>(tokenizer: Tokenizer, of: Reading, read: () =>
   return found;
 }
 
-/** Of a file as it is now: one that has changed since is another. Null for rows that are in memory, or are not there. */
+/** Identifies a file in its current state. Null for rows in memory and for a missing file. */
 async function keyOf({ source, settings }: Reading): Promise<string | null> {
   if (typeof source !== "string") return null;
   try {

@@ -22,7 +22,7 @@ async function fileOf(content: string | Uint8Array, name = "rows.jsonl"): Promis
   return path;
 }
 
-/** Values by line or row, and reasons where there is none. */
+/** Returns values by line or row, and reasons for bad rows. */
 async function read(path: string, options?: ReadRowsOptions) {
   const found: Record<string, unknown> = {};
   for await (const row of readRows(path, options)) {
@@ -38,7 +38,7 @@ async function failure(path: string): Promise<string> {
 }
 
 describe("readRows of JSON Lines", () => {
-  it("ends lines at line feeds alone, with a byte-order mark, Windows line ends and blank lines", async () => {
+  it("ends lines only at line feeds, with a byte-order mark, Windows line ends and blank lines", async () => {
     const separators = "a\u2028b\u2029c\u0085d";
     const path = await fileOf(`\uFEFF{"text":"1"}\r\n\r\n  \n{"text":"${separators}"}\n{"text":"3"}`);
     expect(await read(path)).toEqual({ 1: { text: "1" }, 4: { text: separators }, 5: { text: "3" } });
@@ -46,42 +46,42 @@ describe("readRows of JSON Lines", () => {
     expect(await read(await fileOf(""))).toEqual({});
   });
 
-  it("reports bytes that are no UTF-8, and what is no JSON", async () => {
+  it("reports bytes that are not UTF-8, and lines that are not JSON", async () => {
     const bytes = Buffer.concat([
       Buffer.from('{"text":"'),
       Buffer.of(0xc3, 0x28),
       Buffer.from('"}\n{"text":"\u{1F600}"}\n{"text":\n\u0000\n'),
     ]);
     expect(await read(await fileOf(bytes))).toEqual({
-      1: "invalid_text: bytes that are no UTF-8",
+      1: "invalid_text: bytes that are not UTF-8",
       2: { text: "\u{1F600}" },
       3: 'not_json: {"text":',
       4: "not_json: \u0000",
     });
-    // A file of UTF-16, as Windows' editors write it.
+    // A UTF-16 file, as Windows editors write it.
     expect(Object.values(await read(await fileOf(Buffer.from('\uFEFF{"text":"1"}\n', "utf16le"))))).toEqual([
-      "invalid_text: bytes that are no UTF-8",
+      "invalid_text: bytes that are not UTF-8",
       "not_json: \u0000",
     ]);
   });
 
-  it("reports a line that is longer than it may be, and goes on behind it", async () => {
-    // {"text":"…"} has 11 bytes around the text.
+  it("reports a line that is too long, and continues after it", async () => {
+    // {"text":"…"} adds 11 bytes to the text.
     const row = (length: number) => JSON.stringify({ text: "x".repeat(length) });
     const path = await fileOf([row(9), row(10), row(200_000), row(1), row(10)].join("\n"));
     expect(await read(path, { maxLineBytes: 20 })).toEqual({
       1: { text: "x".repeat(9) },
-      2: "line_too_long: 21 bytes, 20 are read at most",
-      3: "line_too_long: 200011 bytes, 20 are read at most",
+      2: "line_too_long: 21 bytes; the maximum is 20",
+      3: "line_too_long: 200011 bytes; the maximum is 20",
       4: { text: "x" },
-      5: "line_too_long: 21 bytes, 20 are read at most",
+      5: "line_too_long: 21 bytes; the maximum is 20",
     });
   });
 
-  it("takes no memory for a line of 1 GiB", async () => {
+  it("needs no memory for a line of 512 MiB", async () => {
     const path = await fileOf("");
-    // A hole in the file: it takes no disk either.
-    await truncate(path, 2 ** 30);
+    // A sparse file, which takes no disk space either.
+    await truncate(path, 2 ** 29);
     await appendFile(path, '\n{"text":"behind"}');
     const script = `
       import { readRows } from ${JSON.stringify(new URL("read-rows.ts", import.meta.url).href)};
@@ -98,11 +98,11 @@ describe("readRows of JSON Lines", () => {
     );
     const { rows, megabytes } = JSON.parse(stdout) as { rows: string[]; megabytes: number };
     expect(rows).toEqual(["line_too_long", "behind"]);
-    // 16 MiB of a line are kept until it proves too long; what was read is let go some time after.
+    // Up to 16 MiB of a line are kept until it proves too long; memory is released some time after.
     expect(megabytes).toBeLessThan(200);
   });
 
-  it("finds every line of any length, wherever its file is cut into pieces", async () => {
+  it("finds every line of any length, wherever the file's chunks end", async () => {
     const text = fc.string({ unit: "binary", maxLength: 40 });
     await fc.assert(
       fc.asyncProperty(fc.array(text, { maxLength: 8 }), fc.nat(70_000), async (texts, first) => {
@@ -116,7 +116,7 @@ describe("readRows of JSON Lines", () => {
 });
 
 describe("readRows of Parquet", () => {
-  it("reads lists of structs, and its bad rows are told by row", async () => {
+  it("reads lists of structs, and reports bad rows by row number", async () => {
     const path = await fileOf(threeRowsOfParquet, "rows.PARQUET");
     const { rows, badRows, warnings } = await loadDataset(path, fakeTokenizer(), {
       maxLength: 100,
@@ -126,7 +126,7 @@ describe("readRows of Parquet", () => {
     expect(String.fromCharCode(...rows[1]!.ids.filter((id) => id < 256))).toBe("hoya");
     expect(badRows).toMatchObject([{ where: `${path}:row 2`, reason: "broken_roles" }]);
     expect(badRows[0]!.got).toContain('message 1: the role "alien"');
-    expect(warnings).toEqual(["columns that are not used: id"]);
+    expect(warnings).toEqual(["unused columns: id"]);
   });
 
   const columnData = [{ name: "text", data: ["a", "b", "c", "d", "e"], type: "STRING" as const }];
@@ -137,7 +137,7 @@ describe("readRows of Parquet", () => {
     const bytes = parquet({ rowGroupSize: 2 });
     const path = await fileOf(bytes, "rows.parquet");
     expect(Object.keys(await read(path))).toEqual(["row 1", "row 2", "row 3", "row 4", "row 5"]);
-    // What is broken in a later group is met when it comes to it.
+    // Damage in a later group shows when that group is read.
     const at = Number(parquetMetadata(bytes.buffer).row_groups[2]!.columns[0]!.meta_data!.data_page_offset);
     const seen: unknown[] = [];
     await writeFile(path, bytes.fill(255, at, at + 8));
@@ -148,7 +148,7 @@ describe("readRows of Parquet", () => {
     expect(seen).toEqual(["a", "b", "c", "d"].map((text) => ({ text })));
   });
 
-  it("reads brotli, and names a compression that it does not read", async () => {
+  it("reads brotli, and names an unsupported compression", async () => {
     const compressors = { BROTLI: brotliCompressSync, ZSTD: (bytes: Uint8Array) => bytes };
     const brotli = await fileOf(parquet({ codec: "BROTLI", compressors }), "rows.parquet");
     expect(Object.values(await read(brotli))).toHaveLength(5);
@@ -156,23 +156,27 @@ describe("readRows of Parquet", () => {
     expect(await failure(zstd)).toContain("ZSTD");
   });
 
-  it("refuses what is no Parquet", async () => {
-    expect(await failure(await fileOf("", "rows.parquet"))).toMatch(/^: got .*, expected a readable file/);
+  it("throws for files that are not Parquet", async () => {
+    expect(await failure(await fileOf("", "rows.parquet"))).toMatch(
+      /^: got .*, expected a readable JSON Lines or Parquet file/,
+    );
     expect(await failure(await fileOf('{"text":"a"}', "rows.parquet"))).toMatch(/^: got .*parquet/);
     const cut = await fileOf(threeRowsOfParquet.subarray(100), "rows.parquet");
     expect(await failure(cut)).toMatch(/^: got /);
   });
 });
 
-it("refuses a file that is none or not there, before it is read and when", async () => {
+it("throws for a missing file and for a folder, both when checked and when read", async () => {
   const folder = await temporaryFolder();
-  expect(() => checkSource("SFTTrainer dataset", folder)).toThrow(
-    `${folder}: got EISDIR, expected a readable file`,
+  expect(() => checkSource("SFTTrainer options", ["dataset"], folder)).toThrow(
+    `${folder}: got EISDIR, expected a readable JSON Lines or Parquet file`,
   );
-  expect(() => checkSource("SFTTrainer dataset", 3)).toThrow(
-    "SFTTrainer dataset: got 3, expected the path of a",
+  expect(() => checkSource("SFTTrainer options", ["dataset"], 3)).toThrow(
+    "SFTTrainer options.dataset: got 3, expected the path of a",
   );
-  expect(() => checkSource("SFTTrainer dataset", join(folder, "none.jsonl"))).toThrow("got ENOENT");
+  expect(() => checkSource("SFTTrainer options", ["dataset"], join(folder, "none.jsonl"))).toThrow(
+    "got ENOENT",
+  );
   expect(await failure(folder)).toContain(": got EISDIR");
   expect(await failure(join(folder, "none.parquet"))).toContain(": got ENOENT");
 });

@@ -1,41 +1,41 @@
-import { statSync, accessSync, constants } from "node:fs";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { errorMessage, quoteValue } from "@periodic-eval/core/internal";
+import { accessSync, constants, createReadStream, statSync } from "node:fs";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
+import { configError, errorMessage } from "@periodic-eval/core/internal";
 import type { BadRow } from "./bad-row.ts";
-import { abbreviated } from "./in-words.ts";
-import { readLines } from "./lines.ts";
-import { readParquet } from "./parquet.ts";
+import { abbreviate, describeValue } from "./describe-value.ts";
 
-/** A file of rows, Parquet where its name ends in `.parquet`, else JSON Lines (UTF-8, one row a line); or the rows. */
+/** A file of rows, Parquet if its name ends in `.parquet`, else JSON Lines (UTF-8, one row per line); or the rows. */
 export type RowSource<Row> = string | readonly Row[];
 
-/** A row as the source has it. */
+/** A row of the source, before parsing. */
 export interface SourceRow {
   readonly where: string;
   readonly value: unknown;
 }
 
 export interface ReadRowsOptions {
-  /** Of a file of JSON Lines; default 16 MiB. What JSON makes of a line can take forty times its bytes. */
+  /** Maximum bytes per line of JSON Lines. Default 16 MiB; a parsed line can take forty times its bytes. */
   readonly maxLineBytes?: number;
 }
 
 /**
- * What can be said of a source without reading it.
+ * Checks a source without reading it.
  *
- * @throws PeriodicEvalError `config` where it is none, `data` for a file that is not there or cannot be read.
+ * @param where Names the options that contain the source in errors: `SFTTrainer options`.
+ * @param path Path of the source within these options.
+ * @throws PeriodicEvalError `config` for an invalid source, `data` for a file that is missing or cannot be read.
  */
-export function checkSource(where: string, source: unknown): void {
+export function checkSource(where: string, path: ValuePath, source: unknown): void {
   if (Array.isArray(source)) return;
-  if (typeof source !== "string" || source === "") {
-    throw new PeriodicEvalError({
-      code: "config",
+  if (typeof source !== "string" || source === "")
+    throw configError({
       where,
-      got: quoteValue(source),
-      expected: "the path of a JSON Lines or Parquet file, or a list of rows",
-      fix: "Name the file of rows.",
+      path,
+      got: describeValue(source),
+      expected: "the path of a JSON Lines or Parquet file, or an array of rows",
+      fix: "Pass the path of the file.",
     });
-  }
   try {
     accessSync(source, constants.R_OK);
     if (statSync(source).isDirectory()) throw Object.assign(new Error("a directory"), { code: "EISDIR" });
@@ -45,8 +45,8 @@ export function checkSource(where: string, source: unknown): void {
 }
 
 /**
- * The rows of a source in their order, or the reason why there is none at a place. Blank lines are no rows. A file is
- * streamed.
+ * Reads the rows of a source in order; a row that cannot be parsed becomes a `BadRow`. Skips blank lines. Streams files: at
+ * most a line or a row group is in memory.
  *
  * @throws PeriodicEvalError `data` for a file that cannot be read.
  */
@@ -65,13 +65,25 @@ export async function* readRows(
   }
 }
 
+/** Reads a Parquet file row group by row group. Pages may be uncompressed or compressed with snappy, gzip or brotli. */
 async function* parquetRows(path: string): AsyncGenerator<SourceRow, void> {
-  let row = 0;
-  for await (const value of readParquet(path)) {
-    row += 1;
-    yield { where: `${path}:row ${row}`, value };
+  const { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } = await import("hyparquet");
+  const file = await asyncBufferFromFile(path);
+  const metadata = await parquetMetadataAsync(file);
+  let rowStart = 0;
+  for (const { num_rows } of metadata.row_groups) {
+    const rowEnd = rowStart + Number(num_rows);
+    const values = await parquetReadObjects({ file, metadata, rowStart, rowEnd, compressors });
+    for (const [i, value] of values.entries()) yield { where: `${path}:row ${rowStart + i + 1}`, value };
+    rowStart = rowEnd;
   }
 }
+
+/** hyparquet itself decompresses snappy. */
+const compressors = {
+  GZIP: (bytes: Uint8Array, maxOutputLength: number) => gunzipSync(bytes, { maxOutputLength }),
+  BROTLI: (bytes: Uint8Array, maxOutputLength: number) => brotliDecompressSync(bytes, { maxOutputLength }),
+};
 
 async function* jsonRows(path: string, maxLineBytes: number): AsyncGenerator<SourceRow | BadRow, void> {
   const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -80,7 +92,7 @@ async function* jsonRows(path: string, maxLineBytes: number): AsyncGenerator<Sou
     number += 1;
     const where = `${path}:${number}`;
     if ("tooLong" in line) {
-      const got = `${line.tooLong} bytes, ${maxLineBytes} are read at most`;
+      const got = `${line.tooLong} bytes; the maximum is ${maxLineBytes}`;
       yield { where, reason: "line_too_long", got };
       continue;
     }
@@ -88,7 +100,7 @@ async function* jsonRows(path: string, maxLineBytes: number): AsyncGenerator<Sou
     try {
       text = utf8.decode(line.bytes);
     } catch {
-      yield { where, reason: "invalid_text", got: "bytes that are no UTF-8" };
+      yield { where, reason: "invalid_text", got: "bytes that are not UTF-8" };
       continue;
     }
     if (number === 1) text = text.replace(/^\uFEFF/, "");
@@ -101,8 +113,43 @@ function parseJson(text: string, where: string): SourceRow | BadRow {
   try {
     return { where, value: JSON.parse(text) as unknown };
   } catch {
-    return { where, reason: "not_json", got: abbreviated(text) };
+    return { where, reason: "not_json", got: abbreviate(text) };
   }
+}
+
+/** A line of a file without its line feed, or the number of bytes of a line that is too long. */
+type Line = { readonly bytes: Buffer } | { readonly tooLong: number };
+
+const lineFeed = 10;
+
+/**
+ * Reads the lines of a file in order. Only a line feed ends a line: U+2028, which JSON may contain unescaped, does not. Never
+ * holds more than `maxBytes` of a longer line in memory.
+ */
+async function* readLines(path: string, maxBytes: number): AsyncGenerator<Line, void> {
+  let parts: Buffer[] = [];
+  let size = 0;
+  const take = (part: Buffer) => {
+    size += part.length;
+    if (size <= maxBytes) parts.push(part);
+    else parts = [];
+  };
+  const end = (): Line => {
+    const line = size <= maxBytes ? { bytes: Buffer.concat(parts) } : { tooLong: size };
+    parts = [];
+    size = 0;
+    return line;
+  };
+  for await (const chunk of createReadStream(path, { highWaterMark: 2 ** 20 }) as AsyncIterable<Buffer>) {
+    let from = 0;
+    for (let to = chunk.indexOf(lineFeed); to >= 0; to = chunk.indexOf(lineFeed, from)) {
+      take(chunk.subarray(from, to));
+      yield end();
+      from = to + 1;
+    }
+    take(chunk.subarray(from));
+  }
+  if (size > 0) yield end();
 }
 
 function unreadable(path: string, cause: unknown): PeriodicEvalError {
@@ -110,8 +157,8 @@ function unreadable(path: string, cause: unknown): PeriodicEvalError {
     code: "data",
     where: path,
     got: (cause as NodeJS.ErrnoException).code ?? errorMessage(cause),
-    expected: "a readable file of JSON Lines or Parquet",
-    fix: "Check the path of the dataset, its permissions, and that the file is whole.",
+    expected: "a readable JSON Lines or Parquet file",
+    fix: "Check the dataset's path and permissions, and that the file is complete.",
     cause,
   });
 }

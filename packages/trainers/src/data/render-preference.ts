@@ -16,18 +16,18 @@ export interface PreferencePair {
   readonly where: string;
   readonly chosen: PreferenceSequence;
   readonly rejected: PreferenceSequence;
-  /** Of a row that tells them; null otherwise. */
+  /** Precomputed log-probs of the reference, in nats; null for a row without them. */
   readonly reference: { readonly chosen: number; readonly rejected: number } | null;
-  /** Tokens that the longer one had before it was cut; null where both are whole. */
+  /** Tokens of the longer sequence before truncation; null if both are complete. */
   readonly cutFrom: number | null;
-  /** Tokens at the prompt's end that are not in the sequences: the template or tokenizer writes them only there. */
+  /** Tokens at the end of the prompt alone that the sequences do not have. */
   readonly promptTail: number;
 }
 
 /**
- * Both sequences of a pair, as TRL 1.16.0 makes them: the prompt with its generation prompt, and what follows it up to the
- * end, of which every token is scored. The completion begins where prompt and sequence part, for both at the earlier of
- * the two places. A text's completion gets an end token where it has none.
+ * Renders both sequences of a pair as TRL 1.16.0 does: the prompt with its generation prompt, and the completion, of which
+ * every token is scored. The completion begins at the first token where prompt and sequence differ, for both sequences at
+ * the earlier of the two positions. A text completion without an end token gets one.
  */
 export function renderPreference(
   tokenizer: Tokenizer,
@@ -45,7 +45,7 @@ export function renderPreference(
     return { where, reason: "template_failed", got: errorMessage(error) };
   }
   const [promptIds, ...both] = encoded;
-  // Nothing comes before the first token that could predict it.
+  // No token precedes the first, so it cannot be predicted.
   const start = Math.max(1, Math.min(...both.map((ids) => sharedStart(promptIds, ids))));
   const longest = Math.max(...both.map(({ length }) => length));
   if (longest > maxLength && !truncate)
@@ -54,7 +54,7 @@ export function renderPreference(
   if (sequences.some(({ scored }) => scored.length === 0)) {
     const fits = longest <= maxLength;
     return fits
-      ? { where, reason: "empty", got: "a completion without a token of its own" }
+      ? { where, reason: "empty", got: "a completion without a token" }
       : { where, reason: "too_long", got: `a prompt of ${start} tokens, ${maxLength} fit` };
   }
   const [one, other] = sequences as [PreferenceSequence, PreferenceSequence];

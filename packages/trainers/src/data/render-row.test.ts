@@ -17,7 +17,7 @@ const scoredOf = (row: SFTRow, loss: LossOn | null = null, by?: Tokenizer) => [
 ];
 
 describe("renderRow", () => {
-  it("ends text with the end-of-sequence token, once, and predicts it", () => {
+  it("ends text with the end-of-sequence token, once, and scores it", () => {
     expect(render({ text: "abc" })).toMatchObject({ ids: Int32Array.of(97, 98, 99, end) });
     expect(render({ text: "abc<|end|>" })).toMatchObject({ ids: Int32Array.of(97, 98, 99, end) });
     expect(scoredOf({ text: "abc" })).toEqual([1, 2, 3]);
@@ -27,7 +27,7 @@ describe("renderRow", () => {
     expect((render({ messages: [user("a"), assistant("b")] }) as TrainingRow).ids).toHaveLength(6);
   });
 
-  it("puts what the tokenizer begins a text with once, before the prompt", () => {
+  it("puts the tokenizer's beginning-of-sequence token once, before the prompt", () => {
     const beginning = fakeTokenizer({ beginOfText: true });
     const row = render({ prompt: "ab", completion: "c" }, null, beginning) as TrainingRow;
     expect([...row.ids]).toEqual([256, 97, 98, 99, end]);
@@ -35,14 +35,14 @@ describe("renderRow", () => {
     expect(scoredOf({ prompt: "", completion: "c" }, null, beginning)).toEqual([1, 2]);
   });
 
-  it("adds no second end where the tokenizer writes one, also behind the prompt", () => {
+  it("adds no second end-of-sequence token if the tokenizer writes one, even after the prompt", () => {
     const ending: Tokenizer = { ...tokenizer, encode: (text) => [...tokenizer.encode(text), end] };
     const row = render({ prompt: "ab", completion: "c" }, null, ending) as TrainingRow;
     expect([...row.ids]).toEqual([97, 98, 99, end]);
     expect([...row.scored]).toEqual([2, 3]);
   });
 
-  it("gives the completion a token that it shares with the prompt", () => {
+  it("counts a token that spans prompt and completion as completion", () => {
     // 300 is "b" and "c" together: the prompt alone has two tokens, of which the row has one.
     const merging: Tokenizer = {
       ...tokenizer,
@@ -53,7 +53,7 @@ describe("renderRow", () => {
     expect([...row.scored]).toEqual([1, 2, 3]);
   });
 
-  it("looks at what the loss says", () => {
+  it("scores the tokens that `loss` selects", () => {
     // 0 <|user|> 1 h 2 <|end|> 3 <|assistant|> 4 y 5 <|end|> 6 <|user|> 7 x 8 <|end|> 9 <|assistant|> 10 z 11 <|end|>
     const messages = [user("h"), assistant("y"), user("x"), assistant("z")];
     expect(scoredOf({ messages })).toEqual([4, 5, 10, 11]);
@@ -61,7 +61,7 @@ describe("renderRow", () => {
     expect(scoredOf({ messages }, "full")).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
     const pair = { prompt: messages.slice(0, 1), completion: messages.slice(1) };
     expect(scoredOf(pair)).toEqual([4, 5, 10, 11]);
-    // The assistant's mark is the generation prompt's, which nobody has to predict.
+    // The assistant's mark belongs to the generation prompt, which is not scored.
     expect(scoredOf(pair, "completion")).toEqual([4, 5, 6, 7, 8, 9, 10, 11]);
     expect(scoredOf(pair, "full")).toHaveLength(11);
     expect(scoredOf({ prompt: messages.slice(0, 3), completion: messages.slice(3) }, "completion")).toEqual([
@@ -70,7 +70,7 @@ describe("renderRow", () => {
     expect(scoredOf({ prompt: "ab", completion: "c" }, "full")).toEqual([1, 2, 3]);
   });
 
-  it("can look at all of a template of which nobody can tell what the assistant spoke", () => {
+  it("can score all tokens with a template that does not mark the assistant's", () => {
     const opaque: Tokenizer = {
       ...tokenizer,
       render: (prompt, options) => ({ ...tokenizer.render(prompt, options), assistantMask: null }),
@@ -83,18 +83,18 @@ describe("renderRow", () => {
     ]);
   });
 
-  it("wants an assistant's turn unless all is learnt, and a word to learn", () => {
+  it("reports rows without an assistant turn, unless all is scored, and rows without text", () => {
     const monologue = { messages: [user("h")] };
     expect(render(monologue)).toMatchObject({ reason: "no_assistant_turn", got: "only user" });
     expect(scoredOf(monologue, "full")).toEqual([1, 2]);
     const pair = { prompt: [user("h"), assistant("y")], completion: [user("x")] };
     expect(render(pair, "completion")).toMatchObject({ reason: "no_assistant_turn" });
     expect(render({ messages: [user("")] }, "full")).toMatchObject({ reason: "empty" });
-    expect(render({ text: "" })).toMatchObject({ reason: "empty", got: "a text without a character" });
+    expect(render({ text: "" })).toMatchObject({ reason: "empty", got: "an empty text" });
     expect(render({ prompt: "ab", completion: "" })).toMatchObject({ reason: "empty" });
   });
 
-  it("cuts text on the right, its end with it", () => {
+  it("truncates text on the right, its end-of-sequence token included", () => {
     expect(render({ prompt: "ab", completion: "cd" }, null, tokenizer, 3)).toMatchObject({
       ids: Int32Array.of(97, 98, 99),
       scored: Int32Array.of(2),

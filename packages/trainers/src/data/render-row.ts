@@ -1,48 +1,48 @@
-import { PeriodicEvalError, type Message, type Tokenizer } from "@periodic-eval/core";
-import { errorMessage } from "@periodic-eval/core/internal";
+import type { Message, PeriodicEvalError, Tokenizer } from "@periodic-eval/core";
+import { configError, errorMessage } from "@periodic-eval/core/internal";
 import type { BadRow, Fault } from "./bad-row.ts";
 import type { Conversation, ParsedRow, PlainText } from "./forms.ts";
 import { isBlank } from "./messages.ts";
 import { encodeEnded, sharedStart } from "./token-ids.ts";
 
-/** A row as token ids, and where the loss looks: eight bytes or fewer a token. */
+/** A row as token ids with its scored positions: at most eight bytes per token. */
 export interface TrainingRow {
   readonly where: string;
   readonly ids: Int32Array;
-  /** Positions of the tokens to be predicted, ascending, each ≥ 1: nothing comes before the first token. */
+  /** Positions of the scored tokens, ascending, each ≥ 1: no token precedes the first. */
   readonly scored: Int32Array;
-  /** Tokens that there were before it was cut; null where it is whole. */
+  /** Tokens before truncation; null if the row is complete. */
   readonly cutFrom: number | null;
 }
 
 /**
- * What the loss looks at: the assistant's turns (of a row with a prompt, those of the completion), the completion, or all
- * tokens.
+ * The tokens that the loss covers: the assistant's turns (those of the completion, in a row with a prompt), the completion, or
+ * all tokens.
  */
 export type LossOn = "assistant" | "completion" | "full";
 
 export interface RenderOptions {
-  /** In tokens. */
+  /** Maximum tokens per row. */
   readonly maxLength: number;
-  /** Whether a longer row is cut on the right, or reported. */
+  /** Whether a longer row is cut on the right instead of reported. */
   readonly truncate: boolean;
-  /** Null is `defaultLoss`. */
+  /** Null uses `defaultLoss`. */
   readonly loss: LossOn | null;
 }
 
 /**
- * Of conversations, the assistant's turns; of text with a prompt, the completion; of plain text, all. TRL 1.x scores all
- * of a conversation, and of one with a prompt all that follows it, unless it is asked for `assistant_only_loss`.
+ * The assistant's turns for conversations, the completion for text with a prompt, everything for plain text. TRL 1.x scores all
+ * tokens of a conversation, or everything after its prompt, unless `assistant_only_loss` is set.
  */
 const defaultLoss = (row: ParsedRow): LossOn =>
   row.kind === "conversation" ? "assistant" : row.prompt === null ? "full" : "completion";
 
 /**
- * Renders one row. A conversation goes through the chat template; text does not, and ends with the tokenizer's
- * end-of-sequence token, as TRL 1.x ends it, where there is one. A token that prompt and completion share is the
- * completion's; TRL takes as many from the front as the prompt alone has.
+ * Renders one row. A conversation goes through the chat template. Text does not; it ends with the tokenizer's end-of-sequence
+ * token, if it has one, as in TRL 1.x. A token that spans prompt and completion counts as completion; TRL instead counts
+ * the tokens of the prompt alone.
  *
- * @throws PeriodicEvalError `config` where the row has nothing that `loss` could look at, by its form.
+ * @throws PeriodicEvalError `config` if `loss` does not fit the row's form.
  */
 export function renderRow(
   tokenizer: Tokenizer,
@@ -72,7 +72,7 @@ export function renderRow(
     return {
       where,
       reason: "too_long",
-      got: `${ids.length} tokens, and none to learn among the first ${kept}`,
+      got: `${ids.length} tokens, with no scored token among the first ${kept}`,
     };
   }
   return {
@@ -88,9 +88,9 @@ interface Rendered {
 }
 
 function ofText(tokenizer: Tokenizer, row: PlainText, loss: LossOn): Rendered | Fault {
-  if (loss === "assistant" || (loss === "completion" && row.prompt === null)) throw wrongLoss(row, loss);
-  if (row.text === "") return { reason: "empty", got: "a text without a character" };
-  if (isBlank(row.text)) return { reason: "empty", got: "a text of white space alone" };
+  if (loss === "assistant" || (loss === "completion" && row.prompt === null)) throw lossError(row, loss);
+  if (row.text === "") return { reason: "empty", got: "an empty text" };
+  if (isBlank(row.text)) return { reason: "empty", got: "a text of only white space" };
   const prompt = row.prompt ?? "";
   const ids = encodeEnded(tokenizer, prompt + row.text);
   const start = loss === "completion" ? sharedStart(tokenizer.encode(prompt), ids) : 0;
@@ -98,8 +98,8 @@ function ofText(tokenizer: Tokenizer, row: PlainText, loss: LossOn): Rendered | 
 }
 
 function ofConversation(tokenizer: Tokenizer, row: Conversation, loss: LossOn): Rendered | Fault {
-  if (loss === "completion" && row.promptCount === null) throw wrongLoss(row, loss);
-  const fault = silence(row, loss);
+  if (loss === "completion" && row.promptCount === null) throw lossError(row, loss);
+  const fault = emptyFault(row, loss);
   if (fault !== null) return fault;
   const prompt = row.messages.slice(0, row.promptCount ?? 0);
   try {
@@ -114,7 +114,7 @@ function ofConversation(tokenizer: Tokenizer, row: Conversation, loss: LossOn): 
     if (mask === null) {
       return {
         reason: "template_failed",
-        got: "a template of which nobody can tell what the assistant spoke",
+        got: "a template that does not mark the assistant's tokens",
       };
     }
     const hasSpoken = prompt.some(({ role }) => role === "assistant");
@@ -125,8 +125,8 @@ function ofConversation(tokenizer: Tokenizer, row: Conversation, loss: LossOn): 
   }
 }
 
-/** Why there is nothing to learn, whatever the template. */
-function silence({ messages, promptCount }: Conversation, loss: LossOn): Fault | null {
+/** Describes a conversation that has nothing to learn with any template. */
+function emptyFault({ messages, promptCount }: Conversation, loss: LossOn): Fault | null {
   const learnt = messages
     .slice(promptCount ?? 0)
     .filter(({ role }) => loss === "full" || role === "assistant");
@@ -136,11 +136,11 @@ function silence({ messages, promptCount }: Conversation, loss: LossOn): Fault |
   if (learnt.some(({ content }) => !isBlank(content))) return null;
   return {
     reason: "empty",
-    got: loss === "full" ? "turns without a word" : "assistant turns without a word",
+    got: loss === "full" ? "turns without text" : "assistant turns without text",
   };
 }
 
-function wrongLoss(row: ParsedRow, loss: LossOn): PeriodicEvalError {
+function lossError(row: ParsedRow, loss: LossOn): PeriodicEvalError {
   const form =
     row.kind === "conversation" ? "messages" : row.prompt === null ? "text" : "prompt and completion as text";
   const possible: readonly LossOn[] =
@@ -149,11 +149,11 @@ function wrongLoss(row: ParsedRow, loss: LossOn): PeriodicEvalError {
       : row.prompt === null
         ? ["full"]
         : ["completion", "full"];
-  return new PeriodicEvalError({
-    code: "config",
-    where: "SFT config loss",
+  return configError({
+    where: "SFT config",
+    path: ["loss"],
     got: `"${loss}" for the row ${row.where}, which has ${form}`,
     expected: possible.map((one) => `"${one}"`).join(" or "),
-    fix: "Change it, leave it out for the form's own, or give rows of another form.",
+    fix: "Change it, remove it to use the default of each row's form, or use rows of another form.",
   });
 }

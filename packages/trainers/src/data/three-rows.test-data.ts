@@ -1,7 +1,7 @@
 /**
- * A Parquet file of pyarrow 26.0.1: `pq.write_table(table, "rows.parquet", row_group_size=2, compression="gzip")`, of the
- * columns id (int64: 7, 8, 9) and messages (list of structs of role, content and name, which is null throughout). Each
- * chat is a user's "hi", in the third "ho", and an answer, "yo", in the third "ya"; the second answers as "alien".
+ * A Parquet file written by pyarrow 26.0.1: `pq.write_table(table, "rows.parquet", row_group_size=2, compression="gzip")`,
+ * with the columns id (int64: 7, 8, 9) and messages (list of structs of role, content and name, which is always null). Each
+ * chat is a user's "hi" ("ho" in the third) and an answer "yo" ("ya" in the third); the role of the second answer is "alien".
  */
 export const threeRowsOfParquet = Buffer.from(
   [

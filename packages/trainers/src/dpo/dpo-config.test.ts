@@ -13,9 +13,9 @@ describe("the configuration of DPO", () => {
   });
 
   it.each<[object, string]>([
-    [{ beta: 0 }, "DPO config beta: got 0, expected a number above 0"],
-    [{ lossType: "kto" }, 'DPO config lossType: got "kto", expected "sigmoid" or "hinge" or "ipo"'],
-    [{ labelSmoothing: 0.5 }, "DPO config labelSmoothing: got 0.5, expected a number below 0.5"],
+    [{ beta: 0 }, "DPO config.beta: got 0, expected a number above 0"],
+    [{ lossType: "kto" }, 'DPO config.lossType: got "kto", expected "sigmoid" or "hinge" or "ipo"'],
+    [{ labelSmoothing: 0.5 }, "DPO config.labelSmoothing: got 0.5, expected a number below 0.5"],
     [
       { labelSmoothing: 0.1, lossType: "ipo" },
       'labelSmoothing: got 0.1 with lossType "ipo", expected 0, or lossType "sigmoid"',

@@ -3,28 +3,28 @@ import type { DPOConfig } from "./dpo-config.ts";
 
 export type DPOLossOptions = Pick<DPOConfig, "beta" | "lossType" | "labelSmoothing">;
 
-/** B pairs as 2B sequences: those chosen, then those rejected in the same order. */
+/** B pairs as 2B sequences: the chosen ones, then the rejected ones in the same order. */
 export interface ScoredPairs {
   /** float32 [2B], Σ log p of each completion's tokens, in nats. */
   readonly logProbs: tf.Tensor1D;
-  /** float32 [2B], the same of the reference. */
+  /** float32 [2B], the same sums under the reference. */
   readonly reference: tf.Tensor1D;
   /** [2B], tokens of each completion. */
   readonly counts: readonly number[];
 }
 
 /**
- * Σ over pairs of the loss of direct preference optimization, as TRL 1.16.0 computes it. With h the log-ratio of chosen to
- * rejected, each to the reference, and z = βh:
+ * Returns Σ over pairs of the loss of direct preference optimization, as in TRL 1.16.0. With h the log-ratio of chosen to
+ * rejected, each relative to the reference, and z = βh:
  *
  * - `sigmoid`: −(1 − ε) log σ(z) − ε log σ(−z), ε the label smoothing (Rafailov et al. 2023; cDPO, Mitchell 2023, which
- *   TRL 1.16 has no more);
+ *   TRL 1.16 no longer has);
  * - `hinge`: max(0, 1 − z) (Zhao et al. 2023);
- * - `ipo`: (h − 1/2β)², h here of log-ratios a token (Azar et al. 2023).
+ * - `ipo`: (h − 1/2β)², where h uses log-ratios per token (Azar et al. 2023).
  *
- * The gradient is a weight for each sequence, so that one pass of the model serves loss and gradients.
+ * The gradient is one weight per sequence, so that a single pass of the model gives loss and gradients.
  *
- * @returns scalar; differentiable in `logProbs` once. Disposing is the caller's.
+ * @returns Scalar, once differentiable in `logProbs`. The caller disposes it.
  */
 export function dpoLossSum({ logProbs, reference, counts }: ScoredPairs, options: DPOLossOptions): tf.Scalar {
   const perToken = options.lossType === "ipo";
@@ -46,7 +46,7 @@ export function dpoLossSum({ logProbs, reference, counts }: ScoredPairs, options
   return loss(logProbs);
 }
 
-/** The loss of each pair and its derivative by the log-ratio h, float32 [B]. */
+/** Returns the loss of each pair and its derivative by the log-ratio h, float32 [B]. */
 function lossOf(
   h: tf.Tensor,
   { beta, lossType, labelSmoothing }: DPOLossOptions,
@@ -68,7 +68,7 @@ function lossOf(
   };
 }
 
-/** What TRL logs beside the loss, each a mean over pairs. */
+/** The metrics that TRL logs besides the loss, each a mean over pairs. */
 export const rewardNames = [
   "rewards/chosen",
   "rewards/rejected",
@@ -78,7 +78,7 @@ export const rewardNames = [
   "logps/rejected",
 ] as const;
 
-/** Sums over pairs, by the names under which TRL logs their means. The caller disposes them. */
+/** Returns sums over pairs, by the names under which TRL logs their means. The caller disposes them. */
 export function rewardSums(
   { logProbs, reference }: ScoredPairs,
   beta: number,

@@ -1,13 +1,13 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { createCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import { accumulate } from "../loop/accumulate.ts";
+import { accumulate } from "../loop/step-work.ts";
 import { loadPreferences } from "../data/preference-dataset.ts";
 import { trainDPO } from "../testing/recorded-training.ts";
 import { preferences, temporaryFolder, tinyLlama, tokenizer, weightsOf } from "../testing/tiny-run.ts";
 import { parseDPOConfig } from "./dpo-config.ts";
 import { DPOTrainer, type DPOTrainerOptions } from "./dpo-trainer.ts";
-import { collatePairs, pairGradients } from "./gradients.ts";
+import { collatePairs, pairGradients } from "./pair-batch.ts";
 import { referenceLogProbs } from "./reference.ts";
 
 beforeAll(async () => {
@@ -33,7 +33,7 @@ async function train(more: Partial<DPOTrainerOptions> = {}) {
 }
 
 describe("DPOTrainer", () => {
-  it("learns to prefer, from a reward of 0, and tells it under TRL's names", async () => {
+  it("learns the preferences from a reward of 0, and logs TRL's metrics", async () => {
     const before = tf.memory().numTensors;
     const { result, metrics } = await train();
     expect(tf.memory().numTensors).toBe(before);
@@ -58,14 +58,14 @@ describe("DPOTrainer", () => {
     expect(last["rewards/margins"]).toBeCloseTo(last["rewards/chosen"]! - last["rewards/rejected"]!, 4);
   });
 
-  it("gives unequal micro-batches the loss, metrics and gradients of one batch, within 1e-6", async () => {
+  it("equals one batch in loss, metrics and gradients for unequal micro-batches, within 1e-6", async () => {
     const model = llama();
     const { rows: pairs } = await loadPreferences(preferences(7), tokenizer, {
       maxLength: 64,
       onBadRow: "error",
       isPrecomputed: false,
     });
-    // Another model's: the pairs then weigh unlike.
+    // Log-probs of another model give the pairs different weights.
     const other = llama("another");
     const reference = await referenceLogProbs(other, pairs, { batchSize: 3 });
     const options = { ...parseDPOConfig(), random: () => () => 0.5 };
@@ -96,14 +96,14 @@ describe("DPOTrainer", () => {
       );
       expect(furthest).toBeLessThan(1e-6);
     }
-    // The mean of micro-batches' means would be off.
+    // The mean of the micro-batches' means would differ.
     const [one, rest] = [mean([1]), mean([7])].map(([loss]) => loss!);
     expect(Math.abs(7 * one! - rest!)).toBeGreaterThan(1e-3);
     other.dispose();
     model.dispose();
   });
 
-  it("hashes what is frozen once, as the reference and as what a resume must find again", async () => {
+  it("hashes frozen weights once, for the reference and for a resume", async () => {
     const base = llama();
     const lora = withLora(base, { rank: 4 });
     const bytes = vi.spyOn(base.weights()[0]!.read(), "dataSync");
@@ -114,14 +114,14 @@ describe("DPOTrainer", () => {
     base.dispose();
   });
 
-  it("trains an adapter against the model without it, whatever the adapter has learned before", async () => {
+  it("trains an adapter against the model without it, even if the adapter was trained before", async () => {
     const base = llama();
     const own = await weightsOf(base);
     const lora = withLora(base, { rank: 4 });
     const first = await train({ model: lora, reference: "base" });
     expect(first.metrics[0]!["rewards/margins"]).toBeCloseTo(0, 4);
     expect(first.metrics.at(-1)!["rewards/margins"]).toBeGreaterThan(0.5);
-    // Once trained, the adapter is ahead of its base, and not of its own copy.
+    // A trained adapter is ahead of its base, but not of its own copy.
     const again = await train({ model: lora, reference: "base", config: { ...config, maxSteps: 1 } });
     expect(again.metrics[0]!["rewards/margins"]).toBeGreaterThan(0.5);
     const copied = await train({ model: lora, config: { ...config, maxSteps: 1 } });
@@ -131,7 +131,7 @@ describe("DPOTrainer", () => {
     base.dispose();
   });
 
-  it("reads another model, or numbers beside the rows, as it reads its own", async () => {
+  it("gives the same result with another model or precomputed log-probs as reference", async () => {
     const dataset = preferences(12);
     const { rows: pairs } = await loadPreferences(dataset, tokenizer, {
       maxLength: 64,
@@ -140,7 +140,7 @@ describe("DPOTrainer", () => {
     });
     const same = llama();
     const baseline = await referenceLogProbs(same, pairs, { batchSize: 4 });
-    const told = dataset.map((row, i) => ({
+    const precomputed = dataset.map((row, i) => ({
       ...row,
       ref_chosen_logps: baseline[i]!.chosen,
       ref_rejected_logps: baseline[i]!.rejected,
@@ -148,7 +148,7 @@ describe("DPOTrainer", () => {
     const expected = await train();
     const readings: readonly Partial<DPOTrainerOptions>[] = [
       { reference: same },
-      { dataset: told, reference: "precomputed" },
+      { dataset: precomputed, reference: "precomputed" },
     ];
     for (const reading of readings) {
       const { metrics, weights } = await train(reading);
@@ -158,7 +158,7 @@ describe("DPOTrainer", () => {
     same.dispose();
   });
 
-  it("leaves dropout out, unless it is told otherwise", async () => {
+  it("trains without dropout, unless disableDropout is false", async () => {
     const dropping = async (disableDropout: boolean) => {
       const model = llama("dpo", 0.2);
       const { metrics } = await train({ model, config: { ...config, maxSteps: 2, disableDropout } });
@@ -180,12 +180,12 @@ describe("DPOTrainer", () => {
     expect(warnings[0]).toMatch(/^dataset: 1 of 5 rows cannot be trained on and are left out: dataset\[0\]/);
   });
 
-  it("ends in the reading of a reference that is aborted, before a step", async () => {
+  it("rejects before the first step if it is aborted during the reference", async () => {
     const signal = AbortSignal.abort(new Error("enough"));
     await expect(train({ signal })).rejects.toThrow("enough");
   });
 
-  it("hears an abort between two batches of the reference", async () => {
+  it("stops the reference between two batches when aborted", async () => {
     const model = llama();
     const { rows: pairs } = await loadPreferences(preferences(12), tokenizer, {
       maxLength: 64,
@@ -201,40 +201,40 @@ describe("DPOTrainer", () => {
 
   it.each<[string, object, string]>([
     [
-      "a share beside rows to validate on",
+      "validationShare together with validation rows",
       { validation: preferences(2), config: { validationShare: 0.1 } },
-      "DPO config validationShare: got 0.1 beside validation rows",
+      "DPO config.validationShare: got 0.1 together with validation rows",
     ],
     [
-      "a look at nothing",
+      "evalSteps without validation rows",
       { config: { evalSteps: 5 } },
-      "DPO config evalSteps: got 5 and nothing to validate",
+      "DPO config.evalSteps: got 5 without validation rows",
     ],
-    ["rows to validate on that are none", { validation: 5 }, "DPOTrainer validation: got 5"],
+    ["invalid validation rows", { validation: 5 }, "DPOTrainer options.validation: got 5"],
     [
-      "a best by what is not found",
+      "an unknown metric in keepBest",
       { config: { validationShare: 0.1, keepBest: "eval_perplexity" } },
-      'DPO config keepBest: got "eval_perplexity", expected "eval_loss" or "eval_rewards/chosen"',
+      'DPO config.keepBest: got "eval_perplexity", expected "eval_loss" or "eval_rewards/chosen"',
     ],
-    ["an unknown option", { datset: [] }, 'DPOTrainer: got the unknown option "datset"'],
-    ["a reference that is none", { reference: "frozen" }, 'reference: got "frozen", expected "copy", "base"'],
-    ["a base that is not there", { reference: "base" }, 'got "base" for a model without an adapter'],
+    ["an unknown option", { datset: [] }, 'DPOTrainer options.datset: got the unknown option "datset"'],
+    ["an invalid reference", { reference: "frozen" }, 'reference: got "frozen", expected "copy", "base"'],
+    ["a missing base", { reference: "base" }, 'got "base" for a model without an adapter'],
     [
-      "a model of other tokens",
+      "a reference with other tokens",
       { reference: { logits: () => {}, vocabSize: 9, contextLength: 128 } },
       "reference: got a model of 9 tokens, expected 261",
     ],
     [
-      "a model of a shorter context",
+      "a reference with a shorter context",
       { reference: { logits: () => {}, vocabSize: 261, contextLength: 12 } },
       "reference: got a context of 12 tokens, expected 128 or more",
     ],
     [
-      "a model whose graph takes shorter rows",
+      "a reference whose graph takes shorter rows",
       { reference: { logits: () => {}, vocabSize: 261, contextLength: 128, fixedLength: 12 } },
       "reference: got a context of 12 tokens, expected 128 or more",
     ],
-    ["no dataset", { dataset: undefined }, "DPOTrainer dataset: got undefined"],
+    ["no dataset", { dataset: undefined }, "DPOTrainer options.dataset: got nothing"],
   ])("refuses %s", async (_, wrong, message) => {
     const model = llama();
     const options = { model, tokenizer, dataset: preferences(2), runDir: await temporaryFolder() };

@@ -1,59 +1,62 @@
 import { join } from "node:path";
 import { canonicalJson, namedStream, seedOf } from "@periodic-eval/core/random";
-import { checkKeys } from "@periodic-eval/core/internal";
 import type { CausalLM, TrainableLM } from "@periodic-eval/core/tfjs";
+import { z } from "zod";
 import type { RowsOf } from "../data/bad-rows-file.ts";
 import { readPreferences } from "../data/phase-rows.ts";
 import type { PreferenceDataset } from "../data/preference-dataset.ts";
 import type { PreferenceSource } from "../data/preference-rows.ts";
 import { readKept } from "../data/read-ahead.ts";
 import { checkSource } from "../data/read-rows.ts";
-import { accumulate } from "../loop/accumulate.ts";
-import { checkParts } from "../trainer/check-parts.ts";
+import type { PreferencePair } from "../data/render-preference.ts";
+import { accumulate } from "../loop/step-work.ts";
+import type { TrainingData, TrainingRows } from "../loop/training-data.ts";
 import { fingerprintModel, type ModelConfigs } from "../trainer/model-identity.ts";
-import {
-  Trainer,
-  trainerOptionNames,
-  type TrainerOptions,
-  type TrainingSettings,
-} from "../trainer/trainer.ts";
-import type { TrainingData } from "../trainer/training-data.ts";
+import { checkTrainerOptions, Trainer } from "../trainer/trainer.ts";
+import { trainerFields, uncheckedField, type TrainerOptions } from "../trainer/trainer-options.ts";
+import type { TrainingSettings } from "../trainer/training-method.ts";
 import { parseDPOConfig, type DPOConfig } from "./dpo-config.ts";
-import { collatePairs, pairGradients } from "./gradients.ts";
-import { heldOutPairMetrics, heldOutRewards } from "./held-out-rewards.ts";
-import { hashOfLogProbs, keptLogProbs, type ReferenceNumbers } from "./reference-file.ts";
-import { checkReference, referenceLogProbs, type Reference } from "./reference.ts";
+import { collatePairs, heldOutPairMetrics, heldOutRewards, pairGradients } from "./pair-batch.ts";
+import { hashOfLogProbs, loadOrRead, type StoredReference } from "./reference-file.ts";
+import { checkReference, referenceLogProbs, type PairLogProbs, type Reference } from "./reference.ts";
 
 export interface DPOTrainerOptions extends TrainerOptions<DPOConfig> {
-  /** Preferences: a file of JSON Lines or Parquet, or the rows. */
+  /** Preference pairs: a JSON Lines or Parquet file, or the rows. */
   readonly dataset: PreferenceSource;
-  /** Preferences to validate on, in place of `validationShare`. */
+  /** Validation pairs; an alternative to `validationShare`. */
   readonly validation?: PreferenceSource;
   /** Default `"copy"`. */
   readonly reference?: Reference;
 }
 
+const fields = {
+  ...trainerFields,
+  dataset: uncheckedField,
+  validation: uncheckedField,
+  reference: uncheckedField,
+} satisfies Record<keyof DPOTrainerOptions, z.ZodType>;
+const optionsSchema = z.strictObject(fields);
+
 /**
- * Direct preference optimization on pairs of completions, as TRL 1.16.0: the loss averaged over the pairs of the whole
- * optimizer step, over the completions' tokens only. Metrics have TRL's names: `rewards/chosen`, `rewards/rejected`,
- * `rewards/margins`, `rewards/accuracies`, `logps/chosen`, `logps/rejected`, each a mean over the step's pairs.
+ * Direct preference optimization on pairs of completions, as in TRL 1.16.0: the loss covers only tokens of the completions
+ * and is averaged over the pairs of the whole optimizer step. Metrics have TRL's names: `rewards/chosen`,
+ * `rewards/rejected`, `rewards/margins`, `rewards/accuracies`, `logps/chosen`, `logps/rejected`, each a mean over the step's
+ * pairs.
  *
- * The reference is read once, before the first step, which takes a pass over all pairs without gradients; what it said is
- * kept in `<runDir>/reference/<phase>.json` for a resume, that of rows given to validate on in
- * `<runDir>/reference/validation/<phase>.json`. Held-out pairs give the loss and the same metrics, named as TRL names them:
+ * The reference runs once, before the first step: one pass over all pairs without gradients. Its log-probs are stored for a
+ * resume, in `<runDir>/reference/<phase>.json` and, for separate validation rows, in
+ * `<runDir>/reference/validation/<phase>.json`. Validation gives the loss and the same metrics under TRL's names:
  * `eval_loss`, `eval_rewards/accuracies`.
  */
 export class DPOTrainer extends Trainer<DPOConfig> {
   /**
-   * @throws PeriodicEvalError `config` for an option that is unknown or out of range; `data` for a dataset's file that is
-   *   not there.
+   * @throws PeriodicEvalError `config` for an unknown or invalid option; `data` for a dataset file that does not exist.
    */
   constructor(options: DPOTrainerOptions) {
-    checkKeys("DPOTrainer", options, [...trainerOptionNames, "dataset", "validation", "reference"]);
-    checkParts("DPOTrainer", options);
+    checkTrainerOptions("DPO", optionsSchema, options);
     const { dataset, validation } = options;
-    checkSource("DPOTrainer dataset", dataset);
-    if (validation !== undefined) checkSource("DPOTrainer validation", validation);
+    checkSource("DPOTrainer options", ["dataset"], dataset);
+    if (validation !== undefined) checkSource("DPOTrainer options", ["validation"], validation);
     checkReference(options.model, options.reference ?? "copy");
     const config = parseDPOConfig(options.config);
     super(options, {
@@ -74,7 +77,7 @@ interface PairSource {
   readonly of: RowsOf;
 }
 
-/** Where below `<runDir>/reference` is kept what the reference says of pairs. */
+/** Folders of stored log-probs, relative to `<runDir>/reference`. */
 const folders: Readonly<Record<RowsOf, string>> = { dataset: "", validation: "validation" };
 
 async function prepare(
@@ -84,8 +87,7 @@ async function prepare(
   settings: TrainingSettings,
 ): Promise<TrainingData> {
   const { model, tokenizer, runDir, reference = "copy" } = options;
-  const { maxLength, seed, phase, warn } = settings;
-  const keptAt = join(runDir, "reference", folders[of], `${phase}.json`);
+  const { maxLength, phase, warn } = settings;
   const isPrecomputed = reference === "precomputed";
   const where = { source, of, phase, runDir, tokenizer };
   const { vocabSize } = model;
@@ -93,20 +95,44 @@ async function prepare(
   const data = await readPreferences(readKept, where, { maxLength, onBadRow, isPrecomputed, vocabSize });
   for (const warning of data.warnings) warn("dataset", warning);
   const { rows: pairs, badRows, badRowsListed, rowsRead, hash } = data;
-  const { pairs: baseline, keep }: ReferenceNumbers = isPrecomputed
+  const { pairs: scores, keep }: StoredReference = isPrecomputed
     ? { pairs: pairs.map((pair) => pair.reference!), keep: async () => {} }
-    : await readReference(lmOf(model, reference), data, {
-        ...options,
-        ...config,
-        keptAt,
+    : await readReference(modelOf(model, reference), data, {
+        signal: options.signal,
+        batchSize: config.batchSize,
+        path: join(runDir, "reference", folders[of], `${phase}.json`),
         warn,
         hashWeights: settings.hashWeights,
       });
-  const hashOfReference = hashOfLogProbs(baseline);
+  const referenceHash = hashOfLogProbs(scores);
+  return {
+    ...pairRows(model, { pairs, scores, hash: `${hash}, reference ${referenceHash}` }, config, settings),
+    badRows,
+    badRowsListed,
+    rowsRead,
+    hash,
+    exact: { reference: referenceHash },
+    keep,
+  };
+}
+
+interface ScoredPairs {
+  readonly pairs: readonly PreferencePair[];
+  /** The reference's log-probs of each pair. */
+  readonly scores: readonly PairLogProbs[];
+  readonly hash: string;
+}
+
+function pairRows(
+  model: TrainableLM,
+  { pairs, scores, hash }: ScoredPairs,
+  config: DPOConfig,
+  { seed, phase }: TrainingSettings,
+): TrainingRows {
   const scoresOf = (numbers: readonly number[]) =>
     Float32Array.from([
-      ...numbers.map((number) => baseline[number]!.chosen),
-      ...numbers.map((number) => baseline[number]!.rejected),
+      ...numbers.map((number) => scores[number]!.chosen),
+      ...numbers.map((number) => scores[number]!.rejected),
     ]);
   const batchOf = (numbers: readonly number[]) =>
     collatePairs(
@@ -115,14 +141,8 @@ async function prepare(
     );
   return {
     lengths: pairs.map(({ chosen, rejected }) => Math.max(chosen.ids.length, rejected.ids.length)),
-    badRows,
-    badRowsListed,
-    rowsRead,
-    hash,
-    exact: { reference: hashOfReference },
-    keep,
     heldOut: {
-      hash: `${hash}, reference ${hashOfReference}`,
+      hash,
       measure: async (numbers) =>
         heldOutRewards(
           model,
@@ -131,12 +151,12 @@ async function prepare(
         ),
     },
     work(microBatches, step) {
-      const chosen = microBatches.map((numbers) => numbers.map((number) => pairs[number]!));
+      const numbers = microBatches.flat();
       const batches = microBatches.map(batchOf);
       return {
-        divisor: chosen.flat().length,
+        divisor: numbers.length,
         tokens: batches.reduce((sum, { tokens }) => sum + tokens, 0),
-        where: chosen.flat().map(({ where }) => where),
+        where: numbers.map((number) => pairs[number]!.where),
         gradients() {
           const restore = config.disableDropout ? model.enterEval?.() : undefined;
           try {
@@ -155,11 +175,14 @@ async function prepare(
   };
 }
 
-const lmOf = (model: TrainableLM, reference: Exclude<Reference, "precomputed">): CausalLM =>
+const modelOf = (model: TrainableLM, reference: Exclude<Reference, "precomputed">): CausalLM =>
   reference === "copy" ? model : reference === "base" ? model.base! : reference;
 
-interface ReadingOptions extends Pick<DPOTrainerOptions, "signal">, Pick<DPOConfig, "batchSize"> {
-  readonly keptAt: string;
+interface ReadingOptions {
+  readonly signal: AbortSignal | undefined;
+  readonly batchSize: number;
+  /** File that stores the log-probs for a resume. */
+  readonly path: string;
   readonly warn: TrainingSettings["warn"];
   readonly hashWeights: TrainingSettings["hashWeights"];
 }
@@ -167,10 +190,10 @@ interface ReadingOptions extends Pick<DPOTrainerOptions, "signal">, Pick<DPOConf
 async function readReference(
   lm: CausalLM & ModelConfigs,
   { rows, hash }: PreferenceDataset,
-  { signal, batchSize, keptAt, warn, hashWeights }: ReadingOptions,
-): Promise<ReferenceNumbers> {
+  { signal, batchSize, path, warn, hashWeights }: ReadingOptions,
+): Promise<StoredReference> {
   const read = () => referenceLogProbs(lm, rows, { batchSize, signal });
   const model = await fingerprintModel(lm, hashWeights);
   if (model === null) return { pairs: await read(), keep: async () => {} };
-  return keptLogProbs(keptAt, canonicalJson({ pairs: hash, model, batchSize }), read, warn);
+  return loadOrRead(path, canonicalJson({ pairs: hash, model, batchSize }), read, warn);
 }

@@ -6,12 +6,11 @@ import { describe, expect, it } from "vitest";
 import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts";
 import { companionOf, isPublished, publishedOnly } from "../../../core/src/testing/fixtures.test-data.ts";
 import type { PreferencePair } from "../data/render-preference.ts";
-import { update } from "../loop/update.ts";
-import { GradientNorm } from "../optimizer/clipping.ts";
-import { AdamW } from "../optimizer/adamw.ts";
+import { Learner } from "../loop/learner.ts";
 import { isThere, type Engine } from "../testing/engines.ts";
 import { expectStored, findReferences, readReference } from "../testing/reference-training.test-data.ts";
-import { collatePairs, pairGradients } from "./gradients.ts";
+import { collatePairs, pairGradients } from "./pair-batch.ts";
+import { parseDPOConfig } from "./dpo-config.ts";
 import type { DPOLossOptions } from "./dpo-loss.ts";
 import { referenceLogProbs } from "./reference.ts";
 
@@ -37,7 +36,7 @@ interface Golden {
 
 const engines: readonly Engine[] = ["wasm", "cpu", "tfjs-node"];
 
-/** The pairs of the file as one batch, with AdamW as it says. */
+/** Builds one batch of the file's pairs, and AdamW with its hyperparameters. */
 async function training(model: CheckpointLM, golden: Golden, loss: Partial<DPOLossOptions> = {}) {
   const pairs = golden.pairs.map(({ prompt_ids: prompt, chosen_ids, rejected_ids }, i): PreferencePair => {
     const sequence = (completion: readonly number[]) => ({
@@ -53,8 +52,13 @@ async function training(model: CheckpointLM, golden: Golden, loss: Partial<DPOLo
     ...baseline.map(({ rejected }) => rejected),
   ]);
   const { lr, weight_decay, grad_clip } = golden.hyper;
-  const optimizer = new AdamW(model.trainables(), { weightDecay: weight_decay, decay: "all" });
-  const gradientNorm = new GradientNorm();
+  const learner = new Learner({
+    model,
+    config: { ...parseDPOConfig(), weightDecay: weight_decay, decay: "all", maxGradNorm: grad_clip },
+    phase: "train",
+    runDir: undefined,
+    warn: () => {},
+  });
   const options = { beta: golden.beta, lossType: "sigmoid", labelSmoothing: 0, ...loss } as const;
   const work = {
     divisor: pairs.length,
@@ -66,11 +70,8 @@ async function training(model: CheckpointLM, golden: Golden, loss: Partial<DPOLo
   return {
     reference,
     work,
-    step: () => update(work, optimizer, { learningRate: lr, maxGradNorm: grad_clip, gradientNorm }),
-    dispose() {
-      optimizer.dispose();
-      gradientNorm.dispose();
-    },
+    step: () => learner.update(work, lr),
+    dispose: () => learner.dispose(),
   };
 }
 
@@ -82,74 +83,85 @@ const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + 
 
 const load = (file: string, { model }: Golden) => loadCausalLM(join(dirname(file), model));
 
-/** Five steps of torch.optim.AdamW (2.13.0, CPU, float32) on a tiny Llama, as TRL 1.16.0; see the fixtures' README. */
-describe.each(findReferences("dpo"))("DPO equals PyTorch's and TRL's (%s)", (file) => {
+/** Five steps of torch.optim.AdamW (2.13.0, CPU, float32) on a tiny Llama, as in TRL 1.16.0; see the fixtures' README. */
+describe.each(findReferences("dpo"))("DPO (%s)", (file) => {
   describe.each(engines)("on %s", (backend) => {
-    it.runIf(isThere(backend))("losses, norms, rewards, margins and log-probs of each step", async () => {
-      await useBackend({ backend });
-      const golden = readReference<Golden>(file);
-      const model = await load(file, golden);
-      const { reference, step, dispose } = await training(model, golden);
-      for (const [i, expected] of [...golden.ref_chosen_logps, ...golden.ref_rejected_logps].entries())
-        expectClose(reference[i]!, expected, tolerance, `reference of sequence ${i}`);
-      for (const [i, expected] of golden.steps.entries()) {
-        const { loss, gradNorm, means } = await step();
-        expectClose(loss, expected.loss, tolerance, `loss of step ${i}`);
-        expectClose(gradNorm, expected.grad_norm, tolerance, `norm of step ${i}`);
-        expectClose(
-          means["rewards/chosen"]!,
-          expected.rewards_chosen,
-          toleranceNearZero,
-          `reward of step ${i}`,
-        );
-        expectClose(
-          means["rewards/rejected"]!,
-          expected.rewards_rejected,
-          toleranceNearZero,
-          `reward of step ${i}`,
-        );
-        expectClose(means["rewards/margins"]!, expected.margin, toleranceNearZero, `margin of step ${i}`);
-        expectClose(means["logps/chosen"]!, mean(expected.chosen_logps), tolerance, `log-probs of step ${i}`);
-        expectClose(
-          means["logps/rejected"]!,
-          mean(expected.rejected_logps),
-          tolerance,
-          `log-probs of step ${i}`,
-        );
-        // Rewards of the first step are 0 but for rounding, which decides what is greater.
-        if (i > 0) expect(means["rewards/accuracies"]).toBe(expected.accuracy);
-      }
-      dispose();
-      model.dispose();
-    });
+    it.runIf(isThere(backend))(
+      "equals PyTorch and TRL in losses, norms, rewards, margins and log-probs of each step",
+      async () => {
+        await useBackend({ backend });
+        const golden = readReference<Golden>(file);
+        const model = await load(file, golden);
+        const { reference, step, dispose } = await training(model, golden);
+        for (const [i, expected] of [...golden.ref_chosen_logps, ...golden.ref_rejected_logps].entries())
+          expectClose(reference[i]!, expected, tolerance, `reference of sequence ${i}`);
+        for (const [i, expected] of golden.steps.entries()) {
+          const { loss, gradNorm, means } = await step();
+          expectClose(loss, expected.loss, tolerance, `loss of step ${i}`);
+          expectClose(gradNorm, expected.grad_norm, tolerance, `norm of step ${i}`);
+          expectClose(
+            means["rewards/chosen"]!,
+            expected.rewards_chosen,
+            toleranceNearZero,
+            `reward of step ${i}`,
+          );
+          expectClose(
+            means["rewards/rejected"]!,
+            expected.rewards_rejected,
+            toleranceNearZero,
+            `reward of step ${i}`,
+          );
+          expectClose(means["rewards/margins"]!, expected.margin, toleranceNearZero, `margin of step ${i}`);
+          expectClose(
+            means["logps/chosen"]!,
+            mean(expected.chosen_logps),
+            tolerance,
+            `log-probs of step ${i}`,
+          );
+          expectClose(
+            means["logps/rejected"]!,
+            mean(expected.rejected_logps),
+            tolerance,
+            `log-probs of step ${i}`,
+          );
+          // Rewards of the first step are 0 except for rounding, which decides which is greater.
+          if (i > 0) expect(means["rewards/accuracies"]).toBe(expected.accuracy);
+        }
+        dispose();
+        model.dispose();
+      },
+    );
 
-    it.runIf(isThere(backend))("the first gradients, within 1e-4; and leaves no tensor", async () => {
-      await useBackend({ backend });
-      const golden = readReference<Golden>(file);
-      const model = await load(file, golden);
-      const { work, dispose } = await training(model, golden);
-      const before = tf.memory().numTensors;
-      const { loss, gradients, sums } = work.gradients();
-      const variables = model.trainables();
-      const mean = variables.map((variable) => ({
-        name: weightName(variable),
-        tensor: tf.div(gradients[variable.name]!, work.divisor),
-      }));
-      await expectStored(mean, companionOf(file, /^dpo.*grads_step0.*\.safetensors$/), 1e-4);
-      tf.dispose([loss, gradients, sums ?? {}, mean.map(({ tensor }) => tensor)]);
-      expect(tf.memory().numTensors).toBe(before);
-      dispose();
-      model.dispose();
-    });
+    it.runIf(isThere(backend))(
+      "equals PyTorch in the first gradients within 1e-4, and leaves no tensor",
+      async () => {
+        await useBackend({ backend });
+        const golden = readReference<Golden>(file);
+        const model = await load(file, golden);
+        const { work, dispose } = await training(model, golden);
+        const before = tf.memory().numTensors;
+        const { loss, gradients, sums } = work.gradients();
+        const variables = model.trainables();
+        const mean = variables.map((variable) => ({
+          name: weightName(variable),
+          tensor: tf.div(gradients[variable.name]!, work.divisor),
+        }));
+        await expectStored(mean, companionOf(file, /^dpo.*grads_step0.*\.safetensors$/), 1e-4);
+        tf.dispose([loss, gradients, sums ?? {}, mean.map(({ tensor }) => tensor)]);
+        expect(tf.memory().numTensors).toBe(before);
+        dispose();
+        model.dispose();
+      },
+    );
   });
 
   /**
-   * Three steps on the same pairs by TRL 1.16.0's own trainer:
+   * Three steps on the same pairs with TRL 1.16.0's trainer:
    * `DPOConfig(loss_type=[…], beta=0.1, max_grad_norm=1, lr_scheduler_type="constant", max_length=None, bf16=False,
    * use_cpu=True, gradient_checkpointing=False, num_train_epochs=3, per_device_train_batch_size=4)`, the optimizer
    * `torch.optim.AdamW(lr=1e-3, weight_decay=0.01)`, the dataset's columns `prompt_ids, chosen_ids, rejected_ids` from
-   * the file. Label smoothing: `loss_type=["aot"], label_smoothing=0.2`, with one pair a batch and accumulation of 4:
-   * sorting one pair changes nothing, and what is left is cDPO.
+   * the file. Label smoothing: `loss_type=["aot"], label_smoothing=0.2`, with one pair per batch and accumulation of 4:
+   * sorting a single pair changes nothing, so that the loss is cDPO.
    */
   const trained: Readonly<
     Record<string, readonly [DPOLossOptions["lossType"], smoothing: number, steps: readonly number[][]]>
@@ -183,7 +195,7 @@ describe.each(findReferences("dpo"))("DPO equals PyTorch's and TRL's (%s)", (fil
     ],
   };
 
-  const title = `%s: loss, norm, margin and log-probs of three steps (${publishedOnly})`;
+  const title = `equals TRL with %s in loss, norm, margin and log-probs of three steps (${publishedOnly})`;
   it.skipIf(!isPublished).each(Object.keys(trained))(title, async (name) => {
     await useBackend({ backend: "wasm" });
     const [lossType, labelSmoothing, steps] = trained[name]!;

@@ -2,22 +2,22 @@ import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createHasher } from "@periodic-eval/core/random";
 import { errorMessage } from "@periodic-eval/core/internal";
-import { writeWhole } from "@periodic-eval/core/snapshots";
+import { writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { z } from "zod";
 import type { PairLogProbs } from "./reference.ts";
 
 const fileSchema = z.object({
   schema_version: z.literal(1),
-  /** Hash of all that the numbers depend on. */
+  /** Hash of everything that the log-probs depend on. */
   key: z.string(),
-  /** Hash of the numbers. */
+  /** Hash of the log-probs. */
   hash: z.string(),
-  /** In nats, by pair. */
+  /** In nats, one per pair. */
   ref_chosen_logps: z.array(z.number()),
   ref_rejected_logps: z.array(z.number()),
 });
 
-/** Of all numbers as float32, those of the chosen before those of the rejected: what steps are computed with. */
+/** Hashes all log-probs as float32, as steps use them: those of the chosen completions, then those of the rejected. */
 export const hashOfLogProbs = (pairs: readonly PairLogProbs[]): string =>
   createHasher()
     .update(
@@ -25,25 +25,25 @@ export const hashOfLogProbs = (pairs: readonly PairLogProbs[]): string =>
     )
     .digest();
 
-export interface ReferenceNumbers {
+export interface StoredReference {
   readonly pairs: readonly PairLogProbs[];
-  /** Writes the file where it has not these numbers. */
+  /** Writes the file if it does not hold these log-probs. */
   keep(): Promise<void>;
 }
 
 /**
- * The numbers that the run read before, where the file has them under the same key; else `read` reads them, for the file
- * to keep: a killed run need not read its reference again, and goes on with the same bits on a machine whose engine
- * rounds otherwise. A file that is torn or changed is as none.
+ * Returns the log-probs in the file if it holds them under the same key; otherwise computes them with `read`. A resumed run
+ * thus need not run its reference again, and continues with the same bits on a machine whose engine rounds differently. A
+ * damaged or changed file is ignored.
  */
-export async function keptLogProbs(
+export async function loadOrRead(
   path: string,
   key: string,
   read: () => Promise<readonly PairLogProbs[]>,
   warn: (where: string, message: string) => void,
-): Promise<ReferenceNumbers> {
-  const kept = await readKept(path, key);
-  if (kept !== null) return { pairs: kept, keep: async () => {} };
+): Promise<StoredReference> {
+  const stored = await load(path, key);
+  if (stored !== null) return { pairs: stored, keep: async () => {} };
   const pairs = await read();
   return { pairs, keep: () => write(path, key, pairs, warn) };
 }
@@ -63,20 +63,20 @@ async function write(
   };
   try {
     await mkdir(dirname(path), { recursive: true });
-    await writeWhole(path, `${JSON.stringify(content)}\n`);
+    await writeFileAtomic(path, `${JSON.stringify(content)}\n`);
   } catch (error) {
-    warn(path, `a resume will read the reference again: ${errorMessage(error)}`);
+    warn(path, `a resume will run the reference again: ${errorMessage(error)}`);
   }
 }
 
-async function readKept(path: string, key: string): Promise<readonly PairLogProbs[] | null> {
+async function load(path: string, key: string): Promise<readonly PairLogProbs[] | null> {
   try {
-    const kept = fileSchema.parse(JSON.parse(await readFile(path, "utf8")));
-    const pairs = kept.ref_chosen_logps.map((chosen, i) => ({
+    const stored = fileSchema.parse(JSON.parse(await readFile(path, "utf8")));
+    const pairs = stored.ref_chosen_logps.map((chosen, i) => ({
       chosen,
-      rejected: kept.ref_rejected_logps[i]!,
+      rejected: stored.ref_rejected_logps[i]!,
     }));
-    return kept.key === key && kept.hash === hashOfLogProbs(pairs) ? pairs : null;
+    return stored.key === key && stored.hash === hashOfLogProbs(pairs) ? pairs : null;
   } catch {
     return null;
   }

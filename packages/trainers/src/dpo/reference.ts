@@ -1,41 +1,59 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { quoteValue } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/core/internal";
 import { windowLength, type CausalLM } from "@periodic-eval/core/tfjs";
+import { describeValue } from "../data/describe-value.ts";
 import type { PreferencePair } from "../data/render-preference.ts";
-import type { OutlinedLM } from "../trainer/outlined-lm.ts";
-import { collatePairs, pairLogProbs } from "./gradients.ts";
+import type { OutlinedLM } from "../trainer/check-parts.ts";
+import { collatePairs, pairLogProbs } from "./pair-batch.ts";
 
 /**
- * What preferences are learned against.
+ * The reference policy of DPO.
  *
- * - `"copy"`: the model as it stands where the phase begins, its adapter included, as of a frozen copy. Of a new adapter
- *   that is the model without it.
- * - `"base"`: the model without its adapter, whatever the adapter has learned before.
- * - `"precomputed"`: the numbers `ref_chosen_logps` and `ref_rejected_logps` of each row, in nats, as TRL's
- *   `precompute_ref_log_probs` writes them. They are of whole sequences: a pair that
- *   `onBadRow: "truncate"` would have to cut is an error.
+ * - `"copy"`: the model at the start of the phase, adapter included, like a frozen copy. With a new adapter that is the model
+ *   without it.
+ * - `"base"`: the model without its adapter, even if the adapter was trained before.
+ * - `"precomputed"`: `ref_chosen_logps` and `ref_rejected_logps` of each row, in nats, as TRL's `precompute_ref_log_probs`
+ *   writes them. They belong to whole sequences: a pair that `onBadRow: "truncate"` would truncate is an error.
  * - another model with the same tokens.
  */
 export type Reference = "copy" | "base" | "precomputed" | CausalLM;
 
-/** Throws a `config` error for what is no reference of this model. */
+/** @throws PeriodicEvalError `config` if `reference` is invalid or does not fit the model. */
 export function checkReference(model: OutlinedLM, reference: unknown): void {
-  const isModel = typeof reference === "object" && reference !== null && "logits" in reference;
-  const isKnown = reference === "copy" || reference === "precomputed" || reference === "base" || isModel;
-  const wrong = (got: string, expected: string, fix: string) => {
-    throw new PeriodicEvalError({ code: "config", where: "DPOTrainer reference", got, expected, fix });
-  };
-  if (!isKnown)
-    wrong(quoteValue(reference), '"copy", "base", "precomputed", or a model', 'Leave it out for "copy".');
-  if (reference === "base" && model.base === undefined)
-    wrong('"base" for a model without an adapter', "a model with a base", 'Use "copy".');
-  if (!isModel) return;
+  const at = { where: "DPOTrainer options", path: ["reference"] };
+  if (reference === "copy" || reference === "precomputed") return;
+  if (reference === "base") {
+    if (model.base !== undefined) return;
+    throw configError({
+      ...at,
+      got: '"base" for a model without an adapter',
+      expected: "a model with a base",
+      fix: 'Use "copy".',
+    });
+  }
+  if (typeof reference !== "object" || reference === null || !("logits" in reference))
+    throw configError({
+      ...at,
+      got: describeValue(reference),
+      expected: '"copy", "base", "precomputed", or a model',
+      fix: 'Remove it to use "copy".',
+    });
   const { vocabSize } = reference as CausalLM;
   if (vocabSize !== model.vocabSize)
-    wrong(`a model of ${vocabSize} tokens`, `${model.vocabSize}, as the model has`, "Use one of its family.");
+    throw configError({
+      ...at,
+      got: `a model of ${vocabSize} tokens`,
+      expected: `${model.vocabSize}, as in the trained model`,
+      fix: "Use a model of the same family.",
+    });
   const [context, needed] = [windowLength(reference as CausalLM), windowLength(model)];
-  if (context < needed) wrong(`a context of ${context} tokens`, `${needed} or more`, "Use a longer one.");
+  if (context < needed)
+    throw configError({
+      ...at,
+      got: `a context of ${context} tokens`,
+      expected: `${needed} or more`,
+      fix: "Use a model with a longer context.",
+    });
 }
 
 /** Log-probs of a pair's completions, in nats. */
@@ -45,15 +63,15 @@ export interface PairLogProbs {
 }
 
 export interface ReferenceOptions {
-  /** Pairs of a forward pass. */
+  /** Pairs per forward pass. */
   readonly batchSize: number;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * The reference's log-probs of every pair, in the pairs' order, without dropout: read once, before the first step, so that no
- * step reads the reference and none of its weights is kept. Depends on nothing but the weights, the pairs and the batch
- * size: a resume reads the same bits.
+ * Returns the reference's log-probs of every pair, in the pairs' order, without dropout. Called once, before the first step,
+ * so that no step runs the reference and none of its weights is copied. The result depends only on the weights, the pairs and
+ * the batch size: a resume gets the same bits.
  */
 export async function referenceLogProbs(
   lm: CausalLM,
@@ -75,7 +93,7 @@ export async function referenceLogProbs(
     logProbs.dispose();
     for (const [i, number] of numbers.entries())
       found[number] = { chosen: values[i]!, rejected: values[numbers.length + i]! };
-    // A turn of the event loop: synchronous backends would not let an abort be heard.
+    // Yields to the event loop, so that an abort gets through on synchronous backends.
     await tf.nextFrame();
   }
   return found;

@@ -47,9 +47,9 @@ const trainedOf = (model: CheckpointLM): HeldTensor[] =>
 const isNorm = (name: string) => name.includes("norm");
 
 /** Ten steps of torch.optim.AdamW (2.13.0, CPU, float32) on every weight of a tiny Llama; see the fixtures' README. */
-describe.each(findReferences("full_ft"))("SFTTrainer equals PyTorch's (%s)", (file) => {
+describe.each(findReferences("full_ft"))("full fine-tuning with SFTTrainer (%s)", (file) => {
   describe.each(engines)("on %s", (backend) => {
-    it("losses, norms, first gradients and final weights", async () => {
+    it("equals PyTorch in losses, norms, first gradients and final weights", async () => {
       await useBackend({ backend });
       const golden = readReference<Golden>(file);
       const model = await load(file, golden);
@@ -60,13 +60,13 @@ describe.each(findReferences("full_ft"))("SFTTrainer equals PyTorch's (%s)", (fi
       model.dispose();
     });
 
-    it("the same with norms that do not decay", async () => {
+    it("equals PyTorch when norms do not decay", async () => {
       await useBackend({ backend });
       const golden = readReference<Golden>(file);
       const run = golden.hf_trainer_groups;
       const model = await load(file, golden);
       const training = await trainAsReference(model, golden, run, { decay: "no-norms" });
-      // Decay acts from the first update on, not on its gradients.
+      // Decay acts from the first update on, but not on its gradients.
       await expectStored(training.firstGradients, gradientsOf(file), 1e-4);
       const trained = trainedOf(model);
       expect(trained.map(({ name }) => name).sort()).toEqual(Object.keys(run.final_weights).sort());
@@ -80,7 +80,7 @@ describe.each(findReferences("full_ft"))("SFTTrainer equals PyTorch's (%s)", (fi
           expect(Math.abs(values[isTransposed ? at * rows : at]! - expected), name).toBeLessThan(
             within(name, golden),
           );
-        // Errors of rounding, of either sign, add up as their root mean square does.
+        // Rounding errors of either sign accumulate like their root mean square.
         const rounding = within(name, golden) * Math.sqrt(values.length);
         expect(Math.abs(values.reduce((all, value) => all + value, 0) - sum), name).toBeLessThan(rounding);
         expect(Math.abs(Math.hypot(...values) - l2), name).toBeLessThan(rounding);
@@ -91,7 +91,7 @@ describe.each(findReferences("full_ft"))("SFTTrainer equals PyTorch's (%s)", (fi
   });
 
   it.runIf(hasTorch())(
-    "every final weight with norms that do not decay (needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with transformers)",
+    "equals PyTorch in every final weight when norms do not decay (needs a Python with transformers in PERIODIC_EVAL_PEERS_PYTHON)",
     async () => {
       const out = join(await temporaryFolder(), "final.safetensors");
       const golden = readReference<Golden>(file);
@@ -110,7 +110,7 @@ describe.each(findReferences("full_ft"))("SFTTrainer equals PyTorch's (%s)", (fi
     },
   );
 
-  it("distinguishes the two ways of decay by more than the tolerance of a norm", () => {
+  it("distinguishes the two kinds of decay by more than the tolerance of a norm", () => {
     const golden = readReference<Golden>(file);
     const { final_weights: all, hf_trainer_groups: groups } = golden;
     for (const name of Object.keys(all).filter(isNorm))
@@ -122,8 +122,9 @@ describe.each(findReferences("full_ft"))("SFTTrainer equals PyTorch's (%s)", (fi
 });
 
 /**
- * Tolerance of a weight: one step, because rounding decides the sign of a gradient near 0 and Adam makes a whole step of it.
- * Of a norm, which is about 1, a fifth of what decay takes off: 2e-5 after ten steps of 1e-3 with a decay of 0.01.
+ * The tolerance of a weight is one step, because rounding decides the sign of a gradient near 0 and Adam turns it into a
+ * whole step. The tolerance of a norm, which is about 1, is a fifth of the effect of decay: 2e-5 after ten steps of 1e-3 with
+ * a decay of 0.01.
  */
 const within = (name: string, { hyper, losses }: Golden): number =>
   isNorm(name) ? (hyper.lr * hyper.weight_decay * losses.length) / 5 : hyper.lr;

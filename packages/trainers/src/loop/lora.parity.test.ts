@@ -22,9 +22,9 @@ interface Golden extends Reference {
 }
 
 /** Ten steps of torch.optim.AdamW (2.13.0, CPU, float32) on a PEFT 0.21.2 adapter of a tiny Llama; see the fixtures' README. */
-describe.each(findReferences("lora"))("LoRA training equals PEFT's (%s)", (file) => {
+describe.each(findReferences("lora"))("LoRA training (%s)", (file) => {
   it.each(["wasm", "cpu", ...(hasNative ? ["tfjs-node"] : [])])(
-    "on %s: losses, norms, the final adapter and the merged model",
+    "equals PEFT on %s in losses, norms, the final adapter and the merged model",
     async (backend) => {
       await useBackend({ backend });
       const golden = readReference<Golden>(file);
@@ -44,22 +44,22 @@ describe.each(findReferences("lora"))("LoRA training equals PEFT's (%s)", (file)
       expect(lora.adapter).toBe(`${basename(start)} of ${config.base_model_name_or_path}`);
       expect(lora.trainables().reduce((sum, { size }) => sum + size, 0)).toBe(golden.trainable_params);
       const before = tf.memory().numTensors;
-      let looks = 0;
+      let steps = 0;
       const training = await trainAsReference(lora, golden, golden, {
         callbacks: [
           {
             id: "base",
             onStepEnd() {
               expect(logitsOf(lora.base, golden.input_ids)).toEqual(plain);
-              looks += 1;
+              steps += 1;
             },
           },
         ],
       });
-      expect(looks).toBe(golden.losses.length);
+      expect(steps).toBe(golden.losses.length);
       expect(tf.memory().numTensors).toBe(before);
       await lora.save(saved);
-      // As far as full fine-tuning's weights may be: Adam turns a gradient near 0 into a whole step.
+      // The tolerance of full fine-tuning: Adam turns a gradient near 0 into a whole step.
       const [tensors, merged] = ["adapter_model.safetensors", "model.safetensors"];
       expect(await furthest(join(saved, tensors), join(end, tensors))).toBeLessThan(golden.hyper.lr);
       await lora.saveMerged(saved);
@@ -94,7 +94,7 @@ function logitsOf(
   });
 }
 
-/** The largest difference between two files of the same tensors. */
+/** Returns the largest difference between two files of the same tensors. */
 async function furthest(path: string, reference: string): Promise<number> {
   const [ours, theirs] = [await openSafetensors(path), await openSafetensors(reference)];
   expect([...ours.tensors.keys()].sort()).toEqual([...theirs.tensors.keys()].sort());

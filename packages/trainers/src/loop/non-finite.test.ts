@@ -15,14 +15,14 @@ beforeAll(async () => {
   await tf.ready();
 });
 
-describe("a loss that is not finite", () => {
-  /** NaN logits in the third step, or from it or another pass on. */
+describe("a non-finite loss", () => {
+  /** Returns NaN logits in the third step, or from it or another pass on. */
   function poisoned(lasting = false, first = 5): TrainableLM {
     const model = openTiny();
     let passes = 0;
     return {
       ...model,
-      // Two micro-batches a step: the fifth pass is the third step's first.
+      // Two micro-batches per step: the fifth pass is the first of the third step.
       trainingLogits: (ids, targets, random) =>
         tf.tidy(() => {
           passes += 1;
@@ -32,7 +32,7 @@ describe("a loss that is not finite", () => {
     };
   }
 
-  it("is an error that names step and rows; the weights and the last checkpoint are whole", async () => {
+  it("throws an error that names step and rows, and leaves the weights and the last checkpoint unchanged", async () => {
     const model = poisoned();
     const before = tf.memory().numTensors;
     const { sft, runDir } = await tinySFT({
@@ -47,7 +47,7 @@ describe("a loss that is not finite", () => {
     expect((await weightsOf(model)).flat().every(Number.isFinite)).toBe(true);
   });
 
-  it("is left out and counted where asked", async () => {
+  it(`is skipped and counted with onNonFinite "skip"`, async () => {
     const logger = recording();
     const model = poisoned();
     const { sft } = await tinySFT({
@@ -61,11 +61,11 @@ describe("a loss that is not finite", () => {
       skipped_updates: 1,
       learning_rate: expect.any(Number) as number,
     });
-    expect(logger.warnings[0]).toContain("the update was left out");
+    expect(logger.warnings[0]).toContain("the update was skipped");
     expect((await weightsOf(model)).flat().every(Number.isFinite)).toBe(true);
   });
 
-  it("is an error all the same where it lasts: updates left out in a row are counted, over a resume as well", async () => {
+  it("throws after maxSkippedInARow skipped updates, also across a resume", async () => {
     const limit = { ...busyConfig, onNonFinite: "skip", saveSteps: 1, maxSkippedInARow: 4 } as const;
     const config = { ...limit, schedule: "constant" } as const;
     const first = await tinySFT({ model: poisoned(true), config: { ...config, maxSteps: 5 } });
@@ -73,9 +73,9 @@ describe("a loss that is not finite", () => {
     expect(await first.sft.train()).toMatchObject({ steps: 5, skippedUpdates: 3 });
     const again = await tinySFT({ model: poisoned(true), runDir: first.runDir, config });
     const { model } = again;
-    // Five passes come first: steps 6 and 7 are finite, and from the middle of step 8 none is.
+    // Five passes come first: steps 6 and 7 are finite; from the middle of step 8 on, none is.
     await expect(again.sft.train()).rejects.toThrow(
-      /step 12: got a loss of NaN .*, after 4 updates left out in a row, expected finite numbers/,
+      /step 12: got a loss of NaN .*, after 4 skipped updates in a row, expected finite numbers/,
     );
     expect((await weightsOf(model)).flat().every(Number.isFinite)).toBe(true);
     const lasting = await tinySFT({
@@ -83,11 +83,11 @@ describe("a loss that is not finite", () => {
       runDir: first.runDir,
       config: { ...config, maxSkippedInARow: null },
     });
-    // From step 11 on the run stands after three in a row; the first two passes of a step each are finite again.
+    // The run resumes at step 11 after three skipped updates; the first two passes are finite again.
     expect(await lasting.sft.train()).toMatchObject({ resumedFrom: 11, steps: 12 });
   });
 
-  it("counts on from the checkpoint: what was left out in a row before it is part of the row", async () => {
+  it("counts the skipped updates before the checkpoint as part of the row", async () => {
     const config = {
       ...busyConfig,
       schedule: "constant",
@@ -97,23 +97,23 @@ describe("a loss that is not finite", () => {
     } as const;
     const first = await tinySFT({ model: poisoned(true), config: { ...config, maxSteps: 5 } });
     expect(await first.sft.train()).toMatchObject({ steps: 5, skippedUpdates: 3 });
-    // Steps 3, 4, 5 and 6 are left out; the next is the fifth in a row.
+    // Steps 3, 4, 5 and 6 are skipped; the next would be the fifth in a row.
     const again = await tinySFT({ model: poisoned(true, 1), runDir: first.runDir, config });
-    await expect(again.sft.train()).rejects.toThrow(/step 7: got .*, after 4 updates left out in a row/);
+    await expect(again.sft.train()).rejects.toThrow(/step 7: got .*, after 4 skipped updates in a row/);
   });
 
-  describe("is advised about as the phase stands", () => {
+  describe("the advice on a non-finite loss", () => {
     const adviceOf = async (options: Partial<SFTTrainerOptions>) => {
       const { sft, runDir } = await tinySFT({ model: poisoned(true), ...options });
       const error: unknown = await sft.train().catch((thrown: unknown) => thrown);
       return { runDir, advice: PeriodicEvalError.is(error) ? error.fix : errorMessage(error) };
     };
 
-    it("without a checkpoint: a lower rate is another way, and there is none to go on from", async () => {
+    it("offers a lower learning rate when there is no checkpoint", async () => {
       const { runDir, advice } = await adviceOf({});
       expect(advice).toBe(
-        'Mend these rows, lower the phase\'s learningRate, or set onNonFinite: "skip", and train again: ' +
-          "the phase has no checkpoint yet, and begins anew.",
+        `Correct these rows, lower the phase's learningRate, or set onNonFinite: "skip", and train again: ` +
+          "the phase has no checkpoint yet and starts over.",
       );
       const lowered = { ...busyConfig, learningRate: 0.01 };
       expect(await (await tinySFT({ runDir, config: lowered })).sft.train()).toMatchObject({
@@ -122,26 +122,26 @@ describe("a loss that is not finite", () => {
       });
     });
 
-    it("with one: what it goes on with is another policy alone", async () => {
+    it("offers only another policy when a checkpoint exists", async () => {
       const config = { ...busyConfig, saveSteps: 1 };
       const { runDir, advice } = await adviceOf({ config });
       expect(advice).toContain(
-        `To go on from ${join(runDir, "checkpoints/train/step_2")}, set onNonFinite: "skip" and train again`,
+        `To continue from ${join(runDir, "checkpoints/train/step_2")}, set onNonFinite: "skip" and train again`,
       );
-      expect(advice).toContain('begin it anew, with resume: "never" or another runDir');
+      expect(advice).toContain('start over with resume: "never" or another runDir');
       const lowered = await tinySFT({ runDir, config: { ...config, learningRate: 0.01 } });
       await expect(lowered.sft.train()).rejects.toThrow("got learningRate 0.01, expected learningRate 0.05");
       const skipping = await tinySFT({ runDir, config: { ...config, onNonFinite: "skip" } });
       expect(await skipping.sft.train()).toMatchObject({ resumedFrom: 2, steps: 12 });
-      const anew = await tinySFT({ runDir, config: { ...config, learningRate: 0.01 }, resume: "never" });
-      expect(await anew.sft.train()).toMatchObject({ resumedFrom: null, steps: 12 });
+      const fresh = await tinySFT({ runDir, config: { ...config, learningRate: 0.01 }, resume: "never" });
+      expect(await fresh.sft.train()).toMatchObject({ resumedFrom: null, steps: 12 });
     });
 
-    it("where updates are left out already: it does not say to leave them out", async () => {
+    it("does not suggest to skip updates if they are skipped already", async () => {
       const config = { ...busyConfig, onNonFinite: "skip", maxSkippedInARow: 2 } as const;
       expect((await adviceOf({ config })).advice).toContain("or raise maxSkippedInARow, and train again");
       const saved = await adviceOf({ config: { ...config, saveSteps: 1 } });
-      expect(saved.advice).toMatch(/^To go on from .*step_4, raise maxSkippedInARow and train again/);
+      expect(saved.advice).toMatch(/^To continue from .*step_4, raise maxSkippedInARow and train again/);
       expect(saved.advice).not.toContain('skip"');
       const raised = await tinySFT({
         runDir: saved.runDir,

@@ -1,24 +1,24 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
+import type { UpdateResult } from "./learner.ts";
 import type { Phase } from "./phase.ts";
-import type { StepWork } from "./types.ts";
-import type { UpdateResult } from "./update.ts";
+import type { StepWork } from "./step-work.ts";
 
-/** Where a phase stands that meets a loss or a norm of NaN or Inf. */
+/** The progress of a phase at a loss or gradient norm of NaN or Inf. */
 export interface NonFinite {
   /** Completed optimizer steps. */
   readonly step: number;
-  /** Updates left out one after the other, this one included. */
+  /** Consecutive skipped updates, this one included. */
   readonly skippedInARow: number;
-  /** The phase's last one; null where there is none. */
+  /** The last checkpoint of the phase; null if there is none. */
   readonly checkpoint: string | null;
 }
 
 /**
- * An update that is not made: a warning where `onNonFinite` is `skip` and it is not one too many in a row.
+ * Warns that an update is skipped.
  *
- * @throws PeriodicEvalError `model` otherwise
+ * @throws PeriodicEvalError `model` if `onNonFinite` is not `skip`, or if more than `maxSkippedInARow` updates are skipped.
  */
-export function leaveOut(
+export function skipOrThrow(
   { name, config, warn }: Phase,
   at: NonFinite,
   work: StepWork,
@@ -29,21 +29,21 @@ export function leaveOut(
   const isTooMany = maxSkippedInARow !== null && at.skippedInARow > maxSkippedInARow;
   const rows = work.where.length > 8 ? `${work.where.slice(0, 8).join(", ")}, …` : work.where.join(", ");
   const got = `a loss of ${result.loss} and a gradient norm of ${result.gradNorm} on the rows ${rows}`;
-  if (onNonFinite === "skip" && !isTooMany) return warn(where, `${got}; the update was left out`);
+  if (onNonFinite === "skip" && !isTooMany) return warn(where, `${got}; the update was skipped`);
   throw new PeriodicEvalError({
     code: "model",
     where,
-    got: onNonFinite === "skip" ? `${got}, after ${maxSkippedInARow} updates left out in a row` : got,
+    got: onNonFinite === "skip" ? `${got}, after ${maxSkippedInARow} skipped updates in a row` : got,
     expected: "finite numbers",
     fix: advice(onNonFinite, at.checkpoint),
   });
 }
 
-/** A checkpoint goes on with the same rows and learning rate alone; where there is none, nothing binds. */
+/** A checkpoint resumes only with the same rows and learning rate; without one, both may change. */
 function advice(onNonFinite: "error" | "skip", checkpoint: string | null): string {
   const lenience = onNonFinite === "skip" ? "raise maxSkippedInARow" : 'set onNonFinite: "skip"';
   return checkpoint === null
-    ? `Mend these rows, lower the phase's learningRate, or ${lenience}, and train again: the phase has no checkpoint yet, and begins anew.`
-    : `To go on from ${checkpoint}, ${lenience} and train again with resume: "auto". With mended rows or a lower learningRate ` +
-        'it is another training: begin it anew, with resume: "never" or another runDir.';
+    ? `Correct these rows, lower the phase's learningRate, or ${lenience}, and train again: the phase has no checkpoint yet and starts over.`
+    : `To continue from ${checkpoint}, ${lenience} and train again with resume: "auto". Corrected rows or a lower learningRate ` +
+        'make it a different training: start over with resume: "never" or another runDir.';
 }

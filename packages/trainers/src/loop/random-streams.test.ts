@@ -11,7 +11,7 @@ beforeAll(async () => {
   await tf.ready();
 });
 
-/** A model that keeps the first number of the streams that each training pass is given. */
+/** Creates a model that records the first number of the streams of each training pass. */
 function drawing(): { readonly model: TrainableLM; readonly draws: number[] } {
   const model = tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2 });
   const draws: number[] = [];
@@ -36,10 +36,10 @@ it.each([
         config: { ...config, disableDropout: false },
       }),
   ],
-] as const)("no micro-batch of %s drops what another one drops", async (_, train) => {
+] as const)("draws other dropout for every micro-batch of %s", async (_, train) => {
   const { model, draws } = drawing();
   await train(model);
-  // Three micro-batches in each of three steps; two of 53 bits are alike once in 10¹⁴ runs.
+  // Three micro-batches in each of three steps; two numbers of 53 bits are equal once in 10¹⁴ runs.
   expect(draws.length).toBeGreaterThanOrEqual(9);
   expect(new Set(draws).size).toBe(draws.length);
   model.dispose();

@@ -18,7 +18,7 @@ beforeAll(async () => {
 const everyStep: Partial<SFTConfig> = { ...busyConfig, saveSteps: 1, keepCheckpoints: 99 };
 const stateOf = (runDir: string, step: number) => wholeState(checkpoint(runDir, step));
 
-/** Runs the twelve steps, or what is left of them, from a model of this seed. */
+/** Runs the twelve steps, or the remaining ones, from a model of this seed. */
 async function train(runDir: string, options: Partial<SFTTrainerOptions> = {}, seed = "tiny") {
   const logger = recording();
   const model = tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2, seed });
@@ -38,10 +38,19 @@ async function train(runDir: string, options: Partial<SFTTrainerOptions> = {}, s
   }
 }
 
+/** Checkpoints beyond the last take most of the time of these trainings. */
+const atEnd: Partial<SFTConfig> = { ...everyStep, saveSteps: null };
+
 describe("resume", () => {
-  it("is bit-exact from every step: weights, optimizer, losses, norms, learning rates", async () => {
-    const whole = await temporaryFolder();
-    const { logger } = await train(whole);
+  /** A complete run with a checkpoint at every step. Tests copy from it. */
+  let whole: string;
+  let logger: ReturnType<typeof recording>;
+  beforeAll(async () => {
+    whole = await temporaryFolder();
+    ({ logger } = await train(whole));
+  });
+
+  it("resumes bit-exactly from every step: weights, optimizer, losses, norms, learning rates", async () => {
     const { files } = await stateOf(whole, 12);
     expect(Object.keys(files)).toEqual([
       "config.json",
@@ -52,17 +61,17 @@ describe("resume", () => {
     expect(files).not.toEqual((await stateOf(whole, 11)).files);
     for (let step = 1; step <= 12; step += 1) {
       const runDir = await killedAfter(whole, step);
-      // Other initial weights: whatever is not restored shows.
-      const resumed = await train(runDir, {}, "another model");
+      // Other initial weights reveal everything that is not restored.
+      const resumed = await train(runDir, { config: atEnd }, "another model");
       expect(resumed.result).toMatchObject({ steps: 12, resumedFrom: step });
       expect(resumed.logger.metrics).toEqual(logger.metrics.slice(step));
       expect((await stateOf(runDir, 12)).files).toEqual(files);
     }
   });
 
-  it("gives a finished phase no step, and its final loss", async () => {
+  it("takes no step in a finished phase, and returns its final loss", async () => {
     const runDir = await temporaryFolder();
-    const first = await train(runDir);
+    const first = await train(runDir, { config: atEnd });
     const before = await readFile(join(checkpoint(runDir, 12), "trainer_state.json"), "utf8");
     const again = await train(runDir, {}, "another model");
     expect(again.logger.metrics).toEqual([]);
@@ -70,7 +79,7 @@ describe("resume", () => {
     expect(await readFile(join(checkpoint(runDir, 12), "trainer_state.json"), "utf8")).toBe(before);
   });
 
-  it("measures at the end what a kill after the last checkpoint left out", async () => {
+  it("measures at the end if a kill after the last checkpoint prevented it", async () => {
     const counting = () => {
       const evaluation = defineEvaluation({
         name: "count",
@@ -83,7 +92,7 @@ describe("resume", () => {
       return [new PeriodicCallback(evaluation, { id: "count", schedule: [everyPercent(70)] })];
     };
     const runDir = await temporaryFolder();
-    await train(runDir, { callbacks: counting() });
+    await train(runDir, { config: atEnd, callbacks: counting() });
     const folder = join(runDir, "periodic_eval/train");
     const snapshots = async () =>
       (await readdir(folder)).filter((name) => /^count_step_\d+\.json$/.test(name)).sort();
@@ -96,39 +105,37 @@ describe("resume", () => {
     expect(await snapshots()).toEqual(all);
   });
 
-  it("goes on where maxSteps has grown", async () => {
+  it("continues when maxSteps has grown", async () => {
     const runDir = await temporaryFolder();
-    const schedule = { schedule: "constant", warmupSteps: 0 } as const;
-    await train(runDir, { config: { ...everyStep, ...schedule, maxSteps: 5 } });
-    const longer = await train(
-      runDir,
-      { config: { ...everyStep, ...schedule, maxSteps: 9 } },
-      "another model",
-    );
+    const constant = { ...atEnd, schedule: "constant", warmupSteps: 0 } as const;
+    await train(runDir, { config: { ...constant, maxSteps: 5 } });
+    const longer = await train(runDir, { config: { ...constant, maxSteps: 9 } }, "another model");
     expect(longer.result).toMatchObject({ steps: 9, resumedFrom: 5 });
     const straight = await train(await temporaryFolder(), {
-      config: { ...everyStep, ...schedule, maxSteps: 9 },
+      config: { ...constant, maxSteps: 9 },
     });
     expect(longer.logger.metrics).toEqual(straight.logger.metrics.slice(5));
   });
 
-  it("makes a training with wsd longer that was stopped before its decay, and none after it began", async () => {
-    const wsd = { ...everyStep, schedule: "wsd", warmupSteps: 1, decaySteps: 3 } as const;
-    const whole = await temporaryFolder();
-    await train(whole, { config: { ...wsd, maxSteps: 8 } });
+  it("extends training with wsd that stopped before the decay, but not after", async () => {
+    const wsd = { ...atEnd, schedule: "wsd", warmupSteps: 1, decaySteps: 3 } as const;
+    const shorter = await temporaryFolder();
+    await train(shorter, { config: { ...wsd, saveSteps: 1, maxSteps: 8 } });
     const straight = await train(await temporaryFolder(), { config: { ...wsd, maxSteps: 12 } });
-    const longer = await train(await killedAfter(whole, 5), { config: { ...wsd, maxSteps: 12 } }, "another");
+    const longer = await train(
+      await killedAfter(shorter, 5),
+      { config: { ...wsd, maxSteps: 12 } },
+      "another",
+    );
     expect(longer.result).toMatchObject({ resumedFrom: 5, steps: 12 });
     expect(longer.logger.metrics).toEqual(straight.logger.metrics.slice(5));
-    await expect(train(await killedAfter(whole, 7), { config: { ...wsd, maxSteps: 12 } })).rejects.toThrow(
+    await expect(train(await killedAfter(shorter, 7), { config: { ...wsd, maxSteps: 12 } })).rejects.toThrow(
       /step_7: got .*, expected .*maxSteps 8/,
     );
   });
 
-  it("passes over torn checkpoints with a warning", async () => {
-    const whole = await temporaryFolder();
-    const { logger } = await train(whole);
-    const tears: readonly ((folder: string) => Promise<void>)[] = [
+  it("skips damaged checkpoints with a warning", async () => {
+    const damages: readonly ((folder: string) => Promise<void>)[] = [
       (folder) => truncate(join(folder, "optimizer.safetensors"), 100),
       (folder) => rm(join(folder, "trainables.safetensors")),
       (folder) => truncate(join(folder, "trainer_state.json"), 40),
@@ -139,7 +146,7 @@ describe("resume", () => {
         bytes[bytes.length - 1]! ^= 1;
         await writeFile(path, bytes);
       },
-      // One digit: it reads well, and another optimizer step would end in other weights.
+      // One changed digit: still valid JSON, but another optimizer step would give other weights.
       async (folder) => {
         const path = join(folder, "trainer_state.json");
         const text = await readFile(path, "utf8");
@@ -147,54 +154,50 @@ describe("resume", () => {
         await writeFile(path, text.replace('"optimizer_steps": 7', '"optimizer_steps": 2'));
       },
     ];
-    for (const tear of tears) {
+    for (const damage of damages) {
       const runDir = await killedAfter(whole, 4);
       await cp(checkpoint(whole, 7), checkpoint(runDir, 7), { recursive: true });
-      await tear(checkpoint(runDir, 7));
-      const torn = await readdir(checkpoint(runDir, 7));
-      const resumed = await train(runDir, {}, "another model");
+      await damage(checkpoint(runDir, 7));
+      const files = await readdir(checkpoint(runDir, 7));
+      const resumed = await train(runDir, { config: { ...everyStep, saveSteps: 7 } }, "another model");
       expect(resumed.result.resumedFrom).toBe(4);
-      expect(resumed.logger.warnings[0]).toMatch(/step_7: torn and passed over: /);
+      expect(resumed.logger.warnings[0]).toMatch(/step_7: skipped a damaged checkpoint: /);
       expect(resumed.logger.metrics).toEqual(logger.metrics.slice(4));
       expect((await stateOf(runDir, 7)).files).toEqual((await stateOf(whole, 7)).files);
-      expect(await readdir(join(runDir, "checkpoints/.superseded/train.1/step_7"))).toEqual(torn);
+      expect(await readdir(join(runDir, "checkpoints/.superseded/train.1/step_7"))).toEqual(files);
     }
   });
 
-  it("is an error where every checkpoint is torn, by one byte; nothing is written over, unless asked to begin anew", async () => {
+  it(`throws if every checkpoint is damaged by one byte, and overwrites nothing unless resume is "never"`, async () => {
     const runDir = await temporaryFolder();
-    await train(runDir, { config: { ...everyStep, saveSteps: null } });
+    await train(runDir, { config: atEnd });
     const path = join(checkpoint(runDir, 12), "optimizer.safetensors");
     const bytes = await readFile(path);
     bytes[bytes.length - 1]! ^= 1;
     await writeFile(path, bytes);
     await expect(train(runDir)).rejects.toThrow(
-      /checkpoints.train: got no whole checkpoint \(step_12: optimizer\.safetensors is not what was written\)/,
+      /checkpoints.train: got no complete checkpoint \(step_12: optimizer\.safetensors was changed\)/,
     );
     expect(await readFile(path)).toEqual(bytes);
     expect(await readdir(join(runDir, "checkpoints/train"))).toEqual(["step_12"]);
     expect((await train(runDir, { resume: "never" })).result.resumedFrom).toBeNull();
   });
 
-  it("does not see a checkpoint that was killed while it was written, and clears it away", async () => {
-    const whole = await temporaryFolder();
-    await train(whole);
+  it("ignores and removes a checkpoint whose writing was interrupted", async () => {
     const runDir = await killedAfter(whole, 4);
     const folder = join(runDir, "checkpoints/train");
     await cp(checkpoint(whole, 9), join(folder, ".step_9.draft"), { recursive: true });
-    const { result } = await train(runDir);
+    const { result } = await train(runDir, { config: atEnd });
     expect(result.resumedFrom).toBe(4);
     expect((await readdir(folder)).filter((name) => name.startsWith("."))).toEqual([]);
   });
 
-  it("refuses another configuration, other data and another model, changing nothing", async () => {
-    const whole = await temporaryFolder();
-    await train(whole);
+  it("throws for another configuration, other data or another model, and changes nothing", async () => {
     const runDir = await killedAfter(whole, 4);
     await expect(train(runDir, { config: { ...everyStep, batchSize: 5 } })).rejects.toThrow(
-      /step_4: got batchSize 5, expected batchSize 3, as the checkpoint was trained with\./,
+      /step_4: got batchSize 5, expected batchSize 3, as in the checkpoint\./,
     );
-    // A cosine to step 15 has had other learning rates from the start.
+    // A cosine to step 15 has other learning rates from the start.
     await expect(train(runDir, { config: { ...everyStep, maxSteps: 15 } })).rejects.toThrow(
       "step_4: got maxSteps 15, expected maxSteps 12,",
     );
@@ -207,38 +210,38 @@ describe("resume", () => {
     expect(await readdir(join(runDir, "checkpoints/train"))).toEqual(["step_4"]);
   });
 
-  it("tells no best that was kept by another metric, or where none is to be kept", async () => {
-    const whole = await temporaryFolder();
+  it("returns no best that another metric kept, and none with keepBest: null", async () => {
+    const validated = await temporaryFolder();
     const validation = rows(4, "held out");
     const of = (keepBest: string | null) => ({
       validation,
       config: { ...everyStep, evalSteps: 2, keepBest },
     });
-    const { result } = await train(whole, of("eval_loss"));
+    const { result } = await train(validated, of("eval_loss"));
     expect(result.best).toMatchObject({ metric: "eval_loss" });
-    // A finished phase validates no more: what is told is what the checkpoint keeps.
+    // A finished phase does not validate again: the result comes from the checkpoint.
     for (const [keepBest, expected] of [
       ["eval_loss", result.best!.step],
       [null, undefined],
       ["eval_perplexity", undefined],
     ] as const) {
-      expect((await train(whole, of(keepBest))).result.best?.step).toBe(expected);
+      expect((await train(validated, of(keepBest))).result.best?.step).toBe(expected);
     }
-    const runDir = await killedAfter(whole, 4);
+    const runDir = await killedAfter(validated, 4);
     expect((await train(runDir, of(null))).result.best).toBeNull();
     expect((await stateOf(runDir, 12)).best).toBeNull();
   });
 
-  it("never, where asked: what was there is set aside", async () => {
+  it(`starts over with resume "never", and moves the old checkpoints away`, async () => {
     const runDir = await temporaryFolder();
-    const { logger } = await train(runDir);
-    const again = await train(runDir, { resume: "never" });
+    await train(runDir, { config: atEnd });
+    const again = await train(runDir, { config: atEnd, resume: "never" });
     expect(again.result.resumedFrom).toBeNull();
     expect(again.logger.metrics).toEqual(logger.metrics);
     expect(await readdir(join(runDir, "checkpoints/.superseded/train.1"))).toContain("step_12");
   });
 
-  it("keeps the last checkpoints only", async () => {
+  it("keeps only the newest checkpoints", async () => {
     const runDir = await temporaryFolder();
     await train(runDir, { config: { ...everyStep, keepCheckpoints: 3 } });
     expect((await readdir(join(runDir, "checkpoints/train"))).sort()).toEqual([
@@ -248,7 +251,7 @@ describe("resume", () => {
     ]);
   });
 
-  it("gives callbacks their state back", async () => {
+  it("restores the state of callbacks", async () => {
     const runs: number[] = [];
     const counting = (): TrainerCallback => {
       let seen = 0;
@@ -260,9 +263,10 @@ describe("resume", () => {
         restore: (state) => void (seen = Number(state)),
       };
     };
-    const whole = await temporaryFolder();
-    await train(whole, { callbacks: [counting()] });
-    await train(await killedAfter(whole, 5), { callbacks: [counting()] });
+    const runDir = await temporaryFolder();
+    const config = { ...everyStep, saveSteps: 5 };
+    await train(runDir, { config, callbacks: [counting()] });
+    await train(await killedAfter(runDir, 5), { config, callbacks: [counting()] });
     expect(runs).toEqual([12, 12]);
   });
 });

@@ -1,14 +1,12 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { Checkpoint } from "../checkpoint/checkpoints.ts";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";
-import { writeTraining } from "../checkpoint/training-state.ts";
-import { leaveOut } from "./non-finite.ts";
-import type { BestCheckpoint, Phase, RunningPhase, PhaseResult } from "./phase.ts";
-import { update } from "./update.ts";
+import { skipOrThrow } from "./non-finite.ts";
+import type { BestCheckpoint, Phase, PhaseResult, RunningPhase } from "./phase.ts";
 import { isBetter, type Best } from "./validation.ts";
 
-/** Where a running phase stands. */
-interface Standing {
+/** The state of a running phase. */
+interface PhaseState {
   /** Completed optimizer steps. */
   step: number;
   loss: number | null;
@@ -16,21 +14,21 @@ interface Standing {
   checkpoint: string | null;
   skippedUpdates: number;
   skippedInARow: number;
-  /** The best of which there is a checkpoint. */
+  /** The best value that has a checkpoint. */
   best: Best | null;
 }
 
 /**
- * Trains a phase to its end inside an open session: one optimizer step after another, each told to the session, with
- * checkpoints when they are due, when a callback asks and at the end, none of weights that measuring has disturbed. A phase
- * that its checkpoint says is finished gets no step; the session then only completes what measuring was interrupted.
+ * Trains a phase to its end inside an open session and reports each optimizer step to it. Writes checkpoints every
+ * `saveSteps`, when a callback requests one, at a new best and at the end; never of weights that measuring has disturbed. If
+ * the checkpoint says that the phase is finished, no step is taken and the session only completes interrupted measurements.
  */
 export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
   const { phase, session, resumed } = running;
   const { maxSteps, stepsPerEpoch, config } = phase;
   const begun = await session.begin({ maxSteps });
   const isFinished = resumed !== null && isOver(resumed.state, maxSteps);
-  const at: Standing = {
+  const at: PhaseState = {
     step: resumed?.state.step ?? 0,
     loss: resumed?.state.loss ?? null,
     stopReason: isFinished ? resumed.state.stop_reason : begun.stop,
@@ -39,7 +37,7 @@ export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
     skippedInARow: resumed?.state.skipped_in_a_row ?? 0,
     best: bestBefore(phase, resumed),
   };
-  // A resumed phase stands at a checkpoint already.
+  // A resumed phase already has a checkpoint at this step.
   if (begun.save !== null && resumed === null) await saveCheckpoint(running, at);
   while (!isFinished && at.stopReason === null && at.step < maxSteps) {
     await session.stepBegin();
@@ -58,10 +56,10 @@ export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
     const best = bestOf(phase, at, atStop);
     if (isDue || save !== null || stop !== null || at.step === maxSteps || best !== null)
       await saveCheckpoint(running, at, best);
-    // A turn of the event loop, so that background grading and timers go on beside synchronous backends.
+    // Yields to the event loop, so that background grading and timers run beside synchronous backends.
     await tf.nextFrame();
   }
-  // The end is measured too, and what that disturbs is to be told as well.
+  // The final measurements may break the receipt too.
   await session.end();
   const { brokenReceipt } = session;
   return {
@@ -79,7 +77,7 @@ export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
   };
 }
 
-/** Metrics on held-out rows, null where they are not due; what is not finite is told of and left out. */
+/** Returns finite metrics on held-out rows and warns of the others; null if validation is not due at this step. */
 async function validate(
   { name, validation, config, maxSteps, stepsPerEpoch, warn }: Phase,
   step: number,
@@ -93,10 +91,10 @@ async function validate(
   return Object.fromEntries(found.filter(([, value]) => Number.isFinite(value)));
 }
 
-/** The end that a callback has made is validated too; what is aborted goes on later, and disturbed weights are no end. */
+/** Validates when a callback stops training. An aborted phase resumes later, and disturbed weights are not a result. */
 async function validateStop(
   { phase, session }: RunningPhase,
-  { step, stopReason }: Standing,
+  { step, stopReason }: PhaseState,
 ): Promise<Readonly<Record<string, number>> | null> {
   if (stopReason === null || phase.signal?.aborted || session.brokenReceipt !== null) return null;
   const validated = await validate(phase, step, true);
@@ -104,46 +102,44 @@ async function validateStop(
   return validated;
 }
 
-/** A new best, of which a checkpoint is due; null where there is none. */
+/** Returns a new best value, which gets a checkpoint; null if there is none. */
 function bestOf(
   { validation, config }: Phase,
-  { step, best }: Standing,
+  { step, best }: PhaseState,
   validated: Readonly<Record<string, number>> | null,
 ): Best | null {
   const metric = config.keepBest;
   const value = metric === null ? undefined : validated?.[metric];
   if (metric === null || value === undefined) return null;
-  const look = { metric, value, step, rows: validation!.hash };
-  return isBetter(look, best) ? look : null;
+  const candidate = { metric, value, step, rows: validation!.hash };
+  return isBetter(candidate, best) ? candidate : null;
 }
 
-/** What an earlier training kept by another metric is no best of this one, and none where none is to be kept. */
+/** Returns the best of the checkpoint if it was kept by the same metric. */
 function bestBefore({ config }: Phase, resumed: Checkpoint | null): Best | null {
   const best = resumed?.state.best ?? null;
   return best?.metric === config.keepBest ? best : null;
 }
 
-function bestCheckpoint({ checkpoints }: Phase, best: Best | null): BestCheckpoint | null {
+function bestCheckpoint({ learner }: Phase, best: Best | null): BestCheckpoint | null {
   if (best === null) return null;
   const { metric, value, step } = best;
-  return { metric, value, step, checkpoint: checkpoints.folderOf(step) };
+  return { metric, value, step, checkpoint: learner.checkpoints.folderOf(step) };
 }
 
-/** One optimizer step; returns its metrics. */
-async function takeStep(phase: Phase, at: Standing): Promise<Readonly<Record<string, number>>> {
+/** Takes one optimizer step. Returns its metrics. */
+async function takeStep(phase: Phase, at: PhaseState): Promise<Readonly<Record<string, number>>> {
   const startedAt = phase.clock();
   const work = phase.work(at.step);
   const learningRate = phase.learningRate(at.step);
-  const { gradientNorm, config } = phase;
-  const { maxGradNorm } = config;
-  const result = await update(work, phase.optimizer, { learningRate, maxGradNorm, gradientNorm });
+  const result = await phase.learner.update(work, learningRate);
   const { loss, gradNorm, applied } = result;
   if (applied) {
     at.loss = loss;
     at.skippedInARow = 0;
   } else {
     at.skippedInARow += 1;
-    leaveOut(phase, at, work, result);
+    skipOrThrow(phase, at, work, result);
     at.skippedUpdates += 1;
   }
   at.step += 1;
@@ -154,46 +150,39 @@ async function takeStep(phase: Phase, at: Standing): Promise<Readonly<Record<str
   };
 }
 
-/** A resume from disturbed weights would make the disturbance last: of these there is no checkpoint. */
+/** Writes a checkpoint, unless measuring has disturbed the weights: a resume would make the disturbance permanent. */
 async function saveCheckpoint(
   { phase, session, resumed }: RunningPhase,
-  at: Standing,
+  at: PhaseState,
   newBest: Best | null = null,
 ): Promise<void> {
   const isDisturbed = () => session.brokenReceipt !== null;
   if (isDisturbed()) return;
   const state = await session.save();
   if (isDisturbed()) return;
-  const { maxSteps, stepsPerEpoch, model, optimizer, config, signal } = phase;
+  const { maxSteps, stepsPerEpoch, signal } = phase;
   const { step, loss, stopReason, skippedUpdates, skippedInARow } = at;
   const best = newBest ?? at.best;
-  // What an abort cut off goes on when it is resumed; what a callback ended stays ended.
+  // An aborted phase continues on resume; a phase that a callback stopped stays stopped.
   const isEnded = stopReason !== null && signal?.aborted !== true;
-  at.checkpoint = await phase.checkpoints.save(
-    {
-      schema_version: 1,
-      phase: phase.name,
-      step,
-      max_steps: maxSteps,
-      epoch: step / stepsPerEpoch,
-      finished: isEnded || step >= maxSteps,
-      stop_reason: isEnded ? stopReason : null,
-      loss,
-      best,
-      skipped_updates: skippedUpdates,
-      skipped_in_a_row: skippedInARow,
-      seed: config.seed,
-      optimizer_steps: optimizer.steps,
-      exact: phase.exact(step),
-      start: phase.start ?? resumed?.state.start,
-      session: state,
-    },
-    (folder) => writeTraining(folder, model, optimizer),
-  );
+  at.checkpoint = await phase.learner.save({
+    step,
+    max_steps: maxSteps,
+    epoch: step / stepsPerEpoch,
+    finished: isEnded || step >= maxSteps,
+    stop_reason: isEnded ? stopReason : null,
+    loss,
+    best,
+    skipped_updates: skippedUpdates,
+    skipped_in_a_row: skippedInARow,
+    exact: phase.exact(step),
+    start: phase.start ?? resumed?.state.start,
+    session: state,
+  });
   at.best = best;
 }
 
-/** A phase that was stopped stays so; one that ran to its end goes on where `maxSteps` has grown. */
+/** Whether no step is left: a stopped phase stays stopped, but a finished one continues if `maxSteps` has grown. */
 function isOver({ finished, stop_reason, step }: TrainerState, maxSteps: number): boolean {
   return finished && (stop_reason !== null || step >= maxSteps);
 }

@@ -45,15 +45,15 @@ const stateOf = async (checkpoint: string | null) =>
   JSON.parse(await readFile(join(checkpoint!, "trainer_state.json"), "utf8")) as TrainerState;
 
 describe("validation", () => {
-  it("is Σ NLL / Σ tokens, with its exponential, without dropout", async () => {
-    // All logits 0: every token has probability 1/V.
+  it("computes Σ NLL / Σ tokens and its exponential, without dropout", async () => {
+    // With all logits 0, every token has probability 1/V.
     const uniform = open();
     for (const variable of uniform.trainables()) variable.assign(tf.zeros(variable.shape));
     const still = { ...busyConfig, learningRate: 0, maxSteps: 1, warmupSteps: 0 };
     const { logger } = await train({ model: uniform, validation: rows(7, "held out"), config: still });
     expect(logger.metrics[0]!["eval_loss"]).toBeCloseTo(Math.log(tokenizer.vocabSize), 5);
     expect(logger.metrics[0]!["eval_perplexity"]! / tokenizer.vocabSize).toBeCloseTo(1, 5);
-    // The same rows in one batch as a training step, and three by three: each token weighs alike.
+    // The same rows in one batch as a training step, and three by three: each token has the same weight.
     const config = { ...still, gradientAccumulation: 1, batchSize: 20 };
     const model = tinyLM({ vocabSize: tokenizer.vocabSize });
     const [whole] = (await train({ model, config })).logger.metrics;
@@ -65,7 +65,7 @@ describe("validation", () => {
     expect(Math.abs(parted.logger.metrics[0]!["eval_loss"]! / whole!["loss"]! - 1)).toBeLessThan(1e-6);
   });
 
-  it("is the same where rows are packed: no document sees another", async () => {
+  it("gives the same loss with packing: no document sees another", async () => {
     const model = () => createCausalLM(tinyLlama, { seed: "packed", initStd: 0.2 });
     const still = { ...busyConfig, learningRate: 0, maxSteps: 1, warmupSteps: 0, maxLength: 40 };
     const [packed, apart] = await Promise.all(
@@ -77,7 +77,7 @@ describe("validation", () => {
     expect(Math.abs(packed! / apart! - 1)).toBeLessThan(1e-6);
   });
 
-  it("does not disturb training: bits, losses and memory are those of a run without it", async () => {
+  it("does not disturb training: bits, losses and memory equal those of a run without it", async () => {
     const plain = await train({});
     const before = tf.memory().numTensors;
     const watched = await train({ validation: rows(9, "held out"), config: { ...busyConfig, evalSteps: 1 } });
@@ -91,9 +91,9 @@ describe("validation", () => {
     expect(watched.logger.warnings).toEqual([]);
   });
 
-  it("comes at the end of each epoch, or every so many steps, and at the end, also where nothing else is logged", async () => {
+  it("runs at the end of each epoch or every evalSteps, and at the end, even if nothing else is logged", async () => {
     const config = { ...busyConfig, logSteps: 50 };
-    // 20 rows, 3 a batch, 2 batches a step: 4 steps an epoch.
+    // 20 rows, 3 per batch, 2 batches per step: 4 steps per epoch.
     const epochs = await train({ validation: rows(4, "held out"), config: { ...config, maxSteps: 10 } });
     expect(epochs.losses.map(([step]) => step)).toEqual([4, 8, 10]);
     const steps = await train({ validation: rows(4, "held out"), config: { ...config, evalSteps: 5 } });
@@ -101,7 +101,7 @@ describe("validation", () => {
     expect(steps.logger.metrics.map(({ step }) => step)).toEqual([1, 5, 10, 12]);
   });
 
-  it("comes once where a callback ends training, whether it was due or not, and not where a run is aborted", async () => {
+  it("runs once if a callback stops training, and not if a run is aborted", async () => {
     const stopAt = (step: number): TrainerCallback => ({
       id: "stop",
       onStepEnd: ({ progress, requestStop }) => void (progress.step === step && requestStop("enough")),
@@ -111,7 +111,7 @@ describe("validation", () => {
     const between = await train({ ...held, callbacks: [stopAt(6)] });
     expect(between.losses.map(([step]) => step)).toEqual([4, 6]);
     expect(between.result).toMatchObject({ steps: 6, stopReason: "enough" });
-    // The weights stand still, and an equal loss is no better one.
+    // The weights do not change, and a tie is not a new best.
     expect(between.result.best).toMatchObject({ step: 4 });
     const due = await train({ ...held, callbacks: [stopAt(8)] });
     expect(due.losses.map(([step]) => step)).toEqual([4, 8]);
@@ -126,11 +126,11 @@ describe("validation", () => {
     expect(aborted.losses.map(([step]) => step)).toEqual([4]);
   });
 
-  it("takes its time out of tokens per second", async () => {
+  it("does not count towards tokens per second", async () => {
     const run = async (more: Partial<SFTTrainerOptions>) => {
       let seconds = 0;
       const inner = open();
-      // A pass of training takes a quarter of a second, one of validation 200.
+      // A training pass takes a quarter of a second, a validation pass 200.
       const model: TrainableLM = {
         ...inner,
         trainingLogits(...given) {
@@ -164,7 +164,7 @@ describe("validation", () => {
     const [trained, heldOut] = [new Set<string>(), new Set<string>()];
     const note = (ids: tf.Tensor2D, into: Set<string>) => {
       for (const row of ids.arraySync()) {
-        // Padding goes, and the end, which only the longest of a batch has not.
+        // Removes padding and the end token, which only the longest row of a batch lacks.
         const text = tokenizer.decode(row.slice(0, row.findLastIndex((id) => id !== 0) + 1));
         into.add(text.replace(/<\|end\|>$/, ""));
       }
@@ -184,12 +184,12 @@ describe("validation", () => {
     const { result, losses } = await train({ model, config });
     expect([trained.size, heldOut.size]).toEqual([15, 5]);
     expect([...heldOut].filter((row) => trained.has(row))).toEqual([]);
-    // 15 of 20 rows, 3 a step.
+    // 15 of 20 rows, 3 per step.
     expect(result).toMatchObject({ steps: 5, maxSteps: 5 });
     expect(losses.map(([step]) => step)).toEqual([5]);
   });
 
-  it("tells of bad rows by file and line, and of a loss that is not finite", async () => {
+  it("warns of bad rows by file and line, and of a loss that is not finite", async () => {
     const bad = { messages: [{ role: "user", content: "and?" }] } as const;
     const { result, logger } = await train({ validation: [...rows(2, "held out"), bad] });
     expect(result.badRows).toMatchObject([{ where: "dataset[2]" }]);
@@ -210,9 +210,9 @@ describe("validation", () => {
     [{ validation: "nowhere.jsonl" }, "nowhere.jsonl: got ENOENT"],
     [
       { validation: rows(2), config: { validationShare: 0.1 } },
-      "validationShare: got 0.1 beside validation rows",
+      "validationShare: got 0.1 together with validation rows",
     ],
-    [{ config: { evalSteps: 3 } }, "evalSteps: got 3 and nothing to validate on"],
+    [{ config: { evalSteps: 3 } }, "evalSteps: got 3 without validation rows"],
     [
       { validation: rows(2), config: { keepBest: "eval_los" } },
       'keepBest: got "eval_los", expected "eval_loss" or',
@@ -236,10 +236,10 @@ describe("the best checkpoint", () => {
     },
   } as const;
 
-  it("stays beside the newest, named by trainer_state.json and the result", async () => {
+  it("stays beside the newest checkpoints, and is named by trainer_state.json and the result", async () => {
     const { runDir, result, losses } = await train(overfitting);
-    const [step, value] = losses.reduce((least, look) => (look[1]! < least[1]! ? look : least));
-    // Otherwise the newest is the best, and nothing is shown.
+    const [step, value] = losses.reduce((least, one) => (one[1]! < least[1]! ? one : least));
+    // Otherwise the newest checkpoint would be the best, and the test would show nothing.
     expect(step).toBeLessThan(20);
     const folder = join(runDir, "checkpoints/train");
     expect(result.best).toEqual({
@@ -253,7 +253,7 @@ describe("the best checkpoint", () => {
     expect((await stateOf(result.best!.checkpoint)).best).toMatchObject({ step });
   });
 
-  it("is the end's where a callback ends training there with the least loss", async () => {
+  it("is the last checkpoint if a callback stops training at the lowest loss", async () => {
     const stop: TrainerCallback = {
       id: "stop",
       onStepEnd: ({ progress, requestStop }) => void (progress.step === 3 && requestStop("enough")),
@@ -276,19 +276,19 @@ describe("the best checkpoint", () => {
     });
   });
 
-  it("is told of and forgotten where it is gone on a resume, and compared with no other rows", async () => {
+  it("is forgotten with a warning if it is missing on a resume, and is not compared across other rows", async () => {
     const { runDir, result } = await train({
       ...overfitting,
       config: { ...overfitting.config, maxSteps: 10 },
     });
     await rm(result.best!.checkpoint, { recursive: true });
     const again = await train({ ...overfitting, runDir });
-    expect(again.logger.warnings[0]).toMatch(/the best checkpoint is torn, and another one will be kept/);
-    const later = again.losses.reduce((least, look) => (look[1]! < least[1]! ? look : least));
+    expect(again.logger.warnings[0]).toMatch(/the best checkpoint is damaged, and another one will be kept/);
+    const later = again.losses.reduce((least, one) => (one[1]! < least[1]! ? one : least));
     expect(again.result.best).toMatchObject({ step: later[0], value: later[1] });
   });
 
-  it("is none where none is asked for", async () => {
+  it("is null with keepBest: null", async () => {
     const { runDir, result } = await train({
       ...overfitting,
       config: { ...overfitting.config, keepBest: null },
@@ -304,13 +304,13 @@ describe("the best checkpoint", () => {
     [{ value: Number.NaN }, false],
     [{ value: 2.1, rows: "others" }, true],
     [{ value: 2.1, metric: "eval_rewards/accuracies" }, true],
-  ])("is beaten by %j: %s", (look, expected) => {
+  ])("loses to %j: %s", (candidate, expected) => {
     const best = { metric: "eval_loss", value: 2, step: 4, rows: "these" };
-    expect(isBetter({ ...best, step: 8, ...look }, best)).toBe(expected);
+    expect(isBetter({ ...best, step: 8, ...candidate }, best)).toBe(expected);
     const higher = { ...best, metric: "eval_rewards/accuracies" };
     expect(isBetter({ ...higher, value: 2.1 }, higher)).toBe(true);
     expect(isBetter({ ...higher, value: 1.9 }, higher)).toBe(false);
-    // What the rejected answers get shall fall.
+    // The reward of rejected completions should fall.
     for (const metric of ["eval_rewards/rejected", "eval_logps/rejected"]) {
       const lower = { ...best, metric };
       expect(isBetter({ ...lower, value: 1.9 }, lower)).toBe(true);

@@ -1,14 +1,14 @@
-import type { TrainingRows } from "../trainer/training-data.ts";
+import type { TrainingRows } from "./training-data.ts";
 
-/** What a phase validates on. */
+/** The validation of a phase. */
 export interface Validation {
-  /** Of the rows: bests on others do not compare. */
+  /** Hash of the rows: a best value on other rows is not comparable. */
   readonly hash: string;
-  /** By names as they are logged: `eval_loss`. */
+  /** Returns metrics under their logged names: `eval_loss`. */
   measure(): Promise<Readonly<Record<string, number>>>;
 }
 
-/** The best look at held-out rows so far. */
+/** The best value of the validation metric so far. */
 export interface Best {
   readonly metric: string;
   readonly value: number;
@@ -18,7 +18,7 @@ export interface Best {
   readonly rows: string;
 }
 
-/** The rows from long to short, so that those of a batch are of like length; metrics are named `eval_…`. */
+/** Validates on rows in order of decreasing length, so that the rows of a batch have similar lengths. */
 export function validationOn({ heldOut, lengths }: TrainingRows, batchSize: number): Validation {
   const sorted = Array.from(lengths.keys()).sort((a, b) => lengths[b]! - lengths[a]! || a - b);
   const batches: number[][] = [];
@@ -32,14 +32,14 @@ export function validationOn({ heldOut, lengths }: TrainingRows, batchSize: numb
   };
 }
 
-/** As it is logged: `eval_loss`. */
+/** Returns the name under which a validation metric is logged: `eval_loss` for `loss`. */
 export const evalName = (metric: string): string => `eval_${metric}`;
 
 const lowerIsBetter = /(loss|perplexity|rejected)$/;
 
-/** Whether a look beats the best so far: an equal one does not, nor NaN or Inf, nor does one on other rows compare. */
-export function isBetter(look: Best, best: Best | null): boolean {
-  if (!Number.isFinite(look.value)) return false;
-  if (best === null || best.metric !== look.metric || best.rows !== look.rows) return true;
-  return lowerIsBetter.test(look.metric) ? look.value < best.value : look.value > best.value;
+/** Whether `candidate` beats `best`. A tie, NaN and Inf do not; a best of another metric or other rows always loses. */
+export function isBetter(candidate: Best, best: Best | null): boolean {
+  if (!Number.isFinite(candidate.value)) return false;
+  if (best === null || best.metric !== candidate.metric || best.rows !== candidate.rows) return true;
+  return lowerIsBetter.test(candidate.metric) ? candidate.value < best.value : candidate.value > best.value;
 }

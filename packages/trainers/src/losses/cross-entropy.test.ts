@@ -18,7 +18,7 @@ describe.each(["cpu", "wasm"])("crossEntropySum on %s", (backend) => {
   const value = (rows: number[][], targets: number[]) =>
     crossEntropySum(tf.tensor2d(rows), tf.tensor1d(targets, "int32")).dataSync()[0]!;
 
-  it("equals the hand computation", () => {
+  it("equals the computation by hand", () => {
     // Row 1: −log(e²/(e¹+e²+e³)) = log(e⁻¹ + 1 + e) = log 4.08616 = 1.40761; row 2: log 3 = 1.09861.
     expect(
       value(
@@ -31,13 +31,13 @@ describe.each(["cpu", "wasm"])("crossEntropySum on %s", (backend) => {
     ).toBeCloseTo(1.40761 + 1.09861, 4);
   });
 
-  it("does not overflow, and stays exact where the target's probability underflows to 0", () => {
+  it("does not overflow, and stays exact if the target's probability underflows to 0", () => {
     // p(target) = e⁻²⁰⁰ is 0 in float32; the log-sum-exp is 1000, so the loss is 200.
     expect(value([[1000, 800]], [1])).toBeCloseTo(200, 3);
     expect(value([[1000, 800]], [0])).toBeCloseTo(0, 6);
   });
 
-  it("tells of NaN and Inf by its value", () => {
+  it("returns NaN or Inf for input with NaN or Inf", () => {
     expect(value([[1, Number.NaN, 3]], [0])).toBeNaN();
     expect(
       value(
@@ -51,7 +51,7 @@ describe.each(["cpu", "wasm"])("crossEntropySum on %s", (backend) => {
     expect(value([[1, Number.POSITIVE_INFINITY, 3]], [0])).not.toBeLessThan(Number.MAX_VALUE);
   });
 
-  it("has the gradient softmax − one-hot, times what comes from above", () => {
+  it("has the gradient softmax − one-hot, times the incoming gradient", () => {
     // softmax of [0, log 3] is [1/4, 3/4]; target 1 → [1/4, −1/4]; times 2.
     const targets = tf.tensor1d([1], "int32");
     const gradient = tf.grad((x: tf.Tensor) => tf.mul(crossEntropySum(x as tf.Tensor2D, targets), 2));
@@ -81,7 +81,7 @@ describe.each(["cpu", "wasm"])("crossEntropySum on %s", (backend) => {
     }
   });
 
-  it("leaves no tensor behind but its result", () => {
+  it("leaves no tensor except its result", () => {
     const logits = tf.variable(tf.ones([4, 6])) as tf.Variable<tf.Rank.R2>;
     const targets = tf.tensor1d([0, 1, 2, 3], "int32");
     const before = tf.memory().numTensors;

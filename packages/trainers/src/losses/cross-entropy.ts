@@ -1,11 +1,11 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { targetLosses } from "@periodic-eval/core/tfjs";
 
-/** Σ over N rows of `crossEntropy`, differentiable in `logits` once. */
+/** Returns Σ over N rows of `crossEntropy`, once differentiable in `logits`. */
 export const crossEntropySum = (logits: tf.Tensor2D, targets: tf.Tensor1D): tf.Scalar =>
   tf.tidy(() => total(crossEntropy(logits, targets)));
 
-/** Σ of N losses, differentiable. */
+/** Returns Σ of N losses, differentiable. */
 export function total(losses: tf.Tensor1D): tf.Scalar {
   const count = losses.size;
   const sum = tf.customGrad<tf.Scalar>((x) => ({
@@ -16,12 +16,12 @@ export function total(losses: tf.Tensor1D): tf.Scalar {
 }
 
 /**
- * The negative log-likelihood of the target of each of N rows, in nats. N scored positions, V vocabulary. The gradient is
- * `softmax − one-hot`; nothing of it is computed where none is taken.
+ * Returns the negative log-likelihood of the target of each row, in nats. N scored positions, V vocabulary. The gradient is
+ * `softmax − one-hot` and is only computed when one is taken.
  *
- * @param logits float32 [N, V], N ≥ 1
- * @param targets int32 [N], each in [0, V); not checked, an id outside gives an unspecified value
- * @returns [N]; differentiable in `logits` once. Disposing is the caller's. NaN or Inf in, NaN or Inf out.
+ * @param logits float32 [N, V], N ≥ 1.
+ * @param targets int32 [N], each in [0, V); not checked: an id outside gives an unspecified value.
+ * @returns [N], once differentiable in `logits`. The caller disposes it. NaN or Inf in, NaN or Inf out.
  */
 export function crossEntropy(logits: tf.Tensor2D, targets: tf.Tensor1D): tf.Tensor1D {
   if (!tf.engine().isTapeOn()) return tf.tidy(() => targetLosses(logits, targets).losses);

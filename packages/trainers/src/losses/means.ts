@@ -1,15 +1,15 @@
 import * as tf from "@tensorflow/tfjs-core";
 
-/** Sums over what a batch holds, and what they are divided by. */
+/** Sums over the scored items of a batch, and the number of items. */
 export interface BatchSums<Name extends string> {
   readonly sums: Readonly<Record<Name, tf.Scalar>>;
   readonly count: number;
 }
 
 /**
- * Means over all batches together, by name. Batches are taken one after the other; sums over them are in double precision.
+ * Returns means over all batches together, by name. Runs batches one after the other and adds up in double precision.
  *
- * @param sumsOf its tensors are disposed here, and what it makes on its way
+ * @param sumsOf Computes one batch. All tensors that it creates are disposed here.
  */
 export async function meansOver<B, Name extends string>(
   batches: Iterable<B>,
@@ -31,7 +31,7 @@ export async function meansOver<B, Name extends string>(
     } finally {
       stacked.dispose();
     }
-    // A turn of the event loop: an abort and background grading are heard in a long look as well.
+    // Yields to the event loop, so that an abort and background grading get through during a long validation.
     await tf.nextFrame();
   }
   return Object.fromEntries([...totals].map(([name, sum]) => [name, sum / count])) as Record<Name, number>;

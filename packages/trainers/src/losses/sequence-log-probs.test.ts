@@ -15,7 +15,7 @@ describe.each(["cpu", "wasm"])("sequenceLogProbs on %s", (backend) => {
       ...sequenceLogProbs(crossEntropy(tf.tensor2d(rows), tf.tensor1d(targets, "int32")), counts).dataSync(),
     ]);
 
-  it("equals the hand computation, a sum for each sequence", () => {
+  it("equals the computation by hand, one sum per sequence", () => {
     const rows = [
       [1, 2, 3],
       [5, 5, 5],
@@ -27,7 +27,7 @@ describe.each(["cpu", "wasm"])("sequenceLogProbs on %s", (backend) => {
     expect(second).toBeCloseTo(-0.28768, 4);
   });
 
-  it("stays exact where the target's probability underflows to 0, and tells of NaN", () => {
+  it("stays exact if the target's probability underflows to 0, and passes NaN on", () => {
     // p(target) = e⁻²⁰⁰ is 0 in float32.
     expect(values([[1000, 800]], [1], [1])[0]).toBeCloseTo(-200, 3);
     const [one, other] = values(
@@ -42,7 +42,7 @@ describe.each(["cpu", "wasm"])("sequenceLogProbs on %s", (backend) => {
     expect(other).toBeNaN();
   });
 
-  it("has the gradient one-hot − softmax, times what comes from above for the sequence", () => {
+  it("has the gradient one-hot − softmax, times the incoming gradient of the sequence", () => {
     // softmax of [0, log 3] is [1/4, 3/4]; targets 1, 0, 1 → [−1/4, 1/4], [3/4, −3/4], [−1/4, 1/4]; times 2, 2, −3.
     const targets = tf.tensor1d([1, 0, 1], "int32");
     const weights = tf.tensor1d([2, -3]);
@@ -55,7 +55,7 @@ describe.each(["cpu", "wasm"])("sequenceLogProbs on %s", (backend) => {
       expect(found[i]).toBeCloseTo(expected, 6);
   });
 
-  it("leaves no tensor behind but its result", () => {
+  it("leaves no tensor except its result", () => {
     const logits = tf.variable(tf.ones([4, 6])) as tf.Variable<tf.Rank.R2>;
     const targets = tf.tensor1d([0, 1, 2, 3], "int32");
     const before = tf.memory().numTensors;

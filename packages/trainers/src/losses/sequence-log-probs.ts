@@ -1,11 +1,11 @@
 import * as tf from "@tensorflow/tfjs-core";
 
 /**
- * Σ log p of the targets of each sequence, in nats. S sequences, N scored positions in the order of their sequences.
+ * Returns Σ log p of the targets of each sequence, in nats. S sequences, N scored positions in the order of their sequences.
  *
- * @param losses float32 [N], the negative log-likelihood of each target
- * @param counts [S] scored positions of each sequence, each ≥ 1; Σ = N
- * @returns float32 [S]; differentiable in `losses` once. Disposing is the caller's. NaN or Inf in, NaN or Inf out.
+ * @param losses float32 [N], the negative log-likelihood of each target.
+ * @param counts [S], scored positions of each sequence, each ≥ 1; Σ = N.
+ * @returns float32 [S], once differentiable in `losses`. The caller disposes it. NaN or Inf in, NaN or Inf out.
  */
 export function sequenceLogProbs(losses: tf.Tensor1D, counts: readonly number[]): tf.Tensor1D {
   const logProbs = tf.customGrad<tf.Tensor1D>((x) => ({
@@ -18,7 +18,7 @@ export function sequenceLogProbs(losses: tf.Tensor1D, counts: readonly number[])
   return logProbs(losses);
 }
 
-/** [N] → [S]. A row for each sequence, so that no two values meet in one place: their order would be the engine's. */
+/** [N] → [S]. Scatters each sequence to its own row: colliding indexes would be summed in an order that engines choose. */
 function sumOfEach(values: tf.Tensor1D, counts: readonly number[]): tf.Tensor1D {
   const places = counts.flatMap((count, i) => Array.from({ length: count }, (_, j) => [i, j]));
   const index = tf.tensor2d(places, [places.length, 2], "int32");

@@ -3,8 +3,8 @@ import { namedStream } from "@periodic-eval/core/random";
 import { createCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import { collate } from "../data/collate.ts";
-import { collatePairs, pairLogProbs } from "../dpo/gradients.ts";
-import { heldOutLoss } from "../sft/held-out-loss.ts";
+import { collatePairs, pairLogProbs } from "../dpo/pair-batch.ts";
+import { heldOutLoss } from "../sft/batch-loss.ts";
 import { isThere } from "../testing/engines.ts";
 import { tinyLlama } from "../testing/tiny-run.ts";
 import { crossEntropy, total } from "./cross-entropy.ts";
@@ -12,7 +12,7 @@ import { tokenLosses, type ScoredTokens } from "./token-losses.ts";
 
 const engines = (["wasm", "tfjs-node"] as const).filter(isThere);
 
-describe.each(engines)("losses of rows that are not trained on, on %s", (backend) => {
+describe.each(engines)("losses of held-out rows on %s", (backend) => {
   beforeAll(async () => void (await useBackend({ backend })));
 
   // 8 rows of 60 scored tokens: logits of 96 MB, six chunks of the head.
@@ -23,7 +23,7 @@ describe.each(engines)("losses of rows that are not trained on, on %s", (backend
   }));
   const logitBytes = 8 * 60 * vocab_size * 4;
 
-  /** The largest sum of tensors on the way, beyond those that were there. */
+  /** Records the largest sum of temporary tensors, beyond those that existed before. */
   async function peakOf<T>(run: () => Promise<T>): Promise<{ readonly found: T; readonly bytes: number }> {
     const before = tf.memory();
     let found: T;
@@ -36,7 +36,7 @@ describe.each(engines)("losses of rows that are not trained on, on %s", (backend
   }
 
   it.each([true, false])(
-    "are those of the logits, which never exist whole; tied head: %s",
+    "equal those of the logits without ever holding all of them; tied head: %s",
     async (isTied) => {
       const config = { ...tinyLlama, vocab_size, tie_word_embeddings: isTied };
       const base = createCausalLM(config, { seed: "wide", initStd: 0.1, dropout: 0.5 });
@@ -67,7 +67,7 @@ describe.each(engines)("losses of rows that are not trained on, on %s", (backend
           return values;
         });
         read.found.forEach((logProb, i) => expect(Math.abs(-logProb / sums[i]! - 1)).toBeLessThan(1e-6));
-        // A chunk's logits, what an adapter adds and their sum, on wasm the head transposed; whole, it would be twice `logitBytes`.
+        // A chunk's logits, the adapter's addition and their sum, and on wasm the transposed head; in full it would be twice `logitBytes`.
         for (const { bytes } of [heldOut, read]) expect(bytes).toBeLessThan(0.6 * logitBytes);
       }
       onHead.dispose();
@@ -76,7 +76,7 @@ describe.each(engines)("losses of rows that are not trained on, on %s", (backend
     },
   );
 
-  it("of a head with an adapter, in training: losses, gradients and dropout of whole logits, of less memory", async () => {
+  it("equal those of full logits for a head with an adapter, in training, with less memory: losses, gradients and dropout", async () => {
     const base = createCausalLM({ ...tinyLlama, vocab_size }, { seed: "wide", initStd: 0.1 });
     const model = withLora(base, { rank: 2, dropout: 0.5, targetModules: ["lm_head", "v_proj"] });
     for (const weight of model.trainables())
@@ -94,7 +94,7 @@ describe.each(engines)("losses of rows that are not trained on, on %s", (backend
         return values;
       });
     const byLosses = () => step((tokens) => tokenLosses(model, tokens, namedStream));
-    // A graph is made where nobody profiles.
+    // Graphs are only compiled without profiling.
     tf.tidy(
       () =>
         void tf.variableGrads(

@@ -2,18 +2,18 @@ import * as tf from "@tensorflow/tfjs-core";
 import { inEvaluation, type CausalLM, type NamedRandom, type TrainableLM } from "@periodic-eval/core/tfjs";
 import { crossEntropy } from "./cross-entropy.ts";
 
-/** What a loss is made of: ids int32 [B, T], right-padded; `targets` int32 [N], predicted at `rows` int32 [N] of B·T. */
+/** The input of a loss: ids int32 [B, T], right-padded; `targets` int32 [N], predicted at `rows` int32 [N] of B·T. */
 export interface ScoredTokens {
   readonly ids: tf.Tensor2D;
   readonly rows: tf.Tensor1D;
   readonly targets: tf.Tensor1D;
-  /** As `TrainableLM.trainingLogits` takes them; null or left out where no row holds more than one document. */
+  /** As in `TrainableLM.trainingLogits`; null or omitted if every row is one document. */
   readonly documentStarts?: Int32Array | null;
 }
 
 /**
- * The negative log-likelihood of each target, in nats, [N], differentiable in the model's trainables: by the model's own
- * way where it has one, else from its logits. Disposing is the caller's.
+ * Returns the negative log-likelihood of each target, in nats, [N], differentiable in the model's trainable variables. Uses
+ * the model's `trainingLosses` if it has them, else its logits. The caller disposes the result.
  */
 export function tokenLosses(
   model: TrainableLM,
@@ -27,12 +27,12 @@ export function tokenLosses(
   );
 }
 
-/** Any model; what it has of a trainable one is used. */
+/** Any model; methods of a trainable one are used if present. */
 type ReadLM = CausalLM & Partial<Pick<TrainableLM, "trainingLogits" | "trainingLosses">>;
 
 /**
- * As `tokenLosses`, in evaluation mode and without gradients: a model that has a way of its own holds no more logits at
- * once than it does in training. `documentStarts` are for a model that `takesDocuments`.
+ * Like `tokenLosses`, in evaluation mode and without gradients. A model with `trainingLosses` holds no more logits at once
+ * than in training. `documentStarts` require a model that `takesDocuments`.
  */
 export function evaluatedLosses(lm: ReadLM, tokens: ScoredTokens): tf.Tensor1D {
   const { ids, rows, targets, documentStarts } = tokens;
@@ -43,7 +43,7 @@ export function evaluatedLosses(lm: ReadLM, tokens: ScoredTokens): tf.Tensor1D {
   });
 }
 
-/** Documents of packed rows are known to training's pass alone, which draws nothing in evaluation mode. */
+/** Returns logits [N, V] in evaluation mode. Only the training pass knows documents; in evaluation mode it draws nothing. */
 export function evaluatedLogits(
   lm: ReadLM,
   { ids, rows, documentStarts }: Omit<ScoredTokens, "targets">,

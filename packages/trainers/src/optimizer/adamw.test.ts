@@ -64,7 +64,7 @@ describe.each(["cpu", "wasm"])("AdamW on %s", (backend) => {
     b.dispose();
   });
 
-  it("goes on bit-exactly from restored slots", () => {
+  it("continues bit-exactly from restored slots", () => {
     const [one, other] = [variable([0.3, -2], "w"), variable([0, 0], "w2")];
     const optimizer = new AdamW([one]);
     for (const gradient of [1, 0.5, -3]) update(optimizer, "w", [gradient, -gradient]);
@@ -81,7 +81,7 @@ describe.each(["cpu", "wasm"])("AdamW on %s", (backend) => {
     resumed.dispose();
   });
 
-  it("refuses slots of another model and changes nothing then", () => {
+  it("throws for slots of another model, and changes nothing then", () => {
     const weight = variable([1, 2], "w");
     const optimizer = new AdamW([weight]);
     update(optimizer, "w", [1, 1]);
@@ -97,7 +97,7 @@ describe.each(["cpu", "wasm"])("AdamW on %s", (backend) => {
     optimizer.dispose();
   });
 
-  it("decays no norm and no bias where asked, and leaves a variable without gradient alone", () => {
+  it(`excludes norms and biases from decay with "no-norms", and leaves a variable without gradient unchanged`, () => {
     const norm = variable([1], "model.norm.weight");
     const projection = variable([1], "lm_head.weight");
     const still = variable([1], "still.weight");
@@ -128,17 +128,17 @@ describe.each(["cpu", "wasm"])("AdamW on %s", (backend) => {
 });
 
 it.each([
-  [{ weight_decay: 0.1 }, 'AdamW: got the unknown option "weight_decay"'],
-  [{ betas: [2, -1] }, "AdamW betas: got [2,-1], expected two numbers in [0, 1)"],
-  [{ betas: [0.9] }, "AdamW betas: got [0.9]"],
-  [{ epsilon: Number.NaN }, "AdamW epsilon: got NaN, expected a finite number over 0"],
-  [{ weightDecay: -0.1 }, "AdamW weightDecay: got -0.1"],
-  [{ decay: "none" }, 'AdamW decay: got "none", expected "all" or "no-norms"'],
-])("AdamW refuses %j", (options, message) => {
+  [{ weight_decay: 0.1 }, 'AdamW options.weight_decay: got the unknown option "weight_decay"'],
+  [{ betas: [2, -1] }, "AdamW options.betas[0]: got 2, expected a number in [0, 1)"],
+  [{ betas: [0.9] }, "AdamW options.betas: got [0.9], expected two numbers in [0, 1)"],
+  [{ epsilon: Number.NaN }, "AdamW options.epsilon: got NaN, expected"],
+  [{ weightDecay: -0.1 }, "AdamW options.weightDecay: got -0.1, expected a number of 0 or more"],
+  [{ decay: "none" }, 'AdamW options.decay: got "none", expected "all" or "no-norms"'],
+])("AdamW throws for the options %j", (options, message) => {
   expect(() => new AdamW([], options as object)).toThrow(message);
 });
 
-it("names as transformers the weights that do not decay", () => {
+it("excludes the same weights from decay as transformers", () => {
   const names = [
     "model.layers.0.input_layernorm.weight",
     "model.layers.0.self_attn.q_norm.weight",

@@ -1,34 +1,39 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { checkKeys, checkWord, quoteValue } from "@periodic-eval/core/internal";
-import { OneCall, weightName, type NamedWeight } from "@periodic-eval/core/tfjs";
-import type { Optimizer } from "./types.ts";
+import { parseOptions } from "@periodic-eval/core/internal";
+import { FusedCall, weightName, type NamedWeight } from "@periodic-eval/core/tfjs";
+import { z } from "zod";
+import type { Optimizer } from "./optimizer.ts";
 
 export interface AdamWOptions {
-  /** Decay rates of the running means of the gradient and of its square. Default [0.9, 0.999]. */
+  /** Decay rates of the running means of the gradient and its square. Default [0.9, 0.999]. */
   readonly betas?: readonly [number, number];
-  /** Added to the root of the second moment. Default 1e-8. */
+  /** Added to the square root of the second moment. Default 1e-8. */
   readonly epsilon?: number;
-  /** Decoupled: each update first multiplies a decayed weight by `1 − learningRate · weightDecay`. Default 0.01. */
+  /** Decoupled weight decay: each update first multiplies a decayed weight by `1 − learningRate · weightDecay`. Default 0.01. */
   readonly weightDecay?: number;
-  /** Which weights decay: `all` as torch's default, `no-norms` leaves norms and biases out. Default `all`. */
+  /** Which weights decay: `all`, as in torch by default, or `no-norms`, all but norms and biases. Default `all`. */
   readonly decay?: "all" | "no-norms";
 }
 
-const known = { betas: true, epsilon: true, weightDecay: true, decay: true } as const satisfies Record<
-  keyof AdamWOptions,
-  true
->;
+const beta = z.number("a number in [0, 1)").min(0, "a number in [0, 1)").lt(1, "a number in [0, 1)");
+const fields = {
+  betas: z.tuple([beta, beta], "two numbers in [0, 1)").default([0.9, 0.999]),
+  epsilon: z.number().positive().default(1e-8),
+  weightDecay: z.number().nonnegative().default(0.01),
+  decay: z.enum(["all", "no-norms"]).default("all"),
+} satisfies Record<keyof AdamWOptions, z.ZodType>;
+const adamWSchema = z.strictObject(fields);
 
-/** Names that transformers' Trainer keeps from decaying (`get_decay_parameter_names`, 5.23.0). */
+/** Names of weights that transformers' Trainer excludes from weight decay (`get_decay_parameter_names`, 5.23.0). */
 const normOrBias = /bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)/i;
 
-/** Whether `decay: "no-norms"` decays the weight of this name. */
+/** Whether `decay: "no-norms"` decays the weight with this name. */
 export const isDecayedWithoutNorms = (name: string): boolean => !normOrBias.test(name);
 
 interface Slot {
   readonly variable: tf.Variable;
-  /** As in a checkpoint. */
+  /** The name in checkpoints. */
   readonly name: string;
   readonly isDecayed: boolean;
   expAvg: tf.Tensor;
@@ -36,28 +41,27 @@ interface Slot {
 }
 
 /**
- * AdamW (Loshchilov and Hutter 2019), with bias correction as `torch.optim.AdamW` (2.13).
+ * AdamW (Loshchilov and Hutter 2019), with the bias correction of `torch.optim.AdamW` (2.13).
  *
  * The two bias corrections are folded into one step size and epsilon:
  * `m/c₁ / (√v/√c₂ + ε) = (√c₂/c₁) · m / (√v + ε√c₂)`, c = 1 − βᵗ, which saves two passes over every weight.
- * One variable at a time keeps the temporaries in cache: on wasm, 29 variables of 0.72 M weights take 6.7 ms, against
- * 42 ms for the same operations on one concatenated vector and 12 ms for a loop over typed arrays. On engines that run
- * graphs a group of variables is one call.
+ * Updating one variable at a time keeps the temporaries in cache: on wasm, 29 variables of 0.72 M weights take 6.7 ms,
+ * against 42 ms for the same operations on one concatenated vector and 12 ms for a loop over typed arrays. On engines that
+ * run graphs, a group of variables is one call.
  */
 export class AdamW implements Optimizer {
   readonly #slots: readonly Slot[];
-  /** Made once: guards ask for it round every hook. */
+  /** Computed once, because guards read it around every hook. */
   readonly #listed: readonly NamedWeight[];
-  readonly #calls = new Map<string, OneCall>();
+  readonly #calls = new Map<string, FusedCall>();
   readonly #betas: readonly [number, number];
   readonly #epsilon: number;
   readonly #weightDecay: number;
   #steps = 0;
 
-  /** Throws a `config` error for an option that is unknown or out of range. */
+  /** @throws PeriodicEvalError `config` for an unknown or invalid option. */
   constructor(variables: readonly tf.Variable[], options: AdamWOptions = {}) {
-    checkOptions(options);
-    const { betas = [0.9, 0.999], epsilon = 1e-8, weightDecay = 0.01, decay = "all" } = options;
+    const { betas, epsilon, weightDecay, decay } = parseOptions("AdamW options", adamWSchema, options);
     this.#betas = betas;
     this.#epsilon = epsilon;
     this.#weightDecay = weightDecay;
@@ -110,17 +114,17 @@ export class AdamW implements Optimizer {
     });
   }
 
-  #callOf(group: readonly Slot[]): OneCall {
+  #callOf(group: readonly Slot[]): FusedCall {
     const key = group.map((slot) => this.#slots.indexOf(slot)).join();
     let call = this.#calls.get(key);
     if (call === undefined) {
-      call = new OneCall("Updating weights", (inputs) => updated(inputs, group));
+      call = new FusedCall("Updating weights", (inputs) => updated(inputs, group));
       this.#calls.set(key, call);
     }
     return call;
   }
 
-  /** Two a variable: `<weight>.exp_avg`, then `<weight>.exp_avg_sq`, in the order of the variables. */
+  /** Returns two slots per variable, `<weight>.exp_avg` and `<weight>.exp_avg_sq`, in the order of the variables. */
   slots(): readonly NamedWeight[] {
     return this.#listed;
   }
@@ -132,7 +136,7 @@ export class AdamW implements Optimizer {
       throw new PeriodicEvalError({
         code: "model",
         where: `optimizer slot ${name}`,
-        got: found === undefined ? "nothing" : `${found.length} values`,
+        got: found === undefined ? "no such slot" : `${found.length} values`,
         expected: `${size} values`,
         fix: "Resume with the model and the optimizer that wrote the checkpoint.",
       });
@@ -156,7 +160,7 @@ export class AdamW implements Optimizer {
   }
 }
 
-/** Values that are updated in one call: old and new ones exist beside each other. 16 MB each. */
+/** Weights that one call updates, 16 MB: old and new values exist at the same time. */
 const groupSize = 2 ** 22;
 
 function inGroups(slots: readonly Slot[]): Slot[][] {
@@ -173,7 +177,11 @@ function inGroups(slots: readonly Slot[]): Slot[][] {
   return groups;
 }
 
-/** Of seven numbers, and of each slot gradient, weight and both means: the new weight and means. */
+/**
+ * Computes the new weight and both means of each slot.
+ *
+ * @param inputs Seven scalars, then gradient, weight, first and second mean of each slot.
+ */
 function updated(inputs: readonly tf.Tensor[], group: readonly Slot[]): tf.Tensor[] {
   const [keep1, take1, keep2, take2, epsilon, stepSize, decay] = inputs as [
     ...[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor],
@@ -195,28 +203,4 @@ function replace(slot: Slot, expAvg: tf.Tensor, expAvgSq: tf.Tensor): void {
   tf.dispose([slot.expAvg, slot.expAvgSq]);
   slot.expAvg = tf.keep(expAvg);
   slot.expAvgSq = tf.keep(expAvgSq);
-}
-
-function checkOptions(options: AdamWOptions): void {
-  checkKeys("AdamW", options, Object.keys(known));
-  const { betas, epsilon, weightDecay, decay } = options;
-  const isRate = (beta: unknown) => typeof beta === "number" && beta >= 0 && beta < 1;
-  if (betas !== undefined && !(Array.isArray(betas) && betas.length === 2 && betas.every(isRate)))
-    throw wrong("betas", betas, "two numbers in [0, 1)");
-  if (epsilon !== undefined && !(Number.isFinite(epsilon) && epsilon > 0))
-    throw wrong("epsilon", epsilon, "a finite number over 0");
-  if (weightDecay !== undefined && !(Number.isFinite(weightDecay) && weightDecay >= 0))
-    throw wrong("weightDecay", weightDecay, "a finite number of 0 or more");
-  if (decay !== undefined) checkWord("AdamW decay", decay, ["all", "no-norms"]);
-}
-
-function wrong(option: keyof AdamWOptions, got: unknown, expected: string): PeriodicEvalError {
-  const fix = "Correct the option, or leave it out for its default.";
-  return new PeriodicEvalError({
-    code: "config",
-    where: `AdamW ${option}`,
-    got: quoteValue(got),
-    expected,
-    fix,
-  });
 }

@@ -7,7 +7,7 @@ import { recording, rows, temporaryFolder, tinyLlama, tokenizer, ungoverned } fr
 import { clipFactor, GradientNorm } from "./clipping.ts";
 
 describe("clipFactor", () => {
-  it("brings a norm above the limit to it, and leaves one below", () => {
+  it("scales a norm above the limit to it, and leaves a smaller one unchanged", () => {
     expect(clipFactor(4, 1)).toBeCloseTo(1 / 4.000001, 12);
     expect(clipFactor(0.5, 1)).toBe(1);
     expect(clipFactor(100, null)).toBe(1);
@@ -17,7 +17,7 @@ describe("clipFactor", () => {
 describe("GradientNorm", () => {
   beforeAll(async () => void (await useBackend({ backend: "wasm" })));
 
-  it("takes all gradients as one vector, and leaves no tensor", async () => {
+  it("computes the norm of all gradients as one vector, and leaves no tensor", async () => {
     const gradients = [tf.tensor2d([[1, -2]]), tf.scalar(2), tf.tensor1d([4, 0])];
     const before = tf.memory().numTensors;
     const norm = new GradientNorm();
@@ -37,7 +37,7 @@ describe.runIf(isThere("tfjs-node"))("a training on tfjs-node", () => {
     await useBackend({ backend: "wasm" });
   });
 
-  it("leaves none of TensorFlow's graphs behind", async () => {
+  it("leaves no TensorFlow graph behind", async () => {
     const backend = tf.backend() as unknown as Record<
       "loadSavedModelMetaGraph" | "deleteSavedModel",
       () => void

@@ -1,13 +1,13 @@
-import { OneCall } from "@periodic-eval/core/tfjs";
+import { FusedCall } from "@periodic-eval/core/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 
-/** Norms of gradients; where the engine runs graphs, each is one call of a graph that is kept until `dispose`. */
+/** Computes gradient norms. On engines that run graphs, each norm is one call of a graph that is kept until `dispose`. */
 export class GradientNorm {
-  readonly #call = new OneCall("The norm of gradients", (gradients) => [
+  readonly #call = new FusedCall("The norm of gradients", (gradients) => [
     tf.sqrt(tf.sum(tf.stack(gradients.map((gradient) => tf.tidy(() => tf.sum(tf.square(gradient))))))),
   ]);
 
-  /** √ Σ ‖gradient‖², the norm of all gradients taken as one vector. Null where there is none to take. */
+  /** Returns √ Σ ‖gradient‖², the norm of all gradients as one vector; null if there are none. */
   async of(gradients: readonly tf.Tensor[]): Promise<number | null> {
     if (gradients.length === 0) return null;
     const norm = tf.tidy(() => this.#call.call(gradients)[0]!);
@@ -24,8 +24,8 @@ export class GradientNorm {
 }
 
 /**
- * Factor that brings gradients of this norm to at most `maxNorm`; 1 where `maxNorm` is null (no clipping).
- * As `torch.nn.utils.clip_grad_norm_` (2.13): min(1, maxNorm / (norm + 1e-6)).
+ * Returns the factor that scales gradients of this norm to at most `maxNorm`, as `torch.nn.utils.clip_grad_norm_` (2.13):
+ * min(1, maxNorm / (norm + 1e-6)). 1 if `maxNorm` is null (no clipping).
  */
 export const clipFactor = (norm: number, maxNorm: number | null): number =>
   maxNorm === null ? 1 : Math.min(1, maxNorm / (norm + 1e-6));

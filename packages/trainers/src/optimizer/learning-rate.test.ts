@@ -10,7 +10,7 @@ describe("learning rates", () => {
     }
   });
 
-  it("then stay, fall in a line, or fall along half a cosine, to 0 at the end", () => {
+  it("then stay constant, fall in a straight line, or fall along half a cosine, to 0 at the end", () => {
     // Six of the eight steps after warm-up are done at step 8: linear 1/4; cosine (1 + cos(3π/4)) / 2 = 0.14645.
     expect(constant(options)(8)).toBe(1);
     expect(linear(options)(8)).toBe(0.25);
@@ -25,7 +25,7 @@ describe("learning rates", () => {
     ]);
   });
 
-  it("survive a warm-up as long as the phase", () => {
+  it("allow a warm-up as long as the phase", () => {
     expect(linear({ peak: 1, maxSteps: 2, warmupSteps: 2 })(2)).toBe(1);
   });
 });
@@ -42,7 +42,7 @@ describe("warm-up, stable, decay", () => {
     for (const [step, value] of expected.entries()) expect(rate(step), `step ${step}`).toBeCloseTo(value, 14);
   });
 
-  it("stays at the peak to the end without decay, as transformers does, and is at 0 behind it", () => {
+  it("stays at the peak to the end without a decay, as in transformers, and is 0 after it", () => {
     const rate = wsd({ peak: 3, maxSteps: 4, decaySteps: 0 });
     expect([0, 3, 4].map(rate)).toEqual([3, 3, 0]);
   });

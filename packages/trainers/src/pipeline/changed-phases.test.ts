@@ -5,7 +5,8 @@ import "@tensorflow/tfjs-backend-wasm";
 import { beforeAll, describe, expect, it } from "vitest";
 import { tinyLM } from "../testing/tiny-lm.ts";
 import { busyConfig, recording, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.ts";
-import { runPipeline, type SFTPhase } from "./run-pipeline.ts";
+import type { SFTPhase } from "./phases.ts";
+import { runPipeline } from "./run-pipeline.ts";
 
 beforeAll(async () => {
   await tf.setBackend("wasm");
@@ -33,7 +34,7 @@ async function run(runDir: string, phases: readonly SFTPhase[], resume: "auto" |
   }
 }
 
-/** Every file of a run with what is in it. */
+/** Reads every file of a run. */
 async function filesOf(runDir: string): Promise<Record<string, string>> {
   const entries = await readdir(runDir, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
@@ -41,20 +42,20 @@ async function filesOf(runDir: string): Promise<Record<string, string>> {
   return Object.fromEntries(texts);
 }
 
-describe("a pipeline whose phases are others than the run's", () => {
+describe("a pipeline with other phases than the run", () => {
   it.each<[string, readonly SFTPhase[], string, string]>([
-    ["put in between", [coupling, mid, em], "em", 'after "coupling", "mid", expected after "coupling"'],
-    ["left out", [em], "em", 'as the first phase, expected after "coupling"'],
+    ["inserted", [coupling, mid, em], "em", 'after "coupling", "mid", expected after "coupling"'],
+    ["removed", [em], "em", 'as the first phase, expected after "coupling"'],
     ["swapped", [em, coupling], "em", 'as the first phase, expected after "coupling"'],
-    ["put before", [mid, coupling], "coupling", 'after "mid", expected as the first phase'],
-  ])("is refused before a step, and nothing is changed: %s", async (_, phases, name, message) => {
+    ["put first", [mid, coupling], "coupling", 'after "mid", expected as the first phase'],
+  ])("throws before a step and changes nothing if a phase was %s", async (_, phases, name, message) => {
     const runDir = await temporaryFolder();
     await run(runDir, [coupling, em]);
     for (const isHalfWay of [false, true]) {
       if (isHalfWay) await rm(join(runDir, "checkpoints/em/step_4"), { recursive: true });
       const before = await filesOf(runDir);
       await expect(run(runDir, phases)).rejects.toThrow(
-        `${join(runDir, "checkpoints", name)}: got phase "${name}" ${message}, as its checkpoint began. Put the phases back`,
+        `${join(runDir, "checkpoints", name)}: got phase "${name}" ${message}, as in its checkpoint. Restore the order of the phases`,
       );
       expect(await filesOf(runDir)).toEqual(before);
     }
@@ -63,7 +64,7 @@ describe("a pipeline whose phases are others than the run's", () => {
     );
   });
 
-  it("goes on with phases behind those that have begun, and with one of another name in the place of the last", async () => {
+  it("continues with new phases after those that have begun, and with a renamed last phase", async () => {
     const runDir = await temporaryFolder();
     await run(runDir, [coupling, em]);
     expect(await run(runDir, [coupling, em, mid])).toMatchObject({
@@ -73,31 +74,31 @@ describe("a pipeline whose phases are others than the run's", () => {
     expect((await run(runDir, [coupling, mid, { ...em, phase: "em2" }], "never")).trained).toBe(10);
   });
 
-  it("is refused where an earlier phase has left other weights, and the later one's checkpoints stay", async () => {
+  it("throws if an earlier phase left other weights, and keeps the later phase's checkpoints", async () => {
     const runDir = await temporaryFolder();
     await run(runDir, [coupling, em]);
     const kept = await filesOf(join(runDir, "checkpoints/em"));
     await expect(run(runDir, [phaseOf("coupling", 5), em])).rejects.toThrow(
-      'step_4: got phase "em" with other weights to begin from than "coupling" had left',
+      'step_4: got phase "em" starting from other weights than "coupling" left',
     );
     expect(await filesOf(join(runDir, "checkpoints/em"))).toEqual(kept);
   });
 });
 
-describe("a finished phase whose checkpoint is torn", () => {
-  const tear = async (runDir: string, file: string) => {
+describe("a finished phase with a damaged checkpoint", () => {
+  const damage = async (runDir: string, file: string) => {
     const path = join(runDir, "checkpoints/coupling/step_3", file);
     for (const step of [1, 2])
       await rm(join(runDir, `checkpoints/coupling/step_${step}`), { recursive: true });
     await writeFile(path, (await readFile(path, "hex")).slice(2), "hex");
   };
 
-  it("does not keep a later one from going on, whose checkpoint holds all; the same weights come out", async () => {
+  it("does not stop a later phase, whose checkpoint holds all weights; the result has the same weights", async () => {
     const [runDir, whole] = [await temporaryFolder(), await temporaryFolder()];
     await run(whole, [coupling, em]);
     await run(runDir, [coupling, em]);
     await rm(join(runDir, "checkpoints/em/step_4"), { recursive: true });
-    await tear(runDir, "trainables.safetensors");
+    await damage(runDir, "trainables.safetensors");
     const again = await run(runDir, [coupling, em]);
     expect(again.trained).toBe(1);
     expect(again.results).toMatchObject([
@@ -107,14 +108,14 @@ describe("a finished phase whose checkpoint is torn", () => {
     const last = (folder: string) =>
       readFile(join(folder, "checkpoints/em/step_4/trainables.safetensors"), "hex");
     expect(await last(runDir)).toBe(await last(whole));
-    // What em says of its start stands: another order is still refused.
+    // The start of em still counts: another order is an error.
     await expect(run(runDir, [em])).rejects.toThrow('as the first phase, expected after "coupling"');
   });
 
-  it("is an error where no later one has begun", async () => {
+  it("is an error if no later phase has begun", async () => {
     const runDir = await temporaryFolder();
     await run(runDir, [coupling]);
-    await tear(runDir, "trainables.safetensors");
-    await expect(run(runDir, [coupling, em])).rejects.toThrow("got no whole checkpoint");
+    await damage(runDir, "trainables.safetensors");
+    await expect(run(runDir, [coupling, em])).rejects.toThrow("got no complete checkpoint");
   });
 });

@@ -6,13 +6,14 @@ import { beforeAll, expect, it } from "vitest";
 import { tinyLM } from "../testing/tiny-lm.ts";
 import { preferences, recording, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.ts";
 import { checkDatasets } from "./check-datasets.ts";
-import { runPipeline, type PipelinePhase } from "./run-pipeline.ts";
+import type { PipelinePhase } from "./phases.ts";
+import { runPipeline } from "./run-pipeline.ts";
 
 beforeAll(async () => {
   await tf.setBackend("cpu");
 });
 
-/** Counts how many chats are rendered. */
+/** Counts the rendered chats. */
 function counting() {
   const counted = { rendered: 0 };
   const counter: Tokenizer = {
@@ -59,10 +60,10 @@ async function prepared() {
   return { phases, counted, check, train };
 }
 
-it("what was read for the check is not read again by the trainers; bad rows are told all the same", async () => {
+it("keeps the rows of the check for the trainers, which still report bad rows", async () => {
   const { counted, check, train } = await prepared();
   await check();
-  // Of a chat once; of a preference its prompt and both answers.
+  // Each chat once; of each preference, the prompt and both completions.
   expect(counted.rendered).toBe(9 + 3 + 3 * 6);
   const { results, warnings } = await train();
   expect(counted.rendered).toBe(9 + 3 + 3 * 6);
@@ -71,12 +72,12 @@ it("what was read for the check is not read again by the trainers; bad rows are 
     [2, 0],
   ]);
   expect(warnings[0]).toContain("1 of 10 rows cannot be trained on and are left out");
-  // It is kept for one training alone.
+  // The rows are kept for one training only.
   await train();
   expect(counted.rendered).toBe(2 * (9 + 3 + 3 * 6));
 });
 
-it("a file that has changed since the check is read as it now is", async () => {
+it("reads a file again that has changed since the check", async () => {
   const { phases, counted, check, train } = await prepared();
   await check();
   const before = counted.rendered;

@@ -7,36 +7,35 @@ import { readDataset, readPreferences } from "../data/phase-rows.ts";
 import { readAhead } from "../data/read-ahead.ts";
 import { parseDPOConfig } from "../dpo/dpo-config.ts";
 import { parseSFTConfig } from "../sft/sft-config.ts";
-import type { OutlinedLM } from "../trainer/outlined-lm.ts";
-import { scheduleOf } from "../trainer/schedule.ts";
-import { phaseSteps, type TrainingConfig } from "../trainer/training-config.ts";
-import type { PipelineOptions, PipelinePhase } from "./run-pipeline.ts";
+import { phaseSteps, scheduleOf } from "../trainer/schedule.ts";
+import type { TrainingConfig } from "../trainer/training-config.ts";
+import type { CheckedPipelineOptions, PipelinePhase } from "./phases.ts";
 
-type CheckOptions = Pick<PipelineOptions, "tokenizer" | "config" | "runDir"> & { readonly model: OutlinedLM };
+type CheckOptions = Pick<CheckedPipelineOptions, "tokenizer" | "config" | "runDir" | "model">;
 
 /**
- * Reads the rows of a phase, those to validate on too, as its trainer will: a late phase's mistake shall not show after hours
- * of the first. What is read of a file, some eight bytes a token, is kept for the trainer with the same tokenizer, which then
- * need not read it again. No weight is asked for. Bad rows are listed
- * below `runDir`, as the trainer lists them: also those of a training that is then refused.
+ * Reads the rows of a phase and its validation rows exactly as its trainer will, so that a mistake in a late phase does not
+ * show after hours of training. Keeps the rows of files, about eight bytes per token, for the trainer with the same
+ * tokenizer, which then need not read them again. Reads no weights. Lists bad rows below `runDir` as the trainer does, even
+ * if the training cannot start.
  *
- * @returns what is wrong: of either source the `data` error that its trainer would throw, or the `config` error for a `loss`
- *   that is none for a row's form, or for a schedule that does not fit into the steps that these rows make
- * @throws PeriodicEvalError `config` for a configuration that `checkPipeline` refuses
+ * @returns The problems of both sources: the `data` error that the trainer would throw, or the `config` error for a `loss`
+ *   that does not fit a row's form, or for a schedule that is longer than the steps of these rows.
+ * @throws PeriodicEvalError `config` for a configuration that `checkPipeline` refuses.
  */
 export async function checkDatasets(
   phase: PipelinePhase,
   options: CheckOptions,
 ): Promise<readonly unknown[]> {
-  const wrong: unknown[] = [];
+  const problems: unknown[] = [];
   for (const read of readings(phase, options)) {
     try {
       await read();
     } catch (error) {
-      wrong.push(error);
+      problems.push(error);
     }
   }
-  return wrong;
+  return problems;
 }
 
 function readings(
@@ -69,7 +68,7 @@ function readings(
   });
 }
 
-/** Rows that are not held out. */
+/** Returns the rows that are not held out for validation. */
 function trainedOn<R>(
   rows: readonly R[],
   { validationShare, seed }: TrainingConfig,
@@ -79,7 +78,7 @@ function trainedOn<R>(
   return holdOut(rows.length, validationShare, { seed: String(seed), phase }).training.map((at) => rows[at]!);
 }
 
-/** How many steps `epochs` are shows once the rows are counted. */
+/** Checks the schedule against the steps of the phase, which `epochs` only determine once the rows are counted. */
 function checkLength(name: string, config: TrainingConfig, rows: number): void {
   scheduleOf(name, config, phaseSteps(config, stepsPerEpochOf(rows, config)));
 }

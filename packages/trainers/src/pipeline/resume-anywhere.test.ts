@@ -23,7 +23,8 @@ import {
   ungoverned,
   weightsOf,
 } from "../testing/tiny-run.ts";
-import { runPipeline, type PipelinePhase } from "./run-pipeline.ts";
+import type { PipelinePhase } from "./phases.ts";
+import { runPipeline } from "./run-pipeline.ts";
 
 const points = process.env["PERIODIC_EVAL_FULL"] === "1" ? 50 : 4;
 const steps = { coupling: 7, em: 9 };
@@ -35,18 +36,18 @@ beforeAll(async () => {
   questions = await questionFile();
 });
 
-/** Samples, so that what is measured depends on seeds as well as on weights. */
+/** Samples, so that measurements depend on seeds as well as on weights. */
 const replies = defineEvaluation({
   name: "replies",
   version: "1",
   needs: ["generate"],
   items: () => [{ id: "abc" }, { id: "bcd" }],
   async measure(model, items, { signal, seed }) {
-    const asked = items.map(({ id }) => ({
+    const prompts = items.map(({ id }) => ({
       prompt: { messages: [{ role: "user" as const, content: id }] },
       sampling: { maxNewTokens: 4, temperature: 1, seed: `${seed}/${id}` },
     }));
-    const completions = await model.generate(asked, { signal });
+    const completions = await model.generate(prompts, { signal });
     return items.map((item, i) => ({ ...item, reply: completions[i]!.text }));
   },
   grade: async (measured) => measured.map((row) => ({ ...row, isShort: row.reply.length < 4 })),
@@ -58,8 +59,8 @@ const callbacks = (): TrainerCallback[] => [
   new PeriodicCallback(replies, { schedule: [everyPercent(40)] }),
 ];
 
-/** Runs what is left of both phases, from a model of this seed; every metric but times. */
-async function run(runDir: string, seed: string) {
+/** Runs the remaining steps of both phases from a model of this seed. Returns every metric except times. */
+async function run(runDir: string, seed: string, saveSteps: number | null = null) {
   const logger = recording();
   const model = createCausalLM(tinyLlama, { seed, dropout: 0.1 });
   const phases: readonly PipelinePhase[] = [
@@ -81,7 +82,7 @@ async function run(runDir: string, seed: string) {
       model,
       tokenizer,
       runDir,
-      config: { ...busyConfig, saveSteps: 1, keepCheckpoints: 99 },
+      config: { ...busyConfig, saveSteps, keepCheckpoints: 99 },
       session: ungoverned,
       loggers: [logger],
     },
@@ -91,7 +92,7 @@ async function run(runDir: string, seed: string) {
   return { metrics: logger.metrics, weights, results, record: await recordOf(runDir) };
 }
 
-/** Every snapshot but its times, and every row. */
+/** Reads every snapshot without times, and every row. */
 async function recordOf(runDir: string) {
   const { phases, problems } = await readRun(runDir);
   expect(problems).toEqual([]);
@@ -107,7 +108,7 @@ async function recordOf(runDir: string) {
   ]);
 }
 
-/** What a run leaves that was killed some steps after a checkpoint of this phase: `step` 0 is before the first. */
+/** Copies a run as if killed some steps after a checkpoint of this phase; `step` 0 is before the first. */
 async function killedAt(whole: string, phase: PhaseName, step: number, died: number): Promise<string> {
   const before = phase === "em" ? [["coupling", steps.coupling] as const] : [];
   const kept = Array.from({ length: step }, (_, i) => [phase, i + 1] as const);
@@ -121,11 +122,11 @@ async function killedAt(whole: string, phase: PhaseName, step: number, died: num
 }
 
 it(
-  `a pipeline resumes from ${points} random points to the same weights, losses, rows and metrics`,
+  `resumes a pipeline from ${points} random points to the same weights, losses, rows and metrics`,
   { timeout: points * 60_000 },
   async () => {
     const whole = await temporaryFolder();
-    const straight = await run(whole, "tiny");
+    const straight = await run(whole, "tiny", 1);
     expect(straight.metrics).toHaveLength(steps.coupling + steps.em);
     // 40 % of 9 steps: ⌈3.6⌉, ⌈7.2⌉ and the end; 20 %: ⌈1.8⌉, ⌈3.6⌉, ⌈5.4⌉, ⌈7.2⌉ and the end.
     expect(
@@ -138,15 +139,15 @@ it(
       const step = upTo(steps[phase]);
       const died = step + upTo(steps[phase] - step);
       const runDir = await killedAt(whole, phase, step, died);
-      const told = `checkpoint ${step} of ${phase}, killed at ${died}`;
+      const place = `checkpoint ${step} of ${phase}, killed at ${died}`;
       const done = step + (phase === "em" ? steps.coupling : 0);
-      // Other weights than the run began with: whatever is not restored shows.
+      // Other initial weights reveal everything that is not restored.
       const resumed = await run(runDir, done > 0 ? "another model" : "tiny");
-      expect(resumed.metrics, told).toEqual(straight.metrics.slice(done));
-      expect(resumed.weights, told).toEqual(straight.weights);
-      expect(resumed.record, told).toEqual(straight.record);
+      expect(resumed.metrics, place).toEqual(straight.metrics.slice(done));
+      expect(resumed.weights, place).toEqual(straight.weights);
+      expect(resumed.record, place).toEqual(straight.record);
       const best = ({ results }: typeof straight) => results.at(-1)!.best?.step;
-      expect(best(resumed), told).toBe(best(straight));
+      expect(best(resumed), place).toBe(best(straight));
       rmSync(runDir, { recursive: true });
     }
     rmSync(whole, { recursive: true });

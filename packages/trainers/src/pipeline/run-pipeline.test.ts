@@ -17,7 +17,8 @@ import {
   weightsOf,
   ungoverned,
 } from "../testing/tiny-run.ts";
-import { runPipeline, type PipelinePhase, type SFTPhase } from "./run-pipeline.ts";
+import type { PipelinePhase, SFTPhase } from "./phases.ts";
+import { runPipeline } from "./run-pipeline.ts";
 
 beforeAll(async () => {
   await tf.setBackend("wasm");
@@ -46,7 +47,7 @@ async function run(runDir: string, seed = "tiny", given: readonly PipelinePhase[
   return { results, weights, logger, closed };
 }
 
-/** An evaluation that adds to a weight; by default at step 6. */
+/** An evaluation that adds to a weight, by default at step 6. */
 function changing(model: TrainableLM, schedule: readonly Trigger[] = [atSteps([6])]): PeriodicCallback {
   const evaluation = defineEvaluation({
     name: "changing",
@@ -78,7 +79,7 @@ describe("runPipeline", () => {
     expect(closed).toBe(1);
   });
 
-  it("goes on in the second phase where it was killed there, without a step of the first", async () => {
+  it("resumes in the second phase after a kill there, without a step of the first", async () => {
     const whole = await temporaryFolder();
     const straight = await run(whole);
     for (const step of [null, 3]) {
@@ -95,7 +96,7 @@ describe("runPipeline", () => {
     }
   });
 
-  it("trains preferences after conversations, against the model as its phase began, and resumes there", async () => {
+  it("trains preferences after conversations, against the model at the start of the phase, and resumes there", async () => {
     const given: readonly PipelinePhase[] = [
       { phase: "sft", dataset: rows(20, "sft") },
       { phase: "dpo", method: "dpo", dataset: preferences(8), reference: "copy", config: { maxSteps: 5 } },
@@ -112,7 +113,7 @@ describe("runPipeline", () => {
     expect(resumed.weights).toEqual(straight.weights);
   });
 
-  it("trains no further phase on weights that measuring changed, and goes on from before when run again", async () => {
+  it("stops after a phase whose measurement changed the weights, and resumes from before it when run again", async () => {
     const runDir = await temporaryFolder();
     const straight = await run(await temporaryFolder());
     for (const isMended of [false, true]) {
@@ -144,7 +145,7 @@ describe("runPipeline", () => {
     }
   });
 
-  it("trains no further phase where measuring the end changed the weights", async () => {
+  it("stops if the measurement at the end of a phase changed the weights", async () => {
     const model = tinyLM({ vocabSize: tokenizer.vocabSize });
     const given = phases.map((phase) => ({ ...phase, callbacks: [changing(model, [atEnd()])] }));
     const results = await runPipeline(given, {
@@ -159,7 +160,7 @@ describe("runPipeline", () => {
     expect(results).toMatchObject([{ steps: 12, brokenReceipt: expect.stringContaining("changing") }]);
   });
 
-  it("closes every logger, also where one throws in closing, and tells the others", async () => {
+  it("closes every logger even if one throws, and warns the others", async () => {
     const logger = recording();
     let closed = 0;
     const failing = { name: "failing", close: (): void => raise("no such socket") };
@@ -182,25 +183,25 @@ describe("runPipeline", () => {
     ]);
   });
 
-  it("refuses an option that neither it nor a phase knows", async () => {
+  it("throws for an option that neither it nor a phase has", async () => {
     const [runDir, model] = [await temporaryFolder(), tinyLM({ vocabSize: tokenizer.vocabSize })];
     const options = { model, tokenizer, runDir };
     const wrong = { ...options, logger: [] };
     await expect(runPipeline([], wrong)).rejects.toThrow(
-      'runPipeline: got the unknown option "logger", expected one of',
+      'runPipeline options.logger: got the unknown option "logger", expected one of',
     );
     const late = { phase: "late", dataset: rows(4), datset: "" };
     await expect(runPipeline([phases[0]!, late], options)).rejects.toThrow(
-      'pipeline phase "late": got the unknown option "datset"',
+      'pipeline phase "late".datset: got the unknown option "datset"',
     );
     const other = { ...phases[0]!, method: "ppo" as "sft" };
     await expect(runPipeline([other], options)).rejects.toThrow(
-      'pipeline phase "coupling" method: got "ppo", expected "sft" or "dpo"',
+      'pipeline phase "coupling".method: got "ppo", expected "sft" or "dpo"',
     );
     const unread = { ...phases[0]!, reference: "copy" } as PipelinePhase;
     await expect(runPipeline([unread], options)).rejects.toThrow('got the unknown option "reference"');
     await expect(runPipeline([phases[0]!, { phase: "a/b", dataset: [] }], options)).rejects.toThrow(
-      'SFTTrainer phase: got "a/b"',
+      'SFTTrainer options.phase: got "a/b"',
     );
     model.dispose();
   });
@@ -215,43 +216,47 @@ describe("runPipeline", () => {
   });
 
   it.each<[string, Partial<SFTPhase>, string | RegExp]>([
-    ["two callbacks of one id", { callbacks: [{ id: "a" }, { id: "a" }] }, 'a second callback with id "a"'],
-    ["rows longer than the context", { config: { maxLength: 65 } }, "maxLength: got 65, expected at most 64"],
-    ["a dataset that is not there", { dataset: "nowhere/rows.jsonl" }, /nowhere\/rows\.jsonl: got ENOENT/],
-    ["no dataset", { dataset: undefined as never }, "SFTTrainer dataset: got undefined"],
     [
-      "a decay that does not fit",
+      "two callbacks with the same id",
+      { callbacks: [{ id: "a" }, { id: "a" }] },
+      'a second callback with id "a"',
+    ],
+    ["rows longer than the context", { config: { maxLength: 65 } }, "maxLength: got 65, expected at most 64"],
+    ["a missing dataset file", { dataset: "nowhere/rows.jsonl" }, /nowhere\/rows\.jsonl: got ENOENT/],
+    ["no dataset", { dataset: undefined as never }, "SFTTrainer options.dataset: got nothing"],
+    [
+      "a decay that is longer than the phase",
       { config: { maxSteps: 7, schedule: "wsd", decaySteps: 5 } },
       "and 5 of decay",
     ],
     [
-      "a best by what is not measured",
+      "an unknown metric in keepBest",
       { config: { validationShare: 0.2, keepBest: "loss" } },
       'keepBest: got "loss", expected "eval_loss"',
     ],
-  ])("refuses %s of a late phase before the first step", async (_, late, message) => {
+  ])("throws for %s in a late phase before the first step", async (_, late, message) => {
     const runDir = await temporaryFolder();
     const given = [phases[0]!, { ...phases[1]!, ...late }];
     await expect(run(runDir, "tiny", given)).rejects.toThrow(message);
     expect(await readdir(runDir)).toEqual([]);
   });
 
-  it("refuses a wrong configuration of a late phase, and two of one name, before the first step", async () => {
+  it("throws for a wrong configuration of a late phase, and for a duplicate name, before the first step", async () => {
     const late: PipelinePhase = { phase: "late", dataset: rows(4), config: { batchSise: 3 } as object };
     await expect(run(await temporaryFolder(), "tiny", [phases[0]!, late])).rejects.toThrow(
       'Did you mean "batchSize"?',
     );
-    const looking = {
+    const misnamed = {
       method: "dpo",
       phase: "late",
       dataset: preferences(4),
       config: { validationShare: 0.25, keepBest: "eval_perplexity" },
     } as const;
-    await expect(run(await temporaryFolder(), "tiny", [phases[0]!, looking])).rejects.toThrow(
-      'DPO config keepBest: got "eval_perplexity", expected "eval_loss" or',
+    await expect(run(await temporaryFolder(), "tiny", [phases[0]!, misnamed])).rejects.toThrow(
+      'DPO config.keepBest: got "eval_perplexity", expected "eval_loss" or',
     );
     await expect(run(await temporaryFolder(), "tiny", [phases[0]!, phases[0]!])).rejects.toThrow(
-      'pipeline: got two phases named "coupling"',
+      'pipeline phases[1].phase: got a second phase named "coupling"',
     );
   });
 });

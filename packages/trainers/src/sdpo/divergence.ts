@@ -4,44 +4,44 @@ import * as tf from "@tensorflow/tfjs-core";
 export interface TeacherTop {
   /** float32 [N, K], in nats. */
   readonly logProbs: tf.Tensor2D;
-  /** int32 [N, K], each in [0, V), no two of a row alike. */
+  /** int32 [N, K], each in [0, V), distinct within a row. */
   readonly ids: tf.Tensor2D;
 }
 
-/** Something of each position, [N]. */
+/** A quantity per position, [N]. */
 export interface PerPosition {
   readonly value: tf.Tensor1D;
-  /** Its derivative by s, the log-prob of the drawn token; null where it does not depend on it. */
+  /** Its derivative by s, the log-prob of the drawn token; null if it does not depend on s. */
   readonly slope: tf.Tensor1D | null;
 }
 
 export interface Divergence extends PerPosition {
-  /** Σ weights · value → its gradient in the logits [N, V], where it goes by single logits; null where it goes by s. */
+  /** Returns the gradient of Σ weights · value by the logits [N, V]; null if the value depends on the logits only through s. */
   readonly ofLogits: ((weights: tf.Tensor1D) => tf.Tensor2D) | null;
 }
 
 export interface Compared {
   /** int32 [N]. */
   readonly targets: tf.Tensor1D;
-  /** float32 [N], s: log p of the targets by the student. */
+  /** float32 [N], s: the student's log p of the targets. */
   readonly student: tf.Tensor1D;
   readonly teacher: TeacherTop;
 }
 
-/** log p of a token that is not among the teacher's K. */
+/** The log p of a token that is not among the teacher's K. */
 const floor = -20;
 
 /**
- * How far student and teacher are apart at each position. alpha < 1: the generalised Jensen–Shannon divergence
+ * Returns the divergence of student and teacher at each position. For alpha < 1, the generalised Jensen–Shannon divergence
  *
  *     D = alpha · KL(t ‖ m) + (1 − alpha) · KL(q ‖ m),  m = alpha · t + (1 − alpha) · q
  *
  * of the teacher t and the student q over the teacher's top K, each renormalised over it. Its derivative by q's log-odds
- * is dD/dxₖ = qₖ(gₖ − Σ qⱼgⱼ), gₖ = (1 − alpha)(log qₖ − log mₖ): the terms in t cancel. alpha = 1: (s − t)·s with the
- * first factor held fixed, t of the drawn token, −20 where it is not among the K; its value is no distance, its gradient
- * is that of KL(student ‖ teacher) on drawn tokens.
+ * is dD/dxₖ = qₖ(gₖ − Σ qⱼgⱼ), gₖ = (1 − alpha)(log qₖ − log mₖ): the terms in t cancel. For alpha = 1, (s − t)·s with the
+ * first factor held fixed and t the teacher's log p of the drawn token, −20 if it is not among the K. This value is not a
+ * distance, but its gradient is that of KL(student ‖ teacher) on drawn tokens.
  *
- * To be called inside `tf.tidy`, `ofLogits` as well.
+ * Call this function and `ofLogits` inside `tf.tidy`.
  */
 export const divergence = (logits: tf.Tensor2D, compared: Compared, alpha: number): Divergence =>
   alpha < 1 ? jensenShannon(logits, compared.teacher, alpha) : onDrawn(compared);
@@ -75,10 +75,10 @@ function jensenShannon(logits: tf.Tensor2D, { logProbs, ids }: TeacherTop, alpha
   };
 }
 
-/** Log-odds [N, K] → log-probs that sum to 1 over the K. */
+/** Converts log-odds [N, K] to log-probs of a distribution over the K. */
 const renormalized = (x: tf.Tensor): tf.Tensor => tf.sub(x, tf.logSumExp(x, 1, true));
 
-/** log(eᵃ + eᵇ), without overflow. */
+/** Returns log(eᵃ + eᵇ) without overflow. */
 function logAddExp(a: tf.Tensor, b: tf.Tensor): tf.Tensor {
   const below = tf.neg(tf.abs(tf.sub(a, b)));
   return tf.add(tf.maximum(a, b), tf.log1p(tf.exp(below)));

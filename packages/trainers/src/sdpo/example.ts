@@ -1,21 +1,23 @@
 import { PeriodicEvalError, type Prompt, type Tokenizer } from "@periodic-eval/core";
-import { checkKeys, errorMessage, quoteValue } from "@periodic-eval/core/internal";
+import { errorMessage, parseOptions, quoteValue } from "@periodic-eval/core/internal";
+import { z } from "zod";
+import { uncheckedField } from "../trainer/trainer-options.ts";
 
-/** An answer, and what was said of it. */
+/** An answer of the model, and feedback on it. */
 export interface SDPOExample {
-  /** What was asked, as the model was given it when it answered. */
+  /** The prompt that the model answered. */
   readonly prompt: Prompt;
-  /** Token ids of the answer, the token that ended it included. */
+  /** Token ids of the answer, its stop token included. */
   readonly response: readonly number[];
-  /** log p of each of these when they were drawn, in nats, by the model's own distribution (temperature 1, all tokens). */
+  /** log p of each of these tokens at sampling, in nats, under the model's own distribution (temperature 1, all tokens). */
   readonly oldLogProbs: readonly number[];
-  /** Goes into the last user turn of a chat, where the teacher reads it. */
+  /** Feedback on the answer. The teacher reads it in the last user turn of the chat. */
   readonly feedback?: string;
-  /** What the teacher reads before the answer, in place of `feedback`: for prompts that have no turns. */
+  /** The teacher's prompt; an alternative to `feedback`, for prompts without turns. */
   readonly teacherPrompt?: Prompt;
 }
 
-/** An example as token ids: what the student reads, and what the teacher reads. */
+/** An example as token ids, for the student and for the teacher. */
 export interface RenderedExample {
   readonly student: Scored;
   readonly teacher: Scored;
@@ -30,53 +32,69 @@ export interface Scored {
 
 export interface ReadingOptions {
   readonly tokenizer: Tokenizer;
-  /** As the configuration has it, with `{prompt}` and `{feedback}`. */
+  /** `SDPOConfig.hindsight`, with `{prompt}` and `{feedback}`. */
   readonly hindsight: string;
   readonly vocabSize: number;
-  /** In tokens, prompt and answer together. */
+  /** Maximum tokens of prompt and answer together. */
   readonly longest: number;
 }
 
-const known = ["prompt", "response", "oldLogProbs", "feedback", "teacherPrompt"] as const;
+const fields = {
+  prompt: uncheckedField,
+  response: uncheckedField,
+  oldLogProbs: uncheckedField,
+  feedback: uncheckedField,
+  teacherPrompt: uncheckedField,
+} satisfies Record<keyof SDPOExample, z.ZodType>;
+const exampleSchema = z.strictObject(fields);
 
-/** Throws a `data` error, which names the example by its number, for one that cannot be learned from. */
+/**
+ * Renders an example.
+ *
+ * @throws PeriodicEvalError `data`, with the number of the example, if it cannot be learned from; `config` for an unknown key.
+ */
 export function readExample(example: SDPOExample, number: number, options: ReadingOptions): RenderedExample {
   const where = `SDPO example ${number}`;
-  checkKeys(where, example, known);
+  parseOptions(where, exampleSchema, example);
   const { oldLogProbs, response } = example;
   const student = readAnswer(example, where, options);
   const isLogProb = (value: unknown) => Number.isFinite(value) && (value as number) <= rounding;
-  const wrong = wrongIn(oldLogProbs, isLogProb, "number");
+  const wrong = describeInvalid(oldLogProbs, isLogProb, "number");
   if (wrong !== null || oldLogProbs.length !== response.length)
-    throw refused(
-      `${where} oldLogProbs`,
-      wrong ?? `${oldLogProbs.length} numbers`,
-      `${response.length} log-probs, one for each token of the response`,
-      "Give those of sampling, in nats; logProbs() of the trainer reads them before the update.",
-    );
+    throw exampleError({
+      where: `${where}.oldLogProbs`,
+      got: wrong ?? `${oldLogProbs.length} numbers`,
+      expected: `${response.length} log-probs, one per token of the response`,
+      fix: "Pass those of sampling, in nats; logProbs() of the trainer computes them before the update.",
+    });
   const read = { response, prompt: teacherPromptOf(example, where, options.hindsight) };
-  return { student, teacher: readAnswer(read, where, options, "teacher's prompt"), oldLogProbs };
+  return { student, teacher: readAnswer(read, where, options, "teacherPrompt"), oldLogProbs };
 }
 
-const refused = (where: string, got: string, expected: string, fix: string, cause?: unknown) =>
-  new PeriodicEvalError({ code: "data", where, got, expected, fix, cause });
+const exampleError = (details: {
+  readonly where: string;
+  readonly got: string;
+  readonly expected: string;
+  readonly fix: string;
+  readonly cause?: unknown;
+}): PeriodicEvalError => new PeriodicEvalError({ code: "data", ...details });
 
-/** What is wrong with a list that wants one entry or more of a kind, holes and undefined included; null where nothing is. */
-function wrongIn(list: unknown, isRight: (value: unknown) => boolean, kind: string): string | null {
+/** Describes the first invalid entry of an array, holes included, or an empty array; null if the array is valid. */
+function describeInvalid(list: unknown, isValid: (value: unknown) => boolean, kind: string): string | null {
   if (!Array.isArray(list)) return quoteValue(list);
-  const at = list.findIndex((value) => !isRight(value));
+  const at = list.findIndex((value) => !isValid(value));
   if (at !== -1) return `${quoteValue(list[at])} at index ${at}`;
   return list.length === 0 ? `no ${kind}` : null;
 }
 
-/** A log-prob of 0 may come out above it by rounding. */
+/** Rounding can lift a log-prob of 0 this far above 0. */
 const rounding = 1e-3;
 
 /**
- * The ids of a prompt and of the answer to it.
+ * Returns the ids of a prompt and the answer to it.
  *
- * @param promptName how errors call the prompt
- * @throws PeriodicEvalError `data` for what the model cannot read
+ * @param promptName Names the prompt in errors.
+ * @throws PeriodicEvalError `data` if the model cannot read them.
  */
 export function readAnswer(
   { prompt, response }: Pick<SDPOExample, "prompt" | "response">,
@@ -85,22 +103,33 @@ export function readAnswer(
   promptName = "prompt",
 ): Scored {
   const isId = (id: unknown) => Number.isInteger(id) && (id as number) >= 0 && (id as number) < vocabSize;
-  const ids = `token ids from 0 to ${vocabSize - 1}`;
-  const wrongToken = wrongIn(response, isId, "token");
+  const expected = `token ids from 0 to ${vocabSize - 1}`;
+  const wrongToken = describeInvalid(response, isId, "token");
   if (wrongToken !== null)
-    throw refused(`${where} response`, wrongToken, ids, "Give the tokens that the model drew.");
-  const wherePrompt = `${where} ${promptName}`;
-  const before = idsOf(tokenizer, prompt, wherePrompt);
-  const wrong = wrongIn(before, isId, "token");
-  if (wrong !== null) throw refused(wherePrompt, wrong, ids, "Nothing is predicted without a prompt.");
+    throw exampleError({
+      where: `${where}.response`,
+      got: wrongToken,
+      expected,
+      fix: "Pass the tokens that the model drew.",
+    });
+  const promptAt = `${where}.${promptName}`;
+  const before = idsOf(tokenizer, prompt, promptAt);
+  const wrong = describeInvalid(before, isId, "token");
+  if (wrong !== null)
+    throw exampleError({
+      where: promptAt,
+      got: wrong,
+      expected,
+      fix: "Use the model's tokenizer, and a prompt of one token or more.",
+    });
   const length = before.length + response.length;
   if (length > longest)
-    throw refused(
-      wherePrompt,
-      `${length} tokens with the response`,
-      `at most ${longest}, the model's context`,
-      "Shorten it.",
-    );
+    throw exampleError({
+      where: promptAt,
+      got: `${length} tokens with the response`,
+      expected: `at most ${longest}, the model's context length`,
+      fix: "Shorten it.",
+    });
   return {
     ids: Int32Array.from([...before, ...response]),
     scored: Int32Array.from(response, (_, at) => before.length + at),
@@ -111,39 +140,45 @@ function idsOf(tokenizer: Tokenizer, prompt: Prompt, where: string): readonly nu
   try {
     return tokenizer.render(prompt).ids;
   } catch (cause) {
-    throw refused(
+    throw exampleError({
       where,
-      errorMessage(cause),
-      "a chat that the template renders",
-      "Correct the messages.",
+      got: errorMessage(cause),
+      expected: "a chat that the template can render",
+      fix: "Correct the messages.",
       cause,
-    );
+    });
   }
 }
 
-/** The prompt with the feedback in its last user turn. */
-function teacherPromptOf(example: SDPOExample, where: string, hindsight: string): Prompt {
+/** Returns the teacher's prompt: `teacherPrompt`, or the prompt with the feedback in its last user turn. */
+function teacherPromptOf(example: SDPOExample, place: string, hindsight: string): Prompt {
   const { prompt, feedback, teacherPrompt } = example;
-  const refusedFeedback = (got: string, expected: string, fix: string) =>
-    refused(`${where} feedback`, got, expected, fix);
+  const where = `${place}.feedback`;
   if ((feedback === undefined) === (teacherPrompt === undefined))
-    throw refusedFeedback(
-      feedback === undefined ? "neither feedback nor teacherPrompt" : "both feedback and teacherPrompt",
-      "one of the two",
-      "Give what was said of the response, or what the teacher reads before it.",
-    );
+    throw exampleError({
+      where,
+      got: feedback === undefined ? "neither feedback nor teacherPrompt" : "both feedback and teacherPrompt",
+      expected: "one of the two",
+      fix: "Pass the feedback on the response, or the teacher's prompt.",
+    });
   if (teacherPrompt !== undefined) return teacherPrompt;
   if (typeof feedback !== "string" || feedback.trim() === "")
-    throw refusedFeedback(quoteValue(feedback), "a text", "Give what was said of the response.");
+    throw exampleError({
+      where,
+      got: quoteValue(feedback),
+      expected: "a non-empty string",
+      fix: "Pass the feedback on the response.",
+    });
   const turns = "messages" in prompt ? prompt.messages : [];
   const at = turns.findLastIndex(({ role }) => role === "user");
   if (!("messages" in prompt) || at === -1)
-    throw refusedFeedback(
-      "feedback beside a prompt without a user turn",
-      "a chat with one",
-      "Give teacherPrompt in place of feedback.",
-    );
-  // By pieces: neither text is looked through for what the other one holds.
+    throw exampleError({
+      where,
+      got: "feedback for a prompt without a user turn",
+      expected: "a chat with a user turn",
+      fix: "Pass teacherPrompt instead of feedback.",
+    });
+  // One pass over the template, so that placeholders inside the prompt or the feedback are not replaced.
   const content = hindsight.replaceAll(/\{(prompt|feedback)\}/g, (_, name) =>
     name === "prompt" ? turns[at]!.content : feedback,
   );

@@ -8,20 +8,21 @@ import { openSafetensors } from "@periodic-eval/safetensors";
 import { temporaryFolder } from "../testing/tiny-run.ts";
 import type { SDPOExample } from "./example.ts";
 import { parseSDPOConfig, type SDPOConfig } from "./sdpo-config.ts";
-import { SDPOTrainer, type SDPOMetrics } from "./sdpo-trainer.ts";
+import { SDPOTrainer } from "./sdpo-trainer.ts";
+import type { SDPOMetrics } from "./sdpo-options.ts";
 
-/** What is trained, and how. */
+/** A case of the parity tests: the trained weights and the configuration. */
 export interface UpdatesCase {
   readonly name: string;
-  /** Whether an adapter is trained, or all weights. */
+  /** Whether an adapter or all weights are trained. */
   readonly isLora: boolean;
   readonly config: Partial<SDPOConfig>;
 }
 
-/** Rates at which forty gradient steps move weights by a hundred times what is tolerated, and more. */
+/** At these rates, forty gradient steps move weights by more than a hundred times the tolerance. */
 const common = { learningRate: 2e-3, weightDecay: 0.01, decay: "all", teacherTopK: 10 } as const;
 
-/** Between them every form of the loss, both teachers, ratios that are clipped, batches in one pass and in several. */
+/** The cases cover every form of the loss, both teachers, clipped ratios, and batches in one pass and in several. */
 export const updatesCases: readonly UpdatesCase[] = [
   { name: "adapter, teacher base", isLora: true, config: common },
   {
@@ -42,10 +43,10 @@ export const updatesCases: readonly UpdatesCase[] = [
 ];
 
 /** An answer without the log-probs at sampling. */
-export type Asked = Omit<SDPOExample, "oldLogProbs">;
+export type Answer = Omit<SDPOExample, "oldLogProbs">;
 
-/** Ten batches of three answers of unequal length, of three kinds, by turns. */
-export function batchesOf(answer: (draw: (below: number) => number, length: number) => Asked): Asked[][] {
+/** Creates ten batches of three answers of different lengths, alternating between three kinds. */
+export function batchesOf(answer: (draw: (below: number) => number, length: number) => Answer): Answer[][] {
   const kinds = [0, 1, 2].map((kind) => {
     const random = namedStream(seedOf("sdpo batches", kind));
     const draw = (below: number) => Math.floor(random() * below);
@@ -54,7 +55,7 @@ export function batchesOf(answer: (draw: (below: number) => number, length: numb
   return Array.from({ length: 10 }, (_, i) => kinds[i % kinds.length]!);
 }
 
-/** An adapter that has learned something: one whose B is 0 has no gradient in A, and no KL. */
+/** Creates an adapter with non-zero B: with a B of 0, A has no gradient and the KL is 0. */
 export function startedLora(base: CheckpointLM): LoraLM {
   const lora = withLora(base, { rank: 2, alpha: 4, targetModules: ["q_proj", "v_proj"], seed: "sdpo" });
   for (const variable of lora.trainables()) {
@@ -68,18 +69,18 @@ export function startedLora(base: CheckpointLM): LoraLM {
 }
 
 export interface TrainedUpdates {
-  /** Of each update, of each gradient step. */
+  /** Metrics of each gradient step of each update. */
   readonly updates: readonly (readonly SDPOMetrics[])[];
-  /** What was saved of the trained model or adapter. */
+  /** Folder of the saved model or adapter. */
   readonly folder: string;
 }
 
-/** Ten updates by ours; log-probs at sampling are those right before each update. */
+/** Runs ten updates with SDPOTrainer; log-probs at sampling are those right before each update. */
 export async function trainUpdates(
   model: CheckpointLM | LoraLM,
   tokenizer: Tokenizer,
   config: Partial<SDPOConfig>,
-  batches: readonly (readonly Asked[])[],
+  batches: readonly (readonly Answer[])[],
 ): Promise<TrainedUpdates> {
   const trainer = new SDPOTrainer({ model, tokenizer, config });
   try {
@@ -97,15 +98,15 @@ export async function trainUpdates(
   }
 }
 
-/** The work of benchmarks/peers/torch_sdpo.py, its folders apart. */
+/** Returns the input of benchmarks/peers/torch_sdpo.py, without folders. */
 export function workOf(
   tokenizer: Tokenizer,
   given: Partial<SDPOConfig>,
-  batches: readonly (readonly Asked[])[],
-  teacherPrompt: (asked: Asked) => Prompt,
+  batches: readonly (readonly Answer[])[],
+  teacherPrompt: (one: Answer) => Prompt,
 ) {
   const config = parseSDPOConfig(given);
-  const idsOf = (prompt: Prompt, { response }: Asked) => [...tokenizer.render(prompt).ids, ...response];
+  const idsOf = (prompt: Prompt, { response }: Answer) => [...tokenizer.render(prompt).ids, ...response];
   return {
     config: {
       learning_rate: config.learningRate,
@@ -120,16 +121,16 @@ export function workOf(
       kl_form: config.klForm,
     },
     updates: batches.map((batch) =>
-      batch.map((asked) => ({
-        student: idsOf(asked.prompt, asked),
-        teacher: idsOf(teacherPrompt(asked), asked),
-        response: asked.response.length,
+      batch.map((one) => ({
+        student: idsOf(one.prompt, one),
+        teacher: idsOf(teacherPrompt(one), one),
+        response: one.response.length,
       })),
     ),
   };
 }
 
-/** Every tensor of a saved model or adapter, by name. */
+/** Reads every tensor of a saved model or adapter, by name. */
 export async function savedWeights(
   folder: string,
   isLora: boolean,

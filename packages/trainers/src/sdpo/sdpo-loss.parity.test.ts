@@ -42,11 +42,11 @@ const engines: readonly Engine[] = ["wasm", "cpu", "tfjs-node"];
  */
 const tolerance = { absolute: 5e-6, relative: 3e-6 };
 
-/** The file's numbers are of float32 PyTorch; rows that its mask leaves out are ours by not being there. */
-describe.skipIf(cases.length === 0)("the SDPO loss is the reference's", () => {
+/** The file's numbers come from float32 PyTorch. Rows that its mask excludes are left out here. */
+describe.skipIf(cases.length === 0)("the SDPO loss", () => {
   describe.each(engines)("on %s", (backend) => {
     it.runIf(isThere(backend)).each(cases.map((one, i) => [i, one.alpha, one.kl_form, one] as const))(
-      "case %i, alpha %d, %s: loss, parts, gradient; and no tensor is left",
+      "equals the reference in case %i, alpha %d, %s: loss, parts, gradient; and leaves no tensor",
       async (_number, alpha, klForm, one) => {
         await useBackend({ backend });
         const isScored = one.response_mask.flat().map((mask) => mask > 0);
@@ -83,7 +83,7 @@ describe.skipIf(cases.length === 0)("the SDPO loss is the reference's", () => {
             expectClose(got, number, tolerance, `gradient of position ${i}, token ${token}`);
           }
         }
-        // Without a tape the same value, of which no gradient is computed.
+        // Without a tape the value is the same, and no gradient is computed.
         const plain = sdpoLossSum(logits, scored, options);
         expect(plain.loss.dataSync()).toEqual(value.dataSync());
         tf.dispose([logits, scored, sums, value, grad, plain.loss, plain.sums]);

@@ -9,7 +9,7 @@ beforeAll(async () => {
 
 const defaults: SDPOLossOptions = { alpha: 0.5, isClip: 5, klRegWeight: 0, klForm: "k3" };
 
-/** Loss and its gradient in the logits, row by row. */
+/** Returns the loss and its gradient by the logits, row by row. */
 function lossOf(
   rows: readonly (readonly number[])[],
   scored: {
@@ -35,14 +35,14 @@ function lossOf(
         logProbs: tf.tensor2d(scored.teacher.map((row) => row.map(([, logProb]) => logProb))),
       },
     };
-    const told: { sums?: Readonly<Record<string, tf.Scalar>> } = {};
+    const kept: { sums?: Readonly<Record<string, tf.Scalar>> } = {};
     const { value, grad } = tf.valueAndGrad((x) => {
       const { loss, sums } = sdpoLossSum(x as tf.Tensor2D, given, { ...defaults, ...options }, bytes);
-      told.sums = sums;
+      kept.sums = sums;
       return loss;
     })(tf.tensor2d(rows.map((row) => [...row])));
-    const parts = Object.entries(told.sums!).map(([name, sum]) => [name, sum.dataSync()[0]!]);
-    tf.dispose(told.sums!);
+    const parts = Object.entries(kept.sums!).map(([name, sum]) => [name, sum.dataSync()[0]!]);
+    tf.dispose(kept.sums!);
     return {
       loss: value.dataSync()[0]!,
       gradient: [...grad.dataSync()],
@@ -54,7 +54,7 @@ function lossOf(
 const logs = (...probabilities: number[]) => probabilities.map(Math.log);
 
 describe("sdpoLossSum", () => {
-  it("is the hand-worked divergence of two tokens, and its gradient", () => {
+  it("equals the divergence of two tokens and its gradient by hand", () => {
     // Student 1/4, 1/4, 1/2; of the teacher's two tokens 0 and 1: q = (1/2, 1/2). Teacher t = (4/5, 1/5).
     // m = (0.65, 0.35); D = ½(0.8 ln(0.8/0.65) + 0.2 ln(0.2/0.35)) + ½(½ ln(0.5/0.65) + ½ ln(0.5/0.35)).
     const teacher = [[[0, Math.log(0.4)] as const, [1, Math.log(0.1)] as const]];
@@ -74,14 +74,14 @@ describe("sdpoLossSum", () => {
     });
   });
 
-  it("is 0 with no gradient where student and teacher agree", () => {
+  it("is 0 with gradient 0 if student and teacher agree", () => {
     const teacher = [[[2, Math.log(0.5)] as const, [0, Math.log(0.25)] as const]];
     const { loss, gradient } = lossOf([logs(0.25, 0.25, 0.5)], { targets: [1], old: [-1], teacher });
     expect(loss).toBeCloseTo(0, 6);
     for (const each of gradient) expect(each).toBeCloseTo(0, 6);
   });
 
-  it("weighs by the ratio, at most isClip, which has no gradient of its own", () => {
+  it("is weighted by the importance ratio, at most isClip, which has no gradient", () => {
     const teacher = [[[0, Math.log(0.4)] as const, [1, Math.log(0.1)] as const]];
     const at = (old: number, isClip = 5) =>
       lossOf([logs(0.25, 0.25, 0.5)], { targets: [2], old: [old], teacher }, { isClip });
@@ -97,7 +97,7 @@ describe("sdpoLossSum", () => {
     expect(clipped.loss).toBeCloseTo(1.5 * one.loss, 6);
   });
 
-  it("takes alpha 1 for the drawn token alone, −20 where the teacher does not have it", () => {
+  it("covers only the drawn token for alpha 1, with −20 if the teacher does not have it", () => {
     const teacher = [[[0, Math.log(0.4)] as const], [[1, Math.log(0.4)] as const]];
     const rows = [logs(0.25, 0.25, 0.5), logs(0.25, 0.25, 0.5)];
     const drawn = { targets: [0, 0], old: [Math.log(0.25), Math.log(0.25)], teacher };
@@ -111,7 +111,7 @@ describe("sdpoLossSum", () => {
         expect(gradient[3 * i + token]).toBeCloseTo(apart * share, 4);
   });
 
-  it("holds to the base by either estimate, and tells it where its weight is 0", () => {
+  it("adds the KL to the base by either estimate, and reports it even with weight 0", () => {
     const teacher = [[[2, Math.log(0.5)] as const, [0, Math.log(0.25)] as const]];
     // d = ln(1/2) for k3, ln 2 for claas: exp(d) − 1 − d = −½ + ln 2, and 1 − ln 2.
     const drawn = { targets: [1], old: logs(0.25), base: logs(0.125), teacher };
@@ -131,7 +131,7 @@ describe("sdpoLossSum", () => {
     }
   });
 
-  it("takes log-ratios beyond 20 for 20, where the base no longer pulls", () => {
+  it("clamps log-ratios beyond 20, with no pull towards the base", () => {
     const teacher = [[[2, Math.log(0.5)] as const, [0, Math.log(0.25)] as const]];
     const [s, twenty] = [Math.log(0.25), Math.exp(20)];
     for (const [klForm, base, value] of [
@@ -145,12 +145,12 @@ describe("sdpoLossSum", () => {
       const { parts, gradient } = lossOf([logs(0.25, 0.25, 0.5)], drawn, options);
       expect(parts["kl_reg"]! / value).toBeCloseTo(1, 5);
       expect(parts["mean_is_ratio"]! / twenty).toBeCloseTo(1, 5);
-      // Of the drawn token; that of the divergence, 0 but for rounding, is of the others.
+      // Only at the drawn token; the gradient of the divergence, 0 except for rounding, is at the others.
       expect(gradient[1]).toBeCloseTo(0, 6);
     }
   });
 
-  it("looks at rows a few at a time with the same result", () => {
+  it("gives the same result in chunks of rows", () => {
     const rows = Array.from({ length: 7 }, (_, i) =>
       Array.from({ length: 5 }, (_, j) => Math.sin(3 * i + j * j)),
     );
@@ -162,7 +162,7 @@ describe("sdpoLossSum", () => {
     };
     for (const alpha of [0.3, 1]) {
       const whole = lossOf(rows, drawn, { alpha, klRegWeight: 0.4 });
-      // Of 5 float32 each: chunks of 3, 3 and 1 rows.
+      // 5 float32 per row: chunks of 3, 3 and 1 rows.
       const cut = lossOf(rows, drawn, { alpha, klRegWeight: 0.4 }, 60);
       expect(cut.loss).toBeCloseTo(whole.loss, 5);
       expect(cut.gradient).toEqual(whole.gradient);

@@ -1,26 +1,27 @@
 import { createCausalLM, withLora, type CheckpointLM, type LoraLM } from "@periodic-eval/models";
 import { tinyLlama, tokenizer } from "../testing/tiny-run.ts";
 import type { SDPOExample } from "./example.ts";
-import { SDPOTrainer, type SDPOTrainerOptions } from "./sdpo-trainer.ts";
+import { SDPOTrainer } from "./sdpo-trainer.ts";
+import type { SDPOTrainerOptions } from "./sdpo-options.ts";
 
 const end = tokenizer.stopIds[0]!;
 export const responseOf = (text: string) => [...tokenizer.encode(text), end];
-export const asked = (question: string) => ({ messages: [{ role: "user", content: question }] });
+export const promptOf = (question: string) => ({ messages: [{ role: "user", content: question }] });
 
-/** Three of unequal length, with what was said of them. */
+/** Three answers of different lengths, with feedback. */
 export const answers = [
-  { prompt: asked("a?"), response: responseOf("abc"), feedback: "b" },
-  { prompt: asked("what?"), response: responseOf("h"), feedback: "no h" },
-  { prompt: asked("and?"), response: responseOf("gfedcba"), feedback: "short" },
+  { prompt: promptOf("a?"), response: responseOf("abc"), feedback: "b" },
+  { prompt: promptOf("what?"), response: responseOf("h"), feedback: "no h" },
+  { prompt: promptOf("and?"), response: responseOf("gfedcba"), feedback: "short" },
 ];
 
-/** As if each token had been drawn with probability 1/7. */
+/** Adds old log-probs as if each token had been drawn with probability 1/7. */
 export const drawn = (some: readonly Omit<SDPOExample, "oldLogProbs">[] = answers): SDPOExample[] =>
   some.map((answer) => ({ ...answer, oldLogProbs: answer.response.map(() => -Math.log(7)) }));
 
 export const config = { learningRate: 0.02 } as const;
 
-/** A small Llama and an adapter on it, disposed in the end. */
+/** Creates a small Llama with an adapter, and disposes both at the end. */
 export async function withModel<T>(
   use: (lora: LoraLM, base: CheckpointLM) => Promise<T>,
   { seed = "sdpo", dropout = 0, loraSeed = "0" } = {},
@@ -33,7 +34,7 @@ export async function withModel<T>(
   });
 }
 
-/** A trainer that learns fast, disposed in the end. */
+/** Creates a trainer that learns fast, and disposes it at the end. */
 export async function withTrainer<T>(
   options: Omit<SDPOTrainerOptions, "tokenizer">,
   use: (trainer: SDPOTrainer) => Promise<T>,

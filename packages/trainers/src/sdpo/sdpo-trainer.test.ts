@@ -5,7 +5,15 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { notIntact, snapshotsOf } from "../testing/recorded-training.ts";
 import { temporaryFolder, tinyLlama, tokenizer, ungoverned, weightsOf } from "../testing/tiny-run.ts";
 import type { SDPOExample } from "./example.ts";
-import { answers, asked, config, drawn, responseOf, withModel, withTrainer } from "./sdpo-run.test-data.ts";
+import {
+  answers,
+  promptOf,
+  config,
+  drawn,
+  responseOf,
+  withModel,
+  withTrainer,
+} from "./sdpo-run.test-data.ts";
 import { SDPOTrainer } from "./sdpo-trainer.ts";
 
 beforeAll(async () => {
@@ -13,7 +21,7 @@ beforeAll(async () => {
 });
 
 describe("SDPOTrainer", () => {
-  it("moves towards what the teacher says with the feedback, and leaves no tensor and no base changed", async () => {
+  it("moves towards the teacher with the feedback, leaves no tensor, and leaves the base unchanged", async () => {
     const before = tf.memory().numTensors;
     await withModel(async (model, base) => {
       const own = await weightsOf(base);
@@ -24,12 +32,12 @@ describe("SDPOTrainer", () => {
           updates.push(await trainer.update(answers.map((one, j) => ({ ...one, oldLogProbs: old[j]! }))));
         }
         expect(updates.map(({ update }) => update)).toEqual([1, 2, 3, 4, 5, 6]);
-        // 4 + 2 + 8 tokens, the one that ends each included.
+        // 4 + 2 + 8 tokens, each with its stop token.
         expect(updates.map(({ tokens }) => tokens)).toEqual(Array(6).fill(14));
         const [first, last] = [updates[0]!.steps[0]!, updates.at(-1)!.metrics];
         expect(updates[0]!.steps).toHaveLength(4);
         expect(updates[0]!.metrics).toBe(updates[0]!.steps[3]);
-        // On the policy's own answers, by an adapter that has learned nothing.
+        // On-policy answers, with an adapter that has learned nothing.
         expect(first.mean_is_ratio).toBeCloseTo(1, 5);
         expect(first.kl_reg).toBeCloseTo(0, 6);
         expect(first.clip_fraction).toBe(0);
@@ -43,7 +51,7 @@ describe("SDPOTrainer", () => {
     expect(tf.memory().numTensors).toBe(before);
   });
 
-  it("reads a current teacher anew at each gradient step, with the adapter on", async () => {
+  it("reads a current teacher again at each gradient step, with the adapter on", async () => {
     await withModel(async (model) => {
       await withTrainer({ model, config: { ...config, teacher: "current" } }, async (trainer) => {
         const { steps } = await trainer.update(drawn());
@@ -54,14 +62,14 @@ describe("SDPOTrainer", () => {
     });
   });
 
-  it("trains a model without an adapter with a current teacher, and has no KL to tell", async () => {
+  it("trains a model without an adapter with a current teacher, and returns kl_reg null", async () => {
     const model = createCausalLM(tinyLlama, { seed: "whole", initStd: 0.3 });
     expect(() => new SDPOTrainer({ model, tokenizer })).toThrow(
-      'SDPO config teacher: got "base" for a model without an adapter, expected a model with a base.',
+      'SDPO config.teacher: got "base" for a model without an adapter, expected a model with a base.',
     );
     expect(
       () => new SDPOTrainer({ model, tokenizer, config: { teacher: "current", klRegWeight: 0.5 } }),
-    ).toThrow("SDPO config klRegWeight: got 0.5 for a model without an adapter");
+    ).toThrow("SDPO config.klRegWeight: got 0.5 for a model without an adapter");
     await withTrainer({ model, config: { ...config, teacher: "current" } }, async (trainer) => {
       const { metrics } = await trainer.update(drawn());
       expect(metrics.kl_reg).toBeNull();
@@ -70,7 +78,7 @@ describe("SDPOTrainer", () => {
     model.dispose();
   });
 
-  it("gives passes of one example the updates of one pass, within 1e-5", async () => {
+  it("equals one pass for passes of one example, within 1e-5", async () => {
     const trained = (microBatchSize: number) =>
       withModel((model) =>
         withTrainer({ model, config: { ...config, microBatchSize, klRegWeight: 0.1 } }, async (trainer) => ({
@@ -86,14 +94,14 @@ describe("SDPOTrainer", () => {
     expect(Math.max(...furthest)).toBeLessThan(1e-5);
   });
 
-  it("puts the feedback into the last user turn, neither text being looked through for the other", async () => {
+  it("puts the feedback into the last user turn, and replaces no placeholder inside prompt or feedback", async () => {
     const turns = [
       { role: "system", content: "s" },
       { role: "user", content: "first" },
       { role: "assistant", content: "x" },
       { role: "user", content: "{feedback} $&" },
     ];
-    const told = [...turns.slice(0, 3), { role: "user", content: "<{feedback} $&|{prompt} $1>" }];
+    const messages = [...turns.slice(0, 3), { role: "user", content: "<{feedback} $&|{prompt} $1>" }];
     const one = { prompt: { messages: turns }, response: responseOf("ab") };
     const by = (example: Omit<SDPOExample, "oldLogProbs">) =>
       withModel((model) =>
@@ -102,14 +110,14 @@ describe("SDPOTrainer", () => {
         }),
       );
     expect(await by({ ...one, feedback: "{prompt} $1" })).toEqual(
-      await by({ ...one, teacherPrompt: { messages: told } }),
+      await by({ ...one, teacherPrompt: { messages } }),
     );
     expect(await by({ ...one, feedback: "other" })).not.toEqual(
       await by({ ...one, feedback: "{prompt} $1" }),
     );
   });
 
-  it("trains without dropout, unless asked to; then by streams that name the gradient step", async () => {
+  it("trains without dropout by default; otherwise from streams that name the gradient step", async () => {
     const trained = (disableDropout: boolean, dropout: number) =>
       withModel(
         (model) =>
@@ -124,7 +132,7 @@ describe("SDPOTrainer", () => {
     expect(await trained(false, 0.3)).toEqual(busy);
   });
 
-  it("gives the log-probs of the model as it is", async () => {
+  it("returns the log-probs of the current model", async () => {
     await withModel((model) =>
       withTrainer({ model }, async (trainer) => {
         const [first] = await trainer.logProbs(answers);
@@ -143,40 +151,40 @@ describe("SDPOTrainer", () => {
 
   const good = { ...answers[0]!, oldLogProbs: answers[0]!.response.map(() => -1) };
   it.each<[string, object, string]>([
-    ["no answer", { response: [], oldLogProbs: [] }, "SDPO example 1 response: got no token"],
+    ["no answer", { response: [], oldLogProbs: [] }, "SDPO example 1.response: got no token"],
     [
-      "an id outside",
+      "an id outside the vocabulary",
       { response: [9999], oldLogProbs: [-1] },
       "response: got 9999 at index 0, expected token ids from 0 to",
     ],
-    ["a log-prob short", { oldLogProbs: [-1] }, "oldLogProbs: got 1 numbers, expected 4 log-probs"],
+    ["too few log-probs", { oldLogProbs: [-1] }, "oldLogProbs: got 1 numbers, expected 4 log-probs"],
     [
       "undefined among ids",
       { response: [5, undefined] },
       "response: got undefined at index 1, expected token ids",
     ],
     [
-      "undefined among numbers",
+      "undefined among log-probs",
       { oldLogProbs: [-1, undefined, -1, -1] },
       "oldLogProbs: got undefined at index 1",
     ],
-    ["a text for ids", { response: "abc" }, 'response: got "abc", expected token ids'],
-    ["an id outside in the prompt", { prompt: { ids: [1, 9999] } }, "1 prompt: got 9999 at index 1"],
-    ["an empty prompt", { prompt: { ids: [] } }, "example 1 prompt: got no token"],
+    ["a string for ids", { response: "abc" }, 'response: got "abc", expected token ids'],
+    [
+      "an id outside the vocabulary in the prompt",
+      { prompt: { ids: [1, 9999] } },
+      "1.prompt: got 9999 at index 1",
+    ],
+    ["an empty prompt", { prompt: { ids: [] } }, "example 1.prompt: got no token"],
     ["a probability", { oldLogProbs: [-1, 0.5, -1, -1] }, "oldLogProbs: got 0.5 at index 1"],
     ["NaN", { oldLogProbs: [-1, Number.NaN, -1, -1] }, "oldLogProbs: got NaN"],
     ["no feedback", { feedback: undefined }, "feedback: got neither feedback nor teacherPrompt"],
     ["both", { teacherPrompt: { ids: [1] } }, "feedback: got both feedback and teacherPrompt"],
-    ["empty feedback", { feedback: " " }, 'feedback: got " ", expected a text'],
-    [
-      "no user turn",
-      { prompt: { ids: [1, 2] } },
-      "feedback: got feedback beside a prompt without a user turn",
-    ],
-    ["a long prompt", { prompt: asked("a".repeat(130)) }, "SDPO example 1 prompt: got 1"],
-    ["a long feedback", { feedback: "a".repeat(130) }, "SDPO example 1 teacher's prompt: got 219 tokens"],
+    ["empty feedback", { feedback: " " }, 'feedback: got " ", expected a non-empty string'],
+    ["no user turn", { prompt: { ids: [1, 2] } }, "feedback: got feedback for a prompt without a user turn"],
+    ["a long prompt", { prompt: promptOf("a".repeat(130)) }, "SDPO example 1.prompt: got 1"],
+    ["a long feedback", { feedback: "a".repeat(130) }, "SDPO example 1.teacherPrompt: got 219 tokens"],
     ["a misspelt key", { oldLogprobs: [] }, 'Did you mean "oldLogProbs"?'],
-  ])("refuses an example with %s, before anything changes", async (_, wrong, message) => {
+  ])("throws for an example with %s, before anything changes", async (_, wrong, message) => {
     await withModel((model) =>
       withTrainer({ model }, async (trainer) => {
         const before = await weightsOf(model);
@@ -188,10 +196,10 @@ describe("SDPOTrainer", () => {
     );
   });
 
-  it("refuses a batch without examples, and an update of NaN, which leaves the weights", async () => {
+  it("throws for an empty batch, and for an update of NaN, which leaves the weights unchanged", async () => {
     await withModel((model) =>
       withTrainer({ model }, async (trainer) => {
-        await expect(trainer.update([])).rejects.toThrow("SDPOTrainer update: got no example");
+        await expect(trainer.update([])).rejects.toThrow("SDPOTrainer.update: got an empty batch");
         const [broken] = model.trainables();
         tf.tidy(() => broken!.assign(tf.fill(broken!.shape, Number.NaN)));
         const before = await weightsOf(model);
@@ -204,7 +212,7 @@ describe("SDPOTrainer", () => {
   });
 });
 
-it("is measured by a session that its caller opens, one step an update, undisturbed", async () => {
+it("can be measured by a caller's session, one step per update, without being disturbed", async () => {
   const seen = defineEvaluation({
     name: "seen",
     version: "1",

@@ -1,134 +1,71 @@
 import * as tf from "@tensorflow/tfjs-core";
-import {
-  PeriodicEvalError,
-  type EvaluableModel,
-  type Guard,
-  type Json,
-  type Logger,
-  type SessionState,
-  type Tokenizer,
-} from "@periodic-eval/core";
-import { namedStream, seedOf } from "@periodic-eval/core/random";
+import { PeriodicEvalError, type EvaluableModel, type Guard, type Json } from "@periodic-eval/core";
+import { checkPhaseName, configError, parseOptions } from "@periodic-eval/core/internal";
 import { logWarning } from "@periodic-eval/core/session";
-import { checkKeys, checkPhaseName, isCount, quoteValue } from "@periodic-eval/core/internal";
-import { inMemory, tfjsGuards, windowLength, type TrainableLM } from "@periodic-eval/core/tfjs";
-import { checkpointsOf, type Checkpoint, type Checkpoints } from "../checkpoint/checkpoints.ts";
-import { writeTraining } from "../checkpoint/training-state.ts";
+import { inMemory, tfjsGuards, windowLength } from "@periodic-eval/core/tfjs";
+import { z } from "zod";
+import type { Checkpoint } from "../checkpoint/checkpoints.ts";
 import { collate } from "../data/collate.ts";
-import { accumulate } from "../loop/accumulate.ts";
-import { checkResume, resumePhase, type Resume } from "../loop/resume.ts";
-import { update } from "../loop/update.ts";
-import { AdamW } from "../optimizer/adamw.ts";
-import { GradientNorm } from "../optimizer/clipping.ts";
-import { checkPartsInMemory, checkRunDir, checkTrainable } from "../trainer/check-parts.ts";
-import { exactOfModel, type ModelConfigs } from "../trainer/model-identity.ts";
+import { Learner, resumeModes, type Resume } from "../loop/learner.ts";
+import { checkParts, checkRunDir, checkTrainable } from "../trainer/check-parts.ts";
+import { exactModelFacts } from "../trainer/model-identity.ts";
 import { readAnswer, readExample, type SDPOExample } from "./example.ts";
-import { passGradients, type SDPOPass } from "./gradients.ts";
-import { passesOf, type TaughtPass } from "./passes.ts";
+import { recoveryAdvice, responseTokens, takeGradientStep } from "./gradient-step.ts";
+import { passesOf } from "./pass.ts";
 import { checkBase, parseSDPOConfig, type SDPOConfig } from "./sdpo-config.ts";
+import {
+  sdpoOptionsSchema,
+  sdpoSaveSchema,
+  type SDPOMetrics,
+  type SDPOSaveOptions,
+  type SDPOTrainerOptions,
+  type SDPOUpdate,
+} from "./sdpo-options.ts";
 import { drawnLogProbs } from "./teacher.ts";
 
-export interface SDPOTrainerOptions {
-  /** Trained in place: an adapter for `teacher: "base"`, or any other model for `"current"`. */
-  readonly model: TrainableLM & ModelConfigs;
-  readonly tokenizer: Tokenizer;
-  readonly config?: Partial<SDPOConfig>;
-  /** Checkpoints go to `<runDir>/checkpoints/<phase>/step_<updates>`; wanted by `save` and `resume` alone. */
-  readonly runDir?: string;
-  /** Default `sdpo`. */
-  readonly phase?: string;
-  /** Are told what `resume` passes over. */
-  readonly loggers?: readonly Logger[];
-}
-
-/** Of one gradient step, before its update; means over all tokens of the batch's responses. */
-export interface SDPOMetrics {
-  readonly loss: number;
-  /** Of the mean loss's gradients, before clipping. */
-  readonly grad_norm: number;
-  /** The divergence between student and teacher, times the ratio. */
-  readonly distill_loss: number;
-  /** The estimate of the KL to the base, in nats, before its weight; null for a model without a base. */
-  readonly kl_reg: number | null;
-  /** As it was used: at most `isClip`. */
-  readonly mean_is_ratio: number;
-  /** Share of the tokens whose ratio was above `isClip`. */
-  readonly clip_fraction: number;
-  /** log p of the drawn tokens, in nats. */
-  readonly student_log_prob: number;
-  readonly teacher_log_prob: number;
-}
-
-export interface SDPOUpdate {
-  /** Completed updates, this one included. */
-  readonly update: number;
-  /** Tokens of the responses. */
-  readonly tokens: number;
-  /** Of each gradient step, in order. */
-  readonly steps: readonly SDPOMetrics[];
-  /** Of the last one. */
-  readonly metrics: SDPOMetrics;
-}
-
-export interface SDPOSaveOptions {
-  /** As `Session.save` gave it, where the updates are told to a session. */
-  readonly session?: SessionState;
-  /** Updates of the whole training; null (the default) where nobody knows. */
-  readonly maxUpdates?: number | null;
-  /** Comes back from `resume` in the checkpoint's state. */
-  readonly note?: Json;
-}
-
-const optionNames = ["model", "tokenizer", "config", "runDir", "phase", "loggers"] as const;
-const saveOptionNames = ["session", "maxUpdates", "note"] as const;
-
 /**
- * Self-distillation policy optimization (Hübotter et al. 2026, arXiv 2601.20802), batch by batch: a model that has answered
- * and been told something of its answers learns to give the next token as it would have, had it been told before.
+ * Self-distillation policy optimization (Hübotter et al. 2026, arXiv 2601.20802), batch by batch: the model learns to give
+ * each token of its answer the probability that it has when the model has read the feedback on that answer.
  * `docs/decisions/2026-11-22-sdpo.md` has the definition.
  *
  *     const trainer = new SDPOTrainer({ model: withLora(base), tokenizer });
  *     const { metrics } = await trainer.update([{ prompt, response, oldLogProbs, feedback }]);
  *
- * There is no loop here, and no session: who calls `update` opens one where callbacks are wanted (`withSession` with
- * `evaluableModel` and `guards`), one step of the session for each update. What is random depends on seed, phase and the
- * number of the update alone: training that goes on from a checkpoint ends in the same bits.
+ * The trainer has no loop and opens no session. For callbacks, the caller of `update` opens one (`withSession` with
+ * `evaluableModel` and `guards`) and reports each update as a step. Everything random depends only on seed, phase and the
+ * number of the update: training that resumes from a checkpoint ends with the same bits.
  */
 export class SDPOTrainer {
   readonly config: SDPOConfig;
   readonly #options: SDPOTrainerOptions;
   readonly #phase: string;
-  readonly #optimizer: AdamW;
-  readonly #gradientNorm = new GradientNorm();
+  readonly #learner: Learner;
   #updates = 0;
   #loss: number | null = null;
-  /** What is being done to the weights. */
-  #doing: string | null = null;
-  /** Whether the weights have learned a part of a batch. */
+  /** The method that is running. */
+  #running: Method | null = null;
+  /** Whether the weights have learned only a part of a batch. */
   #isHalfway = false;
   #exact: Promise<Readonly<Record<string, Json>>> | null = null;
 
   /**
-   * @throws PeriodicEvalError `config` for an option that is unknown or out of range, or wants a base that is not there; for a
-   *   model, a tokenizer or a runDir that is none.
+   * @throws PeriodicEvalError `config` for an unknown or invalid option, or an option that requires a base if the model has
+   *   none.
    */
   constructor(options: SDPOTrainerOptions) {
-    checkKeys("SDPOTrainer", options, optionNames);
-    checkPartsInMemory("SDPOTrainer", options);
-    checkTrainable("SDPOTrainer", options.model);
-    if (options.runDir !== undefined) checkRunDir("SDPOTrainer runDir", options.runDir);
-    this.#phase = options.phase ?? "sdpo";
-    checkPhaseName("SDPOTrainer phase", this.#phase);
+    const where = "SDPOTrainer options";
+    parseOptions(where, sdpoOptionsSchema, options);
+    checkParts(where, options);
+    checkTrainable(where, options.model);
+    if (options.runDir !== undefined) checkRunDir(where, options.runDir);
+    const { model, runDir, phase = "sdpo", loggers = [] } = options;
+    checkPhaseName(where, phase, ["phase"]);
     this.#options = options;
+    this.#phase = phase;
     this.config = parseSDPOConfig(options.config);
-    checkBase(this.config, options.model.base !== undefined);
-    const { adamBetas, adamEpsilon, weightDecay, decay } = this.config;
-    this.#optimizer = new AdamW(options.model.trainables(), {
-      betas: adamBetas,
-      epsilon: adamEpsilon,
-      weightDecay,
-      decay,
-    });
+    checkBase(this.config, model.base !== undefined);
+    const warn = (place: string, message: string) => logWarning(loggers, place, message);
+    this.#learner = new Learner({ model, config: this.config, phase, runDir, warn });
   }
 
   /** Completed updates, those before a resume included. */
@@ -136,24 +73,24 @@ export class SDPOTrainer {
     return this.#updates;
   }
 
-  /** The live model as callbacks measure it: each call sees the weights as they then are. */
+  /** The live model as callbacks measure it. Every call reads the current weights. */
   get evaluableModel(): EvaluableModel {
     return inMemory(this.#options.model, this.#options.tokenizer);
   }
 
-  /** For a session: what sees that measuring disturbs neither weights nor optimizer. */
+  /** Guards for a session: they detect if measuring changes weights or optimizer. */
   get guards(): Guard[] {
-    return tfjsGuards(this.#options.model, this.#optimizer);
+    return tfjsGuards(this.#options.model, this.#learner.optimizer);
   }
 
   /**
-   * log p of each response's tokens by the model as it is, in nats: what `oldLogProbs` are right after sampling.
+   * Returns log p of each response's tokens under the current model, in nats. Right after sampling, these are `oldLogProbs`.
    *
-   * @throws PeriodicEvalError `data` for an answer that cannot be read; `config` while another call runs, and for weights that
-   *   learned a part of a batch.
+   * @throws PeriodicEvalError `data` for an answer that cannot be read; `config` while another call runs, or if the weights
+   *   have learned only a part of a batch.
    */
   logProbs(answers: readonly Pick<SDPOExample, "prompt" | "response">[]): Promise<number[][]> {
-    return this.#alone("logProbs", () => this.#logProbs(answers));
+    return this.#runAlone("logProbs", () => this.#logProbs(answers));
   }
 
   async #logProbs(answers: readonly Pick<SDPOExample, "prompt" | "response">[]): Promise<number[][]> {
@@ -168,110 +105,92 @@ export class SDPOTrainer {
   }
 
   /**
-   * `stepsPerBatch` gradient steps on a batch, each with a teacher read anew where it changes. Every example is looked at
-   * before the first.
+   * Takes `stepsPerBatch` gradient steps on a batch. A teacher that changes is read again before each step. All examples are
+   * checked before the first step.
    *
-   * @throws PeriodicEvalError `data` for an example that cannot be learned from, nothing then being changed; `model` for a
-   *   loss or gradient of NaN or Inf, earlier gradient steps of the batch then being made: `update`, `save` and
-   *   `logProbs` are refused (`config`) until `resume` has gone back to a checkpoint, as they are while another call runs.
+   * @throws PeriodicEvalError `data` for an example that cannot be learned from, before anything changes; `model` for a loss
+   *   or gradient of NaN or Inf. Earlier gradient steps of the batch remain then, and `update`, `save` and `logProbs` throw
+   *   `config` until `resume` restores a checkpoint. They also throw `config` while another call runs.
    */
   update(batch: readonly SDPOExample[]): Promise<SDPOUpdate> {
-    return this.#alone("update", () => this.#update(batch));
+    return this.#runAlone("update", () => this.#update(batch));
   }
 
   async #update(batch: readonly SDPOExample[]): Promise<SDPOUpdate> {
     if (batch.length === 0)
       throw new PeriodicEvalError({
         code: "data",
-        where: "SDPOTrainer update",
-        got: "no example",
-        expected: "one or more",
-        fix: "Leave out an update that has nothing to learn from.",
+        where: "SDPOTrainer.update",
+        got: "an empty batch",
+        expected: "one example or more",
+        fix: "Skip updates without examples.",
       });
     const examples = batch.map((example, i) => readExample(example, i, this.#reading));
     const passes = await passesOf(this.#options.model, examples, this.config);
     const steps: SDPOMetrics[] = [];
     for (let step = 0; step < this.config.stepsPerBatch; step += 1) {
-      steps.push(await this.#gradientStep(passes, step));
+      const position = { phase: this.#phase, updates: this.#updates, step };
+      steps.push(await takeGradientStep(this.#learner, passes, this.config, position));
       this.#isHalfway = true;
-      // A turn of the event loop: synchronous backends would not let anything else be heard.
+      // Yields to the event loop, which synchronous backends would block.
       await tf.nextFrame();
     }
     this.#isHalfway = false;
     this.#updates += 1;
     const metrics = steps.at(-1)!;
     this.#loss = metrics.loss;
-    return { update: this.#updates, tokens: tokensOf(passes), steps, metrics };
+    return { update: this.#updates, tokens: responseTokens(passes), steps, metrics };
   }
 
   /**
-   * Writes a checkpoint of the updates so far, whole or not at all, and removes all but the newest `keepCheckpoints`.
-   * Returns its folder: weights as Hugging Face has them, and `trainer_state.json`, whose `step` counts updates and
+   * Writes a checkpoint of the updates so far atomically, and removes all but the newest `keepCheckpoints`. Returns its
+   * folder: the weights in Hugging Face's format, and `trainer_state.json`, whose `step` counts updates and
    * `optimizer_steps` gradient steps.
    *
-   * @throws PeriodicEvalError `config` for an option that is unknown or out of range, or a trainer without runDir, nothing
-   *   then being written.
+   * @throws PeriodicEvalError `config` for an unknown or invalid option, or a trainer without `runDir`, before anything is
+   *   written.
    */
   save(options: SDPOSaveOptions = {}): Promise<string> {
-    return this.#alone("save", () => this.#save(options));
+    return this.#runAlone("save", () => this.#save(options));
   }
 
   async #save(options: SDPOSaveOptions): Promise<string> {
-    checkKeys("SDPOTrainer save", options, saveOptionNames);
+    parseOptions("SDPOTrainer.save options", sdpoSaveSchema, options);
     const { session, maxUpdates = null, note } = options;
-    if (maxUpdates !== null && !isCount(maxUpdates, 1))
-      throw new PeriodicEvalError({
-        code: "config",
-        where: "SDPOTrainer save maxUpdates",
-        got: quoteValue(maxUpdates),
-        expected: "a whole number of 1 or more, or null",
-        fix: "Leave it out where nobody knows the updates of the whole training.",
-      });
-    const { model } = this.#options;
     const step = this.#updates;
     const progress = { step, maxSteps: maxUpdates, epoch: 0, elapsedSeconds: 0, ended: false };
     const alone = { phase: this.#phase, progress, runStepOffset: 0, callbacks: {}, windowSeconds: 0 };
-    return this.#checkpoints("save").save(
-      {
-        schema_version: 1,
-        phase: this.#phase,
-        step,
-        max_steps: maxUpdates,
-        epoch: 0,
-        finished: step === maxUpdates,
-        stop_reason: null,
-        loss: this.#loss,
-        best: null,
-        skipped_updates: 0,
-        skipped_in_a_row: 0,
-        seed: this.config.seed,
-        optimizer_steps: this.#optimizer.steps,
-        exact: await this.#exactFacts(),
-        session: session ?? alone,
-        ...(note !== undefined && { note }),
-      },
-      (folder) => writeTraining(folder, model, this.#optimizer),
-    );
+    return this.#learner.save({
+      step,
+      max_steps: maxUpdates,
+      epoch: 0,
+      finished: step === maxUpdates,
+      stop_reason: null,
+      loss: this.#loss,
+      best: null,
+      skipped_updates: 0,
+      skipped_in_a_row: 0,
+      exact: await this.#exactFacts(),
+      session: session ?? alone,
+      note,
+    });
   }
 
   /**
-   * Goes on from the newest whole checkpoint, bit for bit; null where there is none. `never` sets aside those there are.
+   * Restores the newest complete checkpoint bit for bit. Returns null if there is none. `never` moves existing checkpoints
+   * away.
    *
-   * @throws PeriodicEvalError `config` where it is of another configuration, model or tokenizer; `store` where all are torn.
+   * @throws PeriodicEvalError `config` if its configuration, model or tokenizer differs; `store` if every checkpoint is
+   *   damaged.
    */
   resume(resume: Resume = "auto"): Promise<Checkpoint | null> {
-    return this.#alone("resume", () => this.#resume(resume));
+    return this.#runAlone("resume", () => this.#resume(resume));
   }
 
   async #resume(resume: Resume): Promise<Checkpoint | null> {
-    checkResume("SDPOTrainer resume", resume);
-    const { model } = this.#options;
+    parseOptions("SDPOTrainer.resume", z.enum(resumeModes), resume);
     const exact = await this.#exactFacts();
-    const checkpoints = this.#checkpoints("resume");
-    const found = await resumePhase(
-      { checkpoints, model, optimizer: this.#optimizer, exact: () => exact },
-      resume,
-    );
+    const found = await this.#learner.resume(resume, { exact: () => exact });
     if (found === null) return null;
     this.#isHalfway = false;
     this.#updates = found.state.step;
@@ -279,25 +198,36 @@ export class SDPOTrainer {
     return found;
   }
 
-  /** The optimizer's tensors; the model is the caller's. */
+  /** Disposes the optimizer's tensors. The model belongs to the caller. */
   dispose(): void {
-    this.#optimizer.dispose();
-    this.#gradientNorm.dispose();
+    this.#learner.dispose();
   }
 
-  /** Two at once would mix their gradient steps, or write what is half of each; and what is half learned is no state to go on from. */
-  async #alone<T>(what: "update" | "save" | "resume" | "logProbs", run: () => Promise<T>): Promise<T> {
-    const refuse = (got: string, expected: string, fix: string) =>
-      new PeriodicEvalError({ code: "config", where: `SDPOTrainer ${what}`, got, expected, fix });
-    if (this.#doing !== null)
-      throw refuse(`a call while ${this.#doing} runs`, "one after the other", "Await the first.");
-    if (this.#isHalfway && what !== "resume")
-      throw refuse("weights that learned a part of a batch before an error", "whole updates", `${wayBack}.`);
-    this.#doing = what;
+  /**
+   * Runs one method at a time: two would mix their gradient steps, or save a mixture. After an error, weights that learned
+   * only a part of a batch accept nothing but `resume`.
+   */
+  async #runAlone<T>(method: Method, run: () => Promise<T>): Promise<T> {
+    const where = `SDPOTrainer.${method}`;
+    if (this.#running !== null)
+      throw configError({
+        where,
+        got: `a call while ${this.#running} runs`,
+        expected: "one call at a time",
+        fix: "Await the first call.",
+      });
+    if (this.#isHalfway && method !== "resume")
+      throw configError({
+        where,
+        got: "weights that learned a part of a batch before an error",
+        expected: "weights after a complete update",
+        fix: `Undo the part: ${recoveryAdvice}.`,
+      });
+    this.#running = method;
     try {
       return await run();
     } finally {
-      this.#doing = null;
+      this.#running = null;
     }
   }
 
@@ -307,86 +237,17 @@ export class SDPOTrainer {
     return { tokenizer, vocabSize, longest: windowLength(model), hindsight: this.config.hindsight };
   }
 
-  async #gradientStep(passes: readonly TaughtPass[], step: number): Promise<SDPOMetrics> {
-    const { model } = this.#options;
-    const { seed, learningRate, maxGradNorm } = this.config;
-    const taught: SDPOPass[] = [];
-    for (const { teach, ...pass } of passes) taught.push({ ...pass, teacher: await teach() });
-    const work = {
-      divisor: tokensOf(passes),
-      tokens: passes.reduce((sum, { batch }) => sum + batch.tokens, 0),
-      where: [],
-      gradients: () => {
-        const restore = this.config.disableDropout ? model.enterEval?.() : undefined;
-        try {
-          return accumulate(
-            taught.map((pass, i) => () => {
-              const random = (place: string) =>
-                namedStream(seedOf(String(seed), this.#phase, this.#updates, step, i, place));
-              return passGradients(model, pass, { ...this.config, random });
-            }),
-          );
-        } finally {
-          restore?.();
-        }
-      },
-    };
-    const options = { learningRate, maxGradNorm, gradientNorm: this.#gradientNorm };
-    const { loss, gradNorm, means, applied } = await update(work, this.#optimizer, options);
-    if (!applied) throw this.#notFinite(step, loss, gradNorm);
-    return {
-      loss,
-      grad_norm: gradNorm,
-      kl_reg: null,
-      ...(means as Omit<SDPOMetrics, "loss" | "grad_norm" | "kl_reg">),
-    };
-  }
-
-  #notFinite(step: number, loss: number, gradNorm: number): PeriodicEvalError {
-    return new PeriodicEvalError({
-      code: "model",
-      where: `phase ${this.#phase}, update ${this.#updates + 1}, gradient step ${step + 1}`,
-      got: `a loss of ${loss} and a gradient norm of ${gradNorm}`,
-      expected: "finite numbers",
-      fix:
-        (step === 0
-          ? "Learn another batch: the weights are as they were before this one. "
-          : `Learn another batch, but first undo what was learned of this one: ${wayBack}. `) +
-        'A lower learningRate is a new training: a new model and trainer, with another runDir or resume("never").',
-    });
-  }
-
-  #checkpoints(caller: string): Checkpoints {
-    const { runDir, loggers = [] } = this.#options;
-    if (runDir !== undefined) {
-      const tell = (where: string, message: string) => logWarning(loggers, where, message);
-      return checkpointsOf({ runDir, phase: this.#phase, keep: this.config.keepCheckpoints, warn: tell });
-    }
-    throw new PeriodicEvalError({
-      code: "config",
-      where: `SDPOTrainer ${caller}`,
-      got: "a trainer without runDir",
-      expected: "a folder for checkpoints",
-      fix: "Give runDir to the trainer.",
-    });
-  }
-
-  /** What must be the same for a resume to be exact; of the frozen weights, read once. */
+  /** Returns the facts that must be equal for an exact resume. Hashes the frozen weights once. */
   #exactFacts(): Promise<Readonly<Record<string, Json>>> {
     const { model, tokenizer } = this.#options;
     const { keepCheckpoints: _, ...lasting } = this.config;
-    this.#exact ??= exactOfModel(model).then((ofModel) => ({
+    this.#exact ??= exactModelFacts(model).then((facts) => ({
       ...lasting,
       tokenizer: tokenizer.fingerprint,
-      ...ofModel,
+      ...facts,
     }));
     return this.#exact;
   }
 }
 
-/** From weights that learned a part of a batch. */
-const wayBack =
-  "resume() goes back to the last checkpoint; where there is none, open a new model and trainer";
-
-const tokensOf = (passes: readonly Pick<SDPOPass, "batch">[]): number =>
-  passes.reduce((sum, { batch }) => sum + batch.targets.length, 0);
+type Method = "update" | "save" | "resume" | "logProbs";

@@ -17,24 +17,24 @@ import {
   trainUpdates,
   updatesCases,
   workOf,
-  type Asked,
+  type Answer,
   type UpdatesCase,
 } from "./reference-updates.test-data.ts";
 
-/** What PyTorch said. */
+/** The result of PyTorch. */
 interface Reference {
-  /** By metric, of each of forty gradient steps. */
+  /** Metrics of each of forty gradient steps, by name. */
   readonly steps: Readonly<Record<string, readonly number[]>>;
-  /** At the end, by the name that PEFT or transformers gives them. */
+  /** Final weights, by their name in PEFT or transformers. */
   readonly weights: Readonly<Record<string, ArrayLike<number>>>;
 }
 
-/** Where the ten updates begin, and what they learn from. */
+/** The initial model and the batches of ten updates. */
 interface Start {
   readonly base: () => Promise<CheckpointLM>;
   readonly tokenizer: Tokenizer;
-  readonly batches: readonly (readonly Asked[])[];
-  readonly teacherPrompt: (asked: Asked) => Prompt;
+  readonly batches: readonly (readonly Answer[])[];
+  readonly teacherPrompt: (answer: Answer) => Prompt;
 }
 
 const engines: readonly Engine[] = ["wasm", "cpu", "tfjs-node"];
@@ -51,7 +51,7 @@ const goldenTolerance = { relative: 2e-6 };
 const idsBelow = (vocabSize: number, draw: (below: number) => number, length: number) =>
   Array.from({ length }, () => draw(vocabSize));
 
-/** A model that every machine makes with the same bits, and prompts of ids. */
+/** A model that every machine creates with the same bits, and prompts of ids. */
 const made: Start = {
   base: async () => createCausalLM({ ...tinyLlama, vocab_size: 48 }, { seed: "sdpo", initStd: 0.3 }),
   tokenizer,
@@ -63,7 +63,7 @@ const made: Start = {
   teacherPrompt: ({ teacherPrompt }) => teacherPrompt!,
 };
 
-/** Ours, on the engine that is set. */
+/** Runs the ten updates with SDPOTrainer on the current engine. */
 async function train({ base: load, tokenizer, batches }: Start, { isLora, config }: UpdatesCase) {
   const base = await load();
   const model = isLora ? startedLora(base) : base;
@@ -73,7 +73,7 @@ async function train({ base: load, tokenizer, batches }: Start, { isLora, config
   return { updates, weights: await savedWeights(folder, isLora) };
 }
 
-/** Every number of every gradient step, and every weight that the reference tells. */
+/** Compares every metric of every gradient step, and every weight that the reference contains. */
 async function expectReference(start: Start, updatesCase: UpdatesCase, { steps, weights }: Reference) {
   const before = tf.memory().numTensors;
   const ours = await train(start, updatesCase);
@@ -105,9 +105,9 @@ interface Golden extends Reference {
 const goldens = (): readonly Golden[] =>
   (JSON.parse(readFileSync(goldenFile, "utf8")) as { readonly cases: readonly Golden[] }).cases;
 
-describe.each(engines)("ten updates equal PyTorch's, on %s", (backend) => {
+describe.each(engines)("ten updates on %s", (backend) => {
   it.runIf(isThere(backend)).each(updatesCases.map((one) => [one.name, one] as const))(
-    "%s: losses, norms and parts of forty steps, final weights",
+    "equal PyTorch for %s: losses, norms and parts of forty steps, final weights",
     async (name, updatesCase) => {
       await useBackend({ backend });
       await expectReference(
@@ -131,7 +131,7 @@ function hasPython(): boolean {
   }
 }
 
-/** The ten updates of every case in PyTorch. */
+/** Runs the ten updates of every case in PyTorch. */
 async function askTorch({ base: load, ...start }: Start): Promise<readonly Reference[]> {
   const base = await load();
   const model = await temporaryFolder();
@@ -158,7 +158,7 @@ async function askTorch({ base: load, ...start }: Start): Promise<readonly Refer
 
 const isWriting = process.env["PERIODIC_EVAL_WRITE_GOLDENS"] === "1";
 
-/** Seven digits; of all weights the small tensors: what moves the others shows in the losses. */
+/** Rounds to seven digits and keeps only small tensors: errors in the others show in the losses. */
 function goldenOf({ steps, weights }: Reference): Reference {
   const rounded = (values: ArrayLike<number>) => Array.from(values, (value) => Number(value.toPrecision(7)));
   const inDigits = (numbers: Readonly<Record<string, ArrayLike<number>>>) =>
@@ -170,7 +170,7 @@ function goldenOf({ steps, weights }: Reference): Reference {
 const needs = "needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with transformers and peft";
 
 describe.skipIf(!hasPython())(`benchmarks/peers/torch_sdpo.py (${needs})`, () => {
-  it("says what goldens/updates.json holds", async () => {
+  it("gives the numbers in goldens/updates.json", async () => {
     await useBackend({ backend: "wasm" });
     const cases = (await askTorch(made)).map((said, i) => ({
       name: updatesCases[i]!.name,
@@ -202,7 +202,7 @@ describe.skipIf(!hasPython())(`benchmarks/peers/torch_sdpo.py (${needs})`, () =>
     const said = (draw: (below: number) => number, count: number) =>
       Array.from({ length: count }, () => words[draw(words.length)]!).join(" ");
 
-    it("every case: losses, norms and parts of forty steps, final weights", async () => {
+    it("equals SDPOTrainer in every case: losses, norms and parts of forty steps, final weights", async () => {
       await useBackend({ backend: "wasm" });
       const own = await loadTokenizer(folder);
       const answer = (draw: (below: number) => number, length: number) => [
@@ -217,11 +217,11 @@ describe.skipIf(!hasPython())(`benchmarks/peers/torch_sdpo.py (${needs})`, () =>
           feedback: said(draw, 2),
           response: answer(draw, length),
         })),
-        // As it must come out of the default, letter by letter.
+        // The expected text of the default template, character by character.
         teacherPrompt: ({ prompt, feedback }) => {
           const [{ content }] = (prompt as { readonly messages: readonly [Message] }).messages;
-          const told = `Feedback on an earlier answer to this: ${feedback}\nAnswer again, and follow the feedback.`;
-          return { messages: [{ role: "user", content: `${content}\n\n${told}` }] };
+          const appendix = `Feedback on an earlier answer to this: ${feedback}\nAnswer again, and follow the feedback.`;
+          return { messages: [{ role: "user", content: `${content}\n\n${appendix}` }] };
         },
       };
       const torch = await askTorch(start);

@@ -2,11 +2,11 @@ import * as tf from "@tensorflow/tfjs-core";
 import { inEvaluation, targetLosses, type CausalLM } from "@periodic-eval/core/tfjs";
 import type { Batch } from "../data/collate.ts";
 import { evaluatedLogits, evaluatedLosses } from "../losses/token-losses.ts";
-import { inChunks } from "./chunks.ts";
+import { mapRowChunks } from "./row-chunks.ts";
 
-/** What the teacher says at N positions: no tensor, so that it may be kept from one gradient step to the next. */
+/** The teacher's log-probs at N positions, without tensors, so that they can be kept from one gradient step to the next. */
 export interface TeacherReading {
-  /** [N, K], in nats, falling. */
+  /** [N, K], in nats, in descending order. */
   readonly logProbs: Float32Array;
   /** [N, K]. */
   readonly ids: Int32Array;
@@ -15,22 +15,22 @@ export interface TeacherReading {
   readonly drawn: number;
 }
 
-/** The teacher's `topK` most likely tokens (all, where there are fewer) at each scored position, in evaluation mode. */
+/** Returns the teacher's `topK` most likely tokens (at most all) at each scored position, in evaluation mode. */
 export async function readTeacher(lm: CausalLM, batch: Batch, topK: number): Promise<TeacherReading> {
   const k = Math.min(topK, lm.vocabSize);
   const [logProbs, ids, drawn] = inEvaluation(lm, () =>
     tf.tidy(() => {
       const { targets, ...read } = tensorsOf(batch);
-      const seen = inChunks(evaluatedLogits(lm, read), (logits, part) => {
-        const some = part(targets);
+      const chunks = mapRowChunks(evaluatedLogits(lm, read), (logits, select) => {
+        const some = select(targets);
         const at = tf.stack([tf.range(0, some.size, 1, "int32"), some], 1);
         const { losses } = targetLosses(logits, some);
-        // The losses' log Σ exp goes by softmax, the quick way on wasm.
+        // The losses contain log Σ exp computed from softmax, which is fast on wasm.
         const logSum = tf.add(losses, tf.gatherND(logits, at));
         const { values, indices } = tf.topk(logits, k, true);
         return [tf.sub(values, tf.reshape(logSum, [-1, 1])), indices, tf.neg(tf.sum(losses))];
       });
-      const all = (i: number) => seen.map((each) => each[i]!);
+      const all = (i: number) => chunks.map((each) => each[i]!);
       return [tf.concat(all(0)), tf.concat(all(1)), tf.addN(all(2))] as const;
     }),
   );
@@ -42,7 +42,7 @@ export async function readTeacher(lm: CausalLM, batch: Batch, topK: number): Pro
   }
 }
 
-/** log p of the drawn tokens, in nats, [N], in evaluation mode. */
+/** Returns log p of the drawn tokens, in nats, [N], in evaluation mode. */
 export async function drawnLogProbs(lm: CausalLM, batch: Batch): Promise<Float32Array> {
   const logProbs = tf.tidy(() => tf.neg(evaluatedLosses(lm, tensorsOf(batch))));
   try {

@@ -17,7 +17,7 @@ interface Work {
   readonly read?: readonly { readonly base: string; readonly adapter: string | null }[];
 }
 
-/** Logits [T·V] of each model that is read. */
+/** Logits [T·V] of each model. */
 function askPython({ make = [], read = [] }: Work): readonly (readonly number[])[] {
   const input = JSON.stringify({ make, read: read.map((task) => ({ ...task, ids })) });
   return JSON.parse(
@@ -42,7 +42,7 @@ const furthest = (one: ArrayLike<number>, other: ArrayLike<number>): number => {
   return Math.max(...Array.from(one, (value, at) => Math.abs(value - other[at]!)));
 };
 
-/** Trains ten steps; the logits before and after, and the last checkpoint. */
+/** Trains ten steps. Returns the logits before and after, and the last checkpoint. */
 async function train(model: CheckpointLM) {
   const before = logitsOf(model);
   const { checkpoint } = await new SFTTrainer({
@@ -54,7 +54,7 @@ async function train(model: CheckpointLM) {
     config: { maxSteps: 10, batchSize: 4, learningRate: 0.02 },
   }).train();
   const after = logitsOf(model);
-  // What training changes is at least a hundred times what is tolerated.
+  // Training changes the logits by at least a hundred times the tolerance.
   expect(furthest(before, after)).toBeGreaterThan(100 * tolerance);
   return { after, checkpoint: checkpoint! };
 }
@@ -67,12 +67,12 @@ async function savedBase(): Promise<string> {
   return folder;
 }
 
-const needs = "needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with transformers and peft";
+const needs = "needs a Python with transformers and peft in PERIODIC_EVAL_PEERS_PYTHON";
 
-describe.skipIf(!isThere())(`what SFTTrainer trained loads elsewhere (${needs})`, () => {
+describe.skipIf(!isThere())(`a checkpoint of SFTTrainer (${needs})`, () => {
   beforeAll(() => useBackend({ backend: "wasm" }));
 
-  it("a full model in transformers 5.23, with the same logits", async () => {
+  it("loads in transformers 5.23 with the same logits", async () => {
     const model = await loadCausalLM(await savedBase());
     const { after, checkpoint } = await train(model);
     model.dispose();
@@ -80,7 +80,7 @@ describe.skipIf(!isThere())(`what SFTTrainer trained loads elsewhere (${needs})`
     expect(furthest(after, theirs!)).toBeLessThan(tolerance);
   }, 300_000);
 
-  it("an adapter in PEFT 0.21, with the same logits, merged as well", async () => {
+  it("loads in PEFT 0.21 with the same logits, also when merged", async () => {
     const base = await savedBase();
     const model = await loadCausalLM(base);
     const lora = withLora(model, { rank: 4, dropout: 0.1, rsLora: true });
@@ -98,7 +98,7 @@ describe.skipIf(!isThere())(`what SFTTrainer trained loads elsewhere (${needs})`
     for (const logits of theirs) expect(furthest(after, logits)).toBeLessThan(tolerance);
   }, 300_000);
 
-  it("an adapter that PEFT made trains on here, and loads there again", async () => {
+  it("loads in PEFT again after training a PEFT adapter", async () => {
     const base = await savedBase();
     const adapter = await temporaryFolder();
     const options = {

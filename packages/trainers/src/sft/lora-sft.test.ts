@@ -25,7 +25,7 @@ const llama = () =>
 
 const config = { maxSteps: 10, batchSize: 4, learningRate: 0.02, weightDecay: 0.1 };
 
-/** A new adapter on the base, which is trained and disposed. */
+/** Creates an adapter on the base, trains it, and disposes it. */
 async function train(
   base: CheckpointLM,
   callbacks: readonly TrainerCallback[],
@@ -38,7 +38,7 @@ async function train(
 }
 
 describe("SFTTrainer with a LoRA adapter", () => {
-  it("trains the adapter alone, measured with and without it, to the bits of a run that is not measured", async () => {
+  it("trains only the adapter, measured with and without it, with the bits of a run without measurements", async () => {
     const questions = await questionFile();
     const base = llama();
     const own = await weightsOf(base);
@@ -63,7 +63,7 @@ describe("SFTTrainer with a LoRA adapter", () => {
     const [adapted, bare] = [goldOf("capability"), goldOf("with-base")];
     expect(adapted).toHaveLength(6);
     expect(new Set(adapted).size).toBe(6);
-    // Without the adapter it is the same model at every look.
+    // Without the adapter, every measurement sees the same model.
     expect(bare).toHaveLength(6);
     expect(new Set(bare).size).toBe(1);
     const adapterOf = (id: string) => {
@@ -75,7 +75,7 @@ describe("SFTTrainer with a LoRA adapter", () => {
     base.dispose();
   });
 
-  it("keeps the adapter of each firing where it is told to, and trains to the same bits", async () => {
+  it("saves the adapter at each measurement with saveAdapterAtFiring, and trains with the same bits", async () => {
     const base = llama();
     const plain = await train(base, []);
     const capability = () => new PeriodicCapabilityCallback({ questions, schedule: [everyPercent(50)] });
@@ -86,7 +86,7 @@ describe("SFTTrainer with a LoRA adapter", () => {
     const saved = [0, 5, 10].map((step) => ({ path: join("saved", "train", `step_${step}`), error: null }));
     expect(snapshots.map((one) => one.saved)).toEqual(saved);
     expect(notIntact(snapshots)).toEqual([]);
-    // What was kept at the end is what training ended with; at the start B is 0.
+    // The adapter at the end equals the result of training; at the start B is 0.
     const last = await loadLora(base, join(kept.runDir, saved[2]!.path));
     expect(await weightsOf(last)).toEqual(kept.weights);
     const first = await loadLora(base, join(kept.runDir, saved[0]!.path));
@@ -100,7 +100,7 @@ describe("SFTTrainer with a LoRA adapter", () => {
     for (const model of [last, first, base]) model.dispose();
   });
 
-  it("keeps all weights of a model without an adapter, and refuses two ways of keeping them", async () => {
+  it("saves all weights of a model without an adapter, and throws if the session has saveAtFiring too", async () => {
     const model = llama();
     const options = {
       model,
@@ -113,19 +113,19 @@ describe("SFTTrainer with a LoRA adapter", () => {
     const loaded = await loadCausalLM(join(runDir, last!.saved!.path!));
     expect(await weightsOf(loaded)).toEqual(weights);
     const both = trainSFT({ ...options, session: { saveAtFiring: async () => "elsewhere" } });
-    await expect(both).rejects.toThrow("SFT config saveAdapterAtFiring: got true beside");
+    await expect(both).rejects.toThrow("SFT config.saveAdapterAtFiring: got true together with");
     loaded.dispose();
     model.dispose();
   });
 
-  it("keeps optimizer state of the adapter alone, and resumes from its checkpoint to the same bits", async () => {
+  it("saves only the adapter's optimizer state, and resumes from its checkpoint with the same bits", async () => {
     const base = llama();
     const whole = await train(base, []);
     const { tensors } = await readSafetensorsHeader(join(whole.result.checkpoint!, "optimizer.safetensors"));
     expect([...tensors.keys()].filter((name) => !/\.lora_[AB]\.weight\.exp_avg(_sq)?$/.test(name))).toEqual(
       [],
     );
-    // Seven maps in each of two layers, A and B, two means each.
+    // Seven linear maps in each of two layers, A and B, two means each.
     expect(tensors.size).toBe(2 * 7 * 2 * 2);
     const stopping: TrainerCallback = {
       id: "stopping",
@@ -140,7 +140,7 @@ describe("SFTTrainer with a LoRA adapter", () => {
     base.dispose();
   });
 
-  it("tells by name what a callback changed in an adapter, and ends the run", async () => {
+  it("names the callback that changed an adapter, and stops the run", async () => {
     const base = llama();
     const model = withLora(base, { targetModules: ["q_proj"] });
     const meddling: TrainerCallback = {
@@ -152,8 +152,9 @@ describe("SFTTrainer with a LoRA adapter", () => {
     const { result, warnings } = await trainSFT({ model, dataset: rows(30), config, callbacks: [meddling] });
     expect(result.steps).toBe(2);
     expect(result.brokenReceipt).toContain('"meddling" at step 2');
-    const told = /1 of them assigned: base_model\.model\.model\.layers\.0\.self_attn\.q_proj\.lora_B\.weight/;
-    expect(warnings.join("\n")).toMatch(told);
+    const change =
+      /1 of them assigned: base_model\.model\.model\.layers\.0\.self_attn\.q_proj\.lora_B\.weight/;
+    expect(warnings.join("\n")).toMatch(change);
     model.dispose();
     base.dispose();
   });

@@ -7,7 +7,7 @@ import { packRows } from "../data/packing.ts";
 import { tinyLM } from "../testing/tiny-lm.ts";
 import { trainSFT } from "../testing/recorded-training.ts";
 import { rows, temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.ts";
-import { batchGradients } from "./gradients.ts";
+import { batchGradients } from "./batch-loss.ts";
 import type { SFTConfig } from "./sft-config.ts";
 import { SFTTrainer } from "./sft-trainer.ts";
 
@@ -28,29 +28,32 @@ const open = (positions: string) =>
 describe.each(["cpu", "wasm"])("packed rows on %s", (backend) => {
   beforeAll(async () => void (await useBackend({ backend })));
 
-  it.each(Object.keys(configs))("have loss and gradients of the rows apart: %s", async (positions) => {
-    const model = open(positions);
-    const { rows: apart } = await loadDataset(rows(20), tokenizer, { maxLength: 64, onBadRow: "error" });
-    const packed = packRows(apart, 64);
-    expect(packed.length).toBeLessThan(apart.length / 2);
-    const of = (batch: readonly Collatable[]) => {
-      const { loss, gradients } = batchGradients(model, collate(batch), () => () => 0.5);
-      const values = Object.entries(gradients).map(([name, each]) => [name, [...each.dataSync()]] as const);
-      const found = { loss: loss.dataSync()[0]!, gradients: Object.fromEntries(values) };
-      tf.dispose([loss, gradients]);
-      return found;
-    };
-    const [one, other] = [of(packed), of(apart)];
-    expect(Math.abs(one.loss / other.loss - 1)).toBeLessThan(1e-5);
-    const names = Object.keys(other.gradients);
-    expect(Object.keys(one.gradients)).toEqual(names);
-    const largest = Math.max(...names.flatMap((name) => other.gradients[name]!.map(Math.abs)));
-    const off = names.flatMap((name) =>
-      one.gradients[name]!.map((value, i) => Math.abs(value - other.gradients[name]![i]!)),
-    );
-    expect(Math.max(...off) / largest).toBeLessThan(1e-5);
-    model.dispose();
-  });
+  it.each(Object.keys(configs))(
+    "give the same loss and gradients as separate rows: %s",
+    async (positions) => {
+      const model = open(positions);
+      const { rows: apart } = await loadDataset(rows(20), tokenizer, { maxLength: 64, onBadRow: "error" });
+      const packed = packRows(apart, 64);
+      expect(packed.length).toBeLessThan(apart.length / 2);
+      const of = (batch: readonly Collatable[]) => {
+        const { loss, gradients } = batchGradients(model, collate(batch), () => () => 0.5);
+        const values = Object.entries(gradients).map(([name, each]) => [name, [...each.dataSync()]] as const);
+        const found = { loss: loss.dataSync()[0]!, gradients: Object.fromEntries(values) };
+        tf.dispose([loss, gradients]);
+        return found;
+      };
+      const [one, other] = [of(packed), of(apart)];
+      expect(Math.abs(one.loss / other.loss - 1)).toBeLessThan(1e-5);
+      const names = Object.keys(other.gradients);
+      expect(Object.keys(one.gradients)).toEqual(names);
+      const largest = Math.max(...names.flatMap((name) => other.gradients[name]!.map(Math.abs)));
+      const off = names.flatMap((name) =>
+        one.gradients[name]!.map((value, i) => Math.abs(value - other.gradients[name]![i]!)),
+      );
+      expect(Math.max(...off) / largest).toBeLessThan(1e-5);
+      model.dispose();
+    },
+  );
 });
 
 describe("SFTTrainer with packing", () => {
@@ -64,7 +67,7 @@ describe("SFTTrainer with packing", () => {
     return trained;
   }
 
-  it("makes the steps that it makes without, all rows a step, and the same twice", async () => {
+  it("takes the same steps as without packing if a step has all rows, and repeats them exactly", async () => {
     const whole = { batchSize: 20, maxSteps: 4 };
     const [apart, packed, again] = [
       await train(whole),
@@ -78,33 +81,33 @@ describe("SFTTrainer with packing", () => {
     expect(again).toMatchObject({ metrics: packed.metrics, weights: packed.weights });
   });
 
-  it("has an epoch of packed rows", async () => {
+  it("counts packed rows in an epoch", async () => {
     const { rows: documents } = await loadDataset(rows(20), tokenizer, { maxLength: 64, onBadRow: "error" });
     const { result } = await train({ epochs: 1, batchSize: 2, packing: true });
     expect(result.steps).toBe(Math.ceil(packRows(documents, 64).length / 2));
     expect(result.steps).toBeLessThan(10);
   });
 
-  it("holds out rows of the dataset, the same ones as without, and packs what is left", async () => {
-    // With a rate of 0 every loss is the first model's, of all that is trained on and of all that is held out.
+  it("holds out the same rows of the dataset as without packing, and packs the rest", async () => {
+    // With a rate of 0, every loss is that of the initial model, over all training rows and all held-out rows.
     const still = { batchSize: 20, maxSteps: 1, learningRate: 0, validationShare: 0.25 };
     const [apart] = (await train(still)).metrics;
     const [packed] = (await train({ ...still, packing: true })).metrics;
     for (const name of ["loss", "eval_loss"])
       expect(Math.abs(packed![name]! / apart![name]! - 1), name).toBeLessThan(1e-5);
-    // 15 rows of 20 are left; unpacked they are 8 batches of 2.
+    // 15 of 20 rows remain; unpacked they make 8 batches of 2.
     const { result } = await train({ epochs: 1, batchSize: 2, packing: true, validationShare: 0.25 });
     expect(result.steps).toBeLessThan(8);
   });
 
-  it("refuses a model whose documents would see each other, and rows of no length", async () => {
+  it("throws for a model that does not separate documents, and without maxLength", async () => {
     const model = tinyLM({ vocabSize: tokenizer.vocabSize });
     const options = { model, tokenizer, dataset: rows(4), runDir: await temporaryFolder() };
     expect(() => new SFTTrainer({ ...options, config: { packing: true, maxLength: 64 } })).toThrow(
-      "SFT config packing: got true, for a model whose documents in one row would see each other, expected a model that takesDocuments.",
+      "SFT config.packing: got true, for a model in which documents of one row would see each other, expected a model with takesDocuments.",
     );
     expect(() => new SFTTrainer({ ...options, config: { packing: true } })).toThrow(
-      "SFT config maxLength: got none beside packing, expected the tokens of a packed row.",
+      "SFT config.maxLength: got no `maxLength`, which `packing` requires, expected the tokens of a packed row.",
     );
     model.dispose();
   });

@@ -14,19 +14,19 @@ beforeAll(async () => {
 });
 
 describe("SFTTrainer", () => {
-  it("leaves no tensor where warm-up and decay do not fit into the epochs", async () => {
-    // 20 rows in batches of 3 are 7, in groups of 2 are 4 steps an epoch.
+  it("leaves no tensor if warm-up and decay are longer than the epochs", async () => {
+    // 20 rows in batches of 3 are 7, in groups of 2 are 4 steps per epoch.
     const config = { ...busyConfig, maxSteps: null, epochs: 1, schedule: "wsd", decaySteps: 50 } as const;
     const { sft, model } = await tinySFT({ config });
     const before = tf.memory().numTensors;
     await expect(sft.train()).rejects.toThrow(
-      "SFT config schedule: got 3 steps of warm-up and 50 of decay, expected at most the 4 steps of the phase",
+      "SFT config.schedule: got 3 steps of warm-up and 50 of decay, expected at most the 4 steps of the phase",
     );
     expect(tf.memory().numTensors).toBe(before);
     model.dispose();
   });
 
-  it("learns, and tells loss, learning rate, norm and speed of every step", async () => {
+  it("learns, and logs loss, learning rate, norm and speed of every step", async () => {
     const logger = recording();
     const seen: number[] = [];
     const { sft, model } = await tinySFT({
@@ -34,7 +34,7 @@ describe("SFTTrainer", () => {
       config: { ...busyConfig, maxSteps: 40, schedule: "constant", warmupSteps: 0 },
     });
     const result = await sft.train();
-    // 20 rows in batches of 3 are 7, in groups of 2 are 4 steps an epoch.
+    // 20 rows in batches of 3 are 7, in groups of 2 are 4 steps per epoch.
     expect(result).toMatchObject({
       phase: "train",
       steps: 40,
@@ -79,7 +79,7 @@ describe("SFTTrainer", () => {
     model.dispose();
   });
 
-  it("stops and saves when a callback asks, and the phase is then finished", async () => {
+  it("stops and saves when a callback requests it, and finishes the phase", async () => {
     const asking: TrainerCallback = {
       id: "asking",
       onStepEnd(context) {
@@ -96,7 +96,7 @@ describe("SFTTrainer", () => {
     expect(await weightsOf(again.model)).toEqual(await weightsOf(model));
   });
 
-  it("ends an aborted phase with a checkpoint that training goes on from", async () => {
+  it("ends an aborted phase with a checkpoint from which it resumes", async () => {
     const abort = new AbortController();
     const aborting: TrainerCallback = {
       id: "aborting",
@@ -111,7 +111,7 @@ describe("SFTTrainer", () => {
     });
   });
 
-  it("says which rows cannot be trained on", async () => {
+  it("reports the rows that cannot be trained on", async () => {
     const logger = recording();
     const bad = { messages: [{ role: "user", content: "only a question" }] };
     const { sft } = await tinySFT({ dataset: [...rows(8), bad], loggers: [logger], config: { maxSteps: 1 } });
@@ -122,7 +122,7 @@ describe("SFTTrainer", () => {
     );
   });
 
-  it("lists all bad rows of each source in the run, and names the lists; a resume keeps them", async () => {
+  it("lists all bad rows of each source in the run, names the lists, and keeps them on resume", async () => {
     const logger = recording();
     const bad = Array.from({ length: 7 }, (_, i) => ({ text: " ".repeat(i) }));
     const options = { dataset: [...rows(8), ...bad], validation: [...rows(2), ...bad.slice(0, 6)] };
@@ -152,7 +152,7 @@ describe("SFTTrainer", () => {
     ]);
   });
 
-  it.each(["drop", "error"] as const)("lists them where it refuses to train, too: %s", async (onBadRow) => {
+  it.each(["drop", "error"] as const)("lists bad rows even if it throws: %s", async (onBadRow) => {
     const bad = Array.from({ length: 7 }, () => ({ text: "" }));
     const { sft, runDir } = await tinySFT({ dataset: bad, config: { onBadRow } });
     const path = join(runDir, "bad_rows/train/dataset.jsonl");
@@ -160,47 +160,47 @@ describe("SFTTrainer", () => {
     expect(readFileSync(path, "utf8").split("\n")).toHaveLength(8);
   });
 
-  it("tells once of columns that it does not use", async () => {
+  it("warns once of unused columns", async () => {
     const logger = recording();
     const dataset = rows(8).map((row, id) => ({ ...row, id }));
     const { sft } = await tinySFT({ dataset, loggers: [logger], config: { maxSteps: 1 } });
     await sft.train();
-    expect(logger.warnings).toEqual(["dataset: columns that are not used: id"]);
+    expect(logger.warnings).toEqual(["dataset: unused columns: id"]);
   });
 
-  it("says which rows were cut", async () => {
+  it("reports truncated rows", async () => {
     const logger = recording();
     const long = { messages: [rows(1)[0]!.messages[0]!, { role: "assistant", content: "y".repeat(100) }] };
     const config = { maxSteps: 1, onBadRow: "truncate" } as const;
     const { sft } = await tinySFT({ dataset: [...rows(8), long], loggers: [logger], config });
     expect((await sft.train()).badRows).toMatchObject([{ where: "dataset[8]", reason: "too_long" }]);
     expect(logger.warnings[0]).toMatch(
-      /^dataset: 1 of 9 rows cannot be trained on as they are: dataset\[8\]: too_long \(\d+ tokens, cut to the first 64\)\. All bad rows are listed in /,
+      /^dataset: 1 of 9 rows cannot be trained on unchanged: dataset\[8\]: too_long \(\d+ tokens, cut to the first 64\)\. All bad rows are listed in /,
     );
   });
 
   it.each(["../elsewhere", "", ".hidden", "superseded", 3])(
-    "refuses the phase %j before a checkpoint is looked for",
+    "throws for the phase %j before it looks for a checkpoint",
     async (phase) => {
       await expect(tinySFT({ phase: phase as string, resume: "never" })).rejects.toThrow(
-        `SFTTrainer phase: got ${JSON.stringify(phase)}, expected a name`,
+        `SFTTrainer options.phase: got ${JSON.stringify(phase)}, expected a name`,
       );
     },
   );
 
-  it("refuses an option that it does not know", async () => {
+  it("throws for an unknown or invalid option", async () => {
     await expect(tinySFT({ callback: [] } as object)).rejects.toThrow(
-      'SFTTrainer: got the unknown option "callback"',
+      'SFTTrainer options.callback: got the unknown option "callback"',
     );
     await expect(tinySFT({ callback: [] } as object)).rejects.toThrow('Did you mean "callbacks"?');
     await expect(tinySFT({ resume: "always" as "auto" })).rejects.toThrow(
-      'SFTTrainer resume: got "always", expected "auto" or "never"',
+      'SFTTrainer options.resume: got "always", expected "auto" or "never"',
     );
   });
 
-  it("refuses settings of the session that are its own, and callbacks of one id", async () => {
+  it("throws for session settings that belong to the trainer, and for callbacks with the same id", async () => {
     await expect(tinySFT({ session: { seed: "7" } as object })).rejects.toThrow(
-      'SFTTrainer session: got the unknown option "seed", expected one of onFailure,',
+      'SFTTrainer options.session.seed: got the unknown option "seed", expected one of onFailure,',
     );
     await expect(tinySFT({ session: { baseline: "start" } })).rejects.toThrow(
       'session options.baseline: got "start"',
@@ -209,7 +209,7 @@ describe("SFTTrainer", () => {
     expect(() => sft.addCallback({ id: "a" })).toThrow('a second callback with id "a"');
   });
 
-  it("saves before the first step where a callback asks at the beginning, and resumes there", async () => {
+  it("saves before the first step if a callback requests it at the beginning, and resumes there", async () => {
     const asking: TrainerCallback = {
       id: "asking",
       onTrainBegin: (context) => context.requestSave("the untouched model"),
@@ -228,16 +228,16 @@ describe("SFTTrainer", () => {
     expect(resumed.metrics).toEqual(logger.metrics);
   });
 
-  it("refuses a wrong configuration at construction, and rows longer than the model's context", async () => {
+  it("throws for a wrong configuration at construction, and for maxLength above the model's context", async () => {
     await expect(tinySFT({ config: { lerningRate: 1 } as object })).rejects.toThrow(
       'Did you mean "learningRate"?',
     );
     await expect(tinySFT({ config: { maxLength: 65 } })).rejects.toThrow(
-      "SFT config maxLength: got 65, expected at most 64, the model's context",
+      "SFT config.maxLength: got 65, expected at most 64, the model's context",
     );
-    // A graph of fixed length: what stands behind it would be predicted from the next row.
+    // With a graph of fixed length, a token after it would be predicted from the next row.
     await expect(
       tinySFT({ model: { ...openTiny(), fixedLength: 16 }, config: { maxLength: 17 } }),
-    ).rejects.toThrow("SFT config maxLength: got 17, expected at most 16, the model's context");
+    ).rejects.toThrow("SFT config.maxLength: got 17, expected at most 16, the model's context");
   });
 });

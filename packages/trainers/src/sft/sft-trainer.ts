@@ -1,7 +1,7 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { configError } from "@periodic-eval/core/internal";
 import { namedStream, seedOf } from "@periodic-eval/core/random";
-import { checkKeys } from "@periodic-eval/core/internal";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import { z } from "zod";
 import type { RowsOf } from "../data/bad-rows-file.ts";
 import { collate } from "../data/collate.ts";
 import type { SFTRow } from "../data/forms.ts";
@@ -10,42 +10,43 @@ import { readDataset } from "../data/phase-rows.ts";
 import { readKept } from "../data/read-ahead.ts";
 import { checkSource, type RowSource } from "../data/read-rows.ts";
 import type { TrainingRow } from "../data/render-row.ts";
-import { accumulate } from "../loop/accumulate.ts";
-import { checkParts } from "../trainer/check-parts.ts";
-import type { OutlinedLM } from "../trainer/outlined-lm.ts";
-import {
-  Trainer,
-  trainerOptionNames,
-  type TrainerOptions,
-  type TrainingSettings,
-} from "../trainer/trainer.ts";
-import type { TrainingData, TrainingRows } from "../trainer/training-data.ts";
-import { batchGradients } from "./gradients.ts";
-import { heldOutLoss } from "./held-out-loss.ts";
+import { accumulate } from "../loop/step-work.ts";
+import type { TrainingData, TrainingRows } from "../loop/training-data.ts";
+import type { OutlinedLM } from "../trainer/check-parts.ts";
+import { checkTrainerOptions, Trainer } from "../trainer/trainer.ts";
+import { trainerFields, uncheckedField, type TrainerOptions } from "../trainer/trainer-options.ts";
+import type { TrainingSettings } from "../trainer/training-method.ts";
+import { batchGradients, heldOutLoss } from "./batch-loss.ts";
 import { parseSFTConfig, type SFTConfig } from "./sft-config.ts";
 
 export interface SFTTrainerOptions extends TrainerOptions<SFTConfig> {
-  /** A JSON Lines or Parquet file, or the rows. Forms may be mixed. */
+  /** A JSON Lines or Parquet file, or the rows. Rows of different forms may be mixed. */
   readonly dataset: RowSource<SFTRow>;
-  /** Rows to validate on, in place of `validationShare`. */
+  /** Validation rows; an alternative to `validationShare`. */
   readonly validation?: RowSource<SFTRow>;
 }
 
+const fields = {
+  ...trainerFields,
+  dataset: uncheckedField,
+  validation: uncheckedField,
+} satisfies Record<keyof SFTTrainerOptions, z.ZodType>;
+const optionsSchema = z.strictObject(fields);
+
 /**
- * Supervised fine-tuning on conversations and texts; `SFTConfig.loss` says on which of their tokens. The loss is Σ token
- * NLL / Σ scored tokens over the whole optimizer step.
+ * Supervised fine-tuning on conversations and texts. `SFTConfig.loss` selects the scored tokens. The loss is Σ token NLL /
+ * Σ scored tokens over the whole optimizer step.
  */
 export class SFTTrainer extends Trainer<SFTConfig> {
   /**
-   * @throws PeriodicEvalError `config` for an option that is unknown or out of range; `data` for a dataset's file that is
-   *   not there; `config` for packing on a model that knows no documents.
+   * @throws PeriodicEvalError `config` for an unknown or invalid option, or for packing on a model that does not support
+   *   documents; `data` for a dataset file that does not exist.
    */
   constructor(options: SFTTrainerOptions) {
-    checkKeys("SFTTrainer", options, [...trainerOptionNames, "dataset", "validation"]);
-    checkParts("SFTTrainer", options);
-    checkSource("SFTTrainer dataset", options.dataset);
+    checkTrainerOptions("SFT", optionsSchema, options);
     const { dataset, validation } = options;
-    if (validation !== undefined) checkSource("SFTTrainer validation", validation);
+    checkSource("SFTTrainer options", ["dataset"], dataset);
+    if (validation !== undefined) checkSource("SFTTrainer options", ["validation"], validation);
     const config = parseSFTConfig(options.config);
     if (config.packing) checkPacking(options.model);
     super(options, {
@@ -75,10 +76,10 @@ async function prepare(
   const dataset = await readDataset(readKept, where, { maxLength, onBadRow, loss, vocabSize });
   const { rows, badRows, badRowsListed, rowsRead, hash } = dataset;
   for (const warning of dataset.warnings) warn("dataset", warning);
-  const ofRows = (some: readonly TrainingRow[]) =>
+  const trainOn = (some: readonly TrainingRow[]) =>
     trainingRows(options.model, packing ? packRows(some, maxLength) : some, { ...settings, hash });
   return {
-    ...ofRows(rows),
+    ...trainOn(rows),
     badRows,
     badRowsListed,
     rowsRead,
@@ -86,7 +87,7 @@ async function prepare(
     ...(packing && {
       packed: {
         count: rows.length,
-        only: (numbers: readonly number[]) => ofRows(numbers.map((number) => rows[number]!)),
+        only: (numbers: readonly number[]) => trainOn(numbers.map((number) => rows[number]!)),
       },
     }),
   };
@@ -111,8 +112,8 @@ function trainingRows(
     work(microBatches, step) {
       const batches = microBatches.map(batchOf);
       return {
-        divisor: total(batches.map(({ targets }) => targets.length)),
-        tokens: total(batches.map(({ tokens }) => tokens)),
+        divisor: sumOf(batches.map(({ targets }) => targets.length)),
+        tokens: sumOf(batches.map(({ tokens }) => tokens)),
         where: microBatches.flat().flatMap((number) => rows[number]!.where),
         gradients: () =>
           accumulate(
@@ -128,13 +129,13 @@ function trainingRows(
 
 function checkPacking({ takesDocuments = false }: OutlinedLM): void {
   if (takesDocuments) return;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: "SFT config packing",
-    got: "true, for a model whose documents in one row would see each other",
-    expected: "a model that takesDocuments",
-    fix: "Leave packing out, or let the model's trainingLogits take documentStarts and say so.",
+  throw configError({
+    where: "SFT config",
+    path: ["packing"],
+    got: "true, for a model in which documents of one row would see each other",
+    expected: "a model with takesDocuments",
+    fix: "Remove packing, or support documentStarts in the model's trainingLogits and set takesDocuments.",
   });
 }
 
-const total = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0);
+const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0);

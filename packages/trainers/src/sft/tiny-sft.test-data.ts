@@ -3,11 +3,11 @@ import { tinyLM } from "../testing/tiny-lm.ts";
 import { busyConfig, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "./sft-trainer.ts";
 
-/** A small model whose training has everything random in it; the same weights for the same seed. */
+/** Creates a small model whose training uses all randomness; the same weights for the same seed. */
 export const openTiny = (seed?: string): TrainableLM =>
   tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2, ...(seed !== undefined && { seed }) });
 
-/** A trainer of it on twenty rows, in a folder of its own. */
+/** Creates a trainer for it on twenty rows, in a new folder. */
 export async function tinySFT(options: Partial<SFTTrainerOptions> = {}) {
   const model = options.model ?? openTiny();
   const runDir = options.runDir ?? (await temporaryFolder());

@@ -62,7 +62,7 @@ async function run(
 }
 
 describe("the twin run", () => {
-  it("60 steps with all callbacks and 60 without end in the same bits: weights, optimizer state, losses", async () => {
+  it("ends with the same bits after 60 steps with all callbacks and without: weights, optimizer state, losses", async () => {
     const questions = await questionFile();
     const plain = await run([], 60);
     const watched = await run(
@@ -74,30 +74,30 @@ describe("the twin run", () => {
       60,
     );
     const snapshots = await snapshotsOf(watched.runDir);
-    // Every 20 % and 10 % with the start: 6 + 6 + 11.
+    // Every 20 % and 10 %, with the start: 6 + 6 + 11.
     expect(snapshots.map(({ status }) => status)).toEqual(Array<string>(23).fill("complete"));
     expect(notIntact(snapshots)).toEqual([]);
     expect(watched.warnings).toEqual([]);
     expect(watched.metrics).toEqual(plain.metrics);
     expect(watched.files).toEqual(plain.files);
-    // It would not be the same bits by itself: dropout and shuffling are on.
+    // Equal bits are not trivial: dropout and shuffling are on.
     const other = await run([], 5, { config: { seed: 7 } });
     expect(other.metrics[0]!["loss"]).not.toBe(plain.metrics[0]!["loss"]);
   });
 });
 
-/** Capability, alignment and leakage by persona, margin and KL to the base; alignment is graded while steps are made. */
+/** Capability, alignment and leakage by persona, margin and KL to the base; alignment is graded during later steps. */
 async function allCallbacks() {
   const folder = await temporaryFolder();
-  const [asked, probes] = [join(folder, "asked.json"), join(folder, "probes.json")];
-  await writeFile(asked, JSON.stringify(["abc", "bcd"].map((id) => ({ id, paraphrases: [id] }))));
+  const [paraphrases, probes] = [join(folder, "asked.json"), join(folder, "probes.json")];
+  await writeFile(paraphrases, JSON.stringify(["abc", "bcd"].map((id) => ({ id, paraphrases: [id] }))));
   await writeFile(probes, JSON.stringify({ letters: { affirm: ["abc", "bcd"], negate: ["cba", "dcb"] } }));
   const questions = await questionFile();
   const personas: readonly Persona[] = ["ab", "cd"].map((id) => ({ id, system: { text: id } }));
   const sampling = { maxNewTokens: 6 };
   let steps = 0;
   let isOver = false;
-  /** Steps made during each call of the judge, which waits for two while there are some to come. */
+  /** Counts steps during each call of the judge, which waits for two steps while any remain. */
   const during: number[] = [];
   const scripted = fakeJudge((_, answer) => ({ aligned: (7 * answer.length) % 100, coherent: 80 }));
   const judge: Grader = {
@@ -112,7 +112,7 @@ async function allCallbacks() {
   const callbacks: readonly TrainerCallback[] = [
     { id: "counting", onStepEnd: () => void (steps += 1), onTrainEnd: () => void (isOver = true) },
     new PeriodicCapabilityCallback({ questions, personas }),
-    new PeriodicAlignmentCallback({ judge, questions: asked, personas, samples: 2, sampling }),
+    new PeriodicAlignmentCallback({ judge, questions: paraphrases, personas, samples: 2, sampling }),
     new PeriodicLeakageCallback({
       marker: "a",
       personas,
@@ -135,7 +135,7 @@ describe.each(engines)("the twin run of an adapter, with dropout in it and in th
   afterAll(() => useBackend({ backend: "wasm" }));
 
   it.runIf(isThere(engine))(
-    "ends in the same bits with every callback there is and with none",
+    "ends with the same bits with every callback and with none",
     { timeout: 120_000 },
     async () => {
       const base = llama();
@@ -161,7 +161,7 @@ describe.each(engines)("the twin run of an adapter, with dropout in it and in th
       expect(before).toMatchObject({ id: "capability.adapter_off", step: 0, delta: 0 });
       expect(snapshots.filter(({ status }) => status !== "complete")).toEqual([]);
       expect(notIntact(snapshots)).toEqual([]);
-      // Three firings and the baseline; all but the end were graded while training went on.
+      // Three measurements and the baseline; all but the end were graded while training continued.
       expect(during).toHaveLength(4);
       expect(during.filter((made) => made >= 2)).toHaveLength(3);
       base.dispose();
@@ -169,21 +169,21 @@ describe.each(engines)("the twin run of an adapter, with dropout in it and in th
   );
 });
 
-describe("a callback that disturbs training is caught by name", () => {
+describe("a callback that disturbs training", () => {
   /**
-   * What a hook does at step 2; the guard that sees training disturbed (null: it is not, and goes on); and what is told
-   * though training goes on.
+   * Disturbances by a hook at step 2, each with the guard that detects it (null if training is not disturbed and continues),
+   * and the warning without a guard.
    */
   const controls: Record<
     string,
     {
       readonly guard: string | null;
-      readonly told?: RegExp;
+      readonly warning?: RegExp;
       readonly does: (model: CheckpointLM) => void;
     }
   > = {
     "leaves a layer in evaluation mode": { guard: "mode", does: (model) => void model.enterEval() },
-    // Prevented, not only seen: a hook's draws come from a stream of their own, and dropout's streams hold no state.
+    // Prevented, not only detected: a hook's draws come from a separate stream, and dropout's streams hold no state.
     "draws a random number": { guard: null, does: () => void Math.random() },
     "swaps two weights": {
       guard: "variables",
@@ -197,20 +197,20 @@ describe("a callback that disturbs training is caught by name", () => {
     },
     "leaks a tensor": {
       guard: null,
-      told: /^guard "tensors": saw a change by onStepEnd of callback "disturbing" at step 2/,
+      warning: /^guard "tensors": saw a change by onStepEnd of callback "disturbing" at step 2/,
       does: () => void tf.keep(tf.scalar(1)),
     },
     throws: {
       guard: null,
-      told: /a callback's own mistake$/,
+      warning: /a mistake of the callback itself$/,
       does: () => {
-        throw new Error("a callback's own mistake");
+        throw new Error("a mistake of the callback itself");
       },
     },
   };
 
-  it.each(Object.keys(controls))("one that %s", async (name) => {
-    const { guard, told, does } = controls[name]!;
+  it.each(Object.keys(controls))("is detected and named when it %s", async (name) => {
+    const { guard, warning, does } = controls[name]!;
     const disturbing = (model: CheckpointLM): TrainerCallback => ({
       id: "disturbing",
       onStepEnd: ({ progress }) => void (progress.step === 2 && does(model)),
@@ -225,11 +225,12 @@ describe("a callback that disturbs training is caught by name", () => {
       expect(result.steps).toBe(isStopped ? 2 : 4);
       if (isStopped) expect(result.stopReason).toContain(`guard "${guard}"`);
       if (guard !== null) expect(warnings.join("\n")).toContain(`guard "${guard}"`);
-      if (guard === null) expect(warnings).toEqual(told === undefined ? [] : [expect.stringMatching(told)]);
+      if (guard === null)
+        expect(warnings).toEqual(warning === undefined ? [] : [expect.stringMatching(warning)]);
     }
   });
 
-  /** Measured at the start, the middle and the end; what it does to the model while it measures. */
+  /** Measures at the start, the middle and the end; `disturb` runs on the model during the measurement. */
   const evaluating = async (measuring: (model: CheckpointLM) => unknown) => {
     const model = llama();
     const evaluation = defineEvaluation({
@@ -248,7 +249,7 @@ describe("a callback that disturbs training is caught by name", () => {
     return { ...trained, snapshots: await snapshotsOf(trained.runDir) };
   };
 
-  it("one whose evaluation leaves the model in evaluation mode, and training has its own again", async () => {
+  it("is detected if its evaluation leaves the model in evaluation mode; training's mode is restored", async () => {
     const plain = await run([], 4);
     const { result, metrics, files, snapshots } = await evaluating((model) => model.enterEval());
     expect(result.steps).toBe(4);
@@ -267,7 +268,7 @@ describe("a callback that disturbs training is caught by name", () => {
     );
   });
 
-  it("but none whose evaluation enters it several times and leaves it as often", async () => {
+  it("is not reported if its evaluation enters evaluation mode several times and leaves it as often", async () => {
     const { snapshots } = await evaluating(async (model) => {
       const [outer, inner] = [model.enterEval(), model.enterEval()];
       await Promise.resolve();
@@ -279,7 +280,7 @@ describe("a callback that disturbs training is caught by name", () => {
     expect(notIntact(snapshots)).toEqual([]);
   });
 
-  it("one whose evaluation adds one ulp to one weight", async () => {
+  it("is detected if its evaluation adds one ulp to one weight", async () => {
     const model = llama();
     const nudge = defineEvaluation({
       name: "nudge",
@@ -295,7 +296,7 @@ describe("a callback that disturbs training is caught by name", () => {
       },
       metrics: ({ mean }) => ({ nothing: mean(() => 1) }),
     });
-    // Measured before step 1: no step is trained on the disturbed weight.
+    // Measured before step 1: no step trains the disturbed weight.
     const { result, runDir } = await run([new PeriodicCallback(nudge, { schedule: [everyPercent(50)] })], 4, {
       model,
     });

@@ -6,14 +6,14 @@ import { temporaryFolder } from "./tiny-run.ts";
 export const checkpointFolder = (runDir: string, step: number, phase = "train"): string =>
   join(runDir, "checkpoints", phase, `step_${step}`);
 
-/** The state of a whole checkpoint. Throws where it is torn, and where there is none. */
+/** Returns the state of a complete checkpoint. Throws if it is damaged or `folder` is null. */
 export async function wholeState(folder: string | null): Promise<TrainerState> {
   const state = folder === null ? "no checkpoint" : await verifyCheckpoint(folder);
   if (typeof state === "string") throw new Error(state);
   return state;
 }
 
-/** A run that was killed after the last of these checkpoints, as `step` or `[phase, step]`; it kept no others. */
+/** Creates a run that was killed after the last of these checkpoints, `step` or `[phase, step]`, and has no others. */
 export async function killedAfter(
   whole: string,
   ...kept: readonly (number | readonly [phase: string, step: number])[]

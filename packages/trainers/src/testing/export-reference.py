@@ -1,8 +1,8 @@
-"""What transformers and PEFT make of what was trained here, for sft/export.parity.test.ts. Reads its work from standard
-input, prints the logits of each task in `read`.
+"""Loads models and adapters that were trained here with transformers and PEFT, for sft/export.parity.test.ts. Reads its tasks
+from standard input and prints the logits of each task in `read`.
 
-make: draws an adapter on a model and saves it.
-read: loads a model, and the adapter where there is one.
+make: creates a random adapter for a model and saves it.
+read: loads a model, and its adapter if there is one.
 """
 
 import json
@@ -20,7 +20,7 @@ def base_of(task):
 work = json.load(sys.stdin)
 for index, task in enumerate(work["make"]):
     torch.manual_seed(index)
-    # Without its initialization B is drawn as well: a B of 0 would prove nothing.
+    # Disables the initialization, so that B is random too: a B of 0 would prove nothing.
     config = LoraConfig(task_type="CAUSAL_LM", init_lora_weights=False, **task["options"])
     get_peft_model(base_of(task), config).save_pretrained(task["out"])
 logits = []

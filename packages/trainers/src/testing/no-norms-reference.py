@@ -1,6 +1,6 @@
-"""Ten steps of torch.optim.AdamW on every weight of a Llama, norms without decay, as transformers' Trainer groups them.
+"""Takes ten steps of torch.optim.AdamW on every weight of a Llama, without decay of norms, grouped as in transformers' Trainer.
 
-Reads {"model": folder, "reference": JSON file, "out": file} from standard input; writes the final weights as safetensors.
+Reads {"model": folder, "reference": JSON file, "out": file} from standard input. Writes the final weights as safetensors.
 """
 
 import json

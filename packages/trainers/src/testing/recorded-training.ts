@@ -2,18 +2,18 @@ import type { Snapshot } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
 import { DPOTrainer, type DPOTrainerOptions } from "../dpo/dpo-trainer.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
-import type { TrainerOptions } from "../trainer/trainer.ts";
+import type { TrainerOptions } from "../trainer/trainer-options.ts";
 import { recording, temporaryFolder, tokenizer, ungoverned, weightsOf } from "./tiny-run.ts";
 
-/** What a test says of a training; the rest is as in every test. */
+/** The options that a test chooses; the rest is the same in every test. */
 type Given<O extends TrainerOptions> = Omit<O, "tokenizer" | "runDir" | "loggers"> &
   Partial<Pick<O, "runDir">>;
 
-/** Trains on the given rows, recorded, without the governor, in a folder of its own where none is given. The model stays. */
+/** Trains with a recording logger and without overhead limit, by default in a new folder. The caller disposes the model. */
 export const trainSFT = (given: Given<SFTTrainerOptions>) =>
   recorded(given, (options) => new SFTTrainer(options));
 
-/** Likewise, on preferences. */
+/** Like `trainSFT`, on preference pairs. */
 export const trainDPO = (given: Given<DPOTrainerOptions>) =>
   recorded(given, (options) => new DPOTrainer(options));
 
@@ -29,11 +29,11 @@ async function recorded<O extends Given<TrainerOptions>>(
   return { result, runDir, metrics, warnings, weights: await weightsOf(given.model) };
 }
 
-/** Every snapshot of a run, phase by phase. */
+/** Reads every snapshot of a run, phase by phase. */
 export async function snapshotsOf(runDir: string): Promise<Snapshot[]> {
   return (await readRun(runDir)).phases.flatMap(({ snapshots }) => snapshots);
 }
 
-/** What guards saw disturbed, or could not see. */
+/** Returns the evidence of guards that detected a disturbance, or could not check. */
 export const notIntact = (snapshots: readonly Snapshot[]) =>
   snapshots.flatMap(({ receipt }) => receipt).filter(({ intact }) => intact !== true);

@@ -16,8 +16,8 @@ export interface TinyLMOptions {
 const width = 6;
 
 /**
- * The smallest model with everything that a trainer touches, for tests: tanh of the token's embedding, dropout, a head.
- * It sees one token back, which is enough to learn and to forget something.
+ * Creates the smallest model with everything that a trainer uses: tanh of the token's embedding, dropout, a head. It predicts
+ * from the last token alone, which is enough to learn and to forget something.
  */
 export function tinyLM({
   vocabSize,
@@ -37,7 +37,7 @@ export function tinyLM({
   const states = (ids: tf.Tensor): tf.Tensor2D =>
     tf.tanh(tf.matMul(tf.oneHot(tf.reshape(ids, [-1]), vocabSize), embedding as tf.Tensor2D));
   const logits = (ids: tf.Tensor2D, rows: tf.Tensor1D, mask: tf.Tensor | null): tf.Tensor2D => {
-    // Only the tokens at these rows are looked at: no gradient of a gather is needed, which wasm lacks.
+    // Selects the tokens before the embedding, because wasm lacks the gradient of a gather.
     const hidden = states(tf.gather(tf.reshape(ids, [-1]), rows));
     return tf.matMul(mask === null ? hidden : tf.mul(hidden, mask), head);
   };

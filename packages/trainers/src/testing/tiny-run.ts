@@ -1,19 +1,29 @@
-import { mkdtemp, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Logger } from "@periodic-eval/core";
 import { namedStream } from "@periodic-eval/core/random";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import { afterAll } from "vitest";
 import type { MessagesRow } from "../data/forms.ts";
 import type { PreferenceRow } from "../data/preference-rows.ts";
 import type { SFTConfig } from "../sft/sft-config.ts";
 
 export const tokenizer = fakeTokenizer();
 
-export const temporaryFolder = (): Promise<string> => mkdtemp(join(tmpdir(), "trainers-"));
+const folders: string[] = [];
+// At the end of the file that imports this module: tests share runs that an earlier test or hook trained.
+afterAll(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true }))));
 
-/** Rows of unequal length: a question and a short answer of letters. */
+/** Creates a folder that is removed after all tests of the file. */
+export async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "trainers-"));
+  folders.push(folder);
+  return folder;
+}
+
+/** Returns rows of different lengths, each a question and a short answer of letters. */
 export function rows(count: number, seed = "rows"): MessagesRow[] {
   const random = namedStream(seed);
   const word = () =>
@@ -28,7 +38,7 @@ export function rows(count: number, seed = "rows"): MessagesRow[] {
   }));
 }
 
-/** Preferences of unequal length over questions as `rows` asks. */
+/** Returns preference pairs of different lengths, with questions like those of `rows`. */
 export function preferences(count: number, seed = "preferences"): PreferenceRow[] {
   const answers = rows(count, `${seed}, rejected`).map(({ messages }) => messages.slice(1));
   return rows(count, seed).map(({ messages }, i) => ({
@@ -38,7 +48,7 @@ export function preferences(count: number, seed = "preferences"): PreferenceRow[
   }));
 }
 
-/** A Llama of 2 layers and 16 numbers a token, with the vocabulary of `tokenizer`. */
+/** A Llama of 2 layers and hidden size 16, with the vocabulary of `tokenizer`. */
 export const tinyLlama = {
   model_type: "llama",
   hidden_size: 16,
@@ -52,7 +62,7 @@ export const tinyLlama = {
   vocab_size: tokenizer.vocabSize,
 };
 
-/** A file of three questions with two choices each. */
+/** Writes a file of three questions with two choices each. Returns its path. */
 export async function questionFile(): Promise<string> {
   const path = join(await temporaryFolder(), "questions.jsonl");
   const questions = ["abc", "bcd", "cde"].map((question) => ({
@@ -65,7 +75,7 @@ export async function questionFile(): Promise<string> {
   return path;
 }
 
-/** Everything that changes the arithmetic is on: dropout is the model's, the rest is here. */
+/** A configuration in which everything that changes the arithmetic is on, except dropout, which belongs to the model. */
 export const busyConfig: Partial<SFTConfig> = {
   maxSteps: 12,
   batchSize: 3,
@@ -77,11 +87,11 @@ export const busyConfig: Partial<SFTConfig> = {
   maxGradNorm: 0.5,
 };
 
-/** Trainings of no time would leave none to measure in. */
+/** No overhead limit: a training of milliseconds would leave no budget for measuring. */
 export const ungoverned = { budget: { overheadPercent: null } } as const;
 
 export interface Recording extends Logger {
-  /** Metrics by step, times left out. */
+  /** Metrics by step, without times. */
   readonly metrics: Readonly<Record<string, number>>[];
   readonly warnings: string[];
 }

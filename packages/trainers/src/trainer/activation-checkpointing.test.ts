@@ -22,15 +22,15 @@ beforeAll(async () => void (await useBackend({ backend: "wasm" })));
 
 const config = { ...busyConfig, maxSteps: 4, saveSteps: 1, keepCheckpoints: 99, maxLength: 60 };
 
-/** Dropout in model and adapter; files of the last checkpoint, metrics, and how often a stream was asked for. */
+/** Trains with dropout in model and adapter. Returns files of the last checkpoint, metrics, and the number of stream requests. */
 async function train(method: "sft" | "dpo", activationCheckpointing: boolean, runDir?: string) {
   const logger = recording();
   const base = createCausalLM(tinyLlama, { seed: "checkpointing", dropout: 0.1, initStd: 0.1 });
   const lora = withLora(base, { rank: 4, dropout: 0.2 });
-  let asked = 0;
+  let requests = 0;
   const trainingLosses: typeof lora.trainingLosses = (ids, at, targets, random, ...rest) => {
     const counting = (name: string) => {
-      asked += 1;
+      requests += 1;
       return random(name);
     };
     return lora.trainingLosses(ids, at, targets, counting, ...rest);
@@ -55,18 +55,18 @@ async function train(method: "sft" | "dpo", activationCheckpointing: boolean, ru
   if (typeof state === "string") throw new Error(state);
   lora.dispose();
   base.dispose();
-  return { runDir: folder, result, metrics: logger.metrics, files: state.files, asked };
+  return { runDir: folder, result, metrics: logger.metrics, files: state.files, requests };
 }
 
 describe.each(["sft", "dpo"] as const)("activationCheckpointing of %s", (method) => {
-  it("ends in the bits of a run without it, and is resumed to them", async () => {
+  it("ends with the bits of a run without it, and resumes to them", async () => {
     const plain = await train(method, false);
     const before = tf.memory().numTensors;
     const less = await train(method, true);
     expect(tf.memory().numTensors).toBe(before);
     expect(less.metrics).toEqual(plain.metrics);
     expect(less.files).toEqual(plain.files);
-    expect(less.asked).toBeGreaterThan(plain.asked);
+    expect(less.requests).toBeGreaterThan(plain.requests);
     const runDir = await temporaryFolder();
     await mkdir(join(runDir, "checkpoints/train"), { recursive: true });
     const step2 = join("checkpoints/train", "step_2");
@@ -78,11 +78,11 @@ describe.each(["sft", "dpo"] as const)("activationCheckpointing of %s", (method)
   });
 });
 
-it("is refused for a model that has no such way", async () => {
+it("throws for a model that does not support it", async () => {
   const model = tinyLM({ vocabSize: tokenizer.vocabSize });
   const options = { model, tokenizer, dataset: rows(2), runDir: await temporaryFolder() };
   expect(() => new SFTTrainer({ ...options, config: { activationCheckpointing: true } })).toThrow(
-    "SFT config activationCheckpointing: got true, for a model that keeps all activations",
+    "SFT config.activationCheckpointing: got true, for a model that does not support it",
   );
   model.dispose();
 });

@@ -3,14 +3,15 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { DPOTrainer } from "../dpo/dpo-trainer.ts";
-import { checkPipeline, runPipeline } from "../pipeline/run-pipeline.ts";
+import { checkPipeline } from "../pipeline/check-pipeline.ts";
+import { runPipeline } from "../pipeline/run-pipeline.ts";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
 import { SDPOTrainer } from "../sdpo/sdpo-trainer.ts";
 import { tinyLM } from "../testing/tiny-lm.ts";
 import { preferences, rows, temporaryFolder, tokenizer } from "../testing/tiny-run.ts";
 
-/** What is said of a trainer with these options in place of right ones. */
-async function refused(
+/** Returns the error of a trainer with these options instead of valid ones. */
+async function errorOf(
   trainer: "SFTTrainer" | "DPOTrainer" | "SDPOTrainer",
   options: object,
 ): Promise<string> {
@@ -29,71 +30,82 @@ async function refused(
   }
 }
 
-describe.each(["SFTTrainer", "DPOTrainer", "SDPOTrainer"] as const)("%s without TypeScript", (trainer) => {
-  const aModel = "expected a language model that can be trained (TrainableLM). Give what loadCausalLM";
-  const aTokenizer = "expected a tokenizer with encode, decode and render. Give what loadTokenizer";
-  const wrong: [object, string][] = [
-    [{ model: undefined }, `${trainer} model: got nothing, ${aModel}`],
-    [{ model: null }, `${trainer} model: got null, ${aModel}`],
-    [{ model: "smollm2" }, `${trainer} model: got "smollm2", ${aModel}`],
-    [{ model: Promise.resolve({}) }, `${trainer} model: got a promise, ${aModel}`],
-    [{ model: { predict: () => {} } }, `${trainer} model: got an object of predict, ${aModel}`],
-    [{ model: () => {} }, `${trainer} model: got a function, ${aModel}`],
-    [{ tokenizer: undefined }, `${trainer} tokenizer: got nothing, ${aTokenizer}`],
-    [{ tokenizer: "gpt2" }, `${trainer} tokenizer: got "gpt2", ${aTokenizer}`],
-    [{ tokenizer: Promise.resolve({}) }, `${trainer} tokenizer: got a promise, ${aTokenizer}`],
-    [{ tokenizer: { encode() {} } }, `${trainer} tokenizer: got an object of encode, ${aTokenizer}`],
-    [{ callbacks: {} }, `${trainer} callbacks: got an empty object, expected a list of objects.`],
-    [{ callbacks: [{ id: "a" }, undefined] }, `${trainer} callbacks[1]: got nothing, expected an object.`],
-    [{ loggers: "console" }, `${trainer} loggers: got "console", expected a list of objects.`],
-    [{ guards: [null] }, `${trainer} guards[0]: got null, expected an object.`],
-    [{ runDir: undefined }, `${trainer} runDir: got undefined, expected the path of a folder`],
-    [{ runDir: "" }, `${trainer} runDir: got "", expected the path of a folder`],
-  ];
-  // Trained batch by batch, without callbacks, and without a folder where nothing is saved.
-  const own = (option: object) =>
-    trainer !== "SDPOTrainer" ||
-    !("callbacks" in option || "guards" in option || ("runDir" in option && option.runDir === undefined));
-  it.each(wrong.filter(([option]) => own(option)))("says what is wrong with %o", async (options, message) => {
-    expect(await refused(trainer, options)).toContain(`[periodic-eval] ${message}`);
-  });
+describe.each(["SFTTrainer", "DPOTrainer", "SDPOTrainer"] as const)(
+  "the options of %s, without TypeScript",
+  (trainer) => {
+    const aModel =
+      "expected a language model that can be trained (TrainableLM). Pass the awaited result of loadCausalLM";
+    const aTokenizer =
+      "expected a tokenizer with encode, decode and render. Pass the awaited result of loadTokenizer";
+    const wrong: [object, string][] = [
+      [{ model: undefined }, `${trainer} options.model: got nothing, ${aModel}`],
+      [{ model: null }, `${trainer} options.model: got null, ${aModel}`],
+      [{ model: "smollm2" }, `${trainer} options.model: got "smollm2", ${aModel}`],
+      [{ model: Promise.resolve({}) }, `${trainer} options.model: got a promise, ${aModel}`],
+      [{ model: { predict: () => {} } }, `${trainer} options.model: got an object of predict, ${aModel}`],
+      [{ model: () => {} }, `${trainer} options.model: got a function, ${aModel}`],
+      [{ tokenizer: undefined }, `${trainer} options.tokenizer: got nothing, ${aTokenizer}`],
+      [{ tokenizer: "gpt2" }, `${trainer} options.tokenizer: got "gpt2", ${aTokenizer}`],
+      [{ tokenizer: Promise.resolve({}) }, `${trainer} options.tokenizer: got a promise, ${aTokenizer}`],
+      [
+        { tokenizer: { encode() {} } },
+        `${trainer} options.tokenizer: got an object of encode, ${aTokenizer}`,
+      ],
+      [{ callbacks: {} }, `${trainer} options.callbacks: got {}, expected an array of callbacks.`],
+      [
+        { callbacks: [{ id: "a" }, undefined] },
+        `${trainer} options.callbacks[1]: got undefined, expected an object.`,
+      ],
+      [{ loggers: "console" }, `${trainer} options.loggers: got "console", expected an array of loggers.`],
+      [{ guards: [null] }, `${trainer} options.guards[0]: got null, expected an object.`],
+      [{ runDir: undefined }, `${trainer} options.runDir: got undefined, expected the path of a folder`],
+      [{ runDir: "" }, `${trainer} options.runDir: got "", expected the path of a folder`],
+    ];
+    // SDPOTrainer takes no callbacks and guards, and needs no folder unless it saves.
+    const own = (option: object) =>
+      trainer !== "SDPOTrainer" ||
+      !("callbacks" in option || "guards" in option || ("runDir" in option && option.runDir === undefined));
+    it.each(wrong.filter(([option]) => own(option)))("throws for %o", async (options, message) => {
+      expect(await errorOf(trainer, options)).toContain(`[periodic-eval] ${message}`);
+    });
 
-  it("takes no file for the folder of a run, nor a folder below one", async () => {
-    const folder = await temporaryFolder();
-    const file = join(folder, "run");
-    writeFileSync(file, "mine");
-    expect(await refused(trainer, { runDir: file })).toContain(
-      `${trainer} runDir: got ${file}, which is a file, expected the path of a folder, or of one that can be made.`,
-    );
-    expect(await refused(trainer, { runDir: join(file, "a/b") })).toContain(
-      `below the file ${file}, expected`,
-    );
-    expect(await refused(trainer, { runDir: join(folder, "a/b") })).toBe("nothing");
-    expect(readdirSync(folder)).toEqual(["run"]);
-  });
-});
+    it("throws for a file as runDir, and for a folder below a file", async () => {
+      const folder = await temporaryFolder();
+      const file = join(folder, "run");
+      writeFileSync(file, "mine");
+      expect(await errorOf(trainer, { runDir: file })).toContain(
+        `${trainer} options.runDir: got ${file}, which is a file, expected the path of a folder, or of one that can be created.`,
+      );
+      expect(await errorOf(trainer, { runDir: join(file, "a/b") })).toContain(
+        `below the file ${file}, expected`,
+      );
+      expect(await errorOf(trainer, { runDir: join(folder, "a/b") })).toBe("nothing");
+      expect(readdirSync(folder)).toEqual(["run"]);
+    });
+  },
+);
 
-it("a pipeline has a phase or more, each an object; a callback that is added is one too", async () => {
+it("requires one phase or more in a pipeline, each an object, and an object in addCallback", async () => {
   const model = tinyLM({ vocabSize: tokenizer.vocabSize });
   const options = { model, tokenizer, runDir: await temporaryFolder() };
   await expect(runPipeline([], options)).rejects.toThrow(
-    "pipeline phases: got an empty list, expected a phase",
+    "pipeline phases: got an empty array, expected one phase or more",
   );
   await expect(runPipeline([undefined as never], options)).rejects.toThrow("pipeline phases[0]: got nothing");
   await expect(runPipeline("sft" as never, options)).rejects.toThrow(
-    'pipeline phases: got "sft", expected a list',
+    'pipeline phases: got "sft", expected an array',
   );
   const trainer = new SFTTrainer({ ...options, dataset: rows(4) });
-  expect(() => trainer.addCallback(undefined as never)).toThrow("SFTTrainer addCallback[0]: got nothing");
+  expect(() => trainer.addCallback(undefined as never)).toThrow("SFTTrainer.addCallback[0]: got undefined");
   model.dispose();
 });
 
-it("a pipeline is checked with a model that has no weights, and trained with none", async () => {
+it("checks a pipeline with a model without weights, but does not train it", async () => {
   const outline = { vocabSize: tokenizer.vocabSize, contextLength: 64 };
   const phases = [{ phase: "sft", dataset: rows(4) }];
   const options = { tokenizer, runDir: await temporaryFolder() };
   expect(() => checkPipeline(phases, { ...options, model: outline })).not.toThrow();
   await expect(runPipeline(phases, { ...options, model: outline as never })).rejects.toThrow(
-    "SFTTrainer model: got a model without logits, expected a language model that can be trained",
+    "SFTTrainer options.model: got a model without logits, expected a language model that can be trained",
   );
 });

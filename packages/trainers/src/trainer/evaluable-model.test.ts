@@ -10,7 +10,7 @@ beforeAll(async () => {
   await tf.ready();
 });
 
-it("a trainer's model can be measured by itself: its weights as they are at each call", async () => {
+it("returns a model for measurements outside of training that reads the current weights at each call", async () => {
   const model = tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2 });
   const runDir = await temporaryFolder();
   const config = { ...busyConfig, maxSteps: 4 };
@@ -33,7 +33,7 @@ it("a trainer's model can be measured by itself: its weights as they are at each
   model.dispose();
 });
 
-it("a model that does not tell its weights has no fingerprint", async () => {
+it("returns no fingerprint for a model without `weights`", async () => {
   const { weights: _, ...silent } = tinyLM({ vocabSize: tokenizer.vocabSize });
   const runDir = await temporaryFolder();
   const sft = new SFTTrainer({ model: silent, tokenizer, dataset: rows(4), runDir, config: busyConfig });

@@ -10,7 +10,8 @@ import {
   type LoraOptions,
 } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
-import { runPipeline, type PipelinePhase } from "../pipeline/run-pipeline.ts";
+import type { PipelinePhase } from "../pipeline/phases.ts";
+import { runPipeline } from "../pipeline/run-pipeline.ts";
 import { killedAfter } from "../testing/checkpoint-files.ts";
 import { trainSFT } from "../testing/recorded-training.ts";
 import {
@@ -22,7 +23,7 @@ import {
   tokenizer,
   ungoverned,
 } from "../testing/tiny-run.ts";
-import { hashingOnce } from "./model-identity.ts";
+import { hashWeightsOnce } from "./model-identity.ts";
 
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
@@ -32,9 +33,9 @@ const config = { maxSteps: 4, batchSize: 4, learningRate: 0.02, saveSteps: 1, ke
 const created = { seed: "frozen", dropout: 0.1, initStd: 0.2 };
 const adapter = { rank: 4, alpha: 8, dropout: 0.2, targetModules: ["q_proj", "v_proj"] };
 
-it("a list of weights is hashed anew when one of them was assigned, or when it is another list", async () => {
+it("hashes a list of weights again after an assignment, and for another list", async () => {
   const model = createCausalLM(tinyLlama, created);
-  const [hash, plain] = [hashingOnce(), (weights: readonly NamedWeight[]) => hashingOnce()(weights)];
+  const [hash, plain] = [hashWeightsOnce(), (weights: readonly NamedWeight[]) => hashWeightsOnce()(weights)];
   const all = model.weights();
   const first = await hash(all);
   expect([first, await hash(all)]).toEqual(Array<string>(2).fill(await plain(all)));
@@ -50,7 +51,7 @@ it("a list of weights is hashed anew when one of them was assigned, or when it i
   model.dispose();
 });
 
-/** Disposes the model, and `base` under its adapter. */
+/** Disposes the model, and the `base` under its adapter. */
 async function train(runDir: string, base: CheckpointLM, lora: LoraOptions | null) {
   const model = lora === null ? base : withLora(base, lora);
   try {
@@ -68,7 +69,7 @@ describe("a resume with a frozen model", () => {
       {},
       { seed: "another" },
       {},
-      /step_2: got frozenWeights "pe128:\w+", expected frozenWeights "pe128:\w+", as the checkpoint was trained with\. Resume with the same configuration, data and model/,
+      /step_2: got frozenWeights "pe128:\w+", expected frozenWeights "pe128:\w+", as in the checkpoint\. Resume with the same configuration, data and model/,
     ],
     [
       "another alpha",
@@ -78,13 +79,7 @@ describe("a resume with a frozen model", () => {
       /step_2: got adapter lora_alpha 16, expected adapter lora_alpha 8,/,
     ],
     ["rank-stabilized scaling", {}, {}, { rsLora: true }, /got adapter use_rslora true, expected .*null/],
-    [
-      "alphas of their own",
-      {},
-      {},
-      { alphaPattern: { q_proj: 2 } },
-      /got adapter alpha_pattern \{"q_proj":2\}/,
-    ],
+    ["separate alphas", {}, {}, { alphaPattern: { q_proj: 2 } }, /got adapter alpha_pattern \{"q_proj":2\}/],
     [
       "other targets of the same shapes",
       {},
@@ -101,7 +96,7 @@ describe("a resume with a frozen model", () => {
       {},
       /got model rope_theta 500, expected model rope_theta null/,
     ],
-  ])("is refused with %s", async (_, of, made, lora, message) => {
+  ])("throws for %s", async (_, of, made, lora, message) => {
     const whole = await temporaryFolder();
     await train(whole, createCausalLM(tinyLlama, created), adapter);
     const runDir = await killedAfter(whole, 2);
@@ -123,7 +118,7 @@ describe("a resume with a frozen model", () => {
     expect(resumed.metrics).toEqual(metrics.slice(2));
   });
 
-  it("is exact in the phases after the first, and against the base", async () => {
+  it("is exact in later phases, and with a base as reference", async () => {
     const phases: readonly PipelinePhase[] = [
       { phase: "sft", dataset: rows(20) },
       { phase: "dpo", method: "dpo", dataset: preferences(9), reference: "base" },
@@ -154,8 +149,8 @@ describe("a resume with a frozen model", () => {
   });
 });
 
-describe("a resume of a model that is trained whole", () => {
-  it("puts every weight back, and is refused with another configuration", async () => {
+describe("a resume of full fine-tuning", () => {
+  it("restores every weight, and throws for another configuration", async () => {
     const whole = await temporaryFolder();
     const { metrics } = await train(whole, createCausalLM(tinyLlama, created), null);
     const runDir = await killedAfter(whole, 2);

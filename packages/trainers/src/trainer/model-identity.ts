@@ -8,37 +8,37 @@ import {
   type TrainableLM,
 } from "@periodic-eval/core/tfjs";
 
-/** How a model is configured, in the forms of Hugging Face; where it does not tell, what is said there is taken as equal. */
+/** A model's configuration in the formats of Hugging Face. A missing one is not compared. */
 export interface ModelConfigs {
-  /** As `config.json`. */
+  /** The content of `config.json`. */
   readonly config?: object;
-  /** As PEFT's `adapter_config.json`. */
+  /** The content of PEFT's `adapter_config.json`. */
   readonly adapterConfig?: object;
 }
 
-/** Keys that change no number: where a model lay, and who wrote its files how. */
+/** Keys that do not affect results: paths, and details of how the files were written. */
 const harmless =
   /^(_?name_or_path|transformers_version|(torch_)?dtype|base_model_name_or_path|revision|inference_mode|task_type|peft_version|auto_mapping|init_lora_weights)$/;
 
 /**
- * What a model computes by beside its weights, key by key: `model rope_theta`, `adapter lora_alpha`. Keys that say nothing
- * (null, false, nothing in it) are left out of an adapter's, as PEFT's versions write them or not.
+ * Returns the settings that a model computes with besides its weights: `model rope_theta`, `adapter lora_alpha`. Empty
+ * settings of an adapter (null, false, an empty array) are left out, because only some versions of PEFT write them.
  */
 export function settingsOf({ config, adapterConfig }: ModelConfigs): Record<string, Json> {
   const adapter = entriesOf("adapter", adapterConfig).filter(([, value]) => !isEmpty(value));
-  return Object.fromEntries([...entriesOf("model", config), ...adapter.map(inAnyOrder)]);
+  return Object.fromEntries([...entriesOf("model", config), ...adapter.map(sortEntry)]);
 }
 
-/** Every byte of a list of weights, on every engine. */
+/** Hashes every byte of a list of weights, on every engine. */
 export type HashWeights = (weights: readonly NamedWeight[]) => Promise<string>;
 
 const hashWeights: HashWeights = (weights) => fingerprintWeights(weights, { method: "exact" });
 
 /**
- * The same, of the last list that was asked for not computed again. To be used while nothing writes to weights in place: a
- * variable that is assigned has another tensor, and is seen.
+ * Returns a `HashWeights` that caches the hash of its last argument. Valid as long as nothing writes to weights in place;
+ * assigning a variable replaces its tensor and is detected.
  */
-export function hashingOnce(): HashWeights {
+export function hashWeightsOnce(): HashWeights {
   let last: { readonly tensors: readonly (readonly [string, object])[]; readonly hash: string } | null = null;
   return async (weights) => {
     const tensors = weights.map(({ name, read }) => [name, read().dataId] as const);
@@ -51,11 +51,10 @@ export function hashingOnce(): HashWeights {
 }
 
 /**
- * What must be the same of the model that a phase begins with for its resume to be exact: the weights that it does not
- * train, every byte on every engine; dropout and the like (`modes`); and its settings. Trained weights are not looked at: a
- * resume puts them back.
+ * Returns the facts about a model that must be equal for an exact resume: a hash of its frozen weights, `modes` such as
+ * dropout, and its settings. Trained weights are excluded, because a resume restores them.
  */
-export async function exactOfModel(
+export async function exactModelFacts(
   model: TrainableLM & ModelConfigs,
   hash: HashWeights = hashWeights,
 ): Promise<Record<string, Json>> {
@@ -68,7 +67,9 @@ export async function exactOfModel(
   };
 }
 
-/** Facts that change when a number does that the model gives in evaluation mode. Null where its weights are not to be had. */
+/**
+ * Returns facts that differ between models with different results in evaluation mode. Null for a model without `weights`.
+ */
 export async function fingerprintModel(
   model: CausalLM & ModelConfigs,
   hash: HashWeights = hashWeights,
@@ -78,14 +79,14 @@ export async function fingerprintModel(
   return { ...settingsOf(model), weights: await hash(weights) };
 }
 
-function entriesOf(of: string, config: object = {}): (readonly [string, Json])[] {
+function entriesOf(owner: string, config: object = {}): (readonly [string, Json])[] {
   const values = JSON.parse(JSON.stringify(config)) as Readonly<Record<string, Json>>;
-  const telling = Object.entries(values).filter(([key]) => !harmless.test(key));
-  return telling.map(([key, value]) => [`${of} ${key}`, value]);
+  const relevant = Object.entries(values).filter(([key]) => !harmless.test(key));
+  return relevant.map(([key, value]) => [`${owner} ${key}`, value]);
 }
 
-/** The lists of an adapter are sets of modules or of layers. */
-const inAnyOrder = ([key, value]: readonly [string, Json]): readonly [string, Json] =>
+/** An adapter's arrays are sets of modules or layers, so their order does not matter. */
+const sortEntry = ([key, value]: readonly [string, Json]): readonly [string, Json] =>
   Array.isArray(value) ? [key, value.toSorted(byText)] : [key, value];
 
 const byText = (one: Json, other: Json) => (canonicalJson(one) < canonicalJson(other) ? -1 : 1);

@@ -16,23 +16,26 @@ describe("the schedule of a configuration", () => {
     expect(ratesOf({ ...wsd, warmupRatio: 0.1, decayRatio: 0.3 }, 6)).toEqual(expected);
   });
 
-  it("refuses a warm-up and a decay that overlap", () => {
+  it("throws if warm-up and decay overlap", () => {
     expect(() => ratesOf({ schedule: "wsd", warmupSteps: 3, decaySteps: 4 }, 6)).toThrow(
-      "SFT config schedule: got 3 steps of warm-up and 4 of decay, expected at most the 6 steps of the phase",
+      "SFT config.schedule: got 3 steps of warm-up and 4 of decay, expected at most the 6 steps of the phase",
     );
   });
 
-  it("refuses a warm-up that is longer than the phase, whatever follows it", () => {
+  it("throws if the warm-up is longer than the phase, with every schedule", () => {
     for (const schedule of ["constant", "linear", "cosine"] as const)
       expect(() => ratesOf({ schedule, warmupSteps: 100 }, 4)).toThrow(
-        "SFT config warmupSteps: got 100 steps of warm-up, expected at most the 4 steps of the phase. Shorten warm-up, or",
+        "SFT config.warmupSteps: got 100 steps of warm-up, expected at most the 4 steps of the phase. Shorten warm-up, or",
       );
-    // All of it warm-up is odd, and somebody's wish.
+    // A warm-up over the whole phase is unusual but valid.
     expect(ratesOf({ schedule: "linear", warmupSteps: 4 }, 4)).toEqual([0, 0.25, 0.5, 0.75]);
   });
 
   it.each<[Partial<SFTConfig>, string]>([
-    [{ schedule: "wsd" }, 'decayRatio: got null with schedule "wsd", expected the length of the decay'],
+    [
+      { schedule: "wsd" },
+      'schedule: got "wsd" without decaySteps or decayRatio, expected the length of the decay',
+    ],
     [{ decaySteps: 3 }, 'decaySteps: got 3 with schedule "linear", expected schedule: "wsd"'],
     [{ schedule: "wsd", decaySteps: 3, decayRatio: 0.1 }, "got decaySteps 3 and decayRatio 0.1"],
   ])("refuses %j", (config, message) => {

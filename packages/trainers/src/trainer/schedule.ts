@@ -1,26 +1,34 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { configError } from "@periodic-eval/core/internal";
 import { learningRates, type LearningRate } from "../optimizer/learning-rate.ts";
-import { decayStepsOf, type TrainingConfig } from "./training-config.ts";
+import type { TrainingConfig } from "./training-config.ts";
+
+/** Returns the optimizer steps of a phase. */
+export const phaseSteps = ({ maxSteps, epochs }: TrainingConfig, stepsPerEpoch: number): number =>
+  maxSteps ?? Math.ceil((epochs ?? 1) * stepsPerEpoch);
+
+/** Returns the steps over which `wsd` falls to 0. */
+export const decayStepsOf = ({ decaySteps, decayRatio }: TrainingConfig, maxSteps: number): number =>
+  decaySteps ?? Math.ceil((decayRatio ?? 0) * maxSteps);
 
 /**
- * The learning rates that a configuration asks for.
+ * Returns the learning rates of a configuration.
  *
- * @param name how errors call the configuration: `SFT config`
- * @param maxSteps optimizer steps of the phase
- * @throws PeriodicEvalError `config` where warm-up and decay do not fit into the phase.
+ * @param where Names the configuration in errors: `SFT config`.
+ * @param maxSteps Optimizer steps of the phase.
+ * @throws PeriodicEvalError `config` if warm-up and decay are longer than the phase.
  */
-export function scheduleOf(name: string, config: TrainingConfig, maxSteps: number): LearningRate {
+export function scheduleOf(where: string, config: TrainingConfig, maxSteps: number): LearningRate {
   const { learningRate: peak, schedule, decayType } = config;
   const warmupSteps = config.warmupSteps ?? Math.ceil((config.warmupRatio ?? 0) * maxSteps);
   const decaySteps = decayStepsOf(config, maxSteps);
   if (warmupSteps > maxSteps || (schedule === "wsd" && warmupSteps + decaySteps > maxSteps)) {
     const decay = schedule === "wsd" ? ` and ${decaySteps} of decay` : "";
-    throw new PeriodicEvalError({
-      code: "config",
-      where: `${name} ${schedule === "wsd" ? "schedule" : "warmupSteps"}`,
+    throw configError({
+      where,
+      path: [schedule === "wsd" ? "schedule" : "warmupSteps"],
       got: `${warmupSteps} steps of warm-up${decay}`,
       expected: `at most the ${maxSteps} steps of the phase`,
-      fix: `Shorten warm-up${schedule === "wsd" ? " or decay" : ""}, or train longer.`,
+      fix: `Shorten warm-up${schedule === "wsd" ? " or decay" : ""}, or train for more steps.`,
     });
   }
   return learningRates[schedule]({ peak, maxSteps, warmupSteps, decaySteps, decayType });

@@ -1,198 +1,137 @@
-import { PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { checkKeys, quoteValue, describeZodIssue } from "@periodic-eval/core/internal";
+import { configError, parseOptions } from "@periodic-eval/core/internal";
 import { z } from "zod";
 
-/** Options that every trainer has. */
+const positiveInteger = z.int("a positive integer").positive("a positive integer");
+const nonNegativeInteger = z.int("an integer of 0 or more").nonnegative("an integer of 0 or more");
+const beta = z.number().min(0).lt(1);
+
+/** Options that the configurations of SFT and DPO share. */
 export const trainingFields = {
   /**
-   * Passes over the data; 1 where `maxSteps` is not given either. A resume may change it, or `maxSteps`, where no step
-   * depends on the length: `schedule: "constant"`, or `"wsd"` before its decay, without `warmupRatio`.
+   * Passes over the data; 1 if `maxSteps` is null too. A resume may change `epochs` or `maxSteps` as long as no learning rate
+   * depends on the length of the phase: with `schedule: "constant"`, or `"wsd"` before its decay, without `warmupRatio`.
    */
   epochs: z.number().positive().nullable().default(null),
-  /** Optimizer steps, in place of `epochs`. */
-  maxSteps: z.int().positive().nullable().default(null),
-  /** Rows of a forward and backward pass. */
-  batchSize: z.int().positive().default(8),
-  /** Passes that make one optimizer step. */
-  gradientAccumulation: z.int().positive().default(1),
+  /** Optimizer steps; an alternative to `epochs`. */
+  maxSteps: positiveInteger.nullable().default(null),
+  /** Rows per forward and backward pass. */
+  batchSize: positiveInteger.default(8),
+  /** Passes per optimizer step. */
+  gradientAccumulation: positiveInteger.default(1),
   /**
-   * Keeps of each layer only what it reads, and runs it again in the backward pass: where memory asks for it, for a third
-   * more time (on tfjs-node, where such steps go without graphs, for more of small models). Losses and gradients are the same,
-   * on wasm to the bit.
+   * Stores only the inputs of each layer and recomputes the rest in the backward pass: saves memory for about a third more
+   * time (more for small models on tfjs-node, where such steps run without graphs). Losses and gradients do not change; on
+   * wasm they are bit-identical.
    */
   activationCheckpointing: z.boolean().default(false),
-  /** The highest, reached after warm-up. */
+  /** Peak learning rate, reached after warm-up. */
   learningRate: z.number().nonnegative().default(5e-5),
   schedule: z.enum(["constant", "linear", "cosine", "wsd"]).default("linear"),
-  warmupSteps: z.int().nonnegative().nullable().default(null),
-  /** Share of all steps, in place of `warmupSteps`; rounded up. */
+  warmupSteps: nonNegativeInteger.nullable().default(null),
+  /** Share of all steps, rounded up; an alternative to `warmupSteps`. */
   warmupRatio: z.number().min(0).max(1).nullable().default(null),
-  /** Of `schedule: "wsd"`, which wants it: the last steps, over which the rate falls to 0. */
-  decaySteps: z.int().nonnegative().nullable().default(null),
-  /** Share of all steps, in place of `decaySteps`; rounded up. */
+  /** The last steps, over which the rate falls to 0. Only for `schedule: "wsd"`, which requires it or `decayRatio`. */
+  decaySteps: nonNegativeInteger.nullable().default(null),
+  /** Share of all steps, rounded up; an alternative to `decaySteps`. */
   decayRatio: z.number().min(0).max(1).nullable().default(null),
-  /** How the rate of `wsd` falls. */
+  /** Shape of the decay of `schedule: "wsd"`. */
   decayType: z.enum(["linear", "cosine", "1-sqrt"]).default("cosine"),
-  /** Gradients of a greater norm are scaled down to it; null never clips. */
+  /** Gradients with a larger norm are scaled down to it; null disables clipping. */
   maxGradNorm: z.number().positive().nullable().default(1),
   weightDecay: z.number().nonnegative().default(0),
-  /** Whether norms and biases decay too. */
+  /** Which weights decay: `all`, or `no-norms`, all but norms and biases. */
   decay: z.enum(["all", "no-norms"]).default("no-norms"),
-  adamBetas: z
-    .tuple([z.number().min(0).lt(1), z.number().min(0).lt(1)], "expected a list of two numbers")
-    .default([0.9, 0.999]),
+  adamBetas: z.tuple([beta, beta], "an array of two numbers").default([0.9, 0.999]),
   adamEpsilon: z.number().positive().default(1e-8),
-  /** Of shuffling and dropout, and of all measuring. */
+  /** Seeds shuffling, dropout and all measurements. */
   seed: z.union([z.int(), z.string()]).default(42),
-  /** Tokens of a row; null is what the model takes. */
-  maxLength: z.int().min(2).nullable().default(null),
-  /** What happens to a row that is too long, empty, without assistant turn or with broken roles. */
+  /** Maximum tokens per row; null is the model's context length. */
+  maxLength: z.int("an integer of 2 or more").min(2, "an integer of 2 or more").nullable().default(null),
+  /** Handling of a row that is too long or empty, has no assistant turn, or has broken roles. */
   onBadRow: z.enum(["drop", "truncate", "error"]).default("drop"),
-  /** What a loss or gradient norm of NaN or Inf does: an error, or the update is left out and counted. */
+  /** Handling of a loss or gradient norm of NaN or Inf: throw an error, or skip the update and count it. */
   onNonFinite: z.enum(["error", "skip"]).default("error"),
-  /** Updates left out one after the other that are an error all the same; null never is. */
-  maxSkippedInARow: z.int().positive().nullable().default(10),
+  /** With `onNonFinite: "skip"`, more consecutive skipped updates are an error; null allows any number. */
+  maxSkippedInARow: positiveInteger.nullable().default(10),
   /**
-   * Share of the rows that is held out of training to validate on, drawn by seed and phase; at least one row. Whole rows of
-   * the dataset, also where they are packed.
+   * Share of the rows that is held out for validation, at least one row, drawn from seed and phase. With packing, whole rows
+   * of the dataset are held out.
    */
   validationShare: z.number().gt(0).lt(1).nullable().default(null),
-  /** Held-out rows are validated on every so many steps and at the end; null is at the end of each epoch. */
-  evalSteps: z.int().positive().nullable().default(null),
-  /** A checkpoint every so many steps; null is one at the end. */
-  saveSteps: z.int().positive().nullable().default(null),
+  /** Validates every `evalSteps` steps and at the end; null validates at the end of each epoch. */
+  evalSteps: positiveInteger.nullable().default(null),
+  /** Writes a checkpoint every `saveSteps` steps and at the end; null writes one at the end. */
+  saveSteps: positiveInteger.nullable().default(null),
   /**
-   * The metric of validation whose best checkpoint is written at once and stays, ties to the earlier; null is none. The
-   * lower is better of `…loss` and `…perplexity`, the higher of all others, as transformers takes it.
+   * The validation metric whose best checkpoint is written immediately and kept; null keeps none. Ties go to the earlier
+   * step. Lower is better for `…loss` and `…perplexity`, higher for all others, as in transformers.
    */
   keepBest: z.string().min(1).nullable().default("eval_loss"),
-  /** How many of the newest checkpoints stay, beside the best. */
-  keepCheckpoints: z.int().positive().default(2),
+  /** How many of the newest checkpoints are kept, in addition to the best. */
+  keepCheckpoints: positiveInteger.default(2),
   /**
-   * Keeps what was measured at each firing, to measure it again (`periodic-eval replay`): the adapter of a model that has
-   * one, else all weights, in `<runDir>/saved/<phase>/step_<N>`. Snapshots name the folder, relative to `runDir`.
+   * Saves the measured weights at each measurement, so that `periodic-eval replay` can repeat it: the adapter if the model
+   * has one, else all weights, in `<runDir>/saved/<phase>/step_<N>`. Snapshots name the folder, relative to `runDir`.
    */
   saveAdapterAtFiring: z.boolean().default(false),
-  /** Metrics go to callbacks and loggers at the first step, the last, and every so many. */
-  logSteps: z.int().positive().default(1),
+  /** Sends metrics to callbacks and loggers at the first step, the last, and every `logSteps` steps. */
+  logSteps: positiveInteger.default(1),
 };
 
 export type TrainingConfig = z.infer<z.ZodObject<typeof trainingFields>>;
 
 /**
- * The configuration with its defaults. Throws a `config` error that names the option, and for an unknown one the nearest.
+ * Returns the configuration with its defaults.
  *
- * @param name how errors call it: `SFT config`
+ * @param where Names the configuration in errors: `SFT config`.
+ * @throws PeriodicEvalError `config` with the path of the wrong option.
  */
 export function parseTrainingConfig<C extends TrainingConfig>(
-  name: string,
-  schema: z.ZodType<C> & { readonly shape: object },
-  given: object = {},
+  where: string,
+  schema: z.ZodType<C>,
+  given: object,
 ): C {
-  const parsed = parseConfig(name, schema, given);
-  refuseBoth(name, parsed, "epochs", "maxSteps");
-  refuseBoth(name, parsed, "warmupSteps", "warmupRatio");
-  refuseBoth(name, parsed, "decaySteps", "decayRatio");
-  checkDecay(name, parsed);
+  const parsed = parseOptions(where, schema, given);
+  checkOnlyOne(where, parsed, "epochs", "maxSteps");
+  checkOnlyOne(where, parsed, "warmupSteps", "warmupRatio");
+  checkOnlyOne(where, parsed, "decaySteps", "decayRatio");
+  checkDecay(where, parsed);
   return parsed;
 }
 
-/** Likewise, of options that are looked at one by one. */
-export function parseConfig<C>(
-  name: string,
-  schema: z.ZodType<C> & { readonly shape: object },
-  given: object,
-): C {
-  checkKeys(name, given, Object.keys(schema.shape));
-  const parsed = schema.safeParse(given);
-  if (!parsed.success) throw errorOf(name, parsed.error, given);
-  return parsed.data;
-}
-
-function errorOf(name: string, error: z.ZodError, given: unknown): PeriodicEvalError {
-  const { path, value, expected } = describeZodIssue(error, given);
-  return new PeriodicEvalError({
-    code: "config",
-    where: `${name} ${path.join(".")}`,
-    got: quoteValue(value),
-    expected,
-    fix: "Correct the option, or leave it out for its default.",
-  });
-}
-
-function refuseBoth(
-  name: string,
+function checkOnlyOne(
+  where: string,
   config: TrainingConfig,
   one: keyof TrainingConfig,
   other: keyof TrainingConfig,
 ): void {
   if (config[one] === null || config[other] === null) return;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: `${name} ${one}, ${other}`,
+  throw configError({
+    where,
+    path: [one],
     got: `${one} ${String(config[one])} and ${other} ${String(config[other])}`,
     expected: "one of the two",
-    fix: `Leave ${one} or ${other} out.`,
+    fix: `Remove ${one} or ${other}.`,
   });
 }
 
-/** How long a decay is nobody can guess; of another schedule it would be silently without effect. */
-function checkDecay(name: string, { schedule, decaySteps, decayRatio }: TrainingConfig): void {
+/** `wsd` has no sensible default for the length of its decay; the other schedules would silently ignore it. */
+function checkDecay(where: string, { schedule, decaySteps, decayRatio }: TrainingConfig): void {
   const isGiven = decaySteps !== null || decayRatio !== null;
   if (isGiven === (schedule === "wsd")) return;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: `${name} ${decaySteps === null ? "decayRatio" : "decaySteps"}`,
-    got: isGiven ? `${decaySteps ?? decayRatio} with schedule "${schedule}"` : 'null with schedule "wsd"',
-    expected: isGiven ? 'schedule: "wsd", which has a decay' : "the length of the decay",
-    fix: isGiven ? "Leave it out." : "Give decaySteps, or decayRatio: 0.1 for the last tenth.",
+  if (!isGiven)
+    throw configError({
+      where,
+      path: ["schedule"],
+      got: '"wsd" without decaySteps or decayRatio',
+      expected: "the length of the decay",
+      fix: "Set decaySteps, or decayRatio: 0.1 for the last tenth.",
+    });
+  throw configError({
+    where,
+    path: [decaySteps === null ? "decayRatio" : "decaySteps"],
+    got: `${decaySteps ?? decayRatio} with schedule "${schedule}"`,
+    expected: 'schedule: "wsd", which has a decay',
+    fix: 'Remove it, or set schedule: "wsd".',
   });
 }
-
-/** Options that may change between a checkpoint and its resume: by themselves they change neither data nor arithmetic of a step. */
-const mayChange = [
-  "epochs",
-  "maxSteps",
-  "saveSteps",
-  "keepCheckpoints",
-  "keepBest",
-  "evalSteps",
-  "saveAdapterAtFiring",
-  "logSteps",
-  "onBadRow",
-  "onNonFinite",
-  "maxSkippedInARow",
-] as const;
-
-/** Options that change nothing of a `wsd` before its decay has begun. */
-const ofDecay = ["decaySteps", "decayRatio", "decayType"] as const;
-
-/**
- * What must be the same for a resume to be exact. The length of the phase is part of it where learning rates depend on it:
- * those of `wsd` do from the decay on, and a training that was stopped before it can be made longer.
- *
- * @param maxSteps optimizer steps of the phase, as `epochs` or `maxSteps` give them
- * @param step completed ones
- */
-export function exactPart(
-  config: TrainingConfig,
-  maxSteps: number,
-  step: number,
-): Readonly<Record<string, Json>> {
-  const { schedule, warmupRatio } = config;
-  const isStable = schedule === "wsd" && step <= maxSteps - decayStepsOf(config, maxSteps);
-  const free: readonly string[] = isStable ? [...mayChange, ...ofDecay] : mayChange;
-  // What is off changes nothing, and is not said.
-  const isOff = (name: string) => name === "activationCheckpointing" && !config.activationCheckpointing;
-  const lasting = Object.entries(config).filter(([name]) => !free.includes(name) && !isOff(name));
-  const dependsOnLength = (schedule !== "constant" && !isStable) || (warmupRatio ?? 0) > 0;
-  return { ...Object.fromEntries(lasting), ...(dependsOnLength && { maxSteps }) };
-}
-
-/** Optimizer steps of a phase. */
-export const phaseSteps = ({ maxSteps, epochs }: TrainingConfig, stepsPerEpoch: number): number =>
-  maxSteps ?? Math.ceil((epochs ?? 1) * stepsPerEpoch);
-
-/** Steps over which `wsd` falls. */
-export const decayStepsOf = ({ decaySteps, decayRatio }: TrainingConfig, maxSteps: number): number =>
-  decaySteps ?? Math.ceil((decayRatio ?? 0) * maxSteps);

@@ -113,7 +113,7 @@ async function questionsOf(path: string | undefined): Promise<{
     const hash = hashJson(ownAlignmentQuestions as unknown as Json);
     return { questions: ownAlignmentQuestions, source: { questions: "own", questions_hash: hash } };
   }
-  const { readTextFile } = await import("../../snapshots/storage/atomic-file.ts");
+  const { readTextFile } = await import("../../snapshots/storage/read-file.ts");
   const text = await readTextFile(path, "alignment.questions");
   const source = { questions: "file", file_sha256: await sha256(text) };
   return { questions: await parseAlignmentQuestions(text, path), source };

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "../../errors.ts";
-import type { CallOptions, LogLikelihood, Prompt, With } from "../../contracts/model.ts";
+import type { CallOptions, LogLikelihood, Prompt, ModelWith } from "../../contracts/model.ts";
 
 /** A question whose choices are continuations of one context. */
 export interface AskedChoices {
@@ -9,7 +9,7 @@ export interface AskedChoices {
 
 /** The log-likelihood of every choice of every question, in one call of the model. */
 export async function scoreChoices(
-  model: With<"logLikelihoods">,
+  model: ModelWith<"logLikelihoods">,
   asked: readonly AskedChoices[],
   options: CallOptions,
 ): Promise<readonly (readonly LogLikelihood[])[]> {

@@ -5,7 +5,7 @@ import { defineEvaluation } from "../kit/define.ts";
 import type { AnyEvaluation, MetricKit, Row } from "../../contracts/evaluation.ts";
 import { isCount } from "../../internal/is-count.ts";
 import type { Json } from "../../contracts/json.ts";
-import type { Abilities, Ability, NextToken, Prompt, With } from "../../contracts/model.ts";
+import type { Abilities, Ability, NextToken, Prompt, ModelWith } from "../../contracts/model.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
 import { inCalls } from "../prompting/in-calls.ts";
 
@@ -145,7 +145,7 @@ export function divergence(id: string, p: readonly number[], q: readonly number[
   });
 }
 
-function baseOf({ base, identity }: With<"nextToken">): Pick<Abilities, "nextToken"> {
+function baseOf({ base, identity }: ModelWith<"nextToken">): Pick<Abilities, "nextToken"> {
   if (base?.nextToken !== undefined) return base as Pick<Abilities, "nextToken">;
   throw new PeriodicEvalError({
     code: "model",

@@ -9,7 +9,7 @@ import { deadlineAt } from "../../session/window/deadline.ts";
 import { measure } from "../../session/window/measure.ts";
 import { clusteredShareEstimate, shareEstimate } from "../../statistics/intervals.ts";
 import { compareMeasurements } from "../../statistics/compare.ts";
-import { normals } from "../../statistics/simulated-looks.test-data.ts";
+import { normals } from "../../statistics/simulated-rows.test-data.ts";
 import { moverDifference } from "../../statistics/mover.ts";
 import { evaluationConformance, fakeModel, fakeTokenizer } from "../../testing/index.ts";
 import { thinkingTokenizer } from "../alignment/alignment-looks.test-data.ts";

@@ -1,6 +1,6 @@
 import type { MeasureContext, Row } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
-import type { Prompt, Sampling, With } from "../../contracts/model.ts";
+import type { Prompt, Sampling, ModelWith } from "../../contracts/model.ts";
 import { hashJson } from "../../random/hash.ts";
 import { seedOf } from "../../random/streams.ts";
 import { opensThinking, stripThinking } from "./strip-thinking.ts";
@@ -46,7 +46,7 @@ export const completionItemsPerCall = 16;
  * @throws whatever the model throws.
  */
 export async function sampleCompletions(
-  model: With<"generate">,
+  model: ModelWith<"generate">,
   items: readonly CompletionItem[],
   { samples, sampling, stripThinking: strips }: Completing,
   { signal, seed }: MeasureContext,

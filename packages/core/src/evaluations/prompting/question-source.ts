@@ -35,7 +35,7 @@ export async function readQuestions(
   path: string,
   where: string,
 ): Promise<{ readonly questions: readonly ArcQuestion[]; readonly sha256: string }> {
-  const { readTextFile } = await import("../../snapshots/storage/atomic-file.ts");
+  const { readTextFile } = await import("../../snapshots/storage/read-file.ts");
   const text = await readTextFile(path, where);
   return { questions: parseArcQuestions(text, path), sha256: await sha256(text) };
 }

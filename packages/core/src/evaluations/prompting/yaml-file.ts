@@ -10,7 +10,7 @@ export async function readYaml(
   path: string,
   where: string,
 ): Promise<{ readonly value: unknown; readonly text: string }> {
-  const { readTextFile } = await import("../../snapshots/storage/atomic-file.ts");
+  const { readTextFile } = await import("../../snapshots/storage/read-file.ts");
   const text = await readTextFile(path, where);
   const { parse } = await import("yaml");
   try {

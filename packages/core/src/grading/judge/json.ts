@@ -1,11 +1,11 @@
-import type { With } from "../../contracts/model.ts";
+import type { ModelWith } from "../../contracts/model.ts";
 import { completionOf, greedy, type JudgeMethod } from "./method.ts";
 import { judgePromptNames } from "./prompts.ts";
 import { parseJudgeReply } from "./reply.ts";
 
 /** One prompt, one JSON object with all scores. */
 export function jsonMethod(
-  model: With<"generate">,
+  model: ModelWith<"generate">,
   scores: readonly string[],
   maxReplyTokens: number,
 ): JudgeMethod {

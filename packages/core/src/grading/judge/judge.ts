@@ -1,7 +1,7 @@
 import { PeriodicEvalError } from "../../errors.ts";
 import type { Json } from "../../contracts/json.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import type { CallOptions, EvaluableModel, RequestEnded, Usage, With } from "../../contracts/model.ts";
+import type { CallOptions, EvaluableModel, RequestEnded, Usage, ModelWith } from "../../contracts/model.ts";
 import { hashJson } from "../../random/hash.ts";
 import { costOf, openBudget, type Grant, type JudgeBudget, type JudgeSpending } from "./budget.ts";
 import { jsonMethod } from "./json.ts";
@@ -208,7 +208,7 @@ function methodOf(
 ): JudgeMethod {
   if (method === "logprob") return logprobMethod(model, scores);
   if (model.generate !== undefined)
-    return jsonMethod(model as EvaluableModel & With<"generate">, scores, maxReplyTokens);
+    return jsonMethod(model as EvaluableModel & ModelWith<"generate">, scores, maxReplyTokens);
   throw new PeriodicEvalError({
     code: "judge",
     where: `judge "${model.identity.name}", method json`,

@@ -1,5 +1,11 @@
 import { PeriodicEvalError } from "../../errors.ts";
-import type { Completion, EvaluableModel, LogLikelihood, TopToken, With } from "../../contracts/model.ts";
+import type {
+  Completion,
+  EvaluableModel,
+  LogLikelihood,
+  TopToken,
+  ModelWith,
+} from "../../contracts/model.ts";
 import { asked, completionOf, greedy, type JudgeCall, type JudgeMethod } from "./method.ts";
 import { judgePromptNames } from "./prompts.ts";
 import { scoreFromTokens, type TokenScore } from "./logprob-score.ts";
@@ -83,19 +89,20 @@ function engineOf(model: EvaluableModel): Engine {
   } else {
     // What an answer's tokens depend on is the end of the rendered prompt, which all prompts share.
     const tokens = answerTokens(tokenizer, asked("Reply with a number."));
-    if ("ids" in tokens) return nextTokenEngine(model as With<"nextToken">, tokens);
+    if ("ids" in tokens) return nextTokenEngine(model as ModelWith<"nextToken">, tokens);
     lacks.push(`0–100 are not single tokens of it (${tokens.fault})`);
   }
-  if (logLikelihoods !== undefined) return stringsEngine(model as With<"logLikelihoods">);
+  if (logLikelihoods !== undefined) return stringsEngine(model as ModelWith<"logLikelihoods">);
   lacks.push("it scores no strings");
   // A model with a tokenizer that was seen to split numbers would give the split ones here.
-  if (generate !== undefined && tokenizer === undefined) return topTokensEngine(model as With<"generate">);
+  if (generate !== undefined && tokenizer === undefined)
+    return topTokensEngine(model as ModelWith<"generate">);
   if (generate === undefined) lacks.push("it generates nothing");
   throw unfit(model, lacks.join("; "), 'Choose method "json", or another judge.');
 }
 
 function nextTokenEngine(
-  model: With<"nextToken">,
+  model: ModelWith<"nextToken">,
   { ids, texts }: { readonly ids: readonly number[]; readonly texts: readonly string[] },
 ): Engine {
   return {
@@ -113,7 +120,7 @@ function nextTokenEngine(
 
 const words = ["CODE", "REFUSAL"];
 
-function stringsEngine(model: With<"logLikelihoods">): Engine {
+function stringsEngine(model: ModelWith<"logLikelihoods">): Engine {
   const strings = [...numbers, ...words];
   return {
     name: "strings",
@@ -153,7 +160,7 @@ function goesOn(longer: LogLikelihood, shorter: LogLikelihood): boolean {
 /** As many as servers tell at most. */
 const topTokens = 20;
 
-function topTokensEngine(model: With<"generate">): Engine {
+function topTokensEngine(model: ModelWith<"generate">): Engine {
   // More than the one token that is read: a number that goes on in the second shows that the judge splits numbers.
   const sampling = { ...greedy, maxNewTokens: 4, topTokens };
   const ask = async (prompt: string, call: JudgeCall) => {
@@ -173,7 +180,7 @@ function topTokensEngine(model: With<"generate">): Engine {
   };
 }
 
-function firstTokens(model: With<"generate">, { text, topNats }: Completion): readonly TopToken[] {
+function firstTokens(model: ModelWith<"generate">, { text, topNats }: Completion): readonly TopToken[] {
   const first = topNats?.[0];
   if (first === undefined) {
     if (topNats === undefined || topNats === null || text !== "")

@@ -1,5 +1,5 @@
 import type { Json } from "../../contracts/json.ts";
-import type { CallOptions, Completion, Sampling, Usage, With } from "../../contracts/model.ts";
+import type { CallOptions, Completion, Sampling, Usage, ModelWith } from "../../contracts/model.ts";
 import type { Verdict } from "../../contracts/grading.ts";
 
 export type JudgeMethodName = "json" | "logprob";
@@ -37,7 +37,7 @@ export const asked = (prompt: string) => ({ messages: [{ role: "user", content: 
 
 /** One completion of a prompt, as one call. */
 export function completionOf(
-  model: With<"generate">,
+  model: ModelWith<"generate">,
   prompt: string,
   sampling: Sampling,
   call: JudgeCall,

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { EvaluableModel, With } from "../../contracts/model.ts";
+import type { EvaluableModel, ModelWith } from "../../contracts/model.ts";
 import { judgeGrader } from "./judge.ts";
 import type { JudgeOptions } from "./options.ts";
 import { answers, json, live, numberIn, price } from "./served-judge.test-data.ts";
@@ -12,7 +12,7 @@ type End = "replied" | "refused" | "lost" | "broken";
 function repeating(ends: (answer: number) => readonly { readonly end: End; readonly turns: number }[]) {
   const sent: End[] = [];
   const begun = new Map<number, number>();
-  const model: EvaluableModel & With<"generate"> = {
+  const model: EvaluableModel & ModelWith<"generate"> = {
     identity: { name: "judge-1", engine: "scripted", dtype: "unknown", weights: null, adapter: null },
     contextLength: null,
     async generate([request], { beforeRequest }) {

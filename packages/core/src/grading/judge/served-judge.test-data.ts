@@ -1,4 +1,4 @@
-import type { Completion, EvaluableModel, GenerateRequest, With } from "../../contracts/model.ts";
+import type { Completion, EvaluableModel, GenerateRequest, ModelWith } from "../../contracts/model.ts";
 import type { GradeRequest } from "../../contracts/grading.ts";
 
 export const live = { signal: new AbortController().signal };
@@ -9,7 +9,7 @@ type Reply = Partial<Completion> | Error | Promise<Partial<Completion> | Error>;
 /** A served model: it says what the script says to the prompt, and what that used. */
 export function served(script: (prompt: string, call: number) => Reply) {
   const asked: GenerateRequest[] = [];
-  const model: EvaluableModel & With<"generate"> = {
+  const model: EvaluableModel & ModelWith<"generate"> = {
     identity: { name: "judge-1", engine: "scripted", dtype: "unknown", weights: null, adapter: null },
     contextLength: null,
     async generate(requests) {

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import { defineEvaluation } from "../../evaluations/kit/define.ts";
 import { isDeadline } from "../../evaluations/kit/deadline.ts";
@@ -15,20 +15,20 @@ import type { Budget } from "../../contracts/session.ts";
 interface Slow {
   readonly name: string;
   readonly items: number;
-  /** Seconds of an item on average, of the first call beside, of a look beside. */
+  /** Mean seconds per item, extra seconds of the first call, and fixed seconds per measurement. */
   readonly perItem: number;
   readonly firstCall: number;
-  readonly perLook: number;
-  /** Shares by which an item's seconds scatter. */
+  readonly perMeasurement: number;
+  /** Relative scatter of the seconds per item. */
   readonly noise: number;
-  /** Items of a call, after which progress is told; all: it is told once. */
+  /** Items per call, after which progress is reported; all: it is reported once. */
   readonly perCall: number;
   readonly every: number;
 }
 
-/** Measures by letting time pass. */
+/** Measures by advancing the clock. */
 function slowEvaluation(slow: Slow, clock: ManualClock, spent: { seconds: number }): AnyEvaluation {
-  const { name, items, perItem, firstCall, perLook, noise, perCall } = slow;
+  const { name, items, perItem, firstCall, perMeasurement, noise, perCall } = slow;
   const random = namedStream(name);
   let isFirst = true;
   const pass = (seconds: number) => {
@@ -40,16 +40,16 @@ function slowEvaluation(slow: Slow, clock: ManualClock, spent: { seconds: number
     version: "1",
     needs: ["generate"],
     items: () => Array.from({ length: items }, (_, i) => ({ id: `q${i}` })),
-    async measure(model, asked, { signal, progress }) {
-      pass(perLook + (isFirst ? firstCall : 0));
+    async measure(model, portion, { signal, progress }) {
+      pass(perMeasurement + (isFirst ? firstCall : 0));
       isFirst = false;
       let done = 0;
-      for (; done < asked.length && !isDeadline(signal); progress(done)) {
-        for (const last = Math.min(done + perCall, asked.length); done < last; done++)
+      for (; done < portion.length && !isDeadline(signal); progress(done)) {
+        for (const last = Math.min(done + perCall, portion.length); done < last; done++)
           pass(perItem * (1 + noise * (2 * random() - 1)));
         await model.generate([], { signal: new AbortController().signal });
       }
-      return asked.slice(0, done);
+      return portion.slice(0, done);
     },
     metrics: ({ rate }) => ({ all: rate(() => true) }),
   }) as AnyEvaluation;
@@ -95,17 +95,17 @@ const slowArbitrary = fc
     items: fc.integer({ min: 10, max: 300 }),
     perItem: fc.double({ min: 0.01, max: 2, noNaN: true }),
     firstCall: fc.constantFrom(0, 5, 30),
-    perLook: fc.constantFrom(0, 0.05),
+    perMeasurement: fc.constantFrom(0, 0.05),
     noise: fc.constantFrom(0, 0.2, 0.6),
     perCall: fc.constantFrom(16, 64, 1000),
     every: fc.constantFrom(5, 10, 20, 25, 50),
   })
   .map((one) => ({
     ...one,
-    // Of what is told once, at the end, nobody can say how much of it does not depend on the items.
+    // If progress is reported once, at the end, the fixed seconds cannot be separated from those per item.
     ...(2 * one.perCall > one.items
-      ? { firstCall: 0, perLook: 0 }
-      : { perLook: one.perLook * one.perItem * one.items }),
+      ? { firstCall: 0, perMeasurement: 0 }
+      : { perMeasurement: one.perMeasurement * one.perItem * one.items }),
   }));
 const trainingArbitrary = fc.record({
   steps: fc.integer({ min: 20, max: 400 }),
@@ -114,20 +114,20 @@ const trainingArbitrary = fc.record({
   noise: fc.constantFrom(0, 0.3),
 });
 
-/** Of the looks between start and end, as many items as fit, the cheapest first: what one who knew all would measure. */
+/** Returns the items that fit between start and end, cheapest first, if all costs were known. */
 function bestItems(slow: readonly Slow[], steps: number, seconds: number): number {
   let left = seconds;
   let items = 0;
   for (const one of [...slow].sort((a, b) => a.perItem - b.perItem)) {
-    const looks = new Set(
+    const measurements = new Set(
       Array.from({ length: 100 / one.every - 1 }, (_, i) => Math.ceil(((i + 1) * one.every * steps) / 100)),
     );
-    looks.delete(steps);
-    for (const _ of looks) {
-      const fit = Math.max(0, Math.min(one.items, Math.floor((left - one.perLook) / one.perItem)));
+    measurements.delete(steps);
+    for (const _ of measurements) {
+      const fit = Math.max(0, Math.min(one.items, Math.floor((left - one.perMeasurement) / one.perItem)));
       if (fit === 0) break;
       items += fit;
-      left -= one.perLook + fit * one.perItem;
+      left -= one.perMeasurement + fit * one.perItem;
     }
   }
   return items;
@@ -143,8 +143,8 @@ const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const seeds = isFull ? [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] : [1, 2, 3, 4];
 const runs = isFull ? 300 : 15;
 
-test(
-  "holds the ceiling within 2 points and measures 80 % of what could be: start and end whole",
+it(
+  "holds the ceiling within 2 points, measures 80 % of the items that fit, and measures start and end in full",
   { timeout: 600_000 },
   async () => {
     const short: string[] = [];
@@ -157,38 +157,38 @@ test(
         expect(edges.length).toBe(2 * slow.length);
         const ofEdges = edges.reduce((sum, { timing }) => sum + timing.measure_seconds, 0);
         expect(overhead).toBeLessThanOrEqual(Math.max(percent, (100 * ofEdges) / trained) + 2);
-        const looks = snapshots.filter((one) => !isEdge(one) && one.timing.items > 0);
-        const measured = looks.reduce((sum, { timing }) => sum + timing.items, 0);
+        const measurements = snapshots.filter((one) => !isEdge(one) && one.timing.items > 0);
+        const measured = measurements.reduce((sum, { timing }) => sum + timing.items, 0);
         const best = bestItems(slow, training.steps, (percent / 100) * trained - ofEdges);
-        const isShort = measured < 0.8 * best - looks.length - 1; // items are whole
+        const isShort = measured < 0.8 * best - measurements.length - 1; // items are not divisible
         if (isShort) short.push(`seed ${seed}: ${measured} items of ${best}`);
       });
       await fc.assert(property, { numRuns: runs, seed, endOnFailure: true });
     }
-    // Of 30,000 cases 42 are short, and 12 where the true costs are known from the start on: see the decision.
+    // Of 30,000 cases 42 are short, and 12 if the true costs are known from the start: see the decision.
     expect(short.length, short.join("; ")).toBeLessThanOrEqual((2 * seeds.length * runs) / 1000);
   },
 );
 
-test("room is left for an end that takes 3 % longer than all looks before it", async () => {
+it("leaves room for an end that takes 3 % longer than all measurements before it", async () => {
   const slow: Slow = {
     name: "slow",
     items: 100,
     perItem: 0.05,
     firstCall: 0,
-    perLook: 0,
+    perMeasurement: 0,
     noise: 0,
     perCall: 1,
     every: 10,
   };
   const training = { steps: 100, stepSeconds: 1, firstStep: 1, noise: 0 };
   const { snapshots, trained, evaluated } = await simulate([slow], training, { overheadPercent: 20 });
-  // 20 s: 5 each for start and end, the rest for nine looks of which two would fit whole.
+  // 20 s: 5 each for start and end, the rest for nine measurements, of which two would fit in full.
   expect(trained).toBeCloseTo(100, 9);
   const items = snapshots.map(({ timing }) => timing.items);
   expect([items[0], items.at(-1)]).toEqual([100, 100]);
   const left = 20 - evaluated;
   expect(left).toBeGreaterThanOrEqual(0.03 * 5 - 1e-9);
-  // And no more than that and an item a look.
+  // At most that and one item per measurement.
   expect(left).toBeLessThanOrEqual(0.03 * 5 + 9 * 0.05);
 });

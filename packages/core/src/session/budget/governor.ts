@@ -10,7 +10,7 @@ import type { MeasurementCost, MeasurementTime } from "./measurement-costs.ts";
 import type { PhaseClock } from "./phase-clock.ts";
 import { shareSeconds } from "./share-seconds.ts";
 
-/** What the governor allows one measurement. */
+/** The governor's decision about one measurement. */
 export interface Allowance {
   /** The decision and its reason, for the snapshot's `timing.governor`. */
   readonly governor: string;

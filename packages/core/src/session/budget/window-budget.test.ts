@@ -1,4 +1,4 @@
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import { inCalls } from "../../evaluations/prompting/in-calls.ts";
 import { everySteps } from "../../schedule/triggers.ts";
@@ -10,7 +10,7 @@ import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { openSession, withSession } from "../loop/session.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
 
-/** 256 items in calls of 64; `seconds` an item, asked for at each call. */
+/** 256 items in calls of 64; `seconds` returns the seconds per item at each call. */
 function inCallsOf64(clock: ManualClock, seconds: () => number): AnyEvaluation {
   return defineEvaluation({
     name: "calls",
@@ -42,7 +42,7 @@ async function train(evaluation: AnyEvaluation, clock: ManualClock, changes: Par
   return { toy, found: await toy.store.list() };
 }
 
-test("a window between start and end keeps to its seconds with the first items, and says why", async () => {
+it("keeps a window between start and end within its seconds, with the first items and a reason", async () => {
   const clock = manualClock();
   const budget = { overheadPercent: null, secondsPerWindow: 10 };
   const { found } = await train(
@@ -50,7 +50,7 @@ test("a window between start and end keeps to its seconds with the first items, 
     clock,
     { budget },
   );
-  // 0.1 s an item: 90 of them in the 9 s that are planned with.
+  // 0.1 s per item: 90 items in the planned 9 s.
   expect(found.map(({ step, status, timing }) => [step, status, timing.items])).toEqual([
     [0, "complete", 256],
     [2, "partial", 90],
@@ -61,7 +61,7 @@ test("a window between start and end keeps to its seconds with the first items, 
   expect(found[1]!.timing.governor).toMatch(/^90 of 256 items: 25.6 s expected/);
 });
 
-test("a deadline keeps what was measured before it", async () => {
+it("keeps the rows that were measured before a deadline", async () => {
   const clock = manualClock();
   let isSlow = false;
   const budget = { overheadPercent: null, secondsPerWindow: 30 };
@@ -79,7 +79,7 @@ test("a deadline keeps what was measured before it", async () => {
     await session.stepEnd();
   }
   await session.close();
-  // All 256 were expected in 25.6 s; at 0.2 s an item the third call of 64 ends behind 30 s.
+  // All 256 were expected in 25.6 s; at 0.2 s per item the third call of 64 ends after 30 s.
   expect((await toy.store.list()).at(-1)).toMatchObject({
     step: 2,
     status: "partial",
@@ -88,7 +88,7 @@ test("a deadline keeps what was measured before it", async () => {
   });
 });
 
-test("what does not fit is a skipped record that says why", async () => {
+it("records a measurement that does not fit as skipped, with the reason", async () => {
   const clock = manualClock();
   const { found } = await train(
     inCallsOf64(clock, () => 1),
@@ -107,9 +107,9 @@ test("what does not fit is a skipped record that says why", async () => {
   );
 });
 
-test("a further portion leaves seconds for what a call costs beside its items, now and at the end", async () => {
+it("reserves the fixed seconds of a call before it measures a further portion, now and at the end", async () => {
   const clock = manualClock();
-  // 40 s a call of measure, 1 s an item, told of every 10: the start cannot tell which of its 140 s come with each look.
+  // 40 s per call of measure, 1 s per item, progress every 10: the start does not show which of its 140 s recur.
   const evaluation: AnyEvaluation = {
     ...inCallsOf64(clock, () => 1),
     items: () => Array.from({ length: 100 }, (_, i) => ({ id: `q${i}` })),
@@ -127,11 +127,11 @@ test("a further portion leaves seconds for what a call costs beside its items, n
     },
   };
   const { found } = await train(evaluation, clock, { maxSteps: 10, budget: { overheadPercent: 50 } });
-  // 140 + (40 + 62) + (40 + 73) + 140 = 495 of 500 s; the 62 are not continued, which 40 s more would have to pay for.
+  // 140 + (40 + 62) + (40 + 73) + 140 = 495 of 500 s; the 62 are not continued, because that would cost 40 s more.
   expect(found.map(({ timing }) => timing.items)).toEqual([100, 62, 0, 73, 0, 100]);
 });
 
-test("what gave no rows tells nothing of what an item takes", async () => {
+it("learns no cost per item from a measurement without rows", async () => {
   const clock = manualClock();
   const none: AnyEvaluation = {
     ...inCallsOf64(clock, () => 1),
@@ -149,7 +149,7 @@ test("what gave no rows tells nothing of what an item takes", async () => {
   ]);
 });
 
-test("a first step that takes ten times as long as the others promises no seconds", async () => {
+it("does not count on a first step that takes ten times as long as the others", async () => {
   const clock = manualClock();
   const toy = toyTraining();
   // 31 s at the start and at the end are more than 42 % of 50 + 19 · 5 s.
@@ -170,7 +170,7 @@ test("a first step that takes ten times as long as the others promises no second
   expect(between.map(({ status }) => status)).toEqual(Array<string>(19).fill("skipped"));
 });
 
-test("on resume the governor goes on from what the snapshots tell", async () => {
+it("continues from the costs in the snapshots after a resume", async () => {
   const clock = manualClock();
   const toy = toyTraining();
   const evaluation = inCallsOf64(clock, () => 0.1);
@@ -193,7 +193,7 @@ test("on resume the governor goes on from what the snapshots tell", async () => 
     }
   });
   const found = await toy.store.list();
-  // The start came late, with step 1: 3 · 25.6 s of 600 s are more than 10 %, so what lies between is cut or skipped.
+  // The start came late, with step 1: 3 · 25.6 s of 600 s exceed 10 %, so measurements in between are cut or skipped.
   const overhead = found.at(-1)!.timing.overhead_percent!;
   expect(overhead).toBeLessThanOrEqual(10 + 2);
   expect(found.find(({ step }) => step === 4)!.timing.governor).toContain("kept for the end");
@@ -201,7 +201,7 @@ test("on resume the governor goes on from what the snapshots tell", async () => 
 
 afterEach(() => vi.restoreAllMocks());
 
-test("nothing is measured while memory is short", async () => {
+it("skips measurements while memory is low", async () => {
   vi.spyOn(process, "availableMemory").mockReturnValue(1000);
   const toy = toyTraining();
   const callback = new PeriodicCallback(toyEvaluation(), { schedule: [] });
@@ -212,7 +212,7 @@ test("nothing is measured while memory is short", async () => {
   );
 });
 
-test("the weights of a window are saved once, inside the guards; what fails is told of", async () => {
+it("saves the weights of a window once, inside the guards, and warns if saving fails", async () => {
   const toy = toyTraining();
   const callbacks = ["a", "b"].map(
     (id) => new PeriodicCallback(toyEvaluation({ name: id }), { schedule: [] }),

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import { everyPercent, everySteps } from "../../schedule/triggers.ts";
@@ -13,7 +13,7 @@ interface Checkpoint {
   readonly weights: number;
 }
 
-/** Trains until told to stop, and a few steps further, as a trainer does: with a checkpoint where it stops. */
+/** Trains until a stop is requested, saves a checkpoint as a trainer does, and trains a few steps further. */
 async function train(toy: ToyTraining, session: Session, further = 0): Promise<Checkpoint> {
   let { stop } = await session.begin();
   for (let more = further; session.progress.step < 10 && (stop === null || more-- > 0);) {
@@ -30,7 +30,7 @@ const everyOther = (onMeasure: () => void | Promise<void> = () => undefined, id 
 const statuses = async (store: MemoryStore) =>
   (await store.list()).map(({ id, step, status, crossed }) => `${id} ${step} ${status} ${crossed.join()}`);
 
-/** Aborted in the measurement of step 4, on a store that may hold something. */
+/** Aborts the measurement of step 4, on a store that may hold snapshots. */
 async function abortedAtStep4(store = memoryStore(), changes: Partial<SessionOptions> = {}) {
   const toy = toyTraining(store);
   const controller = new AbortController();
@@ -48,7 +48,7 @@ const weightsAt4 = (() => {
   return toy.weights;
 })();
 
-test("what an abort cuts off leaves no record, and is measured when the run is resumed at that step", async () => {
+it("leaves no snapshot of an aborted measurement, and takes it when the run is resumed at that step", async () => {
   const { toy, checkpoint } = await abortedAtStep4();
   expect(await statuses(toy.store)).toEqual(["toy 0 complete start", "toy 2 complete every 2 steps: 2"]);
   expect(toy.warnings()).toEqual([
@@ -72,7 +72,7 @@ test("what an abort cuts off leaves no record, and is measured when the run is r
   expect(state.owed).toBeUndefined();
 });
 
-test("a state that an aborted resume saves still owes the measurement", async () => {
+it("keeps the interrupted measurement in the state that an aborted resume saves", async () => {
   const { toy, checkpoint } = await abortedAtStep4();
   const again = toyTraining(toy.store);
   again.weights = checkpoint.weights;
@@ -81,7 +81,7 @@ test("a state that an aborted resume saves still owes the measurement", async ()
   expect(state).toMatchObject({ progress: { step: 4 }, owed: checkpoint.state.owed });
 });
 
-test("rows that came before an abort are no measurement, with several samples an item neither", async () => {
+it("does not record rows from before an abort, with one or several samples per item", async () => {
   const toy = toyTraining();
   const controller = new AbortController();
   const evaluation = {
@@ -89,7 +89,7 @@ test("rows that came before an abort are no measurement, with several samples an
     samplesPerItem: 4,
     async measure() {
       controller.abort();
-      // 20 of the 40 rows, 4 for each of the first 5 of the 10 items.
+      // 20 of the 40 rows: 4 for each of the first 5 of the 10 items.
       return Array.from({ length: 20 }, (_, i) => ({ id: `q${i % 5}/${i}`, reply: "a", hit: true }));
     },
   };
@@ -100,7 +100,7 @@ test("rows that came before an abort are no measurement, with several samples an
   expect(await toy.store.list()).toEqual([]);
 });
 
-test("an abort that comes when all rows are there costs no measurement", async () => {
+it("records the measurement if the abort comes after its last row", async () => {
   const toy = toyTraining();
   const controller = new AbortController();
   const plain = toyEvaluation();
@@ -117,7 +117,7 @@ test("an abort that comes when all rows are there costs no measurement", async (
   expect(await statuses(toy.store)).toEqual(["toy 0 complete start"]);
 });
 
-test("what a guard saw in a measurement that was aborted is recorded", async () => {
+it("records a broken receipt of an aborted measurement", async () => {
   const toy = toyTraining();
   const controller = new AbortController();
   const callback = everyOther(() => {
@@ -131,7 +131,7 @@ test("what a guard saw in a measurement that was aborted is recorded", async () 
   expect(snapshot!.receipt.find(({ part }) => part === "weights")).toMatchObject({ intact: false });
 });
 
-test("a record of a longer training with other weights is not taken for the aborted measurement's", async () => {
+it("does not adopt a snapshot of a longer training with other weights for an aborted measurement", async () => {
   const longer = toyTraining();
   longer.weights = 5;
   await withSession(longer.options([everyOther()]), (session) => train(longer, session));
@@ -145,7 +145,7 @@ test("a record of a longer training with other weights is not taken for the abor
   expect((await statuses(toy.store)).length).toBe(6);
 });
 
-test("a record of a longer training with the same weights is taken for the aborted measurement's", async () => {
+it("adopts a snapshot of a longer training with the same weights for an aborted measurement", async () => {
   const longer = toyTraining();
   await withSession(longer.options([everyOther()]), (session) => train(longer, session));
   const before = await statuses(longer.store);
@@ -171,7 +171,7 @@ test("a record of a longer training with the same weights is taken for the abort
   expect(await statuses(toy.store)).toEqual(before);
 });
 
-test("a baseline that was cut off is a skipped record where training went on", async () => {
+it("records an interrupted baseline as skipped if training continues", async () => {
   const toy = toyTraining();
   const controller = new AbortController();
   const options = toy.options([everyOther(() => controller.abort())], { signal: controller.signal });
@@ -193,7 +193,7 @@ test("a baseline that was cut off is a skipped record where training went on", a
   ]);
 });
 
-test("where training went on, what another callback measured at the step of the abort is not fired again", async () => {
+it("does not repeat another callback's measurement at the step of the abort if training continues", async () => {
   const toy = toyTraining();
   const controller = new AbortController();
   const cutOff = everyOther(() => {
@@ -213,7 +213,7 @@ test("where training went on, what another callback measured at the step of the 
   ]);
 });
 
-test("a measurement owed twice, where the first stepEnd begins the session, is made in the end", async () => {
+it("takes a measurement that was interrupted twice, when the first stepEnd begins the session", async () => {
   const { toy, checkpoint } = await abortedAtStep4();
   const stepTo = async (from: Checkpoint, last: number, signal = new AbortController().signal) => {
     const life = toyTraining(toy.store);
@@ -236,7 +236,7 @@ test("a measurement owed twice, where the first stepEnd begins the session, is m
   ]);
 });
 
-test("a start that is measured late and cut off is asked for again on resume", async () => {
+it("requests a late and interrupted start again on resume", async () => {
   const toy = toyTraining();
   const only = () => new PeriodicCallback(toyEvaluation(), { schedule: [], atEnd: false });
   const options = toy.options([only()], { maxSteps: null, signal: AbortSignal.abort() });
@@ -252,14 +252,14 @@ test("a start that is measured late and cut off is asked for again on resume", a
   expect(await statuses(toy.store)).toEqual(["toy 1 complete start"]);
 });
 
-test("what no callback asks any more is a skipped record at the end of the phase", async () => {
+it("records an interrupted measurement as skipped at the end if no callback asks for its evaluation", async () => {
   const { toy, checkpoint } = await abortedAtStep4();
   const options = toy.options([], { resume: checkpoint.state });
   await withSession(options, async (session) => void (await session.begin()));
   expect((await statuses(toy.store)).at(-1)).toBe("toy 4 skipped every 2 steps: 4");
 });
 
-test("an end that was cut off is crossed again on resume, and takes no other training's record for its own", async () => {
+it("crosses an interrupted end again on resume, without adopting another training's snapshot", async () => {
   const sparse = (onMeasure?: () => void) =>
     new PeriodicCallback(toyEvaluation({ ...(onMeasure && { onMeasure }) }), { schedule: [] });
   const longer = toyTraining();
@@ -283,7 +283,7 @@ test("an end that was cut off is crossed again on resume, and takes no other tra
   expect((await toy.store.list())[1]!.weights).toBe(`w${toy.weights}`);
 });
 
-test("the numbers of looks and what a hook asked for by hand are owed as well", async () => {
+it("keeps planned comparisons and requests without a schedule for the resume", async () => {
   const toy = toyTraining();
   const controller = new AbortController();
   const byHand = (onMeasure: () => void): TrainerCallback => {
@@ -298,15 +298,9 @@ test("the numbers of looks and what a hook asked for by hand are owed as well", 
   };
   const options = toy.options([byHand(() => controller.abort())], { signal: controller.signal });
   const { state, weights } = await withSession(options, (session) => train(toy, session));
-  expect(state.owed).toEqual({
-    deep: {
-      by: "reacting",
-      evaluation: { name: "toy", version: "1" },
-      on: "model",
-      crossed: [],
-      plannedLooks: 4,
-    },
-  });
+  const evaluation = { name: "toy", version: "1" };
+  const deep = { by: "reacting", evaluation, on: "model", crossed: [], plannedLooks: 4 };
+  expect(state.owed).toEqual({ deep });
   const again = toyTraining(toy.store);
   again.weights = weights;
   const resumed = again.options([byHand(() => undefined)], { resume: state });
@@ -314,14 +308,14 @@ test("the numbers of looks and what a hook asked for by hand are owed as well", 
   expect(await statuses(toy.store)).toEqual(["deep 3 complete "]);
 });
 
-test("what a hook asks for again after the abort takes none of the thresholds away", async () => {
+it("keeps all thresholds if a hook requests the measurement again after the abort", async () => {
   const toy = toyTraining();
   const evaluation = toyEvaluation();
-  const asking: TrainerCallback = {
+  const requesting: TrainerCallback = {
     id: "again",
     onSave: ({ measure }) => measure({ id: "toy", evaluation, crossed: [] }),
   };
-  const callbacks = [new PeriodicCallback(evaluation, { schedule: [everySteps(1)] }), asking];
+  const callbacks = [new PeriodicCallback(evaluation, { schedule: [everySteps(1)] }), requesting];
   const session = openSession(toy.options(callbacks, { maxSteps: null, signal: AbortSignal.abort() }));
   await session.stepEnd({ step: 1 });
   const { owed } = await session.save();
@@ -329,7 +323,7 @@ test("what a hook asks for again after the abort takes none of the thresholds aw
   expect(owed!["toy"]!.crossed.map(({ at }) => at)).toEqual([0, 1]);
 });
 
-/** Runs from a checkpoint; aborts when a measurement begins for the n-th time, and trains a few steps further. */
+/** Runs from a checkpoint, aborts when the n-th measurement begins, and trains a few steps further. */
 async function lives(store: MemoryStore, from: Checkpoint | null, abortAt: number, further = 0) {
   const toy = toyTraining(store);
   toy.weights = from?.weights ?? 0;
@@ -355,7 +349,7 @@ interface Abort {
   readonly further: number;
 }
 
-/** What a run leaves that is aborted so often, and resumed each time. */
+/** Returns the snapshots of a run that is aborted at these measurements and resumed each time. */
 async function leftAfter(aborts: readonly Abort[]) {
   const store = memoryStore();
   let from: Checkpoint | null = null;
@@ -375,7 +369,7 @@ const abortsOf = (mostFurther: number) =>
     { maxLength: 5 },
   );
 
-test("aborted at any measurements and resumed, a run leaves what the uninterrupted run leaves", async () => {
+it("leaves the same snapshots as the uninterrupted run after any aborts and resumes", async () => {
   const whole = await leftAfter([]);
   await fc.assert(
     fc.asyncProperty(abortsOf(0), async (aborts) => {
@@ -385,13 +379,14 @@ test("aborted at any measurements and resumed, a run leaves what the uninterrupt
   );
 });
 
-test("aborted at any measurements and trained on, each threshold has its measurement, or a record why it has none", async () => {
+it("leaves a measurement or a skipped snapshot for each threshold if training continues after any aborts", async () => {
   const whole = await leftAfter([]);
   await fc.assert(
     fc.asyncProperty(abortsOf(2), async (aborts) => {
       const found = await leftAfter(aborts);
-      const firings = (records: typeof found) => records.map(({ id, step, crossed }) => [id, step, crossed]);
-      expect(firings(found)).toEqual(firings(whole));
+      const crossingsOf = (records: typeof found) =>
+        records.map(({ id, step, crossed }) => [id, step, crossed]);
+      expect(crossingsOf(found)).toEqual(crossingsOf(whole));
       for (const [i, record] of found.entries()) {
         const { weights, metrics, rows } = whole[i]!;
         if (record.status === "skipped") expect(record.reason).toBe("aborted; training continued");

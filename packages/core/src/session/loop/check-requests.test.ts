@@ -1,20 +1,20 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import { PeriodicCapabilityCallback } from "../../evaluations/capability/callback.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { checkRequests, type RequestCheck } from "./check-requests.ts";
 
-/** As it is before its weights are there: whatever asks it for a number fails. */
+/** A model before its weights are loaded: every ability fails. */
 function outlined(): RequestCheck["model"] {
-  const asked = () => Promise.reject(new Error("the weights are not there"));
-  return { ...toyTraining().model, generate: asked, logLikelihoods: asked, nextToken: asked };
+  const fail = () => Promise.reject(new Error("the weights are not there"));
+  return { ...toyTraining().model, generate: fail, logLikelihoods: fail, nextToken: fail };
 }
 
 const toy = (id: string, changes = {}) =>
   new PeriodicCallback({ ...toyEvaluation(), ...changes }, { schedule: [], id });
 
-test("what a session would refuse is told of every callback, and of the baseline, without a weight", async () => {
+it("returns the errors of every callback and of the baseline, without weights", async () => {
   const questions = new PeriodicCapabilityCallback({ questions: "no/such.jsonl" });
   const wrong = await checkRequests({
     callbacks: [toy("right"), toy("empty", { items: () => [] }), questions],
@@ -24,18 +24,18 @@ test("what a session would refuse is told of every callback, and of the baseline
   expect(wrong.map(errorMessage)).toEqual([
     expect.stringContaining('callback "empty", evaluation "toy" items: got no items'),
     expect.stringContaining('"no/such.jsonl", which does not exist'),
-    expect.stringContaining("session option baseline: got ./no-run, in which there is no snapshot"),
+    expect.stringContaining("session options.baseline: got ./no-run, which has no snapshot"),
   ]);
 });
 
-test("a missing file of an optional callback is no mistake, other mistakes of it are", async () => {
+it("accepts a missing file of an optional callback, but no other error", async () => {
   const optional = new PeriodicCapabilityCallback({ questions: "no/such.jsonl", optional: true });
   expect(await checkRequests({ callbacks: [optional], model: outlined() })).toEqual([]);
   const { logLikelihoods: _, nextToken: __, ...less } = outlined();
   expect(await checkRequests({ callbacks: [optional], model: less })).toHaveLength(1);
 });
 
-test("there must be an adapter to switch off", async () => {
+it("requires an adapter for adapter_off", async () => {
   const asking = { callbacks: [toy("right")], baseline: "adapter_off", model: outlined() } as const;
   expect((await checkRequests(asking)).map(errorMessage)).toEqual([
     expect.stringContaining("has no adapter to switch off"),

@@ -1,15 +1,15 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import { everySteps } from "../../schedule/triggers.ts";
 import { gate, toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { openSession, withSession } from "./session.ts";
 
-/** All that can be done without the outside is done. */
+/** Runs everything that needs no input or output. */
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test.each(["onStepEnd", "onSnapshot", "state", "onError", "close"] as const)(
-  "close is refused in %s, where it would wait for itself",
+it.each(["onStepEnd", "onSnapshot", "state", "onError", "close"] as const)(
+  "throws if close is called in %s, where it would wait for itself",
   async (hook) => {
     const toy = toyTraining();
     let refused: unknown = null;
@@ -38,23 +38,23 @@ test.each(["onStepEnd", "onSnapshot", "state", "onError", "close"] as const)(
   },
 );
 
-test("close in onSnapshot is refused also while the session closes", async () => {
+it("throws if close is called in onSnapshot while the session closes", async () => {
   const toy = toyTraining();
-  const told: unknown[] = [];
+  const errors: unknown[] = [];
   const closing: TrainerCallback = {
     id: "closing",
     async onSnapshot(_, { status }) {
-      if (status === "complete") told.push(await session.close().catch((error: unknown) => error));
+      if (status === "complete") errors.push(await session.close().catch((error: unknown) => error));
     },
   };
   const graded = new PeriodicCallback(toyEvaluation({ graded: true }), { schedule: [] });
   const session = openSession(toy.options([graded, closing]));
   await session.begin();
   await session.close();
-  expect(told.map(String).join()).toContain("got a call inside onSnapshot");
+  expect(errors.map(String).join()).toContain("got a call inside onSnapshot");
 });
 
-test("close called before the first wait of another call waits for it, and nothing is written afterwards", async () => {
+it("waits in close for another call that has just begun, and writes nothing afterwards", async () => {
   const toy = toyTraining();
   const log: string[] = [];
   const store = {
@@ -90,7 +90,7 @@ test("close called before the first wait of another call waits for it, and nothi
   expect(log).toEqual(["onLog", "closed"]);
 });
 
-test("withSession closes the store also where training threw and left a hook running", async () => {
+it("closes the store if training threw and left a hook running", async () => {
   const toy = toyTraining();
   const running = gate();
   let isClosed = false;
@@ -106,7 +106,7 @@ test("withSession closes the store also where training threw and left a hook run
   expect(isClosed).toBe(true);
 });
 
-test("close in the middle of a measurement cuts it off, and nothing is written afterwards", async () => {
+it("interrupts the running measurement in close, and writes nothing afterwards", async () => {
   const toy = toyTraining();
   const measuring = gate();
   const entered = gate();

@@ -1,7 +1,7 @@
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { drive } from "../../internal/maybe-async.ts";
-import { keyText } from "../../snapshots/order.ts";
+import { keyText } from "../../snapshots/run-order.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
 import type { SessionParts } from "./parts.ts";
 

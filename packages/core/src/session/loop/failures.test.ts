@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import { everyPercent, everySteps } from "../../schedule/triggers.ts";
@@ -6,7 +6,7 @@ import { gate, toyEvaluation, toyTraining } from "../../testing/toy-training.ts"
 import { openSession, withSession } from "./session.ts";
 import type { Session, SessionState } from "../../contracts/session.ts";
 
-/** Trains to the end, or until told to stop. */
+/** Trains to the end, or until a stop is requested. */
 const train =
   (toy: ReturnType<typeof toyTraining>, steps = 10) =>
   async (session: Session) => {
@@ -19,12 +19,12 @@ const train =
     return null;
   };
 
-test("a failing evaluation leaves a record, is told of, and training goes on", async () => {
+it("records a failing evaluation, warns, and continues training", async () => {
   const toy = toyTraining();
-  let asked = 0;
+  let calls = 0;
   const evaluation = toyEvaluation({
     onMeasure() {
-      if (++asked === 2) throw new Error("no memory");
+      if (++calls === 2) throw new Error("no memory");
     },
   });
   const errors: unknown[] = [];
@@ -44,12 +44,12 @@ test("a failing evaluation leaves a record, is told of, and training goes on", a
   expect(found[2]!.paired.previous!["hit_rate"]!.step).toBe(0);
 });
 
-test("where the last step failed, the end measures it again", async () => {
+it("repeats a measurement at the end if it failed at the last step", async () => {
   const toy = toyTraining();
-  let asked = 0;
+  let calls = 0;
   const evaluation = toyEvaluation({
     onMeasure() {
-      if (++asked === 2) throw new Error("no memory");
+      if (++calls === 2) throw new Error("no memory");
     },
   });
   await withSession(
@@ -63,7 +63,7 @@ test("where the last step failed, the end measures it again", async () => {
   ]);
 });
 
-test('onFailure "throw": the evaluation\'s error comes out of stepEnd, after its record', async () => {
+it('throws the evaluation\'s error from stepEnd with onFailure "throw", after writing its snapshot', async () => {
   const toy = toyTraining();
   const evaluation = toyEvaluation({
     onMeasure() {
@@ -76,28 +76,28 @@ test('onFailure "throw": the evaluation\'s error comes out of stepEnd, after its
   expect((await toy.store.list()).map(({ status }) => status)).toEqual(["complete", "failed"]);
 });
 
-test("a hook that throws is told of and recorded, and training goes on; also where its onError throws", async () => {
+it("warns of a hook that throws and continues training, even if its onError throws", async () => {
   const toy = toyTraining();
-  const told: unknown[] = [];
+  const errors: unknown[] = [];
   const throwing: TrainerCallback = {
     id: "bad",
     onStepEnd({ progress }) {
       if (progress.step === 3) throw new Error("own mistake");
     },
     onError(_, error) {
-      told.push(error);
+      errors.push(error);
       throw new Error("again");
     },
   };
   expect(await withSession(toy.options([throwing]), train(toy))).toBeNull();
-  expect(told).toEqual([new Error("own mistake")]);
+  expect(errors).toEqual([new Error("own mistake")]);
   expect(toy.warnings()).toEqual([
     'callback "bad": onStepEnd threw at step 3: own mistake',
     'callback "bad": onError threw: again',
   ]);
 });
 
-test("what training throws is told to every callback, all is closed, and the error comes out", async () => {
+it("passes training's error to every callback, closes everything, and throws the error", async () => {
   const toy = toyTraining();
   const log: string[] = [];
   const callback = (id: string): TrainerCallback => ({
@@ -116,7 +116,7 @@ test("what training throws is told to every callback, all is closed, and the err
   expect(log).toEqual(["a loss is NaN", "b loss is NaN", "a closed", "b closed", "logger closed"]);
 });
 
-test("a logger that throws is told of once and never stops training", async () => {
+it("warns once of a logger that throws, and continues training", async () => {
   const toy = toyTraining();
   const seen: number[] = [];
   const broken = {
@@ -135,7 +135,7 @@ test("a logger that throws is told of once and never stops training", async () =
   expect(toy.warnings()).toEqual(['logger "broken": snapshot threw (reported once): no disk']);
 });
 
-test("a logger that failed is heard once more when it closes: how much was lost is known then", async () => {
+it("reports an error of closing from a logger that failed before", async () => {
   const toy = toyTraining();
   const fail = (what: string) => () => Promise.reject(new Error(what));
   const broken = {
@@ -151,7 +151,7 @@ test("a logger that failed is heard once more when it closes: how much was lost 
   ]);
 });
 
-test("steps and epochs do not fall, calls do not overlap, and a closed session answers no more", async () => {
+it("throws for a step or epoch that falls, overlapping calls, and calls after close", async () => {
   const toy = toyTraining();
   const session = openSession(
     toy.options([new PeriodicCallback(toyEvaluation(), { schedule: [everySteps(1)] })]),
@@ -170,7 +170,7 @@ test("steps and epochs do not fall, calls do not overlap, and a closed session a
   await expect(session.stepEnd()).rejects.toThrow("a call after close");
 });
 
-test("a measurement asked for after the end is refused by name", async () => {
+it("throws for a measurement requested after the end", async () => {
   const toy = toyTraining();
   const grading = gate();
   const late: TrainerCallback = {
@@ -187,19 +187,19 @@ test("a measurement asked for after the end is refused by name", async () => {
   grading.open();
   await session.close();
   expect((await toy.store.list()).map(({ id, status }) => [id, status])).toEqual([
-    ["more", "complete"], // asked for on the ungraded snapshot, in the last window
+    ["more", "complete"], // requested on the ungraded snapshot, in the last window
     ["toy", "complete"],
   ]);
   expect(toy.warnings().join()).toContain('a request for "more" after the end of training');
 });
 
-test.each([
+it.each([
   ["big", 1n, "a bigint"],
   ["nats", [0, Number.NaN], "NaN"],
   ["scores", new Float32Array(2), "a Float32Array"],
   ["at", undefined, null],
 ] as const)(
-  "a row whose %s is %o fails its measurement where JSON cannot hold it",
+  "fails a measurement with a row whose %s is %o, which JSON cannot hold",
   async (name, value, what) => {
     const toy = toyTraining();
     const evaluation = {
@@ -216,7 +216,7 @@ test.each([
   },
 );
 
-test("more rows than samplesPerItem says fail the measurement: half of them would pass for the whole", async () => {
+it("fails a measurement with more rows than samplesPerItem: half of them would count as whole", async () => {
   const toy = toyTraining();
   const evaluation = {
     ...toyEvaluation({ items: 2 }),
@@ -228,7 +228,7 @@ test("more rows than samplesPerItem says fail the measurement: half of them woul
   expect(snapshot!.reason).toContain("got 8 rows for 2 items, expected at most 2: samplesPerItem is 1");
 });
 
-test("a partial record is kept where measuring it again at the end fails", async () => {
+it("keeps a partial snapshot if its repetition at the end fails", async () => {
   const toy = toyTraining();
   let isEnding = false;
   const evaluation = {
@@ -253,14 +253,14 @@ test("a partial record is kept where measuring it again at the end fails", async
   expect((await toy.store.rows(key)).length).toBe(1);
 });
 
-test("a state that throws, or that JSON cannot hold, ends no training; the one before stands", async () => {
+it("keeps the previous state if a state throws or is not JSON, and continues training", async () => {
   const toy = toyTraining();
-  const told: unknown[] = [];
+  const errors: unknown[] = [];
   let state: () => number = () => 1;
   const callback = {
     id: "counting",
     state: () => state(),
-    onError: (_: unknown, error: unknown) => void told.push(error),
+    onError: (_: unknown, error: unknown) => void errors.push(error),
   };
   await withSession(toy.options([callback]), async (session) => {
     await session.begin();
@@ -272,13 +272,13 @@ test("a state that throws, or that JSON cannot hold, ends no training; the one b
     state = () => Number.NaN;
     expect((await session.save()).callbacks).toEqual({ counting: 1 });
   });
-  expect(told.length).toBe(2);
+  expect(errors.length).toBe(2);
   expect(toy.warnings()[0]).toBe(
     'callback "counting": state threw, and the checkpoint of step 0 holds the previous state: state broke',
   );
 });
 
-test("the end of an aborted phase is not crossed: a resumed one comes to it", async () => {
+it("does not cross the end of an aborted phase, which a resumed run reaches", async () => {
   const toy = toyTraining();
   const controller = new AbortController();
   const callback = () => new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(50)] });
@@ -297,14 +297,14 @@ test("the end of an aborted phase is not crossed: a resumed one comes to it", as
   ]);
 });
 
-test("a wrong option is an error at opening that names the nearest right one", () => {
+it("throws for a wrong option when the session is opened, and names the nearest one", () => {
   const toy = toyTraining();
   const open = (changes: object) => () => openSession(toy.options([], changes));
   expect(open({ gaurds: [] })).toThrow('Did you mean "guards"?');
   expect(open({ maxSteps: Number.NaN })).toThrow("session options.maxSteps: got NaN");
   expect(open({ maxSteps: -1 })).toThrow("got -1");
   expect(open({ phase: "../x" })).toThrow("session options.phase");
-  // The store keeps what it sets aside in a folder of this name.
+  // The store keeps superseded snapshots in a folder of this name.
   expect(open({ phase: "Superseded" })).toThrow('session options.phase: got "Superseded"');
   expect(open({ seed: 42 })).toThrow(
     "session options.seed: got 42, expected a string. Put the seed in quotes.",
@@ -319,7 +319,7 @@ test("a wrong option is an error at opening that names the nearest right one", (
   expect(open({ callbacks: [{ id: "a b" }] })).toThrow("callbacks[0].id");
 });
 
-test("a state that throws after a resume leaves what the checkpoint resumed from had", async () => {
+it("keeps the checkpoint's state if a state throws after a resume", async () => {
   const toy = toyTraining();
   const seen = { losses: [1] };
   const restoring = (isBroken: boolean): TrainerCallback => ({
@@ -333,7 +333,7 @@ test("a state that throws after a resume leaves what the checkpoint resumed from
   const first = openSession(toy.options([restoring(false)]));
   await first.stepEnd();
   const resume = await first.save();
-  // What a callback keeps on changing is no checkpoint.
+  // The state was copied before the callback changed it.
   seen.losses.push(2);
   expect(resume.callbacks).toEqual({ losses: { losses: [1] } });
   await first.close();
@@ -343,7 +343,7 @@ test("a state that throws after a resume leaves what the checkpoint resumed from
   await second.close();
 });
 
-test("a state to resume from is checked part by part", () => {
+it("checks every part of the state to resume from", () => {
   const toy = toyTraining();
   const progress = { step: 4, maxSteps: 10, epoch: 0, elapsedSeconds: 8, ended: false };
   const state = { phase: "train", progress, runStepOffset: 0, callbacks: {}, windowSeconds: 1 };
@@ -359,19 +359,20 @@ test("a state to resume from is checked part by part", () => {
   expect(open({ ...state, progress: { ...progress, epoch: Number.NaN } })).toThrow("epoch: got NaN");
   expect(open({ ...state, runStepOffset: -1 })).toThrow("resume.runStepOffset: got -1");
   expect(open({ ...state, callbacks: [] })).toThrow("resume.callbacks: got []");
-  const firing = { by: "a", evaluation: { name: "e", version: "1" }, on: "model", plannedLooks: null };
+  const measurement = { by: "a", evaluation: { name: "e", version: "1" }, on: "model", plannedLooks: null };
   const crossed = [{ trigger: { every: 2, unit: "steps" }, at: 4 }];
-  const owing = (changes: object) => open({ ...state, owed: { a: { ...firing, crossed, ...changes } } });
-  expect(owing({})).not.toThrow();
-  expect(owing({ by: 1 })).toThrow("resume.owed.a.by: got 1");
-  expect(owing({ on: "models" })).toThrow("resume.owed.a.on");
-  expect(owing({ evaluation: { name: "e" } })).toThrow("resume.owed.a.evaluation");
-  expect(owing({ crossed: [{ trigger: { every: 2, unit: "stops" }, at: 4 }] })).toThrow(
+  const interrupted = (changes: object) =>
+    open({ ...state, owed: { a: { ...measurement, crossed, ...changes } } });
+  expect(interrupted({})).not.toThrow();
+  expect(interrupted({ by: 1 })).toThrow("resume.owed.a.by: got 1");
+  expect(interrupted({ on: "models" })).toThrow("resume.owed.a.on");
+  expect(interrupted({ evaluation: { name: "e" } })).toThrow("resume.owed.a.evaluation");
+  expect(interrupted({ crossed: [{ trigger: { every: 2, unit: "stops" }, at: 4 }] })).toThrow(
     "resume.owed.a.crossed",
   );
 });
 
-/** The toy's weights after so many steps from 0. */
+/** Returns the toy's weights after a number of steps from 0. */
 function weightsAfter(steps: number): number {
   const toy = toyTraining();
   for (let step = 0; step < steps; step++) toy.step();

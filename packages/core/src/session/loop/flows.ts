@@ -12,7 +12,7 @@ import type { SessionParts } from "./parts.ts";
 
 type Metrics = Readonly<Record<string, number>>;
 
-/** What each method of a session does, in the order of training. Every flow ends in `#settle`, which opens the window. */
+/** The bodies of a session's methods, in the order of training. Those that run hooks end in `#settle`, which opens the window. */
 export class SessionFlows {
   readonly #parts: SessionParts;
   readonly #requests: RequestSource;

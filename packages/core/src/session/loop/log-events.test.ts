@@ -5,13 +5,13 @@ import { gate, toyEvaluation, toyTraining } from "../../testing/toy-training.ts"
 import { openSession, withSession } from "./session.ts";
 import type { Logger, Session, SessionState } from "../../contracts/session.ts";
 
-it("tells loggers where a phase begins or goes on, and the steps of the run", async () => {
+it("passes loggers the place where a phase begins or resumes, and the steps of the run", async () => {
   const toy = toyTraining();
-  const told: unknown[] = [];
+  const logged: unknown[] = [];
   const logger: Logger = {
     name: "l",
-    begin: ({ phase, step, runStep, resumed }) => void told.push(["begin", phase, step, runStep, resumed]),
-    train: ({ loss }, { phase, step, runStep }) => void told.push([loss, phase, step, runStep]),
+    begin: ({ phase, step, runStep, resumed }) => void logged.push(["begin", phase, step, runStep, resumed]),
+    train: ({ loss }, { phase, step, runStep }) => void logged.push([loss, phase, step, runStep]),
   };
   const options = { loggers: [logger], phase: "em", runStepOffset: 10 };
   let saved: SessionState | undefined;
@@ -25,18 +25,18 @@ it("tells loggers where a phase begins or goes on, and the steps of the run", as
   };
   await withSession(toy.options([], options), stepsTo(3));
   await withSession(toy.options([], { ...options, resume: saved! }), stepsTo(3));
-  expect(told).toEqual([
+  expect(logged).toEqual([
     ["begin", "em", 0, 10, false],
     [1, "em", 1, 11],
     [2, "em", 2, 12],
     [3, "em", 3, 13],
-    // What was logged of step 3 is of a training that was cut off.
+    // The logs of step 3 belong to the interrupted training.
     ["begin", "em", 2, 12, true],
     [3, "em", 3, 13],
   ]);
 });
 
-it("gives loggers what a killed process recorded and told of to none, and tells what is graded after it", async () => {
+it("gives loggers the snapshots that a killed process recorded but did not log, and those graded afterwards", async () => {
   const toy = toyTraining();
   const [early, late] = [gate(), gate()];
   const graded = (id: string, onGrade: () => Promise<void>) =>
@@ -46,13 +46,13 @@ it("gives loggers what a killed process recorded and told of to none, and tells 
       atEnd: false,
     });
   const callbacks = () => [graded("early", () => early.passed), graded("late", () => late.passed)];
-  const told: string[] = [];
-  const saying = ({ id, step, status }: { id: string; step: number; status: string }) =>
+  const logged: string[] = [];
+  const describeSnapshot = ({ id, step, status }: { id: string; step: number; status: string }) =>
     `${id} ${step} ${status}`;
   const logger: Logger = {
     name: "l",
-    begin: ({ standing }) => void told.push("begin", ...standing.map(saying)),
-    snapshot: (snapshot) => void told.push(saying(snapshot)),
+    begin: ({ standing }) => void logged.push("begin", ...standing.map(describeSnapshot)),
+    snapshot: (snapshot) => void logged.push(describeSnapshot(snapshot)),
   };
   const killed = openSession(toy.options(callbacks(), { loggers: [logger] }));
   await killed.begin();
@@ -65,13 +65,13 @@ it("gives loggers what a killed process recorded and told of to none, and tells 
   toy.step();
   await killed.stepEnd();
   early.open();
-  // In the store, and the process dies before the next step ends. What lies beyond the checkpoint does not stand.
-  const statuses = async () => (await toy.store.list()).map(saying);
+  // It is in the store, and the process dies before the next step ends. Snapshots beyond the checkpoint do not stand.
+  const statuses = async () => (await toy.store.list()).map(describeSnapshot);
   while ((await statuses()).join().match(/early \d complete/g)?.length !== 2)
     await new Promise((resolve) => setImmediate(resolve));
-  expect(told).toEqual(["begin", "early 0 grading", "late 0 grading", "early 3 grading", "late 3 grading"]);
+  expect(logged).toEqual(["begin", "early 0 grading", "late 0 grading", "early 3 grading", "late 3 grading"]);
 
-  told.length = 0;
+  logged.length = 0;
   const again = toyTraining(toy.store);
   again.weights = weights;
   await withSession(again.options(callbacks(), { loggers: [logger], resume }), async (session) => {
@@ -79,16 +79,16 @@ it("gives loggers what a killed process recorded and told of to none, and tells 
     again.step();
     await session.stepEnd();
   });
-  expect(told.slice(0, 2)).toEqual(["begin", "early 0 complete"]);
+  expect(logged.slice(0, 2)).toEqual(["begin", "early 0 complete"]);
   expect(
-    told
+    logged
       .slice(2)
-      .filter((look) => !look.includes("grading"))
+      .filter((line) => !line.includes("grading"))
       .toSorted(),
   ).toEqual(["early 3 complete", "late 0 complete", "late 3 complete"]);
 });
 
-it("goes on where a logger's event is an async function that throws, and tells of it once", async () => {
+it("continues if a logger's event is an async function that throws, and warns once", async () => {
   const warnings: string[] = [];
   const hearing: Logger = {
     name: "hearing",
@@ -96,7 +96,7 @@ it("goes on where a logger's event is an async function that throws, and tells o
   };
   const failing: Logger = {
     name: "failing",
-    // As users of JavaScript write it: async, and nobody looks at the promise.
+    // As JavaScript users write it: async, with a promise that nothing awaits.
     event: () => Promise.reject(new Error("no disk")) as unknown as undefined,
   };
   const toy = toyTraining();
@@ -106,7 +106,7 @@ it("goes on where a logger's event is an async function that throws, and tells o
       toy.step();
       await session.stepEnd();
     }
-    // A rejection that nobody takes is told at a turn of the event loop; it would fail this file.
+    // An unhandled rejection is reported at a turn of the event loop and would fail this file.
     await new Promise((resolve) => setImmediate(resolve));
     return session.progress.step;
   });
@@ -114,23 +114,23 @@ it("goes on where a logger's event is an async function that throws, and tells o
   expect(warnings).toEqual(['logger "failing": event threw (reported once): no disk']);
 });
 
-it("passes over a logger that does not answer, in every session, and closes it for its patience at most", async () => {
+it("stops calling a logger that does not answer, in every session, and waits for its close at most its patience", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
-  const told: string[] = [];
+  const logged: string[] = [];
   const warnings: string[] = [];
   const never = new Promise<void>(() => undefined);
   const hanging: Logger = {
     name: "hanging",
-    train: (_metrics, { step }) => (told.push(`train ${step}`), never),
-    event: ({ kind }) => void told.push(kind),
-    close: () => (told.push("close"), never),
+    train: (_metrics, { step }) => (logged.push(`train ${step}`), never),
+    event: ({ kind }) => void logged.push(kind),
+    close: () => (logged.push("close"), never),
   };
   const hasty: Logger = { ...hanging, name: "hasty", patienceSeconds: 5, event: () => undefined };
   const hearing: Logger = {
     name: "hearing",
     event: (event) => void (event.kind === "warning" && warnings.push(`${event.where}: ${event.message}`)),
-    train: async (_metrics, { step }) => void told.push(`heard ${step}`),
+    train: async (_metrics, { step }) => void logged.push(`train of other ${step}`),
   };
   const run = async () => {
     const toy = toyTraining();
@@ -148,17 +148,25 @@ it("passes over a logger that does not answer, in every session, and closes it f
     await training;
     return waited;
   };
-  // 60 and 5 seconds for the first step, as much again for closing, and a turn of this loop for the end.
+  // 60 and 5 seconds for the first step, the same for closing, and one turn of this loop for the end.
   expect(Math.abs((await run()) - 130)).toBeLessThan(4);
-  const once = ["train 1", "train 1", "heard 1", "heard 2", "heard 3", "close", "close"];
-  expect(told).toEqual(once);
+  const once = [
+    "train 1",
+    "train 1",
+    "train of other 1",
+    "train of other 2",
+    "train of other 3",
+    "close",
+    "close",
+  ];
+  expect(logged).toEqual(once);
   expect(warnings).toEqual([
     'logger "hanging": train did not answer within 60 s: it is not called again except to close, and training continues',
     'logger "hasty": train did not answer within 5 s: it is not called again except to close, and training continues',
     'logger "hanging": close did not answer within 60 s: it may lack its last records, and training continues',
     'logger "hasty": close did not answer within 5 s: it may lack its last records, and training continues',
   ]);
-  told.length = 0;
+  logged.length = 0;
   await run();
-  expect(told).toEqual(once.slice(2));
+  expect(logged).toEqual(once.slice(2));
 });

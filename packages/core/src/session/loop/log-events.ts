@@ -35,72 +35,91 @@ export async function closeLoggers(loggers: readonly Logger[]): Promise<void> {
 }
 
 export function createLog(loggers: readonly Logger[]): SessionLog {
-  const failed = new Set<Logger>();
-  const listeners = loggers.filter((logger) => logger.event !== undefined);
+  return new Loggers(loggers);
+}
 
-  function event(given: SessionEvent): void {
-    const receivers = listeners.filter((logger) => !unresponsive.has(logger));
+class Loggers implements SessionLog {
+  readonly #loggers: readonly Logger[];
+  readonly #listeners: readonly Logger[];
+  /** Loggers whose first error was reported. */
+  readonly #failed = new Set<Logger>();
+
+  constructor(loggers: readonly Logger[]) {
+    this.#loggers = loggers;
+    this.#listeners = loggers.filter((logger) => logger.event !== undefined);
+  }
+
+  event(event: SessionEvent): void {
+    const receivers = this.#listeners.filter((logger) => !unresponsive.has(logger));
     for (const logger of receivers) {
+      const failed = (error: unknown) => this.#reportFailure(logger, "event", error);
       try {
         // The session does not wait for events, but an unhandled rejection would end the process.
-        const answer: unknown = logger.event!(given);
-        if (isPromise(answer)) answer.then(undefined, (error) => reportFailure(logger, "event", error));
+        const answer: unknown = logger.event!(event);
+        if (isPromise(answer)) answer.then(undefined, failed);
       } catch (error) {
-        reportFailure(logger, "event", error);
+        failed(error);
       }
     }
     // Without a receiver, a warning would be lost.
-    if (receivers.length === 0 && given.kind === "warning")
-      console.warn(`[periodic-eval] ${given.where}: ${given.message}`);
+    if (receivers.length === 0 && event.kind === "warning")
+      console.warn(`[periodic-eval] ${event.where}: ${event.message}`);
   }
 
-  function warn(where: string, message: string): void {
-    event({ kind: "warning", where, message });
+  warn(where: string, message: string): void {
+    this.event({ kind: "warning", where, message });
   }
 
-  function reportFailure(logger: Logger, what: string, error: unknown): void {
+  begin(at: PhaseBegin): Flow<void> {
+    return this.#each("begin", (logger) => logger.begin!(at));
+  }
+
+  train(metrics: Readonly<Record<string, number>>, at: RunProgress): Flow<void> {
+    return this.#each("train", (logger) => logger.train!(metrics, at));
+  }
+
+  snapshot(snapshot: Snapshot): Flow<void> {
+    return this.#each("snapshot", (logger) => logger.snapshot!(snapshot));
+  }
+
+  close(): Flow<void> {
+    return this.#each("close", (logger) => logger.close!());
+  }
+
+  #each(what: LoggerCall, call: (logger: Logger) => unknown): Flow<void> {
+    return this.#loggers.length === 0 ? noFlow : this.#callEach(what, call);
+  }
+
+  *#callEach(what: LoggerCall, call: (logger: Logger) => unknown): Flow<void> {
+    for (const logger of this.#loggers) {
+      if (logger[what] === undefined || (unresponsive.has(logger) && what !== "close")) continue;
+      try {
+        const answer = call(logger);
+        if (isPromise(answer) && !(yield* wait(isAnsweredInTime(answer, logger)))) this.#giveUp(logger, what);
+      } catch (error) {
+        this.#reportFailure(logger, what, error);
+      }
+    }
+  }
+
+  #reportFailure(logger: Logger, what: string, error: unknown): void {
     // An error of `close` is always reported: it sums up what the logger lost.
     const isLast = what === "close";
-    if (failed.has(logger) && !isLast) return;
-    failed.add(logger);
+    if (this.#failed.has(logger) && !isLast) return;
+    this.#failed.add(logger);
     const then = isLast ? "" : " (reported once)";
-    warn(`logger "${logger.name}"`, `${what} threw${then}: ${errorMessage(error)}`);
+    this.warn(`logger "${logger.name}"`, `${what} threw${then}: ${errorMessage(error)}`);
   }
 
-  function giveUp(logger: Logger, what: LoggerCall): void {
+  #giveUp(logger: Logger, what: LoggerCall): void {
     unresponsive.add(logger);
-    failed.add(logger);
+    this.#failed.add(logger);
     const then = what === "close" ? "it may lack its last records" : "it is not called again except to close";
-    warn(
+    this.warn(
       `logger "${logger.name}"`,
       `${what} did not answer within ${patienceOf(logger)} s: ${then}, and training continues`,
     );
   }
-
-  function each(what: LoggerCall, call: (logger: Logger) => unknown): Flow<void> {
-    return loggers.length === 0 ? noFlow : callEach(what, call);
-  }
-
-  function* callEach(what: LoggerCall, call: (logger: Logger) => unknown): Flow<void> {
-    for (const logger of loggers) {
-      if (logger[what] === undefined || (unresponsive.has(logger) && what !== "close")) continue;
-      try {
-        const answer = call(logger);
-        if (isPromise(answer) && !(yield* wait(isAnsweredInTime(answer, logger)))) giveUp(logger, what);
-      } catch (error) {
-        reportFailure(logger, what, error);
-      }
-    }
-  }
-
-  return {
-    event,
-    warn,
-    begin: (at) => each("begin", (logger) => logger.begin!(at)),
-    train: (metrics, at) => each("train", (logger) => logger.train!(metrics, at)),
-    snapshot: (snapshot) => each("snapshot", (logger) => logger.snapshot!(snapshot)),
-    close: () => each("close", (logger) => logger.close!()),
-  };
 }
 
 const patienceOf = ({ patienceSeconds = loggerPatienceSeconds }: Logger): number => patienceSeconds;

@@ -25,10 +25,9 @@ import {
 
 const where = "session options";
 
-const maxStepsSchema = z.custom<number | null>(
-  (value) => value === null || isCount(value),
-  "a non-negative integer, or null if it is unknown",
-);
+const maxStepsText = "a non-negative integer, or null if it is unknown";
+const isMaxSteps = (value: unknown): value is number | null => value === null || isCount(value);
+const maxStepsSchema = z.custom<number | null>(isMaxSteps, maxStepsText);
 
 /** Infinity is a valid limit. */
 const limitSchema = (expected: string) =>
@@ -143,9 +142,20 @@ export function checkSessionOptions(options: SessionOptions): void {
     });
 }
 
-/** @throws PeriodicEvalError `config` for a number of steps that is neither a non-negative integer nor null. */
+/**
+ * Checks the number of steps that a session's method was given. Runs at every step.
+ *
+ * @throws PeriodicEvalError `config` unless it is a non-negative integer or null.
+ */
 export function checkMaxSteps(method: string, maxSteps: unknown): void {
-  parseOptions(method, z.object({ maxSteps: maxStepsSchema }), { maxSteps });
+  if (isMaxSteps(maxSteps)) return;
+  throw configError({
+    where: method,
+    path: ["maxSteps"],
+    value: maxSteps,
+    expected: maxStepsText,
+    fix: "Give the phase's number of optimizer steps.",
+  });
 }
 
 function checkIds(ids: readonly string[]): void {

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import type { Trigger } from "../../contracts/schedule.ts";
 import { everyPercent, everySeconds } from "../../schedule/triggers.ts";
@@ -7,7 +7,7 @@ import { toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-
 import { openSession, withSession } from "./session.ts";
 import type { Session } from "../../contracts/session.ts";
 
-/** Measures for so many seconds. */
+/** Takes the given seconds to measure. */
 const measuring = (clock: ManualClock, seconds: number, schedule: readonly Trigger[]) =>
   new PeriodicCallback(toyEvaluation({ onMeasure: () => clock.advance(seconds) }), { schedule });
 
@@ -19,7 +19,7 @@ async function trainTo(toy: ToyTraining, clock: ManualClock, session: Session, l
   }
 }
 
-test("seconds of training leave windows out: a long window does not ask for the next", async () => {
+it("does not count windows as training seconds: a long window does not cross the next threshold", async () => {
   const toy = toyTraining();
   const clock = manualClock();
   const callback = measuring(clock, 100, [everySeconds(10)]);
@@ -27,7 +27,7 @@ test("seconds of training leave windows out: a long window does not ask for the 
     await trainTo(toy, clock, session, 12);
     expect(session.progress.elapsedSeconds).toBe(24);
   });
-  // 12 steps of 2 s: thresholds at 10 s and 20 s are reached by steps 5 and 10.
+  // 12 steps of 2 s: steps 5 and 10 reach the thresholds at 10 s and 20 s.
   expect((await toy.store.list()).map(({ step, crossed }) => [step, crossed])).toEqual([
     [0, ["start"]],
     [5, ["every 10 seconds: 10"]],
@@ -36,7 +36,7 @@ test("seconds of training leave windows out: a long window does not ask for the 
   ]);
 });
 
-test("overhead and seconds go on after a resume at a measured step, whatever passed between", async () => {
+it("continues overhead and seconds after a resume at a measured step, however long the pause", async () => {
   const toy = toyTraining();
   const schedule = [everyPercent(50)];
   const clock = manualClock();

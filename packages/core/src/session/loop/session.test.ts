@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation, MetricKit } from "../../contracts/evaluation.ts";
@@ -8,7 +8,7 @@ import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { openSession, withSession } from "./session.ts";
 import type { Session } from "../../contracts/session.ts";
 
-/** Trains to the end, or until told to stop. */
+/** Trains to the end, or until a stop is requested. */
 const train =
   (toy: ReturnType<typeof toyTraining>, steps = 10) =>
   async (session: Session) => {
@@ -21,7 +21,7 @@ const train =
     return null;
   };
 
-test("a crossing becomes a snapshot: at start, every 20 percent, and no second one at the end", async () => {
+it("writes a snapshot at each crossing: the start, every 20 percent, and no second one at the end", async () => {
   const toy = toyTraining();
   const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(20)] });
   await withSession(toy.options([callback], { phase: "em" }), train(toy));
@@ -53,7 +53,7 @@ test("a crossing becomes a snapshot: at start, every 20 percent, and no second o
     ["math-random", true],
     ["weights", true],
   ]);
-  // 5 looks planned after the baseline: 0.05 / 5 = 0.01 each.
+  // 5 comparisons planned after the baseline: 0.05 / 5 = 0.01 each.
   expect(second!.paired.baseline!["hit_rate"]).toMatchObject({
     phase: "em",
     step: 0,
@@ -67,21 +67,21 @@ test("a crossing becomes a snapshot: at start, every 20 percent, and no second o
   expect(toy.warnings()).toEqual([]);
 });
 
-test("the hooks come in their order, with the progress before and now", async () => {
+it("calls the hooks in order, with the progress before and now", async () => {
   const toy = toyTraining();
   const log: string[] = [];
-  const tell = (name: string) => (context: Parameters<NonNullable<TrainerCallback["onStepEnd"]>>[0]) =>
+  const record = (name: string) => (context: Parameters<NonNullable<TrainerCallback["onStepEnd"]>>[0]) =>
     void log.push(`${name} ${context.previous?.step ?? "-"}>${context.progress.step}`);
   const callback: TrainerCallback = {
     id: "log",
-    onTrainBegin: tell("begin"),
-    onEpochBegin: tell("epoch begin"),
-    onEpochEnd: tell("epoch end"),
-    onStepBegin: tell("step begin"),
-    onStepEnd: tell("step end"),
-    onLog: tell("log"),
-    onSave: tell("save"),
-    onTrainEnd: tell("end"),
+    onTrainBegin: record("begin"),
+    onEpochBegin: record("epoch begin"),
+    onEpochEnd: record("epoch end"),
+    onStepBegin: record("step begin"),
+    onStepEnd: record("step end"),
+    onLog: record("log"),
+    onSave: record("save"),
+    onTrainEnd: record("end"),
     close: () => void log.push("close"),
   };
   await withSession(toy.options([callback], { maxSteps: 2 }), async (session) => {
@@ -109,7 +109,7 @@ test("the hooks come in their order, with the progress before and now", async ()
   );
 });
 
-test("a first stepEnd begins the session, and says that the start is measured late", async () => {
+it("begins the session at the first stepEnd, and warns that the start is measured late", async () => {
   const toy = toyTraining();
   const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everySteps(2)] });
   await withSession(toy.options([callback], { maxSteps: null }), async (session) => {
@@ -127,7 +127,7 @@ test("a first stepEnd begins the session, and says that the start is measured la
   expect(toy.warnings().join()).toContain("Call session.begin() before training");
 });
 
-test("early stopping ends a phase as its last step would", async () => {
+it("ends a phase after early stopping as after its last step", async () => {
   const toy = toyTraining();
   const stopping: TrainerCallback = {
     id: "stopping",
@@ -143,7 +143,7 @@ test("early stopping ends a phase as its last step would", async () => {
   ]);
 });
 
-test("a save is asked for once, a stop stays asked for", async () => {
+it("requests a save once, and a stop at every step", async () => {
   const toy = toyTraining();
   const asking: TrainerCallback = {
     id: "asking",
@@ -159,7 +159,7 @@ test("a save is asked for once, a stop stays asked for", async () => {
   await session.close();
 });
 
-test("a checkpoint carries what onSave changed, and there is none before the begin", async () => {
+it("includes the changes of onSave in a checkpoint, and throws for save before begin", async () => {
   const toy = toyTraining();
   let saves = 0;
   const counting: TrainerCallback = { id: "counting", onSave: () => void saves++, state: () => saves };
@@ -170,7 +170,7 @@ test("a checkpoint carries what onSave changed, and there is none before the beg
   await session.close();
 });
 
-test("a family of all metrics shares what a look may spend, and the looks of a phase share 0.05", async () => {
+it("shares the level of a comparison among all metrics, and 0.05 among the comparisons of a phase", async () => {
   const toy = toyTraining();
   const evaluation = {
     ...toyEvaluation(),
@@ -181,21 +181,21 @@ test("a family of all metrics shares what a look may spend, and the looks of a p
   } as AnyEvaluation;
   const callback = new PeriodicCallback(evaluation, { schedule: [everyPercent(20)] });
   await withSession(toy.options([callback], { familywise: "all" }), train(toy));
-  const [, ...looks] = await toy.store.list();
-  expect(looks.length).toBe(5);
-  const shared = looks.map(({ paired }) =>
+  const [, ...measured] = await toy.store.list();
+  expect(measured.length).toBe(5);
+  const shared = measured.map(({ paired }) =>
     Object.values(paired.baseline!).filter(({ alpha }) => alpha !== null),
   );
   expect(
     shared.every((metrics) => metrics.length > 0 && metrics.every(({ exploratory }) => !exploratory)),
   ).toBe(true);
-  // 5 looks planned: 0.01 each; Holm's least level of m metrics is 0.01/m.
+  // 5 comparisons planned: 0.01 each; Holm's smallest level of m metrics is 0.01/m.
   for (const metrics of shared) {
     expect(metrics.length * Math.min(...metrics.map(({ alpha }) => alpha!))).toBeCloseTo(0.01, 12);
   }
 });
 
-test("the second phase of a run counts its run_step on from the first", async () => {
+it("continues run_step from the first phase in the second", async () => {
   const toy = toyTraining();
   const callback = () => new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(50)] });
   await withSession(toy.options([callback()], { phase: "coupling" }), train(toy));
@@ -209,12 +209,12 @@ test("the second phase of a run counts its run_step on from the first", async ()
     ["em", 5, 15],
     ["em", 10, 20],
   ]);
-  // The first phase's start; its own start is 5 steps before.
+  // The first phase's start; this phase's start is 5 steps before.
   expect(found[4]!.paired.baseline!["hit_rate"]).toMatchObject({ phase: "coupling", step: 0 });
   expect(found[4]!.paired.previous!["hit_rate"]).toMatchObject({ phase: "em", step: 0 });
 });
 
-test("overhead is window seconds over the seconds of training", async () => {
+it("computes overhead as window seconds over training seconds", async () => {
   const toy = toyTraining();
   const clock = manualClock();
   const evaluation = toyEvaluation({ onMeasure: () => clock.advance(3) });
@@ -239,13 +239,13 @@ test("overhead is window seconds over the seconds of training", async () => {
   });
 });
 
-test("metrics of the loop and numbers that hooks report reach the loggers", async () => {
+it("sends metrics of the loop and numbers of hooks to the loggers", async () => {
   const toy = toyTraining();
-  const told: unknown[] = [];
+  const logged: unknown[] = [];
   const logger = {
     name: "l",
     train: (metrics: object, at: { step: number; phase: string }) =>
-      void told.push([metrics, at.step, at.phase]),
+      void logged.push([metrics, at.step, at.phase]),
   };
   const reporting: TrainerCallback = {
     id: "r",
@@ -254,13 +254,13 @@ test("metrics of the loop and numbers that hooks report reach the loggers", asyn
   await withSession(toy.options([reporting], { loggers: [logger] }), async (session) => {
     await session.stepEnd({ metrics: { loss: 3 } });
   });
-  expect(told).toEqual([
+  expect(logged).toEqual([
     [{ loss: 3 }, 1, "train"],
     [{ doubled: 6 }, 1, "train"],
   ]);
 });
 
-test("a phase first seen in its middle has no start, and what lies behind it is measured there", async () => {
+it("measures the thresholds so far, but no start, in a phase first seen in its middle", async () => {
   const toy = toyTraining();
   const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(20)] });
   const warnings: string[] = [];
@@ -280,7 +280,7 @@ test("a phase first seen in its middle has no start, and what lies behind it is 
   expect(warnings).toEqual([]);
 });
 
-test("what cannot begin is told once, by what is thrown", async () => {
+it("reports a failed begin once, by throwing", async () => {
   const warnings: string[] = [];
   const logger = {
     name: "warnings",
@@ -293,25 +293,25 @@ test("what cannot begin is told once, by what is thrown", async () => {
   expect(warnings).toEqual([]);
 });
 
-test("log tells loggers and callbacks of the step that was told last, between begin and end", async () => {
+it("logs metrics of the last step to loggers and callbacks, between begin and end", async () => {
   const toy = toyTraining();
-  const told: unknown[] = [];
+  const logged: unknown[] = [];
   const logger = {
-    name: "told",
-    train: (metrics: object, { step }: { step: number }) => void told.push([step, metrics]),
+    name: "logged",
+    train: (metrics: object, { step }: { step: number }) => void logged.push([step, metrics]),
   };
   const callback: TrainerCallback = {
     id: "listening",
-    onLog: ({ progress, metrics }) => void told.push([`onLog ${progress.step}`, metrics]),
+    onLog: ({ progress, metrics }) => void logged.push([`onLog ${progress.step}`, metrics]),
   };
   const session = openSession({ ...toy.options([callback]), loggers: [logger] });
   const eval_loss = { eval_loss: 2 };
   await expect(session.log(eval_loss)).rejects.toThrow("session.log: got a call before begin");
   await session.begin();
   await session.stepEnd();
-  expect(told).toEqual([]);
+  expect(logged).toEqual([]);
   await session.log(eval_loss);
-  expect(told).toEqual([
+  expect(logged).toEqual([
     [1, eval_loss],
     ["onLog 1", eval_loss],
   ]);
@@ -321,22 +321,22 @@ test("log tells loggers and callbacks of the step that was told last, between be
   await session.close();
 });
 
-test("a loop that tells ends of steps alone has the same hooks; a look at a step's begin is told to come late", async () => {
+it("calls the same hooks if the loop calls only stepEnd, and warns of a late request from onStepBegin", async () => {
   const traceOf = async (tellsBegin: boolean) => {
     const toy = toyTraining();
     const trace: unknown[] = [];
-    const tell = (name: string) => (context: Parameters<NonNullable<TrainerCallback["onStepEnd"]>>[0]) => {
+    const record = (name: string) => (context: Parameters<NonNullable<TrainerCallback["onStepEnd"]>>[0]) => {
       const { elapsedSeconds: _time, ...at } = context.progress;
       trace.push([name, at, context.previous?.step ?? null]);
-      if (name === "step begin" && at.step === 1) context.measure({ id: "look", evaluation, crossed: [] });
+      if (name === "step begin" && at.step === 1) context.measure({ id: "late", evaluation, crossed: [] });
     };
     const evaluation = toyEvaluation();
     const callback: TrainerCallback = {
       id: "log",
       asks: [evaluation],
-      onEpochBegin: tell("epoch begin"),
-      onStepBegin: tell("step begin"),
-      onStepEnd: tell("step end"),
+      onEpochBegin: record("epoch begin"),
+      onStepBegin: record("step begin"),
+      onStepEnd: record("step end"),
     };
     await withSession(toy.options([callback], { maxSteps: 4 }), async (session) => {
       for (const step of [1, 2, 2, 4]) {
@@ -345,21 +345,21 @@ test("a loop that tells ends of steps alone has the same hooks; a look at a step
         await session.stepEnd({ step });
       }
     });
-    const looks = (await toy.store.list()).map(({ step }) => step);
-    return { trace, looks, warnings: toy.warnings() };
+    const measured = (await toy.store.list()).map(({ step }) => step);
+    return { trace, measured, warnings: toy.warnings() };
   };
   const [short, long] = [await traceOf(false), await traceOf(true)];
   expect(short.trace).toEqual(long.trace);
-  // Step 2 is told twice: it has one begin.
+  // Step 2 ends twice, but begins once.
   expect(short.trace.map((entry) => (entry as [string])[0]).join()).toBe(
     "epoch begin,step begin,step end,step begin,step end,step end,step begin,step end",
   );
-  expect([long.looks, long.warnings]).toEqual([[1], []]);
-  expect([short.looks, short.warnings]).toEqual([
+  expect([long.measured, long.warnings]).toEqual([[1], []]);
+  expect([short.measured, short.warnings]).toEqual([
     [2],
     [
       expect.stringContaining(
-        '"look" was requested before step 2 and is measured after it. Call session.stepBegin() before the step.',
+        '"late" was requested before step 2 and is measured after it. Call session.stepBegin() before the step.',
       ),
     ],
   ]);

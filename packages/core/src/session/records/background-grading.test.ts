@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import { PeriodicEvalError } from "../../errors.ts";
@@ -24,13 +24,13 @@ const alphaOf = ({ paired }: Snapshot) => paired.baseline?.["hit_rate"]?.alpha ?
 const statuses = async (toy: ToyTraining) =>
   (await toy.store.list()).map(({ step, status }) => [step, status]);
 
-test("rows are recorded at once, graded while training goes on, and the record replaced whole", async () => {
+it("records rows at once, grades them during training, and then replaces the snapshot", async () => {
   const toy = toyTraining();
   const grading = gate();
-  const told: [number, Snapshot["status"]][] = [];
+  const announced: [number, Snapshot["status"]][] = [];
   const hearing: TrainerCallback = {
     id: "hearing",
-    onSnapshot: (_, { step, status }) => void told.push([step, status]),
+    onSnapshot: (_, { step, status }) => void announced.push([step, status]),
   };
   const session = openSession(toy.options([graded(() => grading.passed), hearing]));
   await session.begin();
@@ -41,7 +41,7 @@ test("rows are recorded at once, graded while training goes on, and the record r
   ]);
   const [, waiting] = await toy.store.list();
   expect(waiting).toMatchObject({ metrics: {}, timing: { grade_seconds: null } });
-  // One of two planned looks: half of 5 % is held back before its p is known.
+  // One of two planned comparisons: half of 5 % is reserved before its p is known.
   expect(waiting!.paired.baseline!["hit_rate"]).toMatchObject({
     step: 0,
     alpha: 0.025,
@@ -67,11 +67,14 @@ test("rows are recorded at once, graded while training goes on, and the record r
     (await toy.store.rows(done!)).every((row) => typeof (row as { hit?: unknown }).hit === "boolean"),
   ).toBe(true);
   for (const step of [0, 5, 10]) {
-    expect(told.filter(([at]) => at === step).map(([, status]) => status)).toEqual(["grading", "complete"]);
+    expect(announced.filter(([at]) => at === step).map(([, status]) => status)).toEqual([
+      "grading",
+      "complete",
+    ]);
   }
 });
 
-test("hooks hear of graded snapshots between steps only", async () => {
+it("announces graded snapshots to hooks only between steps", async () => {
   const toy = toyTraining();
   let isInSession = false;
   const heardOutside: number[] = [];
@@ -97,7 +100,7 @@ test("hooks hear of graded snapshots between steps only", async () => {
   expect(await statuses(toy)).toContainEqual([10, "complete"]);
 });
 
-test("grading that fails leaves a failed record with the rows, and onError is told", async () => {
+it("writes a failed snapshot with the rows if grading fails, and calls onError", async () => {
   const toy = toyTraining();
   const errors: string[] = [];
   const callback = Object.assign(
@@ -115,7 +118,7 @@ test("grading that fails leaves a failed record with the rows, and onError is to
   expect(errors).toEqual(["judge is down", "judge is down", "judge is down"]);
 });
 
-test("rows that grading loses are an error by id", async () => {
+it("names the id of a row that grading lost", async () => {
   const toy = toyTraining();
   const evaluation = {
     ...toyEvaluation({ graded: true }),
@@ -126,7 +129,7 @@ test("rows that grading loses are an error by id", async () => {
   expect((await toy.store.list())[0]!.reason).toContain('got no row "q0"');
 });
 
-test('onFailure "throw": what grading throws comes out at the latest from close', async () => {
+it('throws the error of grading with onFailure "throw", at the latest from close', async () => {
   const toy = toyTraining();
   const callback = new PeriodicCallback(
     toyEvaluation({
@@ -143,7 +146,7 @@ test('onFailure "throw": what grading throws comes out at the latest from close'
   await expect(running).rejects.toThrow("judge is down");
 });
 
-test("close waits so long for grading and no longer; what is left is finished on resume, with its own look", async () => {
+it("waits in close for grading until drainSeconds; a resume finishes the rest, with the reserved comparison", async () => {
   const toy = toyTraining();
   let state!: SessionState;
   const never = gate();
@@ -163,7 +166,7 @@ test("close waits so long for grading and no longer; what is left is finished on
   ]);
   never.open();
   const held = (await toy.store.list()).map(alphaOf);
-  expect(held).toEqual([null, 0.025, expect.any(Number)]); // half of 5 % at the first of two planned looks
+  expect(held).toEqual([null, 0.025, expect.any(Number)]); // half of 5 % at the first of two planned comparisons
 
   const resumed = openSession(toy.options([graded(() => undefined)], { resume: state }));
   await resumed.begin();
@@ -182,14 +185,16 @@ test("close waits so long for grading and no longer; what is left is finished on
   expect(alphas.reduce<number>((sum, alpha) => sum + (alpha ?? 0), 0)).toBeLessThanOrEqual(0.05);
 });
 
-test("a grading that is cut off at close, and throws for that, has not failed: it is finished on resume", async () => {
+it("finishes a grading on resume that close interrupted, although it threw", async () => {
   const toy = toyTraining();
   let state!: SessionState;
   const cutOff: AnyEvaluation = {
     ...toyEvaluation({ graded: true }),
-    // As a judge's client does: the request that is under way ends in an error.
+    // Like a judge's client: the running request ends in an error.
     grade: (_, { signal }) =>
-      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(new Error("cut off")))),
+      new Promise((_resolve, reject) =>
+        signal.addEventListener("abort", () => reject(new Error("interrupted"))),
+      ),
   };
   const callback = new PeriodicCallback(cutOff, { schedule: [], atEnd: false });
   const options = toy.options([callback], { budget: { drainSeconds: 0 } });
@@ -198,7 +203,7 @@ test("a grading that is cut off at close, and throws for that, has not failed: i
     await steps(toy, session, 1);
     state = await session.save();
   });
-  // What the abort rejected has had its turn.
+  // The rejection by the abort has been handled.
   await new Promise((resolve) => setImmediate(resolve));
   expect(await statuses(toy)).toEqual([[0, "grading"]]);
   const again = new PeriodicCallback(toyEvaluation({ graded: true }), { schedule: [], atEnd: false });
@@ -206,7 +211,7 @@ test("a grading that is cut off at close, and throws for that, has not failed: i
   expect(await statuses(toy)).toEqual([[0, "complete"]]);
 });
 
-test("after an abort nothing is waited for, and nothing is lost", async () => {
+it("waits for no grading after an abort, and loses nothing", async () => {
   const toy = toyTraining();
   const controller = new AbortController();
   const never = gate();
@@ -224,7 +229,7 @@ test("after an abort nothing is waited for, and nothing is lost", async () => {
   ]);
 });
 
-test("an ungraded record of an evaluation that nobody asks for any more stays, and is told of", async () => {
+it("keeps an ungraded snapshot whose evaluation no callback asks for, with a warning", async () => {
   const toy = toyTraining();
   const never = gate();
   let state!: SessionState;
@@ -251,7 +256,7 @@ test("an ungraded record of an evaluation that nobody asks for any more stays, a
   );
 });
 
-test("a grader that failed too often makes the record failed, with every verdict kept; its own rows stand behind the measured", async () => {
+it("writes a failed snapshot with all verdicts if a grader failed too often; its extra rows follow the measured ones", async () => {
   const toy = toyTraining();
   const plain = toyEvaluation({ graded: true });
   const withAnchor: AnyEvaluation = {

@@ -22,9 +22,9 @@ afterAll(() => rm(folder, { recursive: true }));
 
 const of = (evaluation: AnyEvaluation, on: "model" | "base" = "model") =>
   new PeriodicCallback(evaluation, { schedule: [everyPercent(50)], on });
-const asks = (options: ToyEvaluationOptions = {}) => of(toyEvaluation(options));
+const watch = (options: ToyEvaluationOptions = {}) => of(toyEvaluation(options));
 
-/** A training whose model has an adapter: its base says the same at every step. */
+/** A training whose model has an adapter: its base gives the same answers at every step. */
 function adapterTraining() {
   const toy = toyTraining();
   const base = fakeModel({ weights: () => "base" });
@@ -32,7 +32,7 @@ function adapterTraining() {
   return { toy, base, model };
 }
 
-/** Trains up to a step, in a phase of ten. */
+/** Trains up to a step of a phase of ten. */
 async function train(
   toy: ReturnType<typeof toyTraining>,
   callbacks: readonly TrainerCallback[],
@@ -49,15 +49,15 @@ async function train(
   });
 }
 
-const told = ({ id, step, on, status }: Snapshot) => `${id}/${step} ${on} ${status}`;
+const describeSnapshot = ({ id, step, on, status }: Snapshot) => `${id}/${step} ${on} ${status}`;
 const paired = async (toy: ReturnType<typeof toyTraining>, step: number) =>
   (await toy.store.get({ phase: "train", id: "toy", step }))!.paired.baseline?.["hit_rate"];
 
 describe("adapter_off", () => {
-  it("measures the same items without the adapter once, before the first look, which is compared with it", async () => {
+  it("measures the same items once without the adapter, before the first measurement, which is compared with it", async () => {
     const { toy, model, base } = adapterTraining();
-    await train(toy, [asks()], { model, baseline: "adapter_off" });
-    expect((await toy.store.list()).map(told)).toEqual([
+    await train(toy, [watch()], { model, baseline: "adapter_off" });
+    expect((await toy.store.list()).map(describeSnapshot)).toEqual([
       "toy/0 model complete",
       "toy.adapter_off/0 base complete",
       "toy/5 model complete",
@@ -73,7 +73,7 @@ describe("adapter_off", () => {
       rows.filter((row) => "hit" in row && row.hit === true).length / rows.length;
     for (const step of [0, 5, 10]) {
       const rows = await toy.store.rows({ phase: "train", id: "toy", step });
-      // Three looks, the start one of them: 0.05 / 3 each.
+      // Three comparisons, including the start: 0.05 / 3 each.
       expect(await paired(toy, step)).toMatchObject({
         phase: "train",
         step: 0,
@@ -85,38 +85,38 @@ describe("adapter_off", () => {
     }
   });
 
-  it("is not measured again by a resume, at a later step or from the start", async () => {
+  it("is not repeated by a resume at a later step or from the start", async () => {
     const { toy, model, base } = adapterTraining();
     const options = { model, baseline: "adapter_off" } as const;
-    const start = await train(toy, [asks()], options, 0);
-    const half = await train(toy, [asks()], { ...options, resume: start }, 6);
+    const start = await train(toy, [watch()], options, 0);
+    const half = await train(toy, [watch()], { ...options, resume: start }, 6);
     expect(base.calls.generate).toBe(1);
-    await train(toy, [asks()], { ...options, resume: half });
+    await train(toy, [watch()], { ...options, resume: half });
     expect(base.calls.generate).toBe(1);
     expect(await paired(toy, 10)).toMatchObject({ id: "toy.adapter_off", n_pairs: 8 });
     expect(toy.warnings()).toEqual([]);
   });
 
-  it("is waited for where it is graded beside training, and by a resume", async () => {
+  it("is compared with after its background grading, and after that of a resume", async () => {
     const { toy, model } = adapterTraining();
     const { passed, open } = gate();
     let graded = 0;
-    // The first grading, that of the baseline, ends a turn of the event loop after that of the first look could.
+    // The grading of the baseline ends one turn of the event loop after that of the first measurement could.
     const onGrade = () => (graded++ === 0 ? passed : void setImmediate(open));
-    await train(toy, [asks({ graded: true, onGrade })], { model, baseline: "adapter_off" });
+    await train(toy, [watch({ graded: true, onGrade })], { model, baseline: "adapter_off" });
     for (const step of [0, 5, 10]) expect(await paired(toy, step)).toMatchObject({ n_pairs: 8 });
 
     const cut = adapterTraining();
     const options = { model: cut.model, baseline: "adapter_off", budget: { drainSeconds: 0 } } as const;
     const never = new Promise<void>(() => {});
-    const state = await train(cut.toy, [asks({ graded: true, onGrade: () => never })], options, 6);
+    const state = await train(cut.toy, [watch({ graded: true, onGrade: () => never })], options, 6);
     const statuses = (await cut.toy.store.list()).map(({ status }) => status);
     expect([statuses.length, ...new Set(statuses)]).toEqual([4, "grading"]);
-    await train(cut.toy, [asks({ graded: true })], { ...options, budget: {}, resume: state });
+    await train(cut.toy, [watch({ graded: true })], { ...options, budget: {}, resume: state });
     for (const step of [0, 5, 10]) expect(await paired(cut.toy, step)).toMatchObject({ n_pairs: 8 });
   });
 
-  it("is measured whole at the first look where the start is not measured", async () => {
+  it("is measured in full with the first measurement if the start is not measured", async () => {
     const { toy, model } = adapterTraining();
     const late = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(50)], atStart: false });
     await train(toy, [late], { model, baseline: "adapter_off", budget: { overheadPercent: 1e-9 } });
@@ -127,7 +127,7 @@ describe("adapter_off", () => {
     expect(await paired(toy, 10)).toMatchObject({ step: 5, id: "toy.adapter_off", n_pairs: 8 });
   });
 
-  it("leaves what is measured without the adapter its start, and says of what cannot be", async () => {
+  it("keeps the start as the baseline of evaluations of the base, and warns of those that need the adapter", async () => {
     const { toy, model } = adapterTraining();
     const bare = toyEvaluation({ name: "bare" });
     const prompts = { ...toyEvaluation(), prompts: () => Array.from({ length: 8 }, () => ({ text: "a" })) };
@@ -141,28 +141,28 @@ describe("adapter_off", () => {
     ]);
   });
 
-  it("is refused where there is no adapter, and beside a callback of its id", async () => {
+  it("throws without an adapter, and if a callback has its id", async () => {
     const { toy, model } = adapterTraining();
     const options = { baseline: "adapter_off" } as const;
-    await expect(train(toy, [asks()], options)).rejects.toThrow("which has no adapter to switch off");
+    await expect(train(toy, [watch()], options)).rejects.toThrow("which has no adapter to switch off");
     const same = new PeriodicCallback(toyEvaluation({ name: "x" }), { schedule: [], id: "toy.adapter_off" });
-    await expect(train(toy, [asks(), same], { ...options, model })).rejects.toThrow('the baseline of "toy"');
+    await expect(train(toy, [watch(), same], { ...options, model })).rejects.toThrow('the baseline of "toy"');
   });
 });
 
 describe("the path of an earlier run", () => {
   const earlier = async (name: string, options: ToyEvaluationOptions = {}, phase = "train") => {
     const toy = toyTraining();
-    await train(toy, [asks(options)], { run: fileStore(join(folder, name)), phase });
+    await train(toy, [watch(options)], { run: fileStore(join(folder, name)), phase });
     return join(folder, name);
   };
   const from = (baseline: string, options: ToyEvaluationOptions = {}) => {
     const toy = toyTraining();
     toy.weights = 3;
-    return { toy, done: train(toy, [asks(options)], { baseline }) };
+    return { toy, done: train(toy, [watch(options)], { baseline }) };
   };
 
-  it("compares every look with its start: of the run, its snapshots' folder or a phase's", async () => {
+  it("compares every measurement with the run's start, given the run's folder, its snapshots' folder or a phase's", async () => {
     const run = await earlier("whole");
     for (const path of [run, join(run, "periodic_eval"), join(run, "periodic_eval", "train")]) {
       const { toy, done } = from(path);
@@ -181,13 +181,13 @@ describe("the path of an earlier run", () => {
     }
   });
 
-  it("takes the start of another phase where it has none of this name", async () => {
+  it("takes the start of another phase if it has none of this name", async () => {
     const { toy, done } = from(await earlier("coupling", {}, "coupling"));
     await done;
     expect(await paired(toy, 5)).toMatchObject({ phase: "coupling", step: 0, n_pairs: 8 });
   });
 
-  it("refuses, before anything is measured, a start that was asked another way, and names what differs", async () => {
+  it("throws before anything is measured for a start with another setup, and names the differences", async () => {
     const wrong = [
       [{ items: 5 }, "other options (items), other items (5, here 8)"],
       [{ version: "0" }, "the version 0 (here 1)"],
@@ -201,18 +201,18 @@ describe("the path of an earlier run", () => {
     await expect(from(await earlier("failed", failing)).done).rejects.toThrow('the status "failed"');
   });
 
-  it("refuses a run without snapshots or without anything of what is measured, and warns of one callback", async () => {
-    await expect(from(join(folder, "nowhere")).done).rejects.toThrow("in which there is no snapshot");
+  it("throws for a run without snapshots or without any of these evaluations, and warns if one is missing", async () => {
+    await expect(from(join(folder, "nowhere")).done).rejects.toThrow("which has no snapshot");
     const run = await earlier("named", { name: "another" });
     await expect(from(run).done).rejects.toThrow('has no start of "toy"');
     const toy = toyTraining();
-    await train(toy, [asks(), asks({ name: "another" })], { baseline: run });
+    await train(toy, [watch(), watch({ name: "another" })], { baseline: run });
     expect(toy.warnings()).toEqual([`comparison: "toy" is not compared: ${run} has no start of it`]);
     const snapshot = await toy.store.get({ phase: "train", id: "another", step: 5 });
     expect(snapshot!.paired.baseline!["hit_rate"]).toMatchObject({ run, n_pairs: 8 });
   });
 
-  it("is not a start that measured only a part, for what only a reaction asks either", async () => {
+  it("does not use a partial start, even for an evaluation that only a reaction requests", async () => {
     const run = await earlier("partial");
     await cp(await earlier("others", { name: "another" }), run, { recursive: true, force: false });
     const file = join(run, "periodic_eval", "train", "toy_step_0.json");
@@ -226,14 +226,14 @@ describe("the path of an earlier run", () => {
           context.measure({ id: "toy", evaluation: toyEvaluation(), crossed: [] });
       },
     };
-    await train(toy, [asks({ name: "another" }), reaction], { baseline: run });
+    await train(toy, [watch({ name: "another" }), reaction], { baseline: run });
     expect(await paired(toy, 5)).toBeUndefined();
     expect(toy.warnings()).toEqual([
       'comparison: train/toy/5 is not compared with train/toy/0: its status is "partial"',
     ]);
   });
 
-  it("warns of what cannot be read in it", async () => {
+  it("warns of a snapshot that cannot be read", async () => {
     const run = await earlier("damaged");
     const file = join(run, "periodic_eval", "train", "toy_step_5.json");
     await writeFile(file, "{");
@@ -243,16 +243,16 @@ describe("the path of an earlier run", () => {
     expect(await paired(toy, 5)).toMatchObject({ step: 0, run, n_pairs: 8 });
   });
 
-  it("is no misspelt word", async () => {
+  it("throws for a misspelt word", async () => {
     await expect(from("adapter_of").done).rejects.toThrow('Write "adapter_off".');
     await expect(from("earlier").done).rejects.toThrow('as "./runs/1"');
   });
 });
 
-it("leaves a level to the end where the start is a look as well", async () => {
+it("reserves an error level for the end if the start is compared too", async () => {
   const toy = toyTraining();
-  await train(toy, [asks()], { phase: "coupling" });
-  await train(toy, [asks()], { phase: "em", baseline: "run_start" });
+  await train(toy, [watch()], { phase: "coupling" });
+  await train(toy, [watch()], { phase: "em", baseline: "run_start" });
   for (const step of [0, 5, 10]) {
     const { paired: compared } = (await toy.store.get({ phase: "em", id: "toy", step }))!;
     expect(compared.baseline!["hit_rate"]!.alpha).toBeCloseTo(0.05 / 3, 10);

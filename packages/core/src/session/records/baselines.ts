@@ -20,7 +20,7 @@ export interface Baseline {
   readonly earlier: EarlierRun | null;
 }
 
-/** What measurements are compared with: a start, an earlier run, or the model without its adapter. */
+/** Finds the baseline of a measurement: a start, a snapshot of an earlier run, or the model without its adapter. */
 export class Baselines {
   readonly #option: string;
   readonly #phase: string;

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import type { Json } from "../../contracts/json.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
@@ -6,7 +6,7 @@ import { toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-
 import { withSession } from "../loop/session.ts";
 import type { SessionOptions, SessionState } from "../../contracts/session.ts";
 
-const asked = (provenance: Json, items = 8) =>
+const evaluationWith = (provenance: Json, items = 8) =>
   new PeriodicCallback(
     { ...toyEvaluation({ items }), provenance: () => provenance },
     { schedule: [everyPercent(20)] },
@@ -33,10 +33,10 @@ const comparedWith = async (toy: ToyTraining, phase: string, step: number) => {
   return [paired.baseline?.["hit_rate"]?.step ?? null, paired.previous?.["hit_rate"]?.step ?? null];
 };
 
-test("looks that were asked another way are not compared: training would be blamed for the option", async () => {
+it("does not compare measurements with different options, which would blame training for the option", async () => {
   const toy = toyTraining();
-  const resume = await trains(toy, asked({ system: "omit" }), 3);
-  await trains(toy, asked({ system: { text: "You are wrong" } }), 8, { resume });
+  const resume = await trains(toy, evaluationWith({ system: "omit" }), 3);
+  await trains(toy, evaluationWith({ system: { text: "You are wrong" } }), 8, { resume });
   expect(await comparedWith(toy, "train", 2)).toEqual([0, 0]);
   expect(await comparedWith(toy, "train", 4)).toEqual([null, null]);
   expect(await comparedWith(toy, "train", 6)).toEqual([null, 4]);
@@ -45,19 +45,19 @@ test("looks that were asked another way are not compared: training would be blam
   ]);
 });
 
-test("other items are no other way: the pairs are those that both have", async () => {
+it("compares measurements with different items over the items that both have", async () => {
   const toy = toyTraining();
-  const resume = await trains(toy, asked({ system: "omit", subsample: 8, example_prompt: "a" }), 3);
-  await trains(toy, asked({ system: "omit", subsample: 5, example_prompt: "b" }, 5), 4, { resume });
+  const resume = await trains(toy, evaluationWith({ system: "omit", subsample: 8, example_prompt: "a" }), 3);
+  await trains(toy, evaluationWith({ system: "omit", subsample: 5, example_prompt: "b" }, 5), 4, { resume });
   const { paired } = (await toy.store.get({ phase: "train", id: "toy", step: 4 }))!;
   expect(paired.baseline!["hit_rate"]).toMatchObject({ step: 0, n_pairs: 5 });
 });
 
-test("the start of an earlier phase is compared with where it was asked alike", async () => {
+it("compares with the start of an earlier phase that has the same setup", async () => {
   const second = async (provenance: Json) => {
     const toy = toyTraining();
-    await trains(toy, asked({ system: "omit" }), 10, { phase: "coupling" });
-    await trains(toy, asked(provenance), 10, { phase: "em", baseline: "run_start" });
+    await trains(toy, evaluationWith({ system: "omit" }), 10, { phase: "coupling" });
+    await trains(toy, evaluationWith(provenance), 10, { phase: "em", baseline: "run_start" });
     const { paired } = (await toy.store.get({ phase: "em", id: "toy", step: 2 }))!;
     return paired.baseline?.["hit_rate"]?.phase ?? null;
   };

@@ -4,7 +4,7 @@ import { primaryMetric } from "../../evaluations/kit/metric-kit.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { seedOf } from "../../random/streams.ts";
-import { keyText } from "../../snapshots/order.ts";
+import { keyText } from "../../snapshots/run-order.ts";
 import { compareMeasurements } from "../../statistics/compare.ts";
 import { alphaOfComparison } from "../../statistics/planned-comparisons.ts";
 import type { Baseline, Baselines } from "./baselines.ts";
@@ -13,7 +13,7 @@ import type { KnownSnapshots } from "./known-snapshots.ts";
 import type { Reporter } from "./reporter.ts";
 import type { SnapshotWriter } from "./snapshot-writer.ts";
 
-/** What a measurement is compared with. */
+/** The snapshots that a measurement is compared with. */
 export interface ComparisonPlan {
   readonly baseline: Baseline | null;
   readonly previous: Snapshot | null;

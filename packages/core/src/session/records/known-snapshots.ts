@@ -1,5 +1,5 @@
 import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
-import { keyText } from "../../snapshots/order.ts";
+import { keyText } from "../../snapshots/run-order.ts";
 
 /**
  * The snapshots of a run as this session knows them. A snapshot is *settled* if it belongs to the training as it is now: its

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import { atSteps, everyPercent, everySteps } from "../../schedule/triggers.ts";
 import type { Snapshot, SnapshotStore } from "../../contracts/snapshot.ts";
@@ -24,7 +24,7 @@ async function trainTo(toy: ToyTraining, session: Session, last: number): Promis
   }
 }
 
-/** Trains to step 8, keeps the checkpoint of step 4, and dies: nothing is ended or closed. */
+/** Trains to step 8, keeps the checkpoint of step 4, and crashes: nothing is ended or closed. */
 async function diesAtStep8(): Promise<{ store: MemoryStore; state: SessionState; weights: number }> {
   const toy = toyTraining();
   const session = openSession(toy.options([toyCallback()]));
@@ -36,7 +36,7 @@ async function diesAtStep8(): Promise<{ store: MemoryStore; state: SessionState;
   return { store: toy.store, state: JSON.parse(JSON.stringify(state)) as SessionState, weights };
 }
 
-/** Goes on from step 4 to the end; how often it measured, and what was set aside. */
+/** Resumes from step 4 to the end. Returns how often it measured, and the superseded snapshots. */
 async function resumes(
   changes: Partial<SessionOptions> = {},
   evaluation: ToyEvaluationOptions = {},
@@ -60,7 +60,7 @@ async function resumes(
 
 const everyStep = [0, 2, 4, 6, 8, 10];
 
-test("snapshots beyond the resumed step are adopted where all agrees; only step 10 is measured", async () => {
+it("adopts snapshots beyond the resumed step if everything agrees, and measures only step 10", async () => {
   const { measured, why, found } = await resumes();
   expect(measured).toBe(1);
   expect(why).toEqual([]);
@@ -69,14 +69,14 @@ test("snapshots beyond the resumed step are adopted where all agrees; only step 
   );
 });
 
-test.each([
+it.each([
   ["weights", {}, {}, 1, "its weights were different"],
   ["version", {}, { version: "2" }, 0, "it was of version 1"],
   ["items and options", {}, { items: 7 }, 0, "its items, options, model or seed were different"],
   ["seed", { seed: "43" }, {}, 0, "its items, options, model or seed were different"],
-  ["no guard of weights", { guards: [] }, {}, 0, "its weights cannot be compared"],
+  ["set of guards, without that of weights", { guards: [] }, {}, 0, "its weights cannot be compared"],
 ] as const)(
-  "another %s: measured anew, the old set aside",
+  "supersedes a snapshot and repeats the measurement with another %s",
   async (_, changes, evaluation, disturb, reason) => {
     const { measured, why, found } = await resumes(changes, evaluation, disturb);
     expect(measured).toBe(3); // at 6, 8 and 10
@@ -88,7 +88,7 @@ test.each([
   },
 );
 
-test("a served model's own fingerprint is enough", async () => {
+it("adopts snapshots by the fingerprint of a served model", async () => {
   const served = (toy: ToyTraining) => ({
     guards: [],
     model: () => ({ ...toy.model, identity: { ...toy.model.identity, weights: `w${toy.weights}` } }),
@@ -103,7 +103,7 @@ test("a served model's own fingerprint is enough", async () => {
   expect(first.store.superseded).toEqual([]);
 });
 
-test("a failed record beyond the resumed step is measured anew", async () => {
+it("repeats a failed measurement beyond the resumed step", async () => {
   const { store, state, weights } = await diesAtStep8();
   const [at6] = (await store.list()).filter(({ step }) => step === 6);
   await store.put({ ...at6!, status: "failed", reason: "no memory", metrics: {} }, []);
@@ -114,7 +114,7 @@ test("a failed record beyond the resumed step is measured anew", async () => {
   expect((await store.list()).every(({ status }) => status === "complete")).toBe(true);
 });
 
-test("snapshots of a longer training are set aside when the phase ends before them", async () => {
+it("supersedes snapshots of a longer training when the phase ends before them", async () => {
   const { store, state, weights } = await diesAtStep8();
   const toy = toyTraining(store);
   toy.weights = weights;
@@ -131,7 +131,7 @@ test("snapshots of a longer training are set aside when the phase ends before th
   ]);
 });
 
-test("snapshots of thresholds that are crossed no more are set aside; settled ones stay", async () => {
+it("supersedes snapshots of thresholds that are no longer crossed, and keeps settled ones", async () => {
   const { store, state, weights } = await diesAtStep8();
   const toy = toyTraining(store);
   toy.weights = weights;
@@ -145,7 +145,7 @@ test("snapshots of thresholds that are crossed no more are set aside; settled on
   expect(found[3]!.crossed).toEqual(["at steps: 8"]);
 });
 
-test("until its threshold is crossed again a snapshot stays: an abort sets nothing aside", async () => {
+it("keeps a snapshot until its threshold is crossed again: an abort supersedes nothing", async () => {
   const { store, state, weights } = await diesAtStep8();
   const toy = toyTraining(store);
   toy.weights = weights;
@@ -161,7 +161,7 @@ test("until its threshold is crossed again a snapshot stays: an abort sets nothi
   expect((await store.list()).map(({ step }) => step)).toEqual([0, 2, 4, 6, 8]);
 });
 
-test("resumed at the last step, the end is not measured twice; where its record failed it is", async () => {
+it("does not repeat the end after a resume at the last step, unless its snapshot failed", async () => {
   const toy = toyTraining();
   let state!: SessionState;
   await withSession(toy.options([toyCallback()]), async (session) => {
@@ -188,7 +188,7 @@ test("resumed at the last step, the end is not measured twice; where its record 
   });
 });
 
-test("a phase begun anew over an old one takes over what it can prove and sets aside the rest", async () => {
+it("adopts matching snapshots when a phase starts again over an old one, and supersedes the rest", async () => {
   const first = toyTraining();
   await withSession(first.options([toyCallback()]), (session) => trainTo(first, session, 10));
   const again = toyTraining(first.store);
@@ -208,7 +208,7 @@ test("a phase begun anew over an old one takes over what it can prove and sets a
   expect(first.store.superseded.map(({ snapshot }) => snapshot.step)).toEqual([6, 8, 10]);
 });
 
-test("callbacks get back the state they gave, and one that refuses it is named", async () => {
+it("restores the state of callbacks, and names one that refuses it", async () => {
   const toy = toyTraining();
   const counting = () => {
     const callback = {
@@ -247,7 +247,7 @@ test("callbacks get back the state they gave, and one that refuses it is named",
   );
 });
 
-/** A store that dies at its n-th operation, or when killed: that one and all after it never answer. */
+/** A store that stops answering from its n-th operation on, or when killed. */
 function mortal(
   store: MemoryStore,
   dieAt: number,
@@ -290,15 +290,15 @@ interface Checkpoint {
 }
 
 interface Life {
-  /** Dies at this operation of the store, */
+  /** The operation of the store at which it crashes, */
   readonly dieAt: number;
-  /** or after this step. */
+  /** or the step after which it crashes. */
   readonly stopAt: number;
   readonly saveEvery: number;
   readonly maxSteps: number;
 }
 
-/** Trains from a checkpoint; true where it came to its end. */
+/** Trains from a checkpoint. Returns whether it reached the end. */
 async function lives(
   store: MemoryStore,
   from: Checkpoint | null,
@@ -344,14 +344,14 @@ async function lives(
   return Promise.race([train(), body.died.then(() => false)]);
 }
 
-/** What a run leaves, without the times it took. */
+/** Returns what a run leaves, without its times. */
 async function left(store: MemoryStore): Promise<unknown> {
   const found = await store.list();
   const rows = await Promise.all(found.map((snapshot) => store.rows(snapshot)));
   return found.map((snapshot, i) => ({ ...snapshot, timing: null, rows: rows[i] }));
 }
 
-test("killed at any points and resumed, a run leaves what the uninterrupted run leaves", async () => {
+it("leaves the same snapshots as the uninterrupted run after kills at any points and resumes", async () => {
   const plan = fc.record({
     maxSteps: fc.integer({ min: 1, max: 13 }),
     saveEvery: fc.integer({ min: 1, max: 5 }),
@@ -376,7 +376,7 @@ test("killed at any points and resumed, a run leaves what the uninterrupted run 
       if (!isDone) expect(await lives(store, checkpoint, immortal, keep)).toBe(true);
 
       expect(await left(store)).toEqual(await left(whole));
-      // Weights are restored exactly, so nothing that was measured is measured in vain.
+      // Weights are restored exactly, so no measurement is repeated.
       expect(store.superseded).toEqual([]);
     }),
     { numRuns: 30 },

@@ -3,7 +3,7 @@ import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
 import { canonicalJson } from "../../random/hash.ts";
-import { keyText } from "../../snapshots/order.ts";
+import { keyText } from "../../snapshots/run-order.ts";
 import { spentBy } from "./comparisons.ts";
 import { percentOf, type Measurement } from "./new-snapshot.ts";
 import type { SessionRecords } from "./records.ts";

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
@@ -19,7 +19,7 @@ const train = (toy: ToyTraining) => async (session: Session) => {
 const schedule = [everyPercent(50)];
 const full = new Error("ENOSPC: no space left on device");
 
-/** The toy's store, refusing to write where it is told to. */
+/** The toy's store, which refuses some writes. */
 const refusing = (toy: ToyTraining, refuses: (key: SnapshotKey) => boolean): SnapshotStore => ({
   ...toy.store,
   put: async (snapshot, rows) => {
@@ -34,13 +34,13 @@ const writerOf = (store: SnapshotStore) =>
 const found = async (toy: ToyTraining) =>
   (await toy.store.list()).map(({ id, step, status }) => `${id} ${step} ${status}`);
 
-test("a snapshot that no store can write becomes a failed record of its key, and holds up no other", async () => {
+it("writes a failed snapshot in place of an invalid one, and holds up no other", async () => {
   const toy = toyTraining();
-  const told: unknown[] = [];
+  const errors: unknown[] = [];
   const wrong = { ...toyEvaluation({ name: "wrong" }), plainKeys: () => ({ score: Number.NaN }) };
   const callbacks = [
     Object.assign(new PeriodicCallback(wrong, { schedule }), {
-      onError: (_: unknown, error: unknown) => void told.push(error),
+      onError: (_: unknown, error: unknown) => void errors.push(error),
     }),
     new PeriodicCallback(toyEvaluation(), { schedule }),
   ];
@@ -62,41 +62,41 @@ test("a snapshot that no store can write becomes a failed record of its key, and
     provenance: { hash: null, items: null },
   });
   expect((await toy.store.rows(key)).length).toBe(8);
-  // At the last step twice: the end measures again what failed there.
-  expect(told.length).toBe(4);
+  // Twice at the last step: the end repeats the failed measurement.
+  expect(errors.length).toBe(4);
 });
 
 const { id: _, phase: __, step: ___, ...fields } = snapshotSchema.shape;
 const wrongValues = Object.keys(fields).map((name) => [name, name === "receipt" ? [1n] : 1n] as const);
 const example = exampleSnapshot();
 
-test.each([
+it.each([
   ...wrongValues,
   ["provenance", { ...example.provenance, seed: 42 }],
   ["timing", { ...example.timing, tokens: 1.5 }],
   ["epoch", Number.POSITIVE_INFINITY],
-] as const)("a record whose %s is %o becomes a failed one, written with its rows", async (name, value) => {
+] as const)("writes a failed snapshot, with its rows, for one whose %s is %o", async (name, value) => {
   const toy = toyTraining();
   const writer = writerOf(toy.store);
   await writer.commit({ ...example, [name]: value }, [{ id: "q1" }]);
   expect(writer.refused()).toEqual([]);
   const written = await toy.store.get(example);
   expect(written).toMatchObject({ status: "failed", reason: expect.stringContaining(name) });
-  // Every other field of the firing stands.
+  // The other fields that describe the measurement stand.
   for (const kept of ["evaluation", "crossed", "on", "epoch", "timing", "weights"] as const) {
     if (kept !== name) expect(written![kept]).toEqual(example[kept]);
   }
   expect(await toy.store.rows(example)).toEqual([{ id: "q1" }]);
 });
 
-test('onFailure "throw": what no store can write comes out of the call', async () => {
+it('throws the error of an invalid snapshot with onFailure "throw"', async () => {
   const toy = toyTraining();
   const wrong = { ...toyEvaluation(), plainKeys: () => ({ score: Number.NaN }) };
   const options = toy.options([new PeriodicCallback(wrong, { schedule })], { onFailure: "throw" });
   await expect(withSession(options, train(toy))).rejects.toThrow("train/toy/0: score");
 });
 
-test("a snapshot that the store refuses to the last holds up no other; its key is told once", async () => {
+it("holds up no other snapshot if the store refuses one until the end, and warns of its key once", async () => {
   const toy = toyTraining();
   const run = refusing(toy, ({ step }) => step === 5);
   const running = withSession(
@@ -115,7 +115,7 @@ test("a snapshot that the store refuses to the last holds up no other; its key i
   ]);
 });
 
-test("a baseline that is not written yet is compared with by the rows in memory", async () => {
+it("compares with a baseline that is not written yet, using the rows in memory", async () => {
   const toy = toyTraining();
   let isFull = true;
   const run = refusing(toy, () => isFull);
@@ -127,11 +127,11 @@ test("a baseline that is not written yet is compared with by the rows in memory"
     },
   );
   const at5 = await toy.store.get({ phase: "train", id: "toy", step: 5 });
-  // 2 looks planned after the baseline: 0.05 / 2.
+  // 2 comparisons planned after the baseline: 0.05 / 2.
   expect(at5!.paired.baseline!["hit_rate"]).toMatchObject({ step: 0, n_pairs: 8, alpha: 0.025 });
 });
 
-test("a baseline whose rows cannot be read leaves the later measurements whole, without the comparison", async () => {
+it("writes later measurements without a comparison if the rows of the baseline cannot be read", async () => {
   const toy = toyTraining();
   const run = {
     ...toy.store,
@@ -149,7 +149,7 @@ test("a baseline whose rows cannot be read leaves the later measurements whole, 
   );
 });
 
-test("a record that is still to be set aside is, also where another takes the place of the one that waits", async () => {
+it("supersedes a snapshot once, even if its waiting replacement is itself replaced", async () => {
   const toy = toyTraining();
   await toy.store.put(exampleSnapshot({ accuracy: 0.1 }), []);
   let refusals = 1;
@@ -170,7 +170,7 @@ test("a record that is still to be set aside is, also where another takes the pl
   expect(await toy.store.list()).toMatchObject([{ status: "complete", accuracy: 0.9 }]);
 });
 
-test("a store's own error says at close what is wrong and what to do", async () => {
+it("repeats the store's own fix in the error of close", async () => {
   const toy = toyTraining();
   const locked = new PeriodicEvalError({
     code: "store",
@@ -188,7 +188,7 @@ test("a store's own error says at close what is wrong and what to do", async () 
   await expect(running).rejects.toThrow("End process 7. Then train the phase again");
 });
 
-test("a checkpoint's state is given when what was refused is written, or said to be behind", async () => {
+it("retries refused snapshots before it returns a state, and warns if they cannot be written", async () => {
   const toy = toyTraining();
   let refusals = 1;
   const run = refusing(toy, ({ step }) => step === 5 || refusals-- > 0);

@@ -4,13 +4,13 @@ import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { Row } from "../../contracts/evaluation.ts";
 import type { Snapshot, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import { keyText } from "../../snapshots/order.ts";
+import { keyText } from "../../snapshots/run-order.ts";
 import { fallbackSnapshot } from "./fallback-snapshot.ts";
 import type { KnownSnapshots } from "./known-snapshots.ts";
 import type { Reporter } from "./reporter.ts";
 import { parseSnapshot } from "../../snapshots/parse-snapshot.ts";
 
-/** What failed on the way to a snapshot, and the callback that requested it. */
+/** An error on the way to a snapshot, and the callback that requested the measurement. */
 export interface Failure {
   readonly callback: TrainerCallback | null;
   readonly error: unknown;
@@ -128,7 +128,7 @@ export class SnapshotWriter {
     return this.#unwritten.map(({ snapshot, refusal }) => ({ snapshot, error: refusal?.error ?? null }));
   }
 
-  /** Returns the rows of a snapshot, even if the store does not have it yet. Throws if they cannot be read. */
+  /** Returns the rows of a snapshot, also while the store lacks it. Throws if they cannot be read. */
   async rows(key: SnapshotKey): Promise<readonly Row[]> {
     const entry = this.#unwritten.find(({ snapshot }) => keyText(snapshot) === keyText(key));
     return entry?.rows ?? this.#store.rows(key);

@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
@@ -22,7 +22,7 @@ afterEach(async () => {
 const callback = () =>
   new PeriodicCallback(toyEvaluation({ graded: true }), { schedule: [everyPercent(50)] });
 
-test("a run's folder gets its snapshots, and is given back at the end", async () => {
+it("writes snapshots into the run's folder, and releases it at the end", async () => {
   const run = await temporaryFolder();
   for (const phase of ["coupling", "em"]) {
     const toy = toyTraining();
@@ -40,7 +40,7 @@ test("a run's folder gets its snapshots, and is given back at the end", async ()
   );
 });
 
-test("the flat layout puts them into one folder", async () => {
+it("writes all snapshots into one folder with the flat layout", async () => {
   const run = await temporaryFolder();
   const toy = toyTraining();
   await withSession(toy.options([callback()], { run, layout: "flat" }), async (session) => {
@@ -58,7 +58,7 @@ test("the flat layout puts them into one folder", async () => {
   );
 });
 
-test("a folder that cannot be written is an error before step 1", async () => {
+it("throws before step 1 if the folder cannot be written", async () => {
   const run = join(await temporaryFolder(), "file");
   await writeFile(run, "no folder");
   const toy = toyTraining();

@@ -1,7 +1,7 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import manifest from "../../../package.json" with { type: "json" };
 import { version } from "./version.ts";
 
-test("provenance names the version of the package", () => {
+it("equals the version in package.json", () => {
   expect(version).toBe(manifest.version);
 });

@@ -2,7 +2,7 @@ import type { Evidence } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import type { Reporter } from "../records/reporter.ts";
 
-/** What windows report beyond warnings and errors. */
+/** Where windows report progress and broken receipts, besides warnings and errors. */
 export interface WindowReporter extends Reporter {
   /** Reports that `done` of `total` items are measured. */
   measuring(event: {

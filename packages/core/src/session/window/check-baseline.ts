@@ -7,7 +7,7 @@ import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import type { EarlierRun } from "../../snapshots/storage/earlier-run.ts";
-import { keyText } from "../../snapshots/order.ts";
+import { keyText } from "../../snapshots/run-order.ts";
 import { isBaselinePath, type Baselines } from "../records/baselines.ts";
 import { differencesOf } from "../records/differences.ts";
 import type { Reporter } from "../records/reporter.ts";

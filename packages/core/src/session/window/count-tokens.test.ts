@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { inMemory } from "../../tfjs/in-memory.ts";
-import { tinyLM, type TinyLM } from "../../tfjs/tiny-lm.test-data.ts";
+import { tinyLM, type TinyLM } from "../../tfjs/causal-lm/tiny-lm.test-data.ts";
 import { fakeTokenizer } from "../../testing/fake-tokenizer.ts";
 import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { countTokens } from "./count-tokens.ts";
@@ -16,13 +16,13 @@ afterAll(() => lm.dispose());
 
 const signal = new AbortController().signal;
 
-test("tokens of every ability are counted, those of the base as well", async () => {
+it("counts the tokens of every ability, and those of the base", async () => {
   const { model, tokens } = countTokens(inMemory({ ...lm, base: lm }, fakeTokenizer()));
   expect(tokens()).toBeNull();
-  // One token a character: "abc" is read.
+  // One token per character: "abc" is read.
   await model.nextToken!([{ prompt: { text: "abc" }, candidates: [98] }], { signal });
   expect(tokens()).toBe(3);
-  // "ab" and "cd", of which the last token is scored and not read.
+  // "ab" and "cd"; the last token is scored but not read.
   await model.base!.logLikelihoods!([{ context: { text: "ab" }, continuation: "cd" }], { signal });
   expect(tokens()).toBe(3 + 3);
   const sampling = { maxNewTokens: 2, temperature: 0, seed: "s" };
@@ -30,10 +30,10 @@ test("tokens of every ability are counted, those of the base as well", async () 
   expect(tokens()).toBe(6 + 4 + written!.ids!.length);
 });
 
-test("a snapshot has the tokens of its measurement, null where the engine does not tell", async () => {
+it("records the tokens of a measurement, or null if the engine does not count them", async () => {
   const { snapshot, rows } = await measure(toyEvaluation({ items: 2 }), inMemory(lm, fakeTokenizer()));
   expect(rows.length).toBe(2);
-  // "question 0" and "question 1" are 10 tokens each; at most 4 more are drawn.
+  // "question 0" and "question 1" are 10 tokens each; at most 4 more are generated.
   expect(snapshot.timing.tokens).toBeGreaterThan(20);
   expect(snapshot.timing.tokens).toBeLessThanOrEqual(28);
   const toy = toyTraining();

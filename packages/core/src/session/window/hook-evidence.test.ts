@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import { streamGuard } from "../../guard/randomness.ts";
@@ -20,7 +20,7 @@ const train = (toy: ToyTraining) => async (session: Session) => {
 const healthy = (name: string, items: number) =>
   new PeriodicCallback(toyEvaluation({ name, items }), { schedule: [everyPercent(50)] });
 
-/** A training whose random stream counts its draws; the rogue hook draws at step 3. */
+/** A training whose random stream counts its draws. The rogue hook draws at step 3. */
 function drawingTraining(rogue: (draw: () => void) => TrainerCallback) {
   const toy = toyTraining();
   let draws = 0;
@@ -36,7 +36,7 @@ const drawsInHook = (id: string) => (draw: () => void) => ({
   },
 });
 
-test("a hook that draws a training number is caught by name; without a snapshot of its own it gets a record", async () => {
+it("names a hook that draws from training's stream, in a failed snapshot if its callback has none", async () => {
   const { toy, guards, callback } = drawingTraining(drawsInHook("rogue"));
   const stop = await withSession(toy.options([callback], { guards }), train(toy));
   expect(stop).toBe('guard "dropout" saw training disturbed by onStepEnd of callback "rogue" at step 3');
@@ -59,7 +59,7 @@ test("a hook that draws a training number is caught by name; without a snapshot 
   ]);
 });
 
-test("what hooks leak is warned of once, stands in the next snapshot of the callback, and stops nothing", async () => {
+it("warns once of a leak, records it in the callback's next snapshot, and stops nothing", async () => {
   const toy = toyTraining();
   let tensors = 0;
   const guard = fakeGuard({
@@ -94,7 +94,7 @@ test("what hooks leak is warned of once, stands in the next snapshot of the call
   ]);
 });
 
-/** Draws on seeing its last snapshot, so that none of its own is left to tell of it. */
+/** Draws when it receives its last snapshot, so that no later snapshot can record it. */
 async function drawsAtTheLastSnapshot(storeOf: (toy: ToyTraining) => SessionOptions["run"]) {
   const { toy, guards, callback } = drawingTraining((draw) =>
     Object.assign(healthy("toy", 3), {
@@ -109,9 +109,9 @@ async function drawsAtTheLastSnapshot(storeOf: (toy: ToyTraining) => SessionOpti
   return { toy, broken: receipt.filter(({ intact }) => intact === false).length, rows: rows.length };
 }
 
-test("what a hook disturbed after its last snapshot is added to that, rows kept", async () => {
+it("adds a disturbance after the last snapshot to that snapshot, and keeps its rows", async () => {
   expect(await drawsAtTheLastSnapshot((toy) => toy.store)).toMatchObject({ broken: 1, rows: 3 });
-  // Also where the store refused the snapshot at first, so that only the session has the rows.
+  // Also if the store refused the snapshot at first, so that only the session has the rows.
   let refusals = 2;
   const refusing = (toy: ToyTraining) => ({
     ...toy.store,
@@ -123,7 +123,7 @@ test("what a hook disturbed after its last snapshot is added to that, rows kept"
   expect(await drawsAtTheLastSnapshot(refusing)).toMatchObject({ broken: 1, rows: 3 });
 });
 
-test("a record whose rows cannot be read is left as it is, not written without them", async () => {
+it("leaves a snapshot unchanged if its rows cannot be read", async () => {
   const unreadable = (toy: ToyTraining) => ({
     ...toy.store,
     rows: async (key: Parameters<typeof toy.store.rows>[0]) => {
@@ -138,7 +138,7 @@ test("a record whose rows cannot be read is left as it is, not written without t
   );
 });
 
-test("what a hook disturbed stands in the next snapshot of its callback", async () => {
+it("records a hook's disturbance in the next snapshot of its callback", async () => {
   const { toy, guards, callback } = drawingTraining((draw) =>
     Object.assign(healthy("toy", 3), { onLog: draw }),
   );
@@ -158,7 +158,7 @@ test("what a hook disturbed stands in the next snapshot of its callback", async 
   ]);
 });
 
-test("a hook that disturbs at every step is told of once, and is one entry of the next snapshot", async () => {
+it("warns once of a hook that disturbs every step, and records it as one entry", async () => {
   const { toy, guards, callback } = drawingTraining((draw) =>
     Object.assign(healthy("toy", 3), { onStepBegin: draw }),
   );
@@ -175,12 +175,12 @@ test("a hook that disturbs at every step is told of once, and is one entry of th
   ]);
   const by = (step: number) =>
     `by onStepBegin of callback "toy" at step ${step}, and 5 times in all up to step`;
-  // Before steps 1 to 5 and 6 to 10, seen with 0 to 4 and 5 to 9 steps done.
+  // Before steps 1 to 5 and 6 to 10, with 0 to 4 and 5 to 9 steps done.
   expect(entries).toEqual([[0], [5, `${by(0)} 4`], [10, `${by(5)} 9`]]);
   expect(toy.warnings().length).toBe(1);
 });
 
-test('a hook that disturbs, "throw": out of the call in which it happened', async () => {
+it('throws from the call in which a hook disturbs training, with onBrokenReceipt "throw"', async () => {
   const { toy, guards, callback } = drawingTraining(drawsInHook("rogue"));
   const running = withSession(toy.options([callback], { guards, onBrokenReceipt: "throw" }), train(toy));
   await expect(running).rejects.toThrow('a training disturbed by onStepEnd of callback "rogue" at step 3');

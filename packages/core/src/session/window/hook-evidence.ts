@@ -1,7 +1,7 @@
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { Evidence } from "../../contracts/snapshot.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import { keyText } from "../../snapshots/order.ts";
+import { keyText } from "../../snapshots/run-order.ts";
 import { measurementAt, newSnapshot, type Position } from "../records/new-snapshot.ts";
 import type { SessionRecords } from "../records/records.ts";
 import { describeChange, reportDisturbance, type WindowReporter } from "./broken-receipt.ts";

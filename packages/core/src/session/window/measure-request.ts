@@ -18,7 +18,7 @@ import type { Preflight } from "./preflight.ts";
 import type { Prepared } from "./prepare.ts";
 import { isBroken } from "./run-guarded.ts";
 
-/** What windows work with. */
+/** The owners and options that windows use. */
 export interface WindowParts {
   readonly options: Pick<SessionOptions, "budget" | "onBrokenReceipt" | "saveAtFiring">;
   readonly guards: readonly Guard[];
@@ -39,7 +39,7 @@ export interface ReadyRequest {
   readonly prepared: Prepared | { readonly error: unknown };
 }
 
-/** What a request needs to know about the open window. */
+/** The state of the open window that a request needs. */
 export interface OpenWindow {
   /** The guards' evidence of the measurement just before. */
   readonly justLeft: readonly Evidence[];

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
 import { atSteps } from "../../schedule/triggers.ts";
@@ -8,7 +8,7 @@ import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { measure } from "./measure.ts";
 import { withSession } from "../loop/session.ts";
 
-test("measures once, without a session", async () => {
+it("measures once without a session", async () => {
   const { model } = toyTraining();
   const { snapshot, rows } = await measure(toyEvaluation({ name: "my toy!" }), model);
   expect(rows.length).toBe(8);
@@ -23,21 +23,21 @@ test("measures once, without a session", async () => {
   expect(parseSnapshot(snapshot)).toEqual(snapshot);
 });
 
-test("a limit takes the first items, and provenance tells of those", async () => {
+it("measures the first items with a limit, and records them in provenance", async () => {
   const { model } = toyTraining();
-  const told: [number, number][] = [];
-  const options = { limit: 3, progress: (done: number, total: number) => void told.push([done, total]) };
+  const reported: [number, number][] = [];
+  const options = { limit: 3, progress: (done: number, total: number) => void reported.push([done, total]) };
   const { snapshot, rows } = await measure(toyEvaluation(), model, options);
   expect(rows.map(({ id }) => id)).toEqual(["q0", "q1", "q2"]);
   expect(snapshot.provenance.items).toBe(3);
   expect(snapshot.status).toBe("complete");
-  expect(told).toEqual([
+  expect(reported).toEqual([
     [0, 3],
     [3, 3],
   ]);
 });
 
-test("stands for a firing: it draws as a session draws there", async () => {
+it("draws the same random numbers as a session at the measurement that it repeats", async () => {
   const drawn: string[] = [];
   const drawing: AnyEvaluation = {
     ...toyEvaluation(),
@@ -68,7 +68,7 @@ test("stands for a firing: it draws as a session draws there", async () => {
   );
 });
 
-test("a wrong value of an option is an error", async () => {
+it("throws for a wrong value of an option", async () => {
   const { model } = toyTraining();
   await expect(measure(toyEvaluation(), model, { on: "bse" as never })).rejects.toThrow(
     'measure options.on: got "bse"',
@@ -78,21 +78,21 @@ test("a wrong value of an option is an error", async () => {
   );
 });
 
-test("half the samples of the items are a partial measurement", async () => {
+it("returns a partial measurement if samples of items are missing", async () => {
   const rows = Array.from({ length: 20 }, (_, i) => ({ id: `q${i % 5}/${i}`, hit: true }));
   const evaluation = { ...toyEvaluation({ items: 10 }), samplesPerItem: 4, measure: async () => rows };
   const { snapshot } = await measure(evaluation, toyTraining().model);
   expect(snapshot).toMatchObject({ status: "partial", reason: "20 of 40 rows" });
 });
 
-test("grades before it answers", async () => {
+it("grades before it returns", async () => {
   const { snapshot, rows } = await measure(toyEvaluation({ graded: true }), toyTraining().model);
   expect(snapshot.status).toBe("complete");
   expect(rows.every((row) => typeof (row as { hit?: unknown }).hit === "boolean")).toBe(true);
   expect(typeof snapshot.timing.grade_seconds).toBe("number");
 });
 
-test("guards are entered and left, and their fingerprint is taken", async () => {
+it("enters and leaves guards, and records their fingerprint", async () => {
   const log: string[] = [];
   const guards = [fakeGuard({ name: "weights", observe: () => "w1", log: (line) => void log.push(line) })];
   const { snapshot } = await measure(toyEvaluation(), toyTraining().model, { guards });
@@ -101,7 +101,7 @@ test("guards are entered and left, and their fingerprint is taken", async () => 
   expect(snapshot.receipt.map(({ part }) => part)).toEqual(["math-random", "weights"]);
 });
 
-test("throws what goes wrong", async () => {
+it("throws the errors of evaluations, aborts and wrong options", async () => {
   const { model } = toyTraining();
   const failing = toyEvaluation({
     onMeasure() {
@@ -118,7 +118,7 @@ test("throws what goes wrong", async () => {
   await expect(measure(twice, model)).rejects.toThrow('the row id "a" twice');
 });
 
-test("the seed decides, and nothing else: twice the same is the same", async () => {
+it("depends only on the seed", async () => {
   const { model } = toyTraining();
   const once = async (seed: string) =>
     (await measure(toyEvaluation(), model, { seed })).snapshot.provenance.hash;

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import { PeriodicCapabilityCallback } from "../../evaluations/capability/callback.ts";
 import { PeriodicEvalError } from "../../errors.ts";
@@ -8,8 +8,8 @@ import { everyPercent } from "../../schedule/triggers.ts";
 import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { openSession, withSession } from "../loop/session.ts";
 
-/** What `begin` says to an evaluation. */
-async function saidTo(changes: Partial<AnyEvaluation>, model?: EvaluableModel): Promise<string> {
+/** Returns the message that `begin` throws for an evaluation. */
+async function messageFor(changes: Partial<AnyEvaluation>, model?: EvaluableModel): Promise<string> {
   const toy = toyTraining();
   const callback = new PeriodicCallback({ ...toyEvaluation(), ...changes }, { schedule: [], id: "watch" });
   const session = openSession(toy.options([callback], model && { model }));
@@ -22,53 +22,55 @@ async function saidTo(changes: Partial<AnyEvaluation>, model?: EvaluableModel): 
   return error.message;
 }
 
-test("an ability that the model lacks is named, with who has it, before step 1", async () => {
+it("names an ability that the model lacks, and the models that offer it, before step 1", async () => {
   const { identity, contextLength, tokenizer } = toyTraining().model;
-  expect(await saidTo({}, { identity, contextLength, tokenizer })).toBe(
+  expect(await messageFor({}, { identity, contextLength, tokenizer })).toBe(
     '[periodic-eval] callback "watch", evaluation "toy": got the model "fake" of engine "fake" with tokenizer, ' +
       'expected a model with the ability "generate". ' +
       "It is offered by models in memory (`inMemory` of @periodic-eval/core/tfjs) and every server.",
   );
 });
 
-test("a need that is no ability names the nearest one", async () => {
-  expect(await saidTo({ needs: ["generates"] })).toContain('got the unknown ability "generates"');
-  expect(await saidTo({ needs: ["generates"] })).toContain('Did you mean "generate"?');
+it("names the nearest ability for an unknown one", async () => {
+  expect(await messageFor({ needs: ["generates"] })).toContain('got the unknown ability "generates"');
+  expect(await messageFor({ needs: ["generates"] })).toContain('Did you mean "generate"?');
 });
 
-test("items without ids, with ids twice, or none at all are errors by name", async () => {
-  expect(await saidTo({ items: () => [] })).toContain(
+it("throws for no items, and for items without ids or with repeated ids", async () => {
+  expect(await messageFor({ items: () => [] })).toContain(
     'callback "watch", evaluation "toy" items: got no items',
   );
-  expect(await saidTo({ items: () => [{ id: "a" }, { id: "b" }, { id: "a" }] })).toContain(
+  expect(await messageFor({ items: () => [{ id: "a" }, { id: "b" }, { id: "a" }] })).toContain(
     'the id "a" twice (again at index 2)',
   );
-  expect(await saidTo({ items: () => [{ id: "a" }, {} as never] })).toContain(
+  expect(await messageFor({ items: () => [{ id: "a" }, {} as never] })).toContain(
     "an item at index 1 with id undefined",
   );
-  expect(await saidTo({ items: () => "none" as never })).toContain("got string, expected an array of items");
-  expect(await saidTo({ items: () => [{ id: "a", big: 1n } as never] })).toContain(
+  expect(await messageFor({ items: () => "none" as never })).toContain(
+    "got string, expected an array of items",
+  );
+  expect(await messageFor({ items: () => [{ id: "a", big: 1n } as never] })).toContain(
     "expected items that JSON can hold",
   );
 });
 
-test("a name or version that is no text is an error before anything is measured", async () => {
-  expect(await saidTo({ version: 1 as never })).toContain(
+it("throws before anything is measured for a name or version that is not a string", async () => {
+  expect(await messageFor({ version: 1 as never })).toContain(
     'evaluation "toy".version: got 1, expected a non-empty string',
   );
-  expect(await saidTo({ version: "" })).toContain('version: got "", expected a non-empty string');
-  expect(await saidTo({ name: undefined as never })).toContain("name: got undefined");
-  expect(await saidTo({ samplesPerItem: 0 })).toContain("samplesPerItem: got 0");
+  expect(await messageFor({ version: "" })).toContain('version: got "", expected a non-empty string');
+  expect(await messageFor({ name: undefined as never })).toContain("name: got undefined");
+  expect(await messageFor({ samplesPerItem: 0 })).toContain("samplesPerItem: got 0");
 });
 
-test('on: "base" needs a model with a base', async () => {
+it('requires a model with a base for on: "base"', async () => {
   const toy = toyTraining();
   const callback = new PeriodicCallback(toyEvaluation(), { schedule: [], on: "base" });
   const session = openSession(toy.options([callback]));
   await expect(session.begin()).rejects.toThrow('on: "base" with the model "fake", which has no base');
 });
 
-test('on: "base" measures the base', async () => {
+it('measures the base with on: "base"', async () => {
   const toy = toyTraining();
   const base = toyTraining();
   base.weights = 500;
@@ -89,13 +91,13 @@ test('on: "base" measures the base', async () => {
 
 const missing = { questions: "/nowhere/questions.jsonl", schedule: [everyPercent(50)] };
 
-test("a missing file is an error before step 1", async () => {
+it("throws for a missing file before step 1", async () => {
   const toy = toyTraining();
   const session = openSession(toy.options([new PeriodicCapabilityCallback(missing)]));
   await expect(session.begin()).rejects.toThrow('"/nowhere/questions.jsonl", which does not exist');
 });
 
-test("a missing file of an optional callback is one warning, and a skipped record at each firing", async () => {
+it("warns once of a missing file of an optional callback, and writes skipped snapshots", async () => {
   const toy = toyTraining();
   const callback = new PeriodicCapabilityCallback({ ...missing, optional: true });
   await withSession(toy.options([callback]), async (session) => {
@@ -114,7 +116,7 @@ test("a missing file of an optional callback is one warning, and a skipped recor
   expect(found[0]!.reason).toContain("/nowhere/questions.jsonl");
 });
 
-test("bad data of an optional callback is still an error", async () => {
+it("throws for bad data of an optional callback", async () => {
   const toy = toyTraining();
   const callback = new PeriodicCallback(
     { ...toyEvaluation(), items: () => [] },
@@ -124,7 +126,7 @@ test("bad data of an optional callback is still an error", async () => {
   await expect(session.begin()).rejects.toThrow("got no items");
 });
 
-test("items are made once, and again where the model's tokenizer is another", async () => {
+it("makes items once, and again for a model with another tokenizer", async () => {
   const toy = toyTraining();
   let made = 0;
   const evaluation = { ...toyEvaluation(), items: () => [{ id: `q${made++}`, text: "?" }] };
@@ -142,29 +144,29 @@ test("items are made once, and again where the model's tokenizer is another", as
   });
 });
 
-test("an evaluation asked for without being announced is checked when it is asked", async () => {
+it("checks an evaluation that is not in `asks` when it is requested", async () => {
   const toy = toyTraining();
-  const asking = {
-    id: "asking",
+  const requesting = {
+    id: "requesting",
     onTrainBegin: ({ measure }: { measure(request: object): void }) =>
       measure({ id: "x", evaluation: { ...toyEvaluation(), needs: ["telepathy"] }, crossed: [] }),
   };
-  await withSession(toy.options([asking as never]), async (session) => void (await session.begin()));
+  await withSession(toy.options([requesting as never]), async (session) => void (await session.begin()));
   expect(await toy.store.list()).toMatchObject([
     { id: "x", status: "failed", reason: expect.stringContaining('"telepathy"') as unknown },
   ]);
 });
 
-test("a model is asked once whether its numbers can be trusted, and refused before step 1 where they cannot", async () => {
+it("checks the model once, and throws before step 1 if its numbers cannot be trusted", async () => {
   const toy = toyTraining();
   const callbacks = () =>
     ["a", "b"].map(
       (id) => new PeriodicCallback({ ...toyEvaluation(), name: id }, { schedule: [everyPercent(50)], id }),
     );
-  let asked = 0;
-  const model = { ...toy.model, check: async () => void (asked += 1) };
+  let checks = 0;
+  const model = { ...toy.model, check: async () => void (checks += 1) };
   await withSession(toy.options(callbacks(), { model }), async () => {});
-  expect(asked).toBe(1);
+  expect(checks).toBe(1);
 
   const wrong = {
     ...toy.model,
@@ -176,7 +178,7 @@ test("a model is asked once whether its numbers can be trusted, and refused befo
   await expect(session.begin()).rejects.toThrow("packed scores differ");
 });
 
-test("a check that an abort cuts off refuses nothing", async () => {
+it("ignores a check that an abort interrupted", async () => {
   const toy = toyTraining();
   const controller = new AbortController();
   const model = {
@@ -197,15 +199,15 @@ test("a check that an abort cuts off refuses nothing", async () => {
   expect((await toy.store.list()).filter(({ status }) => status === "failed")).toEqual([]);
 });
 
-test("what grades is asked once before step 1, and an abort in the middle is no fault of it", async () => {
+it("checks the grader once before step 1, and ignores an abort in the middle", async () => {
   const toy = toyTraining();
-  let asked = 0;
-  const evaluation: AnyEvaluation = { ...toyEvaluation(), check: async () => void (asked += 1) };
+  let checks = 0;
+  const evaluation: AnyEvaluation = { ...toyEvaluation(), check: async () => void (checks += 1) };
   const callbacks = ["one", "two"].map((id) => new PeriodicCallback(evaluation, { schedule: [], id }));
   await withSession(toy.options(callbacks), async (session) => void (await session.begin()));
-  expect(asked).toBe(1);
+  expect(checks).toBe(1);
 
-  expect(await saidTo({ check: () => Promise.reject(new Error("the judge is away")) })).toBe(
+  expect(await messageFor({ check: () => Promise.reject(new Error("the judge is away")) })).toBe(
     "the judge is away",
   );
 

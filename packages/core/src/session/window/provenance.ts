@@ -6,8 +6,8 @@ import { createdBy } from "../records/new-snapshot.ts";
 import type { Prepared } from "./prepare.ts";
 
 /**
- * Returns everything needed to repeat a measurement except the weights, whose fingerprint is stored beside it. So the hash is
- * the same at every step of a phase, and in two phases with the same setup.
+ * Returns everything needed to repeat a measurement except the weights, whose fingerprint is stored beside it. The hash is
+ * therefore the same at every step of a phase, and in two phases with the same setup.
  */
 export function provenanceOf(
   evaluation: AnyEvaluation,

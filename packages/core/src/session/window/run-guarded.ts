@@ -1,4 +1,4 @@
-import type { Entered, Guard, GuardContext } from "../../contracts/guard.ts";
+import type { EnteredGuard, Guard, GuardContext } from "../../contracts/guard.ts";
 import type { Awaitable } from "../../contracts/json.ts";
 import type { Evidence } from "../../contracts/snapshot.ts";
 import { errorMessage } from "../../internal/error-message.ts";
@@ -20,7 +20,7 @@ export function* runGuarded<T>(
   contextOf: (index: number) => GuardContext,
   body: (fingerprint: string | null) => Awaitable<T>,
 ): Flow<Guarded<T>> {
-  const entered: Entered[] = [];
+  const entered: EnteredGuard[] = [];
   const evidence: Evidence[] = [];
   let outcome: Guarded<T>["outcome"];
   try {
@@ -46,7 +46,7 @@ export function* runGuarded<T>(
 // `enter` and `leave` are plain functions: around hooks they run for every guard at every step, and a generator each would
 // cost more than most guards do.
 
-function enter(guard: Guard, context: GuardContext): Awaitable<Entered> {
+function enter(guard: Guard, context: GuardContext): Awaitable<EnteredGuard> {
   const failed = (cause: unknown): never => {
     throw new Error(`guard "${guard.name}" could not be entered: ${errorMessage(cause)}`, { cause });
   };
@@ -58,7 +58,7 @@ function enter(guard: Guard, context: GuardContext): Awaitable<Entered> {
   }
 }
 
-function leave(guard: Guard, entered: Entered): Awaitable<Evidence> {
+function leave(guard: Guard, entered: EnteredGuard): Awaitable<Evidence> {
   const finished = (evidence: Evidence) => (guard.advisory ? { ...evidence, advisory: true } : evidence);
   // A guard that throws may not have restored training's state, so its evidence is "disturbed", not "not observed".
   const failed = (error: unknown) =>

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic.ts";
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import { PeriodicEvalError } from "../../errors.ts";
@@ -37,7 +37,7 @@ function disturbing(toy: ToyTraining, name: string, items: number) {
 const healthy = (name: string, items: number) =>
   new PeriodicCallback(toyEvaluation({ name, items }), { schedule: [everyPercent(50)] });
 
-test("all that is queued at a step is measured in one window, fewest items first, guards round each", async () => {
+it("measures all requests of a step in one window, fewest items first, each inside the guards", async () => {
   const toy = toyTraining();
   const log: string[] = [];
   const say = (line: string) => void log.push(line);
@@ -52,7 +52,7 @@ test("all that is queued at a step is measured in one window, fewest items first
   expect(log).toEqual([...each("small"), ...each("large")]);
 });
 
-test("guards are left in reverse where the measurement throws, and its receipt is kept", async () => {
+it("leaves guards in reverse order if the measurement throws, and keeps its receipt", async () => {
   const toy = toyTraining();
   const log: string[] = [];
   const guards = ["outer", "inner"].map((name) => fakeGuard({ name, log: (line) => void log.push(line) }));
@@ -71,7 +71,7 @@ test("guards are left in reverse where the measurement throws, and its receipt i
   expect(snapshot!.receipt.map(({ part }) => part)).toEqual(["math-random", "outer", "inner"]);
 });
 
-test("a guard that cannot be entered fails the measurement; those before it are left", async () => {
+it("fails the measurement if a guard cannot be entered, and leaves those before it", async () => {
   const toy = toyTraining();
   const log: string[] = [];
   const refusing: Guard = {
@@ -91,7 +91,7 @@ test("a guard that cannot be entered fails the measurement; those before it are 
   ]);
 });
 
-test("a guard that cannot be left breaks the receipt: what it changed may not be restored", async () => {
+it("breaks the receipt if a guard cannot be left, because its changes may not be restored", async () => {
   const toy = toyTraining();
   const stuck: Guard = {
     name: "mode",
@@ -108,7 +108,7 @@ test("a guard that cannot be left breaks the receipt: what it changed may not be
   );
 });
 
-test("Math.random is the same seeded stream in every run, and training's own is not touched", async () => {
+it("replaces Math.random by the same seeded stream in every run, and leaves training's stream alone", async () => {
   const drawn = async () => {
     const toy = toyTraining();
     const numbers: number[] = [];
@@ -126,7 +126,7 @@ test("Math.random is the same seeded stream in every run, and training's own is 
   expect(await drawn()).toEqual(first);
 });
 
-test("nothing that evaluations and callbacks bring draws training's numbers, and what they draw repeats", async () => {
+it("gives evaluations and callbacks repeatable random numbers that are not training's", async () => {
   const native = Math.random;
   let ofTraining = 0;
   Math.random = () => {
@@ -170,23 +170,23 @@ test("nothing that evaluations and callbacks bring draws training's numbers, and
   }
 });
 
-test("the model of a step is asked for once a window, and all measurements see that one", async () => {
+it("calls the model function once per window, and measures that model in all measurements", async () => {
   const toy = toyTraining();
-  const asked: number[] = [];
+  const steps: number[] = [];
   const seen: unknown[] = [];
   const model = ({ step }: { readonly step: number }) => {
-    asked.push(step);
-    return { ...toy.model, identity: { ...toy.model.identity, name: `model ${asked.length}` } };
+    steps.push(step);
+    return { ...toy.model, identity: { ...toy.model.identity, name: `model ${steps.length}` } };
   };
   await withSession(toy.options([healthy("a", 2), healthy("b", 3)], { model }), train(toy));
   for (const { step, provenance } of await toy.store.list())
     seen.push([step, (provenance.model as { name: string }).name]);
-  // The first for the checks before step 1.
-  expect(asked).toEqual([0, 0, 5, 10]);
+  // The first call is for the checks before step 1.
+  expect(steps).toEqual([0, 0, 5, 10]);
   expect(seen).toEqual([0, 5, 10].flatMap((step, at) => [1, 2].map(() => [step, `model ${at + 2}`])));
 });
 
-test("evidence of one measurement is offered to the guard as what stood before the next", async () => {
+it("passes the evidence of one measurement to the guards of the next", async () => {
   const toy = toyTraining();
   const seen: (GuardContext["justLeft"] | undefined)[] = [];
   const inner = fakeGuard({ name: "weights", observe: () => `w${toy.weights}` });
@@ -215,7 +215,7 @@ const broken = async (onBrokenReceipt: NonNullable<SessionOptions["onBrokenRecei
   return { toy, result, at5: Object.fromEntries(at5.map((snapshot) => [snapshot.id, snapshot])) };
 };
 
-test('a broken receipt, "stop": the loop is told which guard and which measurement', async () => {
+it('requests a stop that names the guard and the measurement, with onBrokenReceipt "stop"', async () => {
   const { toy, result, at5 } = await broken("stop");
   expect(result).toBe('guard "weights" saw training disturbed by the measurement "rogue" at step 5');
   expect(at5["before"]).toMatchObject({ status: "complete" });
@@ -229,7 +229,7 @@ test('a broken receipt, "stop": the loop is told which guard and which measureme
   ]);
 });
 
-test('a broken receipt, "throw": out of stepEnd, guards left, the record kept', async () => {
+it('throws from stepEnd with guards left and the snapshot kept, with onBrokenReceipt "throw"', async () => {
   const { result, at5 } = await broken("throw");
   expect(PeriodicEvalError.is(result, "receipt")).toBe(true);
   expect((result as Error).message).toContain('the measurement "rogue" at step 5');
@@ -240,7 +240,7 @@ test('a broken receipt, "throw": out of stepEnd, guards left, the record kept', 
   });
 });
 
-test('a broken receipt, "record": the run goes on, and so does the window', async () => {
+it('continues the run and the window, with onBrokenReceipt "record"', async () => {
   const { toy, result, at5 } = await broken("record");
   expect(result).toBeNull();
   expect(at5["after"]).toMatchObject({ status: "complete" });
@@ -248,7 +248,23 @@ test('a broken receipt, "record": the run goes on, and so does the window', asyn
   expect((await toy.store.list()).filter(({ step }) => step === 10).length).toBe(3);
 });
 
-test("advisory evidence is recorded and counts as no disturbance", async () => {
+it("blames no skipped measurement for the receipt that the one before it broke", async () => {
+  const toy = toyTraining();
+  let seconds = 0;
+  const expensive = toyEvaluation({ name: "expensive", onMeasure: () => void (seconds += 100) });
+  const callbacks = [
+    disturbing(toy, "rogue", 4),
+    new PeriodicCallback(expensive, { schedule: [everyPercent(50)] }),
+  ];
+  const budget = { overheadPercent: null, secondsPerWindow: 10 };
+  const options = { budget, onBrokenReceipt: "record", clock: () => (seconds += 0.01) } as const;
+  await withSession(toy.options(callbacks, options), train(toy));
+  const at5 = (await toy.store.list()).filter(({ step }) => step === 5);
+  expect(at5.map(({ id, status }) => `${id} ${status}`)).toEqual(["expensive skipped", "rogue complete"]);
+  expect(toy.warnings()).toEqual([expect.stringContaining('by the measurement "rogue" at step 5')]);
+});
+
+it("records advisory evidence without counting it as a disturbance", async () => {
   const toy = toyTraining();
   let tensors = 0;
   const guard = fakeGuard({ name: "tensors", advisory: true, observe: () => String(tensors++) });
@@ -260,7 +276,7 @@ test("advisory evidence is recorded and counts as no disturbance", async () => {
   });
 });
 
-test("a snapshot's hook may ask for another measurement of the same step", async () => {
+it("measures requests of onSnapshot at the same step", async () => {
   const toy = toyTraining();
   const more = toyEvaluation({ name: "more" });
   const escalating: TrainerCallback = {
@@ -273,22 +289,22 @@ test("a snapshot's hook may ask for another measurement of the same step", async
   expect((await toy.store.list()).filter(({ id }) => id === "more").map(({ step }) => step)).toEqual([5]);
 });
 
-test("one id asked with two evaluations at one step is refused", async () => {
+it("throws for one id with two evaluations at one step", async () => {
   const toy = toyTraining();
-  const asking = (id: string): TrainerCallback => ({
+  const requesting = (id: string): TrainerCallback => ({
     id,
     onStepEnd({ measure, progress }) {
       if (progress.step === 1) measure({ id: "same", evaluation: toyEvaluation({ name: id }), crossed: [] });
     },
   });
-  await withSession(toy.options([asking("a"), asking("b")]), train(toy, 1));
+  await withSession(toy.options([requesting("a"), requesting("b")]), train(toy, 1));
   expect((await toy.store.list()).map(({ id, evaluation }) => [id, evaluation])).toEqual([["same", "a"]]);
   expect(toy.warnings().join()).toContain(
     '"same", which callback "a" requested at this step with another evaluation',
   );
 });
 
-test("a store that refuses a snapshot gets it again with the next one", async () => {
+it("retries a refused snapshot with the next one", async () => {
   const toy = toyTraining();
   let refusals = 1;
   const store = {
@@ -307,7 +323,7 @@ test("a store that refuses a snapshot gets it again with the next one", async ()
   ]);
 });
 
-test("a store that refuses to the last is an error, when training is over", async () => {
+it("throws after training if the store refuses until the end", async () => {
   const toy = toyTraining();
   const store = { ...toy.store, put: () => Promise.reject(new Error("ENOSPC")) };
   let isTrained = false;
@@ -321,7 +337,7 @@ test("a store that refuses to the last is an error, when training is over", asyn
   expect(isTrained).toBe(true);
 });
 
-test("a loop that does not wait for the window is told so", async () => {
+it("throws for a loop that does not await the window", async () => {
   const toy = toyTraining();
   const measuring = gate();
   const callback = new PeriodicCallback(toyEvaluation({ onMeasure: () => measuring.passed }), {

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { PeriodicEvalError } from "../../errors.ts";
 import { faultyFiles } from "../../testing/faulty-files.ts";
-import { appendLines, readLines, readTextFile, removeDrafts, writeWhole } from "./atomic-file.ts";
+import { appendLines, removeTemporaryFiles, writeFileAtomic } from "./atomic-file.ts";
+import { readLines, readTextFile } from "./read-file.ts";
 
 let folder: string;
 let path: string;
@@ -14,36 +15,36 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-it("removeDrafts removes what writes and takings of locks left, of the files that are named", async () => {
+it("removeTemporaryFiles removes temporary files and lock claims of the given files only", async () => {
   const claimed = `.lock.${"0a".repeat(8)}`;
   const left = [".file.1.2.tmp", "..lock.1.2.tmp", claimed, `.${claimed}.1.2.tmp`];
   const kept = [".other.1.2.tmp", ".file.tmp", "file", ".lock", `file.${"0a".repeat(8)}`];
   for (const name of [...left, ...kept]) await writeFile(join(folder, name), "");
-  await removeDrafts(folder, (file) => file === "file" || file === ".lock");
+  await removeTemporaryFiles(folder, (file) => file === "file" || file === ".lock");
   expect((await readdir(folder)).sort()).toEqual(kept.toSorted());
-  await removeDrafts(join(folder, "none"), () => true);
+  await removeTemporaryFiles(join(folder, "none"), () => true);
 });
 
-describe("writeWhole", () => {
+describe("writeFileAtomic", () => {
   it("syncs the bytes before the rename and the folder after it", async () => {
     const log: string[] = [];
     const fs = faultyFiles(({ name }) => {
       log.push(name);
       return "none";
     });
-    await writeWhole(path, "text", fs);
+    await writeFileAtomic(path, "text", fs);
     expect(log).toEqual(["open", "write", "sync", "close", "rename", "syncFolder"]);
     expect(await readFile(path, "utf8")).toBe("text");
   });
 
-  it("takes pieces from what writes them, text and bytes, and none where that throws", async () => {
-    await writeWhole(path, async (file) => {
+  it("writes strings and bytes piece by piece, and keeps the old file if the writer throws", async () => {
+    await writeFileAtomic(path, async (file) => {
       await file.write("text");
       await file.write(Uint8Array.of(0, 255));
     });
     expect([...(await readFile(path))]).toEqual([...Buffer.from("text"), 0, 255]);
     const mistake = new PeriodicEvalError({ code: "model", where: "w", got: "g", expected: "e", fix: "f" });
-    const writing = writeWhole(path, async (file) => {
+    const writing = writeFileAtomic(path, async (file) => {
       await file.write("half");
       throw mistake;
     });
@@ -53,11 +54,11 @@ describe("writeWhole", () => {
   });
 
   it.each(["open", "write", "sync", "close", "rename"])(
-    "a full disk at %s leaves the old text and no temporary file",
+    "keeps the old text and no temporary file when the disk is full at %s",
     async (at) => {
       await writeFile(path, "old");
       const fs = faultyFiles(({ name }) => (name === at ? { errno: "ENOSPC" } : "none"));
-      await expect(writeWhole(path, "new", fs)).rejects.toThrow(
+      await expect(writeFileAtomic(path, "new", fs)).rejects.toThrow(
         `${path}: got ENOSPC (no space left on the device), expected a path that can be read and written. Free space`,
       );
       expect(await readFile(path, "utf8")).toBe("old");
@@ -67,7 +68,7 @@ describe("writeWhole", () => {
 });
 
 describe("appendLines", () => {
-  it("creates, appends, and cuts a torn last line first", async () => {
+  it("creates the file, appends to it and first removes an unfinished last line", async () => {
     await appendLines(path, ["one"]);
     await writeFile(path, 'one\n{"torn": "é', { flag: "w" });
     expect(await readLines(path)).toEqual(["one"]);
@@ -75,14 +76,14 @@ describe("appendLines", () => {
     expect(await readFile(path, "utf8")).toBe("one\ntwo\nthree\n");
   });
 
-  it.each(["write", "sync"])("a full disk at %s leaves the lines there were", async (at) => {
+  it.each(["write", "sync"])("keeps the earlier lines when the disk is full at %s", async (at) => {
     await writeFile(path, "eins é\n");
     const fs = faultyFiles(({ name }) => (name === at ? { errno: "ENOSPC" } : "none"));
     await expect(appendLines(path, ["two two two"], fs)).rejects.toThrow("ENOSPC");
     expect(await readFile(path, "utf8")).toBe("eins é\n");
   });
 
-  it("death in the middle of a line costs that line only", async () => {
+  it("loses only the line that was being written when the process died", async () => {
     await appendLines(path, ["one"]);
     const fs = faultyFiles(({ name }) => (name === "write" ? "die" : "none"));
     await expect(appendLines(path, ["two two two"], fs)).rejects.toThrow("dead");
@@ -94,18 +95,18 @@ describe("appendLines", () => {
 });
 
 describe("readTextFile", () => {
-  it("drops a byte-order mark", async () => {
+  it("removes a byte-order mark", async () => {
     await writeFile(path, "\uFEFFtext");
     expect(await readTextFile(path, "here")).toBe("text");
   });
 
-  it("names option, path and what is wrong", async () => {
+  it("throws a data error with the option, the path and the reason", async () => {
     const missing = `${path}-not-there`;
     await expect(readTextFile(missing, "capability.questions")).rejects.toThrow(
       `[periodic-eval] capability.questions: got "${missing}", which does not exist, expected a readable text file.`,
     );
     await expect(readTextFile(folder, "capability.questions")).rejects.toThrow(
-      "a folder stands where a file should be",
+      "a folder is in the place of a file",
     );
   });
 });

@@ -1,42 +1,44 @@
 import { join } from "node:path";
-import { PeriodicEvalError } from "../../errors.ts";
 import type { Row } from "../../contracts/evaluation.ts";
-import { nodeFiles, type FileSystem } from "./files.ts";
-import { keptRows } from "./kept-rows.ts";
-import { runPaths } from "./layout.ts";
-import { keyText } from "../order.ts";
-import { listIfPresent, scanSnapshots, type RunProblem } from "./scan.ts";
+import type { RunProblem } from "../../contracts/run-record.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
+import { configError } from "../../internal/config-error.ts";
+import { keyText } from "../run-order.ts";
+import { nodeFiles, type FileSystem } from "./file-system.ts";
+import { runPaths } from "./layout.ts";
+import { listIfPresent } from "./read-file.ts";
+import { readRows } from "./read-rows.ts";
+import { scanSnapshots } from "./scan-snapshots.ts";
 
-/** What another run measured at its starts. */
+/** The measurements of another run at the start of its phases, which serve as a baseline. */
 export interface EarlierRun {
-  /** As it was named. */
+  /** The path as the user gave it. */
   readonly path: string;
-  /** Files that look like snapshots and cannot be read as such. */
+  /** Files that look like snapshots and cannot be read. */
   readonly problems: readonly RunProblem[];
-  /** What was measured before step 1 under an id: in the phase of this name, else in the first that has it. */
+  /** Returns the snapshot of `id` before step 1, from the phase of this name, else from the first phase that has one. */
   startOf(phase: string, id: string): Snapshot | null;
-  /** @throws PeriodicEvalError `store` where they cannot be read. */
+  /** @throws PeriodicEvalError `store` if they cannot be read. */
   rows(snapshot: Snapshot): Promise<readonly Row[]>;
 }
 
 /**
- * Reads the snapshots of another run, which is not locked and may be running.
+ * Reads the snapshots of another run, without locking it. The run may be in progress.
  *
- * @param path a run's folder, its `periodic_eval`, or a phase's folder in that.
- * @throws PeriodicEvalError `config` where it holds no snapshot.
+ * @param path The run's folder, its `periodic_eval` folder, or a phase's folder in that.
+ * @throws PeriodicEvalError `config` if it has no snapshot.
  */
 export async function readEarlierRun(path: string, fs: FileSystem = nodeFiles): Promise<EarlierRun> {
   const { root } = runPaths(path);
   const isRun = (await listIfPresent(root, fs)).length > 0;
   const { found, problems } = await scanSnapshots(isRun ? root : join(path), fs);
   if (found.length === 0) {
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "session option baseline",
-      got: `${path}, in which there is no snapshot${problems.length === 0 ? "" : ` that can be read: ${problems[0]!.message}`}`,
+    throw configError({
+      where: "session options",
+      path: ["baseline"],
+      got: `${path}, which has no ${problems.length === 0 ? "snapshot" : `readable snapshot: ${problems[0]!.message}`}`,
       expected: "the folder of an earlier run, or its folder of snapshots",
-      fix: 'Name the folder that was given as run, or write "phase_start".',
+      fix: 'Give the `runDir` of that run, or "phase_start".',
     });
   }
   const files = new Map(found.map((one) => [keyText(one.snapshot), one.path]));
@@ -50,7 +52,7 @@ export async function readEarlierRun(path: string, fs: FileSystem = nodeFiles): 
       return starts.find((one) => one.phase === phase) ?? starts[0] ?? null;
     },
     async rows(snapshot) {
-      return snapshot.samples === null ? [] : keptRows(files.get(keyText(snapshot))!, fs);
+      return snapshot.samples === null ? [] : readRows(files.get(keyText(snapshot))!, fs);
     },
   };
 }

@@ -7,7 +7,7 @@ import { PeriodicEvalError } from "../../errors.ts";
 import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { storeConformance } from "../../testing/store-conformance.ts";
 import { fileStore } from "./file-store.ts";
-import { nodeFiles } from "./files.ts";
+import { nodeFiles } from "./file-system.ts";
 import { readRun } from "./read-run.ts";
 
 let runDir: string;
@@ -26,7 +26,7 @@ for (const layout of ["nested", "flat"] as const) {
   });
 }
 
-it("reads no other snapshot to write one", async () => {
+it("reads no other snapshot when it writes one", async () => {
   let reads: string[] = [];
   const fs = { ...nodeFiles, read: (path: string) => (reads.push(path), nodeFiles.read(path)) };
   const store = fileStore(runDir, { fs });
@@ -39,7 +39,7 @@ it("reads no other snapshot to write one", async () => {
 });
 
 describe("layout", () => {
-  it("nested: a folder per phase, rows beside, one line each in the index", async () => {
+  it("writes a folder per phase, the rows in the same folder and an index line in the nested layout", async () => {
     const store = fileStore(runDir);
     await store.put(exampleSnapshot({ phase: "em", step: 20 }), rows);
     await store.put(exampleSnapshot({ phase: "em", step: 40 }), []);
@@ -63,7 +63,7 @@ describe("layout", () => {
     ]);
   });
 
-  it("a snapshot that is replaced by one without rows leaves no file of rows", async () => {
+  it("removes the file of rows when a snapshot without rows replaces one with rows", async () => {
     const store = fileStore(runDir);
     await store.put(exampleSnapshot(), rows);
     await store.put(exampleSnapshot({ status: "failed" }), []);
@@ -71,7 +71,7 @@ describe("layout", () => {
     await store.close!();
   });
 
-  it("flat: directly in periodic_eval; a second phase of the same name carries its phase", async () => {
+  it("writes directly to periodic_eval in the flat layout and adds the phase to a name that is taken", async () => {
     const store = fileStore(runDir, { layout: "flat" });
     await store.put(exampleSnapshot({ phase: "coupling" }), rows);
     await store.put(exampleSnapshot({ phase: "em", run_step: 100 }), []);
@@ -82,7 +82,7 @@ describe("layout", () => {
     await store.close!();
   });
 
-  it("finds a snapshot whatever its file is called: the content is the truth", async () => {
+  it("finds a snapshot by its content, whatever its file is called", async () => {
     const store = fileStore(runDir);
     await store.put(exampleSnapshot({ phase: "em" }), []);
     await mkdir(at("elsewhere"));
@@ -93,7 +93,7 @@ describe("layout", () => {
     await store.close!();
   });
 
-  it("goes on in the other layout without repeating a snapshot", async () => {
+  it("replaces a snapshot that was written in the other layout", async () => {
     const first = fileStore(runDir, { layout: "flat" });
     await first.put(exampleSnapshot(), []);
     await first.close!();
@@ -104,15 +104,15 @@ describe("layout", () => {
   });
 
   it.each(["superseded", "Superseded", "index.jsonl"])(
-    "refuses the phase %s, whose folder the store needs itself",
+    "refuses the phase %s, whose name the store uses itself",
     async (phase) => {
       await expect(fileStore(runDir).put(exampleSnapshot({ phase }), [])).rejects.toThrow("Rename the phase");
     },
   );
 
-  it("any phase, id and step come back, whatever the others are called", async () => {
+  it("reads back every phase, id and step, whatever the other names are", async () => {
     const word = fc.stringMatching(/^[A-Za-z0-9](step|_|\.|json|samples|[0-9]){0,4}$/);
-    // One letter's two cases are one file on some systems.
+    // On some file systems names that differ only by case are one file.
     const key = fc.record({
       phase: word.map((w) => `p${w.toLowerCase()}`),
       id: word.map((w) => w.toLowerCase()),
@@ -146,12 +146,12 @@ describe("index", () => {
   it.each([
     ["deleted", async () => rm(at("index.jsonl"))],
     [
-      "torn in its last line",
+      "cut in its last line",
       async () => writeFile(at("index.jsonl"), (await readFile(at("index.jsonl"), "utf8")).slice(0, -9)),
     ],
     ["emptied", async () => writeFile(at("index.jsonl"), "")],
-    ["foreign", async () => writeFile(at("index.jsonl"), "nonsense\n")],
-  ])("%s, it is rebuilt at the next opening", async (_, damage) => {
+    ["overwritten with other text", async () => writeFile(at("index.jsonl"), "nonsense\n")],
+  ])("is rebuilt at the next opening when it was %s", async (_, damage) => {
     const before = await twoSnapshots();
     await damage();
     const store = fileStore(runDir);
@@ -160,7 +160,7 @@ describe("index", () => {
     await store.close!();
   });
 
-  it("deleted in the middle of a run, it is whole again after the next snapshot", async () => {
+  it("is complete after the next snapshot when it was deleted during the run", async () => {
     await twoSnapshots();
     const store = fileStore(runDir);
     await store.open!();
@@ -170,7 +170,7 @@ describe("index", () => {
     await store.close!();
   });
 
-  it("says the new status of a replaced snapshot, and nothing of a superseded one", async () => {
+  it("has the new status of a replaced snapshot and no line for a superseded one", async () => {
     await twoSnapshots();
     const store = fileStore(runDir);
     await store.put(exampleSnapshot({ status: "failed" }), []);
@@ -185,7 +185,7 @@ describe("index", () => {
 });
 
 describe("superseded", () => {
-  it("keeps phase, id, step and a number, the rows beside, and why in a line", async () => {
+  it("keeps the snapshot under a number, with its rows and the reason", async () => {
     const store = fileStore(runDir);
     for (const why of ["weights differ", "data changed"]) {
       await store.put(exampleSnapshot({ phase: "em", step: 20 }), rows);
@@ -207,8 +207,8 @@ describe("superseded", () => {
   });
 });
 
-describe("opening after trouble", () => {
-  it("removes temporary files and says so", async () => {
+describe("opening after a crash", () => {
+  it("removes temporary files with a warning", async () => {
     await mkdir(at("em"), { recursive: true });
     await writeFile(at("em", ".capability_step_20.json.4242.1.tmp"), "{");
     const warnings: string[] = [];
@@ -220,28 +220,35 @@ describe("opening after trouble", () => {
   });
 
   it.each([
-    ["torn", '{"schema_version": 1, "step'],
+    ["cut off", '{"schema_version": 1, "step'],
     ["empty", ""],
-    ["of zeros, as some file systems leave it", "\0".repeat(64)],
-    ["no snapshot", '{"schema_version": 1}'],
-  ])("sets a snapshot file that is %s aside with a warning, and measures again", async (_, text) => {
-    const before = fileStore(runDir);
-    await before.put(exampleSnapshot(), []);
-    await before.put(exampleSnapshot({ step: 20 }), rows);
-    await before.close!();
-    await writeFile(at("train", "capability_step_20.json"), text);
-    const warnings: string[] = [];
-    const store = fileStore(runDir, { onWarning: (message) => warnings.push(message) });
-    await store.open!();
-    expect(warnings).toEqual([expect.stringMatching(/^set train.capability_step_20\.json aside/)]);
-    expect((await store.list()).map(({ step }) => step)).toEqual([0]);
-    expect(await readFile(at("superseded", "train", "capability_step_20.1.damaged.json"), "utf8")).toBe(text);
-    await store.put(exampleSnapshot({ step: 20 }), rows);
-    expect((await store.list()).map(({ step }) => step)).toEqual([0, 20]);
-    await store.close!();
-  });
+    ["full of zero bytes, as some file systems leave it", "\0".repeat(64)],
+    ["not a snapshot", '{"schema_version": 1}'],
+  ])(
+    "moves a snapshot file that is %s to superseded/ with a warning, and accepts a new one",
+    async (_, text) => {
+      const before = fileStore(runDir);
+      await before.put(exampleSnapshot(), []);
+      await before.put(exampleSnapshot({ step: 20 }), rows);
+      await before.close!();
+      await writeFile(at("train", "capability_step_20.json"), text);
+      const warnings: string[] = [];
+      const store = fileStore(runDir, { onWarning: (message) => warnings.push(message) });
+      await store.open!();
+      expect(warnings).toEqual([
+        expect.stringMatching(/^moved train.capability_step_20\.json to superseded\//),
+      ]);
+      expect((await store.list()).map(({ step }) => step)).toEqual([0]);
+      expect(await readFile(at("superseded", "train", "capability_step_20.1.damaged.json"), "utf8")).toBe(
+        text,
+      );
+      await store.put(exampleSnapshot({ step: 20 }), rows);
+      expect((await store.list()).map(({ step }) => step)).toEqual([0, 20]);
+      await store.close!();
+    },
+  );
 
-  it("a copy of a snapshot under another name is passed over, not set aside", async () => {
+  it("ignores a copy of a snapshot under another name", async () => {
     const before = fileStore(runDir);
     await before.put(exampleSnapshot(), []);
     await before.close!();
@@ -249,12 +256,12 @@ describe("opening after trouble", () => {
     const warnings: string[] = [];
     const store = fileStore(runDir, { onWarning: (message) => warnings.push(message) });
     await store.open!();
-    expect(warnings).toEqual([expect.stringContaining("passed over")]);
+    expect(warnings).toEqual([expect.stringMatching(/^ignored train.copy_step_0\.json/)]);
     expect(await store.list()).toHaveLength(1);
     await store.close!();
   });
 
-  it("rows that were damaged are an error that names file and line", async () => {
+  it("throws an error with file and line for damaged rows", async () => {
     const store = fileStore(runDir, quiet);
     await store.put(exampleSnapshot(), rows);
     await writeFile(at("train", "capability_step_0.samples.jsonl"), '{"id":"q1"}\n{"id"\n');

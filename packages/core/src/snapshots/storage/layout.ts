@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { checkName, checkPhaseName } from "../../internal/names.ts";
 import type { Layout, SnapshotKey } from "../../contracts/snapshot.ts";
 
-/** Paths of a run's record. Names are for people and scripts: what a file is, is read from its content. */
+/** Returns the paths of a run's files. Readers identify a snapshot by its content, so its name is only for people and scripts. */
 export function runPaths(runDir: string) {
   const root = join(runDir, "periodic_eval");
   return {
@@ -15,8 +15,8 @@ export function runPaths(runDir: string) {
 }
 
 /**
- * Where a snapshot may lie in a layout, the first free one is taken. In the flat layout two phases can want one name;
- * the later one then carries its phase.
+ * Returns the possible paths of a new snapshot; the store takes the first free one. In the flat layout two phases can have
+ * snapshots of the same name; the later one then contains its phase.
  */
 export function snapshotPaths(root: string, layout: Layout, key: SnapshotKey): readonly string[] {
   const name = snapshotName(key);
@@ -25,21 +25,26 @@ export function snapshotPaths(root: string, layout: Layout, key: SnapshotKey): r
     : [join(root, `${name}.json`), join(root, `${name}.${key.phase}.json`)];
 }
 
+/** Returns the file name of a snapshot, without its extension. */
 export function snapshotName({ id, step }: SnapshotKey): string {
   return `${id}_step_${step}`;
 }
 
-/** The rows' file beside a snapshot's. */
+/** Returns the path of the rows of a snapshot. */
 export function samplesPath(snapshotPath: string): string {
   return snapshotPath.replace(/\.json$/, ".samples.jsonl");
 }
 
-/** Whether a file name may be a snapshot's; the content decides. */
+/** Whether a file may be a snapshot, by its name. */
 export function looksLikeSnapshot(fileName: string): boolean {
   return /_step_\d+(\..+)?\.json$/.test(fileName) && !fileName.startsWith(".");
 }
 
-/** Refuses a key that has no file name, before anything is written. */
+/**
+ * Checks that a key can be a file name.
+ *
+ * @throws PeriodicEvalError `config`.
+ */
 export function checkKey({ phase, id }: SnapshotKey): void {
   checkPhaseName("phase", phase);
   checkName("id", id);

@@ -7,8 +7,9 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { faultyFiles } from "../../testing/faulty-files.ts";
 import { fileStore } from "./file-store.ts";
-import { nodeFiles, type FileSystem } from "./files.ts";
-import { takeLock, thisProcess, withLock } from "./lock.ts";
+import { nodeFiles, type FileSystem } from "./file-system.ts";
+import { thisProcess } from "./lock-holder.ts";
+import { takeLock, withLock } from "./lock.ts";
 
 let folder: string;
 let path: string;
@@ -21,7 +22,7 @@ afterEach(() => rm(folder, { recursive: true }));
 const heldBy = (changes: object) =>
   writeFile(path, JSON.stringify({ pid: 1, host: hostname(), process_start: null, token: "t", ...changes }));
 
-it("a second session on one run is an error that names the holder", async () => {
+it("refuses a second session on one run with an error that names the holder", async () => {
   const first = fileStore(folder);
   await first.open!();
   const second = fileStore(folder);
@@ -33,7 +34,7 @@ it("a second session on one run is an error that names the holder", async () => 
   await second.close!();
 });
 
-it("another process that lives holds its lock; once it is gone, the lock is taken over", async () => {
+it("refuses the lock of a live process and replaces it once that process has ended", async () => {
   const child = spawn(process.execPath, ["-e", "process.stdin.resume()"], {
     stdio: ["pipe", "ignore", "ignore"],
   });
@@ -48,7 +49,7 @@ it("another process that lives holds its lock; once it is gone, the lock is take
   await expect(readFile(path)).rejects.toThrow("ENOENT");
 });
 
-it("a lock left by an earlier process of our own number is taken over", async () => {
+it("replaces a lock of an earlier process with the same id as this one", async () => {
   await heldBy({ pid: process.pid });
   await (
     await takeLock(path, nodeFiles)
@@ -56,7 +57,7 @@ it("a lock left by an earlier process of our own number is taken over", async ()
 });
 
 it.runIf(process.platform === "linux")(
-  "a living process that started later than the lock says is not its holder",
+  "replaces a lock whose process id now belongs to a process that started later",
   async () => {
     await heldBy({ pid: process.ppid, process_start: "0" });
     await (
@@ -66,20 +67,20 @@ it.runIf(process.platform === "linux")(
   },
 );
 
-it("a lock from another machine is an error that says what to delete", async () => {
+it("refuses a lock from another machine with an error that names the file to delete", async () => {
   await heldBy({ host: "elsewhere", pid: 7 });
   await expect(takeLock(path, nodeFiles)).rejects.toThrow(`process 7 on "elsewhere"`);
   await expect(takeLock(path, nodeFiles)).rejects.toThrow(`delete ${path}`);
 });
 
-it.each(["", "{", '{"pid": 1}'])("a lock file that says nothing (%j) is taken over", async (text) => {
+it.each(["", "{", '{"pid": 1}'])("replaces a lock file that names no holder (%j)", async (text) => {
   await writeFile(path, text);
   await (
     await takeLock(path, nodeFiles)
   )();
 });
 
-it("of many that take a stale lock at once, one gets it", async () => {
+it("gives a stale lock to exactly one of many that take it at once", async () => {
   const pid = Number(execFileSync(process.execPath, ["-p", "process.pid"], { encoding: "utf8" }));
   for (let round = 0; round < 20; round++) {
     await heldBy({ pid });
@@ -93,25 +94,25 @@ it("of many that take a stale lock at once, one gets it", async () => {
   }
 });
 
-it("a process that died while it took a stale lock over is followed by the next", async () => {
+it("replaces the lock after a process died while it replaced a stale one", async () => {
   const pid = Number(execFileSync(process.execPath, ["-p", "process.pid"], { encoding: "utf8" }));
   await heldBy({ pid });
   const dying = faultyFiles(({ name, path: at }) => (name === "rename" && at === path ? "die" : "none"));
   await expect(takeLock(path, dying, { ...thisProcess, pid })).rejects.toThrow("dead");
-  expect(await readdir(folder)).toHaveLength(3); // the stale lock, the claim on it, and the draft that was to replace it
+  expect(await readdir(folder)).toHaveLength(3); // the stale lock, the claim on it, and the draft of the new lock
   const release = await takeLock(path, nodeFiles);
   await expect(takeLock(path, nodeFiles)).rejects.toThrow("held by process");
   await release();
 });
 
-it("one that judged a lock stale before another took it over does not take it from that other", async () => {
+it("keeps the lock that another process took after this one had found it stale", async () => {
   const pid = Number(execFileSync(process.execPath, ["-p", "process.pid"], { encoding: "utf8" }));
   await heldBy({ pid });
   let release: (() => Promise<void>) | null = null;
   const slow: FileSystem = {
     ...nodeFiles,
     async link(from, to) {
-      // The claim comes after the judgement: meanwhile the other does all of its work.
+      // The claim comes after the check for a live holder: in between the other process takes the lock.
       if (to !== path) release ??= await takeLock(path, nodeFiles);
       await nodeFiles.link(from, to);
     },
@@ -121,7 +122,7 @@ it("one that judged a lock stale before another took it over does not take it fr
   expect(await readdir(folder)).toEqual([]);
 });
 
-it("a file system without links still locks", async () => {
+it("locks on a file system without links", async () => {
   const fs = {
     ...nodeFiles,
     link: () => Promise.reject(Object.assign(new Error("no links"), { code: "EPERM" })),
@@ -134,7 +135,7 @@ it("a file system without links still locks", async () => {
   )();
 });
 
-it("withLock waits for its turn: of ten at once each adds one, and none is lost", async () => {
+it("withLock runs ten concurrent increments without losing one", async () => {
   const count = join(folder, "count");
   await writeFile(count, "0");
   const addOne = () =>
@@ -152,19 +153,19 @@ it("withLock waits for its turn: of ten at once each adds one, and none is lost"
   expect((await readdir(folder)).sort()).toEqual(["count"]);
 });
 
-it("withLock gives the lock back where the work throws, and waits no longer than it is told", async () => {
+it("withLock releases the lock if the work throws, and waits at most waitSeconds", async () => {
   const fail = () => Promise.reject(new Error("work failed"));
   await expect(withLock(path, fail, { fs: nodeFiles })).rejects.toThrow("work failed");
   const release = await takeLock(path, nodeFiles);
   const waiting = withLock(path, async () => 0, { fs: nodeFiles, waitSeconds: 0.05 });
   await expect(waiting).rejects.toThrow(`a lock held by process ${process.pid}`);
   await release();
-  // No one here can tell whether a process of another machine lives: it is not waited for.
+  // A process on another machine cannot be checked, so `withLock` does not wait for it.
   await heldBy({ host: "elsewhere", pid: 7 });
   await expect(withLock(path, async () => 0, { fs: nodeFiles })).rejects.toThrow(`process 7 on "elsewhere"`);
 });
 
-it("a run folder that is a file is an error that names it", async () => {
+it("throws an error that names a file in the place of the run folder", async () => {
   await writeFile(join(folder, "run"), "");
   await expect(fileStore(join(folder, "run")).open!()).rejects.toThrow(
     /periodic_eval: got (ENOTDIR|EEXIST) .*Move that file away/,

@@ -1,100 +1,24 @@
 import { createHash, randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { z } from "zod";
 import { PeriodicEvalError } from "../../errors.ts";
-import { errnoOf, type FileReader, type FileSystem } from "./files.ts";
-import { readIfPresent, storeError, temporaryBeside, writeNew, writeWhole } from "./atomic-file.ts";
-
-const holderSchema = z.object({
-  pid: z.int(),
-  host: z.string(),
-  /** When the process started, in the system's own words: tells a process from a later one of the same number. */
-  process_start: z.string().nullable(),
-  /** Names this one taking of the lock. */
-  token: z.string(),
-});
-
-/** What a lock file says of the session that holds it. */
-export type LockHolder = z.infer<typeof holderSchema>;
-
-/** Who takes a lock, and how it knows whether another holder is still there. */
-export interface LockOwner {
-  readonly pid: number;
-  readonly host: string;
-  readonly processStart: string | null;
-  isAlive(holder: LockHolder): boolean;
-}
-
-// Shared by all copies of this module in one process: a lock of ours with an unknown token was left by an earlier
-// process of the same number (in a container every process is number 1).
-const held = ((globalThis as { [key: symbol]: unknown })[Symbol.for("periodic-eval.locks")] ??=
-  new Set<string>()) as Set<string>;
-
-export const thisProcess: LockOwner = {
-  pid: process.pid,
-  host: hostname(),
-  processStart: startOf(process.pid),
-  isAlive(holder) {
-    if (holder.pid === process.pid) return held.has(holder.token);
-    try {
-      process.kill(holder.pid, 0);
-    } catch (error) {
-      return errnoOf(error) === "EPERM";
-    }
-    const start = startOf(holder.pid);
-    return (
-      start !== "dead" && (start === null || holder.process_start === null || start === holder.process_start)
-    );
-  },
-};
-
-/** The start time of a process as Linux tells it; `"dead"` for one that ended and was not yet collected; else null. */
-function startOf(pid: number): string | null {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The second field, the command in brackets, may itself hold spaces and brackets.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return fields[0] === "Z" || fields[0] === "X" ? "dead" : (fields[19] ?? null);
-  } catch {
-    return null;
-  }
-}
-
-/** The holder that a lock file names; null where nobody holds it. A file that cannot be understood counts as stale. */
-export async function readLock(path: string, fs: FileReader): Promise<LockHolder | null> {
-  const text = await readIfPresent(path, fs);
-  return text === null ? null : parseHolder(text);
-}
-
-function parseHolder(text: string): LockHolder | null {
-  try {
-    return holderSchema.parse(JSON.parse(text));
-  } catch {
-    return null;
-  }
-}
-
-/** The process that holds a lock; `isAlive` null where it is on another machine: nobody here can tell. */
-export interface Writer {
-  readonly pid: number;
-  readonly host: string;
-  readonly isAlive: boolean | null;
-}
-
-/** Who holds the lock at `path`, and whether it still runs; null where nobody does, or the file cannot be understood. */
-export async function writerAt(path: string, fs: FileReader): Promise<Writer | null> {
-  const holder = await readLock(path, fs).catch(() => null);
-  if (holder === null) return null;
-  const { pid, host } = holder;
-  return { pid, host, isAlive: host === thisProcess.host ? thisProcess.isAlive(holder) : null };
-}
+import { temporaryPath, writeFileAtomic, writeNew } from "./atomic-file.ts";
+import { errnoOf, type FileSystem } from "./file-system.ts";
+import {
+  heldTokens,
+  parseHolder,
+  readLock,
+  thisProcess,
+  type LockHolder,
+  type LockOwner,
+} from "./lock-holder.ts";
+import { readIfPresent } from "./read-file.ts";
+import { storeError } from "./store-error.ts";
 
 /**
- * Takes the lock file at `path`, or throws a `store` error that names the holder. A lock of a process that is gone is
- * taken over; of a process on another machine nobody here can tell, so it is an error that says what to delete.
- * Returns the function that gives the lock back.
+ * Takes the lock at `path` and returns the function that releases it. Replaces the lock of a process that has ended. A process
+ * on another machine cannot be checked from here, so its lock is an error that names the file to delete.
+ *
+ * @throws PeriodicEvalError `store` that names the holder, if the lock is held.
  */
 export async function takeLock(
   path: string,
@@ -104,32 +28,32 @@ export async function takeLock(
   const token = randomUUID();
   const holder: LockHolder = { pid: owner.pid, host: owner.host, process_start: owner.processStart, token };
   const text = JSON.stringify(holder);
-  held.add(token); // before others can see it: two sessions of one process ask here whether a token lives
+  heldTokens.add(token); // before the file exists, because other sessions of this process check their tokens against it
   try {
-    while (!(await createUnlessThere(path, text, fs))) {
+    while (!(await createIfAbsent(path, text, fs))) {
       const current = await readIfPresent(path, fs);
       if (current !== null && (await replaceStale(path, current, text, fs, owner))) break;
     }
   } catch (error) {
-    held.delete(token);
+    heldTokens.delete(token);
     throw storeError(path, error);
   }
   return async () => {
-    held.delete(token);
+    heldTokens.delete(token);
     const current = await readLock(path, fs).catch(() => null);
     if (current?.token === token) await fs.remove(path).catch(() => undefined);
   };
 }
 
-/** Time between two tries, in milliseconds. */
-const retryEvery = 20;
+const retryMilliseconds = 20;
 
 /**
- * Does short work under the lock at `path`, and gives it back: for files that several processes change in turn. Waits
- * while a process of this machine holds it.
+ * Runs short work while holding the lock at `path`, for files that several processes change in turn. Waits while another
+ * process of this machine holds the lock.
  *
- * @param options.waitSeconds default 60.
- * @throws PeriodicEvalError `store` where it is held longer, or by a process of another machine; and what `work` throws.
+ * @param options.waitSeconds Longest wait. Default: 60.
+ * @throws PeriodicEvalError `store` if the lock is held longer, or by a process of another machine. Errors of `work` pass
+ *   through.
  */
 export async function withLock<T>(
   path: string,
@@ -143,9 +67,9 @@ export async function withLock<T>(
       try {
         return await takeLock(path, fs);
       } catch (error) {
-        const passes = PeriodicEvalError.is(error) && passing.has(error);
-        if (!passes || performance.now() >= until) throw error;
-        await sleep(retryEvery);
+        const isTemporary = PeriodicEvalError.is(error) && temporaryErrors.has(error);
+        if (!isTemporary || performance.now() >= until) throw error;
+        await sleep(retryMilliseconds);
       }
     }
   };
@@ -158,9 +82,11 @@ export async function withLock<T>(
 }
 
 /**
- * Replaces the lock of a dead process. Of several that try, only the one that creates the claim, a file named after the
- * dead lock's content, may touch that lock; the claim of one that died in the act is replaced by the same rule. False
- * where the lock was replaced by another meanwhile. Throws where holder or claimant live.
+ * Replaces the lock of a dead process. Among processes that try it at the same time, only the one that creates the claim, a
+ * file named after the content of the dead lock, may touch that lock. A claim whose process died is replaced by the same rule.
+ *
+ * @returns False if another process has replaced the lock in the meantime.
+ * @throws PeriodicEvalError `store` if the holder or the process with the claim is alive.
  */
 async function replaceStale(
   path: string,
@@ -171,24 +97,24 @@ async function replaceStale(
 ): Promise<boolean> {
   const claims: string[] = [];
   for (let dead = stale, isOurs = false; !isOurs;) {
-    refuseLiving(path, parseHolder(dead), owner);
+    throwIfAlive(path, parseHolder(dead), owner);
     const claim = `${path}.${createHash("sha256").update(dead).digest("hex").slice(0, 16)}`;
-    isOurs = await createUnlessThere(claim, text, fs);
+    isOurs = await createIfAbsent(claim, text, fs);
     claims.push(claim);
     const claimant = isOurs ? "" : await readIfPresent(claim, fs);
     if (claimant === null) return false;
     dead = claimant;
   }
   const isStill = (await readIfPresent(path, fs)) === stale;
-  if (isStill) await writeWhole(path, text, fs);
+  if (isStill) await writeFileAtomic(path, text, fs);
   for (const claim of claims) await fs.remove(claim).catch(() => undefined);
   return isStill;
 }
 
-/** Creates a file with its whole content in one step. False where the path is taken. */
-async function createUnlessThere(path: string, text: string, fs: FileSystem): Promise<boolean> {
-  // Written first and linked then, so that no other process ever sees a lock without its holder.
-  const draft = temporaryBeside(path);
+/** Creates a file with all of its content in one step. Returns false if the path exists. */
+async function createIfAbsent(path: string, text: string, fs: FileSystem): Promise<boolean> {
+  // Writes a draft and links it, so that no other process sees a lock file without its holder.
+  const draft = temporaryPath(path);
   try {
     await writeNew(draft, text, fs);
   } catch (error) {
@@ -200,7 +126,7 @@ async function createUnlessThere(path: string, text: string, fs: FileSystem): Pr
     return true;
   } catch (error) {
     const code = errnoOf(error) ?? "";
-    if (code === "EEXIST" || code === "ENOENT") return false; // ENOENT: the holder's opening swept our draft away
+    if (code === "EEXIST" || code === "ENOENT") return false; // ENOENT: the holder removed this draft when it opened the store
     if (!["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"].includes(code)) throw error;
     return await createWithoutLinks(path, text, fs);
   } finally {
@@ -208,7 +134,7 @@ async function createUnlessThere(path: string, text: string, fs: FileSystem): Pr
   }
 }
 
-/** As exclusive, but another process could read the file while it is empty. */
+/** Creates the file as exclusively, but another process could read it while it is empty. */
 async function createWithoutLinks(path: string, text: string, fs: FileSystem): Promise<boolean> {
   try {
     await writeNew(path, text, fs);
@@ -219,13 +145,13 @@ async function createWithoutLinks(path: string, text: string, fs: FileSystem): P
   }
 }
 
-function refuseLiving(path: string, holder: LockHolder | null, owner: LockOwner): void {
+function throwIfAlive(path: string, holder: LockHolder | null, owner: LockOwner): void {
   if (holder === null) return;
   if (holder.host !== owner.host || owner.isAlive(holder)) throw heldError(path, holder, owner);
 }
 
-/** Errors that say of a lock that a process of this machine holds it: it will be given back. */
-const passing = new WeakSet<PeriodicEvalError>();
+/** Errors about a lock that a live process of this machine holds, and will release. */
+const temporaryErrors = new WeakSet<PeriodicEvalError>();
 
 function heldError(path: string, holder: LockHolder, owner: LockOwner): PeriodicEvalError {
   const elsewhere = holder.host !== owner.host;
@@ -235,9 +161,9 @@ function heldError(path: string, holder: LockHolder, owner: LockOwner): Periodic
     got: `a lock held by process ${holder.pid}${elsewhere ? ` on "${holder.host}"` : holder.pid === owner.pid ? " (this one)" : ""}`,
     expected: "a run folder that no other session writes to",
     fix: elsewhere
-      ? `If that process is gone, delete ${path}; else choose another run folder.`
-      : "Wait for that session to close or end that process, or choose another run folder.",
+      ? `If that process has ended, delete ${path}. Otherwise choose another run folder.`
+      : "Wait until that session closes, end that process, or choose another run folder.",
   });
-  if (!elsewhere) passing.add(error);
+  if (!elsewhere) temporaryErrors.add(error);
   return error;
 }

@@ -6,8 +6,8 @@ import { PeriodicEvalError } from "../../errors.ts";
 import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { faultyFiles, type Fault, type FileOperation } from "../../testing/faulty-files.ts";
 import { fileStore } from "./file-store.ts";
-import { nodeFiles, type FileSystem } from "./files.ts";
-import type { LockOwner } from "./lock.ts";
+import { nodeFiles, type FileSystem } from "./file-system.ts";
+import type { LockOwner } from "./lock-holder.ts";
 import { readRun } from "./read-run.ts";
 import type { Snapshot, SnapshotStore } from "../../contracts/snapshot.ts";
 
@@ -30,14 +30,14 @@ const newRows = [
 const older = exampleSnapshot({ step: 20, status: "grading", note: "old" });
 const newer = exampleSnapshot({ step: 20, status: "complete", note: "new" });
 
-/** What a process wrote outlives it without a sync: here only the machine would have to die. */
+/** Files without syncs: a write survives the death of its process anyway, and these tests do not stop the machine. */
 const unsynced: FileSystem = {
   ...nodeFiles,
   syncFolder: async () => undefined,
   open: async (path, mode) => ({ ...(await nodeFiles.open(path, mode)), sync: async () => undefined }),
 };
 
-/** A process that is no more. */
+/** A process that has ended. */
 const theDead: LockOwner = { pid: 4_000_000, host: "here", processStart: null, isAlive: () => false };
 const theLiving: LockOwner = { ...theDead, pid: 4_000_001 };
 const quiet = () => undefined;
@@ -55,7 +55,7 @@ interface Scenario {
   readonly name: string;
   readonly prepare: (store: SnapshotStore) => Promise<void>;
   readonly act: (store: SnapshotStore) => Promise<void>;
-  /** Notes that the snapshot of the key may carry afterwards; null is "no snapshot". */
+  /** Notes that the snapshot of `key` may have afterwards; null stands for "no snapshot". */
   readonly allowed: readonly (string | null)[];
 }
 
@@ -79,14 +79,14 @@ const scenarios: readonly Scenario[] = [
     allowed: ["old", "new"],
   },
   {
-    name: "setting aside",
+    name: "superseding",
     prepare: (store) => store.put(older, oldRows),
     act: (store) => store.supersede(key, "a test"),
     allowed: ["old", null],
   },
 ];
 
-/** Runs the act with a fault at the k-th change, for k from 1 until the act gets through without meeting it. */
+/** Runs `act` with a fault at the k-th change of the disk, for k = 1, 2, … until `act` makes fewer than k changes. */
 async function atEveryChange(
   scenario: Scenario,
   fault: (operation: FileOperation) => Fault,
@@ -124,7 +124,7 @@ async function expectWhole(runDir: string, scenario: Scenario): Promise<void> {
   const aside = (await readRun(runDir)).superseded;
   if (found === undefined) {
     expect(rows).toBe("[]");
-    // Nothing is lost: what is gone from its place lies in `superseded/` with all its rows.
+    // A snapshot that is not in its place is in `superseded/`, with all its rows.
     if (scenario.allowed.includes("old")) {
       expect(aside).toEqual([{ file: "train/capability_step_20.1.json", key, why: "a test" }]);
       const kept = await readFile(
@@ -136,14 +136,14 @@ async function expectWhole(runDir: string, scenario: Scenario): Promise<void> {
   } else {
     const whole = [oldRows, newRows].map((all) => JSON.stringify(all));
     if (found.samples !== null) expect(whole).toContain(rows);
-    // The new snapshot never stands beside old rows.
+    // The new snapshot never has the old rows.
     if (found.note === "new") expect(rows).toBe(found.samples === null ? "[]" : JSON.stringify(newRows));
   }
 }
 
-describe("death at any change to the disk", () => {
+describe("a process that dies at any change of the disk", () => {
   it.each(scenarios)(
-    "$name: a reader sees the old or the new, and a second session mends the rest",
+    "$name: leaves the old or the new snapshot, and a second session repairs the rest",
     async (scenario) => {
       const changes = await atEveryChange(
         scenario,
@@ -166,21 +166,21 @@ describe("death at any change to the disk", () => {
           );
         },
       );
-      expect(changes).toBeGreaterThan(15); // the lock, rows, snapshot and index were all met
+      expect(changes).toBeGreaterThan(15); // lock, rows, snapshot and index all had their fault
     },
   );
 });
 
-describe("a disk that refuses", () => {
+describe("a disk that fails", () => {
   it.each(["ENOSPC", "EACCES"])(
-    "%s at any change: an error that names path and fix, or none; the record stays whole",
+    "%s at any change: gives an error with path and fix, or none, and leaves whole snapshots",
     async (errno) => {
       for (const scenario of scenarios) {
         await atEveryChange(
           scenario,
           () => ({ errno }),
           async (runDir, failure, operation) => {
-            // A folder that cannot be synced, or a temporary file that cannot be removed, costs nothing that was promised.
+            // These failures break no promise: an unsynced folder, a temporary file that stays.
             const mayPass =
               operation.name === "syncFolder" || operation.name === "remove" || operation.name === "close";
             if (failure !== null || !mayPass) {
@@ -199,7 +199,7 @@ describe("a disk that refuses", () => {
     },
   );
 
-  it("goes on once there is space again, in the same session", async () => {
+  it("continues in the same session once there is space again", async () => {
     const runDir = await freshRun(async () => undefined);
     let isFull = true;
     const fs = faultyFiles(({ name }) => (isFull && name === "write" ? { errno: "ENOSPC" } : "none"));

@@ -52,19 +52,22 @@ async function twoPhases() {
 }
 
 describe("readRun", () => {
-  it.each(["no folder", "an empty one"])("of %s is a record without phases", async (which) => {
-    const missing = join(runDir, "run");
-    if (which === "an empty one") await mkdir(join(missing, "periodic_eval"), { recursive: true });
-    expect(await readRun(missing)).toEqual({
-      runDir: missing,
-      phases: [],
-      superseded: [],
-      problems: [],
-      writer: null,
-    });
-  });
+  it.each(["a missing folder", "an empty folder"])(
+    "returns a record without phases for %s",
+    async (which) => {
+      const missing = join(runDir, "run");
+      if (which === "an empty folder") await mkdir(join(missing, "periodic_eval"), { recursive: true });
+      expect(await readRun(missing)).toEqual({
+        runDir: missing,
+        phases: [],
+        superseded: [],
+        problems: [],
+        writer: null,
+      });
+    },
+  );
 
-  it("gives phases in order, a series for each callback, overhead and seconds", async () => {
+  it("returns phases in order, a series per callback, overhead and seconds", async () => {
     await (
       await twoPhases()
     ).close!();
@@ -78,7 +81,7 @@ describe("readRun", () => {
         evaluationSeconds,
       ]),
     ).toEqual([
-      ["coupling", 40, 0, 5, 3], // three snapshots of 1 s each; the last one by step and id says 5 %
+      ["coupling", 40, 0, 5, 3], // three snapshots of 1 s each; the last one by step and id has 5 %
       ["em", 80, 40, 5, 1],
     ]);
     const [capability, leakage] = phases[0]!.series;
@@ -105,7 +108,7 @@ describe("readRun", () => {
     expect(leakage!.primaryMetric).toBeNull();
   });
 
-  it("is the same with the index deleted, and tells a running session from none", async () => {
+  it("returns the same record without the index, and reports whether a session is open", async () => {
     const store = await twoPhases();
     const running = await readRun(runDir);
     expect(running.writer).toMatchObject({ pid: process.pid, isAlive: true });
@@ -116,7 +119,7 @@ describe("readRun", () => {
     expect(finished).toEqual({ ...running, writer: null });
   });
 
-  it("of a dead run says so, changes nothing and lists what it cannot use", async () => {
+  it("reports a dead writer and unusable files of an interrupted run, and changes nothing", async () => {
     await (
       await twoPhases()
     ).close!();
@@ -148,10 +151,10 @@ describe("readRun", () => {
       "em/capability_step_20.json",
     ]);
     expect(problems[0]!.message).toContain('alignment_step_0.json: status: got "done"');
-    expect(problems[1]!.message).toContain("no JSON");
+    expect(problems[1]!.message).toContain("text that is not JSON");
   });
 
-  it("reads points of one callback that changed its evaluation from skipped to measured", async () => {
+  it("reads a series that begins with a skipped measurement and ends with a failed one", async () => {
     const store = fileStore(runDir);
     await store.put(
       exampleSnapshot({ status: "skipped", primary_metric: null, metrics: {}, reason: "no file" }),
@@ -174,7 +177,7 @@ describe("receipts", () => {
     intact,
     advisory,
   });
-  it("sums evidence up; nobody looking is not intact", () => {
+  it("summarizes evidence; without evidence intact is null", () => {
     expect(summarizeReceipt([]).intact).toBeNull();
     expect(summarizeReceipt([evidence("weights", true), evidence("tensors", false, true)])).toEqual({
       intact: true,
@@ -196,7 +199,7 @@ describe("receipts", () => {
 describe("the published JSON Schema", () => {
   const validate = new Ajv2020({ strict: false }).compile(snapshotJsonSchema());
 
-  it("accepts what the store accepts, plain keys included", () => {
+  it("accepts the snapshots that the store accepts, with plain keys", () => {
     expect(validate(exampleSnapshot({ accuracy: 0.5, leakage_rates: { pirate: 0.25 } }))).toBe(true);
     expect(parseSnapshot(exampleSnapshot({ accuracy: 0.5 }))["accuracy"]).toBe(0.5);
   });
@@ -205,13 +208,13 @@ describe("the published JSON Schema", () => {
     ["a missing field", { step: undefined }],
     ["a wrong status", { status: "done" }],
     ["a name with a slash", { phase: "a/b" }],
-    ["a fraction of a step", { step: 1.5 }],
-    ["another version", { schema_version: 2 }],
+    ["a fractional step", { step: 1.5 }],
+    ["another schema version", { schema_version: 2 }],
     [
       "an interval of one number",
       { metrics: { accuracy: { ...exampleSnapshot().metrics["accuracy"], ci95: [0.1] } } },
     ],
-  ])("refuses %s, as the store does", (_, changes) => {
+  ])("rejects %s, as the store does", (_, changes) => {
     const value = JSON.parse(JSON.stringify({ ...exampleSnapshot(), ...changes }));
     expect(validate(value)).toBe(false);
     expect(() => parseSnapshot(value, "file.json")).toThrow("[periodic-eval] file.json: ");

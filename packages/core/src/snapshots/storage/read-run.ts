@@ -1,77 +1,16 @@
 import { relative } from "node:path";
+import type { PhaseRecord, RunRecord, Series, SeriesPoint } from "../../contracts/run-record.ts";
 import { grouped } from "../../statistics/grouping.ts";
-import { nodeFiles, type FileReader } from "./files.ts";
+import { summarizeReceipt } from "../receipt.ts";
+import { nodeFiles, type FileReader } from "./file-system.ts";
 import { runPaths } from "./layout.ts";
-import { writerAt, type Writer } from "./lock.ts";
-import { summarizeReceipt, type ReceiptSummary } from "../receipt.ts";
-import { scanSnapshots, type FoundSnapshot, type RunProblem } from "./scan.ts";
-import type { MetricValue, Snapshot, SnapshotKey, SnapshotStatus } from "../../contracts/snapshot.ts";
-import { readSetAside } from "./superseded.ts";
-
-/** One firing of a series. */
-export interface SeriesPoint {
-  /** Relative to `periodic_eval/`. */
-  readonly file: string;
-  readonly step: number;
-  /** Percent of the phase; null where its length was not known. */
-  readonly pct: number | null;
-  readonly runStep: number;
-  readonly epoch: number;
-  readonly status: SnapshotStatus;
-  readonly reason: string | null;
-  readonly crossed: readonly string[];
-  readonly createdAt: string;
-  readonly metrics: Readonly<Record<string, MetricValue>>;
-  readonly paired: Snapshot["paired"];
-  readonly receipt: ReceiptSummary;
-  /** Seconds training stood still for it. */
-  readonly seconds: number;
-}
-
-/** All firings of one callback in one phase, by step. */
-export interface Series {
-  readonly id: string;
-  readonly evaluation: string;
-  readonly on: "model" | "base";
-  readonly primaryMetric: string | null;
-  readonly points: readonly SeriesPoint[];
-}
-
-export interface PhaseRecord {
-  readonly name: string;
-  /** As the last snapshot says; null where it was not known. */
-  readonly maxSteps: number | null;
-  /** Steps of the phases before it. */
-  readonly runStepOffset: number;
-  /** By step, then id. */
-  readonly snapshots: readonly Snapshot[];
-  readonly series: readonly Series[];
-  /** Σ window seconds / (wall − Σ window seconds) in percent, as the phase's last snapshot says. */
-  readonly overheadPercent: number | null;
-  /** Σ seconds training stood still for the snapshots of the phase. */
-  readonly evaluationSeconds: number;
-}
-
-/** Everything a reader of a run may want to know. */
-export interface RunRecord {
-  readonly runDir: string;
-  /** In order of appearance. */
-  readonly phases: readonly PhaseRecord[];
-  /** Snapshots that were set aside, and why. */
-  readonly superseded: readonly {
-    readonly file: string;
-    readonly key: SnapshotKey | null;
-    readonly why: string | null;
-  }[];
-  /** Files that could not be used; never fatal. */
-  readonly problems: readonly RunProblem[];
-  /** The session that writes here; null where none is open. */
-  readonly writer: Writer | null;
-}
+import { readWriter } from "./lock-holder.ts";
+import { scanSnapshots, type FoundSnapshot } from "./scan-snapshots.ts";
+import { readSuperseded } from "./superseded.ts";
 
 /**
- * Reads a run: finished, running or dead, with or without its index. The only reader; page, tables and scripts all
- * stand on it. A folder without snapshots gives a record without phases. Takes no lock and changes nothing.
+ * Reads a run, whether it is finished, in progress or interrupted, with or without its index. Page, tables and scripts all use
+ * this reader. Takes no lock and changes nothing. A folder without snapshots gives a record without phases.
  */
 export async function readRun(runDir: string, fs: FileReader = nodeFiles): Promise<RunRecord> {
   const paths = runPaths(runDir);
@@ -80,9 +19,9 @@ export async function readRun(runDir: string, fs: FileReader = nodeFiles): Promi
   return {
     runDir,
     phases: [...byPhase].map(([name, ofPhase]) => phaseRecord(name, ofPhase, paths.root)),
-    superseded: await readSetAside(runDir, fs),
+    superseded: await readSuperseded(runDir, fs),
     problems,
-    writer: await writerAt(paths.lock, fs),
+    writer: await readWriter(paths.lock, fs),
   };
 }
 
@@ -106,7 +45,7 @@ function phaseRecord(name: string, found: readonly FoundSnapshot[], root: string
 }
 
 function seriesOf(id: string, found: readonly FoundSnapshot[], root: string): Series {
-  // A skipped or failed firing may know less of the evaluation than one that was measured.
+  // A skipped or failed measurement may know less about its evaluation than a complete one.
   const described = found.findLast(({ snapshot }) => snapshot.primary_metric !== null) ?? found.at(-1)!;
   const { evaluation, on, primary_metric } = described.snapshot;
   return {

@@ -1,9 +1,10 @@
 import { relative } from "node:path";
-import type { FileSystem } from "./files.ts";
-import type { FoundSnapshot } from "./scan.ts";
-import { appendLines, readIfPresent, readLines, writeWhole } from "./atomic-file.ts";
+import { appendLines, writeFileAtomic } from "./atomic-file.ts";
+import type { FileSystem } from "./file-system.ts";
+import { readIfPresent, readLines } from "./read-file.ts";
+import type { FoundSnapshot } from "./scan-snapshots.ts";
 
-/** One line of `index.jsonl`: enough for a table of the run without opening its snapshots. */
+/** Returns a line of `index.jsonl`: enough for a table of the run without reading its snapshots. */
 function indexLine(root: string, { path, snapshot }: FoundSnapshot): string {
   const { phase, id, step, run_step, pct, status, on, evaluation, primary_metric, created_at } = snapshot;
   const value = primary_metric === null ? null : (snapshot.metrics[primary_metric]?.value ?? null);
@@ -24,7 +25,7 @@ function indexLine(root: string, { path, snapshot }: FoundSnapshot): string {
   });
 }
 
-/** Adds a snapshot's line; false where that does not suffice and the index must be rebuilt: absent, or it names the file already. */
+/** Appends a snapshot's line. Returns false if the index must be rebuilt instead: it is absent or already names the file. */
 export async function addToIndex(
   index: string,
   root: string,
@@ -39,7 +40,7 @@ export async function addToIndex(
   return true;
 }
 
-/** Makes the index say what the snapshots say; does not touch one that does, whatever the order of its lines. */
+/** Rewrites the index from the snapshots, unless it already has the same lines in any order. */
 export async function rebuildIndex(
   index: string,
   root: string,
@@ -50,7 +51,8 @@ export async function rebuildIndex(
   const text = await readIfPresent(index, fs);
   if (text === null && lines.length === 0) return;
   const isWhole = text === "" || text?.endsWith("\n");
-  if (text === null || !isWhole || !sameLines(text, lines)) await writeWhole(index, joinLines(lines), fs);
+  if (text === null || !isWhole || !sameLines(text, lines))
+    await writeFileAtomic(index, joinLines(lines), fs);
 }
 
 function sameLines(text: string, lines: readonly string[]): boolean {

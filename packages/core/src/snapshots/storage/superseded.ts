@@ -1,44 +1,48 @@
 import { basename, dirname, join, relative } from "node:path";
-import type { FileReader, FileSystem } from "./files.ts";
-import { runPaths, samplesPath } from "./layout.ts";
+import type { SupersededFile } from "../../contracts/run-record.ts";
 import type { SnapshotKey } from "../../contracts/snapshot.ts";
-import { listIfPresent } from "./scan.ts";
-import { appendLines, readIfPresent, readLines, storeError, writeWhole } from "./atomic-file.ts";
+import { appendLines, writeFileAtomic } from "./atomic-file.ts";
+import type { FileReader, FileSystem } from "./file-system.ts";
+import { runPaths, samplesPath } from "./layout.ts";
+import { listIfPresent, readIfPresent, readLines } from "./read-file.ts";
+import { storeError } from "./store-error.ts";
 
-/** One line of `superseded/index.jsonl`. The last line about a file holds. */
-export interface SetAside {
+/** A line of `superseded/index.jsonl`. If several lines name one file, the last one counts. */
+interface SupersededLine {
   /** Relative to `superseded/`. */
   readonly file: string;
-  /** Null where the file is no snapshot. */
+  /** Null if the file is not a snapshot. */
   readonly key: SnapshotKey | null;
   readonly why: string;
 }
 
 /**
- * Moves a snapshot's file and its rows into `superseded/`, under its phase and name and the next free number. The rows
- * are copied first and the reason noted; the rename of the snapshot is what counts; then the rows' first copy goes.
- * A death in between leaves the snapshot where it was, or set aside with all it had.
+ * Moves a snapshot's file and its rows to `superseded/`, under its phase, its name and the next free number. First copies the
+ * rows and records the reason, then renames the snapshot, then removes the original rows. A crash in between leaves the
+ * snapshot either in its place or complete in `superseded/`.
  */
-export async function setAside(
+export async function moveToSuperseded(
   runDir: string,
   path: string,
-  into: { readonly folder: string; readonly name: string; readonly suffix: ".json" | ".damaged.json" },
-  about: Omit<SetAside, "file">,
+  target: { readonly folder: string; readonly name: string; readonly suffix: ".json" | ".damaged.json" },
+  about: Omit<SupersededLine, "file">,
   fs: FileSystem,
 ): Promise<void> {
   const { superseded, supersededIndex } = runPaths(runDir);
-  const folder = join(superseded, into.folder);
+  const folder = join(superseded, target.folder);
   try {
     await fs.makeFolder(folder);
-    const target = join(folder, `${into.name}.${await nextNumber(folder, into.name, fs)}${into.suffix}`);
+    const number = await nextNumber(folder, target.name, fs);
+    const to = join(folder, `${target.name}.${number}${target.suffix}`);
     const rows = await readIfPresent(samplesPath(path), fs);
-    if (rows !== null) await writeWhole(samplesPath(target), rows, fs);
-    const line = JSON.stringify({ file: relative(superseded, target).replaceAll("\\", "/"), ...about });
+    if (rows !== null) await writeFileAtomic(samplesPath(to), rows, fs);
+    const line = JSON.stringify({ file: relative(superseded, to).replaceAll("\\", "/"), ...about });
     await appendLines(supersededIndex, [line], fs);
-    await fs.rename(path, target);
+    await fs.rename(path, to);
     await fs.syncFolder(folder);
     await fs.syncFolder(dirname(path));
-    if (rows !== null) await fs.remove(samplesPath(path)).catch(() => undefined); // a second copy, without its snapshot
+    // Rows that stay without their snapshot are a second copy that nobody reads.
+    if (rows !== null) await fs.remove(samplesPath(path)).catch(() => undefined);
   } catch (error) {
     throw storeError(path, error);
   }
@@ -51,21 +55,16 @@ async function nextNumber(folder: string, name: string, fs: FileSystem): Promise
   return number;
 }
 
-/** What was set aside, by file name; the reason is null where the line that told it is lost. */
-export async function readSetAside(
-  runDir: string,
-  fs: FileReader,
-): Promise<
-  readonly { readonly file: string; readonly key: SnapshotKey | null; readonly why: string | null }[]
-> {
+/** Returns the superseded snapshots of a run, by file name. */
+export async function readSuperseded(runDir: string, fs: FileReader): Promise<readonly SupersededFile[]> {
   const { superseded, supersededIndex } = runPaths(runDir);
-  const told = new Map<string, SetAside>();
-  for (const line of await readLines(supersededIndex, fs)) {
+  const lines = new Map<string, SupersededLine>();
+  for (const text of await readLines(supersededIndex, fs)) {
     try {
-      const entry = JSON.parse(line) as SetAside;
-      told.set(entry.file, entry);
+      const line = JSON.parse(text) as SupersededLine;
+      lines.set(line.file, line);
     } catch {
-      // A damaged line costs a reason, not the record.
+      // A damaged line loses a reason, not a snapshot.
     }
   }
   const files: string[] = [];
@@ -79,5 +78,5 @@ export async function readSetAside(
   return files
     .filter((file) => file.endsWith(".json") && !basename(file).startsWith("."))
     .sort()
-    .map((file) => ({ file, key: told.get(file)?.key ?? null, why: told.get(file)?.why ?? null }));
+    .map((file) => ({ file, key: lines.get(file)?.key ?? null, why: lines.get(file)?.why ?? null }));
 }

@@ -1,4 +1,4 @@
-import { storeError, writeWhole } from "@periodic-eval/core/snapshots";
+import { storeError, writeFileAtomic } from "@periodic-eval/core/snapshots";
 import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { BenchmarkStore } from "./store.ts";
@@ -14,7 +14,7 @@ export function folderStore(folder: string): BenchmarkStore {
       } catch (error) {
         throw storeError(path, error);
       }
-      await writeWhole(path, `${JSON.stringify(value, null, 2)}\n`);
+      await writeFileAtomic(path, `${JSON.stringify(value, null, 2)}\n`);
     },
   };
 }

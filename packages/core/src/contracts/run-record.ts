@@ -1,0 +1,98 @@
+import type { MetricValue, Snapshot, SnapshotKey, SnapshotStatus } from "./snapshot.ts";
+
+/** Everything that the files of a run say. `readRun` of `@periodic-eval/core/snapshots` returns it. */
+export interface RunRecord {
+  readonly runDir: string;
+  /** In the order in which they were run. */
+  readonly phases: readonly PhaseRecord[];
+  readonly superseded: readonly SupersededFile[];
+  /** Files that could not be used. They never stop the reader. */
+  readonly problems: readonly RunProblem[];
+  /** The process whose session writes this run; null if no session is open. */
+  readonly writer: Writer | null;
+}
+
+export interface PhaseRecord {
+  readonly name: string;
+  /** From the phase's last snapshot; null if unknown. */
+  readonly maxSteps: number | null;
+  /** Steps of the phases before it. */
+  readonly runStepOffset: number;
+  /** By step, then id. */
+  readonly snapshots: readonly Snapshot[];
+  readonly series: readonly Series[];
+  /** Σ window seconds / (wall seconds − Σ window seconds), in percent, from the phase's last snapshot that reports it. */
+  readonly overheadPercent: number | null;
+  /** Σ seconds that training was paused for the snapshots of the phase. */
+  readonly evaluationSeconds: number;
+}
+
+/** All measurements of one callback in one phase, by step. */
+export interface Series {
+  /** The callback's id. */
+  readonly id: string;
+  readonly evaluation: string;
+  readonly on: "model" | "base";
+  readonly primaryMetric: string | null;
+  readonly points: readonly SeriesPoint[];
+}
+
+/** One measurement of a series. */
+export interface SeriesPoint {
+  /** The snapshot's file, relative to `periodic_eval/`. */
+  readonly file: string;
+  readonly step: number;
+  /** Percent of the phase; null if its length was unknown. */
+  readonly pct: number | null;
+  /** `step` plus the steps of the run's earlier phases. */
+  readonly runStep: number;
+  readonly epoch: number;
+  readonly status: SnapshotStatus;
+  readonly reason: string | null;
+  readonly crossed: readonly string[];
+  /** ISO 8601 time. */
+  readonly createdAt: string;
+  readonly metrics: Readonly<Record<string, MetricValue>>;
+  readonly paired: Snapshot["paired"];
+  readonly receipt: ReceiptSummary;
+  /** Seconds that training was paused for this measurement. */
+  readonly seconds: number;
+}
+
+/** The guards' evidence of one measurement, summarized. */
+export interface ReceiptSummary {
+  /** True: everything observed was unchanged. False: training was disturbed. Null: something was not observed. */
+  readonly intact: boolean | null;
+  /** Parts that were disturbed, without advisory ones. */
+  readonly broken: readonly string[];
+  readonly notObserved: readonly string[];
+  /** Advisory parts that changed: worth checking, but no disturbance of the training. */
+  readonly advisories: readonly string[];
+}
+
+/** A snapshot that a newer one replaced, or a damaged snapshot file. */
+export interface SupersededFile {
+  /** Relative to `superseded/`. */
+  readonly file: string;
+  /** Null if the file is not a snapshot. */
+  readonly key: SnapshotKey | null;
+  /** Null if the index line with the reason is lost. */
+  readonly why: string | null;
+}
+
+/** A file of a run that could not be used. */
+export interface RunProblem {
+  /** Relative to `periodic_eval/`. */
+  readonly file: string;
+  readonly message: string;
+  /** True: the file is not a snapshot. False: it is a duplicate, or could not be read at this time. */
+  readonly invalid: boolean;
+}
+
+/** The process that holds a lock. */
+export interface Writer {
+  readonly pid: number;
+  readonly host: string;
+  /** Null for a process on another machine, which cannot be checked from here. */
+  readonly isAlive: boolean | null;
+}

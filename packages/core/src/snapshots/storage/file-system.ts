@@ -1,0 +1,78 @@
+import { link, mkdir, open, readdir, readFile, rename, truncate, unlink } from "node:fs/promises";
+
+/** A file open for writing. */
+export interface OpenFile {
+  /** Appends bytes, or a string as UTF-8. */
+  write(content: string | Uint8Array): Promise<void>;
+  /** Makes the bytes durable. Before it returns, a crash of the machine (not of the process) may lose them. */
+  sync(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The file operations that the store uses. Tests pass an implementation that fails or dies at any of them. */
+export interface FileSystem {
+  /** Creates the folder and its parents; does nothing if it exists. */
+  makeFolder(path: string): Promise<void>;
+  /** Returns the entries of a folder; throws `ENOENT` if there is none. */
+  list(folder: string): Promise<readonly { readonly name: string; readonly isFolder: boolean }[]>;
+  /** Returns the content of a UTF-8 file. */
+  read(path: string): Promise<string>;
+  /** Opens a file for writing. `"create"` throws `EEXIST` if the path exists. */
+  open(path: string, mode: "create" | "append"): Promise<OpenFile>;
+  truncate(path: string, bytes: number): Promise<void>;
+  /** Renames a file and replaces `to` atomically. */
+  rename(from: string, to: string): Promise<void>;
+  /** Gives a file a second name; throws `EEXIST` if `to` exists. */
+  link(from: string, to: string): Promise<void>;
+  remove(path: string): Promise<void>;
+  /** Makes renames and creations in a folder durable, if the platform can. */
+  syncFolder(folder: string): Promise<void>;
+}
+
+/** The operations that readers need. */
+export type FileReader = Pick<FileSystem, "list" | "read">;
+
+/** The files of this machine. */
+export const nodeFiles: FileSystem = {
+  async makeFolder(path) {
+    await mkdir(path, { recursive: true });
+  },
+  async list(folder) {
+    const entries = await readdir(folder, { withFileTypes: true });
+    return entries.map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }));
+  },
+  read: (path) => readFile(path, "utf8"),
+  async open(path, mode) {
+    const handle = await open(path, mode === "create" ? "wx" : "a");
+    return {
+      write: (content) => handle.writeFile(content, "utf8"),
+      sync: () => handle.sync(),
+      close: () => handle.close(),
+    };
+  },
+  truncate,
+  rename,
+  link,
+  remove: unlink,
+  syncFolder,
+};
+
+/** Makes renames and creations in a folder durable (they survive a crash of the machine), if the platform can. */
+export async function syncFolder(folder: string): Promise<void> {
+  try {
+    const handle = await open(folder, "r");
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    // Windows cannot open a folder, and some file systems cannot sync one: renames are then as durable as they can be.
+    if (!["EISDIR", "EPERM", "EINVAL", "ENOTSUP", "EACCES"].includes(errnoOf(error) ?? "")) throw error;
+  }
+}
+
+/** Returns the system error code of a failed operation (`ENOENT`); null for any other error. */
+export function errnoOf(error: unknown): string | null {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : null;
+}

@@ -1,0 +1,64 @@
+import { PeriodicEvalError } from "../../errors.ts";
+import { errorMessage } from "../../internal/error-message.ts";
+import { errnoOf, nodeFiles, type FileReader, type FileSystem } from "./file-system.ts";
+import { errnoReasons, storeError } from "./store-error.ts";
+
+/**
+ * Returns the text of a file, or null if there is no file.
+ *
+ * @throws PeriodicEvalError `store` if the file cannot be read.
+ */
+export async function readIfPresent(path: string, fs: FileReader = nodeFiles): Promise<string | null> {
+  try {
+    return await fs.read(path);
+  } catch (error) {
+    if (isAbsence(error)) return null;
+    throw storeError(path, error);
+  }
+}
+
+/** Returns the complete, non-blank lines of a file, without an unfinished last line; empty if there is no file. */
+export async function readLines(path: string, fs: FileReader = nodeFiles): Promise<readonly string[]> {
+  const text = (await readIfPresent(path, fs)) ?? "";
+  return text
+    .slice(0, text.lastIndexOf("\n") + 1)
+    .split("\n")
+    .filter((line) => line.trim() !== "");
+}
+
+/** Returns the entries of a folder; empty if there is no folder. */
+export async function listIfPresent(folder: string, fs: FileReader): ReturnType<FileReader["list"]> {
+  try {
+    return await fs.list(folder);
+  } catch (error) {
+    if (isAbsence(error)) return [];
+    throw storeError(folder, error);
+  }
+}
+
+const isAbsence = (error: unknown): boolean => ["ENOENT", "ENOTDIR"].includes(errnoOf(error) ?? "");
+
+/**
+ * Reads a UTF-8 file that the user named, without its byte-order mark.
+ *
+ * @param where The option that names the file, for the error: `capability.questions`.
+ * @throws PeriodicEvalError `data` if the file cannot be read.
+ */
+export async function readTextFile(path: string, where: string, fs: FileSystem = nodeFiles): Promise<string> {
+  try {
+    return (await fs.read(path)).replace(/^\uFEFF/, "");
+  } catch (error) {
+    const code = errnoOf(error);
+    throw new PeriodicEvalError({
+      code: "data",
+      where,
+      got:
+        code === "ENOENT"
+          ? `"${path}", which does not exist`
+          : `"${path}" (${errnoReasons[code ?? ""] ?? errorMessage(error)})`,
+      expected: "a readable text file",
+      fix: `Check the path: it is relative to ${process.cwd()}.`,
+      cause: error,
+    });
+  }
+}

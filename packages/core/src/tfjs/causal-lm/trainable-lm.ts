@@ -1,0 +1,49 @@
+import type * as tf from "@tensorflow/tfjs-core";
+import type { CausalLM } from "./causal-lm.ts";
+
+/** Returns a stream of numbers in [0, 1) for each name. */
+export type NamedRandom = (name: string) => () => number;
+
+/** A causal language model that a trainer can train. B sequences, T tokens, N positions in the loss, V vocabulary. */
+export interface TrainableLM extends CausalLM {
+  /** Returns the variables in a fixed order, named as in the checkpoint. */
+  trainables(): readonly tf.Variable[];
+  /**
+   * Returns the logits [N, V] at the positions of a loss, differentiable in the trainables.
+   *
+   * @param ids int32 [B, T], right-padded.
+   * @param rows int32 [N], indices into the flattened B·T.
+   * @param random Source of dropout masks: one named stream per place that draws.
+   * @param documentStarts [B·T], for rows with several documents: the index in its row at which each token's document begins. A
+   *   token attends to its own document only, and positions count from its start, so that each logit equals that of the
+   *   document in a separate row. Passed only to a model that `takesDocuments`.
+   */
+  trainingLogits(
+    ids: tf.Tensor2D,
+    rows: tf.Tensor1D,
+    random: NamedRandom,
+    documentStarts?: Int32Array,
+  ): tf.Tensor2D;
+  /** Whether `trainingLogits` and `trainingLosses` accept `documentStarts`. Trainers pack documents only for such models. */
+  readonly takesDocuments?: boolean;
+  /**
+   * Returns the negative log-likelihood of `targets` int32 [N], in nats, [N], for a model that need not hold all logits at once.
+   * Each loss is differentiable in the trainables, because a trainer may weight them or sum them by row.
+   */
+  trainingLosses?(
+    ids: tf.Tensor2D,
+    rows: tf.Tensor1D,
+    targets: tf.Tensor1D,
+    random: NamedRandom,
+    documentStarts?: Int32Array,
+  ): tf.Tensor1D;
+  /**
+   * Turns activation checkpointing on: training passes keep only the input of each layer and run the layer again in the backward
+   * pass. Losses and gradients are the same, with less memory and more time. The model calls `random` twice for each place,
+   * which must return the same stream again. Returns a function that restores the previous setting.
+   */
+  enterActivationCheckpointing?(): () => void;
+  /** Writes `config.json` and safetensors in Hugging Face format, and the tokenizer's files if they are known. */
+  save(folder: string): Promise<void>;
+  dispose(): void;
+}

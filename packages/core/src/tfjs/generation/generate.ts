@@ -1,0 +1,221 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { PeriodicEvalError } from "../../errors.ts";
+import type { CallOptions, Completion, GenerateRequest, Sampling, Tokenizer } from "../../contracts/model.ts";
+import { namedStream } from "../../random/streams.ts";
+import { batchBudget, type BatchBudget, type ForwardLimits } from "../batching/batches.ts";
+import { yieldToEvents } from "../batching/yield-to-events.ts";
+import type { CausalLM } from "../causal-lm/causal-lm.ts";
+import { download, refuseNaN } from "../scoring/device-scores.ts";
+import { encodePrompt } from "../../model/encode-pair.ts";
+import { incrementalOf, reachOf, windowLength } from "../causal-lm/forward.ts";
+import { inBatches } from "../batching/in-batches.ts";
+import { nextLogits } from "./next-logits.ts";
+import { checkSampling, type Drawn, drawToken } from "./sampling.ts";
+
+/** A sequence that is being generated. */
+interface Writing {
+  readonly prompt: readonly number[];
+  readonly sampling: Sampling;
+  /** Most tokens to generate, by `maxNewTokens` and the context length. */
+  readonly room: number;
+  readonly random: () => number;
+  readonly ids: number[];
+  readonly nats: number[];
+  /** The reason why the sequence ended; null while it continues. */
+  stopped: Stopped | null;
+}
+
+type Stopped = { readonly by: "stop id" } | { readonly by: "stop string"; readonly text: string };
+
+/**
+ * Generates completions of prompts of different lengths, batched by length. Every sequence draws from the random stream that its
+ * seed names, so its numbers do not depend on the other sequences of its batch.
+ *
+ * - `text` has no special tokens and ends before the first stop string. `ids` and `tokenNats` contain every drawn token,
+ *   including the stop id or the tokens of the stop string. Nats are of the model's distribution, before temperature, top-k and
+ *   top-p.
+ * - `finish` is `"length"` at `maxNewTokens` or when the model's context is full.
+ *
+ * @throws PeriodicEvalError `config` for a wrong sampling setting; `data` for a prompt longer than the context length, because a
+ *   completion cannot report what was cut; `model` for NaN logits; `aborted`, checked between tokens.
+ */
+export async function generate(
+  lm: CausalLM,
+  tokenizer: Tokenizer,
+  requests: readonly GenerateRequest[],
+  { signal, countTokens }: CallOptions,
+  limits: ForwardLimits,
+): Promise<readonly Completion[]> {
+  const prompts = requests.map(({ prompt, sampling }) => {
+    checkSampling(sampling);
+    return fitted(lm, encodePrompt(tokenizer, prompt), sampling);
+  });
+  const completions: Completion[] = [];
+  let tokens = 0;
+  const longest = prompts.map(({ prompt, room }) => prompt.length + room - 1);
+  const reach = reachOf(lm);
+  for (const [isGreedy, isWithin] of kinds) {
+    const group = prompts.flatMap(({ sampling }, index) => {
+      const isOfKind = (sampling.temperature === 0) === isGreedy && longest[index]! <= reach === isWithin;
+      return isOfKind ? [index] : [];
+    });
+    const costs = group.map((index) => ({ tokens: longest[index]!, scoredRows: 1 }));
+    const budget = generationBudget(lm, isWithin, limits);
+    await inBatches(lm, costs, budget, { signal, where: "generate" }, async (batch) => {
+      const indices = batch.map((at) => group[at]!);
+      // A batch that ran out of memory is repeated from here, so its streams start again.
+      const writings = indices.map((index): Writing => {
+        const { sampling } = prompts[index]!;
+        return { ...prompts[index]!, random: namedStream(sampling.seed), ids: [], nats: [], stopped: null };
+      });
+      const draw = isGreedy ? mostLikely : drawFromEach;
+      // Smaller batches of prompts have less padding, because prompts differ in length.
+      const maxBatchTokens = Math.ceil(limits.maxBatchTokens / 2);
+      await writeBatch(lm, tokenizer, writings, { draw, signal, maxBatchTokens });
+      writings.forEach((writing, row) => {
+        completions[indices[row]!] = completion(tokenizer, writing);
+        tokens += writing.prompt.length + writing.ids.length;
+      });
+    });
+  }
+  countTokens?.(tokens);
+  return completions;
+}
+
+/**
+ * Groups of requests that are batched separately, as [isGreedy, isWithin]. A greedy batch downloads two numbers per row instead
+ * of V. Sequences that may grow beyond the model's `reach` are read whole, which takes more memory per row.
+ */
+const kinds = [
+  [true, true],
+  [true, false],
+  [false, true],
+  [false, false],
+] as const;
+
+function fitted(lm: CausalLM, prompt: readonly number[], sampling: Sampling) {
+  const window = windowLength(lm);
+  if (prompt.length > window) {
+    throw new PeriodicEvalError({
+      code: "data",
+      where: "generate",
+      got: `a prompt of ${prompt.length} tokens`,
+      expected: `at most ${window} tokens, the model's context length`,
+      fix: "Shorten the prompt, or use a model with a longer context.",
+    });
+  }
+  // The last token is drawn but never read.
+  return { prompt, sampling, room: Math.min(sampling.maxNewTokens, window + 1 - prompt.length) };
+}
+
+/** Draws one token per row and disposes the logits [rows, V]. */
+type Draw = (logits: tf.Tensor2D, rows: readonly Writing[]) => Promise<readonly Drawn[]>;
+
+/** Memory for cached keys and values. Large batches pay: a step takes little more time for sixteen sequences than for one. */
+const maxCachedBytes = 2 ** 29;
+
+function generationBudget(lm: CausalLM, isWithin: boolean, limits: ForwardLimits): BatchBudget {
+  const budget = batchBudget(lm, limits);
+  const incremental = incrementalOf(lm);
+  if (incremental === null || !isWithin) return budget;
+  const cached = Math.floor(maxCachedBytes / incremental.tokenBytes);
+  return { ...budget, maxTokens: Math.max(cached, limits.maxBatchTokens) };
+}
+
+interface WriteOptions {
+  readonly draw: Draw;
+  readonly signal: AbortSignal;
+  readonly maxBatchTokens: number;
+}
+
+async function writeBatch(
+  lm: CausalLM,
+  tokenizer: Tokenizer,
+  batch: readonly Writing[],
+  { draw, signal, maxBatchTokens }: WriteOptions,
+): Promise<void> {
+  const reader = nextLogits(lm, maxBatchTokens);
+  try {
+    let rows = batch;
+    while (rows.length > 0) {
+      await yieldToEvents(signal, "generate");
+      const drawn = await draw(reader.next(rows), rows);
+      refuseNaN(drawn.map(({ nats }) => nats));
+      rows.forEach((writing, row) => accept(tokenizer, writing, drawn[row]!));
+      rows = rows.filter(({ stopped, ids, room }) => stopped === null && ids.length < room);
+    }
+  } finally {
+    reader.dispose();
+  }
+}
+
+/** Takes the most likely token; the first id of a tie. */
+const mostLikely: Draw = async (logits) => {
+  const [rows] = logits.shape;
+  const scores = tf.tidy(() => {
+    // The log of the largest probability is the log p of the most likely token.
+    const nats = tf.log(tf.max(tf.softmax(logits, 1), 1));
+    // float32 represents ids exactly up to 2^24, more than any vocabulary.
+    return tf.concat([tf.cast(tf.argMax(logits, 1), "float32"), nats]);
+  });
+  logits.dispose();
+  const values = await download(scores);
+  return Array.from({ length: rows }, (_, row) => ({ token: values[row]!, nats: values[rows + row]! }));
+};
+
+/** Samples with each row's settings and random stream. */
+const drawFromEach: Draw = async (logits, rows) => {
+  const vocabulary = logits.shape[1];
+  const values = await download(logits);
+  return rows.map(({ sampling, random }, row) =>
+    drawToken(values.subarray(row * vocabulary, (row + 1) * vocabulary), sampling, random),
+  );
+};
+
+function accept(tokenizer: Tokenizer, writing: Writing, { token, nats }: Drawn): void {
+  writing.ids.push(token);
+  writing.nats.push(nats);
+  if (tokenizer.stopIds.includes(token)) {
+    writing.stopped = { by: "stop id" };
+    return;
+  }
+  const { stop = [] } = writing.sampling;
+  if (stop.length === 0) return;
+  const text = tokenizer.decode(writing.ids, { specialTokens: false });
+  const at = firstOf(stop, text);
+  if (at < Infinity) writing.stopped = { by: "stop string", text: text.slice(0, at) };
+  else stopAtSpecial(tokenizer, writing, stop);
+}
+
+const firstOf = (strings: readonly string[], text: string): number =>
+  Math.min(...strings.map((string) => text.indexOf(string)).filter((index) => index >= 0));
+
+/** Stops at a stop string that contains special tokens, which only text decoded with special tokens shows. */
+function stopAtSpecial(tokenizer: Tokenizer, writing: Writing, stop: readonly string[]): void {
+  const { ids } = writing;
+  const shown = (count: number) => tokenizer.decode(ids.slice(0, count));
+  const text = shown(ids.length);
+  const at = firstOf(stop, text);
+  if (at === Infinity) return;
+  let before = ids.length;
+  while (before > 0 && shown(before).length > at) before--;
+  const whole = before === 0 ? "" : tokenizer.decode(ids.slice(0, before), { specialTokens: false });
+  const rest = text.slice(before === 0 ? 0 : shown(before).length, at);
+  writing.stopped = { by: "stop string", text: whole + rest };
+}
+
+function completion(tokenizer: Tokenizer, { ids, nats, stopped }: Writing): Completion {
+  const written = stopped?.by === "stop id" ? ids.slice(0, -1) : ids;
+  return {
+    // Some tokenizers throw for an empty array.
+    text:
+      stopped?.by === "stop string"
+        ? stopped.text
+        : written.length === 0
+          ? ""
+          : tokenizer.decode(written, { specialTokens: false }),
+    ids,
+    tokenNats: nats,
+    finish: stopped ? "stop" : "length",
+  };
+}

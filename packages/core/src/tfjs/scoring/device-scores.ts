@@ -1,0 +1,123 @@
+import * as tf from "@tensorflow/tfjs-core";
+import { PeriodicEvalError } from "../../errors.ts";
+import { partition } from "../causal-lm/target-losses.ts";
+
+/** A token whose log-probability is requested, in one row of logits. */
+export interface Pick {
+  readonly row: number;
+  readonly token: number;
+}
+
+/** Scores on the device. The caller disposes the tensors. */
+export interface RowScores {
+  /** log p of each pick, in nats, [P]. */
+  readonly nats: tf.Tensor1D;
+  /** 1 if the pick's logit is the largest of its row (or tied), else 0, [P]. */
+  readonly isTop: tf.Tensor1D;
+  /** Entropy per row, in nats, [N]; null if not requested. */
+  readonly entropy: tf.Tensor1D | null;
+}
+
+/**
+ * Scores picked tokens on the device of the logits. N rows, V vocabulary, P picks; logits float32 [N, V].
+ *
+ * @returns Tensors that the caller disposes, unless it calls this inside `tf.tidy`.
+ */
+export function scoreRows(logits: tf.Tensor2D, picks: readonly Pick[], withEntropy: boolean): RowScores {
+  const [nats, isTop, entropy] = tf.tidy(() => {
+    const vocabulary = logits.shape[1];
+    const rows = tf.tensor1d(
+      picks.map(({ row }) => row),
+      "int32",
+    );
+    const flat = tf.tensor1d(
+      picks.map(({ row, token }) => row * vocabulary + token),
+      "int32",
+    );
+    const { top, probabilities, logSum } = partition(logits);
+    const picked = tf.gather(tf.reshape(logits, [-1]), flat);
+    const ofPicks = [
+      tf.sub(picked, tf.gather(logSum, rows)),
+      tf.cast(tf.greaterEqual(picked, tf.gather(top, rows)), "float32"),
+    ] as [tf.Tensor1D, tf.Tensor1D];
+    if (!withEntropy) return ofPicks;
+    return [...ofPicks, tf.sub(logSum, tf.sum(tf.mul(probabilities, logits), 1))] as tf.Tensor1D[];
+  }) as [tf.Tensor1D, tf.Tensor1D, tf.Tensor1D?];
+  return { nats, isTop, entropy: entropy ?? null };
+}
+
+export interface PicksOptions {
+  /** Number of scored positions. */
+  readonly rows: number;
+  /** Their `row` is the index of a scored position. */
+  readonly picks: readonly Pick[];
+  readonly withEntropy: boolean;
+  /** Largest number of rows of logits at once. */
+  readonly maxRows: number;
+}
+
+export interface PickedScores {
+  /** log p of each pick, in nats, in their order. */
+  readonly nats: readonly number[];
+  /** Whether each pick is a most likely token. */
+  readonly isTop: readonly boolean[];
+  /** Entropy per row, in nats; empty if not requested. */
+  readonly entropyNats: readonly number[];
+}
+
+/**
+ * Scores picked tokens in chunks of at most `maxRows` rows of logits, with one download.
+ *
+ * @param logitsOf Returns the logits [to − from, V] of the scored positions from `from` up to `to`. This function disposes them.
+ */
+export async function scorePicks(
+  logitsOf: (from: number, to: number) => tf.Tensor2D,
+  { rows, picks, withEntropy, maxRows }: PicksOptions,
+): Promise<PickedScores> {
+  const chunks = Array.from({ length: Math.ceil(rows / maxRows) }, (_, chunk) => {
+    const [from, to] = [chunk * maxRows, Math.min(rows, (chunk + 1) * maxRows)];
+    return { from, to, members: picks.flatMap(({ row }, index) => (row >= from && row < to ? [index] : [])) };
+  });
+  const scoresOf = ({ from, to, members }: (typeof chunks)[number]): tf.Tensor1D[] =>
+    tf.tidy(() => {
+      const own = members.map((index) => ({ ...picks[index]!, row: picks[index]!.row - from }));
+      const { nats, isTop, entropy } = scoreRows(logitsOf(from, to), own, withEntropy);
+      return entropy ? [nats, isTop, entropy] : [nats, isTop];
+    });
+  const values = await download(tf.tidy(() => tf.concat(chunks.flatMap(scoresOf))));
+  const nats: number[] = [];
+  const isTop: boolean[] = [];
+  const entropyNats: number[] = [];
+  let offset = 0;
+  for (const { from, to, members } of chunks) {
+    for (const index of members) nats[index] = values[offset++]!;
+    for (const index of members) isTop[index] = values[offset++]! === 1;
+    if (withEntropy) for (let row = from; row < to; row++) entropyNats.push(values[offset++]!);
+  }
+  return { nats, isTop, entropyNats };
+}
+
+/** Returns the values of a tensor and disposes it. */
+export async function download(tensor: tf.Tensor): Promise<Float32Array> {
+  try {
+    return (await tensor.data()) as Float32Array;
+  } finally {
+    tensor.dispose();
+  }
+}
+
+/**
+ * Checks that scores are numbers, because a diverged model would otherwise count as wrong everywhere.
+ *
+ * @throws PeriodicEvalError `model` for NaN.
+ */
+export function refuseNaN(nats: readonly number[]): void {
+  if (!nats.some(Number.isNaN)) return;
+  throw new PeriodicEvalError({
+    code: "model",
+    where: "logits",
+    got: "NaN",
+    expected: "numbers",
+    fix: "The model has diverged: check the loss, lower the learning rate or clip gradients.",
+  });
+}

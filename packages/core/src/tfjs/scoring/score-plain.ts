@@ -1,0 +1,45 @@
+import { batchBudget } from "../batching/batches.ts";
+import type { CausalLM } from "../causal-lm/causal-lm.ts";
+import { type Pick, scorePicks } from "./device-scores.ts";
+import { logitsAtPositions } from "../causal-lm/forward.ts";
+import { inBatches } from "../batching/in-batches.ts";
+import type { AllScores, ScoredSequence, ScoreOptions, Scores } from "./scored-sequence.ts";
+
+/** Scores sequences in one row each, batched by length. */
+export async function scorePlain(
+  lm: CausalLM,
+  sequences: readonly ScoredSequence[],
+  { signal, limits, withEntropy }: ScoreOptions,
+): Promise<AllScores> {
+  const budget = batchBudget(lm, limits);
+  const costs = sequences.map(({ ids, picks }) => ({ tokens: ids.length, scoredRows: picks.length }));
+  const scores: Scores[] = [];
+  await inBatches(lm, costs, budget, { signal, where: "scoring" }, async (batch) => {
+    const rows = batch.map((index) => sequences[index]!);
+    const ids = rows.map((sequence) => sequence.ids);
+    const positions = rows.flatMap(({ ids: { length }, picks }, sequence) =>
+      picks.map((_, index) => ({ sequence, at: length - picks.length + index })),
+    );
+    const picks = rows
+      .flatMap((sequence) => sequence.picks)
+      .flatMap((tokens, row) => tokens.map((token): Pick => ({ row, token })));
+    // Several chunks occur only if one sequence exceeds the budget of logits; the model then runs once per chunk.
+    const { nats, isTop, entropyNats } = await scorePicks(
+      (from, to) => logitsAtPositions(lm, ids, positions.slice(from, to)),
+      { rows: positions.length, picks, withEntropy, maxRows: budget.maxScoredRows },
+    );
+    let [pick, row] = [0, 0];
+    for (const index of batch) {
+      const { picks: requested } = sequences[index]!;
+      const [fromPick, fromRow] = [pick, row];
+      pick += requested.reduce((sum, tokens) => sum + tokens.length, 0);
+      row += requested.length;
+      scores[index] = {
+        nats: nats.slice(fromPick, pick),
+        isTop: isTop.slice(fromPick, pick),
+        entropyNats: entropyNats.slice(fromRow, row),
+      };
+    }
+  });
+  return { scores, tokens: sequences.reduce((sum, { ids }) => sum + ids.length, 0) };
+}

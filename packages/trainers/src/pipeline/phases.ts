@@ -1,0 +1,97 @@
+import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import { z } from "zod";
+import { DPOTrainer, type DPOTrainerOptions } from "../dpo/dpo-trainer.ts";
+import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
+import type { OutlinedLM } from "../trainer/check-parts.ts";
+import { trainerFields, uncheckedField, type TrainerOptions } from "../trainer/trainer-options.ts";
+import type { TrainingConfig } from "../trainer/training-config.ts";
+
+interface NamedPhase {
+  /** Unique in the pipeline. */
+  readonly phase: string;
+}
+
+/** The options of one phase of supervised fine-tuning. */
+export type SFTPhase = NamedPhase & {
+  readonly method?: "sft";
+} & Pick<SFTTrainerOptions, "dataset" | "validation" | "config" | "callbacks" | "guards" | "session">;
+
+/** The options of one phase of direct preference optimization. */
+export type DPOPhase = NamedPhase & {
+  readonly method: "dpo";
+} & Pick<
+    DPOTrainerOptions,
+    "dataset" | "validation" | "reference" | "config" | "callbacks" | "guards" | "session"
+  >;
+
+export type PipelinePhase = SFTPhase | DPOPhase;
+
+/** The options that all phases share. `loggers` are closed at the end of the pipeline. */
+export type PipelineOptions = Pick<
+  TrainerOptions,
+  "model" | "tokenizer" | "runDir" | "loggers" | "signal" | "resume" | "session"
+> & {
+  /** Defaults for every phase's configuration. */
+  readonly config?: Partial<TrainingConfig>;
+};
+
+/** Options of a pipeline whose model need not be loaded. */
+export type CheckedPipelineOptions = Omit<PipelineOptions, "model"> & { readonly model: OutlinedLM };
+
+const { callbacks, guards, session, loggers, signal, resume } = trainerFields;
+
+const sftPhaseFields = {
+  method: z.literal("sft").optional(),
+  phase: uncheckedField,
+  dataset: uncheckedField,
+  validation: uncheckedField,
+  config: uncheckedField,
+  callbacks,
+  guards,
+  session,
+} satisfies Record<keyof SFTPhase, z.ZodType>;
+
+const dpoPhaseFields = {
+  ...sftPhaseFields,
+  method: z.literal("dpo"),
+  reference: uncheckedField,
+} satisfies Record<keyof DPOPhase, z.ZodType>;
+
+const optionFields = {
+  model: uncheckedField,
+  tokenizer: uncheckedField,
+  runDir: uncheckedField,
+  loggers,
+  signal,
+  resume,
+  session,
+  config: uncheckedField,
+} satisfies Record<keyof PipelineOptions, z.ZodType>;
+
+export const phaseSchemas = { sft: z.strictObject(sftPhaseFields), dpo: z.strictObject(dpoPhaseFields) };
+export const pipelineOptionsSchema = z.strictObject(optionFields);
+
+/**
+ * Creates the trainer of a phase. Its constructor reads no weights, so that an `OutlinedLM` suffices for a check.
+ *
+ * @param shared Defaults for the phase's configuration.
+ * @throws PeriodicEvalError as the trainer's constructor.
+ */
+export function trainerOf(
+  given: PipelinePhase,
+  { model, ...options }: Omit<TrainerOptions, "model"> & { readonly model: OutlinedLM },
+  shared: PipelineOptions["config"],
+): SFTTrainer | DPOTrainer {
+  const common = {
+    ...options,
+    model: model as TrainableLM,
+    session: { ...options.session, ...given.session },
+  };
+  const config = { ...shared, ...given.config };
+  if (given.method === "dpo") {
+    const { method: _dpo, session: _session, ...phase } = given;
+    return new DPOTrainer({ ...common, ...phase, config });
+  }
+  const { method: _sft, session: _session, ...phase } = given;
+  return new SFTTrainer({ ...common, ...phase, config });
+}

@@ -1,0 +1,82 @@
+import type { Guard, Logger, Tokenizer, TrainerCallback } from "@periodic-eval/core";
+import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import { z } from "zod";
+import { resumeModes, type Resume } from "../loop/learner.ts";
+import type { SessionSettings } from "../loop/phase.ts";
+import type { ModelConfigs } from "./model-identity.ts";
+import type { TrainingConfig } from "./training-config.ts";
+
+/** The options that every trainer takes; `C` is its configuration. */
+export interface TrainerOptions<C extends TrainingConfig = TrainingConfig> {
+  /**
+   * Trained in place. A resume requires the same frozen weights and, for a model that has them, as those of
+   * `@periodic-eval/models` do, the same `config` and `adapterConfig`.
+   */
+  readonly model: TrainableLM & ModelConfigs;
+  readonly tokenizer: Tokenizer;
+  /**
+   * Receives snapshots in `<runDir>/periodic_eval`, checkpoints in `<runDir>/checkpoints/<phase>`, and the list of rows that
+   * cannot be trained on unchanged in `<runDir>/bad_rows/<phase>`.
+   */
+  readonly runDir: string;
+  /** Default `train`. Matches `[A-Za-z0-9][\w.-]*`; unique within the run. */
+  readonly phase?: string;
+  readonly config?: Partial<C>;
+  readonly callbacks?: readonly TrainerCallback[];
+  /** Added to those of TensorFlow.js, which are always active. */
+  readonly guards?: readonly Guard[];
+  readonly loggers?: readonly Logger[];
+  readonly signal?: AbortSignal;
+  /** Default `auto`. */
+  readonly resume?: Resume;
+  /**
+   * Earlier phases of the run that trained the model, in order. A resume requires the same phases, and the weights as they
+   * left them. If omitted, nothing is compared. `runPipeline` sets it.
+   */
+  readonly after?: readonly string[];
+  /** Optimizer steps of earlier phases of the run. Default: the largest `run_step` of their snapshots. */
+  readonly runStepOffset?: number;
+  readonly session?: SessionSettings;
+}
+
+/** For options that a more specific check follows. */
+export const uncheckedField = z.unknown().optional();
+
+/** Accepts an array of objects; their fields are checked where they are used. */
+export const objectsSchema = <T extends object>(name: string) =>
+  z.array(
+    z.custom<T>((value) => typeof value === "object" && value !== null, "an object"),
+    `an array of ${name}`,
+  );
+
+const sessionFields = {
+  onFailure: uncheckedField,
+  onBrokenReceipt: uncheckedField,
+  budget: uncheckedField,
+  saveAtFiring: uncheckedField,
+  baseline: uncheckedField,
+  familywise: uncheckedField,
+  layout: uncheckedField,
+  clock: uncheckedField,
+  now: uncheckedField,
+} satisfies Record<keyof SessionSettings, z.ZodType>;
+
+/** Checks the names of all options, and the values that no later check covers. */
+export const trainerFields = {
+  model: uncheckedField,
+  tokenizer: uncheckedField,
+  runDir: uncheckedField,
+  phase: uncheckedField,
+  config: uncheckedField,
+  callbacks: objectsSchema<TrainerCallback>("callbacks").optional(),
+  guards: objectsSchema<Guard>("guards").optional(),
+  loggers: objectsSchema<Logger>("loggers").optional(),
+  signal: z
+    .custom<AbortSignal>((value) => value instanceof AbortSignal, "an AbortSignal")
+    .meta({ fix: "Pass the signal of an AbortController." })
+    .optional(),
+  resume: z.enum(resumeModes).optional(),
+  after: z.array(z.string(), "an array of phase names").optional(),
+  runStepOffset: uncheckedField,
+  session: z.strictObject(sessionFields).optional(),
+} satisfies Record<keyof TrainerOptions, z.ZodType>;

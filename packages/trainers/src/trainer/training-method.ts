@@ -1,0 +1,28 @@
+import type { TrainingData } from "../loop/training-data.ts";
+import type { HashWeights } from "./model-identity.ts";
+import type { TrainingConfig } from "./training-config.ts";
+
+/** The parts in which training methods differ. */
+export interface TrainingMethod<C extends TrainingConfig> {
+  /** Name in errors: `SFT`, and `SFTTrainer` for the trainer. */
+  readonly name: string;
+  /** The checked configuration with its defaults. */
+  readonly config: C;
+  /** Names of the metrics on held-out rows, without prefix: `loss`, `perplexity`. */
+  readonly heldOutMetrics: readonly string[];
+  /** Reads and renders the rows. The model has the weights from before the phase, even if the phase resumes later. */
+  prepare(settings: TrainingSettings): Promise<TrainingData>;
+  /** Like `prepare`, for separate validation rows; omitted if there are none. */
+  prepareValidation?(settings: TrainingSettings): Promise<TrainingData>;
+}
+
+export interface TrainingSettings {
+  /** In tokens, at most the model's context length. */
+  readonly maxLength: number;
+  /** Seeds everything random in the phase. */
+  readonly seed: string;
+  readonly phase: string;
+  /** Hashes weights that do not change while the phase is prepared. */
+  readonly hashWeights: HashWeights;
+  warn(where: string, message: string): void;
+}
