@@ -6,8 +6,8 @@ export type Keep = (tensors: tf.Tensor[]) => void;
 export interface Differentiable<Out extends tf.Tensor> {
   readonly value: Out;
   /**
-   * Returns one gradient per input from the gradient of the output and the kept tensors, in order. May return null instead
-   * of an expensive gradient that nobody requested.
+   * Returns one gradient per input from the gradient of the output and the kept tensors, in order. For an input whose
+   * gradient is expensive and not needed it may return null.
    */
   readonly backward: (gradient: Out, kept: tf.Tensor[]) => (tf.Tensor | null)[];
 }
